@@ -1,0 +1,3 @@
+//! The `tidemark` binary.
+
+fn main() {}
