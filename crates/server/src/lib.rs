@@ -1,1 +1,3 @@
-//! The server.
+//! The server: connections, the Redis protocol, configuration, health and metrics.
+
+pub mod resp;

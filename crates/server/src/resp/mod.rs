@@ -1,0 +1,4 @@
+//! The Redis serialization protocol, version 2 and 3.
+
+mod inline;
+pub mod request;

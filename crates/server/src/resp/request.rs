@@ -1,0 +1,349 @@
+//! The request parser: bytes of a client in, commands out, without copying them.
+//!
+//! A request is an array of bulk strings, or a line of words (an inline command):
+//!
+//! ```text
+//! *3\r\n$3\r\nSET\r\n$1\r\na\r\n$2\r\nhi\r\n        SET a hi\r\n
+//! ```
+//!
+//! The parser does no input of its own. It is shown the bytes that have arrived since the last whole command and either
+//! yields a command, whose arguments are ranges of those bytes, or remembers how far it understood them, so that a
+//! frame which arrives in a thousand pieces is still read once. It reserves nothing for lengths that are only
+//! announced: memory follows the bytes which are there.
+
+use super::inline;
+
+/// The longest line: an inline command, or the line that announces a count or a length. Bytes.
+pub const LINE_LIMIT: usize = 64 * 1024;
+/// The most arguments that a client may send in one command before it has authenticated.
+pub const UNAUTHENTICATED_ARGUMENTS: usize = 10;
+/// The longest argument that a client may send before it has authenticated. Bytes.
+pub const UNAUTHENTICATED_BULK_BYTES: usize = 16 * 1024;
+
+/// What a client may send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestLimits {
+    /// The most arguments in one command, its name included.
+    pub arguments: usize,
+    /// The longest argument, in bytes.
+    pub bulk_bytes: usize,
+    /// False until the client has said who it is; the two limits for strangers hold until then.
+    pub authenticated: bool,
+}
+
+impl Default for RequestLimits {
+    fn default() -> RequestLimits {
+        RequestLimits { arguments: 1024 * 1024, bulk_bytes: 512 * 1024 * 1024, authenticated: true }
+    }
+}
+
+/// The bytes are not a request. The connection is answered with this text and closed, because where the next request
+/// begins is unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ProtocolError {
+    /// The count of an array is not a number or exceeds the limit.
+    #[error("Protocol error: invalid multibulk length")]
+    ArrayLength,
+    /// More arguments than a client may send before it has authenticated.
+    #[error("Protocol error: unauthenticated multibulk length")]
+    UnauthenticatedArrayLength,
+    /// The length of an argument is not a number or exceeds the limit.
+    #[error("Protocol error: invalid bulk length")]
+    BulkLength,
+    /// A longer argument than a client may send before it has authenticated.
+    #[error("Protocol error: unauthenticated bulk length")]
+    UnauthenticatedBulkLength,
+    /// An argument does not begin with its length.
+    #[error("Protocol error: expected '$', got '{}'", char::from(*.0))]
+    ExpectedBulk(u8),
+    /// An inline command is longer than [`LINE_LIMIT`].
+    #[error("Protocol error: too big inline request")]
+    InlineTooLong,
+    /// The count of an array does not end.
+    #[error("Protocol error: too big mbulk count string")]
+    ArrayLineTooLong,
+    /// The length of an argument does not end.
+    #[error("Protocol error: too big bulk count string")]
+    BulkLineTooLong,
+    /// A quote of an inline command is not closed.
+    #[error("Protocol error: unbalanced quotes in request")]
+    UnbalancedQuotes,
+}
+
+/// Reads one client's requests. See the [module](self) for how.
+///
+/// ```
+/// use tidemark_server::resp::request::{RequestLimits, RequestParser};
+///
+/// let mut parser = RequestParser::default();
+/// let limits = RequestLimits::default();
+/// let input = b"*2\r\n$3\r\nGET\r\n$1\r\na\r\n*1\r\n$4\r\nPI";
+///
+/// let consumed = parser.next(input, &limits)?.expect("the first command is whole");
+/// assert_eq!(parser.argument(1, input), b"a");
+/// assert_eq!(parser.next(&input[consumed..], &limits)?, None);
+/// # Ok::<(), tidemark_server::resp::request::ProtocolError>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct RequestParser {
+    /// Where each argument lies, as start and end: in the frame's bytes, or in `inline` for an inline command.
+    arguments: Vec<(u32, u32)>,
+    /// The unquoted words of an inline command.
+    inline: Vec<u8>,
+    is_inline: bool,
+    /// Bytes of the frame that are understood.
+    position: usize,
+    /// Bytes after `position` which are known to hold no end of line.
+    searched: usize,
+    /// Arguments of the frame that are still to come; 0 between frames.
+    missing: usize,
+    /// The length of the argument being received, once its line has been read.
+    bulk_length: Option<usize>,
+}
+
+impl RequestParser {
+    /// Looks for the next command in `input`, which must begin where the last whole command ended and hold all that
+    /// has arrived since.
+    ///
+    /// `Some(consumed)` is a command of that many bytes; it has no arguments if the client sent an empty line or array.
+    /// `None` means that more bytes are needed. After an error the parser must not be used again.
+    pub fn next(&mut self, input: &[u8], limits: &RequestLimits) -> Result<Option<usize>, ProtocolError> {
+        if self.missing == 0 {
+            match input.first() {
+                None => return Ok(None),
+                Some(b'*') => {}
+                Some(_) => return self.inline_command(input),
+            }
+            if !self.array_header(input, limits)? {
+                return Ok(None);
+            }
+        }
+        while self.missing > 0 {
+            if !self.bulk(input, limits)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(self.end_of_frame()))
+    }
+
+    /// The number of arguments of the command that [`next`](Self::next) has found.
+    pub fn len(&self) -> usize {
+        self.arguments.len()
+    }
+
+    /// True if the client sent an empty line or an empty array, which is answered by silence.
+    pub fn is_empty(&self) -> bool {
+        self.arguments.is_empty()
+    }
+
+    /// An argument of the command that [`next`](Self::next) has found in `input`; empty if there is none such.
+    #[inline]
+    pub fn argument<'a>(&'a self, index: usize, input: &'a [u8]) -> &'a [u8] {
+        let source = if self.is_inline { &self.inline } else { input };
+        match self.arguments.get(index) {
+            Some((start, end)) => source.get(*start as usize..*end as usize).unwrap_or_default(),
+            None => &[],
+        }
+    }
+
+    /// All arguments of the command that [`next`](Self::next) has found in `input`.
+    pub fn arguments<'a>(&'a self, input: &'a [u8]) -> impl ExactSizeIterator<Item = &'a [u8]> {
+        let source = if self.is_inline { &self.inline } else { input };
+        self.arguments
+            .iter()
+            .map(move |(start, end)| source.get(*start as usize..*end as usize).unwrap_or_default())
+    }
+
+    /// How many bytes the command needs in all before looking at it again can be of use, as far as is known.
+    pub fn needed(&self) -> usize {
+        self.position + self.bulk_length.map_or(1, |length| length + 2)
+    }
+
+    /// Memory held, in bytes.
+    pub fn capacity(&self) -> usize {
+        self.arguments.capacity() * size_of::<(u32, u32)>() + self.inline.capacity()
+    }
+
+    /// Gives back the memory of an unusually large command. Call between commands.
+    pub fn shrink(&mut self) {
+        if self.missing == 0 {
+            self.arguments = Vec::new();
+            self.inline = Vec::new();
+        }
+    }
+
+    fn end_of_frame(&mut self) -> usize {
+        debug_assert!(self.missing == 0 && self.bulk_length.is_none());
+        self.searched = 0;
+        std::mem::take(&mut self.position)
+    }
+
+    /// Reads `*3\r\n`. False if it is not all there.
+    #[inline]
+    fn array_header(&mut self, input: &[u8], limits: &RequestLimits) -> Result<bool, ProtocolError> {
+        self.arguments.clear();
+        self.is_inline = false;
+        let count = match self.length_line(input) {
+            Line::Incomplete => return Ok(false),
+            Line::TooLong => return Err(ProtocolError::ArrayLineTooLong),
+            Line::Malformed => return Err(ProtocolError::ArrayLength),
+            Line::Negative => 0,
+            Line::Length(count) => count,
+        };
+        if count > limits.arguments {
+            return Err(ProtocolError::ArrayLength);
+        }
+        if count > UNAUTHENTICATED_ARGUMENTS && !limits.authenticated {
+            return Err(ProtocolError::UnauthenticatedArrayLength);
+        }
+        self.missing = count;
+        Ok(true)
+    }
+
+    /// Reads one `$3\r\nSET\r\n`. False if it is not all there.
+    #[inline]
+    fn bulk(&mut self, input: &[u8], limits: &RequestLimits) -> Result<bool, ProtocolError> {
+        let length = match self.bulk_length {
+            Some(length) => length,
+            None => match self.bulk_header(input, limits)? {
+                Some(length) => length,
+                None => return Ok(false),
+            },
+        };
+        let end = self.position + length;
+        if input.len() < end + 2 {
+            self.bulk_length = Some(length);
+            return Ok(false);
+        }
+        self.arguments.push((self.position as u32, end as u32));
+        self.bulk_length = None;
+        self.position = end + 2;
+        self.missing -= 1;
+        Ok(true)
+    }
+
+    #[inline]
+    fn bulk_header(&mut self, input: &[u8], limits: &RequestLimits) -> Result<Option<usize>, ProtocolError> {
+        let first = input.get(self.position).copied();
+        let line = self.length_line(input);
+        if let (Line::Length(_) | Line::Negative | Line::Malformed, Some(first)) = (line, first)
+            && first != b'$'
+        {
+            return Err(ProtocolError::ExpectedBulk(first));
+        }
+        match line {
+            Line::Incomplete => Ok(None),
+            Line::TooLong => Err(ProtocolError::BulkLineTooLong),
+            Line::Negative | Line::Malformed => Err(ProtocolError::BulkLength),
+            // A frame's offsets are 32 bits wide, whatever the limits are set to.
+            Line::Length(length) if length > limits.bulk_bytes.min(u32::MAX as usize / 2) => {
+                Err(ProtocolError::BulkLength)
+            }
+            Line::Length(length) if self.position + length + 2 > u32::MAX as usize => {
+                Err(ProtocolError::BulkLength)
+            }
+            Line::Length(length) if length > UNAUTHENTICATED_BULK_BYTES && !limits.authenticated => {
+                Err(ProtocolError::UnauthenticatedBulkLength)
+            }
+            Line::Length(length) => Ok(Some(length)),
+        }
+    }
+
+    /// Reads a byte of any kind, a number and a line end at `position`, and moves behind them.
+    ///
+    /// The byte after the carriage return is not looked at, only waited for: that is what Redis does.
+    #[inline]
+    fn length_line(&mut self, input: &[u8]) -> Line {
+        // Up to three digits without leading zero: nearly all lines there are.
+        let (length, line) = match input.get(self.position + 1..).unwrap_or_default() {
+            [ones @ b'0'..=b'9', b'\r', _, ..] => (digit(*ones), 4),
+            [tens @ b'1'..=b'9', ones @ b'0'..=b'9', b'\r', _, ..] => (digit(*tens) * 10 + digit(*ones), 5),
+            [hundreds @ b'1'..=b'9', tens @ b'0'..=b'9', ones @ b'0'..=b'9', b'\r', _, ..] => {
+                (digit(*hundreds) * 100 + digit(*tens) * 10 + digit(*ones), 6)
+            }
+            _ => return self.unusual_length_line(input),
+        };
+        self.position += line;
+        Line::Length(length)
+    }
+
+    #[cold]
+    fn unusual_length_line(&mut self, input: &[u8]) -> Line {
+        let line = input.get(self.position..).unwrap_or_default();
+        let within_limit = line.get(..LINE_LIMIT).unwrap_or(line);
+        let unseen = within_limit.get(self.searched..).unwrap_or_default();
+        let Some(end) = unseen.iter().position(|byte| *byte == b'\r').map(|index| index + self.searched)
+        else {
+            self.searched = within_limit.len();
+            return if within_limit.len() == LINE_LIMIT { Line::TooLong } else { Line::Incomplete };
+        };
+        if line.len() < end + 2 {
+            self.searched = end;
+            return Line::Incomplete;
+        }
+        self.searched = 0;
+        self.position += end + 2;
+        strict_length(line.get(1..end).unwrap_or_default())
+    }
+
+    fn inline_command(&mut self, input: &[u8]) -> Result<Option<usize>, ProtocolError> {
+        let within_limit = input.get(..LINE_LIMIT).unwrap_or(input);
+        let unseen = within_limit.get(self.searched..).unwrap_or_default();
+        let Some(end) = unseen.iter().position(|byte| *byte == b'\n').map(|index| index + self.searched)
+        else {
+            self.searched = within_limit.len();
+            let too_long = within_limit.len() == LINE_LIMIT;
+            return if too_long { Err(ProtocolError::InlineTooLong) } else { Ok(None) };
+        };
+        let line = input.get(..end).unwrap_or_default();
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        self.arguments.clear();
+        self.inline.clear();
+        self.is_inline = true;
+        inline::split(line, &mut self.inline, &mut self.arguments)
+            .map_err(|inline::UnbalancedQuotes| ProtocolError::UnbalancedQuotes)?;
+        self.position = end + 1;
+        Ok(Some(self.end_of_frame()))
+    }
+}
+
+/// A line that announces a count or a length.
+#[derive(Clone, Copy)]
+enum Line {
+    Incomplete,
+    TooLong,
+    Malformed,
+    Negative,
+    Length(usize),
+}
+
+fn digit(byte: u8) -> usize {
+    usize::from(byte - b'0')
+}
+
+/// Reads a decimal number of 64 bits in its only spelling: no sign but a minus, no leading zero, no space.
+fn strict_length(text: &[u8]) -> Line {
+    let (negative, digits) = match text {
+        [b'-', digits @ ..] => (true, digits),
+        digits => (false, digits),
+    };
+    let canonical = match digits {
+        [b'0'] => !negative,
+        [b'1'..=b'9', rest @ ..] => rest.iter().all(u8::is_ascii_digit),
+        _ => false,
+    };
+    if !canonical {
+        return Line::Malformed;
+    }
+    let magnitude = digits
+        .iter()
+        .try_fold(0_u64, |number, digit| number.checked_mul(10)?.checked_add(u64::from(digit - b'0')));
+    match magnitude {
+        Some(magnitude) if negative && magnitude <= 1 << 63 => Line::Negative,
+        Some(magnitude) if !negative && i64::try_from(magnitude).is_ok() => Line::Length(magnitude as usize),
+        _ => Line::Malformed,
+    }
+}
+
+#[cfg(test)]
+mod tests;
