@@ -1,3 +1,64 @@
-//! The `tidemark` binary.
+//! The `tidemark` binary: one subcommand per job.
 
-fn main() {}
+mod bench_command;
+
+use clap::{ArgAction, Parser, Subcommand};
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Client libraries look for ` v=MAJOR.MINOR.PATCH` in this line.
+const VERSION: &str = concat!("server v=", env!("CARGO_PKG_VERSION"), " bits=64");
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done; 1 it failed, and the last line says why; 2 the command line is wrong.
+Environment: TIDEMARK_* variables stand in for the flags that name them.";
+
+/// Hot state at memory speed, right after a crash: a durable server for every Redis client
+#[derive(Parser)]
+#[command(name = "tidemark", display_name = "Tidemark", version = VERSION, disable_version_flag = true)]
+#[command(after_help = EXIT_CODES, arg_required_else_help = true)]
+struct Arguments {
+    /// Print the version
+    #[arg(short = 'v', long, action = ArgAction::Version)]
+    version: Option<bool>,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Measure a server: ours or any other that speaks the Redis protocol
+    Bench(bench_command::BenchArgs),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse_from(bench_command::normalised(std::env::args_os()));
+    let result = match arguments.command {
+        Command::Bench(bench) => bench_command::run(bench),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("tidemark: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Arguments;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn the_version_is_found_where_redis_clients_look() {
+        let version = Arguments::command().render_version();
+        let after = version.split(" v=").nth(1).expect("the marker that test harnesses search");
+        assert!(after.starts_with(env!("CARGO_PKG_VERSION")));
+    }
+}

@@ -1,0 +1,263 @@
+//! A server that parses requests and answers them, and does nothing else: what the machine, its network stack and the
+//! protocol allow. No server on one thread can be expected to do better.
+
+use mio::net::{TcpListener, TcpStream};
+use mio::{Events, Interest, Poll, Token};
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use tidemark_server::resp::request::{RequestLimits, RequestParser};
+
+/// Flags of `tidemark bench null-server`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct NullServerOptions {
+    /// Port to listen on; 0 takes a free one and prints it
+    #[arg(long, default_value_t = 7399)]
+    pub port: u16,
+}
+
+const LISTENER: Token = Token(usize::MAX);
+const EVENTS_PER_TURN: usize = 1024;
+const READ_BYTES: usize = 64 << 10;
+/// An incomplete request above this closes its connection.
+const REQUEST_BYTES_MAX: usize = 64 << 20;
+/// A client that does not read its replies is dropped here.
+const REPLY_BYTES_MAX: usize = 64 << 20;
+const CONNECTIONS_MAX: usize = 10_000;
+
+/// One listening socket and its connections, on one thread.
+pub struct NullServer {
+    poll: Poll,
+    listener: TcpListener,
+    /// A connection's token is its place here.
+    connections: Vec<Option<Connection>>,
+    free: Vec<usize>,
+    scratch: Box<[u8]>,
+}
+
+impl NullServer {
+    /// Listens on the loopback address.
+    pub fn bind(port: u16) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let mut listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
+        poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+        Ok(NullServer {
+            poll,
+            listener,
+            connections: Vec::new(),
+            free: Vec::new(),
+            scratch: vec![0; READ_BYTES].into_boxed_slice(),
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Serves until the process ends or the poll fails.
+    pub fn run(&mut self) -> io::Result<()> {
+        let mut events = Events::with_capacity(EVENTS_PER_TURN);
+        loop {
+            match self.poll.poll(&mut events, None) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                result => result?,
+            }
+            for event in &events {
+                if event.token() == LISTENER {
+                    self.accept()?;
+                } else {
+                    self.serve(event.token().0);
+                }
+            }
+        }
+    }
+
+    fn accept(&mut self) -> io::Result<()> {
+        loop {
+            let (mut stream, _) = match self.listener.accept() {
+                Ok(accepted) => accepted,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                // The peer left before it was accepted.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
+                Err(error) => return Err(error),
+            };
+            let slot = self.free.pop().unwrap_or(self.connections.len());
+            if slot >= CONNECTIONS_MAX {
+                continue;
+            }
+            stream.set_nodelay(true)?;
+            self.poll.registry().register(
+                &mut stream,
+                Token(slot),
+                Interest::READABLE | Interest::WRITABLE,
+            )?;
+            if slot == self.connections.len() {
+                self.connections.push(None);
+            }
+            if let Some(place) = self.connections.get_mut(slot) {
+                *place = Some(Connection::new(stream));
+            }
+        }
+    }
+
+    fn serve(&mut self, slot: usize) {
+        let Some(place) = self.connections.get_mut(slot) else { return };
+        let Some(connection) = place else { return };
+        if connection.turn(&mut self.scratch).is_err() {
+            *place = None;
+            self.free.push(slot);
+        }
+    }
+}
+
+/// One client.
+struct Connection {
+    stream: TcpStream,
+    parser: RequestParser,
+    /// The start of a request whose rest has not arrived.
+    incomplete: Vec<u8>,
+    /// Replies that the socket has not taken.
+    replies: Vec<u8>,
+}
+
+/// The connection is over, whatever the reason.
+struct Closed;
+
+impl From<io::Error> for Closed {
+    fn from(_: io::Error) -> Self {
+        Closed
+    }
+}
+
+impl Connection {
+    fn new(stream: TcpStream) -> Self {
+        Connection { stream, parser: RequestParser::default(), incomplete: Vec::new(), replies: Vec::new() }
+    }
+
+    /// Reads until the socket is empty, answers everything that is whole, and writes once per read.
+    fn turn(&mut self, scratch: &mut [u8]) -> Result<(), Closed> {
+        self.flush()?;
+        loop {
+            let length = match self.stream.read(scratch) {
+                Ok(0) => return Err(Closed),
+                Ok(length) => length,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error.into()),
+            };
+            self.consume(scratch.get(..length).unwrap_or_default())?;
+            self.flush()?;
+            // A short read has emptied the socket; what arrives later raises a new event.
+            if length < scratch.len() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn consume(&mut self, received: &[u8]) -> Result<(), Closed> {
+        if self.incomplete.is_empty() {
+            let consumed = answer(&mut self.parser, received, &mut self.replies)?;
+            self.incomplete.extend_from_slice(received.get(consumed..).unwrap_or_default());
+        } else {
+            self.incomplete.extend_from_slice(received);
+            let consumed = answer(&mut self.parser, &self.incomplete, &mut self.replies)?;
+            self.incomplete.drain(..consumed);
+        }
+        if self.incomplete.len() > REQUEST_BYTES_MAX || self.replies.len() > REPLY_BYTES_MAX {
+            return Err(Closed);
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), Closed> {
+        let mut written = 0;
+        while let Some(rest) = self.replies.get(written..).filter(|rest| !rest.is_empty()) {
+            match self.stream.write(rest) {
+                Ok(0) => return Err(Closed),
+                Ok(length) => written += length,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if written == self.replies.len() {
+            self.replies.clear();
+        } else {
+            self.replies.drain(..written);
+        }
+        Ok(())
+    }
+}
+
+/// Answers every whole request in `input`; returns the bytes that they took.
+fn answer(parser: &mut RequestParser, input: &[u8], replies: &mut Vec<u8>) -> Result<usize, Closed> {
+    let limits = RequestLimits { authenticated: true, ..RequestLimits::default() };
+    let mut consumed = 0;
+    while let Some(rest) = input.get(consumed..).filter(|rest| !rest.is_empty()) {
+        let Some(length) = parser.next(rest, &limits).map_err(|_| Closed)? else { break };
+        if !parser.is_empty() {
+            replies.extend_from_slice(reply_to(parser.argument(0, rest)));
+        }
+        consumed += length;
+    }
+    Ok(consumed)
+}
+
+/// A reply of the right shape for what clients check: no key exists, and everything else succeeds.
+fn reply_to(command: &[u8]) -> &'static [u8] {
+    if command.eq_ignore_ascii_case(b"PING") {
+        b"+PONG\r\n"
+    } else if command.eq_ignore_ascii_case(b"GET") {
+        b"$-1\r\n"
+    } else {
+        b"+OK\r\n"
+    }
+}
+
+/// Runs `tidemark bench null-server`.
+pub fn run(options: &NullServerOptions) -> io::Result<()> {
+    let mut server = NullServer::bind(options.port)?;
+    println!(
+        "null server: parses every request, answers +OK, stores nothing; listening on {}",
+        server.address()?
+    );
+    server.run()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NullServer, answer};
+    use std::io::{Read, Write};
+    use tidemark_server::resp::request::RequestParser;
+
+    #[test]
+    fn requests_are_counted_by_their_framing_in_any_split() {
+        // The value looks like a request; only its length says that it is none.
+        let input = b"PING\r\n*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$18\r\n*1\r\n$4\r\nPING\r\nabcd\r\n*2\r\n$3\r\nget\r\n$1\r\nk\r\n";
+        for step in 1..input.len() {
+            let (mut parser, mut replies, mut buffer) = (RequestParser::default(), Vec::new(), Vec::new());
+            for piece in input.chunks(step) {
+                buffer.extend_from_slice(piece);
+                let consumed =
+                    answer(&mut parser, &buffer, &mut replies).unwrap_or_else(|_| panic!("is RESP"));
+                buffer.drain(..consumed);
+            }
+            assert_eq!(replies, b"+PONG\r\n+OK\r\n$-1\r\n");
+            assert!(buffer.is_empty());
+        }
+    }
+
+    #[test]
+    fn it_answers_a_pipeline_over_a_socket_and_closes_on_what_is_not_resp() {
+        let mut server = NullServer::bind(0).unwrap();
+        let address = server.address().unwrap();
+        std::thread::spawn(move || server.run());
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        stream.write_all(&b"*1\r\n$4\r\nPING\r\n".repeat(30_000)).unwrap();
+        let mut replies = vec![0; 7 * 30_000];
+        stream.read_exact(&mut replies).unwrap();
+        assert_eq!(replies, b"+PONG\r\n".repeat(30_000));
+        stream.write_all(b"*x\r\n").unwrap();
+        assert_eq!(stream.read(&mut replies).unwrap(), 0);
+    }
+}
