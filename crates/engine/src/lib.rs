@@ -1,1 +1,35 @@
-//! The engine.
+//! Tidemark's engine: a sharded keyspace, the commands on it, and the way between its state and the log.
+//!
+//! ```text
+//! Call ──► command::resolve ──► Engine::execute ──► handler ──► Keys (locked shards) ──► Reply
+//!                                      │                            │
+//!                                      └── log: append ◄── effects ─┘      Engine::apply ◄── record
+//! ```
+//!
+//! - [`command`]: the table, one row per command, and the handlers.
+//! - [`keyspace`]: shards, databases, the hash table and its entries.
+//! - [`value`]: lists, hashes, sets, sorted sets.
+//! - [`context`]: what a handler may touch.
+//! - [`Engine`]: admission, locking, logging, serving blocked clients; `apply` for the way back.
+//!
+//! The crate knows nothing of sockets and reads no clock: the time of a command is an argument.
+
+mod apply;
+pub mod blocking;
+pub mod command;
+pub mod context;
+mod engine;
+mod error;
+mod expiry;
+pub mod keyspace;
+pub mod record;
+mod reply;
+mod snapshot;
+pub mod value;
+mod watch;
+
+pub use blocking::{Block, Delivery, Waiter};
+pub use command::{Command, KeySpec, Run};
+pub use engine::{ApplyError, Call, Engine, Executed, WatchedKeys};
+pub use error::CommandError;
+pub use reply::{Protocol, Reply, format_double};

@@ -1,0 +1,68 @@
+//! From the log back to the state. `apply` runs the very handlers that ran when the record was made, with the record's
+//! time for a clock; it reads nothing else, so the same records always give the same state.
+
+use crate::command;
+use crate::engine::{ApplyError, Call, Engine};
+use crate::record::{Cursor, LoggedCommand, kind};
+use crate::reply::Reply;
+
+pub(crate) fn apply(
+    engine: &Engine,
+    record_kind: u8,
+    time_us: u64,
+    payload: &[u8],
+    scratch: &mut Reply,
+) -> Result<(), ApplyError> {
+    let mut cursor = Cursor::new(payload);
+    match record_kind {
+        kind::COMMAND => apply_command(engine, time_us, &mut cursor, scratch)?,
+        kind::TRANSACTION => {
+            while !cursor.is_empty() {
+                let command = cursor.bytes().ok_or(ApplyError::Malformed)?;
+                apply_command(engine, time_us, &mut Cursor::new(command), scratch)?;
+            }
+        }
+        kind::EXPIRY => apply_expiry(engine, &mut cursor)?,
+        other => return Err(ApplyError::UnknownKind(other)),
+    }
+    if cursor.is_empty() { Ok(()) } else { Err(ApplyError::Malformed) }
+}
+
+fn apply_command(
+    engine: &Engine,
+    time_us: u64,
+    cursor: &mut Cursor<'_>,
+    scratch: &mut Reply,
+) -> Result<(), ApplyError> {
+    let logged = LoggedCommand::decode(cursor).ok_or(ApplyError::Malformed)?;
+    let command = command::by_id(logged.id).ok_or(ApplyError::UnknownCommand(logged.id))?;
+    let mut args = logged.args;
+    args.insert(0, command.name.as_bytes());
+    if !command.is(command::flags::WRITE)
+        || !command.takes(args.len())
+        || logged.db as usize >= crate::keyspace::DATABASES
+    {
+        return Err(ApplyError::Malformed);
+    }
+    let call = Call { command, args: &args, db: logged.db, now_us: time_us };
+    scratch.truncate(0);
+    engine.replay(&call, scratch);
+    match scratch.bytes().first() {
+        Some(b'-') => Err(ApplyError::Refused {
+            name: command.name,
+            answer: String::from_utf8_lossy(scratch.bytes()).trim_end().to_owned(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn apply_expiry(engine: &Engine, cursor: &mut Cursor<'_>) -> Result<(), ApplyError> {
+    let db =
+        cursor.u8().filter(|&db| (db as usize) < crate::keyspace::DATABASES).ok_or(ApplyError::Malformed)?;
+    while !cursor.is_empty() {
+        let key = cursor.bytes().ok_or(ApplyError::Malformed)?;
+        let mut shard = engine.keyspace().lock(engine.keyspace().shard_of(key));
+        shard.database_mut(db as usize).remove(crate::keyspace::hash(key), key);
+    }
+    Ok(())
+}

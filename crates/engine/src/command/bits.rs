@@ -1,0 +1,5 @@
+//! Bits of strings.
+
+use super::Command;
+
+pub(super) const COMMANDS: &[Command] = &[];

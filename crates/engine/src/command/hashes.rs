@@ -1,0 +1,5 @@
+//! Hashes: fields with values.
+
+use super::Command;
+
+pub(super) const COMMANDS: &[Command] = &[];

@@ -1,0 +1,244 @@
+//! Commands over every key of a database, or over all databases.
+
+use super::parse::{self, glob, is};
+use super::{Command, Group, Handler, KeySpec, Run, flags::*};
+use crate::context::{Context, type_of};
+use crate::error::CommandError;
+use crate::keyspace::DATABASES;
+
+const fn row(group: Group, id: u16, name: &'static str, arity: i16, flags: u32, run: Handler) -> Command {
+    Command::new(group, id, name, arity, flags, KeySpec::All, Run::Keys(run))
+}
+
+pub(super) const COMMANDS: &[Command] = &[
+    row(Group::Generic, 140, "keys", 2, READONLY, keys).doc(
+        "1.0.0",
+        "O(N) with N the number of keys in the database",
+        "pattern",
+        "Returns all keys that match a pattern.",
+    ),
+    row(Group::Generic, 141, "scan", -2, READONLY, scan).doc(
+        "2.8.0",
+        "O(1) for every call, O(N) for a complete iteration with N the number of keys in the database",
+        "cursor [MATCH pattern] [COUNT count] [TYPE type]",
+        "Iterates over the keys of the database.",
+    ),
+    row(Group::Generic, 142, "randomkey", 1, READONLY, randomkey).doc(
+        "1.0.0",
+        "O(1)",
+        "",
+        "Returns a random key.",
+    ),
+    row(Group::Server, 143, "dbsize", 1, READONLY | FAST, dbsize).doc(
+        "1.0.0",
+        "O(1)",
+        "",
+        "Returns the number of keys in the database.",
+    ),
+    row(Group::Server, 144, "flushdb", -1, WRITE, flushdb).doc(
+        "1.0.0",
+        "O(N) with N the number of keys in the database, in the background with ASYNC",
+        "[ASYNC | SYNC]",
+        "Removes all keys of the database.",
+    ),
+    row(Group::Server, 145, "flushall", -1, WRITE, flushall).doc(
+        "1.0.0",
+        "O(N) with N the number of keys, in the background with ASYNC",
+        "[ASYNC | SYNC]",
+        "Removes all keys of all databases.",
+    ),
+    row(Group::Server, 146, "swapdb", 3, WRITE | FAST, swapdb).doc(
+        "4.0.0",
+        "O(S) with S the number of shards",
+        "index1 index2",
+        "Exchanges two databases.",
+    ),
+];
+
+fn keys(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let db = ctx.keys.db() as usize;
+    let all = args[1] == b"*";
+    let mut found = Vec::new();
+    for shard in ctx.keys.shards() {
+        let live = shard.database(db).table().iter().filter(|entry| !ctx.keys.is_expired(entry));
+        found.extend(live.map(crate::keyspace::Entry::key).filter(|key| all || glob(args[1], key)));
+    }
+    ctx.reply.array(found.len());
+    found.into_iter().for_each(|key| ctx.reply.bulk(key));
+    Ok(())
+}
+
+/// The options of SCAN and its kin.
+pub(super) struct ScanOptions<'a> {
+    pattern: Option<&'a [u8]>,
+    /// How many entries to look at.
+    pub(super) count: usize,
+    kind: Option<&'a [u8]>,
+}
+
+impl<'a> ScanOptions<'a> {
+    /// Reads `[MATCH pattern] [COUNT count]`, and `[TYPE type]` where `with_type`.
+    pub(super) fn parse(args: &[&'a [u8]], with_type: bool) -> Result<Self, CommandError> {
+        let mut options = Self { pattern: None, count: 10, kind: None };
+        let (pairs, rest) = args.as_chunks::<2>();
+        for [keyword, value] in pairs {
+            if is(keyword, "MATCH") {
+                options.pattern = Some(value).filter(|pattern| **pattern != b"*").copied();
+            } else if is(keyword, "COUNT") {
+                let count = parse::integer(value)?;
+                options.count =
+                    usize::try_from(count).ok().filter(|&count| count > 0).ok_or(CommandError::Syntax)?;
+            } else if is(keyword, "TYPE") && with_type {
+                options.kind = Some(value);
+            } else {
+                return Err(CommandError::Syntax);
+            }
+        }
+        if rest.is_empty() { Ok(options) } else { Err(CommandError::Syntax) }
+    }
+
+    /// Whether a key, field or member is asked for.
+    pub(super) fn matches(&self, text: &[u8]) -> bool {
+        self.pattern.is_none_or(|pattern| glob(pattern, text))
+    }
+}
+
+/// Reads a cursor.
+pub(super) fn cursor(arg: &[u8]) -> Result<u64, CommandError> {
+    let text = std::str::from_utf8(arg).ok();
+    text.and_then(|text| text.parse().ok()).ok_or(CommandError::text("ERR invalid cursor"))
+}
+
+/// Bits of a cursor that name the shard; the others are the position in hash order, whose lowest bits are always zero
+/// (a table of 2^50 buckets does not exist).
+const SHARD_BITS: u32 = 14;
+const _: () = assert!(crate::keyspace::SLOTS == 1 << SHARD_BITS);
+
+fn scan(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let start = cursor(args[1])?;
+    let options = ScanOptions::parse(&args[2..], true)?;
+    let db = ctx.keys.db() as usize;
+    let mask = (1_u64 << SHARD_BITS) - 1;
+    let (mut shard_index, mut position) = ((start & mask) as usize, start & !mask);
+    let mut found = Vec::new();
+    let mut looked_at = 0;
+    let shards: Vec<_> = ctx.keys.shards().collect();
+    let mut next = 0;
+    while let Some(shard) = shards.get(shard_index) {
+        position = shard.database(db).table().scan(position, options.count - looked_at, |entry| {
+            looked_at += 1;
+            let kind_fits =
+                options.kind.is_none_or(|kind| kind.eq_ignore_ascii_case(type_of(entry).name().as_bytes()));
+            if kind_fits && options.matches(entry.key()) && !ctx.keys.is_expired(entry) {
+                found.push(entry.key());
+            }
+        });
+        if position == 0 {
+            shard_index += 1;
+        }
+        if looked_at >= options.count || position != 0 {
+            next = if shard_index < shards.len() { position | shard_index as u64 } else { 0 };
+            break;
+        }
+    }
+    ctx.reply.array(2);
+    ctx.reply.bulk(next.to_string().as_bytes());
+    ctx.reply.array(found.len());
+    found.into_iter().for_each(|key| ctx.reply.bulk(key));
+    Ok(())
+}
+
+fn randomkey(ctx: &mut Context<'_, '_>, _args: &[&[u8]]) -> Result<(), CommandError> {
+    let db = ctx.keys.db() as usize;
+    let total: usize = ctx.keys.shards().map(|shard| shard.database(db).len()).sum();
+    // A database full of keys whose time has come and whose removal is still due must not keep us looking.
+    for _ in 0..100.min(total) {
+        let mut chosen = (ctx.keys.random() % total as u64) as usize;
+        let seed = ctx.keys.random();
+        let mut draws = (0_u64..).map(|n| crate::keyspace::hash(&(seed ^ n).to_le_bytes()));
+        let found = ctx.keys.shards().find_map(|shard| {
+            let database = shard.database(db);
+            if chosen < database.len() {
+                return Some(database.table().random(|| draws.next().unwrap_or_default()));
+            }
+            chosen -= database.len();
+            None
+        });
+        if let Some(entry) = found.flatten().filter(|entry| !ctx.keys.is_expired(entry)) {
+            ctx.reply.bulk(entry.key());
+            return Ok(());
+        }
+    }
+    ctx.reply.null();
+    Ok(())
+}
+
+fn dbsize(ctx: &mut Context<'_, '_>, _args: &[&[u8]]) -> Result<(), CommandError> {
+    let db = ctx.keys.db() as usize;
+    let total = ctx.keys.shards().map(|shard| shard.database(db).len()).sum();
+    ctx.reply.count(total);
+    Ok(())
+}
+
+/// Reads `[ASYNC | SYNC]`; whether the memory may be freed in the background.
+fn flush_mode(args: &[&[u8]]) -> Result<bool, CommandError> {
+    match args {
+        [_] => Ok(false),
+        [_, mode] if is(mode, "ASYNC") => Ok(true),
+        [_, mode] if is(mode, "SYNC") => Ok(false),
+        _ => Err(CommandError::Syntax),
+    }
+}
+
+fn flush(
+    ctx: &mut Context<'_, '_>,
+    args: &[&[u8]],
+    databases: std::ops::Range<usize>,
+) -> Result<(), CommandError> {
+    let background = flush_mode(args)?;
+    for db in databases.clone() {
+        ctx.keys.changed_everything(db as u8, None);
+    }
+    let tables: Vec<_> = ctx
+        .keys
+        .shards_mut()
+        .flat_map(|shard| {
+            databases.clone().filter_map(|db| shard.database_mut(db).clear()).collect::<Vec<_>>()
+        })
+        .filter(|table| !table.is_empty())
+        .collect();
+    if background && !tables.is_empty() {
+        // If no thread can be had, the tables are freed here and now instead.
+        let _ = std::thread::Builder::new().name("free".into()).spawn(move || drop(tables));
+    }
+    ctx.reply.ok();
+    Ok(())
+}
+
+fn flushdb(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let db = ctx.keys.db() as usize;
+    flush(ctx, args, db..db + 1)
+}
+
+fn flushall(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    flush(ctx, args, 0..DATABASES)
+}
+
+fn swapdb(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let index = |arg: &[u8], name| {
+        let number = parse::integer(arg)
+            .map_err(|_| CommandError::Text(format!("ERR invalid {name} DB index").into()))?;
+        usize::try_from(number)
+            .ok()
+            .filter(|&number| number < DATABASES)
+            .ok_or(CommandError::text("ERR DB index is out of range"))
+    };
+    let (one, other) = (index(args[1], "first")?, index(args[2], "second")?);
+    if one != other {
+        ctx.keys.shards_mut().for_each(|shard| shard.swap(one, other));
+        ctx.keys.changed_everything(one as u8, Some(other as u8));
+        ctx.keys.changed_everything(other as u8, Some(one as u8));
+    }
+    ctx.reply.ok();
+    Ok(())
+}

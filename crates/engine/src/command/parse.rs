@@ -1,0 +1,198 @@
+//! Reading arguments.
+
+use crate::error::CommandError;
+
+/// An integer whose decimal form is exactly these bytes: no plus sign, no leading zero, no space.
+#[inline]
+pub fn canonical_integer(bytes: &[u8]) -> Option<i64> {
+    let (negative, digits) = match bytes {
+        [b'-', digits @ ..] => (true, digits),
+        digits => (false, digits),
+    };
+    let &first = digits.first()?;
+    if digits.len() > 19 || (first == b'0' && (negative || digits.len() > 1)) {
+        return None;
+    }
+    let mut value = 0_u64;
+    for &digit in digits {
+        // 19 digits stay below 10^19, which fits in 64 bits.
+        value = value * 10 + u64::from(Some(digit.wrapping_sub(b'0')).filter(|digit| *digit < 10)?);
+    }
+    if negative { 0_i64.checked_sub_unsigned(value) } else { i64::try_from(value).ok() }
+}
+
+/// An integer argument.
+#[inline]
+pub fn integer(arg: &[u8]) -> Result<i64, CommandError> {
+    canonical_integer(arg).ok_or(CommandError::NotAnInteger)
+}
+
+/// An integer argument that must lie in a range.
+pub fn integer_in(arg: &[u8], range: std::ops::RangeInclusive<i64>) -> Result<i64, CommandError> {
+    integer(arg)
+        .ok()
+        .filter(|value| range.contains(value))
+        .ok_or(CommandError::text("ERR value is out of range"))
+}
+
+/// A non-negative integer argument.
+pub fn positive(arg: &[u8]) -> Result<u64, CommandError> {
+    let value = integer(arg)?;
+    u64::try_from(value).map_err(|_| CommandError::text("ERR value is out of range, must be positive"))
+}
+
+/// A floating-point argument: decimal, exponent, `inf`, `+inf`, `-inf`; not `nan`.
+pub fn float(arg: &[u8]) -> Result<f64, CommandError> {
+    let text = std::str::from_utf8(arg).map_err(|_| CommandError::NotAFloat)?;
+    let value: f64 = text.parse().map_err(|_| CommandError::NotAFloat)?;
+    if value.is_nan() { Err(CommandError::NotAFloat) } else { Ok(value) }
+}
+
+/// Whether an argument is a keyword, in whatever case. `keyword` is upper-case.
+#[inline]
+pub fn is(arg: &[u8], keyword: &str) -> bool {
+    arg.eq_ignore_ascii_case(keyword.as_bytes())
+}
+
+/// Resolves a range of indices, where negative ones count from the end, against a length; `None` if it is empty.
+pub fn range(start: i64, stop: i64, len: usize) -> Option<std::ops::Range<usize>> {
+    let len = i64::try_from(len).ok()?;
+    let absolute = |index: i64| if index < 0 { index.saturating_add(len).max(0) } else { index };
+    let (start, stop) =
+        (absolute(start), if stop < 0 { stop.saturating_add(len) } else { stop.min(len - 1) });
+    (start <= stop && start < len).then(|| start as usize..stop as usize + 1)
+}
+
+/// Tells whether a string matches a glob pattern with `*`, `?`, `[a-z]`, `[^a]` and `\` escapes, byte by byte as Redis
+/// does. Takes time O(pattern × text) at worst: `*` is resumed, never nested.
+pub fn glob(pattern: &[u8], text: &[u8]) -> bool {
+    let (mut p, mut t) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    loop {
+        if p < pattern.len() && pattern[p] == b'*' {
+            star = Some((p + 1, t));
+            p += 1;
+            continue;
+        }
+        if t == text.len() {
+            return pattern[p..].iter().all(|&byte| byte == b'*');
+        }
+        match one(&pattern[p..], text[t]) {
+            Some(width) => {
+                p += width;
+                t += 1;
+            }
+            None => {
+                let Some((resume, at)) = star else { return false };
+                star = Some((resume, at + 1));
+                (p, t) = (resume, at + 1);
+            }
+        }
+    }
+}
+
+/// How many bytes of the pattern match this byte of the text.
+fn one(pattern: &[u8], byte: u8) -> Option<usize> {
+    match *pattern.first()? {
+        b'?' => Some(1),
+        b'[' => class(&pattern[1..], byte).map(|width| width + 1),
+        b'\\' if pattern.len() > 1 => (pattern[1] == byte).then_some(2),
+        literal => (literal == byte).then_some(1),
+    }
+}
+
+/// A character class after its `[`; a class without `]` extends to the end of the pattern.
+fn class(pattern: &[u8], byte: u8) -> Option<usize> {
+    let negated = pattern.first() == Some(&b'^');
+    let mut at = usize::from(negated);
+    let mut matched = false;
+    loop {
+        match pattern.get(at..)? {
+            [] => break,
+            [b']', ..] => {
+                at += 1;
+                break;
+            }
+            [b'\\', escaped, ..] => {
+                matched |= *escaped == byte;
+                at += 2;
+            }
+            [from, b'-', to, ..] => {
+                let (low, high) = (from.min(to), from.max(to));
+                matched |= (*low..=*high).contains(&byte);
+                at += 3;
+            }
+            [single, ..] => {
+                matched |= *single == byte;
+                at += 1;
+            }
+        }
+    }
+    (matched != negated).then_some(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn only_the_canonical_form_is_an_integer() {
+        for (text, value) in [("0", 0), ("-1", -1), ("9223372036854775807", i64::MAX)] {
+            assert_eq!(canonical_integer(text.as_bytes()), Some(value));
+        }
+        assert_eq!(canonical_integer(b"-9223372036854775808"), Some(i64::MIN));
+        for text in
+            ["", "-", "+1", "01", "-0", " 1", "1 ", "1.0", "9223372036854775808", "-9223372036854775809"]
+        {
+            assert_eq!(canonical_integer(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn ranges_resolve_as_in_redis() {
+        assert_eq!(range(0, -1, 3), Some(0..3));
+        assert_eq!(range(-100, 100, 3), Some(0..3));
+        assert_eq!(range(2, 1, 3), None);
+        assert_eq!(range(3, 5, 3), None);
+        assert_eq!(range(0, -4, 3), None);
+        assert_eq!(range(-2, -2, 3), Some(1..2));
+        assert_eq!(range(0, 0, 0), None);
+    }
+
+    #[test]
+    fn globs_match_as_in_redis() {
+        for (pattern, text, matches) in [
+            ("*", "", true),
+            ("h?llo", "hello", true),
+            ("h*llo", "heeeello", true),
+            ("h[ae]llo", "hillo", false),
+            ("h[^e]llo", "hello", false),
+            ("h[a-b]llo", "hbllo", true),
+            ("h[b-a]llo", "hallo", true),
+            (r"h\*llo", "h*llo", true),
+            (r"h\*llo", "hello", false),
+            ("a*b*c", "aXbYbZc", true),
+            ("a*b*c", "aXbYbZd", false),
+            ("[abc", "b", true),
+            ("", "", true),
+            ("", "a", false),
+        ] {
+            assert_eq!(glob(pattern.as_bytes(), text.as_bytes()), matches, "{pattern} {text}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn an_integer_is_canonical_exactly_if_it_prints_back(text in "[-+0-9]{0,21}") {
+            let expected = text.parse::<i64>().ok().filter(|value| value.to_string() == text);
+            prop_assert_eq!(canonical_integer(text.as_bytes()), expected);
+        }
+
+        #[test]
+        fn any_pattern_gives_an_answer(pattern in proptest::collection::vec(any::<u8>(), 0..30), text in proptest::collection::vec(any::<u8>(), 0..30)) {
+            let _ = glob(&pattern, &text);
+        }
+    }
+}

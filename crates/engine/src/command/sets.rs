@@ -1,0 +1,5 @@
+//! Sets: distinct members.
+
+use super::Command;
+
+pub(super) const COMMANDS: &[Command] = &[];

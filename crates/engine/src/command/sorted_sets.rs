@@ -1,0 +1,5 @@
+//! Sorted sets: members ordered by score.
+
+use super::Command;
+
+pub(super) const COMMANDS: &[Command] = &[];

@@ -1,0 +1,597 @@
+//! Strings: bytes as they were sent, counters, and parts of either.
+
+use super::parse::{self, is};
+use super::{Command, Group, Handler, KeySpec, Run, flags::*};
+use crate::context::{Context, Text};
+use crate::error::CommandError;
+use crate::keyspace::{Deadline, MAX_BYTES, Payload, ValueRef};
+
+const fn row(id: u16, name: &'static str, arity: i16, flags: u32, keys: KeySpec, run: Handler) -> Command {
+    Command::new(Group::String, id, name, arity, flags, keys, Run::Keys(run))
+}
+
+const GROWS: u32 = WRITE | DENYOOM;
+
+pub(super) const COMMANDS: &[Command] = &[
+    row(1, "get", 2, READONLY | FAST, KeySpec::ONE, get).doc(
+        "1.0.0",
+        "O(1)",
+        "key",
+        "Returns the string value of a key.",
+    ),
+    row(2, "set", -3, GROWS, KeySpec::ONE, set).doc(
+        "1.0.0",
+        "O(1)",
+        "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | \
+         PXAT unix-time-milliseconds | KEEPTTL] [DURABLE | SYNC]",
+        "Sets the string value of a key, whatever it held; with DURABLE, answers when it is on disk.",
+    ),
+    row(3, "setnx", 3, GROWS | FAST, KeySpec::ONE, setnx).doc(
+        "1.0.0",
+        "O(1)",
+        "key value",
+        "Sets the string value of a key if the key doesn't exist.",
+    ),
+    row(4, "setex", 4, GROWS, KeySpec::ONE, setex).doc(
+        "2.0.0",
+        "O(1)",
+        "key seconds value",
+        "Sets the string value and the time to live in seconds of a key.",
+    ),
+    row(5, "psetex", 4, GROWS, KeySpec::ONE, psetex).doc(
+        "2.6.0",
+        "O(1)",
+        "key milliseconds value",
+        "Sets the string value and the time to live in milliseconds of a key.",
+    ),
+    row(6, "getset", 3, GROWS | FAST, KeySpec::ONE, getset).doc(
+        "1.0.0",
+        "O(1)",
+        "key value",
+        "Sets the string value of a key and returns what it was.",
+    ),
+    row(7, "getdel", 2, WRITE | FAST, KeySpec::ONE, getdel).doc(
+        "6.2.0",
+        "O(1)",
+        "key",
+        "Returns the string value of a key and deletes the key.",
+    ),
+    row(8, "getex", -2, WRITE | FAST, KeySpec::ONE, getex).doc(
+        "6.2.0",
+        "O(1)",
+        "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST]",
+        "Returns the string value of a key and sets or clears its time to live.",
+    ),
+    row(9, "incr", 2, GROWS | FAST, KeySpec::ONE, incr).doc(
+        "1.0.0",
+        "O(1)",
+        "key",
+        "Adds one to the integer value of a key, which starts at 0.",
+    ),
+    row(10, "decr", 2, GROWS | FAST, KeySpec::ONE, decr).doc(
+        "1.0.0",
+        "O(1)",
+        "key",
+        "Subtracts one from the integer value of a key, which starts at 0.",
+    ),
+    row(11, "incrby", 3, GROWS | FAST, KeySpec::ONE, incrby).doc(
+        "1.0.0",
+        "O(1)",
+        "key increment",
+        "Adds to the integer value of a key, which starts at 0.",
+    ),
+    row(12, "decrby", 3, GROWS | FAST, KeySpec::ONE, decrby).doc(
+        "1.0.0",
+        "O(1)",
+        "key decrement",
+        "Subtracts from the integer value of a key, which starts at 0.",
+    ),
+    row(13, "incrbyfloat", 3, GROWS | FAST, KeySpec::ONE, incrbyfloat).doc(
+        "2.6.0",
+        "O(1)",
+        "key increment",
+        "Adds to the floating-point value of a key, which starts at 0.",
+    ),
+    row(14, "append", 3, GROWS | FAST, KeySpec::ONE, append).doc(
+        "2.0.0",
+        "O(1) amortised",
+        "key value",
+        "Appends to the string value of a key, which starts empty.",
+    ),
+    row(15, "strlen", 2, READONLY | FAST, KeySpec::ONE, strlen).doc(
+        "2.2.0",
+        "O(1)",
+        "key",
+        "Returns the length of a string value in bytes.",
+    ),
+    row(16, "setrange", 4, GROWS, KeySpec::ONE, setrange).doc(
+        "2.2.0",
+        "O(1) for short strings, O(N) with N the bytes that the string grows by",
+        "key offset value",
+        "Overwrites a part of a string value, which grows with zero bytes where needed.",
+    ),
+    row(17, "getrange", 4, READONLY, KeySpec::ONE, getrange).doc(
+        "2.4.0",
+        "O(N) with N the bytes returned",
+        "key start end",
+        "Returns a part of a string value.",
+    ),
+    row(18, "substr", 4, READONLY, KeySpec::ONE, getrange).doc(
+        "1.0.0",
+        "O(N) with N the bytes returned",
+        "key start end",
+        "Returns a part of a string value: the older name of GETRANGE.",
+    ),
+    row(19, "mget", -2, READONLY | FAST, KeySpec::REST, mget).doc(
+        "1.0.0",
+        "O(N) with N the number of keys",
+        "key [key ...]",
+        "Returns the string values of several keys at one moment.",
+    ),
+    row(20, "mset", -3, GROWS, KeySpec::PAIRS, mset).doc(
+        "1.0.1",
+        "O(N) with N the number of keys",
+        "key value [key value ...]",
+        "Sets the string values of several keys at one moment.",
+    ),
+    row(21, "msetnx", -3, GROWS, KeySpec::PAIRS, msetnx).doc(
+        "1.0.1",
+        "O(N) with N the number of keys",
+        "key value [key value ...]",
+        "Sets the string values of several keys at one moment if none of the keys exists.",
+    ),
+    row(22, "lcs", -3, READONLY, KeySpec::TWO, lcs).doc(
+        "7.0.0",
+        "O(N*M) with N and M the lengths of the strings",
+        "key1 key2 [LEN] [IDX] [MINMATCHLEN min-match-len] [WITHMATCHLEN]",
+        "Finds the longest common subsequence of two strings.",
+    ),
+];
+
+fn get(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    match ctx.keys.entry(args[1]).map(crate::keyspace::Entry::value) {
+        None => ctx.reply.null(),
+        Some(ValueRef::Raw(bytes)) => ctx.reply.bulk(bytes),
+        Some(ValueRef::Int(value)) => ctx.reply.bulk_integer(value),
+        Some(_) => match ctx.keys.string(args[1])? {
+            Some(text) => ctx.reply.bulk(&text),
+            None => ctx.reply.null(),
+        },
+    }
+    Ok(())
+}
+
+/// The options that SET, GETEX and their kin share.
+#[derive(Default)]
+struct Options {
+    deadline: Option<Deadline>,
+    only_if_absent: bool,
+    only_if_present: bool,
+    get: bool,
+    durable: bool,
+}
+
+/// A deadline in milliseconds since 1970 from a time that a client gave.
+pub(super) fn deadline_from(
+    arg: &[u8],
+    seconds: bool,
+    absolute: bool,
+    now_ms: u64,
+    command: &'static str,
+) -> Result<u64, CommandError> {
+    let value = parse::integer(arg)?;
+    let invalid = CommandError::InvalidExpire(command);
+    let millis = if seconds { value.checked_mul(1000).ok_or(invalid.clone())? } else { value };
+    if value <= 0 {
+        return Err(invalid);
+    }
+    let at = if absolute { millis } else { millis.checked_add_unsigned(now_ms).ok_or(invalid.clone())? };
+    u64::try_from(at).map_err(|_| invalid)
+}
+
+fn options(
+    args: &[&[u8]],
+    now_ms: u64,
+    command: &'static str,
+    for_set: bool,
+) -> Result<Options, CommandError> {
+    let mut options = Options::default();
+    let mut rest = args.iter();
+    while let Some(arg) = rest.next() {
+        let times = [("EX", true, false), ("PX", false, false), ("EXAT", true, true), ("PXAT", false, true)];
+        if let Some(&(_, seconds, absolute)) = times.iter().find(|(keyword, ..)| is(arg, keyword)) {
+            let time = rest.next().filter(|_| options.deadline.is_none()).ok_or(CommandError::Syntax)?;
+            let at = deadline_from(time, seconds, absolute, now_ms, command)?;
+            options.deadline = Some(Deadline::At(at));
+        } else if is(arg, "KEEPTTL") && for_set && options.deadline.is_none() {
+            options.deadline = Some(Deadline::Keep);
+        } else if is(arg, "PERSIST") && !for_set && options.deadline.is_none() {
+            options.deadline = Some(Deadline::Clear);
+        } else if is(arg, "NX") && for_set && !options.only_if_present {
+            options.only_if_absent = true;
+        } else if is(arg, "XX") && for_set && !options.only_if_absent {
+            options.only_if_present = true;
+        } else if is(arg, "GET") && for_set {
+            options.get = true;
+        } else if (is(arg, "DURABLE") || is(arg, "SYNC")) && for_set {
+            options.durable = true;
+        } else {
+            return Err(CommandError::Syntax);
+        }
+    }
+    Ok(options)
+}
+
+fn set(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let &[_, key, value, ref rest @ ..] = args else { return Err(CommandError::Syntax) };
+    if rest.is_empty() {
+        ctx.keys.set_string(key, value, Deadline::Clear);
+        ctx.keys.changed(key, "set");
+        ctx.reply.ok();
+        return Ok(());
+    }
+    let options = options(rest, ctx.keys.now_ms(), "set", true)?;
+    if options.get {
+        match ctx.keys.string(key)? {
+            Some(text) => ctx.reply.bulk(&text),
+            None => ctx.reply.null(),
+        }
+    }
+    let exists = ctx.keys.exists(key);
+    if (options.only_if_absent && exists) || (options.only_if_present && !exists) {
+        if !options.get {
+            ctx.reply.null();
+        }
+        return Ok(());
+    }
+    ctx.keys.set_string(key, value, options.deadline.unwrap_or(Deadline::Clear));
+    ctx.keys.changed(key, "set");
+    if options.durable {
+        ctx.keys.make_durable();
+    }
+    if !options.get {
+        ctx.reply.ok();
+    }
+    Ok(())
+}
+
+fn setnx(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let absent = !ctx.keys.exists(args[1]);
+    if absent {
+        ctx.keys.set_string(args[1], args[2], Deadline::Clear);
+        ctx.keys.changed(args[1], "set");
+    }
+    ctx.reply.integer(i64::from(absent));
+    Ok(())
+}
+
+fn set_for(ctx: &mut Context<'_, '_>, args: &[&[u8]], at: u64) -> Result<(), CommandError> {
+    ctx.keys.set_string(args[1], args[3], Deadline::At(at));
+    ctx.keys.changed(args[1], "set");
+    ctx.reply.ok();
+    Ok(())
+}
+
+fn setex(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let at = deadline_from(args[2], true, false, ctx.keys.now_ms(), "setex")?;
+    set_for(ctx, args, at)
+}
+
+fn psetex(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let at = deadline_from(args[2], false, false, ctx.keys.now_ms(), "psetex")?;
+    set_for(ctx, args, at)
+}
+
+fn getset(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    match ctx.keys.string(args[1])? {
+        Some(text) => ctx.reply.bulk(&text),
+        None => ctx.reply.null(),
+    }
+    ctx.keys.set_string(args[1], args[2], Deadline::Clear);
+    ctx.keys.changed(args[1], "set");
+    Ok(())
+}
+
+fn getdel(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let Some(text) = ctx.keys.string(args[1])? else {
+        ctx.reply.null();
+        return Ok(());
+    };
+    ctx.reply.bulk(&text);
+    ctx.keys.remove(args[1]);
+    ctx.keys.changed(args[1], "del");
+    Ok(())
+}
+
+fn getex(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let options = options(&args[2..], ctx.keys.now_ms(), "getex", false)?;
+    let Some(text) = ctx.keys.string(args[1])? else {
+        ctx.reply.null();
+        return Ok(());
+    };
+    ctx.reply.bulk(&text);
+    let old = ctx.keys.entry(args[1]).and_then(crate::keyspace::Entry::deadline);
+    match options.deadline {
+        Some(Deadline::At(at)) if at <= ctx.keys.now_ms() => {
+            ctx.keys.remove(args[1]);
+            ctx.keys.changed(args[1], "del");
+        }
+        Some(Deadline::At(at)) => {
+            ctx.keys.set_deadline(args[1], Some(at));
+            ctx.keys.changed(args[1], "expire");
+        }
+        Some(Deadline::Clear) if old.is_some() => {
+            ctx.keys.set_deadline(args[1], None);
+            ctx.keys.changed(args[1], "persist");
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn add(ctx: &mut Context<'_, '_>, key: &[u8], delta: i64) -> Result<(), CommandError> {
+    let old = match ctx.keys.string(key)? {
+        None => 0,
+        Some(Text::Int(value, _)) => value,
+        Some(text) => parse::integer(&text)?,
+    };
+    let new = old.checked_add(delta).ok_or(CommandError::Overflow)?;
+    ctx.keys.set(key, Payload::Int(new), Deadline::Keep);
+    ctx.keys.changed(key, "incrby");
+    ctx.reply.integer(new);
+    Ok(())
+}
+
+fn incr(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    add(ctx, args[1], 1)
+}
+
+fn decr(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    add(ctx, args[1], -1)
+}
+
+fn incrby(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let delta = parse::integer(args[2])?;
+    add(ctx, args[1], delta)
+}
+
+fn decrby(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let delta =
+        parse::integer(args[2])?.checked_neg().ok_or(CommandError::text("ERR decrement would overflow"))?;
+    add(ctx, args[1], delta)
+}
+
+/// The text of a float that INCRBYFLOAT and its kin store: never an exponent, no trailing zeros.
+pub(super) fn plain_float(value: f64) -> String {
+    let text = format!("{value}");
+    if text == "-0" { "0".into() } else { text }
+}
+
+fn incrbyfloat(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let old = match ctx.keys.string(args[1])? {
+        Some(text) => parse::float(&text)?,
+        None => 0.0,
+    };
+    let new = old + parse::float(args[2])?;
+    if !new.is_finite() {
+        return Err(CommandError::NotFinite);
+    }
+    let text = plain_float(new);
+    ctx.keys.set_string(args[1], text.as_bytes(), Deadline::Keep);
+    ctx.keys.changed(args[1], "incrbyfloat");
+    ctx.reply.bulk(text.as_bytes());
+    Ok(())
+}
+
+/// Refuses a string that would exceed the limit, before a byte of it is made.
+pub(super) fn check_length(len: usize) -> Result<(), CommandError> {
+    if len > MAX_BYTES { Err(CommandError::TooLong) } else { Ok(()) }
+}
+
+fn append(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let old_len = ctx.keys.string(args[1])?.map(|text| text.len());
+    check_length(old_len.unwrap_or(0).saturating_add(args[2].len()))?;
+    let len = if old_len.is_none() {
+        ctx.keys.set_string(args[1], args[2], Deadline::Clear);
+        args[2].len()
+    } else {
+        let bytes = ctx.keys.growing_string(args[1])?;
+        bytes.extend_from_slice(args[2]);
+        bytes.len()
+    };
+    ctx.keys.changed(args[1], "append");
+    ctx.reply.count(len);
+    Ok(())
+}
+
+fn strlen(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let len = ctx.keys.string(args[1])?.map_or(0, |text| text.len());
+    ctx.reply.count(len);
+    Ok(())
+}
+
+fn setrange(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let offset = parse::integer(args[2])?;
+    let offset = usize::try_from(offset).map_err(|_| CommandError::text("ERR offset is out of range"))?;
+    let value = args[3];
+    let old_len = ctx.keys.string(args[1])?.map_or(0, |text| text.len());
+    if value.is_empty() {
+        ctx.reply.count(old_len);
+        return Ok(());
+    }
+    let end = offset.saturating_add(value.len());
+    check_length(end)?;
+    let bytes = ctx.keys.growing_string(args[1])?;
+    if bytes.len() < end {
+        bytes.resize(end, 0);
+    }
+    bytes[offset..end].copy_from_slice(value);
+    let len = bytes.len();
+    ctx.keys.changed(args[1], "setrange");
+    ctx.reply.count(len);
+    Ok(())
+}
+
+fn getrange(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let (start, end) = (parse::integer(args[2])?, parse::integer(args[3])?);
+    let text = ctx.keys.string(args[1])?;
+    let bytes: &[u8] = text.as_deref().unwrap_or_default();
+    // Two ends counted from the back in the wrong order are nothing, even where both would be clamped to the front.
+    let range = if start < 0 && end < 0 && start > end { None } else { range_of(start, end, bytes.len()) };
+    ctx.reply.bulk(range.and_then(|range| bytes.get(range)).unwrap_or_default());
+    Ok(())
+}
+
+/// As [`parse::range`], but an end before the front means the first byte.
+fn range_of(start: i64, end: i64, len: usize) -> Option<std::ops::Range<usize>> {
+    let end = if end < 0 { end.saturating_add(len as i64).max(0) } else { end };
+    parse::range(start, end, len)
+}
+
+fn mget(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    ctx.reply.array(args.len() - 1);
+    for key in &args[1..] {
+        // A key of another type has no string value: null, not an error.
+        match ctx.keys.string(key) {
+            Ok(Some(text)) => ctx.reply.bulk(&text),
+            _ => ctx.reply.null(),
+        }
+    }
+    Ok(())
+}
+
+fn pairs<'a, 'b>(
+    args: &'a [&'b [u8]],
+    command: &'static str,
+) -> Result<impl Iterator<Item = &'a [&'b [u8]; 2]> + Clone, CommandError> {
+    let (pairs, rest) = args[1..].as_chunks::<2>();
+    if rest.is_empty() { Ok(pairs.iter()) } else { Err(CommandError::Arity(command.into())) }
+}
+
+fn mset(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    for [key, value] in pairs(args, "mset")? {
+        ctx.keys.set_string(key, value, Deadline::Clear);
+        ctx.keys.changed(key, "set");
+    }
+    ctx.reply.ok();
+    Ok(())
+}
+
+fn msetnx(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let pairs = pairs(args, "msetnx")?;
+    let free = pairs.clone().all(|[key, _]| !ctx.keys.exists(key));
+    if free {
+        for [key, value] in pairs {
+            ctx.keys.set_string(key, value, Deadline::Clear);
+            ctx.keys.changed(key, "set");
+        }
+    }
+    ctx.reply.integer(i64::from(free));
+    Ok(())
+}
+
+/// A run of equal bytes in both strings, as half-open ranges.
+struct Match {
+    left: usize,
+    right: usize,
+    len: usize,
+}
+
+fn lcs(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let (mut want_len, mut want_matches, mut with_len, mut min_len) = (false, false, false, 0);
+    let mut rest = args[3..].iter();
+    while let Some(arg) = rest.next() {
+        if is(arg, "LEN") {
+            want_len = true;
+        } else if is(arg, "IDX") {
+            want_matches = true;
+        } else if is(arg, "WITHMATCHLEN") {
+            with_len = true;
+        } else if is(arg, "MINMATCHLEN") {
+            min_len = parse::integer(rest.next().ok_or(CommandError::Syntax)?)?.max(0) as usize;
+        } else {
+            return Err(CommandError::Syntax);
+        }
+    }
+    if want_len && want_matches {
+        return Err(CommandError::text("ERR If you want both the length and indexes, please just use IDX."));
+    }
+    let text = |key| {
+        ctx.keys
+            .string(key)
+            .map(|text| text.map(|text| text.to_vec()).unwrap_or_default())
+            .map_err(|_| CommandError::text("ERR The specified keys must contain string values"))
+    };
+    let (left, right) = (text(args[1])?, text(args[2])?);
+    let (common, matches) = longest_common_subsequence(&left, &right)?;
+    if want_len {
+        ctx.reply.count(common.len());
+    } else if want_matches {
+        let matches: Vec<Match> = matches.into_iter().filter(|found| found.len >= min_len.max(1)).collect();
+        reply_matches(ctx, &matches, with_len, common.len());
+    } else {
+        ctx.reply.bulk(&common);
+    }
+    Ok(())
+}
+
+fn reply_matches(ctx: &mut Context<'_, '_>, matches: &[Match], with_len: bool, total: usize) {
+    ctx.reply.map(2);
+    ctx.reply.bulk(b"matches");
+    ctx.reply.array(matches.len());
+    for found in matches {
+        ctx.reply.array(if with_len { 3 } else { 2 });
+        for start in [found.left, found.right] {
+            ctx.reply.array(2);
+            ctx.reply.count(start);
+            ctx.reply.count(start + found.len - 1);
+        }
+        if with_len {
+            ctx.reply.count(found.len);
+        }
+    }
+    ctx.reply.bulk(b"len");
+    ctx.reply.count(total);
+}
+
+/// Most cells of the table that two strings may need: 64 Mi cells of 4 bytes.
+const MAX_LCS_CELLS: usize = 64 << 20;
+
+/// The subsequence and its runs, last run first, by dynamic programming over prefixes.
+fn longest_common_subsequence(left: &[u8], right: &[u8]) -> Result<(Vec<u8>, Vec<Match>), CommandError> {
+    let width = right.len() + 1;
+    let cells = (left.len() + 1).checked_mul(width).filter(|&cells| cells <= MAX_LCS_CELLS);
+    let cells = cells.ok_or(CommandError::text(
+        "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len",
+    ))?;
+    let mut lengths = vec![0_u32; cells];
+    for (i, a) in left.iter().enumerate() {
+        for (j, b) in right.iter().enumerate() {
+            lengths[(i + 1) * width + j + 1] = if a == b {
+                lengths[i * width + j] + 1
+            } else {
+                lengths[i * width + j + 1].max(lengths[(i + 1) * width + j])
+            };
+        }
+    }
+    let (mut i, mut j) = (left.len(), right.len());
+    let (mut common, mut matches): (Vec<u8>, Vec<Match>) = (Vec::new(), Vec::new());
+    while i > 0 && j > 0 {
+        if left[i - 1] == right[j - 1] {
+            (i, j) = (i - 1, j - 1);
+            common.push(left[i]);
+            match matches.last_mut() {
+                Some(run) if run.left == i + 1 && run.right == j + 1 => {
+                    *run = Match { left: i, right: j, len: run.len + 1 };
+                }
+                _ => matches.push(Match { left: i, right: j, len: 1 }),
+            }
+        } else if lengths[(i - 1) * width + j] > lengths[i * width + j - 1] {
+            i -= 1;
+        } else {
+            j -= 1;
+        }
+    }
+    common.reverse();
+    Ok((common, matches))
+}

@@ -1,0 +1,460 @@
+//! What a command's handler sees: the keys that it may touch, the answer that it writes, and nothing else.
+
+use crate::blocking::Block;
+use crate::error::CommandError;
+use crate::keyspace::{Database, Deadline, Entry, Keyspace, Payload, Shard, ValueRef, hash};
+use crate::reply::Reply;
+use crate::value::{Collection, Object, Type};
+use std::sync::MutexGuard;
+
+/// The surroundings of one running command.
+pub struct Context<'k, 'r> {
+    /// Keys, all of whose shards are locked.
+    pub keys: &'r mut Keys<'k>,
+    /// The answer.
+    pub reply: &'r mut Reply,
+}
+
+/// Locked shards, in the order of their indices.
+pub(crate) enum Locked<'k> {
+    One(usize, MutexGuard<'k, Shard>),
+    Many(Vec<(usize, MutexGuard<'k, Shard>)>),
+    All(Vec<MutexGuard<'k, Shard>>),
+}
+
+/// A command that goes into the log in place of the one that ran.
+#[derive(Debug)]
+pub(crate) struct Rewritten {
+    pub(crate) name: &'static str,
+    pub(crate) args: Vec<Vec<u8>>,
+}
+
+/// What a command did beside answering.
+#[derive(Debug, Default)]
+pub(crate) struct Effects {
+    /// Whether anything changed, so that the command must be logged.
+    pub(crate) changed: bool,
+    /// Whether the answer must wait until the change is durable.
+    pub(crate) durable: bool,
+    /// What to log instead of the command itself; empty means the command itself.
+    pub(crate) rewritten: Vec<Rewritten>,
+    /// Keys that were found expired and removed on the way.
+    pub(crate) expired: Vec<Vec<u8>>,
+    /// Keys that got something that blocked clients may wait for.
+    pub(crate) ready: Vec<(u8, Vec<u8>)>,
+    /// The wish to wait.
+    pub(crate) block: Option<Block>,
+    /// The earliest deadline that was set, in milliseconds since 1970.
+    pub(crate) earliest_deadline: Option<u64>,
+}
+
+/// Access to keys in the database that the client has selected.
+///
+/// Reads treat an expired key as absent and change nothing. Writes remove an expired key first; the log gets to know it
+/// either by the command itself, which does the same when it is replayed with the same time, or by an expiry record.
+pub struct Keys<'k> {
+    keyspace: &'k Keyspace,
+    locked: Locked<'k>,
+    db: usize,
+    now_us: u64,
+    random: u64,
+    pub(crate) effects: Effects,
+}
+
+impl<'k> Keys<'k> {
+    pub(crate) fn new(keyspace: &'k Keyspace, locked: Locked<'k>, db: u8, now_us: u64, random: u64) -> Self {
+        Self { keyspace, locked, db: db as usize, now_us, random: random | 1, effects: Effects::default() }
+    }
+
+    /// The time of the command in milliseconds since 1970.
+    pub fn now_ms(&self) -> u64 {
+        self.now_us / 1000
+    }
+
+    /// The time of the command in microseconds since 1970.
+    pub fn now_us(&self) -> u64 {
+        self.now_us
+    }
+
+    /// The number of the selected database.
+    pub fn db(&self) -> u8 {
+        self.db as u8
+    }
+
+    /// Selects another database for the keys that follow.
+    pub(crate) fn select(&mut self, db: u8) {
+        self.db = db as usize;
+    }
+
+    /// A number at random. A command that lets it decide what changes logs what was decided: see [`Keys::log_instead`].
+    pub fn random(&mut self) -> u64 {
+        // SplitMix64 (Steele, Lea, Flood 2014).
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.random ^ (self.random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    #[inline]
+    fn shard(&self, key: &[u8]) -> &Shard {
+        match &self.locked {
+            Locked::One(index, guard) => {
+                debug_assert_eq!(*index, self.keyspace.shard_of(key), "the key's shard is locked");
+                guard
+            }
+            Locked::Many(guards) => {
+                let index = self.keyspace.shard_of(key);
+                let at = guards.binary_search_by_key(&index, |(index, _)| *index);
+                &guards[at.expect("every key that a command names has its shard locked")].1
+            }
+            Locked::All(guards) => &guards[self.keyspace.shard_of(key)],
+        }
+    }
+
+    #[inline]
+    fn shard_mut(&mut self, key: &[u8]) -> &mut Shard {
+        match &mut self.locked {
+            Locked::One(index, guard) => {
+                debug_assert_eq!(*index, self.keyspace.shard_of(key), "the key's shard is locked");
+                guard
+            }
+            Locked::Many(guards) => {
+                let index = self.keyspace.shard_of(key);
+                let at = guards.binary_search_by_key(&index, |(index, _)| *index);
+                &mut guards[at.expect("every key that a command names has its shard locked")].1
+            }
+            Locked::All(guards) => &mut guards[self.keyspace.shard_of(key)],
+        }
+    }
+
+    #[inline]
+    fn database(&self, key: &[u8]) -> &Database {
+        self.shard(key).database(self.db)
+    }
+
+    #[inline]
+    fn database_mut(&mut self, key: &[u8]) -> &mut Database {
+        let db = self.db;
+        self.shard_mut(key).database_mut(db)
+    }
+
+    /// All locked shards, for commands over the whole keyspace.
+    pub(crate) fn shards(&self) -> Box<dyn Iterator<Item = &Shard> + '_> {
+        match &self.locked {
+            Locked::One(_, guard) => Box::new(std::iter::once(&**guard)),
+            Locked::Many(guards) => Box::new(guards.iter().map(|(_, guard)| &**guard)),
+            Locked::All(guards) => Box::new(guards.iter().map(|guard| &**guard)),
+        }
+    }
+
+    /// As [`Keys::shards`], to change them.
+    pub(crate) fn shards_mut(&mut self) -> Box<dyn Iterator<Item = &mut Shard> + '_> {
+        match &mut self.locked {
+            Locked::One(_, guard) => Box::new(std::iter::once(&mut **guard)),
+            Locked::Many(guards) => Box::new(guards.iter_mut().map(|(_, guard)| &mut **guard)),
+            Locked::All(guards) => Box::new(guards.iter_mut().map(|guard| &mut **guard)),
+        }
+    }
+
+    /// The entry of a key that has not expired.
+    #[inline]
+    pub fn entry(&self, key: &[u8]) -> Option<&Entry> {
+        self.database(key).get(hash(key), key).filter(|entry| !self.is_expired(entry))
+    }
+
+    /// Whether an entry's time has come.
+    #[inline]
+    pub fn is_expired(&self, entry: &Entry) -> bool {
+        entry.deadline().is_some_and(|at| at <= self.now_ms())
+    }
+
+    /// Whether the key exists.
+    pub fn exists(&self, key: &[u8]) -> bool {
+        self.entry(key).is_some()
+    }
+
+    /// The type of a key's value.
+    pub fn type_of(&self, key: &[u8]) -> Option<Type> {
+        self.entry(key).map(type_of)
+    }
+
+    /// A string's value, or an error if the key holds another type.
+    #[inline]
+    pub fn string(&self, key: &[u8]) -> Result<Option<Text<'_>>, CommandError> {
+        self.entry(key).map(Text::of).transpose()
+    }
+
+    /// A collection, or an error if the key holds another type.
+    pub fn read<T: Collection>(&self, key: &[u8]) -> Result<Option<&T>, CommandError> {
+        let Some(entry) = self.entry(key) else { return Ok(None) };
+        match entry.value() {
+            ValueRef::Object(object) => T::from_object(object).map(Some).ok_or(CommandError::WrongType),
+            _ => Err(CommandError::WrongType),
+        }
+    }
+
+    /// Changes a collection if the key exists; a collection left empty takes its key with it.
+    ///
+    /// The caller says by [`Keys::changed`] whether anything changed.
+    pub fn update<T: Collection, R>(
+        &mut self,
+        key: &[u8],
+        change: impl FnOnce(&mut T) -> R,
+    ) -> Result<Option<R>, CommandError> {
+        self.drop_expired(key);
+        let hash = hash(key);
+        let database = self.database_mut(key);
+        let Some(entry) = database.get_mut(hash, key) else { return Ok(None) };
+        let collection = entry.object_mut().and_then(T::from_object_mut).ok_or(CommandError::WrongType)?;
+        let result = change(collection);
+        if Collection::is_empty(collection) {
+            database.remove(hash, key);
+        }
+        Ok(Some(result))
+    }
+
+    /// Changes a collection, which is created if the key does not exist; left empty, it takes its key with it.
+    pub fn upsert<T: Collection, R>(
+        &mut self,
+        key: &[u8],
+        change: impl FnOnce(&mut T) -> R,
+    ) -> Result<R, CommandError> {
+        self.drop_expired(key);
+        let hash = hash(key);
+        let database = self.database_mut(key);
+        if database.get(hash, key).is_none() {
+            let object = Box::new(T::default().into_object());
+            database.insert(hash, Entry::new(key, Payload::Object(object), None));
+        }
+        let entry = database.get_mut(hash, key).ok_or(CommandError::NoSuchKey)?;
+        let collection = entry.object_mut().and_then(T::from_object_mut).ok_or(CommandError::WrongType)?;
+        let result = change(collection);
+        if Collection::is_empty(collection) {
+            database.remove(hash, key);
+        }
+        Ok(result)
+    }
+
+    /// Replaces whatever the key held by a collection, without a deadline; an empty one removes the key.
+    pub fn put<T: Collection>(&mut self, key: &[u8], value: T) {
+        if Collection::is_empty(&value) {
+            self.remove(key);
+        } else {
+            let object = Box::new(value.into_object());
+            self.set(key, Payload::Object(object), Deadline::Clear);
+        }
+    }
+
+    /// Sets a string, stored as it was sent.
+    #[inline]
+    pub fn set_string(&mut self, key: &[u8], value: &[u8], deadline: Deadline) {
+        match crate::command::parse::canonical_integer(value) {
+            Some(integer) => self.set(key, Payload::Int(integer), deadline),
+            None => self.set(key, Payload::Raw(value), deadline),
+        }
+    }
+
+    /// Sets a key's value, whatever it held.
+    #[inline]
+    pub fn set(&mut self, key: &[u8], payload: Payload<'_>, deadline: Deadline) {
+        match deadline {
+            Deadline::Keep => self.drop_expired(key),
+            Deadline::Clear => {}
+            Deadline::At(at) => self.note_deadline(at),
+        }
+        self.database_mut(key).set(hash(key), key, payload, deadline);
+    }
+
+    /// A string that can grow in place, created empty if absent.
+    pub fn growing_string(&mut self, key: &[u8]) -> Result<&mut Vec<u8>, CommandError> {
+        self.drop_expired(key);
+        let hash = hash(key);
+        let database = self.database_mut(key);
+        let bytes = match database.get(hash, key) {
+            None => Some(Vec::new()),
+            Some(entry) => match entry.value() {
+                ValueRef::Object(Object::Bytes(_)) => None,
+                _ => Some(Text::of(entry)?.to_vec()),
+            },
+        };
+        if let Some(bytes) = bytes {
+            database.set(hash, key, Payload::Object(Box::new(Object::Bytes(bytes))), Deadline::Keep);
+        }
+        match database.get_mut(hash, key).and_then(Entry::object_mut) {
+            Some(Object::Bytes(bytes)) => Ok(bytes),
+            _ => Err(CommandError::WrongType),
+        }
+    }
+
+    /// Removes a key; whether it existed.
+    pub fn remove(&mut self, key: &[u8]) -> bool {
+        self.drop_expired(key);
+        self.database_mut(key).remove(hash(key), key).is_some()
+    }
+
+    /// Takes a key's entry out, to put it elsewhere.
+    pub fn take(&mut self, key: &[u8]) -> Option<Entry> {
+        self.drop_expired(key);
+        self.database_mut(key).remove(hash(key), key)
+    }
+
+    /// Puts an entry in, in place of whatever its key held.
+    pub fn place(&mut self, entry: Entry) {
+        let key = entry.key().to_vec();
+        let database = self.database_mut(&key);
+        let hash = hash(&key);
+        let deadline = entry.deadline();
+        database.remove(hash, &key);
+        database.insert(hash, entry);
+        if let Some(at) = deadline {
+            self.note_deadline(at);
+        }
+    }
+
+    /// Sets or clears the deadline of a key, in milliseconds since 1970; whether the key exists.
+    pub fn set_deadline(&mut self, key: &[u8], deadline: Option<u64>) -> bool {
+        self.drop_expired(key);
+        if let Some(at) = deadline {
+            self.note_deadline(at);
+        }
+        self.database_mut(key).set_deadline(hash(key), key, deadline)
+    }
+
+    fn note_deadline(&mut self, at: u64) {
+        let earliest = self.effects.earliest_deadline.map_or(at, |earliest| earliest.min(at));
+        self.effects.earliest_deadline = Some(earliest);
+    }
+
+    /// Whether the key is there and its time has come.
+    pub(crate) fn has_expired(&self, key: &[u8]) -> bool {
+        self.database(key).get(hash(key), key).is_some_and(|entry| self.is_expired(entry))
+    }
+
+    /// Removes the key if its time has come, so that a write starts from what clients see.
+    pub(crate) fn drop_expired(&mut self, key: &[u8]) {
+        let now = self.now_ms();
+        let hash = hash(key);
+        let database = self.database_mut(key);
+        if database.get(hash, key).and_then(Entry::deadline).is_some_and(|at| at <= now) {
+            database.remove(hash, key);
+            let db = self.db();
+            self.shard_mut(key).touch(db, key);
+            self.effects.expired.push(key.to_vec());
+        }
+    }
+
+    /// Says that the key has changed: the command goes to the log, transactions that watch the key abort, and clients
+    /// that wait for it are served when the command is done. `event` is the name of Redis's keyspace event.
+    #[inline]
+    pub fn changed(&mut self, key: &[u8], event: &'static str) {
+        debug_assert!(event.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'));
+        self.effects.changed = true;
+        let db = self.db();
+        let shard = self.shard_mut(key);
+        shard.touch(db, key);
+        if shard.has_waiting() {
+            self.effects.ready.push((db, key.to_vec()));
+        }
+    }
+
+    /// Says that something other than single keys has changed.
+    pub(crate) fn changed_everything(&mut self, db: u8, other: Option<u8>) {
+        self.effects.changed = true;
+        let mut ready = Vec::new();
+        for shard in self.shards_mut() {
+            shard.touch_database(db, other);
+            for db in [Some(db), other].into_iter().flatten() {
+                ready.extend(shard.awaited_keys(db).into_iter().map(|key| (db, key.into_vec())));
+            }
+        }
+        self.effects.ready.append(&mut ready);
+    }
+
+    /// Logs another command in place of the one that runs: one that has the same effect by itself, whatever chance,
+    /// clock or waiting decided here. May be called several times.
+    pub fn log_instead(&mut self, name: &'static str, args: &[&[u8]]) {
+        let args = args.iter().map(|arg| arg.to_vec()).collect();
+        self.effects.rewritten.push(Rewritten { name, args });
+    }
+
+    /// Lets the answer wait until the change is durable, whatever the server's mode.
+    pub fn make_durable(&mut self) {
+        self.effects.durable = true;
+    }
+
+    /// Lets the client wait instead of answering it now. The handler must not have written an answer. Where a client
+    /// cannot wait (in a transaction), it gets the null array at once.
+    pub fn block(&mut self, block: Block) {
+        self.effects.block = Some(block);
+    }
+}
+
+/// The type of an entry's value.
+pub(crate) fn type_of(entry: &Entry) -> Type {
+    match entry.value() {
+        ValueRef::Object(object) => object.kind(),
+        _ => Type::String,
+    }
+}
+
+/// A string's bytes: stored ones, or an integer's decimal form.
+#[derive(Debug)]
+pub enum Text<'a> {
+    /// Bytes as stored.
+    Bytes(&'a [u8]),
+    /// An integer, and its decimal form when asked for.
+    Int(i64, itoa_text::Decimal),
+}
+
+impl<'a> Text<'a> {
+    /// The string in an entry.
+    #[inline]
+    pub fn of(entry: &'a Entry) -> Result<Self, CommandError> {
+        match entry.value() {
+            ValueRef::Raw(bytes) => Ok(Self::Bytes(bytes)),
+            ValueRef::Int(value) => Ok(Self::Int(value, itoa_text::Decimal::of(value))),
+            ValueRef::Object(Object::Bytes(bytes)) => Ok(Self::Bytes(bytes)),
+            _ => Err(CommandError::WrongType),
+        }
+    }
+}
+
+impl std::ops::Deref for Text<'_> {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Int(_, decimal) => decimal.as_bytes(),
+        }
+    }
+}
+
+/// The decimal form of an integer, held by value.
+pub mod itoa_text {
+    /// At most 20 bytes of ASCII.
+    #[derive(Debug, Clone, Copy)]
+    pub struct Decimal {
+        bytes: [u8; 20],
+        len: u8,
+    }
+
+    impl Decimal {
+        /// Formats an integer.
+        #[inline]
+        pub fn of(value: i64) -> Self {
+            let mut buffer = itoa::Buffer::new();
+            let text = buffer.format(value).as_bytes();
+            let mut bytes = [0; 20];
+            bytes[..text.len()].copy_from_slice(text);
+            Self { bytes, len: text.len() as u8 }
+        }
+
+        /// The digits.
+        #[inline]
+        pub fn as_bytes(&self) -> &[u8] {
+            &self.bytes[..self.len as usize]
+        }
+    }
+}

@@ -1,0 +1,472 @@
+//! The engine: runs commands, one at a time per shard, and logs what they change.
+
+use crate::blocking::{Block, Delivery, Waiter};
+use crate::command::{self, Command, KeySpec, Run};
+use crate::context::{Context, Effects, Keys, Locked};
+use crate::error::CommandError;
+use crate::keyspace::Keyspace;
+use crate::record::{self, kind};
+use crate::reply::Reply;
+use crate::watch::Watch;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tidemark_log::{Log, Lsn};
+
+/// One command on its way in.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'a> {
+    /// Its row; [`command::resolve`] has checked the number of arguments.
+    pub command: &'static Command,
+    /// Arguments, the name first.
+    pub args: &'a [&'a [u8]],
+    /// Selected database, below [`crate::keyspace::DATABASES`].
+    pub db: u8,
+    /// Time of admission, in microseconds since 1970.
+    pub now_us: u64,
+}
+
+/// What came of a call, beside the answer.
+#[derive(Debug, Default)]
+pub struct Executed {
+    /// The record of the change, if there was one.
+    pub lsn: Option<Lsn>,
+    /// Whether the command itself asked that its answer wait until the change is durable.
+    pub durable: bool,
+    /// The client waits, and no answer was written.
+    pub block: Option<Block>,
+}
+
+/// The keyspace with its log.
+pub struct Engine {
+    keyspace: Keyspace,
+    log: Arc<Log>,
+    /// Seeds the random choices of commands; never reaches the log.
+    random: AtomicU64,
+    /// Lower bound of the earliest deadline of any key, in milliseconds since 1970; `u64::MAX` if there is none.
+    next_deadline: AtomicU64,
+}
+
+impl Engine {
+    /// An engine over an empty keyspace. `seed` decides what commands such as `SPOP` choose.
+    pub fn new(log: Arc<Log>, shards: usize, seed: u64) -> Self {
+        Self {
+            keyspace: Keyspace::new(shards),
+            log,
+            random: AtomicU64::new(seed),
+            next_deadline: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    /// The keys, for readers of the whole state.
+    pub fn keyspace(&self) -> &Keyspace {
+        &self.keyspace
+    }
+
+    /// The log.
+    pub fn log(&self) -> &Arc<Log> {
+        &self.log
+    }
+
+    /// Runs one command and writes its answer, or says that the client waits.
+    pub fn execute(&self, call: &Call<'_>, reply: &mut Reply) -> Executed {
+        let mut keys = match self.admit(call.command).map(|()| self.lock_for(call)) {
+            Ok(keys) => keys,
+            Err(error) => {
+                reply.error(&error);
+                return Executed::default();
+            }
+        };
+        self.run(call, &mut keys, reply);
+        let effects = std::mem::take(&mut keys.effects);
+        let lsn = self.log_effects(call, &effects, reply);
+        drop(keys);
+        self.serve_waiting(effects.ready, call.now_us);
+        Executed { lsn, durable: effects.durable, block: effects.block }
+    }
+
+    /// Runs commands together: nobody sees some of their changes without the others, and the log holds them in one
+    /// record. Writes the array of answers, or the null array if a key that `watch` watches has changed.
+    pub fn execute_transaction(
+        &self,
+        calls: &[Call<'_>],
+        watch: Option<&WatchedKeys>,
+        now_us: u64,
+        reply: &mut Reply,
+    ) -> Executed {
+        if let Some(error) = calls.iter().find_map(|call| self.admit(call.command).err()) {
+            reply.error(&error);
+            return Executed::default();
+        }
+        let mut keys = self.lock_for_transaction(calls, watch, now_us);
+        if watch.is_some_and(|watch| watch.is_broken(&mut keys)) {
+            reply.null_array();
+            return Executed::default();
+        }
+        reply.array(calls.len());
+        let mut payloads = Vec::new();
+        let (mut ready, mut durable) = (Vec::new(), false);
+        for call in calls {
+            keys.select(call.db);
+            self.run(call, &mut keys, reply);
+            let effects = std::mem::take(&mut keys.effects);
+            if effects.block.is_some() {
+                reply.null_array();
+            }
+            encode_effects(call, &effects, &mut payloads);
+            durable |= effects.durable;
+            ready.extend(effects.ready);
+        }
+        let lsn = (!payloads.is_empty()).then(|| self.append_transaction(&payloads, now_us, reply)).flatten();
+        drop(keys);
+        self.serve_waiting(ready, now_us);
+        Executed { lsn, durable, block: None }
+    }
+
+    /// Lets a client wait as a command asked for by [`Executed::block`]. If one of the keys has got something meanwhile,
+    /// the client is served at once, through `deliver` like later.
+    pub fn wait(
+        &self,
+        call: &Call<'_>,
+        block: Block,
+        reply: &Reply,
+        deliver: Box<dyn Fn(Delivery) + Send + Sync>,
+    ) -> Arc<Waiter> {
+        let waiter = Arc::new(Waiter::new(call.db, call.args, block, reply.protocol(), deliver));
+        for key in &waiter.block.keys {
+            self.keyspace.lock(self.keyspace.shard_of(key)).wait(call.db, key, Arc::clone(&waiter));
+        }
+        // A push between the command's look and the registration has found nobody waiting.
+        let ready = waiter.block.keys.iter().map(|key| (call.db, key.clone())).collect();
+        self.serve_waiting(ready, call.now_us);
+        waiter
+    }
+
+    /// Ends a client's wait; `false` if it has been served meanwhile and its answer is on the way.
+    pub fn stop_waiting(&self, waiter: &Arc<Waiter>) -> bool {
+        let stopped = waiter.claim();
+        self.forget(waiter);
+        stopped
+    }
+
+    /// Starts watching a key for a transaction.
+    pub fn watch(&self, watched: &mut WatchedKeys, db: u8, key: &[u8], now_us: u64) {
+        if watched.keys.iter().any(|(number, other, _)| *number == db && **other == *key) {
+            return;
+        }
+        let mut shard = self.keyspace.lock(self.keyspace.shard_of(key));
+        let entry = shard.database(db as usize).get(crate::keyspace::hash(key), key);
+        let expired = entry.and_then(crate::keyspace::Entry::deadline).is_some_and(|at| at <= now_us / 1000);
+        shard.watch(db, key, &watched.watch);
+        watched.keys.push((db, key.into(), expired));
+    }
+
+    /// Ends a transaction's watches.
+    pub fn unwatch(&self, watched: &WatchedKeys) {
+        for (db, key, _) in &watched.keys {
+            self.keyspace.lock(self.keyspace.shard_of(key)).unwatch(*db, key, &watched.watch);
+        }
+    }
+
+    /// Applies one record of the log: the way back to the state, at recovery and on a replica. The same records in the
+    /// same order give the same state on any machine.
+    pub fn apply(
+        &self,
+        kind: u8,
+        time_us: u64,
+        payload: &[u8],
+        scratch: &mut Reply,
+    ) -> Result<(), ApplyError> {
+        crate::apply::apply(self, kind, time_us, payload, scratch)
+    }
+
+    /// Removes keys whose time has come, at most `budget` of them, and logs it. Returns the earliest deadline left, in
+    /// milliseconds since 1970.
+    pub fn expire_due(&self, now_us: u64, budget: usize) -> Option<u64> {
+        crate::expiry::expire_due(self, now_us, budget)
+    }
+
+    /// When [`Engine::expire_due`] should be called next, in milliseconds since 1970: never later than the earliest
+    /// deadline.
+    #[inline]
+    pub fn next_deadline(&self) -> Option<u64> {
+        Some(self.next_deadline.load(Ordering::Relaxed)).filter(|&at| at != u64::MAX)
+    }
+
+    pub(crate) fn store_next_deadline(&self, at: Option<u64>) {
+        self.next_deadline.store(at.unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    pub(crate) fn lower_next_deadline(&self, at: u64) {
+        self.next_deadline.fetch_min(at, Ordering::Relaxed);
+    }
+
+    /// Runs a command out of the log: as [`Engine::execute`], without logging and without serving anybody.
+    pub(crate) fn replay(&self, call: &Call<'_>, reply: &mut Reply) {
+        let mut keys = self.lock_for(call);
+        self.run(call, &mut keys, reply);
+    }
+
+    /// Refuses changes while the log cannot take them.
+    fn admit(&self, command: &Command) -> Result<(), CommandError> {
+        if command.is(command::flags::WRITE) {
+            self.log.check_writable().map_err(|error| CommandError::LogFailed(error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    fn seed(&self) -> u64 {
+        self.random.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn lock_for(&self, call: &Call<'_>) -> Keys<'_> {
+        let locked = match (call.command.keys, call.args) {
+            (KeySpec::Range { first: 1, last: 1, .. }, [_, key, ..]) => self.lock_one(key),
+            (KeySpec::All, _) => Locked::All(self.keyspace.lock_all()),
+            (keys, args) => self.lock_keys(keys.keys(args)),
+        };
+        Keys::new(&self.keyspace, locked, call.db, call.now_us, self.seed())
+    }
+
+    #[inline]
+    fn lock_one(&self, key: &[u8]) -> Locked<'_> {
+        let index = self.keyspace.shard_of(key);
+        Locked::One(index, self.keyspace.lock(index))
+    }
+
+    pub(crate) fn lock_keys<'a>(&self, keys: impl Iterator<Item = &'a [u8]>) -> Locked<'_> {
+        let mut indices: Vec<usize> = keys.map(|key| self.keyspace.shard_of(key)).collect();
+        indices.sort_unstable();
+        indices.dedup();
+        Locked::Many(indices.into_iter().map(|index| (index, self.keyspace.lock(index))).collect())
+    }
+
+    fn lock_for_transaction(&self, calls: &[Call<'_>], watch: Option<&WatchedKeys>, now_us: u64) -> Keys<'_> {
+        let locked = if calls.iter().any(|call| call.command.keys == KeySpec::All) {
+            Locked::All(self.keyspace.lock_all())
+        } else {
+            let keys = calls.iter().flat_map(|call| call.command.keys.keys(call.args));
+            let watched = watch.into_iter().flat_map(|watch| watch.keys.iter().map(|(_, key, _)| &**key));
+            self.lock_keys(keys.chain(watched))
+        };
+        Keys::new(&self.keyspace, locked, 0, now_us, self.seed())
+    }
+
+    /// Runs a handler; an error replaces whatever it had answered.
+    #[inline]
+    pub(crate) fn run(&self, call: &Call<'_>, keys: &mut Keys<'_>, reply: &mut Reply) {
+        let Run::Keys(handler) = call.command.run else {
+            reply.error_text("ERR this command belongs to the connection and cannot run on keys");
+            return;
+        };
+        let mark = reply.len();
+        if let Err(error) = handler(&mut Context { keys, reply }, call.args) {
+            debug_assert!(
+                !keys.effects.changed,
+                "a command that fails has changed nothing: {}",
+                call.command.name
+            );
+            reply.truncate(mark);
+            reply.error(&error);
+        }
+        if let Some(at) = keys.effects.earliest_deadline.take() {
+            self.lower_next_deadline(at);
+        }
+    }
+
+    /// Appends a command's change to the log while its shards are still locked, so that the log's order is the order of
+    /// execution for every key.
+    fn log_effects(&self, call: &Call<'_>, effects: &Effects, reply: &mut Reply) -> Option<Lsn> {
+        if !effects.changed && effects.expired.is_empty() {
+            return None;
+        }
+        let result = if !effects.changed {
+            let expired = effects.expired.iter().map(Vec::as_slice);
+            self.log.append(call.now_us, kind::EXPIRY, |into| encode_expiry(into, call.db, expired))
+        } else if effects.rewritten.is_empty() {
+            self.log.append(call.now_us, kind::COMMAND, |into| {
+                record::encode_command(into, call.db, call.command.id, arguments(call));
+            })
+        } else {
+            let mut payloads = Vec::new();
+            encode_effects(call, effects, &mut payloads);
+            return self.append_transaction(&payloads, call.now_us, reply);
+        };
+        Self::appended(result, reply)
+    }
+
+    fn append_transaction(&self, payloads: &[Vec<u8>], now_us: u64, reply: &mut Reply) -> Option<Lsn> {
+        let result = match payloads {
+            [single] => self.log.append(now_us, kind::COMMAND, |into| into.extend_from_slice(single)),
+            several => self.log.append(now_us, kind::TRANSACTION, |into| {
+                several.iter().for_each(|payload| record::put_bytes(into, payload));
+            }),
+        };
+        Self::appended(result, reply)
+    }
+
+    /// The log failed between admission and append: the change is in memory and in no log. Its answer becomes an error,
+    /// and every later write is refused at admission.
+    fn appended(result: Result<Lsn, tidemark_log::AppendError>, reply: &mut Reply) -> Option<Lsn> {
+        match result {
+            Ok(lsn) => Some(lsn),
+            Err(error) => {
+                reply.buffer_mut().clear();
+                reply.error(&CommandError::LogFailed(error.to_string()));
+                None
+            }
+        }
+    }
+
+    pub(crate) fn log_expiry(&self, db: u8, key: &[u8], now_us: u64) -> bool {
+        let keys = std::iter::once(key);
+        self.log.append(now_us, kind::EXPIRY, |into| encode_expiry(into, db, keys)).is_ok()
+    }
+
+    /// Serves clients that wait for keys which have got something, and for what serving them pushes in turn.
+    fn serve_waiting(&self, mut ready: Vec<(u8, Vec<u8>)>, now_us: u64) {
+        while let Some((db, key)) = ready.pop() {
+            while let Some(more) = self.serve_one(db, &key, now_us) {
+                ready.extend(more);
+            }
+        }
+    }
+
+    /// Serves the client that has waited longest for a key. `None` if nobody waits or there is nothing to give.
+    fn serve_one(&self, db: u8, key: &[u8], now_us: u64) -> Option<Vec<(u8, Vec<u8>)>> {
+        let waiter = self.keyspace.lock(self.keyspace.shard_of(key)).first_waiting(db, key)?;
+        let touched = std::iter::once(key).chain(waiter.block.also.iter().map(Vec::as_slice));
+        let mut keys = Keys::new(&self.keyspace, self.lock_keys(touched), db, now_us, self.seed());
+        if keys.type_of(key) != Some(waiter.block.wants)
+            || self.log.check_writable().is_err()
+            || !waiter.claim()
+        {
+            return None;
+        }
+        let args: Vec<&[u8]> = waiter.args.iter().map(Vec::as_slice).collect();
+        let mut reply = Reply::new(waiter.protocol);
+        if let Err(error) =
+            (waiter.block.serve)(&mut Context { keys: &mut keys, reply: &mut reply }, key, &args)
+        {
+            reply.truncate(0);
+            reply.error(&error);
+        }
+        let effects = std::mem::take(&mut keys.effects);
+        let mut payloads = Vec::new();
+        encode_rewritten(db, &effects, &mut payloads);
+        debug_assert!(!effects.changed || !payloads.is_empty(), "serving says what to log");
+        let lsn =
+            (!payloads.is_empty()).then(|| self.append_transaction(&payloads, now_us, &mut reply)).flatten();
+        drop(keys);
+        waiter.deliver(Delivery { reply: reply.take(), lsn });
+        self.forget(&waiter);
+        Some(effects.ready)
+    }
+
+    fn forget(&self, waiter: &Arc<Waiter>) {
+        for key in &waiter.block.keys {
+            self.keyspace.lock(self.keyspace.shard_of(key)).stop_waiting(waiter.db, key, waiter);
+        }
+    }
+}
+
+/// The arguments that a record holds: all but the name, and but the name of a subcommand.
+fn arguments<'a>(call: &Call<'a>) -> &'a [&'a [u8]] {
+    let is_subcommand = command::find(call.args[0]).is_some_and(|row| !std::ptr::eq(row, call.command));
+    &call.args[if is_subcommand { 2 } else { 1 }..]
+}
+
+fn encode_effects(call: &Call<'_>, effects: &Effects, payloads: &mut Vec<Vec<u8>>) {
+    if !effects.changed {
+        return encode_expired(call.db, effects, payloads);
+    }
+    if effects.rewritten.is_empty() {
+        let mut payload = Vec::new();
+        record::encode_command(&mut payload, call.db, call.command.id, arguments(call));
+        payloads.push(payload);
+    } else {
+        encode_expired(call.db, effects, payloads);
+        encode_rewritten(call.db, effects, payloads);
+    }
+}
+
+/// Inside a transaction, or before rewritten commands, the removal of expired keys is spelled as what it is: a removal.
+fn encode_expired(db: u8, effects: &Effects, payloads: &mut Vec<Vec<u8>>) {
+    if !effects.expired.is_empty() {
+        let keys: Vec<&[u8]> = effects.expired.iter().map(Vec::as_slice).collect();
+        payloads.push(encode_named(db, "del", &keys));
+    }
+}
+
+fn encode_rewritten(db: u8, effects: &Effects, payloads: &mut Vec<Vec<u8>>) {
+    for rewritten in &effects.rewritten {
+        let args: Vec<&[u8]> = rewritten.args.iter().map(Vec::as_slice).collect();
+        payloads.push(encode_named(db, rewritten.name, &args));
+    }
+}
+
+fn encode_named(db: u8, name: &'static str, args: &[&[u8]]) -> Vec<u8> {
+    let command = command::find(name.as_bytes()).expect("handlers name commands of the table");
+    let mut payload = Vec::new();
+    record::encode_command(&mut payload, db, command.id, args);
+    payload
+}
+
+fn encode_expiry<'a>(into: &mut Vec<u8>, db: u8, keys: impl Iterator<Item = &'a [u8]>) {
+    into.push(db);
+    keys.for_each(|key| record::put_bytes(into, key));
+}
+
+/// The keys that a client's next transaction depends on.
+#[derive(Debug, Default)]
+pub struct WatchedKeys {
+    watch: Arc<Watch>,
+    /// Database, key, and whether the key had already expired when the watch began.
+    keys: Vec<(u8, Box<[u8]>, bool)>,
+}
+
+impl WatchedKeys {
+    /// Nothing watched.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether nothing is watched.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Whether a watched key has changed or expired since. The keys' shards are locked.
+    fn is_broken(&self, keys: &mut Keys<'_>) -> bool {
+        if self.watch.is_touched() {
+            return true;
+        }
+        self.keys.iter().any(|(db, key, was_expired)| {
+            keys.select(*db);
+            !was_expired && keys.has_expired(key)
+        })
+    }
+}
+
+/// Why a record could not be applied: the log was written by another version, or is not what its checksum says.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ApplyError {
+    /// The record's kind is unknown.
+    #[error("record kind {0} is unknown: the log was written by a newer version; start that version")]
+    UnknownKind(u8),
+    /// The command's number is unknown.
+    #[error("command number {0} is unknown: the log was written by a newer version; start that version")]
+    UnknownCommand(u16),
+    /// The payload is not of the record's form.
+    #[error("the record's payload does not have the form of its kind")]
+    Malformed,
+    /// The command failed, though it had succeeded when it was logged.
+    #[error("command '{name}' had succeeded when it was logged and now answers: {answer}")]
+    Refused {
+        /// The command.
+        name: &'static str,
+        /// Its answer.
+        answer: String,
+    },
+}

@@ -1,0 +1,213 @@
+//! One shard's part of one database: its entries, their deadlines, and the hook by which a snapshot sees an entry before
+//! it changes.
+
+use super::{Entry, Payload, Table};
+use std::collections::BTreeSet;
+
+/// What a write does to the key's deadline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deadline {
+    /// Leaves it.
+    Keep,
+    /// Removes it.
+    Clear,
+    /// Sets it, in milliseconds since 1970.
+    At(u64),
+}
+
+/// The part of a database that a running snapshot has to do with.
+#[derive(Default)]
+pub(crate) struct Copying {
+    /// The database's number at the snapshot's cut; `SWAPDB` may have given it another since.
+    pub(crate) number: u8,
+    /// Snapshot forms of entries that changed before the walk reached them.
+    pub(crate) copied: Vec<u8>,
+    /// Tables that were flushed whole, to be walked for their unseen entries.
+    pub(crate) detached: Vec<Table<Entry>>,
+    /// Where the walk stands in hash order.
+    pub(crate) cursor: u64,
+    /// Whether the walk has passed every entry.
+    pub(crate) walked: bool,
+}
+
+/// Entries and deadlines. Knows nothing of time: callers decide what has expired.
+#[derive(Default)]
+pub struct Database {
+    table: Table<Entry>,
+    /// Every deadline with the hash of its key: the order in which active expiry works.
+    deadlines: BTreeSet<(u64, u64)>,
+    /// Number of the latest snapshot. An entry whose own number is older has not been seen by it.
+    epoch: u16,
+    copying: Option<Box<Copying>>,
+}
+
+impl Database {
+    /// How many keys there are, expired but not yet removed ones included.
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Whether there is no key.
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// How many keys have a deadline.
+    pub fn deadline_count(&self) -> usize {
+        self.deadlines.len()
+    }
+
+    /// The earliest deadline, in milliseconds since 1970.
+    pub fn next_deadline(&self) -> Option<u64> {
+        self.deadlines.first().map(|&(at, _)| at)
+    }
+
+    /// A key whose deadline is `now` or earlier.
+    pub fn first_due(&self, now: u64) -> Option<&[u8]> {
+        let &(at, hash) = self.deadlines.first().filter(|&&(at, _)| at <= now)?;
+        self.table.find(hash, |entry| entry.deadline() == Some(at)).map(Entry::key)
+    }
+
+    /// All entries.
+    pub fn table(&self) -> &Table<Entry> {
+        &self.table
+    }
+
+    /// The entry of a key.
+    #[inline]
+    pub fn get(&self, hash: u64, key: &[u8]) -> Option<&Entry> {
+        self.table.get(hash, key)
+    }
+
+    /// The entry of a key, to change its value (never its deadline: see [`Database::set_deadline`]).
+    #[inline]
+    pub fn get_mut(&mut self, hash: u64, key: &[u8]) -> Option<&mut Entry> {
+        let entry = self.table.get_mut(hash, key)?;
+        before_change(&mut self.copying, self.epoch, entry);
+        Some(entry)
+    }
+
+    /// Adds an entry whose key is absent.
+    #[inline]
+    pub fn insert(&mut self, hash: u64, mut entry: Entry) {
+        entry.set_epoch(self.epoch);
+        if let Some(at) = entry.deadline() {
+            self.deadlines.insert((at, hash));
+        }
+        self.table.insert(hash, entry);
+    }
+
+    /// Sets a key's value, whatever it was.
+    #[inline]
+    pub fn set(&mut self, hash: u64, key: &[u8], payload: Payload<'_>, deadline: Deadline) {
+        let Some(entry) = self.table.get_mut(hash, key) else {
+            let at = if let Deadline::At(at) = deadline { Some(at) } else { None };
+            return self.insert(hash, Entry::new(key, payload, at));
+        };
+        before_change(&mut self.copying, self.epoch, entry);
+        entry.set(payload);
+        let new = match deadline {
+            Deadline::Keep => return,
+            Deadline::Clear => None,
+            Deadline::At(at) => Some(at),
+        };
+        move_deadline(&mut self.deadlines, hash, entry, new);
+    }
+
+    /// Takes a key out.
+    pub fn remove(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
+        if self.copying.is_some() {
+            self.get_mut(hash, key)?;
+        }
+        let entry = self.table.remove(hash, key)?;
+        if let Some(at) = entry.deadline() {
+            self.deadlines.remove(&(at, hash));
+        }
+        Some(entry)
+    }
+
+    /// Sets or clears a key's deadline; `false` if the key is absent.
+    pub fn set_deadline(&mut self, hash: u64, key: &[u8], deadline: Option<u64>) -> bool {
+        let Some(entry) = self.table.get_mut(hash, key) else { return false };
+        before_change(&mut self.copying, self.epoch, entry);
+        move_deadline(&mut self.deadlines, hash, entry, deadline);
+        true
+    }
+
+    /// Removes every key and gives the old table to the caller, who may drop it elsewhere. A running snapshot keeps it
+    /// until its walk has seen it.
+    pub fn clear(&mut self) -> Option<Table<Entry>> {
+        self.deadlines = BTreeSet::new();
+        let table = std::mem::take(&mut self.table);
+        match &mut self.copying {
+            Some(copying) if !copying.walked => {
+                copying.detached.push(table);
+                None
+            }
+            _ => Some(table),
+        }
+    }
+
+    /// Opens the database to a snapshot whose cut is now.
+    pub(crate) fn begin_copying(&mut self, number: u8) {
+        debug_assert!(self.copying.is_none(), "one snapshot at a time");
+        self.epoch = self.epoch.wrapping_add(1);
+        self.copying = Some(Box::new(Copying { number, ..Copying::default() }));
+    }
+
+    /// Lets the snapshot walk on by about `budget` entries; `visit` gets the forms of what was copied before it changed
+    /// and of what the walk saw. Returns whether the database is done, in which case it is closed to the snapshot.
+    pub(crate) fn copy_slice(&mut self, budget: usize, mut visit: impl FnMut(u8, &[u8])) -> bool {
+        let Some(copying) = &mut self.copying else { return true };
+        let epoch = self.epoch;
+        if !copying.walked {
+            let Copying { copied, cursor, walked, detached, .. } = &mut **copying;
+            for table in std::mem::take(detached) {
+                table.for_each(|entry| {
+                    if entry.epoch() != epoch {
+                        crate::snapshot::encode_entry(entry, copied);
+                    }
+                });
+            }
+            *cursor = self.table.scan_mut(*cursor, budget, |entry| {
+                if entry.epoch() != epoch {
+                    crate::snapshot::encode_entry(entry, copied);
+                    entry.set_epoch(epoch);
+                }
+            });
+            *walked = *cursor == 0;
+        }
+        visit(copying.number, &copying.copied);
+        copying.copied.clear();
+        let walked = copying.walked;
+        if walked {
+            self.copying = None;
+        }
+        walked
+    }
+}
+
+fn move_deadline(deadlines: &mut BTreeSet<(u64, u64)>, hash: u64, entry: &mut Entry, new: Option<u64>) {
+    let old = entry.deadline();
+    if old == new {
+        return;
+    }
+    if let Some(at) = old {
+        deadlines.remove(&(at, hash));
+    }
+    entry.set_deadline(new);
+    if let Some(at) = new {
+        deadlines.insert((at, hash));
+    }
+}
+
+/// Writes out an entry that the running snapshot has not seen, before it changes.
+#[inline]
+fn before_change(copying: &mut Option<Box<Copying>>, epoch: u16, entry: &mut Entry) {
+    if let Some(copying) = copying
+        && entry.epoch() != epoch
+    {
+        crate::snapshot::encode_entry(entry, &mut copying.copied);
+        entry.set_epoch(epoch);
+    }
+}

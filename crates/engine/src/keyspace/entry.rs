@@ -1,0 +1,475 @@
+//! One key and its value in one heap block behind one thin pointer.
+//!
+//! A million small strings cost what their bytes cost: header, optional deadline, key and value are laid out together,
+//! so a lookup touches one cache line more than its bucket and the table stores eight bytes a key. The same block
+//! serves as hash field, set member and sorted-set member.
+//!
+//! ```text
+//!  Header (16 bytes)                      if EXPIRES   if fixed-size value
+//! ┌─────────┬───────────┬───────┬──────┬────────────┬──────────────────────┬─────────┬───────────┐
+//! │ key_len │ value_len │ clock │ kind │ deadline   │ i64 │ f64 │ Object   │ key     │ raw value │
+//! │ u32     │ u32       │ u32   │flags │ u64 (ms)   │ 8 bytes              │ key_len │ value_len │
+//! └─────────┴───────────┴───────┴──────┴────────────┴──────────────────────┴─────────┴───────────┘
+//! ```
+//!
+//! This is the only module of the crate with `unsafe`. Its invariants:
+//! - `Entry` owns the block exclusively; it is not `Clone`, so no two entries point to one block.
+//! - The block was allocated with [`Entry::layout`] of its current header, which changes only together with a
+//!   reallocation; every byte inside the layout is initialised before the entry leaves its constructor.
+//! - `kind` says which fixed-size value lies in the block; an object is a `Box<Object>` turned into a raw pointer and is
+//!   taken back exactly once, by `take_object` or by `drop`.
+#![allow(unsafe_code)]
+
+use crate::value::Object;
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::ptr::{self, NonNull};
+
+/// Longest key and longest raw value, in bytes: 512 MiB, as in Redis.
+pub const MAX_BYTES: usize = 512 << 20;
+
+const ALIGN: usize = 8;
+const HEADER: usize = size_of::<Header>();
+const _: () = assert!(HEADER == 16 && align_of::<Header>() <= ALIGN && MAX_BYTES < u32::MAX as usize);
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Header {
+    key_len: u32,
+    /// Bytes of a raw value; 0 for every other kind.
+    value_len: u32,
+    /// Seconds of the last access (24 bits suffice for idle time); free for the engine's use.
+    clock: u32,
+    kind: u8,
+    flags: u8,
+    /// Number of the snapshot that last saw this entry.
+    epoch: u16,
+}
+
+const EXPIRES: u8 = 1;
+
+const UNIT: u8 = 0;
+const RAW: u8 = 1;
+const INT: u8 = 2;
+const FLOAT: u8 = 3;
+const OBJECT: u8 = 4;
+
+/// What an entry holds, borrowed.
+#[derive(Debug, Clone, Copy)]
+pub enum ValueRef<'a> {
+    /// Nothing beside the key: a set's member.
+    Unit,
+    /// Bytes as they were sent.
+    Raw(&'a [u8]),
+    /// An integer whose decimal form is what was sent.
+    Int(i64),
+    /// A sorted set's score.
+    Float(f64),
+    /// Any other value type.
+    Object(&'a Object),
+}
+
+/// A value on its way into an entry.
+#[derive(Debug)]
+pub enum Payload<'a> {
+    /// Nothing beside the key.
+    Unit,
+    /// Bytes to copy.
+    Raw(&'a [u8]),
+    /// An integer.
+    Int(i64),
+    /// A float.
+    Float(f64),
+    /// A boxed value.
+    Object(Box<Object>),
+}
+
+/// One key with its value, deadline and bookkeeping.
+pub struct Entry(NonNull<Header>);
+
+// SAFETY: an `Entry` owns its block exclusively, and everything in the block (`Object` included) is `Send + Sync`.
+unsafe impl Send for Entry {}
+// SAFETY: as above; `&Entry` gives only shared access to plain bytes and `&Object`.
+unsafe impl Sync for Entry {}
+const _: () = {
+    const fn is_send_sync<T: Send + Sync>() {}
+    is_send_sync::<Object>();
+};
+
+impl Entry {
+    /// Allocates an entry. `deadline` is in milliseconds since 1970.
+    ///
+    /// Key and raw value must not be longer than [`MAX_BYTES`]; callers refuse longer ones before.
+    pub fn new(key: &[u8], payload: Payload<'_>, deadline: Option<u64>) -> Self {
+        assert!(key.len() <= MAX_BYTES, "a key of {} bytes exceeds {MAX_BYTES}", key.len());
+        let (kind, raw): (u8, &[u8]) = match &payload {
+            Payload::Unit => (UNIT, &[]),
+            Payload::Raw(bytes) => (RAW, bytes),
+            Payload::Int(_) => (INT, &[]),
+            Payload::Float(_) => (FLOAT, &[]),
+            Payload::Object(_) => (OBJECT, &[]),
+        };
+        assert!(raw.len() <= MAX_BYTES, "a value of {} bytes exceeds {MAX_BYTES}", raw.len());
+        let header = Header {
+            key_len: key.len() as u32,
+            value_len: raw.len() as u32,
+            clock: 0,
+            kind,
+            flags: if deadline.is_some() { EXPIRES } else { 0 },
+            epoch: 0,
+        };
+        let layout = Self::layout(&header);
+        // SAFETY: the layout is never empty (it contains the header). All writes below lie inside it: `fixed`, `key_at`
+        // and `raw_at` are the offsets from which `layout` computed the size.
+        unsafe {
+            let Some(block) = NonNull::new(alloc(layout)) else { handle_alloc_error(layout) };
+            block.cast::<Header>().write(header);
+            if let Some(deadline) = deadline {
+                block.add(HEADER).cast::<u64>().write(deadline);
+            }
+            let fixed = block.add(fixed_at(&header));
+            match payload {
+                Payload::Unit | Payload::Raw(_) => {}
+                Payload::Int(value) => fixed.cast::<i64>().write(value),
+                Payload::Float(value) => fixed.cast::<f64>().write(value),
+                Payload::Object(object) => fixed.cast::<*mut Object>().write(Box::into_raw(object)),
+            }
+            ptr::copy_nonoverlapping(key.as_ptr(), block.add(key_at(&header)).as_ptr(), key.len());
+            ptr::copy_nonoverlapping(raw.as_ptr(), block.add(raw_at(&header)).as_ptr(), raw.len());
+            Self(block.cast())
+        }
+    }
+
+    fn layout(header: &Header) -> Layout {
+        let size = raw_at(header) + header.value_len as usize;
+        Layout::from_size_align(size, ALIGN).expect("two lengths under 512 MiB fit in a layout")
+    }
+
+    fn header(&self) -> &Header {
+        // SAFETY: the block starts with an initialised header for as long as `self` lives.
+        unsafe { self.0.as_ref() }
+    }
+
+    fn header_mut(&mut self) -> &mut Header {
+        // SAFETY: as in `header`, and `&mut self` makes the access exclusive.
+        unsafe { self.0.as_mut() }
+    }
+
+    fn at(&self, offset: usize) -> NonNull<u8> {
+        debug_assert!(offset <= Self::layout(self.header()).size(), "offset inside the block");
+        // SAFETY: callers pass offsets computed from this block's header, which lie inside its allocation.
+        unsafe { self.0.cast::<u8>().add(offset) }
+    }
+
+    /// The key.
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        let header = self.header();
+        // SAFETY: `key_len` initialised bytes lie at `key_at` for as long as `self` is borrowed.
+        unsafe { std::slice::from_raw_parts(self.at(key_at(header)).as_ptr(), header.key_len as usize) }
+    }
+
+    /// The value.
+    #[inline]
+    pub fn value(&self) -> ValueRef<'_> {
+        let header = self.header();
+        let fixed = self.at(fixed_at(header));
+        // SAFETY: `kind` says which value was written at `fixed`; raw bytes lie at `raw_at`.
+        unsafe {
+            match header.kind {
+                UNIT => ValueRef::Unit,
+                RAW => ValueRef::Raw(std::slice::from_raw_parts(
+                    self.at(raw_at(header)).as_ptr(),
+                    header.value_len as usize,
+                )),
+                INT => ValueRef::Int(fixed.cast::<i64>().read()),
+                FLOAT => ValueRef::Float(fixed.cast::<f64>().read()),
+                kind => {
+                    debug_assert_eq!(kind, OBJECT);
+                    ValueRef::Object(&**fixed.cast::<*mut Object>().as_ptr())
+                }
+            }
+        }
+    }
+
+    /// The object inside, if the value is one.
+    #[inline]
+    pub fn object_mut(&mut self) -> Option<&mut Object> {
+        let header = *self.header();
+        if header.kind != OBJECT {
+            return None;
+        }
+        // SAFETY: an object's pointer lies at `fixed_at`, owned by this block, and `&mut self` makes access exclusive.
+        unsafe { Some(&mut **self.at(fixed_at(&header)).cast::<*mut Object>().as_ptr()) }
+    }
+
+    /// Replaces the value and keeps key, deadline and epoch; in place where the size allows it.
+    #[inline]
+    pub fn set(&mut self, payload: Payload<'_>) {
+        let header = *self.header();
+        // SAFETY: the kind is unchanged, so the slot at `fixed`/`raw` has the very size that is written.
+        unsafe {
+            match (&payload, header.kind) {
+                (Payload::Raw(bytes), RAW) if bytes.len() == header.value_len as usize => {
+                    ptr::copy_nonoverlapping(bytes.as_ptr(), self.at(raw_at(&header)).as_ptr(), bytes.len());
+                    return;
+                }
+                (Payload::Int(value), INT) => {
+                    self.at(fixed_at(&header)).cast::<i64>().write(*value);
+                    return;
+                }
+                (Payload::Float(value), FLOAT) => {
+                    self.at(fixed_at(&header)).cast::<f64>().write(*value);
+                    return;
+                }
+                _ => {}
+            }
+        }
+        self.rebuild(payload, self.deadline());
+    }
+
+    /// When the key expires, in milliseconds since 1970.
+    #[inline]
+    pub fn deadline(&self) -> Option<u64> {
+        // SAFETY: the flag says that a deadline was written behind the header.
+        (self.header().flags & EXPIRES != 0).then(|| unsafe { self.at(HEADER).cast::<u64>().read() })
+    }
+
+    /// Sets or clears the deadline; moves the block when the deadline appears or vanishes.
+    pub fn set_deadline(&mut self, deadline: Option<u64>) {
+        match (self.deadline(), deadline) {
+            (None, None) => {}
+            // SAFETY: the flag says that the block has room for a deadline behind the header.
+            (Some(_), Some(new)) => unsafe { self.at(HEADER).cast::<u64>().write(new) },
+            _ => {
+                let payload = self.take_payload();
+                self.rebuild_owned(payload, deadline);
+            }
+        }
+    }
+
+    /// The same value and deadline under another key.
+    #[must_use]
+    pub fn renamed(mut self, key: &[u8]) -> Self {
+        let deadline = self.deadline();
+        let payload = self.take_payload();
+        let mut renamed = Self::new(key, payload.as_payload(), deadline);
+        payload.give_to(&mut renamed);
+        renamed.copy_bookkeeping(&self);
+        renamed
+    }
+
+    /// The snapshot that last saw this entry.
+    pub fn epoch(&self) -> u16 {
+        self.header().epoch
+    }
+
+    /// Marks the entry as seen by a snapshot, or as born after its cut.
+    pub fn set_epoch(&mut self, epoch: u16) {
+        self.header_mut().epoch = epoch;
+    }
+
+    /// Seconds of the last access, as set by [`Entry::set_clock`].
+    pub fn clock(&self) -> u32 {
+        self.header().clock
+    }
+
+    /// Records the seconds of an access.
+    pub fn set_clock(&mut self, seconds: u32) {
+        self.header_mut().clock = seconds;
+    }
+
+    /// Bytes of the block itself, without what an object owns elsewhere.
+    pub fn block_bytes(&self) -> usize {
+        Self::layout(self.header()).size()
+    }
+
+    fn copy_bookkeeping(&mut self, from: &Self) {
+        let from = *from.header();
+        let header = self.header_mut();
+        header.clock = from.clock;
+        header.epoch = from.epoch;
+    }
+
+    fn rebuild(&mut self, payload: Payload<'_>, deadline: Option<u64>) {
+        let mut rebuilt = Self::new(self.key(), payload, deadline);
+        rebuilt.copy_bookkeeping(self);
+        *self = rebuilt;
+    }
+
+    fn rebuild_owned(&mut self, payload: OwnedPayload, deadline: Option<u64>) {
+        let mut rebuilt = Self::new(self.key(), payload.as_payload(), deadline);
+        payload.give_to(&mut rebuilt);
+        rebuilt.copy_bookkeeping(self);
+        *self = rebuilt;
+    }
+
+    /// Moves the value out; an entry left without its object holds nothing.
+    fn take_payload(&mut self) -> OwnedPayload {
+        match self.value() {
+            ValueRef::Unit => OwnedPayload::Unit,
+            ValueRef::Raw(bytes) => OwnedPayload::Raw(bytes.into()),
+            ValueRef::Int(value) => OwnedPayload::Int(value),
+            ValueRef::Float(value) => OwnedPayload::Float(value),
+            ValueRef::Object(_) => match self.take_object() {
+                Some(object) => OwnedPayload::Object(object),
+                None => OwnedPayload::Unit,
+            },
+        }
+    }
+
+    /// Takes the object out of the entry, which then holds zero as an integer: same size, nothing to drop.
+    pub fn take_object(&mut self) -> Option<Box<Object>> {
+        let header = *self.header();
+        if header.kind != OBJECT {
+            return None;
+        }
+        let slot = self.at(fixed_at(&header));
+        // SAFETY: the pointer came from `Box::into_raw`; the kind changes with it, so nobody takes it a second time.
+        unsafe {
+            let object = Box::from_raw(slot.cast::<*mut Object>().read());
+            slot.cast::<i64>().write(0);
+            self.header_mut().kind = INT;
+            Some(object)
+        }
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        drop(self.take_object());
+        let layout = Self::layout(self.header());
+        // SAFETY: the block was allocated with this layout and nobody can reach it any more.
+        unsafe { dealloc(self.0.cast::<u8>().as_ptr(), layout) }
+    }
+}
+
+impl std::fmt::Debug for Entry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Entry")
+            .field("key", &String::from_utf8_lossy(self.key()))
+            .field("value", &self.value())
+            .field("deadline", &self.deadline())
+            .finish()
+    }
+}
+
+enum OwnedPayload {
+    Unit,
+    Raw(Box<[u8]>),
+    Int(i64),
+    Float(f64),
+    Object(Box<Object>),
+}
+
+impl OwnedPayload {
+    /// The payload to allocate with; an object follows by [`OwnedPayload::give_to`].
+    fn as_payload(&self) -> Payload<'_> {
+        match self {
+            Self::Unit => Payload::Unit,
+            Self::Raw(bytes) => Payload::Raw(bytes),
+            Self::Int(value) => Payload::Int(*value),
+            Self::Float(value) => Payload::Float(*value),
+            Self::Object(_) => Payload::Int(0),
+        }
+    }
+
+    fn give_to(self, entry: &mut Entry) {
+        if let Self::Object(object) = self {
+            let header = *entry.header();
+            debug_assert_eq!(header.kind, INT, "an object's slot was reserved as an integer");
+            // SAFETY: an integer and an object's pointer have the same slot and size; the integer needs no drop.
+            unsafe { entry.at(fixed_at(&header)).cast::<*mut Object>().write(Box::into_raw(object)) };
+            entry.header_mut().kind = OBJECT;
+        }
+    }
+}
+
+#[inline]
+fn fixed_at(header: &Header) -> usize {
+    HEADER + if header.flags & EXPIRES != 0 { size_of::<u64>() } else { 0 }
+}
+
+#[inline]
+fn key_at(header: &Header) -> usize {
+    fixed_at(header) + if matches!(header.kind, INT | FLOAT | OBJECT) { size_of::<u64>() } else { 0 }
+}
+
+#[inline]
+fn raw_at(header: &Header) -> usize {
+    key_at(header) + header.key_len as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_small_string_costs_its_bytes_and_sixteen() {
+        let entry = Entry::new(b"0123456789abcdef", Payload::Raw(b"0123456789abcdef"), None);
+        assert_eq!(entry.block_bytes(), 48);
+        assert_eq!(size_of::<Option<Entry>>(), 8);
+    }
+
+    #[test]
+    fn an_object_survives_deadline_and_rename() {
+        let object = Box::new(Object::Bytes(b"payload".to_vec()));
+        let mut entry = Entry::new(b"k", Payload::Object(object), None);
+        entry.set_epoch(7);
+        entry.set_deadline(Some(42));
+        let entry = entry.renamed(b"a longer key");
+        assert_eq!(entry.key(), b"a longer key");
+        assert_eq!((entry.deadline(), entry.epoch()), (Some(42), 7));
+        assert!(matches!(entry.value(), ValueRef::Object(Object::Bytes(bytes)) if bytes == b"payload"));
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Raw(Vec<u8>),
+        Int(i64),
+        Object(Vec<u8>),
+        Deadline(Option<u64>),
+        Rename(Vec<u8>),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let bytes = || proptest::collection::vec(any::<u8>(), 0..40);
+        prop_oneof![
+            bytes().prop_map(Step::Raw),
+            any::<i64>().prop_map(Step::Int),
+            bytes().prop_map(Step::Object),
+            any::<Option<u64>>().prop_map(Step::Deadline),
+            bytes().prop_map(Step::Rename),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn every_sequence_of_changes_keeps_key_value_and_deadline(steps in proptest::collection::vec(step(), 0..30)) {
+            let mut entry = Entry::new(b"key", Payload::Int(0), None);
+            let (mut key, mut text, mut deadline) = (b"key".to_vec(), b"0".to_vec(), None);
+            for step in steps {
+                match step {
+                    Step::Raw(bytes) => { entry.set(Payload::Raw(&bytes)); text = bytes; }
+                    Step::Int(value) => { entry.set(Payload::Int(value)); text = value.to_string().into_bytes(); }
+                    Step::Object(bytes) => {
+                        entry.set(Payload::Object(Box::new(Object::Bytes(bytes.clone()))));
+                        text = bytes;
+                    }
+                    Step::Deadline(at) => { entry.set_deadline(at); deadline = at; }
+                    Step::Rename(name) => { entry = entry.renamed(&name); key = name; }
+                }
+                let held = match entry.value() {
+                    ValueRef::Raw(bytes) => bytes.to_vec(),
+                    ValueRef::Object(Object::Bytes(bytes)) => bytes.clone(),
+                    ValueRef::Int(value) => value.to_string().into_bytes(),
+                    other => panic!("unexpected {other:?}"),
+                };
+                prop_assert_eq!(entry.key(), &key[..]);
+                prop_assert_eq!(held, text.clone());
+                prop_assert_eq!(entry.deadline(), deadline);
+            }
+        }
+    }
+}

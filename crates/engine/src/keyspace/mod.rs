@@ -1,0 +1,60 @@
+//! All keys: 16 databases, split by hash slot into shards that run one command at a time each.
+
+mod database;
+mod entry;
+mod shard;
+mod slot;
+mod table;
+
+pub use database::{Database, Deadline};
+pub use entry::{Entry, MAX_BYTES, Payload, ValueRef};
+pub use shard::{KeyId, Shard};
+pub use slot::{SLOTS, hash, slot};
+pub use table::{Keyed, Table};
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Number of databases that `SELECT` can choose from.
+pub const DATABASES: usize = 16;
+
+/// Default number of shards: enough that a few threads seldom meet, few enough that commands over all keys lock quickly.
+pub const SHARDS: usize = 64;
+
+/// Each shard on cache lines of its own, so that two threads that lock neighbours do not fight over one line.
+#[repr(align(128))]
+struct Padded(Mutex<Shard>);
+
+/// All keys of the server.
+pub struct Keyspace {
+    shards: Box<[Padded]>,
+}
+
+impl Keyspace {
+    /// An empty keyspace of `shards` shards, between 1 and [`SLOTS`].
+    pub fn new(shards: usize) -> Self {
+        assert!((1..=SLOTS).contains(&shards), "between 1 and {SLOTS} shards, not {shards}");
+        Self { shards: (0..shards).map(|_| Padded(Mutex::new(Shard::new()))).collect() }
+    }
+
+    /// How many shards there are.
+    pub fn shard_count(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// The shard of a key.
+    #[inline]
+    pub fn shard_of(&self, key: &[u8]) -> usize {
+        slot(key) % self.shards.len()
+    }
+
+    /// Locks one shard. Callers that need several lock them in the order of their indices.
+    #[inline]
+    pub fn lock(&self, index: usize) -> MutexGuard<'_, Shard> {
+        self.shards[index].0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Locks all shards, in order.
+    pub fn lock_all(&self) -> Vec<MutexGuard<'_, Shard>> {
+        (0..self.shards.len()).map(|index| self.lock(index)).collect()
+    }
+}

@@ -1,0 +1,508 @@
+//! A hash table whose entries lie in the order of their hashes.
+//!
+//! The bucket of an entry is given by the *high* bits of its hash. A position in hash order therefore means the same
+//! before and after the table has grown, and a scan or a snapshot walk needs no more state than one integer: everything
+//! below it has been seen. Buckets are one cache line, six slots with a one-byte tag each; overflow goes to chained
+//! buckets. Growth is incremental: every insertion moves a few buckets from the old array to one twice the size, in
+//! order, so no single command pays for all, and a lookup still probes one place: old buckets below the frontier have
+//! moved, the others have not.
+//!
+//! Lookups, insertions and removals are O(1) expected; a scan step is O(entries of one bucket).
+
+/// What a table stores: something with a key.
+pub trait Keyed {
+    /// The bytes by which the entry is found.
+    fn key(&self) -> &[u8];
+}
+
+impl Keyed for super::Entry {
+    fn key(&self) -> &[u8] {
+        Self::key(self)
+    }
+}
+
+const SLOTS: usize = 6;
+/// Average entries per bucket at which the table starts to grow: beyond, every fourth bucket would overflow.
+const FULL: usize = 5;
+/// Old buckets that one insertion moves while the table grows. With `FULL` entries to a bucket the growth ends long
+/// before the doubled table is itself full.
+const MOVES: usize = 2;
+/// A table this many times too large is rebuilt smaller.
+const SPARSE: usize = 16;
+
+#[repr(align(64))]
+struct Bucket<E> {
+    /// Low byte of the hash of each slot's entry, never 0; 0 marks a free slot.
+    tags: [u8; 8],
+    slots: [Option<E>; SLOTS],
+    overflow: Option<Box<Bucket<E>>>,
+}
+
+const _: () = assert!(size_of::<Bucket<Box<u8>>>() == 64, "a bucket is one cache line");
+
+impl<E> Bucket<E> {
+    const fn new() -> Self {
+        Self { tags: [0; 8], slots: [const { None }; SLOTS], overflow: None }
+    }
+
+    fn put(&mut self, tag: u8, entry: E) {
+        let mut bucket = self;
+        loop {
+            if let Some(free) = bucket.tags[..SLOTS].iter().position(|&tag| tag == 0) {
+                bucket.tags[free] = tag;
+                bucket.slots[free] = Some(entry);
+                return;
+            }
+            bucket = bucket.overflow.get_or_insert_with(|| Box::new(Self::new()));
+        }
+    }
+
+    fn for_each<'a>(&'a self, visit: &mut impl FnMut(&'a E)) {
+        let mut bucket = Some(self);
+        while let Some(current) = bucket {
+            current.slots.iter().flatten().for_each(&mut *visit);
+            bucket = current.overflow.as_deref();
+        }
+    }
+
+    fn for_each_mut(&mut self, visit: &mut impl FnMut(&mut E)) {
+        let mut bucket = Some(self);
+        while let Some(current) = bucket {
+            current.slots.iter_mut().flatten().for_each(&mut *visit);
+            bucket = current.overflow.as_deref_mut();
+        }
+    }
+
+    fn drain(&mut self, mut take: impl FnMut(E)) {
+        let mut bucket = Some(self);
+        while let Some(current) = bucket {
+            current.tags = [0; 8];
+            current.slots.iter_mut().filter_map(Option::take).for_each(&mut take);
+            bucket = current.overflow.as_deref_mut();
+        }
+    }
+}
+
+impl<E: Keyed> Bucket<E> {
+    #[inline]
+    fn find(&self, tag: u8, key: &[u8]) -> Option<&E> {
+        let mut bucket = self;
+        loop {
+            for slot in candidates(bucket.tags, tag) {
+                if let Some(entry) = bucket.slots[slot].as_ref().filter(|entry| entry.key() == key) {
+                    return Some(entry);
+                }
+            }
+            bucket = bucket.overflow.as_deref()?;
+        }
+    }
+
+    #[inline]
+    fn find_mut(&mut self, tag: u8, key: &[u8]) -> Option<&mut E> {
+        let mut bucket = self;
+        loop {
+            let found = candidates(bucket.tags, tag)
+                .find(|&slot| bucket.slots[slot].as_ref().is_some_and(|entry| entry.key() == key));
+            if let Some(slot) = found {
+                return bucket.slots[slot].as_mut();
+            }
+            bucket = bucket.overflow.as_deref_mut()?;
+        }
+    }
+
+    fn take(&mut self, tag: u8, key: &[u8]) -> Option<E> {
+        let mut bucket = &mut *self;
+        loop {
+            let found = candidates(bucket.tags, tag)
+                .find(|&slot| bucket.slots[slot].as_ref().is_some_and(|entry| entry.key() == key));
+            if let Some(slot) = found {
+                bucket.tags[slot] = 0;
+                let entry = bucket.slots[slot].take();
+                self.drop_empty_overflow();
+                return entry;
+            }
+            bucket = bucket.overflow.as_deref_mut()?;
+        }
+    }
+
+    /// Unlinks chained buckets that a removal has emptied, so that sparse tables do not keep them.
+    fn drop_empty_overflow(&mut self) {
+        let mut bucket = self;
+        while let Some(next) = &mut bucket.overflow {
+            if next.tags == [0; 8] {
+                let after = next.overflow.take();
+                bucket.overflow = after;
+            } else {
+                match &mut bucket.overflow {
+                    Some(next) => bucket = next,
+                    None => return,
+                }
+            }
+        }
+    }
+}
+
+/// Slots whose tag may equal `tag`: all that do, and rarely one that does not.
+#[inline]
+fn candidates(tags: [u8; 8], tag: u8) -> impl Iterator<Item = usize> {
+    const LOW: u64 = 0x0001_0101_0101_0101 & 0x0000_ffff_ffff_ffff;
+    const HIGH: u64 = 0x0000_8080_8080_8080;
+    let difference = u64::from_le_bytes(tags) ^ (LOW.wrapping_mul(u64::from(tag)));
+    let mut zeros = difference.wrapping_sub(LOW) & !difference & HIGH;
+    std::iter::from_fn(move || {
+        (zeros != 0).then(|| {
+            let slot = zeros.trailing_zeros() as usize / 8;
+            zeros &= zeros - 1;
+            slot
+        })
+    })
+}
+
+#[inline]
+fn tag(hash: u64) -> u8 {
+    (hash as u8).max(1)
+}
+
+/// A growing hash table; see the module's description.
+///
+/// Every method that takes a `hash` expects [`super::hash`] of the key.
+pub struct Table<E> {
+    /// 2^bits buckets, or none at all before the first insertion.
+    buckets: Vec<Bucket<E>>,
+    bits: u32,
+    /// While growing: buckets of the table of twice the size, two for each old bucket below `next.len() / 2`.
+    next: Vec<Bucket<E>>,
+    growing: bool,
+    len: usize,
+}
+
+impl<E> Default for Table<E> {
+    fn default() -> Self {
+        Self { buckets: Vec::new(), bits: 0, next: Vec::new(), growing: false, len: 0 }
+    }
+}
+
+impl<E: Keyed> Table<E> {
+    /// An empty table, which owns no memory yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A table with room for `capacity` entries before it grows.
+    pub fn with_capacity(capacity: usize) -> Self {
+        let mut table = Self::default();
+        if capacity > 0 {
+            table.allocate((capacity / FULL + 1).next_power_of_two().trailing_zeros());
+        }
+        table
+    }
+
+    /// How many entries there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes of the bucket arrays, without overflow buckets and entries.
+    pub fn array_bytes(&self) -> usize {
+        (self.buckets.capacity() + self.next.capacity()) * size_of::<Bucket<E>>()
+    }
+
+    #[inline]
+    fn bucket(&self, hash: u64) -> Option<&Bucket<E>> {
+        let index = position(hash, self.bits);
+        if self.growing && index < self.next.len() / 2 {
+            return self.next.get(position(hash, self.bits + 1));
+        }
+        self.buckets.get(index)
+    }
+
+    #[inline]
+    fn bucket_mut(&mut self, hash: u64) -> Option<&mut Bucket<E>> {
+        let index = position(hash, self.bits);
+        if self.growing && index < self.next.len() / 2 {
+            return self.next.get_mut(position(hash, self.bits + 1));
+        }
+        self.buckets.get_mut(index)
+    }
+
+    /// The entry of a key.
+    #[inline]
+    pub fn get(&self, hash: u64, key: &[u8]) -> Option<&E> {
+        self.bucket(hash)?.find(tag(hash), key)
+    }
+
+    /// The entry of a key, to change its value. Its key must stay as it is.
+    #[inline]
+    pub fn get_mut(&mut self, hash: u64, key: &[u8]) -> Option<&mut E> {
+        self.bucket_mut(hash)?.find_mut(tag(hash), key)
+    }
+
+    /// The first entry with this hash that satisfies `wanted`, for callers that kept the hash and not the key.
+    pub fn find(&self, hash: u64, wanted: impl Fn(&E) -> bool) -> Option<&E> {
+        let chain = std::iter::successors(self.bucket(hash), |bucket| bucket.overflow.as_deref());
+        chain
+            .flat_map(|bucket| {
+                candidates(bucket.tags, tag(hash)).filter_map(|slot| bucket.slots[slot].as_ref())
+            })
+            .find(|entry| super::hash(entry.key()) == hash && wanted(entry))
+    }
+
+    /// Adds an entry whose key is not in the table.
+    pub fn insert(&mut self, hash: u64, entry: E) {
+        debug_assert!(self.get(hash, entry.key()).is_none(), "the key is not in the table");
+        debug_assert_eq!(hash, super::hash(entry.key()), "the hash belongs to the key");
+        if self.buckets.is_empty() {
+            self.allocate(0);
+        }
+        if self.growing {
+            self.grow_step(MOVES);
+        } else if self.len >= self.buckets.len() * FULL {
+            self.growing = true;
+            // Reserved but untouched: the pages are written as the frontier advances.
+            self.next = Vec::with_capacity(self.buckets.len() * 2);
+            self.grow_step(MOVES);
+        }
+        self.len += 1;
+        let bucket = self.bucket_mut(hash).expect("an allocated table has a bucket for every hash");
+        bucket.put(tag(hash), entry);
+    }
+
+    /// Takes the entry of a key out of the table.
+    pub fn remove(&mut self, hash: u64, key: &[u8]) -> Option<E> {
+        let entry = self.bucket_mut(hash)?.take(tag(hash), key)?;
+        self.len -= 1;
+        self.shrink_if_sparse();
+        Some(entry)
+    }
+
+    /// Visits the entries from hash position `cursor` on, one bucket's worth at least, until `visit` has been called
+    /// for `budget` entries or the end is reached. Returns where to go on, or 0 at the end. Entries that are in the
+    /// table during a whole scan are visited at least once, whatever else is inserted or removed meanwhile.
+    pub fn scan<'a>(&'a self, cursor: u64, budget: usize, mut visit: impl FnMut(&'a E)) -> u64 {
+        let mut seen = 0;
+        let mut index = position(cursor, self.bits);
+        // Empty stretches cost too: a step never looks at more than ten buckets for each entry it was asked for.
+        let mut probes = budget.saturating_mul(10).max(1);
+        while index < self.buckets.len() {
+            let mut counted = |entry: &'a E| {
+                seen += 1;
+                visit(entry);
+            };
+            match self.growing.then(|| self.next.get(index * 2..index * 2 + 2)).flatten() {
+                Some(moved) => moved.iter().for_each(|bucket| bucket.for_each(&mut counted)),
+                None => self.buckets[index].for_each(&mut counted),
+            }
+            index += 1;
+            probes -= 1;
+            if index < self.buckets.len() && (seen >= budget || probes == 0) {
+                return (index as u64) << (64 - self.bits);
+            }
+        }
+        0
+    }
+
+    /// As [`Table::scan`], with leave to change the values.
+    pub fn scan_mut(&mut self, cursor: u64, budget: usize, mut visit: impl FnMut(&mut E)) -> u64 {
+        let mut seen = 0;
+        let mut index = position(cursor, self.bits);
+        let mut probes = budget.saturating_mul(10).max(1);
+        while index < self.buckets.len() {
+            let mut counted = |entry: &mut E| {
+                seen += 1;
+                visit(entry);
+            };
+            let moved = if self.growing { self.next.get_mut(index * 2..index * 2 + 2) } else { None };
+            match moved {
+                Some(moved) => moved.iter_mut().for_each(|bucket| bucket.for_each_mut(&mut counted)),
+                None => self.buckets[index].for_each_mut(&mut counted),
+            }
+            index += 1;
+            probes -= 1;
+            if index < self.buckets.len() && (seen >= budget || probes == 0) {
+                return (index as u64) << (64 - self.bits);
+            }
+        }
+        0
+    }
+
+    /// Visits every entry in hash order.
+    pub fn for_each<'a>(&'a self, visit: impl FnMut(&'a E)) {
+        let end = self.scan(0, usize::MAX, visit);
+        debug_assert_eq!(end, 0);
+    }
+
+    /// Every entry in hash order.
+    pub fn iter(&self) -> impl Iterator<Item = &E> {
+        let moved = self.next.len() / 2;
+        let chain =
+            |bucket| std::iter::successors(Some(bucket), |bucket: &&Bucket<E>| bucket.overflow.as_deref());
+        self.next
+            .iter()
+            .chain(self.buckets.get(moved..).unwrap_or_default())
+            .flat_map(chain)
+            .flat_map(|bucket| bucket.slots.iter().flatten())
+    }
+
+    /// An entry at random: a random bucket, then a random entry in it. Buckets differ in size, so entries differ a
+    /// little in probability, as with `RANDOMKEY` and its kin in Redis.
+    pub fn random(&self, mut random: impl FnMut() -> u64) -> Option<&E> {
+        if self.is_empty() {
+            return None;
+        }
+        loop {
+            if let Some(bucket) = self.bucket(random()) {
+                let mut count = 0;
+                bucket.for_each(&mut |_| count += 1);
+                if count > 0 {
+                    let chosen = (random() % count as u64) as usize;
+                    let chain = std::iter::successors(Some(bucket), |bucket| bucket.overflow.as_deref());
+                    return chain.flat_map(|bucket| bucket.slots.iter().flatten()).nth(chosen);
+                }
+            }
+        }
+    }
+
+    fn allocate(&mut self, bits: u32) {
+        self.bits = bits;
+        self.buckets = Vec::with_capacity(1 << bits);
+        self.buckets.resize_with(1 << bits, Bucket::new);
+    }
+
+    /// Moves up to `moves` old buckets to the table of twice the size.
+    fn grow_step(&mut self, moves: usize) {
+        debug_assert!(self.growing);
+        let bits = self.bits + 1;
+        for _ in 0..moves {
+            let index = self.next.len() / 2;
+            let Some(old) = self.buckets.get_mut(index) else { break };
+            let (mut left, mut right) = (Bucket::new(), Bucket::new());
+            old.drain(|entry| {
+                let hash = super::hash(entry.key());
+                debug_assert_eq!(position(hash, bits) / 2, index, "an entry stays in hash order");
+                let side = if position(hash, bits).is_multiple_of(2) { &mut left } else { &mut right };
+                side.put(tag(hash), entry);
+            });
+            old.overflow = None;
+            self.next.push(left);
+            self.next.push(right);
+        }
+        if self.next.len() == self.buckets.len() * 2 {
+            self.buckets = std::mem::take(&mut self.next);
+            self.bits = bits;
+            self.growing = false;
+        }
+    }
+
+    fn shrink_if_sparse(&mut self) {
+        if self.growing || self.bits < 4 || self.len * SPARSE > self.buckets.len() {
+            return;
+        }
+        let mut smaller = Self::with_capacity(self.len * 2);
+        for bucket in &mut self.buckets {
+            bucket.drain(|entry| smaller.insert(super::hash(entry.key()), entry));
+        }
+        *self = smaller;
+    }
+}
+
+#[inline]
+fn position(hash: u64, bits: u32) -> usize {
+    hash.checked_shr(64 - bits).unwrap_or(0) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Entry, Payload, hash};
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::{BTreeSet, HashMap, HashSet};
+
+    fn put(table: &mut Table<Entry>, key: &[u8], value: i64) {
+        match table.get_mut(hash(key), key) {
+            Some(entry) => entry.set(Payload::Int(value)),
+            None => table.insert(hash(key), Entry::new(key, Payload::Int(value), None)),
+        }
+    }
+
+    fn value(table: &Table<Entry>, key: &[u8]) -> Option<i64> {
+        table.get(hash(key), key).map(|entry| match entry.value() {
+            super::super::ValueRef::Int(value) => value,
+            other => panic!("unexpected {other:?}"),
+        })
+    }
+
+    #[test]
+    fn every_key_is_found_while_the_table_grows_and_shrinks() {
+        let mut table = Table::new();
+        for n in 0..5_000_i64 {
+            put(&mut table, &n.to_le_bytes(), n);
+            assert_eq!(value(&table, &(n / 2).to_le_bytes()), Some(n / 2));
+        }
+        assert_eq!(table.iter().count(), 5_000);
+        for n in 0..5_000_i64 {
+            assert!(table.remove(hash(&n.to_le_bytes()), &n.to_le_bytes()).is_some());
+            assert_eq!(value(&table, &n.to_le_bytes()), None);
+        }
+        assert!(table.is_empty() && table.buckets.len() <= 8);
+    }
+
+    #[test]
+    fn a_scan_sees_all_that_stays_while_the_table_grows() {
+        let mut table = Table::new();
+        (0..200_i64).for_each(|n| put(&mut table, &n.to_le_bytes(), n));
+        let (mut cursor, mut seen, mut extra) = (0, HashSet::new(), 1000_i64);
+        loop {
+            cursor = table.scan(cursor, 10, |entry| {
+                seen.insert(entry.key().to_vec());
+            });
+            if cursor == 0 {
+                break;
+            }
+            for _ in 0..20 {
+                put(&mut table, &extra.to_le_bytes(), extra);
+                extra += 1;
+            }
+        }
+        assert!((0..200_i64).all(|n| seen.contains(&n.to_le_bytes()[..])));
+    }
+
+    #[test]
+    fn a_random_entry_comes_from_everywhere() {
+        let mut table = Table::new();
+        (0..50_i64).for_each(|n| put(&mut table, &n.to_le_bytes(), n));
+        let mut state = 1_u64;
+        let mut random = || {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            state ^ (state >> 29)
+        };
+        let seen: BTreeSet<Vec<u8>> =
+            (0..5_000).filter_map(|_| table.random(&mut random).map(|entry| entry.key().to_vec())).collect();
+        assert_eq!(seen.len(), 50);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn a_table_behaves_as_a_map(steps in proptest::collection::vec((0..300_u16, any::<Option<i64>>()), 0..900)) {
+            let (mut table, mut model) = (Table::new(), HashMap::new());
+            for (key, change) in steps {
+                let key = key.to_be_bytes();
+                match change {
+                    Some(value) => { put(&mut table, &key, value); model.insert(key, value); }
+                    None => prop_assert_eq!(table.remove(hash(&key), &key).is_some(), model.remove(&key).is_some()),
+                }
+                prop_assert_eq!(table.len(), model.len());
+            }
+            for (key, expected) in &model {
+                prop_assert_eq!(value(&table, key), Some(*expected));
+            }
+            prop_assert_eq!(table.iter().count(), model.len());
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Answers, encoded as they are made: RESP2 or RESP3, straight into the connection's output buffer.
+
+use crate::error::CommandError;
+
+/// The protocol that a client speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Protocol {
+    /// RESP2: what every Redis client starts with.
+    #[default]
+    Resp2,
+    /// RESP3: typed maps, sets, doubles, nulls and push frames; asked for by `HELLO 3`.
+    Resp3,
+}
+
+/// Writes answers behind whatever the buffer already holds.
+///
+/// ```
+/// use tidemark_engine::{Protocol, Reply};
+/// let mut reply = Reply::new(Protocol::Resp2);
+/// reply.array(2);
+/// reply.integer(7);
+/// reply.bulk(b"x");
+/// assert_eq!(reply.bytes(), b"*2\r\n:7\r\n$1\r\nx\r\n");
+/// ```
+#[derive(Debug, Default)]
+pub struct Reply {
+    buffer: Vec<u8>,
+    protocol: Protocol,
+}
+
+impl Reply {
+    /// An empty answer.
+    pub fn new(protocol: Protocol) -> Self {
+        Self { buffer: Vec::new(), protocol }
+    }
+
+    /// Answers that go behind `buffer`'s content.
+    pub fn with_buffer(buffer: Vec<u8>, protocol: Protocol) -> Self {
+        Self { buffer, protocol }
+    }
+
+    /// The protocol in force.
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// Changes the protocol of all that follows.
+    pub fn set_protocol(&mut self, protocol: Protocol) {
+        self.protocol = protocol;
+    }
+
+    /// All bytes so far.
+    pub fn bytes(&self) -> &[u8] {
+        &self.buffer
+    }
+
+    /// The buffer, for a caller that moves bytes out or appends encoded ones.
+    pub fn buffer_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.buffer
+    }
+
+    /// Takes the bytes and leaves the buffer empty.
+    pub fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.buffer)
+    }
+
+    /// Bytes so far: a mark to which [`Reply::truncate`] can return.
+    pub fn len(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// Whether nothing has been written.
+    pub fn is_empty(&self) -> bool {
+        self.buffer.is_empty()
+    }
+
+    /// Forgets everything behind a mark.
+    pub fn truncate(&mut self, mark: usize) {
+        self.buffer.truncate(mark);
+    }
+
+    /// `+OK`.
+    #[inline]
+    pub fn ok(&mut self) {
+        self.buffer.extend_from_slice(b"+OK\r\n");
+    }
+
+    /// A status line. `text` has no line break.
+    pub fn simple(&mut self, text: &str) {
+        debug_assert!(!text.contains(['\r', '\n']));
+        self.line(b'+', text.as_bytes());
+    }
+
+    /// An error line: `-CODE text`.
+    pub fn error(&mut self, error: &CommandError) {
+        self.error_text(&error.to_string());
+    }
+
+    /// An error line with the given text; line breaks in it become spaces.
+    pub fn error_text(&mut self, text: &str) {
+        self.buffer.push(b'-');
+        self.buffer.extend(text.bytes().map(|byte| if byte == b'\r' || byte == b'\n' { b' ' } else { byte }));
+        self.buffer.extend_from_slice(b"\r\n");
+    }
+
+    /// An integer.
+    #[inline]
+    pub fn integer(&mut self, value: i64) {
+        match value {
+            0 => self.buffer.extend_from_slice(b":0\r\n"),
+            1 => self.buffer.extend_from_slice(b":1\r\n"),
+            _ => self.line(b':', itoa::Buffer::new().format(value).as_bytes()),
+        }
+    }
+
+    /// A length or count as an integer.
+    #[inline]
+    pub fn count(&mut self, count: usize) {
+        self.integer(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    /// A byte string.
+    #[inline]
+    pub fn bulk(&mut self, bytes: &[u8]) {
+        self.buffer.reserve(bytes.len() + 16);
+        self.line(b'$', itoa::Buffer::new().format(bytes.len()).as_bytes());
+        self.buffer.extend_from_slice(bytes);
+        self.buffer.extend_from_slice(b"\r\n");
+    }
+
+    /// An integer's decimal form as a byte string.
+    #[inline]
+    pub fn bulk_integer(&mut self, value: i64) {
+        self.bulk(itoa::Buffer::new().format(value).as_bytes());
+    }
+
+    /// A byte string, or null.
+    pub fn bulk_or_null(&mut self, bytes: Option<&[u8]>) {
+        match bytes {
+            Some(bytes) => self.bulk(bytes),
+            None => self.null(),
+        }
+    }
+
+    /// Nothing, where a value was asked for.
+    #[inline]
+    pub fn null(&mut self) {
+        self.buffer.extend_from_slice(match self.protocol {
+            Protocol::Resp2 => b"$-1\r\n".as_slice(),
+            Protocol::Resp3 => b"_\r\n",
+        });
+    }
+
+    /// Nothing, where an array was asked for.
+    pub fn null_array(&mut self) {
+        self.buffer.extend_from_slice(match self.protocol {
+            Protocol::Resp2 => b"*-1\r\n".as_slice(),
+            Protocol::Resp3 => b"_\r\n",
+        });
+    }
+
+    /// The head of an array; `len` answers follow.
+    #[inline]
+    pub fn array(&mut self, len: usize) {
+        self.head(b'*', len);
+    }
+
+    /// The head of a map; `pairs` keys and values follow alternately. RESP2 shows a flat array.
+    pub fn map(&mut self, pairs: usize) {
+        match self.protocol {
+            Protocol::Resp2 => self.head(b'*', pairs * 2),
+            Protocol::Resp3 => self.head(b'%', pairs),
+        }
+    }
+
+    /// The head of a set; `len` answers follow. RESP2 shows an array.
+    pub fn set(&mut self, len: usize) {
+        self.head(if self.protocol == Protocol::Resp3 { b'~' } else { b'*' }, len);
+    }
+
+    /// The head of a push frame; `len` answers follow. RESP2 shows an array.
+    pub fn push(&mut self, len: usize) {
+        self.head(if self.protocol == Protocol::Resp3 { b'>' } else { b'*' }, len);
+    }
+
+    /// A floating-point number: RESP3's own type, in RESP2 a byte string.
+    pub fn double(&mut self, value: f64) {
+        let text = format_double(value);
+        match self.protocol {
+            Protocol::Resp2 => self.bulk(text.as_bytes()),
+            Protocol::Resp3 => self.line(b',', text.as_bytes()),
+        }
+    }
+
+    /// A truth value: RESP3's own type, in RESP2 an integer.
+    pub fn boolean(&mut self, value: bool) {
+        match self.protocol {
+            Protocol::Resp2 => self.integer(i64::from(value)),
+            Protocol::Resp3 => self.line(b'#', if value { b"t" } else { b"f" }),
+        }
+    }
+
+    /// Plain text with line breaks: RESP3's verbatim string, in RESP2 a byte string.
+    pub fn verbatim(&mut self, text: &str) {
+        match self.protocol {
+            Protocol::Resp2 => self.bulk(text.as_bytes()),
+            Protocol::Resp3 => {
+                self.head(b'=', text.len() + 4);
+                self.buffer.extend_from_slice(b"txt:");
+                self.buffer.extend_from_slice(text.as_bytes());
+                self.buffer.extend_from_slice(b"\r\n");
+            }
+        }
+    }
+
+    #[inline]
+    fn head(&mut self, kind: u8, len: usize) {
+        self.line(kind, itoa::Buffer::new().format(len).as_bytes());
+    }
+
+    #[inline]
+    fn line(&mut self, kind: u8, content: &[u8]) {
+        self.buffer.push(kind);
+        self.buffer.extend_from_slice(content);
+        self.buffer.extend_from_slice(b"\r\n");
+    }
+}
+
+/// The text of a double as Redis clients expect it: `inf`, `-inf`, `nan`, integers without a fraction, otherwise the
+/// shortest text that reads back to the same number.
+pub fn format_double(value: f64) -> String {
+    if value.is_nan() {
+        return "nan".into();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { "inf".into() } else { "-inf".into() };
+    }
+    if value == 0.0 {
+        return if value.is_sign_negative() { "-0".into() } else { "0".into() };
+    }
+    // Integers print in full up to 17 digits; beyond, and below 1e-4, with an exponent of at least two digits.
+    let exponent = value.abs().log10().floor() as i32;
+    if (-5..17).contains(&exponent) {
+        return format!("{value}");
+    }
+    let scientific = format!("{value:e}");
+    match scientific.split_once('e') {
+        Some((mantissa, exponent)) => {
+            let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |digits| ('-', digits));
+            format!("{mantissa}e{sign}{digits:0>2}")
+        }
+        None => scientific,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn both(write: impl Fn(&mut Reply)) -> (String, String) {
+        let text = |protocol| {
+            let mut reply = Reply::new(protocol);
+            write(&mut reply);
+            String::from_utf8(reply.take()).expect("ASCII")
+        };
+        (text(Protocol::Resp2), text(Protocol::Resp3))
+    }
+
+    #[test]
+    fn types_that_resp2_lacks_take_their_older_form() {
+        assert_eq!(both(|reply| reply.null()), ("$-1\r\n".into(), "_\r\n".into()));
+        assert_eq!(both(|reply| reply.map(2)), ("*4\r\n".into(), "%2\r\n".into()));
+        assert_eq!(both(|reply| reply.set(2)), ("*2\r\n".into(), "~2\r\n".into()));
+        assert_eq!(both(|reply| reply.double(1.5)), ("$3\r\n1.5\r\n".into(), ",1.5\r\n".into()));
+        assert_eq!(both(|reply| reply.boolean(true)), (":1\r\n".into(), "#t\r\n".into()));
+        assert_eq!(both(|reply| reply.verbatim("a")), ("$1\r\na\r\n".into(), "=5\r\ntxt:a\r\n".into()));
+    }
+
+    #[test]
+    fn an_error_is_always_one_line() {
+        assert_eq!(both(|reply| reply.error_text("ERR a\r\nb")).0, "-ERR a  b\r\n");
+    }
+
+    #[test]
+    fn doubles_read_as_in_redis() {
+        for (value, text) in [
+            (3.0, "3"),
+            (-0.0, "-0"),
+            (0.1, "0.1"),
+            (1e16, "10000000000000000"),
+            (1e17, "1e+17"),
+            (1.5e-7, "1.5e-07"),
+            (f64::INFINITY, "inf"),
+            (f64::NEG_INFINITY, "-inf"),
+            (f64::MAX, "1.7976931348623157e+308"),
+        ] {
+            assert_eq!(format_double(value), text);
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The types of values that are more than a short string.
+
+mod hash;
+mod list;
+mod set;
+mod sorted_set;
+
+pub use hash::Hash;
+pub use list::List;
+pub use set::Set;
+pub use sorted_set::SortedSet;
+
+/// The type of a key's value, as `TYPE` names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Type {
+    /// Bytes, or an integer in decimal form.
+    String,
+    /// A sequence.
+    List,
+    /// Fields with values.
+    Hash,
+    /// Distinct members.
+    Set,
+    /// Distinct members ordered by a score.
+    SortedSet,
+}
+
+impl Type {
+    /// The name that `TYPE` answers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::String => "string",
+            Self::List => "list",
+            Self::Hash => "hash",
+            Self::Set => "set",
+            Self::SortedSet => "zset",
+        }
+    }
+}
+
+/// A value that lives outside its entry's block.
+#[derive(Debug)]
+pub enum Object {
+    /// A string that grows in place.
+    Bytes(Vec<u8>),
+    /// A list.
+    List(List),
+    /// A hash.
+    Hash(Hash),
+    /// A set.
+    Set(Set),
+    /// A sorted set.
+    SortedSet(SortedSet),
+}
+
+impl Object {
+    /// The type that clients see.
+    pub fn kind(&self) -> Type {
+        match self {
+            Self::Bytes(_) => Type::String,
+            Self::List(_) => Type::List,
+            Self::Hash(_) => Type::Hash,
+            Self::Set(_) => Type::Set,
+            Self::SortedSet(_) => Type::SortedSet,
+        }
+    }
+
+    /// Whether nothing is left, so that the key must go.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::Bytes(_) => false,
+            Self::List(list) => list.is_empty(),
+            Self::Hash(hash) => hash.is_empty(),
+            Self::Set(set) => set.is_empty(),
+            Self::SortedSet(set) => set.is_empty(),
+        }
+    }
+
+    /// Whether freeing the value takes long enough to be worth another thread.
+    pub fn is_large(&self) -> bool {
+        const LARGE: usize = 64;
+        match self {
+            Self::Bytes(_) => false,
+            Self::List(list) => list.len() > LARGE,
+            Self::Hash(hash) => hash.len() > LARGE,
+            Self::Set(set) => set.len() > LARGE,
+            Self::SortedSet(set) => set.len() > LARGE,
+        }
+    }
+
+    /// The encoding that `OBJECT ENCODING` names: Redis's word for values of this shape.
+    pub fn encoding(&self) -> &'static str {
+        match self {
+            Self::Bytes(_) => "raw",
+            Self::List(list) => list.encoding(),
+            Self::Hash(hash) => hash.encoding(),
+            Self::Set(set) => set.encoding(),
+            Self::SortedSet(set) => set.encoding(),
+        }
+    }
+}
+
+/// A value type that commands can ask the keyspace for.
+///
+/// `encode` and `decode` are the form in snapshots: everything that the value is, in an order that depends on the
+/// value alone or on nothing that `digest` can see.
+pub trait Collection: Default + Sized {
+    /// What `TYPE` says.
+    const TYPE: Type;
+    /// The collection inside an object of this type.
+    fn from_object(object: &Object) -> Option<&Self>;
+    /// As [`Collection::from_object`], to change it.
+    fn from_object_mut(object: &mut Object) -> Option<&mut Self>;
+    /// Wraps the collection.
+    fn into_object(self) -> Object;
+    /// Whether nothing is left.
+    fn is_empty(&self) -> bool;
+    /// Appends the snapshot form.
+    fn encode(&self, into: &mut Vec<u8>);
+    /// Reads the snapshot form; `None` if the bytes are not one.
+    fn decode(bytes: &mut crate::record::Cursor<'_>) -> Option<Self>;
+    /// A digest that is equal for equal values, whatever their history.
+    fn digest(&self) -> u64;
+}
+
+macro_rules! collection {
+    ($type:ident) => {
+        fn from_object(object: &$crate::value::Object) -> Option<&Self> {
+            match object {
+                $crate::value::Object::$type(value) => Some(value),
+                _ => None,
+            }
+        }
+
+        fn from_object_mut(object: &mut $crate::value::Object) -> Option<&mut Self> {
+            match object {
+                $crate::value::Object::$type(value) => Some(value),
+                _ => None,
+            }
+        }
+
+        fn into_object(self) -> $crate::value::Object {
+            $crate::value::Object::$type(self)
+        }
+    };
+}
+pub(crate) use collection;

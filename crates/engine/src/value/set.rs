@@ -1,0 +1,44 @@
+//! Set.
+
+use super::{Collection, Type, collection};
+use crate::record::Cursor;
+
+/// Set.
+#[derive(Debug, Default)]
+pub struct Set {}
+
+impl Set {
+    /// Redis's word for this shape.
+    pub fn encoding(&self) -> &'static str {
+        "listpack"
+    }
+
+    /// How many elements there are.
+    pub fn len(&self) -> usize {
+        0
+    }
+
+    /// Whether nothing is left.
+    pub fn is_empty(&self) -> bool {
+        true
+    }
+}
+
+impl Collection for Set {
+    const TYPE: Type = Type::Set;
+    collection!(Set);
+
+    fn is_empty(&self) -> bool {
+        self.is_empty()
+    }
+
+    fn encode(&self, _into: &mut Vec<u8>) {}
+
+    fn decode(_bytes: &mut Cursor<'_>) -> Option<Self> {
+        Some(Self {})
+    }
+
+    fn digest(&self) -> u64 {
+        0
+    }
+}
