@@ -1,1 +1,33 @@
-//! The log.
+//! An append-only, group-committed, crash-safe log.
+
+mod append;
+mod buffer;
+mod commit;
+mod error;
+mod format;
+mod housekeeper;
+mod log;
+mod lsn;
+mod options;
+mod random;
+mod reader;
+mod record;
+mod recovery;
+mod replay;
+mod segment;
+mod shared;
+mod snapshot;
+pub mod storage;
+
+pub use error::{AppendError, Damage, Failure, OpenError, ReplayError, TornTail};
+pub use format::{Format, ParseFormatError};
+pub use log::Log;
+pub use lsn::Lsn;
+pub use options::{Durability, Options, ParseDurabilityError, Retention, Verify};
+pub use record::{Record, RecordBatch, Records};
+pub use recovery::Recovery;
+pub use replay::{Replay, Tail};
+pub use shared::{Health, Progress};
+pub use storage::Storage;
+pub use storage::file::FileStorage;
+pub use storage::memory::MemoryStorage;

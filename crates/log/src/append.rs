@@ -1,0 +1,192 @@
+//! Appending: a record goes from its writer's closure straight into the batch, under one short mutex.
+
+use std::sync::MutexGuard;
+use std::sync::atomic::Ordering;
+
+use crate::Lsn;
+use crate::buffer::Cut;
+use crate::commit::WRITE_BYTES;
+use crate::error::{AppendError, Failure};
+use crate::format::{MARKER_BYTES_MAX, raw};
+use crate::segment::{HEADER_BYTES, SegmentHeader};
+use crate::shared::{Parked, Position, Ready, Shared, State, wait};
+
+/// Kept free at the end of a segment: the marker that may open a batch, and the one that closes the log.
+pub(crate) const RESERVE_BYTES: u64 = 2 * MARKER_BYTES_MAX as u64;
+
+/// What a frame may need beyond its own size in an otherwise empty segment.
+const SEGMENT_OVERHEAD_BYTES: u64 = HEADER_BYTES as u64 + RESERVE_BYTES;
+
+impl Shared {
+    pub(crate) fn append(
+        &self,
+        time_us: u64,
+        kind: u8,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<Lsn, AppendError> {
+        if kind == raw::MARKER {
+            return Err(AppendError::ReservedKind);
+        }
+        let mut state = self.lock();
+        while state.buffer.sealed >= self.options.buffer_bytes && state.check().is_ok() {
+            self.work.notify_one();
+            state = wait(&self.space, state);
+        }
+        state.check()?;
+        let start = self.begin_frame(&mut state, time_us, kind);
+        write(&mut state.buffer.bytes);
+        let Some(payload_bytes) = state.buffer.bytes.len().checked_sub(start + raw::OVERHEAD_BYTES) else {
+            // Bytes of other records are gone with it; nothing later may be acknowledged.
+            drop(state);
+            let error = std::io::Error::other("a payload writer removed bytes that it had not written");
+            let failure = Failure::new("appending a record", error);
+            self.fail(failure.clone());
+            return Err(AppendError::Failed(failure));
+        };
+        if payload_bytes > self.options.max_record_bytes {
+            state.buffer.bytes.truncate(start);
+            return Err(AppendError::TooLarge { bytes: payload_bytes, limit: self.options.max_record_bytes });
+        }
+        let salt = state.position.map_or(0, |position| position.salt);
+        self.codec.seal(&mut state.buffer.bytes, start, salt);
+        if !self.place(&mut state, start, time_us) {
+            state = self.place_when_possible(state, start, time_us, kind)?;
+        }
+        let lsn = state.next;
+        state.next = lsn.next();
+        state.time_us = time_us;
+        state.buffer.last = lsn;
+        state.buffer.sealed = state.buffer.bytes.len();
+        self.appended.store(lsn.0, Ordering::Release);
+        self.wake_committer(state);
+        Ok(lsn)
+    }
+
+    /// Makes the buffer ready for a frame and writes the frame's head; returns where it begins.
+    fn begin_frame(&self, state: &mut State, time_us: u64, kind: u8) -> usize {
+        let lsn = state.next;
+        // A writer that panicked may have left half a frame.
+        let sealed = state.buffer.sealed;
+        state.buffer.bytes.truncate(sealed);
+        if sealed == 0 {
+            self.open_buffer(state, time_us);
+        }
+        let start = state.buffer.bytes.len();
+        raw::begin(&mut state.buffer.bytes, lsn, time_us, kind);
+        start
+    }
+
+    /// Puts the marker at the front of an empty buffer, unless the segment is full to its very end.
+    pub(crate) fn open_buffer(&self, state: &mut State, time_us: u64) {
+        let previous = state.next.previous();
+        if let Some(position) =
+            state.position.as_mut().filter(|position| position.offset <= position.capacity)
+        {
+            state.buffer.open_with_marker(self.codec, previous, time_us, position.salt);
+            position.offset += state.buffer.sealed as u64;
+        }
+    }
+
+    /// Finds the frame from `start` its place in a segment, cutting to the next one if need be.
+    /// Returns whether that was possible at once.
+    fn place(&self, state: &mut State, start: usize, time_us: u64) -> bool {
+        let size = (state.buffer.bytes.len() - start) as u64;
+        if let Some(position) = &mut state.position {
+            let aged = self.options.segment_age.is_some_and(|age| {
+                u128::from(time_us.saturating_sub(position.created_us)) >= age.as_micros()
+            });
+            let fits = position.offset + size <= position.capacity;
+            let stays = !aged || state.ready.is_empty();
+            if fits && stays {
+                position.offset += size;
+                let half_used = position.offset > position.capacity / 2;
+                if (half_used || aged) && state.ready.is_empty() && state.wanted_bytes.is_none() {
+                    self.want_segment(state, 0);
+                }
+                return true;
+            }
+        }
+        let needed = size + SEGMENT_OVERHEAD_BYTES;
+        let Some(index) = state.ready.iter().position(|ready| ready.bytes >= needed) else {
+            return false;
+        };
+        let Some(ready) = state.ready.remove(index) else {
+            return false;
+        };
+        self.cut_to(state, ready, start, time_us);
+        true
+    }
+
+    fn cut_to(&self, state: &mut State, ready: Ready, start: usize, time_us: u64) {
+        let header = SegmentHeader {
+            first_lsn: state.next,
+            salt: state.random.next() as u32,
+            created_us: time_us,
+            recycled: ready.recycled,
+        };
+        if let Some(frame) = state.buffer.bytes.get_mut(start..) {
+            self.codec.reseal(frame, header.salt);
+        }
+        let size = (state.buffer.bytes.len() - start) as u64;
+        state.position = Some(Position {
+            offset: self.codec.encode_header(&header).len() as u64 + size,
+            capacity: ready.bytes - RESERVE_BYTES,
+            salt: header.salt,
+            created_us: time_us,
+        });
+        state.buffer.cuts.push(Cut { at: start, ready, header });
+    }
+
+    /// The rare way: takes the frame out of the buffer, waits for a segment, and tries again. Other appenders may
+    /// pass meanwhile; the record gets its LSN when it has its place.
+    fn place_when_possible<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        start: usize,
+        time_us: u64,
+        kind: u8,
+    ) -> Result<MutexGuard<'a, State>, AppendError> {
+        let salt = state.position.map_or(0, |position| position.salt);
+        let frame = state.buffer.bytes.split_off(start);
+        let mut raw_frame = Vec::new();
+        self.codec.decode(&frame, salt, &mut raw_frame);
+        let frame_bytes = frame.len() as u64;
+        let raw_frame = if raw_frame.is_empty() { frame } else { raw_frame };
+        let payload = raw_frame.get(raw::OVERHEAD_BYTES..).unwrap_or_default();
+        loop {
+            if let Some(failure) = &state.full {
+                return Err(AppendError::Full(failure.clone()));
+            }
+            self.want_segment(&mut state, frame_bytes + SEGMENT_OVERHEAD_BYTES);
+            self.work.notify_one();
+            state = wait(&self.space, state);
+            state.check()?;
+            let start = self.begin_frame(&mut state, time_us, kind);
+            state.buffer.bytes.extend_from_slice(payload);
+            let salt = state.position.map_or(0, |position| position.salt);
+            self.codec.seal(&mut state.buffer.bytes, start, salt);
+            if self.place(&mut state, start, time_us) {
+                return Ok(state);
+            }
+            state.buffer.bytes.truncate(start);
+        }
+    }
+
+    fn want_segment(&self, state: &mut State, bytes: u64) {
+        state.wanted_bytes = state.wanted_bytes.max(Some(bytes));
+        self.chores.notify_one();
+    }
+
+    fn wake_committer(&self, mut state: MutexGuard<'_, State>) {
+        let wake = match state.parked {
+            Parked::Idle => true,
+            Parked::Timed => state.buffer.sealed >= WRITE_BYTES,
+            Parked::Working => false,
+        };
+        if wake {
+            state.parked = Parked::Working;
+            drop(state);
+            self.work.notify_one();
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! Group commit: one thread writes batches and syncs them; whoever waits for a batch shares its one sync.
+//!
+//! ```text
+//!        append (empty → not empty)            deadline, size or request
+//!  Idle ───────────────────────────► Timed ─────────────────────────────► Working ──► write, sync, announce
+//!   ▲                                  ▲                                     │
+//!   └── nothing left after a while ────┴──────────────── nothing urgent ─────┘
+//! ```
+//!
+//! While one batch is being synced the next one collects. An idle log sleeps without a timer.
+
+use std::io;
+use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crate::buffer::{Buffer, Cut};
+use crate::error::Failure;
+use crate::segment::{Segment, segment_name};
+use crate::shared::{Parked, Shared, State, wait};
+use crate::storage::write_all;
+use crate::{Durability, Lsn};
+
+/// This much is written without waiting for more.
+pub(crate) const WRITE_BYTES: usize = 1 << 20;
+/// Unwritten records wait at most this long, so that the death of the process loses no more.
+const WRITE_DELAY: Duration = Duration::from_millis(10);
+
+pub(crate) struct Committer {
+    shared: Arc<Shared>,
+    segment: Option<Arc<Segment>>,
+    /// Where the next write goes in `segment`.
+    offset: u64,
+    buffer: Buffer,
+    written: Lsn,
+    durable: Lsn,
+    /// What the newest marker on disk calls durable.
+    marked: Lsn,
+    /// When buffered records are written at the latest.
+    write_at: Option<Instant>,
+    /// When written records are synced at the latest.
+    sync_at: Option<Instant>,
+    /// Until when to stay `Timed` although there is nothing to do.
+    linger_until: Option<Instant>,
+}
+
+enum Action {
+    Exit,
+    Commit { sync: bool },
+}
+
+impl Committer {
+    pub(crate) fn new(shared: Arc<Shared>, segment: Option<Arc<Segment>>, offset: u64, marked: Lsn) -> Self {
+        let durable = Lsn(shared.durable.load(Ordering::Acquire));
+        Self {
+            shared,
+            segment,
+            offset,
+            buffer: Buffer::default(),
+            written: durable,
+            durable,
+            marked,
+            write_at: None,
+            sync_at: None,
+            linger_until: None,
+        }
+    }
+
+    /// Works until the log is closed or fails.
+    pub(crate) fn run(mut self) {
+        loop {
+            let Action::Commit { sync } = self.next_action() else {
+                return;
+            };
+            if let Err(failure) = self.commit(sync) {
+                self.shared.fail(failure);
+                return;
+            }
+        }
+    }
+
+    /// Sleeps until there is something to do, and takes the batch.
+    fn next_action(&mut self) -> Action {
+        let shared = self.shared.clone();
+        let mut state = shared.lock();
+        state.spare_buffer.get_or_insert_with(|| mem::take(&mut self.buffer));
+        loop {
+            if state.failure.is_some() || state.closed {
+                return Action::Exit;
+            }
+            if let Some(action) = self.due(&mut state) {
+                state.parked = Parked::Working;
+                if matches!(action, Action::Commit { .. }) {
+                    self.buffer = mem::take(&mut state.spare_buffer).unwrap_or_default();
+                    mem::swap(&mut self.buffer, &mut state.buffer);
+                    shared.space.notify_all();
+                }
+                return action;
+            }
+            let deadline = [self.write_at, self.sync_at, self.linger_until].into_iter().flatten().min();
+            state = if let Some(deadline) = deadline {
+                state.parked = Parked::Timed;
+                let timeout = deadline.saturating_duration_since(Instant::now());
+                let result = shared.work.wait_timeout(state, timeout);
+                result.unwrap_or_else(std::sync::PoisonError::into_inner).0
+            } else {
+                state.parked = Parked::Idle;
+                wait(&shared.work, state)
+            };
+            state.parked = Parked::Working;
+        }
+    }
+
+    /// What has to be done now. Sets the deadlines for the rest.
+    fn due(&mut self, state: &mut State) -> Option<Action> {
+        let buffered = state.buffer.has_records();
+        if state.closing {
+            return Some(self.closing_action(state));
+        }
+        if state.sync_wanted > self.durable && (buffered || self.written > self.durable) {
+            return Some(Action::Commit { sync: true });
+        }
+        if !buffered && self.sync_at.is_none() && self.linger_until.is_none() {
+            return None;
+        }
+        let now = Instant::now();
+        let sync = self.sync_at.is_some_and(|at| at <= now);
+        if sync || state.buffer.sealed >= WRITE_BYTES || self.write_at.is_some_and(|at| at <= now) {
+            return Some(Action::Commit { sync: sync || state.durability == Durability::Always });
+        }
+        if buffered {
+            // A batch that began while the thread lingered has waited for at most this long already.
+            let began = self.linger_until.take();
+            self.write_at = self.write_at.or(began).or(Some(now + write_delay(state.durability)));
+            if self.write_at.is_some_and(|at| at <= now) {
+                return Some(Action::Commit { sync: state.durability == Durability::Always });
+            }
+        } else if self.linger_until.is_some_and(|at| at <= now) {
+            self.linger_until = None;
+        }
+        None
+    }
+
+    /// The last batch ends with a marker, so that damage to any record before it is told from a torn tail.
+    fn closing_action(&self, state: &mut State) -> Action {
+        if state.buffer.has_records() || self.written > self.durable {
+            return Action::Commit { sync: true };
+        }
+        state.closed = true;
+        if self.marked == self.durable || self.segment.is_none() {
+            return Action::Exit;
+        }
+        if state.buffer.sealed == 0 {
+            let time_us = state.time_us;
+            self.shared.open_buffer(state, time_us);
+        }
+        Action::Commit { sync: true }
+    }
+
+    fn commit(&mut self, sync: bool) -> Result<(), Failure> {
+        self.write_at = None;
+        let mut buffer = mem::take(&mut self.buffer);
+        let result = self.write(&mut buffer);
+        self.buffer = buffer;
+        result?;
+        if sync {
+            self.sync()?;
+        }
+        let durability = self.shared.lock().durability;
+        let now = Instant::now();
+        if self.written > self.durable {
+            if self.sync_at.is_none()
+                && let Durability::Interval(interval) = durability
+            {
+                self.sync_at = Some(now + interval.saturating_sub(write_delay(durability)));
+            }
+        } else {
+            self.sync_at = None;
+        }
+        self.linger_until = Some(now + write_delay(durability));
+        Ok(())
+    }
+
+    /// Writes the batch, carrying out the cuts between segments in it.
+    fn write(&mut self, buffer: &mut Buffer) -> Result<(), Failure> {
+        if buffer.marker_bytes > 0 {
+            buffer.patch_marker(self.shared.codec, self.durable);
+            self.marked = self.durable;
+        }
+        let mut from = 0;
+        for cut in mem::take(&mut buffer.cuts) {
+            self.write_part(buffer.bytes.get(from..cut.at).unwrap_or_default())?;
+            from = cut.at;
+            // The successor's existence proves that this segment was durable to its end.
+            if self.segment.is_some() {
+                self.sync_file()?;
+            }
+            self.activate(cut)?;
+        }
+        self.write_part(buffer.bytes.get(from..buffer.sealed).unwrap_or_default())?;
+        if buffer.has_records() {
+            debug_assert!(buffer.last > self.written);
+            self.written = buffer.last;
+            self.shared.written.store(self.written.0, Ordering::Release);
+        }
+        buffer.clear();
+        Ok(())
+    }
+
+    fn write_part(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        let Some(segment) = self.segment.as_ref().filter(|_| !bytes.is_empty()) else {
+            debug_assert!(bytes.is_empty(), "records have a segment");
+            return Ok(());
+        };
+        write_all(&*segment.file, bytes, self.offset)
+            .map_err(|error| self.failure("writing", segment, error))?;
+        self.offset += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), Failure> {
+        self.sync_file()?;
+        self.sync_at = None;
+        if self.written > self.durable {
+            self.durable = self.written;
+            self.shared.durable.store(self.durable.0, Ordering::Release);
+            self.shared.announce();
+        }
+        Ok(())
+    }
+
+    fn sync_file(&self) -> Result<(), Failure> {
+        match &self.segment {
+            Some(segment) => {
+                segment.file.sync_data().map_err(|error| self.failure("syncing", segment, error))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Makes a prepared file the log's last segment, durably, before any record goes into it.
+    fn activate(&mut self, cut: Cut) -> Result<(), Failure> {
+        let Cut { ready, header, .. } = cut;
+        let storage = &self.shared.storage;
+        let name = segment_name(header.first_lsn);
+        let block = self.shared.codec.encode_header(&header);
+        write_all(&*ready.file, &block, 0)
+            .and_then(|()| ready.file.sync_data())
+            .and_then(|()| storage.rename(&ready.name, &name))
+            .and_then(|()| storage.sync_dir())
+            .map_err(|error| Failure::new(format!("starting {}", storage.path(&name)), error))?;
+        let segment = Arc::new(Segment {
+            name,
+            header,
+            format: self.shared.options.format,
+            data_offset: block.len() as u64,
+            file: ready.file,
+        });
+        self.offset = segment.data_offset;
+        self.shared.table().insert(segment.clone());
+        self.segment = Some(segment);
+        self.shared.lock().retention_due = true;
+        self.shared.chores.notify_one();
+        Ok(())
+    }
+
+    fn failure(&self, what: &str, segment: &Segment, error: io::Error) -> Failure {
+        Failure::new(format!("{what} {}", self.shared.storage.path(&segment.name)), error)
+    }
+}
+
+/// How long records wait to be written: a fifth of a short interval, so that their sync comes in time.
+fn write_delay(durability: Durability) -> Duration {
+    match durability {
+        Durability::Interval(interval) => WRITE_DELAY.min(interval / 5),
+        Durability::Always | Durability::Off => WRITE_DELAY,
+    }
+}

@@ -1,0 +1,135 @@
+//! The binary format: raw frames behind a header block of one page.
+//!
+//! ```text
+//!  0          8          12       13         16           24        28              36          4092    4096
+//!  +----------+----------+--------+----------+------------+---------+---------------+-----------+-------+
+//!  | magic    | version  | format | recycled | first lsn  | salt    | created_us    | zeros     | crc   |
+//!  +----------+----------+--------+----------+------------+---------+---------------+-----------+-------+
+//! ```
+
+use super::raw;
+use super::{Codec, Step};
+use crate::Lsn;
+use crate::segment::{HEADER_BYTES, SegmentHeader, VERSION};
+
+const MAGIC: [u8; 8] = *b"TIDELOG\n";
+const FORMAT_BINARY: u8 = 1;
+const CHECKSUM_OFFSET: usize = HEADER_BYTES - 4;
+
+pub(crate) struct Binary;
+
+impl Codec for Binary {
+    fn encode_header(&self, header: &SegmentHeader) -> Vec<u8> {
+        let mut block = Vec::with_capacity(HEADER_BYTES);
+        block.extend_from_slice(&MAGIC);
+        block.extend_from_slice(&VERSION.to_le_bytes());
+        block.extend_from_slice(&[FORMAT_BINARY, u8::from(header.recycled), 0, 0]);
+        block.extend_from_slice(&header.first_lsn.0.to_le_bytes());
+        block.extend_from_slice(&header.salt.to_le_bytes());
+        block.extend_from_slice(&header.created_us.to_le_bytes());
+        block.resize(CHECKSUM_OFFSET, 0);
+        block.extend_from_slice(&crc32c::crc32c(&block).to_le_bytes());
+        debug_assert_eq!(block.len(), HEADER_BYTES);
+        block
+    }
+
+    fn decode_header(&self, bytes: &[u8]) -> Result<(SegmentHeader, usize), &'static str> {
+        let block: &[u8; HEADER_BYTES] = bytes.first_chunk().ok_or("the file is shorter than its header")?;
+        let (covered, checksum) = block.split_at(CHECKSUM_OFFSET);
+        if covered.first_chunk() != Some(&MAGIC) {
+            return Err("the file does not begin like a segment");
+        }
+        if checksum != crc32c::crc32c(covered).to_le_bytes() {
+            return Err("the header's checksum does not match");
+        }
+        if u32_at(covered, 8) != VERSION {
+            return Err("the segment was written by another version of the format");
+        }
+        if covered.get(12) != Some(&FORMAT_BINARY) {
+            return Err("the header names another record format");
+        }
+        let header = SegmentHeader {
+            first_lsn: Lsn(u64_at(covered, 16)),
+            salt: u32_at(covered, 24),
+            created_us: u64_at(covered, 28),
+            recycled: covered.get(13) == Some(&1),
+        };
+        Ok((header, HEADER_BYTES))
+    }
+
+    fn preallocates(&self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn seal(&self, bytes: &mut Vec<u8>, start: usize, salt: u32) {
+        raw::finish(bytes, start);
+        if let Some(frame) = bytes.get_mut(start..) {
+            raw::seal(frame, salt);
+        }
+    }
+
+    fn reseal(&self, frame: &mut [u8], salt: u32) {
+        raw::seal(frame, salt);
+    }
+
+    fn patch_marker(&self, marker: &mut [u8], durable: Lsn, salt: u32) {
+        debug_assert_eq!(marker.len(), raw::MARKER_BYTES);
+        if let Some(payload) = marker.get_mut(raw::OVERHEAD_BYTES..raw::MARKER_BYTES) {
+            payload.copy_from_slice(&durable.0.to_le_bytes());
+        }
+        raw::seal(marker, salt);
+    }
+
+    #[inline]
+    fn decode(&self, bytes: &[u8], salt: u32, _raw: &mut Vec<u8>) -> Step {
+        let Some(prefix) = bytes.first_chunk::<{ raw::PREFIX_BYTES }>() else {
+            return Step::Incomplete { needed: raw::PREFIX_BYTES };
+        };
+        if *prefix == [0; raw::PREFIX_BYTES] {
+            return Step::Unwritten;
+        }
+        let length = u32::from_le_bytes([prefix[4], prefix[5], prefix[6], prefix[7]]) as usize;
+        if length < raw::FIXED_BYTES {
+            return Step::Invalid("the frame's length is impossible");
+        }
+        let consumed = raw::PREFIX_BYTES + length;
+        let Some((checksum, covered)) = raw::checked_part(bytes) else {
+            return Step::Incomplete { needed: consumed };
+        };
+        if crc32c::crc32c_append(salt, covered) != checksum {
+            return Step::Invalid("the frame's checksum does not match");
+        }
+        let Some((record, _)) = raw::split(bytes) else {
+            return Step::Invalid("the frame's length is impossible");
+        };
+        if record.kind != raw::MARKER {
+            return Step::Frame { consumed, lsn: record.lsn, durable: None };
+        }
+        match raw::marker_durable(record.payload) {
+            Some(durable) => Step::Frame { consumed, lsn: record.lsn, durable: Some(durable) },
+            None => Step::Invalid("the marker has an unknown shape"),
+        }
+    }
+
+    fn find_proof(&self, window: &[u8], salt: u32, lsn: Lsn) -> Option<usize> {
+        // Only frames of a marker's exact size and kind are tried, so hostile payloads cannot make this slow.
+        let length = ((raw::MARKER_BYTES - raw::PREFIX_BYTES) as u32).to_le_bytes();
+        window.windows(raw::MARKER_BYTES).position(|candidate| {
+            candidate.get(4..8) == Some(length.as_slice())
+                && candidate.get(24) == Some(&raw::MARKER)
+                && matches!(
+                    self.decode(candidate, salt, &mut Vec::new()),
+                    Step::Frame { durable: Some(durable), .. } if durable >= lsn
+                )
+        })
+    }
+}
+
+fn u32_at(bytes: &[u8], offset: usize) -> u32 {
+    bytes.get(offset..).and_then(|rest| rest.first_chunk()).map_or(0, |field| u32::from_le_bytes(*field))
+}
+
+fn u64_at(bytes: &[u8], offset: usize) -> u64 {
+    bytes.get(offset..).and_then(|rest| rest.first_chunk()).map_or(0, |field| u64::from_le_bytes(*field))
+}

@@ -1,0 +1,83 @@
+//! The binary frame, which is also the form that every format passes through in memory.
+//!
+//! ```text
+//!  0        4        8                16               24     25
+//!  +--------+--------+----------------+----------------+------+---------------
+//!  | crc u32| len u32| lsn u64        | time_us u64    | kind | payload
+//!  +--------+--------+----------------+----------------+------+---------------
+//!           |<------- the checksum covers this, seeded with the segment's salt ------->|
+//!                    |<------------------------ len bytes ---------------------------->|
+//! ```
+
+use crate::{Lsn, Record};
+
+/// Bytes before the part that `len` counts.
+pub(crate) const PREFIX_BYTES: usize = 8;
+/// Bytes of LSN, time and kind.
+pub(crate) const FIXED_BYTES: usize = 17;
+/// Bytes that a frame adds to its payload.
+pub(crate) const OVERHEAD_BYTES: usize = PREFIX_BYTES + FIXED_BYTES;
+/// The kind of the log's own frames, which consume no LSN.
+pub(crate) const MARKER: u8 = 0;
+/// A marker's payload: the LSN through which everything was durable when it was written.
+pub(crate) const MARKER_PAYLOAD_BYTES: usize = 8;
+/// Size of a binary marker.
+pub(crate) const MARKER_BYTES: usize = OVERHEAD_BYTES + MARKER_PAYLOAD_BYTES;
+
+const _: () = assert!(OVERHEAD_BYTES == 25);
+
+/// Appends a frame head with length and checksum still zero; the payload follows it.
+#[inline]
+pub(crate) fn begin(bytes: &mut Vec<u8>, lsn: Lsn, time_us: u64, kind: u8) {
+    let mut head = [0; OVERHEAD_BYTES];
+    head[8..16].copy_from_slice(&lsn.0.to_le_bytes());
+    head[16..24].copy_from_slice(&time_us.to_le_bytes());
+    head[24] = kind;
+    bytes.extend_from_slice(&head);
+}
+
+/// Fills in the length of the frame at `start`, which reaches to the end of `bytes`.
+#[inline]
+pub(crate) fn finish(bytes: &mut [u8], start: usize) {
+    if let Some(frame) = bytes.get_mut(start..) {
+        debug_assert!(frame.len() >= OVERHEAD_BYTES);
+        let length = (frame.len() - PREFIX_BYTES) as u32;
+        if let Some(field) = frame.get_mut(4..8) {
+            field.copy_from_slice(&length.to_le_bytes());
+        }
+    }
+}
+
+/// Computes and stores the checksum of the frame that is the whole of `frame`.
+#[inline]
+pub(crate) fn seal(frame: &mut [u8], salt: u32) {
+    if let Some((checksum, covered)) = frame.split_at_mut_checked(4) {
+        checksum.copy_from_slice(&crc32c::crc32c_append(salt, covered).to_le_bytes());
+    }
+}
+
+/// The frame at the front of `bytes` as (checksum, bytes that it covers), if it is there entirely.
+#[inline]
+pub(crate) fn checked_part(bytes: &[u8]) -> Option<(u32, &[u8])> {
+    let (checksum, rest) = bytes.split_first_chunk::<4>()?;
+    let length = u32::from_le_bytes(*rest.first_chunk::<4>()?) as usize;
+    Some((u32::from_le_bytes(*checksum), rest.get(..length.checked_add(4)?)?))
+}
+
+/// Splits the frame at the front from what follows; `None` when no whole frame is there. Checks no checksum.
+#[inline]
+pub(crate) fn split(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {
+    let (prefix, rest) = bytes.split_first_chunk::<PREFIX_BYTES>()?;
+    let length = u32::from_le_bytes([prefix[4], prefix[5], prefix[6], prefix[7]]) as usize;
+    let (body, rest) = rest.split_at_checked(length)?;
+    let (fixed, payload) = body.split_first_chunk::<FIXED_BYTES>()?;
+    let (lsn, tail) = fixed.split_first_chunk::<8>()?;
+    let (time_us, kind) = tail.split_first_chunk::<8>()?;
+    let lsn = Lsn(u64::from_le_bytes(*lsn));
+    Some((Record { lsn, time_us: u64::from_le_bytes(*time_us), kind: kind[0], payload }, rest))
+}
+
+/// The LSN in a marker's payload.
+pub(crate) fn marker_durable(payload: &[u8]) -> Option<Lsn> {
+    Some(Lsn(u64::from_le_bytes(payload.try_into().ok()?)))
+}

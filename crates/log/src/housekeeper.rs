@@ -1,0 +1,217 @@
+//! The second thread: prepares segments ahead of need and drops those that nobody needs any more.
+
+use std::io;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use crate::Lsn;
+use crate::append::RESERVE_BYTES;
+use crate::error::Failure;
+use crate::segment::{HEADER_BYTES, Segment, TEMPORARY_SUFFIX, spare_name};
+use crate::shared::{Ready, Shared, wait};
+use crate::storage::{StorageFile, write_zeros};
+
+/// How often a full disk is tried again.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+/// Between two looks at whether the log is being closed.
+const ZERO_BYTES: u64 = 4 << 20;
+
+pub(crate) struct Housekeeper {
+    shared: Arc<Shared>,
+    next_spare: u64,
+}
+
+enum Chore {
+    Exit,
+    Prepare { bytes: u64 },
+    Retire,
+}
+
+impl Housekeeper {
+    pub(crate) fn new(shared: Arc<Shared>, next_spare: u64) -> Self {
+        Self { shared, next_spare }
+    }
+
+    /// Works until the log is closed or fails.
+    pub(crate) fn run(mut self) {
+        loop {
+            match self.next_chore() {
+                Chore::Exit => return,
+                Chore::Prepare { bytes } => {
+                    let result = self.prepare(bytes);
+                    self.deliver(result, bytes);
+                }
+                Chore::Retire => {
+                    if let Err(failure) = self.retire() {
+                        self.shared.fail(failure);
+                    }
+                }
+            }
+        }
+    }
+
+    fn next_chore(&self) -> Chore {
+        let shared = &self.shared;
+        let mut state = shared.lock();
+        loop {
+            if state.closing || state.failure.is_some() {
+                return Chore::Exit;
+            }
+            if state.retention_due {
+                state.retention_due = false;
+                return Chore::Retire;
+            }
+            if let Some(bytes) = state.wanted_bytes {
+                if state.ready.iter().any(|ready| ready.bytes >= bytes) {
+                    state.wanted_bytes = None;
+                    shared.space.notify_all();
+                    continue;
+                }
+                if state.full.is_none() {
+                    return Chore::Prepare { bytes };
+                }
+                let waited =
+                    shared.chores.wait_timeout(state, RETRY_DELAY).unwrap_or_else(PoisonError::into_inner);
+                state = waited.0;
+                if waited.1.timed_out() && !state.closing {
+                    return Chore::Prepare { bytes };
+                }
+            } else {
+                state = wait(&shared.chores, state);
+            }
+        }
+    }
+
+    /// Makes an empty segment file of which every byte is allocated, so that a later `fdatasync` has no metadata to
+    /// write and a full disk shows now.
+    fn prepare(&mut self, bytes: u64) -> io::Result<Ready> {
+        let storage = self.shared.storage.clone();
+        let bytes = bytes.max(self.shared.options.segment_bytes);
+        let name = spare_name(self.next_spare);
+        self.next_spare += 1;
+        let temporary = format!("{name}{TEMPORARY_SUFFIX}");
+        let file = storage.create(&temporary)?;
+        let made = self.fill(&*file, bytes).and_then(|()| storage.rename(&temporary, &name));
+        if let Err(error) = made {
+            // Best effort: what stays is removed at the next open.
+            let _ = storage.remove(&temporary);
+            return Err(error);
+        }
+        Ok(Ready { name, file, bytes, recycled: false })
+    }
+
+    fn fill(&self, file: &dyn StorageFile, bytes: u64) -> io::Result<()> {
+        if !self.shared.codec.preallocates() {
+            return Ok(());
+        }
+        file.allocate(bytes)?;
+        let mut offset = 0;
+        while offset < bytes {
+            if self.shared.lock().closing {
+                return Err(io::Error::other("the log is being closed"));
+            }
+            let end = bytes.min(offset + ZERO_BYTES);
+            write_zeros(file, offset, end)?;
+            offset = end;
+        }
+        file.sync_data()
+    }
+
+    fn deliver(&self, result: io::Result<Ready>, bytes: u64) {
+        let mut state = self.shared.lock();
+        let was_full = state.full.is_some();
+        match result {
+            Ok(ready) => {
+                state.ready.push_back(ready);
+                state.full = None;
+                if state.wanted_bytes <= Some(bytes.max(self.shared.options.segment_bytes)) {
+                    state.wanted_bytes = None;
+                }
+            }
+            Err(_) if state.closing => {}
+            Err(error) => state.full = Some(Failure::new("preparing the next segment", error)),
+        }
+        let is_full = state.full.is_some();
+        if state.failure.is_none() {
+            self.shared.refusing.store(is_full, std::sync::atomic::Ordering::Release);
+        }
+        drop(state);
+        self.shared.space.notify_all();
+        if is_full != was_full {
+            self.shared.announce();
+        }
+    }
+
+    /// Drops the oldest segments as far as release and retention allow.
+    fn retire(&mut self) -> Result<(), Failure> {
+        loop {
+            let (released, now_us) = {
+                let state = self.shared.lock();
+                (state.released, state.time_us)
+            };
+            let Some(segment) = self.take_retired(released, now_us)? else {
+                return Ok(());
+            };
+            let name = segment.name.clone();
+            self.dispose(segment).map_err(|error| {
+                Failure::new(format!("dropping {}", self.shared.storage.path(&name)), error)
+            })?;
+        }
+    }
+
+    fn take_retired(&self, released: Lsn, now_us: u64) -> Result<Option<Arc<Segment>>, Failure> {
+        let retention = self.shared.options.retention;
+        let mut table = self.shared.table();
+        let Some(second) = table.iter().nth(1).cloned() else {
+            return Ok(None);
+        };
+        if second.header.first_lsn > released {
+            return Ok(None);
+        }
+        if let Some(age) = retention.age
+            && u128::from(now_us.saturating_sub(second.header.created_us)) < age.as_micros()
+        {
+            return Ok(None);
+        }
+        if let Some(bytes) = retention.bytes {
+            let mut kept = 0;
+            for segment in table.iter().skip(1) {
+                let failed = |error| Failure::new(format!("measuring {}", segment.name), error);
+                kept += segment.file.len().map_err(failed)?;
+            }
+            if kept < bytes {
+                return Ok(None);
+            }
+        }
+        Ok(table.pop_first())
+    }
+
+    /// Keeps the file for another use if nobody reads it and few are kept already; removes it otherwise.
+    /// The directory is synced each time: if two removals could survive a crash out of order, the log had a hole.
+    fn dispose(&mut self, segment: Arc<Segment>) -> io::Result<()> {
+        let storage = self.shared.storage.clone();
+        let name = segment.name.clone();
+        let recycles = self.shared.codec.preallocates() && segment.format == self.shared.options.format;
+        let wanted = recycles && self.shared.lock().ready.len() < self.shared.options.recycle;
+        let Some(segment) = wanted.then_some(segment).and_then(Arc::into_inner) else {
+            storage.remove(&name)?;
+            return storage.sync_dir();
+        };
+        let bytes = segment.file.len()?;
+        if bytes < self.shared.options.segment_bytes {
+            storage.remove(&name)?;
+            return storage.sync_dir();
+        }
+        let spare = spare_name(self.next_spare);
+        self.next_spare += 1;
+        storage.rename(&name, &spare)?;
+        storage.sync_dir()?;
+        let mut state = self.shared.lock();
+        state.ready.push_back(Ready { name: spare, file: segment.file, bytes, recycled: true });
+        drop(state);
+        self.shared.space.notify_all();
+        Ok(())
+    }
+}
+
+const _: () = assert!(crate::Options::SEGMENT_BYTES_MIN > HEADER_BYTES as u64 + RESERVE_BYTES);

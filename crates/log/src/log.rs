@@ -1,0 +1,359 @@
+//! The log: open, append, wait, replay, release, close.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use crate::append::RESERVE_BYTES;
+use crate::buffer::Buffer;
+use crate::commit::Committer;
+use crate::error::{AppendError, Failure, OpenError, ReplayError};
+use crate::housekeeper::Housekeeper;
+use crate::random::Random;
+use crate::recovery::{Recovered, Recovery, recover};
+use crate::replay::{Replay, Tail};
+use crate::segment::{Segment, parse_spare_name};
+use crate::shared::{Health, Parked, Position, Progress, Ready, Shared, State, wait};
+use crate::storage::{Storage, StorageLock};
+use crate::{Durability, Lsn, Options};
+
+/// An open log. Appending, waiting and reading need only a shared reference.
+pub struct Log {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Freed by `close`, so that the directory can be opened again while handles are still around.
+    lock: Mutex<Option<StorageLock>>,
+}
+
+impl Log {
+    /// Takes the directory, verifies what is there, cuts a torn tail and starts the log's two threads.
+    ///
+    /// Everything recovered is durable when this returns. Damage to records that were durable is an error which
+    /// names file, offset and the repair command.
+    pub fn open(storage: Arc<dyn Storage>, options: Options) -> Result<(Self, Recovery), OpenError> {
+        let began = Instant::now();
+        options.check().map_err(OpenError::Options)?;
+        let lock = take_lock(&*storage)?;
+        let mut recovered = recover(&*storage, options.verify)?;
+        let (ready, next_spare) = find_spares(&*storage, &recovered.names, &options)?;
+        let segment = recovered.last_segment(&options);
+        let end_offset = recovered.end_offset;
+        let marked = recovered.marked;
+        let shared = Arc::new(share(storage, options, &recovered, ready)?);
+        *shared.table() = recovered.table;
+        let committer = Committer::new(shared.clone(), segment, end_offset, marked);
+        let housekeeper = Housekeeper::new(shared.clone(), next_spare);
+        let log = Self { shared, threads: Mutex::default(), lock: Mutex::new(Some(lock)) };
+        log.spawn("tidemark-log-commit", move || committer.run())?;
+        log.spawn("tidemark-log-keep", move || housekeeper.run())?;
+        recovered.recovery.elapsed = began.elapsed();
+        Ok((log, recovered.recovery))
+    }
+
+    /// Adds a record whose payload `write` appends to the buffer it is given; it must not touch what is there
+    /// already, and should be short, because all appenders wait for it.
+    ///
+    /// The record has its place in the order when this returns. It is not durable yet: see
+    /// [`request_sync`](Self::request_sync). Waits while the buffer is full or a new segment is being made. An error
+    /// means that nothing was appended.
+    #[inline]
+    pub fn append(
+        &self,
+        time_us: u64,
+        kind: u8,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<Lsn, AppendError> {
+        self.shared.append(time_us, kind, write)
+    }
+
+    /// Whether a record would be accepted now; one atomic load when it would.
+    #[inline]
+    pub fn check_writable(&self) -> Result<(), AppendError> {
+        if self.shared.refusing.load(Ordering::Relaxed) { Err(self.refusal()) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn refusal(&self) -> AppendError {
+        let state = self.shared.lock();
+        match (&state.failure, &state.full) {
+            (Some(failure), _) => AppendError::Failed(failure.clone()),
+            (None, Some(failure)) => AppendError::Full(failure.clone()),
+            (None, None) => AppendError::Closed,
+        }
+    }
+
+    /// Whether the log accepts records, and why not.
+    pub fn health(&self) -> Health {
+        let state = self.shared.lock();
+        match (&state.failure, &state.full) {
+            (Some(failure), _) => Health::Failed(failure.clone()),
+            (None, Some(failure)) => Health::Full(failure.clone()),
+            (None, None) => Health::Ok,
+        }
+    }
+
+    /// The newest record that has its place in the order.
+    #[inline]
+    pub fn appended(&self) -> Lsn {
+        Lsn(self.shared.appended.load(Ordering::Acquire))
+    }
+
+    /// The newest record that survives the end of this process.
+    #[inline]
+    pub fn written(&self) -> Lsn {
+        Lsn(self.shared.written.load(Ordering::Acquire))
+    }
+
+    /// The newest record that survives a power failure.
+    #[inline]
+    pub fn durable(&self) -> Lsn {
+        Lsn(self.shared.durable.load(Ordering::Acquire))
+    }
+
+    /// The oldest record that can be read, or the first one to come when there is none.
+    pub fn floor(&self) -> Lsn {
+        self.shared.floor()
+    }
+
+    /// Makes everything up to `lsn` durable as soon as possible, without waiting for it.
+    pub fn request_sync(&self, lsn: Lsn) {
+        if lsn <= self.durable() {
+            return;
+        }
+        let mut state = self.shared.lock();
+        // Never beyond the end: a wish that cannot be fulfilled would be served again and again.
+        let lsn = lsn.min(state.next.previous());
+        state.sync_wanted = state.sync_wanted.max(lsn);
+        if state.parked != Parked::Working {
+            state.parked = Parked::Working;
+            drop(state);
+            self.shared.work.notify_one();
+        }
+    }
+
+    /// Waits until everything up to `lsn` is durable, or the log fails.
+    pub fn wait_durable(&self, lsn: Lsn) -> Result<(), AppendError> {
+        self.request_sync(lsn);
+        let lsn = lsn.min(self.appended());
+        let mut state = self.shared.lock();
+        while self.durable() < lsn {
+            if let Some(failure) = &state.failure {
+                return Err(AppendError::Failed(failure.clone()));
+            }
+            if state.closed {
+                return Err(AppendError::Closed);
+            }
+            state = wait(&self.shared.advanced, state);
+        }
+        Ok(())
+    }
+
+    /// The durability in force.
+    pub fn durability(&self) -> Durability {
+        self.shared.lock().durability
+    }
+
+    /// Changes the durability from the next batch on.
+    pub fn set_durability(&self, durability: Durability) {
+        let mut state = self.shared.lock();
+        state.durability = durability;
+        if durability != Durability::Off {
+            // What the old setting left unsynced is brought up to the new one's promise.
+            state.sync_wanted = state.next.previous();
+        }
+        state.parked = Parked::Working;
+        drop(state);
+        self.shared.work.notify_one();
+    }
+
+    /// Calls `listener` on the log's threads after every advance of the durable LSN and every change of health.
+    /// It must be quick and must not call `close`.
+    pub fn set_listener(&self, listener: Box<dyn Fn(Progress) + Send + Sync>) {
+        *self.shared.listener.write().unwrap_or_else(PoisonError::into_inner) = Some(listener);
+    }
+
+    /// Reads from `from` to the current end of what is written.
+    pub fn replay(&self, from: Lsn) -> Result<Replay, ReplayError> {
+        Replay::start(self.shared.clone(), from)
+    }
+
+    /// Follows the log from `from` on as it grows.
+    pub fn tail(&self, from: Lsn) -> Result<Tail, ReplayError> {
+        Tail::start(self.shared.clone(), from)
+    }
+
+    /// Allows the log to drop records before `before`, as far as the retention options do not keep them.
+    /// For whoever knows that a snapshot covers them.
+    pub fn release(&self, before: Lsn) {
+        let before = before.min(self.durable().next());
+        let mut state = self.shared.lock();
+        state.released = state.released.max(before);
+        state.retention_due = true;
+        self.shared.chores.notify_one();
+    }
+
+    /// The directory, for snapshots beside the log.
+    pub fn storage(&self) -> &Arc<dyn Storage> {
+        &self.shared.storage
+    }
+
+    /// Refuses further records, writes and syncs what was accepted, ends the threads and frees the directory.
+    /// An error means that accepted records may not be durable. Further calls do nothing.
+    pub fn close(&self) -> Result<(), Failure> {
+        {
+            let mut state = self.shared.lock();
+            state.closing = true;
+            self.shared.refusing.store(true, Ordering::Release);
+        }
+        self.shared.work.notify_all();
+        self.shared.chores.notify_all();
+        self.shared.space.notify_all();
+        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
+            if thread.join().is_err() {
+                self.shared
+                    .fail(Failure::new("closing the log", io::Error::other("a thread of the log panicked")));
+            }
+        }
+        self.shared.advanced.notify_all();
+        *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        match &self.shared.lock().failure {
+            Some(failure) => Err(failure.clone()),
+            None => Ok(()),
+        }
+    }
+
+    fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), OpenError> {
+        let thread = std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(work)
+            .map_err(|error| OpenError::storage("starting a thread", error))?;
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        Ok(())
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        // Whoever needs to know calls `close` first.
+        let _ = self.close();
+    }
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Log")
+            .field("appended", &self.appended())
+            .field("written", &self.written())
+            .field("durable", &self.durable())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Takes the directory for this process.
+pub(crate) fn take_lock(storage: &dyn Storage) -> Result<StorageLock, OpenError> {
+    storage.lock().map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => OpenError::Locked { path: storage.path("") },
+        _ => OpenError::storage(format!("locking {}", storage.path("")), error),
+    })
+}
+
+/// Opens the spare files of an earlier process, up to the number that is kept. Their content is not trusted.
+fn find_spares(
+    storage: &dyn Storage,
+    names: &[String],
+    options: &Options,
+) -> Result<(VecDeque<Ready>, u64), OpenError> {
+    let mut ready = VecDeque::new();
+    let mut next_spare = 0;
+    for name in names {
+        let Some(number) = parse_spare_name(name) else {
+            continue;
+        };
+        next_spare = next_spare.max(number + 1);
+        let failed = |error| OpenError::storage(format!("opening {}", storage.path(name)), error);
+        let file = storage.open(name).map_err(failed)?;
+        let bytes = file.len().map_err(failed)?;
+        let usable = options.format.codec().preallocates() && bytes >= options.segment_bytes;
+        if usable && ready.len() < options.recycle.max(1) {
+            ready.push_back(Ready { name: name.clone(), file, bytes, recycled: true });
+        } else {
+            storage.remove(name).map_err(failed)?;
+        }
+    }
+    Ok((ready, next_spare))
+}
+
+impl Recovered {
+    /// The segment in which appending goes on; `None` when the next record begins a new one.
+    fn last_segment(&self, options: &Options) -> Option<Arc<Segment>> {
+        self.table.iter().last().filter(|segment| segment.format == options.format).cloned()
+    }
+}
+
+fn share(
+    storage: Arc<dyn Storage>,
+    options: Options,
+    recovered: &Recovered,
+    ready: VecDeque<Ready>,
+) -> Result<Shared, OpenError> {
+    let last = recovered.recovery.last_lsn;
+    let mut position = None;
+    let mut time_us = 0;
+    if let Some(segment) = recovered.last_segment(&options) {
+        let bytes = if options.format.codec().preallocates() {
+            let failed = |error| OpenError::storage(format!("measuring {}", segment.name), error);
+            segment.file.len().map_err(failed)?
+        } else {
+            options.segment_bytes
+        };
+        time_us = segment.header.created_us;
+        position = Some(Position {
+            offset: recovered.end_offset,
+            capacity: bytes.saturating_sub(RESERVE_BYTES),
+            salt: segment.header.salt,
+            created_us: segment.header.created_us,
+        });
+    }
+    let state = State {
+        next: last.next(),
+        time_us,
+        buffer: Buffer::default(),
+        spare_buffer: None,
+        position,
+        // A new log's first segment is made at once.
+        wanted_bytes: (position.is_none() && ready.is_empty()).then_some(0),
+        ready,
+        parked: Parked::Working,
+        sync_wanted: Lsn::ZERO,
+        durability: options.durability,
+        released: Lsn::ZERO,
+        retention_due: false,
+        closing: false,
+        closed: false,
+        failure: None,
+        full: None,
+        random: options.seed.map_or_else(Random::from_system, |seed| Random::new(seed ^ last.0)),
+    };
+    Ok(Shared {
+        storage,
+        codec: options.format.codec(),
+        options,
+        state: Mutex::new(state),
+        work: Condvar::new(),
+        chores: Condvar::new(),
+        space: Condvar::new(),
+        advanced: Condvar::new(),
+        appended: AtomicU64::new(last.0),
+        written: AtomicU64::new(last.0),
+        durable: AtomicU64::new(last.0),
+        refusing: AtomicBool::new(false),
+        segments: Mutex::default(),
+        origin: last.next(),
+        listener: RwLock::new(None),
+    })
+}

@@ -1,0 +1,186 @@
+//! How a log is kept: durability, sizes, retention.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::Format;
+
+/// What a log is opened with. Sizes are bytes.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// When appended records become durable without being asked for.
+    pub durability: Durability,
+    /// Spelling of new segments; existing ones are read in their own.
+    pub format: Format,
+    /// Size of a segment file; a record that does not fit gets a larger one.
+    pub segment_bytes: u64,
+    /// A segment whose first record is older than this is closed by the next record.
+    pub segment_age: Option<Duration>,
+    /// What is kept of the past.
+    pub retention: Retention,
+    /// Appenders wait while this much is accepted and not yet written.
+    pub buffer_bytes: usize,
+    /// Largest payload.
+    pub max_record_bytes: usize,
+    /// Released segments kept for use again.
+    pub recycle: usize,
+    /// How much `open` verifies before it returns.
+    pub verify: Verify,
+    /// Seeds the segments' salts. Leave it `None` outside simulations: an unknown salt is what makes it
+    /// impossible for a payload to look like a frame.
+    pub seed: Option<u64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            durability: Durability::default(),
+            format: Format::default(),
+            segment_bytes: 64 << 20,
+            segment_age: None,
+            retention: Retention::default(),
+            buffer_bytes: 64 << 20,
+            max_record_bytes: 1 << 30,
+            recycle: 2,
+            verify: Verify::default(),
+            seed: None,
+        }
+    }
+}
+
+impl Options {
+    /// Smallest segment that is accepted.
+    pub const SEGMENT_BYTES_MIN: u64 = 8 << 10;
+    /// Largest `max_record_bytes`; keeps every frame's length in 31 bits.
+    pub const RECORD_BYTES_MAX: usize = 1 << 30;
+
+    pub(crate) fn check(&self) -> Result<(), &'static str> {
+        if self.segment_bytes < Self::SEGMENT_BYTES_MIN {
+            return Err("segment_bytes must be at least 8192");
+        }
+        if self.max_record_bytes > Self::RECORD_BYTES_MAX {
+            return Err("max_record_bytes must be at most 1073741824");
+        }
+        if self.buffer_bytes == 0 {
+            return Err("buffer_bytes must not be 0");
+        }
+        Ok(())
+    }
+}
+
+/// What the log keeps when it may drop records. A limit that is `None` does not apply; with neither limit the log
+/// keeps everything that no snapshot covers, and nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// Keep at least this many bytes of covered segments.
+    pub bytes: Option<u64>,
+    /// Keep covered segments whose records are younger than this.
+    pub age: Option<Duration>,
+    /// Snapshots to keep; the log always reaches back to the oldest of them.
+    pub keep_snapshots: usize,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { bytes: None, age: None, keep_snapshots: 2 }
+    }
+}
+
+/// How much of the log `open` verifies. What it leaves out is verified when it is replayed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verify {
+    /// Every segment, in parallel.
+    #[default]
+    All,
+    /// Every header, and the records of the last segment.
+    Tail,
+}
+
+/// When an appended record is made durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// As soon as somebody asks for it; the appender is expected to wait before it answers.
+    Always,
+    /// At most this long after it was appended; the interval is what a power failure may lose.
+    Interval(Duration),
+    /// When the operating system gets to it.
+    Off,
+}
+
+impl Durability {
+    /// The interval when none is given.
+    pub const DEFAULT_INTERVAL: Duration = Duration::from_millis(50);
+}
+
+impl Default for Durability {
+    fn default() -> Self {
+        Self::Interval(Self::DEFAULT_INTERVAL)
+    }
+}
+
+impl fmt::Display for Durability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Always => f.write_str("always"),
+            Self::Interval(interval) => write!(f, "interval:{}ms", interval.as_millis()),
+            Self::Off => f.write_str("off"),
+        }
+    }
+}
+
+impl FromStr for Durability {
+    type Err = ParseDurabilityError;
+
+    /// Reads `always`, `off`, `interval`, `interval:50ms` and `interval:2s`.
+    fn from_str(text: &str) -> Result<Self, ParseDurabilityError> {
+        let error = || ParseDurabilityError { text: text.to_owned() };
+        match text {
+            "always" => Ok(Self::Always),
+            "off" => Ok(Self::Off),
+            "interval" => Ok(Self::default()),
+            _ => {
+                let value = text.strip_prefix("interval:").ok_or_else(error)?;
+                let interval = if let Some(millis) = value.strip_suffix("ms") {
+                    Duration::from_millis(millis.parse().map_err(|_| error())?)
+                } else {
+                    let seconds = value.strip_suffix('s').ok_or_else(error)?;
+                    Duration::from_secs(seconds.parse().map_err(|_| error())?)
+                };
+                if interval.is_zero() || interval > Duration::from_hours(1) {
+                    return Err(error());
+                }
+                Ok(Self::Interval(interval))
+            }
+        }
+    }
+}
+
+/// The text names no durability.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown durability '{text}'; use always, interval, interval:<1ms to 1h>, or off")]
+pub struct ParseDurabilityError {
+    text: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durability_reads_what_it_prints() {
+        for durability in [Durability::Always, Durability::Off, Durability::default()] {
+            assert_eq!(durability.to_string().parse(), Ok(durability));
+        }
+        assert_eq!("interval:2s".parse(), Ok(Durability::Interval(Duration::from_secs(2))));
+    }
+
+    #[test]
+    fn durability_refuses_nonsense() {
+        for text in
+            ["", "sometimes", "interval:", "interval:ms", "interval:0ms", "interval:-1ms", "interval:2h"]
+        {
+            assert!(text.parse::<Durability>().is_err(), "{text}");
+        }
+    }
+}

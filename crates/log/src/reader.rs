@@ -1,0 +1,188 @@
+//! Reads one segment front to back, verifying every frame. Recovery, replay and the tools all read through it.
+
+use std::collections::VecDeque;
+use std::io;
+use std::mem;
+use std::sync::Arc;
+
+use crate::format::Step;
+use crate::segment::Segment;
+use crate::storage::read_full;
+use crate::{Lsn, Options, RecordBatch};
+
+/// What one read asks of the storage, unless a single record is larger.
+const CHUNK_BYTES: usize = 1 << 20;
+/// No frame in any format is larger: base64 and escapes at most quadruple a payload.
+const FRAME_BYTES_MAX: u64 = 5 * Options::RECORD_BYTES_MAX as u64;
+
+/// Why reading paused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// The batch is full; there may be more.
+    More,
+    /// The next record is beyond the limit.
+    Limit,
+    /// Nothing was written from here on.
+    Unwritten,
+    /// What stands here is no valid next frame.
+    Invalid(&'static str),
+}
+
+/// Position in a segment. Invariant: everything before `offset` was valid and dense up to `expected`.
+#[derive(Debug)]
+pub(crate) struct SegmentReader {
+    segment: Arc<Segment>,
+    offset: u64,
+    expected: Lsn,
+    durable: Lsn,
+    /// Markers whose records are not proven durable yet, oldest first.
+    markers: VecDeque<(Lsn, u64)>,
+    proven_offset: u64,
+    chunk: Vec<u8>,
+}
+
+impl SegmentReader {
+    pub(crate) fn new(segment: Arc<Segment>) -> Self {
+        Self {
+            offset: segment.data_offset,
+            expected: segment.header.first_lsn,
+            durable: Lsn::ZERO,
+            markers: VecDeque::new(),
+            proven_offset: segment.data_offset,
+            chunk: Vec::new(),
+            segment,
+        }
+    }
+
+    pub(crate) fn segment(&self) -> &Arc<Segment> {
+        &self.segment
+    }
+
+    /// Where the next frame begins.
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The next record.
+    pub(crate) fn expected(&self) -> Lsn {
+        self.expected
+    }
+
+    /// The greatest LSN that a marker called durable.
+    pub(crate) fn durable(&self) -> Lsn {
+        self.durable
+    }
+
+    /// Everything before this offset was durable according to a marker.
+    pub(crate) fn proven_offset(&self) -> u64 {
+        self.proven_offset
+    }
+
+    /// Replaces the content of `batch` by the next records, none of them beyond `limit`.
+    pub(crate) fn read(&mut self, batch: &mut RecordBatch, limit: Lsn) -> io::Result<Stop> {
+        batch.clear();
+        if self.expected > limit {
+            return Ok(Stop::Limit);
+        }
+        // Binary frames stay in the batch's own buffer as they were read; others are translated into it.
+        let in_place = self.segment.codec().preallocates();
+        let mut chunk = mem::take(if in_place { &mut batch.bytes } else { &mut self.chunk });
+        let mut raw = if in_place { Vec::new() } else { mem::take(&mut batch.bytes) };
+        raw.clear();
+        let stop = self.read_chunk(&mut chunk, &mut raw, batch, limit);
+        if in_place {
+            batch.bytes = chunk;
+        } else {
+            batch.end = raw.len();
+            batch.bytes = raw;
+            self.chunk = chunk;
+        }
+        stop
+    }
+
+    fn read_chunk(
+        &mut self,
+        chunk: &mut Vec<u8>,
+        raw: &mut Vec<u8>,
+        batch: &mut RecordBatch,
+        limit: Lsn,
+    ) -> io::Result<Stop> {
+        let mut wanted = CHUNK_BYTES;
+        loop {
+            if chunk.len() < wanted {
+                chunk.resize(wanted, 0);
+            }
+            let window = chunk.get_mut(..wanted).unwrap_or_default();
+            let filled = read_full(&*self.segment.file, window, self.offset)?;
+            let (used, step) = self.accept(window.get(..filled).unwrap_or_default(), raw, batch, limit);
+            batch.end = used;
+            self.offset += used as u64;
+            let Step::Incomplete { needed } = step else {
+                return Ok(match step {
+                    Step::Invalid(why) => Stop::Invalid(why),
+                    Step::Unwritten => Stop::Unwritten,
+                    Step::Frame { .. } | Step::Incomplete { .. } => Stop::Limit,
+                });
+            };
+            if filled < wanted {
+                let at_end = used == filled;
+                return Ok(if at_end {
+                    Stop::Unwritten
+                } else {
+                    Stop::Invalid("the file ends within a frame")
+                });
+            }
+            if used > 0 {
+                return Ok(Stop::More);
+            }
+            if needed as u64 > FRAME_BYTES_MAX || self.offset + needed as u64 > self.segment.file.len()? {
+                return Ok(Stop::Invalid("the frame's length reaches past the end of the file"));
+            }
+            wanted = needed.max(wanted.saturating_mul(2).min(FRAME_BYTES_MAX as usize));
+        }
+    }
+
+    /// Accepts valid frames from the front of `bytes`; returns the bytes accepted and what stopped it.
+    /// A `Step::Frame` says that `limit` was reached.
+    fn accept(
+        &mut self,
+        bytes: &[u8],
+        raw: &mut Vec<u8>,
+        batch: &mut RecordBatch,
+        limit: Lsn,
+    ) -> (usize, Step) {
+        let codec = self.segment.codec();
+        let salt = self.segment.header.salt;
+        let mut used = 0;
+        loop {
+            let step = codec.decode(bytes.get(used..).unwrap_or_default(), salt, raw);
+            let Step::Frame { consumed, lsn, durable } = step else {
+                return (used, step);
+            };
+            if let Some(durable) = durable {
+                if lsn != self.expected.previous() || durable > lsn {
+                    return (used, Step::Invalid("the marker does not fit the records before it"));
+                }
+                self.note_marker(lsn, durable, self.offset + used as u64);
+            } else {
+                if lsn != self.expected {
+                    return (used, Step::Invalid("the record has another LSN"));
+                }
+                batch.note(lsn);
+                self.expected = lsn.next();
+            }
+            used += consumed;
+            if self.expected > limit {
+                return (used, step);
+            }
+        }
+    }
+
+    fn note_marker(&mut self, lsn: Lsn, durable: Lsn, offset: u64) {
+        self.durable = self.durable.max(durable);
+        self.markers.push_back((lsn, offset));
+        while let Some((_, offset)) = self.markers.pop_front_if(|(lsn, _)| *lsn <= durable) {
+            self.proven_offset = offset;
+        }
+    }
+}

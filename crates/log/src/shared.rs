@@ -1,0 +1,189 @@
+//! What the appenders, the commit thread and the housekeeper share.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+
+use crate::buffer::Buffer;
+use crate::error::{AppendError, Failure};
+use crate::format::Codec;
+use crate::random::Random;
+use crate::segment::SegmentTable;
+use crate::storage::{Storage, StorageFile};
+use crate::{Durability, Lsn, Options};
+
+/// How far the log has come, as told to the listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Everything up to here survives a power failure.
+    pub durable: Lsn,
+    /// Everything up to here survives the end of this process.
+    pub written: Lsn,
+    /// Whether the log accepts records.
+    pub writable: bool,
+}
+
+/// Whether the log accepts records, and why not.
+#[derive(Clone, Debug)]
+pub enum Health {
+    /// It does.
+    Ok,
+    /// There is no space for the next segment; the log tries again by itself.
+    Full(Failure),
+    /// A write or sync failed; only a restart helps.
+    Failed(Failure),
+}
+
+pub(crate) type Listener = Box<dyn Fn(Progress) + Send + Sync>;
+
+pub(crate) struct Shared {
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) options: Options,
+    pub(crate) codec: &'static dyn Codec,
+    pub(crate) state: Mutex<State>,
+    /// The commit thread sleeps here.
+    pub(crate) work: Condvar,
+    /// The housekeeper sleeps here.
+    pub(crate) chores: Condvar,
+    /// Appenders that wait for buffer or segment space sleep here.
+    pub(crate) space: Condvar,
+    /// Waiters for durability sleep here.
+    pub(crate) advanced: Condvar,
+    pub(crate) appended: AtomicU64,
+    pub(crate) written: AtomicU64,
+    pub(crate) durable: AtomicU64,
+    pub(crate) refusing: AtomicBool,
+    pub(crate) segments: Mutex<SegmentTable>,
+    /// Where the log begins as long as it has no segment.
+    pub(crate) origin: Lsn,
+    pub(crate) listener: RwLock<Option<Listener>>,
+}
+
+/// Everything under the one mutex that an append takes.
+pub(crate) struct State {
+    /// The LSN that the next record gets.
+    pub(crate) next: Lsn,
+    /// Admission time of the newest record.
+    pub(crate) time_us: u64,
+    pub(crate) buffer: Buffer,
+    /// The other buffer, while the commit thread has no use for it.
+    pub(crate) spare_buffer: Option<Buffer>,
+    /// Where the end of `buffer` will be on disk; `None` before the first segment.
+    pub(crate) position: Option<Position>,
+    /// Segments prepared for use.
+    pub(crate) ready: VecDeque<Ready>,
+    /// A segment of at least this capacity is wanted.
+    pub(crate) wanted_bytes: Option<u64>,
+    pub(crate) parked: Parked,
+    pub(crate) sync_wanted: Lsn,
+    pub(crate) durability: Durability,
+    /// Records before this may be dropped.
+    pub(crate) released: Lsn,
+    /// Retention has something to look at.
+    pub(crate) retention_due: bool,
+    pub(crate) closing: bool,
+    pub(crate) closed: bool,
+    pub(crate) failure: Option<Failure>,
+    pub(crate) full: Option<Failure>,
+    pub(crate) random: Random,
+}
+
+/// The end of what is accepted, in terms of the segment that will hold it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Position {
+    pub(crate) offset: u64,
+    /// Frames end at or before this; room for closing markers lies behind it.
+    pub(crate) capacity: u64,
+    pub(crate) salt: u32,
+    pub(crate) created_us: u64,
+}
+
+/// A segment file that holds no record yet.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pub(crate) name: String,
+    pub(crate) file: Box<dyn StorageFile>,
+    pub(crate) bytes: u64,
+    pub(crate) recycled: bool,
+}
+
+/// What the commit thread is doing, so that an appender pays for a wake-up only when one is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parked {
+    /// Looks at the state again before it sleeps.
+    Working,
+    /// Sleeps until a deadline that suits whatever is appended meanwhile.
+    Timed,
+    /// Sleeps until woken.
+    Idle,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("progress", &self.progress()).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// A panic in a payload writer leaves at most bytes behind `Buffer::sealed`, which nobody reads.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn table(&self) -> MutexGuard<'_, SegmentTable> {
+        self.segments.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The oldest record that can be read, or the first one to come.
+    pub(crate) fn floor(&self) -> Lsn {
+        self.table().first_lsn().unwrap_or(self.origin)
+    }
+
+    pub(crate) fn progress(&self) -> Progress {
+        Progress {
+            durable: Lsn(self.durable.load(Ordering::Acquire)),
+            written: Lsn(self.written.load(Ordering::Acquire)),
+            writable: !self.refusing.load(Ordering::Acquire),
+        }
+    }
+
+    /// Tells waiters and the listener that the durable LSN or the health changed.
+    pub(crate) fn announce(&self) {
+        drop(self.lock());
+        self.advanced.notify_all();
+        if let Some(listener) = &*self.listener.read().unwrap_or_else(PoisonError::into_inner) {
+            listener(self.progress());
+        }
+    }
+
+    /// Ends the log's acceptance of records for ever.
+    pub(crate) fn fail(&self, failure: Failure) {
+        {
+            let mut state = self.lock();
+            state.failure.get_or_insert(failure);
+            self.refusing.store(true, Ordering::Release);
+        }
+        self.space.notify_all();
+        self.chores.notify_all();
+        self.work.notify_all();
+        self.announce();
+    }
+}
+
+impl State {
+    pub(crate) fn check(&self) -> Result<(), AppendError> {
+        if let Some(failure) = &self.failure {
+            return Err(AppendError::Failed(failure.clone()));
+        }
+        if self.closing {
+            return Err(AppendError::Closed);
+        }
+        Ok(())
+    }
+}
+
+/// Sleeps on `condvar`. A panic elsewhere does not matter, see [`Shared::lock`].
+pub(crate) fn wait<'a>(condvar: &Condvar, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    condvar.wait(state).unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,139 @@
+//! Storage in a directory of the file system.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use super::{Storage, StorageFile, StorageLock};
+
+const LOCK_NAME: &str = "LOCK";
+
+/// A directory of ordinary files, locked against other processes.
+#[derive(Debug)]
+pub struct FileStorage {
+    directory: PathBuf,
+}
+
+impl FileStorage {
+    /// Uses `directory`, which is made if it is missing.
+    pub fn new(directory: impl Into<PathBuf>) -> io::Result<Self> {
+        let directory = directory.into();
+        if !directory.is_dir() {
+            fs::create_dir_all(&directory)?;
+            // Without this the directory itself could vanish with a power failure.
+            if let Some(parent) = directory.canonicalize()?.parent() {
+                File::open(parent)?.sync_all()?;
+            }
+        }
+        Ok(Self { directory })
+    }
+
+    /// Uses `directory`, which must exist.
+    pub fn existing(directory: impl Into<PathBuf>) -> io::Result<Self> {
+        let directory = directory.into();
+        if directory.is_dir() { Ok(Self { directory }) } else { Err(io::ErrorKind::NotFound.into()) }
+    }
+
+    /// The directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    pub(super) fn open_plain(&self, name: &str, create: bool) -> io::Result<File> {
+        OpenOptions::new().read(true).write(true).create_new(create).open(self.directory.join(name))
+    }
+}
+
+impl Storage for FileStorage {
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.directory)? {
+            let entry = entry?;
+            if entry.file_type()?.is_file()
+                && let Ok(name) = entry.file_name().into_string()
+            {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
+        Ok(Box::new(PlainFile(self.open_plain(name, true)?)))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
+        Ok(Box::new(PlainFile(self.open_plain(name, false)?)))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.directory.join(from), self.directory.join(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.directory.join(name))
+    }
+
+    fn sync_dir(&self) -> io::Result<()> {
+        File::open(&self.directory)?.sync_all()
+    }
+
+    fn lock(&self) -> io::Result<StorageLock> {
+        let path = self.directory.join(LOCK_NAME);
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(StorageLock::new(file)),
+            Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.directory.join(name).display().to_string()
+    }
+}
+
+#[derive(Debug)]
+struct PlainFile(File);
+
+impl StorageFile for PlainFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.0.read_at(buffer, offset)
+    }
+
+    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<usize> {
+        self.0.write_at(data, offset)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn set_len(&self, bytes: u64) -> io::Result<()> {
+        self.0.set_len(bytes)
+    }
+
+    fn allocate(&self, bytes: u64) -> io::Result<()> {
+        allocate(&self.0, bytes)
+    }
+}
+
+/// Reserves blocks where the file system can; elsewhere the zeros that the log writes next do it.
+pub(super) fn allocate(file: &File, bytes: u64) -> io::Result<()> {
+    use rustix::io::Errno;
+    match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, bytes) {
+        Ok(()) => Ok(()),
+        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
+            if file.metadata()?.len() < bytes {
+                file.set_len(bytes)?;
+            }
+            Ok(())
+        }
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,110 @@
+//! The only door to the outside: one flat directory of files.
+
+pub mod file;
+pub mod memory;
+
+use std::any::Any;
+use std::fmt;
+use std::io;
+
+/// A directory of files that one process at a time owns.
+///
+/// Names are plain (no separators). Names change durably only with `sync_dir`, contents with
+/// [`StorageFile::sync_data`]; until then a power failure may keep or lose each change on its own.
+pub trait Storage: Send + Sync + fmt::Debug {
+    /// All file names, in no order.
+    fn list(&self) -> io::Result<Vec<String>>;
+    /// Makes a new empty file; fails when the name exists.
+    fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>>;
+    /// Opens a file to read and write.
+    fn open(&self, name: &str) -> io::Result<Box<dyn StorageFile>>;
+    /// Gives a file another name, replacing what had it.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Removes a name. Files that are open stay readable.
+    fn remove(&self, name: &str) -> io::Result<()>;
+    /// Makes all creations, renames and removals so far durable.
+    fn sync_dir(&self) -> io::Result<()>;
+    /// Takes the directory for this process; `WouldBlock` when another holds it. Dropping the lock frees it.
+    fn lock(&self) -> io::Result<StorageLock>;
+    /// How to show a file of this directory to a person.
+    fn path(&self, name: &str) -> String;
+}
+
+/// One open file. All methods may be called from several threads.
+pub trait StorageFile: Send + Sync + fmt::Debug {
+    /// Reads at most `buffer.len()` bytes; 0 at the end of the file.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+    /// Writes a front part of `data`, at least one byte unless it is empty; returns its size.
+    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<usize>;
+    /// Returns when everything written so far survives a power failure.
+    fn sync_data(&self) -> io::Result<()>;
+    /// Size in bytes.
+    fn len(&self) -> io::Result<u64>;
+    /// Whether the size is 0.
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+    /// Cuts or extends with zeros.
+    fn set_len(&self, bytes: u64) -> io::Result<()>;
+    /// Reserves space so that writes below `bytes` do not run out of it; the file becomes at least that long.
+    fn allocate(&self, bytes: u64) -> io::Result<()>;
+}
+
+/// Ownership of a directory for as long as the value lives.
+pub struct StorageLock(#[expect(dead_code, reason = "held for its drop")] Box<dyn Any + Send + Sync>);
+
+impl StorageLock {
+    /// Wraps whatever frees the directory when it is dropped.
+    pub fn new(guard: impl Any + Send + Sync) -> Self {
+        Self(Box::new(guard))
+    }
+}
+
+impl fmt::Debug for StorageLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StorageLock")
+    }
+}
+
+/// Writes all of `data`.
+pub(crate) fn write_all(file: &dyn StorageFile, mut data: &[u8], mut offset: u64) -> io::Result<()> {
+    while !data.is_empty() {
+        match file.write_at(data, offset) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => {
+                data = data.get(written..).ok_or(io::ErrorKind::InvalidData)?;
+                offset += written as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Reads until `buffer` is full or the file ends; returns the bytes read.
+pub(crate) fn read_full(file: &dyn StorageFile, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut filled = 0;
+    while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(rest, offset + filled as u64) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+/// Fills `from..to` with zeros.
+pub(crate) fn write_zeros(file: &dyn StorageFile, from: u64, to: u64) -> io::Result<()> {
+    const BLOCK_BYTES: u64 = 1 << 20;
+    let zeros = vec![0; BLOCK_BYTES.min(to.saturating_sub(from)) as usize];
+    let mut offset = from;
+    while offset < to {
+        let size = (to - offset).min(BLOCK_BYTES) as usize;
+        write_all(file, zeros.get(..size).unwrap_or(&zeros), offset)?;
+        offset += size as u64;
+    }
+    Ok(())
+}

@@ -1,0 +1,211 @@
+//! What a log promises to the one who appends and reads.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidemark_log::{AppendError, Durability, FileStorage, Log, Lsn, MemoryStorage, OpenError, Options};
+
+fn options() -> Options {
+    Options { segment_bytes: 16 << 10, durability: Durability::Always, seed: Some(7), ..Options::default() }
+}
+
+fn open(storage: &MemoryStorage) -> Log {
+    Log::open(Arc::new(storage.clone()), options()).expect("opens").0
+}
+
+fn append(log: &Log, payload: &[u8]) -> Lsn {
+    log.append(5, 1, |buffer| buffer.extend_from_slice(payload)).expect("is accepted")
+}
+
+fn read_all(log: &Log, from: Lsn) -> Vec<(u64, u64, u8, Vec<u8>)> {
+    let mut replay = log.replay(from).expect("begins");
+    let mut records = Vec::new();
+    while let Some(batch) = replay.next_batch().expect("reads") {
+        records.extend(
+            batch.iter().map(|record| (record.lsn.0, record.time_us, record.kind, record.payload.to_vec())),
+        );
+    }
+    records
+}
+
+#[test]
+fn records_come_back_in_order_with_dense_lsns() {
+    let storage = MemoryStorage::new();
+    let log = open(&storage);
+    for number in 0..1000_u64 {
+        let lsn = log.append(number, 3, |buffer| buffer.extend_from_slice(&number.to_le_bytes()));
+        assert_eq!(lsn.expect("is accepted"), Lsn(number + 1));
+    }
+    log.close().expect("closes");
+    let (log, recovery) = Log::open(Arc::new(storage), options()).expect("opens again");
+    assert_eq!((recovery.first_lsn, recovery.last_lsn, recovery.records), (Lsn(1), Lsn(1000), 1000));
+    assert_eq!(recovery.torn, None);
+    let expected: Vec<_> =
+        (0..1000_u64).map(|number| (number + 1, number, 3, number.to_le_bytes().to_vec())).collect();
+    assert_eq!(read_all(&log, Lsn(1)), expected);
+    assert_eq!(read_all(&log, Lsn(501)), expected[500..]);
+    assert_eq!(append(&log, b"next"), Lsn(1001));
+}
+
+#[test]
+fn an_empty_log_is_empty() {
+    let storage = MemoryStorage::new();
+    let log = open(&storage);
+    assert_eq!((log.appended(), log.durable(), log.floor()), (Lsn(0), Lsn(0), Lsn(1)));
+    assert_eq!(read_all(&log, Lsn(1)), []);
+    log.wait_durable(Lsn(0)).expect("nothing to wait for");
+    log.close().expect("closes");
+    assert_eq!(open(&storage).appended(), Lsn(0));
+}
+
+#[test]
+fn what_was_awaited_survives_the_loss_of_everything_unsynced() {
+    let storage = MemoryStorage::with_crashes();
+    let log = open(&storage);
+    for number in 0..200_u32 {
+        append(&log, &number.to_le_bytes());
+    }
+    log.wait_durable(Lsn(150)).expect("syncs");
+    for seed in 0..50 {
+        let survivor = storage.crash(seed);
+        let (log, recovery) = Log::open(Arc::new(survivor), options()).expect("opens");
+        assert!(recovery.last_lsn >= Lsn(150));
+        assert_eq!(read_all(&log, Lsn(1)).len() as u64, recovery.last_lsn.0);
+    }
+}
+
+#[test]
+fn interval_durability_arrives_by_itself() {
+    let storage = MemoryStorage::new();
+    let durability = Durability::Interval(Duration::from_millis(5));
+    let (log, _) = Log::open(Arc::new(storage), Options { durability, ..options() }).expect("opens");
+    let (sender, receiver) = std::sync::mpsc::channel();
+    log.set_listener(Box::new(move |progress| {
+        let _ = sender.send(progress);
+    }));
+    let lsn = append(&log, b"x");
+    while receiver.recv().expect("the log is alive").durable < lsn {}
+    assert_eq!(log.durable(), lsn);
+}
+
+#[test]
+fn without_durability_records_are_still_written() {
+    let storage = MemoryStorage::new();
+    let (log, _) =
+        Log::open(Arc::new(storage), Options { durability: Durability::Off, ..options() }).expect("opens");
+    let lsn = append(&log, b"x");
+    let mut tail = log.tail(lsn).expect("begins");
+    while tail.next_batch().expect("reads").is_none() {
+        std::thread::yield_now();
+    }
+    assert_eq!(log.written(), lsn);
+    log.wait_durable(lsn).expect("a single command may still ask for durability");
+    assert_eq!(log.durable(), lsn);
+}
+
+#[test]
+fn concurrent_appenders_share_one_order_and_their_syncs() {
+    let storage = MemoryStorage::new();
+    let log = open(&storage);
+    std::thread::scope(|scope| {
+        for thread in 0..4_u8 {
+            let log = &log;
+            scope.spawn(move || {
+                for number in 0..500_u32 {
+                    let lsn = log
+                        .append(0, thread + 1, |buffer| buffer.extend_from_slice(&number.to_le_bytes()))
+                        .expect("is accepted");
+                    if number % 50 == 0 {
+                        log.wait_durable(lsn).expect("syncs");
+                        assert!(log.durable() >= lsn);
+                    }
+                }
+            });
+        }
+    });
+    log.close().expect("closes");
+    let log = open(&storage);
+    let records = read_all(&log, Lsn(1));
+    assert_eq!(records.len(), 2000);
+    for thread in 1..=4 {
+        let numbers: Vec<_> =
+            records.iter().filter(|record| record.2 == thread).map(|record| &record.3).collect();
+        assert!(numbers.iter().zip(0_u32..).all(|(payload, number)| **payload == number.to_le_bytes()));
+    }
+}
+
+#[test]
+fn a_second_log_on_the_same_directory_is_refused() {
+    let storage = MemoryStorage::new();
+    let log = open(&storage);
+    assert!(matches!(Log::open(Arc::new(storage.clone()), options()), Err(OpenError::Locked { .. })));
+    drop(log);
+    drop(open(&storage));
+
+    let directory = tempfile::tempdir().expect("has a directory");
+    let files = || Arc::new(FileStorage::new(directory.path()).expect("is made"));
+    let (log, _) = Log::open(files(), options()).expect("opens");
+    let error = Log::open(files(), options()).expect_err("is locked");
+    assert!(error.to_string().contains("in use by another process"), "{error}");
+    log.close().expect("closes");
+    Log::open(files(), options()).expect("the lock is free again");
+}
+
+#[test]
+fn limits_are_errors_without_effect() {
+    let storage = MemoryStorage::new();
+    let (log, _) =
+        Log::open(Arc::new(storage), Options { max_record_bytes: 100, ..options() }).expect("opens");
+    let error = log.append(0, 1, |buffer| buffer.extend_from_slice(&[0; 101])).expect_err("is too large");
+    assert!(matches!(error, AppendError::TooLarge { bytes: 101, limit: 100 }));
+    assert!(matches!(log.append(0, 0, |_| ()), Err(AppendError::ReservedKind)));
+    assert_eq!(append(&log, &[0; 100]), Lsn(1));
+    assert_eq!(append(&log, &[]), Lsn(2));
+    log.close().expect("closes");
+    assert!(matches!(log.append(0, 1, |_| ()), Err(AppendError::Closed)));
+    assert!(matches!(log.check_writable(), Err(AppendError::Closed)));
+}
+
+#[test]
+fn a_record_larger_than_a_segment_gets_its_own() {
+    let storage = MemoryStorage::new();
+    let log = open(&storage);
+    append(&log, b"before");
+    let large: Vec<u8> = (0..100_000_u32).map(|number| number as u8).collect();
+    append(&log, &large);
+    append(&log, b"after");
+    log.close().expect("closes");
+    let log = open(&storage);
+    let payloads: Vec<_> = read_all(&log, Lsn(1)).into_iter().map(|record| record.3).collect();
+    assert_eq!(payloads, [b"before".to_vec(), large, b"after".to_vec()]);
+}
+
+#[test]
+fn a_tail_follows_the_log_across_segments() {
+    let storage = MemoryStorage::new();
+    let log = open(&storage);
+    let mut tail = log.tail(Lsn(1)).expect("begins");
+    let mut seen = Vec::new();
+    for number in 0..300_u64 {
+        let lsn = append(&log, &[number as u8; 200]);
+        if number % 7 == 0 {
+            log.wait_durable(lsn).expect("syncs");
+            while let Some(batch) = tail.next_durable_batch().expect("reads") {
+                seen.extend(batch.iter().map(|record| record.lsn.0));
+            }
+            assert_eq!(seen.last(), Some(&lsn.0));
+        }
+    }
+    assert!(seen.iter().zip(1..).all(|(lsn, expected)| *lsn == expected));
+}
+
+#[test]
+fn durability_can_be_changed_while_the_log_runs() {
+    let storage = MemoryStorage::new();
+    let (log, _) =
+        Log::open(Arc::new(storage), Options { durability: Durability::Off, ..options() }).expect("opens");
+    let lsn = append(&log, b"x");
+    log.set_durability(Durability::Always);
+    assert_eq!(log.durability(), Durability::Always);
+    log.wait_durable(lsn).expect("syncs");
+}
