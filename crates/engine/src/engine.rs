@@ -7,9 +7,10 @@ use crate::error::CommandError;
 use crate::keyspace::Keyspace;
 use crate::record::{self, kind};
 use crate::reply::Reply;
+use crate::snapshot::Snapshot;
 use crate::watch::Watch;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tidemark_log::{Log, Lsn};
 
 /// One command on its way in.
@@ -36,6 +37,12 @@ pub struct Executed {
     pub block: Option<Block>,
 }
 
+/// Most bytes of one command or transaction that changes something, so that its record fits in the log.
+const MAX_COMMAND_BYTES: usize = 768 << 20;
+
+/// What an argument's length takes in a record, at most.
+const ARGUMENT_OVERHEAD: usize = 5;
+
 /// The keyspace with its log.
 pub struct Engine {
     keyspace: Keyspace,
@@ -44,6 +51,9 @@ pub struct Engine {
     random: AtomicU64,
     /// Lower bound of the earliest deadline of any key, in milliseconds since 1970; `u64::MAX` if there is none.
     next_deadline: AtomicU64,
+    /// Set when a change was made and could not be logged. Memory is then ahead of the log for good, so no further
+    /// change may build on it; reads go on.
+    ahead_of_log: AtomicBool,
 }
 
 impl Engine {
@@ -54,6 +64,7 @@ impl Engine {
             log,
             random: AtomicU64::new(seed),
             next_deadline: AtomicU64::new(u64::MAX),
+            ahead_of_log: AtomicBool::new(false),
         }
     }
 
@@ -69,7 +80,7 @@ impl Engine {
 
     /// Runs one command and writes its answer, or says that the client waits.
     pub fn execute(&self, call: &Call<'_>, reply: &mut Reply) -> Executed {
-        let mut keys = match self.admit(call.command).map(|()| self.lock_for(call)) {
+        let mut keys = match self.admit(call.command, call.args).map(|()| self.lock_for(call)) {
             Ok(keys) => keys,
             Err(error) => {
                 reply.error(&error);
@@ -93,7 +104,7 @@ impl Engine {
         now_us: u64,
         reply: &mut Reply,
     ) -> Executed {
-        if let Some(error) = calls.iter().find_map(|call| self.admit(call.command).err()) {
+        if let Err(error) = self.admit_transaction(calls) {
             reply.error(&error);
             return Executed::default();
         }
@@ -179,6 +190,21 @@ impl Engine {
         crate::apply::apply(self, kind, time_us, payload, scratch)
     }
 
+    /// Cuts a snapshot of the whole state here and now; see [`Snapshot::next_frame`]. The caller takes one at a time.
+    pub fn snapshot(&self) -> Snapshot<'_> {
+        Snapshot::begin(self)
+    }
+
+    /// Puts a snapshot's frame into the keyspace, which has none of its keys.
+    pub fn load_frame(&self, frame: &[u8]) -> Result<(), ApplyError> {
+        crate::snapshot::load_frame(self, frame)
+    }
+
+    /// A digest of the whole state: equal for equal states, whatever their history.
+    pub fn digest(&self) -> u128 {
+        crate::digest::digest(self)
+    }
+
     /// Removes keys whose time has come, at most `budget` of them, and logs it. Returns the earliest deadline left, in
     /// milliseconds since 1970.
     pub fn expire_due(&self, now_us: u64, budget: usize) -> Option<u64> {
@@ -207,9 +233,42 @@ impl Engine {
     }
 
     /// Refuses changes while the log cannot take them.
-    fn admit(&self, command: &Command) -> Result<(), CommandError> {
-        if command.is(command::flags::WRITE) {
-            self.log.check_writable().map_err(|error| CommandError::LogFailed(error.to_string()))?;
+    #[inline]
+    fn admit(&self, command: &Command, args: &[&[u8]]) -> Result<(), CommandError> {
+        if !command.is(command::flags::WRITE) {
+            return Ok(());
+        }
+        self.check_writable()?;
+        let bytes: usize = args.iter().map(|arg| arg.len() + ARGUMENT_OVERHEAD).sum();
+        if bytes > MAX_COMMAND_BYTES {
+            return Err(CommandError::Text(
+                format!("ERR command of {bytes} bytes exceeds the limit of {MAX_COMMAND_BYTES} bytes").into(),
+            ));
+        }
+        Ok(())
+    }
+
+    fn admit_transaction(&self, calls: &[Call<'_>]) -> Result<(), CommandError> {
+        let mut bytes = 0_usize;
+        for call in calls {
+            self.admit(call.command, call.args)?;
+            bytes += call.args.iter().map(|arg| arg.len() + ARGUMENT_OVERHEAD).sum::<usize>();
+        }
+        if bytes > MAX_COMMAND_BYTES {
+            return Err(CommandError::Text(
+                format!("ERR transaction of {bytes} bytes exceeds the limit of {MAX_COMMAND_BYTES} bytes")
+                    .into(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether changes are accepted: the log takes records, and memory holds nothing that the log does not.
+    #[inline]
+    pub fn check_writable(&self) -> Result<(), CommandError> {
+        self.log.check_writable().map_err(|error| CommandError::LogFailed(error.to_string()))?;
+        if self.ahead_of_log.load(Ordering::Relaxed) {
+            return Err(CommandError::LogFailed("an earlier change could not be logged".into()));
         }
         Ok(())
     }
@@ -292,7 +351,7 @@ impl Engine {
             encode_effects(call, effects, &mut payloads);
             return self.append_transaction(&payloads, call.now_us, reply);
         };
-        Self::appended(result, reply)
+        self.appended(result, reply)
     }
 
     fn append_transaction(&self, payloads: &[Vec<u8>], now_us: u64, reply: &mut Reply) -> Option<Lsn> {
@@ -302,15 +361,16 @@ impl Engine {
                 several.iter().for_each(|payload| record::put_bytes(into, payload));
             }),
         };
-        Self::appended(result, reply)
+        self.appended(result, reply)
     }
 
     /// The log failed between admission and append: the change is in memory and in no log. Its answer becomes an error,
     /// and every later write is refused at admission.
-    fn appended(result: Result<Lsn, tidemark_log::AppendError>, reply: &mut Reply) -> Option<Lsn> {
+    fn appended(&self, result: Result<Lsn, tidemark_log::AppendError>, reply: &mut Reply) -> Option<Lsn> {
         match result {
             Ok(lsn) => Some(lsn),
             Err(error) => {
+                self.ahead_of_log.store(true, Ordering::Relaxed);
                 reply.buffer_mut().clear();
                 reply.error(&CommandError::LogFailed(error.to_string()));
                 None

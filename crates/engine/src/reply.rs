@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn types_that_resp2_lacks_take_their_older_form() {
-        assert_eq!(both(|reply| reply.null()), ("$-1\r\n".into(), "_\r\n".into()));
+        assert_eq!(both(Reply::null), ("$-1\r\n".into(), "_\r\n".into()));
         assert_eq!(both(|reply| reply.map(2)), ("*4\r\n".into(), "%2\r\n".into()));
         assert_eq!(both(|reply| reply.set(2)), ("*2\r\n".into(), "~2\r\n".into()));
         assert_eq!(both(|reply| reply.double(1.5)), ("$3\r\n1.5\r\n".into(), ",1.5\r\n".into()));

@@ -1,13 +1,21 @@
 //! The whole state at one LSN, taken while commands go on.
 //!
+//! The cut is made with all shards locked for a moment; then the walk visits the shards in bounded slices. An entry that
+//! is about to change before the walk has reached it is written out first, by whoever changes it. What is born after the
+//! cut is not written at all. A frame holds entries of one database:
+//!
 //! ```text
+//! frame   database u8 │ entry*
 //! entry   type u8 │ deadline + 1 varint (0: none) │ key │ value
 //! string  bytes                  integer  its 64 bits
 //! others  as their type encodes them
 //! ```
 
-use crate::keyspace::{Entry, Payload, ValueRef};
+use crate::engine::{ApplyError, Engine};
+use crate::keyspace::{DATABASES, Entry, Payload, ValueRef};
 use crate::record::{Cursor, put_bytes, put_varint};
+use tidemark_log::Lsn;
+
 use crate::value::{Collection, Hash, List, Object, Set, SortedSet};
 
 const RAW: u8 = 0;
@@ -17,6 +25,106 @@ const LIST: u8 = 3;
 const HASH: u8 = 4;
 const SET: u8 = 5;
 const SORTED_SET: u8 = 6;
+
+/// Entries that the walk takes under one lock: some tens of microseconds.
+const SLICE: usize = 256;
+
+/// Bytes from which a frame is handed on.
+const FRAME: usize = 256 << 10;
+
+/// A snapshot under way. Dropping it unfinished is safe: the rest of the walk is done without keeping anything.
+pub struct Snapshot<'e> {
+    engine: &'e Engine,
+    lsn: Lsn,
+    shard: usize,
+    frame: Vec<u8>,
+}
+
+impl<'e> Snapshot<'e> {
+    /// Makes the cut. One snapshot at a time: the caller sees to it.
+    pub(crate) fn begin(engine: &'e Engine) -> Self {
+        let mut shards = engine.keyspace().lock_all();
+        for shard in &mut shards {
+            for (number, database) in shard.databases_mut().iter_mut().enumerate() {
+                database.begin_copying(number as u8);
+            }
+        }
+        // Every change is appended under its shards' locks, so with all of them held the log's end is the state.
+        let lsn = engine.log().appended();
+        Self { engine, lsn, shard: 0, frame: Vec::new() }
+    }
+
+    /// The last record whose effect the snapshot contains.
+    pub fn lsn(&self) -> Lsn {
+        self.lsn
+    }
+
+    /// How far the walk has come, between 0 and 1.
+    pub fn progress(&self) -> f64 {
+        self.shard as f64 / self.engine.keyspace().shard_count() as f64
+    }
+
+    /// The next frame; `None` at the end.
+    pub fn next_frame(&mut self) -> Option<Vec<u8>> {
+        while self.shard < self.engine.keyspace().shard_count() {
+            let slice = {
+                let mut shard = self.engine.keyspace().lock(self.shard);
+                // By need and not by number: SWAPDB may move a database that has not been walked to a lower number.
+                let database = shard.databases_mut().iter_mut().find(|database| database.is_copying());
+                database.and_then(|database| database.copy_slice(SLICE))
+            };
+            let Some(mut slice) = slice else {
+                self.shard += 1;
+                continue;
+            };
+            slice.absorb_detached();
+            if slice.entries.is_empty() {
+                continue;
+            }
+            let full = match self.frame.first() {
+                Some(&number) if number != slice.number => Some(std::mem::take(&mut self.frame)),
+                _ => None,
+            };
+            if self.frame.is_empty() {
+                self.frame.push(slice.number);
+            }
+            self.frame.append(&mut slice.entries);
+            if full.is_some() {
+                return full;
+            }
+            if self.frame.len() >= FRAME {
+                break;
+            }
+        }
+        Some(std::mem::take(&mut self.frame)).filter(|frame| !frame.is_empty())
+    }
+}
+
+impl Drop for Snapshot<'_> {
+    fn drop(&mut self) {
+        while self.next_frame().is_some() {}
+    }
+}
+
+/// Puts a frame's entries into the keyspace. Frames may be loaded in any order and by several threads.
+pub(crate) fn load_frame(engine: &Engine, frame: &[u8]) -> Result<(), ApplyError> {
+    let mut cursor = Cursor::new(frame);
+    let db = cursor.u8().filter(|&db| (db as usize) < DATABASES).ok_or(ApplyError::Malformed)?;
+    while !cursor.is_empty() {
+        let entry = decode_entry(&mut cursor).ok_or(ApplyError::Malformed)?;
+        if let Some(at) = entry.deadline() {
+            engine.lower_next_deadline(at);
+        }
+        let hash = crate::keyspace::hash(entry.key());
+        let mut shard = engine.keyspace().lock(engine.keyspace().shard_of(entry.key()));
+        let database = shard.database_mut(db as usize);
+        if database.get(hash, entry.key()).is_some() {
+            return Err(ApplyError::Malformed);
+        }
+        database.insert(hash, entry);
+    }
+    Ok(())
+}
 
 /// Appends an entry's snapshot form.
 pub(crate) fn encode_entry(entry: &Entry, into: &mut Vec<u8>) {

@@ -17,17 +17,15 @@ pub enum Deadline {
 
 /// The part of a database that a running snapshot has to do with.
 #[derive(Default)]
-pub(crate) struct Copying {
+struct Copying {
     /// The database's number at the snapshot's cut; `SWAPDB` may have given it another since.
-    pub(crate) number: u8,
+    number: u8,
     /// Snapshot forms of entries that changed before the walk reached them.
-    pub(crate) copied: Vec<u8>,
+    copied: Vec<u8>,
     /// Tables that were flushed whole, to be walked for their unseen entries.
-    pub(crate) detached: Vec<Table<Entry>>,
+    detached: Vec<Table<Entry>>,
     /// Where the walk stands in hash order.
-    pub(crate) cursor: u64,
-    /// Whether the walk has passed every entry.
-    pub(crate) walked: bool,
+    cursor: u64,
 }
 
 /// Entries and deadlines. Knows nothing of time: callers decide what has expired.
@@ -140,11 +138,13 @@ impl Database {
         self.deadlines = BTreeSet::new();
         let table = std::mem::take(&mut self.table);
         match &mut self.copying {
-            Some(copying) if !copying.walked => {
+            Some(copying) => {
+                // The walk has nothing left to see here but what was detached.
+                copying.cursor = 0;
                 copying.detached.push(table);
                 None
             }
-            _ => Some(table),
+            None => Some(table),
         }
     }
 
@@ -155,35 +155,56 @@ impl Database {
         self.copying = Some(Box::new(Copying { number, ..Copying::default() }));
     }
 
-    /// Lets the snapshot walk on by about `budget` entries; `visit` gets the forms of what was copied before it changed
-    /// and of what the walk saw. Returns whether the database is done, in which case it is closed to the snapshot.
-    pub(crate) fn copy_slice(&mut self, budget: usize, mut visit: impl FnMut(u8, &[u8])) -> bool {
-        let Some(copying) = &mut self.copying else { return true };
+    /// Whether a running snapshot has still to do with this database.
+    pub(crate) fn is_copying(&self) -> bool {
+        self.copying.is_some()
+    }
+
+    /// Lets the snapshot walk on by about `budget` entries; `None` if it has nothing to do with this database (any more).
+    pub(crate) fn copy_slice(&mut self, budget: usize) -> Option<Slice> {
+        let copying = self.copying.as_mut()?;
         let epoch = self.epoch;
-        if !copying.walked {
-            let Copying { copied, cursor, walked, detached, .. } = &mut **copying;
-            for table in std::mem::take(detached) {
-                table.for_each(|entry| {
-                    if entry.epoch() != epoch {
-                        crate::snapshot::encode_entry(entry, copied);
-                    }
-                });
+        let copied = &mut copying.copied;
+        copying.cursor = self.table.scan_mut(copying.cursor, budget, |entry| {
+            if entry.epoch() != epoch {
+                crate::snapshot::encode_entry(entry, copied);
+                entry.set_epoch(epoch);
             }
-            *cursor = self.table.scan_mut(*cursor, budget, |entry| {
-                if entry.epoch() != epoch {
-                    crate::snapshot::encode_entry(entry, copied);
-                    entry.set_epoch(epoch);
-                }
-            });
-            *walked = *cursor == 0;
-        }
-        visit(copying.number, &copying.copied);
-        copying.copied.clear();
-        let walked = copying.walked;
-        if walked {
+        });
+        let slice = Slice {
+            number: copying.number,
+            epoch,
+            entries: std::mem::take(copied),
+            detached: std::mem::take(&mut copying.detached),
+        };
+        if copying.cursor == 0 {
             self.copying = None;
         }
-        walked
+        Some(slice)
+    }
+}
+
+/// What one step of a snapshot's walk has brought.
+pub(crate) struct Slice {
+    /// The database's number at the cut.
+    pub(crate) number: u8,
+    /// Snapshot forms of entries that changed before the walk reached them, and of those that it has reached.
+    pub(crate) entries: Vec<u8>,
+    /// Tables that were flushed whole.
+    detached: Vec<Table<Entry>>,
+    epoch: u16,
+}
+
+impl Slice {
+    /// Adds the unseen entries of flushed tables; takes time, and needs no lock.
+    pub(crate) fn absorb_detached(&mut self) {
+        for table in std::mem::take(&mut self.detached) {
+            table.for_each(|entry| {
+                if entry.epoch() != self.epoch {
+                    crate::snapshot::encode_entry(entry, &mut self.entries);
+                }
+            });
+        }
     }
 }
 

@@ -1,9 +1,9 @@
-//! SortedSet.
+//! Sorted sets.
 
 use super::{Collection, Type, collection};
 use crate::record::Cursor;
 
-/// SortedSet.
+/// A sorted set.
 #[derive(Debug, Default)]
 pub struct SortedSet {}
 

@@ -1,0 +1,42 @@
+//! A digest of the whole state, by which two replays or two replicas are compared.
+//!
+//! Every key contributes a hash of its database, name, deadline and value; the contributions are added, so the order in
+//! which they are met does not matter. A value contributes what a client can see of it, not how it is kept.
+
+use crate::engine::Engine;
+use crate::keyspace::{Entry, ValueRef};
+use crate::value::{Collection, Object};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+pub(crate) fn digest(engine: &Engine) -> u128 {
+    let mut sum = 0_u128;
+    for shard in engine.keyspace().lock_all() {
+        for (number, database) in shard.databases().iter().enumerate() {
+            database.table().for_each(|entry| sum = sum.wrapping_add(entry_digest(number as u8, entry)));
+        }
+    }
+    sum
+}
+
+fn entry_digest(db: u8, entry: &Entry) -> u128 {
+    let mut hasher = Xxh3::new();
+    hasher.update(&[db]);
+    hasher.update(&entry.deadline().map_or([0xff; 8], u64::to_le_bytes));
+    hasher.update(&(entry.key().len() as u64).to_le_bytes());
+    hasher.update(entry.key());
+    let (kind, value) = match entry.value() {
+        ValueRef::Unit => (0, 0),
+        ValueRef::Float(score) => (1, score.to_bits()),
+        // However a string is kept, its bytes count.
+        ValueRef::Raw(bytes) => (2, xxh3_64(bytes)),
+        ValueRef::Int(value) => (2, xxh3_64(itoa::Buffer::new().format(value).as_bytes())),
+        ValueRef::Object(Object::Bytes(bytes)) => (2, xxh3_64(bytes)),
+        ValueRef::Object(Object::List(list)) => (3, list.digest()),
+        ValueRef::Object(Object::Hash(hash)) => (4, hash.digest()),
+        ValueRef::Object(Object::Set(set)) => (5, set.digest()),
+        ValueRef::Object(Object::SortedSet(set)) => (6, set.digest()),
+    };
+    hasher.update(&[kind]);
+    hasher.update(&value.to_le_bytes());
+    hasher.digest128()
+}

@@ -1,0 +1,225 @@
+//! Keys of any type, databases, transactions and the whole state.
+
+mod support;
+use support::{Client, engine, replayed, shown, words};
+use tidemark_engine::{Call, Protocol, Reply, WatchedKeys, command};
+
+#[test]
+fn names_and_lifetimes() {
+    let engine = engine();
+    let mut client = Client::new(&engine);
+    client.expect(&[
+        ("SET a 1", "+OK"),
+        ("EXPIRE a 10", ":1"),
+        ("EXPIRE a 20 NX", ":0"),
+        ("EXPIRE a 5 GT", ":0"),
+        ("EXPIRE a 5 LT", ":1"),
+        ("EXPIRE a 50 XX", ":1"),
+        ("EXPIRE a 50 NX XX", "-ERR NX and XX, GT or LT options at the same time are not compatible"),
+        ("EXPIRE a 50 QQ", "-ERR Unsupported option QQ"),
+        ("EXPIRE none 50", ":0"),
+        ("RENAME a b", "+OK"),
+        ("TTL b", ":50"),
+        ("EXPIRETIME b", ":1767225650"),
+        ("COPY b c", ":1"),
+        ("COPY b c", ":0"),
+        ("COPY b c REPLACE", ":1"),
+        ("COPY b b", "-ERR source and destination objects are the same"),
+        ("TTL c", ":50"),
+        ("RENAMENX b c", ":0"),
+        ("MOVE b 3", ":1"),
+        ("EXISTS b", ":0"),
+        ("TYPE c", "+string"),
+        ("TYPE b", "+none"),
+        ("EXPIRE c -1", ":1"),
+        ("EXISTS c", ":0"),
+    ]);
+    client.db = 3;
+    client.expect(&[
+        ("TTL b", ":50"),
+        ("OBJECT ENCODING b", "$3 int"),
+        ("SWAPDB 3 4", "+OK"),
+        ("EXISTS b", ":0"),
+    ]);
+    client.db = 4;
+    client.expect(&[("EXISTS b", ":1"), ("RANDOMKEY", "$1 b"), ("FLUSHDB", "+OK"), ("DBSIZE", ":0")]);
+    assert_eq!(replayed(&engine).digest(), engine.digest());
+}
+
+#[test]
+fn a_scan_returns_every_key_once() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    for n in 0..1000 {
+        client.run(&format!("SET key:{n} {n}"));
+    }
+    let (mut cursor, mut seen) = ("0".to_owned(), Vec::new());
+    loop {
+        let answer = client.run(&format!("SCAN {cursor} COUNT 7 MATCH key:*"));
+        let parts: Vec<&str> = answer.split(' ').collect();
+        seen.extend(parts.iter().filter(|part| part.starts_with("key:")).map(|part| (*part).to_owned()));
+        cursor = parts[2].to_owned();
+        if cursor == "0" {
+            break;
+        }
+    }
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen.len(), 1000);
+    client.expect(&[
+        ("SCAN 0 COUNT 100000 TYPE list", "*2 $1 0 *0"),
+        ("SCAN x", "-ERR invalid cursor"),
+        ("SCAN 0 COUNT 0", "-ERR syntax error"),
+        ("SCAN 18446744073709551615", "*2 $1 0 *0"),
+    ]);
+}
+
+fn transaction(engine: &tidemark_engine::Engine, watch: Option<&WatchedKeys>, lines: &[&str]) -> String {
+    let words: Vec<Vec<String>> = lines.iter().map(|line| words(line)).collect();
+    let args: Vec<Vec<&[u8]>> =
+        words.iter().map(|words| words.iter().map(String::as_bytes).collect()).collect();
+    let calls: Vec<Call<'_>> = args
+        .iter()
+        .map(|args| Call {
+            command: command::resolve(args).expect("a command"),
+            args,
+            db: 0,
+            now_us: support::START_US,
+        })
+        .collect();
+    let mut reply = Reply::new(Protocol::Resp2);
+    engine.execute_transaction(&calls, watch, support::START_US, &mut reply);
+    shown(reply.bytes())
+}
+
+#[test]
+fn a_transaction_is_one_record_and_fails_command_by_command() {
+    let engine = engine();
+    let before = engine.log().appended();
+    let answer = transaction(&engine, None, &["SET a 1", "INCR a", "INCRBYFLOAT a x", "SET b x", "GET b"]);
+    assert_eq!(answer, "*5 +OK :2 -ERR value is not a valid float +OK $1 x");
+    assert_eq!(engine.log().appended(), tidemark_log::Lsn(before.0 + 1));
+    assert_eq!(replayed(&engine).digest(), engine.digest());
+}
+
+#[test]
+fn a_watched_key_that_changes_or_expires_aborts_the_transaction() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    let watching = |key: &[u8]| {
+        let mut watched = WatchedKeys::new();
+        engine.watch(&mut watched, 0, key, support::START_US);
+        watched
+    };
+    let watched = watching(b"k");
+    assert_eq!(transaction(&engine, Some(&watched), &["SET k 1"]), "*1 +OK");
+    let watched = watching(b"k");
+    client.run("SET k 2");
+    assert_eq!(transaction(&engine, Some(&watched), &["SET k 3"]), "*-1");
+    let watched = watching(b"absent");
+    client.run("DEL absent");
+    assert_eq!(transaction(&engine, Some(&watched), &["GET k"]), "*1 $1 2");
+    let watched = watching(b"k");
+    client.run("FLUSHALL");
+    assert_eq!(transaction(&engine, Some(&watched), &["GET k"]), "*-1");
+    engine.unwatch(&watched);
+}
+
+/// Loads what a snapshot wrote, then applies the log behind it.
+fn restored(engine: &tidemark_engine::Engine, lsn: tidemark_log::Lsn, frames: &[Vec<u8>]) -> u128 {
+    let replica = support::engine();
+    for frame in frames {
+        replica.load_frame(frame).expect("a frame loads");
+    }
+    engine.log().wait_durable(engine.log().appended()).expect("memory does not fail");
+    if lsn < engine.log().appended() {
+        let mut replay = engine.log().replay(lsn.next()).expect("the log is complete");
+        let mut scratch = Reply::default();
+        while let Some(batch) = replay.next_batch().expect("the log is sound") {
+            for record in batch {
+                let applied = replica.apply(record.kind, record.time_us, record.payload, &mut scratch);
+                applied.expect("every record applies");
+            }
+        }
+    }
+    replica.digest()
+}
+
+#[test]
+fn a_snapshot_is_the_state_at_its_cut_whatever_happens_meanwhile() {
+    let engine = engine();
+    let mut client = Client::new(&engine);
+    for n in 0..2000 {
+        client.db = (n % 3) as u8;
+        client.run(&format!("SET key:{n} value:{n} EX {}", n + 10));
+    }
+    client.db = 0;
+    let at_cut = engine.digest();
+    let mut snapshot = engine.snapshot();
+    let (lsn, mut frames) = (snapshot.lsn(), Vec::new());
+    let disturbances = [
+        "APPEND key:0 more",
+        "DEL key:3",
+        "SET key:6 1",
+        "PERSIST key:9",
+        "RENAME key:12 key:15",
+        "SWAPDB 1 2",
+        "FLUSHDB",
+        "SET born after",
+        "SWAPDB 0 1",
+        "FLUSHALL",
+        "SET key:0 again",
+    ];
+    let mut next = disturbances.iter();
+    client.run(next.next().expect("one"));
+    client.run(next.next().expect("one"));
+    while let Some(frame) = snapshot.next_frame() {
+        frames.push(frame);
+        for line in next.by_ref().take(3) {
+            client.run(line);
+        }
+    }
+    drop(snapshot);
+    next.for_each(|line| {
+        client.run(line);
+    });
+    let only_snapshot = support::engine();
+    frames.iter().for_each(|frame| only_snapshot.load_frame(frame).expect("a frame loads"));
+    assert_eq!(only_snapshot.digest(), at_cut);
+    assert_eq!(restored(&engine, lsn, &frames), engine.digest());
+    assert_eq!(replayed(&engine).digest(), engine.digest());
+}
+
+#[test]
+fn an_abandoned_snapshot_leaves_the_next_one_whole() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    for n in 0..5000 {
+        client.run(&format!("SET key:{n} {n}"));
+    }
+    let mut snapshot = engine.snapshot();
+    assert!(snapshot.next_frame().is_some());
+    drop(snapshot);
+    let mut snapshot = engine.snapshot();
+    let replica = support::engine();
+    while let Some(frame) = snapshot.next_frame() {
+        replica.load_frame(&frame).expect("a frame loads");
+    }
+    assert_eq!(replica.digest(), engine.digest());
+}
+
+#[test]
+fn damaged_records_and_frames_are_refused() {
+    let engine = engine();
+    let mut scratch = Reply::default();
+    for kind in 0..5 {
+        for payload in
+            [&b""[..], b"\xff", b"\x00\x02\x00\x02\x01k", b"\x00\xff\xff\x00", b"\x00\x01\x00\x01\x01k"]
+        {
+            let _ = engine.apply(kind, 0, payload, &mut scratch);
+            let _ = engine.load_frame(payload);
+        }
+    }
+    assert!(engine.apply(1, 0, b"\x00\xff\xff\x00", &mut scratch).is_err());
+    assert!(engine.apply(9, 0, b"", &mut scratch).is_err());
+}

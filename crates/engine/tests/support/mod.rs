@@ -1,0 +1,111 @@
+//! An engine over a log in memory, and commands as people type them.
+#![allow(dead_code, unreachable_pub, reason = "each test uses what it needs")]
+
+use std::sync::Arc;
+use tidemark_engine::{Call, Engine, Executed, Protocol, Reply, command};
+use tidemark_log::{Log, Lsn, MemoryStorage, Options};
+
+/// 2026-01-01T00:00:00Z, when every test begins.
+pub const START_US: u64 = 1_767_225_600_000_000;
+
+/// An engine without keys, whose random choices are always the same.
+pub fn engine() -> Engine {
+    engine_with_log(log())
+}
+
+pub fn log() -> Arc<Log> {
+    let (log, _) = Log::open(Arc::new(MemoryStorage::new()), Options::default()).expect("an empty log opens");
+    Arc::new(log)
+}
+
+pub fn engine_with_log(log: Arc<Log>) -> Engine {
+    Engine::new(log, 8, 42)
+}
+
+/// Splits a line as `redis-cli` does, without escapes: words, or text between double quotes.
+pub fn words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut rest = line.trim_start();
+    while !rest.is_empty() {
+        let (word, after) = match rest.strip_prefix('"') {
+            Some(quoted) => quoted.split_once('"').expect("a closing quote"),
+            None => rest.split_once(' ').unwrap_or((rest, "")),
+        };
+        words.push(word.to_owned());
+        rest = after.trim_start();
+    }
+    words
+}
+
+/// A client: a protocol, a database and a clock.
+pub struct Client<'e> {
+    pub engine: &'e Engine,
+    pub protocol: Protocol,
+    pub db: u8,
+    pub now_us: u64,
+}
+
+impl<'e> Client<'e> {
+    pub fn new(engine: &'e Engine) -> Self {
+        Self { engine, protocol: Protocol::Resp2, db: 0, now_us: START_US }
+    }
+
+    pub fn resp3(engine: &'e Engine) -> Self {
+        Self { protocol: Protocol::Resp3, ..Self::new(engine) }
+    }
+
+    pub fn sleep_ms(&mut self, ms: u64) {
+        self.now_us += ms * 1000;
+    }
+
+    /// Runs a command and returns its answer as it goes over the wire, `\r\n` shown as a space.
+    pub fn run(&self, line: &str) -> String {
+        self.execute(line).0
+    }
+
+    pub fn execute(&self, line: &str) -> (String, Executed) {
+        let words = words(line);
+        let args: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
+        let mut reply = Reply::new(self.protocol);
+        let executed = match command::resolve(&args) {
+            Ok(command) => {
+                let call = Call { command, args: &args, db: self.db, now_us: self.now_us };
+                self.engine.execute(&call, &mut reply)
+            }
+            Err(error) => {
+                reply.error(&error);
+                Executed::default()
+            }
+        };
+        (shown(reply.bytes()), executed)
+    }
+
+    /// Runs commands and compares each answer.
+    pub fn expect(&self, dialogue: &[(&str, &str)]) {
+        for (line, answer) in dialogue {
+            assert_eq!(self.run(line), *answer, "{line}");
+        }
+    }
+}
+
+/// Wire bytes as one line.
+pub fn shown(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).replace("\r\n", " ").trim_end().to_owned()
+}
+
+/// A second engine, to which the whole log of the first has been applied.
+pub fn replayed(engine: &Engine) -> Engine {
+    let replica = self::engine();
+    let log = engine.log();
+    log.wait_durable(log.appended()).expect("memory does not fail");
+    let mut replay = log.replay(log.floor().max(Lsn(1))).expect("the log is complete");
+    let mut scratch = Reply::default();
+    while let Some(batch) = replay.next_batch().expect("the log is sound") {
+        for record in batch {
+            replica
+                .apply(record.kind, record.time_us, record.payload, &mut scratch)
+                .expect("every record applies");
+        }
+    }
+    replica
+}
