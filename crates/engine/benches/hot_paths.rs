@@ -1,0 +1,100 @@
+//! What the engine's hot paths cost in one thread: `cargo bench -p tidemark-engine [-- KEYS]`.
+//!
+//! Each row is the median and the range of several rounds over all keys, in nanoseconds per command. The commands run
+//! with their arguments already parsed; the log is in memory and its thread runs beside. What a socket and the protocol
+//! cost is not in these figures.
+
+use std::sync::Arc;
+use std::time::Instant;
+use tidemark_engine::{Call, Engine, Protocol, Reply, command};
+use tidemark_log::{Log, Lsn, MemoryStorage, Options};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const ROUNDS: usize = 5;
+
+fn main() {
+    // `cargo bench` adds `--bench` to the arguments.
+    let keys: usize = std::env::args().skip(1).find_map(|arg| arg.parse().ok()).unwrap_or(1_000_000);
+    let log = Log::open(Arc::new(MemoryStorage::new()), Options::default()).expect("an empty log opens").0;
+    let engine = Engine::new(Arc::new(log), tidemark_engine::keyspace::SHARDS, 1);
+    let names: Vec<String> = shuffled(keys).iter().map(|n| format!("key:{n:012}")).collect();
+
+    let before = resident_bytes();
+    measure("SET, new keys", 1, keys, || run_all(&engine, &names, &["SET", "", "0123456789abcdef"]));
+    println!("{:<24} {:>8.1} bytes per key of 16 + 16 bytes, log included", "", {
+        (resident_bytes() - before) as f64 / keys as f64
+    });
+    measure("SET, same keys", ROUNDS, keys, || run_all(&engine, &names, &["SET", "", "0123456789abcdef"]));
+    measure("GET", ROUNDS, keys, || run_all(&engine, &names, &["GET", ""]));
+    measure("GET, one key", ROUNDS, keys, || run_all(&engine, &vec![names[0].clone(); keys], &["GET", ""]));
+    measure("INCR, one key", ROUNDS, keys, || run_all(&engine, &vec!["n".to_owned(); keys], &["INCR", ""]));
+    measure("resolve \"GET\"", ROUNDS, keys, || {
+        for _ in 0..keys {
+            std::hint::black_box(command::resolve(std::hint::black_box(&[b"GET".as_slice(), b"k"]))).ok();
+        }
+    });
+
+    engine.log().wait_durable(engine.log().appended()).expect("memory does not fail");
+    let records = engine.log().appended().0 as usize;
+    measure("apply from the log", 1, records, || {
+        let replica = Engine::new(Arc::clone(engine.log()), tidemark_engine::keyspace::SHARDS, 1);
+        let mut replay = engine.log().replay(Lsn(1)).expect("the log is complete");
+        let mut scratch = Reply::default();
+        while let Some(batch) = replay.next_batch().expect("the log is sound") {
+            for record in batch {
+                let applied = replica.apply(record.kind, record.time_us, record.payload, &mut scratch);
+                applied.expect("every record applies");
+            }
+        }
+    });
+}
+
+fn run_all(engine: &Engine, names: &[String], words: &[&str]) {
+    let mut reply = Reply::new(Protocol::Resp2);
+    let command = command::find(words[0].as_bytes()).expect("a command of the table");
+    for name in names {
+        let mut args: [&[u8]; 3] = [words[0].as_bytes(), name.as_bytes(), b""];
+        if let Some(value) = words.get(2) {
+            args[2] = value.as_bytes();
+        }
+        reply.truncate(0);
+        let call = Call { command, args: &args[..words.len()], db: 0, now_us: 1 };
+        engine.execute(&call, &mut reply);
+        assert_ne!(reply.bytes().first(), Some(&b'-'), "the command succeeds");
+    }
+}
+
+fn measure(what: &str, rounds: usize, count: usize, mut run: impl FnMut()) {
+    let mut nanos: Vec<f64> = (0..rounds)
+        .map(|_| {
+            let start = Instant::now();
+            run();
+            start.elapsed().as_nanos() as f64 / count as f64
+        })
+        .collect();
+    nanos.sort_by(f64::total_cmp);
+    let (low, median, high) = (nanos[0], nanos[rounds / 2], nanos[rounds - 1]);
+    println!("{what:<24} {median:>8.1} ns ({low:.1} to {high:.1}, {rounds} rounds of {count})");
+}
+
+/// 0..count in an order without pattern: a full-period linear congruential sequence, cut to the range.
+fn shuffled(count: usize) -> Vec<usize> {
+    let modulus = count.next_power_of_two();
+    let mut value = 0_usize;
+    let mut all = Vec::with_capacity(count);
+    for _ in 0..modulus {
+        value = value.wrapping_mul(5).wrapping_add(12_345) & (modulus - 1);
+        if value < count {
+            all.push(value);
+        }
+    }
+    all
+}
+
+fn resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: u64 = status.split(' ').nth(1).and_then(|text| text.parse().ok()).unwrap_or(0);
+    pages * 4096
+}
