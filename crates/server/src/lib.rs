@@ -1,3 +1,52 @@
-//! The server: connections, the Redis protocol, configuration, health and metrics.
+//! Tidemark's server: connections, the Redis protocol, configuration, health and metrics.
+//!
+//! A request's way through the files:
+//!
+//! ```text
+//! listener ──► worker ──► connection ──► dispatch ──► engine, or connection_command ──► output ──► worker
+//!  (accept)    (read)      (parse)       (may it?)     (run)                            (reply)    (write)
+//! ```
+//!
+//! - [`resp`]: the protocol.
+//! - [`config`]: settings, from flags, environment and file.
+//! - [`Server`]: start, run, stop; [`run`] is that for a command line.
+//! - `worker`, `inbox`: the event loops and what threads tell each other.
+//! - `connection`, `session`, `output`: one client, without its socket.
+//! - `dispatch`, `transaction`, `wait` and the `*_command` modules: what commands do that are not the engine's.
+//! - `http`, `metrics`: health and numbers for operators.
 
+mod client;
+mod client_command;
+mod command_command;
+mod command_syntax;
+pub mod config;
+mod config_command;
+mod connection;
+mod connection_command;
+mod counters;
+mod dispatch;
+mod handshake;
+mod http;
+mod inbox;
+mod info;
+mod listener;
+mod metrics;
+mod output;
+mod pubsub;
+mod recovery;
 pub mod resp;
+mod run;
+mod server;
+mod server_command;
+mod session;
+mod shared;
+mod socket;
+mod subscribe_command;
+mod transaction;
+mod wait;
+mod worker;
+
+pub use listener::ListenError;
+pub use recovery::RecoverError;
+pub use run::run;
+pub use server::{Server, StartError, StopError, Stopper};

@@ -1,6 +1,7 @@
 //! The `tidemark` binary: one subcommand per job.
 
 mod bench_command;
+mod serve_command;
 
 use clap::{ArgAction, Parser, Subcommand};
 use std::process::ExitCode;
@@ -30,6 +31,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Serve clients of the Redis protocol
+    Serve(serve_command::ServeArgs),
     /// Measure a server: ours or any other that speaks the Redis protocol
     Bench(bench_command::BenchArgs),
 }
@@ -37,6 +40,7 @@ enum Command {
 fn main() -> ExitCode {
     let arguments = Arguments::parse_from(bench_command::normalised(std::env::args_os()));
     let result = match arguments.command {
+        Command::Serve(serve) => serve_command::run(serve),
         Command::Bench(bench) => bench_command::run(bench),
     };
     result.unwrap_or_else(|error| {

@@ -155,7 +155,7 @@ mod tests {
     fn a_quote_may_begin_within_a_word_but_must_end_it() {
         assert_eq!(arguments(r#"a"b c""#), words(&["ab c"]));
         assert_eq!(arguments(r#""a"b"#), Err(UnbalancedQuotes));
-        assert_eq!(arguments(r#"'a'b"#), Err(UnbalancedQuotes));
+        assert_eq!(arguments(r"'a'b"), Err(UnbalancedQuotes));
     }
 
     #[test]

@@ -1,0 +1,269 @@
+//! `CLIENT` and its subcommands.
+
+use crate::client::{Client, flags};
+use crate::dispatch::Context;
+use crate::inbox::{Message, Unblock};
+use crate::session::{Replies, Session};
+use std::borrow::Cow;
+use std::sync::Arc;
+use tidemark_engine::CommandError;
+use tidemark_engine::command::parse;
+
+/// The longest name that a client may give itself. Bytes.
+const NAME_BYTES: usize = 1024;
+
+/// `CLIENT ID`
+pub(crate) fn id(session: &mut Session) -> Result<(), CommandError> {
+    session.output.reply.integer(session.client.id as i64);
+    Ok(())
+}
+
+/// `CLIENT GETNAME`
+pub(crate) fn get_name(session: &mut Session) -> Result<(), CommandError> {
+    let name = session.client.names().name.clone();
+    session.output.reply.bulk_or_null((!name.is_empty()).then_some(&*name));
+    Ok(())
+}
+
+/// `CLIENT SETNAME connection-name`
+pub(crate) fn set_name(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
+    let name = args.get(2).copied().unwrap_or_default();
+    check_name(name, "Client names")?;
+    session.client.names().name = name.to_vec();
+    session.output.reply.ok();
+    Ok(())
+}
+
+/// `CLIENT SETINFO LIB-NAME | LIB-VER value`
+pub(crate) fn set_info(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
+    let [_, _, attribute, value] = args else { return Err(CommandError::Syntax) };
+    if parse::is(attribute, "LIB-NAME") {
+        check_name(value, "lib-name")?;
+        session.client.names().library = value.to_vec();
+    } else if parse::is(attribute, "LIB-VER") {
+        check_name(value, "lib-ver")?;
+        session.client.names().library_version = value.to_vec();
+    } else {
+        return Err(CommandError::Text(format!("ERR Unrecognized option '{}'", shown(attribute)).into()));
+    }
+    session.output.reply.ok();
+    Ok(())
+}
+
+/// Refuses a name that would break the lines of `CLIENT LIST`.
+pub(crate) fn check_name(name: &[u8], what: &str) -> Result<(), CommandError> {
+    if name.len() > NAME_BYTES {
+        return Err(CommandError::Text(
+            format!("ERR {what} cannot be longer than {NAME_BYTES} bytes.").into(),
+        ));
+    }
+    if name.iter().all(|byte| (b'!'..=b'~').contains(byte)) {
+        return Ok(());
+    }
+    Err(CommandError::Text(
+        format!("ERR {what} cannot contain spaces, newlines or special characters.").into(),
+    ))
+}
+
+/// `CLIENT INFO`
+pub(crate) fn info(session: &mut Session) -> Result<(), CommandError> {
+    session.show(0);
+    let mut line = session.client.describe();
+    line.push(b'\n');
+    session.output.reply.verbatim(&String::from_utf8_lossy(&line));
+    Ok(())
+}
+
+/// `CLIENT LIST [TYPE type] [ID id [id ...]]`
+pub(crate) fn list(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
+    session.show(0);
+    let clients = match args.get(2..).unwrap_or_default() {
+        [] => cx.shared.clients.all(),
+        [option, class] if parse::is(option, "TYPE") => {
+            let class = class_of(class)?;
+            let mut clients = cx.shared.clients.all();
+            clients.retain(|client| client.class() == class);
+            clients
+        }
+        [option, ids @ ..] if parse::is(option, "ID") && !ids.is_empty() => {
+            let ids: Result<Vec<i64>, _> = ids.iter().map(|id| parse::integer(id)).collect();
+            let ids = ids.map_err(|_| CommandError::text("ERR Invalid client ID"))?;
+            let ids = ids.into_iter().filter_map(|id| u64::try_from(id).ok());
+            ids.filter_map(|id| cx.shared.clients.get(id)).collect()
+        }
+        _ => return Err(CommandError::Syntax),
+    };
+    let mut lines = Vec::new();
+    for client in clients {
+        lines.extend_from_slice(&client.describe());
+        lines.push(b'\n');
+    }
+    session.output.reply.verbatim(&String::from_utf8_lossy(&lines));
+    Ok(())
+}
+
+fn class_of(name: &[u8]) -> Result<&'static str, CommandError> {
+    let classes = [
+        ("normal", "normal"),
+        ("pubsub", "pubsub"),
+        ("master", "master"),
+        ("replica", "replica"),
+        ("slave", "replica"),
+    ];
+    classes
+        .iter()
+        .find(|(spelling, _)| name.eq_ignore_ascii_case(spelling.as_bytes()))
+        .map(|(_, class)| *class)
+        .ok_or_else(|| CommandError::Text(format!("ERR Unknown client type '{}'", shown(name)).into()))
+}
+
+/// Which clients `CLIENT KILL` means: those that meet all conditions.
+#[derive(Default)]
+struct Victims<'a> {
+    id: Option<u64>,
+    class: Option<&'static str>,
+    address: Option<&'a [u8]>,
+    local_address: Option<&'a [u8]>,
+    older_than_s: Option<u64>,
+    spare_self: bool,
+}
+
+impl<'a> Victims<'a> {
+    fn parse(filters: &[&'a [u8]]) -> Result<Victims<'a>, CommandError> {
+        let mut victims = Victims { spare_self: true, ..Victims::default() };
+        if !filters.len().is_multiple_of(2) {
+            return Err(CommandError::Syntax);
+        }
+        for pair in filters.chunks_exact(2) {
+            let [filter, value] = *pair else { return Err(CommandError::Syntax) };
+            victims.add(filter, value)?;
+        }
+        Ok(victims)
+    }
+
+    fn add(&mut self, filter: &[u8], value: &'a [u8]) -> Result<(), CommandError> {
+        if parse::is(filter, "ID") {
+            let id = parse::integer(value).ok().and_then(|id| u64::try_from(id).ok()).filter(|id| *id > 0);
+            self.id = Some(id.ok_or(CommandError::text("ERR client-id should be greater than 0"))?);
+        } else if parse::is(filter, "TYPE") {
+            self.class = Some(class_of(value)?);
+        } else if parse::is(filter, "ADDR") {
+            self.address = Some(value);
+        } else if parse::is(filter, "LADDR") {
+            self.local_address = Some(value);
+        } else if parse::is(filter, "USER") {
+            if value != b"default" {
+                return Err(CommandError::Text(format!("ERR No such user '{}'", shown(value)).into()));
+            }
+        } else if parse::is(filter, "MAXAGE") {
+            self.older_than_s = Some(parse::positive(value)?);
+        } else if parse::is(filter, "SKIPME") {
+            self.spare_self = match value {
+                yes if parse::is(yes, "YES") => true,
+                no if parse::is(no, "NO") => false,
+                _ => return Err(CommandError::Syntax),
+            };
+        } else {
+            return Err(CommandError::Syntax);
+        }
+        Ok(())
+    }
+
+    fn include(&self, client: &Client, own_id: u64) -> bool {
+        self.id.is_none_or(|id| client.id == id)
+            && self.class.is_none_or(|class| client.class() == class)
+            && self.address.is_none_or(|address| client.address.as_bytes() == address)
+            && self.local_address.is_none_or(|address| client.local_address.as_bytes() == address)
+            && self.older_than_s.is_none_or(|age| client.connected.elapsed().as_secs() >= age)
+            && !(self.spare_self && client.id == own_id)
+    }
+}
+
+/// `CLIENT KILL address` and `CLIENT KILL filter value [filter value ...]`
+pub(crate) fn kill(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
+    let (victims, by_address) = match args.get(2..).unwrap_or_default() {
+        [address] => (Victims { address: Some(address), ..Victims::default() }, true),
+        filters => (Victims::parse(filters)?, false),
+    };
+    let clients = cx.shared.clients.all();
+    let chosen: Vec<&Arc<Client>> =
+        clients.iter().filter(|client| victims.include(client, session.client.id)).collect();
+    if by_address && chosen.is_empty() {
+        return Err(CommandError::text("ERR No such client"));
+    }
+    for client in &chosen {
+        if client.id == session.client.id {
+            // It still gets the answer.
+            session.closing = true;
+        } else {
+            cx.shared.inboxes[client.worker].send(Message::Kill(client.target));
+        }
+    }
+    if by_address {
+        session.output.reply.ok();
+    } else {
+        session.output.reply.count(chosen.len());
+    }
+    Ok(())
+}
+
+/// `CLIENT REPLY ON | OFF | SKIP`
+pub(crate) fn reply(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
+    let mode = args.get(2).copied().unwrap_or_default();
+    if parse::is(mode, "ON") {
+        session.replies = Replies::On;
+        session.output.reply.ok();
+    } else if parse::is(mode, "OFF") {
+        session.replies = Replies::Off;
+    } else if parse::is(mode, "SKIP") {
+        if session.replies != Replies::Off {
+            session.replies = Replies::SkipThisAndNext;
+        }
+    } else {
+        return Err(CommandError::Syntax);
+    }
+    Ok(())
+}
+
+/// `CLIENT NO-EVICT ON | OFF`
+pub(crate) fn no_evict(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
+    switch(session, args, flags::NO_EVICT)
+}
+
+/// `CLIENT NO-TOUCH ON | OFF`
+pub(crate) fn no_touch(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
+    switch(session, args, flags::NO_TOUCH)
+}
+
+fn switch(session: &mut Session, args: &[&[u8]], flag: u64) -> Result<(), CommandError> {
+    let value = args.get(2).copied().unwrap_or_default();
+    if !parse::is(value, "ON") && !parse::is(value, "OFF") {
+        return Err(CommandError::Syntax);
+    }
+    session.client.flag(flag, parse::is(value, "ON"));
+    session.output.reply.ok();
+    Ok(())
+}
+
+/// `CLIENT UNBLOCK client-id [TIMEOUT | ERROR]`
+pub(crate) fn unblock(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
+    let how = match args.get(3..).unwrap_or_default() {
+        [] => Unblock::Timeout,
+        [how] if parse::is(how, "TIMEOUT") => Unblock::Timeout,
+        [how] if parse::is(how, "ERROR") => Unblock::Error,
+        _ => return Err(CommandError::text("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")),
+    };
+    let id = parse::integer(args.get(2).copied().unwrap_or_default())?;
+    let client = u64::try_from(id).ok().and_then(|id| cx.shared.clients.get(id));
+    let blocked = client.filter(|client| client.has(flags::BLOCKED));
+    if let Some(client) = &blocked {
+        cx.shared.inboxes[client.worker].send(Message::Unblock(client.target, how));
+    }
+    session.output.reply.integer(i64::from(blocked.is_some()));
+    Ok(())
+}
+
+/// The beginning of an argument, to be shown in an error.
+fn shown(arg: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(arg.get(..128).unwrap_or(arg))
+}

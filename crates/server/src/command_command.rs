@@ -1,0 +1,295 @@
+//! `COMMAND` and its subcommands: the command table, as clients read it.
+
+use crate::command_syntax;
+use crate::connection_command;
+use crate::dispatch::Context;
+use crate::session::Session;
+use tidemark_engine::command::{self, flags, parse};
+use tidemark_engine::{Command, CommandError, KeySpec, Reply, Run};
+
+/// `COMMAND` alone describes everything; with a subcommand it is that.
+pub(crate) fn command(
+    session: &mut Session,
+    row: &'static Command,
+    args: &[&[u8]],
+    cx: &Context<'_>,
+) -> Result<(), CommandError> {
+    let Some(name) = args.get(1) else { return all(session) };
+    let subcommand = row.subcommands.iter().find(|sub| name.eq_ignore_ascii_case(sub.name.as_bytes()));
+    match subcommand {
+        Some(sub) if !sub.takes(args.len()) => Err(CommandError::Arity(sub.full_name().into())),
+        Some(sub) => {
+            if let Run::Connection(which) = sub.run {
+                connection_command::run(session, which, sub, args, cx);
+            }
+            Ok(())
+        }
+        None => {
+            let name = String::from_utf8_lossy(name.get(..128).unwrap_or(name));
+            Err(CommandError::Text(format!("ERR unknown subcommand '{name}'. Try COMMAND HELP.").into()))
+        }
+    }
+}
+
+fn all(session: &mut Session) -> Result<(), CommandError> {
+    session.output.reply.array(command::all().count());
+    command::all().for_each(|row| describe(&mut session.output.reply, row));
+    Ok(())
+}
+
+/// `COMMAND COUNT`
+pub(crate) fn count(session: &mut Session) -> Result<(), CommandError> {
+    session.output.reply.count(command::all().count());
+    Ok(())
+}
+
+/// `COMMAND INFO [name ...]`
+pub(crate) fn info(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
+    let names = args.get(2..).unwrap_or_default();
+    if names.is_empty() {
+        return all(session);
+    }
+    session.output.reply.array(names.len());
+    for name in names {
+        match by_full_name(name) {
+            Some(row) => describe(&mut session.output.reply, row),
+            None => session.output.reply.null_array(),
+        }
+    }
+    Ok(())
+}
+
+/// `COMMAND LIST [FILTERBY MODULE name | ACLCAT category | PATTERN pattern]`
+pub(crate) fn list(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
+    let matches: Box<dyn Fn(&Command) -> bool> = match args.get(2..).unwrap_or_default() {
+        [] => Box::new(|_| true),
+        [filter, kind, value] if parse::is(filter, "FILTERBY") => {
+            let value = value.to_ascii_lowercase();
+            if parse::is(kind, "MODULE") {
+                Box::new(|_| false)
+            } else if parse::is(kind, "ACLCAT") {
+                Box::new(move |row| categories(row).iter().any(|category| category.as_bytes() == value))
+            } else if parse::is(kind, "PATTERN") {
+                Box::new(move |row| parse::glob(&value, row.name.as_bytes()))
+            } else {
+                return Err(CommandError::Syntax);
+            }
+        }
+        _ => return Err(CommandError::Syntax),
+    };
+    let names: Vec<&str> = command::all().filter(|row| matches(row)).map(|row| row.name).collect();
+    session.output.reply.array(names.len());
+    names.iter().for_each(|name| session.output.reply.bulk(name.as_bytes()));
+    Ok(())
+}
+
+/// `COMMAND DOCS [name ...]`
+pub(crate) fn docs(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
+    let names = args.get(2..).unwrap_or_default();
+    let rows: Vec<&Command> = if names.is_empty() {
+        command::all().collect()
+    } else {
+        names.iter().filter_map(|name| by_full_name(name)).collect()
+    };
+    session.output.reply.map(rows.len());
+    for row in rows {
+        session.output.reply.bulk(row.full_name().as_bytes());
+        document(&mut session.output.reply, row);
+    }
+    Ok(())
+}
+
+/// `COMMAND GETKEYS command [arg ...]`
+pub(crate) fn get_keys(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
+    let (_, keys) = keys_of(args)?;
+    session.output.reply.array(keys.len());
+    keys.iter().for_each(|key| session.output.reply.bulk(key));
+    Ok(())
+}
+
+/// `COMMAND GETKEYSANDFLAGS command [arg ...]`
+pub(crate) fn get_keys_and_flags(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
+    let (row, keys) = keys_of(args)?;
+    session.output.reply.array(keys.len());
+    for key in keys {
+        session.output.reply.array(2);
+        session.output.reply.bulk(key);
+        write_words(&mut session.output.reply, key_flags(row));
+    }
+    Ok(())
+}
+
+fn keys_of<'a>(args: &[&'a [u8]]) -> Result<(&'static Command, Vec<&'a [u8]>), CommandError> {
+    let inner = args.get(2..).unwrap_or_default();
+    let name = inner.first().copied().unwrap_or_default();
+    if command::find(name).is_none() {
+        return Err(CommandError::text("ERR Invalid command specified"));
+    }
+    let row = command::resolve(inner)
+        .map_err(|_| CommandError::text("ERR Invalid number of arguments specified for command"))?;
+    if matches!(row.keys, KeySpec::None | KeySpec::All) {
+        return Err(CommandError::text("ERR The command has no key arguments"));
+    }
+    let keys: Vec<&[u8]> = row.keys.keys(inner).collect();
+    if keys.is_empty() {
+        return Err(CommandError::text("ERR Invalid arguments specified for command"));
+    }
+    Ok((row, keys))
+}
+
+/// The row of `name`, or of `container|subcommand`.
+fn by_full_name(name: &[u8]) -> Option<&'static Command> {
+    let mut parts = name.splitn(2, |byte| *byte == b'|');
+    let row = command::find(parts.next()?)?;
+    match parts.next() {
+        None => Some(row),
+        Some(sub) => row.subcommands.iter().find(|other| sub.eq_ignore_ascii_case(other.name.as_bytes())),
+    }
+}
+
+/// The ten fields of `COMMAND INFO`.
+fn describe(reply: &mut Reply, row: &Command) {
+    let (first, last, step) = positions(row.keys);
+    reply.array(10);
+    reply.bulk(row.full_name().as_bytes());
+    reply.integer(i64::from(row.arity));
+    write_words(reply, flags::NAMES.iter().filter(|(flag, _)| row.is(*flag)).map(|(_, name)| *name));
+    reply.integer(first);
+    reply.integer(last);
+    reply.integer(step);
+    write_words(reply, categories(row));
+    reply.array(0);
+    write_key_specs(reply, row);
+    reply.array(row.subcommands.len());
+    row.subcommands.iter().for_each(|sub| describe(reply, sub));
+}
+
+fn write_words<'a>(reply: &mut Reply, words: impl IntoIterator<Item = &'a str>) {
+    let words: Vec<&str> = words.into_iter().collect();
+    reply.set(words.len());
+    words.iter().for_each(|word| reply.simple(word));
+}
+
+/// First key, last key and step, as far as positions alone tell them.
+fn positions(keys: KeySpec) -> (i64, i64, i64) {
+    match keys {
+        KeySpec::Range { first, last, step } => (i64::from(first), i64::from(last), i64::from(step)),
+        KeySpec::OneAndCounted { .. } => (1, 1, 1),
+        KeySpec::None | KeySpec::All | KeySpec::Counted { .. } => (0, 0, 0),
+    }
+}
+
+/// The categories that access rules speak of.
+fn categories(row: &Command) -> Vec<&'static str> {
+    use tidemark_engine::command::Group;
+    let by_flag = [
+        (flags::WRITE, "@write"),
+        (flags::READONLY, "@read"),
+        (flags::ADMIN, "@admin"),
+        (flags::ADMIN, "@dangerous"),
+        (flags::BLOCKING, "@blocking"),
+        (flags::PUBSUB, "@pubsub"),
+    ];
+    let mut categories: Vec<&str> =
+        by_flag.iter().filter(|(flag, _)| row.is(*flag)).map(|(_, category)| *category).collect();
+    categories.push(if row.is(flags::FAST) { "@fast" } else { "@slow" });
+    match row.group {
+        Group::String => categories.push("@string"),
+        Group::Bitmap => categories.push("@bitmap"),
+        Group::Generic => categories.push("@keyspace"),
+        Group::List => categories.push("@list"),
+        Group::Hash => categories.push("@hash"),
+        Group::Set => categories.push("@set"),
+        Group::SortedSet => categories.push("@sortedset"),
+        Group::Transactions => categories.push("@transaction"),
+        Group::Connection => categories.push("@connection"),
+        Group::PubSub | Group::Server => {}
+    }
+    categories
+}
+
+fn key_flags(row: &Command) -> Vec<&'static str> {
+    if row.is(flags::WRITE) { vec!["RW", "ACCESS", "UPDATE"] } else { vec!["RO", "ACCESS"] }
+}
+
+fn write_key_specs(reply: &mut Reply, row: &Command) {
+    match row.keys {
+        KeySpec::None | KeySpec::All => reply.array(0),
+        KeySpec::Range { first, last, step } => {
+            reply.array(1);
+            write_range(reply, row, first, if last < 0 { last } else { last - first }, step);
+        }
+        KeySpec::Counted { at } => {
+            reply.array(1);
+            write_counted(reply, row, at);
+        }
+        KeySpec::OneAndCounted { at } => {
+            reply.array(2);
+            write_range(reply, row, 1, 0, 1);
+            write_counted(reply, row, at);
+        }
+    }
+}
+
+fn write_range(reply: &mut Reply, row: &Command, first: i16, last: i16, step: i16) {
+    write_begin(reply, row, i64::from(first));
+    write_find(reply, "range", &[("lastkey", i64::from(last)), ("keystep", i64::from(step)), ("limit", 0)]);
+}
+
+fn write_counted(reply: &mut Reply, row: &Command, at: u8) {
+    write_begin(reply, row, i64::from(at));
+    write_find(reply, "keynum", &[("keynumidx", 0), ("firstkey", 1), ("keystep", 1)]);
+}
+
+fn write_begin(reply: &mut Reply, row: &Command, index: i64) {
+    reply.map(3);
+    reply.bulk(b"flags");
+    write_words(reply, key_flags(row));
+    reply.bulk(b"begin_search");
+    reply.map(2);
+    reply.bulk(b"type");
+    reply.bulk(b"index");
+    reply.bulk(b"spec");
+    reply.map(1);
+    reply.bulk(b"index");
+    reply.integer(index);
+}
+
+fn write_find(reply: &mut Reply, kind: &str, spec: &[(&str, i64)]) {
+    reply.bulk(b"find_keys");
+    reply.map(2);
+    reply.bulk(b"type");
+    reply.bulk(kind.as_bytes());
+    reply.bulk(b"spec");
+    reply.map(spec.len());
+    for (name, value) in spec {
+        reply.bulk(name.as_bytes());
+        reply.integer(*value);
+    }
+}
+
+fn document(reply: &mut Reply, row: &Command) {
+    let arguments = command_syntax::parse(row.syntax);
+    reply.map(4 + usize::from(!arguments.is_empty()) + usize::from(!row.subcommands.is_empty()));
+    for (name, value) in [
+        ("summary", row.summary.trim_end_matches('.')),
+        ("since", row.since),
+        ("group", row.group.name()),
+        ("complexity", row.complexity),
+    ] {
+        reply.bulk(name.as_bytes());
+        reply.bulk(value.as_bytes());
+    }
+    if !arguments.is_empty() {
+        reply.bulk(b"arguments");
+        command_syntax::write(reply, &arguments);
+    }
+    if !row.subcommands.is_empty() {
+        reply.bulk(b"subcommands");
+        reply.map(row.subcommands.len());
+        for sub in row.subcommands {
+            reply.bulk(sub.full_name().as_bytes());
+            document(reply, sub);
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! The configuration file: TOML, one key per setting, printed with the explanation of each.
+
+use super::Config;
+use super::setting::{Literal, SETTINGS, Setting, find};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use toml::de::{DeTable, DeValue};
+
+/// Comments are wrapped at this column.
+const COMMENT_COLUMNS: usize = 100;
+
+/// Why a configuration file is not accepted.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The file cannot be read.
+    #[error("cannot read the configuration file {}: {error}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// The file looks like one for Redis.
+    #[error(
+        "{}:{line}: this looks like a configuration file for Redis: `{text}`\nTidemark reads TOML: `name = value`. \
+         `tidemark serve --print-config` prints a complete one to start from", path.display()
+    )]
+    RedisSyntax {
+        /// The file.
+        path: PathBuf,
+        /// Line number, from 1.
+        line: usize,
+        /// The line.
+        text: String,
+    },
+    /// The file is not TOML.
+    #[error("{}:{line}: {message}\n{excerpt}", path.display())]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// Line number, from 1.
+        line: usize,
+        /// What is wrong.
+        message: String,
+        /// The line with a mark under the place.
+        excerpt: String,
+    },
+    /// A key that names no setting.
+    #[error("{}:{line}: unknown setting '{key}'{}\n{excerpt}", path.display(), super::flags::did_you_mean(*suggestion))]
+    UnknownKey {
+        /// The file.
+        path: PathBuf,
+        /// Line number, from 1.
+        line: usize,
+        /// The key.
+        key: String,
+        /// The setting with the most similar name.
+        suggestion: Option<&'static str>,
+        /// The line with a mark under the place.
+        excerpt: String,
+    },
+    /// A value that its setting does not take.
+    #[error("{}:{line}: the value of '{key}' {reason}\n{excerpt}", path.display())]
+    Value {
+        /// The file.
+        path: PathBuf,
+        /// Line number, from 1.
+        line: usize,
+        /// The setting.
+        key: String,
+        /// What is wrong with it.
+        reason: String,
+        /// The line with a mark under the place.
+        excerpt: String,
+    },
+}
+
+/// Applies the settings of a file to `config`.
+pub(super) fn load(path: &Path, config: &mut Config) -> Result<(), FileError> {
+    let text =
+        std::fs::read_to_string(path).map_err(|error| FileError::Read { path: path.to_owned(), error })?;
+    apply(path, &text, config)
+}
+
+/// Applies `text`, the content of the file `path`.
+pub(super) fn apply(path: &Path, text: &str, config: &mut Config) -> Result<(), FileError> {
+    let table = DeTable::parse(text).map_err(|error| syntax_error(path, text, &error))?;
+    for (key, value) in table.get_ref() {
+        let place = Place::of(text, key.span().start);
+        let Some(setting) = find(key.get_ref()) else {
+            return Err(FileError::UnknownKey {
+                path: path.to_owned(),
+                line: place.line,
+                key: key.get_ref().to_string(),
+                suggestion: super::flags::nearest(key.get_ref()),
+                excerpt: place.excerpt,
+            });
+        };
+        let applied = plain_text(value.get_ref())
+            .ok_or_else(|| "must be a string, a number or true or false".to_owned())
+            .and_then(|value| setting.set(config, &value));
+        if let Err(reason) = applied {
+            let place = Place::of(text, value.span().start);
+            return Err(FileError::Value {
+                path: path.to_owned(),
+                line: place.line,
+                key: setting.name.to_owned(),
+                reason,
+                excerpt: place.excerpt,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The whole configuration as a commented file, which read back gives the same configuration.
+pub fn print(config: &Config) -> String {
+    let mut text = String::from(
+        "# Configuration of Tidemark. `tidemark serve --config FILE` reads it.\n\
+         # Flags win over TIDEMARK_* environment variables, those over this file.\n\
+         # Sizes are bytes and take units: \"64kb\" (1024), \"64k\" (1000), mb, gb.\n",
+    );
+    let mut group = "";
+    for setting in SETTINGS {
+        // It is another name for the durability: both in one file could contradict each other.
+        if setting.name == "appendfsync" {
+            continue;
+        }
+        if setting.group != group {
+            group = setting.group;
+            let _ = write!(text, "\n# ---- {group} ----\n");
+        }
+        text.push('\n');
+        comment(&mut text, setting.help);
+        let _ = writeln!(text, "{} = {}", setting.name, literal(setting, config));
+    }
+    text
+}
+
+fn literal(setting: &Setting, config: &Config) -> String {
+    let value = setting.get(config);
+    match setting.literal {
+        Literal::Number => value,
+        Literal::Switch => (value == "yes").to_string(),
+        Literal::Text => toml::Value::String(value).to_string(),
+    }
+}
+
+fn comment(text: &mut String, help: &str) {
+    let mut column = 0;
+    for word in help.split_whitespace() {
+        if column == 0 || column + word.len() + 1 > COMMENT_COLUMNS {
+            text.push_str(if column == 0 { "#" } else { "\n#" });
+            column = 1;
+        }
+        text.push(' ');
+        text.push_str(word);
+        column += word.len() + 1;
+    }
+    text.push('\n');
+}
+
+/// A value as the text that a flag would have; `None` for what no setting takes.
+fn plain_text(value: &DeValue<'_>) -> Option<String> {
+    match value {
+        DeValue::String(text) => Some(text.to_string()),
+        DeValue::Integer(number) => Some(number.to_string()),
+        DeValue::Boolean(value) => Some(if *value { "yes" } else { "no" }.to_owned()),
+        _ => None,
+    }
+}
+
+fn syntax_error(path: &Path, text: &str, error: &toml::de::Error) -> FileError {
+    let place = Place::of(text, error.span().map_or(0, |span| span.start));
+    let first_word = place.text.split_whitespace().next().unwrap_or_default();
+    if !place.text.contains('=') && find(first_word).is_some() {
+        return FileError::RedisSyntax { path: path.to_owned(), line: place.line, text: place.text };
+    }
+    let message = error.message().to_owned();
+    FileError::Syntax { path: path.to_owned(), line: place.line, message, excerpt: place.excerpt }
+}
+
+/// A place in a file, to be shown.
+struct Place {
+    line: usize,
+    text: String,
+    /// The line with a caret under the place.
+    excerpt: String,
+}
+
+impl Place {
+    fn of(text: &str, offset: usize) -> Place {
+        let before = text.get(..offset).unwrap_or(text);
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count();
+        let text = text.lines().nth(line - 1).unwrap_or_default().to_owned();
+        let excerpt = format!("  {text}\n  {}^", " ".repeat(column));
+        Place { line, text, excerpt }
+    }
+}

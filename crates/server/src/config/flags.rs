@@ -1,0 +1,193 @@
+//! Flags and environment variables, made from the table of settings.
+
+use super::Config;
+use super::file::{self, FileError};
+use super::setting::{SETTINGS, find};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use std::path::PathBuf;
+
+const CONFIG_FLAG: &str = "config";
+const PRINT_CONFIG_FLAG: &str = "print-config";
+const POSITIONAL_FILE: &str = "FILE";
+
+/// How alike two names must be for one to be proposed for the other; 1 is equal.
+const SIMILAR: f64 = 0.75;
+
+/// Why there is no configuration to start with.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file is not accepted.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A flag's or a variable's value is not accepted.
+    #[error("the value '{value}' of {origin} {reason}")]
+    Value {
+        /// The value as given; empty for secrets.
+        value: String,
+        /// The flag or variable.
+        origin: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A variable with our prefix that names no setting.
+    #[error("unknown environment variable {variable}{}", did_you_mean(*suggestion))]
+    UnknownVariable {
+        /// The variable.
+        variable: String,
+        /// The most similar variable, without its prefix.
+        suggestion: Option<&'static str>,
+    },
+    /// A configuration file given as Redis takes it.
+    #[error(
+        "'{0}' was given as a configuration file in the manner of Redis. Tidemark reads TOML: use `--config FILE`; \
+         `tidemark serve --print-config` prints a complete file to start from"
+    )]
+    PositionalFile(String),
+}
+
+/// What `tidemark serve` was asked to do.
+#[derive(Debug, Clone, Default)]
+pub struct ServeArgs {
+    /// The configuration file.
+    pub config: Option<PathBuf>,
+    /// Print the effective configuration instead of serving.
+    pub print_config: bool,
+    positional: Option<String>,
+    /// Settings from flags and variables: where each comes from, its name and its value.
+    values: Vec<(ValueSource, &'static str, String)>,
+}
+
+impl ServeArgs {
+    /// The configuration that results from defaults, file, variables and flags.
+    pub fn configuration(&self) -> Result<Config, ConfigError> {
+        if let Some(file) = &self.positional {
+            return Err(ConfigError::PositionalFile(file.clone()));
+        }
+        check_variables(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))?;
+        let mut config = Config::default();
+        if let Some(path) = &self.config {
+            file::load(path, &mut config)?;
+        }
+        for source in [ValueSource::EnvVariable, ValueSource::CommandLine] {
+            for (_, name, value) in self.values.iter().filter(|(from, _, _)| *from == source) {
+                apply(&mut config, source, name, value)?;
+            }
+        }
+        Ok(config)
+    }
+}
+
+fn apply(config: &mut Config, source: ValueSource, name: &str, value: &str) -> Result<(), ConfigError> {
+    let Some(setting) = find(name) else { return Ok(()) };
+    setting.set(config, value).map_err(|reason| ConfigError::Value {
+        value: if setting.name == "requirepass" { String::new() } else { value.to_owned() },
+        origin: if source == ValueSource::EnvVariable {
+            setting.variable()
+        } else {
+            format!("--{}", setting.name)
+        },
+        reason,
+    })
+}
+
+/// Refuses a misspelt variable, which would otherwise silently leave a default in force.
+fn check_variables(variables: impl Iterator<Item = String>) -> Result<(), ConfigError> {
+    // The command line's own, which belong to other subcommands.
+    const OTHERS: [&str; 2] = ["HISTORY", "CONFIG"];
+    for variable in variables {
+        let Some(rest) = variable.strip_prefix("TIDEMARK_") else { continue };
+        let name = rest.to_ascii_lowercase().replace('_', "-");
+        if find(&name).is_none() && !OTHERS.contains(&rest) {
+            let suggestion = nearest(&name);
+            return Err(ConfigError::UnknownVariable { variable, suggestion });
+        }
+    }
+    Ok(())
+}
+
+/// The setting whose name is most like `name`, if any is.
+pub(crate) fn nearest(name: &str) -> Option<&'static str> {
+    let name = name.to_ascii_lowercase();
+    SETTINGS
+        .iter()
+        .flat_map(|setting| [Some(setting.name), setting.alias])
+        .flatten()
+        .map(|candidate| (strsim::jaro_winkler(&name, candidate), candidate))
+        .filter(|(similarity, _)| *similarity >= SIMILAR)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, candidate)| candidate)
+}
+
+/// The end of a message about an unknown name.
+pub(crate) fn did_you_mean(suggestion: Option<&'static str>) -> String {
+    match suggestion {
+        Some(name) => format!("; did you mean '{name}'?"),
+        None => "; `tidemark serve --help` lists all settings".to_owned(),
+    }
+}
+
+impl clap::Args for ServeArgs {
+    fn augment_args(command: Command) -> Command {
+        let command = command
+            .arg(
+                Arg::new(CONFIG_FLAG)
+                    .long(CONFIG_FLAG)
+                    .short('c')
+                    .value_name("FILE")
+                    .env("TIDEMARK_CONFIG")
+                    .value_parser(clap::value_parser!(PathBuf))
+                    .help("Configuration file, in TOML"),
+            )
+            .arg(
+                Arg::new(PRINT_CONFIG_FLAG)
+                    .long(PRINT_CONFIG_FLAG)
+                    .action(ArgAction::SetTrue)
+                    .help("Print the effective configuration, commented, and exit"),
+            )
+            // Redis takes its configuration file so: taken in order to say what to do instead.
+            .arg(Arg::new(POSITIONAL_FILE).hide(true))
+            .args_override_self(true);
+        SETTINGS.iter().fold(command, |command, setting| {
+            let flag = Arg::new(setting.name)
+                .long(setting.name)
+                .value_name(setting.placeholder)
+                .env(setting.variable())
+                .hide_env_values(true)
+                .allow_hyphen_values(true)
+                .help_heading(setting.group)
+                .hide_short_help(setting.is_compatibility())
+                .help(setting.help);
+            command.arg(match setting.alias {
+                Some(alias) => flag.visible_alias(alias),
+                None => flag,
+            })
+        })
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl clap::FromArgMatches for ServeArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<ServeArgs, clap::Error> {
+        let mut args = ServeArgs::default();
+        args.update_from_arg_matches(matches)?;
+        Ok(args)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.config = matches.get_one::<PathBuf>(CONFIG_FLAG).cloned();
+        self.print_config = matches.get_flag(PRINT_CONFIG_FLAG);
+        self.positional = matches.get_one::<String>(POSITIONAL_FILE).cloned();
+        self.values.clear();
+        for setting in SETTINGS {
+            let value = matches.get_one::<String>(setting.name);
+            if let (Some(source), Some(value)) = (matches.value_source(setting.name), value) {
+                self.values.push((source, setting.name, value.clone()));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,124 @@
+//! Configuration: what may be set, where it comes from, and how it is shown.
+//!
+//! Every option is declared once, in [`setting`]. Flags, `TIDEMARK_*` variables, the TOML file, `--print-config`,
+//! `CONFIG GET` and `CONFIG SET` are all derived from that table. A flag wins over a variable, a variable over the
+//! file, the file over the default.
+
+mod file;
+mod flags;
+mod setting;
+mod value;
+
+pub use file::{FileError, print};
+pub(crate) use flags::nearest;
+pub use flags::{ConfigError, ServeArgs};
+pub use setting::{SETTINGS, Setting, find};
+pub use value::{BindAddress, DebugAccess, OutputLimit, OutputLimits};
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+use tidemark_log::{Durability, Format};
+
+/// The effective configuration, typed. [`Config::default`] is what a newcomer gets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Addresses to listen on.
+    pub bind: Vec<BindAddress>,
+    /// TCP port; 0 means none.
+    pub port: u16,
+    /// Unix socket to listen on.
+    pub unixsocket: Option<PathBuf>,
+    /// Permission bits of the Unix socket; 0 leaves them to the umask.
+    pub unixsocketperm: u32,
+    /// Connections that the kernel may hold until they are accepted.
+    pub tcp_backlog: u16,
+    /// Idle time after which the kernel probes a peer; zero means never.
+    pub tcp_keepalive: Duration,
+    /// Worker threads; 0 means half of the cores.
+    pub threads: usize,
+    /// Where metrics and health are served.
+    pub http: Option<SocketAddr>,
+
+    /// Refuse other hosts while there is no password.
+    pub protected_mode: bool,
+    /// The password of the default user; empty means none.
+    pub requirepass: String,
+    /// How long a client may stay connected without giving the password; zero means for ever.
+    pub authentication_timeout: Duration,
+    /// Who may use `DEBUG`.
+    pub enable_debug_command: DebugAccess,
+
+    /// The most clients at once.
+    pub maxclients: usize,
+    /// Idle time after which a client is disconnected; zero means never.
+    pub timeout: Duration,
+    /// The most bytes that a client may have sent without completing a command.
+    pub query_buffer_limit: usize,
+    /// The longest argument, in bytes.
+    pub max_bulk_bytes: usize,
+    /// The most arguments in one command.
+    pub max_arguments: usize,
+    /// How much may wait for a slow reader, by class of client.
+    pub output_limits: OutputLimits,
+
+    /// Where the data lives.
+    pub dir: PathBuf,
+    /// When a change is durable.
+    pub durability: Durability,
+    /// How records are spelled.
+    pub log_format: Format,
+    /// Size of a log segment, in bytes.
+    pub log_segment_bytes: u64,
+    /// How long a graceful stop waits for clients to read their replies.
+    pub shutdown_timeout: Duration,
+
+    /// Values that Redis's clients and tools set and that have no effect here, by name.
+    pub without_effect: Vec<(&'static str, String)>,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            bind: vec![BindAddress::required("127.0.0.1"), BindAddress::optional("::1")],
+            port: 7379,
+            unixsocket: None,
+            unixsocketperm: 0,
+            tcp_backlog: 511,
+            tcp_keepalive: Duration::from_mins(5),
+            threads: 0,
+            http: None,
+            protected_mode: true,
+            requirepass: String::new(),
+            authentication_timeout: Duration::from_mins(1),
+            enable_debug_command: DebugAccess::No,
+            maxclients: 10_000,
+            timeout: Duration::ZERO,
+            query_buffer_limit: 1024 * 1024 * 1024,
+            max_bulk_bytes: 512 * 1024 * 1024,
+            max_arguments: 1024 * 1024,
+            output_limits: OutputLimits::default(),
+            dir: PathBuf::from("./tidemark-data"),
+            durability: Durability::default(),
+            log_format: Format::default(),
+            log_segment_bytes: 64 * 1024 * 1024,
+            shutdown_timeout: Duration::from_secs(10),
+            without_effect: Vec::new(),
+        }
+    }
+}
+
+impl Config {
+    /// The number of worker threads in effect.
+    pub fn worker_count(&self) -> usize {
+        if self.threads > 0 {
+            return self.threads;
+        }
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        // The other half is for the log's threads, for clients on this machine and for the kernel's share of the network.
+        (cores / 2).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,517 @@
+//! The table of settings: one declaration feeds flags, environment, file, `CONFIG GET` and `CONFIG SET`.
+
+use super::Config;
+use super::value::{
+    DebugAccess, bind_addresses, bytes, number, output_limits, permissions, seconds, show_bind_addresses,
+    show_output_limits, show_yes_no, yes_no,
+};
+use std::path::PathBuf;
+use std::time::Duration;
+use tidemark_log::Durability;
+
+/// One setting. Names are Redis's where Redis has the same thing.
+pub struct Setting {
+    /// Name in the file and in `CONFIG GET`; with `--` in front, the flag.
+    pub name: &'static str,
+    /// Another spelling that is accepted wherever the name is.
+    pub alias: Option<&'static str>,
+    /// Heading under which it is shown.
+    pub group: &'static str,
+    /// What its value is called in `--help`.
+    pub placeholder: &'static str,
+    /// What it means, its unit and what to beware of.
+    pub help: &'static str,
+    /// How the file spells the value.
+    pub literal: Literal,
+    /// Whether `CONFIG SET` may change it while the server runs.
+    pub changeable: bool,
+    /// What a setting without a field of its own is worth until it is set.
+    fallback: &'static str,
+    get: fn(&Setting, &Config) -> String,
+    set: fn(&Setting, &mut Config, &str) -> Result<(), String>,
+}
+
+impl Setting {
+    /// The value as text.
+    pub fn get(&self, config: &Config) -> String {
+        (self.get)(self, config)
+    }
+
+    /// Changes the value; the error completes the sentence "the value …".
+    pub fn set(&self, config: &mut Config, text: &str) -> Result<(), String> {
+        (self.set)(self, config, text)
+    }
+
+    /// The environment variable that sets it.
+    pub fn variable(&self) -> String {
+        format!("TIDEMARK_{}", self.name.replace('-', "_").to_ascii_uppercase())
+    }
+
+    /// Whether it exists only so that configurations written for Redis are understood.
+    pub fn is_compatibility(&self) -> bool {
+        self.group == COMPATIBILITY
+    }
+}
+
+impl std::fmt::Debug for Setting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Setting").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// How a value is written in TOML. Every kind also accepts a quoted string.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Literal {
+    /// `"text"`
+    Text,
+    /// `123`
+    Number,
+    /// `true`
+    Switch,
+}
+
+/// The setting of that name or alias, in whatever case.
+pub fn find(name: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|setting| {
+        setting.name.eq_ignore_ascii_case(name)
+            || setting.alias.is_some_and(|alias| alias.eq_ignore_ascii_case(name))
+    })
+}
+
+const NETWORK: &str = "Network";
+const ACCESS: &str = "Access";
+const LIMITS: &str = "Limits";
+const STORAGE: &str = "Storage";
+const COMPATIBILITY: &str = "Compatibility with Redis";
+
+const MAX_BYTES: u64 = 1 << 40;
+
+/// Every setting, in the order in which they are shown.
+pub static SETTINGS: &[Setting] = &[
+    Setting {
+        name: "bind",
+        alias: None,
+        group: NETWORK,
+        placeholder: "ADDRESSES",
+        help: "Addresses to listen on, separated by spaces or commas. `-` before one says that it may be missing, \
+               `*` means all. Beyond loopback, set a password too.",
+        literal: Literal::Text,
+        changeable: false,
+        fallback: "",
+        get: |_, config| show_bind_addresses(&config.bind),
+        set: |_, config, text| bind_addresses(text).map(|bind| config.bind = bind),
+    },
+    Setting {
+        name: "port",
+        alias: None,
+        group: NETWORK,
+        placeholder: "PORT",
+        help: "TCP port to listen on; 0 listens on no TCP port.",
+        literal: Literal::Number,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.port.to_string(),
+        set: |_, config, text| number(text, 0, 65_535).map(|port| config.port = port as u16),
+    },
+    Setting {
+        name: "unixsocket",
+        alias: None,
+        group: NETWORK,
+        placeholder: "PATH",
+        help: "Unix socket to listen on as well; empty for none.",
+        literal: Literal::Text,
+        changeable: false,
+        fallback: "",
+        get: |_, config| {
+            config.unixsocket.as_ref().map(|path| path.display().to_string()).unwrap_or_default()
+        },
+        set: |_, config, text| {
+            config.unixsocket = (!text.is_empty()).then(|| PathBuf::from(text));
+            Ok(())
+        },
+    },
+    Setting {
+        name: "unixsocketperm",
+        alias: None,
+        group: NETWORK,
+        placeholder: "OCTAL",
+        help: "Permission bits of the Unix socket, such as 700; 0 leaves them to the umask.",
+        literal: Literal::Text,
+        changeable: false,
+        fallback: "",
+        get: |_, config| format!("{:o}", config.unixsocketperm),
+        set: |_, config, text| permissions(text).map(|bits| config.unixsocketperm = bits),
+    },
+    Setting {
+        name: "tcp-backlog",
+        alias: None,
+        group: NETWORK,
+        placeholder: "CONNECTIONS",
+        help: "Connections that the kernel holds until they are accepted.",
+        literal: Literal::Number,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.tcp_backlog.to_string(),
+        set: |_, config, text| number(text, 1, 65_535).map(|backlog| config.tcp_backlog = backlog as u16),
+    },
+    Setting {
+        name: "tcp-keepalive",
+        alias: None,
+        group: NETWORK,
+        placeholder: "SECONDS",
+        help: "Seconds of silence after which the kernel probes whether a client is still there; 0 never.",
+        literal: Literal::Number,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.tcp_keepalive.as_secs().to_string(),
+        set: |_, config, text| {
+            number(text, 0, 32_767).map(|value| config.tcp_keepalive = Duration::from_secs(value))
+        },
+    },
+    Setting {
+        name: "threads",
+        alias: Some("io-threads"),
+        group: NETWORK,
+        placeholder: "NUMBER",
+        help: "Threads that serve clients; 0 uses half of the cores.",
+        literal: Literal::Number,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.threads.to_string(),
+        set: |_, config, text| number(text, 0, 256).map(|threads| config.threads = threads as usize),
+    },
+    Setting {
+        name: "http",
+        alias: None,
+        group: NETWORK,
+        placeholder: "ADDRESS:PORT",
+        help: "Where /metrics, /health/live and /health/ready are served, such as 127.0.0.1:7380; empty for nowhere. \
+               There is no password on it.",
+        literal: Literal::Text,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.http.map(|address| address.to_string()).unwrap_or_default(),
+        set: |_, config, text| {
+            config.http = if text.is_empty() {
+                None
+            } else {
+                Some(
+                    text.parse()
+                        .map_err(|_| "must be an address and a port, such as 127.0.0.1:7380".to_owned())?,
+                )
+            };
+            Ok(())
+        },
+    },
+    Setting {
+        name: "protected-mode",
+        alias: None,
+        group: ACCESS,
+        placeholder: "yes|no",
+        help: "Refuse clients from other hosts while there is no password.",
+        literal: Literal::Switch,
+        changeable: true,
+        fallback: "",
+        get: |_, config| show_yes_no(config.protected_mode),
+        set: |_, config, text| yes_no(text).map(|value| config.protected_mode = value),
+    },
+    Setting {
+        name: "requirepass",
+        alias: Some("password"),
+        group: ACCESS,
+        placeholder: "PASSWORD",
+        help: "Password that clients must give with AUTH; empty for none. A flag is visible to every user of the \
+               machine: prefer the environment variable or the file.",
+        literal: Literal::Text,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.requirepass.clone(),
+        set: |_, config, text| {
+            if text.len() > 16 * 1024 {
+                return Err("must be at most 16 KiB long, or no client could send it".to_owned());
+            }
+            text.clone_into(&mut config.requirepass);
+            Ok(())
+        },
+    },
+    Setting {
+        name: "authentication-timeout",
+        alias: None,
+        group: ACCESS,
+        placeholder: "SECONDS",
+        help: "Seconds that a client may stay connected without giving the password; 0 for ever.",
+        literal: Literal::Number,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.authentication_timeout.as_secs().to_string(),
+        set: |_, config, text| seconds(text).map(|value| config.authentication_timeout = value),
+    },
+    Setting {
+        name: "enable-debug-command",
+        alias: None,
+        group: ACCESS,
+        placeholder: "no|local|yes",
+        help: "Who may use DEBUG: nobody, clients on this machine, or everybody.",
+        literal: Literal::Text,
+        changeable: false,
+        fallback: "",
+        get: |_, config| {
+            match config.enable_debug_command {
+                DebugAccess::No => "no",
+                DebugAccess::Local => "local",
+                DebugAccess::Yes => "yes",
+            }
+            .to_owned()
+        },
+        set: |_, config, text| {
+            config.enable_debug_command = match text.to_ascii_lowercase().as_str() {
+                "local" => DebugAccess::Local,
+                other if yes_no(other) == Ok(true) => DebugAccess::Yes,
+                other if yes_no(other) == Ok(false) => DebugAccess::No,
+                _ => return Err("must be 'no', 'local' or 'yes'".to_owned()),
+            };
+            Ok(())
+        },
+    },
+    Setting {
+        name: "maxclients",
+        alias: None,
+        group: LIMITS,
+        placeholder: "NUMBER",
+        help: "The most clients at once; further ones are told so and disconnected.",
+        literal: Literal::Number,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.maxclients.to_string(),
+        set: |_, config, text| number(text, 1, 1_000_000).map(|value| config.maxclients = value as usize),
+    },
+    Setting {
+        name: "timeout",
+        alias: None,
+        group: LIMITS,
+        placeholder: "SECONDS",
+        help: "Seconds of silence after which a client is disconnected; 0 never. Subscribed and blocked clients stay.",
+        literal: Literal::Number,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.timeout.as_secs().to_string(),
+        set: |_, config, text| seconds(text).map(|value| config.timeout = value),
+    },
+    Setting {
+        name: "client-query-buffer-limit",
+        alias: None,
+        group: LIMITS,
+        placeholder: "BYTES",
+        help: "The most bytes that a client may have sent without completing a command; more disconnects it.",
+        literal: Literal::Text,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.query_buffer_limit.to_string(),
+        set: |_, config, text| {
+            bytes(text, 1 << 20, 4 << 30).map(|value| config.query_buffer_limit = value as usize)
+        },
+    },
+    Setting {
+        name: "proto-max-bulk-len",
+        alias: None,
+        group: LIMITS,
+        placeholder: "BYTES",
+        help: "The longest argument of a command.",
+        literal: Literal::Text,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.max_bulk_bytes.to_string(),
+        set: |_, config, text| {
+            bytes(text, 1 << 20, 1 << 30).map(|value| config.max_bulk_bytes = value as usize)
+        },
+    },
+    Setting {
+        name: "max-arguments",
+        alias: None,
+        group: LIMITS,
+        placeholder: "NUMBER",
+        help: "The most arguments of a command, its name included.",
+        literal: Literal::Number,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.max_arguments.to_string(),
+        set: |_, config, text| number(text, 16, 1 << 24).map(|value| config.max_arguments = value as usize),
+    },
+    Setting {
+        name: "client-output-buffer-limit",
+        alias: None,
+        group: LIMITS,
+        placeholder: "LIMITS",
+        help: "How much output may wait for a client that reads slowly before it is disconnected, as 'class hard soft \
+               seconds' once or more: at once above hard bytes, or above soft bytes for that many seconds; 0 means no \
+               limit. Classes: normal, pubsub.",
+        literal: Literal::Text,
+        changeable: true,
+        fallback: "",
+        get: |_, config| show_output_limits(config.output_limits),
+        set: |_, config, text| {
+            output_limits(text, config.output_limits).map(|limits| config.output_limits = limits)
+        },
+    },
+    Setting {
+        name: "dir",
+        alias: None,
+        group: STORAGE,
+        placeholder: "PATH",
+        help: "Directory of the log and its snapshots; created if it does not exist.",
+        literal: Literal::Text,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.dir.display().to_string(),
+        set: |_, config, text| {
+            if text.is_empty() {
+                return Err("must name a directory".to_owned());
+            }
+            config.dir = PathBuf::from(text);
+            Ok(())
+        },
+    },
+    Setting {
+        name: "durability",
+        alias: None,
+        group: STORAGE,
+        placeholder: "always|interval[:TIME]|off",
+        help: "When a change is safe from power failure: before it is answered (always), at most TIME later (interval, \
+               50ms unless given), or when the operating system gets to it (off). A command may ask for more: DURABLE.",
+        literal: Literal::Text,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.durability.to_string(),
+        set: |_, config, text| {
+            config.durability =
+                text.parse().map_err(|_| "must be always, interval, interval:50ms or off".to_owned())?;
+            Ok(())
+        },
+    },
+    Setting {
+        name: "log-format",
+        alias: None,
+        group: STORAGE,
+        placeholder: "binary|jsonl|text",
+        help: "How new segments of the log are spelled; old ones are read in their own format.",
+        literal: Literal::Text,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.log_format.to_string(),
+        set: |_, config, text| {
+            config.log_format = text.parse().map_err(|_| "must be binary, jsonl or text".to_owned())?;
+            Ok(())
+        },
+    },
+    Setting {
+        name: "log-segment-bytes",
+        alias: None,
+        group: STORAGE,
+        placeholder: "BYTES",
+        help: "Size of one file of the log.",
+        literal: Literal::Text,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.log_segment_bytes.to_string(),
+        set: |_, config, text| bytes(text, 64 << 10, MAX_BYTES).map(|value| config.log_segment_bytes = value),
+    },
+    Setting {
+        name: "shutdown-timeout",
+        alias: None,
+        group: STORAGE,
+        placeholder: "SECONDS",
+        help: "Seconds that a graceful stop waits for clients to read their last replies.",
+        literal: Literal::Number,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.shutdown_timeout.as_secs().to_string(),
+        set: |_, config, text| seconds(text).map(|value| config.shutdown_timeout = value),
+    },
+    Setting {
+        name: "appendfsync",
+        alias: None,
+        group: COMPATIBILITY,
+        placeholder: "always|everysec|no",
+        help: "Redis's name for durability: always, interval:1s, off.",
+        literal: Literal::Text,
+        changeable: true,
+        fallback: "",
+        get: |_, config| {
+            match config.durability {
+                Durability::Always => "always",
+                Durability::Interval(_) => "everysec",
+                Durability::Off => "no",
+            }
+            .to_owned()
+        },
+        set: |_, config, text| {
+            config.durability = match text.to_ascii_lowercase().as_str() {
+                "always" => Durability::Always,
+                "everysec" => Durability::Interval(Duration::from_secs(1)),
+                "no" => Durability::Off,
+                _ => return Err("must be always, everysec or no".to_owned()),
+            };
+            Ok(())
+        },
+    },
+    fixed("databases", "16", "The number of databases."),
+    fixed("maxmemory", "0", "There is no limit on memory."),
+    fixed("maxmemory-policy", "noeviction", "Keys are never evicted."),
+    fixed("daemonize", "no", "The server stays in the foreground: let a service manager put it elsewhere."),
+    fixed("tls-port", "0", "TLS is not offered."),
+    fixed("cluster-enabled", "no", "Redis Cluster is not offered."),
+    ignored("save", "", "Snapshots are taken when the log calls for it, not by a schedule."),
+    ignored("appendonly", "yes", "The log is always on."),
+    ignored("dbfilename", "", "Snapshots have names of their own."),
+    ignored("logfile", "", "Messages go to standard error."),
+    ignored("loglevel", "notice", "Messages go to standard error."),
+    ignored("lazyfree-lazy-user-del", "no", "Memory is freed at once."),
+    ignored("notify-keyspace-events", "", "Keyspace notifications are not offered."),
+    ignored("slowlog-log-slower-than", "10000", "There is no slow log."),
+    ignored("slowlog-max-len", "128", "There is no slow log."),
+    ignored("latency-monitor-threshold", "0", "There is no latency monitor."),
+];
+
+/// A setting of Redis whose value cannot be other than it is.
+const fn fixed(name: &'static str, value: &'static str, help: &'static str) -> Setting {
+    Setting {
+        name,
+        alias: None,
+        group: COMPATIBILITY,
+        placeholder: "VALUE",
+        help,
+        literal: Literal::Text,
+        changeable: true,
+        fallback: value,
+        get: |setting, _| setting.fallback.to_owned(),
+        set: |setting, _, text| {
+            if text.eq_ignore_ascii_case(setting.fallback) {
+                return Ok(());
+            }
+            Err(format!("must be {}: {}", setting.fallback, setting.help))
+        },
+    }
+}
+
+/// A setting of Redis that may have any value and has no effect.
+const fn ignored(name: &'static str, value: &'static str, help: &'static str) -> Setting {
+    Setting {
+        name,
+        alias: None,
+        group: COMPATIBILITY,
+        placeholder: "VALUE",
+        help,
+        literal: Literal::Text,
+        changeable: true,
+        fallback: value,
+        get: |setting, config| {
+            let set = config.without_effect.iter().find(|(name, _)| *name == setting.name);
+            set.map_or_else(|| setting.fallback.to_owned(), |(_, value)| value.clone())
+        },
+        set: |setting, config, text| {
+            config.without_effect.retain(|(name, _)| *name != setting.name);
+            config.without_effect.push((setting.name, text.to_owned()));
+            Ok(())
+        },
+    }
+}

@@ -1,0 +1,141 @@
+//! Where a value comes from, and what is said about one that is wrong.
+
+use super::*;
+use clap::{Args as _, FromArgMatches as _};
+use std::path::Path;
+
+fn from_flags(flags: &[&str]) -> Result<Config, String> {
+    let command = ServeArgs::augment_args(clap::Command::new("serve"));
+    let words = std::iter::once("serve").chain(flags.iter().copied());
+    let matches = command.try_get_matches_from(words).map_err(|error| error.to_string())?;
+    let args = ServeArgs::from_arg_matches(&matches).map_err(|error| error.to_string())?;
+    args.configuration().map_err(|error| error.to_string())
+}
+
+fn from_file(text: &str) -> Result<Config, String> {
+    let mut config = Config::default();
+    file::apply(Path::new("tidemark.toml"), text, &mut config).map_err(|error| error.to_string())?;
+    Ok(config)
+}
+
+#[test]
+fn defaults_serve_this_machine_only() {
+    let config = from_flags(&[]).expect("no flag is needed");
+    assert_eq!(config, Config::default());
+    assert!(config.bind.iter().all(BindAddress::is_loopback));
+    assert_eq!((config.port, config.http), (7379, None));
+}
+
+#[test]
+fn every_setting_has_a_name_of_its_own_and_takes_back_what_it_shows() {
+    let mut names: Vec<&str> =
+        SETTINGS.iter().flat_map(|setting| [Some(setting.name), setting.alias]).flatten().collect();
+    names.sort_unstable();
+    assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "a name is declared twice");
+    for setting in SETTINGS {
+        let mut config = Config::default();
+        let shown = setting.get(&config);
+        if setting.name != "appendfsync" {
+            assert_eq!(setting.set(&mut config, &shown), Ok(()), "{}", setting.name);
+            assert_eq!(setting.get(&config), shown);
+        }
+    }
+}
+
+#[test]
+fn the_printed_configuration_reads_back_as_the_same() {
+    assert_eq!(from_file(&print(&Config::default())).map(without_ignored), Ok(Config::default()));
+    let flags =
+        ["--port", "0", "--bind", "0.0.0.0", "--password", "a \"b\" \\ 'c'", "--durability", "always"];
+    let config = from_flags(&flags).expect("valid flags");
+    assert_eq!(from_file(&print(&config)).map(without_ignored), Ok(config));
+}
+
+/// Printing spells out the settings that have no effect; they are no difference.
+fn without_ignored(config: Config) -> Config {
+    Config { without_effect: Vec::new(), ..config }
+}
+
+#[test]
+fn flags_of_redis_are_understood() {
+    let flags = [
+        "--save",
+        "",
+        "--appendonly",
+        "no",
+        "--logfile",
+        "/tmp/log",
+        "--enable-debug-command",
+        "yes",
+        "--port",
+        "0",
+        "--bind",
+        "127.0.0.1",
+        "--unixsocket",
+        "/tmp/s",
+        "--unixsocketperm",
+        "700",
+        "--protected-mode",
+        "no",
+        "--appendfsync",
+        "everysec",
+        "--requirepass",
+        "secret",
+        "--databases",
+        "16",
+    ];
+    let config = from_flags(&flags).expect("as Redis takes them");
+    assert_eq!(config.enable_debug_command, DebugAccess::Yes);
+    assert_eq!(config.unixsocketperm, 0o700);
+    assert_eq!(config.durability, Durability::Interval(Duration::from_secs(1)));
+    assert!(!config.protected_mode);
+    assert_eq!(config.requirepass, "secret");
+}
+
+#[test]
+fn a_flag_that_cannot_be_honoured_is_refused() {
+    let error = from_flags(&["--maxmemory", "1gb"]).expect_err("there is no limit on memory");
+    assert!(error.contains("There is no limit on memory"), "{error}");
+    assert!(from_flags(&["--tls-port", "6380"]).is_err());
+    let error = from_flags(&["/etc/redis.conf"]).expect_err("a file is not positional");
+    assert!(error.contains("--config FILE"), "{error}");
+}
+
+#[test]
+fn a_misspelt_name_is_answered_with_the_right_one() {
+    let error = from_flags(&["--durabilty", "always"]).expect_err("misspelt");
+    assert!(error.contains("--durability"), "{error}");
+    let error = from_file("port = 1\nmaxclient = 3\n").expect_err("misspelt");
+    assert!(error.contains("tidemark.toml:2:") && error.contains("did you mean 'maxclients'"), "{error}");
+}
+
+#[test]
+fn a_wrong_value_is_shown_with_its_line() {
+    let error = from_file("\nport = 70000\n").expect_err("no such port");
+    assert!(error.contains("tidemark.toml:2: the value of 'port' must be between 0 and 65535"), "{error}");
+    assert!(error.contains("  port = 70000\n         ^"), "{error}");
+    let error = from_file("port = [1]\n").expect_err("a list is no port");
+    assert!(error.contains("must be a string, a number"), "{error}");
+    assert!(from_file("port = \n").is_err());
+    assert!(from_file("port = 1\nport = 2\n").is_err());
+}
+
+#[test]
+fn a_file_for_redis_is_recognised() {
+    let error = from_file("# comment\nport 6379\n").expect_err("not TOML");
+    assert!(error.contains("looks like a configuration file for Redis"), "{error}");
+}
+
+#[test]
+fn a_file_takes_strings_numbers_and_switches() {
+    let config = from_file("protected-mode = false\nport = \"1\"\nclient-query-buffer-limit = \"2mb\"\n");
+    let config = config.expect("valid");
+    assert_eq!((config.protected_mode, config.port, config.query_buffer_limit), (false, 1, 2 << 20));
+}
+
+#[test]
+fn the_password_is_not_repeated_in_an_error() {
+    let secret = "x".repeat(20_000);
+    let error = from_flags(&["--password", &secret]).expect_err("too long");
+    assert!(!error.contains("xxx"), "{error}");
+}

@@ -1,0 +1,254 @@
+//! How values are spelled: sizes, durations, switches, addresses, output limits.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// An address to listen on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BindAddress {
+    /// A numeric address, or `*` for all.
+    pub host: String,
+    /// Whether the server starts all the same if this address is not available (`-::1`).
+    pub optional: bool,
+}
+
+impl BindAddress {
+    /// An address without which the server does not start.
+    pub fn required(host: &str) -> BindAddress {
+        BindAddress { host: host.to_owned(), optional: false }
+    }
+
+    /// An address that may be missing.
+    pub fn optional(host: &str) -> BindAddress {
+        BindAddress { host: host.to_owned(), optional: true }
+    }
+
+    /// Whether only this machine can reach the address.
+    pub fn is_loopback(&self) -> bool {
+        self.host == "localhost"
+            || self.host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    }
+}
+
+/// Who may use `DEBUG`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DebugAccess {
+    /// Nobody.
+    No,
+    /// Everybody.
+    Yes,
+    /// Clients on this machine.
+    Local,
+}
+
+/// How much output may wait for a client that reads slowly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutputLimit {
+    /// More than this many bytes disconnect the client; 0 means no limit.
+    pub hard_bytes: usize,
+    /// More than this many bytes for longer than `soft_time` disconnect the client; 0 means no limit.
+    pub soft_bytes: usize,
+    /// See `soft_bytes`.
+    pub soft_time: Duration,
+}
+
+/// [`OutputLimit`] by class of client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutputLimits {
+    /// Clients that send commands and read replies.
+    pub normal: OutputLimit,
+    /// Clients that have subscribed to something.
+    pub pubsub: OutputLimit,
+}
+
+impl Default for OutputLimits {
+    fn default() -> OutputLimits {
+        const MIB: usize = 1024 * 1024;
+        OutputLimits {
+            normal: OutputLimit { hard_bytes: 256 * MIB, soft_bytes: 0, soft_time: Duration::ZERO },
+            pubsub: OutputLimit {
+                hard_bytes: 32 * MIB,
+                soft_bytes: 8 * MIB,
+                soft_time: Duration::from_mins(1),
+            },
+        }
+    }
+}
+
+/// Reads `no` and `yes`, and the spellings of other tools.
+pub(super) fn yes_no(text: &str) -> Result<bool, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "yes" | "true" | "on" | "1" => Ok(true),
+        "no" | "false" | "off" | "0" => Ok(false),
+        _ => Err("must be 'yes' or 'no'".to_owned()),
+    }
+}
+
+pub(super) fn show_yes_no(value: bool) -> String {
+    if value { "yes" } else { "no" }.to_owned()
+}
+
+/// Reads a whole number between two bounds.
+pub(super) fn number(text: &str, from: u64, to: u64) -> Result<u64, String> {
+    let value: u64 =
+        text.trim().parse().map_err(|_| format!("must be a whole number between {from} and {to}"))?;
+    in_bounds(value, from, to)
+}
+
+fn in_bounds(value: u64, from: u64, to: u64) -> Result<u64, String> {
+    if (from..=to).contains(&value) { Ok(value) } else { Err(format!("must be between {from} and {to}")) }
+}
+
+/// Reads a number of bytes: `1024`, `1kb` (1024), `1k` (1000), `512mb`, `1gb`.
+pub(super) fn bytes(text: &str, from: u64, to: u64) -> Result<u64, String> {
+    let text = text.trim().to_ascii_lowercase();
+    let digits_end = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, unit) = text.split_at(digits_end);
+    let factor: u64 = match unit {
+        "" | "b" => 1,
+        "k" => 1000,
+        "kb" => 1 << 10,
+        "m" => 1_000_000,
+        "mb" => 1 << 20,
+        "g" => 1_000_000_000,
+        "gb" => 1 << 30,
+        _ => return Err("must be a number of bytes such as 4096, 64kb, 512mb or 1gb".to_owned()),
+    };
+    let number: u64 = digits
+        .parse()
+        .map_err(|_| "must be a number of bytes such as 4096, 64kb, 512mb or 1gb".to_owned())?;
+    let value = number.checked_mul(factor).ok_or_else(|| format!("must be between {from} and {to}"))?;
+    in_bounds(value, from, to)
+}
+
+/// Reads seconds.
+pub(super) fn seconds(text: &str) -> Result<Duration, String> {
+    // A century; more than any clock arithmetic must bear.
+    number(text, 0, 100 * 366 * 86_400).map(Duration::from_secs)
+}
+
+/// Reads permission bits in octal, as `chmod` does.
+pub(super) fn permissions(text: &str) -> Result<u32, String> {
+    u32::from_str_radix(text.trim(), 8)
+        .ok()
+        .filter(|bits| *bits <= 0o777)
+        .ok_or_else(|| "must be permission bits in octal, such as 700".to_owned())
+}
+
+/// Reads addresses separated by spaces or commas; `-` before one says that it may be missing.
+pub(super) fn bind_addresses(text: &str) -> Result<Vec<BindAddress>, String> {
+    let addresses = text.split([' ', ',']).filter(|word| !word.is_empty());
+    let addresses: Result<Vec<BindAddress>, String> = addresses.map(bind_address).collect();
+    addresses.and_then(|addresses| {
+        if addresses.is_empty() {
+            Err("must name at least one address, such as 127.0.0.1".to_owned())
+        } else {
+            Ok(addresses)
+        }
+    })
+}
+
+fn bind_address(word: &str) -> Result<BindAddress, String> {
+    let (optional, host) = match word.strip_prefix('-') {
+        Some(host) => (true, host),
+        None => (false, word),
+    };
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    if host == "*" || host == "localhost" || host.parse::<std::net::IpAddr>().is_ok() {
+        Ok(BindAddress { host: host.to_owned(), optional })
+    } else {
+        Err(format!("'{host}' is not a numeric address such as 127.0.0.1, ::1 or 0.0.0.0"))
+    }
+}
+
+pub(super) fn show_bind_addresses(addresses: &[BindAddress]) -> String {
+    let words: Vec<String> = addresses
+        .iter()
+        .map(|address| format!("{}{}", if address.optional { "-" } else { "" }, address.host))
+        .collect();
+    words.join(" ")
+}
+
+/// Reads `class hard soft seconds` once or more, in place of the classes' present limits.
+pub(super) fn output_limits(text: &str, present: OutputLimits) -> Result<OutputLimits, String> {
+    let usage = "must be 'class hard-bytes soft-bytes soft-seconds', once or more; class is normal, replica or pubsub";
+    let words: Vec<&str> = text.split_whitespace().collect();
+    if words.is_empty() || !words.len().is_multiple_of(4) {
+        return Err(usage.to_owned());
+    }
+    let mut limits = present;
+    for group in words.chunks_exact(4) {
+        let [class, hard, soft, time] = group else { return Err(usage.to_owned()) };
+        let limit = OutputLimit {
+            hard_bytes: bytes(hard, 0, u64::MAX)? as usize,
+            soft_bytes: bytes(soft, 0, u64::MAX)? as usize,
+            soft_time: seconds(time)?,
+        };
+        match class.to_ascii_lowercase().as_str() {
+            "normal" => limits.normal = limit,
+            "pubsub" => limits.pubsub = limit,
+            // Redis's configurations name them; a replica here reads the log and has no output buffer.
+            "replica" | "slave" => {}
+            _ => return Err(usage.to_owned()),
+        }
+    }
+    Ok(limits)
+}
+
+pub(super) fn show_output_limits(limits: OutputLimits) -> String {
+    let mut text = String::new();
+    for (class, limit) in [("normal", limits.normal), ("pubsub", limits.pubsub)] {
+        let separator = if text.is_empty() { "" } else { " " };
+        let _ = write!(
+            text,
+            "{separator}{class} {} {} {}",
+            limit.hard_bytes,
+            limit.soft_bytes,
+            limit.soft_time.as_secs()
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units_as_in_redis() {
+        for (text, value) in
+            [("0", 0), ("10b", 10), ("1k", 1000), ("1kb", 1024), ("2MB", 2 << 20), ("1gb", 1 << 30)]
+        {
+            assert_eq!(bytes(text, 0, u64::MAX), Ok(value), "{text}");
+        }
+        for text in ["", "kb", "-1", "1tb", "1.5mb", "99999999999999999999", "99999999999gb"] {
+            assert!(bytes(text, 0, u64::MAX).is_err(), "{text}");
+        }
+        assert!(bytes("5", 6, 7).is_err());
+    }
+
+    #[test]
+    fn bind_takes_several_addresses_and_optional_ones() {
+        let addresses = bind_addresses("127.0.0.1 -::1,0.0.0.0").expect("valid");
+        assert_eq!(show_bind_addresses(&addresses), "127.0.0.1 -::1 0.0.0.0");
+        assert!(addresses[0].is_loopback() && addresses[1].is_loopback() && !addresses[2].is_loopback());
+        assert!(bind_addresses("").is_err());
+        assert!(bind_addresses("example.org").is_err());
+    }
+
+    #[test]
+    fn output_limits_keep_the_classes_that_are_not_named() {
+        let limits = output_limits("pubsub 1mb 2kb 3", OutputLimits::default()).expect("valid");
+        assert_eq!(limits.normal, OutputLimits::default().normal);
+        assert_eq!(show_output_limits(limits), "normal 268435456 0 0 pubsub 1048576 2048 3");
+        assert!(output_limits("pubsub 1mb", limits).is_err());
+        assert!(output_limits("other 1 2 3", limits).is_err());
+    }
+
+    #[test]
+    fn permissions_are_octal() {
+        assert_eq!(permissions("700"), Ok(0o700));
+        assert!(permissions("888").is_err());
+        assert!(permissions("7000").is_err());
+    }
+}

@@ -1,0 +1,81 @@
+//! `CONFIG` and its subcommands.
+
+use crate::config::{Config, SETTINGS, Setting, find};
+use crate::dispatch::Context;
+use crate::session::Session;
+use tidemark_engine::CommandError;
+use tidemark_engine::command::parse;
+
+/// `CONFIG GET parameter [parameter ...]`: parameters may be patterns.
+pub(crate) fn get(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
+    let patterns: Vec<Vec<u8>> = args.iter().skip(2).map(|arg| arg.to_ascii_lowercase()).collect();
+    let asked = |name: &str| patterns.iter().any(|pattern| parse::glob(pattern, name.as_bytes()));
+    let chosen: Vec<&Setting> = SETTINGS.iter().filter(|setting| asked(setting.name)).collect();
+    let config = cx.shared.settings.current();
+    session.output.reply.map(chosen.len());
+    for setting in chosen {
+        session.output.reply.bulk(setting.name.as_bytes());
+        session.output.reply.bulk(setting.get(&config).as_bytes());
+    }
+    Ok(())
+}
+
+/// `CONFIG SET parameter value [parameter value ...]`: all of them or none.
+pub(crate) fn set(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
+    let pairs = args.get(2..).unwrap_or_default();
+    if !pairs.len().is_multiple_of(2) {
+        return Err(CommandError::Syntax);
+    }
+    let changes = read_changes(pairs)?;
+    let config = cx.shared.settings.change(|config| apply(config, &changes))?;
+    cx.shared.engine.log().set_durability(config.durability);
+    session.output.reply.ok();
+    Ok(())
+}
+
+fn read_changes(pairs: &[&[u8]]) -> Result<Vec<(&'static Setting, String)>, CommandError> {
+    let mut changes: Vec<(&'static Setting, String)> = Vec::new();
+    for pair in pairs.chunks_exact(2) {
+        let [name, value] = *pair else { return Err(CommandError::Syntax) };
+        let name = String::from_utf8_lossy(name.get(..128).unwrap_or(name)).into_owned();
+        let setting = find(&name).ok_or_else(|| unknown(&name))?;
+        if changes.iter().any(|(other, _)| std::ptr::eq(*other, setting)) {
+            return Err(failed(&name, "duplicate parameter"));
+        }
+        let value = String::from_utf8(value.to_vec()).map_err(|_| failed(&name, "must be valid UTF-8"))?;
+        changes.push((setting, value));
+    }
+    Ok(changes)
+}
+
+fn apply(config: &mut Config, changes: &[(&'static Setting, String)]) -> Result<(), CommandError> {
+    for (setting, value) in changes {
+        let unchanged = setting.get(config) == *value;
+        if !setting.changeable && !unchanged {
+            return Err(failed(setting.name, "can't set immutable config"));
+        }
+        setting.set(config, value).map_err(|reason| failed(setting.name, &reason))?;
+    }
+    Ok(())
+}
+
+fn unknown(name: &str) -> CommandError {
+    let suggestion =
+        crate::config::nearest(name).map(|name| format!(" (did you mean '{name}'?)")).unwrap_or_default();
+    CommandError::Text(
+        format!("ERR Unknown option or number of arguments for CONFIG SET - '{name}'{suggestion}").into(),
+    )
+}
+
+fn failed(name: &str, reason: &str) -> CommandError {
+    CommandError::Text(
+        format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {reason}").into(),
+    )
+}
+
+/// `CONFIG RESETSTAT`
+pub(crate) fn reset_stat(session: &mut Session, cx: &Context<'_>) -> Result<(), CommandError> {
+    cx.shared.reset_totals();
+    session.output.reply.ok();
+    Ok(())
+}

@@ -1,0 +1,325 @@
+//! One client's connection as a state machine: bytes in, commands run, bytes out. It knows no socket.
+//!
+//! ```text
+//! receive(bytes) ──► parser ──► dispatch ──► session.output ──► sendable()
+//!       └─ what is not yet a whole command, or may not run yet, waits in `input`
+//! ```
+
+use crate::client::Client;
+use crate::config::{Config, OutputLimit};
+use crate::dispatch::{self, Context};
+use crate::inbox::Unblock;
+use crate::pubsub::Publication;
+use crate::resp::request::{RequestLimits, RequestParser};
+use crate::session::Session;
+use crate::shared::Shared;
+use crate::wait::{self, WaitFor};
+use smallvec::SmallVec;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+use tidemark_engine::Delivery;
+use tidemark_log::Lsn;
+
+/// While more than this waits to be sent, no further command runs and nothing is read: a client that does not read its
+/// replies stops itself. Bytes.
+const OUTPUT_PAUSE_BYTES: usize = 1024 * 1024;
+/// A client that waits may send this much in advance; more stays in the kernel. Bytes.
+const INPUT_AHEAD_BYTES: usize = 64 * 1024;
+/// Empty input buffers larger than this are given back to the allocator. Bytes.
+const KEPT_INPUT_BYTES: usize = 4 * 1024;
+/// A parser that holds more than this is given back too. Bytes.
+const KEPT_PARSER_BYTES: usize = 16 * 1024;
+/// Arguments of a command that need no memory from the allocator.
+const USUAL_ARGUMENTS: usize = 16;
+
+/// Why a connection is closed by the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CloseReason {
+    /// It has not read its replies.
+    SlowReader,
+    /// It has sent too much without completing a command.
+    QueryBuffer,
+    /// It has been silent too long.
+    Idle,
+    /// It has not given the password in time.
+    Unauthenticated,
+}
+
+/// A client's connection without its socket.
+pub(crate) struct Connection {
+    parser: RequestParser,
+    /// Received and not yet run.
+    input: Vec<u8>,
+    /// Whether `input` may hold a whole command: it may not if the parser has asked for more.
+    has_command: bool,
+    /// The client will send nothing more.
+    input_ended: bool,
+    pub(crate) session: Session,
+    last_active: Instant,
+    /// Since when the soft limit of the output is exceeded.
+    over_soft_limit: Option<Instant>,
+}
+
+impl Connection {
+    pub(crate) fn new(client: Arc<Client>, config: &Config) -> Connection {
+        let last_active = client.connected;
+        Connection {
+            parser: RequestParser::default(),
+            input: Vec::new(),
+            has_command: false,
+            input_ended: false,
+            session: Session::new(client, config.requirepass.is_empty()),
+            last_active,
+            over_soft_limit: None,
+        }
+    }
+
+    /// Takes what the client has sent and runs the commands in it.
+    pub(crate) fn receive(&mut self, bytes: &[u8], cx: &Context<'_>) {
+        debug_assert!(!bytes.is_empty());
+        let shown = &self.session.client.shown;
+        shown.received_bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.last_active = Instant::now();
+        if self.input.is_empty() && self.may_run() {
+            let consumed = self.run_commands(bytes, cx);
+            self.input.extend_from_slice(bytes.get(consumed..).unwrap_or_default());
+        } else {
+            self.input.extend_from_slice(bytes);
+            self.has_command |= self.input.len() >= self.parser.needed();
+            self.resume(cx);
+        }
+        self.session.show(self.input.len());
+    }
+
+    /// Runs commands that had to wait for their turn, as far as they may run now.
+    pub(crate) fn resume(&mut self, cx: &Context<'_>) {
+        if self.has_command && self.may_run() {
+            let mut input = std::mem::take(&mut self.input);
+            let consumed = self.run_commands(&input, cx);
+            if consumed == input.len() {
+                input.clear();
+            } else {
+                input.drain(..consumed);
+            }
+            if input.is_empty() && input.capacity() > KEPT_INPUT_BYTES {
+                input = Vec::new();
+            }
+            self.input = input;
+            self.session.show(self.input.len());
+        }
+        if self.input_ended && !self.has_command {
+            self.session.closing = true;
+        }
+    }
+
+    /// Notes that the client sends nothing more. What it has sent is still answered.
+    pub(crate) fn end_input(&mut self, cx: &Context<'_>) {
+        self.input_ended = true;
+        if self.session.wait.is_some() || self.session.subscriptions.any() {
+            self.session.closing = true;
+        }
+        self.resume(cx);
+    }
+
+    /// Whether it makes sense to read from the client now.
+    pub(crate) fn wants_input(&self) -> bool {
+        !self.session.closing
+            && !self.input_ended
+            && self.session.output.pending() < OUTPUT_PAUSE_BYTES
+            && (self.session.wait.is_none() || self.input.len() < INPUT_AHEAD_BYTES)
+    }
+
+    /// Whether commands have been received that could run now.
+    pub(crate) fn can_resume(&self) -> bool {
+        self.has_command && self.may_run()
+    }
+
+    /// Whether nothing is left to do but to close.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.session.closing && self.session.output.pending() == 0
+    }
+
+    /// Gives the client what it has waited for.
+    pub(crate) fn deliver(&mut self, delivery: &Delivery, cx: &Context<'_>) {
+        wait::deliver(&mut self.session, delivery, cx.always_durable());
+        self.resume(cx);
+    }
+
+    /// Ends the client's wait.
+    pub(crate) fn unblock(&mut self, how: Unblock, cx: &Context<'_>) {
+        if wait::end(&mut self.session, how, &cx.shared.engine) {
+            self.resume(cx);
+        }
+    }
+
+    /// Releases what waited for the log; whether there was anything.
+    pub(crate) fn log_durable(&mut self, durable: Lsn, cx: &Context<'_>) -> bool {
+        let released = self.session.output.release(durable);
+        let synced = wait::synced(&mut self.session, durable);
+        if synced {
+            self.resume(cx);
+        }
+        released || synced
+    }
+
+    /// Tells the client that what it waits for will never be durable, and ends the connection: which of its changes
+    /// are on disk is not known.
+    pub(crate) fn log_failed(&mut self, error: &str, cx: &Context<'_>) {
+        if self.session.output.waits_for().is_some() {
+            self.session.output.fail_held(error);
+            self.session.closing = true;
+        }
+        if matches!(self.session.wait.as_ref().map(|wait| &wait.what), Some(WaitFor::Sync(_))) {
+            wait::end(&mut self.session, Unblock::Timeout, &cx.shared.engine);
+        }
+    }
+
+    /// Whether the connection waits for the log.
+    pub(crate) fn waits_for_log(&self) -> bool {
+        self.log_waits_until().is_some()
+    }
+
+    /// The record that the connection waits for first.
+    pub(crate) fn log_waits_until(&self) -> Option<Lsn> {
+        let synced = match self.session.wait.as_ref().map(|wait| &wait.what) {
+            Some(WaitFor::Sync(lsn)) => Some(*lsn),
+            _ => None,
+        };
+        [self.session.output.waits_for(), synced].into_iter().flatten().min()
+    }
+
+    /// Whether bytes have been received that have not been run.
+    pub(crate) fn has_input(&self) -> bool {
+        !self.input.is_empty()
+    }
+
+    /// Writes a published message, if the client still listens to it.
+    pub(crate) fn publish(&mut self, publication: &Publication) {
+        let session = &mut self.session;
+        if !session.closing && session.subscriptions.of(publication.kind).contains(&*publication.name) {
+            publication.write(&mut session.output.reply);
+        }
+    }
+
+    /// Notes that so much of the output has left.
+    pub(crate) fn sent(&mut self, count: usize) {
+        self.session.output.advance(count);
+        self.session.client.shown.sent_bytes.fetch_add(count as u64, Ordering::Relaxed);
+    }
+
+    /// Which limit the connection exceeds, if any. To be asked after sending.
+    pub(crate) fn exceeded(&mut self, config: &Config, now: Instant) -> Option<CloseReason> {
+        let pending = self.session.output.pending();
+        self.session.client.shown.output_bytes.store(pending, Ordering::Relaxed);
+        let limit = self.output_limit(config);
+        if limit.hard_bytes > 0 && pending > limit.hard_bytes {
+            return Some(CloseReason::SlowReader);
+        }
+        if limit.soft_bytes > 0 && pending > limit.soft_bytes {
+            let since = *self.over_soft_limit.get_or_insert(now);
+            if now.duration_since(since) >= limit.soft_time {
+                return Some(CloseReason::SlowReader);
+            }
+        } else {
+            self.over_soft_limit = None;
+        }
+        (self.input.len() > config.query_buffer_limit).then_some(CloseReason::QueryBuffer)
+    }
+
+    /// Which time has run out, if any.
+    pub(crate) fn overdue(&self, config: &Config, now: Instant) -> Option<CloseReason> {
+        if self.idle_deadline(config).is_some_and(|at| at <= now) {
+            return Some(CloseReason::Idle);
+        }
+        self.authentication_deadline(config).filter(|at| *at <= now).map(|_| CloseReason::Unauthenticated)
+    }
+
+    /// Whether the client's wait has lasted as long as it wanted.
+    pub(crate) fn wait_is_over(&self, now: Instant) -> bool {
+        self.session.wait.as_ref().and_then(|wait| wait.deadline).is_some_and(|at| at <= now)
+    }
+
+    /// When time will next matter to this connection.
+    pub(crate) fn next_deadline(&self, config: &Config) -> Option<Instant> {
+        let soft_time = self.output_limit(config).soft_time;
+        [
+            self.session.wait.as_ref().and_then(|wait| wait.deadline),
+            self.over_soft_limit.and_then(|since| since.checked_add(soft_time)),
+            self.idle_deadline(config),
+            self.authentication_deadline(config),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// Takes back everything that others hold for this connection.
+    pub(crate) fn close(&mut self, shared: &Shared) {
+        wait::abandon(&mut self.session, &shared.engine);
+        if !self.session.watched.is_empty() {
+            shared.engine.unwatch(&std::mem::take(&mut self.session.watched));
+        }
+        self.session.unsubscribe_all(&shared.pubsub);
+        shared.clients.remove(self.session.client.id);
+    }
+
+    fn idle_deadline(&self, config: &Config) -> Option<Instant> {
+        let exempt =
+            config.timeout.is_zero() || self.session.wait.is_some() || self.session.subscriptions.any();
+        if exempt { None } else { self.last_active.checked_add(config.timeout) }
+    }
+
+    fn authentication_deadline(&self, config: &Config) -> Option<Instant> {
+        let exempt = self.session.authenticated || config.authentication_timeout.is_zero();
+        if exempt { None } else { self.session.client.connected.checked_add(config.authentication_timeout) }
+    }
+
+    fn output_limit(&self, config: &Config) -> OutputLimit {
+        let is_subscribed = self.session.subscriptions.any();
+        if is_subscribed { config.output_limits.pubsub } else { config.output_limits.normal }
+    }
+
+    fn may_run(&self) -> bool {
+        let session = &self.session;
+        session.wait.is_none() && !session.closing && session.output.pending() < OUTPUT_PAUSE_BYTES
+    }
+
+    /// Runs the commands at the start of `bytes`; how many bytes they took.
+    fn run_commands(&mut self, bytes: &[u8], cx: &Context<'_>) -> usize {
+        let mut start = 0;
+        self.has_command = true;
+        while self.may_run() {
+            let rest = bytes.get(start..).unwrap_or_default();
+            let limits = RequestLimits {
+                arguments: cx.config.max_arguments,
+                bulk_bytes: cx.config.max_bulk_bytes,
+                authenticated: self.session.authenticated,
+            };
+            match self.parser.next(rest, &limits) {
+                Ok(Some(consumed)) => {
+                    if !self.parser.is_empty() {
+                        let args: SmallVec<[&[u8]; USUAL_ARGUMENTS]> = self.parser.arguments(rest).collect();
+                        dispatch::run(&mut self.session, &args, cx);
+                    }
+                    start += consumed;
+                }
+                Ok(None) => {
+                    self.has_command = false;
+                    break;
+                }
+                Err(error) => {
+                    cx.counters.protocol_errors.add(1);
+                    self.session.output.reply.error_text(&format!("ERR {error}"));
+                    self.session.closing = true;
+                    self.has_command = false;
+                    return bytes.len();
+                }
+            }
+        }
+        if start > 0 && self.parser.capacity() > KEPT_PARSER_BYTES {
+            self.parser.shrink();
+        }
+        start
+    }
+}

@@ -1,0 +1,127 @@
+//! Commands about connections and the server as a whole: each handed to the module that knows its subject.
+
+use crate::dispatch::Context;
+use crate::inbox::Unblock;
+use crate::pubsub::Kind;
+use crate::session::Session;
+use crate::{
+    client_command, command_command, config_command, handshake, info, server_command, subscribe_command,
+    transaction, wait,
+};
+use tidemark_engine::command::ConnectionCommand as C;
+use tidemark_engine::{Command, CommandError};
+
+/// Runs a command of the connection; an error replaces whatever it had answered.
+pub(crate) fn run(
+    session: &mut Session,
+    which: C,
+    command: &'static Command,
+    args: &[&[u8]],
+    cx: &Context<'_>,
+) {
+    let mark = session.output.reply.len();
+    if let Err(error) = dispatch(session, which, command, args, cx) {
+        session.output.reply.truncate(mark);
+        session.output.reply.error(&error);
+    }
+}
+
+/// As [`run`], while `EXEC` runs: a command that would wait answers at once as if its time had passed.
+pub(crate) fn run_in_transaction(
+    session: &mut Session,
+    which: C,
+    command: &'static Command,
+    args: &[&[u8]],
+    cx: &Context<'_>,
+) {
+    run(session, which, command, args, cx);
+    wait::end(session, Unblock::Timeout, &cx.shared.engine);
+}
+
+fn dispatch(
+    session: &mut Session,
+    which: C,
+    command: &'static Command,
+    args: &[&[u8]],
+    cx: &Context<'_>,
+) -> Result<(), CommandError> {
+    match which {
+        C::Ping => handshake::ping(session, args),
+        C::Echo => handshake::echo(session, args),
+        C::Hello => handshake::hello(session, args, cx),
+        C::Auth => handshake::auth(session, args, cx),
+        C::Select => handshake::select(session, args),
+        C::Quit => handshake::quit(session),
+        C::Reset => handshake::reset(session, cx),
+
+        C::ClientId => client_command::id(session),
+        C::ClientGetName => client_command::get_name(session),
+        C::ClientSetName => client_command::set_name(session, args),
+        C::ClientSetInfo => client_command::set_info(session, args),
+        C::ClientInfo => client_command::info(session),
+        C::ClientList => client_command::list(session, args, cx),
+        C::ClientKill => client_command::kill(session, args, cx),
+        C::ClientReply => client_command::reply(session, args),
+        C::ClientNoEvict => client_command::no_evict(session, args),
+        C::ClientNoTouch => client_command::no_touch(session, args),
+        C::ClientUnblock => client_command::unblock(session, args, cx),
+
+        C::Subscribe => subscribe_command::subscribe(session, Kind::Channel, args, cx),
+        C::Psubscribe => subscribe_command::subscribe(session, Kind::Pattern, args, cx),
+        C::Ssubscribe => subscribe_command::subscribe(session, Kind::Shard, args, cx),
+        C::Unsubscribe => subscribe_command::unsubscribe(session, Kind::Channel, args, cx),
+        C::Punsubscribe => subscribe_command::unsubscribe(session, Kind::Pattern, args, cx),
+        C::Sunsubscribe => subscribe_command::unsubscribe(session, Kind::Shard, args, cx),
+        C::Publish => subscribe_command::publish(session, Kind::Channel, args, cx),
+        C::Spublish => subscribe_command::publish(session, Kind::Shard, args, cx),
+        C::PubsubChannels => subscribe_command::channels(session, Kind::Channel, args, cx),
+        C::PubsubShardChannels => subscribe_command::channels(session, Kind::Shard, args, cx),
+        C::PubsubNumSub => subscribe_command::numsub(session, Kind::Channel, args, cx),
+        C::PubsubShardNumSub => subscribe_command::numsub(session, Kind::Shard, args, cx),
+        C::PubsubNumPat => subscribe_command::numpat(session, cx),
+
+        C::Multi => transaction::multi(session),
+        C::Exec => transaction::exec(session, cx),
+        C::Discard => transaction::discard(session, cx),
+        C::Watch => transaction::watch(session, args, cx),
+        C::Unwatch => {
+            transaction::unwatch(session, cx);
+            Ok(())
+        }
+
+        C::Wait => wait::wait_replicas(session, args),
+        C::WaitAof => wait::wait_aof(session, args, cx),
+
+        C::Command => command_command::command(session, command, args, cx),
+        C::CommandCount => command_command::count(session),
+        C::CommandDocs => command_command::docs(session, args),
+        C::CommandInfo => command_command::info(session, args),
+        C::CommandList => command_command::list(session, args),
+        C::CommandGetKeys => command_command::get_keys(session, args),
+        C::CommandGetKeysAndFlags => command_command::get_keys_and_flags(session, args),
+
+        C::ConfigGet => config_command::get(session, args, cx),
+        C::ConfigSet => config_command::set(session, args, cx),
+        C::ConfigResetStat => config_command::reset_stat(session, cx),
+        C::ConfigRewrite => Err(CommandError::text(
+            "ERR The server writes no configuration file. `tidemark serve --print-config` prints one",
+        )),
+
+        C::Info => info::info(session, args, cx),
+        C::Time => server_command::time(session, cx),
+        C::Role => server_command::role(session, cx),
+        C::Shutdown => server_command::shutdown(session, args, cx),
+        C::Save => server_command::save(session, cx),
+        C::Bgsave => server_command::background_save(session, args, cx),
+        C::LastSave => server_command::last_save(session, cx),
+        C::Lolwut => server_command::lolwut(session),
+        C::Help => server_command::help(session, args),
+        C::DebugDigest => server_command::debug_digest(session, cx),
+        C::DebugSleep => server_command::debug_sleep(session, args, cx),
+        C::DebugSetActiveExpire => server_command::debug_set_active_expire(session, args, cx),
+        C::DebugNothing => server_command::debug_nothing(session, cx),
+
+        // It wraps a command on keys and is taken care of where those are run.
+        C::Durable => Err(CommandError::Syntax),
+    }
+}

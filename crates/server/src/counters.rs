@@ -1,0 +1,110 @@
+//! Counters that cost their writer an addition, and are summed by whoever wants to see them.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// A number that one thread increases and all may read.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds. A plain load and store, because only one thread writes.
+    #[inline]
+    pub(crate) fn add(&self, count: u64) {
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(count), Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What one worker has done. On cache lines of its own, so that workers do not slow each other.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct Counters {
+    pub(crate) commands: Counter,
+    pub(crate) connections: Counter,
+    pub(crate) refused_connections: Counter,
+    pub(crate) received_bytes: Counter,
+    pub(crate) sent_bytes: Counter,
+    /// Clients disconnected because they did not read.
+    pub(crate) slow_readers: Counter,
+    /// Clients disconnected because of what they sent: protocol errors and overlong requests.
+    pub(crate) protocol_errors: Counter,
+    /// Turns of the event loop.
+    pub(crate) turns: Counter,
+}
+
+/// The sums over all workers.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Totals {
+    pub(crate) commands: u64,
+    pub(crate) connections: u64,
+    pub(crate) refused_connections: u64,
+    pub(crate) received_bytes: u64,
+    pub(crate) sent_bytes: u64,
+    pub(crate) slow_readers: u64,
+    pub(crate) protocol_errors: u64,
+    pub(crate) turns: u64,
+}
+
+impl Totals {
+    /// Adds up what the workers have counted.
+    pub(crate) fn of(workers: &[Counters]) -> Totals {
+        workers.iter().fold(Totals::default(), |sum, counters| Totals {
+            commands: sum.commands + counters.commands.get(),
+            connections: sum.connections + counters.connections.get(),
+            refused_connections: sum.refused_connections + counters.refused_connections.get(),
+            received_bytes: sum.received_bytes + counters.received_bytes.get(),
+            sent_bytes: sum.sent_bytes + counters.sent_bytes.get(),
+            slow_readers: sum.slow_readers + counters.slow_readers.get(),
+            protocol_errors: sum.protocol_errors + counters.protocol_errors.get(),
+            turns: sum.turns + counters.turns.get(),
+        })
+    }
+
+    /// What has been counted since `earlier`.
+    pub(crate) fn since(self, earlier: Totals) -> Totals {
+        Totals {
+            commands: self.commands.saturating_sub(earlier.commands),
+            connections: self.connections.saturating_sub(earlier.connections),
+            refused_connections: self.refused_connections.saturating_sub(earlier.refused_connections),
+            received_bytes: self.received_bytes.saturating_sub(earlier.received_bytes),
+            sent_bytes: self.sent_bytes.saturating_sub(earlier.sent_bytes),
+            slow_readers: self.slow_readers.saturating_sub(earlier.slow_readers),
+            protocol_errors: self.protocol_errors.saturating_sub(earlier.protocol_errors),
+            turns: self.turns.saturating_sub(earlier.turns),
+        }
+    }
+}
+
+/// Error replies by their code.
+#[derive(Debug, Default)]
+pub(crate) struct ErrorCounts(Mutex<BTreeMap<String, u64>>);
+
+impl ErrorCounts {
+    /// The most codes told apart; codes are words of this program, so that this is a safeguard only.
+    const CODES_LIMIT: usize = 128;
+
+    /// Counts an error by the first word of its text.
+    pub(crate) fn count(&self, text: &[u8]) {
+        let end = text.iter().position(|byte| *byte == b' ' || *byte == b'\r').unwrap_or(text.len());
+        let code = String::from_utf8_lossy(text.get(..end).unwrap_or_default());
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if counts.len() < Self::CODES_LIMIT || counts.contains_key(&*code) {
+            *counts.entry(code.into_owned()).or_default() += 1;
+        }
+    }
+
+    /// All codes with their counts.
+    pub(crate) fn all(&self) -> BTreeMap<String, u64> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Forgets everything.
+    pub(crate) fn reset(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}

@@ -1,0 +1,196 @@
+//! From a parsed command to its reply: may this client run it now, and who carries it out.
+
+use crate::config::Config;
+use crate::connection_command;
+use crate::counters::Counters;
+use crate::session::{Replies, Session};
+use crate::shared::Shared;
+use crate::transaction;
+use crate::wait;
+use tidemark_engine::command::{self, ConnectionCommand, flags};
+use tidemark_engine::{Call, Command, CommandError, Executed, Protocol, Run};
+use tidemark_log::Durability;
+
+/// What commands run against: the server, and the moment.
+pub(crate) struct Context<'a> {
+    pub(crate) shared: &'a Shared,
+    pub(crate) config: &'a Config,
+    pub(crate) counters: &'a Counters,
+    /// Time of admission, in microseconds since 1970.
+    pub(crate) now_us: u64,
+}
+
+impl Context<'_> {
+    /// Whether every change waits for the disk before it is answered.
+    pub(crate) fn always_durable(&self) -> bool {
+        self.config.durability == Durability::Always
+    }
+}
+
+/// Runs one command of a client and writes its reply. `args` is not empty.
+pub(crate) fn run(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) {
+    debug_assert!(!args.is_empty() && session.wait.is_none());
+    let mark = session.output.reply.len();
+    cx.counters.commands.add(1);
+    match command::resolve(args) {
+        Ok(command) => {
+            session.last_command = command.id;
+            if session.is_plain() {
+                execute(session, command, args, false, cx);
+            } else {
+                execute_guarded(session, command, args, cx);
+            }
+        }
+        Err(error) => refuse(session, &error),
+    }
+    let reply = &session.output.reply;
+    if reply.bytes().get(mark) == Some(&b'-') {
+        cx.shared.errors.count(reply.bytes().get(mark + 1..).unwrap_or_default());
+    }
+    if session.replies != Replies::On {
+        withhold(session, mark);
+    }
+}
+
+/// Runs a command that nothing forbids.
+#[inline]
+pub(crate) fn execute(
+    session: &mut Session,
+    command: &'static Command,
+    args: &[&[u8]],
+    durable: bool,
+    cx: &Context<'_>,
+) {
+    match command.run {
+        Run::Keys(_) => execute_on_keys(session, command, args, durable, cx),
+        Run::Connection(ConnectionCommand::Durable) => {
+            if let Err(error) = execute_durable(session, args, cx) {
+                session.output.reply.error(&error);
+            }
+        }
+        Run::Connection(which) => connection_command::run(session, which, command, args, cx),
+        // A container without a subcommand has too few arguments and is not resolved.
+        Run::Container => session.output.reply.error(&CommandError::Arity(command.name.into())),
+    }
+}
+
+fn execute_on_keys(
+    session: &mut Session,
+    command: &'static Command,
+    args: &[&[u8]],
+    durable: bool,
+    cx: &Context<'_>,
+) {
+    let mark = session.output.reply.len();
+    let call = Call { command, args, db: session.db, now_us: cx.now_us };
+    let executed = cx.shared.engine.execute(&call, &mut session.output.reply);
+    finish(session, &executed, mark, durable, cx);
+    if let Some(block) = executed.block {
+        wait::block(session, &call, block, durable, cx);
+    }
+}
+
+/// Holds the reply that begins at `mark` back until the change is durable, if it must be.
+#[inline]
+pub(crate) fn finish(
+    session: &mut Session,
+    executed: &Executed,
+    mark: usize,
+    durable: bool,
+    cx: &Context<'_>,
+) {
+    let Some(lsn) = executed.lsn else { return };
+    session.last_write = Some(lsn);
+    if durable || executed.durable || cx.always_durable() {
+        session.output.hold(mark, lsn);
+    }
+}
+
+/// `DURABLE command …`
+fn execute_durable(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
+    let (command, args) = unwrap_durable(args)?;
+    execute_on_keys(session, command, args, true, cx);
+    Ok(())
+}
+
+/// The command behind the word `DURABLE`.
+pub(crate) fn unwrap_durable<'a, 'b>(
+    args: &'a [&'b [u8]],
+) -> Result<(&'static Command, &'a [&'b [u8]]), CommandError> {
+    let inner = args.get(1..).unwrap_or_default();
+    let command = command::resolve(inner)?;
+    match command.run {
+        Run::Keys(_) if command.is(flags::WRITE) => Ok((command, inner)),
+        _ => Err(CommandError::text(
+            "ERR DURABLE stands before a command that changes keys, such as DURABLE SET key value",
+        )),
+    }
+}
+
+/// Runs a command of a client to which something special applies.
+#[cold]
+fn execute_guarded(session: &mut Session, command: &'static Command, args: &[&[u8]], cx: &Context<'_>) {
+    if !session.authenticated && !command.is(flags::NO_AUTH) {
+        refuse(session, &CommandError::text("NOAUTH Authentication required."));
+    } else if let Some(error) = forbidden_while_subscribed(session, command) {
+        refuse(session, &error);
+    } else if session.transaction.is_some() && !transaction::runs_at_once(command) {
+        transaction::queue(session, command, args, cx);
+    } else {
+        execute(session, command, args, false, cx);
+    }
+}
+
+/// In RESP2 a message cannot be told from a reply, so a subscribed client may only change its subscriptions.
+fn forbidden_while_subscribed(session: &Session, command: &Command) -> Option<CommandError> {
+    use ConnectionCommand as C;
+    if !session.subscriptions.any() || session.output.reply.protocol() == Protocol::Resp3 {
+        return None;
+    }
+    let allowed = matches!(
+        command.run,
+        Run::Connection(
+            C::Ping
+                | C::Quit
+                | C::Reset
+                | C::Subscribe
+                | C::Psubscribe
+                | C::Ssubscribe
+                | C::Unsubscribe
+                | C::Punsubscribe
+                | C::Sunsubscribe
+        )
+    );
+    (!allowed).then(|| {
+        let name = command.full_name();
+        CommandError::Text(
+            format!(
+                "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed \
+                 in this context"
+            )
+            .into(),
+        )
+    })
+}
+
+/// Answers that a command does not run, which also spoils the transaction that it would have belonged to.
+fn refuse(session: &mut Session, error: &CommandError) {
+    session.output.reply.error(error);
+    if let Some(transaction) = &mut session.transaction {
+        transaction.spoil();
+    }
+}
+
+/// Takes back a reply that `CLIENT REPLY` does not want.
+fn withhold(session: &mut Session, mark: usize) {
+    let (show, next) = match session.replies {
+        Replies::On => (true, Replies::On),
+        Replies::Off => (false, Replies::Off),
+        Replies::SkipThisAndNext => (false, Replies::SkipThis),
+        Replies::SkipThis => (false, Replies::On),
+    };
+    if !show {
+        session.output.take_back(mark);
+    }
+    session.replies = next;
+}

@@ -1,0 +1,216 @@
+//! How a client introduces itself and leaves: `HELLO`, `AUTH`, `SELECT`, `PING`, `ECHO`, `RESET`, `QUIT`.
+
+use crate::client_command::check_name;
+use crate::dispatch::Context;
+use crate::session::{Replies, Session};
+use crate::shared::REDIS_VERSION;
+use crate::transaction;
+use sha2::{Digest, Sha256};
+use tidemark_engine::command::parse;
+use tidemark_engine::keyspace::DATABASES;
+use tidemark_engine::{CommandError, Protocol};
+
+/// The only user there is.
+const DEFAULT_USER: &[u8] = b"default";
+/// After so many wrong passwords a connection is closed, so that guessing costs a new connection each time.
+const FAILED_LOGINS_LIMIT: u32 = 10;
+
+const WRONG_PASSWORD: CommandError =
+    CommandError::text("WRONGPASS invalid username-password pair or user is disabled.");
+
+/// `PING [message]`
+pub(crate) fn ping(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
+    let reply = &mut session.output.reply;
+    match args {
+        // A subscribed client expects what it gets to look like a message.
+        [_, ..] if session.subscriptions.any() && reply.protocol() == Protocol::Resp2 => {
+            reply.array(2);
+            reply.bulk(b"pong");
+            reply.bulk(args.get(1).copied().unwrap_or_default());
+        }
+        [_] => reply.simple("PONG"),
+        [_, message] => reply.bulk(message),
+        _ => return Err(CommandError::Arity("ping".into())),
+    }
+    Ok(())
+}
+
+/// `ECHO message`
+pub(crate) fn echo(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
+    session.output.reply.bulk(args.get(1).copied().unwrap_or_default());
+    Ok(())
+}
+
+/// `SELECT index`
+pub(crate) fn select(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
+    let index = parse::integer(args.get(1).copied().unwrap_or_default())?;
+    session.db = u8::try_from(index)
+        .ok()
+        .filter(|index| usize::from(*index) < DATABASES)
+        .ok_or(CommandError::text("ERR DB index is out of range"))?;
+    session.output.reply.ok();
+    Ok(())
+}
+
+/// `AUTH [username] password`
+pub(crate) fn auth(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
+    match args {
+        [_, _] if cx.config.requirepass.is_empty() => {
+            return Err(CommandError::text(
+                "ERR AUTH <password> called without any password configured for the default user. Are you sure your \
+                 configuration is correct?",
+            ));
+        }
+        [_, password] => log_in(session, DEFAULT_USER, password, cx)?,
+        [_, user, password] => log_in(session, user, password, cx)?,
+        _ => return Err(CommandError::Syntax),
+    }
+    session.output.reply.ok();
+    Ok(())
+}
+
+fn log_in(session: &mut Session, user: &[u8], password: &[u8], cx: &Context<'_>) -> Result<(), CommandError> {
+    let configured = &cx.config.requirepass;
+    // Both are always computed: how long it takes says nothing about which was wrong.
+    let known_user = user == DEFAULT_USER;
+    let right_password = configured.is_empty() || same_secret(password, configured.as_bytes());
+    if known_user && right_password {
+        session.authenticated = true;
+        session.failed_logins = 0;
+        return Ok(());
+    }
+    session.failed_logins += 1;
+    if session.failed_logins >= FAILED_LOGINS_LIMIT {
+        session.closing = true;
+    }
+    Err(WRONG_PASSWORD)
+}
+
+/// Compares by digests, all of whose bytes are looked at: the time taken depends on neither text's content.
+fn same_secret(given: &[u8], expected: &[u8]) -> bool {
+    let (given, expected) = (Sha256::digest(given), Sha256::digest(expected));
+    given.iter().zip(expected.iter()).fold(0, |difference, (one, other)| difference | (one ^ other)) == 0
+}
+
+/// What `HELLO` may carry.
+#[derive(Default)]
+struct Greeting<'a> {
+    protocol: Option<Protocol>,
+    login: Option<(&'a [u8], &'a [u8])>,
+    name: Option<&'a [u8]>,
+}
+
+/// `HELLO [protover [AUTH username password] [SETNAME clientname]]`
+pub(crate) fn hello(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
+    let greeting = read_greeting(args)?;
+    if let Some((user, password)) = greeting.login {
+        log_in(session, user, password, cx)?;
+    }
+    if !session.authenticated {
+        return Err(CommandError::text(
+            "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH \
+             <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the \
+             same time",
+        ));
+    }
+    if let Some(name) = greeting.name {
+        check_name(name, "Client names")?;
+        session.client.names().name = name.to_vec();
+    }
+    if let Some(protocol) = greeting.protocol {
+        session.output.reply.set_protocol(protocol);
+        session.show_state();
+    }
+    describe_server(session);
+    Ok(())
+}
+
+fn read_greeting<'a>(args: &[&'a [u8]]) -> Result<Greeting<'a>, CommandError> {
+    let mut greeting = Greeting::default();
+    let mut rest = args.get(1..).unwrap_or_default();
+    if let [version, options @ ..] = rest {
+        greeting.protocol = Some(match parse::integer(version) {
+            Ok(2) => Protocol::Resp2,
+            Ok(3) => Protocol::Resp3,
+            Ok(_) => return Err(CommandError::text("NOPROTO unsupported protocol version")),
+            Err(_) => {
+                return Err(CommandError::text("ERR Protocol version is not an integer or out of range"));
+            }
+        });
+        rest = options;
+    }
+    loop {
+        rest = match rest {
+            [] => return Ok(greeting),
+            [option, user, password, after @ ..] if parse::is(option, "AUTH") => {
+                greeting.login = Some((user, password));
+                after
+            }
+            [option, name, after @ ..] if parse::is(option, "SETNAME") => {
+                greeting.name = Some(name);
+                after
+            }
+            [option, ..] => {
+                let option = String::from_utf8_lossy(option.get(..64).unwrap_or(option)).into_owned();
+                return Err(CommandError::Text(
+                    format!("ERR Syntax error in HELLO option '{option}'").into(),
+                ));
+            }
+        };
+    }
+}
+
+fn describe_server(session: &mut Session) {
+    let id = session.client.id;
+    let reply = &mut session.output.reply;
+    reply.map(7);
+    reply.bulk(b"server");
+    // Clients compare it, and take other names for servers that they do not know.
+    reply.bulk(b"redis");
+    reply.bulk(b"version");
+    reply.bulk(REDIS_VERSION.as_bytes());
+    reply.bulk(b"proto");
+    reply.integer(if reply.protocol() == Protocol::Resp3 { 3 } else { 2 });
+    reply.bulk(b"id");
+    reply.integer(id as i64);
+    reply.bulk(b"mode");
+    reply.bulk(b"standalone");
+    reply.bulk(b"role");
+    reply.bulk(b"master");
+    reply.bulk(b"modules");
+    reply.array(0);
+}
+
+/// `QUIT`
+pub(crate) fn quit(session: &mut Session) -> Result<(), CommandError> {
+    session.output.reply.ok();
+    session.closing = true;
+    Ok(())
+}
+
+/// `RESET`: the connection as it was when it began.
+pub(crate) fn reset(session: &mut Session, cx: &Context<'_>) -> Result<(), CommandError> {
+    session.transaction = None;
+    transaction::forget_watches(session, cx);
+    session.unsubscribe_all(&cx.shared.pubsub);
+    session.db = 0;
+    session.replies = Replies::On;
+    session.client.names().name.clear();
+    session.authenticated = cx.config.requirepass.is_empty();
+    session.output.reply.set_protocol(Protocol::Resp2);
+    session.output.reply.simple("RESET");
+    session.show_state();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_the_same_only_if_they_are() {
+        assert!(same_secret(b"secret", b"secret"));
+        assert!(!same_secret(b"secre", b"secret"));
+        assert!(!same_secret(b"", b"secret"));
+    }
+}

@@ -1,0 +1,95 @@
+//! Metrics and health over HTTP, on a thread of their own: whoever asks does not keep a worker from its clients.
+
+use crate::metrics;
+use crate::shared::Shared;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Router, serve};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use tidemark_log::Health;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+/// The running HTTP server.
+pub(crate) struct Http {
+    address: SocketAddr,
+    stop: oneshot::Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Http {
+    /// Listens on `address` and serves from when this returns.
+    pub(crate) fn start(address: SocketAddr, shared: Arc<Shared>) -> io::Result<Http> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+        let listener = runtime.block_on(TcpListener::bind(address))?;
+        let address = listener.local_addr()?;
+        let (stop, stopped) = oneshot::channel::<()>();
+        let run = move || {
+            runtime.block_on(async {
+                let server = async { serve(listener, router(shared)).await };
+                // Requests are short and lose nothing when they are cut off.
+                tokio::select! {
+                    _ = server => {}
+                    _ = stopped => {}
+                }
+            });
+        };
+        let thread = std::thread::Builder::new().name("tidemark-http".to_owned()).spawn(run)?;
+        Ok(Http { address, stop, thread })
+    }
+
+    /// The address that it listens on.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Ends it.
+    pub(crate) fn stop(self) {
+        // If it has ended already, nobody hears it.
+        let _ = self.stop.send(());
+        let _ = self.thread.join();
+    }
+}
+
+fn router(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/metrics", get(metrics))
+        .route("/health/live", get(live))
+        .route("/health/ready", get(ready))
+        .with_state(shared)
+}
+
+async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
+    const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    match metrics::encode(&shared) {
+        Ok(text) => ([(header::CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+async fn live() -> &'static str {
+    "live\n"
+}
+
+/// Whether the server does all that it is there for: not while it stops, and not when it cannot write.
+async fn ready(State(shared): State<Arc<Shared>>) -> (StatusCode, String) {
+    if shared.is_stopping() {
+        return (StatusCode::SERVICE_UNAVAILABLE, "the server is stopping\n".to_owned());
+    }
+    match shared.engine.log().health() {
+        Health::Ok => (StatusCode::OK, "ready\n".to_owned()),
+        Health::Full(reason) => {
+            let text = format!("the disk is full, changes are refused: {reason}\n");
+            (StatusCode::SERVICE_UNAVAILABLE, text)
+        }
+        Health::Failed(reason) => {
+            let text = format!("the log has failed, changes are refused until a restart: {reason}\n");
+            (StatusCode::SERVICE_UNAVAILABLE, text)
+        }
+    }
+}

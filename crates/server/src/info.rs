@@ -1,0 +1,195 @@
+//! `INFO`: the server described in sections of `name:value` lines, in Redis's words where tools read them.
+
+use crate::client::flags;
+use crate::dispatch::Context;
+use crate::session::Session;
+use crate::shared::{REDIS_VERSION, Shared, TIDEMARK_VERSION, now_us};
+use std::fmt::Write as _;
+use tidemark_engine::CommandError;
+use tidemark_engine::keyspace::DATABASES;
+use tidemark_log::Health;
+
+type Section = fn(&mut String, &Context<'_>);
+
+/// Sections in the order in which they are shown, with their names.
+const SECTIONS: [(&str, Section); 10] = [
+    ("server", server),
+    ("clients", clients),
+    ("memory", memory),
+    ("persistence", persistence),
+    ("stats", stats),
+    ("replication", replication),
+    ("cpu", cpu),
+    ("errorstats", error_stats),
+    ("cluster", cluster),
+    ("keyspace", keyspace),
+];
+
+/// `INFO [section [section ...]]`
+pub(crate) fn info(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
+    let wanted: Vec<String> =
+        args.iter().skip(1).map(|arg| String::from_utf8_lossy(arg).to_lowercase()).collect();
+    let everything =
+        wanted.is_empty() || wanted.iter().any(|name| ["all", "default", "everything"].contains(&&**name));
+    let mut text = String::new();
+    for (name, section) in SECTIONS {
+        if everything || wanted.iter().any(|wanted| wanted == name) {
+            if !text.is_empty() {
+                text.push_str("\r\n");
+            }
+            let mut title = name.to_owned();
+            title.get_mut(..1).into_iter().for_each(str::make_ascii_uppercase);
+            let title = if name == "cpu" { "CPU" } else { &title };
+            let _ = write!(text, "# {title}\r\n");
+            section(&mut text, cx);
+        }
+    }
+    session.output.reply.verbatim(&text);
+    Ok(())
+}
+
+fn line(text: &mut String, name: &str, value: impl std::fmt::Display) {
+    // Writing to a string cannot fail.
+    let _ = write!(text, "{name}:{value}\r\n");
+}
+
+fn server(text: &mut String, cx: &Context<'_>) {
+    let config = cx.config;
+    let uptime = cx.shared.started.elapsed().as_secs();
+    line(text, "redis_version", REDIS_VERSION);
+    line(text, "tidemark_version", TIDEMARK_VERSION);
+    line(text, "redis_mode", "standalone");
+    line(text, "os", std::env::consts::OS);
+    line(text, "arch_bits", usize::BITS);
+    line(text, "multiplexing_api", "epoll");
+    line(text, "process_id", std::process::id());
+    line(text, "run_id", &cx.shared.run_id);
+    line(text, "tcp_port", config.port);
+    line(text, "server_time_usec", now_us());
+    line(text, "uptime_in_seconds", uptime);
+    line(text, "uptime_in_days", uptime / 86_400);
+    line(text, "worker_threads", cx.shared.inboxes.len());
+    line(text, "executable", std::env::current_exe().unwrap_or_default().display());
+    line(text, "config_file", "");
+}
+
+fn clients(text: &mut String, cx: &Context<'_>) {
+    let all = cx.shared.clients.all();
+    line(text, "connected_clients", all.len());
+    line(text, "maxclients", cx.config.maxclients);
+    line(text, "blocked_clients", all.iter().filter(|client| client.has(flags::BLOCKED)).count());
+    line(text, "pubsub_clients", all.iter().filter(|client| client.has(flags::SUBSCRIBED)).count());
+}
+
+fn memory(text: &mut String, _: &Context<'_>) {
+    let resident = resident_bytes();
+    line(text, "used_memory", resident);
+    line(text, "used_memory_rss", resident);
+    line(text, "maxmemory", 0);
+    line(text, "maxmemory_policy", "noeviction");
+}
+
+fn persistence(text: &mut String, cx: &Context<'_>) {
+    let log = cx.shared.engine.log();
+    let healthy = matches!(log.health(), Health::Ok);
+    line(text, "loading", 0);
+    line(text, "durability", log.durability());
+    line(text, "log_appended_lsn", log.appended());
+    line(text, "log_written_lsn", log.written());
+    line(text, "log_durable_lsn", log.durable());
+    line(text, "log_floor_lsn", log.floor());
+    line(text, "log_status", if healthy { "ok" } else { "failed" });
+    // Redis's names for the same: tools watch them.
+    line(text, "aof_enabled", 1);
+    line(text, "aof_last_write_status", if healthy { "ok" } else { "err" });
+    line(text, "rdb_changes_since_last_save", log.appended().0.saturating_sub(log.durable().0));
+}
+
+fn stats(text: &mut String, cx: &Context<'_>) {
+    let totals = cx.shared.totals_since_reset();
+    let (channels, patterns, shards) = cx.shared.pubsub.counts();
+    line(text, "total_connections_received", totals.connections);
+    line(text, "total_commands_processed", totals.commands);
+    line(text, "total_net_input_bytes", totals.received_bytes);
+    line(text, "total_net_output_bytes", totals.sent_bytes);
+    line(text, "rejected_connections", totals.refused_connections);
+    line(text, "total_error_replies", cx.shared.errors.all().values().sum::<u64>());
+    line(text, "client_output_buffer_limit_disconnections", totals.slow_readers);
+    line(text, "client_protocol_error_disconnections", totals.protocol_errors);
+    line(text, "eventloop_cycles", totals.turns);
+    line(text, "pubsub_channels", channels);
+    line(text, "pubsub_patterns", patterns);
+    line(text, "pubsubshard_channels", shards);
+}
+
+fn replication(text: &mut String, cx: &Context<'_>) {
+    line(text, "role", "master");
+    line(text, "connected_slaves", 0);
+    line(text, "master_replid", &cx.shared.run_id);
+    line(text, "master_repl_offset", cx.shared.engine.log().appended());
+}
+
+fn cpu(text: &mut String, _: &Context<'_>) {
+    let (user, system) = processor_seconds();
+    line(text, "used_cpu_sys", format_args!("{system:.6}"));
+    line(text, "used_cpu_user", format_args!("{user:.6}"));
+}
+
+fn error_stats(text: &mut String, cx: &Context<'_>) {
+    for (code, count) in cx.shared.errors.all() {
+        line(text, &format!("errorstat_{code}"), format_args!("count={count}"));
+    }
+}
+
+fn cluster(text: &mut String, _: &Context<'_>) {
+    line(text, "cluster_enabled", 0);
+}
+
+fn keyspace(text: &mut String, cx: &Context<'_>) {
+    for (db, count) in key_counts(cx.shared).iter().enumerate().filter(|(_, count)| count.keys > 0) {
+        line(
+            text,
+            &format!("db{db}"),
+            format_args!("keys={},expires={},avg_ttl=0", count.keys, count.with_deadline),
+        );
+    }
+}
+
+/// Keys in one database.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct KeyCount {
+    pub(crate) keys: usize,
+    pub(crate) with_deadline: usize,
+}
+
+/// Keys by database. Shards are looked at one after the other.
+pub(crate) fn key_counts(shared: &Shared) -> [KeyCount; DATABASES] {
+    let mut counts = [KeyCount::default(); DATABASES];
+    let keyspace = shared.engine.keyspace();
+    for index in 0..keyspace.shard_count() {
+        let shard = keyspace.lock(index);
+        for (count, database) in counts.iter_mut().zip(shard.databases()) {
+            count.keys += database.len();
+            count.with_deadline += database.deadline_count();
+        }
+    }
+    counts
+}
+
+/// Memory of the process that is in RAM; 0 where the system does not tell.
+pub(crate) fn resident_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: u64 = text.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
+    pages * rustix::param::page_size() as u64
+}
+
+/// Processor time of the process in user and in system mode, in seconds; 0 where the system does not tell.
+pub(crate) fn processor_seconds() -> (f64, f64) {
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name in parentheses may hold spaces; fields are counted behind it.
+    let fields = text.rsplit(')').next().unwrap_or_default();
+    let field =
+        |index: usize| fields.split_whitespace().nth(index).and_then(|ticks| ticks.parse::<f64>().ok());
+    let ticks_per_second = rustix::param::clock_ticks_per_second() as f64;
+    (field(11).unwrap_or(0.0) / ticks_per_second, field(12).unwrap_or(0.0) / ticks_per_second)
+}

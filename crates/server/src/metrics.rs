@@ -1,0 +1,118 @@
+//! Metrics in the `OpenMetrics` format, collected when they are asked for.
+
+use crate::info::{key_counts, processor_seconds, resident_bytes};
+use crate::shared::{Shared, TIDEMARK_VERSION};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::Registry;
+use std::fmt;
+use std::sync::Arc;
+use tidemark_log::Health;
+
+/// The metrics of a server as text.
+pub(crate) fn encode(shared: &Arc<Shared>) -> Result<String, fmt::Error> {
+    let mut registry = Registry::with_prefix("tidemark");
+    registry.register("build", "The program that runs", Info::new([("version", TIDEMARK_VERSION)]));
+    registry.register_collector(Box::new(Snapshot { shared: Arc::clone(shared) }));
+    let mut text = String::new();
+    text::encode(&mut text, &registry)?;
+    Ok(text)
+}
+
+struct Snapshot {
+    shared: Arc<Shared>,
+}
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot").finish_non_exhaustive()
+    }
+}
+
+impl Collector for Snapshot {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        encode_clients(&self.shared, &mut encoder)?;
+        encode_log(&self.shared, &mut encoder)?;
+        encode_state(&self.shared, &mut encoder)
+    }
+}
+
+fn encode_clients(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let totals = shared.totals();
+    counter(encoder, "commands", "Commands run", totals.commands)?;
+    counter(encoder, "connections", "Connections accepted", totals.connections)?;
+    counter(encoder, "connections_refused", "Connections refused at once", totals.refused_connections)?;
+    counter(encoder, "received_bytes", "Bytes received from clients", totals.received_bytes)?;
+    counter(encoder, "sent_bytes", "Bytes sent to clients", totals.sent_bytes)?;
+    counter(
+        encoder,
+        "slow_readers_disconnected",
+        "Clients that did not read their replies",
+        totals.slow_readers,
+    )?;
+    counter(encoder, "protocol_errors", "Clients that sent what is no request", totals.protocol_errors)?;
+    counter(encoder, "event_loop_turns", "Turns of the event loops", totals.turns)?;
+    let errors: u64 = shared.errors.all().values().sum();
+    counter(encoder, "error_replies", "Commands answered by an error", errors)?;
+    gauge(encoder, "clients_connected", "Clients connected now", shared.clients.count() as f64)?;
+    let (channels, patterns, shards) = shared.pubsub.counts();
+    gauge(encoder, "pubsub_channels", "Channels that have subscribers", (channels + shards) as f64)?;
+    gauge(encoder, "pubsub_patterns", "Patterns that have subscribers", patterns as f64)
+}
+
+fn encode_log(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let log = shared.engine.log();
+    counter(encoder, "log_appended_records", "LSN of the newest record", log.appended().0)?;
+    counter(
+        encoder,
+        "log_written_records",
+        "LSN of the newest record that survives the process",
+        log.written().0,
+    )?;
+    counter(
+        encoder,
+        "log_durable_records",
+        "LSN of the newest record that survives a power failure",
+        log.durable().0,
+    )?;
+    let healthy = matches!(log.health(), Health::Ok);
+    gauge(encoder, "log_writable", "1 while the log accepts changes", f64::from(u8::from(healthy)))
+}
+
+fn encode_state(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let counts = key_counts(shared);
+    let keys: usize = counts.iter().map(|count| count.keys).sum();
+    let expiring: usize = counts.iter().map(|count| count.with_deadline).sum();
+    gauge(encoder, "keys", "Keys in all databases", keys as f64)?;
+    gauge(encoder, "keys_with_expiry", "Keys in all databases that will expire", expiring as f64)?;
+    gauge(encoder, "resident_memory_bytes", "Memory of the process in RAM", resident_bytes() as f64)?;
+    let (user, system) = processor_seconds();
+    float_counter(encoder, "processor_user_seconds", "Processor time in user mode", user)?;
+    float_counter(encoder, "processor_system_seconds", "Processor time in system mode", system)?;
+    gauge(encoder, "uptime_seconds", "Time since the start", shared.started.elapsed().as_secs_f64())
+}
+
+fn counter(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64) -> fmt::Result {
+    encode_metric(encoder, name, help, &ConstCounter::new(value))
+}
+
+fn float_counter(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: f64) -> fmt::Result {
+    encode_metric(encoder, name, help, &ConstCounter::new(value))
+}
+
+fn gauge(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: f64) -> fmt::Result {
+    encode_metric(encoder, name, help, &ConstGauge::new(value))
+}
+
+fn encode_metric(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    metric: &impl EncodeMetric,
+) -> fmt::Result {
+    let encoder = encoder.encode_descriptor(name, &format!("{help}."), None, metric.metric_type())?;
+    metric.encode(encoder)
+}

@@ -1,0 +1,206 @@
+//! Publish and subscribe: who listens to which channel, across all workers.
+//!
+//! A message goes to the inbox of every worker that has a subscriber, under the registry's lock: two messages reach any
+//! two subscribers in the same order.
+
+use crate::inbox::{Inbox, Message, Target};
+use std::collections::{BTreeMap, HashMap};
+use std::hash::BuildHasherDefault;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tidemark_engine::Reply;
+use tidemark_engine::command::parse::glob;
+
+/// What a client may subscribe to. The three have separate names: a channel `a` is not the pattern `a`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// A channel.
+    Channel,
+    /// A glob pattern over channels.
+    Pattern,
+    /// A shard channel, which in a server of one shard is a channel of another namespace.
+    Shard,
+}
+
+impl Kind {
+    /// What the confirmation of a subscription is called.
+    pub(crate) fn subscribed(self) -> &'static str {
+        match self {
+            Kind::Channel => "subscribe",
+            Kind::Pattern => "psubscribe",
+            Kind::Shard => "ssubscribe",
+        }
+    }
+
+    /// What the confirmation of the end of a subscription is called.
+    pub(crate) fn unsubscribed(self) -> &'static str {
+        match self {
+            Kind::Channel => "unsubscribe",
+            Kind::Pattern => "punsubscribe",
+            Kind::Shard => "sunsubscribe",
+        }
+    }
+}
+
+/// A message on its way to one subscription's clients.
+pub(crate) struct Publication {
+    pub(crate) kind: Kind,
+    /// The name subscribed to: the channel, or the pattern that matched it.
+    pub(crate) name: Arc<[u8]>,
+    pub(crate) channel: Arc<[u8]>,
+    pub(crate) payload: Arc<[u8]>,
+}
+
+impl Publication {
+    /// Writes the message in the client's protocol.
+    pub(crate) fn write(&self, reply: &mut Reply) {
+        match self.kind {
+            Kind::Channel | Kind::Shard => {
+                reply.push(3);
+                reply.bulk(if self.kind == Kind::Channel { b"message" } else { b"smessage" });
+            }
+            Kind::Pattern => {
+                reply.push(4);
+                reply.bulk(b"pmessage");
+                reply.bulk(&self.name);
+            }
+        }
+        reply.bulk(&self.channel);
+        reply.bulk(&self.payload);
+    }
+}
+
+/// A subscribed client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Subscriber {
+    pub(crate) worker: usize,
+    pub(crate) target: Target,
+}
+
+type Names = HashMap<Arc<[u8]>, Vec<Subscriber>, BuildHasherDefault<std::hash::DefaultHasher>>;
+
+#[derive(Default)]
+struct Registry {
+    channels: Names,
+    /// Sorted, so that a client with several matching patterns gets its messages in the same order each time.
+    patterns: BTreeMap<Arc<[u8]>, Vec<Subscriber>>,
+    shards: Names,
+}
+
+/// The subscriptions of all clients.
+#[derive(Default)]
+pub(crate) struct PubSub {
+    registry: Mutex<Registry>,
+    /// Subscriptions there are: without any, publishing needs no lock.
+    subscriptions: AtomicUsize,
+}
+
+impl PubSub {
+    /// Adds a subscription that the client does not have yet.
+    pub(crate) fn subscribe(&self, kind: Kind, name: &[u8], subscriber: Subscriber) {
+        let mut registry = self.lock();
+        let subscribers = match kind {
+            Kind::Channel => registry.channels.entry(name.into()).or_default(),
+            Kind::Shard => registry.shards.entry(name.into()).or_default(),
+            Kind::Pattern => registry.patterns.entry(name.into()).or_default(),
+        };
+        debug_assert!(!subscribers.contains(&subscriber));
+        subscribers.push(subscriber);
+        self.subscriptions.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Removes a subscription that the client has.
+    pub(crate) fn unsubscribe(&self, kind: Kind, name: &[u8], subscriber: Subscriber) {
+        let mut registry = self.lock();
+        let subscribers = match kind {
+            Kind::Channel => registry.channels.get_mut(name),
+            Kind::Shard => registry.shards.get_mut(name),
+            Kind::Pattern => registry.patterns.get_mut(name),
+        };
+        let Some(subscribers) = subscribers else { return };
+        let before = subscribers.len();
+        subscribers.retain(|other| *other != subscriber);
+        self.subscriptions.fetch_sub(before - subscribers.len(), Ordering::SeqCst);
+        if subscribers.is_empty() {
+            match kind {
+                Kind::Channel => drop(registry.channels.remove(name)),
+                Kind::Shard => drop(registry.shards.remove(name)),
+                Kind::Pattern => drop(registry.patterns.remove(name)),
+            }
+        }
+    }
+
+    /// Sends a message to everybody who listens; how many times it was sent.
+    pub(crate) fn publish(
+        &self,
+        kind: Kind,
+        channel: &[u8],
+        payload: &[u8],
+        inboxes: &[Arc<Inbox>],
+    ) -> usize {
+        debug_assert!(kind != Kind::Pattern, "one publishes to channels");
+        if self.subscriptions.load(Ordering::SeqCst) == 0 {
+            return 0;
+        }
+        let registry = self.lock();
+        let names = if kind == Kind::Shard { &registry.shards } else { &registry.channels };
+        let (channel, payload): (Arc<[u8]>, Arc<[u8]>) = (channel.into(), payload.into());
+        let mut sent = 0;
+        if let Some(subscribers) = names.get(&channel) {
+            sent += send(kind, &channel, &channel, &payload, subscribers, inboxes);
+        }
+        if kind == Kind::Channel {
+            let matching = registry.patterns.iter().filter(|(pattern, _)| glob(pattern, &channel));
+            for (pattern, subscribers) in matching {
+                sent += send(Kind::Pattern, pattern, &channel, &payload, subscribers, inboxes);
+            }
+        }
+        sent
+    }
+
+    /// Names of the channels that match `pattern` and have subscribers; all without a pattern.
+    pub(crate) fn names(&self, kind: Kind, pattern: Option<&[u8]>) -> Vec<Arc<[u8]>> {
+        let registry = self.lock();
+        let names = if kind == Kind::Shard { &registry.shards } else { &registry.channels };
+        names.keys().filter(|name| pattern.is_none_or(|pattern| glob(pattern, name))).cloned().collect()
+    }
+
+    /// How many clients listen to a channel by its name.
+    pub(crate) fn subscribers(&self, kind: Kind, name: &[u8]) -> usize {
+        let registry = self.lock();
+        let names = if kind == Kind::Shard { &registry.shards } else { &registry.channels };
+        names.get(name).map_or(0, Vec::len)
+    }
+
+    /// Channels, patterns and shard channels that have subscribers.
+    pub(crate) fn counts(&self) -> (usize, usize, usize) {
+        let registry = self.lock();
+        (registry.channels.len(), registry.patterns.len(), registry.shards.len())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Registry> {
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn send(
+    kind: Kind,
+    name: &Arc<[u8]>,
+    channel: &Arc<[u8]>,
+    payload: &Arc<[u8]>,
+    subscribers: &[Subscriber],
+    inboxes: &[Arc<Inbox>],
+) -> usize {
+    let publication = Arc::new(Publication {
+        kind,
+        name: Arc::clone(name),
+        channel: Arc::clone(channel),
+        payload: Arc::clone(payload),
+    });
+    for subscriber in subscribers {
+        if let Some(inbox) = inboxes.get(subscriber.worker) {
+            inbox.send(Message::Publish(subscriber.target, Arc::clone(&publication)));
+        }
+    }
+    subscribers.len()
+}

@@ -1,0 +1,92 @@
+//! `tidemark serve`: a server in the foreground, with what it says to the person who started it.
+
+use crate::config::{self, BindAddress, Config, ServeArgs};
+use crate::server::{Server, Stopper};
+use crate::shared::TIDEMARK_VERSION;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::{Handle, Signals};
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+
+/// The exit code when a second signal cuts a graceful stop short.
+const EXIT_FORCED: i32 = 130;
+
+/// Serves until it is told to stop: by SIGTERM, by Ctrl-C, by `SHUTDOWN`.
+pub fn run(args: &ServeArgs) -> anyhow::Result<()> {
+    let config = args.configuration()?;
+    if args.print_config {
+        io::stdout().write_all(config::print(&config).as_bytes())?;
+        return Ok(());
+    }
+    let server = Server::start(config.clone())?;
+    let signals = stop_on_signals(server.stopper())?;
+    // Whoever starts the server may not care to read what it says.
+    let _ = io::stderr().write_all(greeting(&config, &server).as_bytes());
+    let result = server.wait();
+    signals.close();
+    result?;
+    let _ = writeln!(io::stderr(), "stopped: every answered change is in the log");
+    Ok(())
+}
+
+/// The first signal stops the server gracefully, the second at once.
+fn stop_on_signals(stopper: Stopper) -> io::Result<Handle> {
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let handle = signals.handle();
+    let wait = move || {
+        let mut signals = signals.forever();
+        if signals.next().is_some() {
+            let _ = writeln!(io::stderr(), "stopping: answering what was read and completing the log …");
+            stopper.stop();
+        }
+        if signals.next().is_some() {
+            std::process::exit(EXIT_FORCED);
+        }
+    };
+    std::thread::Builder::new().name("tidemark-signals".to_owned()).spawn(wait)?;
+    Ok(handle)
+}
+
+/// What a person needs to know to use the server.
+fn greeting(config: &Config, server: &Server) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: &str| {
+        let _ = writeln!(text, "{name:<12}{value}");
+    };
+    line("Tidemark", &format!("{TIDEMARK_VERSION}, process {}", std::process::id()));
+    for address in server.addresses() {
+        line("address", &address.to_string());
+    }
+    if let Some(path) = &config.unixsocket {
+        line("socket", &path.display().to_string());
+    }
+    if let Some(address) = server.http_address() {
+        line("http", &format!("http://{address}/metrics, /health/live, /health/ready"));
+    }
+    line("data", &config.dir.display().to_string());
+    line("durability", &format!("{} ({})", config.durability, promise(config)));
+    for found in server.report().lines() {
+        line("", found);
+    }
+    if let Some(address) = server.addresses().first() {
+        let password = if config.requirepass.is_empty() { "" } else { " -a PASSWORD" };
+        line("talk to it", &format!("redis-cli -h {} -p {}{password}", address.ip(), address.port()));
+    }
+    if !config.protected_mode
+        && config.requirepass.is_empty()
+        && !config.bind.iter().all(BindAddress::is_loopback)
+    {
+        line("warning", "everybody who reaches this address can read and delete everything: set a password");
+    }
+    let _ = writeln!(text, "ready");
+    text
+}
+
+fn promise(config: &Config) -> String {
+    use tidemark_log::Durability;
+    match config.durability {
+        Durability::Always => "a change is answered when it is on disk".to_owned(),
+        Durability::Interval(time) => format!("a power failure may lose the last {} ms", time.as_millis()),
+        Durability::Off => "a power failure may lose what the system has not written".to_owned(),
+    }
+}

@@ -1,0 +1,200 @@
+//! The server as a whole: start, run, stop.
+
+use crate::config::Config;
+use crate::http::Http;
+use crate::inbox::Inbox;
+use crate::listener::{self, ListenError};
+use crate::recovery::{self, RecoverError};
+use crate::shared::Shared;
+use crate::worker::{WAKER, Worker};
+use mio::{Poll, Waker};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use tidemark_log::Failure;
+
+/// Descriptors that the server needs beside those of its clients: listeners, event loops, the log, HTTP.
+const OWN_DESCRIPTORS: u64 = 128;
+
+/// Why the server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The data cannot be read.
+    #[error(transparent)]
+    Recover(#[from] RecoverError),
+    /// An address cannot be used.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The HTTP address cannot be used.
+    #[error("cannot serve HTTP on {address}: {error}; choose another address with --http")]
+    Http {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The system refuses a resource.
+    #[error("cannot {what}: {error}")]
+    System {
+        /// What was attempted.
+        what: &'static str,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+/// Why the server did not stop cleanly.
+#[derive(Debug, thiserror::Error)]
+pub enum StopError {
+    /// The log could not be completed: changes that were answered without waiting for the disk may be lost.
+    #[error("the log could not be completed: {0}; changes that were not yet on disk may be lost")]
+    Log(Failure),
+    /// A thread has panicked.
+    #[error("a worker thread has panicked: this is a defect of Tidemark, please report it")]
+    Worker,
+    /// A thread's event loop has failed.
+    #[error("the event loop of a worker has failed: {0}")]
+    Poll(io::Error),
+}
+
+/// A running server. Dropping it without [`Server::wait`] leaves its threads running.
+pub struct Server {
+    shared: Arc<Shared>,
+    workers: Vec<JoinHandle<io::Result<()>>>,
+    http: Option<Http>,
+    addresses: Vec<SocketAddr>,
+    report: String,
+}
+
+impl Server {
+    /// Reads the data, listens, and serves clients on threads of its own from when this returns.
+    pub fn start(mut config: Config) -> Result<Server, StartError> {
+        listener::check_free(&config)?;
+        let warning = raise_descriptor_limit(&mut config);
+        let recovered = recovery::open(&config)?;
+        let listening = listener::listen(&config, config.worker_count())?;
+        let (polls, inboxes) = event_loops(config.worker_count())?;
+        let http_address = config.http;
+        let shared = Arc::new(Shared::new(recovered.engine, config, inboxes.clone()));
+        let log_listener = move |_| inboxes.iter().for_each(|inbox| inbox.log_moved());
+        shared.engine.log().set_listener(Box::new(log_listener));
+        let mut workers = Vec::new();
+        for (index, (poll, listeners)) in polls.into_iter().zip(listening.by_worker).enumerate() {
+            let failed = |error| StartError::System { what: "start an event loop", error };
+            let worker = Worker::new(Arc::clone(&shared), index, poll, listeners).map_err(failed)?;
+            let name = format!("tidemark-worker-{index}");
+            let thread = std::thread::Builder::new().name(name).spawn(move || worker.run());
+            workers.push(thread.map_err(|error| StartError::System { what: "start a thread", error })?);
+        }
+        let http = match http_address {
+            None => None,
+            Some(address) => {
+                let http = Http::start(address, Arc::clone(&shared));
+                Some(http.map_err(|error| StartError::Http { address, error })?)
+            }
+        };
+        let report = warning.into_iter().chain([recovered.report]).collect::<Vec<_>>().join("\n");
+        Ok(Server { shared, workers, http, addresses: listening.addresses, report })
+    }
+
+    /// TCP addresses that the server listens on.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Where HTTP is served.
+    pub fn http_address(&self) -> Option<SocketAddr> {
+        self.http.as_ref().map(Http::address)
+    }
+
+    /// What was found at the start, in lines for a person.
+    pub fn report(&self) -> &str {
+        &self.report
+    }
+
+    /// A handle by which another thread can stop the server.
+    pub fn stopper(&self) -> Stopper {
+        Stopper { shared: Arc::clone(&self.shared) }
+    }
+
+    /// Waits until the server has been stopped, by a [`Stopper`] or by `SHUTDOWN`, and its data is on disk.
+    pub fn wait(self) -> Result<(), StopError> {
+        let mut result = Ok(());
+        for worker in self.workers {
+            match worker.join() {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => result = result.and(Err(StopError::Poll(error))),
+                Err(_) => result = result.and(Err(StopError::Worker)),
+            }
+            // One worker that ends before its time takes the others with it: half a server helps nobody.
+            self.shared.stop();
+        }
+        if let Some(http) = self.http {
+            http.stop();
+        }
+        if let Some(path) = &self.shared.settings.current().unixsocket {
+            // Nobody listens there any more.
+            let _ = std::fs::remove_file(path);
+        }
+        self.shared.engine.log().close().map_err(StopError::Log)?;
+        result
+    }
+}
+
+/// Stops a server from another thread.
+#[derive(Clone)]
+pub struct Stopper {
+    shared: Arc<Shared>,
+}
+
+impl Stopper {
+    /// Begins a graceful stop: nobody is accepted any more, what was read is answered, and the log is completed.
+    pub fn stop(&self) {
+        self.shared.stop();
+    }
+}
+
+/// An event loop and an inbox for each worker.
+fn event_loops(count: usize) -> Result<(Vec<Poll>, Vec<Arc<Inbox>>), StartError> {
+    let failed = |error| StartError::System { what: "create an event loop", error };
+    let (mut polls, mut inboxes) = (Vec::new(), Vec::new());
+    for _ in 0..count {
+        let poll = Poll::new().map_err(failed)?;
+        let waker = Waker::new(poll.registry(), WAKER).map_err(failed)?;
+        polls.push(poll);
+        inboxes.push(Arc::new(Inbox::new(waker)));
+    }
+    Ok((polls, inboxes))
+}
+
+/// Asks the system for as many descriptors as `maxclients` needs. If it gives fewer, `maxclients` is lowered: a limit
+/// that is told to clients is better than connections that fail.
+fn raise_descriptor_limit(config: &mut Config) -> Option<String> {
+    let wanted = config.maxclients as u64 + OWN_DESCRIPTORS;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= wanted) {
+        return None;
+    }
+    let raised = Rlimit { current: Some(wanted), maximum: limit.maximum.map(|maximum| maximum.max(wanted)) };
+    let within =
+        Rlimit { current: limit.maximum.map_or(Some(wanted), |maximum| Some(maximum.min(wanted))), ..limit };
+    if setrlimit(Resource::Nofile, raised).is_ok() {
+        return None;
+    }
+    // Raising the maximum takes privileges; below it everybody may go.
+    let available = match setrlimit(Resource::Nofile, within) {
+        Ok(()) => within.current,
+        Err(_) => limit.current,
+    };
+    let available = available.unwrap_or(wanted);
+    if available >= wanted {
+        return None;
+    }
+    config.maxclients = (available.saturating_sub(OWN_DESCRIPTORS)).max(1) as usize;
+    Some(format!(
+        "warning: the system allows {available} open files, so maxclients is {}; raise it with `ulimit -n`",
+        config.maxclients
+    ))
+}

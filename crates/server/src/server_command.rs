@@ -1,0 +1,137 @@
+//! Commands about the server: `TIME`, `SHUTDOWN`, `SAVE`, `ROLE`, `DEBUG`, `HELP`.
+
+use crate::config::DebugAccess;
+use crate::dispatch::Context;
+use crate::session::Session;
+use crate::shared::TIDEMARK_VERSION;
+use crate::wait;
+use std::sync::atomic::Ordering;
+use tidemark_engine::CommandError;
+use tidemark_engine::command::{self, parse};
+
+/// `TIME`
+pub(crate) fn time(session: &mut Session, cx: &Context<'_>) -> Result<(), CommandError> {
+    session.output.reply.array(2);
+    session.output.reply.bulk_integer((cx.now_us / 1_000_000) as i64);
+    session.output.reply.bulk_integer((cx.now_us % 1_000_000) as i64);
+    Ok(())
+}
+
+/// `ROLE`
+pub(crate) fn role(session: &mut Session, cx: &Context<'_>) -> Result<(), CommandError> {
+    session.output.reply.array(3);
+    session.output.reply.bulk(b"master");
+    session.output.reply.integer(cx.shared.engine.log().appended().0 as i64);
+    session.output.reply.array(0);
+    Ok(())
+}
+
+/// `SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]`: the connection closes without an answer when it is done.
+pub(crate) fn shutdown(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
+    let options = args.get(1..).unwrap_or_default();
+    let known = |option: &[u8]| ["NOSAVE", "SAVE", "NOW", "FORCE"].iter().any(|word| parse::is(option, word));
+    match options {
+        [option] if parse::is(option, "ABORT") => {
+            return Err(CommandError::text("ERR No shutdown in progress."));
+        }
+        options if options.iter().all(|option| known(option)) => {}
+        _ => return Err(CommandError::Syntax),
+    }
+    session.closing = true;
+    cx.shared.stop();
+    Ok(())
+}
+
+/// `LOLWUT`
+pub(crate) fn lolwut(session: &mut Session) -> Result<(), CommandError> {
+    const WAVES: &str = "\
+        ~     ~~        ~    ~~~      ~\n\
+      ~~ ~~ ~~  ~~   ~~  ~ ~~   ~~  ~~ ~~\n\
+    ~~~   ~      ~~~~     ~       ~~     ~~~\n";
+    session.output.reply.verbatim(&format!("{WAVES}\nTidemark ver. {TIDEMARK_VERSION}\n"));
+    Ok(())
+}
+
+/// `HELP` of a command with subcommands.
+pub(crate) fn help(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
+    let row = args.first().and_then(|name| command::find(name)).ok_or(CommandError::Syntax)?;
+    let name = row.name.to_ascii_uppercase();
+    let mut lines = vec![format!("{name} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")];
+    for sub in row.subcommands {
+        lines.push(format!("{} {}", sub.name.to_ascii_uppercase(), sub.syntax).trim_end().to_owned());
+        lines.push(format!("    {}", sub.summary));
+    }
+    session.output.reply.array(lines.len());
+    lines.iter().for_each(|line| session.output.reply.simple(line));
+    Ok(())
+}
+
+/// `DEBUG SLEEP seconds`
+pub(crate) fn debug_sleep(
+    session: &mut Session,
+    args: &[&[u8]],
+    cx: &Context<'_>,
+) -> Result<(), CommandError> {
+    check_debug(session, cx)?;
+    wait::sleep(session, args)
+}
+
+/// `DEBUG SET-ACTIVE-EXPIRE 0 | 1`
+pub(crate) fn debug_set_active_expire(
+    session: &mut Session,
+    args: &[&[u8]],
+    cx: &Context<'_>,
+) -> Result<(), CommandError> {
+    check_debug(session, cx)?;
+    let on = parse::integer(args.get(2).copied().unwrap_or_default())? != 0;
+    cx.shared.active_expiry.store(on, Ordering::Relaxed);
+    session.output.reply.ok();
+    Ok(())
+}
+
+/// `DEBUG JMAP`
+pub(crate) fn debug_nothing(session: &mut Session, cx: &Context<'_>) -> Result<(), CommandError> {
+    check_debug(session, cx)?;
+    session.output.reply.ok();
+    Ok(())
+}
+
+/// Refuses `DEBUG` to whom the configuration does not allow it.
+pub(crate) fn check_debug(session: &Session, cx: &Context<'_>) -> Result<(), CommandError> {
+    let allowed = match cx.config.enable_debug_command {
+        DebugAccess::Yes => true,
+        DebugAccess::Local => session.client.is_local,
+        DebugAccess::No => false,
+    };
+    if allowed {
+        return Ok(());
+    }
+    Err(CommandError::text(
+        "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a \
+         local connection, otherwise you need to set this option in the configuration file, and then restart the \
+         server.",
+    ))
+}
+
+/// `DEBUG DIGEST`
+pub(crate) fn debug_digest(session: &mut Session, cx: &Context<'_>) -> Result<(), CommandError> {
+    check_debug(session, cx)?;
+    session.output.reply.simple(&format!("{:040x}", cx.shared.engine.digest()));
+    Ok(())
+}
+
+/// `SAVE`
+pub(crate) fn save(_: &mut Session, _: &Context<'_>) -> Result<(), CommandError> {
+    Err(CommandError::text("ERR there are no snapshots yet: the log holds everything"))
+}
+
+/// `BGSAVE [SCHEDULE]`
+pub(crate) fn background_save(_: &mut Session, _: &[&[u8]], _: &Context<'_>) -> Result<(), CommandError> {
+    Err(CommandError::text("ERR there are no snapshots yet: the log holds everything"))
+}
+
+/// `LASTSAVE`
+pub(crate) fn last_save(session: &mut Session, _: &Context<'_>) -> Result<(), CommandError> {
+    session.output.reply.integer(0);
+    Ok(())
+}

@@ -1,0 +1,166 @@
+//! What the server remembers of one client between its commands.
+
+use crate::client::{Client, flags};
+use crate::inbox::Target;
+use crate::output::Output;
+use crate::pubsub::{Kind, PubSub, Subscriber};
+use crate::transaction::Transaction;
+use crate::wait::Wait;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tidemark_engine::{Protocol, WatchedKeys};
+use tidemark_log::Lsn;
+
+/// The most channels and patterns that one client may subscribe to, and the most keys that it may watch.
+pub(crate) const NAMES_LIMIT: usize = 1 << 20;
+
+/// What `CLIENT REPLY` asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Replies {
+    #[default]
+    On,
+    Off,
+    /// `SKIP` itself has no reply, and the command after it has none.
+    SkipThisAndNext,
+    SkipThis,
+}
+
+/// One client's state. Dispatching changes it; the connection around it moves bytes.
+pub(crate) struct Session {
+    pub(crate) client: Arc<Client>,
+    pub(crate) output: Output,
+    /// Selected database, below the number of databases.
+    pub(crate) db: u8,
+    pub(crate) authenticated: bool,
+    pub(crate) failed_logins: u32,
+    pub(crate) transaction: Option<Transaction>,
+    pub(crate) watched: WatchedKeys,
+    pub(crate) subscriptions: Subscriptions,
+    pub(crate) replies: Replies,
+    /// What a blocked client waits for. No further command runs until it ends.
+    pub(crate) wait: Option<Wait>,
+    /// Close when everything that may be sent has been sent.
+    pub(crate) closing: bool,
+    /// The record of the client's latest change.
+    pub(crate) last_write: Option<Lsn>,
+    /// Row of the latest command, for `CLIENT LIST`.
+    pub(crate) last_command: u16,
+}
+
+impl Session {
+    pub(crate) fn new(client: Arc<Client>, authenticated: bool) -> Session {
+        Session {
+            client,
+            output: Output::new(Protocol::Resp2),
+            db: 0,
+            authenticated,
+            failed_logins: 0,
+            transaction: None,
+            watched: WatchedKeys::new(),
+            subscriptions: Subscriptions::default(),
+            replies: Replies::On,
+            wait: None,
+            closing: false,
+            last_write: None,
+            last_command: 0,
+        }
+    }
+
+    /// Whether the next command can simply run: no transaction, no refusal, no special treatment of its reply.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.authenticated
+            && self.transaction.is_none()
+            && self.replies == Replies::On
+            && !(self.subscriptions.any() && self.output.reply.protocol() == Protocol::Resp2)
+    }
+
+    /// Whether commands are being queued, or queued ones are being executed.
+    pub(crate) fn is_in_transaction(&self) -> bool {
+        self.transaction.is_some()
+    }
+
+    /// The client as others find it.
+    pub(crate) fn target(&self) -> Target {
+        self.client.target
+    }
+
+    pub(crate) fn subscriber(&self) -> Subscriber {
+        Subscriber { worker: self.client.worker, target: self.client.target }
+    }
+
+    /// Shows the state after some commands to `CLIENT LIST`.
+    pub(crate) fn show(&self, input_bytes: usize) {
+        let shown = &self.client.shown;
+        shown.active_ms.store(self.client.connected.elapsed().as_millis() as u64, Ordering::Relaxed);
+        shown.db.store(usize::from(self.db), Ordering::Relaxed);
+        shown.command.store(self.last_command, Ordering::Relaxed);
+        shown.input_bytes.store(input_bytes, Ordering::Relaxed);
+    }
+
+    /// Shows what changes rarely: called by the commands that change it.
+    pub(crate) fn show_state(&self) {
+        let client = &self.client;
+        let subscriptions = &self.subscriptions;
+        client.flag(flags::IN_TRANSACTION, self.transaction.is_some());
+        client.flag(flags::SUBSCRIBED, subscriptions.any());
+        client.flag(flags::BLOCKED, self.wait.is_some());
+        let queued = self.transaction.as_ref().map_or(-1, |transaction| transaction.len() as i64);
+        client.shown.queued.store(queued, Ordering::Relaxed);
+        client.shown.channels.store(subscriptions.of(Kind::Channel).len(), Ordering::Relaxed);
+        client.shown.patterns.store(subscriptions.of(Kind::Pattern).len(), Ordering::Relaxed);
+        client.shown.shard_channels.store(subscriptions.of(Kind::Shard).len(), Ordering::Relaxed);
+        let protocol = if self.output.reply.protocol() == Protocol::Resp3 { 3 } else { 2 };
+        client.shown.protocol.store(protocol, Ordering::Relaxed);
+    }
+
+    /// Ends all subscriptions without telling the client.
+    pub(crate) fn unsubscribe_all(&mut self, pubsub: &PubSub) {
+        let subscriber = self.subscriber();
+        for kind in [Kind::Channel, Kind::Pattern, Kind::Shard] {
+            for name in std::mem::take(self.subscriptions.of_mut(kind)) {
+                pubsub.unsubscribe(kind, &name, subscriber);
+            }
+        }
+    }
+}
+
+/// What a client listens to.
+#[derive(Debug, Default)]
+pub(crate) struct Subscriptions {
+    channels: BTreeSet<Box<[u8]>>,
+    patterns: BTreeSet<Box<[u8]>>,
+    shards: BTreeSet<Box<[u8]>>,
+}
+
+impl Subscriptions {
+    /// Whether there are any.
+    pub(crate) fn any(&self) -> bool {
+        !(self.channels.is_empty() && self.patterns.is_empty() && self.shards.is_empty())
+    }
+
+    pub(crate) fn of(&self, kind: Kind) -> &BTreeSet<Box<[u8]>> {
+        match kind {
+            Kind::Channel => &self.channels,
+            Kind::Pattern => &self.patterns,
+            Kind::Shard => &self.shards,
+        }
+    }
+
+    pub(crate) fn of_mut(&mut self, kind: Kind) -> &mut BTreeSet<Box<[u8]>> {
+        match kind {
+            Kind::Channel => &mut self.channels,
+            Kind::Pattern => &mut self.patterns,
+            Kind::Shard => &mut self.shards,
+        }
+    }
+
+    /// The number that a confirmation of that kind shows.
+    pub(crate) fn count(&self, kind: Kind) -> usize {
+        match kind {
+            Kind::Channel | Kind::Pattern => self.channels.len() + self.patterns.len(),
+            Kind::Shard => self.shards.len(),
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What all workers share.
+
+use crate::client::Clients;
+use crate::config::Config;
+use crate::counters::{Counters, ErrorCounts, Totals};
+use crate::inbox::{Inbox, Message};
+use crate::pubsub::PubSub;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use tidemark_engine::Engine;
+
+/// The version of Redis whose commands and replies are offered. Clients choose what to send by it.
+pub(crate) const REDIS_VERSION: &str = "7.0.15";
+/// This program's own version.
+pub(crate) const TIDEMARK_VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Active expiry runs at most every so many milliseconds, however densely deadlines lie.
+const EXPIRY_PAUSE_MS: u64 = 10;
+/// Keys that one run of active expiry removes at most, so that clients wait for it less than a millisecond or so.
+const EXPIRY_BUDGET: usize = 1_000;
+
+/// The server, as its workers see it.
+pub(crate) struct Shared {
+    pub(crate) engine: Engine,
+    pub(crate) settings: Settings,
+    pub(crate) clients: Clients,
+    pub(crate) pubsub: PubSub,
+    /// One per worker.
+    pub(crate) inboxes: Vec<Arc<Inbox>>,
+    /// One per worker.
+    pub(crate) counters: Vec<Counters>,
+    pub(crate) errors: ErrorCounts,
+    /// What the counters showed at the last `CONFIG RESETSTAT`.
+    baseline: Mutex<Totals>,
+    pub(crate) started: Instant,
+    /// Tells two runs of the server apart. 40 hexadecimal digits.
+    pub(crate) run_id: String,
+    stopping: AtomicBool,
+    /// When active expiry may run again, in milliseconds since 1970.
+    next_expiry_ms: AtomicU64,
+    pub(crate) active_expiry: AtomicBool,
+}
+
+impl Shared {
+    pub(crate) fn new(engine: Engine, config: Config, inboxes: Vec<Arc<Inbox>>) -> Shared {
+        let counters = inboxes.iter().map(|_| Counters::default()).collect();
+        Shared {
+            engine,
+            settings: Settings::new(config),
+            clients: Clients::default(),
+            pubsub: PubSub::default(),
+            inboxes,
+            counters,
+            errors: ErrorCounts::default(),
+            baseline: Mutex::default(),
+            started: Instant::now(),
+            run_id: run_id(),
+            stopping: AtomicBool::new(false),
+            next_expiry_ms: AtomicU64::new(0),
+            active_expiry: AtomicBool::new(true),
+        }
+    }
+
+    /// Begins a graceful stop. Further calls do nothing.
+    pub(crate) fn stop(&self) {
+        if !self.stopping.swap(true, Ordering::SeqCst) {
+            self.inboxes.iter().for_each(|inbox| inbox.send(Message::Stop));
+        }
+    }
+
+    /// Whether a graceful stop has begun.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
+    }
+
+    /// What has been counted since the start.
+    pub(crate) fn totals(&self) -> Totals {
+        Totals::of(&self.counters)
+    }
+
+    /// What has been counted since the last reset.
+    pub(crate) fn totals_since_reset(&self) -> Totals {
+        self.totals().since(*self.baseline.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Lets counting begin anew.
+    pub(crate) fn reset_totals(&self) {
+        *self.baseline.lock().unwrap_or_else(PoisonError::into_inner) = self.totals();
+        self.errors.reset();
+    }
+
+    /// When [`Shared::expire`] has something to do, in milliseconds since 1970.
+    pub(crate) fn next_expiry(&self) -> Option<u64> {
+        if !self.active_expiry.load(Ordering::Relaxed) {
+            return None;
+        }
+        Some(self.engine.next_deadline()?.max(self.next_expiry_ms.load(Ordering::Relaxed)))
+    }
+
+    /// Removes keys whose time has come, unless another worker is just doing so.
+    pub(crate) fn expire(&self, now_us: u64) {
+        let now_ms = now_us / 1000;
+        if self.next_expiry().is_none_or(|at| at > now_ms) {
+            return;
+        }
+        let due = self.next_expiry_ms.load(Ordering::Relaxed);
+        let next = now_ms + EXPIRY_PAUSE_MS;
+        // Only one worker wins the right to this run.
+        if self.next_expiry_ms.compare_exchange(due, next, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            self.engine.expire_due(now_us, EXPIRY_BUDGET);
+        }
+    }
+}
+
+/// The configuration in force. Workers keep a copy and look whether it is still the latest.
+pub(crate) struct Settings {
+    current: RwLock<Arc<Config>>,
+    version: AtomicU64,
+}
+
+impl Settings {
+    fn new(config: Config) -> Settings {
+        Settings { current: RwLock::new(Arc::new(config)), version: AtomicU64::new(0) }
+    }
+
+    /// The configuration.
+    pub(crate) fn current(&self) -> Arc<Config> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A number that changes with the configuration.
+    pub(crate) fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    /// Changes the configuration, all of it or, on an error, nothing.
+    pub(crate) fn change<E>(
+        &self,
+        change: impl FnOnce(&mut Config) -> Result<(), E>,
+    ) -> Result<Arc<Config>, E> {
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let mut config = Config::clone(&current);
+        change(&mut config)?;
+        *current = Arc::new(config);
+        self.version.fetch_add(1, Ordering::Release);
+        Ok(Arc::clone(&current))
+    }
+}
+
+/// The wall clock in microseconds since 1970.
+pub(crate) fn now_us() -> u64 {
+    // A clock before 1970 is as good as one that stands still there.
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_micros() as u64)
+}
+
+fn run_id() -> String {
+    use std::hash::{BuildHasher, RandomState};
+    // Each `RandomState` is keyed from the system's randomness.
+    let words = [0_u64, 1, 2].map(|word| RandomState::new().hash_one(word));
+    let mut id = words.map(|word| format!("{word:016x}")).concat();
+    id.truncate(40);
+    id
+}

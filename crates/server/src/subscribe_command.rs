@@ -1,0 +1,118 @@
+//! `SUBSCRIBE`, `PUBLISH`, `PUBSUB` and their kin.
+
+use crate::dispatch::Context;
+use crate::pubsub::Kind;
+use crate::session::{NAMES_LIMIT, Session};
+use tidemark_engine::CommandError;
+
+/// `SUBSCRIBE`, `PSUBSCRIBE`, `SSUBSCRIBE`: one confirmation for each name.
+pub(crate) fn subscribe(
+    session: &mut Session,
+    kind: Kind,
+    args: &[&[u8]],
+    cx: &Context<'_>,
+) -> Result<(), CommandError> {
+    let present = session.subscriptions.of(kind).len();
+    if present + args.len() > NAMES_LIMIT {
+        return Err(CommandError::text("ERR too many subscriptions"));
+    }
+    let subscriber = session.subscriber();
+    for name in args.iter().skip(1) {
+        if session.subscriptions.of_mut(kind).insert(Box::from(*name)) {
+            cx.shared.pubsub.subscribe(kind, name, subscriber);
+        }
+        confirm(session, kind, kind.subscribed(), Some(name));
+    }
+    session.show_state();
+    Ok(())
+}
+
+/// `UNSUBSCRIBE`, `PUNSUBSCRIBE`, `SUNSUBSCRIBE`: one confirmation for each name; without names, all end.
+pub(crate) fn unsubscribe(
+    session: &mut Session,
+    kind: Kind,
+    args: &[&[u8]],
+    cx: &Context<'_>,
+) -> Result<(), CommandError> {
+    let subscriber = session.subscriber();
+    let named = args.get(1..).unwrap_or_default();
+    let names: Vec<Box<[u8]>> = if named.is_empty() {
+        session.subscriptions.of(kind).iter().cloned().collect()
+    } else {
+        named.iter().map(|name| Box::from(*name)).collect()
+    };
+    for name in &names {
+        if session.subscriptions.of_mut(kind).remove(name) {
+            cx.shared.pubsub.unsubscribe(kind, name, subscriber);
+        }
+        confirm(session, kind, kind.unsubscribed(), Some(name));
+    }
+    if names.is_empty() {
+        confirm(session, kind, kind.unsubscribed(), None);
+    }
+    session.show_state();
+    Ok(())
+}
+
+fn confirm(session: &mut Session, kind: Kind, what: &str, name: Option<&[u8]>) {
+    let count = session.subscriptions.count(kind);
+    let reply = &mut session.output.reply;
+    reply.push(3);
+    reply.bulk(what.as_bytes());
+    reply.bulk_or_null(name);
+    reply.count(count);
+}
+
+/// `PUBLISH channel message`, `SPUBLISH shardchannel message`
+pub(crate) fn publish(
+    session: &mut Session,
+    kind: Kind,
+    args: &[&[u8]],
+    cx: &Context<'_>,
+) -> Result<(), CommandError> {
+    let [_, channel, message] = args else { return Err(CommandError::Syntax) };
+    let sent = cx.shared.pubsub.publish(kind, channel, message, &cx.shared.inboxes);
+    session.output.reply.count(sent);
+    Ok(())
+}
+
+/// `PUBSUB CHANNELS [pattern]`, `PUBSUB SHARDCHANNELS [pattern]`
+pub(crate) fn channels(
+    session: &mut Session,
+    kind: Kind,
+    args: &[&[u8]],
+    cx: &Context<'_>,
+) -> Result<(), CommandError> {
+    if args.len() > 3 {
+        return Err(CommandError::Syntax);
+    }
+    let names = cx.shared.pubsub.names(kind, args.get(2).copied());
+    session.output.reply.array(names.len());
+    for name in names {
+        session.output.reply.bulk(&name);
+    }
+    Ok(())
+}
+
+/// `PUBSUB NUMSUB [channel ...]`, `PUBSUB SHARDNUMSUB [channel ...]`
+pub(crate) fn numsub(
+    session: &mut Session,
+    kind: Kind,
+    args: &[&[u8]],
+    cx: &Context<'_>,
+) -> Result<(), CommandError> {
+    let names = args.get(2..).unwrap_or_default();
+    session.output.reply.array(names.len() * 2);
+    for name in names {
+        session.output.reply.bulk(name);
+        session.output.reply.count(cx.shared.pubsub.subscribers(kind, name));
+    }
+    Ok(())
+}
+
+/// `PUBSUB NUMPAT`
+pub(crate) fn numpat(session: &mut Session, cx: &Context<'_>) -> Result<(), CommandError> {
+    let (_, patterns, _) = cx.shared.pubsub.counts();
+    session.output.reply.count(patterns);
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! Commands that let a client wait: blocking pops, `WAIT`, `WAITAOF`, `DEBUG SLEEP`.
+
+use crate::dispatch::Context;
+use crate::inbox::{Message, Unblock};
+use crate::session::Session;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tidemark_engine::command::parse;
+use tidemark_engine::{Block, Call, CommandError, Delivery, Engine, Waiter};
+use tidemark_log::Lsn;
+
+/// Timeouts beyond this are as good as for ever, and would overflow the clock. A century.
+const LONGEST: Duration = Duration::from_hours(100 * 366 * 24);
+
+/// A client's wait.
+pub(crate) struct Wait {
+    pub(crate) what: WaitFor,
+    /// When it ends by itself; `None` is never.
+    pub(crate) deadline: Option<Instant>,
+    /// Whether the answer must wait for the disk, whatever the server's setting: `DURABLE BLPOP …`.
+    pub(crate) durable: bool,
+}
+
+/// What a client waits for.
+pub(crate) enum WaitFor {
+    /// That a key gets something to take.
+    Keys(Arc<Waiter>),
+    /// That a record is durable.
+    Sync(Lsn),
+    /// For replicas, of which there are none: only the deadline ends it.
+    Replicas,
+    /// For time to pass.
+    Sleep,
+}
+
+/// Lets a client wait as a command has asked for.
+pub(crate) fn block(session: &mut Session, call: &Call<'_>, block: Block, durable: bool, cx: &Context<'_>) {
+    let deadline = block.timeout_ms.and_then(|timeout| deadline_in(Duration::from_millis(timeout)));
+    let target = session.target();
+    let inbox = Arc::clone(&cx.shared.inboxes[session.client.worker]);
+    let deliver = Box::new(move |delivery: Delivery| inbox.send(Message::Deliver(target, delivery)));
+    let waiter = cx.shared.engine.wait(call, block, &session.output.reply, deliver);
+    session.wait = Some(Wait { what: WaitFor::Keys(waiter), deadline, durable });
+    session.show_state();
+}
+
+/// Gives a blocked client what it has waited for.
+pub(crate) fn deliver(session: &mut Session, delivery: &Delivery, always: bool) {
+    let Some(wait) = session.wait.take() else { return };
+    let mark = session.output.reply.len();
+    session.output.reply.buffer_mut().extend_from_slice(&delivery.reply);
+    if let Some(lsn) = delivery.lsn {
+        session.last_write = Some(lsn);
+        if always || wait.durable {
+            session.output.hold(mark, lsn);
+        }
+    }
+    session.show_state();
+}
+
+/// Ends a wait whose time has passed, or which another client ended. `false` if the answer is already on its way.
+pub(crate) fn end(session: &mut Session, how: Unblock, engine: &Engine) -> bool {
+    let Some(wait) = &session.wait else { return false };
+    if let WaitFor::Keys(waiter) = &wait.what
+        && !engine.stop_waiting(waiter)
+    {
+        return false;
+    }
+    let reply = &mut session.output.reply;
+    match (&wait.what, how) {
+        (_, Unblock::Error) => reply.error_text("UNBLOCKED client unblocked via CLIENT UNBLOCK"),
+        (WaitFor::Keys(_), Unblock::Timeout) => reply.null_array(),
+        (WaitFor::Sync(_), Unblock::Timeout) => sync_reply(reply, false),
+        (WaitFor::Replicas, Unblock::Timeout) => reply.integer(0),
+        (WaitFor::Sleep, Unblock::Timeout) => reply.ok(),
+    }
+    session.wait = None;
+    session.show_state();
+    true
+}
+
+/// Ends the wait of a client that is gone.
+pub(crate) fn abandon(session: &mut Session, engine: &Engine) {
+    if let Some(Wait { what: WaitFor::Keys(waiter), .. }) = session.wait.take() {
+        // If it has been served meanwhile, what it took is lost with its connection, as a reply in flight would be.
+        engine.stop_waiting(&waiter);
+    }
+}
+
+/// Ends a wait for the disk if the record is durable; whether it did.
+pub(crate) fn synced(session: &mut Session, durable: Lsn) -> bool {
+    let Some(Wait { what: WaitFor::Sync(lsn), .. }) = &session.wait else { return false };
+    if *lsn > durable {
+        return false;
+    }
+    session.wait = None;
+    sync_reply(&mut session.output.reply, true);
+    session.show_state();
+    true
+}
+
+/// `WAITAOF numlocal numreplicas timeout`
+pub(crate) fn wait_aof(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
+    let [_, local, replicas, timeout] = args else { return Err(CommandError::Syntax) };
+    let local = parse::integer_in(local, 0..=1)?;
+    // There are no replicas to wait for, so the number only has to be one.
+    parse::positive(replicas)?;
+    let timeout = timeout_ms(timeout)?;
+    let log = cx.shared.engine.log();
+    match session.last_write.filter(|lsn| local == 1 && *lsn > log.durable()) {
+        Some(lsn) if !session.is_in_transaction() => {
+            log.request_sync(lsn);
+            begin(session, WaitFor::Sync(lsn), timeout);
+        }
+        unsynced => sync_reply(&mut session.output.reply, local == 1 && unsynced.is_none()),
+    }
+    Ok(())
+}
+
+/// `WAIT numreplicas timeout`
+pub(crate) fn wait_replicas(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
+    let [_, replicas, timeout] = args else { return Err(CommandError::Syntax) };
+    let replicas = parse::integer(replicas)?;
+    let timeout = timeout_ms(timeout)?;
+    if replicas <= 0 || session.is_in_transaction() {
+        session.output.reply.integer(0);
+    } else {
+        begin(session, WaitFor::Replicas, timeout);
+    }
+    Ok(())
+}
+
+/// `DEBUG SLEEP seconds`: the connection sleeps, others do not notice.
+pub(crate) fn sleep(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
+    let seconds = args.get(2).map(|arg| parse::float(arg)).transpose()?.unwrap_or(0.0);
+    let time = Duration::try_from_secs_f64(seconds).map_err(|_| CommandError::NotAFloat)?;
+    if time.is_zero() || session.is_in_transaction() {
+        session.output.reply.ok();
+    } else {
+        begin(session, WaitFor::Sleep, Some(time));
+    }
+    Ok(())
+}
+
+fn begin(session: &mut Session, what: WaitFor, timeout: Option<Duration>) {
+    session.wait = Some(Wait { what, deadline: timeout.and_then(deadline_in), durable: false });
+    session.show_state();
+}
+
+fn deadline_in(timeout: Duration) -> Option<Instant> {
+    if timeout > LONGEST { None } else { Instant::now().checked_add(timeout) }
+}
+
+/// A timeout argument in milliseconds; 0 is for ever.
+fn timeout_ms(arg: &[u8]) -> Result<Option<Duration>, CommandError> {
+    let value = parse::integer(arg)
+        .map_err(|_| CommandError::text("ERR timeout is not an integer or out of range"))?;
+    let value = u64::try_from(value).map_err(|_| CommandError::text("ERR timeout is negative"))?;
+    Ok((value > 0).then(|| Duration::from_millis(value)))
+}
+
+/// `WAITAOF` answers how many disks hold the change: this server's, and replicas'.
+fn sync_reply(reply: &mut tidemark_engine::Reply, local: bool) {
+    reply.array(2);
+    reply.integer(i64::from(local));
+    reply.integer(0);
+}

@@ -1,0 +1,636 @@
+//! One worker: a thread with an event loop, the connections that it has accepted, and nobody else's.
+//!
+//! Each turn of the loop takes what is there and only then writes: read and run commands, take messages from other
+//! threads, look after deadlines, ask the log for durability, send the replies. So one write carries all replies to
+//! one client, and one sync covers all changes of a turn.
+
+use crate::config::Config;
+use crate::connection::{CloseReason, Connection};
+use crate::counters::Counters;
+use crate::dispatch::Context;
+use crate::inbox::{Inbox, Message, Target};
+use crate::listener::Listener;
+use crate::shared::{Shared, now_us};
+use crate::socket::Socket;
+use mio::{Events, Poll, Token};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tidemark_log::{Health, Lsn};
+
+/// Events taken in one turn.
+const EVENTS: usize = 1024;
+/// Bytes read at once. A client that has more to say is heard again in the next turn, after the others.
+const READ_BYTES: usize = 64 * 1024;
+/// How often messages are looked for within one turn: a client that wakes another which wakes the first does not keep
+/// the worker from its other clients.
+const MESSAGE_ROUNDS: usize = 16;
+/// How long accepting pauses when the process has run out of descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The token by which a worker is woken.
+pub(crate) const WAKER: Token = Token(usize::MAX);
+/// Listeners have the tokens below the waker's.
+const FIRST_LISTENER: usize = usize::MAX - 1;
+
+const TOO_MANY_CLIENTS: &[u8] = b"-ERR max number of clients reached\r\n";
+const PROTECTED: &[u8] = b"-DENIED Tidemark runs in protected mode: no password is set, so it accepts clients of this \
+machine only. To let other hosts in: 1) connect from this machine and run CONFIG SET requirepass, which lasts until \
+the server stops; 2) start it with a password in the TIDEMARK_REQUIREPASS variable or in its configuration file; 3) if \
+you only want to try something in a network that you trust, start it with --protected-mode no. Do not do the last \
+where others can reach the port: they could read and delete everything.\r\n";
+
+/// What a worker works with.
+pub(crate) struct Worker {
+    environment: Environment,
+    state: State,
+}
+
+/// What does not change within a turn.
+struct Environment {
+    shared: Arc<Shared>,
+    index: usize,
+    config: Arc<Config>,
+    config_version: u64,
+}
+
+impl Environment {
+    fn inbox(&self) -> &Inbox {
+        &self.shared.inboxes[self.index]
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.shared.counters[self.index]
+    }
+
+    fn context(&self) -> Context<'_> {
+        Context { shared: &self.shared, config: &self.config, counters: self.counters(), now_us: now_us() }
+    }
+
+    fn refresh(&mut self) {
+        let version = self.shared.settings.version();
+        if version != self.config_version {
+            self.config = self.shared.settings.current();
+            self.config_version = version;
+        }
+    }
+}
+
+/// A connection and its socket.
+struct Peer {
+    socket: Socket,
+    connection: Connection,
+    /// The kernel may hold bytes that have not been read.
+    readable: bool,
+    /// The client has closed its side; the end is still to be read.
+    read_closed: bool,
+    /// It is in `flush`.
+    is_dirty: bool,
+    /// It is in `again`.
+    is_waiting_for_turn: bool,
+    /// It is in `holding`.
+    is_holding: bool,
+    /// The earliest timer that is set for it.
+    timer: Option<Instant>,
+}
+
+struct State {
+    poll: Poll,
+    listeners: Vec<Listener>,
+    /// When accepting goes on after the process had run out of descriptors.
+    accept_at: Option<Instant>,
+    peers: Vec<Option<Box<Peer>>>,
+    free: Vec<usize>,
+    /// Slots that were closed in this turn; they are free for others in the next, when no event can mean them any more.
+    closed: Vec<usize>,
+    /// Connections with something to send.
+    flush: Vec<usize>,
+    /// Connections that have more to read or to run.
+    again: Vec<usize>,
+    /// Connections that wait for the log.
+    holding: Vec<usize>,
+    /// The last record that any of them waits for.
+    sync_wanted: Lsn,
+    timers: BinaryHeap<Reverse<(Instant, usize, u64)>>,
+    messages: Vec<Message>,
+    buffer: Vec<u8>,
+    /// When a graceful stop gives up waiting for clients.
+    stop_at: Option<Instant>,
+}
+
+impl Worker {
+    /// A worker over listening sockets. `poll` already knows the waker of the worker's inbox.
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        index: usize,
+        poll: Poll,
+        mut listeners: Vec<Listener>,
+    ) -> io::Result<Worker> {
+        for (number, listener) in listeners.iter_mut().enumerate() {
+            listener.register(poll.registry(), Token(FIRST_LISTENER - number))?;
+        }
+        let config = shared.settings.current();
+        let config_version = shared.settings.version();
+        let state = State {
+            poll,
+            listeners,
+            accept_at: None,
+            peers: Vec::new(),
+            free: Vec::new(),
+            closed: Vec::new(),
+            flush: Vec::new(),
+            again: Vec::new(),
+            holding: Vec::new(),
+            sync_wanted: Lsn::default(),
+            timers: BinaryHeap::new(),
+            messages: Vec::new(),
+            buffer: vec![0; READ_BYTES],
+            stop_at: None,
+        };
+        Ok(Worker { environment: Environment { shared, index, config, config_version }, state })
+    }
+
+    /// Serves clients until the server stops and they have their replies.
+    pub(crate) fn run(mut self) -> io::Result<()> {
+        let mut events = Events::with_capacity(EVENTS);
+        loop {
+            self.state.sleep(&self.environment, &mut events)?;
+            self.environment.refresh();
+            self.state.turn(&self.environment, &events);
+            if self.state.is_done() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl State {
+    /// Waits for events, messages or the next deadline.
+    fn sleep(&mut self, environment: &Environment, events: &mut Events) -> io::Result<()> {
+        let inbox = environment.inbox();
+        let waits_for_log = !self.holding.is_empty();
+        inbox.set_waits_for_log(waits_for_log);
+        let must_not_sleep = !self.again.is_empty()
+            || !inbox.fall_asleep()
+            || (waits_for_log && self.log_has_moved(environment));
+        let timeout = if must_not_sleep { Some(Duration::ZERO) } else { self.time_to_sleep(environment) };
+        let result = self.poll.poll(events, timeout);
+        inbox.wake_up();
+        match result {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                events.clear();
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// Whether the log has got as far as somebody waits for, or has failed.
+    fn log_has_moved(&self, environment: &Environment) -> bool {
+        let log = environment.shared.engine.log();
+        let durable = log.durable();
+        let reached = |peer: &Peer| peer.connection.log_waits_until().is_some_and(|lsn| lsn <= durable);
+        log.check_writable().is_err() || self.holding.iter().filter_map(|slot| self.peer(*slot)).any(reached)
+    }
+
+    /// Time until the next deadline; `None` without one, so that an idle server uses no time at all.
+    fn time_to_sleep(&self, environment: &Environment) -> Option<Duration> {
+        let timer = self.timers.peek().map(|Reverse((at, _, _))| *at);
+        let earliest = [timer, self.accept_at, self.stop_at].into_iter().flatten().min();
+        let until_timer = earliest.map(|at| at.saturating_duration_since(Instant::now()));
+        let until_expiry = environment.shared.next_expiry().map(|at_ms| {
+            let now_ms = now_us() / 1000;
+            Duration::from_millis(at_ms.saturating_sub(now_ms))
+        });
+        // The kernel counts whole milliseconds and mio rounds up, so a wake-up is never early.
+        [until_timer, until_expiry].into_iter().flatten().min()
+    }
+
+    fn turn(&mut self, environment: &Environment, events: &Events) {
+        environment.counters().turns.add(1);
+        let cx = environment.context();
+        self.run_waiting(&cx);
+        for event in events {
+            match event.token() {
+                WAKER => {}
+                Token(token) if token > FIRST_LISTENER - self.listeners.len() => {
+                    self.accept(FIRST_LISTENER - token, environment);
+                }
+                Token(slot) => {
+                    if event.is_readable() || event.is_read_closed() || event.is_error() {
+                        self.note_readable(slot, event.is_read_closed() || event.is_error());
+                        self.read(slot, &cx);
+                    }
+                    if event.is_writable() {
+                        self.mark_dirty(slot);
+                    }
+                }
+            }
+        }
+        self.take_messages(environment, &cx);
+        self.look_after_time(environment, &cx);
+        self.look_after_log(environment, &cx);
+        self.send(environment, &cx);
+        self.free.append(&mut self.closed);
+    }
+
+    fn peer(&self, slot: usize) -> Option<&Peer> {
+        self.peers.get(slot)?.as_deref()
+    }
+
+    fn peer_mut(&mut self, slot: usize) -> Option<&mut Peer> {
+        self.peers.get_mut(slot)?.as_deref_mut()
+    }
+
+    /// The connection that another thread means, if it still exists.
+    fn target(&mut self, target: Target) -> Option<&mut Peer> {
+        self.peer_mut(target.slot).filter(|peer| peer.connection.session.client.id == target.client)
+    }
+
+    // ---- accepting ----
+
+    fn accept(&mut self, number: usize, environment: &Environment) {
+        loop {
+            let Some(listener) = self.listeners.get(number) else { return };
+            match listener.accept() {
+                Ok(socket) => {
+                    let path = listener.path().to_owned();
+                    self.admit(socket, &path, environment);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted
+                    ) => {}
+                Err(_) => {
+                    // Out of descriptors or memory. The kernel will not report the waiting clients again.
+                    self.accept_at = Some(Instant::now() + ACCEPT_PAUSE);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn admit(&mut self, mut socket: Socket, path: &str, environment: &Environment) {
+        let (shared, config, counters) = (&environment.shared, &environment.config, environment.counters());
+        counters.connections.add(1);
+        let origin = socket.origin(path);
+        if config.protected_mode && config.requirepass.is_empty() && !origin.is_local {
+            counters.refused_connections.add(1);
+            // Best effort: the socket's buffer is empty, so it fits.
+            let _ = socket.write(PROTECTED);
+            return;
+        }
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.peers.push(None);
+            self.peers.len() - 1
+        });
+        let client = shared.clients.admit(config.maxclients, environment.index, slot, origin);
+        let registered = socket.configure(config.tcp_keepalive);
+        let registered = registered.and_then(|()| socket.register(self.poll.registry(), Token(slot)));
+        match (client, registered) {
+            (Some(client), Ok(())) => {
+                let connection = Connection::new(client, config);
+                self.peers[slot] = Some(Box::new(Peer::new(socket, connection)));
+                self.set_timer(slot, config);
+            }
+            (None, _) => {
+                counters.refused_connections.add(1);
+                let _ = socket.write(TOO_MANY_CLIENTS);
+                socket.deregister(self.poll.registry());
+                self.closed.push(slot);
+            }
+            (Some(client), Err(_)) => {
+                // The peer has already gone.
+                shared.clients.remove(client.id);
+                self.closed.push(slot);
+            }
+        }
+    }
+
+    // ---- reading and running ----
+
+    fn note_readable(&mut self, slot: usize, closed: bool) {
+        if let Some(peer) = self.peer_mut(slot) {
+            peer.readable = true;
+            peer.read_closed |= closed;
+        }
+    }
+
+    /// Reads once from a connection and runs what came.
+    fn read(&mut self, slot: usize, cx: &Context<'_>) {
+        let Some(peer) = self.peers.get_mut(slot).and_then(Option::as_deref_mut) else { return };
+        if peer.readable && peer.read_closed && peer.connection.session.wait.is_some() {
+            // Nobody is there to be given what it waits for.
+            self.close(slot, cx);
+            return;
+        }
+        if peer.readable && peer.connection.wants_input() {
+            match peer.socket.read(&mut self.buffer) {
+                Ok(0) => {
+                    peer.readable = false;
+                    peer.connection.end_input(cx);
+                }
+                Ok(count) => {
+                    cx.counters.received_bytes.add(count as u64);
+                    // Less than was asked for means that there is no more: the kernel reports anew when there is.
+                    peer.readable = count == self.buffer.len() || peer.read_closed;
+                    peer.connection.receive(self.buffer.get(..count).unwrap_or_default(), cx);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => peer.readable = false,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => {
+                    self.close(slot, cx);
+                    return;
+                }
+            }
+        }
+        self.after_running(slot, cx);
+    }
+
+    /// Puts a connection that has run commands, or may run some, on the lists where it belongs.
+    fn after_running(&mut self, slot: usize, cx: &Context<'_>) {
+        let Some(peer) = self.peers.get_mut(slot).and_then(Option::as_deref_mut) else { return };
+        if !peer.is_dirty {
+            peer.is_dirty = true;
+            self.flush.push(slot);
+        }
+        if let Some(lsn) = peer.connection.session.output.waits_for_last() {
+            self.sync_wanted = self.sync_wanted.max(lsn);
+        }
+        if !peer.is_holding && peer.connection.waits_for_log() {
+            peer.is_holding = true;
+            self.holding.push(slot);
+        }
+        let has_more = peer.connection.can_resume() || (peer.readable && peer.connection.wants_input());
+        if has_more && !peer.is_waiting_for_turn {
+            peer.is_waiting_for_turn = true;
+            self.again.push(slot);
+        }
+        self.set_timer(slot, cx.config);
+    }
+
+    fn mark_dirty(&mut self, slot: usize) {
+        if let Some(peer) = self.peers.get_mut(slot).and_then(Option::as_deref_mut)
+            && !peer.is_dirty
+        {
+            peer.is_dirty = true;
+            self.flush.push(slot);
+        }
+    }
+
+    /// Lets connections go on that had more to do than fitted into the last turn.
+    fn run_waiting(&mut self, cx: &Context<'_>) {
+        for slot in std::mem::take(&mut self.again) {
+            let Some(peer) = self.peer_mut(slot) else { continue };
+            peer.is_waiting_for_turn = false;
+            if peer.connection.can_resume() {
+                peer.connection.resume(cx);
+                self.after_running(slot, cx);
+            } else {
+                self.read(slot, cx);
+            }
+        }
+    }
+
+    // ---- messages ----
+
+    fn take_messages(&mut self, environment: &Environment, cx: &Context<'_>) {
+        for _ in 0..MESSAGE_ROUNDS {
+            let mut messages = std::mem::take(&mut self.messages);
+            environment.inbox().take(&mut messages);
+            if messages.is_empty() {
+                self.messages = messages;
+                return;
+            }
+            for message in messages.drain(..) {
+                self.handle(message, cx);
+            }
+            self.messages = messages;
+        }
+    }
+
+    fn handle(&mut self, message: Message, cx: &Context<'_>) {
+        let target = match message {
+            Message::Stop => return self.begin_stop(cx),
+            Message::Kill(target) => {
+                if self.target(target).is_some() {
+                    self.close(target.slot, cx);
+                }
+                return;
+            }
+            Message::Deliver(target, delivery) => {
+                if let Some(peer) = self.target(target) {
+                    peer.connection.deliver(&delivery, cx);
+                }
+                target
+            }
+            Message::Publish(target, publication) => {
+                if let Some(peer) = self.target(target) {
+                    peer.connection.publish(&publication);
+                }
+                target
+            }
+            Message::Unblock(target, how) => {
+                if let Some(peer) = self.target(target) {
+                    peer.connection.unblock(how, cx);
+                }
+                target
+            }
+        };
+        if self.target(target).is_some() {
+            self.after_running(target.slot, cx);
+        }
+    }
+
+    // ---- time ----
+
+    fn set_timer(&mut self, slot: usize, config: &Config) {
+        let Some(peer) = self.peers.get_mut(slot).and_then(Option::as_deref_mut) else { return };
+        let Some(at) = peer.connection.next_deadline(config) else { return };
+        // A timer that is set earlier looks again when it fires.
+        if peer.timer.is_none_or(|set| at < set) {
+            peer.timer = Some(at);
+            self.timers.push(Reverse((at, slot, peer.connection.session.client.id)));
+        }
+    }
+
+    fn look_after_time(&mut self, environment: &Environment, cx: &Context<'_>) {
+        environment.shared.expire(cx.now_us);
+        if self.timers.is_empty() && self.accept_at.is_none() {
+            return;
+        }
+        let now = Instant::now();
+        if self.accept_at.is_some_and(|at| at <= now) {
+            self.accept_at = None;
+            (0..self.listeners.len()).for_each(|number| self.accept(number, environment));
+        }
+        while let Some(Reverse((at, slot, client))) = self.timers.peek().copied()
+            && at <= now
+        {
+            self.timers.pop();
+            if let Some(peer) = self.target(Target { slot, client }) {
+                peer.timer = None;
+                self.time_has_come(slot, now, cx);
+            }
+        }
+    }
+
+    fn time_has_come(&mut self, slot: usize, now: Instant, cx: &Context<'_>) {
+        let Some(peer) = self.peer_mut(slot) else { return };
+        if peer.connection.wait_is_over(now) {
+            peer.connection.unblock(crate::inbox::Unblock::Timeout, cx);
+        }
+        let reason =
+            peer.connection.overdue(cx.config, now).or_else(|| peer.connection.exceeded(cx.config, now));
+        match reason {
+            Some(reason) => self.disconnect(slot, reason, cx),
+            None => self.after_running(slot, cx),
+        }
+    }
+
+    // ---- the log ----
+
+    /// Asks the log for the durability that this turn's replies need, and releases replies whose time has come.
+    fn look_after_log(&mut self, environment: &Environment, cx: &Context<'_>) {
+        if self.holding.is_empty() {
+            return;
+        }
+        let log = environment.shared.engine.log();
+        log.request_sync(self.sync_wanted);
+        let durable = log.durable();
+        let failure = match log.check_writable() {
+            Ok(()) => None,
+            Err(_) => match log.health() {
+                Health::Failed(failure) => Some(failure.to_string()),
+                _ => None,
+            },
+        };
+        for slot in std::mem::take(&mut self.holding) {
+            let Some(peer) = self.peer_mut(slot) else { continue };
+            peer.is_holding = false;
+            peer.connection.log_durable(durable, cx);
+            if let Some(failure) = &failure {
+                let text = format!("MISCONF the log has failed and this change may be lost: {failure}");
+                peer.connection.log_failed(&text, cx);
+            }
+            self.after_running(slot, cx);
+        }
+    }
+
+    // ---- sending and closing ----
+
+    fn send(&mut self, environment: &Environment, cx: &Context<'_>) {
+        let mut flush = std::mem::take(&mut self.flush);
+        for slot in flush.drain(..) {
+            let Some(peer) = self.peer_mut(slot) else { continue };
+            peer.is_dirty = false;
+            match peer.send(environment.counters()) {
+                Err(_) => self.close(slot, cx),
+                Ok(()) if peer.connection.is_finished() => self.close(slot, cx),
+                Ok(()) => self.after_sending(slot, cx),
+            }
+        }
+        if self.flush.is_empty() {
+            // Keep the allocation; sending puts nothing on the list.
+            self.flush = flush;
+        }
+    }
+
+    fn after_sending(&mut self, slot: usize, cx: &Context<'_>) {
+        let Some(peer) = self.peers.get_mut(slot).and_then(Option::as_deref_mut) else { return };
+        if peer.connection.session.output.pending() > 0 || peer.connection.has_input() {
+            if let Some(reason) = peer.connection.exceeded(cx.config, Instant::now()) {
+                self.disconnect(slot, reason, cx);
+                return;
+            }
+            self.set_timer(slot, cx.config);
+        }
+        let Some(peer) = self.peers.get_mut(slot).and_then(Option::as_deref_mut) else { return };
+        let has_more = peer.connection.can_resume() || (peer.readable && peer.connection.wants_input());
+        if has_more && !peer.is_waiting_for_turn {
+            peer.is_waiting_for_turn = true;
+            self.again.push(slot);
+        }
+    }
+
+    fn disconnect(&mut self, slot: usize, reason: CloseReason, cx: &Context<'_>) {
+        match reason {
+            CloseReason::SlowReader => cx.counters.slow_readers.add(1),
+            CloseReason::QueryBuffer => cx.counters.protocol_errors.add(1),
+            CloseReason::Idle | CloseReason::Unauthenticated => {}
+        }
+        self.close(slot, cx);
+    }
+
+    fn close(&mut self, slot: usize, cx: &Context<'_>) {
+        let Some(mut peer) = self.peers.get_mut(slot).and_then(Option::take) else { return };
+        peer.connection.close(cx.shared);
+        peer.socket.deregister(self.poll.registry());
+        self.closed.push(slot);
+    }
+
+    // ---- stopping ----
+
+    /// Accepts nobody any more, runs what clients have already sent, and lets each go once it has its replies.
+    fn begin_stop(&mut self, cx: &Context<'_>) {
+        self.listeners.clear();
+        self.accept_at = None;
+        self.stop_at = Some(Instant::now() + cx.config.shutdown_timeout);
+        for slot in 0..self.peers.len() {
+            self.note_readable(slot, false);
+            self.read(slot, cx);
+            if let Some(peer) = self.peer_mut(slot) {
+                peer.connection.session.closing = true;
+                self.mark_dirty(slot);
+            }
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        let Some(stop_at) = self.stop_at else { return false };
+        self.peers.iter().all(Option::is_none) || stop_at <= Instant::now()
+    }
+}
+
+impl Peer {
+    fn new(socket: Socket, connection: Connection) -> Peer {
+        Peer {
+            socket,
+            connection,
+            readable: false,
+            read_closed: false,
+            is_dirty: false,
+            is_waiting_for_turn: false,
+            is_holding: false,
+            timer: None,
+        }
+    }
+
+    /// Sends what may be sent, as far as the kernel takes it.
+    fn send(&mut self, counters: &Counters) -> io::Result<()> {
+        loop {
+            let bytes = self.connection.session.output.sendable();
+            if bytes.is_empty() {
+                return Ok(());
+            }
+            match self.socket.write(bytes) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => {
+                    let was_all = count == bytes.len();
+                    counters.sent_bytes.add(count as u64);
+                    self.connection.sent(count);
+                    if was_all {
+                        return Ok(());
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
