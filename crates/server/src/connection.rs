@@ -323,3 +323,6 @@ impl Connection {
         start
     }
 }
+
+#[cfg(test)]
+mod tests;

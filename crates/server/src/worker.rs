@@ -4,6 +4,7 @@
 //! threads, look after deadlines, ask the log for durability, send the replies. So one write carries all replies to
 //! one client, and one sync covers all changes of a turn.
 
+use crate::client::Origin;
 use crate::config::Config;
 use crate::connection::{CloseReason, Connection};
 use crate::counters::Counters;
@@ -278,7 +279,7 @@ impl State {
         let (shared, config, counters) = (&environment.shared, &environment.config, environment.counters());
         counters.connections.add(1);
         let origin = socket.origin(path);
-        if config.protected_mode && config.requirepass.is_empty() && !origin.is_local {
+        if is_kept_out(config, &origin) {
             counters.refused_connections.add(1);
             // Best effort: the socket's buffer is empty, so it fits.
             let _ = socket.write(PROTECTED);
@@ -596,6 +597,11 @@ impl State {
     }
 }
 
+/// Whether protected mode refuses a client: while there is no password, whoever is not on this machine.
+fn is_kept_out(config: &Config, origin: &Origin) -> bool {
+    config.protected_mode && config.requirepass.is_empty() && !origin.is_local
+}
+
 impl Peer {
     fn new(socket: Socket, connection: Connection) -> Peer {
         Peer {
@@ -631,6 +637,31 @@ impl Peer {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn protected_mode_keeps_out_strangers_while_there_is_no_password() {
+        let origin = |is_local| Origin {
+            address: String::new(),
+            local_address: String::new(),
+            descriptor: 0,
+            is_local,
+            is_unix: false,
+        };
+        for (protected_mode, password, is_local, refused) in [
+            (true, "", false, true),
+            (true, "", true, false),
+            (true, "secret", false, false),
+            (false, "", false, false),
+        ] {
+            let config = Config { protected_mode, requirepass: password.to_owned(), ..Config::default() };
+            assert_eq!(is_kept_out(&config, &origin(is_local)), refused);
         }
     }
 }

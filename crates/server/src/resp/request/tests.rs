@@ -188,7 +188,7 @@ fn limits() -> impl Strategy<Value = RequestLimits> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_split_gives_what_the_reference_gives(

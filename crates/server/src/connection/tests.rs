@@ -1,0 +1,230 @@
+//! A connection without a socket: what it answers, and when it stops listening.
+
+use super::*;
+use crate::client::Origin;
+use crate::counters::Counters;
+use crate::inbox::Inbox;
+use crate::worker::WAKER;
+use mio::{Poll, Waker};
+use proptest::prelude::*;
+use std::time::Duration;
+use tidemark_engine::Engine;
+use tidemark_log::{Durability, Log, MemoryStorage, Options};
+
+/// A server without threads and disk.
+struct Bench {
+    shared: Shared,
+    config: Config,
+    counters: Counters,
+    _poll: Poll,
+}
+
+impl Bench {
+    fn new(change: impl FnOnce(&mut Config)) -> Bench {
+        let mut config = Config::default();
+        change(&mut config);
+        let options =
+            Options { durability: config.durability, segment_bytes: 64 * 1024, ..Options::default() };
+        let (log, _) = Log::open(Arc::new(MemoryStorage::new()), options).expect("an empty log");
+        let poll = Poll::new().expect("an event loop");
+        let waker = Waker::new(poll.registry(), WAKER).expect("a waker");
+        let engine = Engine::new(Arc::new(log), 4, 1);
+        let shared = Shared::new(engine, config.clone(), vec![Arc::new(Inbox::new(waker))]);
+        Bench { shared, config, counters: Counters::default(), _poll: poll }
+    }
+
+    fn context(&self) -> Context<'_> {
+        Context { shared: &self.shared, config: &self.config, counters: &self.counters, now_us: 1_000_000 }
+    }
+
+    fn connect(&self) -> Connection {
+        let origin = Origin {
+            address: "127.0.0.1:1".to_owned(),
+            local_address: "127.0.0.1:2".to_owned(),
+            descriptor: 0,
+            is_local: true,
+            is_unix: false,
+        };
+        let client = self.shared.clients.admit(10, 0, 0, origin).expect("a place");
+        Connection::new(client, &self.config)
+    }
+}
+
+impl Connection {
+    /// Everything that may be sent, as if the socket took it.
+    fn take(&mut self) -> String {
+        let bytes = self.session.output.sendable().to_vec();
+        self.sent(bytes.len());
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+#[test]
+fn a_batch_is_answered_by_one_output() {
+    let bench = Bench::new(|_| {});
+    let mut connection = bench.connect();
+    connection.receive(b"SET a 1\r\nGET a\r\nPI", &bench.context());
+    assert_eq!(connection.take(), "+OK\r\n$1\r\n1\r\n");
+    assert!(!connection.can_resume());
+    connection.receive(b"NG\r\n", &bench.context());
+    assert_eq!(connection.take(), "+PONG\r\n");
+    assert!(connection.wants_input());
+}
+
+#[test]
+fn unread_output_stops_input_until_it_is_read() {
+    let bench = Bench::new(|_| {});
+    let mut connection = bench.connect();
+    let value = "v".repeat(OUTPUT_PAUSE_BYTES);
+    connection.receive(format!("SET a {}\r\n", "v".repeat(60_000)).as_bytes(), &bench.context());
+    connection.receive(
+        format!("*3\r\n$3\r\nSET\r\n$1\r\na\r\n${}\r\n{value}\r\n", value.len()).as_bytes(),
+        &bench.context(),
+    );
+    connection.receive(b"GET a\r\nGET a\r\nPING\r\n", &bench.context());
+    assert!(!connection.wants_input() && !connection.can_resume());
+    assert_eq!(connection.take().len(), 10 + 10 + value.len() + 2, "two OKs and one value");
+    assert!(connection.can_resume());
+    connection.resume(&bench.context());
+    connection.take();
+    connection.resume(&bench.context());
+    assert_eq!(connection.take(), "+PONG\r\n");
+    assert!(connection.wants_input() && !connection.has_input());
+}
+
+#[test]
+fn with_always_a_reply_waits_for_its_record_and_takes_later_ones_with_it() {
+    let bench = Bench::new(|config| config.durability = Durability::Always);
+    let mut connection = bench.connect();
+    connection.receive(b"PING\r\nSET a 1\r\nPING\r\n", &bench.context());
+    assert_eq!(connection.take(), "+PONG\r\n");
+    let lsn = connection.log_waits_until().expect("a change waits");
+    bench.shared.engine.log().wait_durable(lsn).expect("memory does not fail");
+    assert!(connection.log_durable(bench.shared.engine.log().durable(), &bench.context()));
+    assert_eq!(connection.take(), "+OK\r\n+PONG\r\n");
+    assert_eq!(connection.log_waits_until(), None);
+}
+
+#[test]
+fn a_failed_log_ends_connections_that_were_promised_durability() {
+    let bench = Bench::new(|config| config.durability = Durability::Always);
+    let (mut writer, mut reader) = (bench.connect(), bench.connect());
+    writer.receive(b"PING\r\nSET a 1\r\nSET b 2\r\n", &bench.context());
+    reader.receive(b"GET a\r\n", &bench.context());
+    writer.log_failed("MISCONF gone", &bench.context());
+    reader.log_failed("MISCONF gone", &bench.context());
+    assert_eq!(writer.take(), "+PONG\r\n-MISCONF gone\r\n");
+    assert!(writer.is_finished());
+    assert_eq!(reader.take(), "$1\r\n1\r\n");
+    assert!(!reader.is_finished());
+}
+
+#[test]
+fn a_client_that_waits_runs_nothing_until_it_is_unblocked() {
+    let bench = Bench::new(|config| config.enable_debug_command = crate::config::DebugAccess::Local);
+    let mut connection = bench.connect();
+    connection.receive(b"DEBUG SLEEP 100\r\nPING\r\n", &bench.context());
+    assert_eq!(connection.take(), "");
+    assert!(!connection.can_resume() && connection.next_deadline(&bench.config).is_some());
+    assert!(connection.wants_input(), "the end of a waiting client must be noticed");
+    connection.receive(&vec![b'\n'; INPUT_AHEAD_BYTES], &bench.context());
+    assert!(!connection.wants_input(), "but it may not send without limit");
+    connection.unblock(Unblock::Timeout, &bench.context());
+    assert_eq!(connection.take(), "+OK\r\n+PONG\r\n");
+}
+
+#[test]
+fn input_that_ends_is_answered_before_the_connection_closes() {
+    let bench = Bench::new(|_| {});
+    let mut connection = bench.connect();
+    connection.receive(b"PING\r\nPI", &bench.context());
+    connection.end_input(&bench.context());
+    assert!(!connection.is_finished(), "an answer is still to be sent");
+    assert_eq!(connection.take(), "+PONG\r\n");
+    assert!(connection.is_finished());
+}
+
+#[test]
+fn a_soft_limit_gives_time_and_a_hard_limit_does_not() {
+    let limits = |config: &mut Config| {
+        config.output_limits.normal =
+            OutputLimit { hard_bytes: 2000, soft_bytes: 1000, soft_time: Duration::from_mins(1) };
+    };
+    let bench = Bench::new(limits);
+    let mut connection = bench.connect();
+    let now = Instant::now();
+    connection.receive(format!("ECHO {}\r\n", "x".repeat(1500)).as_bytes(), &bench.context());
+    assert_eq!(connection.exceeded(&bench.config, now), None);
+    assert_eq!(connection.next_deadline(&bench.config), Some(now + Duration::from_mins(1)));
+    assert_eq!(
+        connection.exceeded(&bench.config, now + Duration::from_mins(1)),
+        Some(CloseReason::SlowReader)
+    );
+    connection.take();
+    assert_eq!(connection.exceeded(&bench.config, now + Duration::from_mins(1)), None);
+    connection.receive(format!("ECHO {}\r\n", "x".repeat(2500)).as_bytes(), &bench.context());
+    assert_eq!(connection.exceeded(&bench.config, now), Some(CloseReason::SlowReader));
+}
+
+#[test]
+fn silence_and_missing_passwords_have_their_deadlines() {
+    let bench = Bench::new(|config| {
+        config.timeout = Duration::from_secs(10);
+        config.requirepass = "secret".to_owned();
+        config.authentication_timeout = Duration::from_secs(5);
+    });
+    let mut connection = bench.connect();
+    let connected = connection.session.client.connected;
+    let after = |seconds| connected + Duration::from_secs(seconds);
+    assert_eq!(connection.overdue(&bench.config, after(4)), None);
+    assert_eq!(connection.overdue(&bench.config, after(5)), Some(CloseReason::Unauthenticated));
+    connection.receive(b"AUTH secret\r\n", &bench.context());
+    assert_eq!(connection.overdue(&bench.config, after(5)), None);
+    assert_eq!(
+        connection.overdue(&bench.config, connection.last_active + Duration::from_secs(10)),
+        Some(CloseReason::Idle)
+    );
+    connection.receive(b"SUBSCRIBE a\r\n", &bench.context());
+    assert_eq!(connection.next_deadline(&bench.config), None, "a subscriber may be silent");
+}
+
+#[test]
+fn a_closed_connection_leaves_nothing_behind() {
+    let bench = Bench::new(|_| {});
+    let mut connection = bench.connect();
+    connection.receive(b"WATCH a\r\nSUBSCRIBE a\r\nPSUBSCRIBE b\r\n", &bench.context());
+    connection.close(&bench.shared);
+    assert_eq!(bench.shared.clients.count(), 0);
+    assert_eq!(bench.shared.pubsub.counts(), (0, 0, 0));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever comes, in whatever pieces, the answers are the same.
+    #[test]
+    fn pieces_do_not_matter(
+        lines in prop::collection::vec("(SET|GET|INCR|MULTI|EXEC|WATCH|SELECT|ECHO|SUBSCRIBE|HELLO|NOPE|CLIENT|\\*1|\\$3)( [a-c3\"]){0,3}", 0..12),
+        splits in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
+    ) {
+        let input = (lines.join("\r\n") + "\r\n").into_bytes();
+        let mut ends: Vec<usize> = splits.iter().map(|split| split.index(input.len() + 1)).collect();
+        ends.push(input.len());
+        ends.sort_unstable();
+
+        let (whole, pieces) = (Bench::new(|_| {}), Bench::new(|_| {}));
+        let (mut expected, mut connection) = (whole.connect(), pieces.connect());
+        if !input.is_empty() {
+            expected.receive(&input, &whole.context());
+        }
+        let (mut start, mut answers) = (0, String::new());
+        for end in ends {
+            if end > start && !connection.session.closing {
+                connection.receive(&input[start..end], &pieces.context());
+                answers.push_str(&connection.take());
+            }
+            start = end;
+        }
+        prop_assert_eq!(answers, expected.take());
+    }
+}

@@ -1,0 +1,232 @@
+//! A server of its own for each test, and a client that says exactly which bytes it expects.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+use tidemark_server::config::{BindAddress, Config, DebugAccess};
+use tidemark_server::{Server, StopError};
+
+/// Longer than anything takes, so that a test which waits for what never comes fails instead of hanging.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A running server with a directory of its own.
+pub(crate) struct TestServer {
+    server: Option<Server>,
+    pub(crate) port: u16,
+    pub(crate) dir: tempfile::TempDir,
+}
+
+impl TestServer {
+    /// A server with default settings.
+    pub(crate) fn new() -> TestServer {
+        TestServer::with(|_| {})
+    }
+
+    /// A server with some settings changed.
+    pub(crate) fn with(change: impl FnOnce(&mut Config)) -> TestServer {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        TestServer::in_dir(dir, change)
+    }
+
+    /// A server on the data of an earlier one.
+    pub(crate) fn in_dir(dir: tempfile::TempDir, change: impl FnOnce(&mut Config)) -> TestServer {
+        let mut config = Config {
+            dir: dir.path().join("data"),
+            bind: vec![BindAddress::required("127.0.0.1")],
+            port: free_port(),
+            threads: 2,
+            enable_debug_command: DebugAccess::Yes,
+            log_segment_bytes: 256 * 1024,
+            ..Config::default()
+        };
+        change(&mut config);
+        let port = config.port;
+        let server = Server::start(config).expect("the server starts");
+        TestServer { server: Some(server), port, dir }
+    }
+
+    pub(crate) fn client(&self) -> Client<TcpStream> {
+        let stream = TcpStream::connect(("127.0.0.1", self.port)).expect("the server listens");
+        stream.set_nodelay(true).expect("a socket option");
+        Client::over(stream)
+    }
+
+    /// A client at an address that is not the loopback one.
+    pub(crate) fn client_at(&self, address: std::net::IpAddr) -> Client<TcpStream> {
+        Client::over(TcpStream::connect(SocketAddr::new(address, self.port)).expect("the server listens"))
+    }
+
+    pub(crate) fn http(&self, path: &str) -> String {
+        let address = self.server.as_ref().and_then(Server::http_address).expect("HTTP is on");
+        let mut stream = TcpStream::connect(address).expect("HTTP listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket option");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).expect("HTTP reads");
+        let mut response = String::new();
+        stream.read_to_string(&mut response).expect("HTTP answers");
+        response
+    }
+
+    /// Begins a graceful stop.
+    pub(crate) fn begin_stop(&self) {
+        self.server.as_ref().expect("it runs").stopper().stop();
+    }
+
+    /// Waits until the server has ended, and returns its directory.
+    pub(crate) fn ended(mut self) -> (Result<(), StopError>, tempfile::TempDir) {
+        let result = self.server.take().expect("it runs").wait();
+        let dir = std::mem::replace(&mut self.dir, tempfile::tempdir().expect("a temporary directory"));
+        (result, dir)
+    }
+
+    /// Stops the server and returns its directory.
+    pub(crate) fn stop(self) -> tempfile::TempDir {
+        self.begin_stop();
+        let (result, dir) = self.ended();
+        result.expect("a clean stop");
+        dir
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        if let Some(server) = self.server.take() {
+            server.stopper().stop();
+            let _ = server.wait();
+        }
+    }
+}
+
+/// A client that reads and writes bytes.
+pub(crate) struct Client<S> {
+    stream: S,
+}
+
+impl Client<TcpStream> {
+    fn over(stream: TcpStream) -> Client<TcpStream> {
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket option");
+        Client { stream }
+    }
+
+    /// Says that nothing more will be sent.
+    pub(crate) fn end_input(&self) {
+        self.stream.shutdown(std::net::Shutdown::Write).expect("a connected socket");
+    }
+
+    /// The client's own address, as `CLIENT LIST` shows it.
+    pub(crate) fn address(&self) -> String {
+        self.stream.local_addr().expect("a connected socket").to_string()
+    }
+}
+
+impl<S: Read + Write> Client<S> {
+    /// Sends bytes as they are.
+    pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.stream.write_all(bytes.as_ref()).expect("the server reads");
+    }
+
+    /// Sends bytes; `false` if the server has closed the connection.
+    pub(crate) fn try_send(&mut self, bytes: &[u8]) -> bool {
+        self.stream.write_all(bytes).is_ok()
+    }
+
+    /// Sends a command.
+    pub(crate) fn command(&mut self, words: &[&str]) {
+        self.send(frame(words));
+    }
+
+    /// Sends a command of words separated by spaces and expects a reply.
+    pub(crate) fn ask(&mut self, words: &str, reply: &str) {
+        self.command(&words.split(' ').collect::<Vec<_>>());
+        self.expect(reply);
+    }
+
+    /// Expects exactly these bytes next.
+    #[track_caller]
+    pub(crate) fn expect(&mut self, reply: impl AsRef<[u8]>) {
+        let expected = reply.as_ref();
+        let mut received = vec![0; expected.len()];
+        let mut length = 0;
+        while length < expected.len() {
+            match self.stream.read(&mut received[length..]) {
+                Ok(0) => break,
+                Ok(count) => length += count,
+                Err(error) => panic!("{error} while waiting for {}", expected.escape_ascii()),
+            }
+            if received[..length] != expected[..length] {
+                break;
+            }
+        }
+        let received = &received[..length];
+        assert_eq!(received.escape_ascii().to_string(), expected.escape_ascii().to_string());
+    }
+
+    /// Reads one line, without its end.
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = Vec::new();
+        while !line.ends_with(b"\r\n") {
+            let mut byte = [0];
+            self.stream.read_exact(&mut byte).expect("a line");
+            line.push(byte[0]);
+        }
+        line.truncate(line.len() - 2);
+        String::from_utf8(line).expect("text")
+    }
+
+    /// Reads a bulk string, or the text of a verbatim one.
+    pub(crate) fn bulk(&mut self) -> String {
+        let header = self.line();
+        assert!(header.starts_with('$') || header.starts_with('='), "{header}");
+        let length: usize = header[1..].parse().expect("a length");
+        let mut bytes = vec![0; length + 2];
+        self.stream.read_exact(&mut bytes).expect("a bulk string");
+        bytes.truncate(length);
+        String::from_utf8(bytes).expect("text")
+    }
+
+    /// Expects the server to close the connection; what it has sent before is returned.
+    pub(crate) fn until_closed(&mut self) -> Vec<u8> {
+        let mut received = Vec::new();
+        match self.stream.read_to_end(&mut received) {
+            Ok(_) => {}
+            // Closed with bytes of ours unread.
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => {}
+            Err(error) => panic!("{error} while waiting for the end of the connection"),
+        }
+        received
+    }
+}
+
+/// A client on a Unix socket.
+pub(crate) fn unix_client(path: &Path) -> Client<UnixStream> {
+    let stream = UnixStream::connect(path).expect("the server listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a socket option");
+    Client { stream }
+}
+
+/// A command as an array of bulk strings.
+pub(crate) fn frame(words: &[&str]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        bytes.extend_from_slice(format!("${}\r\n{word}\r\n", word.len()).as_bytes());
+    }
+    bytes
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("a bound socket").port()
+}
+
+/// Repeats a question until it gets the answer that must come sooner or later.
+#[track_caller]
+pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begin = std::time::Instant::now();
+    while !is_so() {
+        assert!(begin.elapsed() < PATIENCE, "{what}: waited in vain");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,165 @@
+//! Whoever asks too much is stopped, and nobody else notices.
+
+mod common;
+
+use common::{TestServer, eventually, frame};
+use std::net::{IpAddr, UdpSocket};
+use std::time::Duration;
+use tidemark_server::config::BindAddress;
+
+#[test]
+fn one_client_too_many_is_told_so() {
+    let server = TestServer::with(|config| config.maxclients = 2);
+    let (mut one, mut two) = (server.client(), server.client());
+    one.ask("PING", "+PONG\r\n");
+    two.ask("PING", "+PONG\r\n");
+    assert_eq!(server.client().until_closed(), b"-ERR max number of clients reached\r\n");
+    drop(two);
+    eventually("a place becomes free", || {
+        let mut three = server.client();
+        three.send("QUIT\r\n");
+        three.until_closed() == b"+OK\r\n"
+    });
+    one.ask("PING", "+PONG\r\n");
+}
+
+#[test]
+fn a_silent_client_is_disconnected_if_so_configured_but_no_subscriber() {
+    let server = TestServer::with(|config| config.timeout = Duration::from_secs(1));
+    let (mut silent, mut subscriber) = (server.client(), server.client());
+    subscriber.ask("SUBSCRIBE a", "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n");
+    assert_eq!(silent.until_closed(), b"");
+    server.client().ask("PUBLISH a x", ":1\r\n");
+    subscriber.expect("*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nx\r\n");
+}
+
+#[test]
+fn a_subscriber_that_does_not_read_is_disconnected_and_others_go_on() {
+    let server = TestServer::new();
+    let (mut slow, mut brisk, mut publisher) = (server.client(), server.client(), server.client());
+    publisher.command(&["CONFIG", "SET", "client-output-buffer-limit", "pubsub 1mb 0 0"]);
+    publisher.expect("+OK\r\n");
+    slow.ask("SUBSCRIBE a", "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n");
+    brisk.ask("SUBSCRIBE a", "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n");
+    let message = "m".repeat(100_000);
+    let publish = frame(&["PUBLISH", "a", &message]);
+    let expected = format!("*3\r\n$7\r\nmessage\r\n$1\r\na\r\n${}\r\n{message}\r\n", message.len());
+    eventually("the slow subscriber goes", || {
+        publisher.send(&publish);
+        brisk.expect(&expected);
+        publisher.line() == ":1"
+    });
+    publisher.command(&["INFO", "stats"]);
+    assert!(publisher.bulk().contains("client_output_buffer_limit_disconnections:1\r\n"));
+}
+
+#[test]
+fn unread_replies_stop_their_own_client_and_cost_bounded_memory() {
+    let server = TestServer::new();
+    let (mut greedy, mut other) = (server.client(), server.client());
+    let value = "v".repeat(100_000);
+    other.command(&["SET", "key", &value]);
+    other.expect("+OK\r\n");
+    // In all 200 MB of replies, and the request is small enough for the kernel to take it at once.
+    let count = 2_000;
+    greedy.send(frame(&["GET", "key"]).repeat(count));
+    other.command(&["CLIENT", "LIST"]);
+    let list = other.bulk();
+    let waiting =
+        list.lines().filter_map(|line| line.split(" omem=").nth(1)?.split(' ').next()?.parse().ok());
+    let most: usize = waiting.max().expect("a client");
+    assert!(most < 2 * 1024 * 1024, "{most} bytes wait for one client");
+    let reply = format!("${}\r\n{value}\r\n", value.len());
+    for _ in 0..count {
+        greedy.expect(&reply);
+    }
+    greedy.ask("PING", "+PONG\r\n");
+}
+
+#[test]
+fn a_request_without_end_is_cut_off() {
+    let server = TestServer::with(|config| config.query_buffer_limit = 1024 * 1024);
+    let mut endless = server.client();
+    endless.send("*2\r\n$4\r\nECHO\r\n$100000000\r\n");
+    let piece = vec![b'x'; 64 * 1024];
+    let mut sent = 0;
+    while sent < 64 * 1024 * 1024 && endless.try_send(&piece) {
+        sent += piece.len();
+    }
+    assert!(sent < 64 * 1024 * 1024, "the connection was not closed");
+    server.client().ask("PING", "+PONG\r\n");
+}
+
+#[test]
+fn without_the_password_little_is_possible() {
+    let server = TestServer::with(|config| config.requirepass = "secret".to_owned());
+    let mut client = server.client();
+    client.ask("GET a", "-NOAUTH Authentication required.\r\n");
+    client.ask("AUTH wrong", "-WRONGPASS invalid username-password pair or user is disabled.\r\n");
+    client.ask("AUTH nobody secret", "-WRONGPASS invalid username-password pair or user is disabled.\r\n");
+    client.ask("AUTH default secret", "+OK\r\n");
+    client.ask("GET a", "$-1\r\n");
+    client.ask("RESET", "+RESET\r\n");
+    client.ask("GET a", "-NOAUTH Authentication required.\r\n");
+    client.command(&["HELLO", "3", "AUTH", "default", "secret"]);
+    assert_eq!(client.line(), "%7");
+}
+
+#[test]
+fn a_stranger_may_send_only_small_requests() {
+    let server = TestServer::with(|config| config.requirepass = "secret".to_owned());
+    let mut client = server.client();
+    client.send("*11\r\n");
+    assert_eq!(client.until_closed(), b"-ERR Protocol error: unauthenticated multibulk length\r\n");
+    let mut client = server.client();
+    client.send("*2\r\n$4\r\nAUTH\r\n$16385\r\n");
+    assert_eq!(client.until_closed(), b"-ERR Protocol error: unauthenticated bulk length\r\n");
+    let mut client = server.client();
+    client.send(format!("AUTH secret\r\n*12\r\n{}", "$4\r\nPING\r\n".repeat(12)));
+    client.expect("+OK\r\n-ERR wrong number of arguments for 'ping' command\r\n");
+}
+
+#[test]
+fn a_stranger_that_does_not_log_in_is_disconnected() {
+    let server = TestServer::with(|config| {
+        config.requirepass = "secret".to_owned();
+        config.authentication_timeout = Duration::from_secs(1);
+    });
+    let mut known = server.client();
+    known.ask("AUTH secret", "+OK\r\n");
+    assert_eq!(server.client().until_closed(), b"");
+    known.ask("PING", "+PONG\r\n");
+}
+
+#[test]
+fn whoever_guesses_passwords_is_disconnected() {
+    let server = TestServer::with(|config| config.requirepass = "secret".to_owned());
+    let mut client = server.client();
+    client.send("AUTH guess\r\n".repeat(20));
+    let answers = client.until_closed();
+    let refusals = String::from_utf8(answers).expect("text").matches("-WRONGPASS").count();
+    assert_eq!(refusals, 10);
+}
+
+#[test]
+fn protected_mode_lets_only_this_machine_in() {
+    // Without a network there is nobody to keep out; what decides is tested without sockets as well.
+    let Some(address) = own_address() else { return };
+    let bind =
+        |config: &mut tidemark_server::config::Config| config.bind = vec![BindAddress::required("0.0.0.0")];
+    let server = TestServer::with(bind);
+    let refusal = String::from_utf8(server.client_at(address).until_closed()).expect("text");
+    assert!(refusal.starts_with("-DENIED Tidemark runs in protected mode"), "{refusal}");
+    server.client().ask("CONFIG SET requirepass secret", "+OK\r\n");
+    let mut client = server.client_at(address);
+    client.ask("AUTH secret", "+OK\r\n");
+    client.ask("PING", "+PONG\r\n");
+}
+
+/// An address of this machine that is not a loopback one.
+fn own_address() -> Option<IpAddr> {
+    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+    // Nothing is sent: connecting only chooses the route.
+    socket.connect("192.0.2.1:9").ok()?;
+    socket.local_addr().ok().map(|address| address.ip()).filter(|address| !address.is_loopback())
+}
