@@ -1,0 +1,165 @@
+//! The real binary on real files, and a plain client to talk to it.
+#![allow(dead_code, unreachable_pub, reason = "each test uses what it needs")]
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a server may take to answer before a test gives up.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A port that nobody listens on.
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port on loopback");
+    listener.local_addr().expect("its address").port()
+}
+
+/// A running `tidemark serve`.
+pub struct Server {
+    pub child: Child,
+    pub port: u16,
+    /// From the start of the process until it answered.
+    pub startup: Duration,
+}
+
+impl Server {
+    /// Starts a server on `dir` and waits until it answers.
+    pub fn start(dir: &Path, args: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tidemark"));
+        command.arg("serve").args(["--dir", &dir.to_string_lossy()]).args(args);
+        Self::spawn(command)
+    }
+
+    /// Starts a server by a command to which the port is added.
+    pub fn spawn(mut command: Command) -> Self {
+        let port = free_port();
+        let started = Instant::now();
+        command.args(["--port", &port.to_string()]).stdin(Stdio::null()).stdout(Stdio::null());
+        let mut child = command.spawn().expect("the binary starts");
+        loop {
+            if let Ok(mut client) = Client::connect(port)
+                && client.call(&["PING"]).is_ok_and(|answer| answer == Answer::Status("PONG".into()))
+            {
+                return Self { child, port, startup: started.elapsed() };
+            }
+            if let Some(status) = child.try_wait().expect("the child can be asked") {
+                panic!("the server ended with {status} instead of serving");
+            }
+            assert!(started.elapsed() < PATIENCE, "the server does not answer");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    pub fn client(&self) -> Client {
+        Client::connect(self.port).expect("the server accepts")
+    }
+
+    /// `kill -9`.
+    pub fn kill(mut self) {
+        self.child.kill().expect("the process can be killed");
+        self.child.wait().expect("the process ends");
+    }
+
+    /// Asks the server to stop, as an operator would, and returns how it ended.
+    pub fn terminate(mut self) -> std::process::ExitStatus {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs");
+        assert!(sent.success());
+        self.child.wait().expect("the process ends")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a server answers, as far as tests care.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    Status(String),
+    Error(String),
+    Integer(i64),
+    Bulk(String),
+    Null,
+    Array(Vec<Answer>),
+}
+
+impl Answer {
+    pub fn integer(&self) -> i64 {
+        match self {
+            Self::Integer(value) => *value,
+            Self::Bulk(text) => text.parse().expect("a number"),
+            Self::Null => 0,
+            other => panic!("not an integer: {other:?}"),
+        }
+    }
+
+    pub fn array(self) -> Vec<Self> {
+        match self {
+            Self::Array(items) => items,
+            other => panic!("not an array: {other:?}"),
+        }
+    }
+
+    pub fn is_error(&self) -> bool {
+        matches!(self, Self::Error(_))
+    }
+}
+
+/// One connection that sends a command and reads its answer.
+pub struct Client {
+    reader: BufReader<TcpStream>,
+}
+
+impl Client {
+    pub fn connect(port: u16) -> io::Result<Self> {
+        let stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        Ok(Self { reader: BufReader::new(stream) })
+    }
+
+    /// Sends a command and waits for its answer.
+    pub fn call(&mut self, args: &[&str]) -> io::Result<Answer> {
+        self.send(args)?;
+        self.read()
+    }
+
+    pub fn send(&mut self, args: &[&str]) -> io::Result<()> {
+        let mut request = format!("*{}\r\n", args.len());
+        for arg in args {
+            request += &format!("${}\r\n{arg}\r\n", arg.len());
+        }
+        self.reader.get_mut().write_all(request.as_bytes())
+    }
+
+    pub fn read(&mut self) -> io::Result<Answer> {
+        let mut line = String::new();
+        if self.reader.read_line(&mut line)? == 0 || !line.ends_with("\r\n") {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let (kind, rest) = (line.as_bytes()[0], line[1..].trim_end());
+        let length = || rest.parse::<i64>().map_err(io::Error::other);
+        Ok(match kind {
+            b'+' => Answer::Status(rest.into()),
+            b'-' => Answer::Error(rest.into()),
+            b':' => Answer::Integer(length()?),
+            b'_' => Answer::Null,
+            b'$' if length()? < 0 => Answer::Null,
+            b'$' => {
+                let mut bytes = vec![0; length()? as usize + 2];
+                self.reader.read_exact(&mut bytes)?;
+                bytes.truncate(bytes.len() - 2);
+                Answer::Bulk(String::from_utf8_lossy(&bytes).into_owned())
+            }
+            b'*' if length()? < 0 => Answer::Null,
+            b'*' => Answer::Array((0..length()?).map(|_| self.read()).collect::<io::Result<_>>()?),
+            other => return Err(io::Error::other(format!("unexpected answer {:?}", other as char))),
+        })
+    }
+}
