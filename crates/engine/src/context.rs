@@ -3,6 +3,7 @@
 use crate::blocking::Block;
 use crate::error::CommandError;
 use crate::keyspace::{Database, Deadline, Entry, Keyspace, Payload, Shard, ValueRef, hash};
+use crate::random::Random;
 use crate::reply::Reply;
 use crate::value::{Collection, Object, Type};
 use std::sync::MutexGuard;
@@ -57,13 +58,20 @@ pub struct Keys<'k> {
     locked: Locked<'k>,
     db: usize,
     now_us: u64,
-    random: u64,
+    random: Random,
     pub(crate) effects: Effects,
 }
 
 impl<'k> Keys<'k> {
     pub(crate) fn new(keyspace: &'k Keyspace, locked: Locked<'k>, db: u8, now_us: u64, random: u64) -> Self {
-        Self { keyspace, locked, db: db as usize, now_us, random: random | 1, effects: Effects::default() }
+        Self {
+            keyspace,
+            locked,
+            db: db as usize,
+            now_us,
+            random: Random::new(random),
+            effects: Effects::default(),
+        }
     }
 
     /// The time of the command in milliseconds since 1970.
@@ -88,11 +96,7 @@ impl<'k> Keys<'k> {
 
     /// A number at random. A command that lets it decide what changes logs what was decided: see [`Keys::log_instead`].
     pub fn random(&mut self) -> u64 {
-        // SplitMix64 (Steele, Lea, Flood 2014).
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.random ^ (self.random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.random.next()
     }
 
     #[inline]

@@ -23,6 +23,7 @@ mod engine;
 mod error;
 mod expiry;
 pub mod keyspace;
+mod random;
 pub mod record;
 mod reply;
 mod snapshot;

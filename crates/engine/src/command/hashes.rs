@@ -1,5 +1,375 @@
 //! Hashes: fields with values.
 
-use super::Command;
+use super::keyspace_wide::{self, ScanOptions};
+use super::parse::{self, is};
+use super::strings::{check_length, plain_float};
+use super::{Command, Group, Handler, KeySpec, Run, flags::*};
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::random::Random;
+use crate::reply::{Protocol, Reply};
+use crate::value::Hash;
 
-pub(super) const COMMANDS: &[Command] = &[];
+const fn row(id: u16, name: &'static str, arity: i16, flags: u32, run: Handler) -> Command {
+    Command::new(Group::Hash, id, name, arity, flags, KeySpec::ONE, Run::Keys(run))
+}
+
+const GROWS: u32 = WRITE | DENYOOM | FAST;
+
+pub(super) const COMMANDS: &[Command] = &[
+    row(250, "hset", -4, GROWS, hset).doc(
+        "2.0.0",
+        "O(N) with N the number of fields",
+        "key field value [field value ...]",
+        "Sets the values of fields and returns how many of the fields are new.",
+    ),
+    row(251, "hsetnx", 4, GROWS, hsetnx).doc(
+        "2.0.0",
+        "O(1)",
+        "key field value",
+        "Sets the value of a field if the field doesn't exist.",
+    ),
+    row(252, "hmset", -4, GROWS, hmset).doc(
+        "2.0.0",
+        "O(N) with N the number of fields",
+        "key field value [field value ...]",
+        "Sets the values of fields: the older form of HSET.",
+    ),
+    row(253, "hget", 3, READONLY | FAST, hget).doc(
+        "2.0.0",
+        "O(1)",
+        "key field",
+        "Returns the value of a field.",
+    ),
+    row(254, "hmget", -3, READONLY | FAST, hmget).doc(
+        "2.0.0",
+        "O(N) with N the number of fields",
+        "key field [field ...]",
+        "Returns the values of several fields.",
+    ),
+    row(255, "hgetall", 2, READONLY, hgetall).doc(
+        "2.0.0",
+        "O(N) with N the size of the hash",
+        "key",
+        "Returns all fields with their values.",
+    ),
+    row(256, "hdel", -3, WRITE | FAST, hdel).doc(
+        "2.0.0",
+        "O(N) with N the number of fields",
+        "key field [field ...]",
+        "Deletes fields, and the key with the last of them.",
+    ),
+    row(257, "hexists", 3, READONLY | FAST, hexists).doc(
+        "2.0.0",
+        "O(1)",
+        "key field",
+        "Tells whether a field exists.",
+    ),
+    row(258, "hlen", 2, READONLY | FAST, hlen).doc("2.0.0", "O(1)", "key", "Returns the number of fields."),
+    row(259, "hkeys", 2, READONLY, hkeys).doc(
+        "2.0.0",
+        "O(N) with N the size of the hash",
+        "key",
+        "Returns all fields without their values.",
+    ),
+    row(260, "hvals", 2, READONLY, hvals).doc(
+        "2.0.0",
+        "O(N) with N the size of the hash",
+        "key",
+        "Returns the values of all fields.",
+    ),
+    row(261, "hstrlen", 3, READONLY | FAST, hstrlen).doc(
+        "3.2.0",
+        "O(1)",
+        "key field",
+        "Returns the length of a field's value in bytes.",
+    ),
+    row(262, "hincrby", 4, GROWS, hincrby).doc(
+        "2.0.0",
+        "O(1)",
+        "key field increment",
+        "Adds to the integer value of a field, which starts at 0.",
+    ),
+    row(263, "hincrbyfloat", 4, GROWS, hincrbyfloat).doc(
+        "2.6.0",
+        "O(1)",
+        "key field increment",
+        "Adds to the floating-point value of a field, which starts at 0.",
+    ),
+    row(264, "hrandfield", -2, READONLY, hrandfield).doc(
+        "6.2.0",
+        "O(N) with N the number of fields returned",
+        "key [count [WITHVALUES]]",
+        "Returns fields at random: different ones, or with a negative count with repeats.",
+    ),
+    row(265, "hscan", -3, READONLY, hscan).doc(
+        "2.8.0",
+        "O(1) for every call, O(N) for a complete iteration with N the size of the hash",
+        "key cursor [MATCH pattern] [COUNT count]",
+        "Iterates over the fields of a hash and their values.",
+    ),
+];
+
+/// Sets the fields that HSET and HMSET name; returns how many of them are new.
+fn set_fields(
+    ctx: &mut Context<'_, '_>,
+    args: &[&[u8]],
+    command: &'static str,
+) -> Result<usize, CommandError> {
+    let (pairs, rest) = args[2..].as_chunks::<2>();
+    if !rest.is_empty() {
+        return Err(CommandError::Arity(command.into()));
+    }
+    args[2..].iter().try_for_each(|arg| check_length(arg.len()))?;
+    let added = ctx.keys.upsert(args[1], |hash: &mut Hash| {
+        pairs.iter().filter(|[field, value]| hash.set(field, value)).count()
+    })?;
+    ctx.keys.changed(args[1], "hset");
+    Ok(added)
+}
+
+fn hset(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let added = set_fields(ctx, args, "hset")?;
+    ctx.reply.count(added);
+    Ok(())
+}
+
+fn hmset(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    set_fields(ctx, args, "hmset")?;
+    ctx.reply.ok();
+    Ok(())
+}
+
+fn hsetnx(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    args[2..].iter().try_for_each(|arg| check_length(arg.len()))?;
+    let absent = ctx.keys.read::<Hash>(args[1])?.is_none_or(|hash| !hash.contains(args[2]));
+    if absent {
+        ctx.keys.upsert(args[1], |hash: &mut Hash| hash.set(args[2], args[3]))?;
+        ctx.keys.changed(args[1], "hset");
+    }
+    ctx.reply.integer(i64::from(absent));
+    Ok(())
+}
+
+fn hget(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let hash = ctx.keys.read::<Hash>(args[1])?;
+    ctx.reply.bulk_or_null(hash.and_then(|hash| hash.get(args[2])));
+    Ok(())
+}
+
+fn hmget(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let hash = ctx.keys.read::<Hash>(args[1])?;
+    ctx.reply.array(args.len() - 2);
+    for field in &args[2..] {
+        ctx.reply.bulk_or_null(hash.and_then(|hash| hash.get(field)));
+    }
+    Ok(())
+}
+
+fn hgetall(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let hash = ctx.keys.read::<Hash>(args[1])?;
+    ctx.reply.map(hash.map_or(0, Hash::len));
+    for (field, value) in hash.into_iter().flat_map(Hash::iter) {
+        ctx.reply.bulk(field);
+        ctx.reply.bulk(value);
+    }
+    Ok(())
+}
+
+fn hdel(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let removed = ctx
+        .keys
+        .update(args[1], |hash: &mut Hash| args[2..].iter().filter(|field| hash.remove(field)).count())?;
+    let removed = removed.unwrap_or(0);
+    if removed > 0 {
+        ctx.keys.changed(args[1], "hdel");
+    }
+    ctx.reply.count(removed);
+    Ok(())
+}
+
+fn hexists(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let exists = ctx.keys.read::<Hash>(args[1])?.is_some_and(|hash| hash.contains(args[2]));
+    ctx.reply.integer(i64::from(exists));
+    Ok(())
+}
+
+fn hlen(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let len = ctx.keys.read::<Hash>(args[1])?.map_or(0, Hash::len);
+    ctx.reply.count(len);
+    Ok(())
+}
+
+fn hkeys(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let hash = ctx.keys.read::<Hash>(args[1])?;
+    ctx.reply.array(hash.map_or(0, Hash::len));
+    hash.into_iter().flat_map(Hash::iter).for_each(|(field, _)| ctx.reply.bulk(field));
+    Ok(())
+}
+
+fn hvals(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let hash = ctx.keys.read::<Hash>(args[1])?;
+    ctx.reply.array(hash.map_or(0, Hash::len));
+    hash.into_iter().flat_map(Hash::iter).for_each(|(_, value)| ctx.reply.bulk(value));
+    Ok(())
+}
+
+fn hstrlen(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let value = ctx.keys.read::<Hash>(args[1])?.and_then(|hash| hash.get(args[2]));
+    ctx.reply.count(value.map_or(0, <[u8]>::len));
+    Ok(())
+}
+
+fn hincrby(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let (key, field, delta) = (args[1], args[2], parse::integer(args[3])?);
+    check_length(field.len())?;
+    let new = ctx.keys.upsert(key, |hash: &mut Hash| {
+        let old = match hash.get(field) {
+            Some(value) => parse::canonical_integer(value)
+                .ok_or(CommandError::text("ERR hash value is not an integer"))?,
+            None => 0,
+        };
+        let new = old.checked_add(delta).ok_or(CommandError::Overflow)?;
+        hash.set(field, itoa::Buffer::new().format(new).as_bytes());
+        Ok(new)
+    })??;
+    ctx.keys.changed(key, "hincrby");
+    ctx.reply.integer(new);
+    Ok(())
+}
+
+fn hincrbyfloat(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let (key, field, delta) = (args[1], args[2], parse::float(args[3])?);
+    check_length(field.len())?;
+    if !delta.is_finite() {
+        return Err(CommandError::text("ERR value is NaN or Infinity"));
+    }
+    let text = ctx.keys.upsert(key, |hash: &mut Hash| {
+        let old = match hash.get(field) {
+            Some(value) => {
+                parse::float(value).map_err(|_| CommandError::text("ERR hash value is not a float"))?
+            }
+            None => 0.0,
+        };
+        let new = old + delta;
+        if !new.is_finite() {
+            return Err(CommandError::NotFinite);
+        }
+        let text = plain_float(new);
+        hash.set(field, text.as_bytes());
+        Ok(text)
+    })??;
+    ctx.keys.changed(key, "hincrbyfloat");
+    ctx.reply.bulk(text.as_bytes());
+    Ok(())
+}
+
+/// Most draws with repeats that one command answers; and most bytes of their answer are those of the longest string.
+const MAX_DRAWS: usize = 16 << 20;
+
+/// How many elements HRANDFIELD or SRANDMEMBER returns.
+pub(super) enum Wanted {
+    /// So many different ones, or as many as there are.
+    Different(usize),
+    /// Exactly so many, the same ones more than once perhaps.
+    Repeated(usize),
+}
+
+impl Wanted {
+    /// Reads a count: negative, it allows repeats.
+    pub(super) fn parse(arg: &[u8]) -> Result<Self, CommandError> {
+        let count = parse::integer(arg)?;
+        if count == i64::MIN {
+            let text =
+                format!("ERR value is out of range, value must between {} and {}", -i64::MAX, i64::MAX);
+            return Err(CommandError::Text(text.into()));
+        }
+        let size = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
+        match count {
+            0.. => Ok(Self::Different(size)),
+            _ if size <= MAX_DRAWS => Ok(Self::Repeated(size)),
+            _ => Err(CommandError::Text(
+                format!("ERR value is out of range: at most {MAX_DRAWS} repeated draws at a time").into(),
+            )),
+        }
+    }
+}
+
+fn hrandfield(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let key = args[1];
+    let mut random = Random::new(ctx.keys.random());
+    let (wanted, with_values) = match args {
+        [_, _] => {
+            let hash = ctx.keys.read::<Hash>(key)?;
+            let field = hash.and_then(|hash| hash.random(&mut random)).map(|(field, _)| field);
+            ctx.reply.bulk_or_null(field);
+            return Ok(());
+        }
+        [_, _, count] => (Wanted::parse(count)?, false),
+        [_, _, count, option] if is(option, "WITHVALUES") => (wanted_with_values(count)?, true),
+        _ => {
+            Wanted::parse(args[2])?;
+            return Err(CommandError::Syntax);
+        }
+    };
+    let Some(hash) = ctx.keys.read::<Hash>(key)? else {
+        ctx.reply.array(0);
+        return Ok(());
+    };
+    let nested = with_values && ctx.reply.protocol() == Protocol::Resp3;
+    let start = ctx.reply.len();
+    let width = if with_values && !nested { 2 } else { 1 };
+    let show = |reply: &mut Reply, field: &[u8], value: &[u8]| {
+        if nested {
+            reply.array(2);
+        }
+        reply.bulk(field);
+        if with_values {
+            reply.bulk(value);
+        }
+        check_length(reply.len() - start)
+    };
+    match wanted {
+        Wanted::Repeated(count) => {
+            ctx.reply.array(count * width);
+            hash.draw(count, &mut random, |field, value| show(ctx.reply, field, value))
+        }
+        Wanted::Different(count) => {
+            let sample = hash.sample(count, &mut random);
+            ctx.reply.array(sample.len() * width);
+            sample.into_iter().try_for_each(|(field, value)| show(ctx.reply, field, value))
+        }
+    }
+}
+
+/// A count whose double, the length of the answer, is still a number.
+fn wanted_with_values(arg: &[u8]) -> Result<Wanted, CommandError> {
+    let count = parse::integer(arg)?;
+    let fits = count == i64::MIN || count.unsigned_abs() <= i64::MAX.unsigned_abs() / 2;
+    if fits { Wanted::parse(arg) } else { Err(CommandError::text("ERR value is out of range")) }
+}
+
+fn hscan(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let cursor = keyspace_wide::cursor(args[2])?;
+    let Some(hash) = ctx.keys.read::<Hash>(args[1])? else {
+        ctx.reply.array(2);
+        ctx.reply.bulk(b"0");
+        ctx.reply.array(0);
+        return Ok(());
+    };
+    let options = ScanOptions::parse(&args[3..], false)?;
+    let mut found = Vec::new();
+    let next = hash.scan(cursor, options.count, |field, value| {
+        if options.matches(field) {
+            found.push((field, value));
+        }
+    });
+    ctx.reply.array(2);
+    ctx.reply.bulk(itoa::Buffer::new().format(next).as_bytes());
+    ctx.reply.array(found.len() * 2);
+    for (field, value) in found {
+        ctx.reply.bulk(field);
+        ctx.reply.bulk(value);
+    }
+    Ok(())
+}

@@ -1,5 +1,430 @@
-//! Sets: distinct members.
+//! Sets: distinct members, and what several sets have in common or not.
 
-use super::Command;
+use super::hashes::Wanted;
+use super::keyspace_wide::{self, ScanOptions};
+use super::parse::{self, is};
+use super::strings::check_length;
+use super::{Command, Group, Handler, KeySpec, Run, flags::*};
+use crate::context::{Context, Keys, Text};
+use crate::error::CommandError;
+use crate::keyspace::MAX_BYTES;
+use crate::random::Random;
+use crate::value::Set;
 
-pub(super) const COMMANDS: &[Command] = &[];
+const fn row(id: u16, name: &'static str, arity: i16, flags: u32, keys: KeySpec, run: Handler) -> Command {
+    Command::new(Group::Set, id, name, arity, flags, keys, Run::Keys(run))
+}
+
+const ONE: KeySpec = KeySpec::ONE;
+const REST: KeySpec = KeySpec::REST;
+
+pub(super) const COMMANDS: &[Command] = &[
+    row(300, "sadd", -3, WRITE | DENYOOM | FAST, ONE, sadd).doc(
+        "1.0.0",
+        "O(N) with N the number of members",
+        "key member [member ...]",
+        "Adds members and returns how many of them are new.",
+    ),
+    row(301, "srem", -3, WRITE | FAST, ONE, srem).doc(
+        "1.0.0",
+        "O(N) with N the number of members",
+        "key member [member ...]",
+        "Removes members, and the key with the last of them.",
+    ),
+    row(302, "sismember", 3, READONLY | FAST, ONE, sismember).doc(
+        "1.0.0",
+        "O(1)",
+        "key member",
+        "Tells whether something is a member.",
+    ),
+    row(303, "smismember", -3, READONLY | FAST, ONE, smismember).doc(
+        "6.2.0",
+        "O(N) with N the number of members asked for",
+        "key member [member ...]",
+        "Tells of several things whether each is a member.",
+    ),
+    row(304, "smembers", 2, READONLY, ONE, smembers).doc(
+        "1.0.0",
+        "O(N) with N the size of the set",
+        "key",
+        "Returns all members.",
+    ),
+    row(305, "scard", 2, READONLY | FAST, ONE, scard).doc(
+        "1.0.0",
+        "O(1)",
+        "key",
+        "Returns the number of members.",
+    ),
+    row(306, "spop", -2, WRITE | FAST, ONE, spop).doc(
+        "1.0.0",
+        "O(1) without a count, otherwise O(N) with N the number of members removed",
+        "key [count]",
+        "Removes members at random and returns them.",
+    ),
+    row(307, "srandmember", -2, READONLY, ONE, srandmember).doc(
+        "1.0.0",
+        "O(1) without a count, otherwise O(N) with N the number of members returned",
+        "key [count]",
+        "Returns members at random: different ones, or with a negative count with repeats.",
+    ),
+    row(308, "smove", 4, WRITE | FAST, KeySpec::TWO, smove).doc(
+        "1.0.0",
+        "O(1)",
+        "source destination member",
+        "Moves a member from one set to another.",
+    ),
+    row(309, "sinter", -2, READONLY, REST, sinter).doc(
+        "1.0.0",
+        "O(N*M) with N the size of the smallest set and M the number of sets",
+        "key [key ...]",
+        "Returns the members that all of the sets have.",
+    ),
+    row(310, "sintercard", -3, READONLY | MOVABLE_KEYS, KeySpec::Counted { at: 1 }, sintercard).doc(
+        "7.0.0",
+        "O(N*M) with N the size of the smallest set and M the number of sets",
+        "numkeys key [key ...] [LIMIT limit]",
+        "Counts the members that all of the sets have, up to a limit.",
+    ),
+    row(311, "sinterstore", -3, WRITE | DENYOOM, REST, sinterstore).doc(
+        "1.0.0",
+        "O(N*M) with N the size of the smallest set and M the number of sets",
+        "destination key [key ...]",
+        "Stores the members that all of the sets have in a key, whatever it held.",
+    ),
+    row(312, "sunion", -2, READONLY, REST, sunion).doc(
+        "1.0.0",
+        "O(N) with N the members of all sets",
+        "key [key ...]",
+        "Returns the members that any of the sets has.",
+    ),
+    row(313, "sunionstore", -3, WRITE | DENYOOM, REST, sunionstore).doc(
+        "1.0.0",
+        "O(N) with N the members of all sets",
+        "destination key [key ...]",
+        "Stores the members that any of the sets has in a key, whatever it held.",
+    ),
+    row(314, "sdiff", -2, READONLY, REST, sdiff).doc(
+        "1.0.0",
+        "O(N) with N the members of all sets",
+        "key [key ...]",
+        "Returns the members that the first set has and no other.",
+    ),
+    row(315, "sdiffstore", -3, WRITE | DENYOOM, REST, sdiffstore).doc(
+        "1.0.0",
+        "O(N) with N the members of all sets",
+        "destination key [key ...]",
+        "Stores the members that the first set has and no other in a key, whatever it held.",
+    ),
+    row(316, "sscan", -3, READONLY, ONE, sscan).doc(
+        "2.8.0",
+        "O(1) for every call, O(N) for a complete iteration with N the size of the set",
+        "key cursor [MATCH pattern] [COUNT count]",
+        "Iterates over the members of a set.",
+    ),
+];
+
+fn sadd(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let members = &args[2..];
+    members.iter().try_for_each(|member| check_length(member.len()))?;
+    let added = ctx
+        .keys
+        .upsert(args[1], |set: &mut Set| members.iter().filter(|member| set.insert(member)).count())?;
+    if added > 0 {
+        ctx.keys.changed(args[1], "sadd");
+    }
+    ctx.reply.count(added);
+    Ok(())
+}
+
+fn srem(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let removed = ctx
+        .keys
+        .update(args[1], |set: &mut Set| args[2..].iter().filter(|member| set.remove(member)).count())?;
+    let removed = removed.unwrap_or(0);
+    if removed > 0 {
+        ctx.keys.changed(args[1], "srem");
+    }
+    ctx.reply.count(removed);
+    Ok(())
+}
+
+fn sismember(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let is_member = ctx.keys.read::<Set>(args[1])?.is_some_and(|set| set.contains(args[2]));
+    ctx.reply.integer(i64::from(is_member));
+    Ok(())
+}
+
+fn smismember(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let set = ctx.keys.read::<Set>(args[1])?;
+    ctx.reply.array(args.len() - 2);
+    for member in &args[2..] {
+        ctx.reply.integer(i64::from(set.is_some_and(|set| set.contains(member))));
+    }
+    Ok(())
+}
+
+fn smembers(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let set = ctx.keys.read::<Set>(args[1])?;
+    ctx.reply.set(set.map_or(0, Set::len));
+    set.into_iter().flat_map(Set::iter).for_each(|member| ctx.reply.bulk(&member));
+    Ok(())
+}
+
+fn scard(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let len = ctx.keys.read::<Set>(args[1])?.map_or(0, Set::len);
+    ctx.reply.count(len);
+    Ok(())
+}
+
+/// Removes what chance decides on; the log gets to know what it was.
+fn spop(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    match args {
+        [_, key] => spop_one(ctx, key),
+        [_, key, count] => {
+            let count = not_negative(count, "ERR value is out of range, must be positive")?;
+            spop_many(ctx, key, count)
+        }
+        _ => Err(CommandError::Syntax),
+    }
+}
+
+fn spop_one(ctx: &mut Context<'_, '_>, key: &[u8]) -> Result<(), CommandError> {
+    let mut random = Random::new(ctx.keys.random());
+    let popped = ctx.keys.update(key, |set: &mut Set| {
+        let member = set.random(&mut random)?.to_vec();
+        set.remove(&member).then_some(member)
+    })?;
+    match popped.flatten() {
+        Some(member) => {
+            ctx.keys.changed(key, "spop");
+            ctx.keys.log_instead("srem", &[key, &member]);
+            ctx.reply.bulk(&member);
+        }
+        None => ctx.reply.null(),
+    }
+    Ok(())
+}
+
+fn spop_many(ctx: &mut Context<'_, '_>, key: &[u8], count: usize) -> Result<(), CommandError> {
+    let mut random = Random::new(ctx.keys.random());
+    let Some(set) = ctx.keys.read::<Set>(key)?.filter(|_| count > 0) else {
+        ctx.reply.set(0);
+        return Ok(());
+    };
+    if count >= set.len() {
+        ctx.reply.set(set.len());
+        set.iter().for_each(|member| ctx.reply.bulk(&member));
+        ctx.keys.remove(key);
+        ctx.keys.changed(key, "spop");
+        ctx.keys.log_instead("del", &[key]);
+        return Ok(());
+    }
+    let chosen: Vec<Vec<u8>> = set.sample(count, &mut random).iter().map(|member| member.to_vec()).collect();
+    // The log holds the members in one record, which has a limit.
+    if chosen.iter().fold(0_usize, |sum, member| sum.saturating_add(member.len())) > MAX_BYTES {
+        return Err(CommandError::text("ERR the members exceed 512 MiB together; pop fewer at a time"));
+    }
+    ctx.keys.update(key, |set: &mut Set| {
+        for member in &chosen {
+            let removed = set.remove(member);
+            debug_assert!(removed, "a sample consists of members");
+        }
+    })?;
+    ctx.keys.changed(key, "spop");
+    let logged: Vec<&[u8]> = std::iter::once(key).chain(chosen.iter().map(Vec::as_slice)).collect();
+    ctx.keys.log_instead("srem", &logged);
+    ctx.reply.set(chosen.len());
+    chosen.iter().for_each(|member| ctx.reply.bulk(member));
+    Ok(())
+}
+
+fn srandmember(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let mut random = Random::new(ctx.keys.random());
+    let wanted = match args {
+        [_, key] => {
+            match ctx.keys.read::<Set>(key)?.and_then(|set| set.random(&mut random)) {
+                Some(member) => ctx.reply.bulk(&member),
+                None => ctx.reply.null(),
+            }
+            return Ok(());
+        }
+        [_, _, count] => Wanted::parse(count)?,
+        _ => return Err(CommandError::Syntax),
+    };
+    let Some(set) = ctx.keys.read::<Set>(args[1])? else {
+        ctx.reply.array(0);
+        return Ok(());
+    };
+    let start = ctx.reply.len();
+    match wanted {
+        Wanted::Repeated(count) => {
+            ctx.reply.array(count);
+            set.draw(count, &mut random, |member| {
+                ctx.reply.bulk(&member);
+                check_length(ctx.reply.len() - start)
+            })
+        }
+        Wanted::Different(count) => {
+            let sample = set.sample(count, &mut random);
+            ctx.reply.array(sample.len());
+            sample.iter().for_each(|member| ctx.reply.bulk(member));
+            Ok(())
+        }
+    }
+}
+
+fn smove(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let (source, destination, member) = (args[1], args[2], args[3]);
+    let Some(set) = ctx.keys.read::<Set>(source)? else {
+        ctx.reply.integer(0);
+        return Ok(());
+    };
+    let is_member = set.contains(member);
+    ctx.keys.read::<Set>(destination)?;
+    if is_member && source != destination {
+        ctx.keys.update(source, |set: &mut Set| set.remove(member))?;
+        ctx.keys.changed(source, "srem");
+        if ctx.keys.upsert(destination, |set: &mut Set| set.insert(member))? {
+            ctx.keys.changed(destination, "sadd");
+        }
+    }
+    ctx.reply.integer(i64::from(is_member));
+    Ok(())
+}
+
+/// The sets of several keys; `None` for a key that does not exist.
+fn read_sets<'a>(keys: &'a Keys<'_>, names: &[&[u8]]) -> Result<Vec<Option<&'a Set>>, CommandError> {
+    names.iter().map(|name| keys.read::<Set>(name)).collect()
+}
+
+/// The sets of several keys, or none at all if one of the keys does not exist: nothing is in a set that is not there.
+fn read_all_sets<'a>(keys: &'a Keys<'_>, names: &[&[u8]]) -> Result<Vec<&'a Set>, CommandError> {
+    Ok(read_sets(keys, names)?.into_iter().collect::<Option<_>>().unwrap_or_default())
+}
+
+fn intersection(keys: &Keys<'_>, names: &[&[u8]]) -> Result<Set, CommandError> {
+    Ok(Set::intersection(&read_all_sets(keys, names)?).collect())
+}
+
+fn union(keys: &Keys<'_>, names: &[&[u8]]) -> Result<Set, CommandError> {
+    let sets: Vec<&Set> = read_sets(keys, names)?.into_iter().flatten().collect();
+    Ok(Set::union(&sets))
+}
+
+fn difference(keys: &Keys<'_>, names: &[&[u8]]) -> Result<Set, CommandError> {
+    match &*read_sets(keys, names)? {
+        [Some(first), others @ ..] => {
+            let others: Vec<&Set> = others.iter().copied().flatten().collect();
+            Ok(first.difference(&others))
+        }
+        _ => Ok(Set::default()),
+    }
+}
+
+fn reply_set(ctx: &mut Context<'_, '_>, set: &Set) {
+    ctx.reply.set(set.len());
+    set.iter().for_each(|member| ctx.reply.bulk(&member));
+}
+
+/// Puts a result in a key's place; an empty result leaves no key.
+fn store(ctx: &mut Context<'_, '_>, destination: &[u8], result: Set, event: &'static str) {
+    let len = result.len();
+    if len > 0 {
+        ctx.keys.put(destination, result);
+        ctx.keys.changed(destination, event);
+    } else if ctx.keys.remove(destination) {
+        ctx.keys.changed(destination, "del");
+    }
+    ctx.reply.count(len);
+}
+
+fn sinter(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let sets = read_all_sets(ctx.keys, &args[1..])?;
+    let common: Vec<Text<'_>> = Set::intersection(&sets).collect();
+    ctx.reply.set(common.len());
+    common.iter().for_each(|member| ctx.reply.bulk(member));
+    Ok(())
+}
+
+fn sintercard(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    const TOO_FEW: &str = "ERR numkeys should be greater than 0";
+    let count = not_negative(args[1], TOO_FEW)?;
+    if count == 0 {
+        return Err(CommandError::text(TOO_FEW));
+    }
+    let (names, mut options) = args[2..]
+        .split_at_checked(count)
+        .ok_or(CommandError::text("ERR Number of keys can't be greater than number of args"))?;
+    let mut limit = 0;
+    while let [option, rest @ ..] = options {
+        match rest {
+            [value, after @ ..] if is(option, "LIMIT") => {
+                limit = not_negative(value, "ERR LIMIT can't be negative")?;
+                options = after;
+            }
+            _ => return Err(CommandError::Syntax),
+        }
+    }
+    let limit = if limit == 0 { usize::MAX } else { limit };
+    let sets = read_all_sets(ctx.keys, names)?;
+    ctx.reply.count(Set::intersection(&sets).take(limit).count());
+    Ok(())
+}
+
+fn sinterstore(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let result = intersection(ctx.keys, &args[2..])?;
+    store(ctx, args[1], result, "sinterstore");
+    Ok(())
+}
+
+fn sunion(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let result = union(ctx.keys, &args[1..])?;
+    reply_set(ctx, &result);
+    Ok(())
+}
+
+fn sunionstore(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let result = union(ctx.keys, &args[2..])?;
+    store(ctx, args[1], result, "sunionstore");
+    Ok(())
+}
+
+fn sdiff(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let result = difference(ctx.keys, &args[1..])?;
+    reply_set(ctx, &result);
+    Ok(())
+}
+
+fn sdiffstore(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let result = difference(ctx.keys, &args[2..])?;
+    store(ctx, args[1], result, "sdiffstore");
+    Ok(())
+}
+
+fn sscan(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let cursor = keyspace_wide::cursor(args[2])?;
+    let Some(set) = ctx.keys.read::<Set>(args[1])? else {
+        ctx.reply.array(2);
+        ctx.reply.bulk(b"0");
+        ctx.reply.array(0);
+        return Ok(());
+    };
+    let options = ScanOptions::parse(&args[3..], false)?;
+    let mut found = Vec::new();
+    let next = set.scan(cursor, options.count, |member| {
+        if options.matches(&member) {
+            found.push(member);
+        }
+    });
+    ctx.reply.array(2);
+    ctx.reply.bulk(itoa::Buffer::new().format(next).as_bytes());
+    ctx.reply.array(found.len());
+    found.iter().for_each(|member| ctx.reply.bulk(member));
+    Ok(())
+}
+
+/// An integer from 0 on, or the error with this text.
+fn not_negative(arg: &[u8], otherwise: &'static str) -> Result<usize, CommandError> {
+    let count = parse::canonical_integer(arg).and_then(|count| usize::try_from(count).ok());
+    count.ok_or(CommandError::text(otherwise))
+}

@@ -1,26 +1,98 @@
-//! Hash.
+//! Hashes: fields with values.
 
+use super::dict::Dict;
 use super::{Collection, Type, collection};
+use crate::random::Random;
 use crate::record::Cursor;
 
-/// Hash.
+/// Most fields of a hash that Redis keeps as a listpack (`hash-max-listpack-entries`).
+const LISTPACK_FIELDS: usize = 512;
+/// Longest field and value in such a hash, in bytes (`hash-max-listpack-value`).
+const LISTPACK_BYTES: usize = 64;
+
+/// Fields with values, both byte strings. Setting, reading and removing a field is O(1).
 #[derive(Debug, Default)]
-pub struct Hash {}
+pub struct Hash {
+    fields: Dict,
+    /// Whether the hash has ever been too large for a listpack, as Redis counts it; ours is smaller.
+    outgrown: bool,
+}
 
 impl Hash {
     /// Redis's word for this shape.
     pub fn encoding(&self) -> &'static str {
-        "listpack"
+        if self.outgrown { "hashtable" } else { "listpack" }
     }
 
-    /// How many elements there are.
+    /// How many fields there are.
     pub fn len(&self) -> usize {
-        0
+        self.fields.len()
     }
 
-    /// Whether nothing is left.
+    /// Whether there is no field.
     pub fn is_empty(&self) -> bool {
-        true
+        self.fields.is_empty()
+    }
+
+    /// The value of a field.
+    #[inline]
+    pub fn get(&self, field: &[u8]) -> Option<&[u8]> {
+        self.fields.get(field)
+    }
+
+    /// Whether there is such a field.
+    pub fn contains(&self, field: &[u8]) -> bool {
+        self.fields.contains(field)
+    }
+
+    /// Sets the value of a field; whether the field is new.
+    #[inline]
+    pub fn set(&mut self, field: &[u8], value: &[u8]) -> bool {
+        let is_new = self.fields.set(field, value);
+        self.outgrown |= field.len() > LISTPACK_BYTES
+            || value.len() > LISTPACK_BYTES
+            || self.fields.len() > LISTPACK_FIELDS;
+        is_new
+    }
+
+    /// Removes a field; whether it was there.
+    pub fn remove(&mut self, field: &[u8]) -> bool {
+        self.fields.remove(field)
+    }
+
+    /// Every field with its value.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.fields.iter()
+    }
+
+    /// Visits fields from a cursor on: see [`Dict::scan`].
+    pub(crate) fn scan<'a>(
+        &'a self,
+        cursor: u64,
+        budget: usize,
+        visit: impl FnMut(&'a [u8], &'a [u8]),
+    ) -> u64 {
+        self.fields.scan(cursor, budget, visit)
+    }
+
+    /// A field at random, with its value.
+    pub(crate) fn random(&self, random: &mut Random) -> Option<(&[u8], &[u8])> {
+        self.fields.random(random)
+    }
+
+    /// Different fields at random: see [`Dict::sample`].
+    pub(crate) fn sample(&self, count: usize, random: &mut Random) -> Vec<(&[u8], &[u8])> {
+        self.fields.sample(count, random)
+    }
+
+    /// Fields at random, repeats included: see [`Dict::draw`].
+    pub(crate) fn draw<'a, E>(
+        &'a self,
+        count: usize,
+        random: &mut Random,
+        visit: impl FnMut(&'a [u8], &'a [u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.fields.draw(count, random, visit)
     }
 }
 
@@ -32,13 +104,64 @@ impl Collection for Hash {
         self.is_empty()
     }
 
-    fn encode(&self, _into: &mut Vec<u8>) {}
+    /// Whether outgrown, then the fields.
+    fn encode(&self, into: &mut Vec<u8>) {
+        into.push(u8::from(self.outgrown));
+        self.fields.encode(into);
+    }
 
-    fn decode(_bytes: &mut Cursor<'_>) -> Option<Self> {
-        Some(Self {})
+    fn decode(bytes: &mut Cursor<'_>) -> Option<Self> {
+        let outgrown = match bytes.u8()? {
+            0 => false,
+            1 => true,
+            _ => return None,
+        };
+        let fields = Dict::decode(bytes)?;
+        (!fields.is_empty()).then_some(Self { fields, outgrown })
     }
 
     fn digest(&self) -> u64 {
-        0
+        self.fields.digest()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_encoding_is_redis_s_and_never_goes_back() {
+        let mut hash = Hash::default();
+        (0..512).for_each(|n| assert!(hash.set(n.to_string().as_bytes(), b"v")));
+        assert_eq!(hash.encoding(), "listpack");
+        hash.set(b"one more", b"v");
+        assert_eq!(hash.encoding(), "hashtable");
+        (0..512).for_each(|n| assert!(hash.remove(n.to_string().as_bytes())));
+        assert_eq!((hash.len(), hash.encoding()), (1, "hashtable"));
+        let mut long = Hash::default();
+        long.set(b"field", &[b'v'; 64]);
+        assert_eq!(long.encoding(), "listpack");
+        long.set(b"field", &[b'v'; 65]);
+        assert_eq!(long.encoding(), "hashtable");
+    }
+
+    #[test]
+    fn a_copy_has_the_same_encoding() {
+        let mut hash = Hash::default();
+        hash.set(b"field", &[b'v'; 65]);
+        hash.set(b"field", b"short");
+        let mut form = Vec::new();
+        hash.encode(&mut form);
+        let copy = Hash::decode(&mut Cursor::new(&form)).expect("what was encoded decodes");
+        assert_eq!((copy.encoding(), copy.get(b"field")), ("hashtable", Some(&b"short"[..])));
+        assert_eq!(copy.digest(), hash.digest());
+    }
+
+    #[test]
+    fn a_hash_without_fields_is_no_value() {
+        let mut form = Vec::new();
+        Hash::default().encode(&mut form);
+        assert!(Hash::decode(&mut Cursor::new(&form)).is_none());
+        assert!(Hash::decode(&mut Cursor::new(&[2, 0])).is_none());
     }
 }

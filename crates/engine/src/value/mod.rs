@@ -1,7 +1,10 @@
 //! The types of values that are more than a short string.
 
+pub(crate) mod dict;
 mod hash;
+mod integers;
 mod list;
+mod packed;
 mod set;
 mod sorted_set;
 

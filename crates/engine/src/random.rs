@@ -1,0 +1,71 @@
+//! Chance: choices that only an answer shows. A choice that changes state is logged as what was chosen.
+
+/// A sequence of numbers at random, the same for the same seed: `SplitMix64` (Steele, Lea, Flood 2014).
+#[derive(Debug, Clone)]
+pub(crate) struct Random(u64);
+
+impl Random {
+    /// The sequence of a seed.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next number.
+    #[inline]
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `bound`, which is not 0. Numbers differ in probability by less than `bound` / 2^64.
+    #[inline]
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        debug_assert!(bound > 0, "a number below zero does not exist");
+        ((u128::from(self.next()) * bound as u128) >> 64) as usize
+    }
+
+    /// `wanted` different ones of `len` items (all, if there are fewer) in their order, each choice as likely as any
+    /// other. One pass over the items: selection sampling (Knuth, volume 2, algorithm 3.4.2 S).
+    pub(crate) fn select<T>(&mut self, items: impl Iterator<Item = T>, len: usize, wanted: usize) -> Vec<T> {
+        let mut chosen = Vec::with_capacity(wanted.min(len));
+        let mut left = len;
+        for item in items {
+            if chosen.len() == wanted || left == 0 {
+                break;
+            }
+            if self.below(left) < wanted - chosen.len() {
+                chosen.push(item);
+            }
+            left -= 1;
+        }
+        debug_assert_eq!(chosen.len(), wanted.min(len), "the iterator has `len` items");
+        chosen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_selection_has_the_size_asked_for_and_no_item_twice() {
+        let mut random = Random::new(7);
+        for wanted in 0..12 {
+            let chosen = random.select(0..10, 10, wanted);
+            assert_eq!(chosen.len(), wanted.min(10));
+            assert!(chosen.is_sorted_by(|one, next| one < next));
+        }
+    }
+
+    #[test]
+    fn every_item_is_selected_about_equally_often() {
+        let mut random = Random::new(1);
+        let mut counts = [0_u32; 10];
+        for _ in 0..10_000 {
+            random.select(0..10, 10, 3).into_iter().for_each(|item: usize| counts[item] += 1);
+        }
+        assert!(counts.iter().all(|count| (2_700..3_300).contains(count)), "{counts:?}");
+    }
+}

@@ -1,0 +1,442 @@
+//! A map from byte strings to byte strings: one packed block while it is small, a hash table beyond.
+//!
+//! Hashes are such maps, and sets are such maps whose values are empty. A map that has outgrown its block stays a table,
+//! even if it shrinks, so that a map whose size swings about the limit is not converted back and forth.
+//!
+//! Small maps keep the order in which keys were added. Lookups and changes are O(1) expected in a table, and O(n) in a
+//! block with its n of at most 128.
+
+use super::packed::Packed;
+use crate::keyspace::{Entry, MAX_BYTES, Payload, Table, ValueRef, hash};
+use crate::random::Random;
+use crate::record::{Cursor, put_bytes, put_varint};
+use std::collections::HashSet;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// A map; see the module's description.
+pub(crate) struct Dict(Form);
+
+enum Form {
+    Packed(Packed),
+    Table(Box<Table<Entry>>),
+}
+
+impl Default for Dict {
+    fn default() -> Self {
+        Self(Form::Packed(Packed::default()))
+    }
+}
+
+impl std::fmt::Debug for Dict {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let text = String::from_utf8_lossy;
+        f.debug_map().entries(self.iter().map(|(key, value)| (text(key), text(value)))).finish()
+    }
+}
+
+impl Dict {
+    /// How many keys there are.
+    pub(crate) fn len(&self) -> usize {
+        match &self.0 {
+            Form::Packed(packed) => packed.len(),
+            Form::Table(table) => table.len(),
+        }
+    }
+
+    /// Whether there is no key.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The value of a key.
+    #[inline]
+    pub(crate) fn get(&self, key: &[u8]) -> Option<&[u8]> {
+        match &self.0 {
+            Form::Packed(packed) => packed.find(key).map(|place| packed.value(place)),
+            Form::Table(table) => table.get(hash(key), key).map(value),
+        }
+    }
+
+    /// Whether there is such a key.
+    #[inline]
+    pub(crate) fn contains(&self, key: &[u8]) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// Sets the value of a key; whether the key is new.
+    #[inline]
+    pub(crate) fn set(&mut self, key: &[u8], value: &[u8]) -> bool {
+        if let Form::Packed(packed) = &mut self.0
+            && Packed::admits(key, value)
+        {
+            if let Some(place) = packed.find(key) {
+                packed.replace(place, value);
+                return false;
+            }
+            if packed.has_room() {
+                packed.push(key, value);
+                return true;
+            }
+        }
+        let table = self.table();
+        let hash = hash(key);
+        if let Some(entry) = table.get_mut(hash, key) {
+            entry.set(Payload::Raw(value));
+            return false;
+        }
+        table.insert(hash, Entry::new(key, Payload::Raw(value), None));
+        true
+    }
+
+    /// Adds a key if there is no such key; whether it was added.
+    #[inline]
+    pub(crate) fn insert(&mut self, key: &[u8], value: &[u8]) -> bool {
+        if let Form::Packed(packed) = &mut self.0 {
+            if packed.find(key).is_some() {
+                return false;
+            }
+            if Packed::admits(key, value) && packed.has_room() {
+                packed.push(key, value);
+                return true;
+            }
+        }
+        let table = self.table();
+        let hash = hash(key);
+        if table.get(hash, key).is_some() {
+            return false;
+        }
+        table.insert(hash, Entry::new(key, Payload::Raw(value), None));
+        true
+    }
+
+    /// Removes a key; whether it was there.
+    #[inline]
+    pub(crate) fn remove(&mut self, key: &[u8]) -> bool {
+        match &mut self.0 {
+            Form::Packed(packed) => match packed.find(key) {
+                Some(place) => {
+                    packed.remove(place);
+                    true
+                }
+                None => false,
+            },
+            Form::Table(table) => table.remove(hash(key), key).is_some(),
+        }
+    }
+
+    /// Every key with its value: of a small map in the order in which they were added.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let (packed, table) = match &self.0 {
+            Form::Packed(packed) => (Some(packed), None),
+            Form::Table(table) => (None, Some(table)),
+        };
+        let entries =
+            table.into_iter().flat_map(|table| table.iter()).map(|entry| (entry.key(), value(entry)));
+        packed.into_iter().flat_map(Packed::iter).chain(entries)
+    }
+
+    /// Visits pairs from `cursor` on (0: from the start), at least `budget` of them if there are so many: a small map
+    /// whole. Returns where to go on, or 0 at the end. What is in the map during a whole scan is visited at least once.
+    pub(crate) fn scan<'a>(
+        &'a self,
+        cursor: u64,
+        budget: usize,
+        mut visit: impl FnMut(&'a [u8], &'a [u8]),
+    ) -> u64 {
+        match &self.0 {
+            Form::Packed(packed) => {
+                packed.iter().for_each(|(key, value)| visit(key, value));
+                0
+            }
+            // A position in hash order has its significant bits on top. Reversed, it is a number no larger than the
+            // table, which clients that keep cursors in signed or floating-point numbers can carry.
+            Form::Table(table) => table
+                .scan(cursor.reverse_bits(), budget, |entry| visit(entry.key(), value(entry)))
+                .reverse_bits(),
+        }
+    }
+
+    /// A pair at random; `None` if there is none.
+    pub(crate) fn random(&self, random: &mut Random) -> Option<(&[u8], &[u8])> {
+        match &self.0 {
+            Form::Packed(packed) if packed.len() == 0 => None,
+            Form::Packed(packed) => packed.iter().nth(random.below(packed.len())),
+            Form::Table(table) => table.random(|| random.next()).map(|entry| (entry.key(), value(entry))),
+        }
+    }
+
+    /// `count` different pairs at random; all of them if there are fewer. O(count) in a table if `count` is less than a
+    /// third of the map, otherwise O(n).
+    pub(crate) fn sample(&self, count: usize, random: &mut Random) -> Vec<(&[u8], &[u8])> {
+        let Form::Table(table) = &self.0 else { return random.select(self.iter(), self.len(), count) };
+        if count.saturating_mul(3) > table.len() {
+            return random.select(self.iter(), self.len(), count);
+        }
+        // Two of three draws or more bring something new, so the loop ends soon after `count` draws.
+        let mut seen: HashSet<&[u8], foldhash::fast::RandomState> =
+            HashSet::with_capacity_and_hasher(count, foldhash::fast::RandomState::default());
+        let mut chosen = Vec::with_capacity(count);
+        while chosen.len() < count {
+            let Some(entry) = table.random(|| random.next()) else { break };
+            if seen.insert(entry.key()) {
+                chosen.push((entry.key(), value(entry)));
+            }
+        }
+        chosen
+    }
+
+    /// Draws `count` pairs at random, the same ones more than once perhaps, until `visit` fails. O(count).
+    pub(crate) fn draw<'a, E>(
+        &'a self,
+        count: usize,
+        random: &mut Random,
+        mut visit: impl FnMut(&'a [u8], &'a [u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if let Form::Table(table) = &self.0 {
+            for _ in 0..count {
+                let Some(entry) = table.random(|| random.next()) else { break };
+                visit(entry.key(), value(entry))?;
+            }
+            return Ok(());
+        }
+        // A block is walked to reach a pair, so it is walked once for all draws.
+        let pairs: Vec<_> = self.iter().collect();
+        if pairs.is_empty() {
+            return Ok(());
+        }
+        (0..count).try_for_each(|_| {
+            let (key, value) = pairs[random.below(pairs.len())];
+            visit(key, value)
+        })
+    }
+
+    /// Appends the snapshot form: the number of pairs, then key and value of each.
+    pub(crate) fn encode(&self, into: &mut Vec<u8>) {
+        put_varint(into, self.len() as u64);
+        for (key, value) in self.iter() {
+            put_bytes(into, key);
+            put_bytes(into, value);
+        }
+    }
+
+    /// Reads the snapshot form; `None` if the bytes are not one, or hold a key twice.
+    pub(crate) fn decode(bytes: &mut Cursor<'_>) -> Option<Self> {
+        let mut dict = Self::default();
+        // Memory follows what has been read, so a damaged number cannot make us reserve more than the bytes are worth.
+        for _ in 0..bytes.varint()? {
+            let (key, value) = (bytes.bytes()?, bytes.bytes()?);
+            if key.len() > MAX_BYTES || value.len() > MAX_BYTES || !dict.insert(key, value) {
+                return None;
+            }
+        }
+        Some(dict)
+    }
+
+    /// A digest that depends on the pairs and not on their order.
+    pub(crate) fn digest(&self) -> u64 {
+        self.iter().fold(0, |sum, (key, value)| sum.wrapping_add(pair_digest(key, value)))
+    }
+
+    /// The table, which a packed block becomes.
+    #[inline]
+    fn table(&mut self) -> &mut Table<Entry> {
+        if let Form::Packed(packed) = &self.0 {
+            self.0 = Form::Table(Box::new(spread(packed)));
+        }
+        match &mut self.0 {
+            Form::Table(table) => table,
+            Form::Packed(_) => unreachable!("the block has just become a table"),
+        }
+    }
+}
+
+/// A digest of one pair, the same in every process.
+pub(crate) fn pair_digest(key: &[u8], value: &[u8]) -> u64 {
+    const SEED: u64 = 0x7469_6465_6d61_726b;
+    xxh3_64_with_seed(value, xxh3_64_with_seed(key, SEED))
+}
+
+/// The pairs of a block as a table with room to grow.
+#[cold]
+fn spread(packed: &Packed) -> Table<Entry> {
+    let mut table = Table::with_capacity(packed.len() * 2);
+    for (key, value) in packed.iter() {
+        table.insert(hash(key), Entry::new(key, Payload::Raw(value), None));
+    }
+    table
+}
+
+#[inline]
+fn value(entry: &Entry) -> &[u8] {
+    match entry.value() {
+        ValueRef::Raw(bytes) => bytes,
+        other => {
+            debug_assert!(false, "values of a map are stored as bytes, not {other:?}");
+            &[]
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Set(Vec<u8>, Vec<u8>),
+        Insert(Vec<u8>, Vec<u8>),
+        Remove(Vec<u8>),
+    }
+
+    /// Keys are few, so that they meet; some keys and values are too long for a block.
+    fn step() -> impl Strategy<Value = Step> {
+        let key = || {
+            prop_oneof![
+                9 => (0..200_u16).prop_map(|n| n.to_string().into_bytes()),
+                1 => (60..70_usize).prop_map(|len| vec![b'k'; len]),
+            ]
+        };
+        let value = || proptest::collection::vec(any::<u8>(), 0..66);
+        prop_oneof![
+            4 => (key(), value()).prop_map(|(key, value)| Step::Set(key, value)),
+            2 => (key(), value()).prop_map(|(key, value)| Step::Insert(key, value)),
+            1 => key().prop_map(Step::Remove),
+        ]
+    }
+
+    fn pairs(dict: &Dict) -> BTreeMap<Vec<u8>, Vec<u8>> {
+        dict.iter().map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
+    }
+
+    fn numbered(count: usize) -> Dict {
+        let mut dict = Dict::default();
+        (0..count).for_each(|n| assert!(dict.set(n.to_string().as_bytes(), b"v")));
+        dict
+    }
+
+    #[test]
+    fn a_small_map_keeps_the_order_of_its_keys() {
+        let mut dict = Dict::default();
+        for key in ["c", "a", "b"] {
+            dict.set(key.as_bytes(), b"1");
+        }
+        dict.set(b"a", b"another value");
+        let keys: Vec<&[u8]> = dict.iter().map(|(key, _)| key).collect();
+        assert_eq!(keys, [b"c", b"a", b"b"]);
+    }
+
+    #[test]
+    fn a_map_becomes_a_table_with_the_129th_key_or_the_65th_byte() {
+        assert!(matches!(numbered(128).0, Form::Packed(_)));
+        assert!(matches!(numbered(129).0, Form::Table(_)));
+        for (key, value) in [(64, 64), (65, 0), (0, 65)] {
+            let mut dict = Dict::default();
+            dict.set(&vec![b'k'; key], &vec![b'v'; value]);
+            assert_eq!(matches!(dict.0, Form::Packed(_)), key <= 64 && value <= 64);
+            assert_eq!(dict.get(&vec![b'k'; key]), Some(&vec![b'v'; value][..]));
+        }
+    }
+
+    #[test]
+    fn an_empty_key_and_an_empty_value_are_as_good_as_any() {
+        let mut dict = Dict::default();
+        assert!(dict.insert(b"", b"") && !dict.insert(b"", b"x"));
+        assert_eq!(dict.get(b""), Some(&b""[..]));
+        assert!(dict.remove(b"") && dict.is_empty());
+    }
+
+    #[test]
+    fn a_scan_visits_everything_and_its_cursors_stay_small() {
+        for count in [0, 1, 128, 129, 5_000] {
+            let dict = numbered(count);
+            let (mut cursor, mut seen, mut calls) = (0, BTreeMap::new(), 0);
+            loop {
+                cursor = dict.scan(cursor, 10, |key, value| {
+                    seen.insert(key.to_vec(), value.to_vec());
+                });
+                assert!(cursor < 1 << 16, "a cursor is not larger than the table");
+                calls += 1;
+                if cursor == 0 {
+                    break;
+                }
+            }
+            assert_eq!(seen, pairs(&dict));
+            assert!(count <= 128 || calls > count / 100, "{count} keys in {calls} calls");
+        }
+    }
+
+    #[test]
+    fn a_sample_has_no_key_twice_and_draws_come_from_everywhere() {
+        let mut random = Random::new(3);
+        for (count, wanted) in
+            [(0, 1), (1, 5), (100, 20), (100, 100), (1_000, 10), (1_000, 999), (1_000, 2_000)]
+        {
+            let dict = numbered(count);
+            let sample: BTreeMap<_, _> = dict.sample(wanted, &mut random).into_iter().collect();
+            assert_eq!(sample.len(), wanted.min(count));
+            let mut drawn = BTreeSet::new();
+            let all = dict.draw(count * 20, &mut random, |key, _| {
+                drawn.insert(key.to_vec());
+                Ok::<(), ()>(())
+            });
+            assert!(all.is_ok() && drawn.len() * 10 >= count * 9);
+            assert_eq!(dict.random(&mut random).is_some(), count > 0);
+        }
+    }
+
+    #[test]
+    fn a_damaged_form_is_refused() {
+        let mut twice = Vec::new();
+        put_varint(&mut twice, 2);
+        [b"k", b"1", b"k", b"2"].iter().for_each(|part| put_bytes(&mut twice, *part));
+        assert!(Dict::decode(&mut Cursor::new(&twice)).is_none(), "a key twice");
+        let mut endless = Vec::new();
+        put_varint(&mut endless, u64::MAX);
+        assert!(Dict::decode(&mut Cursor::new(&endless)).is_none(), "more pairs than bytes");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn a_dict_behaves_as_a_map(steps in proptest::collection::vec(step(), 0..400)) {
+            let (mut dict, mut model) = (Dict::default(), BTreeMap::new());
+            for step in steps {
+                match step {
+                    Step::Set(key, value) => {
+                        prop_assert_eq!(dict.set(&key, &value), model.insert(key, value).is_none());
+                    }
+                    Step::Insert(key, value) => {
+                        prop_assert_eq!(dict.insert(&key, &value), !model.contains_key(&key));
+                        model.entry(key).or_insert(value);
+                    }
+                    Step::Remove(key) => prop_assert_eq!(dict.remove(&key), model.remove(&key).is_some()),
+                }
+                prop_assert_eq!(dict.len(), model.len());
+            }
+            prop_assert_eq!(pairs(&dict), model.clone());
+            for (key, value) in &model {
+                prop_assert_eq!(dict.get(key), Some(&value[..]));
+            }
+            // The same pairs in another order and another form: the same digest. Written and read: the same pairs.
+            let mut other = numbered(200);
+            model.iter().rev().for_each(|(key, value)| { other.set(key, value); });
+            (0..200).map(|n| n.to_string().into_bytes()).filter(|key| !model.contains_key(key)).for_each(|key| {
+                other.remove(&key);
+            });
+            prop_assert_eq!(other.digest(), dict.digest());
+            let mut form = Vec::new();
+            dict.encode(&mut form);
+            let mut cursor = Cursor::new(&form);
+            let read = Dict::decode(&mut cursor).expect("what was encoded decodes");
+            prop_assert!(cursor.is_empty());
+            prop_assert_eq!(pairs(&read), model);
+        }
+
+        #[test]
+        fn any_bytes_decode_or_are_refused(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
+            let _ = Dict::decode(&mut Cursor::new(&bytes));
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! A few short pairs in one block, in the order in which they were added.
+//!
+//! ```text
+//! ┌─────────┬───────────┬─────────┬───────────┐
+//! │ key_len │ value_len │ key     │ value     │  the next pair …
+//! │ u8      │ u8        │ key_len │ value_len │
+//! └─────────┴───────────┴─────────┴───────────┘
+//! ```
+//!
+//! A pair costs two bytes beside its own. Every operation walks the block, which at most [`MAX_PAIRS`] pairs of short
+//! strings keep so small that the walk costs about as much as a miss in the memory that a hash table would need.
+
+/// Most pairs in one block.
+pub(super) const MAX_PAIRS: usize = 128;
+
+/// Longest key and longest value, in bytes.
+pub(super) const MAX_ELEMENT: usize = 64;
+
+const HEAD: usize = 2;
+const _: () = assert!(MAX_PAIRS <= u8::MAX as usize);
+const _: () = assert!(MAX_ELEMENT <= u8::MAX as usize);
+
+/// Pairs of byte strings with distinct keys.
+#[derive(Debug, Default)]
+pub(super) struct Packed {
+    bytes: Vec<u8>,
+    len: u8,
+}
+
+/// Where a pair lies in the block.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    at: usize,
+    key_len: u8,
+    value_len: u8,
+}
+
+impl Place {
+    fn key(self) -> std::ops::Range<usize> {
+        let start = self.at + HEAD;
+        start..start + self.key_len as usize
+    }
+
+    fn value(self) -> std::ops::Range<usize> {
+        let start = self.key().end;
+        start..start + self.value_len as usize
+    }
+}
+
+impl Packed {
+    /// How many pairs there are.
+    pub(super) fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether a key and a value are short enough for any block.
+    pub(super) fn admits(key: &[u8], value: &[u8]) -> bool {
+        key.len() <= MAX_ELEMENT && value.len() <= MAX_ELEMENT
+    }
+
+    /// Whether there is room for one more pair.
+    pub(super) fn has_room(&self) -> bool {
+        self.len() < MAX_PAIRS
+    }
+
+    /// The pair at an offset; `None` at the end of the block.
+    #[inline]
+    fn place(&self, at: usize) -> Option<Place> {
+        match self.bytes.get(at..)? {
+            &[key_len, value_len, ..] => Some(Place { at, key_len, value_len }),
+            _ => None,
+        }
+    }
+
+    /// The pair with a key.
+    #[inline]
+    pub(super) fn find(&self, key: &[u8]) -> Option<Place> {
+        // Keys of one collection tend to share their length and their beginning, so the last byte is compared first.
+        let last = key.last();
+        let mut at = 0;
+        while let Some(place) = self.place(at) {
+            if place.key_len as usize == key.len() {
+                let candidate = &self.bytes[place.key()];
+                if candidate.last() == last && candidate == key {
+                    return Some(place);
+                }
+            }
+            at = place.value().end;
+        }
+        None
+    }
+
+    /// The value of a pair that was found.
+    pub(super) fn value(&self, place: Place) -> &[u8] {
+        &self.bytes[place.value()]
+    }
+
+    /// Replaces the value of a pair that was found.
+    pub(super) fn replace(&mut self, place: Place, value: &[u8]) {
+        debug_assert!(Self::admits(&[], value), "a value that fits in the block");
+        if value.len() == place.value_len as usize {
+            self.bytes[place.value()].copy_from_slice(value);
+        } else {
+            self.bytes.splice(place.value(), value.iter().copied());
+            self.bytes[place.at + 1] = value.len() as u8;
+        }
+    }
+
+    /// Adds a pair whose key is not in the block.
+    pub(super) fn push(&mut self, key: &[u8], value: &[u8]) {
+        debug_assert!(self.has_room() && Self::admits(key, value), "a pair that fits in the block");
+        debug_assert!(self.find(key).is_none(), "the key is not in the block");
+        let needed = HEAD + key.len() + value.len();
+        if self.bytes.capacity() - self.bytes.len() < needed {
+            // Grown by a quarter: many small blocks should not stand half empty.
+            self.bytes.reserve_exact(needed.max(self.bytes.len() / 4));
+        }
+        self.bytes.extend_from_slice(&[key.len() as u8, value.len() as u8]);
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(value);
+        self.len += 1;
+    }
+
+    /// Removes a pair that was found.
+    pub(super) fn remove(&mut self, place: Place) {
+        self.bytes.drain(place.at..place.value().end);
+        self.len -= 1;
+    }
+
+    /// Every pair, in the order in which they were added.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            let place = self.place(at)?;
+            at = place.value().end;
+            Some((&self.bytes[place.key()], &self.bytes[place.value()]))
+        })
+    }
+}
