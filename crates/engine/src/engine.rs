@@ -87,9 +87,10 @@ impl Engine {
                 return Executed::default();
             }
         };
+        let mark = reply.len();
         self.run(call, &mut keys, reply);
         let effects = std::mem::take(&mut keys.effects);
-        let lsn = self.log_effects(call, &effects, reply);
+        let lsn = self.log_effects(call, &effects, reply, mark);
         drop(keys);
         self.serve_waiting(effects.ready, call.now_us);
         Executed { lsn, durable: effects.durable, block: effects.block }
@@ -113,6 +114,7 @@ impl Engine {
             reply.null_array();
             return Executed::default();
         }
+        let mark = reply.len();
         reply.array(calls.len());
         let mut payloads = Vec::new();
         let (mut ready, mut durable) = (Vec::new(), false);
@@ -127,7 +129,8 @@ impl Engine {
             durable |= effects.durable;
             ready.extend(effects.ready);
         }
-        let lsn = (!payloads.is_empty()).then(|| self.append_transaction(&payloads, now_us, reply)).flatten();
+        let lsn =
+            (!payloads.is_empty()).then(|| self.append_transaction(&payloads, now_us, reply, mark)).flatten();
         drop(keys);
         self.serve_waiting(ready, now_us);
         Executed { lsn, durable, block: None }
@@ -335,7 +338,7 @@ impl Engine {
 
     /// Appends a command's change to the log while its shards are still locked, so that the log's order is the order of
     /// execution for every key.
-    fn log_effects(&self, call: &Call<'_>, effects: &Effects, reply: &mut Reply) -> Option<Lsn> {
+    fn log_effects(&self, call: &Call<'_>, effects: &Effects, reply: &mut Reply, mark: usize) -> Option<Lsn> {
         if !effects.changed && effects.expired.is_empty() {
             return None;
         }
@@ -349,29 +352,40 @@ impl Engine {
         } else {
             let mut payloads = Vec::new();
             encode_effects(call, effects, &mut payloads);
-            return self.append_transaction(&payloads, call.now_us, reply);
+            return self.append_transaction(&payloads, call.now_us, reply, mark);
         };
-        self.appended(result, reply)
+        self.appended(result, reply, mark)
     }
 
-    fn append_transaction(&self, payloads: &[Vec<u8>], now_us: u64, reply: &mut Reply) -> Option<Lsn> {
+    fn append_transaction(
+        &self,
+        payloads: &[Vec<u8>],
+        now_us: u64,
+        reply: &mut Reply,
+        mark: usize,
+    ) -> Option<Lsn> {
         let result = match payloads {
             [single] => self.log.append(now_us, kind::COMMAND, |into| into.extend_from_slice(single)),
             several => self.log.append(now_us, kind::TRANSACTION, |into| {
                 several.iter().for_each(|payload| record::put_bytes(into, payload));
             }),
         };
-        self.appended(result, reply)
+        self.appended(result, reply, mark)
     }
 
-    /// The log failed between admission and append: the change is in memory and in no log. Its answer becomes an error,
-    /// and every later write is refused at admission.
-    fn appended(&self, result: Result<Lsn, tidemark_log::AppendError>, reply: &mut Reply) -> Option<Lsn> {
+    /// The log failed between admission and append: the change is in memory and in no log. Its answer, which
+    /// begins at `mark`, becomes an error, and every later write is refused at admission.
+    fn appended(
+        &self,
+        result: Result<Lsn, tidemark_log::AppendError>,
+        reply: &mut Reply,
+        mark: usize,
+    ) -> Option<Lsn> {
         match result {
             Ok(lsn) => Some(lsn),
             Err(error) => {
                 self.ahead_of_log.store(true, Ordering::Relaxed);
-                reply.buffer_mut().clear();
+                reply.truncate(mark);
                 reply.error(&CommandError::LogFailed(error.to_string()));
                 None
             }
@@ -415,8 +429,9 @@ impl Engine {
         let mut payloads = Vec::new();
         encode_rewritten(db, &effects, &mut payloads);
         debug_assert!(!effects.changed || !payloads.is_empty(), "serving says what to log");
-        let lsn =
-            (!payloads.is_empty()).then(|| self.append_transaction(&payloads, now_us, &mut reply)).flatten();
+        let lsn = (!payloads.is_empty())
+            .then(|| self.append_transaction(&payloads, now_us, &mut reply, 0))
+            .flatten();
         drop(keys);
         waiter.deliver(Delivery { reply: reply.take(), lsn });
         self.forget(&waiter);

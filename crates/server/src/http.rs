@@ -82,7 +82,10 @@ async fn ready(State(shared): State<Arc<Shared>>) -> (StatusCode, String) {
         return (StatusCode::SERVICE_UNAVAILABLE, "the server is stopping\n".to_owned());
     }
     match shared.engine.log().health() {
-        Health::Ok => (StatusCode::OK, "ready\n".to_owned()),
+        Health::Ok => match shared.engine.check_writable() {
+            Ok(()) => (StatusCode::OK, "ready\n".to_owned()),
+            Err(error) => (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")),
+        },
         Health::Full(reason) => {
             let text = format!("the disk is full, changes are refused: {reason}\n");
             (StatusCode::SERVICE_UNAVAILABLE, text)

@@ -7,7 +7,6 @@ use crate::shared::{REDIS_VERSION, Shared, TIDEMARK_VERSION, now_us};
 use std::fmt::Write as _;
 use tidemark_engine::CommandError;
 use tidemark_engine::keyspace::DATABASES;
-use tidemark_log::Health;
 
 type Section = fn(&mut String, &Context<'_>);
 
@@ -91,7 +90,7 @@ fn memory(text: &mut String, _: &Context<'_>) {
 
 fn persistence(text: &mut String, cx: &Context<'_>) {
     let log = cx.shared.engine.log();
-    let healthy = matches!(log.health(), Health::Ok);
+    let healthy = cx.shared.engine.check_writable().is_ok();
     line(text, "loading", 0);
     line(text, "durability", log.durability());
     line(text, "log_appended_lsn", log.appended());

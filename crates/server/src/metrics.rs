@@ -10,7 +10,6 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 use std::fmt;
 use std::sync::Arc;
-use tidemark_log::Health;
 
 /// The metrics of a server as text.
 pub(crate) fn encode(shared: &Arc<Shared>) -> Result<String, fmt::Error> {
@@ -78,7 +77,7 @@ fn encode_log(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Resu
         "LSN of the newest record that survives a power failure",
         log.durable().0,
     )?;
-    let healthy = matches!(log.health(), Health::Ok);
+    let healthy = shared.engine.check_writable().is_ok();
     gauge(encoder, "log_writable", "1 while the log accepts changes", f64::from(u8::from(healthy)))
 }
 

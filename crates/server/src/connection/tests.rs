@@ -25,6 +25,10 @@ impl Bench {
         change(&mut config);
         let options =
             Options { durability: config.durability, segment_bytes: 64 * 1024, ..Options::default() };
+        Bench::over(options, config)
+    }
+
+    fn over(options: Options, config: Config) -> Bench {
         let (log, _) = Log::open(Arc::new(MemoryStorage::new()), options).expect("an empty log");
         let poll = Poll::new().expect("an event loop");
         let waker = Waker::new(poll.registry(), WAKER).expect("a waker");
@@ -117,6 +121,20 @@ fn a_failed_log_ends_connections_that_were_promised_durability() {
     assert!(writer.is_finished());
     assert_eq!(reader.take(), "$1\r\n1\r\n");
     assert!(!reader.is_finished());
+}
+
+#[test]
+fn a_change_that_the_log_refuses_leaves_earlier_answers_alone() {
+    let options = Options { max_record_bytes: 100, segment_bytes: 64 * 1024, ..Options::default() };
+    let bench = Bench::over(options, Config::default());
+    let mut connection = bench.connect();
+    // Small changes, each of which the log would take, make one record that it does not.
+    let increments = "APPEND a 0123456789\r\n".repeat(10);
+    connection.receive(format!("PING\r\nMULTI\r\n{increments}EXEC\r\n").as_bytes(), &bench.context());
+    let answers = connection.take();
+    assert!(answers.starts_with("+PONG\r\n+OK\r\n+QUEUED\r\n"), "{answers}");
+    let last = answers.lines().last().expect("an answer to EXEC");
+    assert!(last.starts_with('-') && answers.lines().count() == 13, "{answers}");
 }
 
 #[test]
