@@ -30,6 +30,22 @@ fn main() {
     measure("GET", ROUNDS, keys, || run_all(&engine, &names, &["GET", ""]));
     measure("GET, one key", ROUNDS, keys, || run_all(&engine, &vec![names[0].clone(); keys], &["GET", ""]));
     measure("INCR, one key", ROUNDS, keys, || run_all(&engine, &vec!["n".to_owned(); keys], &["INCR", ""]));
+    let one_key = vec!["h".to_owned(); keys];
+    measure("HSET, one field", ROUNDS, keys, || run_all(&engine, &one_key, &["HSET", "", "field", "value"]));
+    let hashes: Vec<String> = names.iter().map(|name| format!("h:{name}")).collect();
+    measure("HSET, new keys", 1, keys, || run_all(&engine, &hashes, &["HSET", "", "field", "value"]));
+    let one_key = vec!["s".to_owned(); keys];
+    measure("SADD, a member it has", ROUNDS, keys, || run_all(&engine, &one_key, &["SADD", "", "member"]));
+    measure("SADD, new members", 1, keys, || {
+        let command = command::find(b"SADD").expect("a command of the table");
+        let mut reply = Reply::new(Protocol::Resp2);
+        for member in &names {
+            reply.truncate(0);
+            let args: [&[u8]; 3] = [b"SADD", b"large", member.as_bytes()];
+            engine.execute(&Call { command, args: &args, db: 0, now_us: 1 }, &mut reply);
+        }
+    });
+    measure("SPOP", 1, keys, || run_all(&engine, &vec!["large".to_owned(); keys], &["SPOP", ""]));
     measure("resolve \"GET\"", ROUNDS, keys, || {
         for _ in 0..keys {
             std::hint::black_box(command::resolve(std::hint::black_box(&[b"GET".as_slice(), b"k"]))).ok();
@@ -55,9 +71,9 @@ fn run_all(engine: &Engine, names: &[String], words: &[&str]) {
     let mut reply = Reply::new(Protocol::Resp2);
     let command = command::find(words[0].as_bytes()).expect("a command of the table");
     for name in names {
-        let mut args: [&[u8]; 3] = [words[0].as_bytes(), name.as_bytes(), b""];
-        if let Some(value) = words.get(2) {
-            args[2] = value.as_bytes();
+        let mut args: [&[u8]; 4] = [words[0].as_bytes(), name.as_bytes(), b"", b""];
+        for (arg, word) in args.iter_mut().zip(words).skip(2) {
+            *arg = word.as_bytes();
         }
         reply.truncate(0);
         let call = Call { command, args: &args[..words.len()], db: 0, now_us: 1 };

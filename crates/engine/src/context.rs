@@ -226,15 +226,20 @@ impl<'k> Keys<'k> {
         self.drop_expired(key);
         let hash = hash(key);
         let database = self.database_mut(key);
-        if database.get(hash, key).is_none() {
-            let object = Box::new(T::default().into_object());
-            database.insert(hash, Entry::new(key, Payload::Object(object), None));
+        if let Some(entry) = database.get_mut(hash, key) {
+            let collection =
+                entry.object_mut().and_then(T::from_object_mut).ok_or(CommandError::WrongType)?;
+            let result = change(collection);
+            if Collection::is_empty(collection) {
+                database.remove(hash, key);
+            }
+            return Ok(result);
         }
-        let entry = database.get_mut(hash, key).ok_or(CommandError::NoSuchKey)?;
-        let collection = entry.object_mut().and_then(T::from_object_mut).ok_or(CommandError::WrongType)?;
-        let result = change(collection);
-        if Collection::is_empty(collection) {
-            database.remove(hash, key);
+        let mut collection = T::default();
+        let result = change(&mut collection);
+        if !Collection::is_empty(&collection) {
+            let object = Box::new(collection.into_object());
+            database.insert(hash, Entry::new(key, Payload::Object(object), None));
         }
         Ok(result)
     }
