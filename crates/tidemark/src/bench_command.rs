@@ -1,12 +1,14 @@
 //! `tidemark bench`: the laboratory's scenarios.
 
 use anyhow::Context;
+use clap::Args;
 use std::ffi::OsString;
 use std::process::ExitCode;
-use tidemark_lab::null_server;
+use std::time::SystemTime;
+use tidemark_lab::{kv, null_server, single_dash};
 
 /// Arguments of `tidemark bench`.
-#[derive(clap::Args)]
+#[derive(Args)]
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
     scenario: Scenario,
@@ -14,6 +16,8 @@ pub(crate) struct BenchArgs {
 
 #[derive(clap::Subcommand)]
 enum Scenario {
+    /// Throughput and latency of GET, SET and PING on any server of the Redis protocol
+    Kv(Box<kv::KvOptions>),
     /// Parse and answer, nothing else: what this machine allows
     NullServer(null_server::NullServerOptions),
 }
@@ -21,6 +25,12 @@ enum Scenario {
 /// Runs one scenario.
 pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
     match args.scenario {
+        Scenario::Kv(mut options) => {
+            options.seed.get_or_insert_with(seed_from_clock);
+            if !kv::run(&options, &mut std::io::stdout().lock())? {
+                return Ok(ExitCode::FAILURE);
+            }
+        }
         Scenario::NullServer(options) => {
             null_server::run(&options).with_context(|| format!("null server on port {}", options.port))?;
         }
@@ -30,5 +40,49 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
 
 /// The program's arguments, with the single-dash spelling of long flags (`-duration 30s`) that the benchmarks accept.
 pub(crate) fn normalised(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    arguments.collect()
+    let arguments: Vec<OsString> = arguments.collect();
+    if arguments.get(1).is_none_or(|subcommand| subcommand != "bench") {
+        return arguments;
+    }
+    single_dash::normalise(arguments, &long_flags()).collect()
+}
+
+/// The long flags of every scenario.
+fn long_flags() -> Vec<String> {
+    let command = BenchArgs::augment_args(clap::Command::new("bench"));
+    let scenarios = command.get_subcommands().flat_map(clap::Command::get_arguments);
+    scenarios.filter_map(|argument| argument.get_long().map(str::to_owned)).collect()
+}
+
+fn seed_from_clock() -> u64 {
+    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    since_epoch.as_nanos() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::normalised;
+    use std::ffi::OsString;
+
+    fn normalise(arguments: &[&str]) -> Vec<OsString> {
+        normalised(arguments.iter().map(OsString::from))
+    }
+
+    #[test]
+    fn single_dash_flags_are_understood_after_bench_only() {
+        assert_eq!(
+            normalise(&[
+                "tidemark",
+                "bench",
+                "kv",
+                "-duration",
+                "30s",
+                "-reactive=false",
+                "-value-size",
+                "9"
+            ]),
+            ["tidemark", "bench", "kv", "--duration", "30s", "--reactive=false", "--value-size", "9"]
+        );
+        assert_eq!(normalise(&["tidemark", "cli", "-host", "h"]), ["tidemark", "cli", "-host", "h"]);
+    }
 }

@@ -1,7 +1,6 @@
 //! Writing RESP: requests, and values for those who play the server.
 
 use super::Value;
-use std::io::Write;
 
 /// Appends one request, an array of bulk strings, to `out`.
 ///
@@ -63,7 +62,8 @@ fn blob(out: &mut Vec<u8>, kind: u8, bytes: &[u8]) {
 
 fn header(out: &mut Vec<u8>, kind: u8, length: usize) {
     out.push(kind);
-    write!(out, "{length}\r\n").expect("writing to a vector cannot fail");
+    out.extend_from_slice(itoa::Buffer::new().format(length).as_bytes());
+    out.extend_from_slice(b"\r\n");
 }
 
 fn line(out: &mut Vec<u8>, kind: u8, text: &[u8]) {

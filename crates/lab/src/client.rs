@@ -1,0 +1,263 @@
+//! A blocking client for any server of the Redis protocol: one connection, one thread.
+
+use crate::target::Target;
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::{Duration, Instant};
+use tidemark_server::resp::{Decoder, Value, decode, encode_request};
+
+/// A connection that sends requests and receives values.
+pub struct Client {
+    stream: TcpStream,
+    decoder: Decoder,
+    request: Vec<u8>,
+    received: Box<[u8]>,
+    /// Values that the server sent on its own account while a reply was awaited; the oldest go first.
+    pushes: VecDeque<Value>,
+    timeout: Duration,
+}
+
+const RECEIVE_BYTES: usize = 64 << 10;
+/// Pushes kept for a caller who only makes calls; beyond it the oldest are dropped.
+const PUSHES_KEPT: usize = 4096;
+
+/// Why a call has no reply.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// Nobody answers at the address.
+    #[error("could not connect to {address}: {source}")]
+    Connect {
+        /// The address as the user knows it.
+        address: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The server did not accept user, password, protocol or database.
+    #[error("the server refused {what}: {text}")]
+    Refused {
+        /// What was asked for.
+        what: &'static str,
+        /// The server's answer.
+        text: String,
+    },
+    /// The server closed the connection.
+    #[error("the server closed the connection")]
+    Closed,
+    /// The server did not answer in time.
+    #[error("no answer within {0:?}")]
+    TimedOut(Duration),
+    /// The connection broke.
+    #[error("the connection failed: {0}")]
+    Io(#[from] io::Error),
+    /// The server's bytes are not RESP.
+    #[error("protocol error: {0}")]
+    Protocol(#[from] decode::ProtocolError),
+}
+
+impl Client {
+    /// Connects, authenticates and selects the database. `timeout` bounds the connection and every later reply.
+    pub fn connect(target: &Target, timeout: Duration) -> Result<Self, ClientError> {
+        let mut client = Client::over(dial(target, timeout)?, timeout);
+        if let Some(password) = &target.password {
+            let username = target.username.as_deref().unwrap_or("default");
+            // A server without access lists knows only the form with the password alone.
+            if target.username.is_some() {
+                client.expect_success("the user or password", &["AUTH", username, password])?;
+            } else {
+                client.expect_success("the password", &["AUTH", password])?;
+            }
+        }
+        if target.database != 0 {
+            client.expect_success("the database", &["SELECT", &target.database.to_string()])?;
+        }
+        Ok(client)
+    }
+
+    /// A client over a connection that exists already.
+    #[must_use]
+    pub fn over(stream: TcpStream, timeout: Duration) -> Self {
+        Client {
+            stream,
+            decoder: Decoder::default(),
+            request: Vec::new(),
+            received: vec![0; RECEIVE_BYTES].into_boxed_slice(),
+            pushes: VecDeque::new(),
+            timeout,
+        }
+    }
+
+    /// Sends one request and waits for its reply; an error reply is a value like any other. Pushes that arrive before
+    /// it are kept for [`Client::next_push`].
+    pub fn call<Argument: AsRef<[u8]>>(&mut self, arguments: &[Argument]) -> Result<Value, ClientError> {
+        self.send(arguments)?;
+        let deadline = Instant::now() + self.timeout;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.receive(Some(left))? {
+                Some(push @ Value::Push(_)) => self.keep(push),
+                Some(reply) => return Ok(reply),
+                None => return Err(ClientError::TimedOut(self.timeout)),
+            }
+        }
+    }
+
+    /// Sends one request without waiting.
+    pub fn send<Argument: AsRef<[u8]>>(&mut self, arguments: &[Argument]) -> Result<(), ClientError> {
+        self.request.clear();
+        encode_request(&mut self.request, arguments);
+        self.stream.write_all(&self.request)?;
+        Ok(())
+    }
+
+    /// Sends requests that are encoded already.
+    pub fn send_encoded(&mut self, requests: &[u8]) -> Result<(), ClientError> {
+        Ok(self.stream.write_all(requests)?)
+    }
+
+    /// The next value, reply or push, or `None` after `wait`; no `wait` means for ever.
+    pub fn receive(&mut self, wait: Option<Duration>) -> Result<Option<Value>, ClientError> {
+        let deadline = wait.map(|wait| Instant::now() + wait);
+        loop {
+            if let Some(value) = self.decoder.next_value()? {
+                return Ok(Some(value));
+            }
+            // The system takes a timeout of zero for "for ever".
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            self.stream.set_read_timeout(left.map(|left| left.max(Duration::from_millis(1))))?;
+            match self.stream.read(&mut self.received) {
+                Ok(0) => return Err(ClientError::Closed),
+                Ok(length) => self.decoder.feed(self.received.get(..length).unwrap_or_default()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                    if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                        return Ok(None);
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// The oldest push: one kept by [`Client::call`], or the next within `wait`.
+    pub fn next_push(&mut self, wait: Duration) -> Result<Option<Value>, ClientError> {
+        if let Some(push) = self.pushes.pop_front() {
+            return Ok(Some(push));
+        }
+        self.receive(Some(wait))
+    }
+
+    /// Switches the protocol; the reply describes the server.
+    pub fn hello(&mut self, version: u8) -> Result<Value, ClientError> {
+        let reply = self.call(&["HELLO", &version.to_string()])?;
+        match reply.as_error() {
+            Some(text) => Err(ClientError::Refused { what: "the protocol version", text: lossy(text) }),
+            None => Ok(reply),
+        }
+    }
+
+    /// Gives up the connection for another way of driving it.
+    #[must_use]
+    pub fn into_stream(self) -> TcpStream {
+        debug_assert!(self.decoder.is_idle(), "bytes that were received would be lost");
+        self.stream
+    }
+
+    fn expect_success(&mut self, what: &'static str, arguments: &[&str]) -> Result<(), ClientError> {
+        match self.call(arguments)?.as_error() {
+            Some(text) => Err(ClientError::Refused { what, text: lossy(text) }),
+            None => Ok(()),
+        }
+    }
+
+    fn keep(&mut self, push: Value) {
+        if self.pushes.len() >= PUSHES_KEPT {
+            self.pushes.pop_front();
+        }
+        self.pushes.push_back(push);
+    }
+}
+
+/// Tries every address that the name stands for.
+fn dial(target: &Target, timeout: Duration) -> Result<TcpStream, ClientError> {
+    let failed = |source| ClientError::Connect { address: target.to_string(), source };
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in (target.host.as_str(), target.port).to_socket_addrs().map_err(failed)? {
+        match TcpStream::connect_timeout(&address, timeout.max(Duration::from_millis(1))) {
+            Ok(stream) => {
+                stream.set_nodelay(true).map_err(failed)?;
+                stream.set_write_timeout(Some(timeout.max(Duration::from_millis(1)))).map_err(failed)?;
+                return Ok(stream);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(failed(last))
+}
+
+fn lossy(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Client, ClientError};
+    use crate::target::Target;
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+    use std::time::Duration;
+    use tidemark_server::resp::Value;
+
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    /// A server that sends `script` once anything arrives, then waits for the client to leave.
+    fn server(script: &'static [u8]) -> Target {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut received = [0; 1024];
+            if stream.read(&mut received).unwrap() > 0 {
+                stream.write_all(script).unwrap();
+            }
+            while stream.read(&mut received).is_ok_and(|length| length > 0) {}
+        });
+        Target::new("127.0.0.1", port)
+    }
+
+    #[test]
+    fn a_push_before_the_reply_is_not_taken_for_it() {
+        let mut client = Client::connect(&server(b">1\r\n+news\r\n+PONG\r\n"), PATIENCE).unwrap();
+        assert_eq!(client.call(&["PING"]).unwrap(), Value::Simple(b"PONG".to_vec()));
+        let news = Value::Push(vec![Value::Simple(b"news".to_vec())]);
+        assert_eq!(client.next_push(Duration::ZERO).unwrap(), Some(news));
+        assert_eq!(client.next_push(Duration::ZERO).unwrap(), None);
+    }
+
+    #[test]
+    fn a_refused_password_says_so() {
+        let mut target = server(b"-WRONGPASS invalid username-password pair\r\n");
+        target.password = Some("x".into());
+        let Err(ClientError::Refused { what, text }) = Client::connect(&target, PATIENCE) else {
+            panic!("the server refused");
+        };
+        assert_eq!(what, "the password");
+        assert!(text.starts_with("WRONGPASS"));
+    }
+
+    #[test]
+    fn a_silent_server_is_a_timeout() {
+        let mut client = Client::connect(&server(b""), Duration::from_millis(20)).unwrap();
+        assert!(matches!(client.call(&["PING"]), Err(ClientError::TimedOut(_))));
+    }
+
+    #[test]
+    fn nobody_at_the_address_names_it() {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let Err(error) = Client::connect(&Target::new("127.0.0.1", port), PATIENCE) else {
+            panic!("nobody listens there");
+        };
+        assert!(error.to_string().starts_with(&format!("could not connect to 127.0.0.1:{port}")));
+    }
+}

@@ -1,0 +1,127 @@
+//! What a run was made on: the machine, and the server as it describes itself.
+
+use crate::client::{Client, ClientError};
+use serde::Serialize;
+use std::fs;
+use std::time::Duration;
+use tidemark_server::resp::Value;
+
+/// The machine of the load generator, which is the server's too when the target is local.
+#[derive(Clone, Debug, Serialize)]
+pub struct Machine {
+    /// Cores that this process may use.
+    pub cores: usize,
+    /// The processor's name.
+    pub processor: String,
+    /// The kernel's release.
+    pub kernel: String,
+}
+
+/// A server as it describes itself; what it does not say is `None`.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ServerFacts {
+    /// `redis 7.0.15`
+    pub version: Option<String>,
+    /// When a write is on the disk: `durability=always`, `appendonly=yes appendfsync=everysec`.
+    pub durability: Option<String>,
+}
+
+impl Machine {
+    /// Reads the system's own description.
+    #[must_use]
+    pub fn this() -> Self {
+        let cpu_info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let processor = cpu_info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+        let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        Machine {
+            cores: cores(),
+            processor: processor.map_or(std::env::consts::ARCH, |(_, name)| name).trim().to_owned(),
+            kernel: format!("{} {}", std::env::consts::OS, kernel.trim()).trim().to_owned(),
+        }
+    }
+}
+
+impl ServerFacts {
+    /// Asks the server. One that does not know the questions leaves the facts empty.
+    pub fn ask(client: &mut Client) -> Result<Self, ClientError> {
+        Ok(ServerFacts { version: version(client)?, durability: durability(client)? })
+    }
+}
+
+/// Cores that this process may use.
+#[must_use]
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// Processor time that the server has used since it started, if its `INFO` says so.
+pub fn server_cpu(client: &mut Client) -> Result<Option<Duration>, ClientError> {
+    let reply = client.call(&["INFO", "cpu"])?;
+    let text = String::from_utf8_lossy(reply.as_bytes().unwrap_or_default()).into_owned();
+    let field = |name| info_field(&text, name).and_then(|seconds| seconds.parse::<f64>().ok());
+    let seconds = field("used_cpu_user").zip(field("used_cpu_sys")).map(|(user, system)| user + system);
+    Ok(seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()))
+}
+
+fn version(client: &mut Client) -> Result<Option<String>, ClientError> {
+    let reply = client.call(&["INFO", "server"])?;
+    let text = String::from_utf8_lossy(reply.as_bytes().unwrap_or_default()).into_owned();
+    if let Some(version) = info_field(&text, "tidemark_version") {
+        return Ok(Some(format!("Tidemark {version}")));
+    }
+    Ok(info_field(&text, "redis_version").map(|version| format!("Redis {version}")))
+}
+
+fn durability(client: &mut Client) -> Result<Option<String>, ClientError> {
+    for names in [&["durability"][..], &["appendonly", "appendfsync"]] {
+        let mut found = Vec::new();
+        for name in names {
+            let reply = client.call(&["CONFIG", "GET", name])?;
+            found.extend(config_value(&reply, name).map(|value| format!("{name}={value}")));
+        }
+        if !found.is_empty() {
+            return Ok(Some(found.join(" ")));
+        }
+    }
+    Ok(None)
+}
+
+fn config_value(reply: &Value, name: &str) -> Option<String> {
+    let pairs = reply.as_pairs()?;
+    let (_, value) = pairs.into_iter().find(|(key, _)| key.as_bytes() == Some(name.as_bytes()))?;
+    Some(String::from_utf8_lossy(value.as_bytes()?).into_owned())
+}
+
+/// The value of `name:value` in an `INFO` text.
+fn info_field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+    info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Machine, config_value, info_field};
+    use tidemark_server::resp::Value;
+
+    #[test]
+    fn info_fields_are_found_by_their_whole_name() {
+        let info = "# Server\r\nredis_version_long:9\r\nredis_version:7.0.15\r\n";
+        assert_eq!(info_field(info, "redis_version"), Some("7.0.15"));
+        assert_eq!(info_field(info, "version"), None);
+    }
+
+    #[test]
+    fn a_setting_is_read_from_map_and_flat_array() {
+        let bulk = |text: &str| Value::Bulk(text.as_bytes().to_vec());
+        let map = Value::Map(vec![(bulk("appendonly"), bulk("no"))]);
+        assert_eq!(config_value(&map, "appendonly").as_deref(), Some("no"));
+        let flat = Value::Array(vec![bulk("appendonly"), bulk("yes")]);
+        assert_eq!(config_value(&flat, "appendonly").as_deref(), Some("yes"));
+        assert_eq!(config_value(&Value::Array(vec![]), "appendonly"), None);
+        assert_eq!(config_value(&Value::Simple(b"OK".to_vec()), "appendonly"), None);
+    }
+
+    #[test]
+    fn this_machine_has_cores() {
+        assert!(Machine::this().cores > 0);
+    }
+}

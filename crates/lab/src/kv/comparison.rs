@@ -1,0 +1,199 @@
+//! Two servers in turns: the ratio of their throughput and latency, and how sure it is.
+//!
+//! The rounds alternate (A B, then B A), because a machine's speed drifts and whoever always went first would gain or
+//! lose by it.
+
+use super::options::KvOptions;
+use super::report::Report;
+use crate::statistics::{Ratio, Spread};
+use crate::target::Target;
+use anyhow::Context;
+use serde::Serialize;
+use std::fmt;
+use std::io::Write;
+
+/// What was measured of one server.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Side {
+    target: String,
+    version: Option<String>,
+    durability: Option<String>,
+    throughput_ops_sec: Spread,
+    latency_p50_ms: Spread,
+    latency_p99_ms: Spread,
+    server_cpu_micros_per_op: Option<Spread>,
+    failed_ops: u64,
+    runs: Vec<Report>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Comparison {
+    rounds: usize,
+    a: Side,
+    b: Side,
+    throughput_ratio: Option<Ratio>,
+    latency_p50_ratio: Option<Ratio>,
+    latency_p99_ratio: Option<Ratio>,
+    server_cpu_ratio: Option<Ratio>,
+}
+
+/// Runs both servers `--rounds` times and writes the comparison. Returns false if any operation failed.
+pub(super) fn run(options: &KvOptions, a: &Target, b: &Target, out: &mut impl Write) -> anyhow::Result<bool> {
+    let (mut runs_a, mut runs_b) = (Vec::new(), Vec::new());
+    for round in 0..options.rounds {
+        // Both servers of a round get the same keys and commands, another round others.
+        let seed = options.seed.map(|seed| seed.wrapping_add(round as u64));
+        let options = KvOptions { seed, ..options.clone() };
+        let measure = |target: &Target| super::measure(&options, target).with_context(|| format!("{target}"));
+        let (report_a, report_b) = if round % 2 == 0 {
+            let first = measure(a)?;
+            (first, measure(b)?)
+        } else {
+            let first = measure(b)?;
+            (measure(a)?, first)
+        };
+        eprintln!(
+            "round {}/{}: A {:.0} ops/s, B {:.0} ops/s",
+            round + 1,
+            options.rounds,
+            report_a.throughput_ops_sec,
+            report_b.throughput_ops_sec
+        );
+        runs_a.push(report_a);
+        runs_b.push(report_b);
+    }
+    let comparison = Comparison::new(runs_a, runs_b);
+    if options.json {
+        serde_json::to_writer_pretty(&mut *out, &comparison)?;
+        writeln!(out)?;
+    } else {
+        write!(out, "{comparison}")?;
+    }
+    Ok(comparison.a.failed_ops + comparison.b.failed_ops == 0)
+}
+
+impl Comparison {
+    fn new(runs_a: Vec<Report>, runs_b: Vec<Report>) -> Self {
+        debug_assert_eq!(runs_a.len(), runs_b.len(), "every round measures both servers");
+        let ratio = |field: fn(&Report) -> f64| {
+            let pairs: Vec<_> = runs_a.iter().zip(&runs_b).map(|(a, b)| (field(a), field(b))).collect();
+            Ratio::of(&pairs)
+        };
+        Comparison {
+            rounds: runs_a.len(),
+            throughput_ratio: ratio(|run| run.throughput_ops_sec),
+            latency_p50_ratio: ratio(|run| run.latency_p50_ms),
+            latency_p99_ratio: ratio(|run| run.latency_p99_ms),
+            server_cpu_ratio: ratio(|run| run.server_cpu_micros_per_op.unwrap_or(f64::NAN)),
+            a: Side::new(runs_a),
+            b: Side::new(runs_b),
+        }
+    }
+}
+
+impl Side {
+    fn new(runs: Vec<Report>) -> Self {
+        let spread = |field: fn(&Report) -> f64| Spread::of(&runs.iter().map(field).collect::<Vec<_>>());
+        let cpu: Vec<f64> = runs.iter().filter_map(|run| run.server_cpu_micros_per_op).collect();
+        let first = runs.first();
+        Side {
+            target: first.map(|run| run.target.clone()).unwrap_or_default(),
+            version: first.and_then(|run| run.server.version.clone()),
+            durability: first.and_then(|run| run.server.durability.clone()),
+            throughput_ops_sec: spread(|run| run.throughput_ops_sec),
+            latency_p50_ms: spread(|run| run.latency_p50_ms),
+            latency_p99_ms: spread(|run| run.latency_p99_ms),
+            server_cpu_micros_per_op: (!cpu.is_empty()).then(|| Spread::of(&cpu)),
+            failed_ops: runs.iter().map(|run| run.failed_ops).sum(),
+            runs,
+        }
+    }
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(run) = self.a.runs.first() {
+            writeln!(
+                out,
+                "Tidemark benchmark — {}, {} rounds in turns, {} s each; conns={}, workers={}, pipeline={}, keyspace={}, \
+                 valueSize={}B, mix={}",
+                run.command,
+                self.rounds,
+                run.duration_seconds,
+                run.conns,
+                run.workers,
+                run.pipeline,
+                run.keyspace,
+                run.value_size,
+                run.mix
+            )?;
+            let machine = &run.machine;
+            writeln!(out, "Machine: {} cores, {}, {}", machine.cores, machine.processor, machine.kernel)?;
+        }
+        for (name, side) in [("A", &self.a), ("B", &self.b)] {
+            side.write(name, out)?;
+        }
+        write_ratio(out, "throughput", self.throughput_ratio)?;
+        write_ratio(out, "p50 latency", self.latency_p50_ratio)?;
+        write_ratio(out, "p99 latency", self.latency_p99_ratio)?;
+        write_ratio(out, "server CPU per request", self.server_cpu_ratio)?;
+        let mut notes: Vec<&String> =
+            self.a.runs.iter().chain(&self.b.runs).flat_map(|run| &run.notes).collect();
+        notes.sort();
+        notes.dedup();
+        notes.iter().try_for_each(|note| writeln!(out, "{note}"))
+    }
+}
+
+impl Side {
+    fn write(&self, name: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let version = self.version.as_deref().unwrap_or("does not say its version");
+        let durability = self.durability.as_deref().unwrap_or("durability not stated");
+        writeln!(out, "{name}: {} ({version}; {durability})", self.target)?;
+        let Spread { median, min, max } = self.throughput_ops_sec;
+        writeln!(out, "   throughput   median {median:.0} ops/s (min {min:.0}, max {max:.0})")?;
+        for (label, spread) in [("p50 latency ", self.latency_p50_ms), ("p99 latency ", self.latency_p99_ms)]
+        {
+            let Spread { median, min, max } = spread;
+            writeln!(out, "   {label} median {median:.3} ms (min {min:.3}, max {max:.3})")?;
+        }
+        if let Some(Spread { median, min, max }) = self.server_cpu_micros_per_op {
+            writeln!(out, "   server CPU   median {median:.2} us per request (min {min:.2}, max {max:.2})")?;
+        }
+        writeln!(out, "   failed       {}", self.failed_ops)
+    }
+}
+
+fn write_ratio(out: &mut fmt::Formatter<'_>, name: &str, ratio: Option<Ratio>) -> fmt::Result {
+    match ratio {
+        Some(Ratio { estimate, low, high, rounds }) => writeln!(
+            out,
+            "A / B, {name}: {estimate:.3} (95 % confidence {low:.3} to {high:.3}, {rounds} paired rounds)"
+        ),
+        None => writeln!(out, "A / B, {name}: not measured"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Comparison;
+    use crate::kv::report::tests::report;
+
+    #[test]
+    fn the_ratio_is_that_of_the_rounds() {
+        let runs =
+            |counts: [u64; 3]| counts.map(|count| report(&[], |outcome| outcome.succeeded = count)).to_vec();
+        let comparison = Comparison::new(runs([3000, 3300, 3600]), runs([1500, 1650, 1800]));
+        let ratio = comparison.throughput_ratio.unwrap();
+        assert!((ratio.estimate - 2.0).abs() < 1e-9);
+        assert!((ratio.high - ratio.low).abs() < 1e-9, "rounds that agree leave no doubt");
+        let text = comparison.to_string();
+        assert!(
+            text.contains("A / B, throughput: 2.000 (95 % confidence 2.000 to 2.000, 3 paired rounds)"),
+            "{text}"
+        );
+        assert!(text.contains("median 110 ops/s (min 100, max 120)"), "{text}");
+    }
+}

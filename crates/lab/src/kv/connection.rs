@@ -1,0 +1,136 @@
+//! One connection of the load: requests out, replies in, without ever blocking.
+
+use super::reply::Reply;
+use super::workload::Operation;
+use mio::net::TcpStream;
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+
+/// A socket with its requests in flight.
+pub(super) struct Connection {
+    pub(super) stream: TcpStream,
+    /// Requests that may be in flight at once.
+    pub(super) slots: usize,
+    /// Requests that the socket has not taken yet.
+    pub(super) outgoing: Vec<u8>,
+    /// The start of a reply whose rest has not arrived.
+    incomplete: Vec<u8>,
+    in_flight: VecDeque<InFlight>,
+    pub(super) open: bool,
+}
+
+/// A request whose reply is awaited.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct InFlight {
+    pub(super) operation: Operation,
+    /// When it was sent, or was due in an open loop; nanoseconds on the run's clock.
+    pub(super) started: u64,
+}
+
+/// Memory that an incomplete reply may take beyond the largest value.
+const INCOMPLETE_BYTES_MAX: usize = (512 << 20) + (1 << 20);
+
+impl Connection {
+    pub(super) fn new(stream: TcpStream, slots: usize) -> Self {
+        Connection {
+            stream,
+            slots,
+            outgoing: Vec::new(),
+            incomplete: Vec::new(),
+            in_flight: VecDeque::with_capacity(slots),
+            open: true,
+        }
+    }
+
+    pub(super) fn free_slots(&self) -> usize {
+        if self.open { self.slots.saturating_sub(self.in_flight.len()) } else { 0 }
+    }
+
+    pub(super) fn awaited(&self) -> usize {
+        self.in_flight.len()
+    }
+
+    /// Notes a request that was just appended to `outgoing`.
+    pub(super) fn sent(&mut self, flight: InFlight) {
+        debug_assert!(self.in_flight.len() < self.slots);
+        self.in_flight.push_back(flight);
+    }
+
+    /// Ends the connection; the requests in flight are lost.
+    pub(super) fn close(&mut self) -> usize {
+        self.open = false;
+        self.outgoing.clear();
+        let lost = self.in_flight.len();
+        self.in_flight.clear();
+        lost
+    }
+
+    /// Reads what has arrived and hands every whole reply to `each`.
+    pub(super) fn receive(
+        &mut self,
+        scratch: &mut [u8],
+        mut each: impl FnMut(InFlight, &Reply<'_>),
+    ) -> io::Result<()> {
+        loop {
+            let length = match self.stream.read(scratch) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(length) => length,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            let received = scratch.get(..length).unwrap_or_default();
+            if self.incomplete.is_empty() {
+                let consumed = replies(received, &mut self.in_flight, &mut each)?;
+                self.incomplete.extend_from_slice(received.get(consumed..).unwrap_or_default());
+            } else {
+                self.incomplete.extend_from_slice(received);
+                let consumed = replies(&self.incomplete, &mut self.in_flight, &mut each)?;
+                self.incomplete.drain(..consumed);
+            }
+            if self.incomplete.len() > INCOMPLETE_BYTES_MAX {
+                return Err(io::Error::other("a reply exceeds the largest value"));
+            }
+            // A short read has emptied the socket; what arrives later raises a new event.
+            if length < scratch.len() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Writes as much as the socket takes; a writable event brings the rest.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        let mut written = 0;
+        while let Some(rest) = self.outgoing.get(written..).filter(|rest| !rest.is_empty()) {
+            match self.stream.write(rest) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(length) => written += length,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if written == self.outgoing.len() {
+            self.outgoing.clear();
+        } else {
+            self.outgoing.drain(..written);
+        }
+        Ok(())
+    }
+}
+
+/// Matches the replies in `input` with the requests in flight, in order; returns the bytes that they took.
+fn replies(
+    input: &[u8],
+    in_flight: &mut VecDeque<InFlight>,
+    each: &mut impl FnMut(InFlight, &Reply<'_>),
+) -> io::Result<usize> {
+    let mut consumed = 0;
+    while let Some(rest) = input.get(consumed..).filter(|rest| !rest.is_empty()) {
+        let Some((reply, length)) = Reply::read(rest).map_err(io::Error::other)? else { break };
+        let flight = in_flight.pop_front().ok_or_else(|| io::Error::other("a reply without a request"))?;
+        each(flight, &reply);
+        consumed += length;
+    }
+    Ok(consumed)
+}

@@ -1,0 +1,430 @@
+//! The load: threads that drive all connections through an event loop each.
+//!
+//! Closed loop: a reply makes room for the next request, so a slow server is asked less often. Open loop: requests are
+//! due at fixed times whatever the server does, and latency counts from then; a stall is seen by every request that it
+//! delays, not only by the one in flight.
+
+use super::connection::{Connection, InFlight};
+use super::emission::Board;
+use super::options::KvOptions;
+use super::reply::Reply;
+use super::workload::{Operation, Random, Verdict, Workload};
+use crate::latency::Latencies;
+use anyhow::Context;
+use mio::{Events, Interest, Poll, Token, Waker};
+use std::collections::VecDeque;
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// What every thread of a run shares.
+pub(super) struct Plan<'a> {
+    pub(super) options: &'a KvOptions,
+    pub(super) workload: &'a Workload,
+    /// Set when emissions are measured: every operation is then a SET of a watched key.
+    pub(super) board: Option<&'a Board>,
+    pub(super) clock: Clock,
+}
+
+/// Nanoseconds since the load began, and the window that is measured.
+#[derive(Clone, Debug)]
+pub(super) struct Clock {
+    origin: Instant,
+    pub(super) measured_from: u64,
+    pub(super) end: u64,
+}
+
+/// What was counted in the measured window.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    pub(super) succeeded: u64,
+    pub(super) failed: u64,
+    /// GETs among the successes that found no key.
+    pub(super) misses: u64,
+    /// Requests of an open loop that were due and could not be sent; they count as failed.
+    pub(super) unsent: u64,
+    /// Replies over the whole run, warm-up included.
+    pub(super) answered: u64,
+    pub(super) lost_connections: u64,
+    pub(super) first_failure: Option<String>,
+    pub(super) latencies: Latencies,
+    /// The busiest driving thread's processor time over wall time.
+    pub(super) cpu_share: f64,
+    pub(super) threads: usize,
+}
+
+const EVENTS_PER_TURN: usize = 1024;
+const READ_BYTES: usize = 64 << 10;
+const WAKE: Token = Token(usize::MAX);
+/// The open loop is woken at most this often; requests that are due within it go out together.
+const PACE_NANOS_MIN: u64 = 100_000;
+const NANOS_PER_SECOND: f64 = 1e9;
+
+/// Drives `streams` until the plan's end, then waits for the replies that are under way.
+pub(super) fn run(plan: &Plan<'_>, streams: Vec<TcpStream>) -> anyhow::Result<Outcome> {
+    let threads = plan.options.driving_threads();
+    let mut shares: Vec<Vec<(usize, TcpStream)>> = (0..threads).map(|_| Vec::new()).collect();
+    for (index, stream) in streams.into_iter().enumerate() {
+        if let Some(share) = shares.get_mut(index % threads) {
+            share.push((index, stream));
+        }
+    }
+    let outcomes = std::thread::scope(|scope| {
+        let drivers: Vec<_> = shares
+            .into_iter()
+            .enumerate()
+            .map(|(thread, share)| scope.spawn(move || Driver::new(plan, thread, threads, share)?.drive()))
+            .collect();
+        drivers.into_iter().map(|driver| driver.join().expect("a driver does not panic")).collect::<Vec<_>>()
+    });
+    let mut total = Outcome::default();
+    for outcome in outcomes {
+        total.add(outcome?);
+    }
+    Ok(total)
+}
+
+impl Clock {
+    /// A clock whose measured window starts after `warmup` and lasts for `duration`.
+    pub(super) fn start_after(warmup: Duration, duration: Duration) -> Self {
+        let measured_from = nanos(warmup);
+        Clock { origin: Instant::now(), measured_from, end: measured_from.saturating_add(nanos(duration)) }
+    }
+
+    /// The same window, counted from now.
+    pub(super) fn restarted(&self) -> Self {
+        Clock { origin: Instant::now(), ..self.clone() }
+    }
+
+    pub(super) fn now(&self) -> u64 {
+        nanos(self.origin.elapsed())
+    }
+
+    /// The instant at `nanos` after the origin.
+    pub(super) fn instant(&self, nanos: u64) -> Instant {
+        self.origin + Duration::from_nanos(nanos)
+    }
+}
+
+impl Outcome {
+    fn add(&mut self, other: Outcome) {
+        self.succeeded += other.succeeded;
+        self.failed += other.failed;
+        self.misses += other.misses;
+        self.unsent += other.unsent;
+        self.answered += other.answered;
+        self.lost_connections += other.lost_connections;
+        self.first_failure = self.first_failure.take().or(other.first_failure);
+        self.latencies.add(&other.latencies);
+        self.cpu_share = self.cpu_share.max(other.cpu_share);
+        self.threads += 1;
+    }
+
+    fn fail(&mut self, count: u64, reason: impl FnOnce() -> String) {
+        self.failed += count;
+        if count > 0 && self.first_failure.is_none() {
+            self.first_failure = Some(reason());
+        }
+    }
+}
+
+/// One thread's share of the load.
+struct Driver<'a> {
+    plan: &'a Plan<'a>,
+    poll: Poll,
+    connections: Vec<Connection>,
+    random: Random,
+    schedule: Option<Schedule>,
+    outcome: Outcome,
+}
+
+impl<'a> Driver<'a> {
+    fn new(
+        plan: &'a Plan<'a>,
+        thread: usize,
+        threads: usize,
+        share: Vec<(usize, TcpStream)>,
+    ) -> anyhow::Result<Self> {
+        let poll = Poll::new().context("cannot create an event loop")?;
+        let mut connections = Vec::with_capacity(share.len());
+        for (index, stream) in share {
+            stream.set_nonblocking(true)?;
+            let mut stream = mio::net::TcpStream::from_std(stream);
+            let interest = Interest::READABLE | Interest::WRITABLE;
+            poll.registry().register(&mut stream, Token(connections.len()), interest)?;
+            connections.push(Connection::new(stream, plan.options.slots(index)));
+        }
+        let seed = plan.options.seed.unwrap_or_default();
+        let schedule =
+            plan.options.rate.map(|rate| Schedule::new(rate / threads as f64, thread, threads, &connections));
+        Ok(Driver {
+            plan,
+            poll,
+            connections,
+            random: Random::new(seed, thread as u64),
+            schedule,
+            outcome: Outcome::default(),
+        })
+    }
+
+    fn drive(mut self) -> anyhow::Result<Outcome> {
+        let cpu_before = thread_cpu();
+        let began = self.plan.clock.now();
+        let finished = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            if let Some(schedule) = &self.schedule {
+                let waker = Waker::new(self.poll.registry(), WAKE).context("cannot create a waker")?;
+                let (offset, interval) = (schedule.offset, schedule.interval);
+                let (clock, finished) = (&self.plan.clock, &finished);
+                scope.spawn(move || pace(offset, interval, clock, finished, &waker));
+            }
+            let result = self.loop_until_end();
+            finished.store(true, Ordering::Relaxed);
+            result
+        })?;
+        let wall = self.plan.clock.now().saturating_sub(began).max(1);
+        self.outcome.cpu_share = thread_cpu().saturating_sub(cpu_before).as_nanos() as f64 / wall as f64;
+        self.drain()?;
+        Ok(self.outcome)
+    }
+
+    fn loop_until_end(&mut self) -> anyhow::Result<()> {
+        let mut events = Events::with_capacity(EVENTS_PER_TURN);
+        let mut scratch = vec![0; READ_BYTES];
+        if self.schedule.is_none() {
+            for index in 0..self.connections.len() {
+                self.refill(index);
+            }
+        }
+        loop {
+            let now = self.plan.clock.now();
+            if now >= self.plan.clock.end {
+                // The last requests may have come due while the loop slept.
+                self.send_due(self.plan.clock.end - 1);
+                return Ok(());
+            }
+            self.send_due(now);
+            anyhow::ensure!(
+                self.connections.iter().any(|connection| connection.open),
+                "every connection was lost: {}",
+                self.outcome.first_failure.as_deref().unwrap_or("the server closed them")
+            );
+            self.wait(&mut events, self.plan.clock.end - now)?;
+            for event in &events {
+                self.turn(event.token(), &mut scratch);
+            }
+        }
+    }
+
+    fn wait(&mut self, events: &mut Events, nanos: u64) -> anyhow::Result<()> {
+        match self.poll.poll(events, Some(Duration::from_nanos(nanos))) {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => Ok(()),
+            result => result.context("the event loop failed"),
+        }
+    }
+
+    /// Takes a connection's replies and, in a closed loop, sends as many requests.
+    fn turn(&mut self, token: Token, scratch: &mut [u8]) {
+        let Some(connection) = self.connections.get_mut(token.0).filter(|connection| connection.open) else {
+            return;
+        };
+        let (plan, outcome, schedule) = (self.plan, &mut self.outcome, &mut self.schedule);
+        let mut arrived = None;
+        let received = connection.receive(scratch, |flight, reply| {
+            // One clock reading serves all replies of a read: they arrived together.
+            let now = *arrived.get_or_insert_with(|| plan.clock.now());
+            count(outcome, plan, flight, reply, now);
+            if let Some(schedule) = schedule {
+                schedule.free.push_back(token.0);
+            }
+        });
+        let sent = received.and_then(|()| {
+            if self.schedule.is_none() {
+                self.refill(token.0);
+            } else if let Some(connection) = self.connections.get_mut(token.0) {
+                connection.flush()?;
+            }
+            Ok(())
+        });
+        if let Err(error) = sent {
+            self.lose(token.0, &error);
+        }
+    }
+
+    /// Closed loop: fills a connection's free slots and writes once.
+    fn refill(&mut self, index: usize) {
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        let now = self.plan.clock.now();
+        if now < self.plan.clock.end {
+            for _ in 0..connection.free_slots() {
+                enqueue(connection, self.plan, &mut self.random, now, now);
+            }
+        }
+        if let Err(error) = connection.flush() {
+            self.lose(index, &error);
+        }
+    }
+
+    /// Open loop: sends every request that is due, as far as connections have room.
+    fn send_due(&mut self, now: u64) {
+        let Some(schedule) = &mut self.schedule else { return };
+        let mut touched = Vec::new();
+        while let Some(due) = schedule.due(now) {
+            let Some(index) = schedule.free.pop_front() else { break };
+            let Some(connection) = self.connections.get_mut(index) else { continue };
+            if connection.free_slots() == 0 {
+                continue;
+            }
+            enqueue(connection, self.plan, &mut self.random, due, now);
+            schedule.next += 1;
+            touched.push(index);
+        }
+        for index in touched {
+            if let Some(Err(error)) = self.connections.get_mut(index).map(Connection::flush) {
+                self.lose(index, &error);
+            }
+        }
+    }
+
+    fn lose(&mut self, index: usize, error: &std::io::Error) {
+        let Some(connection) = self.connections.get_mut(index).filter(|connection| connection.open) else {
+            return;
+        };
+        let lost = connection.close() as u64;
+        self.outcome.lost_connections += 1;
+        self.outcome.fail(lost.max(1), || format!("a connection was lost: {error}"));
+    }
+
+    /// Waits for the requests in flight; those without a reply in time have failed.
+    fn drain(&mut self) -> anyhow::Result<()> {
+        let mut events = Events::with_capacity(EVENTS_PER_TURN);
+        let mut scratch = vec![0; READ_BYTES];
+        if let Some(schedule) = &self.schedule {
+            let unsent = schedule.unsent(&self.plan.clock, &mut self.outcome.latencies);
+            self.outcome.unsent = unsent;
+            self.outcome.fail(unsent, || "requests were due and could not be sent".to_owned());
+        }
+        let deadline = self.plan.clock.end.saturating_add(nanos(self.plan.options.op_timeout));
+        loop {
+            let awaited: usize = self.connections.iter().map(Connection::awaited).sum();
+            let now = self.plan.clock.now();
+            if awaited == 0 {
+                return Ok(());
+            }
+            if now >= deadline {
+                let timeout = self.plan.options.op_timeout;
+                self.outcome.fail(awaited as u64, || format!("no reply within {timeout:?}"));
+                return Ok(());
+            }
+            self.wait(&mut events, deadline - now)?;
+            for event in &events {
+                self.turn(event.token(), &mut scratch);
+            }
+        }
+    }
+}
+
+/// Appends the next request to a connection.
+fn enqueue(connection: &mut Connection, plan: &Plan<'_>, random: &mut Random, started: u64, now: u64) {
+    let operation: Operation = match plan.board {
+        Some(board) => plan.workload.encode_watched_set(&mut connection.outgoing, random, board.issue(now)),
+        None => plan.workload.encode_next(&mut connection.outgoing, random),
+    };
+    connection.sent(InFlight { operation, started });
+}
+
+/// Counts one reply if its request belongs to the measured window.
+fn count(outcome: &mut Outcome, plan: &Plan<'_>, flight: InFlight, reply: &Reply<'_>, now: u64) {
+    outcome.answered += 1;
+    if flight.started < plan.clock.measured_from {
+        return;
+    }
+    let verdict = plan.workload.judge(flight.operation, reply);
+    if let Verdict::Failure(reason) = verdict {
+        outcome.fail(1, || reason);
+        return;
+    }
+    // A closed loop's throughput is that of the window; an open loop asks how each request of the window fared.
+    if now > plan.clock.end && plan.options.rate.is_none() {
+        return;
+    }
+    outcome.succeeded += 1;
+    outcome.misses += u64::from(verdict == Verdict::Miss);
+    outcome.latencies.record_nanos(now.saturating_sub(flight.started));
+}
+
+/// When an open loop's requests are due: request `n` of a thread at `offset + n * interval`.
+struct Schedule {
+    /// Nanoseconds between two requests of this thread.
+    interval: f64,
+    /// Threads take turns instead of sending together.
+    offset: f64,
+    /// The first request that was not sent.
+    next: u64,
+    /// A connection's place, once for every free slot.
+    free: VecDeque<usize>,
+}
+
+impl Schedule {
+    fn new(rate: f64, thread: usize, threads: usize, connections: &[Connection]) -> Self {
+        debug_assert!(rate > 0.0);
+        let interval = NANOS_PER_SECOND / rate;
+        let most = connections.iter().map(|connection| connection.slots).max().unwrap_or_default();
+        // One slot of every connection first, so that a low rate uses all of them.
+        let free = (0..most)
+            .flat_map(|slot| {
+                connections.iter().enumerate().filter(move |(_, c)| slot < c.slots).map(|(i, _)| i)
+            })
+            .collect();
+        Schedule { interval, offset: interval * thread as f64 / threads as f64, next: 0, free }
+    }
+
+    fn due_at(&self, request: u64) -> u64 {
+        (self.offset + request as f64 * self.interval) as u64
+    }
+
+    /// When the next request was due, if it is.
+    fn due(&self, now: u64) -> Option<u64> {
+        Some(self.due_at(self.next)).filter(|due| *due <= now)
+    }
+
+    /// Counts the requests of the measured window that were due and never sent. Their latency is at least the time that
+    /// they waited until the end: leaving them out would hide the worst.
+    fn unsent(&self, clock: &Clock, latencies: &mut Latencies) -> u64 {
+        let mut unsent = 0;
+        let mut request = self.next;
+        while self.due_at(request) < clock.end {
+            if self.due_at(request) >= clock.measured_from {
+                latencies.record_nanos(clock.end - self.due_at(request));
+                unsent += 1;
+            }
+            request += 1;
+        }
+        unsent
+    }
+}
+
+/// Wakes a driver whenever requests become due. A poll's timeout counts in milliseconds, which is too coarse.
+fn pace(offset: f64, interval: f64, clock: &Clock, finished: &AtomicBool, waker: &Waker) {
+    let step = interval.max(PACE_NANOS_MIN as f64);
+    let mut tick = 0_u64;
+    while !finished.load(Ordering::Relaxed) {
+        // Late ticks are skipped, not made up for: one wake sends all that is due.
+        tick = (tick + 1).max(((clock.now() as f64 - offset) / step) as u64);
+        let due = clock.instant((offset + tick as f64 * step) as u64).min(clock.instant(clock.end));
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        if waker.wake().is_err() {
+            return;
+        }
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Processor time of the calling thread.
+fn thread_cpu() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+}

@@ -1,0 +1,205 @@
+//! The scenario against servers that behave, misbehave and lie.
+
+use super::{KvOptions, run};
+use crate::null_server::NullServer;
+use clap::Parser;
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use tidemark_server::resp::request::{RequestLimits, RequestParser};
+use tidemark_server::resp::{Value, encode_value};
+
+#[derive(Parser)]
+#[command(args_override_self = true)]
+struct Line {
+    #[command(flatten)]
+    options: KvOptions,
+}
+
+/// What a test server answers to the arguments of a request.
+type Answer = fn(&mut Store, &[Vec<u8>], &Arc<Mutex<TcpStream>>) -> Value;
+
+/// The state that all connections of a test server share.
+#[derive(Default)]
+struct Store {
+    values: HashMap<Vec<u8>, Vec<u8>>,
+    watchers: HashMap<Vec<u8>, Arc<Mutex<TcpStream>>>,
+    position: i64,
+}
+
+fn serve(answer: Answer) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let store = Arc::new(Mutex::new(Store::default()));
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let store = Arc::clone(&store);
+            std::thread::spawn(move || serve_one(stream, &store, answer));
+        }
+    });
+    port
+}
+
+fn serve_one(mut stream: TcpStream, store: &Mutex<Store>, answer: Answer) {
+    let writer = Arc::new(Mutex::new(stream.try_clone().unwrap()));
+    let limits = RequestLimits { authenticated: true, ..RequestLimits::default() };
+    let (mut parser, mut input, mut scratch) = (RequestParser::default(), Vec::new(), vec![0; 65_536]);
+    while let Ok(length @ 1..) = stream.read(&mut scratch) {
+        input.extend_from_slice(&scratch[..length]);
+        let mut replies = Vec::new();
+        while let Ok(Some(consumed)) = parser.next(&input, &limits) {
+            let arguments: Vec<Vec<u8>> = parser.arguments(&input).map(<[u8]>::to_vec).collect();
+            encode_value(&mut replies, &answer(&mut store.lock().unwrap(), &arguments, &writer));
+            input.drain(..consumed);
+        }
+        if writer.lock().unwrap().write_all(&replies).is_err() {
+            return;
+        }
+    }
+}
+
+fn honest(store: &mut Store, arguments: &[Vec<u8>], writer: &Arc<Mutex<TcpStream>>) -> Value {
+    let argument = |index: usize| arguments[index].clone();
+    match &arguments[0][..] {
+        b"PING" => Value::Simple(b"PONG".to_vec()),
+        b"HELLO" => Value::Map(vec![]),
+        b"DEL" => Value::Integer(i64::from(store.values.remove(&argument(1)).is_some())),
+        b"GET" => store.values.get(&argument(1)).cloned().map_or(Value::Null, Value::Bulk),
+        b"GET.WATCH" => {
+            store.watchers.insert(argument(1), Arc::clone(writer));
+            Value::Simple(b"OK".to_vec())
+        }
+        b"SET" => {
+            store.values.insert(argument(1), argument(2));
+            store.position += 1;
+            if let Some(watcher) = store.watchers.get(&arguments[1]) {
+                let mut push = Vec::new();
+                let fields =
+                    [Value::Bulk(argument(1)), Value::Integer(store.position), Value::Bulk(argument(2))];
+                let kind = Value::Bulk(b"emission".to_vec());
+                encode_value(&mut push, &Value::Push([&[kind], &fields[..]].concat()));
+                watcher.lock().unwrap().write_all(&push).unwrap();
+            }
+            Value::Simple(b"OK".to_vec())
+        }
+        _ => Value::Error(b"ERR unknown command".to_vec()),
+    }
+}
+
+fn bench(port: u16, flags: &[&str]) -> anyhow::Result<(bool, serde_json::Value)> {
+    let port = port.to_string();
+    let common =
+        ["kv", "--host", "127.0.0.1", "--port", &port, "--duration", "300ms", "--warmup", "50ms", "--json"];
+    let small =
+        ["--keyspace", "50", "--conns", "4", "--workers", "6", "--reactive-interval", "10ms", "--seed", "1"];
+    let options = Line::try_parse_from([&common[..], &small, flags].concat()).unwrap().options;
+    let mut out = Vec::new();
+    let succeeded = run(&options, &mut out)?;
+    Ok((succeeded, serde_json::from_slice(&out)?))
+}
+
+#[test]
+fn an_honest_server_succeeds_in_every_mode() {
+    let port = serve(honest);
+    for flags in [
+        &["--cmd", "GETSET"][..],
+        &["--cmd", "PING", "--pipeline", "8"],
+        &["--cmd", "GET", "--preload", "50"],
+        &["--cmd", "SET", "--durable-set", "--threads", "3"],
+        &["--rate", "2000"],
+    ] {
+        let (succeeded, report) = bench(port, flags).unwrap();
+        assert!(succeeded, "{flags:?}: {report}");
+        assert!(report["successOps"].as_u64().unwrap() > 0, "{flags:?}: {report}");
+        assert_eq!(report["totalOps"], report["successOps"]);
+        assert!(report["latencyP50Ms"].as_f64().unwrap() <= report["latencyMaxMs"].as_f64().unwrap());
+        assert!(report["reactiveCount"].as_u64().unwrap() > 0);
+    }
+    let (_, report) = bench(port, &["--cmd", "GET", "--preload", "50"]).unwrap();
+    assert_eq!(report["getMisses"], 0, "every key was preloaded");
+}
+
+#[test]
+fn an_open_loop_sends_what_is_due_and_no_more() {
+    let (succeeded, report) = bench(serve(honest), &["--rate", "1000", "--threads", "2"]).unwrap();
+    assert!(succeeded, "{report}");
+    let total = report["totalOps"].as_u64().unwrap();
+    assert!((299..=301).contains(&total), "300 ms at 1000/s are 300 requests, not {total}");
+}
+
+#[test]
+fn a_server_that_stalls_shows_in_every_request_that_it_delayed() {
+    let stalling: Answer = |_, arguments, _| {
+        if arguments[0] == b"SET" && arguments[1].ends_with(b":7") {
+            std::thread::sleep(std::time::Duration::from_millis(30));
+        }
+        Value::Simple(if arguments[0] == b"PING" { b"PONG".to_vec() } else { b"OK".to_vec() })
+    };
+    let flags = ["--cmd", "SET", "--rate", "2000", "--workers", "1", "--conns", "1", "--preload", "0"];
+    let (_, report) = bench(serve(stalling), &[&flags[..], &["--reactive=false"]].concat()).unwrap();
+    // One of 50 requests stalls for the time of 60: more than half of the requests wait behind one.
+    assert!(report["latencyP50Ms"].as_f64().unwrap() > 10.0, "{report}");
+}
+
+#[test]
+fn an_error_reply_is_a_failure() {
+    let full: Answer = |store, arguments, writer| {
+        if arguments[0] == b"SET" && store.values.len() > 20 {
+            return Value::Error(b"OOM command not allowed".to_vec());
+        }
+        honest(store, arguments, writer)
+    };
+    let (succeeded, report) = bench(serve(full), &["--cmd", "SET", "--preload", "0"]).unwrap();
+    assert!(!succeeded);
+    assert!(report["failedOps"].as_u64().unwrap() > 0);
+    assert!(report["firstFailure"].as_str().unwrap().contains("OOM"), "{report}");
+}
+
+#[test]
+fn a_wrong_value_is_a_failure() {
+    let lying: Answer = |store, arguments, writer| match honest(store, arguments, writer) {
+        Value::Bulk(mut value) => {
+            value.truncate(3);
+            Value::Bulk(value)
+        }
+        other => other,
+    };
+    let (succeeded, report) = bench(serve(lying), &["--cmd", "GET", "--preload", "50"]).unwrap();
+    assert!(!succeeded);
+    assert_eq!(report["successOps"], 0, "{report}");
+}
+
+#[test]
+fn emissions_are_matched_with_their_sets() {
+    let flags = ["--reactive-bench", "--reactive-watchers", "2", "--reactive-keyspace", "20"];
+    let (succeeded, report) = bench(serve(honest), &flags).unwrap();
+    assert!(succeeded, "{report}");
+    assert!(report["emitCount"].as_u64().unwrap() > 0, "{report}");
+    assert_eq!((&report["emitUndelivered"], &report["emitOutOfOrder"]), (&0.into(), &0.into()), "{report}");
+}
+
+#[test]
+fn a_server_without_watch_is_told_so() {
+    let plain: Answer = |store, arguments, writer| {
+        if arguments[0] == b"GET.WATCH" {
+            return Value::Error(b"ERR unknown command 'GET.WATCH'".to_vec());
+        }
+        honest(store, arguments, writer)
+    };
+    let error = bench(serve(plain), &["--reactive-bench"]).unwrap_err().to_string();
+    assert!(error.contains("refused GET.WATCH") && error.contains("--reactive-bench"), "{error}");
+}
+
+#[test]
+fn two_servers_are_compared_in_turns() {
+    let mut null = NullServer::bind(0).unwrap();
+    let other = format!("redis://{}", null.address().unwrap());
+    std::thread::spawn(move || null.run());
+    let (succeeded, report) = bench(serve(honest), &["--against", &other, "--rounds", "2"]).unwrap();
+    assert!(succeeded, "{report}");
+    assert_eq!(report["rounds"], 2);
+    assert_eq!(report["a"]["runs"].as_array().unwrap().len(), 2);
+    let ratio = &report["throughputRatio"];
+    assert!(ratio["low"].as_f64().unwrap() <= ratio["high"].as_f64().unwrap());
+}

@@ -1,0 +1,273 @@
+//! What is sent, and what a right answer is.
+
+use super::mix::Mix;
+use super::options::{CommandMix, KvOptions};
+use super::reply::Reply;
+use tidemark_server::resp::encode_request;
+
+/// The scenario's keys, values and expectations; the same for every thread.
+pub(super) struct Workload {
+    keyspace: u64,
+    watched_keys: u64,
+    mix: Mix,
+    command: CommandMix,
+    durable: bool,
+    /// What every SET writes and every GET must find.
+    value: Vec<u8>,
+}
+
+/// A request in flight, as far as its reply must be judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operation {
+    Get,
+    Set,
+    Ping,
+}
+
+/// What a reply means for its operation.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Success,
+    /// A GET of a key that nobody has written yet: a right answer that carries no value.
+    Miss,
+    Failure(String),
+}
+
+const KEY_PREFIX: &[u8] = b"bench:key:";
+const WATCHED_KEY_PREFIX: &[u8] = b"bench:watch:key:";
+
+impl Workload {
+    pub(super) fn new(options: &KvOptions) -> Self {
+        Workload {
+            keyspace: options.keyspace,
+            watched_keys: options.reactive_keyspace,
+            mix: options.mix,
+            command: options.cmd,
+            durable: options.durable_set,
+            value: vec![b'x'; options.value_size],
+        }
+    }
+
+    /// Chooses the next operation and its key, and appends the request.
+    pub(super) fn encode_next(&self, out: &mut Vec<u8>, random: &mut Random) -> Operation {
+        let operation = match self.command {
+            CommandMix::Get => Operation::Get,
+            CommandMix::Ping => Operation::Ping,
+            CommandMix::GetSet if random.below(self.mix.total()) < u64::from(self.mix.get) => Operation::Get,
+            CommandMix::GetSet | CommandMix::Set => Operation::Set,
+        };
+        match operation {
+            Operation::Ping => encode_request(out, &["PING"]),
+            Operation::Get => {
+                encode_request(
+                    out,
+                    &[&b"GET"[..], Key::new(KEY_PREFIX, random.below(self.keyspace)).bytes()],
+                );
+            }
+            Operation::Set => self.encode_set(out, random.below(self.keyspace), self.durable),
+        }
+        operation
+    }
+
+    pub(super) fn encode_set(&self, out: &mut Vec<u8>, key: u64, durable: bool) {
+        set(out, &Key::new(KEY_PREFIX, key), &self.value, durable);
+    }
+
+    /// Appends a SET of a watched key whose value starts with `token`, if there is one.
+    pub(super) fn encode_watched_set(
+        &self,
+        out: &mut Vec<u8>,
+        random: &mut Random,
+        token: Option<u64>,
+    ) -> Operation {
+        let mut value = Vec::with_capacity(self.value.len() + 24);
+        if let Some(token) = token {
+            value.extend_from_slice(format!("tk={token}|").as_bytes());
+        }
+        let padding = self.value.len().saturating_sub(value.len());
+        value.extend(self.value.iter().take(padding));
+        set(out, &Key::new(WATCHED_KEY_PREFIX, random.below(self.watched_keys)), &value, self.durable);
+        Operation::Set
+    }
+
+    /// Judges a reply. An error is a failure whatever its text; a value must be the one that was written.
+    pub(super) fn judge(&self, operation: Operation, reply: &Reply<'_>) -> Verdict {
+        match (operation, reply) {
+            (Operation::Set, Reply::Simple(b"OK")) | (Operation::Ping, Reply::Simple(b"PONG")) => {
+                Verdict::Success
+            }
+            (Operation::Get, Reply::Null) => Verdict::Miss,
+            (Operation::Get, Reply::Bulk(value)) if *value == self.value => Verdict::Success,
+            (Operation::Get, Reply::Bulk(value)) => {
+                Verdict::Failure(format!("GET returned {} bytes that nobody wrote", value.len()))
+            }
+            (operation, reply) => Verdict::Failure(format!("{operation:?} was answered {reply}")),
+        }
+    }
+}
+
+/// Appends a request that removes a key of the scenario.
+pub(super) fn encode_delete(out: &mut Vec<u8>, key: u64) {
+    encode_request(out, &[&b"DEL"[..], Key::new(KEY_PREFIX, key).bytes()]);
+}
+
+/// The name of a watched key.
+pub(super) fn watched_key(index: u64) -> Vec<u8> {
+    Key::new(WATCHED_KEY_PREFIX, index).bytes().to_vec()
+}
+
+/// The token at the start of an emitted value.
+pub(super) fn token_of(value: &[u8]) -> Option<u64> {
+    let rest = value.strip_prefix(b"tk=")?;
+    let end = rest.iter().position(|byte| *byte == b'|')?;
+    std::str::from_utf8(rest.get(..end)?).ok()?.parse().ok()
+}
+
+fn set(out: &mut Vec<u8>, key: &Key, value: &[u8], durable: bool) {
+    if durable {
+        encode_request(out, &[&b"SET"[..], key.bytes(), value, b"DURABLE"]);
+    } else {
+        encode_request(out, &[&b"SET"[..], key.bytes(), value]);
+    }
+}
+
+/// A key's name on the stack: millions are built in a second.
+struct Key {
+    text: [u8; KEY_BYTES],
+    length: usize,
+}
+
+/// The longest prefix and the twenty digits of the largest number fit.
+const KEY_BYTES: usize = 40;
+const _: () =
+    assert!(WATCHED_KEY_PREFIX.len() + 20 <= KEY_BYTES && KEY_PREFIX.len() <= WATCHED_KEY_PREFIX.len());
+
+impl Key {
+    fn new(prefix: &[u8], index: u64) -> Self {
+        let mut digits = itoa::Buffer::new();
+        let digits = digits.format(index).as_bytes();
+        let mut text = [0; KEY_BYTES];
+        for (place, byte) in text.iter_mut().zip(prefix.iter().chain(digits)) {
+            *place = *byte;
+        }
+        Key { text, length: prefix.len() + digits.len() }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.text.get(..self.length).unwrap_or_default()
+    }
+}
+
+/// A fast generator of uniform numbers (SplitMix64): repeatable, not secret.
+#[derive(Clone, Debug)]
+pub(super) struct Random(u64);
+
+impl Random {
+    /// Streams of the same seed and different numbers are unrelated.
+    pub(super) fn new(seed: u64, stream: u64) -> Self {
+        let mut random = Random(seed ^ stream.wrapping_mul(0xD6E8_FEB8_6659_FD93));
+        random.next();
+        random
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `bound`, uniform to within 2^-64 of `bound`.
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
+        debug_assert!(bound > 0);
+        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Key, Operation, Random, Verdict, Workload, token_of, watched_key};
+    use crate::kv::mix::Mix;
+    use crate::kv::options::CommandMix;
+    use crate::kv::reply::Reply;
+
+    fn workload(command: CommandMix) -> Workload {
+        Workload {
+            keyspace: 10,
+            watched_keys: 3,
+            mix: Mix { get: 80, set: 20 },
+            command,
+            durable: true,
+            value: b"xxxx".to_vec(),
+        }
+    }
+
+    #[test]
+    fn the_mix_is_kept_and_every_key_is_used() {
+        let workload = workload(CommandMix::GetSet);
+        let mut random = Random::new(1, 0);
+        let mut requests = Vec::new();
+        let gets = (0..10_000)
+            .filter(|_| workload.encode_next(&mut requests, &mut random) == Operation::Get)
+            .count();
+        assert!((7_500..8_500).contains(&gets), "{gets} of 10000 are not 80 %");
+        let text = String::from_utf8(requests).unwrap();
+        for key in 0..10 {
+            assert!(text.contains(&format!("bench:key:{key}\r\n")));
+        }
+        assert!(!text.contains("bench:key:10"));
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_requests() {
+        let encode = |seed| {
+            let (mut out, mut random) = (Vec::new(), Random::new(seed, 3));
+            for _ in 0..50 {
+                workload(CommandMix::GetSet).encode_next(&mut out, &mut random);
+            }
+            out
+        };
+        assert_eq!(encode(7), encode(7));
+        assert_ne!(encode(7), encode(8));
+    }
+
+    #[test]
+    fn a_durable_set_says_so() {
+        let mut out = Vec::new();
+        workload(CommandMix::Set).encode_set(&mut out, 7, true);
+        assert_eq!(out, b"*4\r\n$3\r\nSET\r\n$11\r\nbench:key:7\r\n$4\r\nxxxx\r\n$7\r\nDURABLE\r\n");
+    }
+
+    #[test]
+    fn an_error_or_a_wrong_value_is_never_success() {
+        let workload = workload(CommandMix::GetSet);
+        assert_eq!(workload.judge(Operation::Set, &Reply::Simple(b"OK")), Verdict::Success);
+        assert_eq!(workload.judge(Operation::Get, &Reply::Bulk(b"xxxx")), Verdict::Success);
+        assert_eq!(workload.judge(Operation::Get, &Reply::Null), Verdict::Miss);
+        let failed = |operation, reply| matches!(workload.judge(operation, &reply), Verdict::Failure(_));
+        assert!(failed(Operation::Set, Reply::Error(b"ERR full")));
+        assert!(failed(Operation::Set, Reply::Null));
+        assert!(failed(Operation::Get, Reply::Bulk(b"xxx")));
+        assert!(failed(Operation::Get, Reply::Simple(b"OK")));
+        assert!(failed(Operation::Ping, Reply::Error(b"NOAUTH")));
+    }
+
+    #[test]
+    fn a_token_survives_its_way_through_the_server() {
+        let mut out = Vec::new();
+        workload(CommandMix::Set).encode_watched_set(&mut out, &mut Random::new(1, 1), Some(42));
+        let text = String::from_utf8(out).unwrap();
+        let value = text.split("\r\n").find(|part| part.starts_with("tk=")).unwrap();
+        assert_eq!(token_of(value.as_bytes()), Some(42));
+        assert_eq!(token_of(b"xxxx"), None);
+        assert_eq!(token_of(b"tk=1"), None);
+        assert_eq!(token_of(b"tk=abc|"), None);
+    }
+
+    #[test]
+    fn the_longest_key_fits() {
+        assert_eq!(watched_key(u64::MAX), b"bench:watch:key:18446744073709551615");
+        assert_eq!(Key::new(b"bench:key:", 0).bytes(), b"bench:key:0");
+    }
+}

@@ -1,0 +1,103 @@
+//! Latencies: recorded in a histogram of constant size, summarised in milliseconds.
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+/// A histogram of nanoseconds with three significant digits, up to an hour.
+#[derive(Clone, Debug)]
+pub struct Latencies(Histogram<u64>);
+
+/// The quantiles that reports show, in milliseconds; all 0 when nothing was recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct LatencySummary {
+    /// How many were recorded.
+    pub count: u64,
+    /// Half were at most this.
+    pub p50: f64,
+    /// 95 of 100 were at most this.
+    pub p95: f64,
+    /// 99 of 100 were at most this.
+    pub p99: f64,
+    /// 999 of 1000 were at most this.
+    pub p999: f64,
+    /// The longest.
+    pub max: f64,
+}
+
+const NANOS_MAX: u64 = 3_600_000_000_000;
+const SIGNIFICANT_DIGITS: u8 = 3;
+
+impl Default for Latencies {
+    fn default() -> Self {
+        let histogram = Histogram::new_with_bounds(1, NANOS_MAX, SIGNIFICANT_DIGITS);
+        Latencies(histogram.expect("the bounds are valid constants"))
+    }
+}
+
+impl Latencies {
+    /// Counts one latency; above an hour it counts as an hour.
+    pub fn record_nanos(&mut self, nanos: u64) {
+        self.0.saturating_record(nanos);
+    }
+
+    /// Adds all that `other` has counted.
+    pub fn add(&mut self, other: &Latencies) {
+        self.0.add(&other.0).expect("histograms of equal bounds can be added");
+    }
+
+    /// The quantiles of what was counted.
+    #[must_use]
+    pub fn summary(&self) -> LatencySummary {
+        if self.0.is_empty() {
+            return LatencySummary::default();
+        }
+        let millis = |nanos: u64| nanos as f64 / 1e6;
+        let quantile = |quantile| millis(self.0.value_at_quantile(quantile));
+        LatencySummary {
+            count: self.0.len(),
+            p50: quantile(0.5),
+            p95: quantile(0.95),
+            p99: quantile(0.99),
+            p999: quantile(0.999),
+            max: millis(self.0.max()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Latencies, LatencySummary};
+
+    #[test]
+    fn quantiles_are_exact_to_three_digits() {
+        let mut latencies = Latencies::default();
+        for micros in 1..=10_000 {
+            latencies.record_nanos(micros * 1_000);
+        }
+        let summary = latencies.summary();
+        assert_eq!(summary.count, 10_000);
+        for (measured, expected) in
+            [(summary.p50, 5.0), (summary.p95, 9.5), (summary.p99, 9.9), (summary.max, 10.0)]
+        {
+            assert!((measured / expected - 1.0).abs() < 0.002, "{measured} is not {expected}");
+        }
+    }
+
+    #[test]
+    fn nothing_recorded_is_all_zero_and_too_long_is_not_lost() {
+        let mut latencies = Latencies::default();
+        assert_eq!(latencies.summary(), LatencySummary::default());
+        latencies.record_nanos(u64::MAX);
+        assert_eq!(latencies.summary().count, 1);
+    }
+
+    #[test]
+    fn histograms_of_several_threads_add_up() {
+        let (mut first, mut second) = (Latencies::default(), Latencies::default());
+        first.record_nanos(1_000_000);
+        second.record_nanos(3_000_000);
+        first.add(&second);
+        assert_eq!(first.summary().count, 2);
+        assert!(first.summary().max > 2.99);
+    }
+}
