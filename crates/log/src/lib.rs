@@ -16,7 +16,7 @@ mod recovery;
 mod replay;
 mod segment;
 mod shared;
-mod snapshot;
+pub mod snapshot;
 pub mod storage;
 
 pub use error::{AppendError, Damage, Failure, OpenError, ReplayError, TornTail};
@@ -28,6 +28,8 @@ pub use record::{Record, RecordBatch, Records};
 pub use recovery::Recovery;
 pub use replay::{Replay, Tail};
 pub use shared::{Health, Progress};
+pub use snapshot::{Snapshot, SnapshotError, SnapshotWriter, Snapshots};
 pub use storage::Storage;
+pub use storage::faulty::FaultyStorage;
 pub use storage::file::FileStorage;
 pub use storage::memory::MemoryStorage;

@@ -18,6 +18,7 @@ use crate::recovery::{Recovered, Recovery, recover};
 use crate::replay::{Replay, Tail};
 use crate::segment::{Segment, parse_spare_name};
 use crate::shared::{Health, Parked, Position, Progress, Ready, Shared, State, wait};
+use crate::snapshot::{SnapshotError, SnapshotWriter, Snapshots};
 use crate::storage::{Storage, StorageLock};
 use crate::{Durability, Lsn, Options};
 
@@ -194,6 +195,23 @@ impl Log {
         state.released = state.released.max(before);
         state.retention_due = true;
         self.shared.chores.notify_one();
+    }
+
+    /// Completes a snapshot: makes the log durable up to it, then the snapshot itself, removes surplus older ones,
+    /// and releases the records which the oldest that is kept covers. Blocks for as long as the disk takes.
+    ///
+    /// Until there are as many snapshots as are to be kept, nothing is released: the log remains the second way
+    /// back if the only snapshot turns out to be damaged.
+    pub fn finish_snapshot(&self, writer: SnapshotWriter) -> Result<(), SnapshotError> {
+        self.wait_durable(writer.lsn()).map_err(SnapshotError::Log)?;
+        writer.finish()?;
+        let keep = self.shared.options.retention.keep_snapshots;
+        let snapshots = Snapshots::new(self.shared.storage.clone());
+        let oldest = snapshots.prune(keep)?;
+        if let Some(oldest) = oldest.filter(|_| snapshots.list().is_ok_and(|lsns| lsns.len() >= keep)) {
+            self.release(oldest.next());
+        }
+        Ok(())
     }
 
     /// The directory, for snapshots beside the log.

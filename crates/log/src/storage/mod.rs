@@ -1,5 +1,6 @@
 //! The only door to the outside: one flat directory of files.
 
+pub mod faulty;
 pub mod file;
 pub mod memory;
 

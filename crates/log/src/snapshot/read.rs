@@ -1,0 +1,207 @@
+//! Reading a snapshot: from several threads at once, every frame checked before it is handed out.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::{
+    ENTRY_BYTES, FRAME_BYTES_MAX, FRAME_OVERHEAD_BYTES, HEADER_BYTES, HEADER_MAGIC, SnapshotError,
+    TRAILER_BYTES, TRAILER_MAGIC, VERSION, snapshot_name,
+};
+use crate::Lsn;
+use crate::error::Failure;
+use crate::storage::{Storage, StorageFile, read_full};
+
+/// Where a frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameEntry {
+    /// The section that it was written to.
+    pub section: u32,
+    /// Size of its payload.
+    pub bytes: u32,
+    offset: u64,
+}
+
+/// An open snapshot. Clones share the file; all methods may be called from several threads.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    lsn: Lsn,
+    path: String,
+    file: Arc<dyn StorageFile>,
+    frames: Arc<[FrameEntry]>,
+}
+
+impl Snapshot {
+    pub(super) fn open(storage: &dyn Storage, lsn: Lsn) -> Result<Self, SnapshotError> {
+        let name = snapshot_name(lsn);
+        let path = storage.path(&name);
+        let file = storage.open(&name).map_err(|error| Failure::new(format!("opening {path}"), error))?;
+        let mut snapshot = Self { lsn, path, file: file.into(), frames: Arc::new([]) };
+        snapshot.check_header()?;
+        snapshot.frames = snapshot.read_index()?.into();
+        Ok(snapshot)
+    }
+
+    /// The state is that after this record.
+    pub fn lsn(&self) -> Lsn {
+        self.lsn
+    }
+
+    /// Every frame in the order in which it was written.
+    pub fn frames(&self) -> &[FrameEntry] {
+        &self.frames
+    }
+
+    /// The sections that have frames, ascending.
+    pub fn sections(&self) -> Vec<u32> {
+        let mut sections: Vec<u32> = self.frames.iter().map(|frame| frame.section).collect();
+        sections.sort_unstable();
+        sections.dedup();
+        sections
+    }
+
+    /// Size of all payloads.
+    pub fn payload_bytes(&self) -> u64 {
+        self.frames.iter().map(|frame| u64::from(frame.bytes)).sum()
+    }
+
+    /// Reads one frame into `buffer`, replacing its content by the payload.
+    pub fn read_frame(&self, frame: &FrameEntry, buffer: &mut Vec<u8>) -> Result<(), SnapshotError> {
+        buffer.resize(FRAME_OVERHEAD_BYTES + frame.bytes as usize, 0);
+        self.read(buffer, frame.offset)?;
+        let damaged = |what| self.damaged(frame.offset, what);
+        let (checksum, covered) =
+            buffer.split_first_chunk::<4>().ok_or_else(|| damaged("the frame is cut"))?;
+        if crc32c::crc32c(covered) != u32::from_le_bytes(*checksum) {
+            return Err(damaged("the frame's checksum does not match"));
+        }
+        let mut expected = [0; 8];
+        expected[..4].copy_from_slice(&frame.bytes.to_le_bytes());
+        expected[4..].copy_from_slice(&frame.section.to_le_bytes());
+        if covered.first_chunk() != Some(&expected) {
+            return Err(damaged("the frame is not the one that the index names"));
+        }
+        buffer.drain(..FRAME_OVERHEAD_BYTES);
+        Ok(())
+    }
+
+    /// Calls `visit` with every payload of a section, in order.
+    pub fn read_section(&self, section: u32, mut visit: impl FnMut(&[u8])) -> Result<(), SnapshotError> {
+        let mut buffer = Vec::new();
+        for frame in self.frames.iter().filter(|frame| frame.section == section) {
+            self.read_frame(frame, &mut buffer)?;
+            visit(&buffer);
+        }
+        Ok(())
+    }
+
+    /// Reads and checks every frame, on all cores.
+    pub fn verify(&self) -> Result<(), SnapshotError> {
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut buffer = Vec::new();
+            while let Some(frame) = self.frames.get(next.fetch_add(1, Ordering::Relaxed)) {
+                self.read_frame(frame, &mut buffer)?;
+            }
+            Ok(())
+        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(self.frames.len());
+        if threads <= 1 {
+            return work();
+        }
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+            workers.into_iter().try_for_each(|worker| {
+                worker
+                    .join()
+                    .unwrap_or_else(|_| Err(self.failure(io::Error::other("a verifying thread stopped"))))
+            })
+        })
+    }
+
+    fn check_header(&self) -> Result<(), SnapshotError> {
+        let mut header = [0; HEADER_BYTES];
+        self.read(&mut header, 0)?;
+        let (covered, checksum) = header.split_at(HEADER_BYTES - 4);
+        if covered.first_chunk() != Some(&HEADER_MAGIC) {
+            return Err(self.damaged(0, "the file does not begin like a snapshot"));
+        }
+        if checksum != crc32c::crc32c(covered).to_le_bytes() {
+            return Err(self.damaged(0, "the header's checksum does not match"));
+        }
+        if header[8..12] != VERSION.to_le_bytes() {
+            return Err(self.damaged(0, "the snapshot was written by another version of the format"));
+        }
+        if header[16..24] != self.lsn.0.to_le_bytes() {
+            return Err(self.damaged(0, "the header belongs to a snapshot of another name"));
+        }
+        Ok(())
+    }
+
+    fn read_index(&self) -> Result<Vec<FrameEntry>, SnapshotError> {
+        let size = self.file.len().map_err(|error| self.failure(error))?;
+        let trailer_offset = size
+            .checked_sub(TRAILER_BYTES as u64)
+            .filter(|offset| *offset >= HEADER_BYTES as u64)
+            .ok_or_else(|| self.damaged(size, "the file is cut"))?;
+        let mut trailer = [0; TRAILER_BYTES];
+        self.read(&mut trailer, trailer_offset)?;
+        let (fields, ending) = trailer.split_at(24);
+        if ending != [crc32c::crc32c(fields).to_le_bytes(), TRAILER_MAGIC].concat() {
+            return Err(self.damaged(trailer_offset, "the trailer's checksum does not match"));
+        }
+        let index_offset = u64_at(fields, 0);
+        let index_bytes = u64_at(fields, 8).checked_mul(ENTRY_BYTES as u64);
+        if index_bytes.and_then(|bytes| bytes.checked_add(index_offset)) != Some(trailer_offset) {
+            return Err(self.damaged(trailer_offset, "the trailer does not fit the file"));
+        }
+        let mut index = vec![0; (trailer_offset - index_offset) as usize];
+        self.read(&mut index, index_offset)?;
+        if crc32c::crc32c(&index).to_le_bytes() != fields[16..20] {
+            return Err(self.damaged(index_offset, "the index's checksum does not match"));
+        }
+        self.parse_index(&index, index_offset)
+    }
+
+    /// Frames must fill the space between header and index exactly, so that no byte of the file goes unchecked.
+    fn parse_index(&self, index: &[u8], index_offset: u64) -> Result<Vec<FrameEntry>, SnapshotError> {
+        let mut end = HEADER_BYTES as u64;
+        let mut frames = Vec::with_capacity(index.len() / ENTRY_BYTES);
+        for entry in index.chunks_exact(ENTRY_BYTES) {
+            let bytes = u64_at(entry, 8) as u32;
+            let section = (u64_at(entry, 8) >> 32) as u32;
+            let frame = FrameEntry { section, bytes, offset: u64_at(entry, 0) };
+            if frame.offset != end || bytes as usize > FRAME_BYTES_MAX {
+                return Err(self.damaged(index_offset, "the index does not fit the frames"));
+            }
+            end += FRAME_OVERHEAD_BYTES as u64 + u64::from(bytes);
+            frames.push(frame);
+        }
+        if end == index_offset {
+            Ok(frames)
+        } else {
+            Err(self.damaged(index_offset, "the index does not fit the frames"))
+        }
+    }
+
+    fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), SnapshotError> {
+        let filled = read_full(&*self.file, buffer, offset).map_err(|error| self.failure(error))?;
+        if filled == buffer.len() {
+            Ok(())
+        } else {
+            Err(self.damaged(offset + filled as u64, "the file is cut"))
+        }
+    }
+
+    fn damaged(&self, offset: u64, what: &'static str) -> SnapshotError {
+        SnapshotError::Damaged { path: self.path.clone(), offset, what }
+    }
+
+    fn failure(&self, error: io::Error) -> SnapshotError {
+        Failure::new(format!("reading {}", self.path), error).into()
+    }
+}
+
+fn u64_at(bytes: &[u8], offset: usize) -> u64 {
+    bytes.get(offset..).and_then(|rest| rest.first_chunk()).map_or(0, |field| u64::from_le_bytes(*field))
+}

@@ -1,0 +1,302 @@
+//! Storage that fails on purpose: wraps another and lets its n-th call go wrong.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{Storage, StorageFile, StorageLock};
+use crate::random::Random;
+
+/// A kind of call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each is the method of the same name")]
+pub enum Site {
+    List,
+    Create,
+    Open,
+    Rename,
+    Remove,
+    SyncDir,
+    Lock,
+    ReadAt,
+    WriteAt,
+    SyncData,
+    Len,
+    SetLen,
+    Allocate,
+}
+
+impl Site {
+    /// Every kind of call.
+    pub const ALL: [Self; 13] = [
+        Self::List,
+        Self::Create,
+        Self::Open,
+        Self::Rename,
+        Self::Remove,
+        Self::SyncDir,
+        Self::Lock,
+        Self::ReadAt,
+        Self::WriteAt,
+        Self::SyncData,
+        Self::Len,
+        Self::SetLen,
+        Self::Allocate,
+    ];
+}
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The call does nothing and returns this error.
+    Error(io::ErrorKind),
+    /// A read or write does only a part of its work and says so; other calls work.
+    Short,
+    /// A write stores only a part and returns an error; other calls do nothing and return an error.
+    Torn,
+    /// A read or write has one bit inverted and claims success; other calls work.
+    BitFlip,
+    /// A write or sync does nothing and claims success; other calls work.
+    Lost,
+    /// A sync returns an error, and what it should have made durable is not; other calls work.
+    SyncFailure,
+}
+
+/// When it goes wrong.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// What goes wrong.
+    pub fault: Fault,
+    /// Which call: 1 is the first.
+    pub at: u64,
+    /// Whether only calls of one kind count.
+    pub site: Option<Site>,
+    /// Whether all later calls that count go wrong as well.
+    pub forever: bool,
+    /// Chooses the bit that flips and the part that is written.
+    pub seed: u64,
+}
+
+/// A storage with a plan for going wrong. Clones share the plan.
+#[derive(Clone, Debug)]
+pub struct FaultyStorage {
+    inner: Arc<dyn Storage>,
+    script: Arc<Script>,
+}
+
+impl FaultyStorage {
+    /// Wraps `inner`; without a plan it only counts.
+    pub fn new(inner: Arc<dyn Storage>, plan: Option<Plan>) -> Self {
+        let random = Mutex::new(Random::new(plan.map_or(0, |plan| plan.seed)));
+        let script = Script {
+            plan: Mutex::new(plan),
+            calls: Default::default(),
+            total: AtomicU64::new(0),
+            fired: AtomicBool::new(false),
+            random,
+        };
+        Self { inner, script: Arc::new(script) }
+    }
+
+    /// Replaces the plan; calls go on being counted from where they are.
+    pub fn set_plan(&self, plan: Option<Plan>) {
+        *self.script.plan.lock().unwrap_or_else(PoisonError::into_inner) = plan;
+    }
+
+    /// Calls so far.
+    pub fn calls(&self) -> u64 {
+        self.script.total.load(Ordering::Acquire)
+    }
+
+    /// Calls of one kind so far.
+    pub fn calls_at(&self, site: Site) -> u64 {
+        self.script.calls.get(site as usize).map_or(0, |calls| calls.load(Ordering::Acquire))
+    }
+
+    /// Whether anything went wrong yet.
+    pub fn fired(&self) -> bool {
+        self.script.fired.load(Ordering::Acquire)
+    }
+
+    fn file(&self, inner: Box<dyn StorageFile>) -> Box<dyn StorageFile> {
+        Box::new(FaultyFile { inner, script: self.script.clone() })
+    }
+}
+
+impl Storage for FaultyStorage {
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.script.plain(Site::List)?;
+        self.inner.list()
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
+        self.script.plain(Site::Create)?;
+        self.inner.create(name).map(|file| self.file(file))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
+        self.script.plain(Site::Open)?;
+        self.inner.open(name).map(|file| self.file(file))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.script.plain(Site::Rename)?;
+        self.inner.rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.script.plain(Site::Remove)?;
+        self.inner.remove(name)
+    }
+
+    fn sync_dir(&self) -> io::Result<()> {
+        if self.script.sync(Site::SyncDir)? { self.inner.sync_dir() } else { Ok(()) }
+    }
+
+    fn lock(&self) -> io::Result<StorageLock> {
+        self.script.plain(Site::Lock)?;
+        self.inner.lock()
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.inner.path(name)
+    }
+}
+
+#[derive(Debug)]
+struct Script {
+    plan: Mutex<Option<Plan>>,
+    calls: [AtomicU64; Site::ALL.len()],
+    total: AtomicU64,
+    fired: AtomicBool,
+    random: Mutex<Random>,
+}
+
+impl Script {
+    /// Counts a call and says what is to go wrong with it.
+    fn next(&self, site: Site) -> Option<Fault> {
+        let total = self.total.fetch_add(1, Ordering::AcqRel) + 1;
+        let here = self.calls.get(site as usize).map_or(0, |calls| calls.fetch_add(1, Ordering::AcqRel) + 1);
+        let plan = (*self.plan.lock().unwrap_or_else(PoisonError::into_inner))?;
+        let number = match plan.site {
+            None => total,
+            Some(counted) if counted == site => here,
+            Some(_) => return None,
+        };
+        let hit = if plan.forever { number >= plan.at } else { number == plan.at };
+        if hit && plan.fault.concerns(site) {
+            self.fired.store(true, Ordering::Release);
+            return Some(plan.fault);
+        }
+        None
+    }
+
+    /// A call that can only work or return an error.
+    fn plain(&self, site: Site) -> io::Result<()> {
+        self.next(site).map_or(Ok(()), |fault| Err(fault.error()))
+    }
+
+    /// Whether a sync is to be done.
+    fn sync(&self, site: Site) -> io::Result<bool> {
+        match self.next(site) {
+            None => Ok(true),
+            Some(Fault::Lost) => Ok(false),
+            Some(fault) => Err(fault.error()),
+        }
+    }
+
+    fn below(&self, bound: u64) -> usize {
+        self.random.lock().unwrap_or_else(PoisonError::into_inner).below(bound.max(1)) as usize
+    }
+
+    fn flip(&self, bytes: &mut [u8]) {
+        let bit = self.below(bytes.len() as u64 * 8);
+        if let Some(byte) = bytes.get_mut(bit / 8) {
+            *byte ^= 1 << (bit % 8);
+        }
+    }
+}
+
+impl Fault {
+    /// Whether the fault changes anything about such a call.
+    fn concerns(self, site: Site) -> bool {
+        match self {
+            Self::Error(_) | Self::Torn => true,
+            Self::Short | Self::BitFlip => matches!(site, Site::ReadAt | Site::WriteAt),
+            Self::Lost => matches!(site, Site::WriteAt | Site::SyncData | Site::SyncDir),
+            Self::SyncFailure => matches!(site, Site::SyncData | Site::SyncDir),
+        }
+    }
+
+    fn error(self) -> io::Error {
+        match self {
+            Self::Error(kind) => kind.into(),
+            _ => io::Error::other("injected fault"),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct FaultyFile {
+    inner: Box<dyn StorageFile>,
+    script: Arc<Script>,
+}
+
+impl StorageFile for FaultyFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        match self.script.next(Site::ReadAt) {
+            None => self.inner.read_at(buffer, offset),
+            Some(Fault::Short) => {
+                let part = buffer.len().div_ceil(2);
+                self.inner.read_at(buffer.get_mut(..part).unwrap_or_default(), offset)
+            }
+            Some(Fault::BitFlip) => {
+                let read = self.inner.read_at(buffer, offset)?;
+                self.script.flip(buffer.get_mut(..read).unwrap_or_default());
+                Ok(read)
+            }
+            Some(fault) => Err(fault.error()),
+        }
+    }
+
+    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<usize> {
+        match self.script.next(Site::WriteAt) {
+            None => self.inner.write_at(data, offset),
+            Some(Fault::Short) => {
+                let part = data.len().div_ceil(2);
+                self.inner.write_at(data.get(..part).unwrap_or_default(), offset)
+            }
+            Some(Fault::Torn) => {
+                let part = self.script.below(data.len() as u64 + 1);
+                self.inner.write_at(data.get(..part).unwrap_or_default(), offset)?;
+                Err(Fault::Torn.error())
+            }
+            Some(Fault::BitFlip) => {
+                let mut data = data.to_vec();
+                self.script.flip(&mut data);
+                self.inner.write_at(&data, offset)
+            }
+            Some(Fault::Lost) => Ok(data.len()),
+            Some(fault) => Err(fault.error()),
+        }
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        if self.script.sync(Site::SyncData)? { self.inner.sync_data() } else { Ok(()) }
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.script.plain(Site::Len)?;
+        self.inner.len()
+    }
+
+    fn set_len(&self, bytes: u64) -> io::Result<()> {
+        self.script.plain(Site::SetLen)?;
+        self.inner.set_len(bytes)
+    }
+
+    fn allocate(&self, bytes: u64) -> io::Result<()> {
+        self.script.plain(Site::Allocate)?;
+        self.inner.allocate(bytes)
+    }
+}

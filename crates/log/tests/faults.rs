@@ -1,0 +1,273 @@
+//! The log under every single fault: the n-th storage call goes wrong, for every n and every kind of fault, once and
+//! for ever; then the process dies, or the machine does, and the log is opened again.
+//!
+//! What must hold each time: the recovered log is exactly a prefix of what was appended and contains everything that
+//! was acknowledged as durable. Only a disk that lies about success may lose acknowledged records, and even then
+//! nothing false is ever read.
+
+use std::io;
+use std::sync::Arc;
+
+use tidemark_log::storage::faulty::{Fault, Plan, Site};
+use tidemark_log::{
+    Durability, FaultyStorage, Health, Log, Lsn, MemoryStorage, OpenError, Options, Retention,
+    SnapshotWriter, Snapshots, Storage,
+};
+
+const BATCHES: u64 = 5;
+const BATCH_RECORDS: u64 = 3;
+
+fn options() -> Options {
+    Options {
+        durability: Durability::Always,
+        segment_bytes: Options::SEGMENT_BYTES_MIN,
+        retention: Retention::default(),
+        recycle: 1,
+        seed: Some(11),
+        ..Options::default()
+    }
+}
+
+/// What the workload knows that it did.
+#[derive(Debug, Default)]
+struct Model {
+    /// The payload of each LSN, from 1 on.
+    history: Vec<Vec<u8>>,
+    /// Everything up to here was acknowledged.
+    acknowledged: u64,
+    /// The storage may have claimed a success that was none.
+    liar: bool,
+}
+
+/// Two lives of a log: batches, each awaited, with snapshots in between. Stops at the first error.
+fn run_workload(storage: &FaultyStorage, model: &mut Model) {
+    for session in 0..2 {
+        let Ok((log, recovery)) = Log::open(Arc::new(storage.clone()), options()) else {
+            return;
+        };
+        assert!(model.liar || recovery.last_lsn.0 >= model.acknowledged);
+        model.history.truncate(recovery.last_lsn.0 as usize);
+        model.acknowledged = recovery.last_lsn.0;
+        let finished = run_session(&log, session, model);
+        let closed = log.close().is_ok();
+        if closed {
+            model.acknowledged = model.history.len() as u64;
+        }
+        if !finished || !closed {
+            return;
+        }
+    }
+}
+
+fn run_session(log: &Log, session: u64, model: &mut Model) -> bool {
+    for batch in 0..BATCHES {
+        for _ in 0..BATCH_RECORDS {
+            let number = model.history.len() as u64 + 1;
+            let payload = payload(number, session);
+            let Ok(lsn) = log.append(number, 1, |buffer| buffer.extend_from_slice(&payload)) else {
+                return false;
+            };
+            assert_eq!(lsn, Lsn(number));
+            model.history.push(payload);
+        }
+        if log.wait_durable(log.appended()).is_err() {
+            assert!(matches!(log.health(), Health::Failed(_)));
+            assert!(log.check_writable().is_err());
+            assert!(log.append(0, 1, |_| ()).is_err(), "nothing is accepted after a failed sync");
+            return false;
+        }
+        model.acknowledged = log.durable().0;
+        if batch % 2 == 1 && write_snapshot(log).is_none() && matches!(log.health(), Health::Failed(_)) {
+            return false;
+        }
+    }
+    true
+}
+
+fn write_snapshot(log: &Log) -> Option<()> {
+    let lsn = log.durable();
+    let mut writer = SnapshotWriter::create(log.storage().clone(), lsn).ok()?;
+    writer.write_frame(1, &lsn.0.to_le_bytes()).ok()?;
+    log.finish_snapshot(writer).ok()
+}
+
+fn payload(number: u64, session: u64) -> Vec<u8> {
+    let size = 300 + (number * 97 % 400) as usize;
+    (0..size).map(|index| (number as usize * 31 + session as usize * 7 + index) as u8).collect()
+}
+
+/// Opens what survived and compares it with the model.
+fn check(survivor: &MemoryStorage, model: &Model, case: &str) {
+    let honest = !model.liar;
+    let (log, recovery) = match Log::open(Arc::new(survivor.clone()), options()) {
+        Ok(opened) => opened,
+        Err(OpenError::Damaged(_)) if !honest => return,
+        Err(error) => panic!("{case}: {error}"),
+    };
+    let mut replay = log.replay(log.floor()).expect("begins");
+    let mut expected = recovery.first_lsn;
+    while let Some(batch) = replay.next_batch().unwrap_or_else(|error| panic!("{case}: {error}")) {
+        for record in batch {
+            assert_eq!(record.lsn, expected, "{case}");
+            let written = &model.history[record.lsn.0 as usize - 1];
+            assert_eq!((record.payload, record.time_us), (written.as_slice(), record.lsn.0), "{case}");
+            expected = expected.next();
+        }
+    }
+    assert_eq!(expected.previous(), recovery.last_lsn, "{case}");
+    if honest {
+        assert!(recovery.last_lsn.0 >= model.acknowledged, "{case}: {recovery:?} {}", model.acknowledged);
+        let storage: Arc<dyn Storage> = Arc::new(survivor.clone());
+        let (snapshot, damaged) = Snapshots::new(storage).latest(log.floor()).expect(case);
+        assert!(damaged.is_empty(), "{case}: {damaged:?}");
+        let covered = snapshot.map_or(Lsn::ZERO, |snapshot| {
+            snapshot.read_section(1, |frame| assert_eq!(frame, snapshot.lsn().0.to_le_bytes())).expect(case);
+            snapshot.lsn()
+        });
+        assert!(covered.next() >= log.floor(), "{case}: the log continues the snapshot");
+        assert!(covered <= recovery.last_lsn, "{case}: a snapshot is never ahead of the log");
+    }
+    log.append(0, 1, |buffer| buffer.extend_from_slice(b"life goes on")).expect(case);
+    log.close().expect(case);
+}
+
+/// Runs the workload once for every call that it makes, with the fault at that call. Returns how often it struck.
+fn every_call(fault: Fault, forever: bool, crash_seeds: u64) -> u64 {
+    let liar = matches!(fault, Fault::BitFlip | Fault::Lost);
+    let mut struck = 0;
+    // The housekeeper's calls interleave with the committer's, so the number of calls varies a little.
+    for at in 1.. {
+        let memory = MemoryStorage::with_crashes();
+        let plan = Plan { fault, at, site: None, forever, seed: at };
+        let storage = FaultyStorage::new(Arc::new(memory.clone()), Some(plan));
+        let mut model = Model { liar, ..Model::default() };
+        run_workload(&storage, &mut model);
+        struck += u64::from(storage.fired());
+        if storage.calls() < at {
+            break;
+        }
+        let case = format!("{fault:?} at call {at}, forever: {forever}");
+        for seed in 0..crash_seeds {
+            check(&memory.crash(seed), &model, &format!("{case}, crash {seed}"));
+        }
+        check(&memory, &model, &case);
+    }
+    assert!(struck > 25, "{fault:?} struck only {struck} times");
+    struck
+}
+
+#[test]
+fn io_error_at_every_call() {
+    every_call(Fault::Error(io::ErrorKind::Other), false, 2);
+}
+
+#[test]
+fn full_disk_at_every_call() {
+    every_call(Fault::Error(io::ErrorKind::StorageFull), true, 1);
+}
+
+#[test]
+fn power_failure_at_every_call() {
+    every_call(Fault::Error(io::ErrorKind::NotConnected), true, 5);
+}
+
+#[test]
+fn interruption_at_every_read_or_write_is_harmless() {
+    for site in [Site::ReadAt, Site::WriteAt] {
+        for at in 1..60 {
+            let memory = MemoryStorage::new();
+            let plan = Plan {
+                fault: Fault::Error(io::ErrorKind::Interrupted),
+                at,
+                site: Some(site),
+                forever: false,
+                seed: 0,
+            };
+            let storage = FaultyStorage::new(Arc::new(memory.clone()), Some(plan));
+            let mut model = Model::default();
+            run_workload(&storage, &mut model);
+            assert_eq!(model.acknowledged, 2 * BATCHES * BATCH_RECORDS, "{site:?} {at}");
+        }
+    }
+}
+
+#[test]
+fn short_transfer_at_every_call_is_harmless() {
+    for forever in [false, true] {
+        every_call(Fault::Short, forever, 1);
+    }
+    let memory = MemoryStorage::new();
+    let plan = Plan { fault: Fault::Short, at: 1, site: None, forever: true, seed: 0 };
+    let mut model = Model::default();
+    run_workload(&FaultyStorage::new(Arc::new(memory), Some(plan)), &mut model);
+    assert_eq!(model.acknowledged, 2 * BATCHES * BATCH_RECORDS);
+}
+
+#[test]
+fn torn_write_at_every_call() {
+    for forever in [false, true] {
+        every_call(Fault::Torn, forever, 2);
+    }
+}
+
+#[test]
+fn failed_sync_at_every_call() {
+    for forever in [false, true] {
+        every_call(Fault::SyncFailure, forever, 3);
+    }
+}
+
+#[test]
+fn flipped_bit_at_every_call_never_shows_a_false_value() {
+    for forever in [false, true] {
+        every_call(Fault::BitFlip, forever, 0);
+    }
+}
+
+#[test]
+fn lost_write_at_every_call_never_shows_a_false_value() {
+    for forever in [false, true] {
+        every_call(Fault::Lost, forever, 2);
+    }
+}
+
+#[test]
+fn the_workload_reaches_every_kind_of_call() {
+    let storage = FaultyStorage::new(Arc::new(MemoryStorage::new()), None);
+    let mut model = Model::default();
+    run_workload(&storage, &mut model);
+    assert_eq!(model.acknowledged, 2 * BATCHES * BATCH_RECORDS);
+    for site in Site::ALL {
+        // Only text segments and shrunken files change their length.
+        assert!(storage.calls_at(site) > 0 || site == Site::SetLen, "{site:?}");
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_records_until_there_is_space() {
+    let memory = MemoryStorage::new();
+    let storage = FaultyStorage::new(Arc::new(memory.clone()), None);
+    let (log, _) = Log::open(Arc::new(storage.clone()), options()).expect("opens");
+    log.append(0, 1, |buffer| buffer.extend_from_slice(&[1; 100])).expect("is accepted");
+    log.wait_durable(Lsn(1)).expect("syncs");
+    let full = Fault::Error(io::ErrorKind::StorageFull);
+    storage.set_plan(Some(Plan { fault: full, at: 1, site: Some(Site::Allocate), forever: true, seed: 0 }));
+    let mut accepted = 1;
+    let error = loop {
+        match log.append(0, 1, |buffer| buffer.extend_from_slice(&[1; 100])) {
+            Ok(_) => accepted += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(error.to_string().contains("free space"), "{error}");
+    assert!(matches!(log.health(), Health::Full(_)));
+    assert!(log.check_writable().is_err());
+    log.wait_durable(Lsn(accepted)).expect("what was accepted is stored");
+    storage.set_plan(None);
+    while log.check_writable().is_err() {
+        std::thread::yield_now();
+    }
+    let lsn = log.append(0, 1, |buffer| buffer.extend_from_slice(&[1; 100])).expect("there is space again");
+    assert_eq!(lsn, Lsn(accepted + 1));
+    log.close().expect("closes");
+}
