@@ -1,0 +1,131 @@
+//! The form of large sorted sets: a table that finds a member by its name, a counted tree that finds it by its order.
+
+use super::member::{Member, Ranked};
+use super::rank_tree::{self, RankTree};
+use crate::keyspace::{Table, hash};
+use std::ops::Range;
+
+/// Members by name and by order; both hold the same ones, with the same scores.
+#[derive(Default)]
+pub(super) struct Indexed {
+    names: Table<Member>,
+    order: RankTree<Ranked>,
+}
+
+impl Indexed {
+    /// A set of distinct members that come in their order. `capacity` is how many members it will soon have.
+    pub(super) fn from_ascending<'a>(
+        capacity: usize,
+        members: impl Iterator<Item = (f64, &'a [u8])>,
+    ) -> Self {
+        let mut names = Table::with_capacity(capacity);
+        let order = members.map(|(score, name)| {
+            let member = Member::new(name, score);
+            names.insert(hash(name), member.clone());
+            Ranked { score, member }
+        });
+        let order = RankTree::from_ascending(order.collect());
+        Self { names, order }
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        debug_assert_eq!(self.names.len(), self.order.len());
+        self.order.len()
+    }
+
+    #[inline]
+    pub(super) fn score(&self, name: &[u8]) -> Option<f64> {
+        self.names.get(hash(name), name).map(Member::score)
+    }
+
+    pub(super) fn rank(&self, name: &[u8]) -> Option<(usize, f64)> {
+        let score = self.score(name)?;
+        Some((self.order.partition_point(|ranked| ranked.compare(score, name).is_lt()), score))
+    }
+
+    #[inline]
+    pub(super) fn update(&mut self, name: &[u8], decide: impl FnOnce(Option<f64>) -> Option<f64>) {
+        let hash = hash(name);
+        let present = self.names.get(hash, name).map(Member::score);
+        let Some(score) = decide(present) else { return };
+        debug_assert!(!score.is_nan(), "a score is a number");
+        let Some(old) = present else {
+            let member = Member::new(name, score);
+            self.order.insert(Ranked { score, member: member.clone() });
+            self.names.insert(hash, member);
+            return;
+        };
+        let ranked = self.order.remove(|ranked| ranked.compare(old, name));
+        debug_assert!(ranked.is_some(), "what the table holds is in the order too");
+        if let Some(mut ranked) = ranked {
+            ranked.score = score;
+            ranked.member.set_score(score);
+            self.order.insert(ranked);
+        }
+    }
+
+    pub(super) fn remove(&mut self, name: &[u8]) -> Option<f64> {
+        let score = self.names.remove(hash(name), name)?.score();
+        let ranked = self.order.remove(|ranked| ranked.compare(score, name));
+        debug_assert!(ranked.is_some(), "what the table holds is in the order too");
+        Some(score)
+    }
+
+    pub(super) fn remove_range(&mut self, range: Range<usize>, mut taken: impl FnMut(&[u8], f64)) {
+        let Self { names, order } = self;
+        order.remove_range(range, |ranked| {
+            let name = ranked.member.name();
+            let removed = names.remove(hash(name), name);
+            debug_assert!(removed.is_some(), "what the order holds is in the table too");
+            taken(name, ranked.score);
+        });
+    }
+
+    pub(super) fn partition_point(&self, precedes: impl Fn(&[u8], f64) -> bool) -> usize {
+        self.order.partition_point(|ranked| precedes(ranked.member.name(), ranked.score))
+    }
+
+    pub(super) fn range(&self, range: Range<usize>) -> Iter<'_> {
+        Iter(self.order.range(range))
+    }
+
+    pub(super) fn scan(&self, cursor: u64, count: usize, mut visit: impl FnMut(&[u8], f64)) -> u64 {
+        self.names.scan(cursor, count, |member| visit(member.name(), member.score()))
+    }
+}
+
+impl std::fmt::Debug for Indexed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_map().entries(self.range(0..self.len())).finish()
+    }
+}
+
+/// Members with their scores, from either end.
+pub(super) struct Iter<'a>(rank_tree::Iter<'a, Ranked>);
+
+fn shown(ranked: &Ranked) -> (&[u8], f64) {
+    (ranked.member.name(), ranked.score)
+}
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = (&'a [u8], f64);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next().map(shown)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+impl DoubleEndedIterator for Iter<'_> {
+    #[inline]
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.0.next_back().map(shown)
+    }
+}
+
+impl ExactSizeIterator for Iter<'_> {}

@@ -1,0 +1,77 @@
+//! A member with its score, shared by the table that finds it by name and the tree that finds it by order.
+
+use crate::keyspace::Keyed;
+use std::cmp::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use triomphe::ThinArc;
+
+/// A member's bytes and score in one allocation behind one thin pointer.
+///
+/// The score is atomic only because the allocation is shared: it changes under `&mut` of the sorted set that owns both
+/// pointers, and a relaxed access is a plain one.
+#[derive(Debug, Clone)]
+pub(super) struct Member(ThinArc<AtomicU64, u8>);
+
+impl Member {
+    pub(super) fn new(name: &[u8], score: f64) -> Self {
+        Self(ThinArc::from_header_and_slice(AtomicU64::new(score.to_bits()), name))
+    }
+
+    pub(super) fn name(&self) -> &[u8] {
+        &self.0.slice
+    }
+
+    pub(super) fn score(&self) -> f64 {
+        f64::from_bits(self.0.header.header.load(Relaxed))
+    }
+
+    pub(super) fn set_score(&self, score: f64) {
+        self.0.header.header.store(score.to_bits(), Relaxed);
+    }
+}
+
+impl Keyed for Member {
+    fn key(&self) -> &[u8] {
+        self.name()
+    }
+}
+
+/// A member at its place in the order: the score is repeated here so that most comparisons touch nothing else.
+#[derive(Debug, Clone)]
+pub(super) struct Ranked {
+    pub(super) score: f64,
+    pub(super) member: Member,
+}
+
+impl Ranked {
+    /// Compares with a member of that score.
+    pub(super) fn compare(&self, score: f64, name: &[u8]) -> Ordering {
+        compare((self.score, self.member.name()), (score, name))
+    }
+}
+
+/// The order of sorted sets: by score, then byte by byte. Both zeros are one score.
+pub(super) fn compare(one: (f64, &[u8]), other: (f64, &[u8])) -> Ordering {
+    debug_assert!(!one.0.is_nan() && !other.0.is_nan(), "a score is a number");
+    one.0.partial_cmp(&other.0).unwrap_or(Ordering::Equal).then_with(|| one.1.cmp(other.1))
+}
+
+impl PartialEq for Ranked {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Ranked {}
+
+impl PartialOrd for Ranked {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Ranked {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.compare(other.score, other.member.name())
+    }
+}

@@ -1,0 +1,170 @@
+//! The form of small sorted sets: members and scores in order, one behind the other.
+//!
+//! ```text
+//! length u8 │ score f64 │ member │ length u8      the length on both sides, so that both ways can be walked
+//! ```
+
+use super::member::compare;
+use std::ops::Range;
+
+/// Most members of this form, as in Redis.
+pub(super) const MAX_MEMBERS: usize = 128;
+/// Longest member of this form, in bytes, as in Redis.
+pub(super) const MAX_MEMBER_BYTES: usize = 64;
+const _: () = assert!(MAX_MEMBER_BYTES <= u8::MAX as usize && MAX_MEMBERS <= u8::MAX as usize);
+
+/// Bytes that a member costs beyond its own.
+const OVERHEAD: usize = 1 + size_of::<f64>() + 1;
+
+/// At most [`MAX_MEMBERS`] members of at most [`MAX_MEMBER_BYTES`] bytes. Everything is O(n), and n is small.
+#[derive(Debug, Default)]
+pub(super) struct Packed {
+    bytes: Vec<u8>,
+    len: u8,
+}
+
+/// Where a member lies.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) rank: usize,
+    pub(super) score: f64,
+    offset: usize,
+    width: usize,
+}
+
+impl Packed {
+    /// A set of distinct members that come in their order and fit this form.
+    pub(super) fn from_ascending(members: &[(f64, &[u8])]) -> Self {
+        debug_assert!(members.len() <= MAX_MEMBERS);
+        let mut bytes = Vec::with_capacity(members.iter().map(|(_, member)| OVERHEAD + member.len()).sum());
+        for (score, member) in members {
+            debug_assert!(member.len() <= MAX_MEMBER_BYTES);
+            let length = member.len() as u8;
+            bytes.push(length);
+            bytes.extend_from_slice(&score.to_le_bytes());
+            bytes.extend_from_slice(member);
+            bytes.push(length);
+        }
+        Self { bytes, len: members.len() as u8 }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether one more member of that many bytes still belongs into this form.
+    pub(super) fn takes(&self, member_bytes: usize) -> bool {
+        self.len() < MAX_MEMBERS && member_bytes <= MAX_MEMBER_BYTES
+    }
+
+    pub(super) fn iter(&self) -> Iter<'_> {
+        Iter { bytes: &self.bytes, left: self.len() }
+    }
+
+    #[inline]
+    pub(super) fn find(&self, member: &[u8]) -> Option<Place> {
+        let mut offset = 0;
+        for (rank, (other, score)) in self.iter().enumerate() {
+            let width = OVERHEAD + other.len();
+            if other == member {
+                return Some(Place { rank, score, offset, width });
+            }
+            offset += width;
+        }
+        None
+    }
+
+    /// Adds a member that is not in it.
+    pub(super) fn insert(&mut self, member: &[u8], score: f64) {
+        debug_assert!(self.takes(member.len()) && self.find(member).is_none());
+        let before = |other: &(&[u8], f64)| compare((other.1, other.0), (score, member)).is_lt();
+        let at: usize = self.iter().take_while(before).map(|(other, _)| OVERHEAD + other.len()).sum();
+        let (end, width) = (self.bytes.len(), OVERHEAD + member.len());
+        if self.bytes.capacity() < end + width {
+            // An eighth in advance: doubling would waste what this form is there to save.
+            self.bytes.reserve_exact(width + end / 8);
+        }
+        self.bytes.resize(end + width, 0);
+        self.bytes.copy_within(at..end, at + width);
+        let gap = &mut self.bytes[at..at + width];
+        let length = member.len() as u8;
+        gap[0] = length;
+        gap[1..9].copy_from_slice(&score.to_le_bytes());
+        gap[9..width - 1].copy_from_slice(member);
+        gap[width - 1] = length;
+        self.len += 1;
+    }
+
+    /// Takes out the member at a place that [`Packed::find`] has just found.
+    pub(super) fn remove(&mut self, place: Place) {
+        self.bytes.drain(place.offset..place.offset + place.width);
+        self.len -= 1;
+    }
+
+    /// Takes out the members of these ranks, all of which must be there.
+    pub(super) fn remove_range(&mut self, range: Range<usize>) {
+        let bytes = self.bytes_of(&range);
+        self.bytes.drain(bytes);
+        self.len -= range.len() as u8;
+    }
+
+    /// The members of these ranks, all of which must be there.
+    pub(super) fn range(&self, range: Range<usize>) -> Iter<'_> {
+        Iter { bytes: &self.bytes[self.bytes_of(&range)], left: range.len() }
+    }
+
+    /// Where the members of these ranks lie.
+    fn bytes_of(&self, range: &Range<usize>) -> Range<usize> {
+        debug_assert!(range.start <= range.end && range.end <= self.len());
+        if *range == (0..self.len()) {
+            return 0..self.bytes.len();
+        }
+        let mut widths = self.iter().map(|(member, _)| OVERHEAD + member.len());
+        let start: usize = widths.by_ref().take(range.start).sum();
+        start..start + widths.take(range.len()).sum::<usize>()
+    }
+}
+
+/// Members with their scores, from either end.
+#[derive(Debug, Clone)]
+pub(super) struct Iter<'a> {
+    bytes: &'a [u8],
+    left: usize,
+}
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = (&'a [u8], f64);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let width = OVERHEAD + *self.bytes.first()? as usize;
+        let (entry, rest) = self.bytes.split_at_checked(width)?;
+        self.bytes = rest;
+        self.left -= 1;
+        parse(entry)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl DoubleEndedIterator for Iter<'_> {
+    #[inline]
+    fn next_back(&mut self) -> Option<Self::Item> {
+        let width = OVERHEAD + *self.bytes.last()? as usize;
+        let (rest, entry) = self.bytes.split_at_checked(self.bytes.len().checked_sub(width)?)?;
+        self.bytes = rest;
+        self.left -= 1;
+        parse(entry)
+    }
+}
+
+impl ExactSizeIterator for Iter<'_> {}
+
+#[inline]
+fn parse(entry: &[u8]) -> Option<(&[u8], f64)> {
+    let (score, rest) = entry.get(1..)?.split_first_chunk::<8>()?;
+    let (_, member) = rest.split_last()?;
+    Some((member, f64::from_le_bytes(*score)))
+}
