@@ -141,18 +141,26 @@ impl SortedSet {
     /// O(log n).
     pub fn partition_point(&self, precedes: impl Fn(&[u8], f64) -> bool) -> usize {
         match &self.form {
-            Form::Packed(packed) => packed.iter().take_while(|(member, score)| precedes(member, *score)).count(),
+            Form::Packed(packed) => {
+                packed.iter().take_while(|(member, score)| precedes(member, *score)).count()
+            }
             Form::Indexed(indexed) => indexed.partition_point(precedes),
         }
     }
 
     /// The member of a rank and its score, in O(log n).
     pub fn get(&self, rank: usize) -> Option<(&[u8], f64)> {
-        self.range(rank..rank.saturating_add(1)).next()
+        match &self.form {
+            Form::Packed(packed) => packed.iter().nth(rank),
+            Form::Indexed(indexed) => indexed.get(rank),
+        }
     }
 
     /// The members of these ranks with their scores, from either end. In O(log n) to begin and O(1) for each.
-    pub fn range(&self, range: Range<usize>) -> impl DoubleEndedIterator<Item = (&[u8], f64)> + ExactSizeIterator {
+    pub fn range(
+        &self,
+        range: Range<usize>,
+    ) -> impl DoubleEndedIterator<Item = (&[u8], f64)> + ExactSizeIterator {
         let range = self.clamp(range);
         match &self.form {
             Form::Packed(packed) => Members::Packed(packed.range(range)),
@@ -262,7 +270,8 @@ impl Collection for SortedSet {
             }
             members.push((score, member));
         }
-        let names: HashSet<&[u8], foldhash::fast::RandomState> = members.iter().map(|member| member.1).collect();
+        let names: HashSet<&[u8], foldhash::fast::RandomState> =
+            members.iter().map(|member| member.1).collect();
         if names.len() != count {
             return None;
         }

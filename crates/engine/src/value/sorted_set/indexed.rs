@@ -90,6 +90,10 @@ impl Indexed {
         Iter(self.order.range(range))
     }
 
+    pub(super) fn get(&self, rank: usize) -> Option<(&[u8], f64)> {
+        self.order.get(rank).map(shown)
+    }
+
     pub(super) fn scan(&self, cursor: u64, count: usize, mut visit: impl FnMut(&[u8], f64)) -> u64 {
         self.names.scan(cursor, count, |member| visit(member.name(), member.score()))
     }

@@ -11,7 +11,8 @@ use std::ops::Range;
 pub(super) const MAX_MEMBERS: usize = 128;
 /// Longest member of this form, in bytes, as in Redis.
 pub(super) const MAX_MEMBER_BYTES: usize = 64;
-const _: () = assert!(MAX_MEMBER_BYTES <= u8::MAX as usize && MAX_MEMBERS <= u8::MAX as usize);
+const _: () = assert!(MAX_MEMBER_BYTES <= u8::MAX as usize);
+const _: () = assert!(MAX_MEMBERS <= u8::MAX as usize);
 
 /// Bytes that a member costs beyond its own.
 const OVERHEAD: usize = 1 + size_of::<f64>() + 1;

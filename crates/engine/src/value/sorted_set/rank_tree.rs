@@ -242,7 +242,11 @@ impl<T: Ord + Clone> Node<T> {
                 }
                 let middle = split_point(index);
                 let mut right = split_off(items, middle);
-                if index <= middle { items.insert(index, item) } else { right.insert(index - middle, item) }
+                if index <= middle {
+                    items.insert(index, item);
+                } else {
+                    right.insert(index - middle, item);
+                }
                 Some(Split { separator: right[0].clone(), count: right.len(), right: Self::Leaf(right) })
             }
         }
@@ -324,7 +328,11 @@ impl<T: Ord + Clone> Inner<T> {
             // The new child goes behind `index`.
             let middle = split_point(index + 1);
             let (mut right, separator) = self.split(middle);
-            if index < middle { self.add(index, split) } else { right.add(index - middle, split) }
+            if index < middle {
+                self.add(index, split);
+            } else {
+                right.add(index - middle, split);
+            }
             let count = right.counts.iter().sum();
             sibling = Some(Split { separator, count, right: Node::Inner(Box::new(right)) });
         }
@@ -517,7 +525,10 @@ mod tests {
         let mut taken = Vec::new();
         shuffled.remove_range(10..count as usize - 10, |item| taken.push(item));
         assert!(taken.iter().copied().eq(10..count - 10));
-        assert_equal(&shuffled, &model.iter().copied().filter(|n| *n < 10 || *n >= count - 10).collect::<Vec<_>>());
+        assert_equal(
+            &shuffled,
+            &model.iter().copied().filter(|n| *n < 10 || *n >= count - 10).collect::<Vec<_>>(),
+        );
     }
 
     #[test]

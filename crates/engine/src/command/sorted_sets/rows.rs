@@ -1,0 +1,184 @@
+//! The rows of the command table for sorted sets.
+
+use super::{pops, ranges, zadd, zcard, zincrby, zmscore, zrandmember, zrank, zrem, zrevrank, zscan, zscore};
+use crate::command::{Command, Group, Handler, KeySpec, Run, flags::*};
+
+const fn row(id: u16, name: &'static str, arity: i16, flags: u32, keys: KeySpec, run: Handler) -> Command {
+    Command::new(Group::SortedSet, id, name, arity, flags, keys, Run::Keys(run))
+}
+
+const GROWS: u32 = WRITE | DENYOOM;
+
+/// Keys, and a timeout as the last argument.
+const KEYS_THEN_TIMEOUT: KeySpec = KeySpec::Range { first: 1, last: -2, step: 1 };
+
+pub(in crate::command) const COMMANDS: &[Command] = &[
+    row(350, "zadd", -4, GROWS | FAST, KeySpec::ONE, zadd).doc(
+        "1.2.0",
+        "O(log(N)) for each member with N the number of members",
+        "key [NX | XX] [GT | LT] [CH] [INCR] score member [score member ...]",
+        "Adds members to a sorted set, or changes their scores.",
+    ),
+    row(351, "zincrby", 4, GROWS | FAST, KeySpec::ONE, zincrby).doc(
+        "1.2.0",
+        "O(log(N)) with N the number of members",
+        "key increment member",
+        "Adds to the score of a member, which starts at 0.",
+    ),
+    row(352, "zrem", -3, WRITE | FAST, KeySpec::ONE, zrem).doc(
+        "1.2.0",
+        "O(M*log(N)) with N the number of members and M those removed",
+        "key member [member ...]",
+        "Removes members from a sorted set.",
+    ),
+    row(353, "zcard", 2, READONLY | FAST, KeySpec::ONE, zcard).doc(
+        "1.2.0",
+        "O(1)",
+        "key",
+        "Returns the number of members of a sorted set.",
+    ),
+    row(354, "zscore", 3, READONLY | FAST, KeySpec::ONE, zscore).doc(
+        "1.2.0",
+        "O(1)",
+        "key member",
+        "Returns the score of a member.",
+    ),
+    row(355, "zmscore", -3, READONLY | FAST, KeySpec::ONE, zmscore).doc(
+        "6.2.0",
+        "O(N) with N the number of members asked for",
+        "key member [member ...]",
+        "Returns the scores of several members.",
+    ),
+    row(356, "zrank", -3, READONLY | FAST, KeySpec::ONE, zrank).doc(
+        "2.0.0",
+        "O(log(N)) with N the number of members",
+        "key member [WITHSCORE]",
+        "Returns how many members have a lower place than a member.",
+    ),
+    row(357, "zrevrank", -3, READONLY | FAST, KeySpec::ONE, zrevrank).doc(
+        "2.0.0",
+        "O(log(N)) with N the number of members",
+        "key member [WITHSCORE]",
+        "Returns how many members have a higher place than a member.",
+    ),
+    row(358, "zcount", 4, READONLY | FAST, KeySpec::ONE, ranges::zcount).doc(
+        "2.0.0",
+        "O(log(N)) with N the number of members",
+        "key min max",
+        "Counts the members in a range of scores.",
+    ),
+    row(359, "zlexcount", 4, READONLY | FAST, KeySpec::ONE, ranges::zlexcount).doc(
+        "2.8.9",
+        "O(log(N)) with N the number of members",
+        "key min max",
+        "Counts the members in a range of members that share one score.",
+    ),
+    row(360, "zrange", -4, READONLY, KeySpec::ONE, ranges::zrange).doc(
+        "1.2.0",
+        "O(log(N)+M) with N the number of members and M those returned",
+        "key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]",
+        "Returns members in a range of ranks, scores or members.",
+    ),
+    row(361, "zrangestore", -5, GROWS, KeySpec::TWO, ranges::zrangestore).doc(
+        "6.2.0",
+        "O(log(N)+M) with N the number of members and M those stored",
+        "dst src min max [BYSCORE | BYLEX] [REV] [LIMIT offset count]",
+        "Stores the members of a range in another key.",
+    ),
+    row(362, "zrevrange", -4, READONLY, KeySpec::ONE, ranges::zrevrange).doc(
+        "1.2.0",
+        "O(log(N)+M) with N the number of members and M those returned",
+        "key start stop [WITHSCORES]",
+        "Returns members in a range of ranks that are counted from the highest score.",
+    ),
+    row(363, "zrangebyscore", -4, READONLY, KeySpec::ONE, ranges::zrangebyscore).doc(
+        "1.0.5",
+        "O(log(N)+M) with N the number of members and M those returned",
+        "key min max [WITHSCORES] [LIMIT offset count]",
+        "Returns members in a range of scores.",
+    ),
+    row(364, "zrevrangebyscore", -4, READONLY, KeySpec::ONE, ranges::zrevrangebyscore).doc(
+        "2.2.0",
+        "O(log(N)+M) with N the number of members and M those returned",
+        "key max min [WITHSCORES] [LIMIT offset count]",
+        "Returns members in a range of scores, the highest first.",
+    ),
+    row(365, "zrangebylex", -4, READONLY, KeySpec::ONE, ranges::zrangebylex).doc(
+        "2.8.9",
+        "O(log(N)+M) with N the number of members and M those returned",
+        "key min max [LIMIT offset count]",
+        "Returns members in a range of members that share one score.",
+    ),
+    row(366, "zrevrangebylex", -4, READONLY, KeySpec::ONE, ranges::zrevrangebylex).doc(
+        "2.8.9",
+        "O(log(N)+M) with N the number of members and M those returned",
+        "key max min [LIMIT offset count]",
+        "Returns members in a range of members that share one score, the highest first.",
+    ),
+    row(367, "zremrangebyrank", 4, WRITE, KeySpec::ONE, ranges::zremrangebyrank).doc(
+        "2.0.0",
+        "O(log(N)+M) with N the number of members and M those removed",
+        "key start stop",
+        "Removes the members in a range of ranks.",
+    ),
+    row(368, "zremrangebyscore", 4, WRITE, KeySpec::ONE, ranges::zremrangebyscore).doc(
+        "1.2.0",
+        "O(log(N)+M) with N the number of members and M those removed",
+        "key min max",
+        "Removes the members in a range of scores.",
+    ),
+    row(369, "zremrangebylex", 4, WRITE, KeySpec::ONE, ranges::zremrangebylex).doc(
+        "2.8.9",
+        "O(log(N)+M) with N the number of members and M those removed",
+        "key min max",
+        "Removes the members in a range of members that share one score.",
+    ),
+    row(370, "zpopmin", -2, WRITE | FAST, KeySpec::ONE, pops::zpopmin).doc(
+        "5.0.0",
+        "O(log(N)+M) with N the number of members and M those taken",
+        "key [count]",
+        "Takes and returns the members with the lowest scores.",
+    ),
+    row(371, "zpopmax", -2, WRITE | FAST, KeySpec::ONE, pops::zpopmax).doc(
+        "5.0.0",
+        "O(log(N)+M) with N the number of members and M those taken",
+        "key [count]",
+        "Takes and returns the members with the highest scores.",
+    ),
+    row(372, "zmpop", -4, WRITE | MOVABLE_KEYS, KeySpec::Counted { at: 1 }, pops::zmpop).doc(
+        "7.0.0",
+        "O(K+log(N)+M) with K the number of keys, N of members and M of members taken",
+        "numkeys key [key ...] MIN | MAX [COUNT count]",
+        "Takes members with the lowest or highest scores from the first key that has any.",
+    ),
+    row(373, "bzpopmin", -3, WRITE | FAST | BLOCKING, KEYS_THEN_TIMEOUT, pops::bzpopmin).doc(
+        "5.0.0",
+        "O(log(N)) with N the number of members",
+        "key [key ...] timeout",
+        "Takes the member with the lowest score from the first key that has any, or waits for one.",
+    ),
+    row(374, "bzpopmax", -3, WRITE | FAST | BLOCKING, KEYS_THEN_TIMEOUT, pops::bzpopmax).doc(
+        "5.0.0",
+        "O(log(N)) with N the number of members",
+        "key [key ...] timeout",
+        "Takes the member with the highest score from the first key that has any, or waits for one.",
+    ),
+    row(375, "bzmpop", -5, WRITE | BLOCKING | MOVABLE_KEYS, KeySpec::Counted { at: 2 }, pops::bzmpop).doc(
+        "7.0.0",
+        "O(K+log(N)+M) with K the number of keys, N of members and M of members taken",
+        "timeout numkeys key [key ...] MIN | MAX [COUNT count]",
+        "Takes members from the first key that has any, or waits for some.",
+    ),
+    row(376, "zrandmember", -2, READONLY, KeySpec::ONE, zrandmember).doc(
+        "6.2.0",
+        "O(M*log(N)) with N the number of members and M those returned",
+        "key [count [WITHSCORES]]",
+        "Returns members at random.",
+    ),
+    row(377, "zscan", -3, READONLY, KeySpec::ONE, zscan).doc(
+        "2.8.0",
+        "O(1) for every call, O(N) for a complete iteration with N the number of members",
+        "key cursor [MATCH pattern] [COUNT count]",
+        "Iterates over the members of a sorted set and their scores.",
+    ),
+];
