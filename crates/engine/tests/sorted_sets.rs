@@ -336,9 +336,9 @@ fn what_changes_nothing_is_not_logged() {
 fn encodings_are_those_of_redis() {
     let engine = engine();
     let client = Client::new(&engine);
-    let many = |count: usize| (0..count).map(|n| format!(" {n} m{n}")).collect::<String>();
-    client.run(&format!("ZADD small{}", many(128)));
-    client.run(&format!("ZADD large{}", many(129)));
+    let many = |count: usize| (0..count).map(|n| format!("{n} m{n}")).collect::<Vec<_>>().join(" ");
+    client.run(&format!("ZADD small {}", many(128)));
+    client.run(&format!("ZADD large {}", many(129)));
     client.run(&format!("ZADD long 1 {}", "x".repeat(65)));
     client.expect(&[
         ("OBJECT ENCODING small", "$8 listpack"),
@@ -350,5 +350,68 @@ fn encodings_are_those_of_redis() {
         ("OBJECT ENCODING copy", "$8 skiplist"),
         ("ZRANGESTORE again large 0 -1", ":1"),
         ("OBJECT ENCODING again", "$8 listpack"),
+    ]);
+}
+
+#[test]
+fn sets_and_sorted_sets_are_united_intersected_and_subtracted() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.expect(&[
+        ("ZADD x 1 a 2 b 3 c", ":3"),
+        ("ZADD y 10 b 20 c 30 d", ":3"),
+        ("SADD plain a b 7", ":3"),
+        ("SADD numbers 7 8", ":2"),
+        ("ZUNION 2 x y", "*4 $1 a $1 b $1 c $1 d"),
+        ("ZUNION 2 x y WITHSCORES", "*8 $1 a $1 1 $1 b $2 12 $1 c $2 23 $1 d $2 30"),
+        ("ZUNION 2 x y WEIGHTS 2 -1 WITHSCORES", "*8 $1 d $3 -30 $1 c $3 -14 $1 b $2 -6 $1 a $1 2"),
+        ("ZUNION 2 x y AGGREGATE MIN WITHSCORES", "*8 $1 a $1 1 $1 b $1 2 $1 c $1 3 $1 d $2 30"),
+        ("ZINTER 2 x y WITHSCORES", "*4 $1 b $2 12 $1 c $2 23"),
+        ("ZINTER 2 x y AGGREGATE MAX WITHSCORES", "*4 $1 b $2 10 $1 c $2 20"),
+        ("ZINTER 2 x plain WITHSCORES", "*4 $1 a $1 2 $1 b $1 3"),
+        ("ZINTER 2 plain numbers WITHSCORES", "*2 $1 7 $1 2"),
+        ("ZINTER 2 x none", "*0"),
+        ("ZDIFF 2 x y WITHSCORES", "*2 $1 a $1 1"),
+        ("ZDIFF 2 plain x", "*1 $1 7"),
+        ("ZDIFF 2 none x", "*0"),
+        ("ZINTERCARD 2 x y", ":2"),
+        ("ZINTERCARD 2 x y LIMIT 1", ":1"),
+        ("ZINTERCARD 2 x y LIMIT 0", ":2"),
+        ("ZUNIONSTORE x 2 x y WEIGHTS 1 0.5", ":4"),
+        ("ZRANGE x 0 -1 WITHSCORES", "*8 $1 a $1 1 $1 b $1 7 $1 c $2 13 $1 d $2 15"),
+        ("ZINTERSTORE to 1 numbers", ":2"),
+        ("ZRANGE to 0 -1 WITHSCORES", "*4 $1 7 $1 1 $1 8 $1 1"),
+        ("ZDIFFSTORE to 2 x x", ":0"),
+        ("EXISTS to", ":0"),
+        ("ZADD inf inf a", ":1"),
+        ("ZADD minus -inf a", ":1"),
+        ("ZUNION 2 inf minus WITHSCORES", "*2 $1 a $1 0"),
+        ("ZINTER 1 inf WEIGHTS 0 WITHSCORES", "*2 $1 a $1 0"),
+    ]);
+    assert_eq!(replayed(&engine).digest(), engine.digest());
+    Client::resp3(&engine).expect(&[("ZUNION 1 numbers WITHSCORES", "*2 *2 $1 7 ,1 *2 $1 8 ,1")]);
+}
+
+#[test]
+fn set_algebra_refuses_what_redis_refuses() {
+    let engine = engine();
+    Client::new(&engine).expect(&[
+        ("SET string x", "+OK"),
+        ("ZADD x 1 a", ":1"),
+        ("ZUNION 0 x", "-ERR at least 1 input key is needed for 'zunion' command"),
+        ("ZINTERSTORE to 0 x", "-ERR at least 1 input key is needed for 'zinterstore' command"),
+        ("ZUNION a x", NOT_AN_INTEGER),
+        ("ZUNION 2 x", "-ERR syntax error"),
+        ("ZUNION 9223372036854775807 x", "-ERR syntax error"),
+        ("ZUNION 2 x string WRONG", WRONG_TYPE),
+        ("ZUNION 1 x WRONG", "-ERR syntax error"),
+        ("ZUNION 1 x WEIGHTS", "-ERR syntax error"),
+        ("ZUNION 1 x WEIGHTS y", "-ERR weight value is not a float"),
+        ("ZUNION 1 x AGGREGATE AVERAGE", "-ERR syntax error"),
+        ("ZDIFF 1 x WEIGHTS 1", "-ERR syntax error"),
+        ("ZUNIONSTORE to 1 x WITHSCORES", "-ERR syntax error"),
+        ("ZINTERCARD 1 x WITHSCORES", "-ERR syntax error"),
+        ("ZINTERCARD 1 x LIMIT -1", "-ERR LIMIT can't be negative"),
+        ("EXISTS to", ":0"),
     ]);
 }

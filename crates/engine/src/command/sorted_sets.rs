@@ -1,5 +1,6 @@
 //! Sorted sets: members ordered by score.
 
+mod algebra;
 mod pops;
 mod ranges;
 mod rows;

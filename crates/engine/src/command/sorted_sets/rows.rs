@@ -1,6 +1,8 @@
 //! The rows of the command table for sorted sets.
 
-use super::{pops, ranges, zadd, zcard, zincrby, zmscore, zrandmember, zrank, zrem, zrevrank, zscan, zscore};
+use super::{
+    algebra, pops, ranges, zadd, zcard, zincrby, zmscore, zrandmember, zrank, zrem, zrevrank, zscan, zscore,
+};
 use crate::command::{Command, Group, Handler, KeySpec, Run, flags::*};
 
 const fn row(id: u16, name: &'static str, arity: i16, flags: u32, keys: KeySpec, run: Handler) -> Command {
@@ -181,4 +183,49 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         "key cursor [MATCH pattern] [COUNT count]",
         "Iterates over the members of a sorted set and their scores.",
     ),
+    row(378, "zunion", -3, READONLY | MOVABLE_KEYS, KeySpec::Counted { at: 1 }, algebra::zunion).doc(
+        "6.2.0",
+        "O(N+M*log(M)) with N the members of all inputs and M those of the result",
+        "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE SUM | MIN | MAX] [WITHSCORES]",
+        "Returns the members of any of several sets, their scores combined.",
+    ),
+    row(379, "zunionstore", -4, GROWS | MOVABLE_KEYS, KeySpec::OneAndCounted { at: 2 }, algebra::zunionstore)
+        .doc(
+            "2.0.0",
+            "O(N+M*log(M)) with N the members of all inputs and M those of the result",
+            "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE SUM | MIN | MAX]",
+            "Stores the members of any of several sets, their scores combined.",
+        ),
+    row(380, "zinter", -3, READONLY | MOVABLE_KEYS, KeySpec::Counted { at: 1 }, algebra::zinter).doc(
+        "6.2.0",
+        "O(N*K+M*log(M)) with N the members of the smallest of K inputs and M those of the result",
+        "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE SUM | MIN | MAX] [WITHSCORES]",
+        "Returns the members that several sets have in common, their scores combined.",
+    ),
+    row(381, "zinterstore", -4, GROWS | MOVABLE_KEYS, KeySpec::OneAndCounted { at: 2 }, algebra::zinterstore)
+        .doc(
+            "2.0.0",
+            "O(N*K+M*log(M)) with N the members of the smallest of K inputs and M those of the result",
+            "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE SUM | MIN | MAX]",
+            "Stores the members that several sets have in common, their scores combined.",
+        ),
+    row(382, "zintercard", -3, READONLY | MOVABLE_KEYS, KeySpec::Counted { at: 1 }, algebra::zintercard).doc(
+        "7.0.0",
+        "O(N*K) with N the members of the smallest of K inputs",
+        "numkeys key [key ...] [LIMIT limit]",
+        "Counts the members that several sets have in common.",
+    ),
+    row(383, "zdiff", -3, READONLY | MOVABLE_KEYS, KeySpec::Counted { at: 1 }, algebra::zdiff).doc(
+        "6.2.0",
+        "O(N*K) with N the members of the first of K inputs",
+        "numkeys key [key ...] [WITHSCORES]",
+        "Returns the members of the first set that no other set has.",
+    ),
+    row(384, "zdiffstore", -4, GROWS | MOVABLE_KEYS, KeySpec::OneAndCounted { at: 2 }, algebra::zdiffstore)
+        .doc(
+            "6.2.0",
+            "O(N*K) with N the members of the first of K inputs",
+            "destination numkeys key [key ...]",
+            "Stores the members of the first set that no other set has.",
+        ),
 ];
