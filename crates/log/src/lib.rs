@@ -33,3 +33,4 @@ pub use storage::Storage;
 pub use storage::faulty::FaultyStorage;
 pub use storage::file::FileStorage;
 pub use storage::memory::MemoryStorage;
+pub use storage::mmap::MmapStorage;

@@ -12,6 +12,8 @@ use crate::{Lsn, Options, RecordBatch};
 
 /// What one read asks of the storage, unless a single record is larger.
 const CHUNK_BYTES: usize = 1 << 20;
+/// Small files are read into small buffers.
+const CHUNK_BYTES_MIN: u64 = 4 << 10;
 /// No frame in any format is larger: base64 and escapes at most quadruple a payload.
 const FRAME_BYTES_MAX: u64 = 5 * Options::RECORD_BYTES_MAX as u64;
 
@@ -107,7 +109,8 @@ impl SegmentReader {
         batch: &mut RecordBatch,
         limit: Lsn,
     ) -> io::Result<Stop> {
-        let mut wanted = CHUNK_BYTES;
+        let remaining = self.segment.file.len()?.saturating_sub(self.offset);
+        let mut wanted = CHUNK_BYTES.min(remaining.max(CHUNK_BYTES_MIN) as usize);
         loop {
             if chunk.len() < wanted {
                 chunk.resize(wanted, 0);

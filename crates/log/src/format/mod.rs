@@ -1,7 +1,10 @@
 //! Record formats: how records and segment headers are spelled in a file.
 
-pub(crate) mod binary;
+mod binary;
+mod jsonl;
+mod lines;
 pub(crate) mod raw;
+mod text;
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,15 +18,21 @@ pub enum Format {
     /// Compact frames in preallocated files; the default.
     #[default]
     Binary,
+    /// One JSON object a line.
+    Jsonl,
+    /// One line of plain text a record.
+    Text,
 }
 
 impl Format {
     /// Every format, in the order in which a reader tries them.
-    pub const ALL: [Self; 1] = [Self::Binary];
+    pub const ALL: [Self; 3] = [Self::Binary, Self::Jsonl, Self::Text];
 
     pub(crate) fn codec(self) -> &'static dyn Codec {
         match self {
             Self::Binary => &binary::Binary,
+            Self::Jsonl => &lines::Lines(jsonl::Jsonl),
+            Self::Text => &lines::Lines(text::Text),
         }
     }
 }
@@ -32,6 +41,8 @@ impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Binary => "binary",
+            Self::Jsonl => "jsonl",
+            Self::Text => "text",
         })
     }
 }
@@ -49,7 +60,7 @@ impl FromStr for Format {
 
 /// The text names no record format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown record format '{text}'; use binary")]
+#[error("unknown record format '{text}'; use binary, jsonl or text")]
 pub struct ParseFormatError {
     text: String,
 }

@@ -3,6 +3,7 @@
 pub mod faulty;
 pub mod file;
 pub mod memory;
+pub mod mmap;
 
 use std::any::Any;
 use std::fmt;

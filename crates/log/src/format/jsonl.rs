@@ -1,0 +1,165 @@
+//! The JSON Lines format: one object a record, with its keys in this order.
+//!
+//! ```text
+//! {"crc":"5b0c1a77","tidemark_log":1,"format":"jsonl","first_lsn":1,"salt":2919840501,"created_us":1700000000000000}
+//! {"crc":"90e6ac12","lsn":1,"time_us":1700000000000000,"kind":1,"text":"SET greeting hello"}
+//! {"crc":"0a417c35","lsn":2,"time_us":1700000000000100,"kind":1,"base64":"/wA="}
+//! {"crc":"1c2f8bd0","lsn":2,"time_us":1700000000000210,"kind":0,"durable":"00000000000000000002"}
+//! ```
+//!
+//! A payload that is UTF-8 is `text`, any other is `base64`.
+
+use std::io::Write;
+
+use super::lines::{LineStyle, split_number};
+use super::raw;
+use crate::segment::{SegmentHeader, VERSION};
+use crate::{Lsn, Record};
+
+pub(crate) struct Jsonl;
+
+impl LineStyle for Jsonl {
+    const NAME: &'static str = "jsonl";
+    const OPENING: &'static str = "{\"crc\":\"";
+    const BETWEEN: &'static str = "\",";
+    const CLOSING: &'static str = "\"}";
+
+    fn write_header(out: &mut Vec<u8>, header: &SegmentHeader) {
+        let SegmentHeader { first_lsn, salt, created_us, .. } = header;
+        let name = Self::NAME;
+        // `created_us` is a string because every line closes with a quote.
+        let line = format!(
+            "\"tidemark_log\":{VERSION},\"format\":\"{name}\",\"first_lsn\":{first_lsn},\"salt\":{salt},\
+             \"created_us\":\"{created_us}"
+        );
+        out.extend_from_slice(line.as_bytes());
+    }
+
+    fn parse_header(body: &str) -> Option<SegmentHeader> {
+        let rest = body.strip_prefix("\"tidemark_log\":1,\"format\":\"jsonl\",\"first_lsn\":")?;
+        let (first_lsn, rest) = rest.split_once(",\"salt\":")?;
+        let (salt, created_us) = rest.split_once(",\"created_us\":\"")?;
+        Some(SegmentHeader {
+            first_lsn: Lsn(first_lsn.parse().ok()?),
+            salt: salt.parse().ok()?,
+            created_us: created_us.parse().ok()?,
+            recycled: false,
+        })
+    }
+
+    fn write_head(out: &mut Vec<u8>, record: &Record<'_>) {
+        // Writing to memory cannot fail.
+        let _ =
+            write!(out, "\"lsn\":{},\"time_us\":{},\"kind\":{},", record.lsn, record.time_us, record.kind);
+    }
+
+    fn write_payload(out: &mut Vec<u8>, payload: &[u8]) {
+        if let Ok(text) = std::str::from_utf8(payload) {
+            out.extend_from_slice(b"\"text\":\"");
+            write_escaped(out, text);
+        } else {
+            out.extend_from_slice(b"\"base64\":\"");
+            write_base64(out, payload);
+        }
+    }
+
+    fn write_durable_label(out: &mut Vec<u8>) {
+        out.extend_from_slice(b"\"durable\":\"");
+    }
+
+    fn parse_record(body: &[u8], out: &mut Vec<u8>) -> Option<()> {
+        let (lsn, time_us, kind, rest) = parse_head(body)?;
+        raw::begin(out, lsn, time_us, kind);
+        if let Some(text) = rest.strip_prefix(b"\"text\":\"") {
+            parse_escaped(text, out)
+        } else {
+            parse_base64(rest.strip_prefix(b"\"base64\":\"")?, out)
+        }
+    }
+
+    fn parse_marker(body: &[u8]) -> Option<(Lsn, Lsn)> {
+        let (lsn, _, kind, rest) = parse_head(body)?;
+        let (durable, rest) = split_number(rest.strip_prefix(b"\"durable\":\"")?)?;
+        (kind == raw::MARKER && rest.is_empty()).then_some((lsn, Lsn(durable)))
+    }
+}
+
+fn parse_head(body: &[u8]) -> Option<(Lsn, u64, u8, &[u8])> {
+    let (lsn, rest) = split_number(body.strip_prefix(b"\"lsn\":")?)?;
+    let (time_us, rest) = split_number(rest.strip_prefix(b",\"time_us\":")?)?;
+    let (kind, rest) = split_number(rest.strip_prefix(b",\"kind\":")?)?;
+    Some((Lsn(lsn), time_us, u8::try_from(kind).ok()?, rest.strip_prefix(b",")?))
+}
+
+fn write_escaped(out: &mut Vec<u8>, text: &str) {
+    for &byte in text.as_bytes() {
+        match byte {
+            b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            0..0x20 => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+            _ => out.push(byte),
+        }
+    }
+}
+
+/// Undoes `write_escaped`; escapes that it never writes are refused.
+fn parse_escaped(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    let mut rest = text;
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        if byte != b'\\' {
+            out.push(byte);
+            continue;
+        }
+        let (&escape, after) = rest.split_first()?;
+        rest = after;
+        out.push(match escape {
+            b'"' | b'\\' => escape,
+            b'n' => b'\n',
+            b'r' => b'\r',
+            b't' => b'\t',
+            b'u' => {
+                let (digits, after) = rest.split_first_chunk::<4>()?;
+                rest = after;
+                u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?
+            }
+            _ => return None,
+        });
+    }
+    Some(())
+}
+
+const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+fn write_base64(out: &mut Vec<u8>, bytes: &[u8]) {
+    for group in bytes.chunks(3) {
+        let mut word = [0; 4];
+        for (target, byte) in word.iter_mut().skip(1).zip(group) {
+            *target = *byte;
+        }
+        let word = u32::from_be_bytes(word);
+        for position in 0..4 {
+            let digit = (word >> (18 - 6 * position)) as usize & 63;
+            out.push(if position > group.len() { b'=' } else { BASE64.get(digit).copied().unwrap_or(b'=') });
+        }
+    }
+}
+
+fn parse_base64(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    for group in text.chunks(4) {
+        let digits = group.iter().take_while(|byte| **byte != b'=').count();
+        if group.len() != 4 || digits < 2 {
+            return None;
+        }
+        let mut word = 0_u32;
+        for &byte in group.iter().take(digits) {
+            let value = BASE64.iter().position(|digit| *digit == byte)?;
+            word = word << 6 | value as u32;
+        }
+        word <<= 6 * (4 - digits as u32);
+        out.extend(word.to_be_bytes().iter().skip(1).take(digits - 1));
+    }
+    Some(())
+}

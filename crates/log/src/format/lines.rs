@@ -1,0 +1,190 @@
+//! What the two line formats share: one record a line, its checksum at a fixed place in front.
+
+use super::{Codec, MARKER_BYTES_MAX, Step, raw};
+use crate::segment::{SegmentHeader, VERSION};
+use crate::{Lsn, Record};
+
+/// Digits of the LSN in a marker: fixed, so that it can be filled in late.
+const DURABLE_DIGITS: usize = 20;
+
+/// The parts of a line format. A line is `OPENING crc BETWEEN body CLOSING newline`; the checksum covers the body and
+/// the closing.
+pub(crate) trait LineStyle: Sync {
+    const NAME: &'static str;
+    const OPENING: &'static str;
+    const BETWEEN: &'static str;
+    const CLOSING: &'static str;
+
+    fn write_header(out: &mut Vec<u8>, header: &SegmentHeader);
+    fn parse_header(body: &str) -> Option<SegmentHeader>;
+    /// Writes LSN, time and kind and what introduces the payload.
+    fn write_head(out: &mut Vec<u8>, record: &Record<'_>);
+    fn write_payload(out: &mut Vec<u8>, payload: &[u8]);
+    /// Writes what introduces a marker's digits, which are the last of the body.
+    fn write_durable_label(out: &mut Vec<u8>);
+    /// Appends the raw frame that the body spells.
+    fn parse_record(body: &[u8], out: &mut Vec<u8>) -> Option<()>;
+    /// The LSN of the record before a marker, and the LSN that it calls durable.
+    fn parse_marker(body: &[u8]) -> Option<(Lsn, Lsn)>;
+}
+
+/// A codec made of a style.
+pub(crate) struct Lines<S>(pub(crate) S);
+
+impl<S: LineStyle> Lines<S> {
+    const CHECKSUM_DIGITS: usize = 8;
+    const COVERED_AT: usize = S::OPENING.len() + Self::CHECKSUM_DIGITS + S::BETWEEN.len();
+
+    fn open_line(out: &mut Vec<u8>) {
+        out.extend_from_slice(S::OPENING.as_bytes());
+        out.extend_from_slice(&[b'0'; 8]);
+        out.extend_from_slice(S::BETWEEN.as_bytes());
+    }
+
+    /// Stores the checksum of a whole line, newline included.
+    fn seal_line(line: &mut [u8], salt: u32) {
+        let Some((front, covered)) = line.split_at_mut_checked(Self::COVERED_AT) else {
+            return;
+        };
+        let covered = covered.strip_suffix(b"\n").unwrap_or(covered);
+        let checksum = format!("{:08x}", crc32c::crc32c_append(salt, covered));
+        if let Some(field) = front.get_mut(S::OPENING.len()..S::OPENING.len() + Self::CHECKSUM_DIGITS) {
+            field.copy_from_slice(checksum.as_bytes());
+        }
+    }
+
+    /// The body of a line without its newline, if its checksum matches.
+    fn checked_body(line: &[u8], salt: u32) -> Result<&[u8], &'static str> {
+        let (front, covered) = line.split_at_checked(Self::COVERED_AT).ok_or("the line is too short")?;
+        let digits = front
+            .strip_prefix(S::OPENING.as_bytes())
+            .and_then(|rest| rest.strip_suffix(S::BETWEEN.as_bytes()))
+            .ok_or("the line does not begin like a record")?;
+        if digits != format!("{:08x}", crc32c::crc32c_append(salt, covered)).as_bytes() {
+            return Err("the line's checksum does not match");
+        }
+        covered.strip_suffix(S::CLOSING.as_bytes()).ok_or("the line does not end like a record")
+    }
+
+    fn decode_line(line: &[u8], salt: u32, raw: &mut Vec<u8>) -> Step {
+        let body = match Self::checked_body(line, salt) {
+            Ok(body) => body,
+            Err(why) => return Step::Invalid(why),
+        };
+        let consumed = line.len() + 1;
+        if let Some((lsn, durable)) = S::parse_marker(body) {
+            return Step::Frame { consumed, lsn, durable: Some(durable) };
+        }
+        let start = raw.len();
+        if S::parse_record(body, raw).is_none() {
+            raw.truncate(start);
+            return Step::Invalid("the line does not spell a record");
+        }
+        raw::finish(raw, start);
+        match raw.get(start..).and_then(raw::split) {
+            Some((record, _)) if record.kind != raw::MARKER => {
+                Step::Frame { consumed, lsn: record.lsn, durable: None }
+            }
+            _ => Step::Invalid("the line does not spell a record"),
+        }
+    }
+
+    /// Writes one record as a line, with a checksum that starts from `salt`.
+    pub(crate) fn write_line(out: &mut Vec<u8>, record: &Record<'_>, salt: u32) {
+        let start = out.len();
+        Self::open_line(out);
+        S::write_head(out, record);
+        if record.kind == raw::MARKER {
+            let durable = raw::marker_durable(record.payload).unwrap_or_default();
+            S::write_durable_label(out);
+            out.extend_from_slice(durable_digits(durable).as_bytes());
+        } else {
+            S::write_payload(out, record.payload);
+        }
+        out.extend_from_slice(S::CLOSING.as_bytes());
+        out.push(b'\n');
+        Self::seal_line(out.get_mut(start..).unwrap_or_default(), salt);
+    }
+}
+
+impl<S: LineStyle> Codec for Lines<S> {
+    fn encode_header(&self, header: &SegmentHeader) -> Vec<u8> {
+        debug_assert!(!header.recycled, "line formats do not use files again");
+        let mut line = Vec::new();
+        Self::open_line(&mut line);
+        S::write_header(&mut line, header);
+        line.extend_from_slice(S::CLOSING.as_bytes());
+        line.push(b'\n');
+        Self::seal_line(&mut line, VERSION);
+        line
+    }
+
+    fn decode_header(&self, bytes: &[u8]) -> Result<(SegmentHeader, usize), &'static str> {
+        let end = bytes.iter().position(|byte| *byte == b'\n').ok_or("the header has no end")?;
+        let body = Self::checked_body(bytes.get(..end).unwrap_or_default(), VERSION)?;
+        let text = std::str::from_utf8(body).map_err(|_| "the header is no text")?;
+        let header = S::parse_header(text).ok_or("the header does not describe a segment of this version")?;
+        Ok((header, end + 1))
+    }
+
+    fn preallocates(&self) -> bool {
+        false
+    }
+
+    fn seal(&self, bytes: &mut Vec<u8>, start: usize, salt: u32) {
+        raw::finish(bytes, start);
+        let frame = bytes.split_off(start);
+        if let Some((record, _)) = raw::split(&frame) {
+            Self::write_line(bytes, &record, salt);
+        }
+    }
+
+    fn reseal(&self, frame: &mut [u8], salt: u32) {
+        Self::seal_line(frame, salt);
+    }
+
+    fn patch_marker(&self, marker: &mut [u8], durable: Lsn, salt: u32) {
+        let end = marker.len().saturating_sub(S::CLOSING.len() + 1);
+        if let Some(digits) = marker.get_mut(end.saturating_sub(DURABLE_DIGITS)..end) {
+            digits.copy_from_slice(durable_digits(durable).as_bytes());
+        }
+        Self::seal_line(marker, salt);
+    }
+
+    fn decode(&self, bytes: &[u8], salt: u32, raw: &mut Vec<u8>) -> Step {
+        if bytes.first() == Some(&0) {
+            return Step::Unwritten;
+        }
+        match bytes.iter().position(|byte| *byte == b'\n') {
+            Some(end) => Self::decode_line(bytes.get(..end).unwrap_or_default(), salt, raw),
+            None => Step::Incomplete { needed: bytes.len() + 1 },
+        }
+    }
+
+    /// Markers are looked for at every byte, because the newline before one may be what is damaged.
+    fn find_proof(&self, window: &[u8], salt: u32, lsn: Lsn) -> Option<usize> {
+        (0..window.len()).find(|start| {
+            let rest = window.get(*start..).unwrap_or_default();
+            let candidate = rest.get(..MARKER_BYTES_MAX).unwrap_or(rest);
+            let begins = candidate.starts_with(S::OPENING.as_bytes())
+                && candidate
+                    .get(..Self::COVERED_AT)
+                    .is_some_and(|front| front.ends_with(S::BETWEEN.as_bytes()));
+            let line = candidate.iter().position(|byte| *byte == b'\n').filter(|_| begins);
+            line.and_then(|end| Self::checked_body(candidate.get(..end)?, salt).ok())
+                .and_then(S::parse_marker)
+                .is_some_and(|(_, durable)| durable >= lsn)
+        })
+    }
+}
+
+fn durable_digits(durable: Lsn) -> String {
+    format!("{:0width$}", durable.0, width = DURABLE_DIGITS)
+}
+
+/// Splits a decimal number from the front of a body.
+pub(super) fn split_number(text: &[u8]) -> Option<(u64, &[u8])> {
+    let end = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, rest) = text.split_at_checked(end)?;
+    Some((std::str::from_utf8(digits).ok()?.parse().ok()?, rest))
+}
