@@ -98,10 +98,19 @@ fn persistence(text: &mut String, cx: &Context<'_>) {
     line(text, "log_durable_lsn", log.durable());
     line(text, "log_floor_lsn", log.floor());
     line(text, "log_status", if healthy { "ok" } else { "failed" });
+    let snapshots = &cx.shared.snapshots;
+    line(text, "snapshot_last_lsn", snapshots.last_lsn());
+    if let Some(error) = snapshots.last_error() {
+        line(text, "snapshot_last_error", error.replace(['\r', '\n'], " "));
+    }
     // Redis's names for the same: tools watch them.
+    line(text, "rdb_bgsave_in_progress", u8::from(snapshots.is_busy()));
+    line(text, "rdb_last_save_time", snapshots.last_success());
+    line(text, "rdb_last_bgsave_status", if snapshots.last_error().is_none() { "ok" } else { "err" });
+    line(text, "aof_rewrite_in_progress", u8::from(snapshots.is_busy()));
     line(text, "aof_enabled", 1);
     line(text, "aof_last_write_status", if healthy { "ok" } else { "err" });
-    line(text, "rdb_changes_since_last_save", log.appended().0.saturating_sub(log.durable().0));
+    line(text, "rdb_changes_since_last_save", log.appended().0.saturating_sub(snapshots.last_lsn().0));
 }
 
 fn stats(text: &mut String, cx: &Context<'_>) {

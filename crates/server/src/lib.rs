@@ -40,6 +40,7 @@ mod server;
 mod server_command;
 mod session;
 mod shared;
+mod snapshots;
 mod socket;
 mod subscribe_command;
 mod transaction;

@@ -1,16 +1,20 @@
-//! From the data directory to a keyspace: open the log, replay it.
+//! From the data directory to a keyspace: open the log, load the newest snapshot, apply the log behind it.
 
 use crate::config::Config;
-use std::fmt::Write as _;
+use crate::snapshots::KEYSPACE;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 use tidemark_engine::keyspace::SHARDS;
 use tidemark_engine::{ApplyError, Engine, Protocol, Reply};
-use tidemark_log::{FileStorage, Log, Lsn, OpenError, Options, Recovery, ReplayError};
+use tidemark_log::{
+    FileStorage, Log, Lsn, OpenError, Options, Recovery, ReplayError, Snapshot, SnapshotError, Snapshots,
+    Verify,
+};
 
-/// Why the data cannot be served.
+/// Why the data cannot be served. Nothing has been changed on disk but a torn tail, which was cut.
 #[derive(Debug, thiserror::Error)]
 pub enum RecoverError {
     /// The directory cannot be used.
@@ -27,6 +31,17 @@ pub enum RecoverError {
     /// The log cannot be read.
     #[error(transparent)]
     Replay(#[from] ReplayError),
+    /// No snapshot can be read where one is needed.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    /// A snapshot's frame makes no sense.
+    #[error("the snapshot at record {lsn} cannot be loaded: {error}")]
+    Load {
+        /// Which snapshot.
+        lsn: Lsn,
+        /// What is wrong with it.
+        error: ApplyError,
+    },
     /// A record makes no sense.
     #[error("the log's record {lsn} cannot be applied: {error}")]
     Apply {
@@ -35,11 +50,16 @@ pub enum RecoverError {
         /// What is wrong with it.
         error: ApplyError,
     },
+    /// A thread that loads the snapshot has panicked.
+    #[error("loading the snapshot has panicked: this is a defect of Tidemark, please report it")]
+    Panicked,
 }
 
-/// A keyspace as the log tells it.
+/// A keyspace as the snapshot and the log tell it.
 pub(crate) struct Recovered {
     pub(crate) engine: Engine,
+    /// The last record that the newest usable snapshot covers; 0 without one.
+    pub(crate) snapshot: Lsn,
     /// What was found, in lines for a person.
     pub(crate) report: String,
 }
@@ -52,46 +72,97 @@ pub(crate) fn open(config: &Config) -> Result<Recovered, RecoverError> {
         durability: config.durability,
         format: config.log_format,
         segment_bytes: config.log_segment_bytes,
+        // The replay below verifies every record that it applies.
+        verify: Verify::Tail,
         ..Options::default()
     };
     let (log, recovery) = Log::open(Arc::new(storage), options)?;
     let engine = Engine::new(Arc::new(log), SHARDS, seed());
+    let (snapshot, damaged) =
+        Snapshots::new(Arc::clone(engine.log().storage())).latest(engine.log().floor())?;
+    let mut report: Vec<String> = torn_tail(&recovery).into_iter().collect();
+    report.extend(damaged.iter().map(|error| format!("passed over: {error}")));
+    let from = match &snapshot {
+        None => Lsn::FIRST,
+        Some(snapshot) => {
+            let began = Instant::now();
+            load(&engine, snapshot)?;
+            report.push(format!(
+                "snapshot at record {} loaded in {}",
+                snapshot.lsn(),
+                seconds(began.elapsed())
+            ));
+            snapshot.lsn().next()
+        }
+    };
     let began = Instant::now();
-    replay(&engine)?;
-    let report = describe(&recovery, began.elapsed().as_secs_f64());
-    Ok(Recovered { engine, report })
+    let records = replay(&engine, from)?;
+    report.push(match records {
+        0 if snapshot.is_none() => "the log is empty".to_owned(),
+        0 => "no records behind the snapshot".to_owned(),
+        records => format!(
+            "{records} records of the log applied in {}, up to {}",
+            seconds(began.elapsed()),
+            engine.log().appended()
+        ),
+    });
+    let snapshot = snapshot.map(|snapshot| snapshot.lsn()).unwrap_or_default();
+    Ok(Recovered { engine, snapshot, report: report.join("\n") })
 }
 
-fn replay(engine: &Engine) -> Result<(), RecoverError> {
-    let mut records = engine.log().replay(engine.log().floor())?;
-    let mut scratch = Reply::new(Protocol::Resp2);
-    while let Some(batch) = records.next_batch()? {
+/// Loads a snapshot's frames on all cores.
+fn load(engine: &Engine, snapshot: &Snapshot) -> Result<(), RecoverError> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut buffer = Vec::new();
+        while let Some(frame) = snapshot.frames().get(next.fetch_add(1, Ordering::Relaxed)) {
+            if frame.section == KEYSPACE {
+                snapshot.read_frame(frame, &mut buffer)?;
+                let loaded = engine.load_frame(&buffer);
+                loaded.map_err(|error| RecoverError::Load { lsn: snapshot.lsn(), error })?;
+            }
+        }
+        Ok(())
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let mine = work();
+        others
+            .into_iter()
+            .map(|other| other.join().unwrap_or(Err(RecoverError::Panicked)))
+            .fold(mine, Result::and)
+    })
+}
+
+/// Applies every record from `from` on; how many there were.
+fn replay(engine: &Engine, from: Lsn) -> Result<u64, RecoverError> {
+    if engine.log().appended() < from {
+        return Ok(0);
+    }
+    let mut batches = engine.log().replay(from)?;
+    let (mut records, mut scratch) = (0, Reply::new(Protocol::Resp2));
+    while let Some(batch) = batches.next_batch()? {
+        records += batch.len();
         for record in batch {
             engine
                 .apply(record.kind, record.time_us, record.payload, &mut scratch)
                 .map_err(|error| RecoverError::Apply { lsn: record.lsn, error })?;
         }
     }
-    Ok(())
+    Ok(records)
 }
 
-fn describe(recovery: &Recovery, seconds: f64) -> String {
-    let mut report = if recovery.records == 0 {
-        "the log is empty".to_owned()
-    } else {
-        format!(
-            "{} records of the log applied in {seconds:.2} s, up to LSN {}",
-            recovery.records, recovery.last_lsn
-        )
-    };
-    if let Some(torn) = &recovery.torn {
-        let _ = write!(
-            report,
-            "\nan unfinished write was cut off: {} bytes at offset {} of {}",
-            torn.bytes, torn.offset, torn.path
-        );
-    }
-    report
+fn torn_tail(recovery: &Recovery) -> Option<String> {
+    let torn = recovery.torn.as_ref()?;
+    Some(format!(
+        "an unfinished write was cut off: {} bytes at offset {} of {}",
+        torn.bytes, torn.offset, torn.path
+    ))
+}
+
+fn seconds(elapsed: Duration) -> String {
+    format!("{:.2} s", elapsed.as_secs_f64())
 }
 
 /// Seeds the choices of commands such as `SPOP`; what they choose goes into the log.

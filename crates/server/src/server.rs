@@ -6,6 +6,7 @@ use crate::inbox::Inbox;
 use crate::listener::{self, ListenError};
 use crate::recovery::{self, RecoverError};
 use crate::shared::Shared;
+use crate::snapshots::{self, Snapshots};
 use crate::worker::{WAKER, Worker};
 use mio::{Poll, Waker};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -13,7 +14,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use tidemark_log::Failure;
+use tidemark_log::{Failure, Progress};
 
 /// Descriptors that the server needs beside those of its clients: listeners, event loops, the log, HTTP.
 const OWN_DESCRIPTORS: u64 = 128;
@@ -63,6 +64,7 @@ pub enum StopError {
 pub struct Server {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<io::Result<()>>>,
+    snapshots: JoinHandle<()>,
     http: Option<Http>,
     addresses: Vec<SocketAddr>,
     report: String,
@@ -77,9 +79,11 @@ impl Server {
         let listening = listener::listen(&config, config.worker_count())?;
         let (polls, inboxes) = event_loops(config.worker_count())?;
         let http_address = config.http;
-        let shared = Arc::new(Shared::new(recovered.engine, config, inboxes.clone()));
-        let log_listener = move |_| inboxes.iter().for_each(|inbox| inbox.log_moved());
-        shared.engine.log().set_listener(Box::new(log_listener));
+        let (snapshots, requests) = Snapshots::new(recovered.snapshot);
+        let shared = Arc::new(Shared::new(recovered.engine, snapshots, config, inboxes.clone()));
+        listen_to_log(&shared, inboxes);
+        let snapshots = snapshots::start(Arc::clone(&shared), requests)
+            .map_err(|error| StartError::System { what: "start a thread", error })?;
         let mut workers = Vec::new();
         for (index, (poll, listeners)) in polls.into_iter().zip(listening.by_worker).enumerate() {
             let failed = |error| StartError::System { what: "start an event loop", error };
@@ -96,7 +100,7 @@ impl Server {
             }
         };
         let report = warning.into_iter().chain([recovered.report]).collect::<Vec<_>>().join("\n");
-        Ok(Server { shared, workers, http, addresses: listening.addresses, report })
+        Ok(Server { shared, workers, snapshots, http, addresses: listening.addresses, report })
     }
 
     /// TCP addresses that the server listens on.
@@ -134,6 +138,10 @@ impl Server {
         if let Some(http) = self.http {
             http.stop();
         }
+        self.shared.snapshots.stop();
+        if self.snapshots.join().is_err() {
+            result = result.and(Err(StopError::Worker));
+        }
         if let Some(path) = &self.shared.settings.current().unixsocket {
             // Nobody listens there any more.
             let _ = std::fs::remove_file(path);
@@ -154,6 +162,19 @@ impl Stopper {
     pub fn stop(&self) {
         self.shared.stop();
     }
+}
+
+/// Wakes workers whose clients wait for the log, and lets snapshots be taken when it has grown enough. The log keeps the
+/// listener for as long as it lives, which is as long as the server's own state: hence the weak reference.
+fn listen_to_log(shared: &Arc<Shared>, inboxes: Vec<Arc<Inbox>>) {
+    let weak = Arc::downgrade(shared);
+    let listener = move |progress: Progress| {
+        inboxes.iter().for_each(|inbox| inbox.log_moved());
+        if let Some(shared) = weak.upgrade() {
+            shared.snapshots.request_if_due(progress.written, shared.settings.current().snapshot_after);
+        }
+    };
+    shared.engine.log().set_listener(Box::new(listener));
 }
 
 /// An event loop and an inbox for each worker.

@@ -120,18 +120,42 @@ pub(crate) fn debug_digest(session: &mut Session, cx: &Context<'_>) -> Result<()
     Ok(())
 }
 
-/// `SAVE`
-pub(crate) fn save(_: &mut Session, _: &Context<'_>) -> Result<(), CommandError> {
-    Err(CommandError::text("ERR there are no snapshots yet: the log holds everything"))
+const SAVE_IN_PROGRESS: CommandError = CommandError::text("ERR Background save already in progress");
+
+/// `SAVE`: the client waits until the snapshot is complete; others do not notice.
+pub(crate) fn save(session: &mut Session, cx: &Context<'_>) -> Result<(), CommandError> {
+    if !cx.shared.snapshots.request(Some((session.client.worker, session.target()))) {
+        return Err(SAVE_IN_PROGRESS);
+    }
+    wait::for_snapshot(session);
+    Ok(())
 }
 
-/// `BGSAVE [SCHEDULE]`
-pub(crate) fn background_save(_: &mut Session, _: &[&[u8]], _: &Context<'_>) -> Result<(), CommandError> {
-    Err(CommandError::text("ERR there are no snapshots yet: the log holds everything"))
+/// `BGSAVE [SCHEDULE]` and `BGREWRITEAOF`, which here are the same: after a snapshot the log before it can go.
+pub(crate) fn background_save(
+    session: &mut Session,
+    args: &[&[u8]],
+    cx: &Context<'_>,
+) -> Result<(), CommandError> {
+    let is_rewrite = args.first().is_some_and(|name| parse::is(name, "BGREWRITEAOF"));
+    match args {
+        [_] => {}
+        [_, option] if parse::is(option, "SCHEDULE") && !is_rewrite => {}
+        _ => return Err(CommandError::Syntax),
+    }
+    if !cx.shared.snapshots.request(None) {
+        return Err(SAVE_IN_PROGRESS);
+    }
+    session.output.reply.simple(if is_rewrite {
+        "Background append only file rewriting started"
+    } else {
+        "Background saving started"
+    });
+    Ok(())
 }
 
 /// `LASTSAVE`
-pub(crate) fn last_save(session: &mut Session, _: &Context<'_>) -> Result<(), CommandError> {
-    session.output.reply.integer(0);
+pub(crate) fn last_save(session: &mut Session, cx: &Context<'_>) -> Result<(), CommandError> {
+    session.output.reply.integer(cx.shared.snapshots.last_success() as i64);
     Ok(())
 }

@@ -5,6 +5,7 @@ use crate::config::Config;
 use crate::counters::{Counters, ErrorCounts, Totals};
 use crate::inbox::{Inbox, Message};
 use crate::pubsub::PubSub;
+use crate::snapshots::Snapshots;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -26,6 +27,7 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) clients: Clients,
     pub(crate) pubsub: PubSub,
+    pub(crate) snapshots: Snapshots,
     /// One per worker.
     pub(crate) inboxes: Vec<Arc<Inbox>>,
     /// One per worker.
@@ -43,13 +45,19 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(engine: Engine, config: Config, inboxes: Vec<Arc<Inbox>>) -> Shared {
+    pub(crate) fn new(
+        engine: Engine,
+        snapshots: Snapshots,
+        config: Config,
+        inboxes: Vec<Arc<Inbox>>,
+    ) -> Shared {
         let counters = inboxes.iter().map(|_| Counters::default()).collect();
         Shared {
             engine,
             settings: Settings::new(config),
             clients: Clients::default(),
             pubsub: PubSub::default(),
+            snapshots,
             inboxes,
             counters,
             errors: ErrorCounts::default(),

@@ -31,6 +31,8 @@ pub(crate) enum WaitFor {
     Replicas,
     /// For time to pass.
     Sleep,
+    /// That a snapshot is complete, which the snapshot's thread tells.
+    Snapshot,
 }
 
 /// Lets a client wait as a command has asked for.
@@ -61,6 +63,10 @@ pub(crate) fn deliver(session: &mut Session, delivery: &Delivery, always: bool) 
 /// Ends a wait whose time has passed, or which another client ended. `false` if the answer is already on its way.
 pub(crate) fn end(session: &mut Session, how: Unblock, engine: &Engine) -> bool {
     let Some(wait) = &session.wait else { return false };
+    if matches!(wait.what, WaitFor::Snapshot) {
+        // Its answer is sure to come.
+        return false;
+    }
     if let WaitFor::Keys(waiter) = &wait.what
         && !engine.stop_waiting(waiter)
     {
@@ -72,7 +78,7 @@ pub(crate) fn end(session: &mut Session, how: Unblock, engine: &Engine) -> bool 
         (WaitFor::Keys(_), Unblock::Timeout) => reply.null_array(),
         (WaitFor::Sync(_), Unblock::Timeout) => sync_reply(reply, false),
         (WaitFor::Replicas, Unblock::Timeout) => reply.integer(0),
-        (WaitFor::Sleep, Unblock::Timeout) => reply.ok(),
+        (WaitFor::Sleep | WaitFor::Snapshot, Unblock::Timeout) => reply.ok(),
     }
     session.wait = None;
     session.show_state();
@@ -140,6 +146,11 @@ pub(crate) fn sleep(session: &mut Session, args: &[&[u8]]) -> Result<(), Command
         begin(session, WaitFor::Sleep, Some(time));
     }
     Ok(())
+}
+
+/// Lets a client wait for the snapshot that it has asked for.
+pub(crate) fn for_snapshot(session: &mut Session) {
+    begin(session, WaitFor::Snapshot, None);
 }
 
 fn begin(session: &mut Session, what: WaitFor, timeout: Option<Duration>) {

@@ -11,7 +11,7 @@ use support::{Answer, Client, Server};
 struct Ledger {
     /// Last answer of INCR.
     counter: i64,
-    /// Answered RPUSHes; the elements are 0, 1, 2 …
+    /// Answered pushes; the elements are 0, 1, 2 …
     pushed: i64,
     /// Answered SETs of increasing values.
     value: i64,
@@ -50,12 +50,20 @@ fn check(client: &mut Client, writer: usize, ledger: &mut Ledger) {
     );
     let list = call(&["LRANGE", &format!("list:{writer}"), "0", "-1"]).array();
     let pushed = list.len() as i64;
-    assert!((ledger.pushed..=ledger.pushed + 1).contains(&pushed), "list {pushed}, acknowledged {}", ledger.pushed);
+    assert!(
+        (ledger.pushed..=ledger.pushed + 1).contains(&pushed),
+        "list {pushed}, acknowledged {}",
+        ledger.pushed
+    );
     for (index, element) in list.iter().enumerate() {
         assert_eq!(*element, Answer::Bulk(index.to_string()), "the list is in order, without gap or repeat");
     }
     let value = call(&["GET", &format!("register:{writer}")]).integer();
-    assert!((ledger.value..=ledger.value + 1).contains(&value), "value {value}, acknowledged {}", ledger.value);
+    assert!(
+        (ledger.value..=ledger.value + 1).contains(&value),
+        "value {value}, acknowledged {}",
+        ledger.value
+    );
     (ledger.counter, ledger.pushed, ledger.value) = (counter, pushed, value);
 }
 

@@ -109,8 +109,8 @@ pub(super) fn cursor(arg: &[u8]) -> Result<u64, CommandError> {
     text.and_then(|text| text.parse().ok()).ok_or(CommandError::text("ERR invalid cursor"))
 }
 
-/// Bits of a cursor that name the shard; the others are the position in hash order, whose lowest bits are always zero
-/// (a table of 2^50 buckets does not exist).
+/// Low bits of a cursor, which name the shard. Above them stands the position in hash order with its bits reversed: only
+/// its high bits are ever set, so cursors stay about as small as the tables and clients may keep them in a double.
 const SHARD_BITS: u32 = 14;
 const _: () = assert!(crate::keyspace::SLOTS == 1 << SHARD_BITS);
 
@@ -118,8 +118,8 @@ fn scan(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let start = cursor(args[1])?;
     let options = ScanOptions::parse(&args[2..], true)?;
     let db = ctx.keys.db() as usize;
-    let mask = (1_u64 << SHARD_BITS) - 1;
-    let (mut shard_index, mut position) = ((start & mask) as usize, start & !mask);
+    let mut shard_index = (start & ((1 << SHARD_BITS) - 1)) as usize;
+    let mut position = (start >> SHARD_BITS).reverse_bits();
     let mut found = Vec::new();
     let mut looked_at = 0;
     let shards: Vec<_> = ctx.keys.shards().collect();
@@ -137,7 +137,8 @@ fn scan(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
             shard_index += 1;
         }
         if looked_at >= options.count || position != 0 {
-            next = if shard_index < shards.len() { position | shard_index as u64 } else { 0 };
+            let at = position.reverse_bits() << SHARD_BITS | shard_index as u64;
+            next = if shard_index < shards.len() { at } else { 0 };
             break;
         }
     }

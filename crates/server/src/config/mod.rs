@@ -70,6 +70,8 @@ pub struct Config {
     pub log_format: Format,
     /// Size of a log segment, in bytes.
     pub log_segment_bytes: u64,
+    /// Changes after which a snapshot is taken by itself; 0 means never.
+    pub snapshot_after: u64,
     /// How long a graceful stop waits for clients to read their replies.
     pub shutdown_timeout: Duration,
 
@@ -102,6 +104,7 @@ impl Default for Config {
             durability: Durability::default(),
             log_format: Format::default(),
             log_segment_bytes: 64 * 1024 * 1024,
+            snapshot_after: 5_000_000,
             shutdown_timeout: Duration::from_secs(10),
             without_effect: Vec::new(),
         }

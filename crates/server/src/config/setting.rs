@@ -416,6 +416,19 @@ pub static SETTINGS: &[Setting] = &[
         set: |_, config, text| bytes(text, 64 << 10, MAX_BYTES).map(|value| config.log_segment_bytes = value),
     },
     Setting {
+        name: "snapshot-after",
+        alias: None,
+        group: STORAGE,
+        placeholder: "CHANGES",
+        help: "Take a snapshot when so many changes have been logged since the latest, so that a start need not replay \
+               more; 0 means only when a client asks by SAVE or BGSAVE.",
+        literal: Literal::Number,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.snapshot_after.to_string(),
+        set: |_, config, text| number(text, 0, i64::MAX as u64).map(|value| config.snapshot_after = value),
+    },
+    Setting {
         name: "shutdown-timeout",
         alias: None,
         group: STORAGE,

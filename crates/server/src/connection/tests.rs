@@ -33,7 +33,8 @@ impl Bench {
         let poll = Poll::new().expect("an event loop");
         let waker = Waker::new(poll.registry(), WAKER).expect("a waker");
         let engine = Engine::new(Arc::new(log), 4, 1);
-        let shared = Shared::new(engine, config.clone(), vec![Arc::new(Inbox::new(waker))]);
+        let snapshots = crate::snapshots::Snapshots::new(tidemark_log::Lsn::default()).0;
+        let shared = Shared::new(engine, snapshots, config.clone(), vec![Arc::new(Inbox::new(waker))]);
         Bench { shared, config, counters: Counters::default(), _poll: poll }
     }
 

@@ -133,7 +133,7 @@ impl Client {
     pub fn send(&mut self, args: &[&str]) -> io::Result<()> {
         let mut request = format!("*{}\r\n", args.len());
         for arg in args {
-            request += &format!("${}\r\n{arg}\r\n", arg.len());
+            request.extend(["$", &arg.len().to_string(), "\r\n", arg, "\r\n"]);
         }
         self.reader.get_mut().write_all(request.as_bytes())
     }
@@ -150,14 +150,13 @@ impl Client {
             b'-' => Answer::Error(rest.into()),
             b':' => Answer::Integer(length()?),
             b'_' => Answer::Null,
-            b'$' if length()? < 0 => Answer::Null,
+            b'$' | b'*' if length()? < 0 => Answer::Null,
             b'$' => {
                 let mut bytes = vec![0; length()? as usize + 2];
                 self.reader.read_exact(&mut bytes)?;
                 bytes.truncate(bytes.len() - 2);
                 Answer::Bulk(String::from_utf8_lossy(&bytes).into_owned())
             }
-            b'*' if length()? < 0 => Answer::Null,
             b'*' => Answer::Array((0..length()?).map(|_| self.read()).collect::<io::Result<_>>()?),
             other => return Err(io::Error::other(format!("unexpected answer {:?}", other as char))),
         })

@@ -1,0 +1,163 @@
+//! Snapshots while serving: one thread that takes them, one at a time, when a client asks or the log has grown.
+
+use crate::inbox::{Message, Target};
+use crate::shared::Shared;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{SystemTime, UNIX_EPOCH};
+use tidemark_engine::{Delivery, Engine, Protocol, Reply};
+use tidemark_log::{Lsn, SnapshotError, SnapshotWriter};
+
+/// The section of a snapshot that holds the keyspace.
+pub(crate) const KEYSPACE: u32 = 0;
+
+enum Request {
+    /// Take a snapshot; tell the client, if one waits.
+    Take(Option<(usize, Target)>),
+    Stop,
+}
+
+/// What the workers know of snapshots, and how they ask for one.
+pub(crate) struct Snapshots {
+    requests: Mutex<Sender<Request>>,
+    /// A snapshot is being taken, or asked for.
+    busy: AtomicBool,
+    /// Seconds since 1970 of the latest success; of the start before the first.
+    last_success: AtomicU64,
+    /// The last record that the latest snapshot covers.
+    last_lsn: AtomicU64,
+    /// The end of the log at the latest attempt that failed.
+    tried_lsn: AtomicU64,
+    last_error: Mutex<Option<String>>,
+}
+
+/// The requests that the snapshot thread works off.
+pub(crate) struct Requests(Receiver<Request>);
+
+impl Snapshots {
+    /// `last` is the newest snapshot that there is.
+    pub(crate) fn new(last: Lsn) -> (Snapshots, Requests) {
+        let (sender, receiver) = channel();
+        let snapshots = Snapshots {
+            requests: Mutex::new(sender),
+            busy: AtomicBool::new(false),
+            last_success: AtomicU64::new(now_seconds()),
+            last_lsn: AtomicU64::new(last.0),
+            tried_lsn: AtomicU64::new(0),
+            last_error: Mutex::default(),
+        };
+        (snapshots, Requests(receiver))
+    }
+
+    /// Asks for a snapshot; `false` if one is being taken already. The client, if one is named by its worker and itself,
+    /// gets `OK` or an error when it is complete.
+    pub(crate) fn request(&self, client: Option<(usize, Target)>) -> bool {
+        if self.busy.swap(true, Ordering::AcqRel) {
+            return false;
+        }
+        self.send(Request::Take(client));
+        true
+    }
+
+    /// Asks for a snapshot if `after` records have been logged since the latest; 0 means never.
+    pub(crate) fn request_if_due(&self, durable: Lsn, after: u64) {
+        let since = self.last_lsn().0.max(self.tried_lsn.load(Ordering::Relaxed));
+        if after > 0 && durable.0.saturating_sub(since) >= after {
+            self.request(None);
+        }
+    }
+
+    /// Whether a snapshot is being taken.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.busy.load(Ordering::Acquire)
+    }
+
+    /// When the latest snapshot was completed, in seconds since 1970; the time of the start before the first.
+    pub(crate) fn last_success(&self) -> u64 {
+        self.last_success.load(Ordering::Relaxed)
+    }
+
+    /// The last record that the latest snapshot covers; 0 without one.
+    pub(crate) fn last_lsn(&self) -> Lsn {
+        Lsn(self.last_lsn.load(Ordering::Relaxed))
+    }
+
+    /// Why the latest attempt failed, if it did.
+    pub(crate) fn last_error(&self) -> Option<String> {
+        self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Lets the thread end after the snapshot that it may be taking.
+    pub(crate) fn stop(&self) {
+        self.send(Request::Stop);
+    }
+
+    fn send(&self, request: Request) {
+        // Without a receiver the server is stopping, and nobody waits for a snapshot any more.
+        let _ = self.requests.lock().unwrap_or_else(PoisonError::into_inner).send(request);
+    }
+
+    fn note(&self, taken: &Result<Lsn, SnapshotError>, tried: Lsn) {
+        match taken {
+            Ok(lsn) => {
+                self.last_success.store(now_seconds(), Ordering::Relaxed);
+                self.last_lsn.store(lsn.0, Ordering::Relaxed);
+            }
+            // The next attempt is due when the log has grown as much again, not at once.
+            Err(_) => {
+                self.tried_lsn.fetch_max(tried.0, Ordering::Relaxed);
+            }
+        }
+        *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) =
+            taken.as_ref().err().map(ToString::to_string);
+        self.busy.store(false, Ordering::Release);
+    }
+}
+
+/// Starts the thread that takes snapshots until [`Snapshots::stop`].
+pub(crate) fn start(shared: Arc<Shared>, requests: Requests) -> io::Result<JoinHandle<()>> {
+    let work = move || {
+        while let Ok(Request::Take(client)) = requests.0.recv() {
+            let tried = shared.engine.log().appended();
+            let taken = take(&shared.engine);
+            shared.snapshots.note(&taken, tried);
+            if let Some((worker, target)) = client
+                && let Some(inbox) = shared.inboxes.get(worker)
+            {
+                inbox.send(Message::Deliver(target, Delivery { reply: answer(&taken), lsn: None }));
+            }
+        }
+    };
+    std::thread::Builder::new().name("tidemark-snapshot".to_owned()).spawn(work)
+}
+
+/// Takes a snapshot while commands go on; returns when it is complete and durable, and the log before the oldest that is
+/// kept has been released.
+fn take(engine: &Engine) -> Result<Lsn, SnapshotError> {
+    let log = engine.log();
+    let mut snapshot = engine.snapshot();
+    let lsn = snapshot.lsn();
+    let mut writer = SnapshotWriter::create(Arc::clone(log.storage()), lsn)?;
+    while let Some(frame) = snapshot.next_frame() {
+        writer.write_frame(KEYSPACE, &frame)?;
+    }
+    drop(snapshot);
+    log.finish_snapshot(writer)?;
+    Ok(lsn)
+}
+
+fn answer(taken: &Result<Lsn, SnapshotError>) -> Vec<u8> {
+    let mut reply = Reply::new(Protocol::Resp2);
+    match taken {
+        Ok(_) => reply.ok(),
+        Err(error) => reply.error_text(&format!("ERR the snapshot failed: {error}")),
+    }
+    reply.take()
+}
+
+fn now_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+}

@@ -1,0 +1,101 @@
+//! Snapshots of the running server: complete at one record, taken under load, and the log behind them goes on.
+
+mod support;
+
+use std::path::Path;
+use support::{Answer, Client, Server};
+
+const SMALL_SEGMENTS: [&str; 6] =
+    ["--log-segment-bytes", "65536", "--snapshot-after", "0", "--enable-debug-command", "local"];
+
+fn files(directory: &Path, suffix: &str) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(directory)
+        .expect("the data directory")
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .filter(|name| name.ends_with(suffix))
+        .collect();
+    names.sort();
+    names
+}
+
+fn fill(client: &mut Client, from: i64, to: i64) {
+    for n in from..to {
+        client
+            .send(&["SET", &format!("key:{}", n % 500), &format!("value:{n}:{}", "x".repeat(100))])
+            .expect("sent");
+    }
+    for _ in from..to {
+        assert_eq!(client.read().expect("an answer"), Answer::Status("OK".into()));
+    }
+}
+
+fn digest(client: &mut Client) -> Answer {
+    let digest = client.call(&["DEBUG", "DIGEST"]).expect("an answer");
+    assert!(matches!(&digest, Answer::Status(text) if text.len() == 40), "{digest:?}");
+    digest
+}
+
+#[test]
+fn a_restart_from_a_snapshot_and_the_log_behind_it_gives_the_same_state() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = Server::start(directory.path(), &SMALL_SEGMENTS);
+    let mut client = server.client();
+    fill(&mut client, 0, 2000);
+    let ok = Answer::Status("OK".into());
+    assert_eq!(client.call(&["SAVE"]).expect("an answer"), ok);
+    fill(&mut client, 2000, 4000);
+    assert_eq!(client.call(&["SAVE"]).expect("an answer"), ok);
+    fill(&mut client, 4000, 5000);
+    assert_eq!(client.call(&["SAVE"]).expect("an answer"), ok);
+    assert_eq!(client.call(&["DURABLE", "LPUSH", "list", "a", "b"]).expect("an answer"), Answer::Integer(2));
+    let before = digest(&mut client);
+    assert_eq!(files(directory.path(), ".tide").len(), 2, "two snapshots are kept");
+    server.kill();
+
+    let server = Server::start(directory.path(), &SMALL_SEGMENTS);
+    let mut client = server.client();
+    assert_eq!(digest(&mut client), before);
+    assert_eq!(client.call(&["LRANGE", "list", "0", "-1"]).expect("an answer").array().len(), 2);
+}
+
+#[test]
+fn a_damaged_snapshot_is_passed_over_for_the_older_one() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = Server::start(directory.path(), &SMALL_SEGMENTS);
+    let mut client = server.client();
+    for round in 0..3 {
+        fill(&mut client, round * 1000, round * 1000 + 1000);
+        assert_eq!(client.call(&["SAVE"]).expect("an answer"), Answer::Status("OK".into()));
+    }
+    let before = digest(&mut client);
+    assert!(server.terminate().success());
+
+    let newest = directory.path().join(files(directory.path(), ".tide").last().expect("a snapshot"));
+    let mut bytes = std::fs::read(&newest).expect("the snapshot");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&newest, bytes).expect("the snapshot can be changed");
+
+    let server = Server::start(directory.path(), &SMALL_SEGMENTS);
+    assert_eq!(digest(&mut server.client()), before);
+}
+
+#[test]
+fn kills_while_snapshots_are_taken_lose_nothing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut arguments = SMALL_SEGMENTS.to_vec();
+    arguments.extend(["--durability", "always"]);
+    let mut acknowledged = 0;
+    for round in 0..20 {
+        let server = Server::start(directory.path(), &arguments);
+        let mut client = server.client();
+        assert_eq!(client.call(&["GET", "counter"]).expect("an answer").integer(), acknowledged);
+        fill(&mut client, round * 500, round * 500 + 500);
+        assert!(!client.call(&["BGSAVE"]).expect("an answer").is_error());
+        for _ in 0..round * 3 {
+            acknowledged = client.call(&["INCR", "counter"]).expect("an answer").integer();
+        }
+        server.kill();
+    }
+    assert!(acknowledged > 0);
+}
