@@ -1,12 +1,12 @@
 //! What a command's handler sees: the keys that it may touch, the answer that it writes, and nothing else.
 
-use crate::blocking::Block;
+use crate::blocking::{Block, Waiter};
 use crate::error::CommandError;
 use crate::keyspace::{Database, Deadline, Entry, Keyspace, Payload, Shard, ValueRef, hash};
 use crate::random::Random;
 use crate::reply::Reply;
 use crate::value::{Collection, Object, Type};
-use std::sync::MutexGuard;
+use std::sync::{Arc, MutexGuard};
 
 /// The surroundings of one running command.
 pub struct Context<'k, 'r> {
@@ -59,6 +59,7 @@ pub struct Keys<'k> {
     db: usize,
     now_us: u64,
     random: Random,
+    can_wait: bool,
     pub(crate) effects: Effects,
 }
 
@@ -70,6 +71,7 @@ impl<'k> Keys<'k> {
             db: db as usize,
             now_us,
             random: Random::new(random),
+            can_wait: true,
             effects: Effects::default(),
         }
     }
@@ -389,6 +391,21 @@ impl<'k> Keys<'k> {
     /// Lets the answer wait until the change is durable, whatever the server's mode.
     pub fn make_durable(&mut self) {
         self.effects.durable = true;
+    }
+
+    /// Whether a command may let its client wait: not in a transaction.
+    pub fn can_wait(&self) -> bool {
+        self.can_wait
+    }
+
+    pub(crate) fn forbid_waiting(&mut self) {
+        self.can_wait = false;
+    }
+
+    /// The client that has waited longest for this key to hold a value of this type.
+    pub(crate) fn first_waiting(&mut self, key: &[u8], held: Type) -> Option<Arc<Waiter>> {
+        let db = self.db();
+        self.shard_mut(key).first_waiting(db, key, held)
     }
 
     /// Lets the client wait instead of answering it now. The handler must not have written an answer. Where a client

@@ -9,6 +9,7 @@ use crate::record::{self, kind};
 use crate::reply::Reply;
 use crate::snapshot::Snapshot;
 use crate::watch::Watch;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tidemark_log::{Log, Lsn};
@@ -110,6 +111,7 @@ impl Engine {
             return Executed::default();
         }
         let mut keys = self.lock_for_transaction(calls, watch, now_us);
+        keys.forbid_waiting();
         if watch.is_some_and(|watch| watch.is_broken(&mut keys)) {
             reply.null_array();
             return Executed::default();
@@ -148,6 +150,10 @@ impl Engine {
         let waiter = Arc::new(Waiter::new(call.db, call.args, block, reply.protocol(), deliver));
         for key in &waiter.block.keys {
             self.keyspace.lock(self.keyspace.shard_of(key)).wait(call.db, key, Arc::clone(&waiter));
+        }
+        if waiter.is_claimed() {
+            // Served by one key while it was put into the queue of the next.
+            self.forget(&waiter);
         }
         // A push between the command's look and the registration has found nobody waiting.
         let ready = waiter.block.keys.iter().map(|key| (call.db, key.clone())).collect();
@@ -397,25 +403,33 @@ impl Engine {
         self.log.append(now_us, kind::EXPIRY, |into| encode_expiry(into, db, keys)).is_ok()
     }
 
-    /// Serves clients that wait for keys which have got something, and for what serving them pushes in turn.
-    fn serve_waiting(&self, mut ready: Vec<(u8, Vec<u8>)>, now_us: u64) {
-        while let Some((db, key)) = ready.pop() {
+    /// Serves clients that wait for keys which have got something, and for what serving them pushes in turn: first the
+    /// key that got something first.
+    fn serve_waiting(&self, ready: Vec<(u8, Vec<u8>)>, now_us: u64) {
+        let mut ready = VecDeque::from(ready);
+        while let Some((db, key)) = ready.pop_front() {
             while let Some(more) = self.serve_one(db, &key, now_us) {
                 ready.extend(more);
             }
         }
     }
 
-    /// Serves the client that has waited longest for a key. `None` if nobody waits or there is nothing to give.
+    /// Serves the client that has waited longest for what a key holds. `None` if nobody waits or there is nothing to
+    /// give.
     fn serve_one(&self, db: u8, key: &[u8], now_us: u64) -> Option<Vec<(u8, Vec<u8>)>> {
-        let waiter = self.keyspace.lock(self.keyspace.shard_of(key)).first_waiting(db, key)?;
+        let waiter = {
+            let index = self.keyspace.shard_of(key);
+            let locked = Locked::One(index, self.keyspace.lock(index));
+            let mut keys = Keys::new(&self.keyspace, locked, db, now_us, 0);
+            let held = keys.type_of(key)?;
+            keys.first_waiting(key, held)?
+        };
+        self.log.check_writable().ok()?;
         let touched = std::iter::once(key).chain(waiter.block.also.iter().map(Vec::as_slice));
         let mut keys = Keys::new(&self.keyspace, self.lock_keys(touched), db, now_us, self.seed());
-        if keys.type_of(key) != Some(waiter.block.wants)
-            || self.log.check_writable().is_err()
-            || !waiter.claim()
-        {
-            return None;
+        if keys.type_of(key) != Some(waiter.block.wants) || !waiter.claim() {
+            // Another thread was faster: it took what the key held, or ended this client's wait. Look again.
+            return Some(Vec::new());
         }
         let args: Vec<&[u8]> = waiter.args.iter().map(Vec::as_slice).collect();
         let mut reply = Reply::new(waiter.protocol);

@@ -48,6 +48,20 @@ pub fn float(arg: &[u8]) -> Result<f64, CommandError> {
     if value.is_nan() { Err(CommandError::NotAFloat) } else { Ok(value) }
 }
 
+/// For how long a client wants to wait: seconds, possibly with a fraction, as milliseconds; 0 is for ever.
+pub fn timeout_ms(arg: &[u8]) -> Result<Option<u64>, CommandError> {
+    let seconds = float(arg).map_err(|_| CommandError::text("ERR timeout is not a float or out of range"))?;
+    if seconds < 0.0 {
+        return Err(CommandError::text("ERR timeout is negative"));
+    }
+    let millis = (seconds * 1000.0).ceil();
+    // A deadline is a signed 64-bit number of milliseconds since 1970; half of its range is left for the present.
+    if millis >= (i64::MAX / 2) as f64 {
+        return Err(CommandError::text("ERR timeout is out of range"));
+    }
+    Ok(Some(millis as u64).filter(|&millis| millis > 0))
+}
+
 /// Whether an argument is a keyword, in whatever case. `keyword` is upper-case.
 #[inline]
 pub fn is(arg: &[u8], keyword: &str) -> bool {
@@ -146,6 +160,18 @@ mod tests {
             ["", "-", "+1", "01", "-0", " 1", "1 ", "1.0", "9223372036854775808", "-9223372036854775809"]
         {
             assert_eq!(canonical_integer(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_timeout_is_in_seconds_and_rounds_up() {
+        for (text, millis) in
+            [("0", None), ("1", Some(1000)), ("0.0001", Some(1)), ("-0", None), ("1e3", Some(1_000_000))]
+        {
+            assert_eq!(timeout_ms(text.as_bytes()), Ok(millis), "{text}");
+        }
+        for text in ["-1", "-0.001", "inf", "nan", "1e300", "", "x"] {
+            assert!(timeout_ms(text.as_bytes()).is_err(), "{text}");
         }
     }
 

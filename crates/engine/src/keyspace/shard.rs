@@ -2,6 +2,7 @@
 
 use super::{DATABASES, Database};
 use crate::blocking::Waiter;
+use crate::value::Type;
 use crate::watch::Watch;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -67,18 +68,19 @@ impl Shard {
         }
     }
 
-    /// The client that has waited longest for a key and is still waiting. Others are dropped from the queue.
-    pub(crate) fn first_waiting(&mut self, db: u8, key: &[u8]) -> Option<Arc<Waiter>> {
+    /// The client that has waited longest for a key to hold a value of this type, and is still waiting. Those whose wait
+    /// is over are dropped from the queue.
+    pub(crate) fn first_waiting(&mut self, db: u8, key: &[u8], held: Type) -> Option<Arc<Waiter>> {
         let id: KeyId = (db, key.into());
         let queue = self.waiting.get_mut(&id)?;
-        while let Some(first) = queue.front() {
-            if !first.is_claimed() {
-                return Some(Arc::clone(first));
-            }
+        while queue.front().is_some_and(|first| first.is_claimed()) {
             queue.pop_front();
         }
-        self.waiting.remove(&id);
-        None
+        let found = queue.iter().find(|waiter| waiter.block.wants == held && !waiter.is_claimed()).cloned();
+        if queue.is_empty() {
+            self.waiting.remove(&id);
+        }
+        found
     }
 
     /// Whether any client waits for any key here.

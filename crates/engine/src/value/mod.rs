@@ -9,7 +9,7 @@ mod set;
 mod sorted_set;
 
 pub use hash::Hash;
-pub use list::List;
+pub use list::{End, List};
 pub use set::Set;
 pub use sorted_set::SortedSet;
 
