@@ -319,7 +319,11 @@ fn zrandmember(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandE
             return Err(CommandError::Syntax);
         }
     };
-    if count == i64::MIN || (with_scores && count.unsigned_abs() > i64::MAX.unsigned_abs() / 2) {
+    if count == i64::MIN {
+        let text = format!("ERR value is out of range, value must between {} and {}", -i64::MAX, i64::MAX);
+        return Err(CommandError::Text(text.into()));
+    }
+    if with_scores && count.unsigned_abs() > i64::MAX.unsigned_abs() / 2 {
         return Err(CommandError::text("ERR value is out of range"));
     }
     let mut seed = ctx.keys.random();

@@ -7,6 +7,9 @@ use crate::error::CommandError;
 use crate::reply::Protocol;
 use crate::value::{Collection, SortedSet};
 
+/// Redis's answer to a count that is negative or not an integer at all.
+const NOT_POSITIVE: CommandError = CommandError::text("ERR value is out of range, must be positive");
+
 /// Where members are taken from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
@@ -98,7 +101,10 @@ fn pop_one_key(ctx: &mut Context<'_, '_>, args: &[&[u8]], end: End) -> Result<()
         [_, _] => (1, Shape::Flat),
         [_, _, count] => {
             let resp3 = ctx.reply.protocol() == Protocol::Resp3;
-            (parse::positive(count)?, if resp3 { Shape::Pairs } else { Shape::Flat })
+            (
+                parse::positive(count).map_err(|_| NOT_POSITIVE)?,
+                if resp3 { Shape::Pairs } else { Shape::Flat },
+            )
         }
         _ => return Err(CommandError::Syntax),
     };

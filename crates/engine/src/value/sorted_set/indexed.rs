@@ -1,6 +1,6 @@
 //! The form of large sorted sets: a table that finds a member by its name, a counted tree that finds it by its order.
 
-use super::member::{Member, Ranked};
+use super::member::{Member, Ranked, stored};
 use super::rank_tree::{self, RankTree};
 use crate::keyspace::{Table, hash};
 use std::ops::Range;
@@ -20,6 +20,7 @@ impl Indexed {
     ) -> Self {
         let mut names = Table::with_capacity(capacity);
         let order = members.map(|(score, name)| {
+            let score = stored(score);
             let member = Member::new(name, score);
             names.insert(hash(name), member.clone());
             Ranked { score, member }
@@ -48,8 +49,7 @@ impl Indexed {
     pub(super) fn update(&mut self, name: &[u8], decide: impl FnOnce(Option<f64>) -> Option<f64>) {
         let hash = hash(name);
         let present = self.names.get(hash, name).map(Member::score);
-        let Some(score) = decide(present) else { return };
-        debug_assert!(!score.is_nan(), "a score is a number");
+        let Some(score) = decide(present).map(stored) else { return };
         let Some(old) = present else {
             let member = Member::new(name, score);
             self.order.insert(Ranked { score, member: member.clone() });

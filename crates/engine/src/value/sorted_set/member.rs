@@ -50,6 +50,13 @@ impl Ranked {
     }
 }
 
+/// The form in which a score is kept: the two zeros are one score, so only one of them is.
+pub(super) fn stored(score: f64) -> f64 {
+    debug_assert!(!score.is_nan(), "a score is a number");
+    // Adding zero turns -0 into 0 and leaves everything else as it is.
+    score + 0.0
+}
+
 /// The order of sorted sets: by score, then byte by byte. Both zeros are one score.
 pub(super) fn compare(one: (f64, &[u8]), other: (f64, &[u8])) -> Ordering {
     debug_assert!(!one.0.is_nan() && !other.0.is_nan(), "a score is a number");

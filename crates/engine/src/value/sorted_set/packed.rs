@@ -4,7 +4,7 @@
 //! length u8 │ score f64 │ member │ length u8      the length on both sides, so that both ways can be walked
 //! ```
 
-use super::member::compare;
+use super::member::{compare, stored};
 use std::ops::Range;
 
 /// Most members of this form, as in Redis.
@@ -42,7 +42,7 @@ impl Packed {
             debug_assert!(member.len() <= MAX_MEMBER_BYTES);
             let length = member.len() as u8;
             bytes.push(length);
-            bytes.extend_from_slice(&score.to_le_bytes());
+            bytes.extend_from_slice(&stored(*score).to_le_bytes());
             bytes.extend_from_slice(member);
             bytes.push(length);
         }
@@ -90,7 +90,7 @@ impl Packed {
         let gap = &mut self.bytes[at..at + width];
         let length = member.len() as u8;
         gap[0] = length;
-        gap[1..9].copy_from_slice(&score.to_le_bytes());
+        gap[1..9].copy_from_slice(&stored(score).to_le_bytes());
         gap[9..width - 1].copy_from_slice(member);
         gap[width - 1] = length;
         self.len += 1;
