@@ -27,12 +27,12 @@ const PUSHES_KEPT: usize = 4096;
 #[non_exhaustive]
 pub enum ClientError {
     /// Nobody answers at the address.
-    #[error("could not connect to {address}: {source}")]
+    #[error("could not connect to {address}: {reason}")]
     Connect {
         /// The address as the user knows it.
         address: String,
         /// What the system says.
-        source: io::Error,
+        reason: io::Error,
     },
     /// The server did not accept user, password, protocol or database.
     #[error("the server refused {what}: {text}")]
@@ -49,10 +49,10 @@ pub enum ClientError {
     #[error("no answer within {0:?}")]
     TimedOut(Duration),
     /// The connection broke.
-    #[error("the connection failed: {0}")]
+    #[error("the connection failed")]
     Io(#[from] io::Error),
     /// The server's bytes are not RESP.
-    #[error("protocol error: {0}")]
+    #[error("the server does not speak RESP, or this client not well enough")]
     Protocol(#[from] decode::ProtocolError),
 }
 
@@ -181,7 +181,7 @@ impl Client {
 
 /// Tries every address that the name stands for.
 fn dial(target: &Target, timeout: Duration) -> Result<TcpStream, ClientError> {
-    let failed = |source| ClientError::Connect { address: target.to_string(), source };
+    let failed = |reason| ClientError::Connect { address: target.to_string(), reason };
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for address in (target.host.as_str(), target.port).to_socket_addrs().map_err(failed)? {
         match TcpStream::connect_timeout(&address, timeout.max(Duration::from_millis(1))) {

@@ -1,6 +1,7 @@
 //! The `tidemark` binary: one subcommand per job.
 
 mod bench_command;
+mod cli;
 mod serve_command;
 
 use clap::{ArgAction, Parser, Subcommand};
@@ -33,6 +34,8 @@ struct Arguments {
 enum Command {
     /// Serve clients of the Redis protocol
     Serve(serve_command::ServeArgs),
+    /// Talk to a server: at a prompt, from standard input, or one command
+    Cli(cli::CliArgs),
     /// Measure a server: ours or any other that speaks the Redis protocol
     Bench(bench_command::BenchArgs),
 }
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse_from(bench_command::normalised(std::env::args_os()));
     let result = match arguments.command {
         Command::Serve(serve) => serve_command::run(serve),
+        Command::Cli(cli) => cli::run(cli),
         Command::Bench(bench) => bench_command::run(bench),
     };
     result.unwrap_or_else(|error| {

@@ -1,0 +1,164 @@
+//! `tidemark cli`: talk to a server, ours or any other that speaks the Redis protocol.
+//!
+//! ```text
+//! arguments, lines of stdin, or the prompt ─► tokens ─► session ─► printer
+//!                                  catalogue (COMMAND DOCS) ─► completion, hints, help, nearest names
+//! ```
+
+mod catalogue;
+mod printer;
+mod prompt;
+mod session;
+mod tokens;
+
+use clap::{ArgAction, Args};
+use printer::Format;
+use session::Session;
+use std::io::{BufRead, IsTerminal, Read};
+use std::process::ExitCode;
+use std::time::Duration;
+use tidemark_lab::client::ClientError;
+use tidemark_lab::duration;
+use tidemark_lab::target::{DEFAULT_PORT, Target};
+
+/// Arguments of `tidemark cli`.
+#[derive(Args)]
+#[command(disable_help_flag = true, after_help = AFTER_HELP)]
+pub(crate) struct CliArgs {
+    /// Server host
+    #[arg(short = 'h', long, default_value = "127.0.0.1")]
+    host: String,
+    /// Server port
+    #[arg(short, long, default_value_t = DEFAULT_PORT)]
+    port: u16,
+    /// Server as redis://[user[:password]@]host[:port][/database]
+    #[arg(short, long, conflicts_with_all = ["host", "port"])]
+    uri: Option<Target>,
+    /// Password
+    #[arg(short = 'a', long, env = "TIDEMARK_PASSWORD", hide_env_values = true)]
+    password: Option<String>,
+    /// User of the password
+    #[arg(long, requires = "password")]
+    user: Option<String>,
+    /// Database
+    #[arg(short = 'n', long)]
+    database: Option<u32>,
+    /// Speak RESP2
+    #[arg(short = '2', conflicts_with = "resp3")]
+    resp2: bool,
+    /// Speak RESP3 (the default where the server can)
+    #[arg(short = '3')]
+    resp3: bool,
+    /// Print replies as JSON; bytes that are no UTF-8 are replaced
+    #[arg(long, conflicts_with_all = ["raw", "no_raw"])]
+    json: bool,
+    /// Print replies as they are, without quotes and types (the default when the output is no terminal)
+    #[arg(long, conflicts_with = "no_raw")]
+    raw: bool,
+    /// Print replies for people even when the output is no terminal
+    #[arg(long)]
+    no_raw: bool,
+    /// Read the last argument of the command from standard input
+    #[arg(short = 'x')]
+    last_from_stdin: bool,
+    /// Longest wait for a connection
+    #[arg(short, long, default_value = "5s", value_parser = duration::parse)]
+    timeout: Duration,
+    /// Print help
+    #[arg(long, action = ArgAction::Help)]
+    help: Option<bool>,
+    /// Command with its arguments; without one, commands come from the prompt or, line by line, from standard input
+    #[arg(trailing_var_arg = true)]
+    command: Vec<String>,
+}
+
+const AFTER_HELP: &str = "\
+At the prompt: TAB completes, `help COMMAND` explains, `quit` leaves. Arguments are separated by spaces;
+\"double quotes\" understand \\n \\r \\t \\b \\a \\\\ \\\" and \\xHH, 'single quotes' only \\'.
+History: ~/.tidemark_history, or the file that TIDEMARK_HISTORY names; empty turns it off.
+Exit codes: 0 done; 1 the server answered a command with an error; 2 the command line is wrong;
+3 the server cannot be reached or the connection broke.";
+
+/// Some command was answered with an error.
+const EXIT_ERROR_REPLY: u8 = 1;
+/// The command line, or a line of the input, is wrong.
+const EXIT_USAGE: u8 = 2;
+/// There is no server, or no longer.
+const EXIT_NO_SERVER: u8 = 3;
+/// The longest line of standard input, and the longest argument from it.
+const INPUT_BYTES_MAX: u64 = 512 << 20;
+
+/// Runs one command, the commands of standard input, or the prompt.
+pub(crate) fn run(args: CliArgs) -> anyhow::Result<ExitCode> {
+    let mut session = Session::new(args.target(), args.resp2, args.timeout, args.format());
+    let result = if !args.command.is_empty() {
+        run_command(&mut session, &args)
+    } else if std::io::stdin().is_terminal() {
+        prompt::run(&mut session)
+    } else {
+        run_lines(&mut session, &mut std::io::stdin().lock())
+    };
+    match result {
+        Ok(code) => Ok(ExitCode::from(code)),
+        Err(error) if error.is::<ClientError>() => {
+            eprintln!("tidemark cli: {error:#}");
+            Ok(ExitCode::from(EXIT_NO_SERVER))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+impl CliArgs {
+    fn target(&self) -> Target {
+        let mut target = self.uri.clone().unwrap_or_else(|| Target::new(&self.host, self.port));
+        target.password = self.password.clone().or(target.password);
+        target.username = self.user.clone().or(target.username);
+        target.database = self.database.unwrap_or(target.database);
+        target
+    }
+
+    fn format(&self) -> Format {
+        if self.json {
+            Format::Json
+        } else if self.raw || (!self.no_raw && !std::io::stdout().is_terminal()) {
+            Format::Raw
+        } else {
+            Format::People
+        }
+    }
+}
+
+fn run_command(session: &mut Session, args: &CliArgs) -> anyhow::Result<u8> {
+    let mut command: Vec<Vec<u8>> =
+        args.command.iter().map(|argument| argument.clone().into_bytes()).collect();
+    if args.last_from_stdin {
+        let mut last = Vec::new();
+        std::io::stdin().lock().take(INPUT_BYTES_MAX).read_to_end(&mut last)?;
+        command.push(last);
+    }
+    let succeeded = session.execute(&command)?;
+    Ok(if succeeded { 0 } else { EXIT_ERROR_REPLY })
+}
+
+/// Executes every line; an error reply does not stop the rest, a line that cannot be read does.
+fn run_lines(session: &mut Session, input: &mut impl BufRead) -> anyhow::Result<u8> {
+    let mut code = 0;
+    let mut line = Vec::new();
+    for number in 1_u64.. {
+        line.clear();
+        if input.by_ref().take(INPUT_BYTES_MAX).read_until(b'\n', &mut line)? == 0 {
+            break;
+        }
+        let command = match tokens::split(&line) {
+            Ok(command) => command,
+            Err(error) => {
+                eprintln!("tidemark cli: line {number}: {error}");
+                return Ok(EXIT_USAGE);
+            }
+        };
+        if !command.is_empty() && !session.execute(&command)? {
+            code = EXIT_ERROR_REPLY;
+        }
+    }
+    Ok(code)
+}

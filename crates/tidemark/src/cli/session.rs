@@ -1,0 +1,227 @@
+//! A conversation with a server: executes commands, prints what comes back, and knows what the prompt must show.
+
+use super::catalogue::Catalogue;
+use super::printer::{self, Format};
+use std::io::Write;
+use std::rc::Rc;
+use std::time::Duration;
+use tidemark_lab::client::{Client, ClientError};
+use tidemark_lab::target::Target;
+use tidemark_server::resp::Value;
+
+/// The connection and the state that the server keeps for it.
+pub(super) struct Session {
+    target: Target,
+    resp2: bool,
+    timeout: Duration,
+    format: Format,
+    /// `None` before the first command and after the connection broke.
+    client: Option<Client>,
+    in_transaction: bool,
+    catalogue: Option<Rc<Catalogue>>,
+}
+
+impl Session {
+    /// A session that connects with its first command.
+    pub(super) fn new(target: Target, resp2: bool, timeout: Duration, format: Format) -> Self {
+        Session { target, resp2, timeout, format, client: None, in_transaction: false, catalogue: None }
+    }
+
+    /// Connects if there is no connection.
+    pub(super) fn connect(&mut self) -> Result<&mut Client, ClientError> {
+        if self.client.is_none() {
+            let mut client = Client::connect(&self.target, self.timeout)?;
+            if !self.resp2 {
+                // A server that knows only RESP2, or wants a password first, goes on in RESP2.
+                match client.hello(3) {
+                    Ok(_) | Err(ClientError::Refused { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            self.in_transaction = false;
+            self.client = Some(client);
+        }
+        self.client.as_mut().ok_or(ClientError::Closed)
+    }
+
+    /// Executes one command and prints its reply; false if it was an error.
+    ///
+    /// After a broken connection the next command connects again. A command is never sent twice: the server may have
+    /// executed it before the connection broke.
+    pub(super) fn execute(&mut self, command: &[Vec<u8>]) -> anyhow::Result<bool> {
+        let result = self.exchange(command);
+        if let Err(error) = &result
+            && error.is::<ClientError>()
+        {
+            self.client = None;
+            self.in_transaction = false;
+        }
+        result
+    }
+
+    fn exchange(&mut self, command: &[Vec<u8>]) -> anyhow::Result<bool> {
+        self.connect()?.send(command)?;
+        let name = upper(command.first());
+        if is_endless(&name) {
+            return self.listen();
+        }
+        loop {
+            // Blocking commands may take as long as they like.
+            let Some(value) = self.connect()?.receive(None)? else { continue };
+            self.show(&value)?;
+            if matches!(value, Value::Push(_)) {
+                continue;
+            }
+            let Some(error) = value.as_error() else {
+                self.note(&name, command);
+                return Ok(true);
+            };
+            if error.starts_with(b"ERR unknown command") {
+                self.suggest(&name);
+            }
+            if name == "EXEC" {
+                self.in_transaction = false;
+            }
+            return Ok(false);
+        }
+    }
+
+    /// Prints everything that arrives, until the process is interrupted or the connection ends.
+    fn listen(&mut self) -> anyhow::Result<bool> {
+        eprintln!("Reading messages... (press Ctrl-C to quit)");
+        loop {
+            if let Some(value) = self.connect()?.receive(None)? {
+                self.show(&value)?;
+                if value.as_error().is_some() {
+                    return Ok(false);
+                }
+            }
+        }
+    }
+
+    /// Prints what the server sent on its own account since the last command.
+    pub(super) fn show_pushes(&mut self) -> anyhow::Result<()> {
+        while let Some(client) = &mut self.client {
+            match client.next_push(Duration::ZERO) {
+                Ok(Some(push)) => self.show(&push)?,
+                Ok(None) => break,
+                Err(_) => {
+                    self.client = None;
+                    self.in_transaction = false;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// `127.0.0.1:7379[2](TX)> `
+    pub(super) fn prompt(&self) -> String {
+        if self.client.is_none() {
+            return "not connected> ".to_owned();
+        }
+        let database = match self.target.database {
+            0 => String::new(),
+            number => format!("[{number}]"),
+        };
+        let transaction = if self.in_transaction { "(TX)" } else { "" };
+        format!("{}{database}{transaction}> ", self.target)
+    }
+
+    /// The server's commands, asked for once; empty while it cannot be asked.
+    pub(super) fn shared_catalogue(&mut self) -> Rc<Catalogue> {
+        // Inside a transaction the question would be queued.
+        if self.catalogue.is_none() && self.client.is_some() && !self.in_transaction {
+            let docs = self.connect().and_then(|client| client.call(&["COMMAND", "DOCS"]));
+            self.catalogue = docs.ok().map(|reply| Rc::new(Catalogue::from_docs(&reply)));
+        }
+        self.catalogue.clone().unwrap_or_default()
+    }
+
+    fn show(&self, value: &Value) -> anyhow::Result<()> {
+        let mut text = printer::print(value, self.format);
+        text.push(b'\n');
+        let mut out = std::io::stdout().lock();
+        out.write_all(&text)?;
+        Ok(out.flush()?)
+    }
+
+    /// Keeps what the prompt shows in step with a command that succeeded.
+    fn note(&mut self, name: &str, command: &[Vec<u8>]) {
+        match name {
+            "MULTI" => self.in_transaction = true,
+            "EXEC" | "DISCARD" => self.in_transaction = false,
+            "SELECT" if !self.in_transaction => {
+                let number =
+                    command.get(1).and_then(|argument| std::str::from_utf8(argument).ok()?.parse().ok());
+                self.target.database = number.unwrap_or(self.target.database);
+            }
+            "RESET" => {
+                self.in_transaction = false;
+                self.target.database = 0;
+            }
+            _ => {}
+        }
+    }
+
+    fn suggest(&mut self, name: &str) {
+        let catalogue = self.shared_catalogue();
+        let near = catalogue.nearest(name).join(", ");
+        if !near.is_empty() {
+            eprintln!("Did you mean {near}?");
+        }
+    }
+}
+
+fn upper(name: Option<&Vec<u8>>) -> String {
+    name.map(|name| String::from_utf8_lossy(name).to_uppercase()).unwrap_or_default()
+}
+
+/// Commands whose answers have no end.
+fn is_endless(name: &str) -> bool {
+    matches!(name, "SUBSCRIBE" | "PSUBSCRIBE" | "SSUBSCRIBE" | "MONITOR")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Session;
+    use crate::cli::printer::Format;
+    use std::time::Duration;
+    use tidemark_lab::null_server::NullServer;
+    use tidemark_lab::target::Target;
+
+    fn command(line: &str) -> Vec<Vec<u8>> {
+        line.split(' ').map(|word| word.as_bytes().to_vec()).collect()
+    }
+
+    #[test]
+    fn the_prompt_follows_database_and_transaction() {
+        let mut server = NullServer::bind(0).unwrap();
+        let target: Target = server.address().unwrap().to_string().parse().unwrap();
+        std::thread::spawn(move || server.run());
+        let address = target.to_string();
+        let mut session = Session::new(target, false, Duration::from_secs(10), Format::Raw);
+        assert_eq!(session.prompt(), "not connected> ");
+        for (line, prompt) in [
+            ("PING", "> "),
+            ("select 3", "[3]> "),
+            ("MULTI", "[3](TX)> "),
+            ("EXEC", "[3]> "),
+            ("RESET", "> "),
+        ] {
+            assert!(session.execute(&command(line)).unwrap());
+            assert_eq!(session.prompt(), format!("{address}{prompt}"), "after {line}");
+        }
+    }
+
+    #[test]
+    fn a_missing_server_is_an_error_and_not_the_end() {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let target = Target::new("127.0.0.1", port);
+        let mut session = Session::new(target, true, Duration::from_secs(10), Format::Raw);
+        for _ in 0..2 {
+            let error = session.execute(&command("PING")).unwrap_err();
+            assert!(error.to_string().contains("could not connect"), "{error}");
+        }
+        assert_eq!(session.prompt(), "not connected> ");
+    }
+}
