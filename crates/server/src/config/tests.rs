@@ -139,3 +139,13 @@ fn the_password_is_not_repeated_in_an_error() {
     let error = from_flags(&["--password", &secret]).expect_err("too long");
     assert!(!error.contains("xxx"), "{error}");
 }
+
+#[test]
+fn the_documented_configuration_file_is_the_default() {
+    let documented = include_str!("../../../../docs/tidemark.toml");
+    assert_eq!(
+        documented,
+        print(&Config::default()),
+        "renew it: tidemark serve --print-config > docs/tidemark.toml"
+    );
+}

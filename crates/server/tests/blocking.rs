@@ -1,0 +1,130 @@
+//! Clients that wait: served in order, in time, or not at all.
+
+mod common;
+
+use common::{Client, TestServer, eventually};
+use std::net::TcpStream;
+use tidemark_log::Durability;
+
+/// Sends a command that will wait, and returns when it does.
+fn block(server: &TestServer, client: &mut Client<TcpStream>, command: &str) {
+    let mut other = server.client();
+    let before = blocked_clients(&mut other);
+    client.send(format!("{command}\r\n"));
+    eventually("the client waits", || blocked_clients(&mut other) > before);
+}
+
+fn blocked_clients(client: &mut Client<TcpStream>) -> usize {
+    client.command(&["INFO", "clients"]);
+    let info = client.bulk();
+    let line = info.lines().find(|line| line.starts_with("blocked_clients:")).expect("a line of INFO");
+    line.rsplit(':').next().and_then(|count| count.parse().ok()).expect("a number")
+}
+
+#[test]
+fn what_is_there_is_taken_at_once() {
+    let server = TestServer::new();
+    let mut client = server.client();
+    client.ask("ZADD z 1 a 2 b", ":2\r\n");
+    client.ask("BZPOPMIN z 0", "*3\r\n$1\r\nz\r\n$1\r\na\r\n$1\r\n1\r\n");
+}
+
+#[test]
+fn waiting_clients_are_served_in_the_order_of_their_coming() {
+    let server = TestServer::new();
+    let (mut first, mut second, mut giver) = (server.client(), server.client(), server.client());
+    block(&server, &mut first, "BZPOPMIN z 0");
+    block(&server, &mut second, "BZPOPMIN other z 0");
+    giver.ask("ZADD z 1 a", ":1\r\n");
+    first.expect("*3\r\n$1\r\nz\r\n$1\r\na\r\n$1\r\n1\r\n");
+    giver.ask("ZADD z 2 b 3 c", ":2\r\n");
+    second.expect("*3\r\n$1\r\nz\r\n$1\r\nb\r\n$1\r\n2\r\n");
+    giver.ask("ZCARD z", ":1\r\n");
+}
+
+#[test]
+fn what_a_client_sends_while_it_waits_runs_afterwards() {
+    let server = TestServer::new();
+    let (mut client, mut giver) = (server.client(), server.client());
+    block(&server, &mut client, "BZPOPMIN z 0\r\nECHO later\r\nBZPOPMIN z 0\r\nPING");
+    giver.ask("ZADD z 1 a", ":1\r\n");
+    client.expect("*3\r\n$1\r\nz\r\n$1\r\na\r\n$1\r\n1\r\n$5\r\nlater\r\n");
+    giver.ask("ZADD z 2 b", ":1\r\n");
+    client.expect("*3\r\n$1\r\nz\r\n$1\r\nb\r\n$1\r\n2\r\n+PONG\r\n");
+}
+
+#[test]
+fn a_wait_ends_when_its_time_has_passed() {
+    let server = TestServer::new();
+    let mut client = server.client();
+    client.ask("BZPOPMIN z 0.01", "*-1\r\n");
+    client.ask("BZPOPMIN z -1", "-ERR timeout is negative\r\n");
+    client.ask("BZPOPMIN z x", "-ERR timeout is not a float or out of range\r\n");
+    client.ask("ZADD z 1 a", ":1\r\n");
+    client.ask("ZCARD z", ":1\r\n");
+}
+
+#[test]
+fn a_client_that_is_gone_takes_nothing() {
+    let server = TestServer::new();
+    let (mut client, mut giver) = (server.client(), server.client());
+    block(&server, &mut client, "BZPOPMIN z 0");
+    drop(client);
+    eventually("its wait ends", || blocked_clients(&mut giver) == 0);
+    giver.ask("ZADD z 1 a", ":1\r\n");
+    giver.ask("ZCARD z", ":1\r\n");
+}
+
+#[test]
+fn another_client_may_end_a_wait() {
+    let server = TestServer::new();
+    let (mut client, mut other) = (server.client(), server.client());
+    client.command(&["CLIENT", "ID"]);
+    let id = client.line()[1..].to_owned();
+    block(&server, &mut client, "BZPOPMIN z 0");
+    other.ask(&format!("CLIENT UNBLOCK {id}"), ":1\r\n");
+    client.expect("*-1\r\n");
+    other.ask(&format!("CLIENT UNBLOCK {id}"), ":0\r\n");
+    block(&server, &mut client, "BZPOPMIN z 0");
+    other.ask(&format!("CLIENT UNBLOCK {id} ERROR"), ":1\r\n");
+    client.expect("-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n");
+    other.ask("CLIENT UNBLOCK 999 NOW", "-ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR\r\n");
+}
+
+#[test]
+fn in_a_transaction_nobody_waits() {
+    let server = TestServer::new();
+    let mut client = server.client();
+    client.send("MULTI\r\nBZPOPMIN z 0\r\nEXEC\r\n");
+    client.expect("+OK\r\n+QUEUED\r\n*1\r\n*-1\r\n");
+}
+
+#[test]
+fn a_transaction_serves_when_it_is_complete() {
+    let server = TestServer::new();
+    let (mut client, mut giver) = (server.client(), server.client());
+    block(&server, &mut client, "BZPOPMIN z 0");
+    giver.send("MULTI\r\nZADD z 2 b\r\nZADD z 1 a\r\nEXEC\r\n");
+    giver.expect("+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n:1\r\n");
+    client.expect("*3\r\n$1\r\nz\r\n$1\r\na\r\n$1\r\n1\r\n");
+}
+
+#[test]
+fn what_was_served_is_found_served_after_a_restart() {
+    let server = TestServer::with(|config| config.durability = Durability::Always);
+    let (mut client, mut giver) = (server.client(), server.client());
+    block(&server, &mut client, "BZPOPMIN z 0");
+    giver.ask("ZADD z 1 a 2 b", ":2\r\n");
+    client.expect("*3\r\n$1\r\nz\r\n$1\r\na\r\n$1\r\n1\r\n");
+    let server = TestServer::in_dir(server.stop(), |_| {});
+    server.client().ask("ZRANGE z 0 -1", "*1\r\n$1\r\nb\r\n");
+}
+
+#[test]
+fn a_stop_closes_clients_that_wait() {
+    let server = TestServer::new();
+    let mut client = server.client();
+    block(&server, &mut client, "BZPOPMIN z 0");
+    server.stop();
+    assert_eq!(client.until_closed(), b"");
+}
