@@ -24,6 +24,10 @@ use tidemark_log::Lsn;
 /// While more than this waits to be sent, no further command runs and nothing is read: a client that does not read its
 /// replies stops itself. Bytes.
 const OUTPUT_PAUSE_BYTES: usize = 1024 * 1024;
+/// The same for a client that has not said who it is. Bytes.
+const STRANGER_OUTPUT_PAUSE_BYTES: usize = 16 * 1024;
+/// What such a client may have sent without completing a command: room for any command that it may use. Bytes.
+const STRANGER_INPUT_BYTES: usize = 64 * 1024;
 /// A client that waits may send this much in advance; more stays in the kernel. Bytes.
 const INPUT_AHEAD_BYTES: usize = 64 * 1024;
 /// Empty input buffers larger than this are given back to the allocator. Bytes.
@@ -126,7 +130,7 @@ impl Connection {
     pub(crate) fn wants_input(&self) -> bool {
         !self.session.closing
             && !self.input_ended
-            && self.session.output.pending() < OUTPUT_PAUSE_BYTES
+            && !self.must_read_first()
             && (self.session.wait.is_none() || self.input.len() < INPUT_AHEAD_BYTES)
     }
 
@@ -224,7 +228,8 @@ impl Connection {
         } else {
             self.over_soft_limit = None;
         }
-        (self.input.len() > config.query_buffer_limit).then_some(CloseReason::QueryBuffer)
+        let limit = if self.session.authenticated { config.query_buffer_limit } else { STRANGER_INPUT_BYTES };
+        (self.input.len() > limit).then_some(CloseReason::QueryBuffer)
     }
 
     /// Which time has run out, if any.
@@ -280,9 +285,16 @@ impl Connection {
         if is_subscribed { config.output_limits.pubsub } else { config.output_limits.normal }
     }
 
+    /// Whether so much waits to be sent that the client has to read before anything else happens.
+    fn must_read_first(&self) -> bool {
+        let is_known = self.session.authenticated;
+        let limit = if is_known { OUTPUT_PAUSE_BYTES } else { STRANGER_OUTPUT_PAUSE_BYTES };
+        self.session.output.pending() >= limit
+    }
+
     fn may_run(&self) -> bool {
         let session = &self.session;
-        session.wait.is_none() && !session.closing && session.output.pending() < OUTPUT_PAUSE_BYTES
+        session.wait.is_none() && !session.closing && !self.must_read_first()
     }
 
     /// Runs the commands at the start of `bytes`; how many bytes they took.

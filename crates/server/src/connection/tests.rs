@@ -186,6 +186,23 @@ fn a_soft_limit_gives_time_and_a_hard_limit_does_not() {
 }
 
 #[test]
+fn a_stranger_costs_little_memory() {
+    let bench = Bench::new(|config| config.requirepass = "secret".to_owned());
+    let mut connection = bench.connect();
+    let now = Instant::now();
+    connection.receive(&b"PING\r\n".repeat(10_000), &bench.context());
+    assert!(connection.session.output.pending() < STRANGER_OUTPUT_PAUSE_BYTES + 100);
+    assert!(!connection.wants_input(), "it reads its refusals before it sends more");
+
+    let mut connection = bench.connect();
+    let argument = format!("$16000\r\n{}\r\n", "x".repeat(16_000));
+    connection.receive(format!("*10\r\n{}", argument.repeat(3)).as_bytes(), &bench.context());
+    assert_eq!(connection.exceeded(&bench.config, now), None);
+    connection.receive(argument.repeat(2).as_bytes(), &bench.context());
+    assert_eq!(connection.exceeded(&bench.config, now), Some(CloseReason::QueryBuffer));
+}
+
+#[test]
 fn silence_and_missing_passwords_have_their_deadlines() {
     let bench = Bench::new(|config| {
         config.timeout = Duration::from_secs(10);
