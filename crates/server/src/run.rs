@@ -78,6 +78,11 @@ fn greeting(config: &Config, server: &Server) -> String {
     {
         line("warning", "everybody who reaches this address can read and delete everything: set a password");
     }
+    for warning in
+        config::unknown_variables(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))
+    {
+        let _ = writeln!(text, "{:<12}{warning}", "warning");
+    }
     let _ = writeln!(text, "ready");
     text
 }

@@ -30,14 +30,6 @@ pub enum ConfigError {
         /// What is wrong with it.
         reason: String,
     },
-    /// A variable with our prefix that names no setting.
-    #[error("unknown environment variable {variable}{}", did_you_mean(*suggestion))]
-    UnknownVariable {
-        /// The variable.
-        variable: String,
-        /// The most similar variable, without its prefix.
-        suggestion: Option<&'static str>,
-    },
     /// A configuration file given as Redis takes it.
     #[error(
         "'{0}' was given as a configuration file in the manner of Redis. Tidemark reads TOML: use `--config FILE`; \
@@ -64,7 +56,6 @@ impl ServeArgs {
         if let Some(file) = &self.positional {
             return Err(ConfigError::PositionalFile(file.clone()));
         }
-        check_variables(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))?;
         let mut config = Config::default();
         if let Some(path) = &self.config {
             file::load(path, &mut config)?;
@@ -91,19 +82,24 @@ fn apply(config: &mut Config, source: ValueSource, name: &str, value: &str) -> R
     })
 }
 
-/// Refuses a misspelt variable, which would otherwise silently leave a default in force.
-fn check_variables(variables: impl Iterator<Item = String>) -> Result<(), ConfigError> {
-    // The command line's own, which belong to other subcommands.
+/// Variables with our prefix that name no setting, each with what may have been meant. They are no error, because other
+/// programs around the server may have variables of that prefix too; but a misspelt one leaves a default in force.
+pub(crate) fn unknown_variables(variables: impl Iterator<Item = String>) -> Vec<String> {
+    // The other subcommands' own.
     const OTHERS: [&str; 2] = ["HISTORY", "CONFIG"];
-    for variable in variables {
-        let Some(rest) = variable.strip_prefix("TIDEMARK_") else { continue };
-        let name = rest.to_ascii_lowercase().replace('_', "-");
-        if find(&name).is_none() && !OTHERS.contains(&rest) {
-            let suggestion = nearest(&name);
-            return Err(ConfigError::UnknownVariable { variable, suggestion });
-        }
-    }
-    Ok(())
+    variables
+        .filter_map(|variable| {
+            let rest = variable.strip_prefix("TIDEMARK_")?;
+            let name = rest.to_ascii_lowercase().replace('_', "-");
+            if find(&name).is_some() || OTHERS.contains(&rest) {
+                return None;
+            }
+            let meant = nearest(&name)
+                .and_then(find)
+                .map(|setting| format!("; did you mean {}?", setting.variable()));
+            Some(format!("the environment variable {variable} names no setting{}", meant.unwrap_or_default()))
+        })
+        .collect()
 }
 
 /// The setting whose name is most like `name`, if any is.

@@ -10,8 +10,8 @@ mod setting;
 mod value;
 
 pub use file::{FileError, print};
-pub(crate) use flags::nearest;
 pub use flags::{ConfigError, ServeArgs};
+pub(crate) use flags::{nearest, unknown_variables};
 pub use setting::{SETTINGS, Setting, find};
 pub use value::{BindAddress, DebugAccess, OutputLimit, OutputLimits};
 

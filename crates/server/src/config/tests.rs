@@ -149,3 +149,17 @@ fn the_documented_configuration_file_is_the_default() {
         "renew it: tidemark serve --print-config > docs/tidemark.toml"
     );
 }
+
+#[test]
+fn a_misspelt_variable_is_noticed_and_a_foreign_one_does_no_harm() {
+    let names =
+        ["TIDEMARK_PORT", "TIDEMARK_DURABILTY", "TIDEMARK_BUILD_NUMBER_17", "HOME", "TIDEMARK_CONFIG"];
+    let warnings = unknown_variables(names.iter().map(ToString::to_string));
+    assert_eq!(
+        warnings,
+        [
+            "the environment variable TIDEMARK_DURABILTY names no setting; did you mean TIDEMARK_DURABILITY?",
+            "the environment variable TIDEMARK_BUILD_NUMBER_17 names no setting",
+        ]
+    );
+}
