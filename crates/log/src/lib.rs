@@ -18,6 +18,7 @@ mod segment;
 mod shared;
 pub mod snapshot;
 pub mod storage;
+pub mod tools;
 
 pub use error::{AppendError, Damage, Failure, OpenError, ReplayError, TornTail};
 pub use format::{Format, ParseFormatError};

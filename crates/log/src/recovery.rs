@@ -88,7 +88,7 @@ pub(crate) fn load_segments(storage: &dyn Storage, names: &[String]) -> Result<S
     Ok(table)
 }
 
-fn load_segment(storage: &dyn Storage, name: String, first: Lsn) -> Result<Segment, OpenError> {
+pub(crate) fn load_segment(storage: &dyn Storage, name: String, first: Lsn) -> Result<Segment, OpenError> {
     let failed = |error| OpenError::storage(format!("opening {}", storage.path(&name)), error);
     let file = storage.open(&name).map_err(failed)?;
     let mut block = vec![0; HEADER_BYTES];
@@ -110,13 +110,26 @@ fn load_segment(storage: &dyn Storage, name: String, first: Lsn) -> Result<Segme
 
 /// Where the valid part of a segment ends.
 #[derive(Debug)]
-struct SegmentEnd {
+pub(crate) struct SegmentEnd {
     segment: Arc<Segment>,
     expected: Lsn,
     offset: u64,
     durable: Lsn,
     proven_offset: u64,
     stop: Stop,
+}
+
+impl SegmentEnd {
+    pub(crate) fn of(reader: &SegmentReader, stop: Stop) -> Self {
+        Self {
+            segment: reader.segment().clone(),
+            expected: reader.expected(),
+            offset: reader.offset(),
+            durable: reader.durable(),
+            proven_offset: reader.proven_offset(),
+            stop,
+        }
+    }
 }
 
 /// Verifies segments on all cores; returns the ends of those verified, the last segment's last.
@@ -181,14 +194,7 @@ fn verify_segment(
     if last.is_some() && stop != Stop::Limit {
         return Err(damage(storage, &segment.name, reader.offset(), reader.expected(), describe(stop)).into());
     }
-    Ok(SegmentEnd {
-        segment: segment.clone(),
-        expected: reader.expected(),
-        offset: reader.offset(),
-        durable: reader.durable(),
-        proven_offset: reader.proven_offset(),
-        stop,
-    })
+    Ok(SegmentEnd::of(&reader, stop))
 }
 
 /// Refuses a proven loss; otherwise cuts what follows the last record and makes what precedes it durable.
@@ -213,16 +219,16 @@ fn settle_tail(
 }
 
 /// What lies behind the last record.
-struct Remainder {
+pub(crate) struct Remainder {
     /// A marker says that the record which is missing was durable.
-    proof: bool,
+    pub(crate) proof: bool,
     /// Unfinished writes, as opposed to nothing or to the leavings of a recycled file's earlier use.
-    torn: bool,
+    pub(crate) torn: bool,
     /// End of the last byte that is not zero.
-    dirty_end: u64,
+    pub(crate) dirty_end: u64,
 }
 
-fn inspect_remainder(end: &SegmentEnd) -> io::Result<Remainder> {
+pub(crate) fn inspect_remainder(end: &SegmentEnd) -> io::Result<Remainder> {
     let codec = end.segment.codec();
     let mut remainder = Remainder { proof: false, torn: false, dirty_end: end.offset };
     let mut window = vec![0; WINDOW_BYTES];

@@ -1,0 +1,192 @@
+//! What is in a log's directory, and in which state. Changes nothing and takes no lock.
+
+use std::sync::Arc;
+
+use super::ToolError;
+use crate::error::{Damage, Failure, OpenError};
+use crate::reader::{SegmentReader, Stop};
+use crate::recovery::{SegmentEnd, damage, describe, inspect_remainder, load_segment};
+use crate::segment::{Segment, parse_segment_name, parse_spare_name, segment_name};
+use crate::snapshot::Snapshots;
+use crate::storage::Storage;
+use crate::{Format, Lsn, RecordBatch};
+
+/// Everything in a log's directory.
+#[derive(Clone, Debug, Default)]
+pub struct Inspection {
+    /// The segments, oldest first.
+    pub segments: Vec<SegmentReport>,
+    /// The snapshots, oldest first.
+    pub snapshots: Vec<SnapshotReport>,
+    /// Files kept for use as segments.
+    pub spares: usize,
+}
+
+/// One segment.
+#[derive(Clone, Debug)]
+pub struct SegmentReport {
+    /// File name.
+    pub name: String,
+    /// LSN of its first record.
+    pub first_lsn: Lsn,
+    /// LSN of its last valid record; one less than `first_lsn` when it has none.
+    pub last_lsn: Lsn,
+    /// Spelling of its records; `None` when the header is unreadable.
+    pub format: Option<Format>,
+    /// Time of its first record, microseconds since 1970.
+    pub created_us: u64,
+    /// Bytes of valid content.
+    pub used_bytes: u64,
+    /// Size of the file.
+    pub file_bytes: u64,
+    /// How it ends.
+    pub state: SegmentState,
+}
+
+/// How a segment ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SegmentState {
+    /// With its last record.
+    Whole,
+    /// With this many bytes of unfinished writes, which the next start cuts. A running server's last segment may
+    /// look like this at any moment.
+    Torn(u64),
+    /// Durable records are unreadable.
+    Damaged(Damage),
+}
+
+/// One snapshot.
+#[derive(Clone, Debug)]
+pub struct SnapshotReport {
+    /// The last record that it covers.
+    pub lsn: Lsn,
+    /// Number of frames and bytes of their payloads, or what is wrong with the file.
+    pub content: Result<(usize, u64), String>,
+}
+
+impl Inspection {
+    /// The first damage in the segments.
+    pub fn damage(&self) -> Option<&Damage> {
+        self.segments.iter().find_map(|segment| match &segment.state {
+            SegmentState::Damaged(damage) => Some(damage),
+            SegmentState::Whole | SegmentState::Torn(_) => None,
+        })
+    }
+
+    /// The newest record before any damage.
+    pub fn last_lsn(&self) -> Lsn {
+        let damaged = |segment: &&SegmentReport| matches!(segment.state, SegmentState::Damaged(_));
+        let last = self.segments.iter().find(damaged).or(self.segments.last());
+        last.map_or(Lsn::ZERO, |segment| segment.last_lsn)
+    }
+
+    /// The oldest record.
+    pub fn first_lsn(&self) -> Lsn {
+        self.segments.first().map_or(Lsn::FIRST, |segment| segment.first_lsn)
+    }
+}
+
+/// Reads every segment and snapshot to its end. `progress` is told the bytes verified since it was last called.
+pub fn inspect(storage: &Arc<dyn Storage>, progress: &mut dyn FnMut(u64)) -> Result<Inspection, ToolError> {
+    let names = storage.list().map_err(|error| Failure::new("listing the directory", error))?;
+    let mut firsts: Vec<Lsn> = names.iter().filter_map(|name| parse_segment_name(name)).collect();
+    firsts.sort_unstable();
+    let snapshots = inspect_snapshots(storage)?;
+    let newest = snapshots.last().map_or(Lsn::ZERO, |snapshot| snapshot.lsn);
+    let mut segments = Vec::new();
+    for (index, first) in firsts.iter().enumerate() {
+        let next = firsts.get(index + 1).copied();
+        segments.push(inspect_segment(&**storage, *first, next, newest, progress)?);
+    }
+    let spares = names.iter().filter(|name| parse_spare_name(name).is_some()).count();
+    Ok(Inspection { segments, snapshots, spares })
+}
+
+fn inspect_snapshots(storage: &Arc<dyn Storage>) -> Result<Vec<SnapshotReport>, ToolError> {
+    let snapshots = Snapshots::new(storage.clone());
+    let lsns = snapshots.list().map_err(|error| Failure::new("listing", std::io::Error::other(error)))?;
+    let report = |lsn| {
+        let verified = snapshots.open(lsn).and_then(|snapshot| snapshot.verify().map(|()| snapshot));
+        let content = verified
+            .map(|snapshot| (snapshot.frames().len(), snapshot.payload_bytes()))
+            .map_err(|error| error.to_string());
+        SnapshotReport { lsn, content }
+    };
+    Ok(lsns.into_iter().map(report).collect())
+}
+
+fn inspect_segment(
+    storage: &dyn Storage,
+    first: Lsn,
+    next: Option<Lsn>,
+    snapshot: Lsn,
+    progress: &mut dyn FnMut(u64),
+) -> Result<SegmentReport, ToolError> {
+    let name = segment_name(first);
+    let segment = match load_segment(storage, name.clone(), first) {
+        Ok(segment) => Arc::new(segment),
+        Err(OpenError::Damaged(damage)) => {
+            return Ok(SegmentReport {
+                name,
+                first_lsn: first,
+                last_lsn: first.previous(),
+                format: None,
+                created_us: 0,
+                used_bytes: 0,
+                file_bytes: 0,
+                state: SegmentState::Damaged(damage),
+            });
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let failed = |error| Failure::new(format!("reading {}", storage.path(&name)), error);
+    let mut reader = SegmentReader::new(segment.clone());
+    let mut batch = RecordBatch::default();
+    let limit = next.map_or(Lsn(u64::MAX), Lsn::previous);
+    let stop = loop {
+        let before = reader.offset();
+        let stop = reader.read(&mut batch, limit).map_err(failed)?;
+        progress(reader.offset() - before);
+        if stop != Stop::More {
+            break stop;
+        }
+    };
+    let file_bytes = segment.file.len().map_err(failed)?;
+    let state = state_of(storage, &segment, &reader, stop, next, snapshot)?;
+    Ok(SegmentReport {
+        name,
+        first_lsn: first,
+        last_lsn: reader.expected().previous(),
+        format: Some(segment.format),
+        created_us: segment.header.created_us,
+        used_bytes: reader.offset(),
+        file_bytes,
+        state,
+    })
+}
+
+fn state_of(
+    storage: &dyn Storage,
+    segment: &Arc<Segment>,
+    reader: &SegmentReader,
+    stop: Stop,
+    next: Option<Lsn>,
+    snapshot: Lsn,
+) -> Result<SegmentState, ToolError> {
+    let damaged = || damage(storage, &segment.name, reader.offset(), reader.expected(), describe(stop));
+    if stop == Stop::Limit {
+        return Ok(SegmentState::Whole);
+    }
+    if next.is_some() || snapshot >= reader.expected() {
+        return Ok(SegmentState::Damaged(damaged()));
+    }
+    let remainder = inspect_remainder(&SegmentEnd::of(reader, stop))
+        .map_err(|error| Failure::new(format!("reading {}", storage.path(&segment.name)), error))?;
+    Ok(if remainder.proof {
+        SegmentState::Damaged(damaged())
+    } else if remainder.torn {
+        SegmentState::Torn(remainder.dirty_end - reader.offset())
+    } else {
+        SegmentState::Whole
+    })
+}

@@ -1,0 +1,39 @@
+//! Work on a log that no server has open: look, verify, export, repair, truncate.
+
+mod export;
+mod inspect;
+mod repair;
+
+pub use export::export;
+pub use inspect::{Inspection, SegmentReport, SegmentState, SnapshotReport, inspect};
+pub use repair::{Cut, plan_repair, plan_truncate};
+
+use crate::error::{Failure, OpenError};
+
+/// Why a tool could not do its work.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ToolError {
+    /// The directory cannot be read or is in use.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// Reading or writing failed.
+    #[error(transparent)]
+    Storage(#[from] Failure),
+    /// The log has no such record.
+    #[error("the log holds the records {first} to {last}; {wanted} is not among them")]
+    NoSuchRecord {
+        /// What was asked for.
+        wanted: crate::Lsn,
+        /// The oldest record.
+        first: crate::Lsn,
+        /// The newest record.
+        last: crate::Lsn,
+    },
+    /// The exported records could not be written.
+    #[error("writing the exported records: {0}")]
+    Output(#[from] std::io::Error),
+    /// The log is damaged where it would have to be read.
+    #[error(transparent)]
+    Damaged(#[from] crate::Damage),
+}

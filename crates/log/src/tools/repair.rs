@@ -1,0 +1,183 @@
+//! Taking records out of a log that nobody has open: what is damaged, or what came after a chosen point.
+//!
+//! Nothing is deleted. Whole files get the prefix `cut-`, a part of a file is copied to one that has it.
+//!
+//! A snapshot behind the damage saves everything it covers: the log then goes on from the snapshot, and it is the
+//! records before it that are set aside.
+
+use std::io;
+use std::sync::Arc;
+
+use super::ToolError;
+use super::inspect::{Inspection, SegmentReport, SegmentState, inspect};
+use crate::error::Failure;
+use crate::log::take_lock;
+use crate::reader::{SegmentReader, Stop};
+use crate::recovery::load_segment;
+use crate::segment::{TEMPORARY_SUFFIX, parse_segment_name};
+use crate::snapshot::snapshot_name;
+use crate::storage::{Storage, read_full, write_all, write_zeros};
+use crate::{Format, Lsn, RecordBatch};
+
+const PREFIX: &str = "cut-";
+const COPY_BYTES: usize = 1 << 20;
+
+/// What is to be taken out of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// The newest record of the log afterwards; with a snapshot, the last that it covers.
+    pub last_lsn: Lsn,
+    /// Records that were readable and will not be, as (first, last).
+    pub lost: Option<(Lsn, Lsn)>,
+    /// Files to be set aside whole, in the order that is safe if the machine stops in between.
+    pub files: Vec<String>,
+    /// The file to be cut, and where.
+    pub part: Option<(String, u64)>,
+}
+
+/// What repairing would do; `None` when nothing is damaged.
+pub fn plan_repair(
+    storage: &Arc<dyn Storage>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Option<Cut>, ToolError> {
+    let inspection = inspect(storage, progress)?;
+    let is_damaged = |segment: &SegmentReport| matches!(segment.state, SegmentState::Damaged(_));
+    let Some(index) = inspection.segments.iter().position(is_damaged) else {
+        return Ok(None);
+    };
+    let kept = inspection.last_lsn();
+    let saving = inspection.snapshots.iter().rev().find(|snapshot| snapshot.content.is_ok());
+    Ok(Some(match saving.map(|snapshot| snapshot.lsn).filter(|lsn| *lsn > kept) {
+        Some(snapshot) => continue_from_snapshot(&inspection, index, snapshot),
+        None => cut_after(&inspection, index, kept),
+    }))
+}
+
+/// What dropping every record after `last` would do.
+pub fn plan_truncate(
+    storage: &Arc<dyn Storage>,
+    last: Lsn,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Cut, ToolError> {
+    let inspection = inspect(storage, progress)?;
+    let holds = |segment: &SegmentReport| segment.first_lsn <= last && last <= segment.last_lsn;
+    let Some(index) = inspection.segments.iter().position(holds) else {
+        let (first, end) = (inspection.first_lsn(), inspection.last_lsn());
+        return Err(ToolError::NoSuchRecord { wanted: last, first, last: end });
+    };
+    let mut cut = cut_after(&inspection, index, last);
+    if let Some(segment) = inspection.segments.get(index) {
+        cut.part = Some((segment.name.clone(), offset_after(&**storage, segment, last)?));
+    }
+    Ok(cut)
+}
+
+impl Cut {
+    /// Carries the plan out and returns the names of the files set aside. Refuses while a server has the log open.
+    pub fn apply(&self, storage: &dyn Storage) -> Result<Vec<String>, ToolError> {
+        let _lock = take_lock(storage)?;
+        let mut aside = Vec::new();
+        for name in &self.files {
+            let failed = |error| Failure::new(format!("setting {} aside", storage.path(name)), error);
+            let target = free_name(storage, &format!("{PREFIX}{name}")).map_err(failed)?;
+            storage.rename(name, &target).and_then(|()| storage.sync_dir()).map_err(failed)?;
+            aside.push(target);
+        }
+        if let Some((name, offset)) = &self.part {
+            let failed = |error| Failure::new(format!("cutting {}", storage.path(name)), error);
+            aside.extend(cut_part(storage, name, *offset).map_err(failed)?);
+        }
+        Ok(aside)
+    }
+}
+
+/// Everything behind `last`, which is in segment `index`, goes; newest first, so that no hole appears meanwhile.
+fn cut_after(inspection: &Inspection, index: usize, last: Lsn) -> Cut {
+    let later = inspection.segments.iter().skip(index + 1);
+    let mut files: Vec<String> = later.clone().map(|segment| segment.name.clone()).rev().collect();
+    let snapshots = inspection.snapshots.iter().filter(|snapshot| snapshot.lsn > last);
+    files.extend(snapshots.map(|snapshot| snapshot_name(snapshot.lsn)));
+    let mut part = None;
+    if let Some(segment) = inspection.segments.get(index) {
+        if segment.format.is_none() {
+            files.push(segment.name.clone());
+        } else {
+            part = Some((segment.name.clone(), segment.used_bytes));
+        }
+    }
+    let readable = inspection.segments.iter().skip(index).map(|segment| segment.last_lsn).max();
+    let lost = readable.filter(|end| *end > last).map(|end| (last.next(), end));
+    Cut { last_lsn: last, lost, files, part }
+}
+
+/// The snapshot replaces the segments up to the damage, oldest first. Segments behind it stay if they continue it.
+fn continue_from_snapshot(inspection: &Inspection, damaged: usize, snapshot: Lsn) -> Cut {
+    let later = inspection.segments.get(damaged + 1..).unwrap_or_default();
+    let whole = later.iter().all(|segment| !matches!(segment.state, SegmentState::Damaged(_)));
+    let continues = later.iter().rposition(|segment| segment.first_lsn <= snapshot.next());
+    let end = later.last().map_or(Lsn::ZERO, |segment| segment.last_lsn);
+    let kept = continues.filter(|_| whole && end >= snapshot);
+    let count = kept.map_or(inspection.segments.len(), |index| damaged + 1 + index);
+    let files = inspection.segments.iter().take(count).map(|segment| segment.name.clone()).collect();
+    let lost = (kept.is_none() && end > snapshot).then_some((snapshot.next(), end));
+    Cut { last_lsn: if kept.is_some() { end } else { snapshot }, lost, files, part: None }
+}
+
+/// Where the record `last` ends.
+fn offset_after(storage: &dyn Storage, segment: &SegmentReport, last: Lsn) -> Result<u64, ToolError> {
+    let segment = Arc::new(load_segment(storage, segment.name.clone(), segment.first_lsn)?);
+    let mut reader = SegmentReader::new(segment.clone());
+    let mut batch = RecordBatch::default();
+    let failed = |error| Failure::new(format!("reading {}", storage.path(&segment.name)), error);
+    while reader.read(&mut batch, last).map_err(failed)? == Stop::More {}
+    Ok(reader.offset())
+}
+
+/// Copies what follows `offset` to a file of its own, then removes it. Returns that file's name.
+fn cut_part(storage: &dyn Storage, name: &str, offset: u64) -> io::Result<Option<String>> {
+    let file = storage.open(name)?;
+    let size = file.len()?;
+    let target = free_name(storage, &format!("{PREFIX}{name}-from-{offset}"))?;
+    let temporary = format!("{target}{TEMPORARY_SUFFIX}");
+    if storage.list()?.contains(&temporary) {
+        storage.remove(&temporary)?;
+    }
+    let copy = storage.create(&temporary)?;
+    let mut buffer = vec![0; COPY_BYTES];
+    let (mut position, mut dirty) = (offset, false);
+    while position < size {
+        let filled = read_full(&*file, &mut buffer, position)?;
+        let part = buffer.get(..filled).unwrap_or_default();
+        if part.is_empty() {
+            break;
+        }
+        dirty |= part.iter().any(|byte| *byte != 0);
+        write_all(&*copy, part, position - offset)?;
+        position += filled as u64;
+    }
+    if dirty {
+        copy.sync_data()?;
+        storage.rename(&temporary, &target)?;
+    } else {
+        storage.remove(&temporary)?;
+    }
+    storage.sync_dir()?;
+    let preallocated = parse_segment_name(name)
+        .and_then(|first| load_segment(storage, name.to_owned(), first).ok())
+        .is_some_and(|segment| segment.format == Format::Binary);
+    if preallocated {
+        write_zeros(&*file, offset, size)?;
+    } else {
+        file.set_len(offset)?;
+    }
+    file.sync_data()?;
+    Ok(dirty.then_some(target))
+}
+
+/// The name itself, or with a number if an earlier repair has taken it.
+fn free_name(storage: &dyn Storage, name: &str) -> io::Result<String> {
+    let names = storage.list()?;
+    let numbered = (2_u64..).map(|number| format!("{name}.{number}"));
+    let mut candidates = std::iter::once(name.to_owned()).chain(numbered);
+    candidates.find(|candidate| !names.contains(candidate)).ok_or(io::ErrorKind::AlreadyExists.into())
+}
