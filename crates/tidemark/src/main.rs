@@ -2,6 +2,7 @@
 
 mod bench_command;
 mod cli;
+mod log_command;
 mod serve_command;
 
 use clap::{ArgAction, Parser, Subcommand};
@@ -38,6 +39,8 @@ enum Command {
     Cli(cli::CliArgs),
     /// Measure a server: ours or any other that speaks the Redis protocol
     Bench(bench_command::BenchArgs),
+    /// Look at a log's files and put them right
+    Log(log_command::LogArgs),
 }
 
 fn main() -> ExitCode {
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
         Command::Serve(serve) => serve_command::run(serve),
         Command::Cli(cli) => cli::run(cli),
         Command::Bench(bench) => bench_command::run(bench),
+        Command::Log(log) => log_command::run(log),
     };
     result.unwrap_or_else(|error| {
         eprintln!("tidemark: {error:#}");

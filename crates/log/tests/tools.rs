@@ -1,0 +1,158 @@
+//! Inspecting, exporting, repairing and truncating a closed log.
+
+use std::sync::Arc;
+
+use tidemark_log::tools::{self, Inspection, SegmentState, ToolError};
+use tidemark_log::{
+    Durability, Format, Log, Lsn, MemoryStorage, OpenError, Options, SnapshotWriter, Storage,
+};
+
+fn options() -> Options {
+    Options {
+        durability: Durability::Always,
+        segment_bytes: Options::SEGMENT_BYTES_MIN,
+        seed: Some(2),
+        ..Options::default()
+    }
+}
+
+fn shared(storage: &MemoryStorage) -> Arc<dyn Storage> {
+    Arc::new(storage.clone())
+}
+
+/// A closed log of 40 records in about 6 segments, with a snapshot where asked.
+fn sample(snapshot_at: Option<u64>) -> MemoryStorage {
+    let storage = MemoryStorage::new();
+    let (log, _) = Log::open(shared(&storage), options()).expect("opens");
+    for number in 1..=40_u64 {
+        log.append(number, 1, |buffer| buffer.extend_from_slice(&[number as u8; 500])).expect("is accepted");
+        log.wait_durable(Lsn(number)).expect("syncs");
+        if snapshot_at == Some(number) {
+            let mut writer = SnapshotWriter::create(shared(&storage), Lsn(number)).expect("begins");
+            writer.write_frame(0, b"state").expect("writes");
+            log.finish_snapshot(writer).expect("finishes");
+        }
+    }
+    log.close().expect("closes");
+    storage
+}
+
+fn inspect(storage: &MemoryStorage) -> Inspection {
+    tools::inspect(&shared(storage), &mut |_| ()).expect("reads")
+}
+
+/// Inverts a bit in the middle of the records of a segment; returns the first record that is lost.
+fn damage(storage: &MemoryStorage, index: usize) -> Lsn {
+    let name = inspect(storage).segments[index].name.clone();
+    let mut bytes = storage.read(&name).expect("exists");
+    bytes[4096 + 1000] ^= 4;
+    storage.put(&name, bytes);
+    assert!(matches!(Log::open(shared(storage), options()), Err(OpenError::Damaged(_))));
+    inspect(storage).damage().expect("is damaged").expected
+}
+
+fn repair(storage: &MemoryStorage) -> (tools::Cut, Vec<String>) {
+    let cut = tools::plan_repair(&shared(storage), &mut |_| ()).expect("reads").expect("is damaged");
+    let aside = cut.apply(storage).expect("repairs");
+    (cut, aside)
+}
+
+/// Opens, checks the end, and that life goes on.
+fn assert_ends_at(storage: &MemoryStorage, first: Lsn, last: Lsn) {
+    let (log, recovery) = Log::open(shared(storage), options()).expect("opens");
+    assert_eq!((log.floor(), recovery.last_lsn, recovery.torn), (first, last, None));
+    let mut replay = log.replay(first).expect("begins");
+    while let Some(batch) = replay.next_batch().expect("reads") {
+        assert!(batch.iter().all(|record| record.payload == [record.lsn.0 as u8; 500]));
+    }
+    let next = log.append(0, 1, |buffer| buffer.extend_from_slice(&[last.next().0 as u8; 500]));
+    assert_eq!(next.expect("is accepted"), last.next());
+    log.close().expect("closes");
+    Log::open(shared(storage), options()).expect("opens again");
+}
+
+#[test]
+fn a_good_log_is_described_as_it_is() {
+    let storage = sample(Some(40));
+    let mut bytes = 0;
+    let inspection = tools::inspect(&shared(&storage), &mut |read| bytes += read).expect("reads");
+    assert_eq!((inspection.first_lsn(), inspection.last_lsn()), (Lsn(1), Lsn(40)));
+    assert!(inspection.segments.iter().all(|segment| segment.state == SegmentState::Whole));
+    assert!(bytes > 40 * 500);
+    assert_eq!(inspection.snapshots.len(), 1);
+    assert_eq!(inspection.snapshots[0].content, Ok((1, 5)));
+    assert_eq!(tools::plan_repair(&shared(&storage), &mut |_| ()).expect("reads"), None);
+}
+
+#[test]
+fn repair_keeps_everything_before_the_damage_and_sets_the_rest_aside() {
+    let storage = sample(None);
+    let lost = damage(&storage, 2);
+    let (cut, aside) = repair(&storage);
+    assert_eq!((cut.last_lsn, cut.lost), (lost.previous(), Some((lost, Lsn(40)))));
+    assert!(aside.len() >= 2 && aside.iter().all(|name| storage.read(name).is_some()));
+    assert_ends_at(&storage, Lsn(1), lost.previous());
+}
+
+#[test]
+fn repair_sets_a_segment_with_an_unreadable_header_aside() {
+    let storage = sample(None);
+    let segment = inspect(&storage).segments[3].clone();
+    let mut bytes = storage.read(&segment.name).expect("exists");
+    bytes[20] ^= 1;
+    storage.put(&segment.name, bytes);
+    repair(&storage);
+    assert_ends_at(&storage, Lsn(1), segment.first_lsn.previous());
+}
+
+#[test]
+fn a_snapshot_behind_the_damage_saves_what_it_covers() {
+    let storage = sample(Some(30));
+    damage(&storage, 1);
+    let (cut, _) = repair(&storage);
+    assert_eq!((cut.last_lsn, cut.lost), (Lsn(40), None));
+    let first = inspect(&storage).first_lsn();
+    assert!(first > Lsn(10) && first <= Lsn(31));
+    assert_ends_at(&storage, first, Lsn(40));
+
+    let storage = sample(Some(40));
+    damage(&storage, 1);
+    let (cut, _) = repair(&storage);
+    assert_eq!((cut.last_lsn, cut.lost), (Lsn(40), None));
+}
+
+#[test]
+fn truncate_sets_everything_later_aside() {
+    let storage = sample(Some(30));
+    let cut = tools::plan_truncate(&shared(&storage), Lsn(17), &mut |_| ()).expect("reads");
+    cut.apply(&storage).expect("truncates");
+    assert_ends_at(&storage, Lsn(1), Lsn(17));
+    let error = tools::plan_truncate(&shared(&storage), Lsn(99), &mut |_| ()).expect_err("is not there");
+    assert!(matches!(error, ToolError::NoSuchRecord { wanted: Lsn(99), .. }), "{error}");
+}
+
+#[test]
+fn nothing_is_changed_while_a_server_has_the_log() {
+    let storage = sample(None);
+    let cut = tools::plan_truncate(&shared(&storage), Lsn(17), &mut |_| ()).expect("reads");
+    let (_log, _) = Log::open(shared(&storage), options()).expect("opens");
+    assert!(matches!(cut.apply(&storage), Err(ToolError::Open(OpenError::Locked { .. }))));
+}
+
+#[test]
+fn export_writes_the_asked_records_in_each_format() {
+    let storage = sample(None);
+    for format in Format::ALL {
+        let mut output = Vec::new();
+        let count = tools::export(&shared(&storage), Lsn(5), Lsn(30), format, &mut output, &mut |_| ());
+        assert_eq!(count.expect("exports"), 26);
+        if format == Format::Binary {
+            let copy = MemoryStorage::new();
+            copy.put("segment-00000000000000000005.tide", output);
+            let (_, recovery) = Log::open(shared(&copy), options()).expect("an export is a segment");
+            assert_eq!((recovery.first_lsn, recovery.last_lsn), (Lsn(5), Lsn(30)));
+        } else {
+            assert_eq!(output.iter().filter(|byte| **byte == b'\n').count(), 26);
+        }
+    }
+}

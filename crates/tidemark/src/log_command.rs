@@ -1,0 +1,245 @@
+//! `tidemark log`: look at a log's files and put them right.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufWriter, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
+use tidemark_log::tools::{self, Cut, Inspection, SegmentState};
+use tidemark_log::{FileStorage, Format, Lsn, Storage};
+
+/// Look at a log's files and put them right
+#[derive(Debug, Args)]
+pub(crate) struct LogArgs {
+    /// Data directory of the server
+    #[arg(long, global = true, default_value = "./tidemark-data", env = "TIDEMARK_DIR")]
+    dir: PathBuf,
+
+    #[command(subcommand)]
+    command: LogCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum LogCommand {
+    /// List segments and snapshots with what they hold
+    Inspect,
+    /// Read everything and fail if anything is damaged
+    Verify,
+    /// Write records in any format
+    Export(ExportArgs),
+    /// Set aside what is damaged, so that the server starts again
+    Repair(ConfirmArgs),
+    /// Set aside every record after an LSN
+    Truncate(TruncateArgs),
+}
+
+#[derive(Debug, Args)]
+struct ExportArgs {
+    /// First LSN
+    #[arg(long, default_value_t = 1)]
+    from: u64,
+    /// Last LSN [default: the end of the log]
+    #[arg(long)]
+    to: Option<u64>,
+    /// jsonl, text or binary
+    #[arg(long, default_value_t = Format::Jsonl)]
+    format: Format,
+    /// File to write [default: standard output]
+    #[arg(long)]
+    output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct TruncateArgs {
+    /// The last LSN to keep
+    #[arg(long)]
+    after: u64,
+    #[command(flatten)]
+    confirm: ConfirmArgs,
+}
+
+#[derive(Debug, Args)]
+struct ConfirmArgs {
+    /// Do it without asking
+    #[arg(long)]
+    yes: bool,
+}
+
+/// Runs one of the subcommands.
+pub(crate) fn run(args: LogArgs) -> anyhow::Result<ExitCode> {
+    let files = FileStorage::existing(&args.dir)
+        .with_context(|| format!("cannot read the directory {}; give it with --dir", args.dir.display()))?;
+    let storage: Arc<dyn Storage> = Arc::new(files);
+    match args.command {
+        LogCommand::Inspect => inspect(&storage),
+        LogCommand::Verify => verify(&storage),
+        LogCommand::Export(export) => run_export(&storage, &export),
+        LogCommand::Repair(confirm) => repair(&storage, &confirm),
+        LogCommand::Truncate(truncate) => run_truncate(&storage, &truncate),
+    }
+}
+
+fn inspect(storage: &Arc<dyn Storage>) -> anyhow::Result<ExitCode> {
+    let inspection = read(storage)?;
+    print_inspection(&inspection)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn verify(storage: &Arc<dyn Storage>) -> anyhow::Result<ExitCode> {
+    let inspection = read(storage)?;
+    if let Some(damage) = inspection.damage() {
+        bail!("{damage}");
+    }
+    for snapshot in &inspection.snapshots {
+        if let Err(error) = &snapshot.content {
+            bail!("{error}; an older snapshot is used if the log reaches back to it");
+        }
+    }
+    let (first, last) = (inspection.first_lsn(), inspection.last_lsn());
+    let records = last.next().0.saturating_sub(first.0);
+    let mut out = io::stdout().lock();
+    writeln!(out, "{records} records ({first} to {last}) in {} segments: good", inspection.segments.len())?;
+    writeln!(out, "{} snapshots: good", inspection.snapshots.len())?;
+    if let Some(SegmentState::Torn(bytes)) = inspection.segments.last().map(|segment| segment.state.clone()) {
+        writeln!(out, "{bytes} bytes of unfinished writes at the end; the next start cuts them")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_export(storage: &Arc<dyn Storage>, args: &ExportArgs) -> anyhow::Result<ExitCode> {
+    let bar = progress_bar(storage);
+    let mut advance = |bytes| bar.inc(bytes);
+    let (from, to) = (Lsn(args.from), Lsn(args.to.unwrap_or(u64::MAX)));
+    let count = if let Some(path) = &args.output {
+        let file = File::create_new(path).with_context(|| format!("cannot make {}", path.display()))?;
+        let count = tools::export(storage, from, to, args.format, &mut BufWriter::new(&file), &mut advance)?;
+        file.sync_all().with_context(|| format!("cannot finish {}", path.display()))?;
+        count
+    } else {
+        let result = tools::export(storage, from, to, args.format, &mut io::stdout().lock(), &mut advance);
+        match result {
+            // Whoever reads our output, `head` for one, has seen enough.
+            Err(tools::ToolError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+                return Ok(ExitCode::SUCCESS);
+            }
+            other => other?,
+        }
+    };
+    bar.finish_and_clear();
+    eprintln!("{count} records exported as {}", args.format);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn repair(storage: &Arc<dyn Storage>, confirm: &ConfirmArgs) -> anyhow::Result<ExitCode> {
+    let bar = progress_bar(storage);
+    let plan = tools::plan_repair(storage, &mut |bytes| bar.inc(bytes))?;
+    bar.finish_and_clear();
+    let Some(cut) = plan else {
+        println!("nothing is damaged");
+        return Ok(ExitCode::SUCCESS);
+    };
+    carry_out(&**storage, &cut, confirm)
+}
+
+fn run_truncate(storage: &Arc<dyn Storage>, args: &TruncateArgs) -> anyhow::Result<ExitCode> {
+    let bar = progress_bar(storage);
+    let cut = tools::plan_truncate(storage, Lsn(args.after), &mut |bytes| bar.inc(bytes))?;
+    bar.finish_and_clear();
+    carry_out(&**storage, &cut, &args.confirm)
+}
+
+/// Says what is going to happen, asks, does it.
+fn carry_out(storage: &dyn Storage, cut: &Cut, confirm: &ConfirmArgs) -> anyhow::Result<ExitCode> {
+    println!("afterwards the last record is {}", cut.last_lsn);
+    if let Some((first, last)) = cut.lost {
+        println!(
+            "the records {first} to {last} are set aside; those that are readable there are lost to the server"
+        );
+    }
+    for name in &cut.files {
+        println!("to be set aside: {}", storage.path(name));
+    }
+    if let Some((name, offset)) = &cut.part {
+        println!(
+            "to be cut:       {} at byte {offset}; the rest is kept in a file of its own",
+            storage.path(name)
+        );
+    }
+    if !confirm.yes && !ask("go on?")? {
+        println!("nothing was changed");
+        return Ok(ExitCode::FAILURE);
+    }
+    for name in cut.apply(storage)? {
+        println!("kept as {}", storage.path(&name));
+    }
+    println!("done; `tidemark serve` starts from here");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn ask(question: &str) -> anyhow::Result<bool> {
+    if !io::stdin().is_terminal() {
+        bail!("this changes files; say --yes to do it without being asked");
+    }
+    print!("{question} [y/N] ");
+    io::stdout().flush()?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+fn read(storage: &Arc<dyn Storage>) -> anyhow::Result<Inspection> {
+    let bar = progress_bar(storage);
+    let inspection = tools::inspect(storage, &mut |bytes| bar.inc(bytes))?;
+    bar.finish_and_clear();
+    Ok(inspection)
+}
+
+/// A bar over the bytes of all segments; hidden when nobody watches.
+fn progress_bar(storage: &Arc<dyn Storage>) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let names = storage.list().unwrap_or_default();
+    let segments = names.iter().filter(|name| name.starts_with("segment-"));
+    let bytes = segments.filter_map(|name| storage.open(name).and_then(|file| file.len()).ok()).sum();
+    let style = ProgressStyle::with_template("{bar:40} {binary_bytes} of {binary_total_bytes}, {eta} left");
+    ProgressBar::new(bytes).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+fn print_inspection(inspection: &Inspection) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    for segment in &inspection.segments {
+        let records = segment.last_lsn.next().0.saturating_sub(segment.first_lsn.0);
+        let format = segment.format.map_or_else(|| "unreadable".to_owned(), |format| format.to_string());
+        writeln!(
+            out,
+            "{}  {format}  records {} to {} ({records})  {} of {} bytes  since {} us",
+            segment.name,
+            segment.first_lsn,
+            segment.last_lsn,
+            segment.used_bytes,
+            segment.file_bytes,
+            segment.created_us,
+        )?;
+        match &segment.state {
+            SegmentState::Whole => {}
+            SegmentState::Torn(bytes) => {
+                writeln!(out, "    {bytes} bytes of unfinished writes; the next start cuts them")?;
+            }
+            SegmentState::Damaged(damage) => writeln!(out, "    {damage}")?,
+        }
+    }
+    for snapshot in &inspection.snapshots {
+        match &snapshot.content {
+            Ok((frames, bytes)) => {
+                writeln!(out, "snapshot at record {}  {frames} frames  {bytes} bytes", snapshot.lsn)?;
+            }
+            Err(error) => writeln!(out, "snapshot at record {}  {error}", snapshot.lsn)?,
+        }
+    }
+    writeln!(out, "{} spare segments", inspection.spares)
+}
