@@ -61,6 +61,8 @@ pub(crate) struct Connection {
     input_ended: bool,
     pub(crate) session: Session,
     last_active: Instant,
+    /// A message did not fit into the output.
+    overflowed: bool,
     /// Since when the soft limit of the output is exceeded.
     over_soft_limit: Option<Instant>,
 }
@@ -75,6 +77,7 @@ impl Connection {
             input_ended: false,
             session: Session::new(client, config.requirepass.is_empty()),
             last_active,
+            overflowed: false,
             over_soft_limit: None,
         }
     }
@@ -193,15 +196,22 @@ impl Connection {
         [self.session.output.waits_for(), synced].into_iter().flatten().min()
     }
 
-    /// Whether bytes have been received that have not been run.
-    pub(crate) fn has_input(&self) -> bool {
-        !self.input.is_empty()
+    /// Whether something is left over after sending that a limit may apply to.
+    pub(crate) fn holds_bytes(&self) -> bool {
+        !self.input.is_empty() || self.session.output.pending() > 0 || self.overflowed
     }
 
-    /// Writes a published message, if the client still listens to it.
-    pub(crate) fn publish(&mut self, publication: &Publication) {
+    /// Writes a published message, if the client still listens to it. One that does not fit below the limit of the
+    /// output is not even copied: a large message to many clients that do not read costs little.
+    pub(crate) fn publish(&mut self, publication: &Publication, config: &Config) {
+        let limit = self.output_limit(config).hard_bytes;
         let session = &mut self.session;
-        if !session.closing && session.subscriptions.of(publication.kind).contains(&*publication.name) {
+        if session.closing || !session.subscriptions.of(publication.kind).contains(&*publication.name) {
+            return;
+        }
+        if limit > 0 && session.output.pending().saturating_add(publication.payload.len()) > limit {
+            self.overflowed = true;
+        } else {
             publication.write(&mut session.output.reply);
         }
     }
@@ -217,7 +227,7 @@ impl Connection {
         let pending = self.session.output.pending();
         self.session.client.shown.output_bytes.store(pending, Ordering::Relaxed);
         let limit = self.output_limit(config);
-        if limit.hard_bytes > 0 && pending > limit.hard_bytes {
+        if self.overflowed || (limit.hard_bytes > 0 && pending > limit.hard_bytes) {
             return Some(CloseReason::SlowReader);
         }
         if limit.soft_bytes > 0 && pending > limit.soft_bytes {

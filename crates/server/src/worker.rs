@@ -114,6 +114,8 @@ struct State {
     holding: Vec<usize>,
     /// The last record that any of them waits for.
     sync_wanted: Lsn,
+    /// The last record for which the log has been asked; it does not forget.
+    sync_requested: Lsn,
     timers: BinaryHeap<Reverse<(Instant, usize, u64)>>,
     messages: Vec<Message>,
     buffer: Vec<u8>,
@@ -145,6 +147,7 @@ impl Worker {
             again: Vec::new(),
             holding: Vec::new(),
             sync_wanted: Lsn::default(),
+            sync_requested: Lsn::default(),
             timers: BinaryHeap::new(),
             messages: Vec::new(),
             buffer: vec![0; READ_BYTES],
@@ -431,7 +434,7 @@ impl State {
             }
             Message::Publish(target, publication) => {
                 if let Some(peer) = self.target(target) {
-                    peer.connection.publish(&publication);
+                    peer.connection.publish(&publication, cx.config);
                 }
                 target
             }
@@ -501,7 +504,10 @@ impl State {
             return;
         }
         let log = environment.shared.engine.log();
-        log.request_sync(self.sync_wanted);
+        if self.sync_wanted > self.sync_requested {
+            log.request_sync(self.sync_wanted);
+            self.sync_requested = self.sync_wanted;
+        }
         let durable = log.durable();
         let failure = match log.check_writable() {
             Ok(()) => None,
@@ -543,7 +549,7 @@ impl State {
 
     fn after_sending(&mut self, slot: usize, cx: &Context<'_>) {
         let Some(peer) = self.peers.get_mut(slot).and_then(Option::as_deref_mut) else { return };
-        if peer.connection.session.output.pending() > 0 || peer.connection.has_input() {
+        if peer.connection.holds_bytes() {
             if let Some(reason) = peer.connection.exceeded(cx.config, Instant::now()) {
                 self.disconnect(slot, reason, cx);
                 return;

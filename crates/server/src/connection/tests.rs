@@ -94,7 +94,7 @@ fn unread_output_stops_input_until_it_is_read() {
     connection.take();
     connection.resume(&bench.context());
     assert_eq!(connection.take(), "+PONG\r\n");
-    assert!(connection.wants_input() && !connection.has_input());
+    assert!(connection.wants_input() && !connection.holds_bytes());
 }
 
 #[test]
@@ -200,6 +200,25 @@ fn a_stranger_costs_little_memory() {
     assert_eq!(connection.exceeded(&bench.config, now), None);
     connection.receive(argument.repeat(2).as_bytes(), &bench.context());
     assert_eq!(connection.exceeded(&bench.config, now), Some(CloseReason::QueryBuffer));
+}
+
+#[test]
+fn a_message_that_does_not_fit_is_not_copied() {
+    let bench = Bench::new(|config| config.output_limits.pubsub.hard_bytes = 1000);
+    let mut connection = bench.connect();
+    connection.receive(b"SUBSCRIBE a\r\n", &bench.context());
+    let message = |bytes: usize| Publication {
+        kind: crate::pubsub::Kind::Channel,
+        name: b"a".as_slice().into(),
+        channel: b"a".as_slice().into(),
+        payload: vec![b'x'; bytes].into(),
+    };
+    connection.publish(&message(500), &bench.config);
+    assert_eq!(connection.exceeded(&bench.config, Instant::now()), None);
+    let before = connection.session.output.pending();
+    connection.publish(&message(500), &bench.config);
+    assert_eq!(connection.session.output.pending(), before);
+    assert_eq!(connection.exceeded(&bench.config, Instant::now()), Some(CloseReason::SlowReader));
 }
 
 #[test]
