@@ -1,4 +1,13 @@
-//! An append-only, group-committed, crash-safe log.
+#![doc = include_str!("../README.md")]
+//!
+//! # Map
+//!
+//! | to see | read |
+//! |---|---|
+//! | a record on its way to disk | `append` → `buffer` → `commit` |
+//! | a start after a crash | `recovery` → `reader` → `format` |
+//! | where segments come from and go to | `housekeeper`, `segment` |
+//! | everything outside of memory | [`storage`] |
 
 mod append;
 mod buffer;

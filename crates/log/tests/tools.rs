@@ -126,6 +126,8 @@ fn truncate_sets_everything_later_aside() {
     let storage = sample(Some(30));
     let cut = tools::plan_truncate(&shared(&storage), Lsn(17), &mut |_| ()).expect("reads");
     cut.apply(&storage).expect("truncates");
+    let copy = storage.fork();
+    damage(&copy, 0);
     assert_ends_at(&storage, Lsn(1), Lsn(17));
     let error = tools::plan_truncate(&shared(&storage), Lsn(99), &mut |_| ()).expect_err("is not there");
     assert!(matches!(error, ToolError::NoSuchRecord { wanted: Lsn(99), .. }), "{error}");

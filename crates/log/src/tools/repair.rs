@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::ToolError;
 use super::inspect::{Inspection, SegmentReport, SegmentState, inspect};
+use crate::buffer::Buffer;
 use crate::error::Failure;
 use crate::log::take_lock;
 use crate::reader::{SegmentReader, Stop};
@@ -17,7 +18,7 @@ use crate::recovery::load_segment;
 use crate::segment::{TEMPORARY_SUFFIX, parse_segment_name};
 use crate::snapshot::snapshot_name;
 use crate::storage::{Storage, read_full, write_all, write_zeros};
-use crate::{Format, Lsn, RecordBatch};
+use crate::{Lsn, RecordBatch};
 
 const PREFIX: &str = "cut-";
 const COPY_BYTES: usize = 1 << 20;
@@ -85,7 +86,7 @@ impl Cut {
         }
         if let Some((name, offset)) = &self.part {
             let failed = |error| Failure::new(format!("cutting {}", storage.path(name)), error);
-            aside.extend(cut_part(storage, name, *offset).map_err(failed)?);
+            aside.extend(cut_part(storage, name, *offset, self.last_lsn).map_err(failed)?);
         }
         Ok(aside)
     }
@@ -134,7 +135,9 @@ fn offset_after(storage: &dyn Storage, segment: &SegmentReport, last: Lsn) -> Re
 }
 
 /// Copies what follows `offset` to a file of its own, then removes it. Returns that file's name.
-fn cut_part(storage: &dyn Storage, name: &str, offset: u64) -> io::Result<Option<String>> {
+///
+/// A marker takes its place, so that later damage to what is kept is told from a torn tail.
+fn cut_part(storage: &dyn Storage, name: &str, offset: u64, last: Lsn) -> io::Result<Option<String>> {
     let file = storage.open(name)?;
     let size = file.len()?;
     let target = free_name(storage, &format!("{PREFIX}{name}-from-{offset}"))?;
@@ -144,31 +147,43 @@ fn cut_part(storage: &dyn Storage, name: &str, offset: u64) -> io::Result<Option
     }
     let copy = storage.create(&temporary)?;
     let mut buffer = vec![0; COPY_BYTES];
-    let (mut position, mut dirty) = (offset, false);
+    let (mut position, mut dirty_end) = (offset, offset);
     while position < size {
         let filled = read_full(&*file, &mut buffer, position)?;
         let part = buffer.get(..filled).unwrap_or_default();
         if part.is_empty() {
             break;
         }
-        dirty |= part.iter().any(|byte| *byte != 0);
-        write_all(&*copy, part, position - offset)?;
+        if let Some(last) = part.iter().rposition(|byte| *byte != 0) {
+            dirty_end = position + last as u64 + 1;
+            write_all(&*copy, part, position - offset)?;
+        }
         position += filled as u64;
     }
+    let dirty = dirty_end > offset;
     if dirty {
+        copy.set_len(dirty_end - offset)?;
         copy.sync_data()?;
         storage.rename(&temporary, &target)?;
     } else {
         storage.remove(&temporary)?;
     }
     storage.sync_dir()?;
-    let preallocated = parse_segment_name(name)
-        .and_then(|first| load_segment(storage, name.to_owned(), first).ok())
-        .is_some_and(|segment| segment.format == Format::Binary);
-    if preallocated {
-        write_zeros(&*file, offset, size)?;
+    let segment =
+        parse_segment_name(name).and_then(|first| load_segment(storage, name.to_owned(), first).ok());
+    let Some(segment) = segment else {
+        return Err(io::Error::other("the segment's header is unreadable"));
+    };
+    if segment.codec().preallocates() {
+        write_zeros(&*file, offset, dirty_end)?;
     } else {
         file.set_len(offset)?;
+    }
+    let mut marker = Buffer::default();
+    marker.open_with_marker(segment.codec(), last, segment.header.created_us, segment.header.salt);
+    marker.patch_marker(segment.codec(), last);
+    if !segment.codec().preallocates() || offset + marker.bytes.len() as u64 <= size {
+        write_all(&*file, &marker.bytes, offset)?;
     }
     file.sync_data()?;
     Ok(dirty.then_some(target))
