@@ -323,6 +323,16 @@ fn linsert(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError
     Ok(())
 }
 
+fn lrem(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let (key, count, element) = (args[1], parse::integer(args[2])?, args[3]);
+    let removed = ctx.keys.update(key, |list: &mut List| list.remove(element, count))?.unwrap_or(0);
+    if removed > 0 {
+        ctx.keys.changed(key, "lrem");
+    }
+    ctx.reply.count(removed);
+    Ok(())
+}
+
 /// An integer that may be anything but the smallest one, whose opposite does not exist.
 fn negatable(arg: &[u8]) -> Result<i64, CommandError> {
     let value = parse::integer(arg)?;
@@ -332,16 +342,6 @@ fn negatable(arg: &[u8]) -> Result<i64, CommandError> {
         ));
     }
     Ok(value)
-}
-
-fn lrem(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    let (key, count, element) = (args[1], negatable(args[2])?, args[3]);
-    let removed = ctx.keys.update(key, |list: &mut List| list.remove(element, count))?.unwrap_or(0);
-    if removed > 0 {
-        ctx.keys.changed(key, "lrem");
-    }
-    ctx.reply.count(removed);
-    Ok(())
 }
 
 /// What LPOS looks for.
@@ -625,8 +625,8 @@ fn brpoplpush(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandEr
 }
 
 fn blmpop(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    let timeout_ms = parse::timeout_ms(args[1])?;
     let pop = MultiPop::parse(&args[2..])?;
+    let timeout_ms = parse::timeout_ms(args[1])?;
     match pop.run(ctx)? {
         Some(key) => pop.log(ctx, key),
         None => wait(ctx, pop.keys, None, timeout_ms, |ctx, key, args| {
