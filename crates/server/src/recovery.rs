@@ -1,6 +1,6 @@
 //! From the data directory to a keyspace: open the log, load the newest snapshot, apply the log behind it.
 
-use crate::config::Config;
+use crate::config::{Config, LogStorage};
 use crate::snapshots::KEYSPACE;
 use std::io;
 use std::path::PathBuf;
@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use tidemark_engine::keyspace::SHARDS;
 use tidemark_engine::{ApplyError, Engine, Protocol, Reply};
 use tidemark_log::{
-    FileStorage, Log, Lsn, OpenError, Options, Recovery, ReplayError, Snapshot, SnapshotError, Snapshots,
-    Verify,
+    FileStorage, Log, Lsn, MemoryStorage, MmapStorage, OpenError, Options, Recovery, ReplayError, Retention,
+    Snapshot, SnapshotError, Snapshots, Storage, Verify,
 };
 
 /// Why the data cannot be served. Nothing has been changed on disk but a torn tail, which was cut.
@@ -66,17 +66,22 @@ pub(crate) struct Recovered {
 
 /// Opens the data directory and brings back its state.
 pub(crate) fn open(config: &Config) -> Result<Recovered, RecoverError> {
-    let storage = FileStorage::new(&config.dir)
-        .map_err(|error| RecoverError::Directory { dir: config.dir.clone(), error })?;
+    let storage = storage(config)?;
     let options = Options {
         durability: config.durability,
         format: config.log_format,
         segment_bytes: config.log_segment_bytes,
+        segment_age: unless_zero(config.log_segment_age),
+        retention: Retention {
+            bytes: (config.log_retention_bytes > 0).then_some(config.log_retention_bytes),
+            age: unless_zero(config.log_retention_age),
+            keep_snapshots: config.snapshot_keep,
+        },
         // The replay below verifies every record that it applies.
         verify: Verify::Tail,
         ..Options::default()
     };
-    let (log, recovery) = Log::open(Arc::new(storage), options)?;
+    let (log, recovery) = Log::open(storage, options)?;
     let engine = Engine::new(Arc::new(log), SHARDS, seed());
     let (snapshot, damaged) =
         Snapshots::new(Arc::clone(engine.log().storage())).latest(engine.log().floor())?;
@@ -108,6 +113,19 @@ pub(crate) fn open(config: &Config) -> Result<Recovered, RecoverError> {
     });
     let snapshot = snapshot.map(|snapshot| snapshot.lsn()).unwrap_or_default();
     Ok(Recovered { engine, snapshot, report: report.join("\n") })
+}
+
+fn storage(config: &Config) -> Result<Arc<dyn Storage>, RecoverError> {
+    let failed = |error| RecoverError::Directory { dir: config.dir.clone(), error };
+    Ok(match config.log_storage {
+        LogStorage::File => Arc::new(FileStorage::new(&config.dir).map_err(failed)?),
+        LogStorage::Mmap => Arc::new(MmapStorage::new(&config.dir).map_err(failed)?),
+        LogStorage::Memory => Arc::new(MemoryStorage::new()),
+    })
+}
+
+fn unless_zero(time: Duration) -> Option<Duration> {
+    (!time.is_zero()).then_some(time)
 }
 
 /// Loads a snapshot's frames on all cores.

@@ -37,3 +37,27 @@ fn two_servers_never_share_a_directory() {
     let said = String::from_utf8_lossy(&second.stderr).into_owned();
     assert!(said.contains("lock") || said.contains("another"), "the reason is named: {said}");
 }
+
+#[test]
+fn every_storage_and_format_of_the_log_serves_and_restarts() {
+    for (storage, format, survives) in [
+        ("file", "jsonl", true),
+        ("file", "text", true),
+        ("mmap", "binary", true),
+        ("memory", "binary", false),
+    ] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let arguments = ["--log-storage", storage, "--log-format", format, "--durability", "always"];
+        let server = Server::start(directory.path(), &arguments);
+        let mut client = server.client();
+        assert_eq!(
+            client.call(&["SET", "k", "\u{1}\u{2}é\n"]).expect("an answer"),
+            Answer::Status("OK".into())
+        );
+        assert_eq!(client.call(&["RPUSH", "l", "a", "b"]).expect("an answer"), Answer::Integer(2));
+        server.kill();
+        let server = Server::start(directory.path(), &arguments);
+        let expected = if survives { Answer::Bulk("\u{1}\u{2}é\n".into()) } else { Answer::Null };
+        assert_eq!(server.client().call(&["GET", "k"]).expect("an answer"), expected, "{storage} {format}");
+    }
+}

@@ -8,11 +8,11 @@ use support::{Answer, Client, Server};
 const SMALL_SEGMENTS: [&str; 6] =
     ["--log-segment-bytes", "65536", "--snapshot-after", "0", "--enable-debug-command", "local"];
 
-fn files(directory: &Path, suffix: &str) -> Vec<String> {
+fn snapshots(directory: &Path) -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(directory)
         .expect("the data directory")
         .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
-        .filter(|name| name.ends_with(suffix))
+        .filter(|name| name.starts_with("snapshot-"))
         .collect();
     names.sort();
     names
@@ -49,7 +49,7 @@ fn a_restart_from_a_snapshot_and_the_log_behind_it_gives_the_same_state() {
     assert_eq!(client.call(&["SAVE"]).expect("an answer"), ok);
     assert_eq!(client.call(&["DURABLE", "LPUSH", "list", "a", "b"]).expect("an answer"), Answer::Integer(2));
     let before = digest(&mut client);
-    assert_eq!(files(directory.path(), ".tide").len(), 2, "two snapshots are kept");
+    assert_eq!(snapshots(directory.path()).len(), 2, "two snapshots are kept");
     server.kill();
 
     let server = Server::start(directory.path(), &SMALL_SEGMENTS);
@@ -70,7 +70,7 @@ fn a_damaged_snapshot_is_passed_over_for_the_older_one() {
     let before = digest(&mut client);
     assert!(server.terminate().success());
 
-    let newest = directory.path().join(files(directory.path(), ".tide").last().expect("a snapshot"));
+    let newest = directory.path().join(snapshots(directory.path()).last().expect("a snapshot"));
     let mut bytes = std::fs::read(&newest).expect("the snapshot");
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;

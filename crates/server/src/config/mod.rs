@@ -13,7 +13,7 @@ pub use file::{FileError, print};
 pub use flags::{ConfigError, ServeArgs};
 pub(crate) use flags::{nearest, unknown_variables};
 pub use setting::{SETTINGS, Setting, find};
-pub use value::{BindAddress, DebugAccess, OutputLimit, OutputLimits};
+pub use value::{BindAddress, DebugAccess, LogStorage, OutputLimit, OutputLimits};
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -68,8 +68,18 @@ pub struct Config {
     pub durability: Durability,
     /// How records are spelled.
     pub log_format: Format,
+    /// Where the log and its snapshots are kept.
+    pub log_storage: LogStorage,
     /// Size of a log segment, in bytes.
     pub log_segment_bytes: u64,
+    /// Age of its first record at which a log segment is closed; zero means never.
+    pub log_segment_age: Duration,
+    /// Bytes of the log that are kept although a snapshot covers them.
+    pub log_retention_bytes: u64,
+    /// How long records are kept although a snapshot covers them.
+    pub log_retention_age: Duration,
+    /// Snapshots that are kept.
+    pub snapshot_keep: usize,
     /// Changes after which a snapshot is taken by itself; 0 means never.
     pub snapshot_after: u64,
     /// How long a graceful stop waits for clients to read their replies.
@@ -103,7 +113,12 @@ impl Default for Config {
             dir: PathBuf::from("./tidemark-data"),
             durability: Durability::default(),
             log_format: Format::default(),
+            log_storage: LogStorage::default(),
             log_segment_bytes: 64 * 1024 * 1024,
+            log_segment_age: Duration::ZERO,
+            log_retention_bytes: 0,
+            log_retention_age: Duration::ZERO,
+            snapshot_keep: 2,
             snapshot_after: 5_000_000,
             shutdown_timeout: Duration::from_secs(10),
             without_effect: Vec::new(),

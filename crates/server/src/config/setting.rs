@@ -2,8 +2,8 @@
 
 use super::Config;
 use super::value::{
-    DebugAccess, bind_addresses, bytes, number, output_limits, permissions, seconds, show_bind_addresses,
-    show_output_limits, show_yes_no, yes_no,
+    DebugAccess, LogStorage, bind_addresses, bytes, number, output_limits, permissions, seconds,
+    show_bind_addresses, show_output_limits, show_yes_no, yes_no,
 };
 use std::path::PathBuf;
 use std::time::Duration;
@@ -402,6 +402,67 @@ pub static SETTINGS: &[Setting] = &[
             config.log_format = text.parse().map_err(|_| "must be binary, jsonl or text".to_owned())?;
             Ok(())
         },
+    },
+    Setting {
+        name: "log-storage",
+        alias: None,
+        group: STORAGE,
+        placeholder: "file|mmap|memory",
+        help: "How the log is kept: in files; in files mapped into memory, which saves system calls; or in memory \
+               only, so that everything is gone when the server stops.",
+        literal: Literal::Text,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.log_storage.name().to_owned(),
+        set: |_, config, text| LogStorage::parse(text).map(|value| config.log_storage = value),
+    },
+    Setting {
+        name: "log-segment-age",
+        alias: None,
+        group: STORAGE,
+        placeholder: "SECONDS",
+        help: "Begin a new file of the log when the first record of the current one is so old; 0 never.",
+        literal: Literal::Number,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.log_segment_age.as_secs().to_string(),
+        set: |_, config, text| seconds(text).map(|value| config.log_segment_age = value),
+    },
+    Setting {
+        name: "log-retention-bytes",
+        alias: None,
+        group: STORAGE,
+        placeholder: "BYTES",
+        help: "Keep at least so much of the log although a snapshot covers it.",
+        literal: Literal::Text,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.log_retention_bytes.to_string(),
+        set: |_, config, text| bytes(text, 0, MAX_BYTES).map(|value| config.log_retention_bytes = value),
+    },
+    Setting {
+        name: "log-retention-age",
+        alias: None,
+        group: STORAGE,
+        placeholder: "SECONDS",
+        help: "Keep records at least so long although a snapshot covers them.",
+        literal: Literal::Number,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.log_retention_age.as_secs().to_string(),
+        set: |_, config, text| seconds(text).map(|value| config.log_retention_age = value),
+    },
+    Setting {
+        name: "snapshot-keep",
+        alias: None,
+        group: STORAGE,
+        placeholder: "COUNT",
+        help: "Snapshots to keep. The log reaches back to the oldest, so a damaged one costs time and nothing else.",
+        literal: Literal::Number,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.snapshot_keep.to_string(),
+        set: |_, config, text| number(text, 1, 1000).map(|value| config.snapshot_keep = value as usize),
     },
     Setting {
         name: "log-segment-bytes",

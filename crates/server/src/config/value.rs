@@ -30,6 +30,37 @@ impl BindAddress {
     }
 }
 
+/// How the log and its snapshots are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LogStorage {
+    /// In files.
+    #[default]
+    File,
+    /// In files that are mapped into memory: writing takes no system call.
+    Mmap,
+    /// In memory: nothing survives the process.
+    Memory,
+}
+
+impl LogStorage {
+    /// Its name in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Mmap => "mmap",
+            Self::Memory => "memory",
+        }
+    }
+
+    /// The storage of that name.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        [Self::File, Self::Mmap, Self::Memory]
+            .into_iter()
+            .find(|storage| storage.name().eq_ignore_ascii_case(text.trim()))
+            .ok_or_else(|| "must be file, mmap or memory".to_owned())
+    }
+}
+
 /// Who may use `DEBUG`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DebugAccess {
