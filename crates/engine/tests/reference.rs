@@ -1,0 +1,63 @@
+//! The book's command reference is the command table, printed. `TIDEMARK_UPDATE=1 cargo test -p tidemark-engine --test
+//! reference` writes it anew.
+
+use std::fmt::Write;
+use tidemark_engine::command::{self, Command, Group};
+
+const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/commands.md");
+
+const GROUPS: [(Group, &str); 11] = [
+    (Group::String, "Strings"),
+    (Group::Bitmap, "Bits"),
+    (Group::Generic, "Keys"),
+    (Group::List, "Lists"),
+    (Group::Hash, "Hashes"),
+    (Group::Set, "Sets"),
+    (Group::SortedSet, "Sorted sets"),
+    (Group::Transactions, "Transactions"),
+    (Group::PubSub, "Publish and subscribe"),
+    (Group::Connection, "Connection"),
+    (Group::Server, "Server"),
+];
+
+fn reference() -> String {
+    let mut text = String::from(
+        "# Commands\n\nEvery command that Tidemark carries out, printed from its command table; `COMMAND DOCS` answers the \
+         same.\nNames and replies are those of Redis 7. *Since* is the version of Redis that introduced a command, or \
+         Tidemark's own.\nA `DURABLE` in front of any command that changes something lets its answer wait until the change \
+         is on disk.\n",
+    );
+    for (group, title) in GROUPS {
+        let rows = command::all().filter(|row| row.group == group);
+        write!(text, "\n## {title}\n\n| command | what it does | cost | since |\n|---|---|---|---|\n")
+            .expect("a String");
+        for row in rows {
+            if row.subcommands.is_empty() {
+                push_row(&mut text, row.name, row);
+            }
+            for subcommand in row.subcommands {
+                push_row(&mut text, &format!("{} {}", row.name, subcommand.name), subcommand);
+            }
+        }
+    }
+    text
+}
+
+fn push_row(text: &mut String, name: &str, row: &Command) {
+    let usage = format!("{} {}", name.to_ascii_uppercase(), row.syntax).trim_end().replace('|', "\\|");
+    writeln!(text, "| `{usage}` | {} | {} | {} |", row.summary, row.complexity, row.since).expect("a String");
+}
+
+#[test]
+fn the_reference_in_the_book_is_the_command_table() {
+    let expected = reference();
+    if std::env::var_os("TIDEMARK_UPDATE").is_some() {
+        std::fs::write(PATH, &expected).expect("docs/commands.md can be written");
+    }
+    let found = std::fs::read_to_string(PATH).unwrap_or_default();
+    assert!(
+        found == expected,
+        "docs/commands.md is not what the command table says; run \
+         TIDEMARK_UPDATE=1 cargo test -p tidemark-engine --test reference"
+    );
+}
