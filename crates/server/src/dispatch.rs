@@ -90,7 +90,8 @@ fn execute_on_keys(
     }
 }
 
-/// Holds the reply that begins at `mark` back until the change is durable, if it must be.
+/// Holds the reply that begins at `mark` back until the change is durable, if it must be. With `always`, a reply that
+/// shows what others have changed waits for their changes too: nobody is told what a crash could take back.
 #[inline]
 pub(crate) fn finish(
     session: &mut Session,
@@ -99,10 +100,22 @@ pub(crate) fn finish(
     durable: bool,
     cx: &Context<'_>,
 ) {
-    let Some(lsn) = executed.lsn else { return };
-    session.last_write = Some(lsn);
-    if durable || executed.durable || cx.always_durable() {
-        session.output.hold(mark, lsn);
+    match executed.lsn {
+        Some(lsn) => {
+            session.last_write = Some(lsn);
+            if durable || executed.durable || cx.always_durable() {
+                session.output.hold(mark, lsn);
+            }
+        }
+        None if cx.always_durable() => {
+            let log = cx.shared.engine.log();
+            let seen = log.appended();
+            // Once the log has failed nothing more becomes durable, and reads go on.
+            if seen > log.durable() && log.check_writable().is_ok() {
+                session.output.hold(mark, seen);
+            }
+        }
+        None => {}
     }
 }
 
