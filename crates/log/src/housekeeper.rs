@@ -132,7 +132,7 @@ impl Housekeeper {
             Err(error) => state.full = Some(Failure::new("preparing the next segment", error)),
         }
         let is_full = state.full.is_some();
-        if state.failure.is_none() {
+        if state.failure.is_none() && !state.closing {
             self.shared.refusing.store(is_full, std::sync::atomic::Ordering::Release);
         }
         drop(state);

@@ -18,7 +18,7 @@ use crate::recovery::{Recovered, Recovery, recover};
 use crate::replay::{Replay, Tail};
 use crate::segment::{Segment, parse_spare_name};
 use crate::shared::{Health, Parked, Position, Progress, Ready, Shared, State, wait};
-use crate::snapshot::{SnapshotError, SnapshotWriter, Snapshots};
+use crate::snapshot::{SnapshotError, SnapshotWriter, Snapshots, parse_snapshot_name};
 use crate::storage::{Storage, StorageLock};
 use crate::{Durability, Lsn, Options};
 
@@ -313,6 +313,14 @@ impl Recovered {
     }
 }
 
+/// What the oldest snapshot that is kept covers; nothing until there are as many as are to be kept.
+fn covered_by_snapshots(names: &[String], keep: usize) -> Lsn {
+    let mut lsns: Vec<Lsn> = names.iter().filter_map(|name| parse_snapshot_name(name)).collect();
+    lsns.sort_unstable();
+    let oldest_kept = lsns.len().checked_sub(keep.max(1));
+    oldest_kept.and_then(|index| lsns.get(index)).copied().unwrap_or_default()
+}
+
 fn share(
     storage: Arc<dyn Storage>,
     options: Options,
@@ -320,6 +328,8 @@ fn share(
     ready: VecDeque<Ready>,
 ) -> Result<Shared, OpenError> {
     let last = recovered.recovery.last_lsn;
+    let released =
+        covered_by_snapshots(&recovered.names, options.retention.keep_snapshots).next().min(last.next());
     let mut position = None;
     let mut time_us = 0;
     if let Some(segment) = recovered.last_segment(&options) {
@@ -349,7 +359,8 @@ fn share(
         parked: Parked::Working,
         sync_wanted: Lsn::ZERO,
         durability: options.durability,
-        released: Lsn::ZERO,
+        released,
+        // Not before the next segment: whoever recovers from this log may yet need all of it.
         retention_due: false,
         closing: false,
         closed: false,

@@ -271,3 +271,23 @@ fn a_snapshot_that_is_given_up_leaves_nothing() {
     drop(writer);
     assert_eq!(names(&storage, "snapshot-"), Vec::<String>::new());
 }
+
+#[test]
+fn after_a_restart_the_next_segment_drops_what_the_kept_snapshots_cover() {
+    let storage = MemoryStorage::new();
+    let log = open(&storage, options());
+    append(&log, 0, 20);
+    let older = snapshot(&log);
+    append(&log, 0, 20);
+    // The machine stops between the second snapshot and the retention that it allows.
+    SnapshotWriter::create(log.storage().clone(), log.durable())
+        .and_then(SnapshotWriter::finish)
+        .expect("finishes");
+    assert_eq!(log.floor(), Lsn(1));
+    log.close().expect("closes");
+    let log = open(&storage, options());
+    assert_eq!(log.floor(), Lsn(1), "whoever recovers may need everything");
+    append(&log, 0, 10);
+    wait_for_floor(&log, Lsn(10));
+    assert!(log.floor() <= older.next());
+}
