@@ -264,6 +264,8 @@ impl RequestParser {
             _ => return self.unusual_length_line(input),
         };
         self.position += line;
+        // An earlier look at a part of this line may have left a mark.
+        self.searched = 0;
         Line::Length(length)
     }
 

@@ -154,6 +154,8 @@ fn fragment() -> impl Strategy<Value = Vec<u8>> {
         "'",
         "*3\r\n",
         "$17000\r\n",
+        "*8\r]",
+        "$\r",
         "*11\r\n",
         "x",
     ];
@@ -167,6 +169,11 @@ fn stream() -> impl Strategy<Value = Vec<u8>> {
         1 => prop::collection::vec(any::<u8>(), 0..20),
     ];
     let parts = prop::collection::vec(part, 0..12).prop_map(|parts| parts.concat());
+    // Few bytes, each of which means something: almost every stream is wrong in a way of its own.
+    let meaningful = prop::sample::select(b"**$$\r\r\r\n0123-x\" ".to_vec());
+    let dense = ("[*]", prop::collection::vec(meaningful, 0..16))
+        .prop_map(|(first, rest)| [first.into_bytes(), rest].concat());
+    let parts = prop_oneof![1 => parts, 1 => dense];
     let damage = prop::option::weighted(0.3, (any::<prop::sample::Index>(), any::<u8>()));
     (parts, damage).prop_map(|(mut bytes, damage)| {
         if let Some((at, byte)) = damage
@@ -200,9 +207,9 @@ proptest! {
     }
 
     #[test]
-    fn byte_by_byte_gives_what_the_reference_gives(input in stream(), limits in limits()) {
-        let every_byte: Vec<usize> = (0..input.len()).collect();
-        prop_assert_eq!(parse_in_pieces(&input, &every_byte, &limits), parse_slowly(&input, &limits));
+    fn small_steps_give_what_the_reference_gives(input in stream(), step in 1..5_usize, limits in limits()) {
+        let splits: Vec<usize> = (0..input.len()).step_by(step).collect();
+        prop_assert_eq!(parse_in_pieces(&input, &splits, &limits), parse_slowly(&input, &limits));
     }
 }
 
@@ -259,6 +266,20 @@ fn announced_lengths_reserve_nothing() {
     assert_eq!(parser.next(b"*1048576\r\n$536870912\r\n", &RequestLimits::default()), Ok(None));
     assert!(parser.capacity() < 1024, "{} bytes reserved", parser.capacity());
     assert!(parser.needed() > 536_870_912);
+}
+
+#[test]
+fn what_was_seen_of_one_line_is_not_taken_for_the_next() {
+    let input = b"*8\r]\r*3";
+    for step in 1..=input.len() {
+        let splits: Vec<usize> = (0..input.len()).step_by(step).collect();
+        let (commands, error) = parse_in_pieces(input, &splits, &RequestLimits::default());
+        assert_eq!(
+            (commands, error),
+            (Vec::new(), Some(ProtocolError::ExpectedBulk(b'\r'))),
+            "pieces of {step}"
+        );
+    }
 }
 
 #[test]
