@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering;
 
 use crate::Lsn;
 use crate::buffer::Cut;
-use crate::commit::WRITE_BYTES;
 use crate::error::{AppendError, Failure};
 use crate::format::{MARKER_BYTES_MAX, raw};
 use crate::segment::{HEADER_BYTES, SegmentHeader};
@@ -180,7 +179,7 @@ impl Shared {
     fn wake_committer(&self, mut state: MutexGuard<'_, State>) {
         let wake = match state.parked {
             Parked::Idle => true,
-            Parked::Timed => state.buffer.sealed >= WRITE_BYTES,
+            Parked::Timed => state.buffer.sealed >= self.write_bytes(),
             Parked::Working => false,
         };
         if wake {

@@ -22,8 +22,6 @@ use crate::shared::{Parked, Shared, State, wait};
 use crate::storage::write_all;
 use crate::{Durability, Lsn};
 
-/// This much is written without waiting for more.
-pub(crate) const WRITE_BYTES: usize = 1 << 20;
 /// Unwritten records wait at most this long, so that the death of the process loses no more.
 const WRITE_DELAY: Duration = Duration::from_millis(10);
 
@@ -126,7 +124,10 @@ impl Committer {
         }
         let now = Instant::now();
         let sync = self.sync_at.is_some_and(|at| at <= now);
-        if sync || state.buffer.sealed >= WRITE_BYTES || self.write_at.is_some_and(|at| at <= now) {
+        if sync
+            || state.buffer.sealed >= self.shared.write_bytes()
+            || self.write_at.is_some_and(|at| at <= now)
+        {
             return Some(Action::Commit { sync: sync || state.durability == Durability::Always });
         }
         if buffered {

@@ -35,6 +35,9 @@ pub enum Health {
     Failed(Failure),
 }
 
+/// A write of this size costs little more a byte than a larger one.
+const WRITE_BYTES: usize = 1 << 20;
+
 pub(crate) type Listener = Box<dyn Fn(Progress) + Send + Sync>;
 
 pub(crate) struct Shared {
@@ -133,6 +136,11 @@ impl Shared {
 
     pub(crate) fn table(&self) -> MutexGuard<'_, SegmentTable> {
         self.segments.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// This much is written without waiting for more.
+    pub(crate) fn write_bytes(&self) -> usize {
+        WRITE_BYTES.min(self.options.buffer_bytes)
     }
 
     /// The oldest record that can be read, or the first one to come.

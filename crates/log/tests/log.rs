@@ -209,3 +209,51 @@ fn durability_can_be_changed_while_the_log_runs() {
     assert_eq!(log.durability(), Durability::Always);
     log.wait_durable(lsn).expect("syncs");
 }
+
+#[test]
+fn a_payload_writer_that_panics_leaves_no_trace() {
+    let storage = MemoryStorage::new();
+    let log = open(&storage);
+    append(&log, b"before");
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        log.append(0, 1, |buffer| {
+            buffer.extend_from_slice(b"half a record");
+            std::panic::resume_unwind(Box::new("gives up"));
+        })
+    }));
+    assert!(panicked.is_err());
+    assert_eq!(append(&log, b"after"), Lsn(2));
+    log.close().expect("closes");
+    let payloads: Vec<_> = read_all(&open(&storage), Lsn(1)).into_iter().map(|record| record.3).collect();
+    assert_eq!(payloads, [b"before".to_vec(), b"after".to_vec()]);
+}
+
+#[test]
+fn a_payload_writer_that_removes_other_records_ends_the_log() {
+    let storage = MemoryStorage::new();
+    let log = open(&storage);
+    let lsn = append(&log, b"acknowledged");
+    log.wait_durable(lsn).expect("syncs");
+    let error = log.append(0, 1, Vec::clear).expect_err("is noticed");
+    assert!(matches!(error, AppendError::Failed(_)), "{error}");
+    assert!(log.append(0, 1, |_| ()).is_err());
+    assert!(log.close().is_err());
+    assert_eq!(open(&storage).appended(), lsn);
+}
+
+#[test]
+fn waiting_appenders_are_let_through_when_the_buffer_is_written() {
+    let storage = MemoryStorage::new();
+    let (log, _) = Log::open(Arc::new(storage), Options { buffer_bytes: 1000, ..options() }).expect("opens");
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                (0..200).for_each(|_| {
+                    append(&log, &[1; 300]);
+                });
+            });
+        }
+    });
+    log.wait_durable(Lsn(600)).expect("syncs");
+    assert_eq!(log.durable(), Lsn(600));
+}
