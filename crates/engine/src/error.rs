@@ -40,7 +40,7 @@ pub enum CommandError {
     #[error("ERR invalid expire time in '{0}' command")]
     InvalidExpire(&'static str),
     /// The log no longer takes records; reads go on.
-    #[error("MISCONF Tidemark cannot write its log and refuses changes until it is restarted: {0}")]
+    #[error("MISCONF Tidemark refuses changes because it cannot log them: {0}")]
     LogFailed(String),
     /// Anything else, code included.
     #[error("{0}")]

@@ -1,6 +1,6 @@
 //! Configuration: what may be set, where it comes from, and how it is shown.
 //!
-//! Every option is declared once, in [`setting`]. Flags, `TIDEMARK_*` variables, the TOML file, `--print-config`,
+//! Every option is declared once, in [`SETTINGS`]. Flags, `TIDEMARK_*` variables, the TOML file, `--print-config`,
 //! `CONFIG GET` and `CONFIG SET` are all derived from that table. A flag wins over a variable, a variable over the
 //! file, the file over the default.
 

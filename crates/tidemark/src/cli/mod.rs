@@ -31,7 +31,7 @@ pub(crate) struct CliArgs {
     /// Server port
     #[arg(short, long, default_value_t = DEFAULT_PORT)]
     port: u16,
-    /// Server as redis://[user[:password]@]host[:port][/database]
+    /// Server as redis://USER:PASSWORD@HOST:PORT/DATABASE, of which only the host is needed
     #[arg(short, long, conflicts_with_all = ["host", "port"])]
     uri: Option<Target>,
     /// Password

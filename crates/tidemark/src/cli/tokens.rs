@@ -127,7 +127,8 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_in_escaped_quotes_come_back(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
-            let escaped: String = bytes.iter().map(|byte| format!("\\x{byte:02x}")).collect();
+            let escaped: Vec<String> = bytes.iter().map(|byte| format!("\\x{byte:02x}")).collect();
+            let escaped = escaped.concat();
             prop_assert_eq!(split(format!("SET \"{escaped}\"").as_bytes()).unwrap()[1].clone(), bytes);
         }
 
