@@ -277,7 +277,9 @@ impl Engine {
     pub fn check_writable(&self) -> Result<(), CommandError> {
         self.log.check_writable().map_err(|error| CommandError::LogFailed(error.to_string()))?;
         if self.ahead_of_log.load(Ordering::Relaxed) {
-            return Err(CommandError::LogFailed("an earlier change could not be logged; restart the server".into()));
+            return Err(CommandError::LogFailed(
+                "an earlier change could not be logged; restart the server".into(),
+            ));
         }
         Ok(())
     }
