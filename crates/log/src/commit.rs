@@ -25,6 +25,11 @@ use crate::{Durability, Lsn};
 /// Unwritten records wait at most this long, so that the death of the process loses no more.
 const WRITE_DELAY: Duration = Duration::from_millis(10);
 
+/// Syncs faster than this are not worth a wait, which is not much shorter than the system's timers are exact.
+const GATHER_FROM: Duration = Duration::from_micros(400);
+/// The part of the last sync's time that the next one waits at most.
+const GATHER_DIVISOR: u32 = 4;
+
 pub(crate) struct Committer {
     shared: Arc<Shared>,
     segment: Option<Arc<Segment>>,
@@ -41,6 +46,16 @@ pub(crate) struct Committer {
     sync_at: Option<Instant>,
     /// Until when to stay `Timed` although there is nothing to do.
     linger_until: Option<Instant>,
+    gathering: Option<Gathering>,
+}
+
+/// After a slow sync: the next one waits a little for those whom the last one has released. Whoever waits in a closed
+/// loop would otherwise split into two groups that take turns, each paying for a sync of its own.
+struct Gathering {
+    /// Records released by the last sync and records that were waiting already: as many may come together.
+    expected: u64,
+    /// When the next sync begins at the latest.
+    until: Instant,
 }
 
 enum Action {
@@ -62,6 +77,7 @@ impl Committer {
             write_at: None,
             sync_at: None,
             linger_until: None,
+            gathering: None,
         }
     }
 
@@ -96,7 +112,10 @@ impl Committer {
                 }
                 return action;
             }
-            let deadline = [self.write_at, self.sync_at, self.linger_until].into_iter().flatten().min();
+            let wanted = state.sync_wanted > self.durable;
+            let gathered_at = self.gathering.as_ref().filter(|_| wanted).map(|gathering| gathering.until);
+            let deadlines = [self.write_at, self.sync_at, self.linger_until, gathered_at];
+            let deadline = deadlines.into_iter().flatten().min();
             state = if let Some(deadline) = deadline {
                 state.parked = Parked::Timed;
                 let timeout = deadline.saturating_duration_since(Instant::now());
@@ -117,7 +136,7 @@ impl Committer {
             return Some(self.closing_action(state));
         }
         if state.sync_wanted > self.durable && (buffered || self.written > self.durable) {
-            return Some(Action::Commit { sync: true });
+            return if self.is_gathering(state) { None } else { Some(Action::Commit { sync: true }) };
         }
         if !buffered && self.sync_at.is_none() && self.linger_until.is_none() {
             return None;
@@ -141,6 +160,17 @@ impl Committer {
             self.linger_until = None;
         }
         None
+    }
+
+    /// Whether the sync that is wanted should wait for more company.
+    fn is_gathering(&mut self, state: &State) -> bool {
+        let Some(gathering) = &self.gathering else { return false };
+        let waiting = state.next.previous().0.saturating_sub(self.durable.0);
+        let goes_on = waiting < gathering.expected && Instant::now() < gathering.until;
+        if !goes_on {
+            self.gathering = None;
+        }
+        goes_on
     }
 
     /// The last batch ends with a marker, so that damage to any record before it is told from a torn tail.
@@ -221,11 +251,20 @@ impl Committer {
     }
 
     fn sync(&mut self) -> Result<(), Failure> {
+        let began = Instant::now();
         self.sync_file()?;
+        let took = began.elapsed();
         self.sync_at = None;
+        self.gathering = None;
         if self.written > self.durable {
+            let released = self.written.0 - self.durable.0;
             self.durable = self.written;
             self.shared.durable.store(self.durable.0, Ordering::Release);
+            if took >= GATHER_FROM {
+                let waiting = self.shared.lock().next.previous().0.saturating_sub(self.durable.0);
+                let until = began + took + took / GATHER_DIVISOR;
+                self.gathering = Some(Gathering { expected: released + waiting, until });
+            }
             self.shared.announce();
         }
         Ok(())
