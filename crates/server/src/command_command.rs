@@ -269,7 +269,7 @@ fn write_find(reply: &mut Reply, kind: &str, spec: &[(&str, i64)]) {
 }
 
 fn document(reply: &mut Reply, row: &Command) {
-    let arguments = command_syntax::parse(row.syntax);
+    let arguments = command::syntax::parse(row.syntax);
     reply.map(4 + usize::from(!arguments.is_empty()) + usize::from(!row.subcommands.is_empty()));
     for (name, value) in [
         ("summary", row.summary.trim_end_matches('.')),

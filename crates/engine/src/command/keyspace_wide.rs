@@ -103,8 +103,11 @@ impl<'a> ScanOptions<'a> {
     }
 }
 
-/// Reads a cursor.
+/// Reads a cursor; as in Redis, nothing is the beginning.
 pub(super) fn cursor(arg: &[u8]) -> Result<u64, CommandError> {
+    if arg.is_empty() {
+        return Ok(0);
+    }
     let text = std::str::from_utf8(arg).ok();
     text.and_then(|text| text.parse().ok()).ok_or(CommandError::text("ERR invalid cursor"))
 }

@@ -14,6 +14,7 @@ pub mod parse;
 mod sets;
 mod sorted_sets;
 mod strings;
+pub mod syntax;
 
 pub use connection::ConnectionCommand;
 

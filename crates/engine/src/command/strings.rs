@@ -163,8 +163,10 @@ fn get(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
 
 /// The options that SET, GETEX and their kin share.
 #[derive(Default)]
-struct Options {
+struct Options<'a> {
     deadline: Option<Deadline>,
+    /// The time as it was given, in seconds or not, absolute or not: read only when all options have been.
+    time: Option<(&'a [u8], bool, bool)>,
     only_if_absent: bool,
     only_if_present: bool,
     get: bool,
@@ -189,23 +191,26 @@ pub(super) fn deadline_from(
     u64::try_from(at).map_err(|_| invalid)
 }
 
-fn options(
-    args: &[&[u8]],
-    now_ms: u64,
-    command: &'static str,
-    for_set: bool,
-) -> Result<Options, CommandError> {
+impl Options<'_> {
+    /// What becomes of the key's deadline, if anything was said about it.
+    fn deadline(&self, now_ms: u64, command: &'static str) -> Result<Option<Deadline>, CommandError> {
+        let Some((time, seconds, absolute)) = self.time else { return Ok(self.deadline) };
+        deadline_from(time, seconds, absolute, now_ms, command).map(|at| Some(Deadline::At(at)))
+    }
+}
+
+fn options<'a>(args: &[&'a [u8]], for_set: bool) -> Result<Options<'a>, CommandError> {
     let mut options = Options::default();
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
+        let no_time = options.deadline.is_none() && options.time.is_none();
         let times = [("EX", true, false), ("PX", false, false), ("EXAT", true, true), ("PXAT", false, true)];
         if let Some(&(_, seconds, absolute)) = times.iter().find(|(keyword, ..)| is(arg, keyword)) {
-            let time = rest.next().filter(|_| options.deadline.is_none()).ok_or(CommandError::Syntax)?;
-            let at = deadline_from(time, seconds, absolute, now_ms, command)?;
-            options.deadline = Some(Deadline::At(at));
-        } else if is(arg, "KEEPTTL") && for_set && options.deadline.is_none() {
+            let time = rest.next().filter(|_| no_time).ok_or(CommandError::Syntax)?;
+            options.time = Some((time, seconds, absolute));
+        } else if is(arg, "KEEPTTL") && for_set && no_time {
             options.deadline = Some(Deadline::Keep);
-        } else if is(arg, "PERSIST") && !for_set && options.deadline.is_none() {
+        } else if is(arg, "PERSIST") && !for_set && no_time {
             options.deadline = Some(Deadline::Clear);
         } else if is(arg, "NX") && for_set && !options.only_if_present {
             options.only_if_absent = true;
@@ -230,7 +235,8 @@ fn set(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
         ctx.reply.ok();
         return Ok(());
     }
-    let options = options(rest, ctx.keys.now_ms(), "set", true)?;
+    let options = options(rest, true)?;
+    let deadline = options.deadline(ctx.keys.now_ms(), "set")?;
     if options.get {
         match ctx.keys.string(key)? {
             Some(text) => ctx.reply.bulk(&text),
@@ -244,7 +250,7 @@ fn set(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
         }
         return Ok(());
     }
-    ctx.keys.set_string(key, value, options.deadline.unwrap_or(Deadline::Clear));
+    ctx.keys.set_string(key, value, deadline.unwrap_or(Deadline::Clear));
     ctx.keys.changed(key, "set");
     if options.durable {
         ctx.keys.make_durable();
@@ -304,14 +310,16 @@ fn getdel(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError>
 }
 
 fn getex(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    let options = options(&args[2..], ctx.keys.now_ms(), "getex", false)?;
+    let options = options(&args[2..], false)?;
     let Some(text) = ctx.keys.string(args[1])? else {
         ctx.reply.null();
         return Ok(());
     };
+    // As in Redis, a time is looked at only when there is a value for it.
+    let deadline = options.deadline(ctx.keys.now_ms(), "getex")?;
     ctx.reply.bulk(&text);
     let old = ctx.keys.entry(args[1]).and_then(crate::keyspace::Entry::deadline);
-    match options.deadline {
+    match deadline {
         Some(Deadline::At(at)) if at <= ctx.keys.now_ms() => {
             ctx.keys.remove(args[1]);
             ctx.keys.changed(args[1], "del");

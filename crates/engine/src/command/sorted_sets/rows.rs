@@ -150,7 +150,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
     row(372, "zmpop", -4, WRITE | MOVABLE_KEYS, KeySpec::Counted { at: 1 }, pops::zmpop).doc(
         "7.0.0",
         "O(K+log(N)+M) with K the number of keys, N of members and M of members taken",
-        "numkeys key [key ...] MIN | MAX [COUNT count]",
+        "numkeys key [key ...] <MIN | MAX> [COUNT count]",
         "Takes members with the lowest or highest scores from the first key that has any.",
     ),
     row(373, "bzpopmin", -3, WRITE | FAST | BLOCKING, KEYS_THEN_TIMEOUT, pops::bzpopmin).doc(
@@ -168,7 +168,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
     row(375, "bzmpop", -5, WRITE | BLOCKING | MOVABLE_KEYS, KeySpec::Counted { at: 2 }, pops::bzmpop).doc(
         "7.0.0",
         "O(K+log(N)+M) with K the number of keys, N of members and M of members taken",
-        "timeout numkeys key [key ...] MIN | MAX [COUNT count]",
+        "timeout numkeys key [key ...] <MIN | MAX> [COUNT count]",
         "Takes members from the first key that has any, or waits for some.",
     ),
     row(376, "zrandmember", -2, READONLY, KeySpec::ONE, zrandmember).doc(
@@ -186,27 +186,27 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
     row(378, "zunion", -3, READONLY | MOVABLE_KEYS, KeySpec::Counted { at: 1 }, algebra::zunion).doc(
         "6.2.0",
         "O(N+M*log(M)) with N the members of all inputs and M those of the result",
-        "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE SUM | MIN | MAX] [WITHSCORES]",
+        "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>] [WITHSCORES]",
         "Returns the members of any of several sets, their scores combined.",
     ),
     row(379, "zunionstore", -4, GROWS | MOVABLE_KEYS, KeySpec::OneAndCounted { at: 2 }, algebra::zunionstore)
         .doc(
             "2.0.0",
             "O(N+M*log(M)) with N the members of all inputs and M those of the result",
-            "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE SUM | MIN | MAX]",
+            "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>]",
             "Stores the members of any of several sets, their scores combined.",
         ),
     row(380, "zinter", -3, READONLY | MOVABLE_KEYS, KeySpec::Counted { at: 1 }, algebra::zinter).doc(
         "6.2.0",
         "O(N*K+M*log(M)) with N the members of the smallest of K inputs and M those of the result",
-        "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE SUM | MIN | MAX] [WITHSCORES]",
+        "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>] [WITHSCORES]",
         "Returns the members that several sets have in common, their scores combined.",
     ),
     row(381, "zinterstore", -4, GROWS | MOVABLE_KEYS, KeySpec::OneAndCounted { at: 2 }, algebra::zinterstore)
         .doc(
             "2.0.0",
             "O(N*K+M*log(M)) with N the members of the smallest of K inputs and M those of the result",
-            "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE SUM | MIN | MAX]",
+            "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>]",
             "Stores the members that several sets have in common, their scores combined.",
         ),
     row(382, "zintercard", -3, READONLY | MOVABLE_KEYS, KeySpec::Counted { at: 1 }, algebra::zintercard).doc(

@@ -1,0 +1,323 @@
+//! Random commands, made from the command table: every row that runs on keys, its arguments by its own syntax line.
+//!
+//! Keys, members and values come from small pools, so that commands meet each other's data; now and then an argument is
+//! of the wrong kind, at an extreme, missing or too many, because refusals are answers too.
+#![allow(dead_code, unreachable_pub, reason = "each test uses what it needs")]
+
+use tidemark_engine::command::syntax::{self, Argument, Kind};
+use tidemark_engine::command::{self, Command, Group, Run, flags};
+
+/// A command line: the name, and of a subcommand both names, then the arguments.
+pub type Line = Vec<Vec<u8>>;
+
+/// Numbers from a seed (`SplitMix64`).
+#[derive(Debug, Clone)]
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Below `bound`, which is not zero.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    /// True once in `times`.
+    pub fn once_in(&mut self, times: u64) -> bool {
+        self.below(times) == 0
+    }
+
+    pub fn pick<'a, T: ?Sized>(&mut self, from: &[&'a T]) -> &'a T {
+        from[self.below(from.len() as u64) as usize]
+    }
+}
+
+/// How times to live are chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Times {
+    /// From milliseconds to minutes: keys expire while the sequence runs. For a clock that the test moves.
+    Near,
+    /// Hours ahead and never twice the same, or long past: nothing depends on when exactly a command arrives. For two
+    /// servers with clocks of their own.
+    FarOrPast,
+}
+
+/// A row with its syntax read.
+struct Shape {
+    row: &'static Command,
+    name: Line,
+    arguments: Vec<Argument>,
+}
+
+/// Makes commands.
+pub struct Generator {
+    pub random: Random,
+    times: Times,
+    /// The time around which absolute deadlines lie, in milliseconds since 1970.
+    pub now_ms: u64,
+    shapes: Vec<Shape>,
+    group: Group,
+    /// How many keys the number just written announces.
+    announced: u64,
+}
+
+impl Generator {
+    pub fn new(seed: u64, times: Times, now_ms: u64) -> Self {
+        let shapes = command::all().flat_map(shapes_of).collect();
+        Self { random: Random::new(seed), times, now_ms, shapes, group: Group::String, announced: 0 }
+    }
+
+    /// The rows that are made into commands.
+    pub fn rows(&self) -> impl Iterator<Item = &'static Command> {
+        self.shapes.iter().map(|shape| shape.row)
+    }
+
+    /// The next command.
+    pub fn line(&mut self) -> Line {
+        loop {
+            let index = self.random.below(self.shapes.len() as u64) as usize;
+            // Commands that empty whole databases would leave the others nothing to work on.
+            let rare = match self.shapes[index].row.name {
+                "flushall" | "flushdb" => 40,
+                "swapdb" => 10,
+                "del" | "unlink" | "rename" | "move" | "getdel" => 3,
+                _ => 1,
+            };
+            if self.random.once_in(rare) {
+                return self.line_of(index);
+            }
+        }
+    }
+
+    fn line_of(&mut self, index: usize) -> Line {
+        let shape = &self.shapes[index];
+        let (mut line, arguments) = (shape.name.clone(), shape.arguments.clone());
+        self.group = shape.row.group;
+        self.announced = 0;
+        arguments.iter().for_each(|argument| self.argument(argument, &mut line));
+        if self.random.once_in(50) {
+            self.spoil(&mut line, shape_name_len(&self.shapes[index]));
+        }
+        line
+    }
+
+    /// Takes an argument away, adds one or replaces one.
+    fn spoil(&mut self, line: &mut Line, names: usize) {
+        let anywhere =
+            |random: &mut Random, len: usize| names + random.below((len - names).max(1) as u64) as usize;
+        match self.random.below(3) {
+            0 if line.len() > names => drop(line.pop()),
+            1 if line.len() > names => {
+                let at = anywhere(&mut self.random, line.len());
+                line[at] = self.random.pick(&["", "x", "-1", "0", "nan", "9223372036854775807"]).into();
+            }
+            _ => line.push(b"extra".to_vec()),
+        }
+    }
+
+    fn argument(&mut self, argument: &Argument, line: &mut Line) {
+        if argument.optional && self.random.below(3) != 0 {
+            return;
+        }
+        let times = match (argument.multiple, self.announced) {
+            (true, announced) if announced > 0 && is_key(&argument.name) => {
+                if !self.random.once_in(60) {
+                    announced
+                } else {
+                    announced + 1
+                }
+            }
+            (true, _) if argument.name == "weight" => self.announced.saturating_sub(1),
+            (true, _) if self.random.once_in(30) => 20 + self.random.below(150),
+            (true, _) => 1 + self.random.below(4),
+            (false, _) => 1,
+        };
+        for _ in 0..times {
+            self.once(argument, line);
+        }
+    }
+
+    fn once(&mut self, argument: &Argument, line: &mut Line) {
+        if let Some(token) = &argument.token {
+            let token = if self.random.once_in(4) { token.to_lowercase() } else { token.clone() };
+            line.push(token.into());
+        }
+        match &argument.kind {
+            Kind::Word => {}
+            Kind::Value(_) => {
+                let value = self.value(&argument.name);
+                line.push(value);
+            }
+            Kind::Block(parts) => parts.iter().for_each(|part| self.argument(part, line)),
+            Kind::OneOf(choices) => {
+                let choice = self.random.below(choices.len() as u64) as usize;
+                self.argument(&choices[choice], line);
+            }
+        }
+    }
+
+    fn value(&mut self, name: &str) -> Vec<u8> {
+        if is_key(name) {
+            return self.key();
+        }
+        match name {
+            "numkeys" => {
+                self.announced = 1 + self.random.below(3);
+                if self.random.once_in(60) { self.integer() } else { self.announced.to_string().into() }
+            }
+            "seconds" | "unix-time-seconds" => self.time(name, 1000),
+            "milliseconds" | "unix-time-milliseconds" => self.time(name, 1),
+            "timeout" => self.random.pick(&["0.001", "0.002", "0.003", "-1", "x", "0.0011"]).into(),
+            "score" | "weight" => self.score(),
+            "min" | "max" => self.bound(),
+            "increment" if self.group == Group::SortedSet => self.score(),
+            "increment" | "decrement" | "start" | "stop" | "end" | "index" | "count" | "rank"
+            | "num-matches" | "len" | "limit" | "min-match-len" | "bit" => self.integer(),
+            "offset" => match self.group {
+                Group::Bitmap if self.random.once_in(3) => format!("#{}", self.random.below(20)).into(),
+                Group::Bitmap | Group::String => self.random.below(3000).to_string().into(),
+                _ => self.integer(),
+            },
+            "encoding" => self.random.pick(&["u8", "i5", "u63", "i64", "u1", "i16", "u64", "x"]).into(),
+            "cursor" => self.random.pick(&["0", "0", "0", "0", "17", "x"]).into(),
+            "pattern" => self.random.pick(&["*", "k*", "?1", "[a-c]*", "[^a]*", "\\*", "m1?"]).into(),
+            "type" => self.random.pick(&["string", "list", "hash", "set", "zset", "stream"]).into(),
+            "db" | "destination-db" | "index1" | "index2" => {
+                self.random.pick(&["0", "1", "2", "1", "15", "16", "-1", "x"]).into()
+            }
+            "field" | "member" | "element" | "pivot" => self.member(),
+            _ => self.text(),
+        }
+    }
+
+    /// Mostly a key of the command's own type, sometimes any.
+    fn key(&mut self) -> Vec<u8> {
+        let kinds = ["string", "list", "hash", "set", "zset"];
+        let own = match self.group {
+            Group::String | Group::Bitmap => 0,
+            Group::List => 1,
+            Group::Hash => 2,
+            Group::Set => 3,
+            Group::SortedSet => 4,
+            _ => self.random.below(5) as usize,
+        };
+        let kind = if self.random.once_in(12) { self.random.below(5) as usize } else { own };
+        format!("{}:{}", kinds[kind], self.random.below(5)).into()
+    }
+
+    fn time(&mut self, name: &str, unit_ms: u64) -> Vec<u8> {
+        if self.random.once_in(10) {
+            let extremes = ["0", "-1", "1", "x", "9223372036854775807", "-9223372036854775808"];
+            // A relative second is too near for servers with clocks of their own.
+            let chosen = self.random.pick(&extremes);
+            return if chosen == "1" && !name.starts_with("unix") { "0".into() } else { chosen.into() };
+        }
+        let ahead_ms = match self.times {
+            Times::Near => 1 + self.random.below(60_000),
+            Times::FarOrPast => 10_000_000 + self.random.below(10_000_000_000),
+        };
+        let ms = if name.starts_with("unix") { self.now_ms + ahead_ms } else { ahead_ms };
+        (ms / unit_ms).max(1).to_string().into()
+    }
+
+    fn score(&mut self) -> Vec<u8> {
+        match self.random.below(12) {
+            0 => self.random.pick(&["inf", "-inf", "nan", "x", "1e300", "-0", "+inf"]).into(),
+            1..=3 => format!("{}.{}", self.random.below(10), self.random.below(1000)).into(),
+            _ => (self.random.below(20) as i64 - 5).to_string().into(),
+        }
+    }
+
+    /// An end of a range by score, by text or by index.
+    fn bound(&mut self) -> Vec<u8> {
+        match self.random.below(8) {
+            0 => self.random.pick(&["-inf", "+inf", "(-inf", "-", "+", "(", "["]).into(),
+            1 => [b"[".to_vec(), self.member()].concat(),
+            2 => [b"(".to_vec(), self.member()].concat(),
+            3 => [b"(".to_vec(), self.score()].concat(),
+            _ => self.score(),
+        }
+    }
+
+    fn integer(&mut self) -> Vec<u8> {
+        if self.random.once_in(15) {
+            let extremes = [
+                "9223372036854775807",
+                "-9223372036854775808",
+                "x",
+                "",
+                "1.5",
+                "01",
+                "9223372036854775808",
+                "+1",
+            ];
+            return self.random.pick(&extremes).into();
+        }
+        (self.random.below(16) as i64 - 5).to_string().into()
+    }
+
+    /// Numbers and words; a few are long, so that small forms of values become big ones.
+    fn member(&mut self) -> Vec<u8> {
+        match self.random.below(20) {
+            0 => format!("{}", self.random.below(400)).into(),
+            1 => format!("m{}", self.random.below(400)).into(),
+            2 if self.random.once_in(4) => vec![b'L'; 60 + self.random.below(10) as usize],
+            2 => vec![0xff, 0x00, b'\r', b'\n', self.random.below(4) as u8],
+            3..=10 => self.random.below(12).to_string().into(),
+            _ => vec![b'a' + self.random.below(10) as u8],
+        }
+    }
+
+    fn text(&mut self) -> Vec<u8> {
+        match self.random.below(10) {
+            0..=4 => self.integer(),
+            5 => self.score(),
+            6 => vec![b'v'; self.random.below(300) as usize],
+            _ => self.member(),
+        }
+    }
+}
+
+/// The row itself, or its subcommands.
+fn shapes_of(row: &'static Command) -> Vec<Shape> {
+    if !row.subcommands.is_empty() {
+        let named = |sub: &'static Command| (sub, vec![row.name.into(), sub.name.into()]);
+        return row.subcommands.iter().map(named).filter_map(|(sub, name)| shape(sub, name)).collect();
+    }
+    shape(row, vec![row.name.into()]).into_iter().collect()
+}
+
+fn shape(row: &'static Command, name: Line) -> Option<Shape> {
+    matches!(row.run, Run::Keys(_)).then(|| Shape { row, name, arguments: syntax::parse(row.syntax) })
+}
+
+fn shape_name_len(shape: &Shape) -> usize {
+    shape.name.len()
+}
+
+fn is_key(name: &str) -> bool {
+    matches!(name, "key" | "key1" | "key2" | "newkey" | "source" | "src" | "destination" | "dst" | "destkey")
+}
+
+/// Whether a command may change keys.
+pub fn writes(row: &Command) -> bool {
+    row.is(flags::WRITE)
+}
+
+/// A command as one types it, for reports.
+pub fn shown(line: &[Vec<u8>]) -> String {
+    line.iter().map(|word| word.escape_ascii().to_string()).map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+fn quoted(word: String) -> String {
+    if word.is_empty() || word.contains(' ') || word.contains('\\') { format!("\"{word}\"") } else { word }
+}

@@ -1,0 +1,438 @@
+//! The same random commands go to Debian's `redis-server` and to ours; every answer is equal, but for the differences
+//! named in [`RULES`] and listed in docs/differences.md.
+
+#[path = "../../engine/tests/support/commands.rs"]
+mod commands;
+mod support;
+
+use commands::{Generator, Line, Times, shown};
+use std::collections::BTreeMap;
+use std::process::{Child, Command, Stdio};
+use support::Server;
+use support::wire::{Pipeline, Value};
+
+/// Commands that go out before their answers are read.
+const BLOCK: usize = 64;
+
+/// Unexplained differences after which there is no point in going on.
+const ENOUGH: usize = 25;
+
+/// What is compared instead of the plain answers, and why.
+struct Rule {
+    commands: &'static [&'static str],
+    /// Why the plain answers may differ.
+    reason: &'static str,
+    same: fn(&Line, &Value, &Value) -> bool,
+}
+
+const RULES: &[Rule] = &[
+    Rule {
+        commands: &["keys", "smembers", "sinter", "sunion", "sdiff", "hkeys", "hvals"],
+        reason: "the order is nobody's promise: elements are compared as a multiset",
+        same: |_, ours, theirs| same(&sorted(ours, 1), &sorted(theirs, 1)),
+    },
+    Rule {
+        commands: &["hgetall"],
+        reason: "the order is nobody's promise: pairs are compared as a multiset",
+        same: |_, ours, theirs| same(&sorted(ours, 2), &sorted(theirs, 2)),
+    },
+    Rule {
+        commands: &["spop", "srandmember", "hrandfield", "zrandmember", "randomkey"],
+        reason: "the choice is random: the form and the number of elements are compared",
+        same: same_form,
+    },
+    Rule {
+        commands: &["scan", "sscan", "hscan", "zscan"],
+        reason: "cursors are the server's own: complete answers are compared as multisets, others by form",
+        same: same_scan,
+    },
+    Rule {
+        commands: &["ttl", "expiretime"],
+        reason: "the clocks are two: seconds may differ by two",
+        same: |_, ours, theirs| within(ours, theirs, 2),
+    },
+    Rule {
+        commands: &["pttl", "pexpiretime"],
+        reason: "the clocks are two: milliseconds may differ by two thousand",
+        same: |_, ours, theirs| within(ours, theirs, 2000),
+    },
+    Rule {
+        commands: &["object|idletime", "object|refcount"],
+        reason: "what the answer tells is the server's own affair: the form is compared",
+        same: same_form,
+    },
+    Rule { commands: &["object|help"], reason: "the texts are our own", same: same_kind },
+    Rule {
+        commands: &["incrbyfloat", "hincrbyfloat"],
+        reason: "Redis adds in 80 bits, Tidemark in 64: sums may differ in the sixteenth digit",
+        same: |_, ours, theirs| same(ours, theirs) || nearly(ours, theirs),
+    },
+];
+
+/// After these commands the two states may differ; the key goes away on both sides.
+const DIVERGING: [&str; 3] = ["spop", "incrbyfloat", "hincrbyfloat"];
+
+fn rule(name: &str) -> Option<&'static Rule> {
+    RULES.iter().find(|rule| rule.commands.contains(&name))
+}
+
+/// The command's name; of a subcommand, with its parent's.
+fn name_of(line: &Line) -> String {
+    let word =
+        |index: usize| String::from_utf8_lossy(line.get(index).map_or(b"", Vec::as_slice)).to_lowercase();
+    if word(0) == "object" { format!("object|{}", word(1)) } else { word(0) }
+}
+
+fn agree(line: &Line, ours: &Value, theirs: &Value) -> bool {
+    match (rule(&name_of(line)), ours, theirs) {
+        (_, Value::Error(_), _) | (_, _, Value::Error(_)) | (None, ..) => same(ours, theirs),
+        (Some(rule), ..) => (rule.same)(line, ours, theirs),
+    }
+}
+
+/// Equality; numbers with a fraction are equal as numbers, because Redis 7.0 prints all 17 digits and Tidemark, like
+/// Redis 7.2, as many as are needed.
+fn same(ours: &Value, theirs: &Value) -> bool {
+    match (ours, theirs) {
+        (Value::Double(one), Value::Double(other)) => one == other,
+        (Value::Bulk(one), Value::Bulk(other)) => one == other || same_number(one, other),
+        (Value::Array(one), Value::Array(other))
+        | (Value::Set(one), Value::Set(other))
+        | (Value::Map(one), Value::Map(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+        }
+        _ => ours == theirs,
+    }
+}
+
+fn number(bytes: &[u8]) -> Option<f64> {
+    let text = std::str::from_utf8(bytes).ok().filter(|text| text.contains(['.', 'e']))?;
+    text.parse().ok()
+}
+
+fn same_number(one: &[u8], other: &[u8]) -> bool {
+    let either = number(one).is_some() || number(other).is_some();
+    let value = |bytes: &[u8]| std::str::from_utf8(bytes).ok()?.parse::<f64>().ok();
+    either && value(one).is_some() && value(one) == value(other)
+}
+
+fn nearly(ours: &Value, theirs: &Value) -> bool {
+    let value = |it: &Value| std::str::from_utf8(it.bytes()).ok()?.parse::<f64>().ok();
+    match (value(ours), value(theirs)) {
+        (Some(one), Some(other)) => (one - other).abs() <= 1e-14 * one.abs().max(1.0),
+        _ => false,
+    }
+}
+
+fn sorted(value: &Value, width: usize) -> Value {
+    let mut groups: Vec<Vec<Value>> = value.elements().chunks(width).map(<[Value]>::to_vec).collect();
+    groups.sort_by_key(|group| group.iter().map(|it| it.bytes().to_vec()).collect::<Vec<_>>());
+    let elements = groups.into_iter().flatten().collect();
+    match value {
+        Value::Array(_) => Value::Array(elements),
+        Value::Set(_) => Value::Set(elements),
+        Value::Map(_) => Value::Map(elements),
+        other => other.clone(),
+    }
+}
+
+fn same_kind(_: &Line, ours: &Value, theirs: &Value) -> bool {
+    std::mem::discriminant(ours) == std::mem::discriminant(theirs)
+}
+
+fn same_form(line: &Line, ours: &Value, theirs: &Value) -> bool {
+    let (one, other) = (ours.elements(), theirs.elements());
+    same_kind(line, ours, theirs)
+        && one.len() == other.len()
+        && one.iter().zip(other).all(|(one, other)| same_form(line, one, other))
+}
+
+fn same_scan(line: &Line, ours: &Value, theirs: &Value) -> bool {
+    let ([our_cursor, ours], [their_cursor, theirs]) = (ours.elements(), theirs.elements()) else {
+        return false;
+    };
+    let from_start = line.iter().take(3).any(|word| word == b"0");
+    if from_start && our_cursor.bytes() == b"0" && their_cursor.bytes() == b"0" {
+        let width = if matches!(name_of(line).as_str(), "hscan" | "zscan") { 2 } else { 1 };
+        return same(&sorted(ours, width), &sorted(theirs, width));
+    }
+    same_kind(line, our_cursor, their_cursor) && same_kind(line, ours, theirs)
+}
+
+fn within(ours: &Value, theirs: &Value, slack: u64) -> bool {
+    match (ours, theirs) {
+        (Value::Integer(one), Value::Integer(other)) if *one >= 0 && *other >= 0 => {
+            one.abs_diff(*other) <= slack
+        }
+        _ => ours == theirs,
+    }
+}
+
+/// Debian's `redis-server`, in a directory of its own.
+struct Redis {
+    child: Child,
+    port: u16,
+    _directory: tempfile::TempDir,
+}
+
+impl Redis {
+    fn start() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let port = support::free_port();
+        let child = Command::new("redis-server")
+            .args([
+                "--port",
+                &port.to_string(),
+                "--bind",
+                "127.0.0.1",
+                "--save",
+                "",
+                "--appendonly",
+                "no",
+                "--dir",
+            ])
+            .arg(directory.path())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("Debian's redis-server is installed: apt-get install redis-server");
+        for _ in 0..5000 {
+            if Pipeline::connect(port).is_ok() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        Self { child, port, _directory: directory }
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Two servers, a connection to each for both protocols, and what has differed so far.
+struct Comparison {
+    ours: [Pipeline; 2],
+    theirs: [Pipeline; 2],
+    /// The latest commands, for reports.
+    history: Vec<Line>,
+    /// Differences by command: how many, and the first of each.
+    differences: BTreeMap<String, (u64, String)>,
+}
+
+impl Comparison {
+    fn new(our_port: u16, their_port: u16) -> Self {
+        let connect = |port: u16| {
+            let plain = Pipeline::connect(port).expect("a connection");
+            let mut rich = Pipeline::connect(port).expect("a connection");
+            assert!(matches!(rich.call(&[b"HELLO", b"3"]), Ok(Value::Map(_))), "RESP3 is spoken");
+            [plain, rich]
+        };
+        Self {
+            ours: connect(our_port),
+            theirs: connect(their_port),
+            history: Vec::new(),
+            differences: BTreeMap::new(),
+        }
+    }
+
+    /// Sends a block on both sides and compares the answers.
+    fn block(&mut self, protocol: usize, lines: &[Line]) {
+        self.ours[protocol].send(lines).expect("our server takes commands");
+        let known: Vec<Line> = lines.iter().map(without_our_words).collect();
+        self.theirs[protocol].send(&known).expect("Redis takes commands");
+        let (mut queued, mut in_transaction) = (Vec::new(), false);
+        let mut suspects = Vec::new();
+        for line in lines {
+            let ours =
+                self.ours[protocol].read().unwrap_or_else(|error| panic!("{error} after {}", shown(line)));
+            let theirs = self.theirs[protocol].read().expect("Redis answers");
+            self.history.push(line.clone());
+            match (name_of(line).as_str(), &ours, &theirs) {
+                ("multi", ..) => in_transaction = true,
+                ("exec", Value::Array(ours), Value::Array(theirs)) if ours.len() == theirs.len() => {
+                    in_transaction = false;
+                    let answers = ours.iter().zip(theirs);
+                    for (line, (ours, theirs)) in std::mem::take(&mut queued).into_iter().zip(answers) {
+                        self.compare(protocol, line, ours, theirs, &mut suspects);
+                    }
+                    continue;
+                }
+                ("exec", ..) => {
+                    in_transaction = false;
+                    queued.clear();
+                }
+                _ if in_transaction && matches!(&theirs, Value::Status(_)) => queued.push(line),
+                _ => {}
+            }
+            let plain = in_transaction && ours == theirs;
+            if !plain {
+                self.compare(protocol, line, &ours, &theirs, &mut suspects);
+            }
+        }
+        self.agree_again(suspects);
+        let excess = self.history.len().saturating_sub(BLOCK * 8);
+        self.history.drain(..excess);
+    }
+
+    fn compare(
+        &mut self,
+        protocol: usize,
+        line: &Line,
+        ours: &Value,
+        theirs: &Value,
+        suspects: &mut Vec<Vec<u8>>,
+    ) {
+        if agree(line, ours, theirs) {
+            return;
+        }
+        let keys: Vec<Vec<u8>> = line.iter().filter(|word| word.contains(&b':')).cloned().collect();
+        let mut before: Vec<String> = self
+            .history
+            .iter()
+            .rev()
+            .skip(1)
+            .filter(|other| other.iter().any(|word| keys.contains(word)))
+            .take(8)
+            .map(|line| shown(line))
+            .collect();
+        before.reverse();
+        let report = format!(
+            "RESP{}: {}\n  ours:   {ours:?}\n  theirs: {theirs:?}\n  before on its keys:\n    {}",
+            protocol + 2,
+            shown(line),
+            before.join("\n    ")
+        );
+        self.differences.entry(name_of(line)).or_insert((0, report)).0 += 1;
+        suspects.extend(keys);
+    }
+
+    /// One difference must not be reported again and again: its keys go away on both sides.
+    fn agree_again(&mut self, keys: Vec<Vec<u8>>) {
+        for key in keys {
+            for connection in [&mut self.ours[0], &mut self.theirs[0]] {
+                connection.call(&[b"DEL", &key]).expect("an answer");
+            }
+        }
+    }
+
+    /// Compares what the two servers hold in the end, key by key.
+    fn compare_states(&mut self) -> usize {
+        let mut keys_compared = 0;
+        for db in 0..16 {
+            let select: Line = vec![b"select".to_vec(), db.to_string().into()];
+            self.block(0, &[select, vec![b"keys".to_vec(), b"*".to_vec()]]);
+            let Ok(found) = self.theirs[0].call(&[b"KEYS", b"*"]) else { continue };
+            for key in found.elements().iter().map(|key| key.bytes().to_vec()) {
+                let of = |words: &[&[u8]]| words.iter().map(|word| word.to_vec()).collect::<Line>();
+                let lines = [
+                    of(&[b"type", &key]),
+                    of(&[b"pexpiretime", &key]),
+                    of(&[b"object", b"encoding", &key]),
+                    of(&[b"get", &key]),
+                    of(&[b"lrange", &key, b"0", b"-1"]),
+                    of(&[b"hgetall", &key]),
+                    of(&[b"smembers", &key]),
+                    of(&[b"zrange", &key, b"0", b"-1", b"withscores"]),
+                ];
+                self.block(0, &lines);
+                keys_compared += 1;
+            }
+        }
+        keys_compared
+    }
+}
+
+/// Random commands, some in transactions, with what keeps the states together.
+fn next_block(generator: &mut Generator) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    if generator.random.once_in(8) {
+        let db = generator.random.pick(&["0", "0", "1", "2", "16", "x"]);
+        lines.push(vec![b"select".to_vec(), db.into()]);
+    }
+    while lines.len() < BLOCK {
+        let together = if generator.random.once_in(20) { 1 + generator.random.below(6) } else { 0 };
+        if together > 0 {
+            lines.push(vec![b"multi".to_vec()]);
+        }
+        for _ in 0..together.max(1) {
+            let line = line_that_both_know(generator);
+            let name = name_of(&line);
+            let key = line.get(1).cloned().filter(|_| DIVERGING.contains(&name.as_str()));
+            lines.push(line);
+            lines.extend(key.map(|key| vec![b"del".to_vec(), key]));
+        }
+        if together > 0 {
+            lines.push(vec![b"exec".to_vec()]);
+        }
+    }
+    lines
+}
+
+/// A command that Redis 7.0 knows as well: ZRANK with a score came with 7.2.
+fn line_that_both_know(generator: &mut Generator) -> Line {
+    loop {
+        let line = generator.line();
+        if !line.iter().any(|word| word.eq_ignore_ascii_case(b"withscore")) {
+            return line;
+        }
+    }
+}
+
+/// The command as Redis knows it: `DURABLE` and `SYNC` at the end of a SET are our own.
+fn without_our_words(line: &Line) -> Line {
+    let ours = |word: &Vec<u8>| word.eq_ignore_ascii_case(b"durable") || word.eq_ignore_ascii_case(b"sync");
+    if name_of(line) != "set" {
+        return line.clone();
+    }
+    line.iter().filter(|word| !ours(word)).cloned().collect()
+}
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+#[test]
+fn random_commands_are_answered_as_redis_answers_them() {
+    let commands = setting("TIDEMARK_DIFFERENTIAL_COMMANDS", 200_000);
+    let seed = setting("TIDEMARK_DIFFERENTIAL_SEED", 1);
+    let directory = tempfile::tempdir().expect("a directory");
+    let (server, redis) = (Server::start(directory.path(), &["--durability", "off"]), Redis::start());
+    let mut comparison = Comparison::new(server.port, redis.port);
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
+    let mut generator = Generator::new(seed, Times::FarOrPast, now.as_millis() as u64);
+    let (mut sent, mut protocol) = (0, 0);
+    while sent < commands && comparison.differences.len() < ENOUGH {
+        let lines = next_block(&mut generator);
+        comparison.block(protocol, &lines);
+        sent += lines.len() as u64;
+        protocol = 1 - protocol;
+    }
+    let keys = comparison.compare_states();
+    assert!(keys > 0, "something is left to compare");
+    println!("{sent} commands, {keys} keys in the end, seed {seed}");
+    let differences: Vec<String> = comparison
+        .differences
+        .values()
+        .map(|(count, first)| format!("{count} times, first {first}"))
+        .collect();
+    assert!(
+        differences.is_empty(),
+        "answers differ without a rule. Once more: TIDEMARK_DIFFERENTIAL_SEED={seed} cargo test --profile test-fast \
+         -p tidemark --test differential\n{}",
+        differences.join("\n")
+    );
+}
+
+#[test]
+fn every_rule_is_documented() {
+    let documented = include_str!("../../../docs/differences.md");
+    for rule in RULES {
+        for name in rule.commands {
+            let shown = format!("`{}`", name.replace('|', " ").to_uppercase());
+            assert!(documented.contains(&shown), "docs/differences.md names {shown}: {}", rule.reason);
+        }
+    }
+}

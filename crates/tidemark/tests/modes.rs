@@ -1,0 +1,121 @@
+//! `kill -9` where answers do not wait for the disk, and at the moments when files change: what is lost is the end of the
+//! log and never something in the middle; with `always` nothing is lost.
+
+mod support;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use support::{Answer, Client, Server, free_port};
+
+/// A log whose files are as small as they may be, so that they change all the time.
+const SMALL_FILES: [&str; 2] = ["--log-segment-bytes", "65536"];
+
+/// Longer than any stated loss window: 50 ms, one write-out and one sync.
+const BEYOND_THE_WINDOW: Duration = Duration::from_secs(2);
+
+/// Pushes 0, 1, 2 … from `next` on, `count` of them; the number after the last that was answered.
+fn push(client: &mut Client, list: &str, next: i64, count: i64) -> i64 {
+    for number in next..next + count {
+        let answer = client.call(&["RPUSH", list, &number.to_string()]).expect("an answer");
+        assert_eq!(answer, Answer::Integer(number + 1));
+    }
+    next + count
+}
+
+/// The length of a list that holds 0, 1, 2 … without gap or repeat.
+fn length_of_prefix(client: &mut Client, list: &str) -> i64 {
+    let found = client.call(&["LRANGE", list, "0", "-1"]).expect("an answer").array();
+    for (index, element) in found.iter().enumerate() {
+        assert_eq!(*element, Answer::Bulk(index.to_string()), "what is left of {list} is a prefix");
+    }
+    found.len() as i64
+}
+
+#[test]
+fn a_kill_loses_at_most_the_window_and_only_the_end() {
+    for durability in ["interval", "off"] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let arguments = [&["--durability", durability][..], &SMALL_FILES].concat();
+        for _ in 0..3 {
+            let server = Server::start(directory.path(), &arguments);
+            let mut client = server.client();
+            let start = length_of_prefix(&mut client, "list");
+            let old = push(&mut client, "list", start, 2000);
+            std::thread::sleep(BEYOND_THE_WINDOW);
+            let all = push(&mut client, "list", old, 500);
+            server.kill();
+            let server = Server::start(directory.path(), &arguments);
+            let left = length_of_prefix(&mut server.client(), "list");
+            assert!(
+                (old..=all).contains(&left),
+                "{durability}: {left} left, {old} older than the window, {all} in all"
+            );
+        }
+    }
+}
+
+/// Writes in `always` mode and takes snapshots until the server dies; the number of the last answered push.
+fn write_until_killed(port: u16, mut next: i64) -> i64 {
+    let Ok(mut client) = Client::connect(port) else { return next };
+    let ballast = "x".repeat(3000);
+    loop {
+        match client.call(&["RPUSH", "list", &next.to_string()]) {
+            Ok(answer) => assert_eq!(answer, Answer::Integer(next + 1)),
+            Err(_) => return next,
+        }
+        next += 1;
+        let key = format!("ballast:{}", next % 50);
+        if client.call(&["SET", &key, &ballast]).is_err() {
+            return next;
+        }
+        if next % 8 == 0 && client.call(&["BGSAVE"]).is_err() {
+            return next;
+        }
+    }
+}
+
+/// Starts servers and kills each before it has finished starting.
+fn kill_during_recovery(directory: &Path) {
+    for after_ms in [1, 3, 6, 10, 15] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tidemark"))
+            .args(["serve", "--durability", "always", "--port", &free_port().to_string()])
+            .args(SMALL_FILES)
+            .arg("--dir")
+            .arg(directory)
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("the binary starts");
+        std::thread::sleep(Duration::from_millis(after_ms));
+        child.kill().expect("the process can be killed");
+        child.wait().expect("the process ends");
+    }
+}
+
+#[test]
+fn kills_during_snapshots_rotation_and_recovery_lose_nothing_acknowledged() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let arguments = [&["--durability", "always"][..], &SMALL_FILES].concat();
+    let (mut acknowledged, mut snapshots) = (0, 0);
+    for round in 0..20 {
+        let server = Server::start(directory.path(), &arguments);
+        let mut client = server.client();
+        let found = length_of_prefix(&mut client, "list");
+        assert!((acknowledged..=acknowledged + 1).contains(&found), "{found}, acknowledged {acknowledged}");
+        let last_save = client.call(&["LASTSAVE"]).expect("an answer").integer();
+        snapshots += u32::from(last_save > 0);
+        let port = server.port;
+        let writer = std::thread::spawn(move || write_until_killed(port, found));
+        std::thread::sleep(Duration::from_millis(40 + round * 23 % 300));
+        server.kill();
+        acknowledged = writer.join().expect("the writer is right about its answers");
+        kill_during_recovery(directory.path());
+    }
+    assert!(snapshots > 0, "some start came after a snapshot");
+    let server = Server::start(directory.path(), &arguments);
+    let found = length_of_prefix(&mut server.client(), "list");
+    assert!(
+        found > 20 && (acknowledged..=acknowledged + 1).contains(&found),
+        "{found}, acknowledged {acknowledged}"
+    );
+}
