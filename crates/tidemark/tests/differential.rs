@@ -375,10 +375,17 @@ fn next_block(generator: &mut Generator) -> Vec<Line> {
 fn line_that_both_know(generator: &mut Generator) -> Line {
     loop {
         let line = generator.line();
-        if !line.iter().any(|word| word.eq_ignore_ascii_case(b"withscore")) {
+        let too_new = line.iter().any(|word| word.eq_ignore_ascii_case(b"withscore"));
+        if !too_new && !waits_for_ever(&line) {
             return line;
         }
     }
+}
+
+/// Whether a blocking command has a timeout of zero, behind its name or at its end: nobody would come to serve it.
+fn waits_for_ever(line: &Line) -> bool {
+    let blocks = name_of(line).starts_with('b') && !name_of(line).starts_with("bit");
+    blocks && [line.get(1), line.last()].into_iter().flatten().any(|word| word == b"0")
 }
 
 /// The command as Redis knows it: `DURABLE` and `SYNC` at the end of a SET are our own.
