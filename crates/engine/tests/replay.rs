@@ -64,7 +64,7 @@ impl Sequence {
             self.engine.expire_due(self.now_us, 1 + self.dice.below(20) as usize);
         }
         if self.dice.once_in(15) {
-            let lines: Vec<Line> = (0..1 + self.dice.below(6)).map(|_| self.generator.line()).collect();
+            let lines: Vec<Line> = (0..=self.dice.below(6)).map(|_| self.generator.line()).collect();
             self.transaction(&lines);
         } else {
             let line = self.generator.line();

@@ -229,15 +229,17 @@ fn flushall(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandErro
 }
 
 fn swapdb(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    let index = |arg: &[u8], name| {
-        let number = parse::integer(arg)
-            .map_err(|_| CommandError::Text(format!("ERR invalid {name} DB index").into()))?;
+    let number = |arg: &[u8], name| {
+        parse::integer(arg).map_err(|_| CommandError::Text(format!("ERR invalid {name} DB index").into()))
+    };
+    let index = |number: i64| {
         usize::try_from(number)
             .ok()
             .filter(|&number| number < DATABASES)
             .ok_or(CommandError::text("ERR DB index is out of range"))
     };
-    let (one, other) = (index(args[1], "first")?, index(args[2], "second")?);
+    let (one, other) = (number(args[1], "first")?, number(args[2], "second")?);
+    let (one, other) = (index(one)?, index(other)?);
     if one != other {
         ctx.keys.shards_mut().for_each(|shard| shard.swap(one, other));
         ctx.keys.changed_everything(one as u8, Some(other as u8));

@@ -506,6 +506,13 @@ struct Match {
 }
 
 fn lcs(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let text = |key| {
+        ctx.keys
+            .string(key)
+            .map(|text| text.map(|text| text.to_vec()).unwrap_or_default())
+            .map_err(|_| CommandError::text("ERR The specified keys must contain string values"))
+    };
+    let (left, right) = (text(args[1])?, text(args[2])?);
     let (mut want_len, mut want_matches, mut with_len, mut min_len) = (false, false, false, 0);
     let mut rest = args[3..].iter();
     while let Some(arg) = rest.next() {
@@ -524,13 +531,6 @@ fn lcs(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     if want_len && want_matches {
         return Err(CommandError::text("ERR If you want both the length and indexes, please just use IDX."));
     }
-    let text = |key| {
-        ctx.keys
-            .string(key)
-            .map(|text| text.map(|text| text.to_vec()).unwrap_or_default())
-            .map_err(|_| CommandError::text("ERR The specified keys must contain string values"))
-    };
-    let (left, right) = (text(args[1])?, text(args[2])?);
     let (common, matches) = longest_common_subsequence(&left, &right)?;
     if want_len {
         ctx.reply.count(common.len());

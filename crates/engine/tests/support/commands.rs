@@ -130,11 +130,8 @@ impl Generator {
         }
         let times = match (argument.multiple, self.announced) {
             (true, announced) if announced > 0 && is_key(&argument.name) => {
-                if !self.random.once_in(60) {
-                    announced
-                } else {
-                    announced + 1
-                }
+                // Now and then the number announced is wrong.
+                announced + u64::from(self.random.once_in(60))
             }
             (true, _) if argument.name == "weight" => self.announced.saturating_sub(1),
             (true, _) if self.random.once_in(30) => 20 + self.random.below(150),
