@@ -299,7 +299,8 @@ impl Command {
 
     /// The full name: `object|encoding` for a subcommand, whose parent is found in the table.
     pub fn full_name(&self) -> String {
-        let parent = all().find(|parent| parent.subcommands.iter().any(|row| std::ptr::eq(row, self)));
+        // Rows are constants, which a build may place several times: numbers tell them apart, addresses do not.
+        let parent = all().find(|parent| parent.subcommands.iter().any(|row| row.id == self.id));
         match parent {
             Some(parent) => format!("{}|{}", parent.name, self.name),
             None => self.name.to_owned(),
