@@ -468,6 +468,16 @@ mod tests {
     }
 
     #[test]
+    fn a_subcommand_is_named_with_its_container() {
+        for row in all().filter(|row| !row.subcommands.is_empty()) {
+            for subcommand in row.subcommands {
+                assert_eq!(subcommand.full_name(), format!("{}|{}", row.name, subcommand.name));
+            }
+            assert_eq!(row.full_name(), row.name);
+        }
+    }
+
+    #[test]
     fn keys_are_found_where_the_specification_says() {
         let args: Vec<&[u8]> = b"c a 2 b d e".split(|&byte| byte == b' ').collect();
         let keys = |spec: KeySpec| spec.keys(&args).map(|key| key[0] as char).collect::<String>();
