@@ -493,8 +493,12 @@ impl<'a, 'b> MultiPop<'a, 'b> {
         let end = end(where_)?;
         let count = match options {
             [] => 1,
-            [option, count] if is(option, "COUNT") => {
-                at_least(count, 1, CommandError::text("ERR count should be greater than 0"))?
+            [option, count, rest @ ..] if is(option, "COUNT") => {
+                let count = at_least(count, 1, CommandError::text("ERR count should be greater than 0"))?;
+                if !rest.is_empty() {
+                    return Err(CommandError::Syntax);
+                }
+                count
             }
             _ => return Err(CommandError::Syntax),
         };
