@@ -278,3 +278,14 @@ fn an_expired_list_is_absent_to_reads_and_to_writes() {
     client.expect(&[("LLEN l", ":0"), ("LPOP l", "$-1"), ("RPUSH l c", ":1"), ("TTL l", ":-1")]);
     assert_eq!(replayed(&engine).digest(), engine.digest());
 }
+
+#[test]
+fn a_bad_count_is_refused_before_what_stands_behind_it() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.expect(&[
+        ("LMPOP 1 k LEFT COUNT -1 extra", "-ERR count should be greater than 0"),
+        ("LMPOP 1 k LEFT COUNT 1 extra", "-ERR syntax error"),
+        ("BLMPOP 0.001 1 k LEFT COUNT 0 extra", "-ERR count should be greater than 0"),
+    ]);
+}
