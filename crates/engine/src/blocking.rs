@@ -41,7 +41,7 @@ pub struct Waiter {
     claimed: AtomicBool,
     pub(crate) db: u8,
     pub(crate) args: Vec<Vec<u8>>,
-    pub(crate) block: Block,
+    pub(crate) block: Box<Block>,
     pub(crate) protocol: Protocol,
     deliver: Box<dyn Fn(Delivery) + Send + Sync>,
 }
@@ -50,7 +50,7 @@ impl Waiter {
     pub(crate) fn new(
         db: u8,
         args: &[&[u8]],
-        block: Block,
+        block: Box<Block>,
         protocol: Protocol,
         deliver: Box<dyn Fn(Delivery) + Send + Sync>,
     ) -> Self {

@@ -3,7 +3,7 @@
 use crate::blocking::{Block, Waiter};
 use crate::error::CommandError;
 use crate::keyspace::{Database, Deadline, Entry, Keyspace, Payload, Shard, ValueRef, hash};
-use crate::random::Random;
+use crate::random::Chance;
 use crate::reply::Reply;
 use crate::value::{Collection, Object, Type};
 use std::sync::{Arc, MutexGuard};
@@ -44,7 +44,7 @@ pub(crate) struct Effects {
     /// Keys that got something that blocked clients may wait for.
     pub(crate) ready: Vec<(u8, Vec<u8>)>,
     /// The wish to wait.
-    pub(crate) block: Option<Block>,
+    pub(crate) block: Option<Box<Block>>,
     /// The earliest deadline that was set, in milliseconds since 1970.
     pub(crate) earliest_deadline: Option<u64>,
 }
@@ -58,22 +58,35 @@ pub struct Keys<'k> {
     locked: Locked<'k>,
     db: usize,
     now_us: u64,
-    random: Random,
+    chance: &'k Chance,
     can_wait: bool,
     pub(crate) effects: Effects,
 }
 
 impl<'k> Keys<'k> {
-    pub(crate) fn new(keyspace: &'k Keyspace, locked: Locked<'k>, db: u8, now_us: u64, random: u64) -> Self {
+    pub(crate) fn new(
+        keyspace: &'k Keyspace,
+        locked: Locked<'k>,
+        db: u8,
+        now_us: u64,
+        chance: &'k Chance,
+    ) -> Self {
         Self {
             keyspace,
             locked,
             db: db as usize,
             now_us,
-            random: Random::new(random),
+            chance,
             can_wait: true,
             effects: Effects::default(),
         }
+    }
+
+    /// Unlocks the shards; what is left to do is returned.
+    #[inline]
+    pub(crate) fn unlock(self) -> Effects {
+        drop(self.locked);
+        self.effects
     }
 
     /// The time of the command in milliseconds since 1970.
@@ -98,7 +111,7 @@ impl<'k> Keys<'k> {
 
     /// A number at random. A command that lets it decide what changes logs what was decided: see [`Keys::log_instead`].
     pub fn random(&mut self) -> u64 {
-        self.random.next()
+        self.chance.next()
     }
 
     #[inline]
@@ -411,7 +424,7 @@ impl<'k> Keys<'k> {
     /// Lets the client wait instead of answering it now. The handler must not have written an answer. Where a client
     /// cannot wait (in a transaction), it gets the null array at once.
     pub fn block(&mut self, block: Block) {
-        self.effects.block = Some(block);
+        self.effects.block = Some(Box::new(block));
     }
 }
 

@@ -5,6 +5,7 @@ use crate::command::{self, Command, KeySpec, Run};
 use crate::context::{Context, Effects, Keys, Locked};
 use crate::error::CommandError;
 use crate::keyspace::Keyspace;
+use crate::random::Chance;
 use crate::record::{self, kind};
 use crate::reply::Reply;
 use crate::snapshot::Snapshot;
@@ -35,7 +36,7 @@ pub struct Executed {
     /// Whether the command itself asked that its answer wait until the change is durable.
     pub durable: bool,
     /// The client waits, and no answer was written.
-    pub block: Option<Block>,
+    pub block: Option<Box<Block>>,
 }
 
 /// Most bytes of one command or transaction that changes something, so that its record fits in the log.
@@ -49,7 +50,7 @@ pub struct Engine {
     keyspace: Keyspace,
     log: Arc<Log>,
     /// Seeds the random choices of commands; never reaches the log.
-    random: AtomicU64,
+    chance: Chance,
     /// Lower bound of the earliest deadline of any key, in milliseconds since 1970; `u64::MAX` if there is none.
     next_deadline: AtomicU64,
     /// Set when a change was made and could not be logged. Memory is then ahead of the log for good, so no further
@@ -63,7 +64,7 @@ impl Engine {
         Self {
             keyspace: Keyspace::new(shards),
             log,
-            random: AtomicU64::new(seed),
+            chance: Chance::new(seed),
             next_deadline: AtomicU64::new(u64::MAX),
             ahead_of_log: AtomicBool::new(false),
         }
@@ -81,18 +82,15 @@ impl Engine {
 
     /// Runs one command and writes its answer, or says that the client waits.
     pub fn execute(&self, call: &Call<'_>, reply: &mut Reply) -> Executed {
-        let mut keys = match self.admit(call.command, call.args).map(|()| self.lock_for(call)) {
-            Ok(keys) => keys,
-            Err(error) => {
-                reply.error(&error);
-                return Executed::default();
-            }
-        };
+        if let Err(error) = self.admit(call.command, call.args) {
+            reply.error(&error);
+            return Executed::default();
+        }
+        let mut keys = self.lock_for(call);
         let mark = reply.len();
         self.run(call, &mut keys, reply);
-        let effects = std::mem::take(&mut keys.effects);
-        let lsn = self.log_effects(call, &effects, reply, mark);
-        drop(keys);
+        let lsn = self.log_effects(call, &keys.effects, reply, mark);
+        let effects = keys.unlock();
         self.serve_waiting(effects.ready, call.now_us);
         Executed { lsn, durable: effects.durable, block: effects.block }
     }
@@ -143,7 +141,7 @@ impl Engine {
     pub fn wait(
         &self,
         call: &Call<'_>,
-        block: Block,
+        block: Box<Block>,
         reply: &Reply,
         deliver: Box<dyn Fn(Delivery) + Send + Sync>,
     ) -> Arc<Waiter> {
@@ -284,10 +282,6 @@ impl Engine {
         Ok(())
     }
 
-    fn seed(&self) -> u64 {
-        self.random.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed)
-    }
-
     #[inline]
     fn lock_for(&self, call: &Call<'_>) -> Keys<'_> {
         let locked = match (call.command.keys, call.args) {
@@ -295,7 +289,7 @@ impl Engine {
             (KeySpec::All, _) => Locked::All(self.keyspace.lock_all()),
             (keys, args) => self.lock_keys(keys.keys(args)),
         };
-        Keys::new(&self.keyspace, locked, call.db, call.now_us, self.seed())
+        Keys::new(&self.keyspace, locked, call.db, call.now_us, &self.chance)
     }
 
     #[inline]
@@ -319,7 +313,7 @@ impl Engine {
             let watched = watch.into_iter().flat_map(|watch| watch.keys.iter().map(|(_, key, _)| &**key));
             self.lock_keys(keys.chain(watched))
         };
-        Keys::new(&self.keyspace, locked, 0, now_us, self.seed())
+        Keys::new(&self.keyspace, locked, 0, now_us, &self.chance)
     }
 
     /// Runs a handler; an error replaces whatever it had answered.
@@ -422,13 +416,13 @@ impl Engine {
         let waiter = {
             let index = self.keyspace.shard_of(key);
             let locked = Locked::One(index, self.keyspace.lock(index));
-            let mut keys = Keys::new(&self.keyspace, locked, db, now_us, 0);
+            let mut keys = Keys::new(&self.keyspace, locked, db, now_us, &self.chance);
             let held = keys.type_of(key)?;
             keys.first_waiting(key, held)?
         };
         self.log.check_writable().ok()?;
         let touched = std::iter::once(key).chain(waiter.block.also.iter().map(Vec::as_slice));
-        let mut keys = Keys::new(&self.keyspace, self.lock_keys(touched), db, now_us, self.seed());
+        let mut keys = Keys::new(&self.keyspace, self.lock_keys(touched), db, now_us, &self.chance);
         if keys.type_of(key) != Some(waiter.block.wants) || !waiter.claim() {
             // Another thread was faster: it took what the key held, or ended this client's wait. Look again.
             return Some(Vec::new());

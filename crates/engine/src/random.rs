@@ -1,5 +1,26 @@
 //! Chance: choices that only an answer shows. A choice that changes state is logged as what was chosen.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How far the state of a sequence moves from number to number.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A sequence of numbers at random that all threads share: each number goes to one of them.
+#[derive(Debug)]
+pub(crate) struct Chance(AtomicU64);
+
+impl Chance {
+    /// The sequence of a seed.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(AtomicU64::new(seed))
+    }
+
+    /// The next number.
+    pub(crate) fn next(&self) -> u64 {
+        mix(self.0.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP))
+    }
+}
+
 /// A sequence of numbers at random, the same for the same seed: `SplitMix64` (Steele, Lea, Flood 2014).
 #[derive(Debug, Clone)]
 pub(crate) struct Random(u64);
@@ -13,10 +34,8 @@ impl Random {
     /// The next number.
     #[inline]
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0 = self.0.wrapping_add(STEP);
+        mix(self.0)
     }
 
     /// A number below `bound`, which is not 0. Numbers differ in probability by less than `bound` / 2^64.
@@ -43,6 +62,13 @@ impl Random {
         debug_assert_eq!(chosen.len(), wanted.min(len), "the iterator has `len` items");
         chosen
     }
+}
+
+#[inline]
+fn mix(state: u64) -> u64 {
+    let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
 }
 
 #[cfg(test)]

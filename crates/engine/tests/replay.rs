@@ -91,7 +91,7 @@ impl Sequence {
     }
 
     /// The client waits; others go on, and may serve it.
-    fn while_waiting(&mut self, call: &Call<'_>, block: tidemark_engine::Block, reply: &Reply) {
+    fn while_waiting(&mut self, call: &Call<'_>, block: Box<tidemark_engine::Block>, reply: &Reply) {
         let (served, answers) = std::sync::mpsc::channel();
         let waiter =
             self.engine.wait(call, block, reply, Box::new(move |it| served.send(it).expect("heard")));

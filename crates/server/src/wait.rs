@@ -36,7 +36,13 @@ pub(crate) enum WaitFor {
 }
 
 /// Lets a client wait as a command has asked for.
-pub(crate) fn block(session: &mut Session, call: &Call<'_>, block: Block, durable: bool, cx: &Context<'_>) {
+pub(crate) fn block(
+    session: &mut Session,
+    call: &Call<'_>,
+    block: Box<Block>,
+    durable: bool,
+    cx: &Context<'_>,
+) {
     let deadline = block.timeout_ms.and_then(|timeout| deadline_in(Duration::from_millis(timeout)));
     let target = session.target();
     let inbox = Arc::clone(&cx.shared.inboxes[session.client.worker]);

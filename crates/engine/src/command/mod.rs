@@ -20,7 +20,6 @@ pub use connection::ConnectionCommand;
 
 use crate::context::Context;
 use crate::error::CommandError;
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
 /// Runs a command on keys whose shards are locked. `args[0]` is the command's name; their number fits the arity.
@@ -331,11 +330,21 @@ pub fn all() -> impl Iterator<Item = &'static Command> {
     .flatten()
 }
 
-/// Longest command name, in bytes.
-const NAME_BYTES: usize = 32;
+/// Slots of the table of names: a power of two, several times the number of rows.
+const NAME_SLOTS: usize = 2048;
 
-static BY_NAME: LazyLock<HashMap<&'static [u8], &'static Command, foldhash::fast::FixedState>> =
-    LazyLock::new(|| all().map(|row| (row.name.as_bytes(), row)).collect());
+/// Rows by their names: open addressing, so sparse that a name is mostly where it is looked for first.
+static BY_NAME: LazyLock<[Option<&'static Command>; NAME_SLOTS]> = LazyLock::new(|| {
+    let mut slots = [None; NAME_SLOTS];
+    for row in all() {
+        let mut slot = first_slot(row.name.as_bytes());
+        while slots[slot].is_some() {
+            slot = (slot + 1) % NAME_SLOTS;
+        }
+        slots[slot] = Some(row);
+    }
+    slots
+});
 
 static BY_ID: LazyLock<Vec<Option<&'static Command>>> = LazyLock::new(|| {
     let rows: Vec<_> = all().flat_map(|row| std::iter::once(row).chain(row.subcommands)).collect();
@@ -349,11 +358,27 @@ static BY_ID: LazyLock<Vec<Option<&'static Command>>> = LazyLock::new(|| {
 /// The row of a command by its name, in whatever case. Of a container, the container's row: see [`resolve`].
 #[inline]
 pub fn find(name: &[u8]) -> Option<&'static Command> {
-    let mut lower = [0; NAME_BYTES];
-    let lower = lower.get_mut(..name.len())?;
-    lower.copy_from_slice(name);
-    lower.make_ascii_lowercase();
-    BY_NAME.get(&*lower).copied()
+    let by_name = &*BY_NAME;
+    let mut slot = first_slot(name);
+    while let Some(row) = by_name[slot] {
+        if name.eq_ignore_ascii_case(row.name.as_bytes()) {
+            return Some(row);
+        }
+        slot = (slot + 1) % NAME_SLOTS;
+    }
+    None
+}
+
+/// Where a name is looked for first: a multiplicative hash of its first eight bytes, in lower case, and its length.
+#[inline]
+fn first_slot(name: &[u8]) -> usize {
+    let mut head = [0; 8];
+    for (into, byte) in head.iter_mut().zip(name) {
+        // Equal for both cases of a letter, which is all that is asked of it.
+        *into = byte | 0x20;
+    }
+    let mixed = (u64::from_le_bytes(head) ^ name.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> (64 - NAME_SLOTS.ilog2())) as usize
 }
 
 /// The row of a command by its number in the log.
@@ -457,12 +482,7 @@ mod tests {
     fn every_row_is_documented() {
         for row in all().flat_map(|row| std::iter::once(row).chain(row.subcommands)) {
             assert!(!row.since.is_empty() && !row.complexity.is_empty(), "{}", row.name);
-            assert!(
-                row.summary.ends_with('.') && row.name.len() <= NAME_BYTES,
-                "{}: {}",
-                row.name,
-                row.summary
-            );
+            assert!(row.summary.ends_with('.'), "{}: {}", row.name, row.summary);
             assert_eq!(row.name, row.name.to_ascii_lowercase());
         }
     }
@@ -487,6 +507,25 @@ mod tests {
         assert_eq!(keys(KeySpec::Counted { at: 2 }), "bd");
         assert_eq!(keys(KeySpec::OneAndCounted { at: 2 }), "abd");
         assert_eq!(keys(KeySpec::None), "");
+    }
+
+    #[test]
+    fn names_are_found_in_any_case_and_nothing_else_is() {
+        assert!(all().count() * 4 <= NAME_SLOTS, "the table of names must stay sparse");
+        for row in all() {
+            let id = |name: &[u8]| find(name).map(|row| row.id);
+            let mixed: Vec<u8> =
+                row.name.bytes().map(|byte| if byte % 2 == 0 { byte ^ 0x20 } else { byte }).collect();
+            assert_eq!(id(row.name.as_bytes()), Some(row.id));
+            assert_eq!(id(row.name.to_ascii_uppercase().as_bytes()), Some(row.id));
+            if row.name.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+                assert_eq!(id(&mixed), Some(row.id));
+            }
+            assert_eq!(id(format!("{}\0", row.name).as_bytes()), None);
+        }
+        assert!(find(b"").is_none() && find(&[0xff; 1000]).is_none());
+        // Equal in the bits that the hash looks at, and still another word.
+        assert!(find(b"GET").is_some() && find(b"gE").is_none());
     }
 
     #[test]
