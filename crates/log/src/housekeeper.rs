@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use crate::Lsn;
+use crate::{Durability, Lsn};
 use crate::append::RESERVE_BYTES;
 use crate::error::Failure;
 use crate::segment::{HEADER_BYTES, Segment, TEMPORARY_SUFFIX, spare_name};
@@ -82,8 +82,7 @@ impl Housekeeper {
         }
     }
 
-    /// Makes an empty segment file of which every byte is allocated, so that a later `fdatasync` has no metadata to
-    /// write and a full disk shows now.
+    /// Makes an empty segment file whose space is its own, so that a full disk shows now.
     fn prepare(&mut self, bytes: u64) -> io::Result<Ready> {
         let storage = self.shared.storage.clone();
         let bytes = bytes.max(self.shared.options.segment_bytes);
@@ -104,8 +103,12 @@ impl Housekeeper {
         if !self.shared.codec.preallocates() {
             return Ok(());
         }
-        file.allocate(bytes)?;
-        let mut offset = 0;
+        let reserved = file.allocate(bytes)?;
+        // Where every answer waits for a sync, reserved blocks must also have been written once: the file system would
+        // have to note the first write of each, and a sync would wait for that note too. Elsewhere syncs are few, and
+        // zeros would double what is written.
+        let written_once = if reserved && self.shared.lock().durability != Durability::Always { bytes } else { 0 };
+        let mut offset = written_once;
         while offset < bytes {
             if self.shared.lock().closing {
                 return Err(io::Error::other("the log is being closed"));

@@ -295,7 +295,7 @@ impl StorageFile for FaultyFile {
         self.inner.set_len(bytes)
     }
 
-    fn allocate(&self, bytes: u64) -> io::Result<()> {
+    fn allocate(&self, bytes: u64) -> io::Result<bool> {
         self.script.plain(Site::Allocate)?;
         self.inner.allocate(bytes)
     }

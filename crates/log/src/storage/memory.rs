@@ -329,8 +329,11 @@ impl StorageFile for MemoryFile {
         Ok(())
     }
 
-    fn allocate(&self, bytes: u64) -> io::Result<()> {
-        if self.len()? < bytes { self.set_len(bytes) } else { Ok(()) }
+    fn allocate(&self, bytes: u64) -> io::Result<bool> {
+        if self.len()? < bytes {
+            self.set_len(bytes)?;
+        }
+        Ok(true)
     }
 }
 

@@ -48,8 +48,9 @@ pub trait StorageFile: Send + Sync + fmt::Debug {
     }
     /// Cuts or extends with zeros.
     fn set_len(&self, bytes: u64) -> io::Result<()>;
-    /// Reserves space so that writes below `bytes` do not run out of it; the file becomes at least that long.
-    fn allocate(&self, bytes: u64) -> io::Result<()>;
+    /// Makes the file at least `bytes` long and reserves the space, so that writes below do not run out of it.
+    /// Returns whether it is reserved: not every file system can.
+    fn allocate(&self, bytes: u64) -> io::Result<bool>;
 }
 
 /// Ownership of a directory for as long as the value lives.
