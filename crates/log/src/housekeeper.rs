@@ -4,12 +4,12 @@ use std::io;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use crate::{Durability, Lsn};
 use crate::append::RESERVE_BYTES;
 use crate::error::Failure;
 use crate::segment::{HEADER_BYTES, Segment, TEMPORARY_SUFFIX, spare_name};
 use crate::shared::{Ready, Shared, wait};
 use crate::storage::{StorageFile, write_zeros};
+use crate::{Durability, Lsn};
 
 /// How often a full disk is tried again.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -107,7 +107,8 @@ impl Housekeeper {
         // Where every answer waits for a sync, reserved blocks must also have been written once: the file system would
         // have to note the first write of each, and a sync would wait for that note too. Elsewhere syncs are few, and
         // zeros would double what is written.
-        let written_once = if reserved && self.shared.lock().durability != Durability::Always { bytes } else { 0 };
+        let written_once =
+            if reserved && self.shared.lock().durability != Durability::Always { bytes } else { 0 };
         let mut offset = written_once;
         while offset < bytes {
             if self.shared.lock().closing {
