@@ -131,6 +131,15 @@ fn addresses_of(host: &str) -> Vec<IpAddr> {
 }
 
 fn tcp_listener(address: SocketAddr, backlog: u16) -> io::Result<TcpListener> {
+    let socket = tcp_socket(address)?;
+    socket.set_reuse_port(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(i32::from(backlog))?;
+    Ok(TcpListener::from_std(socket.into()))
+}
+
+fn tcp_socket(address: SocketAddr) -> io::Result<socket2::Socket> {
     use socket2::{Domain, Protocol, Socket, Type};
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     if address.is_ipv6() {
@@ -138,11 +147,7 @@ fn tcp_listener(address: SocketAddr, backlog: u16) -> io::Result<TcpListener> {
         socket.set_only_v6(true)?;
     }
     socket.set_reuse_address(true)?;
-    socket.set_reuse_port(true)?;
-    socket.set_nonblocking(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(i32::from(backlog))?;
-    Ok(TcpListener::from_std(socket.into()))
+    Ok(socket)
 }
 
 fn unix_listener(path: &Path, config: &Config) -> io::Result<std::os::unix::net::UnixListener> {
@@ -167,7 +172,8 @@ pub(crate) fn check_free(config: &Config) -> Result<(), ListenError> {
     for bind in &config.bind {
         for host in addresses_of(&bind.host) {
             let address = SocketAddr::new(host, config.port);
-            match std::net::TcpListener::bind(address) {
+            // Without listening: who connects meanwhile is refused, and not accepted by somebody who goes away.
+            match tcp_socket(address).and_then(|socket| socket.bind(&address.into())) {
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                     return Err(ListenError::Tcp { address, error });
                 }
@@ -176,4 +182,51 @@ pub(crate) fn check_free(config: &Config) -> Result<(), ListenError> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// A configuration for a free port of an address that no other test uses.
+    fn config(host: &str) -> Config {
+        let free = std::net::TcpListener::bind((host, 0)).expect("a free port");
+        let bind = vec![BindAddress { host: host.to_owned(), optional: false }];
+        Config { bind, port: free.local_addr().expect("its address").port(), ..Config::default() }
+    }
+
+    #[test]
+    fn an_address_that_is_listened_on_is_not_free() {
+        let config = config("127.0.0.71");
+        check_free(&config).expect("free at first");
+        let listening = listen(&config, 2).expect("two workers share a port");
+        assert!(matches!(check_free(&config), Err(ListenError::Tcp { .. })));
+        drop(listening);
+        check_free(&config).expect("free again");
+    }
+
+    #[test]
+    fn asking_whether_an_address_is_free_accepts_nobody() {
+        let config = config("127.0.0.72");
+        let address = SocketAddr::new(Ipv4Addr::new(127, 0, 0, 72).into(), config.port);
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let client = scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    // From another address, or the kernel may connect the socket with itself.
+                    let socket = tcp_socket(address).expect("a socket");
+                    let own = SocketAddr::from(([127, 0, 0, 73], 0));
+                    socket.bind(&own.into()).expect("a port");
+                    let refused = socket.connect(&address.into()).expect_err("nobody listens");
+                    assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+                }
+            });
+            for _ in 0..2000 {
+                check_free(&config).expect("free");
+            }
+            done.store(true, Ordering::Relaxed);
+            client.join().expect("nobody accepted the client");
+        });
+    }
 }
