@@ -123,24 +123,17 @@ impl StorageFile for PlainFile {
     }
 }
 
-/// Reserves blocks where the file system can; elsewhere the zeros that the log writes next do it.
-pub(super) fn allocate(file: &File, bytes: u64) -> io::Result<()> {
-    if !reserve(file, bytes)? && file.metadata()?.len() < bytes {
-        file.set_len(bytes)?;
-    }
-    Ok(())
-}
-
-/// Reserves every block below `bytes`; `false` where the file system cannot.
-pub(super) fn reserve(file: &File, bytes: u64) -> io::Result<bool> {
+/// Reserves blocks where the file system can; elsewhere the file only becomes as long.
+pub(super) fn allocate(file: &File, bytes: u64) -> io::Result<bool> {
     use rustix::io::Errno;
-    loop {
-        return match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, bytes) {
-            Ok(()) => Ok(true),
-            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(false),
-            // A signal may come while a large file is being reserved.
-            Err(Errno::INTR) => continue,
-            Err(error) => Err(error.into()),
-        };
+    match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, bytes) {
+        Ok(()) => Ok(true),
+        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
+            if file.metadata()?.len() < bytes {
+                file.set_len(bytes)?;
+            }
+            Ok(false)
+        }
+        Err(error) => Err(error.into()),
     }
 }
