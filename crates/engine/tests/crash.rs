@@ -1,0 +1,222 @@
+//! The whole engine under every single fault: a recorded workload over the commands of the table, with transactions,
+//! expiry and snapshots, in which the n-th storage call goes wrong, for every n. Then the process dies, or the machine
+//! does, and the state is recovered as the server does it: newest snapshot, then the log behind it.
+//!
+//! What must hold each time: the recovered state is exactly the state after some record, and not one before the last
+//! record that was acknowledged as durable.
+
+#[path = "support/commands.rs"]
+mod commands;
+mod support;
+
+use commands::{Generator, Random, Times};
+use std::io::ErrorKind;
+use std::sync::Arc;
+use support::START_US;
+use tidemark_engine::{Call, Engine, Executed, Reply, command};
+use tidemark_log::storage::faulty::{Fault, Plan, Site};
+use tidemark_log::{
+    Durability, FaultyStorage, Log, Lsn, MemoryStorage, Options, Retention, SnapshotError, SnapshotWriter,
+    Snapshots, Storage,
+};
+
+/// Steps of the workload: enough for several segments and snapshots.
+const STEPS: usize = 1000;
+
+/// What a snapshot's frames of keys are filed under.
+const KEYSPACE: u32 = 0;
+
+fn options(retention: Retention) -> Options {
+    Options {
+        durability: Durability::Always,
+        segment_bytes: Options::SEGMENT_BYTES_MIN,
+        recycle: 1,
+        retention,
+        seed: Some(5),
+        ..Options::default()
+    }
+}
+
+/// Opens a log and brings back its state.
+fn recover(storage: Arc<dyn Storage>, retention: Retention, case: &str) -> Option<Engine> {
+    let (log, _) = Log::open(storage, options(retention)).ok()?;
+    let engine = support::engine_with_log(Arc::new(log));
+    let log = engine.log();
+    let (snapshot, damaged) = Snapshots::new(Arc::clone(log.storage())).latest(log.floor()).ok()?;
+    assert!(damaged.is_empty(), "{case}: {damaged:?}");
+    let covered = snapshot.as_ref().map_or(Lsn::ZERO, tidemark_log::Snapshot::lsn);
+    if let Some(snapshot) = snapshot {
+        let loaded =
+            snapshot.read_section(KEYSPACE, |frame| engine.load_frame(frame).expect("a frame loads"));
+        loaded.ok()?;
+    }
+    if covered < log.appended() {
+        let mut scratch = Reply::default();
+        let mut replay = log.replay(covered.next()).ok()?;
+        while let Some(batch) = replay.next_batch().ok()? {
+            for record in batch {
+                let applied = engine.apply(record.kind, record.time_us, record.payload, &mut scratch);
+                applied.unwrap_or_else(|error| panic!("{case}: record {}: {error}", record.lsn));
+            }
+        }
+    }
+    Some(engine)
+}
+
+/// The workload. Returns the last record that was acknowledged as durable; stops when the log accepts no more.
+fn live(engine: &Engine) -> Lsn {
+    let mut generator = Generator::new(3, Times::Near, START_US / 1000);
+    let mut dice = Random::new(17);
+    let mut acknowledged = Lsn::ZERO;
+    let mut now_us = START_US;
+    for _ in 0..STEPS {
+        now_us += dice.below(2_000_000);
+        generator.now_ms = now_us / 1000;
+        let together = if dice.once_in(10) { 2 + dice.below(4) } else { 1 };
+        let lines: Vec<_> = (0..together).map(|_| generator.line()).collect();
+        let executed = run(engine, &lines, dice.below(3) as u8, now_us);
+        if dice.once_in(8) {
+            engine.expire_due(now_us, 10);
+        }
+        if dice.once_in(3)
+            && let Some(lsn) = executed.lsn
+        {
+            if engine.log().wait_durable(lsn).is_err() {
+                return acknowledged;
+            }
+            acknowledged = lsn;
+        }
+        if dice.once_in(60) && take_snapshot(engine).is_err() && engine.check_writable().is_err() {
+            return acknowledged;
+        }
+        if engine.check_writable().is_err() {
+            return acknowledged;
+        }
+    }
+    acknowledged
+}
+
+/// Runs one command alone, or several as a transaction.
+fn run(engine: &Engine, lines: &[commands::Line], db: u8, now_us: u64) -> Executed {
+    let args: Vec<Vec<&[u8]>> = lines.iter().map(|line| line.iter().map(Vec::as_slice).collect()).collect();
+    let calls: Vec<Call<'_>> = args
+        .iter()
+        .filter_map(|args| Some(Call { command: command::resolve(args).ok()?, args, db, now_us }))
+        .collect();
+    match calls.as_slice() {
+        [] => Executed::default(),
+        [alone] => engine.execute(alone, &mut Reply::default()),
+        together => engine.execute_transaction(together, None, now_us, &mut Reply::default()),
+    }
+}
+
+fn take_snapshot(engine: &Engine) -> Result<(), SnapshotError> {
+    let log = engine.log();
+    let mut snapshot = engine.snapshot();
+    let mut writer = SnapshotWriter::create(Arc::clone(log.storage()), snapshot.lsn())?;
+    while let Some(frame) = snapshot.next_frame() {
+        writer.write_frame(KEYSPACE, &frame)?;
+    }
+    drop(snapshot);
+    log.finish_snapshot(writer)
+}
+
+/// The digest of the state after each record of the workload, the empty state first.
+fn digests() -> Vec<u128> {
+    let keep_all = Retention { bytes: Some(u64::MAX), ..Retention::default() };
+    let engine = recover(Arc::new(MemoryStorage::new()), keep_all, "without faults").expect("opens");
+    live(&engine);
+    let replica = support::engine();
+    let mut digests = vec![replica.digest()];
+    let mut scratch = Reply::default();
+    engine.log().wait_durable(engine.log().appended()).expect("memory does not fail");
+    let mut replay = engine.log().replay(Lsn::FIRST).expect("everything is kept");
+    while let Some(batch) = replay.next_batch().expect("the log is sound") {
+        for record in batch {
+            replica.apply(record.kind, record.time_us, record.payload, &mut scratch).expect("applies");
+            digests.push(replica.digest());
+        }
+    }
+    assert_eq!(digests.last(), Some(&engine.digest()), "the workload is what its log says");
+    assert!(digests.len() > STEPS / 6, "only {} records", digests.len() - 1);
+    digests
+}
+
+/// Recovers from what is left and compares; then life goes on, and the next start knows of it.
+fn check(survivor: &MemoryStorage, acknowledged: Lsn, digests: &[u128], case: &str) {
+    let storage: Arc<dyn Storage> = Arc::new(survivor.clone());
+    let recovered = recover(Arc::clone(&storage), Retention::default(), case);
+    let engine = recovered.unwrap_or_else(|| panic!("{case}: the server does not start again"));
+    let last = engine.log().appended();
+    assert!(last >= acknowledged, "{case}: {acknowledged} was acknowledged, and the log ends with {last}");
+    assert_eq!(engine.digest(), digests[last.0 as usize], "{case}: the state after record {last}");
+
+    let line: commands::Line = ["SET", "life", "goes on"].map(|word| word.as_bytes().to_vec()).to_vec();
+    let lsn = run(&engine, &[line], 0, START_US).lsn.expect("a change is accepted");
+    engine.log().wait_durable(lsn).expect("memory does not fail");
+    let digest = engine.digest();
+    engine.log().close().expect("memory does not fail");
+    let again = recover(storage, Retention::default(), case).expect("starts once more");
+    assert_eq!(again.digest(), digest, "{case}: after one more change and a restart");
+}
+
+/// Runs the workload once for every storage call that it makes, with the fault at that call.
+fn every_call(fault: Fault, forever: bool) {
+    let digests = digests();
+    let mut struck = 0;
+    for at in 1.. {
+        let memory = MemoryStorage::with_crashes();
+        let storage = FaultyStorage::new(
+            Arc::new(memory.clone()),
+            Some(Plan { fault, at, site: None, forever, seed: at }),
+        );
+        let case = format!("{fault:?} at call {at}, forever: {forever}");
+        let acknowledged = match recover(Arc::new(storage.clone()), Retention::default(), &case) {
+            Some(engine) => live(&engine),
+            None => Lsn::ZERO,
+        };
+        struck += u64::from(storage.fired());
+        if storage.calls() < at {
+            break;
+        }
+        check(&memory.crash(at), acknowledged, &digests, &format!("{case}, power lost"));
+        check(&memory, acknowledged, &digests, &format!("{case}, killed"));
+    }
+    assert!(struck > 100, "{fault:?} struck only {struck} times");
+}
+
+#[test]
+fn the_workload_reaches_segments_and_snapshots() {
+    let storage = FaultyStorage::new(Arc::new(MemoryStorage::new()), None);
+    live(&recover(Arc::new(storage.clone()), Retention::default(), "without faults").expect("opens"));
+    let snapshots = Snapshots::new(Arc::new(storage.clone())).list().expect("lists");
+    assert_eq!(snapshots.len(), 2, "snapshots come and go");
+    // Segments are renamed when they are made and when they begin, snapshots when they are complete.
+    assert!(storage.calls_at(Site::Rename) > 20, "{}", storage.calls_at(Site::Rename));
+    assert!(storage.calls_at(Site::Remove) > 5, "{}", storage.calls_at(Site::Remove));
+}
+
+#[test]
+fn power_failure_at_every_call() {
+    every_call(Fault::Error(ErrorKind::NotConnected), true);
+}
+
+#[test]
+fn one_error_at_every_call() {
+    every_call(Fault::Error(ErrorKind::Other), false);
+}
+
+#[test]
+fn failed_sync_at_every_call() {
+    every_call(Fault::SyncFailure, false);
+}
+
+#[test]
+fn torn_write_at_every_call() {
+    every_call(Fault::Torn, true);
+}
+
+#[test]
+fn full_disk_at_every_call() {
+    every_call(Fault::Error(ErrorKind::StorageFull), true);
+}
