@@ -203,6 +203,16 @@ impl<'k> Keys<'k> {
         self.entry(key).map(Text::of).transpose()
     }
 
+    /// A string's value as an integer, or an error if it is none.
+    #[inline]
+    pub fn integer(&self, key: &[u8]) -> Result<Option<i64>, CommandError> {
+        let Some(entry) = self.entry(key) else { return Ok(None) };
+        match entry.value() {
+            ValueRef::Int(value) => Ok(Some(value)),
+            _ => crate::command::parse::integer(&Text::of(entry)?).map(Some),
+        }
+    }
+
     /// A collection, or an error if the key holds another type.
     pub fn read<T: Collection>(&self, key: &[u8]) -> Result<Option<&T>, CommandError> {
         let Some(entry) = self.entry(key) else { return Ok(None) };
@@ -357,8 +367,12 @@ impl<'k> Keys<'k> {
     /// Removes the key if its time has come, so that a write starts from what clients see.
     pub(crate) fn drop_expired(&mut self, key: &[u8]) {
         let now = self.now_ms();
-        let hash = hash(key);
         let database = self.database_mut(key);
+        // Nearly always nothing here is due, which spares the search for the key.
+        if database.next_deadline().is_none_or(|earliest| earliest > now) {
+            return;
+        }
+        let hash = hash(key);
         if database.get(hash, key).and_then(Entry::deadline).is_some_and(|at| at <= now) {
             database.remove(hash, key);
             let db = self.db();

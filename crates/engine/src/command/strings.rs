@@ -2,7 +2,7 @@
 
 use super::parse::{self, is};
 use super::{Command, Group, Handler, KeySpec, Run, flags::*};
-use crate::context::{Context, Text};
+use crate::context::Context;
 use crate::error::CommandError;
 use crate::keyspace::{Deadline, MAX_BYTES, Payload, ValueRef};
 
@@ -338,11 +338,7 @@ fn getex(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> 
 }
 
 fn add(ctx: &mut Context<'_, '_>, key: &[u8], delta: i64) -> Result<(), CommandError> {
-    let old = match ctx.keys.string(key)? {
-        None => 0,
-        Some(Text::Int(value, _)) => value,
-        Some(text) => parse::integer(&text)?,
-    };
+    let old = ctx.keys.integer(key)?.unwrap_or(0);
     let new = old.checked_add(delta).ok_or(CommandError::Overflow)?;
     ctx.keys.set(key, Payload::Int(new), Deadline::Keep);
     ctx.keys.changed(key, "incrby");
