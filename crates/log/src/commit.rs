@@ -25,6 +25,10 @@ use crate::{Durability, Lsn};
 /// Unwritten records wait at most this long, so that the death of the process loses no more.
 const WRITE_DELAY: Duration = Duration::from_millis(10);
 
+/// After so much silence a marker says that the last records were durable, so that damage to them is told from a torn
+/// tail. Long enough that whoever writes now and then does not pay for a second sync each time.
+const MARK_DELAY: Duration = Duration::from_millis(100);
+
 /// Syncs faster than this are not worth a wait, which is not much shorter than the system's timers are exact.
 const GATHER_FROM: Duration = Duration::from_micros(400);
 /// The part of the last sync's time that the next one waits at most.
@@ -44,6 +48,8 @@ pub(crate) struct Committer {
     write_at: Option<Instant>,
     /// When written records are synced at the latest.
     sync_at: Option<Instant>,
+    /// When what is durable is marked, if nothing is written before.
+    mark_at: Option<Instant>,
     /// Until when to stay `Timed` although there is nothing to do.
     linger_until: Option<Instant>,
     gathering: Option<Gathering>,
@@ -76,6 +82,7 @@ impl Committer {
             marked,
             write_at: None,
             sync_at: None,
+            mark_at: None,
             linger_until: None,
             gathering: None,
         }
@@ -114,7 +121,7 @@ impl Committer {
             }
             let wanted = state.sync_wanted > self.durable;
             let gathered_at = self.gathering.as_ref().filter(|_| wanted).map(|gathering| gathering.until);
-            let deadlines = [self.write_at, self.sync_at, self.linger_until, gathered_at];
+            let deadlines = [self.write_at, self.sync_at, self.mark_at, self.linger_until, gathered_at];
             let deadline = deadlines.into_iter().flatten().min();
             state = if let Some(deadline) = deadline {
                 state.parked = Parked::Timed;
@@ -138,7 +145,7 @@ impl Committer {
         if state.sync_wanted > self.durable && (buffered || self.written > self.durable) {
             return if self.is_gathering(state) { None } else { Some(Action::Commit { sync: true }) };
         }
-        if !buffered && self.sync_at.is_none() && self.linger_until.is_none() {
+        if !buffered && self.sync_at.is_none() && self.mark_at.is_none() && self.linger_until.is_none() {
             return None;
         }
         let now = Instant::now();
@@ -158,6 +165,10 @@ impl Committer {
             }
         } else if self.linger_until.is_some_and(|at| at <= now) {
             self.linger_until = None;
+        }
+        if !buffered && self.mark_at.is_some_and(|at| at <= now) {
+            self.mark_at = None;
+            return self.marker_action(state);
         }
         None
     }
@@ -179,14 +190,21 @@ impl Committer {
             return Action::Commit { sync: true };
         }
         state.closed = true;
+        self.marker_action(state).unwrap_or(Action::Exit)
+    }
+
+    /// Writes a marker of its own if the last one does not know everything that is durable.
+    fn marker_action(&self, state: &mut State) -> Option<Action> {
+        debug_assert!(!state.buffer.has_records(), "a batch of records begins with its own marker");
         if self.marked == self.durable || self.segment.is_none() {
-            return Action::Exit;
+            return None;
         }
         if state.buffer.sealed == 0 {
             let time_us = state.time_us;
             self.shared.open_buffer(state, time_us);
         }
-        Action::Commit { sync: true }
+        // A segment that is full to its end has no place for it; its successor will be the proof.
+        (state.buffer.sealed > 0).then_some(Action::Commit { sync: true })
     }
 
     fn commit(&mut self, sync: bool) -> Result<(), Failure> {
@@ -210,6 +228,7 @@ impl Committer {
             self.sync_at = None;
         }
         self.linger_until = Some(now + write_delay(durability));
+        self.mark_at = (self.marked < self.durable).then_some(now + MARK_DELAY);
         Ok(())
     }
 

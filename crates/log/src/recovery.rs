@@ -2,7 +2,9 @@
 //!
 //! The end of the log is where frames stop being valid and dense. Whether that is the end of what was written, an
 //! unfinished write or damage is decided by proof: a later marker that calls the missing record durable, a segment
-//! or a snapshot behind it. Without proof the record was never acknowledged as durable, and the tail is cut.
+//! or a snapshot behind it. Without proof the tail is cut. A marker follows a batch with the next one, or after a
+//! tenth of a second of silence: only damage to what was acknowledged within that time before a crash passes for a torn
+//! tail.
 
 use std::io;
 use std::sync::Arc;

@@ -169,6 +169,33 @@ fn every_flipped_bit_of_a_closed_log_is_noticed() {
     assert!(refused > (end - HEADER_BYTES - 64) * 8);
 }
 
+/// The log marks by itself what is durable when nothing follows for a while.
+#[test]
+fn damage_to_the_last_batch_before_a_silence_is_not_a_torn_tail() {
+    let storage = MemoryStorage::new();
+    let (log, _) = open(&storage).expect("opens");
+    append(&log, 10);
+    log.wait_durable(log.appended()).expect("syncs");
+    let last = payload(10);
+    for attempt in 0.. {
+        let damaged = storage.fork();
+        let mut bytes = damaged.read(FIRST).expect("is there");
+        let at =
+            bytes.windows(last.len()).position(|window| window == last).expect("the last record is written");
+        bytes[at] ^= 1;
+        damaged.put(FIRST, bytes);
+        match open(&damaged) {
+            Err(OpenError::Damaged(_)) => break,
+            Ok(_) if attempt < 1000 => std::thread::sleep(std::time::Duration::from_millis(10)),
+            Ok((_, recovery)) => panic!("no marker came: {recovery:?}"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    let written = storage.read(FIRST);
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert_eq!(storage.read(FIRST), written, "an idle log writes nothing more");
+}
+
 #[test]
 fn damage_in_a_segment_that_has_a_successor_is_never_a_torn_tail() {
     let storage = closed_log(150);
