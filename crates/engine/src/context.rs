@@ -99,6 +99,12 @@ impl<'k> Keys<'k> {
         self.now_us
     }
 
+    /// The time of the command in seconds since 1970, as entries record it.
+    #[inline]
+    pub fn clock(&self) -> u32 {
+        (self.now_us / 1_000_000) as u32
+    }
+
     /// The number of the selected database.
     pub fn db(&self) -> u8 {
         self.db as u8
@@ -175,9 +181,17 @@ impl<'k> Keys<'k> {
         }
     }
 
-    /// The entry of a key that has not expired.
+    /// The entry of a key that has not expired. This counts as an access to it.
     #[inline]
     pub fn entry(&self, key: &[u8]) -> Option<&Entry> {
+        let entry = self.peek(key)?;
+        entry.touch(self.clock());
+        Some(entry)
+    }
+
+    /// As [`Keys::entry`], for commands that ask about a key without using it.
+    #[inline]
+    pub fn peek(&self, key: &[u8]) -> Option<&Entry> {
         self.database(key).get(hash(key), key).filter(|entry| !self.is_expired(entry))
     }
 
@@ -189,12 +203,12 @@ impl<'k> Keys<'k> {
 
     /// Whether the key exists.
     pub fn exists(&self, key: &[u8]) -> bool {
-        self.entry(key).is_some()
+        self.peek(key).is_some()
     }
 
     /// The type of a key's value.
     pub fn type_of(&self, key: &[u8]) -> Option<Type> {
-        self.entry(key).map(type_of)
+        self.peek(key).map(type_of)
     }
 
     /// A string's value, or an error if the key holds another type.
@@ -231,9 +245,10 @@ impl<'k> Keys<'k> {
         change: impl FnOnce(&mut T) -> R,
     ) -> Result<Option<R>, CommandError> {
         self.drop_expired(key);
-        let hash = hash(key);
+        let (hash, clock) = (hash(key), self.clock());
         let database = self.database_mut(key);
         let Some(entry) = database.get_mut(hash, key) else { return Ok(None) };
+        entry.touch(clock);
         let collection = entry.object_mut().and_then(T::from_object_mut).ok_or(CommandError::WrongType)?;
         let result = change(collection);
         if Collection::is_empty(collection) {
@@ -249,9 +264,10 @@ impl<'k> Keys<'k> {
         change: impl FnOnce(&mut T) -> R,
     ) -> Result<R, CommandError> {
         self.drop_expired(key);
-        let hash = hash(key);
+        let (hash, clock) = (hash(key), self.clock());
         let database = self.database_mut(key);
         if let Some(entry) = database.get_mut(hash, key) {
+            entry.touch(clock);
             let collection =
                 entry.object_mut().and_then(T::from_object_mut).ok_or(CommandError::WrongType)?;
             let result = change(collection);
@@ -264,7 +280,9 @@ impl<'k> Keys<'k> {
         let result = change(&mut collection);
         if !Collection::is_empty(&collection) {
             let object = Box::new(collection.into_object());
-            database.insert(hash, Entry::new(key, Payload::Object(object), None));
+            let entry = Entry::new(key, Payload::Object(object), None);
+            entry.touch(clock);
+            database.insert(hash, entry);
         }
         Ok(result)
     }
@@ -296,13 +314,14 @@ impl<'k> Keys<'k> {
             Deadline::Clear => {}
             Deadline::At(at) => self.note_deadline(at),
         }
-        self.database_mut(key).set(hash(key), key, payload, deadline);
+        let clock = self.clock();
+        self.database_mut(key).set(hash(key), key, payload, deadline, clock);
     }
 
     /// A string that can grow in place, created empty if absent.
     pub fn growing_string(&mut self, key: &[u8]) -> Result<&mut Vec<u8>, CommandError> {
         self.drop_expired(key);
-        let hash = hash(key);
+        let (hash, clock) = (hash(key), self.clock());
         let database = self.database_mut(key);
         let bytes = match database.get(hash, key) {
             None => Some(Vec::new()),
@@ -312,9 +331,11 @@ impl<'k> Keys<'k> {
             },
         };
         if let Some(bytes) = bytes {
-            database.set(hash, key, Payload::Object(Box::new(Object::Bytes(bytes))), Deadline::Keep);
+            let object = Box::new(Object::Bytes(bytes));
+            database.set(hash, key, Payload::Object(object), Deadline::Keep, clock);
         }
-        match database.get_mut(hash, key).and_then(Entry::object_mut) {
+        let entry = database.get_mut(hash, key);
+        match entry.inspect(|entry| entry.touch(clock)).and_then(Entry::object_mut) {
             Some(Object::Bytes(bytes)) => Ok(bytes),
             _ => Err(CommandError::WrongType),
         }
@@ -334,10 +355,11 @@ impl<'k> Keys<'k> {
 
     /// Puts an entry in, in place of whatever its key held.
     pub fn place(&mut self, entry: Entry) {
-        let key = entry.key().to_vec();
+        let (key, clock) = (entry.key().to_vec(), self.clock());
         let database = self.database_mut(&key);
         let hash = hash(&key);
         let deadline = entry.deadline();
+        entry.touch(clock);
         database.remove(hash, &key);
         database.insert(hash, entry);
         if let Some(at) = deadline {

@@ -202,9 +202,10 @@ impl Engine {
         Snapshot::begin(self)
     }
 
-    /// Puts a snapshot's frame into the keyspace, which has none of its keys.
-    pub fn load_frame(&self, frame: &[u8]) -> Result<(), ApplyError> {
-        crate::snapshot::load_frame(self, frame)
+    /// Puts a snapshot's frame into the keyspace, which has none of its keys. They count as accessed at `now_us`,
+    /// microseconds since 1970: a snapshot does not say when they were.
+    pub fn load_frame(&self, frame: &[u8], now_us: u64) -> Result<(), ApplyError> {
+        crate::snapshot::load_frame(self, frame, (now_us / 1_000_000) as u32)
     }
 
     /// A digest of the whole state: equal for equal states, whatever their history.

@@ -106,12 +106,14 @@ impl Drop for Snapshot<'_> {
     }
 }
 
-/// Puts a frame's entries into the keyspace. Frames may be loaded in any order and by several threads.
-pub(crate) fn load_frame(engine: &Engine, frame: &[u8]) -> Result<(), ApplyError> {
+/// Puts a frame's entries into the keyspace, last accessed at `clock` in seconds since 1970. Frames may be loaded in any
+/// order and by several threads.
+pub(crate) fn load_frame(engine: &Engine, frame: &[u8], clock: u32) -> Result<(), ApplyError> {
     let mut cursor = Cursor::new(frame);
     let db = cursor.u8().filter(|&db| (db as usize) < DATABASES).ok_or(ApplyError::Malformed)?;
     while !cursor.is_empty() {
         let entry = decode_entry(&mut cursor).ok_or(ApplyError::Malformed)?;
+        entry.touch(clock);
         if let Some(at) = entry.deadline() {
             engine.lower_next_deadline(at);
         }

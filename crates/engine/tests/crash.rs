@@ -46,8 +46,8 @@ fn recover(storage: Arc<dyn Storage>, retention: Retention, case: &str) -> Optio
     assert!(damaged.is_empty(), "{case}: {damaged:?}");
     let covered = snapshot.as_ref().map_or(Lsn::ZERO, tidemark_log::Snapshot::lsn);
     if let Some(snapshot) = snapshot {
-        let loaded =
-            snapshot.read_section(KEYSPACE, |frame| engine.load_frame(frame).expect("a frame loads"));
+        let loaded = snapshot
+            .read_section(KEYSPACE, |frame| engine.load_frame(frame, START_US).expect("a frame loads"));
         loaded.ok()?;
     }
     if covered < log.appended() {

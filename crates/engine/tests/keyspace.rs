@@ -1,7 +1,7 @@
 //! Keys of any type, databases, transactions and the whole state.
 
 mod support;
-use support::{Client, engine, replayed, shown, words};
+use support::{Client, START_US, engine, replayed, shown, words};
 use tidemark_engine::{Call, Protocol, Reply, WatchedKeys, command};
 
 #[test]
@@ -44,6 +44,59 @@ fn names_and_lifetimes() {
     client.db = 4;
     client.expect(&[("EXISTS b", ":1"), ("RANDOMKEY", "$1 b"), ("FLUSHDB", "+OK"), ("DBSIZE", ":0")]);
     assert_eq!(replayed(&engine).digest(), engine.digest());
+}
+
+#[test]
+fn idle_time_counts_from_the_last_access() {
+    let engine = engine();
+    let mut client = Client::new(&engine);
+    client.expect(&[("SET text value", "+OK"), ("SET number 42", "+OK"), ("RPUSH list a", ":1")]);
+    client.expect(&[
+        ("APPEND text more", ":9"),
+        ("OBJECT IDLETIME text", ":0"),
+        ("OBJECT IDLETIME none", "$-1"),
+    ]);
+    client.sleep_ms(10_000);
+    let all_idle =
+        [("OBJECT IDLETIME text", ":10"), ("OBJECT IDLETIME number", ":10"), ("OBJECT IDLETIME list", ":10")];
+    client.expect(&all_idle);
+    // Asking about a key is not using it.
+    client.expect(&[("EXISTS text", ":1"), ("TYPE number", "+string"), ("TTL list", ":-1")]);
+    client.expect(&[("OBJECT ENCODING list", "$9 quicklist"), ("OBJECT REFCOUNT text", ":1")]);
+    client.expect(&all_idle);
+    for (access, key) in [
+        ("GET text", "text"),
+        ("SET number 43", "number"),
+        ("LRANGE list 0 -1", "list"),
+        ("TOUCH text", "text"),
+        ("INCR number", "number"),
+        ("LPUSH list b", "list"),
+        ("APPEND text more", "text"),
+        ("EXPIRE number 1000", "number"),
+    ] {
+        client.sleep_ms(10_000);
+        assert_ne!(client.run(&format!("OBJECT IDLETIME {key}")), ":0", "before {access}");
+        client.run(access);
+        assert_eq!(client.run(&format!("OBJECT IDLETIME {key}")), ":0", "after {access}");
+    }
+    client.sleep_ms(10_000);
+    client.expect(&[("COPY list copy", ":1"), ("OBJECT IDLETIME copy", ":0")]);
+    client.sleep_ms(10_000);
+    client.expect(&[("RENAME copy moved", "+OK"), ("OBJECT IDLETIME moved", ":0")]);
+}
+
+#[test]
+fn idle_time_of_what_a_snapshot_brought_counts_from_its_loading() {
+    let engine = engine();
+    Client::new(&engine).expect(&[("SET key value", "+OK")]);
+    let restored = support::engine();
+    let mut client = Client::new(&restored);
+    let mut snapshot = engine.snapshot();
+    while let Some(frame) = snapshot.next_frame() {
+        restored.load_frame(&frame, START_US + 5_000_000).expect("a frame loads");
+    }
+    client.sleep_ms(12_000);
+    client.expect(&[("OBJECT IDLETIME key", ":7")]);
 }
 
 #[test]
@@ -129,7 +182,7 @@ fn a_watched_key_that_changes_or_expires_aborts_the_transaction() {
 fn restored(engine: &tidemark_engine::Engine, lsn: tidemark_log::Lsn, frames: &[Vec<u8>]) -> u128 {
     let replica = support::engine();
     for frame in frames {
-        replica.load_frame(frame).expect("a frame loads");
+        replica.load_frame(frame, START_US).expect("a frame loads");
     }
     engine.log().wait_durable(engine.log().appended()).expect("memory does not fail");
     if lsn < engine.log().appended() {
@@ -184,7 +237,7 @@ fn a_snapshot_is_the_state_at_its_cut_whatever_happens_meanwhile() {
         client.run(line);
     });
     let only_snapshot = support::engine();
-    frames.iter().for_each(|frame| only_snapshot.load_frame(frame).expect("a frame loads"));
+    frames.iter().for_each(|frame| only_snapshot.load_frame(frame, START_US).expect("a frame loads"));
     assert_eq!(only_snapshot.digest(), at_cut);
     assert_eq!(restored(&engine, lsn, &frames), engine.digest());
     assert_eq!(replayed(&engine).digest(), engine.digest());
@@ -203,7 +256,7 @@ fn an_abandoned_snapshot_leaves_the_next_one_whole() {
     let mut snapshot = engine.snapshot();
     let replica = support::engine();
     while let Some(frame) = snapshot.next_frame() {
-        replica.load_frame(&frame).expect("a frame loads");
+        replica.load_frame(&frame, START_US).expect("a frame loads");
     }
     assert_eq!(replica.digest(), engine.digest());
 }
@@ -217,7 +270,7 @@ fn damaged_records_and_frames_are_refused() {
             [&b""[..], b"\xff", b"\x00\x02\x00\x02\x01k", b"\x00\xff\xff\x00", b"\x00\x01\x00\x01\x01k"]
         {
             let _ = engine.apply(kind, 0, payload, &mut scratch);
-            let _ = engine.load_frame(payload);
+            let _ = engine.load_frame(payload, START_US);
         }
     }
     assert!(engine.apply(1, 0, b"\x00\xff\xff\x00", &mut scratch).is_err());

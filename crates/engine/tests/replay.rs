@@ -163,7 +163,7 @@ fn check(seed: u64) -> Seen {
 
 fn drop_into(replica: &Engine, snapshot: &mut tidemark_engine::Snapshot<'_>) {
     while let Some(frame) = snapshot.next_frame() {
-        replica.load_frame(&frame).expect("a frame loads");
+        replica.load_frame(&frame, START_US).expect("a frame loads");
     }
 }
 

@@ -1,6 +1,7 @@
 //! From the data directory to a keyspace: open the log, load the newest snapshot, apply the log behind it.
 
 use crate::config::{Config, LogStorage};
+use crate::shared::now_us;
 use crate::snapshots::KEYSPACE;
 use std::io;
 use std::path::PathBuf;
@@ -136,7 +137,7 @@ fn load(engine: &Engine, snapshot: &Snapshot) -> Result<(), RecoverError> {
         while let Some(frame) = snapshot.frames().get(next.fetch_add(1, Ordering::Relaxed)) {
             if frame.section == KEYSPACE {
                 snapshot.read_frame(frame, &mut buffer)?;
-                let loaded = engine.load_frame(&buffer);
+                let loaded = engine.load_frame(&buffer, now_us());
                 loaded.map_err(|error| RecoverError::Load { lsn: snapshot.lsn(), error })?;
             }
         }

@@ -2,9 +2,10 @@
 
 use super::parse::{self, is};
 use super::{Command, Group, Handler, KeySpec, Run, flags::*};
-use crate::context::{Context, type_of};
+use crate::context::Context;
 use crate::error::CommandError;
 use crate::keyspace::{DATABASES, Entry, ValueRef};
+use crate::value::Type;
 
 const fn row(id: u16, name: &'static str, arity: i16, flags: u32, keys: KeySpec, run: Handler) -> Command {
     Command::new(Group::Generic, id, name, arity, flags, keys, Run::Keys(run))
@@ -42,7 +43,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "key",
         "Returns the type of a key's value.",
     ),
-    row(104, "touch", -2, READONLY | FAST, KeySpec::REST, exists).doc(
+    row(104, "touch", -2, READONLY | FAST, KeySpec::REST, touch).doc(
         "3.2.1",
         "O(N) with N the number of keys",
         "key [key ...]",
@@ -150,7 +151,7 @@ const OBJECT: &[Command] = &[
         "2.2.3",
         "O(1)",
         "key",
-        "Returns the seconds since the key was last written.",
+        "Returns the seconds since the key was last read or written.",
     ),
     row(123, "freq", 3, READONLY, SECOND, object_freq).doc(
         "4.0.0",
@@ -204,8 +205,14 @@ fn exists(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError>
     Ok(())
 }
 
+fn touch(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let count = args[1..].iter().filter(|key| ctx.keys.entry(key).is_some()).count();
+    ctx.reply.count(count);
+    Ok(())
+}
+
 fn kind(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    ctx.reply.simple(ctx.keys.entry(args[1]).map_or("none", |entry| type_of(entry).name()));
+    ctx.reply.simple(ctx.keys.type_of(args[1]).map_or("none", Type::name));
     Ok(())
 }
 
@@ -316,7 +323,7 @@ fn reply_deadline(
     key: &[u8],
     show: impl FnOnce(u64, u64) -> u64,
 ) -> Result<(), CommandError> {
-    let answer = match ctx.keys.entry(key).map(Entry::deadline) {
+    let answer = match ctx.keys.peek(key).map(Entry::deadline) {
         None => -2,
         Some(None) => -1,
         Some(Some(at)) => i64::try_from(show(at, ctx.keys.now_ms())).unwrap_or(i64::MAX),
@@ -449,7 +456,7 @@ fn move_key(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandErro
 const EMBEDDED: usize = 44;
 
 fn object_encoding(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    match ctx.keys.entry(args[2]).map(Entry::value) {
+    match ctx.keys.peek(args[2]).map(Entry::value) {
         Some(ValueRef::Int(_)) => ctx.reply.bulk(b"int"),
         Some(ValueRef::Raw(bytes)) => {
             ctx.reply.bulk(if bytes.len() <= EMBEDDED { b"embstr" } else { b"raw" });
@@ -470,9 +477,8 @@ fn object_refcount(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comm
 }
 
 fn object_idletime(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    let now = (ctx.keys.now_ms() / 1000) as u32;
-    match ctx.keys.entry(args[2]).map(Entry::clock) {
-        Some(clock) => ctx.reply.integer(i64::from(now.saturating_sub(clock))),
+    match ctx.keys.peek(args[2]).map(Entry::clock) {
+        Some(clock) => ctx.reply.integer(i64::from(ctx.keys.clock().saturating_sub(clock))),
         None => ctx.reply.null(),
     }
     Ok(())

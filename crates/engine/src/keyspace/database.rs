@@ -95,13 +95,16 @@ impl Database {
         self.table.insert(hash, entry);
     }
 
-    /// Sets a key's value, whatever it was.
+    /// Sets a key's value, whatever it was; `clock` is the time of this access, in seconds since 1970.
     #[inline]
-    pub fn set(&mut self, hash: u64, key: &[u8], payload: Payload<'_>, deadline: Deadline) {
+    pub fn set(&mut self, hash: u64, key: &[u8], payload: Payload<'_>, deadline: Deadline, clock: u32) {
         let Some(entry) = self.table.get_mut(hash, key) else {
             let at = if let Deadline::At(at) = deadline { Some(at) } else { None };
-            return self.insert(hash, Entry::new(key, payload, at));
+            let entry = Entry::new(key, payload, at);
+            entry.touch(clock);
+            return self.insert(hash, entry);
         };
+        entry.touch(clock);
         before_change(&mut self.copying, self.epoch, entry);
         entry.set(payload);
         let new = match deadline {

@@ -23,6 +23,8 @@
 use crate::value::Object;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Longest key and longest raw value, in bytes: 512 MiB, as in Redis.
 pub const MAX_BYTES: usize = 512 << 20;
@@ -32,17 +34,22 @@ const HEADER: usize = size_of::<Header>();
 const _: () = assert!(HEADER == 16 && align_of::<Header>() <= ALIGN && MAX_BYTES < u32::MAX as usize);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 struct Header {
     key_len: u32,
     /// Bytes of a raw value; 0 for every other kind.
     value_len: u32,
-    /// Seconds of the last access (24 bits suffice for idle time); free for the engine's use.
-    clock: u32,
+    /// Seconds since 1970 of the last access; atomic, because reading through `&Entry` is an access too.
+    clock: AtomicU32,
     kind: u8,
     flags: u8,
     /// Number of the snapshot that last saw this entry.
     epoch: u16,
+}
+
+impl Header {
+    fn copy(&self) -> Self {
+        Self { clock: AtomicU32::new(self.clock.load(Relaxed)), ..*self }
+    }
 }
 
 const EXPIRES: u8 = 1;
@@ -112,7 +119,7 @@ impl Entry {
         let header = Header {
             key_len: key.len() as u32,
             value_len: raw.len() as u32,
-            clock: 0,
+            clock: AtomicU32::new(0),
             kind,
             flags: if deadline.is_some() { EXPIRES } else { 0 },
             epoch: 0,
@@ -122,7 +129,7 @@ impl Entry {
         // and `raw_at` are the offsets from which `layout` computed the size.
         unsafe {
             let Some(block) = NonNull::new(alloc(layout)) else { handle_alloc_error(layout) };
-            block.cast::<Header>().write(header);
+            block.cast::<Header>().write(header.copy());
             if let Some(deadline) = deadline {
                 block.add(HEADER).cast::<u64>().write(deadline);
             }
@@ -194,7 +201,7 @@ impl Entry {
     /// The object inside, if the value is one.
     #[inline]
     pub fn object_mut(&mut self) -> Option<&mut Object> {
-        let header = *self.header();
+        let header = self.header().copy();
         if header.kind != OBJECT {
             return None;
         }
@@ -205,7 +212,7 @@ impl Entry {
     /// Replaces the value and keeps key, deadline and epoch; in place where the size allows it.
     #[inline]
     pub fn set(&mut self, payload: Payload<'_>) {
-        let header = *self.header();
+        let header = self.header().copy();
         // SAFETY: the kind is unchanged, so the slot at `fixed`/`raw` has the very size that is written.
         unsafe {
             match (&payload, header.kind) {
@@ -268,14 +275,19 @@ impl Entry {
         self.header_mut().epoch = epoch;
     }
 
-    /// Seconds of the last access, as set by [`Entry::set_clock`].
+    /// Seconds since 1970 of the last access, as told to [`Entry::touch`]; 0 if there was none.
     pub fn clock(&self) -> u32 {
-        self.header().clock
+        self.header().clock.load(Relaxed)
     }
 
-    /// Records the seconds of an access.
-    pub fn set_clock(&mut self, seconds: u32) {
-        self.header_mut().clock = seconds;
+    /// Records an access, in seconds since 1970.
+    #[inline]
+    pub fn touch(&self, seconds: u32) {
+        let clock = &self.header().clock;
+        // Storing what is there already would make the cache line dirty for nothing.
+        if clock.load(Relaxed) != seconds {
+            clock.store(seconds, Relaxed);
+        }
     }
 
     /// Bytes of the block itself, without what an object owns elsewhere.
@@ -284,10 +296,10 @@ impl Entry {
     }
 
     fn copy_bookkeeping(&mut self, from: &Self) {
-        let from = *from.header();
+        let (clock, epoch) = (from.clock(), from.epoch());
         let header = self.header_mut();
-        header.clock = from.clock;
-        header.epoch = from.epoch;
+        *header.clock.get_mut() = clock;
+        header.epoch = epoch;
     }
 
     fn rebuild(&mut self, payload: Payload<'_>, deadline: Option<u64>) {
@@ -319,7 +331,7 @@ impl Entry {
 
     /// Takes the object out of the entry, which then holds zero as an integer: same size, nothing to drop.
     pub fn take_object(&mut self) -> Option<Box<Object>> {
-        let header = *self.header();
+        let header = self.header().copy();
         if header.kind != OBJECT {
             return None;
         }
@@ -375,7 +387,7 @@ impl OwnedPayload {
 
     fn give_to(self, entry: &mut Entry) {
         if let Self::Object(object) = self {
-            let header = *entry.header();
+            let header = entry.header().copy();
             debug_assert_eq!(header.kind, INT, "an object's slot was reserved as an integer");
             // SAFETY: an integer and an object's pointer have the same slot and size; the integer needs no drop.
             unsafe { entry.at(fixed_at(&header)).cast::<*mut Object>().write(Box::into_raw(object)) };
