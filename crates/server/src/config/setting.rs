@@ -185,20 +185,18 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: NETWORK,
         placeholder: "ADDRESS:PORT",
-        help: "Where /metrics, /health/live and /health/ready are served, such as 127.0.0.1:7380; empty for nowhere. \
-               There is no password on it.",
+        help: "Where /metrics, /health/live and /health/ready are served, such as 127.0.0.1:7380; off or empty for \
+               nowhere. There is no password on it.",
         literal: Literal::Text,
         changeable: false,
         fallback: "",
         get: |_, config| config.http.map(|address| address.to_string()).unwrap_or_default(),
         set: |_, config, text| {
-            config.http = if text.is_empty() {
-                None
-            } else {
-                Some(
-                    text.parse()
-                        .map_err(|_| "must be an address and a port, such as 127.0.0.1:7380".to_owned())?,
-                )
+            config.http = match text {
+                "" | "off" => None,
+                address => Some(address.parse().map_err(|_| {
+                    "must be an address and a port, such as 127.0.0.1:7380, or off".to_owned()
+                })?),
             };
             Ok(())
         },

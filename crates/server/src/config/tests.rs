@@ -27,6 +27,16 @@ fn defaults_serve_this_machine_only() {
 }
 
 #[test]
+fn http_is_somewhere_or_off() {
+    let http = |value: &str| from_flags(&["--http", value]).map(|config| config.http);
+    let address = "127.0.0.1:7380".parse().expect("an address");
+    assert_eq!(http("127.0.0.1:7380"), Ok(Some(address)));
+    assert_eq!((http("off"), http("")), (Ok(None), Ok(None)));
+    let error = http("7380").expect_err("it is no address");
+    assert!(error.contains("must be an address and a port, such as 127.0.0.1:7380, or off"), "{error}");
+}
+
+#[test]
 fn every_setting_has_a_name_of_its_own_and_takes_back_what_it_shows() {
     let mut names: Vec<&str> =
         SETTINGS.iter().flat_map(|setting| [Some(setting.name), setting.alias]).flatten().collect();
