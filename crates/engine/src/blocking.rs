@@ -1,10 +1,11 @@
 //! Clients that wait until a key has something to take.
 
-use crate::context::Context;
+use crate::context::{Context, Keys};
 use crate::error::CommandError;
 use crate::reply::Protocol;
 use crate::value::Type;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use tidemark_log::Lsn;
 
 /// Takes from `key`, which holds a non-empty value of the type waited for, and writes the blocked client's answer.
@@ -26,6 +27,68 @@ pub struct Block {
     pub serve: Serve,
 }
 
+impl Block {
+    /// A wait for one of `keys` to hold something.
+    pub(crate) fn new(wants: Type, keys: &[&[u8]], timeout_ms: Option<u64>, serve: Serve) -> Self {
+        let keys = keys.iter().map(|key| key.to_vec()).collect();
+        Self { wants, keys, also: Vec::new(), timeout_ms, serve }
+    }
+
+    /// Says that serving touches a further key.
+    #[must_use]
+    pub(crate) fn touching(mut self, key: &[u8]) -> Self {
+        self.also.push(key.to_vec());
+        self
+    }
+}
+
+/// A command that has found nothing to take. Its keys stay locked, so that nothing can come in between, until the
+/// client stands in their queues by [`Blocked::wait`], or this is dropped and the client does not wait. Whoever holds
+/// it must not use the engine meanwhile.
+#[must_use = "the client waits only after `wait`"]
+pub struct Blocked<'e> {
+    keys: Keys<'e>,
+    args: Vec<Vec<u8>>,
+    block: Box<Block>,
+    protocol: Protocol,
+}
+
+impl<'e> Blocked<'e> {
+    pub(crate) fn new(keys: Keys<'e>, args: &[&[u8]], block: Box<Block>, protocol: Protocol) -> Self {
+        Self { keys, args: args.iter().map(|arg| arg.to_vec()).collect(), block, protocol }
+    }
+
+    /// For how long the client wants to wait, in milliseconds; `None` is for ever.
+    pub fn timeout_ms(&self) -> Option<u64> {
+        self.block.timeout_ms
+    }
+
+    /// Lets the client wait. Once one of its keys has something and it is its turn, `deliver` is called, once, by
+    /// whatever thread has put it there. `announce` is called before anybody can serve the client.
+    pub fn wait(
+        mut self,
+        deliver: impl Fn(Delivery) + Send + Sync + 'static,
+        announce: impl FnOnce(&Arc<Waiter>),
+    ) -> Arc<Waiter> {
+        let db = self.keys.db();
+        let destinations = self.block.also.iter().map(|key| self.keys.shard_of(key)).collect();
+        let deliver = Box::new(deliver);
+        let waiter = Waiter::new(db, self.args, self.block, destinations, self.protocol, deliver);
+        let waiter = Arc::new(waiter);
+        announce(&waiter);
+        for key in &waiter.block.keys {
+            self.keys.shard_mut(key).waiting_mut().join(db, key, &waiter);
+        }
+        waiter
+    }
+}
+
+impl std::fmt::Debug for Blocked<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Blocked").field("block", &self.block).finish_non_exhaustive()
+    }
+}
+
 /// What a blocked client finally gets.
 #[derive(Debug)]
 pub struct Delivery {
@@ -35,41 +98,57 @@ pub struct Delivery {
     pub lsn: Option<Lsn>,
 }
 
-/// A blocked client, shared by the queues of all keys it waits for. Exactly one party claims it: a shard that serves it,
-/// its deadline, or its disconnection.
+/// A blocked client, shared by the queues of all keys it waits for. Either it is served, once, or it stops waiting.
 pub struct Waiter {
-    claimed: AtomicBool,
+    /// [`WAITING`], then for ever [`SERVED`] or [`STOPPED`].
+    state: AtomicU8,
     pub(crate) db: u8,
     pub(crate) args: Vec<Vec<u8>>,
     pub(crate) block: Box<Block>,
+    /// Indices of the shards of the keys in `block.also`.
+    pub(crate) destinations: Vec<usize>,
     pub(crate) protocol: Protocol,
     deliver: Box<dyn Fn(Delivery) + Send + Sync>,
 }
 
+const WAITING: u8 = 0;
+const SERVED: u8 = 1;
+const STOPPED: u8 = 2;
+
 impl Waiter {
     pub(crate) fn new(
         db: u8,
-        args: &[&[u8]],
+        args: Vec<Vec<u8>>,
         block: Box<Block>,
+        destinations: Vec<usize>,
         protocol: Protocol,
         deliver: Box<dyn Fn(Delivery) + Send + Sync>,
     ) -> Self {
-        let args = args.iter().map(|arg| arg.to_vec()).collect();
-        Self { claimed: AtomicBool::new(false), db, args, block, protocol, deliver }
+        Self { state: AtomicU8::new(WAITING), db, args, block, destinations, protocol, deliver }
     }
 
-    /// For how long the client wants to wait, in milliseconds; `None` is for ever.
-    pub fn timeout_ms(&self) -> Option<u64> {
-        self.block.timeout_ms
+    /// Whether the client has been served: its answer is on the way or there.
+    pub fn is_served(&self) -> bool {
+        self.state.load(Ordering::Acquire) == SERVED
     }
 
-    /// Claims the client; `true` for exactly one caller.
+    /// Ends the client's wait without taking it out of the queues, which [`crate::Engine::stop_waiting`] has to do later.
+    pub fn give_up(&self) {
+        self.stop();
+    }
+
+    /// Claims the client, to serve it; `true` for one caller at most, and never after [`Waiter::stop`].
     pub(crate) fn claim(&self) -> bool {
-        !self.claimed.swap(true, Ordering::AcqRel)
+        self.leave_waiting_for(SERVED)
     }
 
-    pub(crate) fn is_claimed(&self) -> bool {
-        self.claimed.load(Ordering::Acquire)
+    /// Ends the client's wait; `true` for one caller at most, and never after [`Waiter::claim`].
+    pub(crate) fn stop(&self) -> bool {
+        self.leave_waiting_for(STOPPED)
+    }
+
+    fn leave_waiting_for(&self, state: u8) -> bool {
+        self.state.compare_exchange(WAITING, state, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
     pub(crate) fn deliver(&self, delivery: Delivery) {

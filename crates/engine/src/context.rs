@@ -82,13 +82,6 @@ impl<'k> Keys<'k> {
         }
     }
 
-    /// Unlocks the shards; what is left to do is returned.
-    #[inline]
-    pub(crate) fn unlock(self) -> Effects {
-        drop(self.locked);
-        self.effects
-    }
-
     /// The time of the command in milliseconds since 1970.
     pub fn now_ms(&self) -> u64 {
         self.now_us / 1000
@@ -120,6 +113,11 @@ impl<'k> Keys<'k> {
         self.chance.next()
     }
 
+    /// The index of a key's shard, locked or not.
+    pub(crate) fn shard_of(&self, key: &[u8]) -> usize {
+        self.keyspace.shard_of(key)
+    }
+
     #[inline]
     fn shard(&self, key: &[u8]) -> &Shard {
         match &self.locked {
@@ -137,7 +135,7 @@ impl<'k> Keys<'k> {
     }
 
     #[inline]
-    fn shard_mut(&mut self, key: &[u8]) -> &mut Shard {
+    pub(crate) fn shard_mut(&mut self, key: &[u8]) -> &mut Shard {
         match &mut self.locked {
             Locked::One(index, guard) => {
                 debug_assert_eq!(*index, self.keyspace.shard_of(key), "the key's shard is locked");
@@ -412,7 +410,18 @@ impl<'k> Keys<'k> {
         let db = self.db();
         let shard = self.shard_mut(key);
         shard.touch(db, key);
-        if shard.has_waiting() {
+        if !shard.waiting().is_empty() {
+            self.note_ready(key);
+        }
+    }
+
+    /// Notes that the key holds something, if anybody waits for that.
+    #[cold]
+    fn note_ready(&mut self, key: &[u8]) {
+        let db = self.db();
+        if let Some(held) = self.type_of(key)
+            && self.shard(key).waiting().is_awaited(db, key, held)
+        {
             self.effects.ready.push((db, key.to_vec()));
         }
     }
@@ -424,7 +433,7 @@ impl<'k> Keys<'k> {
         for shard in self.shards_mut() {
             shard.touch_database(db, other);
             for db in [Some(db), other].into_iter().flatten() {
-                ready.extend(shard.awaited_keys(db).into_iter().map(|key| (db, key.into_vec())));
+                ready.extend(shard.waiting().keys(db).map(|key| (db, key.to_vec())));
             }
         }
         self.effects.ready.append(&mut ready);
@@ -451,10 +460,10 @@ impl<'k> Keys<'k> {
         self.can_wait = false;
     }
 
-    /// The client that has waited longest for this key to hold a value of this type.
-    pub(crate) fn first_waiting(&mut self, key: &[u8], held: Type) -> Option<Arc<Waiter>> {
+    /// Claims the client that has waited longest for this key to hold a value of this type, to serve it.
+    pub(crate) fn claim_waiting(&mut self, key: &[u8], held: Type) -> Option<Arc<Waiter>> {
         let db = self.db();
-        self.shard_mut(key).first_waiting(db, key, held)
+        self.shard_mut(key).waiting_mut().claim(db, key, held)
     }
 
     /// Lets the client wait instead of answering it now. The handler must not have written an answer. Where a client

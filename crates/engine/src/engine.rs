@@ -1,6 +1,6 @@
 //! The engine: runs commands, one at a time per shard, and logs what they change.
 
-use crate::blocking::{Block, Delivery, Waiter};
+use crate::blocking::Blocked;
 use crate::command::{self, Command, KeySpec, Run};
 use crate::context::{Context, Effects, Keys, Locked};
 use crate::error::CommandError;
@@ -10,7 +10,6 @@ use crate::record::{self, kind};
 use crate::reply::Reply;
 use crate::snapshot::Snapshot;
 use crate::watch::Watch;
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tidemark_log::{Log, Lsn};
@@ -30,13 +29,13 @@ pub struct Call<'a> {
 
 /// What came of a call, beside the answer.
 #[derive(Debug, Default)]
-pub struct Executed {
+pub struct Executed<'e> {
     /// The record of the change, if there was one.
     pub lsn: Option<Lsn>,
     /// Whether the command itself asked that its answer wait until the change is durable.
     pub durable: bool,
-    /// The client waits, and no answer was written.
-    pub block: Option<Box<Block>>,
+    /// The command has found nothing to take and no answer was written: its client is to wait.
+    pub block: Option<Box<Blocked<'e>>>,
 }
 
 /// Most bytes of one command or transaction that changes something, so that its record fits in the log.
@@ -80,8 +79,9 @@ impl Engine {
         &self.log
     }
 
-    /// Runs one command and writes its answer, or says that the client waits.
-    pub fn execute(&self, call: &Call<'_>, reply: &mut Reply) -> Executed {
+    /// Runs one command and writes its answer, or says that the client waits. Clients that wait for what the command
+    /// has put somewhere are served before any other command gets at it.
+    pub fn execute(&self, call: &Call<'_>, reply: &mut Reply) -> Executed<'_> {
         if let Err(error) = self.admit(call.command, call.args) {
             reply.error(&error);
             return Executed::default();
@@ -90,9 +90,16 @@ impl Engine {
         let mark = reply.len();
         self.run(call, &mut keys, reply);
         let lsn = self.log_effects(call, &keys.effects, reply, mark);
-        let effects = keys.unlock();
-        self.serve_waiting(effects.ready, call.now_us);
-        Executed { lsn, durable: effects.durable, block: effects.block }
+        let durable = keys.effects.durable;
+        if let Some(block) = keys.effects.block.take() {
+            let blocked = Blocked::new(keys, call.args, block, reply.protocol());
+            return Executed { lsn, durable, block: Some(Box::new(blocked)) };
+        }
+        if !keys.effects.ready.is_empty() {
+            let ready = std::mem::take(&mut keys.effects).ready;
+            self.serve(keys, ready);
+        }
+        Executed { lsn, durable, block: None }
     }
 
     /// Runs commands together: nobody sees some of their changes without the others, and the log holds them in one
@@ -103,7 +110,7 @@ impl Engine {
         watch: Option<&WatchedKeys>,
         now_us: u64,
         reply: &mut Reply,
-    ) -> Executed {
+    ) -> Executed<'_> {
         if let Err(error) = self.admit_transaction(calls) {
             reply.error(&error);
             return Executed::default();
@@ -131,39 +138,8 @@ impl Engine {
         }
         let lsn =
             (!payloads.is_empty()).then(|| self.append_transaction(&payloads, now_us, reply, mark)).flatten();
-        drop(keys);
-        self.serve_waiting(ready, now_us);
+        self.serve(keys, ready);
         Executed { lsn, durable, block: None }
-    }
-
-    /// Lets a client wait as a command asked for by [`Executed::block`]. If one of the keys has got something meanwhile,
-    /// the client is served at once, through `deliver` like later.
-    pub fn wait(
-        &self,
-        call: &Call<'_>,
-        block: Box<Block>,
-        reply: &Reply,
-        deliver: Box<dyn Fn(Delivery) + Send + Sync>,
-    ) -> Arc<Waiter> {
-        let waiter = Arc::new(Waiter::new(call.db, call.args, block, reply.protocol(), deliver));
-        for key in &waiter.block.keys {
-            self.keyspace.lock(self.keyspace.shard_of(key)).wait(call.db, key, Arc::clone(&waiter));
-        }
-        if waiter.is_claimed() {
-            // Served by one key while it was put into the queue of the next.
-            self.forget(&waiter);
-        }
-        // A push between the command's look and the registration has found nobody waiting.
-        let ready = waiter.block.keys.iter().map(|key| (call.db, key.clone())).collect();
-        self.serve_waiting(ready, call.now_us);
-        waiter
-    }
-
-    /// Ends a client's wait; `false` if it has been served meanwhile and its answer is on the way.
-    pub fn stop_waiting(&self, waiter: &Arc<Waiter>) -> bool {
-        let stopped = waiter.claim();
-        self.forget(waiter);
-        stopped
     }
 
     /// Starts watching a key for a transaction.
@@ -290,6 +266,11 @@ impl Engine {
             (KeySpec::All, _) => Locked::All(self.keyspace.lock_all()),
             (keys, args) => self.lock_keys(keys.keys(args)),
         };
+        let locked = if call.command.is(command::flags::WRITE) {
+            self.lock_destinations(locked, || call.command.keys.keys(call.args))
+        } else {
+            locked
+        };
         Keys::new(&self.keyspace, locked, call.db, call.now_us, &self.chance)
     }
 
@@ -299,10 +280,15 @@ impl Engine {
         Locked::One(index, self.keyspace.lock(index))
     }
 
-    pub(crate) fn lock_keys<'a>(&self, keys: impl Iterator<Item = &'a [u8]>) -> Locked<'_> {
+    fn lock_keys<'a>(&self, keys: impl Iterator<Item = &'a [u8]>) -> Locked<'_> {
         let mut indices: Vec<usize> = keys.map(|key| self.keyspace.shard_of(key)).collect();
         indices.sort_unstable();
         indices.dedup();
+        self.lock_shards(indices)
+    }
+
+    /// Locks shards, whose indices come in order and each once.
+    pub(crate) fn lock_shards(&self, indices: impl IntoIterator<Item = usize>) -> Locked<'_> {
         Locked::Many(indices.into_iter().map(|index| (index, self.keyspace.lock(index))).collect())
     }
 
@@ -310,9 +296,9 @@ impl Engine {
         let locked = if calls.iter().any(|call| call.command.keys == KeySpec::All) {
             Locked::All(self.keyspace.lock_all())
         } else {
-            let keys = calls.iter().flat_map(|call| call.command.keys.keys(call.args));
+            let keys = || calls.iter().flat_map(|call| call.command.keys.keys(call.args));
             let watched = watch.into_iter().flat_map(|watch| watch.keys.iter().map(|(_, key, _)| &**key));
-            self.lock_keys(keys.chain(watched))
+            self.lock_destinations(self.lock_keys(keys().chain(watched)), keys)
         };
         Keys::new(&self.keyspace, locked, 0, now_us, &self.chance)
     }
@@ -395,64 +381,18 @@ impl Engine {
         }
     }
 
+    /// Appends what serving a client has changed, behind the change that made it possible.
+    pub(crate) fn log_served(&self, keys: &Keys<'_>, effects: &Effects, reply: &mut Reply) -> Option<Lsn> {
+        debug_assert!(!effects.changed || !effects.rewritten.is_empty(), "serving says what to log");
+        let mut payloads = Vec::new();
+        encode_expired(keys.db(), effects, &mut payloads);
+        encode_rewritten(keys.db(), effects, &mut payloads);
+        (!payloads.is_empty()).then(|| self.append_transaction(&payloads, keys.now_us(), reply, 0)).flatten()
+    }
+
     pub(crate) fn log_expiry(&self, db: u8, key: &[u8], now_us: u64) -> bool {
         let keys = std::iter::once(key);
         self.log.append(now_us, kind::EXPIRY, |into| encode_expiry(into, db, keys)).is_ok()
-    }
-
-    /// Serves clients that wait for keys which have got something, and for what serving them pushes in turn: first the
-    /// key that got something first.
-    fn serve_waiting(&self, ready: Vec<(u8, Vec<u8>)>, now_us: u64) {
-        let mut ready = VecDeque::from(ready);
-        while let Some((db, key)) = ready.pop_front() {
-            while let Some(more) = self.serve_one(db, &key, now_us) {
-                ready.extend(more);
-            }
-        }
-    }
-
-    /// Serves the client that has waited longest for what a key holds. `None` if nobody waits or there is nothing to
-    /// give.
-    fn serve_one(&self, db: u8, key: &[u8], now_us: u64) -> Option<Vec<(u8, Vec<u8>)>> {
-        let waiter = {
-            let index = self.keyspace.shard_of(key);
-            let locked = Locked::One(index, self.keyspace.lock(index));
-            let mut keys = Keys::new(&self.keyspace, locked, db, now_us, &self.chance);
-            let held = keys.type_of(key)?;
-            keys.first_waiting(key, held)?
-        };
-        self.log.check_writable().ok()?;
-        let touched = std::iter::once(key).chain(waiter.block.also.iter().map(Vec::as_slice));
-        let mut keys = Keys::new(&self.keyspace, self.lock_keys(touched), db, now_us, &self.chance);
-        if keys.type_of(key) != Some(waiter.block.wants) || !waiter.claim() {
-            // Another thread was faster: it took what the key held, or ended this client's wait. Look again.
-            return Some(Vec::new());
-        }
-        let args: Vec<&[u8]> = waiter.args.iter().map(Vec::as_slice).collect();
-        let mut reply = Reply::new(waiter.protocol);
-        if let Err(error) =
-            (waiter.block.serve)(&mut Context { keys: &mut keys, reply: &mut reply }, key, &args)
-        {
-            reply.truncate(0);
-            reply.error(&error);
-        }
-        let effects = std::mem::take(&mut keys.effects);
-        let mut payloads = Vec::new();
-        encode_rewritten(db, &effects, &mut payloads);
-        debug_assert!(!effects.changed || !payloads.is_empty(), "serving says what to log");
-        let lsn = (!payloads.is_empty())
-            .then(|| self.append_transaction(&payloads, now_us, &mut reply, 0))
-            .flatten();
-        drop(keys);
-        waiter.deliver(Delivery { reply: reply.take(), lsn });
-        self.forget(&waiter);
-        Some(effects.ready)
-    }
-
-    fn forget(&self, waiter: &Arc<Waiter>) {
-        for key in &waiter.block.keys {
-            self.keyspace.lock(self.keyspace.shard_of(key)).stop_waiting(waiter.db, key, waiter);
-        }
     }
 }
 

@@ -26,11 +26,13 @@ pub mod keyspace;
 mod random;
 pub mod record;
 mod reply;
+mod serving;
 mod snapshot;
 pub mod value;
+mod waiting;
 mod watch;
 
-pub use blocking::{Block, Delivery, Waiter};
+pub use blocking::{Block, Blocked, Delivery, Waiter};
 pub use command::{Command, KeySpec, Run};
 pub use engine::{ApplyError, Call, Engine, Executed, WatchedKeys};
 pub use error::CommandError;

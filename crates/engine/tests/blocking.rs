@@ -1,13 +1,17 @@
 //! Clients that wait for lists: who is served, in which order, exactly once.
 
 mod support;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use support::{Client, START_US, engine, replayed, shown, words};
+use tidemark_engine::record::{Cursor, LoggedCommand};
 use tidemark_engine::{Call, Engine, Protocol, Reply, Waiter, command};
+use tidemark_log::Lsn;
 
 /// A client's wait, and what was delivered to it.
 struct Waiting {
     waiter: Arc<Waiter>,
+    timeout_ms: Option<u64>,
     delivered: Arc<Mutex<Vec<String>>>,
 }
 
@@ -22,46 +26,37 @@ impl Waiting {
 
 /// Runs a command that has nothing to take, and waits as the server does.
 fn wait(engine: &Engine, line: &str) -> Waiting {
-    wait_in(engine, line, Protocol::Resp2, || ())
+    wait_as(engine, 0, Protocol::Resp2, line, || ())
 }
 
-/// As [`wait`]; `between` happens after the command has looked and before the client is in the queue.
-fn wait_in(engine: &Engine, line: &str, protocol: Protocol, between: impl FnOnce()) -> Waiting {
+/// As [`wait`], in a database and a protocol; `when_served` happens when the client gets its answer.
+fn wait_as(
+    engine: &Engine,
+    db: u8,
+    protocol: Protocol,
+    line: &str,
+    when_served: impl Fn() + Send + Sync + 'static,
+) -> Waiting {
     let words = words(line);
     let args: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
     let command = command::resolve(&args).expect("a command");
-    let call = Call { command, args: &args, db: 0, now_us: START_US };
+    let call = Call { command, args: &args, db, now_us: START_US };
     let mut reply = Reply::new(protocol);
     let executed = engine.execute(&call, &mut reply);
     assert!(reply.is_empty() && executed.lsn.is_none(), "{line} waits and says nothing: {reply:?}");
-    between();
     let delivered = Arc::new(Mutex::new(Vec::new()));
     let to = Arc::clone(&delivered);
     let deliver = move |delivery: tidemark_engine::Delivery| {
         to.lock().expect("no test panics while it holds the lock").push(shown(&delivery.reply));
+        when_served();
     };
-    let block = executed.block.expect("the command waits");
-    let waiter = engine.wait(&call, block, &reply, Box::new(deliver));
-    Waiting { waiter, delivered }
+    let blocked = executed.block.expect("the command waits");
+    let timeout_ms = blocked.timeout_ms();
+    Waiting { waiter: blocked.wait(deliver, |_| ()), timeout_ms, delivered }
 }
 
 fn transaction(engine: &Engine, lines: &[&str]) -> String {
-    let words: Vec<Vec<String>> = lines.iter().map(|line| words(line)).collect();
-    let args: Vec<Vec<&[u8]>> =
-        words.iter().map(|words| words.iter().map(String::as_bytes).collect()).collect();
-    let calls: Vec<Call<'_>> = args
-        .iter()
-        .map(|args| Call {
-            command: command::resolve(args).expect("a command"),
-            args,
-            db: 0,
-            now_us: START_US,
-        })
-        .collect();
-    let mut reply = Reply::new(Protocol::Resp2);
-    let executed = engine.execute_transaction(&calls, None, START_US, &mut reply);
-    assert!(executed.block.is_none(), "nobody waits in a transaction");
-    shown(reply.bytes())
+    support::transaction(engine, None, lines)
 }
 
 #[test]
@@ -120,12 +115,37 @@ fn the_key_that_got_something_first_serves_first() {
 }
 
 #[test]
-fn a_push_that_slips_in_before_the_queue_is_not_missed() {
-    let engine = engine();
-    let waiting = wait_in(&engine, "BLPOP a b 0", Protocol::Resp2, || {
-        assert_eq!(Client::new(&engine).run("RPUSH b 1"), ":1");
+fn nobody_comes_between_a_transaction_and_those_who_wait() {
+    let engine = Arc::new(engine());
+    let others_pop = Arc::clone(&engine);
+    let first = wait_as(&engine, 0, Protocol::Resp2, "BLPOP a 0", move || {
+        assert_eq!(Client::new(&others_pop).run("LPOP b"), "$-1", "who waits for b was served with him");
     });
-    assert_eq!(waiting.answer().as_deref(), Some("*2 $1 b $1 1"));
+    let second = wait(&engine, "BLPOP b 0");
+    assert_eq!(transaction(&engine, &["RPUSH a 1", "RPUSH b 2"]), "*2 :1 :1");
+    assert_eq!(first.answer().as_deref(), Some("*2 $1 a $1 1"));
+    assert_eq!(second.answer().as_deref(), Some("*2 $1 b $1 2"));
+}
+
+#[test]
+fn nobody_comes_between_the_look_and_the_queue() {
+    let engine = engine();
+    let words = words("BLPOP l 0");
+    let args: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
+    let command = command::resolve(&args).expect("a command");
+    let call = Call { command, args: &args, db: 0, now_us: START_US };
+    let blocked = engine.execute(&call, &mut Reply::default()).block.expect("there is nothing to take");
+    std::thread::scope(|scope| {
+        let pusher = scope.spawn(|| Client::new(&engine).run("RPUSH l a"));
+        let (to, served) = std::sync::mpsc::channel();
+        blocked.wait(move |it| to.send(shown(&it.reply)).expect("heard"), |_| ());
+        assert_eq!(served.recv().as_deref(), Ok("*2 $1 l $1 a"));
+        assert_eq!(pusher.join().expect("it pushes"), ":1");
+    });
+    // A client that does not wait in the end leaves nothing behind.
+    drop(engine.execute(&call, &mut Reply::default()));
+    assert_eq!(Client::new(&engine).run("RPUSH l b"), ":1");
+    assert_eq!(Client::new(&engine).run("LLEN l"), ":1");
 }
 
 #[test]
@@ -188,6 +208,50 @@ fn a_served_move_serves_who_waits_for_its_destination() {
 }
 
 #[test]
+fn a_move_is_served_whatever_brings_its_source() {
+    let engine = engine();
+    let [source, destination, third] = keys_of_different_shards(&engine);
+    let client = Client::new(&engine);
+    let other = Client { db: 1, ..Client::new(&engine) };
+    let line = format!("BLMOVE {source} {destination} LEFT LEFT 0");
+    // What brings the list, from where it was before, and into which database.
+    for (bring, before, db) in [
+        (format!("RENAME {third} {source}"), &third, 0),
+        (format!("RPOPLPUSH {third} {source}"), &third, 0),
+        (format!("COPY {third} {source} DB 1"), &third, 1),
+        (format!("MOVE {source} 1"), &source, 1),
+        ("SWAPDB 0 1".to_owned(), &source, 1),
+    ] {
+        client.run("FLUSHALL");
+        client.run(&format!("RPUSH {before} x"));
+        let waiting = wait_as(&engine, db, Protocol::Resp2, &line, || ());
+        client.run(&bring);
+        assert_eq!(waiting.answer().as_deref(), Some("$1 x"), "{bring}");
+        let owner = if db == 0 { &client } else { &other };
+        assert_eq!(owner.run(&format!("LRANGE {destination} 0 -1")), "*1 $1 x", "{bring}");
+        assert_eq!(replayed(&engine).digest(), engine.digest(), "{bring}");
+    }
+}
+
+#[test]
+fn a_transaction_serves_moves_from_all_of_its_keys() {
+    let engine = engine();
+    let [a, b, c] = keys_of_different_shards(&engine);
+    let lines = [[&a, &b], [&b, &c], [&c, &a]].map(|[from, to]| format!("BLMOVE {from} {to} LEFT RIGHT 0"));
+    let waiting = lines.each_ref().map(|line| wait(&engine, line));
+    let pushes = [format!("RPUSH {a} 1"), format!("RPUSH {c} 3")];
+    assert_eq!(transaction(&engine, &pushes.each_ref().map(String::as_str)), "*2 :1 :1");
+    assert_eq!(
+        waiting.each_ref().map(Waiting::answer),
+        ["$1 1", "$1 1", "$1 3"].map(|it| Some(it.to_owned()))
+    );
+    let client = Client::new(&engine);
+    assert_eq!(client.run(&format!("LRANGE {a} 0 -1")), "*1 $1 3");
+    assert_eq!(client.run(&format!("LRANGE {c} 0 -1")), "*1 $1 1");
+    assert_eq!(replayed(&engine).digest(), engine.digest());
+}
+
+#[test]
 fn moves_in_a_circle_end_when_everybody_is_served() {
     let engine = engine();
     let one = wait(&engine, "BLMOVE a b LEFT LEFT 0");
@@ -241,7 +305,7 @@ fn a_client_whose_time_is_up_is_passed_over() {
     let engine = engine();
     let client = Client::new(&engine);
     let (first, second) = (wait(&engine, "BLPOP l 0.5"), wait(&engine, "BLPOP l 0"));
-    assert_eq!((first.waiter.timeout_ms(), second.waiter.timeout_ms()), (Some(500), None));
+    assert_eq!((first.timeout_ms, second.timeout_ms), (Some(500), None));
     assert!(engine.stop_waiting(&first.waiter), "whoever stops it first answers the null array");
     assert!(!engine.stop_waiting(&first.waiter), "and nobody else does");
     client.expect(&[("RPUSH l a", ":1")]);
@@ -252,7 +316,7 @@ fn a_client_whose_time_is_up_is_passed_over() {
 #[test]
 fn a_waiting_client_gets_its_own_protocol() {
     let engine = engine();
-    let waiting = wait_in(&engine, "BLMOVE l m LEFT LEFT 0", Protocol::Resp3, || ());
+    let waiting = wait_as(&engine, 0, Protocol::Resp3, "BLMOVE l m LEFT LEFT 0", || ());
     let client = Client::new(&engine);
     client.expect(&[("SET m x", "+OK"), ("DEL m", ":1"), ("RPUSH l a", ":1")]);
     assert_eq!(waiting.answer().as_deref(), Some("$1 a"));
@@ -285,5 +349,132 @@ fn every_element_pushed_by_several_threads_reaches_one_client() {
     assert_eq!(distinct.len(), served.len(), "no element twice");
     let client = Client::new(&engine);
     client.expect(&[("LLEN a", ":0"), ("LLEN b", ":0")]);
+    assert_eq!(replayed(&engine).digest(), engine.digest());
+}
+
+/// The elements in an answer: what is written `e:…`.
+fn elements(answer: &str) -> Vec<String> {
+    answer.split(' ').filter(|word| word.starts_with("e:")).map(str::to_owned).collect()
+}
+
+/// Threads push to, pop from and join keys of all shards while clients wait to move between them: nobody waits for a
+/// lock for ever, and each element is in one place.
+#[test]
+fn moves_between_shards_lose_nothing_while_others_push_and_pop() {
+    const MOVES: usize = 900;
+    const PUSHES: usize = 500;
+    let engine = engine();
+    let keys: Vec<String> = (0..12).map(|n| format!("list:{n}")).collect();
+    let waiting: Vec<Waiting> = (0..MOVES)
+        .map(|n| (&keys[n % 12], &keys[(n * 7 + n / 12) % 12]))
+        .map(|(from, to)| wait(&engine, &format!("BLMOVE {from} {to} LEFT RIGHT 0")))
+        .collect();
+    let popped = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        let (engine, keys, waiting, popped) = (&engine, &keys, &waiting, &popped);
+        for thread in 0..2 {
+            scope.spawn(move || {
+                let client = Client::new(engine);
+                for n in 0..PUSHES {
+                    client.run(&format!("RPUSH {} e:{thread}:{n}:a e:{thread}:{n}:b", keys[n % 11]));
+                }
+            });
+            scope.spawn(move || {
+                for n in 0..PUSHES {
+                    let (one, other) = (&keys[n % 12], &keys[(n + 5) % 12]);
+                    let lines =
+                        [format!("LPUSH {one} e:{thread}:{n}:c"), format!("RPUSH {other} e:{thread}:{n}:d")];
+                    transaction(engine, &lines.each_ref().map(String::as_str));
+                }
+            });
+            scope.spawn(move || {
+                let client = Client::new(engine);
+                for n in 0..PUSHES {
+                    let line = format!(
+                        "LMPOP 3 {} {} {} LEFT",
+                        keys[n % 12],
+                        keys[(n + 3) % 12],
+                        keys[(n + 7) % 12]
+                    );
+                    popped.lock().expect("nobody panics").extend(elements(&client.run(&line)));
+                }
+            });
+        }
+        scope.spawn(move || {
+            for waiting in waiting.iter().rev().step_by(3) {
+                engine.stop_waiting(&waiting.waiter);
+            }
+        });
+    });
+    let client = Client::new(&engine);
+    let mut all = popped.into_inner().expect("nobody panics");
+    for key in &keys {
+        all.extend(elements(&client.run(&format!("LRANGE {key} 0 -1"))));
+    }
+    all.sort_unstable();
+    let mut pushed: Vec<String> = (0..2 * PUSHES)
+        .flat_map(|n| ["a", "b", "c", "d"].map(|last| format!("e:{}:{}:{last}", n / PUSHES, n % PUSHES)))
+        .collect();
+    pushed.sort_unstable();
+    assert_eq!(all, pushed, "each element is in one place");
+    for waiting in &waiting {
+        assert_eq!(waiting.waiter.is_served(), waiting.answer().is_some());
+    }
+    assert_eq!(replayed(&engine).digest(), engine.digest());
+}
+
+/// What pushes and pops the log holds, in its order: `Some(element)` for a push, `None` for a pop.
+fn pushes_and_pops(engine: &Engine) -> Vec<Option<String>> {
+    let log = engine.log();
+    log.wait_durable(log.appended()).expect("memory does not fail");
+    let mut replay = log.replay(log.floor().max(Lsn(1))).expect("the log is complete");
+    let mut found = Vec::new();
+    while let Some(batch) = replay.next_batch().expect("the log is sound") {
+        for logged in batch {
+            let command = LoggedCommand::decode(&mut Cursor::new(logged.payload)).expect("a command");
+            let name = command::by_id(command.id).expect("a command of the table").name;
+            found.push(match name {
+                "rpush" => Some(String::from_utf8_lossy(command.args[1]).into_owned()),
+                "lpop" => None,
+                other => panic!("nobody has sent {other}"),
+            });
+        }
+    }
+    found
+}
+
+#[test]
+fn an_element_reaches_who_has_waited_longest_before_any_other_client() {
+    const CLIENTS: usize = 3000;
+    const PUSHERS: usize = 2;
+    let engine = engine();
+    let waiting: Vec<Waiting> = (0..CLIENTS).map(|_| wait(&engine, "BLPOP l 0")).collect();
+    let pushing = AtomicUsize::new(PUSHERS);
+    std::thread::scope(|scope| {
+        for pusher in 0..PUSHERS {
+            let (engine, pushing) = (&engine, &pushing);
+            scope.spawn(move || {
+                let client = Client::new(engine);
+                for n in 0..CLIENTS / PUSHERS {
+                    assert_eq!(client.run(&format!("RPUSH l {pusher}:{n}")), ":1", "nothing is left over");
+                }
+                pushing.fetch_sub(1, Ordering::Release);
+            });
+        }
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let client = Client::new(&engine);
+                while pushing.load(Ordering::Acquire) > 0 {
+                    assert_eq!(client.run("LPOP l"), "$-1", "others have waited longer");
+                }
+            });
+        }
+    });
+    let history = pushes_and_pops(&engine);
+    assert_eq!(history.len(), 2 * CLIENTS);
+    for (waiting, records) in waiting.iter().zip(history.chunks_exact(2)) {
+        let [Some(element), None] = records else { panic!("each pop stands behind its push: {records:?}") };
+        assert_eq!(waiting.answer(), Some(format!("*2 $1 l ${} {element}", element.len())));
+    }
     assert_eq!(replayed(&engine).digest(), engine.digest());
 }

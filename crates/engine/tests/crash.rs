@@ -13,7 +13,7 @@ use commands::{Generator, Random, Times};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use support::START_US;
-use tidemark_engine::{Call, Engine, Executed, Reply, command};
+use tidemark_engine::{Call, Engine, Reply, command};
 use tidemark_log::storage::faulty::{Fault, Plan, Site};
 use tidemark_log::{
     Durability, FaultyStorage, Log, Lsn, MemoryStorage, Options, Retention, SnapshotError, SnapshotWriter,
@@ -74,12 +74,12 @@ fn live(engine: &Engine) -> Lsn {
         generator.now_ms = now_us / 1000;
         let together = if dice.once_in(10) { 2 + dice.below(4) } else { 1 };
         let lines: Vec<_> = (0..together).map(|_| generator.line()).collect();
-        let executed = run(engine, &lines, dice.below(3) as u8, now_us);
+        let lsn = run(engine, &lines, dice.below(3) as u8, now_us);
         if dice.once_in(8) {
             engine.expire_due(now_us, 10);
         }
         if dice.once_in(3)
-            && let Some(lsn) = executed.lsn
+            && let Some(lsn) = lsn
         {
             if engine.log().wait_durable(lsn).is_err() {
                 return acknowledged;
@@ -96,17 +96,17 @@ fn live(engine: &Engine) -> Lsn {
     acknowledged
 }
 
-/// Runs one command alone, or several as a transaction.
-fn run(engine: &Engine, lines: &[commands::Line], db: u8, now_us: u64) -> Executed {
+/// Runs one command alone, or several as a transaction; the record of the change, if there was one.
+fn run(engine: &Engine, lines: &[commands::Line], db: u8, now_us: u64) -> Option<Lsn> {
     let args: Vec<Vec<&[u8]>> = lines.iter().map(|line| line.iter().map(Vec::as_slice).collect()).collect();
     let calls: Vec<Call<'_>> = args
         .iter()
         .filter_map(|args| Some(Call { command: command::resolve(args).ok()?, args, db, now_us }))
         .collect();
     match calls.as_slice() {
-        [] => Executed::default(),
-        [alone] => engine.execute(alone, &mut Reply::default()),
-        together => engine.execute_transaction(together, None, now_us, &mut Reply::default()),
+        [] => None,
+        [alone] => engine.execute(alone, &mut Reply::default()).lsn,
+        together => engine.execute_transaction(together, None, now_us, &mut Reply::default()).lsn,
     }
 }
 
@@ -152,7 +152,7 @@ fn check(survivor: &MemoryStorage, acknowledged: Lsn, digests: &[u128], case: &s
     assert_eq!(engine.digest(), digests[last.0 as usize], "{case}: the state after record {last}");
 
     let line: commands::Line = ["SET", "life", "goes on"].map(|word| word.as_bytes().to_vec()).to_vec();
-    let lsn = run(&engine, &[line], 0, START_US).lsn.expect("a change is accepted");
+    let lsn = run(&engine, &[line], 0, START_US).expect("a change is accepted");
     engine.log().wait_durable(lsn).expect("memory does not fail");
     let digest = engine.digest();
     engine.log().close().expect("memory does not fail");

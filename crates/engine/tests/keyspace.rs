@@ -1,8 +1,8 @@
 //! Keys of any type, databases, transactions and the whole state.
 
 mod support;
-use support::{Client, START_US, engine, replayed, shown, words};
-use tidemark_engine::{Call, Protocol, Reply, WatchedKeys, command};
+use support::{Client, START_US, engine, replayed, transaction};
+use tidemark_engine::{Reply, WatchedKeys};
 
 #[test]
 fn names_and_lifetimes() {
@@ -125,24 +125,6 @@ fn a_scan_returns_every_key_once() {
         ("SCAN 0 COUNT 0", "-ERR syntax error"),
         ("SCAN 18446744073709551615", "*2 $1 0 *0"),
     ]);
-}
-
-fn transaction(engine: &tidemark_engine::Engine, watch: Option<&WatchedKeys>, lines: &[&str]) -> String {
-    let words: Vec<Vec<String>> = lines.iter().map(|line| words(line)).collect();
-    let args: Vec<Vec<&[u8]>> =
-        words.iter().map(|words| words.iter().map(String::as_bytes).collect()).collect();
-    let calls: Vec<Call<'_>> = args
-        .iter()
-        .map(|args| Call {
-            command: command::resolve(args).expect("a command"),
-            args,
-            db: 0,
-            now_us: support::START_US,
-        })
-        .collect();
-    let mut reply = Reply::new(Protocol::Resp2);
-    engine.execute_transaction(&calls, watch, support::START_US, &mut reply);
-    shown(reply.bytes())
 }
 
 #[test]

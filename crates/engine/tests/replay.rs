@@ -7,8 +7,10 @@ mod support;
 
 use commands::{Generator, Line, Random, Times, shown, writes};
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 use support::START_US;
-use tidemark_engine::{Call, Engine, Protocol, Reply, command};
+use tidemark_engine::{Call, Delivery, Engine, Protocol, Reply, Waiter, command};
 use tidemark_log::Lsn;
 
 /// Commands of one sequence.
@@ -78,23 +80,22 @@ impl Sequence {
         self.seen.ran.insert(command.id);
         let call = Call { command, args: &args, db: self.db, now_us: self.now_us };
         let mut reply = Reply::new(if self.dice.once_in(2) { Protocol::Resp2 } else { Protocol::Resp3 });
-        let executed = self.engine.execute(&call, &mut reply);
-        if executed.lsn.is_some() {
-            self.seen.changed.insert(command.id);
-        }
-        let Some(block) = executed.block else {
-            assert!(!reply.is_empty(), "{} is answered", shown(line));
-            return;
+        let (served, answers) = std::sync::mpsc::channel();
+        let waiter = {
+            let executed = self.engine.execute(&call, &mut reply);
+            if executed.lsn.is_some() {
+                self.seen.changed.insert(command.id);
+            }
+            executed.block.map(|blocked| blocked.wait(move |it| served.send(it).expect("heard"), |_| ()))
         };
-        assert!(reply.is_empty(), "{} waits and is answered", shown(line));
-        self.while_waiting(&call, block, &reply);
+        assert_eq!(waiter.is_some(), reply.is_empty(), "{} waits or is answered", shown(line));
+        if let Some(waiter) = waiter {
+            self.while_waiting(&waiter, &answers);
+        }
     }
 
     /// The client waits; others go on, and may serve it.
-    fn while_waiting(&mut self, call: &Call<'_>, block: Box<tidemark_engine::Block>, reply: &Reply) {
-        let (served, answers) = std::sync::mpsc::channel();
-        let waiter =
-            self.engine.wait(call, block, reply, Box::new(move |it| served.send(it).expect("heard")));
+    fn while_waiting(&mut self, waiter: &Arc<Waiter>, answers: &Receiver<Delivery>) {
         for _ in 0..self.dice.below(4) {
             let line = self.generator.line();
             let args: Vec<&[u8]> = line.iter().map(Vec::as_slice).collect();
@@ -102,7 +103,7 @@ impl Sequence {
             let call = Call { command: other, args: &args, db: self.db, now_us: self.now_us };
             self.engine.execute(&call, &mut Reply::default());
         }
-        let stopped = self.engine.stop_waiting(&waiter);
+        let stopped = self.engine.stop_waiting(waiter);
         assert_ne!(stopped, answers.try_recv().is_ok(), "a waiting client is served or stopped, never both");
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-use tidemark_engine::command;
+use tidemark_engine::{Waiter, command};
 
 /// Properties of a client, as bits.
 pub(crate) mod flags {
@@ -43,6 +43,17 @@ pub(crate) struct Client {
     pub(crate) connected: Instant,
     pub(crate) shown: Shown,
     names: Mutex<Names>,
+    blocked: Mutex<BlockedOn>,
+}
+
+/// Whether a client waits for keys, so that whoever ends its wait or its connection can do so at once.
+#[derive(Debug, Default)]
+enum BlockedOn {
+    #[default]
+    Nothing,
+    Keys(Arc<Waiter>),
+    /// The client is to be disconnected, so it waits for nothing any more.
+    Killed,
 }
 
 /// What changes with every batch of commands. Stores are relaxed: a reader wants an impression, not a cut.
@@ -93,7 +104,44 @@ impl Client {
             connected: Instant::now(),
             shown,
             names: Mutex::default(),
+            blocked: Mutex::default(),
         }
+    }
+
+    /// Notes that the client begins to wait for keys, before anybody can serve it.
+    pub(crate) fn begin_wait(&self, waiter: &Arc<Waiter>) {
+        let mut blocked = self.blocked();
+        match *blocked {
+            BlockedOn::Killed => waiter.give_up(),
+            BlockedOn::Nothing | BlockedOn::Keys(_) => *blocked = BlockedOn::Keys(Arc::clone(waiter)),
+        }
+    }
+
+    /// Notes that its wait for keys is over.
+    pub(crate) fn end_wait(&self) {
+        let mut blocked = self.blocked();
+        if matches!(*blocked, BlockedOn::Keys(_)) {
+            *blocked = BlockedOn::Nothing;
+        }
+    }
+
+    /// The client's wait for keys, if it waits for any.
+    pub(crate) fn waiter(&self) -> Option<Arc<Waiter>> {
+        match &*self.blocked() {
+            BlockedOn::Keys(waiter) => Some(Arc::clone(waiter)),
+            BlockedOn::Nothing | BlockedOn::Killed => None,
+        }
+    }
+
+    /// Notes that the client is to be disconnected: from now on nothing is taken from keys for it.
+    pub(crate) fn kill(&self) {
+        if let BlockedOn::Keys(waiter) = std::mem::replace(&mut *self.blocked(), BlockedOn::Killed) {
+            waiter.give_up();
+        }
+    }
+
+    fn blocked(&self) -> MutexGuard<'_, BlockedOn> {
+        self.blocked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The client's own texts.

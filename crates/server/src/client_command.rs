@@ -196,6 +196,7 @@ pub(crate) fn kill(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> R
             // It still gets the answer.
             session.closing = true;
         } else {
+            client.kill();
             cx.shared.inboxes[client.worker].send(Message::Kill(client.target));
         }
     }
@@ -255,12 +256,22 @@ pub(crate) fn unblock(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -
     };
     let id = parse::integer(args.get(2).copied().unwrap_or_default())?;
     let client = u64::try_from(id).ok().and_then(|id| cx.shared.clients.get(id));
-    let blocked = client.filter(|client| client.has(flags::BLOCKED));
-    if let Some(client) = &blocked {
-        cx.shared.inboxes[client.worker].send(Message::Unblock(client.target, how));
-    }
-    session.output.reply.integer(i64::from(blocked.is_some()));
+    let ended = client.is_some_and(|client| end_wait(&client, how, cx));
+    session.output.reply.integer(i64::from(ended));
     Ok(())
+}
+
+/// Ends a client's wait, if it waits. Nothing that comes to its keys from now on is for this wait.
+fn end_wait(client: &Client, how: Unblock, cx: &Context<'_>) -> bool {
+    let waiter = client.waiter();
+    let ended = match &waiter {
+        Some(waiter) => cx.shared.engine.stop_waiting(waiter),
+        None => client.has(flags::BLOCKED),
+    };
+    if ended {
+        cx.shared.inboxes[client.worker].send(Message::Unblock(client.target, how, waiter));
+    }
+    ended
 }
 
 /// The beginning of an argument, to be shown in an error.

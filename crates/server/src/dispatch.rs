@@ -85,8 +85,8 @@ fn execute_on_keys(
     let call = Call { command, args, db: session.db, now_us: cx.now_us };
     let executed = cx.shared.engine.execute(&call, &mut session.output.reply);
     finish(session, &executed, mark, durable, cx);
-    if let Some(block) = executed.block {
-        wait::block(session, &call, block, durable, cx);
+    if let Some(blocked) = executed.block {
+        wait::block(session, *blocked, durable, cx);
     }
 }
 
@@ -95,7 +95,7 @@ fn execute_on_keys(
 #[inline]
 pub(crate) fn finish(
     session: &mut Session,
-    executed: &Executed,
+    executed: &Executed<'_>,
     mark: usize,
     durable: bool,
     cx: &Context<'_>,

@@ -7,7 +7,7 @@ use crate::pubsub::Publication;
 use mio::Waker;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use tidemark_engine::Delivery;
+use tidemark_engine::{Delivery, Waiter};
 
 /// A connection as other threads name it. The slot finds it, the client id tells whether it is still the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,8 +24,9 @@ pub(crate) enum Message {
     Publish(Target, Arc<Publication>),
     /// Disconnect a client.
     Kill(Target),
-    /// End a client's wait as if its time had passed, or with an error.
-    Unblock(Target, Unblock),
+    /// End a client's wait as if its time had passed, or with an error. A wait for keys has been stopped already and is
+    /// named, so that no later one is meant.
+    Unblock(Target, Unblock, Option<Arc<Waiter>>),
     /// Stop accepting, let clients read what is theirs, and end.
     Stop,
 }

@@ -154,12 +154,12 @@ fn end_watches(watched: &WatchedKeys, cx: &Context<'_>) {
     }
 }
 
-fn execute(
+fn execute<'e>(
     session: &mut Session,
     transaction: &Transaction,
     watched: &WatchedKeys,
-    cx: &Context<'_>,
-) -> Executed {
+    cx: &Context<'e>,
+) -> Executed<'e> {
     let args: Vec<Vec<&[u8]>> =
         transaction.queue.iter().map(|queued| queued.args.iter().map(|arg| &**arg).collect()).collect();
     let calls = calls_on_keys(session.db, transaction, &args, cx.now_us);

@@ -6,7 +6,7 @@ use crate::session::Session;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tidemark_engine::command::parse;
-use tidemark_engine::{Block, Call, CommandError, Delivery, Engine, Waiter};
+use tidemark_engine::{Blocked, CommandError, Delivery, Engine, Waiter};
 use tidemark_log::Lsn;
 
 /// Timeouts beyond this are as good as for ever, and would overflow the clock. A century.
@@ -35,19 +35,13 @@ pub(crate) enum WaitFor {
     Snapshot,
 }
 
-/// Lets a client wait as a command has asked for.
-pub(crate) fn block(
-    session: &mut Session,
-    call: &Call<'_>,
-    block: Box<Block>,
-    durable: bool,
-    cx: &Context<'_>,
-) {
-    let deadline = block.timeout_ms.and_then(|timeout| deadline_in(Duration::from_millis(timeout)));
+/// Lets a client wait whose command has found nothing to take.
+pub(crate) fn block(session: &mut Session, blocked: Blocked<'_>, durable: bool, cx: &Context<'_>) {
+    let deadline = blocked.timeout_ms().and_then(|timeout| deadline_in(Duration::from_millis(timeout)));
     let target = session.target();
     let inbox = Arc::clone(&cx.shared.inboxes[session.client.worker]);
-    let deliver = Box::new(move |delivery: Delivery| inbox.send(Message::Deliver(target, delivery)));
-    let waiter = cx.shared.engine.wait(call, block, &session.output.reply, deliver);
+    let deliver = move |delivery: Delivery| inbox.send(Message::Deliver(target, delivery));
+    let waiter = blocked.wait(deliver, |waiter| session.client.begin_wait(waiter));
     session.wait = Some(Wait { what: WaitFor::Keys(waiter), deadline, durable });
     session.show_state();
 }
@@ -64,6 +58,7 @@ pub(crate) fn deliver(session: &mut Session, delivery: &Delivery, always: bool) 
         }
     }
     session.show_state();
+    session.client.end_wait();
 }
 
 /// Ends a wait whose time has passed, or which another client ended. `false` if the answer is already on its way.
@@ -73,10 +68,12 @@ pub(crate) fn end(session: &mut Session, how: Unblock, engine: &Engine) -> bool 
         // Its answer is sure to come.
         return false;
     }
-    if let WaitFor::Keys(waiter) = &wait.what
-        && !engine.stop_waiting(waiter)
-    {
-        return false;
+    if let WaitFor::Keys(waiter) = &wait.what {
+        // Whoever ends another's wait has stopped it already.
+        engine.stop_waiting(waiter);
+        if waiter.is_served() {
+            return false;
+        }
     }
     let reply = &mut session.output.reply;
     match (&wait.what, how) {
@@ -88,7 +85,17 @@ pub(crate) fn end(session: &mut Session, how: Unblock, engine: &Engine) -> bool 
     }
     session.wait = None;
     session.show_state();
+    session.client.end_wait();
     true
+}
+
+/// Whether the client still waits, and if it is `waiter` that was meant, for the same keys as when it was.
+pub(crate) fn is_waiting(session: &Session, meant: Option<&Arc<Waiter>>) -> bool {
+    match (session.wait.as_ref().map(|wait| &wait.what), meant) {
+        (Some(WaitFor::Keys(waiter)), Some(meant)) => Arc::ptr_eq(waiter, meant),
+        (Some(WaitFor::Keys(_)) | None, None) | (_, Some(_)) => false,
+        (Some(_), None) => true,
+    }
 }
 
 /// Ends the wait of a client that is gone.

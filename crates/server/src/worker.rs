@@ -9,10 +9,11 @@ use crate::config::Config;
 use crate::connection::{CloseReason, Connection};
 use crate::counters::Counters;
 use crate::dispatch::Context;
-use crate::inbox::{Inbox, Message, Target};
+use crate::inbox::{Inbox, Message, Target, Unblock};
 use crate::listener::Listener;
 use crate::shared::{Shared, now_us};
 use crate::socket::Socket;
+use crate::wait;
 use mio::{Events, Poll, Token};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -438,8 +439,10 @@ impl State {
                 }
                 target
             }
-            Message::Unblock(target, how) => {
-                if let Some(peer) = self.target(target) {
+            Message::Unblock(target, how, waiter) => {
+                if let Some(peer) = self.target(target)
+                    && wait::is_waiting(&peer.connection.session, waiter.as_ref())
+                {
                     peer.connection.unblock(how, cx);
                 }
                 target
@@ -486,7 +489,7 @@ impl State {
     fn time_has_come(&mut self, slot: usize, now: Instant, cx: &Context<'_>) {
         let Some(peer) = self.peer_mut(slot) else { return };
         if peer.connection.wait_is_over(now) {
-            peer.connection.unblock(crate::inbox::Unblock::Timeout, cx);
+            peer.connection.unblock(Unblock::Timeout, cx);
         }
         let reason =
             peer.connection.overdue(cx.config, now).or_else(|| peer.connection.exceeded(cx.config, now));

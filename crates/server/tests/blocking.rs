@@ -91,6 +91,42 @@ fn another_client_may_end_a_wait() {
     other.ask("CLIENT UNBLOCK 999 NOW", "-ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR\r\n");
 }
 
+/// Starts a client that waits for a list; its number.
+fn waiting_for_a_list(server: &TestServer) -> (Client<TcpStream>, String) {
+    let mut client = server.client();
+    client.command(&["CLIENT", "ID"]);
+    let id = client.line()[1..].to_owned();
+    block(server, &mut client, "BLPOP l 0");
+    (client, id)
+}
+
+#[test]
+fn a_client_that_was_killed_takes_nothing() {
+    let server = TestServer::new();
+    let ((_victim, id), mut other) = (waiting_for_a_list(&server), server.client());
+    other.send(format!("CLIENT KILL ID {id}\r\nRPUSH l a\r\nLLEN l\r\n"));
+    other.expect(":1\r\n:1\r\n:1\r\n");
+}
+
+#[test]
+fn a_wait_that_another_client_has_ended_takes_nothing() {
+    let server = TestServer::new();
+    let ((mut client, id), mut other) = (waiting_for_a_list(&server), server.client());
+    other.send(format!("CLIENT UNBLOCK {id}\r\nRPUSH l a\r\nLLEN l\r\nCLIENT UNBLOCK {id}\r\n"));
+    other.expect(":1\r\n:1\r\n:1\r\n:0\r\n");
+    client.expect("*-1\r\n");
+}
+
+#[test]
+fn a_client_that_was_served_waits_no_longer() {
+    let server = TestServer::new();
+    let ((mut client, id), mut other) = (waiting_for_a_list(&server), server.client());
+    other.send(format!("RPUSH l a\r\nCLIENT UNBLOCK {id}\r\n"));
+    other.expect(":1\r\n:0\r\n");
+    client.expect("*2\r\n$1\r\nl\r\n$1\r\na\r\n");
+    client.ask("PING", "+PONG\r\n");
+}
+
 #[test]
 fn in_a_transaction_nobody_waits() {
     let server = TestServer::new();

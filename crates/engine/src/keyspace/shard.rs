@@ -1,10 +1,9 @@
 //! A shard: its part of every database, and who waits for or watches its keys.
 
 use super::{DATABASES, Database};
-use crate::blocking::Waiter;
-use crate::value::Type;
+use crate::waiting::Waiting;
 use crate::watch::Watch;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A key with the number of its database.
@@ -13,8 +12,8 @@ pub type KeyId = (u8, Box<[u8]>);
 /// One command at a time runs on a shard: whoever holds its lock.
 pub struct Shard {
     databases: Vec<Database>,
-    /// Clients blocked on a key, longest first.
-    waiting: HashMap<KeyId, VecDeque<Arc<Waiter>>>,
+    /// Clients that wait for keys.
+    waiting: Waiting,
     /// Transactions to abort when a key changes.
     watching: HashMap<KeyId, Vec<Arc<Watch>>>,
 }
@@ -22,7 +21,7 @@ pub struct Shard {
 impl Shard {
     pub(super) fn new() -> Self {
         let databases = (0..DATABASES).map(|_| Database::default()).collect();
-        Self { databases, waiting: HashMap::new(), watching: HashMap::new() }
+        Self { databases, waiting: Waiting::default(), watching: HashMap::new() }
     }
 
     /// The shard's part of a database. `number` is below [`DATABASES`].
@@ -52,46 +51,15 @@ impl Shard {
         self.databases.swap(one, other);
     }
 
-    /// Puts a client at the end of a key's queue.
-    pub(crate) fn wait(&mut self, db: u8, key: &[u8], waiter: Arc<Waiter>) {
-        self.waiting.entry((db, key.into())).or_default().push_back(waiter);
-    }
-
-    /// Takes a client out of a key's queue.
-    pub(crate) fn stop_waiting(&mut self, db: u8, key: &[u8], waiter: &Arc<Waiter>) {
-        let id: KeyId = (db, key.into());
-        if let Some(queue) = self.waiting.get_mut(&id) {
-            queue.retain(|other| !Arc::ptr_eq(other, waiter));
-            if queue.is_empty() {
-                self.waiting.remove(&id);
-            }
-        }
-    }
-
-    /// The client that has waited longest for a key to hold a value of this type, and is still waiting. Those whose wait
-    /// is over are dropped from the queue.
-    pub(crate) fn first_waiting(&mut self, db: u8, key: &[u8], held: Type) -> Option<Arc<Waiter>> {
-        let id: KeyId = (db, key.into());
-        let queue = self.waiting.get_mut(&id)?;
-        while queue.front().is_some_and(|first| first.is_claimed()) {
-            queue.pop_front();
-        }
-        let found = queue.iter().find(|waiter| waiter.block.wants == held && !waiter.is_claimed()).cloned();
-        if queue.is_empty() {
-            self.waiting.remove(&id);
-        }
-        found
-    }
-
-    /// Whether any client waits for any key here.
+    /// Who waits for the shard's keys.
     #[inline]
-    pub(crate) fn has_waiting(&self) -> bool {
-        !self.waiting.is_empty()
+    pub(crate) fn waiting(&self) -> &Waiting {
+        &self.waiting
     }
 
-    /// Keys of a database that clients wait for.
-    pub(crate) fn awaited_keys(&self, db: u8) -> Vec<Box<[u8]>> {
-        self.waiting.keys().filter(|(number, _)| *number == db).map(|(_, key)| key.clone()).collect()
+    /// As [`Shard::waiting`], to change it.
+    pub(crate) fn waiting_mut(&mut self) -> &mut Waiting {
+        &mut self.waiting
     }
 
     /// Registers a transaction's watch on a key.

@@ -2,7 +2,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test uses what it needs")]
 
 use std::sync::Arc;
-use tidemark_engine::{Call, Engine, Executed, Protocol, Reply, command};
+use tidemark_engine::{Call, Engine, Executed, Protocol, Reply, WatchedKeys, command};
 use tidemark_log::{Log, Lsn, MemoryStorage, Options};
 
 /// 2026-01-01T00:00:00Z, when every test begins.
@@ -63,7 +63,7 @@ impl<'e> Client<'e> {
         self.execute(line).0
     }
 
-    pub fn execute(&self, line: &str) -> (String, Executed) {
+    pub fn execute(&self, line: &str) -> (String, Executed<'e>) {
         let words = words(line);
         let args: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
         let mut reply = Reply::new(self.protocol);
@@ -86,6 +86,26 @@ impl<'e> Client<'e> {
             assert_eq!(self.run(line), *answer, "{line}");
         }
     }
+}
+
+/// Runs commands as `EXEC` does and returns the answer, unless a key of `watch` has changed.
+pub fn transaction(engine: &Engine, watch: Option<&WatchedKeys>, lines: &[&str]) -> String {
+    let words: Vec<Vec<String>> = lines.iter().map(|line| words(line)).collect();
+    let args: Vec<Vec<&[u8]>> =
+        words.iter().map(|words| words.iter().map(String::as_bytes).collect()).collect();
+    let calls: Vec<Call<'_>> = args
+        .iter()
+        .map(|args| Call {
+            command: command::resolve(args).expect("a command"),
+            args,
+            db: 0,
+            now_us: START_US,
+        })
+        .collect();
+    let mut reply = Reply::new(Protocol::Resp2);
+    let executed = engine.execute_transaction(&calls, watch, START_US, &mut reply);
+    assert!(executed.block.is_none(), "nobody waits in a transaction");
+    shown(reply.bytes())
 }
 
 /// Wire bytes as one line.

@@ -1,0 +1,184 @@
+//! Serving clients that wait, before anybody else can take what came for them.
+//!
+//! A command that puts something into a key serves those who wait for the key while it still holds its locks: the
+//! longest-waiting client first, and every record of a pop right behind the change that made it possible, as far as
+//! these keys are concerned. A transaction serves when all of its commands have run.
+//!
+//! ```text
+//! lock ─► run ─► append push ─► claim a waiter ─► pop for it ─► append pop ─► … ─► unlock ─► deliver the answers
+//!                                    ▲                               │
+//!                                    └── who waits where it pushed ◄─┘
+//! ```
+//!
+//! # Locks
+//!
+//! To serve a `BLMOVE` is to push into its destination, whose shard the command at hand knows nothing of; and whoever
+//! waits there may move further. Locks are only ever taken in the order of the shards' indices, so that nobody waits in
+//! a circle, and none can be added in the middle. Therefore a writing command sees to it, before it changes anything,
+//! that its locks are *closed*: where a client waits to move from one of the command's keys, the destination's shard is
+//! locked as well, and with it every shard where any move leads that waits in a shard thus added. If one is missing, all
+//! locks are given back and taken again with it, in order. What has been found once stays in the set, so this ends after
+//! as many rounds as there are shards at the latest, whatever others do meanwhile; and since clients begin to wait under
+//! the locks of all of their keys, a closed set stays closed as long as it is held.
+//!
+//! A command whose shards nobody waits in to move something pays one comparison.
+
+use crate::blocking::{Delivery, Waiter};
+use crate::context::{Context, Keys, Locked};
+use crate::engine::Engine;
+use crate::keyspace::Shard;
+use crate::reply::Reply;
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+
+/// A client that has been served, and its answer.
+type Served = (Arc<Waiter>, Delivery);
+
+impl Engine {
+    /// Adds the locks that serving waiting moves may need to those of a command that may change `keys`.
+    #[inline]
+    pub(crate) fn lock_destinations<'e, 'a, I: Iterator<Item = &'a [u8]>>(
+        &'e self,
+        locked: Locked<'e>,
+        keys: impl Fn() -> I,
+    ) -> Locked<'e> {
+        if locked.has_moves() { self.close(locked, &keys) } else { locked }
+    }
+
+    #[cold]
+    fn close<'e, 'a, I: Iterator<Item = &'a [u8]>>(
+        &'e self,
+        mut locked: Locked<'e>,
+        keys: &impl Fn() -> I,
+    ) -> Locked<'e> {
+        loop {
+            let held = locked.indices().count();
+            let reached = self.reached(&locked, keys());
+            debug_assert!(held <= reached.len(), "what has been found stays in the set");
+            if reached.len() == held {
+                return locked;
+            }
+            drop(locked);
+            locked = self.lock_shards(reached);
+        }
+    }
+
+    /// The shards that are locked and those where moves lead, as far as the locked ones tell.
+    fn reached<'a>(&self, locked: &Locked<'_>, keys: impl Iterator<Item = &'a [u8]>) -> BTreeSet<usize> {
+        let mut reached: BTreeSet<usize> = locked.indices().collect();
+        let mut open: Vec<usize> = Vec::new();
+        for key in keys {
+            let shard = locked.shard(self.keyspace().shard_of(key));
+            open.extend(shard.into_iter().flat_map(|shard| shard.waiting().destinations(key)));
+        }
+        let mut followed = HashSet::new();
+        while let Some(index) = open.pop() {
+            reached.insert(index);
+            if followed.insert(index) {
+                let shard = locked.shard(index);
+                open.extend(shard.into_iter().flat_map(|shard| shard.waiting().all_destinations()));
+            }
+        }
+        reached
+    }
+
+    /// Serves clients that wait for keys which have got something, and for what serving them pushes in turn: first the
+    /// key that got something first. All shards that this touches are locked: see [`Engine::lock_destinations`]. Once
+    /// everybody is served, the locks are given back and the clients get their answers.
+    #[cold]
+    pub(crate) fn serve(&self, mut keys: Keys<'_>, mut ready: Vec<(u8, Vec<u8>)>) {
+        debug_assert!(!keys.effects.changed, "what the command did is logged");
+        let mut served = Vec::new();
+        while !ready.is_empty() {
+            let mut seen = HashSet::new();
+            for (db, key) in &ready {
+                if seen.insert((db, key)) {
+                    self.serve_key(&mut keys, *db, key, &mut served);
+                }
+            }
+            ready = std::mem::take(&mut keys.effects.ready);
+        }
+        drop(keys);
+        for (waiter, delivery) in served {
+            waiter.deliver(delivery);
+            if waiter.block.keys.len() > 1 {
+                self.forget(&waiter);
+            }
+        }
+    }
+
+    fn serve_key(&self, keys: &mut Keys<'_>, db: u8, key: &[u8], served: &mut Vec<Served>) {
+        keys.select(db);
+        // Once the log has failed, what it cannot record must not happen.
+        while self.check_writable().is_ok()
+            && let Some(held) = keys.type_of(key)
+            && let Some(waiter) = keys.claim_waiting(key, held)
+        {
+            let delivery = self.serve_one(keys, key, &waiter);
+            served.push((waiter, delivery));
+        }
+    }
+
+    /// Serves one client, which has been claimed, from a key that holds what it waits for.
+    fn serve_one(&self, keys: &mut Keys<'_>, key: &[u8], waiter: &Waiter) -> Delivery {
+        let args: Vec<&[u8]> = waiter.args.iter().map(Vec::as_slice).collect();
+        let mut reply = Reply::new(waiter.protocol);
+        if let Err(error) = (waiter.block.serve)(&mut Context { keys, reply: &mut reply }, key, &args) {
+            debug_assert!(!keys.effects.changed, "serving that fails has changed nothing");
+            reply.truncate(0);
+            reply.error(&error);
+        }
+        // What it made ready is served in the next round.
+        let ready = std::mem::take(&mut keys.effects.ready);
+        let effects = std::mem::take(&mut keys.effects);
+        keys.effects.ready = ready;
+        let lsn = self.log_served(keys, &effects, &mut reply);
+        Delivery { reply: reply.take(), lsn }
+    }
+
+    /// Ends a client's wait; `false` if it has been served meanwhile and its answer is on the way, or if its wait had
+    /// ended before.
+    pub fn stop_waiting(&self, waiter: &Arc<Waiter>) -> bool {
+        let stopped = waiter.stop();
+        self.forget(waiter);
+        stopped
+    }
+
+    fn forget(&self, waiter: &Arc<Waiter>) {
+        for key in &waiter.block.keys {
+            self.keyspace().lock(self.keyspace().shard_of(key)).waiting_mut().leave(waiter.db, key, waiter);
+        }
+    }
+}
+
+impl Locked<'_> {
+    /// Whether anybody waits in the locked shards whom to serve may touch a shard that is not locked.
+    #[inline]
+    fn has_moves(&self) -> bool {
+        match self {
+            Self::One(_, guard) => guard.waiting().has_moves(),
+            Self::Many(guards) => guards.iter().any(|(_, guard)| guard.waiting().has_moves()),
+            Self::All(_) => false,
+        }
+    }
+
+    fn indices(&self) -> Box<dyn Iterator<Item = usize> + '_> {
+        match self {
+            Self::One(index, _) => Box::new(std::iter::once(*index)),
+            Self::Many(guards) => Box::new(guards.iter().map(|(index, _)| *index)),
+            Self::All(guards) => Box::new(0..guards.len()),
+        }
+    }
+
+    /// A shard, if it is among the locked ones.
+    fn shard(&self, index: usize) -> Option<&Shard> {
+        match self {
+            Self::One(own, guard) => (*own == index).then_some(&**guard),
+            Self::Many(guards) => {
+                let at = guards.binary_search_by_key(&index, |(index, _)| *index).ok()?;
+                Some(&guards[at].1)
+            }
+            Self::All(guards) => guards.get(index).map(|guard| &**guard),
+        }
+    }
+}
