@@ -1,6 +1,7 @@
 //! Hashes: fields with values.
 
 use super::keyspace_wide::{self, ScanOptions};
+use super::members::{self, Wanted};
 use super::parse::{self, is};
 use super::strings::{check_length, plain_float};
 use super::{Command, Group, Handler, KeySpec, Run, flags::*};
@@ -177,15 +178,7 @@ fn hgetall(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError
 }
 
 fn hdel(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    let removed = ctx
-        .keys
-        .update(args[1], |hash: &mut Hash| args[2..].iter().filter(|field| hash.remove(field)).count())?;
-    let removed = removed.unwrap_or(0);
-    if removed > 0 {
-        ctx.keys.changed(args[1], "hdel");
-    }
-    ctx.reply.count(removed);
-    Ok(())
+    members::remove(ctx, args, "hdel", |hash: &mut Hash, field| hash.remove(field))
 }
 
 fn hexists(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
@@ -264,37 +257,6 @@ fn hincrbyfloat(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Command
     Ok(())
 }
 
-/// Most draws with repeats that one command answers; and most bytes of their answer are those of the longest string.
-const MAX_DRAWS: usize = 16 << 20;
-
-/// How many elements HRANDFIELD or SRANDMEMBER returns.
-pub(super) enum Wanted {
-    /// So many different ones, or as many as there are.
-    Different(usize),
-    /// Exactly so many, the same ones more than once perhaps.
-    Repeated(usize),
-}
-
-impl Wanted {
-    /// Reads a count: negative, it allows repeats.
-    pub(super) fn parse(arg: &[u8]) -> Result<Self, CommandError> {
-        let count = parse::integer(arg)?;
-        if count == i64::MIN {
-            let text =
-                format!("ERR value is out of range, value must between {} and {}", -i64::MAX, i64::MAX);
-            return Err(CommandError::Text(text.into()));
-        }
-        let size = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
-        match count {
-            0.. => Ok(Self::Different(size)),
-            _ if size <= MAX_DRAWS => Ok(Self::Repeated(size)),
-            _ => Err(CommandError::Text(
-                format!("ERR value is out of range: at most {MAX_DRAWS} repeated draws at a time").into(),
-            )),
-        }
-    }
-}
-
 fn hrandfield(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let key = args[1];
     let mut random = Random::new(ctx.keys.random());
@@ -306,7 +268,7 @@ fn hrandfield(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandEr
             return Ok(());
         }
         [_, _, count] => (Wanted::parse(count)?, false),
-        [_, _, count, option] if is(option, "WITHVALUES") => (wanted_with_values(count)?, true),
+        [_, _, count, option] if is(option, "WITHVALUES") => (Wanted::parse_pairs(count)?, true),
         _ => {
             Wanted::parse(args[2])?;
             return Err(CommandError::Syntax);
@@ -340,13 +302,6 @@ fn hrandfield(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandEr
             sample.into_iter().try_for_each(|(field, value)| show(ctx.reply, field, value))
         }
     }
-}
-
-/// A count whose double, the length of the answer, is still a number.
-fn wanted_with_values(arg: &[u8]) -> Result<Wanted, CommandError> {
-    let count = parse::integer(arg)?;
-    let fits = count == i64::MIN || count.unsigned_abs() <= i64::MAX.unsigned_abs() / 2;
-    if fits { Wanted::parse(arg) } else { Err(CommandError::text("ERR value is out of range")) }
 }
 
 fn hscan(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {

@@ -1,5 +1,6 @@
 //! Lists: sequences that are pushed and popped at both ends, if need be after a wait.
 
+use super::first_of::FirstOf;
 use super::parse::{self, is};
 use super::{Command, Group, Handler, KeySpec, Run, flags::*};
 use crate::blocking::{Block, Serve};
@@ -201,10 +202,10 @@ fn pop_one(ctx: &mut Context<'_, '_>, key: &[u8], end: End) -> Result<bool, Comm
 }
 
 /// Removes up to `count` elements, at least 1, and answers the array of them; whether there were any.
-fn pop_many(ctx: &mut Context<'_, '_>, key: &[u8], end: End, count: u64) -> Result<bool, CommandError> {
+fn pop_many(ctx: &mut Context<'_, '_>, key: &[u8], end: End, count: usize) -> Result<bool, CommandError> {
     let reply = &mut *ctx.reply;
     let popped = ctx.keys.update(key, |list: &mut List| {
-        let count = usize::try_from(count).unwrap_or(usize::MAX).min(list.len());
+        let count = count.min(list.len());
         reply.array(count);
         for _ in 0..count {
             list.pop(end, |element| reply.bulk(element));
@@ -224,8 +225,7 @@ fn pop(ctx: &mut Context<'_, '_>, args: &[&[u8]], end: End) -> Result<(), Comman
             }
         }
         [count] => {
-            let count =
-                at_least(count, 0, CommandError::text("ERR value is out of range, must be positive"))?;
+            let count = parse::at_least(0, count, parse::NOT_POSITIVE)?;
             if ctx.keys.read::<List>(args[1])?.is_none() {
                 ctx.reply.null_array();
             } else if count == 0 {
@@ -333,25 +333,14 @@ fn lrem(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// An integer that may be anything but the smallest one, whose opposite does not exist.
-fn negatable(arg: &[u8]) -> Result<i64, CommandError> {
-    let value = parse::integer(arg)?;
-    if value == i64::MIN {
-        return Err(CommandError::text(
-            "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807",
-        ));
-    }
-    Ok(value)
-}
-
 /// What LPOS looks for.
 struct Search {
     /// The first match to report, from 1; negative ones are counted from the back.
     rank: i64,
     /// How many matches to report, 0 for all; `None` asks for one index instead of an array.
-    count: Option<u64>,
+    count: Option<usize>,
     /// How many elements to compare at most; 0 for all.
-    max_len: u64,
+    max_len: usize,
 }
 
 impl Search {
@@ -361,7 +350,7 @@ impl Search {
         while let Some(option) = rest.next() {
             let value = rest.next().ok_or(CommandError::Syntax)?;
             if is(option, "RANK") {
-                search.rank = negatable(value)?;
+                search.rank = parse::negatable(value)?;
                 if search.rank == 0 {
                     return Err(CommandError::text(
                         "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... \
@@ -369,9 +358,9 @@ impl Search {
                     ));
                 }
             } else if is(option, "COUNT") {
-                search.count = Some(at_least(value, 0, CommandError::text("ERR COUNT can't be negative"))?);
+                search.count = Some(parse::at_least(0, value, "ERR COUNT can't be negative")?);
             } else if is(option, "MAXLEN") {
-                search.max_len = at_least(value, 0, CommandError::text("ERR MAXLEN can't be negative"))?;
+                search.max_len = parse::at_least(0, value, "ERR MAXLEN can't be negative")?;
             } else {
                 return Err(CommandError::Syntax);
             }
@@ -381,7 +370,7 @@ impl Search {
 
     /// Indices of matches, in the order in which they are found.
     fn find(&self, list: &List, element: &[u8]) -> Vec<usize> {
-        let all_if_0 = |n: u64| if n == 0 { usize::MAX } else { usize::try_from(n).unwrap_or(usize::MAX) };
+        let all_if_0 = |n: usize| if n == 0 { usize::MAX } else { n };
         let (limit, max_len) = (all_if_0(self.count.unwrap_or(1)), all_if_0(self.max_len));
         let skip = usize::try_from(self.rank.unsigned_abs() - 1).unwrap_or(usize::MAX);
         let matches = |(_, other): &(usize, &[u8])| *other == element;
@@ -467,44 +456,10 @@ fn rpoplpush(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandErr
     Ok(())
 }
 
-/// An integer that is at least `low`; anything else is the given error.
-fn at_least(arg: &[u8], low: u64, error: CommandError) -> Result<u64, CommandError> {
-    parse::integer(arg)
-        .ok()
-        .and_then(|value| u64::try_from(value).ok())
-        .filter(|&value| value >= low)
-        .ok_or(error)
-}
-
 /// The arguments of LMPOP: `numkeys key [key ...] <LEFT | RIGHT> [COUNT count]`.
-struct MultiPop<'a, 'b> {
-    keys: &'a [&'b [u8]],
-    end: End,
-    count: u64,
-}
+type MultiPop<'a, 'b> = FirstOf<'a, 'b, End>;
 
-impl<'a, 'b> MultiPop<'a, 'b> {
-    fn parse(args: &'a [&'b [u8]]) -> Result<Self, CommandError> {
-        let Some((number, rest)) = args.split_first() else { return Err(CommandError::Syntax) };
-        let number = at_least(number, 1, CommandError::text("ERR numkeys should be greater than 0"))?;
-        let number = usize::try_from(number).map_err(|_| CommandError::Syntax)?;
-        let (keys, rest) = rest.split_at_checked(number).ok_or(CommandError::Syntax)?;
-        let (where_, options) = rest.split_first().ok_or(CommandError::Syntax)?;
-        let end = end(where_)?;
-        let count = match options {
-            [] => 1,
-            [option, count, rest @ ..] if is(option, "COUNT") => {
-                let count = at_least(count, 1, CommandError::text("ERR count should be greater than 0"))?;
-                if !rest.is_empty() {
-                    return Err(CommandError::Syntax);
-                }
-                count
-            }
-            _ => return Err(CommandError::Syntax),
-        };
-        Ok(Self { keys, end, count })
-    }
-
+impl<'b> MultiPop<'_, 'b> {
     /// Pops from the first key that has something and answers; returns the key.
     fn run(&self, ctx: &mut Context<'_, '_>) -> Result<Option<&'b [u8]>, CommandError> {
         for &key in self.keys {
@@ -525,27 +480,10 @@ impl<'a, 'b> MultiPop<'a, 'b> {
 }
 
 fn lmpop(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    if MultiPop::parse(&args[1..])?.run(ctx)?.is_none() {
+    if MultiPop::parse(&args[1..], end)?.run(ctx)?.is_none() {
         ctx.reply.null_array();
     }
     Ok(())
-}
-
-/// Lets the client wait for a list under one of `keys`.
-fn wait(
-    ctx: &mut Context<'_, '_>,
-    keys: &[&[u8]],
-    also: Option<&[u8]>,
-    timeout_ms: Option<u64>,
-    serve: Serve,
-) {
-    ctx.keys.block(Block {
-        wants: List::TYPE,
-        keys: keys.iter().map(|key| key.to_vec()).collect(),
-        also: also.into_iter().map(<[u8]>::to_vec).collect(),
-        timeout_ms,
-        serve,
-    });
 }
 
 /// Pops one element of `key` for a client that may have waited; whether there was one.
@@ -573,7 +511,7 @@ fn pop_or_wait(
             return Ok(());
         }
     }
-    wait(ctx, keys, None, timeout_ms, serve);
+    ctx.keys.block(Block::new(List::TYPE, keys, timeout_ms, serve));
     Ok(())
 }
 
@@ -605,7 +543,7 @@ fn move_or_wait(
         return Ok(());
     }
     if ctx.keys.can_wait() {
-        wait(ctx, &args[1..2], Some(args[2]), timeout_ms, serve);
+        ctx.keys.block(Block::new(List::TYPE, &args[1..2], timeout_ms, serve).touching(args[2]));
     } else {
         // Where the pops answer a null array, the moves answer a null element.
         ctx.reply.null();
@@ -629,17 +567,17 @@ fn brpoplpush(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandEr
 }
 
 fn blmpop(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    let pop = MultiPop::parse(&args[2..])?;
+    let pop = MultiPop::parse(&args[2..], end)?;
     let timeout_ms = parse::timeout_ms(args[1])?;
     match pop.run(ctx)? {
         Some(key) => pop.log(ctx, key),
-        None => wait(ctx, pop.keys, None, timeout_ms, |ctx, key, args| {
-            let pop = MultiPop::parse(&args[2..])?;
+        None => ctx.keys.block(Block::new(List::TYPE, pop.keys, timeout_ms, |ctx, key, args| {
+            let pop = MultiPop::parse(&args[2..], end)?;
             if (MultiPop { keys: &[key], ..pop }).run(ctx)?.is_some() {
                 pop.log(ctx, key);
             }
             Ok(())
-        }),
+        })),
     }
     Ok(())
 }

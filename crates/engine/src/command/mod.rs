@@ -6,10 +6,12 @@
 
 mod bits;
 mod connection;
+mod first_of;
 mod hashes;
 mod keys;
 mod keyspace_wide;
 mod lists;
+mod members;
 pub mod parse;
 mod sets;
 mod sorted_sets;

@@ -35,10 +35,30 @@ pub fn integer_in(arg: &[u8], range: std::ops::RangeInclusive<i64>) -> Result<i6
         .ok_or(CommandError::text("ERR value is out of range"))
 }
 
+/// Redis's answer to a number that is negative, and here and there to one that is no number at all.
+pub const NOT_POSITIVE: &str = "ERR value is out of range, must be positive";
+
 /// A non-negative integer argument.
 pub fn positive(arg: &[u8]) -> Result<u64, CommandError> {
     let value = integer(arg)?;
-    u64::try_from(value).map_err(|_| CommandError::text("ERR value is out of range, must be positive"))
+    u64::try_from(value).map_err(|_| CommandError::text(NOT_POSITIVE))
+}
+
+/// An integer argument that is at least `low`; anything else is answered by `otherwise`.
+pub fn at_least(low: usize, arg: &[u8], otherwise: &'static str) -> Result<usize, CommandError> {
+    let value = canonical_integer(arg).and_then(|value| usize::try_from(value).ok());
+    value.filter(|&value| value >= low).ok_or(CommandError::text(otherwise))
+}
+
+/// An integer argument that may be anything but the smallest integer, whose opposite does not exist.
+pub fn negatable(arg: &[u8]) -> Result<i64, CommandError> {
+    let value = integer(arg)?;
+    if value == i64::MIN {
+        return Err(CommandError::text(
+            "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807",
+        ));
+    }
+    Ok(value)
 }
 
 /// A floating-point argument: decimal, exponent, `inf`, `+inf`, `-inf`; not `nan`.
@@ -48,15 +68,15 @@ pub fn float(arg: &[u8]) -> Result<f64, CommandError> {
     if value.is_nan() { Err(CommandError::NotAFloat) } else { Ok(value) }
 }
 
-/// For how long a client wants to wait: seconds, possibly with a fraction, as milliseconds; 0 is for ever.
+/// For how long a client wants to wait: seconds, possibly with a fraction, as milliseconds, rounded up; 0 is for ever.
+/// As in Redis, less than a millisecond below zero is zero.
 pub fn timeout_ms(arg: &[u8]) -> Result<Option<u64>, CommandError> {
     let seconds = float(arg).map_err(|_| CommandError::text("ERR timeout is not a float or out of range"))?;
-    if seconds < 0.0 {
+    let millis = (seconds * 1000.0).ceil();
+    if millis < 0.0 {
         return Err(CommandError::text("ERR timeout is negative"));
     }
-    let millis = (seconds * 1000.0).ceil();
-    // A deadline is a signed 64-bit number of milliseconds since 1970; half of its range is left for the present.
-    if millis >= (i64::MAX / 2) as f64 {
+    if millis >= i64::MAX as f64 {
         return Err(CommandError::text("ERR timeout is out of range"));
     }
     Ok(Some(millis as u64).filter(|&millis| millis > 0))
@@ -165,12 +185,17 @@ mod tests {
 
     #[test]
     fn a_timeout_is_in_seconds_and_rounds_up() {
-        for (text, millis) in
-            [("0", None), ("1", Some(1000)), ("0.0001", Some(1)), ("-0", None), ("1e3", Some(1_000_000))]
-        {
+        for (text, millis) in [
+            ("0", None),
+            ("1", Some(1000)),
+            ("0.0001", Some(1)),
+            ("-0", None),
+            ("1e3", Some(1_000_000)),
+            ("-0.0001", None),
+        ] {
             assert_eq!(timeout_ms(text.as_bytes()), Ok(millis), "{text}");
         }
-        for text in ["-1", "-0.001", "inf", "nan", "1e300", "", "x"] {
+        for text in ["-1", "-0.002", "inf", "-inf", "nan", "1e300", "", "x"] {
             assert!(timeout_ms(text.as_bytes()).is_err(), "{text}");
         }
     }

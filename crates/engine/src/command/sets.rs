@@ -1,7 +1,7 @@
 //! Sets: distinct members, and what several sets have in common or not.
 
-use super::hashes::Wanted;
 use super::keyspace_wide::{self, ScanOptions};
+use super::members::{self, Wanted};
 use super::parse::{self, is};
 use super::strings::check_length;
 use super::{Command, Group, Handler, KeySpec, Run, flags::*};
@@ -137,15 +137,7 @@ fn sadd(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
 }
 
 fn srem(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    let removed = ctx
-        .keys
-        .update(args[1], |set: &mut Set| args[2..].iter().filter(|member| set.remove(member)).count())?;
-    let removed = removed.unwrap_or(0);
-    if removed > 0 {
-        ctx.keys.changed(args[1], "srem");
-    }
-    ctx.reply.count(removed);
-    Ok(())
+    members::remove(ctx, args, "srem", |set: &mut Set, member| set.remove(member))
 }
 
 fn sismember(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
@@ -181,7 +173,7 @@ fn spop(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     match args {
         [_, key] => spop_one(ctx, key),
         [_, key, count] => {
-            let count = not_negative(count, "ERR value is out of range, must be positive")?;
+            let count = parse::at_least(0, count, parse::NOT_POSITIVE)?;
             spop_many(ctx, key, count)
         }
         _ => Err(CommandError::Syntax),
@@ -347,11 +339,7 @@ fn sinter(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError>
 }
 
 fn sintercard(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    const TOO_FEW: &str = "ERR numkeys should be greater than 0";
-    let count = not_negative(args[1], TOO_FEW)?;
-    if count == 0 {
-        return Err(CommandError::text(TOO_FEW));
-    }
+    let count = parse::at_least(1, args[1], "ERR numkeys should be greater than 0")?;
     let (names, mut options) = args[2..]
         .split_at_checked(count)
         .ok_or(CommandError::text("ERR Number of keys can't be greater than number of args"))?;
@@ -359,7 +347,7 @@ fn sintercard(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandEr
     while let [option, rest @ ..] = options {
         match rest {
             [value, after @ ..] if is(option, "LIMIT") => {
-                limit = not_negative(value, "ERR LIMIT can't be negative")?;
+                limit = parse::at_least(0, value, "ERR LIMIT can't be negative")?;
                 options = after;
             }
             _ => return Err(CommandError::Syntax),
@@ -421,10 +409,4 @@ fn sscan(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> 
     ctx.reply.array(found.len());
     found.iter().for_each(|member| ctx.reply.bulk(member));
     Ok(())
-}
-
-/// An integer from 0 on, or the error with this text.
-fn not_negative(arg: &[u8], otherwise: &'static str) -> Result<usize, CommandError> {
-    let count = parse::canonical_integer(arg).and_then(|count| usize::try_from(count).ok());
-    count.ok_or(CommandError::text(otherwise))
 }

@@ -8,10 +8,11 @@ mod rows;
 pub(super) use rows::COMMANDS;
 
 use super::keyspace_wide::{ScanOptions, cursor};
+use super::members::{self, Wanted};
 use super::parse::{self, is};
+use super::strings::check_length;
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::keyspace::MAX_BYTES;
 use crate::reply::{Protocol, Reply, format_double};
 use crate::value::SortedSet;
 use smallvec::SmallVec;
@@ -202,9 +203,7 @@ fn add(
     let mut scores = SmallVec::<[f64; 4]>::with_capacity(pairs.len());
     for [given, member] in pairs {
         scores.push(score(given)?);
-        if member.len() > MAX_BYTES {
-            return Err(CommandError::TooLong);
-        }
+        check_length(member.len())?;
     }
     let change = |set: &mut SortedSet| {
         let mut tally = Tally::default();
@@ -235,15 +234,7 @@ fn add(
 }
 
 fn zrem(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    let removed = ctx.keys.update::<SortedSet, _>(args[1], |set| {
-        args[2..].iter().filter(|member| set.remove(member).is_some()).count()
-    })?;
-    let removed = removed.unwrap_or(0);
-    if removed > 0 {
-        ctx.keys.changed(args[1], "zrem");
-    }
-    ctx.reply.count(removed);
-    Ok(())
+    members::remove(ctx, args, "zrem", |set: &mut SortedSet, member| set.remove(member).is_some())
 }
 
 fn zcard(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
@@ -310,22 +301,15 @@ fn rank(
 }
 
 fn zrandmember(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    let (count, with_scores) = match &args[2..] {
+    let (wanted, with_scores) = match &args[2..] {
         [] => return one_random_member(ctx, args[1]),
-        [count] => (parse::integer(count)?, false),
-        [count, option] if is(option, WITHSCORES) => (parse::integer(count)?, true),
+        [count] => (Wanted::parse(count)?, false),
+        [count, option] if is(option, WITHSCORES) => (Wanted::parse_pairs(count)?, true),
         [count, ..] => {
-            parse::integer(count)?;
+            Wanted::parse(count)?;
             return Err(CommandError::Syntax);
         }
     };
-    if count == i64::MIN {
-        let text = format!("ERR value is out of range, value must between {} and {}", -i64::MAX, i64::MAX);
-        return Err(CommandError::Text(text.into()));
-    }
-    if with_scores && count.unsigned_abs() > i64::MAX.unsigned_abs() / 2 {
-        return Err(CommandError::text("ERR value is out of range"));
-    }
     let mut seed = ctx.keys.random();
     let Some(set) = ctx.keys.read::<SortedSet>(args[1])? else {
         ctx.reply.array(0);
@@ -336,23 +320,24 @@ fn zrandmember(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandE
         seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
         ((u128::from(crate::keyspace::hash(&seed.to_le_bytes())) * bound as u128) >> 64) as usize
     };
-    let wanted = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
-    if count >= 0 && wanted >= set.len() {
+    let wanted = match wanted {
+        Wanted::Repeated(count) => return repeated_members(ctx.reply, set, count, with_scores, below),
+        Wanted::Different(wanted) => wanted,
+    };
+    if wanted >= set.len() {
         reply_members(ctx.reply, set.iter(), with_scores);
-    } else if count >= 0 {
-        // Floyd's way to draw distinct ranks: the n-th draw is among n more ranks than remain to be drawn.
-        let mut ranks = HashSet::with_capacity(wanted);
-        for last in set.len() - wanted..set.len() {
-            let rank = below(last + 1);
-            ranks.insert(if ranks.contains(&rank) { last } else { rank });
-        }
-        let mut ranks: Vec<usize> = ranks.into_iter().collect();
-        ranks.sort_unstable();
-        let members: Vec<_> = ranks.into_iter().filter_map(|rank| set.get(rank)).collect();
-        reply_members(ctx.reply, members.into_iter(), with_scores);
-    } else {
-        return repeated_members(ctx.reply, set, wanted, with_scores, below);
+        return Ok(());
     }
+    // Floyd's way to draw distinct ranks: the n-th draw is among n more ranks than remain to be drawn.
+    let mut ranks = HashSet::with_capacity(wanted);
+    for last in set.len() - wanted..set.len() {
+        let rank = below(last + 1);
+        ranks.insert(if ranks.contains(&rank) { last } else { rank });
+    }
+    let mut ranks: Vec<usize> = ranks.into_iter().collect();
+    ranks.sort_unstable();
+    let members: Vec<_> = ranks.into_iter().filter_map(|rank| set.get(rank)).collect();
+    reply_members(ctx.reply, members.into_iter(), with_scores);
     Ok(())
 }
 
@@ -372,13 +357,6 @@ fn repeated_members(
     with_scores: bool,
     mut below: impl FnMut(usize) -> usize,
 ) -> Result<(), CommandError> {
-    const TOO_LONG: CommandError =
-        CommandError::text("ERR the answer would exceed 512 MiB; ask for fewer members");
-    /// Bytes of the shortest member's answer.
-    const SHORTEST: usize = b"$0\r\n\r\n".len();
-    if count > MAX_BYTES / SHORTEST {
-        return Err(TOO_LONG);
-    }
     let mark = reply.len();
     let pairs = with_scores && reply.protocol() == Protocol::Resp3;
     reply.array(if with_scores && !pairs { count * 2 } else { count });
@@ -391,9 +369,7 @@ fn repeated_members(
         if with_scores {
             reply.double(score);
         }
-        if reply.len() - mark > MAX_BYTES {
-            return Err(TOO_LONG);
-        }
+        check_length(reply.len() - mark)?;
     }
     Ok(())
 }

@@ -1,14 +1,12 @@
 //! Taking members from either end: ZPOPMIN, ZMPOP and their blocking kin.
 
 use crate::blocking::Block;
+use crate::command::first_of::FirstOf;
 use crate::command::parse::{self, is};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::reply::Protocol;
 use crate::value::{Collection, SortedSet};
-
-/// Redis's answer to a count that is negative or not an integer at all.
-const NOT_POSITIVE: CommandError = CommandError::text("ERR value is out of range, must be positive");
 
 /// Where members are taken from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +16,14 @@ enum End {
 }
 
 impl End {
+    fn parse(arg: &[u8]) -> Result<Self, CommandError> {
+        match arg {
+            min if is(min, "MIN") => Ok(Self::Min),
+            max if is(max, "MAX") => Ok(Self::Max),
+            _ => Err(CommandError::Syntax),
+        }
+    }
+
     /// The command that takes from this end; also the name of the event.
     fn command(self) -> &'static str {
         match self {
@@ -101,14 +107,10 @@ fn pop_one_key(ctx: &mut Context<'_, '_>, args: &[&[u8]], end: End) -> Result<()
         [_, _] => (1, Shape::Flat),
         [_, _, count] => {
             let resp3 = ctx.reply.protocol() == Protocol::Resp3;
-            (
-                parse::positive(count).map_err(|_| NOT_POSITIVE)?,
-                if resp3 { Shape::Pairs } else { Shape::Flat },
-            )
+            (parse::at_least(0, count, parse::NOT_POSITIVE)?, if resp3 { Shape::Pairs } else { Shape::Flat })
         }
         _ => return Err(CommandError::Syntax),
     };
-    let count = usize::try_from(count).unwrap_or(usize::MAX);
     if count == 0 {
         ctx.keys.read::<SortedSet>(args[1])?;
         ctx.reply.array(0);
@@ -135,45 +137,11 @@ fn pop_first_key(
     Ok(false)
 }
 
-/// The arguments of ZMPOP from the number of keys on.
-struct Choice<'a, 'b> {
-    keys: &'a [&'b [u8]],
-    end: End,
-    count: usize,
-}
-
-impl<'a, 'b> Choice<'a, 'b> {
-    /// Reads `numkeys key [key ...] MIN | MAX [COUNT count]`.
-    fn parse(args: &'a [&'b [u8]]) -> Result<Self, CommandError> {
-        let at_least_one = |arg: &[u8], error| {
-            let number = parse::integer(arg).ok().filter(|&number| number > 0);
-            number.and_then(|number| usize::try_from(number).ok()).ok_or(CommandError::text(error))
-        };
-        let (number, rest) = args.split_first().ok_or(CommandError::Syntax)?;
-        let number = at_least_one(number, "ERR numkeys should be greater than 0")?;
-        let (keys, rest) = rest.split_at_checked(number).ok_or(CommandError::Syntax)?;
-        let (end, rest) = match rest.split_first() {
-            Some((end, rest)) if is(end, "MIN") => (End::Min, rest),
-            Some((end, rest)) if is(end, "MAX") => (End::Max, rest),
-            _ => return Err(CommandError::Syntax),
-        };
-        let count = match rest {
-            [] => 1,
-            [keyword, count, rest @ ..] if is(keyword, "COUNT") => {
-                let count = at_least_one(count, "ERR count should be greater than 0")?;
-                if !rest.is_empty() {
-                    return Err(CommandError::Syntax);
-                }
-                count
-            }
-            _ => return Err(CommandError::Syntax),
-        };
-        Ok(Self { keys, end, count })
-    }
-}
+/// The arguments of ZMPOP: `numkeys key [key ...] <MIN | MAX> [COUNT count]`.
+type Choice<'a, 'b> = FirstOf<'a, 'b, End>;
 
 pub(super) fn zmpop(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    let Choice { keys, end, count } = Choice::parse(&args[1..])?;
+    let Choice { keys, end, count } = Choice::parse(&args[1..], End::parse)?;
     if !pop_first_key(ctx, keys, end, count, Shape::KeyPairs)? {
         ctx.reply.null_array();
     }
@@ -190,7 +158,7 @@ pub(super) fn bzpopmax(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), 
 
 fn block_for_one(ctx: &mut Context<'_, '_>, args: &[&[u8]], end: End) -> Result<(), CommandError> {
     let Some((timeout, keys)) = args[1..].split_last() else { return Err(CommandError::Syntax) };
-    let timeout_ms = timeout_ms(timeout)?;
+    let timeout_ms = parse::timeout_ms(timeout)?;
     if pop_first_key(ctx, keys, end, 1, Shape::KeyFlat)? {
         return Ok(());
     }
@@ -202,18 +170,18 @@ fn block_for_one(ctx: &mut Context<'_, '_>, args: &[&[u8]], end: End) -> Result<
             |ctx: &mut Context<'_, '_>, key: &[u8], _: &[&[u8]]| serve(ctx, key, End::Max, 1, Shape::KeyFlat)
         }
     };
-    ctx.keys.block(wait_for(keys, timeout_ms, serve));
+    ctx.keys.block(Block::new(SortedSet::TYPE, keys, timeout_ms, serve));
     Ok(())
 }
 
 pub(super) fn bzmpop(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    let Choice { keys, end, count } = Choice::parse(&args[2..])?;
-    let timeout_ms = timeout_ms(args[1])?;
+    let Choice { keys, end, count } = Choice::parse(&args[2..], End::parse)?;
+    let timeout_ms = parse::timeout_ms(args[1])?;
     if pop_first_key(ctx, keys, end, count, Shape::KeyPairs)? {
         return Ok(());
     }
-    ctx.keys.block(wait_for(keys, timeout_ms, |ctx, key, args| {
-        let Choice { end, count, .. } = Choice::parse(args.get(2..).unwrap_or_default())?;
+    ctx.keys.block(Block::new(SortedSet::TYPE, keys, timeout_ms, |ctx, key, args| {
+        let Choice { end, count, .. } = Choice::parse(args.get(2..).unwrap_or_default(), End::parse)?;
         serve(ctx, key, end, count, Shape::KeyPairs)
     }));
     Ok(())
@@ -229,23 +197,4 @@ fn serve(
     let served = pop_first_key(ctx, &[key], end, count, shape)?;
     debug_assert!(served, "a client is served from a key that has members");
     Ok(())
-}
-
-fn wait_for(keys: &[&[u8]], timeout_ms: Option<u64>, serve: crate::blocking::Serve) -> Block {
-    let keys = keys.iter().map(|key| key.to_vec()).collect();
-    Block { wants: SortedSet::TYPE, keys, also: Vec::new(), timeout_ms, serve }
-}
-
-/// Reads a timeout in seconds, with a fraction; zero is for ever.
-fn timeout_ms(arg: &[u8]) -> Result<Option<u64>, CommandError> {
-    let seconds =
-        parse::float(arg).map_err(|_| CommandError::text("ERR timeout is not a float or out of range"))?;
-    let ms = (seconds * 1000.0).ceil();
-    if ms < 0.0 {
-        return Err(CommandError::text("ERR timeout is negative"));
-    }
-    if ms >= i64::MAX as f64 {
-        return Err(CommandError::text("ERR timeout is out of range"));
-    }
-    Ok(Some(ms as u64).filter(|&ms| ms > 0))
 }
