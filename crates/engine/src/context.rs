@@ -16,6 +16,9 @@ pub struct Context<'k, 'r> {
     pub reply: &'r mut Reply,
 }
 
+/// What all commands of a transaction may log beyond what they were sent, so that their record fits in the log.
+const MAX_REWRITTEN_BYTES: usize = 192 << 20;
+
 /// Locked shards, in the order of their indices.
 pub(crate) enum Locked<'k> {
     One(usize, MutexGuard<'k, Shard>),
@@ -60,6 +63,8 @@ pub struct Keys<'k> {
     now_us: u64,
     chance: &'k Chance,
     can_wait: bool,
+    /// Bytes that [`Keys::log_instead`] has been given, by all commands under these locks.
+    rewritten_bytes: usize,
     pub(crate) effects: Effects,
 }
 
@@ -78,6 +83,7 @@ impl<'k> Keys<'k> {
             now_us,
             chance,
             can_wait: true,
+            rewritten_bytes: 0,
             effects: Effects::default(),
         }
     }
@@ -442,8 +448,15 @@ impl<'k> Keys<'k> {
     /// Logs another command in place of the one that runs: one that has the same effect by itself, whatever chance,
     /// clock or waiting decided here. May be called several times.
     pub fn log_instead(&mut self, name: &'static str, args: &[&[u8]]) {
+        self.rewritten_bytes += args.iter().map(|arg| arg.len()).sum::<usize>();
         let args = args.iter().map(|arg| arg.to_vec()).collect();
         self.effects.rewritten.push(Rewritten { name, args });
+    }
+
+    /// Whether a command may give [`Keys::log_instead`] so many bytes. To be asked, before anything changes, by commands
+    /// that log more than they were sent.
+    pub fn may_log_instead(&self, bytes: usize) -> bool {
+        self.rewritten_bytes.saturating_add(bytes) <= MAX_REWRITTEN_BYTES
     }
 
     /// Lets the answer wait until the change is durable, whatever the server's mode.

@@ -87,6 +87,10 @@ impl Engine {
             return Executed::default();
         }
         let mut keys = self.lock_for(call);
+        if let Err(error) = self.admit_under_locks(call.command) {
+            reply.error(&error);
+            return Executed::default();
+        }
         let mark = reply.len();
         self.run(call, &mut keys, reply);
         let lsn = self.log_effects(call, &keys.effects, reply, mark);
@@ -117,6 +121,10 @@ impl Engine {
         }
         let mut keys = self.lock_for_transaction(calls, watch, now_us);
         keys.forbid_waiting();
+        if let Err(error) = calls.iter().try_for_each(|call| self.admit_under_locks(call.command)) {
+            reply.error(&error);
+            return Executed::default();
+        }
         if watch.is_some_and(|watch| watch.is_broken(&mut keys)) {
             reply.null_array();
             return Executed::default();
@@ -230,6 +238,13 @@ impl Engine {
             ));
         }
         Ok(())
+    }
+
+    /// Asks once more under the locks: while this command waited for them another may have changed the same keys and
+    /// found no place in the log, and nothing may build on that.
+    #[inline]
+    fn admit_under_locks(&self, command: &Command) -> Result<(), CommandError> {
+        if command.is(command::flags::WRITE) { self.check_writable() } else { Ok(()) }
     }
 
     fn admit_transaction(&self, calls: &[Call<'_>]) -> Result<(), CommandError> {
@@ -398,7 +413,7 @@ impl Engine {
 
 /// The arguments that a record holds: all but the name, and but the name of a subcommand.
 fn arguments<'a>(call: &Call<'a>) -> &'a [&'a [u8]] {
-    let is_subcommand = command::find(call.args[0]).is_some_and(|row| !std::ptr::eq(row, call.command));
+    let is_subcommand = command::find(call.args[0]).is_some_and(|row| row.id != call.command.id);
     &call.args[if is_subcommand { 2 } else { 1 }..]
 }
 

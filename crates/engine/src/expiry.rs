@@ -3,6 +3,9 @@
 use crate::engine::Engine;
 use crate::keyspace::{DATABASES, hash};
 
+/// How long expiry rests when the log takes no records.
+const RETRY_MS: u64 = 1000;
+
 pub(crate) fn expire_due(engine: &Engine, now_us: u64, budget: usize) -> Option<u64> {
     let now_ms = now_us / 1000;
     // Deadlines that commands set from here on lower the bound again by themselves.
@@ -15,9 +18,10 @@ pub(crate) fn expire_due(engine: &Engine, now_us: u64, budget: usize) -> Option<
             while left > 0
                 && let Some(key) = shard.database(db).first_due(now_ms).map(<[u8]>::to_vec)
             {
-                // A log that has failed keeps its keys: what it cannot record must not happen.
-                if !engine.log_expiry(db as u8, &key, now_us) {
-                    return None;
+                // Without a log that takes it a key stays: what is not recorded must not happen.
+                if engine.check_writable().is_err() || !engine.log_expiry(db as u8, &key, now_us) {
+                    engine.lower_next_deadline(now_ms + RETRY_MS);
+                    return engine.next_deadline();
                 }
                 shard.database_mut(db).remove(hash(&key), &key);
                 shard.touch(db as u8, &key);

@@ -7,7 +7,6 @@ use super::strings::check_length;
 use super::{Command, Group, Handler, KeySpec, Run, flags::*};
 use crate::context::{Context, Keys, Text};
 use crate::error::CommandError;
-use crate::keyspace::MAX_BYTES;
 use crate::random::Random;
 use crate::value::Set;
 
@@ -213,8 +212,8 @@ fn spop_many(ctx: &mut Context<'_, '_>, key: &[u8], count: usize) -> Result<(), 
     }
     let chosen: Vec<Vec<u8>> = set.sample(count, &mut random).iter().map(|member| member.to_vec()).collect();
     // The log holds the members in one record, which has a limit.
-    if chosen.iter().fold(0_usize, |sum, member| sum.saturating_add(member.len())) > MAX_BYTES {
-        return Err(CommandError::text("ERR the members exceed 512 MiB together; pop fewer at a time"));
+    if !ctx.keys.may_log_instead(chosen.iter().map(Vec::len).sum()) {
+        return Err(CommandError::text("ERR the members exceed 192 MiB together; pop fewer at a time"));
     }
     ctx.keys.update(key, |set: &mut Set| {
         for member in &chosen {
