@@ -1,0 +1,1 @@
+//! Nothing: the package exists for the tests that `run` puts beside it.
