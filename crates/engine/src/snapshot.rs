@@ -26,11 +26,12 @@ const HASH: u8 = 4;
 const SET: u8 = 5;
 const SORTED_SET: u8 = 6;
 
-/// Entries that the walk takes under one lock: some tens of microseconds.
+/// What the walk takes under one lock, in small entries: some tens of microseconds, unless one is a large collection,
+/// which is written out whole.
 const SLICE: usize = 256;
 
-/// Bytes from which a frame is handed on.
-const FRAME: usize = 256 << 10;
+/// Frames are filled up to so many bytes; only an entry that is larger by itself makes a larger one.
+const FRAME_BYTES: usize = 512 << 10;
 
 /// A snapshot under way. Dropping it unfinished is safe: the rest of the walk is done without keeping anything.
 pub struct Snapshot<'e> {
@@ -38,6 +39,9 @@ pub struct Snapshot<'e> {
     lsn: Lsn,
     shard: usize,
     frame: Vec<u8>,
+    /// Pieces of database `number` that wait for their turn, the next one last.
+    waiting: Vec<Vec<u8>>,
+    number: u8,
 }
 
 impl<'e> Snapshot<'e> {
@@ -51,7 +55,7 @@ impl<'e> Snapshot<'e> {
         }
         // Every change is appended under its shards' locks, so with all of them held the log's end is the state.
         let lsn = engine.log().appended();
-        Self { engine, lsn, shard: 0, frame: Vec::new() }
+        Self { engine, lsn, shard: 0, frame: Vec::new(), waiting: Vec::new(), number: 0 }
     }
 
     /// The last record whose effect the snapshot contains.
@@ -66,7 +70,22 @@ impl<'e> Snapshot<'e> {
 
     /// The next frame; `None` at the end.
     pub fn next_frame(&mut self) -> Option<Vec<u8>> {
-        while self.shard < self.engine.keyspace().shard_count() {
+        loop {
+            while let Some(mut piece) = self
+                .waiting
+                .pop_if(|piece| self.frame.is_empty() || self.frame.len() + piece.len() <= FRAME_BYTES)
+            {
+                if self.frame.is_empty() {
+                    self.frame.push(self.number);
+                }
+                self.frame.append(&mut piece);
+            }
+            if !self.waiting.is_empty() {
+                return Some(std::mem::take(&mut self.frame));
+            }
+            if self.shard == self.engine.keyspace().shard_count() {
+                return Some(std::mem::take(&mut self.frame)).filter(|frame| !frame.is_empty());
+            }
             let slice = {
                 let mut shard = self.engine.keyspace().lock(self.shard);
                 // By need and not by number: SWAPDB may move a database that has not been walked to a lower number.
@@ -78,25 +97,13 @@ impl<'e> Snapshot<'e> {
                 continue;
             };
             slice.absorb_detached();
-            if slice.entries.is_empty() {
-                continue;
-            }
-            let full = match self.frame.first() {
-                Some(&number) if number != slice.number => Some(std::mem::take(&mut self.frame)),
-                _ => None,
-            };
-            if self.frame.is_empty() {
-                self.frame.push(slice.number);
-            }
-            self.frame.append(&mut slice.entries);
-            if full.is_some() {
-                return full;
-            }
-            if self.frame.len() >= FRAME {
-                break;
+            self.waiting = slice.entries.into_inner();
+            self.waiting.reverse();
+            let last_number = std::mem::replace(&mut self.number, slice.number);
+            if last_number != slice.number && !self.frame.is_empty() {
+                return Some(std::mem::take(&mut self.frame));
             }
         }
-        Some(std::mem::take(&mut self.frame)).filter(|frame| !frame.is_empty())
     }
 }
 

@@ -258,3 +258,37 @@ fn damaged_records_and_frames_are_refused() {
     assert!(engine.apply(1, 0, b"\x00\xff\xff\x00", &mut scratch).is_err());
     assert!(engine.apply(9, 0, b"", &mut scratch).is_err());
 }
+
+#[test]
+fn a_snapshot_comes_in_frames_of_bounded_size() {
+    let engine = support::engine();
+    let client = Client::new(&engine);
+    let value = "v".repeat(1000);
+    for n in 0..3000 {
+        client.run(&format!("SET {{one-shard}}{n} {value}{n}"));
+    }
+    for _ in 0..2000 {
+        client.run(&format!("RPUSH {{one-shard}}large {value}"));
+    }
+    let mut snapshot = engine.snapshot();
+    // What changes or goes before the walk has reached it is written all the same.
+    for n in 1000..2000 {
+        client.run(&format!("APPEND {{one-shard}}{n} x"));
+    }
+    client.run("FLUSHDB");
+    let copy = support::engine();
+    let (mut frames, mut large) = (0, 0);
+    while let Some(frame) = snapshot.next_frame() {
+        frames += 1;
+        large += u32::from(frame.len() > 600 << 10);
+        copy.load_frame(&frame, 0).expect("a frame loads");
+    }
+    assert!(frames > 5, "{frames}");
+    assert_eq!(large, 1, "only the list is larger than a frame");
+    let client = Client::new(&copy);
+    client.expect(&[
+        ("DBSIZE", ":3001"),
+        ("LLEN {one-shard}large", ":2000"),
+        ("STRLEN {one-shard}1500", ":1004"),
+    ]);
+}

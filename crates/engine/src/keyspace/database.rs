@@ -4,6 +4,12 @@
 use super::{Entry, Payload, Table};
 use std::collections::BTreeSet;
 
+/// Bytes from which a piece of a snapshot is complete.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// An entry of so many bytes costs a snapshot's walk as much as two small ones.
+const ENTRY_BYTES: usize = 256;
+
 /// What a write does to the key's deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deadline {
@@ -21,7 +27,7 @@ struct Copying {
     /// The database's number at the snapshot's cut; `SWAPDB` may have given it another since.
     number: u8,
     /// Snapshot forms of entries that changed before the walk reached them.
-    copied: Vec<u8>,
+    copied: Pieces,
     /// Tables that were flushed whole, to be walked for their unseen entries.
     detached: Vec<Table<Entry>>,
     /// Where the walk stands in hash order.
@@ -163,16 +169,18 @@ impl Database {
         self.copying.is_some()
     }
 
-    /// Lets the snapshot walk on by about `budget` entries; `None` if it has nothing to do with this database (any more).
+    /// Lets the snapshot walk on by about `budget` entries, or by fewer that are large; `None` if it has nothing to do
+    /// with this database (any more).
     pub(crate) fn copy_slice(&mut self, budget: usize) -> Option<Slice> {
         let copying = self.copying.as_mut()?;
         let epoch = self.epoch;
         let copied = &mut copying.copied;
         copying.cursor = self.table.scan_mut(copying.cursor, budget, |entry| {
-            if entry.epoch() != epoch {
-                crate::snapshot::encode_entry(entry, copied);
-                entry.set_epoch(epoch);
+            if entry.epoch() == epoch {
+                return 1;
             }
+            entry.set_epoch(epoch);
+            1 + copied.push(entry) / ENTRY_BYTES
         });
         let slice = Slice {
             number: copying.number,
@@ -187,12 +195,35 @@ impl Database {
     }
 }
 
+/// Snapshot forms of entries, in pieces of whole entries and bounded size: only an entry that is larger by itself makes
+/// a larger piece.
+#[derive(Debug, Default)]
+pub(crate) struct Pieces(Vec<Vec<u8>>);
+
+impl Pieces {
+    /// Adds an entry; how many bytes it takes.
+    fn push(&mut self, entry: &Entry) -> usize {
+        if self.0.last().is_none_or(|piece| piece.len() >= PIECE_BYTES) {
+            self.0.push(Vec::new());
+        }
+        let Some(piece) = self.0.last_mut() else { return 0 };
+        let before = piece.len();
+        crate::snapshot::encode_entry(entry, piece);
+        piece.len() - before
+    }
+
+    /// The pieces, none of which is empty.
+    pub(crate) fn into_inner(self) -> Vec<Vec<u8>> {
+        self.0
+    }
+}
+
 /// What one step of a snapshot's walk has brought.
 pub(crate) struct Slice {
     /// The database's number at the cut.
     pub(crate) number: u8,
     /// Snapshot forms of entries that changed before the walk reached them, and of those that it has reached.
-    pub(crate) entries: Vec<u8>,
+    pub(crate) entries: Pieces,
     /// Tables that were flushed whole.
     detached: Vec<Table<Entry>>,
     epoch: u16,
@@ -204,7 +235,7 @@ impl Slice {
         for table in std::mem::take(&mut self.detached) {
             table.for_each(|entry| {
                 if entry.epoch() != self.epoch {
-                    crate::snapshot::encode_entry(entry, &mut self.entries);
+                    self.entries.push(entry);
                 }
             });
         }
@@ -231,7 +262,7 @@ fn before_change(copying: &mut Option<Box<Copying>>, epoch: u16, entry: &mut Ent
     if let Some(copying) = copying
         && entry.epoch() != epoch
     {
-        crate::snapshot::encode_entry(entry, &mut copying.copied);
+        copying.copied.push(entry);
         entry.set_epoch(epoch);
     }
 }

@@ -307,16 +307,13 @@ impl<E: Keyed> Table<E> {
         0
     }
 
-    /// As [`Table::scan`], with leave to change the values.
-    pub fn scan_mut(&mut self, cursor: u64, budget: usize, mut visit: impl FnMut(&mut E)) -> u64 {
-        let mut seen = 0;
+    /// As [`Table::scan`], with leave to change the values; the visitor says how much of the budget an entry costs.
+    pub fn scan_mut(&mut self, cursor: u64, budget: usize, mut visit: impl FnMut(&mut E) -> usize) -> u64 {
+        let mut seen = 0_usize;
         let mut index = position(cursor, self.bits);
         let mut probes = budget.saturating_mul(10).max(1);
         while index < self.buckets.len() {
-            let mut counted = |entry: &mut E| {
-                seen += 1;
-                visit(entry);
-            };
+            let mut counted = |entry: &mut E| seen = seen.saturating_add(visit(entry));
             let moved = if self.growing { self.next.get_mut(index * 2..index * 2 + 2) } else { None };
             match moved {
                 Some(moved) => moved.iter_mut().for_each(|bucket| bucket.for_each_mut(&mut counted)),

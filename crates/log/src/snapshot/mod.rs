@@ -34,8 +34,8 @@ const TRAILER_BYTES: usize = 32;
 const FRAME_OVERHEAD_BYTES: usize = 12;
 const ENTRY_BYTES: usize = 16;
 
-/// Largest payload of a frame.
-pub const FRAME_BYTES_MAX: usize = 1 << 30;
+/// Largest payload of a frame: what its length field can say.
+pub const FRAME_BYTES_MAX: usize = u32::MAX as usize;
 
 /// The snapshots of a directory.
 #[derive(Clone, Debug)]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{
-    ENTRY_BYTES, FRAME_BYTES_MAX, FRAME_OVERHEAD_BYTES, HEADER_BYTES, HEADER_MAGIC, SnapshotError,
-    TRAILER_BYTES, TRAILER_MAGIC, VERSION, snapshot_name,
+    ENTRY_BYTES, FRAME_OVERHEAD_BYTES, HEADER_BYTES, HEADER_MAGIC, SnapshotError, TRAILER_BYTES,
+    TRAILER_MAGIC, VERSION, snapshot_name,
 };
 use crate::Lsn;
 use crate::error::Failure;
@@ -171,7 +171,7 @@ impl Snapshot {
             let bytes = u64_at(entry, 8) as u32;
             let section = (u64_at(entry, 8) >> 32) as u32;
             let frame = FrameEntry { section, bytes, offset: u64_at(entry, 0) };
-            if frame.offset != end || bytes as usize > FRAME_BYTES_MAX {
+            if frame.offset != end {
                 return Err(self.damaged(index_offset, "the index does not fit the frames"));
             }
             end += FRAME_OVERHEAD_BYTES as u64 + u64::from(bytes);

@@ -5,8 +5,8 @@ use std::mem;
 use std::sync::Arc;
 
 use super::{
-    ENTRY_BYTES, FRAME_BYTES_MAX, FRAME_OVERHEAD_BYTES, HEADER_BYTES, HEADER_MAGIC, SnapshotError,
-    TRAILER_BYTES, TRAILER_MAGIC, VERSION, snapshot_name, temporary_name,
+    ENTRY_BYTES, FRAME_OVERHEAD_BYTES, HEADER_BYTES, HEADER_MAGIC, SnapshotError, TRAILER_BYTES,
+    TRAILER_MAGIC, VERSION, snapshot_name, temporary_name,
 };
 use crate::Lsn;
 use crate::error::Failure;
@@ -59,10 +59,9 @@ impl SnapshotWriter {
 
     /// Adds a frame to a section. Frames of one section are read back in the order in which they were written.
     pub fn write_frame(&mut self, section: u32, payload: &[u8]) -> Result<(), SnapshotError> {
-        if payload.len() > FRAME_BYTES_MAX {
+        let Ok(length) = u32::try_from(payload.len()) else {
             return Err(SnapshotError::FrameTooLarge { bytes: payload.len() });
-        }
-        let length = payload.len() as u32;
+        };
         self.index.extend_from_slice(&(self.offset + self.buffer.len() as u64).to_le_bytes());
         self.index.extend_from_slice(&length.to_le_bytes());
         self.index.extend_from_slice(&section.to_le_bytes());
