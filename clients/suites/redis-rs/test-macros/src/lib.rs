@@ -10,8 +10,7 @@
 use proc_macro::{Delimiter, Group, Spacing, TokenStream, TokenTree};
 
 /// The runtimes: the feature, the variant of the suite's `RuntimeType`, and the end of the test's name.
-const RUNTIMES: [(&str, &str, &str); 2] =
-    [("tokio-comp", "Tokio", "tokio"), ("smol-comp", "Smol", "smol")];
+const RUNTIMES: [(&str, &str, &str); 2] = [("tokio-comp", "Tokio", "tokio"), ("smol-comp", "Smol", "smol")];
 
 /// Makes tests of an asynchronous function; see the crate's description.
 #[proc_macro_attribute]
@@ -61,7 +60,9 @@ impl Function {
                     let name = tokens.next().expect("a function has a name").to_string();
                     let parameters = tokens
                         .find_map(|token| match token {
-                            TokenTree::Group(group) if group.delimiter() == Delimiter::Parenthesis => Some(group),
+                            TokenTree::Group(group) if group.delimiter() == Delimiter::Parenthesis => {
+                                Some(group)
+                            }
                             _ => None,
                         })
                         .expect("a function has parameters");
