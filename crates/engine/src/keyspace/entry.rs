@@ -424,6 +424,21 @@ mod tests {
     }
 
     #[test]
+    fn the_last_access_stays_with_the_key_whatever_becomes_of_its_block() {
+        let mut entry = Entry::new(b"k", Payload::Int(1), None);
+        assert_eq!(entry.clock(), 0);
+        entry.touch(5);
+        entry.set_deadline(Some(42));
+        entry.set(Payload::Raw(b"longer than the number"));
+        entry.set_deadline(None);
+        let entry = entry.renamed(b"a longer key");
+        assert_eq!(entry.clock(), 5);
+        let (reader, other) = (&entry, &entry);
+        reader.touch(6);
+        assert_eq!(other.clock(), 6);
+    }
+
+    #[test]
     fn an_object_survives_deadline_and_rename() {
         let object = Box::new(Object::Bytes(b"payload".to_vec()));
         let mut entry = Entry::new(b"k", Payload::Object(object), None);
