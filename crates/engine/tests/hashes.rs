@@ -136,6 +136,8 @@ fn a_scan_finds_every_field_once_it_ends() {
         ("HSCAN h 0", "*2 $1 0 *4 $1 a $1 1 $1 b $1 2"),
         ("HSCAN h 0 MATCH b* COUNT 1", "*2 $1 0 *2 $1 b $1 2"),
         ("HSCAN h x", "-ERR invalid cursor"),
+        ("HSCAN h -+1", "-ERR invalid cursor"),
+        ("HSCAN nothing -1", "*2 $1 0 *0"),
         ("HSCAN h 0 WRONG", "-ERR syntax error"),
         ("HSCAN h 0 COUNT 0", "-ERR syntax error"),
         ("HSCAN h 0 COUNT x", "-ERR value is not an integer or out of range"),
