@@ -59,7 +59,7 @@ pub(crate) fn info(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandE
     Ok(())
 }
 
-/// `COMMAND LIST [FILTERBY MODULE name | ACLCAT category | PATTERN pattern]`
+/// `COMMAND LIST [FILTERBY MODULE name | ACLCAT category | PATTERN pattern]`: commands and subcommands.
 pub(crate) fn list(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
     let matches: Box<dyn Fn(&Command) -> bool> = match args.get(2..).unwrap_or_default() {
         [] => Box::new(|_| true),
@@ -70,14 +70,15 @@ pub(crate) fn list(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandE
             } else if parse::is(kind, "ACLCAT") {
                 Box::new(move |row| categories(row).iter().any(|category| category.as_bytes() == value))
             } else if parse::is(kind, "PATTERN") {
-                Box::new(move |row| parse::glob(&value, row.name.as_bytes()))
+                Box::new(move |row| parse::glob(&value, row.full_name().as_bytes()))
             } else {
                 return Err(CommandError::Syntax);
             }
         }
         _ => return Err(CommandError::Syntax),
     };
-    let names: Vec<&str> = command::all().filter(|row| matches(row)).map(|row| row.name).collect();
+    let rows = command::all().flat_map(|row| std::iter::once(row).chain(row.subcommands));
+    let names: Vec<String> = rows.filter(|row| matches(row)).map(Command::full_name).collect();
     session.output.reply.array(names.len());
     names.iter().for_each(|name| session.output.reply.bulk(name.as_bytes()));
     Ok(())
@@ -110,11 +111,14 @@ pub(crate) fn get_keys(session: &mut Session, args: &[&[u8]]) -> Result<(), Comm
 /// `COMMAND GETKEYSANDFLAGS command [arg ...]`
 pub(crate) fn get_keys_and_flags(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
     let (row, keys) = keys_of(args)?;
+    let uses = command::key_uses_of(row, args.get(2..).unwrap_or_default());
+    // The last use is that of all further keys.
+    let uses = uses.iter().chain(uses.last().into_iter().cycle());
     session.output.reply.array(keys.len());
-    for key in keys {
+    for (key, key_use) in keys.iter().zip(uses) {
         session.output.reply.array(2);
         session.output.reply.bulk(key);
-        write_words(&mut session.output.reply, key_flags(row));
+        write_words(&mut session.output.reply, key_use.split(' '));
     }
     Ok(())
 }
@@ -208,43 +212,42 @@ fn categories(row: &Command) -> Vec<&'static str> {
     categories
 }
 
-fn key_flags(row: &Command) -> Vec<&'static str> {
-    if row.is(flags::WRITE) { vec!["RW", "ACCESS", "UPDATE"] } else { vec!["RO", "ACCESS"] }
-}
-
+/// The key specifications: one for each use of keys.
 fn write_key_specs(reply: &mut Reply, row: &Command) {
-    match row.keys {
-        KeySpec::None | KeySpec::All => reply.array(0),
-        KeySpec::Range { first, last, step } => {
-            reply.array(1);
-            write_range(reply, row, first, if last < 0 { last } else { last - first }, step);
+    let uses = command::key_uses(row);
+    reply.array(uses.len());
+    match (row.keys, uses) {
+        (KeySpec::Range { first, last, step }, [only]) => {
+            write_range(reply, only, first, if last < 0 { last } else { last - first }, step);
         }
-        KeySpec::Counted { at } => {
-            reply.array(1);
-            write_counted(reply, row, at);
+        (KeySpec::Range { first, last, step }, [one, others]) => {
+            let next = first + step;
+            write_range(reply, one, first, 0, step);
+            write_range(reply, others, next, if last < 0 { last } else { last - next }, step);
         }
-        KeySpec::OneAndCounted { at } => {
-            reply.array(2);
-            write_range(reply, row, 1, 0, 1);
-            write_counted(reply, row, at);
+        (KeySpec::Counted { at }, [only]) => write_counted(reply, only, at),
+        (KeySpec::OneAndCounted { at }, [one, others]) => {
+            write_range(reply, one, 1, 0, 1);
+            write_counted(reply, others, at);
         }
+        _ => debug_assert!(uses.is_empty(), "{row:?} has keys of another kind than uses"),
     }
 }
 
-fn write_range(reply: &mut Reply, row: &Command, first: i16, last: i16, step: i16) {
-    write_begin(reply, row, i64::from(first));
+fn write_range(reply: &mut Reply, key_use: &str, first: i16, last: i16, step: i16) {
+    write_begin(reply, key_use, i64::from(first));
     write_find(reply, "range", &[("lastkey", i64::from(last)), ("keystep", i64::from(step)), ("limit", 0)]);
 }
 
-fn write_counted(reply: &mut Reply, row: &Command, at: u8) {
-    write_begin(reply, row, i64::from(at));
+fn write_counted(reply: &mut Reply, key_use: &str, at: u8) {
+    write_begin(reply, key_use, i64::from(at));
     write_find(reply, "keynum", &[("keynumidx", 0), ("firstkey", 1), ("keystep", 1)]);
 }
 
-fn write_begin(reply: &mut Reply, row: &Command, index: i64) {
+fn write_begin(reply: &mut Reply, key_use: &str, index: i64) {
     reply.map(3);
     reply.bulk(b"flags");
-    write_words(reply, key_flags(row));
+    write_words(reply, key_use.split(' '));
     reply.bulk(b"begin_search");
     reply.map(2);
     reply.bulk(b"type");

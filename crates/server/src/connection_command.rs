@@ -117,6 +117,7 @@ fn dispatch(
         C::Lolwut => server_command::lolwut(session),
         C::Help => server_command::help(session, args),
         C::DebugDigest => server_command::debug_digest(session, cx),
+        C::DebugError => server_command::debug_error(session, args, cx),
         C::DebugSleep => server_command::debug_sleep(session, args, cx),
         C::DebugSetActiveExpire => server_command::debug_set_active_expire(session, args, cx),
         C::DebugNothing => server_command::debug_nothing(session, cx),

@@ -3,7 +3,7 @@
 use crate::config::DebugAccess;
 use crate::dispatch::Context;
 use crate::session::Session;
-use crate::shared::TIDEMARK_VERSION;
+use crate::shared::{REDIS_VERSION, TIDEMARK_VERSION};
 use crate::wait;
 use std::sync::atomic::Ordering;
 use tidemark_engine::CommandError;
@@ -48,7 +48,9 @@ pub(crate) fn lolwut(session: &mut Session) -> Result<(), CommandError> {
         ~     ~~        ~    ~~~      ~\n\
       ~~ ~~ ~~  ~~   ~~  ~ ~~   ~~  ~~ ~~\n\
     ~~~   ~      ~~~~     ~       ~~     ~~~\n";
-    session.output.reply.verbatim(&format!("{WAVES}\nTidemark ver. {TIDEMARK_VERSION}\n"));
+    session.output.reply.verbatim(&format!(
+        "{WAVES}\nTidemark ver. {TIDEMARK_VERSION}, for clients of Redis ver. {REDIS_VERSION}\n"
+    ));
     Ok(())
 }
 
@@ -87,6 +89,17 @@ pub(crate) fn debug_set_active_expire(
     cx.shared.active_expiry.store(on, Ordering::Relaxed);
     session.output.reply.ok();
     Ok(())
+}
+
+/// `DEBUG ERROR text`
+pub(crate) fn debug_error(
+    session: &mut Session,
+    args: &[&[u8]],
+    cx: &Context<'_>,
+) -> Result<(), CommandError> {
+    check_debug(session, cx)?;
+    let text = args.get(2).copied().unwrap_or_default();
+    Err(CommandError::Text(String::from_utf8_lossy(text).into_owned().into()))
 }
 
 /// `DEBUG JMAP`

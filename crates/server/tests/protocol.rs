@@ -177,6 +177,15 @@ fn commands_describe_themselves() {
     client.send(frame(&["COMMAND", "GETKEYS", "MSET", "a", "1", "b", "2"]));
     client.expect("*2\r\n$1\r\na\r\n$1\r\nb\r\n");
     client.ask("COMMAND GETKEYS PING", "-ERR The command has no key arguments\r\n");
+    client.ask(
+        "COMMAND GETKEYSANDFLAGS LMOVE a b LEFT RIGHT",
+        "*2\r\n*2\r\n$1\r\na\r\n*3\r\n+RW\r\n+access\r\n+delete\r\n*2\r\n$1\r\nb\r\n*2\r\n+RW\r\n+insert\r\n",
+    );
+    client.ask(
+        "COMMAND GETKEYSANDFLAGS MSET a 1 b 2",
+        "*2\r\n*2\r\n$1\r\na\r\n*2\r\n+OW\r\n+update\r\n*2\r\n$1\r\nb\r\n*2\r\n+OW\r\n+update\r\n",
+    );
+    client.ask("COMMAND LIST FILTERBY PATTERN config|s*", "*1\r\n$10\r\nconfig|set\r\n");
     client.send(frame(&["COMMAND", "DOCS", "ping"]));
     client.expect("*2\r\n$4\r\nping\r\n*10\r\n$7\r\nsummary\r\n");
 }

@@ -31,6 +31,7 @@ pub enum ConnectionCommand {
     ConfigRewrite,
     ConfigSet,
     DebugDigest,
+    DebugError,
     DebugNothing,
     DebugSetActiveExpire,
     DebugSleep,
@@ -550,6 +551,12 @@ const DEBUG_SUBCOMMANDS: &[Command] = &[
         "O(1)",
         "",
         "Does nothing.",
+    ),
+    row(Group::Server, 1025, "error", 3, ADMIN | NOSCRIPT | LOADING | STALE, C::DebugError).doc(
+        "1.0.0",
+        "O(1)",
+        "text",
+        "Answers with an error of this text.",
     ),
     row(Group::Server, 1024, "help", 2, ADMIN | NOSCRIPT | LOADING | STALE, C::Help).doc(
         "1.0.0",

@@ -8,6 +8,7 @@ mod bits;
 mod connection;
 mod first_of;
 mod hashes;
+mod key_use;
 mod keys;
 mod keyspace_wide;
 mod lists;
@@ -19,6 +20,7 @@ mod strings;
 pub mod syntax;
 
 pub use connection::ConnectionCommand;
+pub use key_use::{key_uses, key_uses_of};
 
 use crate::context::Context;
 use crate::error::CommandError;

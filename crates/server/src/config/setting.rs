@@ -529,6 +529,12 @@ pub static SETTINGS: &[Setting] = &[
     fixed("databases", "16", "The number of databases."),
     fixed("maxmemory", "0", "There is no limit on memory."),
     fixed("maxmemory-policy", "noeviction", "Keys are never evicted."),
+    fixed("hash-max-listpack-entries", "512", COMPACT),
+    fixed("hash-max-listpack-value", "64", COMPACT),
+    fixed("list-max-listpack-size", "-2", COMPACT),
+    fixed("set-max-intset-entries", "512", COMPACT),
+    fixed("zset-max-listpack-entries", "128", COMPACT),
+    fixed("zset-max-listpack-value", "64", COMPACT),
     fixed("daemonize", "no", "The server stays in the foreground: let a service manager put it elsewhere."),
     fixed("tls-port", "0", "TLS is not offered."),
     fixed("cluster-enabled", "no", "Redis Cluster is not offered."),
@@ -543,6 +549,9 @@ pub static SETTINGS: &[Setting] = &[
     ignored("slowlog-max-len", "128", "There is no slow log."),
     ignored("latency-monitor-threshold", "0", "There is no latency monitor."),
 ];
+
+/// What is to be said about the sizes up to which `OBJECT ENCODING` calls a value compact.
+const COMPACT: &str = "The shapes of values do not depend on settings.";
 
 /// A setting of Redis whose value cannot be other than it is.
 const fn fixed(name: &'static str, value: &'static str, help: &'static str) -> Setting {

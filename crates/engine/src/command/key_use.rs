@@ -1,0 +1,94 @@
+//! What commands do with their keys, in the words of Redis's key specifications: `COMMAND INFO` and `COMMAND
+//! GETKEYSANDFLAGS` tell it to clients and proxies.
+//!
+//! The first word is one of `RO` (reads), `RW` (reads and writes), `OW` (overwrites) and `RM` (removes the key); then, as
+//! far as it applies, whether the value is given back (`access`) and what happens to it (`update`, `insert`, `delete`).
+
+use super::{Command, parse};
+
+/// Use of the first key and, if it is another, of all further ones; with the commands of which that is true.
+const USES: &[(&[&str], &str)] = &[
+    (&["OW insert"], "msetnx setnx"),
+    (&["OW update"], "mset psetex setex"),
+    (
+        &["OW update", "RO access"],
+        "bitop sdiffstore sunionstore zdiffstore zinterstore zrangestore zunionstore",
+    ),
+    (&["RM delete"], "del unlink"),
+    (
+        &["RO"],
+        "exists hexists hlen hstrlen llen object|encoding object|freq object|idletime object|refcount \
+         scard sismember strlen touch type watch zcard",
+    ),
+    (
+        &["RO access"],
+        "bitcount bitfield_ro bitpos expiretime get getbit getrange hget hgetall hkeys hmget \
+         hrandfield hscan hvals lcs lindex lpos lrange mget pexpiretime pttl sdiff sinter sintercard \
+         smembers smismember srandmember sscan substr sunion ttl zcount zdiff zinter zintercard \
+         zlexcount zmscore zrandmember zrange zrangebylex zrangebyscore zrank zrevrange \
+         zrevrangebylex zrevrangebyscore zrevrank zscan zscore zunion",
+    ),
+    (&["RO access", "OW update"], "copy"),
+    (
+        &["RW access delete"],
+        "blmpop blpop brpop bzmpop bzpopmax bzpopmin getdel lmpop lpop rpop spop zmpop zpopmax \
+         zpopmin",
+    ),
+    (&["RW access delete", "OW insert"], "renamenx"),
+    (&["RW access delete", "OW update"], "rename"),
+    (&["RW access delete", "RW insert"], "blmove brpoplpush lmove rpoplpush smove"),
+    (
+        &["RW access update"],
+        "bitfield decr decrby getex getset hincrby hincrbyfloat incr incrby incrbyfloat move set \
+         setbit zincrby",
+    ),
+    (&["RW delete"], "hdel lrem ltrim srem zrem zremrangebylex zremrangebyrank zremrangebyscore"),
+    (&["RW insert"], "append hsetnx linsert lpush lpushx rpush rpushx sadd"),
+    (&["RW update"], "expire expireat hmset hset lset persist pexpire pexpireat setrange zadd"),
+    (&["RW update", "RO access"], "sinterstore"),
+];
+
+/// What a command does with its first key and, if that is something else, with all further ones. Empty for a command
+/// without keys. What may depend on options is said at its most.
+pub fn key_uses(command: &Command) -> &'static [&'static str] {
+    let name = command.full_name();
+    let uses = USES.iter().find(|(_, names)| names.split(' ').any(|other| other == name));
+    uses.map_or(&[], |(uses, _)| uses)
+}
+
+/// As [`key_uses`], for one set of arguments.
+pub fn key_uses_of(command: &Command, args: &[&[u8]]) -> &'static [&'static str] {
+    let any = |words: &[&str]| args.iter().skip(2).any(|arg| words.iter().any(|word| parse::is(arg, word)));
+    match command.name {
+        "set" if !args.iter().skip(3).any(|arg| parse::is(arg, "GET")) => &["OW update"],
+        "bitfield" if !any(&["SET", "INCRBY"]) => &["RO access"],
+        _ => key_uses(command),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::{KeySpec, all, find};
+
+    #[test]
+    fn every_command_with_keys_says_what_it_does_with_them() {
+        for row in all().flat_map(|row| std::iter::once(row).chain(row.subcommands)) {
+            let has_keys = !matches!(row.keys, KeySpec::None | KeySpec::All);
+            assert_eq!(has_keys, !key_uses(row).is_empty(), "{}", row.full_name());
+        }
+    }
+
+    #[test]
+    fn options_decide_what_is_done_with_a_key() {
+        let uses = |line: &str| {
+            let args: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+            key_uses_of(find(args[0]).expect("a command"), &args).join(", ")
+        };
+        assert_eq!(uses("SET a get"), "OW update");
+        assert_eq!(uses("SET a b get"), "RW access update");
+        assert_eq!(uses("BITFIELD a GET u8 0"), "RO access");
+        assert_eq!(uses("BITFIELD a GET u8 0 incrby u8 0 1"), "RW access update");
+        assert_eq!(uses("LMOVE a b LEFT LEFT"), "RW access delete, RW insert");
+    }
+}
