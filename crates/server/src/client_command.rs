@@ -4,6 +4,7 @@ use crate::client::{Client, flags};
 use crate::dispatch::Context;
 use crate::inbox::{Message, Unblock};
 use crate::session::{Replies, Session};
+use crate::wait;
 use std::borrow::Cow;
 use std::sync::Arc;
 use tidemark_engine::CommandError;
@@ -272,6 +273,31 @@ fn end_wait(client: &Client, how: Unblock, cx: &Context<'_>) -> bool {
         cx.shared.inboxes[client.worker].send(Message::Unblock(client.target, how, waiter));
     }
     ended
+}
+
+/// `CLIENT PAUSE timeout [WRITE | ALL]`
+pub(crate) fn pause(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
+    let changes_only = match args.get(3..).unwrap_or_default() {
+        [] => false,
+        [mode] if parse::is(mode, "ALL") => false,
+        [mode] if parse::is(mode, "WRITE") => true,
+        [_] => return Err(CommandError::text("ERR CLIENT PAUSE mode must be WRITE or ALL")),
+        _ => return Err(CommandError::Arity("client|pause".into())),
+    };
+    let time = wait::timeout_ms(args.get(2).copied().unwrap_or_default())?.unwrap_or_default();
+    let until_ms = (cx.now_us / 1000).saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+    cx.shared.pause.begin(until_ms, changes_only);
+    cx.shared.pause_changed();
+    session.output.reply.ok();
+    Ok(())
+}
+
+/// `CLIENT UNPAUSE`
+pub(crate) fn unpause(session: &mut Session, cx: &Context<'_>) -> Result<(), CommandError> {
+    cx.shared.pause.end();
+    cx.shared.pause_changed();
+    session.output.reply.ok();
+    Ok(())
 }
 
 /// The beginning of an argument, to be shown in an error.

@@ -9,6 +9,7 @@ use crate::client::Client;
 use crate::config::{Config, OutputLimit};
 use crate::dispatch::{self, Context};
 use crate::inbox::Unblock;
+use crate::pause;
 use crate::pubsub::Publication;
 use crate::resp::request::{RequestLimits, RequestParser};
 use crate::session::Session;
@@ -158,6 +159,15 @@ impl Connection {
         if wait::end(&mut self.session, how, &cx.shared.engine) {
             self.resume(cx);
         }
+    }
+
+    /// Ends a wait for the end of `CLIENT PAUSE`; whether there was one. If another pause has begun, it waits anew.
+    pub(crate) fn end_pause(&mut self, cx: &Context<'_>) -> bool {
+        let waits = matches!(self.session.wait.as_ref().map(|wait| &wait.what), Some(WaitFor::Unpaused));
+        if waits {
+            self.unblock(Unblock::Timeout, cx);
+        }
+        waits
     }
 
     /// Releases what waited for the log; whether there was anything.
@@ -322,6 +332,9 @@ impl Connection {
                 Ok(Some(consumed)) => {
                     if !self.parser.is_empty() {
                         let args: SmallVec<[&[u8]; USUAL_ARGUMENTS]> = self.parser.arguments(rest).collect();
+                        if pause::postpone(&mut self.session, &args, cx) {
+                            break;
+                        }
                         dispatch::run(&mut self.session, &args, cx);
                     }
                     start += consumed;

@@ -64,6 +64,8 @@ fn dispatch(
         C::ClientReply => client_command::reply(session, args),
         C::ClientNoEvict => client_command::no_evict(session, args),
         C::ClientNoTouch => client_command::no_touch(session, args),
+        C::ClientPause => client_command::pause(session, args, cx),
+        C::ClientUnpause => client_command::unpause(session, cx),
         C::ClientUnblock => client_command::unblock(session, args, cx),
 
         C::Subscribe => subscribe_command::subscribe(session, Kind::Channel, args, cx),

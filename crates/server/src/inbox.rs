@@ -27,6 +27,8 @@ pub(crate) enum Message {
     /// End a client's wait as if its time had passed, or with an error. A wait for keys has been stopped already and is
     /// named, so that no later one is meant.
     Unblock(Target, Unblock, Option<Arc<Waiter>>),
+    /// `CLIENT PAUSE` has changed: clients that wait for its end look again.
+    PauseChanged,
     /// Stop accepting, let clients read what is theirs, and end.
     Stop,
 }

@@ -32,6 +32,7 @@ mod info;
 mod listener;
 mod metrics;
 mod output;
+mod pause;
 mod pubsub;
 mod recovery;
 pub mod resp;

@@ -4,6 +4,7 @@ use crate::client::Clients;
 use crate::config::Config;
 use crate::counters::{Counters, ErrorCounts, Totals};
 use crate::inbox::{Inbox, Message};
+use crate::pause::Pause;
 use crate::pubsub::PubSub;
 use crate::snapshots::Snapshots;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -42,6 +43,7 @@ pub(crate) struct Shared {
     /// When active expiry may run again, in milliseconds since 1970.
     next_expiry_ms: AtomicU64,
     pub(crate) active_expiry: AtomicBool,
+    pub(crate) pause: Pause,
 }
 
 impl Shared {
@@ -67,14 +69,21 @@ impl Shared {
             stopping: AtomicBool::new(false),
             next_expiry_ms: AtomicU64::new(0),
             active_expiry: AtomicBool::new(true),
+            pause: Pause::default(),
         }
     }
 
     /// Begins a graceful stop. Further calls do nothing.
     pub(crate) fn stop(&self) {
         if !self.stopping.swap(true, Ordering::SeqCst) {
+            self.pause.end();
             self.inboxes.iter().for_each(|inbox| inbox.send(Message::Stop));
         }
+    }
+
+    /// Tells all workers that `pause` has changed.
+    pub(crate) fn pause_changed(&self) {
+        self.inboxes.iter().for_each(|inbox| inbox.send(Message::PauseChanged));
     }
 
     /// Whether a graceful stop has begun.
@@ -103,7 +112,8 @@ impl Shared {
         if !self.active_expiry.load(Ordering::Relaxed) {
             return None;
         }
-        Some(self.engine.next_deadline()?.max(self.next_expiry_ms.load(Ordering::Relaxed)))
+        let earliest = self.next_expiry_ms.load(Ordering::Relaxed).max(self.pause.until_ms());
+        Some(self.engine.next_deadline()?.max(earliest))
     }
 
     /// Removes keys whose time has come, unless another worker is just doing so.

@@ -35,6 +35,11 @@ impl Transaction {
         self.queue.len()
     }
 
+    /// The commands queued.
+    pub(crate) fn commands(&self) -> impl Iterator<Item = &'static Command> {
+        self.queue.iter().map(|queued| queued.command)
+    }
+
     /// Makes `EXEC` refuse the transaction.
     pub(crate) fn spoil(&mut self) {
         self.spoilt = true;
@@ -45,6 +50,11 @@ impl Transaction {
 pub(crate) fn runs_at_once(command: &Command) -> bool {
     use ConnectionCommand as C;
     matches!(command.run, Run::Connection(C::Multi | C::Exec | C::Discard | C::Watch | C::Quit | C::Reset))
+}
+
+/// Whether a command is `EXEC`.
+pub(crate) fn is_exec(command: &Command) -> bool {
+    matches!(command.run, Run::Connection(ConnectionCommand::Exec))
 }
 
 /// Queues a command.

@@ -31,6 +31,8 @@ pub(crate) enum WaitFor {
     Replicas,
     /// For time to pass.
     Sleep,
+    /// That `CLIENT PAUSE` is over; the command that waits is still to be run.
+    Unpaused,
     /// That a snapshot is complete, which the snapshot's thread tells.
     Snapshot,
 }
@@ -64,9 +66,10 @@ pub(crate) fn deliver(session: &mut Session, delivery: &Delivery, always: bool) 
 /// Ends a wait whose time has passed, or which another client ended. `false` if the answer is already on its way.
 pub(crate) fn end(session: &mut Session, how: Unblock, engine: &Engine) -> bool {
     let Some(wait) = &session.wait else { return false };
-    if matches!(wait.what, WaitFor::Snapshot) {
+    match (&wait.what, how) {
         // Its answer is sure to come.
-        return false;
+        (WaitFor::Snapshot, _) | (WaitFor::Unpaused, Unblock::Error) => return false,
+        _ => {}
     }
     if let WaitFor::Keys(waiter) = &wait.what {
         // Whoever ends another's wait has stopped it already.
@@ -82,6 +85,7 @@ pub(crate) fn end(session: &mut Session, how: Unblock, engine: &Engine) -> bool 
         (WaitFor::Sync(_), Unblock::Timeout) => sync_reply(reply, false),
         (WaitFor::Replicas, Unblock::Timeout) => reply.integer(0),
         (WaitFor::Sleep | WaitFor::Snapshot, Unblock::Timeout) => reply.ok(),
+        (WaitFor::Unpaused, Unblock::Timeout) => {}
     }
     session.wait = None;
     session.show_state();
@@ -166,7 +170,7 @@ pub(crate) fn for_snapshot(session: &mut Session) {
     begin(session, WaitFor::Snapshot, None);
 }
 
-fn begin(session: &mut Session, what: WaitFor, timeout: Option<Duration>) {
+pub(crate) fn begin(session: &mut Session, what: WaitFor, timeout: Option<Duration>) {
     session.wait = Some(Wait { what, deadline: timeout.and_then(deadline_in), durable: false });
     session.show_state();
 }
@@ -176,7 +180,7 @@ fn deadline_in(timeout: Duration) -> Option<Instant> {
 }
 
 /// A timeout argument in milliseconds; 0 is for ever.
-fn timeout_ms(arg: &[u8]) -> Result<Option<Duration>, CommandError> {
+pub(crate) fn timeout_ms(arg: &[u8]) -> Result<Option<Duration>, CommandError> {
     let value = parse::integer(arg)
         .map_err(|_| CommandError::text("ERR timeout is not an integer or out of range"))?;
     let value = u64::try_from(value).map_err(|_| CommandError::text("ERR timeout is negative"))?;

@@ -421,6 +421,7 @@ impl State {
     fn handle(&mut self, message: Message, cx: &Context<'_>) {
         let target = match message {
             Message::Stop => return self.begin_stop(cx),
+            Message::PauseChanged => return self.look_after_pause(cx),
             Message::Kill(target) => {
                 if self.target(target).is_some() {
                     self.close(target.slot, cx);
@@ -450,6 +451,15 @@ impl State {
         };
         if self.target(target).is_some() {
             self.after_running(target.slot, cx);
+        }
+    }
+
+    /// Lets clients go on that `CLIENT PAUSE` no longer stops.
+    fn look_after_pause(&mut self, cx: &Context<'_>) {
+        for slot in 0..self.peers.len() {
+            if self.peer_mut(slot).is_some_and(|peer| peer.connection.end_pause(cx)) {
+                self.after_running(slot, cx);
+            }
         }
     }
 
@@ -590,6 +600,7 @@ impl State {
         self.listeners.clear();
         self.accept_at = None;
         self.stop_at = Some(Instant::now() + cx.config.shutdown_timeout);
+        self.look_after_pause(cx);
         for slot in 0..self.peers.len() {
             self.note_readable(slot, false);
             self.read(slot, cx);

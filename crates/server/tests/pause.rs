@@ -1,0 +1,103 @@
+//! `CLIENT PAUSE`: commands wait, and run when the pause is over.
+
+mod common;
+
+use common::{Client, TestServer, eventually};
+use std::net::TcpStream;
+
+/// A pause that no test lives to see the end of. Milliseconds.
+const LONG: &str = "100000000";
+
+fn blocked_clients(client: &mut Client<TcpStream>) -> usize {
+    client.command(&["INFO", "clients"]);
+    let info = client.bulk();
+    let line = info.lines().find(|line| line.starts_with("blocked_clients:")).expect("a line of INFO");
+    line.rsplit(':').next().and_then(|count| count.parse().ok()).expect("a number")
+}
+
+#[test]
+fn changes_wait_for_the_end_of_a_pause_and_reads_do_not() {
+    let server = TestServer::new();
+    let (mut operator, mut writer, mut publisher) = (server.client(), server.client(), server.client());
+    operator.ask(&format!("CLIENT PAUSE {LONG} WRITE"), "+OK\r\n");
+    writer.send("GET k\r\nSET k v\r\nGET k\r\n");
+    publisher.send("PUBLISH channel message\r\n");
+    writer.expect("$-1\r\n");
+    eventually("both wait", || blocked_clients(&mut operator) == 2);
+    operator.ask("GET k", "$-1\r\n");
+    // What cannot run anyway is refused at once.
+    operator.ask("SET k", "-ERR wrong number of arguments for 'set' command\r\n");
+    operator.ask("CLIENT UNPAUSE", "+OK\r\n");
+    writer.expect("+OK\r\n$1\r\nv\r\n");
+    publisher.expect(":0\r\n");
+    assert_eq!(blocked_clients(&mut operator), 0);
+}
+
+#[test]
+fn a_transaction_waits_if_it_changes_something() {
+    let server = TestServer::new();
+    let (mut operator, mut reader, mut writer) = (server.client(), server.client(), server.client());
+    reader.ask("MULTI", "+OK\r\n");
+    reader.ask("GET k", "+QUEUED\r\n");
+    writer.ask("MULTI", "+OK\r\n");
+    writer.ask("SET k v", "+QUEUED\r\n");
+    operator.ask(&format!("CLIENT PAUSE {LONG} WRITE"), "+OK\r\n");
+    reader.ask("EXEC", "*1\r\n$-1\r\n");
+    writer.send("EXEC\r\n");
+    eventually("the transaction waits", || blocked_clients(&mut operator) == 1);
+    operator.ask("CLIENT UNPAUSE", "+OK\r\n");
+    writer.expect("*1\r\n+OK\r\n");
+}
+
+#[test]
+fn a_later_pause_replaces_an_earlier_one() {
+    let server = TestServer::new();
+    let (mut operator, mut writer) = (server.client(), server.client());
+    operator.ask(&format!("CLIENT PAUSE {LONG} WRITE"), "+OK\r\n");
+    writer.send("SET k v\r\n");
+    eventually("the client waits", || blocked_clients(&mut operator) == 1);
+    operator.ask("CLIENT PAUSE 1 WRITE", "+OK\r\n");
+    writer.expect("+OK\r\n");
+    operator.ask("CLIENT PAUSE 1", "+OK\r\n");
+    operator.ask("PING", "+PONG\r\n");
+}
+
+#[test]
+fn a_waiting_client_is_not_unblocked_by_an_error() {
+    let server = TestServer::new();
+    let (mut operator, mut writer) = (server.client(), server.client());
+    writer.command(&["CLIENT", "ID"]);
+    let id = writer.line();
+    operator.ask(&format!("CLIENT PAUSE {LONG} WRITE"), "+OK\r\n");
+    writer.send("SET k v\r\n");
+    eventually("the client waits", || blocked_clients(&mut operator) == 1);
+    operator.ask(&format!("CLIENT UNBLOCK {} ERROR", &id[1..]), ":1\r\n");
+    operator.ask(&format!("CLIENT UNBLOCK {}", &id[1..]), ":1\r\n");
+    operator.ask("GET k", "$-1\r\n");
+    operator.ask("CLIENT UNPAUSE", "+OK\r\n");
+    writer.expect("+OK\r\n");
+}
+
+#[test]
+fn a_stop_ends_the_pause() {
+    let server = TestServer::new();
+    let (mut operator, mut client) = (server.client(), server.client());
+    client.ask("PING", "+PONG\r\n");
+    operator.send(format!("CLIENT PAUSE {LONG} ALL\r\nPING\r\n"));
+    operator.expect("+OK\r\n");
+    client.send("ECHO last\r\n");
+    server.stop();
+    operator.expect("+PONG\r\n");
+    client.expect("$4\r\nlast\r\n");
+}
+
+#[test]
+fn a_pause_needs_a_time_and_knows_two_modes() {
+    let server = TestServer::new();
+    let mut client = server.client();
+    client.ask("CLIENT PAUSE abc", "-ERR timeout is not an integer or out of range\r\n");
+    client.ask("CLIENT PAUSE -1", "-ERR timeout is negative\r\n");
+    client.ask("CLIENT PAUSE 1 SOME", "-ERR CLIENT PAUSE mode must be WRITE or ALL\r\n");
+    client.ask("CLIENT PAUSE 0 write", "+OK\r\n");
+    client.ask("SET k v", "+OK\r\n");
+}
