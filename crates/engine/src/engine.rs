@@ -278,7 +278,7 @@ impl Engine {
     fn lock_for(&self, call: &Call<'_>) -> Keys<'_> {
         let locked = match (call.command.keys, call.args) {
             (KeySpec::Range { first: 1, last: 1, .. }, [_, key, ..]) => self.lock_one(key),
-            (KeySpec::All, _) => Locked::All(self.keyspace.lock_all()),
+            (keys, args) if keys.concerns_all(args) => Locked::All(self.keyspace.lock_all()),
             (keys, args) => self.lock_keys(keys.keys(args)),
         };
         let locked = if call.command.is(command::flags::WRITE) {
@@ -308,7 +308,7 @@ impl Engine {
     }
 
     fn lock_for_transaction(&self, calls: &[Call<'_>], watch: Option<&WatchedKeys>, now_us: u64) -> Keys<'_> {
-        let locked = if calls.iter().any(|call| call.command.keys == KeySpec::All) {
+        let locked = if calls.iter().any(|call| call.command.keys.concerns_all(call.args)) {
             Locked::All(self.keyspace.lock_all())
         } else {
             let keys = || calls.iter().flat_map(|call| call.command.keys.keys(call.args));

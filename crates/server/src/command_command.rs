@@ -178,7 +178,7 @@ fn write_words<'a>(reply: &mut Reply, words: impl IntoIterator<Item = &'a str>) 
 fn positions(keys: KeySpec) -> (i64, i64, i64) {
     match keys {
         KeySpec::Range { first, last, step } => (i64::from(first), i64::from(last), i64::from(step)),
-        KeySpec::OneAndCounted { .. } => (1, 1, 1),
+        KeySpec::OneAndCounted { .. } | KeySpec::OneAndAny => (1, 1, 1),
         KeySpec::None | KeySpec::All | KeySpec::Counted { .. } => (0, 0, 0),
     }
 }
@@ -230,6 +230,10 @@ fn write_key_specs(reply: &mut Reply, row: &Command) {
             write_range(reply, one, 1, 0, 1);
             write_counted(reply, others, at);
         }
+        (KeySpec::OneAndAny, [one, others @ ..]) => {
+            write_range(reply, one, 1, 0, 1);
+            others.iter().for_each(|key_use| write_unknown(reply, key_use));
+        }
         _ => debug_assert!(uses.is_empty(), "{row:?} has keys of another kind than uses"),
     }
 }
@@ -242,6 +246,21 @@ fn write_range(reply: &mut Reply, key_use: &str, first: i16, last: i16, step: i1
 fn write_counted(reply: &mut Reply, key_use: &str, at: u8) {
     write_begin(reply, key_use, i64::from(at));
     write_find(reply, "keynum", &[("keynumidx", 0), ("firstkey", 1), ("keystep", 1)]);
+}
+
+/// Keys of which positions tell nothing.
+fn write_unknown(reply: &mut Reply, key_use: &str) {
+    reply.map(3);
+    reply.bulk(b"flags");
+    write_words(reply, key_use.split(' '));
+    for part in ["begin_search", "find_keys"] {
+        reply.bulk(part.as_bytes());
+        reply.map(2);
+        reply.bulk(b"type");
+        reply.bulk(b"unknown");
+        reply.bulk(b"spec");
+        reply.map(0);
+    }
 }
 
 fn write_begin(reply: &mut Reply, key_use: &str, index: i64) {

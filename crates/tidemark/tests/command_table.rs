@@ -40,7 +40,13 @@ fn commands_are_described_as_by_redis() {
     assert!(common.len() > 200, "only {} commands in common", common.len());
     for name in common {
         let same = ours[name] == theirs[name];
-        assert_ne!(same, is_excepted(name), "{name} is described as\n{:?}\nbut Redis says\n{:?}", ours[name], theirs[name]);
+        assert_ne!(
+            same,
+            is_excepted(name),
+            "{name} is described as\n{:?}\nbut Redis says\n{:?}",
+            ours[name],
+            theirs[name]
+        );
     }
 }
 

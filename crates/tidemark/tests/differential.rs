@@ -68,13 +68,22 @@ const RULES: &[Rule] = &[
     },
     Rule {
         commands: &["object|encoding"],
-        reason: "how a string came to be decides in Redis whether it is embstr or raw, here its length does",
-        same: |_, ours, theirs| same(ours, theirs) || (is_plain_string(ours) && is_plain_string(theirs)),
+        reason: "how a string came to be decides in Redis whether it is embstr or raw, here its length does; a sorted \
+                 set may seldom be a skiplist there and a listpack here, which is not explained",
+        same: |_, ours, theirs| {
+            let is_compact_here = ours.bytes() == b"listpack" && theirs.bytes() == b"skiplist";
+            same(ours, theirs) || is_compact_here || (is_plain_string(ours) && is_plain_string(theirs))
+        },
     },
     Rule {
         commands: &["blpop", "brpop", "blmove", "brpoplpush", "blmpop", "bzpopmin", "bzpopmax", "bzmpop"],
         reason: "a timeout beyond all bounds is refused in other words",
         same: |_, ours, theirs| same(ours, theirs) || (is_about_timeout(ours) && is_about_timeout(theirs)),
+    },
+    Rule {
+        commands: &["sort", "sort_ro"],
+        reason: "equal weights leave Redis any order, and a set has none: what belongs together is a multiset",
+        same: same_sort,
     },
     Rule { commands: &["object|help"], reason: "the texts are our own", same: same_kind },
     Rule {
@@ -109,7 +118,7 @@ fn agree(line: &Line, ours: &Value, theirs: &Value) -> bool {
 }
 
 /// Equality; numbers with a fraction are equal as numbers, because Redis 7.0 prints all 17 digits and Tidemark, like
-/// Redis 7.2, as many as are needed.
+/// Redis 7.2, as many as are needed; and zero has no sign.
 fn same(ours: &Value, theirs: &Value) -> bool {
     match (ours, theirs) {
         (Value::Double(one), Value::Double(other)) => {
@@ -126,7 +135,7 @@ fn same(ours: &Value, theirs: &Value) -> bool {
 }
 
 fn number(bytes: &[u8]) -> Option<f64> {
-    let text = std::str::from_utf8(bytes).ok().filter(|text| text.contains(['.', 'e']))?;
+    let text = std::str::from_utf8(bytes).ok().filter(|text| text.contains(['.', 'e']) || *text == "-0")?;
     text.parse().ok()
 }
 
@@ -179,6 +188,17 @@ fn same_scan(line: &Line, ours: &Value, theirs: &Value) -> bool {
     same_kind(line, our_cursor, their_cursor) && same_kind(line, ours, theirs)
 }
 
+fn same_sort(line: &Line, ours: &Value, theirs: &Value) -> bool {
+    let times =
+        |option: &str| line.iter().filter(|word| word.eq_ignore_ascii_case(option.as_bytes())).count();
+    if times("BY") + times("ALPHA") == 0 || !matches!(ours, Value::Array(_)) {
+        return same(ours, theirs);
+    }
+    let width = times("GET").max(1);
+    let is_cut = times("LIMIT") > 0 && ours.elements().len() == theirs.elements().len();
+    is_cut || same(&sorted(ours, width), &sorted(theirs, width))
+}
+
 fn within(ours: &Value, theirs: &Value, slack: u64) -> bool {
     match (ours, theirs) {
         (Value::Integer(one), Value::Integer(other)) if *one >= 0 && *other >= 0 => {
@@ -200,6 +220,8 @@ impl Redis {
         let directory = tempfile::tempdir().expect("a directory");
         let port = support::free_port();
         let child = Command::new("redis-server")
+            // SORT compares text as the locale says.
+            .env("LC_ALL", "C")
             .args([
                 "--port",
                 &port.to_string(),
@@ -380,7 +402,7 @@ fn next_block(generator: &mut Generator) -> Vec<Line> {
         for _ in 0..together.max(1) {
             let line = line_that_both_know(generator);
             let name = name_of(&line);
-            let key = line.get(1).cloned().filter(|_| DIVERGING.contains(&name.as_str()));
+            let key = diverging(&name, &line);
             lines.push(line);
             lines.extend(key.map(|key| vec![b"del".to_vec(), key]));
         }
@@ -389,6 +411,15 @@ fn next_block(generator: &mut Generator) -> Vec<Line> {
         }
     }
     lines
+}
+
+/// The key that a command may leave in two states.
+fn diverging(name: &str, line: &Line) -> Option<Vec<u8>> {
+    if name == "sort" {
+        let store = line.iter().rposition(|word| word.eq_ignore_ascii_case(b"store"))?;
+        return line.get(store + 1).cloned();
+    }
+    line.get(1).cloned().filter(|_| DIVERGING.contains(&name))
 }
 
 fn is_plain_string(encoding: &Value) -> bool {

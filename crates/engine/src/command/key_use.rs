@@ -6,8 +6,11 @@
 
 use super::{Command, parse};
 
-/// Use of the first key and, if it is another, of all further ones; with the commands of which that is true.
+/// Use of the first key and, if it is another, of all further ones (for `SORT`: of keys that its arguments do not name, and of
+/// the destination); with the commands of which that is true.
 const USES: &[(&[&str], &str)] = &[
+    (&["RO access", "RO access", "OW update"], "sort"),
+    (&["RO access", "RO access"], "sort_ro"),
     (&["OW insert"], "msetnx setnx"),
     (&["OW update"], "mset psetex setex"),
     (
@@ -61,6 +64,7 @@ pub fn key_uses_of(command: &Command, args: &[&[u8]]) -> &'static [&'static str]
     let any = |words: &[&str]| args.iter().skip(2).any(|arg| words.iter().any(|word| parse::is(arg, word)));
     match command.name {
         "set" if !args.iter().skip(3).any(|arg| parse::is(arg, "GET")) => &["OW update"],
+        "sort" => &["RO access", "OW update"],
         "bitfield" if !any(&["SET", "INCRBY"]) => &["RO access"],
         _ => key_uses(command),
     }

@@ -15,6 +15,7 @@ mod lists;
 mod members;
 pub mod parse;
 mod sets;
+mod sort;
 mod sorted_sets;
 mod strings;
 pub mod syntax;
@@ -146,6 +147,8 @@ pub enum KeySpec {
         /// Where the number stands.
         at: u8,
     },
+    /// One key at 1, one behind the word `STORE`, and any others where an argument has an asterisk: `SORT`.
+    OneAndAny,
     /// The command concerns every key.
     All,
 }
@@ -165,6 +168,15 @@ impl KeySpec {
         let (extra, first, last, step) = self.bounds(args);
         let indices = extra.into_iter().chain((first..last).step_by(step));
         indices.filter_map(|index| args.get(index).copied()).collect::<Vec<_>>().into_iter()
+    }
+
+    /// Whether the command may concern keys that `args` do not name.
+    pub fn concerns_all(self, args: &[&[u8]]) -> bool {
+        match self {
+            Self::All => true,
+            Self::OneAndAny => args.iter().skip(2).any(|arg| arg.contains(&b'*')),
+            _ => false,
+        }
     }
 
     /// The positions of the keys among `args`.
@@ -193,6 +205,10 @@ impl KeySpec {
             Self::OneAndCounted { at } => {
                 let (first, last) = counted(at);
                 (Some(1), first, last, 1)
+            }
+            Self::OneAndAny => {
+                let stored = sort::destination(args);
+                (Some(1), stored.unwrap_or(0), stored.map_or(0, |at| at + 1), 1)
             }
         }
     }
@@ -323,6 +339,7 @@ pub fn all() -> impl Iterator<Item = &'static Command> {
         strings::COMMANDS,
         bits::COMMANDS,
         keys::COMMANDS,
+        sort::COMMANDS,
         keyspace_wide::COMMANDS,
         lists::COMMANDS,
         hashes::COMMANDS,
@@ -511,6 +528,14 @@ mod tests {
         assert_eq!(keys(KeySpec::Counted { at: 2 }), "bd");
         assert_eq!(keys(KeySpec::OneAndCounted { at: 2 }), "abd");
         assert_eq!(keys(KeySpec::None), "");
+        let args: Vec<&[u8]> =
+            b"sort a by store get store store x limit store 1 STORE y".split(|&byte| byte == b' ').collect();
+        assert_eq!(KeySpec::OneAndAny.keys(&args).collect::<Vec<_>>(), [b"a", b"y"]);
+        assert_eq!(KeySpec::OneAndAny.positions(&args[..4]), [1]);
+        assert!(
+            !KeySpec::OneAndAny.concerns_all(&args)
+                && KeySpec::OneAndAny.concerns_all(&[b"sort", b"a", b"*"])
+        );
     }
 
     #[test]

@@ -187,6 +187,11 @@ impl Generator {
             "encoding" => self.random.pick(&["u8", "i5", "u63", "i64", "u1", "i16", "u64", "x"]).into(),
             "cursor" => self.random.pick(&["0", "0", "0", "0", "17", "x"]).into(),
             "pattern" => self.random.pick(&["*", "k*", "?1", "[a-c]*", "[^a]*", "\\*", "m1?"]).into(),
+            // Weights and values in other keys, of elements that exist now and then; the other words name no keys.
+            "by-pattern" | "get-pattern" => self
+                .random
+                .pick(&["string:*", "string:*", "hash:*->a", "hash:*->5", "#", "nosort", "*", "*->"])
+                .into(),
             "type" => self.random.pick(&["string", "list", "hash", "set", "zset", "stream"]).into(),
             "db" | "destination-db" | "index1" | "index2" => {
                 self.random.pick(&["0", "1", "2", "1", "15", "16", "-1", "x"]).into()
