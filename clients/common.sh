@@ -38,6 +38,7 @@ start_server() {
     local directory log
     directory=$(mktemp -d "$data/server.XXXXXX")
     log="$directory/log"
+    touch "$log"
     port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
     "$binary" serve --bind 127.0.0.1 --port "$port" --dir "$directory/data" --durability off \
         --enable-debug-command yes >"$log" 2>&1 &

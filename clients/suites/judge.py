@@ -2,10 +2,12 @@
 """Compares the outcome of every test of a client's suite with the list of those that are expected to fail.
 
     judge.py SUITE OUTCOMES [--update]
+    judge.py SUITE OUTCOMES --unlisted CONFIGURATION
 
 SUITE is the suite's folder here, OUTCOMES the folder with its outcome files. README.md describes all files. Prints what
 is unexpected and, last, "N passed, M failed"; the exit status is 0 if nothing was unexpected. --update writes
-SUITE/results.json, if nothing was unexpected, instead of comparing with it.
+SUITE/results.json, if nothing was unexpected, instead of comparing with it. --unlisted prints the tests of a
+configuration that failed without being listed, so that a suite whose tests race can run them again.
 """
 
 import json
@@ -30,7 +32,8 @@ class Expectation:
         self.used = False
 
     def covers(self, configuration, name):
-        return self.only in (None, configuration) and self._matches(name) is not None
+        names = (name, name.partition("[")[0])
+        return self.only in (None, configuration) and any(map(self._matches, names))
 
 
 def lines(path):
@@ -126,11 +129,28 @@ def without_skipped(results):
 
 
 def main(arguments):
-    update = "--update" in arguments
-    suite, outcomes = (Path(argument) for argument in arguments if argument != "--update")
-    verdict = Verdict()
+    suite, outcomes, *options = arguments
+    suite, outcomes = Path(suite), Path(outcomes)
     reasons = read_reasons(Path(__file__).parent / "reasons.txt")
     expectations = read_expectations(suite / "expected-failures.txt", reasons)
+    match options:
+        case [] | ["--update"]:
+            return judge(suite, outcomes, expectations, update=bool(options))
+        case ["--unlisted", configuration]:
+            print_unlisted(configuration, read_outcomes(outcomes / f"{configuration}.outcomes"), expectations)
+            return 0
+        case _:
+            raise Malformed(__doc__)
+
+
+def print_unlisted(configuration, tests, expectations):
+    for name, (outcome, _) in tests.items():
+        if outcome == "failed" and not any(line.covers(configuration, name) for line in expectations):
+            print(name)
+
+
+def judge(suite, outcomes, expectations, update):
+    verdict = Verdict()
     results = {
         "suite": suite.name,
         "version": (outcomes / "version").read_text(encoding="utf-8").strip(),

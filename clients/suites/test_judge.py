@@ -61,6 +61,10 @@ class Judge(unittest.TestCase):
         printed = self.settled("geo  a  only resp2\n", resp2={"a": "failed"}, resp3={"a": "failed"})
         self.assertEqual(printed[-1], "0 passed, 1 failed")
 
+    def test_a_line_without_parameters_means_a_test_with_any(self):
+        printed = self.settled("geo  a\n", resp3={"a[x]": "failed", "a[y]": "failed", "ab": "passed"})
+        self.assertEqual(printed[-1], "1 passed, 0 failed")
+
     def test_brackets_are_not_special_in_a_pattern(self):
         printed = self.settled("geo  a[x]\n", resp3={"a[x]": "failed", "ax": "passed"})
         self.assertEqual(printed[-1], "1 passed, 0 failed")
@@ -88,6 +92,14 @@ class Judge(unittest.TestCase):
                 ],
             },
         )
+
+    def test_unlisted_failures_can_be_asked_for(self):
+        printed = self.verdict("geo  b\n", resp3={"a": "passed", "b": "failed", "c": "failed"})
+        self.assertIn("fails, and is not listed: c", printed[0])
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            self.assertEqual(judge.main([str(self.suite), str(self.outcomes), "--unlisted", "resp3"]), 0)
+        self.assertEqual(output.getvalue(), "c\n")
 
     def test_malformed_files_are_refused(self):
         for expected in ("geo\n", "no-such-reason  a\n"):
