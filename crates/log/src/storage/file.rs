@@ -125,15 +125,23 @@ impl StorageFile for PlainFile {
 
 /// Reserves blocks where the file system can; elsewhere the file only becomes as long.
 pub(super) fn allocate(file: &File, bytes: u64) -> io::Result<bool> {
+    let reserved = reserve(file, bytes)?;
+    if !reserved && file.metadata()?.len() < bytes {
+        file.set_len(bytes)?;
+    }
+    Ok(reserved)
+}
+
+/// Reserves every block below `bytes`; `false` where the file system cannot.
+pub(super) fn reserve(file: &File, bytes: u64) -> io::Result<bool> {
     use rustix::io::Errno;
-    match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, bytes) {
-        Ok(()) => Ok(true),
-        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
-            if file.metadata()?.len() < bytes {
-                file.set_len(bytes)?;
-            }
-            Ok(false)
-        }
-        Err(error) => Err(error.into()),
+    loop {
+        return match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, bytes) {
+            Ok(()) => Ok(true),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(false),
+            // A signal may come while a large file is being reserved.
+            Err(Errno::INTR) => continue,
+            Err(error) => Err(error.into()),
+        };
     }
 }

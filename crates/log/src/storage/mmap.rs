@@ -1,15 +1,24 @@
 //! Storage in memory-mapped files: a write is a copy into the mapping, without a system call, and survives the
 //! process from that moment on.
 //!
-//! `unsafe` is needed for one call: a mapping is sound only while nobody else changes or truncates the file.
-//! Invariants that make it so:
-//! 1. The directory's lock is held by everyone who changes its files, so other processes leave them alone.
-//! 2. Within this process the mapping is reachable only under the `RwLock` of its file: changed under the write lock,
-//!    and only read by the kernel's write-back under the read lock. No reference into it outlives the guard.
-//! 3. The mapping is dropped before the file is shortened, and it is never longer than the file.
+//! `unsafe` is needed for one call. Two things could go wrong with a mapping: somebody else changes the bytes behind a
+//! reference into it, or a page of it has nothing to stand on and touching it ends the process with SIGBUS.
 //!
-//! What stays is a read error of the disk under the mapping, which ends the process with SIGBUS. Segments are written
-//! front to back and preallocated, so this concerns a failing disk only; recovery starts from what was synced.
+//! Nobody else changes the bytes:
+//! 1. The directory's lock is held by everyone who changes its files, so other processes of Tidemark leave them alone.
+//! 2. Within this process a file is written through one handle (a segment's), and its mapping is reachable only under
+//!    the `RwLock` of that handle: changed under the write lock, and only read by the kernel's write-back under the
+//!    read lock. No reference into it outlives the guard. Reading goes through the file and never maps it.
+//!
+//! Every page has something to stand on:
+//! 3. The mapping is dropped before the file's size changes, and it is never longer than the file.
+//! 4. A file is mapped only after `fallocate` has reserved every block of it, holes that a copy may have made included.
+//!    Where the file system cannot reserve (`EOPNOTSUPP`) or has no space, nothing is mapped: writes go through the file,
+//!    where a full disk is an error.
+//!
+//! What stays: a disk that fails below the mapping, a program that ignores the lock and shortens a segment under the
+//! server, and a file system that copies on write (btrfs, ZFS, XFS under a reflinked copy) and runs out of space all
+//! the same. Each ends the process with SIGBUS, which is a crash like any other: recovery starts from what was synced.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -21,7 +30,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use memmap2::MmapMut;
 
-use super::file::{FileStorage, allocate};
+use super::file::{FileStorage, allocate, reserve};
 use super::{Storage, StorageFile, StorageLock};
 
 /// A directory of files that are mapped into memory.
@@ -43,11 +52,11 @@ impl Storage for MmapStorage {
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
-        Ok(Box::new(MappedFile::new(self.files.open_plain(name, true)?)?))
+        Ok(Box::new(MappedFile::new(self.files.open_plain(name, true)?)))
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
-        Ok(Box::new(MappedFile::new(self.files.open_plain(name, false)?)?))
+        Ok(Box::new(MappedFile::new(self.files.open_plain(name, false)?)))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -77,20 +86,21 @@ struct MappedFile {
     mapping: RwLock<Mapping>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Mapping {
-    /// `None` for an empty file, which cannot be mapped.
+    /// `None` before the first write, and where the file cannot be mapped safely.
     map: Option<MmapMut>,
+    /// Whether a mapping was attempted since the size last changed.
+    attempted: bool,
     /// Written through the mapping since the last sync.
     dirty: Range<usize>,
-    /// Whether something was written behind the mapping's end, through the file.
+    /// Whether something was written through the file since the last sync.
     beyond: bool,
 }
 
 impl MappedFile {
-    fn new(file: File) -> io::Result<Self> {
-        let map = map(&file)?;
-        Ok(Self { file, mapping: RwLock::new(Mapping { map, dirty: 0..0, beyond: false }) })
+    fn new(file: File) -> Self {
+        Self { file, mapping: RwLock::default() }
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Mapping> {
@@ -101,15 +111,25 @@ impl MappedFile {
         self.mapping.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the file's size and maps it again. What was written before is still the page cache's to write back.
+    /// Changes the file's size; the next write maps it again. What was written before is still the page cache's to
+    /// write back.
     fn resize<T>(&self, change: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
         let mut mapping = self.write();
-        mapping.map = None;
-        mapping.beyond |= !mapping.dirty.is_empty();
-        mapping.dirty = 0..0;
-        let changed = change(&self.file)?;
-        mapping.map = map(&self.file)?;
-        Ok(changed)
+        let beyond = mapping.beyond || !mapping.dirty.is_empty();
+        *mapping = Mapping { beyond, ..Mapping::default() };
+        change(&self.file)
+    }
+}
+
+impl Mapping {
+    /// The place of a write in the mapping, which the first write makes; `None` if it has to go through the file.
+    fn target(&mut self, file: &File, place: Range<usize>) -> Option<&mut [u8]> {
+        if !self.attempted {
+            self.attempted = true;
+            // Whatever prevents it: the file itself still works, and reports what is wrong as an error.
+            self.map = map(file).unwrap_or_default();
+        }
+        self.map.as_mut()?.get_mut(place)
     }
 }
 
@@ -123,7 +143,7 @@ impl StorageFile for MappedFile {
         let mut mapping = self.write();
         let start = usize::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
         let end = start.checked_add(data.len()).ok_or(io::ErrorKind::InvalidInput)?;
-        let Some(target) = mapping.map.as_mut().and_then(|map| map.get_mut(start..end)) else {
+        let Some(target) = mapping.target(&self.file, start..end) else {
             mapping.beyond = true;
             return self.file.write_at(data, offset);
         };
@@ -162,11 +182,68 @@ impl StorageFile for MappedFile {
     }
 }
 
+/// Maps a file of which every block has been reserved; `None` if there is nothing to map or no way to reserve it.
 fn map(file: &File) -> io::Result<Option<MmapMut>> {
-    if file.metadata()?.len() == 0 {
+    let bytes = file.metadata()?.len();
+    if bytes == 0 || !reserve(file, bytes)? {
         return Ok(None);
     }
-    // SAFETY: invariants 1 to 3 above: the lock keeps other processes away, `RwLock` orders our own accesses, and
-    // `resize`, the only place that shortens the file, drops the mapping first.
+    // SAFETY: invariants 1 to 4 above: the lock keeps other processes away, `RwLock` orders our own accesses, `resize`,
+    // the only place that changes the size, drops the mapping first, and every block has just been reserved.
     unsafe { MmapMut::map_mut(file) }.map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BYTES: u64 = 64 << 10;
+
+    fn sparse(directory: &tempfile::TempDir) -> (MmapStorage, Box<dyn StorageFile>) {
+        let storage = MmapStorage::new(directory.path()).expect("a directory");
+        let file = storage.create("sparse").expect("a file");
+        file.set_len(BYTES).expect("a size");
+        (storage, file)
+    }
+
+    fn blocks(directory: &tempfile::TempDir) -> u64 {
+        use std::os::unix::fs::MetadataExt;
+        std::fs::metadata(directory.path().join("sparse")).expect("the file").blocks() * 512
+    }
+
+    #[test]
+    fn reading_reserves_nothing_and_the_first_write_reserves_the_whole_file() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (_storage, file) = sparse(&directory);
+        let mut page = [1; 4096];
+        assert_eq!(file.read_at(&mut page, 0).expect("a page"), 4096);
+        assert!(blocks(&directory) < BYTES, "the file begins as one hole");
+        assert_eq!(file.write_at(b"here", 5000).expect("a write"), 4);
+        assert!(blocks(&directory) >= BYTES, "a hole under the mapping would end the process on a full disk");
+        file.sync_data().expect("a sync");
+        assert_eq!(file.read_at(&mut page, 4998).expect("a page"), 4096);
+        assert_eq!(&page[..8], b"\0\0here\0\0");
+    }
+
+    #[test]
+    fn what_was_written_survives_every_change_of_size() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (storage, file) = sparse(&directory);
+        file.write_at(b"front", 0).expect("a write");
+        file.set_len(BYTES * 2).expect("a size");
+        file.write_at(b"back", BYTES * 2 - 4).expect("a write");
+        file.write_at(b"beyond", BYTES * 2).expect("a write behind the end goes through the file");
+        file.set_len(5).expect("a size");
+        file.allocate(BYTES).expect("space");
+        file.write_at(b"new", BYTES - 3).expect("a write");
+        file.sync_data().expect("a sync");
+        drop(file);
+        let file = storage.open("sparse").expect("the file");
+        let mut bytes = vec![1; BYTES as usize];
+        assert_eq!(super::super::read_full(&*file, &mut bytes, 0).expect("bytes"), BYTES as usize);
+        let mut expected = vec![0; BYTES as usize];
+        expected[..5].copy_from_slice(b"front");
+        expected[BYTES as usize - 3..].copy_from_slice(b"new");
+        assert!(bytes == expected);
+    }
 }
