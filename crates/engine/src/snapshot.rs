@@ -12,7 +12,7 @@
 //! ```
 
 use crate::engine::{ApplyError, Engine};
-use crate::keyspace::{DATABASES, Entry, Payload, ValueRef};
+use crate::keyspace::{DATABASES, Database, Entry, Payload, ValueRef};
 use crate::record::{Cursor, put_bytes, put_varint};
 use tidemark_log::Lsn;
 
@@ -104,6 +104,19 @@ impl<'e> Snapshot<'e> {
                 return Some(std::mem::take(&mut self.frame));
             }
         }
+    }
+}
+
+impl Snapshot<'_> {
+    /// Ends the walk at once. For the last snapshot of an engine only: entries that it has not seen are not told from
+    /// those that a snapshot 65,536 later will have seen.
+    pub fn give_up(mut self) {
+        for shard in 0..self.engine.keyspace().shard_count() {
+            let mut shard = self.engine.keyspace().lock(shard);
+            shard.databases_mut().iter_mut().for_each(Database::stop_copying);
+        }
+        self.shard = self.engine.keyspace().shard_count();
+        self.frame.clear();
     }
 }
 

@@ -106,12 +106,13 @@ impl Shared {
             }
         }
         let needed = size + SEGMENT_OVERHEAD_BYTES;
-        let Some(index) = state.ready.iter().position(|ready| ready.bytes >= needed) else {
-            return false;
-        };
-        let Some(ready) = state.ready.remove(index) else {
-            return false;
-        };
+        let index = state.ready.iter().position(|ready| ready.bytes >= needed);
+        let ready = index.and_then(|index| state.ready.remove(index)).or_else(|| {
+            // Admitted before the disk was found full.
+            let may_use_reserve = state.full.is_some();
+            state.reserve.take_if(|reserve| may_use_reserve && reserve.bytes >= needed)
+        });
+        let Some(ready) = ready else { return false };
         self.cut_to(state, ready, start, time_us);
         true
     }

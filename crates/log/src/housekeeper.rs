@@ -1,20 +1,23 @@
 //! The second thread: prepares segments ahead of need and drops those that nobody needs any more.
 
 use std::io;
-use std::sync::{Arc, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::append::RESERVE_BYTES;
 use crate::error::Failure;
 use crate::segment::{HEADER_BYTES, Segment, TEMPORARY_SUFFIX, spare_name};
-use crate::shared::{Ready, Shared, wait};
-use crate::storage::{StorageFile, write_zeros};
+use crate::shared::{Ready, Shared, State, wait};
+use crate::storage::{StorageFile, is_shortage, write_zeros};
 use crate::{Durability, Lsn};
 
 /// How often a full disk is tried again.
-const RETRY_DELAY: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_millis(250);
 /// Between two looks at whether the log is being closed.
 const ZERO_BYTES: u64 = 4 << 20;
+/// Size of the reserve: as many records as there are threads that append at once, unless they are large.
+const RESERVE_SEGMENT_BYTES: u64 = 1 << 20;
 
 pub(crate) struct Housekeeper {
     shared: Arc<Shared>,
@@ -23,7 +26,12 @@ pub(crate) struct Housekeeper {
 
 enum Chore {
     Exit,
-    Prepare { bytes: u64 },
+    /// Make the segment that records take which cannot be refused any more.
+    Reserve,
+    /// Make an ordinary segment, of at least this size.
+    Prepare {
+        bytes: u64,
+    },
     Retire,
 }
 
@@ -37,9 +45,17 @@ impl Housekeeper {
         loop {
             match self.next_chore() {
                 Chore::Exit => return,
+                Chore::Reserve => {
+                    let made = self.prepare(RESERVE_SEGMENT_BYTES.min(self.shared.options.segment_bytes));
+                    self.deliver(made, |state, ready| state.reserve = Some(ready));
+                }
                 Chore::Prepare { bytes } => {
-                    let result = self.prepare(bytes);
-                    self.deliver(result, bytes);
+                    let bytes = bytes.max(self.shared.options.segment_bytes);
+                    let made = self.prepare(bytes);
+                    self.deliver(made, |state, ready| {
+                        state.ready.push_back(ready);
+                        state.wanted_bytes = state.wanted_bytes.filter(|wanted| *wanted > bytes);
+                    });
                 }
                 Chore::Retire => {
                     if let Err(failure) = self.retire() {
@@ -61,31 +77,44 @@ impl Housekeeper {
                 state.retention_due = false;
                 return Chore::Retire;
             }
-            if let Some(bytes) = state.wanted_bytes {
-                if state.ready.iter().any(|ready| ready.bytes >= bytes) {
-                    state.wanted_bytes = None;
-                    shared.space.notify_all();
-                    continue;
-                }
-                if state.full.is_none() {
-                    return Chore::Prepare { bytes };
-                }
-                let waited =
-                    shared.chores.wait_timeout(state, RETRY_DELAY).unwrap_or_else(PoisonError::into_inner);
-                state = waited.0;
-                if waited.1.timed_out() && !state.closing {
-                    return Chore::Prepare { bytes };
-                }
-            } else {
+            if state.wanted_bytes.is_some_and(|bytes| state.ready.iter().any(|ready| ready.bytes >= bytes)) {
+                // A segment that was dropped has come back for use.
+                state.wanted_bytes = None;
+                self.end_shortage(state);
+                state = shared.lock();
+                continue;
+            }
+            let Some(chore) = self.preparation(&state) else {
                 state = wait(&shared.chores, state);
+                continue;
+            };
+            if state.full.is_none() {
+                return chore;
+            }
+            let waited =
+                shared.chores.wait_timeout(state, RETRY_DELAY).unwrap_or_else(PoisonError::into_inner);
+            state = waited.0;
+            if waited.1.timed_out() && !state.closing {
+                return chore;
             }
         }
+    }
+
+    /// What has to be prepared, if anything.
+    fn preparation(&self, state: &State) -> Option<Chore> {
+        if let Some(bytes) = state.wanted_bytes.filter(|_| state.position.is_none()) {
+            // The first segment of all: somebody may be waiting for it.
+            return Some(Chore::Prepare { bytes });
+        }
+        if state.reserve.is_none() && self.shared.codec.preallocates() {
+            return Some(Chore::Reserve);
+        }
+        state.wanted_bytes.map(|bytes| Chore::Prepare { bytes })
     }
 
     /// Makes an empty segment file whose space is its own, so that a full disk shows now.
     fn prepare(&mut self, bytes: u64) -> io::Result<Ready> {
         let storage = self.shared.storage.clone();
-        let bytes = bytes.max(self.shared.options.segment_bytes);
         let name = spare_name(self.next_spare);
         self.next_spare += 1;
         let temporary = format!("{name}{TEMPORARY_SUFFIX}");
@@ -121,28 +150,53 @@ impl Housekeeper {
         file.sync_data()
     }
 
-    fn deliver(&self, result: io::Result<Ready>, bytes: u64) {
+    /// Hands over what was prepared, or tells everybody why it could not be.
+    fn deliver(&self, made: io::Result<Ready>, hand_over: impl FnOnce(&mut State, Ready)) {
         let mut state = self.shared.lock();
-        let was_full = state.full.is_some();
-        match result {
+        match made {
             Ok(ready) => {
-                state.ready.push_back(ready);
-                state.full = None;
-                if state.wanted_bytes <= Some(bytes.max(self.shared.options.segment_bytes)) {
-                    state.wanted_bytes = None;
-                }
+                hand_over(&mut state, ready);
+                self.end_shortage(state);
             }
             Err(_) if state.closing => {}
-            Err(error) => state.full = Some(Failure::new("preparing the next segment", error)),
+            Err(error) => {
+                let failure = Failure::new("preparing the next segment", error);
+                if is_shortage(&failure.error) {
+                    self.begin_shortage(state, failure);
+                } else {
+                    // A disk that cannot take zeros is not one to trust with records.
+                    drop(state);
+                    self.shared.fail(failure);
+                }
+            }
         }
-        let is_full = state.full.is_some();
-        if state.failure.is_none() && !state.closing {
-            self.shared.refusing.store(is_full, std::sync::atomic::Ordering::Release);
-        }
+    }
+
+    /// Refuses records until there is space.
+    fn begin_shortage(&self, mut state: MutexGuard<'_, State>, failure: Failure) {
+        let is_new = state.full.replace(failure).is_none();
+        self.set_refusing(&state, true);
         drop(state);
         self.shared.space.notify_all();
-        if is_full != was_full {
+        if is_new {
             self.shared.announce();
+        }
+    }
+
+    /// Accepts records again if it was for want of space that they were refused.
+    fn end_shortage(&self, mut state: MutexGuard<'_, State>) {
+        let was_full = state.full.take().is_some();
+        self.set_refusing(&state, false);
+        drop(state);
+        self.shared.space.notify_all();
+        if was_full {
+            self.shared.announce();
+        }
+    }
+
+    fn set_refusing(&self, state: &State, refusing: bool) {
+        if state.failure.is_none() && !state.closing {
+            self.shared.refusing.store(refusing, Ordering::Release);
         }
     }
 

@@ -201,8 +201,20 @@ impl Log {
     /// and releases the records which the oldest that is kept covers. Blocks for as long as the disk takes.
     ///
     /// Until there are as many snapshots as are to be kept, nothing is released: the log remains the second way
-    /// back if the only snapshot turns out to be damaged.
+    /// back if the only snapshot turns out to be damaged. A sync that fails stops the log as one of its own would.
     pub fn finish_snapshot(&self, writer: SnapshotWriter) -> Result<(), SnapshotError> {
+        let finished = self.complete(writer);
+        if let Err(SnapshotError::Sync(failure)) = &finished {
+            self.shared.fail(failure.clone());
+        }
+        finished
+    }
+
+    fn complete(&self, writer: SnapshotWriter) -> Result<(), SnapshotError> {
+        if let Some(failure) = &self.shared.lock().failure {
+            // Nor is a snapshot promised on a disk that has failed.
+            return Err(SnapshotError::Log(AppendError::Failed(failure.clone())));
+        }
         self.wait_durable(writer.lsn()).map_err(SnapshotError::Log)?;
         writer.finish()?;
         let keep = self.shared.options.retention.keep_snapshots;
@@ -356,6 +368,7 @@ fn share(
         // A new log's first segment is made at once.
         wanted_bytes: (position.is_none() && ready.is_empty()).then_some(0),
         ready,
+        reserve: None,
         parked: Parked::Working,
         sync_wanted: Lsn::ZERO,
         durability: options.durability,

@@ -76,6 +76,9 @@ pub(crate) struct State {
     pub(crate) position: Option<Position>,
     /// Segments prepared for use.
     pub(crate) ready: VecDeque<Ready>,
+    /// A small segment for records that were on their way when the disk was found full: whoever appends has changed
+    /// its state already and cannot be refused any more.
+    pub(crate) reserve: Option<Ready>,
     /// A segment of at least this capacity is wanted.
     pub(crate) wanted_bytes: Option<u64>,
     pub(crate) parked: Parked,

@@ -271,3 +271,30 @@ fn a_full_disk_refuses_records_until_there_is_space() {
     assert_eq!(lsn, Lsn(accepted + 1));
     log.close().expect("closes");
 }
+
+#[test]
+fn a_record_that_was_admitted_before_the_disk_was_found_full_is_accepted() {
+    let memory = MemoryStorage::new();
+    let storage = FaultyStorage::new(Arc::new(memory.clone()), None);
+    let (log, _) = Log::open(Arc::new(storage.clone()), options()).expect("opens");
+    let append = || log.append(0, 1, |buffer| buffer.extend_from_slice(&[1; 100]));
+    append().expect("is accepted");
+    let spare = |name: &String| name.starts_with("spare-") && name.ends_with(".tide");
+    while !memory.list().expect("names").iter().any(spare) {
+        std::thread::yield_now();
+    }
+    let full = Fault::Error(io::ErrorKind::StorageFull);
+    storage.set_plan(Some(Plan { fault: full, at: 1, site: Some(Site::Allocate), forever: true, seed: 0 }));
+    let mut accepted = 1;
+    while log.check_writable().is_ok() {
+        // Whoever has looked has changed its state before it appends.
+        append().expect("what was admitted is accepted");
+        accepted += 1;
+    }
+    assert_eq!(append().expect("so is what another thread had admitted"), Lsn(accepted + 1));
+    log.wait_durable(Lsn(accepted + 1)).expect("what was accepted is stored");
+    log.close().expect("closes");
+    let (log, recovery) = Log::open(Arc::new(memory), options()).expect("opens");
+    assert_eq!(recovery.last_lsn, Lsn(accepted + 1));
+    log.close().expect("closes");
+}

@@ -6,15 +6,16 @@ use crate::inbox::Inbox;
 use crate::listener::{self, ListenError};
 use crate::recovery::{self, RecoverError};
 use crate::shared::Shared;
-use crate::snapshots::{self, Snapshots};
+use crate::snapshots::{self, Snapshots, TakeError};
 use crate::worker::{WAKER, Worker};
 use mio::{Poll, Waker};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::io;
+use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use tidemark_log::{Failure, Progress};
+use tidemark_log::{Failure, Health, Progress};
 
 /// Descriptors that the server needs beside those of its clients: listeners, event loops, the log, HTTP.
 const OWN_DESCRIPTORS: u64 = 128;
@@ -52,6 +53,11 @@ pub enum StopError {
     /// The log could not be completed: changes that were answered without waiting for the disk may be lost.
     #[error("the log could not be completed: {0}; changes that were not yet on disk may be lost")]
     Log(Failure),
+    /// `SHUTDOWN SAVE` was not given its snapshot.
+    #[error(
+        "the snapshot that SHUTDOWN SAVE asked for failed: {0}; nothing is lost, the log has every change"
+    )]
+    Snapshot(TakeError),
     /// A thread has panicked.
     #[error("a worker thread has panicked: this is a defect of Tidemark, please report it")]
     Worker,
@@ -64,7 +70,7 @@ pub enum StopError {
 pub struct Server {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<io::Result<()>>>,
-    snapshots: JoinHandle<()>,
+    snapshots: JoinHandle<Result<(), TakeError>>,
     http: Option<Http>,
     addresses: Vec<SocketAddr>,
     report: String,
@@ -139,8 +145,10 @@ impl Server {
             http.stop();
         }
         self.shared.snapshots.stop();
-        if self.snapshots.join().is_err() {
-            result = result.and(Err(StopError::Worker));
+        match self.snapshots.join() {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => result = result.and(Err(StopError::Snapshot(error))),
+            Err(_) => result = result.and(Err(StopError::Worker)),
         }
         if let Some(path) = &self.shared.settings.current().unixsocket {
             // Nobody listens there any more.
@@ -168,13 +176,35 @@ impl Stopper {
 /// listener for as long as it lives, which is as long as the server's own state: hence the weak reference.
 fn listen_to_log(shared: &Arc<Shared>, inboxes: Vec<Arc<Inbox>>) {
     let weak = Arc::downgrade(shared);
+    let was_writable = AtomicBool::new(true);
     let listener = move |progress: Progress| {
         inboxes.iter().for_each(|inbox| inbox.log_moved());
-        if let Some(shared) = weak.upgrade() {
-            shared.snapshots.request_if_due(progress.written, shared.settings.current().snapshot_after);
+        let Some(shared) = weak.upgrade() else { return };
+        if was_writable.swap(progress.writable, Ordering::AcqRel) != progress.writable {
+            tell_operator(progress.writable, &shared.engine.log().health());
         }
+        shared.snapshots.request_if_due(progress.written, shared.settings.current().snapshot_after);
     };
     shared.engine.log().set_listener(Box::new(listener));
+}
+
+/// Says on standard error that changes are refused from now on, or accepted again.
+fn tell_operator(writable: bool, health: &Health) {
+    let line = match health {
+        // It is being closed.
+        Health::Ok if !writable => return,
+        Health::Ok => "the log accepts changes again".to_owned(),
+        Health::Full(failure) => {
+            format!("warning: {failure}; changes are refused until there is space, reads go on")
+        }
+        Health::Failed(failure) => {
+            format!(
+                "error: {failure}; changes are refused until the disk is repaired and the server restarted, reads go on"
+            )
+        }
+    };
+    // Nobody may be reading what the server says.
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// An event loop and an inbox for each worker.

@@ -38,6 +38,9 @@ pub(crate) fn shutdown(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) 
         _ => return Err(CommandError::Syntax),
     }
     session.closing = true;
+    if options.iter().any(|option| parse::is(option, "SAVE")) {
+        cx.shared.snapshots.want_last();
+    }
     cx.shared.stop();
     Ok(())
 }

@@ -77,6 +77,7 @@ impl Shared {
     pub(crate) fn stop(&self) {
         if !self.stopping.swap(true, Ordering::SeqCst) {
             self.pause.end();
+            self.snapshots.give_up();
             self.inboxes.iter().for_each(|inbox| inbox.send(Message::Stop));
         }
     }

@@ -17,7 +17,19 @@ pub(crate) const KEYSPACE: u32 = 0;
 enum Request {
     /// Take a snapshot; tell the client, if one waits.
     Take(Option<(usize, Target)>),
+    /// End; first take a last snapshot if one was asked for.
     Stop,
+}
+
+/// Why there is no snapshot.
+#[derive(Debug, thiserror::Error)]
+pub enum TakeError {
+    /// It could not be written.
+    #[error(transparent)]
+    Failed(#[from] SnapshotError),
+    /// The server stops, and nobody asked it to take one first.
+    #[error("it was given up because the server stops; the log has every change")]
+    GivenUp,
 }
 
 /// What the workers know of snapshots, and how they ask for one.
@@ -32,6 +44,10 @@ pub(crate) struct Snapshots {
     /// The end of the log at the latest attempt that failed.
     tried_lsn: AtomicU64,
     last_error: Mutex<Option<String>>,
+    /// The server stops: a snapshot that is being taken is given up.
+    given_up: AtomicBool,
+    /// The server takes a snapshot before it stops.
+    last_wanted: AtomicBool,
 }
 
 /// The requests that the snapshot thread works off.
@@ -48,6 +64,8 @@ impl Snapshots {
             last_lsn: AtomicU64::new(last.0),
             tried_lsn: AtomicU64::new(0),
             last_error: Mutex::default(),
+            given_up: AtomicBool::new(false),
+            last_wanted: AtomicBool::new(false),
         };
         (snapshots, Requests(receiver))
     }
@@ -90,9 +108,25 @@ impl Snapshots {
         self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Lets the thread end after the snapshot that it may be taking.
+    /// Lets the server take a snapshot before it stops, and complete one that it may be taking.
+    pub(crate) fn want_last(&self) {
+        self.last_wanted.store(true, Ordering::Release);
+    }
+
+    /// Gives up what is being taken, unless the server is to stop with a snapshot: nothing is lost without it.
+    pub(crate) fn give_up(&self) {
+        if !self.last_wanted.load(Ordering::Acquire) {
+            self.given_up.store(true, Ordering::Release);
+        }
+    }
+
+    /// Lets the thread end.
     pub(crate) fn stop(&self) {
         self.send(Request::Stop);
+    }
+
+    fn is_given_up(&self) -> bool {
+        self.given_up.load(Ordering::Acquire)
     }
 
     fn send(&self, request: Request) {
@@ -100,7 +134,7 @@ impl Snapshots {
         let _ = self.requests.lock().unwrap_or_else(PoisonError::into_inner).send(request);
     }
 
-    fn note(&self, taken: &Result<Lsn, SnapshotError>, tried: Lsn) {
+    fn note(&self, taken: &Result<Lsn, TakeError>, tried: Lsn) {
         match taken {
             Ok(lsn) => {
                 self.last_success.store(now_seconds(), Ordering::Relaxed);
@@ -117,12 +151,15 @@ impl Snapshots {
     }
 }
 
-/// Starts the thread that takes snapshots until [`Snapshots::stop`].
-pub(crate) fn start(shared: Arc<Shared>, requests: Requests) -> io::Result<JoinHandle<()>> {
+/// Starts the thread that takes snapshots until [`Snapshots::stop`]; it tells how a last one went.
+pub(crate) fn start(
+    shared: Arc<Shared>,
+    requests: Requests,
+) -> io::Result<JoinHandle<Result<(), TakeError>>> {
     let work = move || {
         while let Ok(Request::Take(client)) = requests.0.recv() {
             let tried = shared.engine.log().appended();
-            let taken = take(&shared.engine);
+            let taken = take(&shared.engine, &shared.snapshots);
             shared.snapshots.note(&taken, tried);
             if let Some((worker, target)) = client
                 && let Some(inbox) = shared.inboxes.get(worker)
@@ -130,18 +167,26 @@ pub(crate) fn start(shared: Arc<Shared>, requests: Requests) -> io::Result<JoinH
                 inbox.send(Message::Deliver(target, Delivery { reply: answer(&taken), lsn: None }));
             }
         }
+        if shared.snapshots.last_wanted.load(Ordering::Acquire) {
+            take(&shared.engine, &shared.snapshots)?;
+        }
+        Ok(())
     };
     std::thread::Builder::new().name("tidemark-snapshot".to_owned()).spawn(work)
 }
 
 /// Takes a snapshot while commands go on; returns when it is complete and durable, and the log before the oldest that is
 /// kept has been released.
-fn take(engine: &Engine) -> Result<Lsn, SnapshotError> {
+fn take(engine: &Engine, snapshots: &Snapshots) -> Result<Lsn, TakeError> {
     let log = engine.log();
     let mut snapshot = engine.snapshot();
     let lsn = snapshot.lsn();
     let mut writer = SnapshotWriter::create(Arc::clone(log.storage()), lsn)?;
     while let Some(frame) = snapshot.next_frame() {
+        if snapshots.is_given_up() {
+            snapshot.give_up();
+            return Err(TakeError::GivenUp);
+        }
         writer.write_frame(KEYSPACE, &frame)?;
     }
     drop(snapshot);
@@ -149,7 +194,7 @@ fn take(engine: &Engine) -> Result<Lsn, SnapshotError> {
     Ok(lsn)
 }
 
-fn answer(taken: &Result<Lsn, SnapshotError>) -> Vec<u8> {
+fn answer(taken: &Result<Lsn, TakeError>) -> Vec<u8> {
     let mut reply = Reply::new(Protocol::Resp2);
     match taken {
         Ok(_) => reply.ok(),

@@ -1,16 +1,27 @@
-//! Disks that are full and disks that fail: changes are refused with a clear error, reads go on, health says so, and
-//! nothing that was acknowledged is lost.
+//! A disk that is full, again and again: changes are refused with a clear error, reads go on, health says so, space that
+//! is freed is used without a restart, and nothing that was acknowledged is lost.
 
 mod support;
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use support::{Answer, Client, Server, free_port};
+use std::time::{Duration, Instant};
+use support::{Answer, Client, Server, free_port, readiness};
 
-/// A value that fills a small disk in some hundred writes.
-const VALUE_BYTES: usize = 16 << 10;
+/// A value that fills a small segment in some dozen writes.
+const VALUE_BYTES: usize = 4 << 10;
+
+/// How many keys the values go to: the state stays small, so that what fills the disk is the log.
+const KEYS: usize = 40;
+
+/// The log's segments, in bytes.
+const SEGMENT_BYTES: &str = "262144";
+
+/// How long the server may take to notice that there is space again.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A mount namespace with a tmpfs of 16 MiB, held by a process that does nothing else.
 struct SmallDisk {
@@ -54,14 +65,38 @@ impl SmallDisk {
         Path::new("/proc").join(self.holder.id().to_string()).join("root").join(inside).join(name)
     }
 
-    fn serve(&self, http: u16) -> Server {
+    /// Takes all the space that is left.
+    fn fill(&self) {
+        let mut filler = File::create(self.path("filler")).expect("a file");
+        let mut block = vec![1; 1 << 20];
+        while !block.is_empty() {
+            // What a short write leaves of a block is too much by itself; then the rest is taken in smaller pieces.
+            if filler.write_all(&block).is_err() {
+                block.truncate(block.len() / 2);
+            }
+        }
+    }
+
+    fn free(&self) {
+        std::fs::remove_file(self.path("filler")).expect("space is freed");
+    }
+
+    fn serve(&self, durability: &str, storage: &str, http: u16) -> Server {
         let mut command = Command::new("nsenter");
         command.args(["-t", &self.holder.id().to_string(), "-m"]);
         if !self.as_root {
             command.args(["-U", "--preserve-credentials"]);
         }
-        command.arg("--").arg(env!("CARGO_BIN_EXE_tidemark")).args(["serve", "--durability", "always"]);
-        command.args(["--log-segment-bytes", "1048576", "--http", &format!("127.0.0.1:{http}"), "--dir"]);
+        command.arg("--").arg(env!("CARGO_BIN_EXE_tidemark")).args(["serve", "--durability", durability]);
+        command.args([
+            "--log-storage",
+            storage,
+            "--log-segment-bytes",
+            SEGMENT_BYTES,
+            "--snapshot-after",
+            "0",
+        ]);
+        command.args(["--http", &format!("127.0.0.1:{http}"), "--dir"]);
         command.arg(self.directory.path().join("data"));
         Server::spawn(command)
     }
@@ -74,105 +109,148 @@ impl Drop for SmallDisk {
     }
 }
 
-/// The status of `/health/ready`, and what it says.
-fn readiness(http: u16) -> (u16, String) {
-    let mut stream = TcpStream::connect(("127.0.0.1", http)).expect("HTTP is served");
-    stream
-        .write_all(b"GET /health/ready HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        .expect("it takes a request");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("it answers");
-    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
-    (status, answer)
+fn value(number: u64) -> String {
+    format!("{number:08}").repeat(VALUE_BYTES / 8)
 }
 
-fn value(number: usize) -> String {
-    format!("{number:05}").repeat(VALUE_BYTES / 5)
+/// What the server has acknowledged: for each key the number of its last value.
+#[derive(Default)]
+struct Ledger {
+    values: BTreeMap<String, u64>,
+    next: u64,
 }
 
-/// Every acknowledged value is there.
-fn check(client: &mut Client, acknowledged: usize) {
-    for number in 0..acknowledged {
-        let answer = client.call(&["GET", &format!("key:{number}")]).expect("reads go on");
-        assert!(
-            answer == Answer::Bulk(value(number)),
-            "key {number} of {acknowledged} is as it was acknowledged"
-        );
+impl Ledger {
+    /// Writes until the disk is full; the server's refusal.
+    fn write_until_refused(&mut self, client: &mut Client) -> String {
+        for _ in 0..10_000 {
+            let key = format!("key:{}", self.next as usize % KEYS);
+            match client.call(&["SET", &key, &value(self.next)]).expect("an answer") {
+                Answer::Error(text) => return text,
+                answer => assert_eq!(answer, Answer::Status("OK".into())),
+            }
+            self.values.insert(key, self.next);
+            self.next += 1;
+        }
+        panic!("the disk is full at some time");
     }
+
+    /// Waits until a write is taken.
+    fn write_when_possible(&mut self, client: &mut Client) {
+        let began = Instant::now();
+        let key = format!("key:{}", self.next as usize % KEYS);
+        while client.call(&["SET", &key, &value(self.next)]).expect("an answer").is_error() {
+            assert!(began.elapsed() < PATIENCE, "space that is freed is used");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self.values.insert(key, self.next);
+        self.next += 1;
+    }
+
+    /// Every acknowledged value is there, and none that was refused.
+    fn check(&self, client: &mut Client) {
+        for (key, number) in &self.values {
+            let answer = client.call(&["GET", key]).expect("reads go on");
+            let Answer::Bulk(found) = answer else { panic!("{key} is gone: {answer:?}") };
+            let found = (found.get(..8), found == value(*number));
+            let expected = format!("{number:08}");
+            assert_eq!(found, (Some(&expected[..]), true), "{key} is as it was acknowledged");
+        }
+        assert_eq!(client.call(&["DBSIZE"]).expect("an answer").integer(), self.values.len() as i64);
+    }
+}
+
+fn cycles(standard: usize) -> usize {
+    std::env::var("TIDEMARK_DISK_CYCLES").ok().and_then(|text| text.parse().ok()).unwrap_or(standard)
+}
+
+/// Fills the disk and frees it again, `cycles` times, and stops the server now and then while the disk is full.
+fn fill_and_free(durability: &str, storage: &str, cycles: usize) {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let mut http = free_port();
+    let mut server = disk.serve(durability, storage, http);
+    let mut client = server.client();
+    let mut ledger = Ledger::default();
+    for cycle in 1..=cycles {
+        disk.fill();
+        let refusal = ledger.write_until_refused(&mut client);
+        assert!(refusal.starts_with("MISCONF Tidemark refuses changes"), "{refusal}");
+        assert!(refusal.contains("free space"), "the refusal says what to do: {refusal}");
+        for _ in 0..10 {
+            assert!(client.call(&["INCR", "refused"]).expect("an answer").is_error());
+            assert!(client.call(&["DEL", "key:0"]).expect("an answer").is_error());
+        }
+        let (status, text) = readiness(http);
+        assert_eq!(status, 503, "{text}");
+        assert!(client.call(&["SAVE"]).expect("an answer").is_error(), "there is no space for a snapshot");
+        ledger.check(&mut client);
+        if cycle % 10 == 0 {
+            // A polite stop keeps everything in every mode; with `always` a kill does as well.
+            if durability == "always" {
+                server.kill();
+            } else {
+                assert!(server.terminate().success());
+            }
+            http = free_port();
+            server = disk.serve(durability, storage, http);
+            client = server.client();
+            ledger.check(&mut client);
+        }
+        disk.free();
+        ledger.write_when_possible(&mut client);
+        assert_eq!(readiness(http).0, 200);
+        assert_eq!(client.call(&["SAVE"]).expect("an answer"), Answer::Status("OK".into()));
+        ledger.check(&mut client);
+    }
+    assert!(server.terminate().success());
+    let server = disk.serve(durability, storage, free_port());
+    ledger.check(&mut server.client());
+    println!("{durability}, {storage}: {cycles} cycles, {} acknowledged writes", ledger.next);
 }
 
 #[test]
 fn a_full_disk_refuses_changes_until_there_is_space_and_loses_nothing() {
-    let Some(disk) = SmallDisk::mount() else { return };
-    std::fs::write(disk.path("filler"), vec![1; 8 << 20]).expect("the filler fits");
-    let http = free_port();
-    let server = disk.serve(http);
-    let mut client = server.client();
-    let mut acknowledged = 0;
-    let refusal = loop {
-        assert!(acknowledged * VALUE_BYTES < 16 << 20, "the disk is full at some time");
-        match client.call(&["SET", &format!("key:{acknowledged}"), &value(acknowledged)]).expect("an answer")
-        {
-            Answer::Error(text) => break text,
-            answer => assert_eq!(answer, Answer::Status("OK".into())),
-        }
-        acknowledged += 1;
-    };
-    assert!(acknowledged > 10, "some writes were taken: {acknowledged}");
-    let lower = refusal.to_lowercase();
-    assert!(lower.contains("space") || lower.contains("full"), "the refusal names its reason: {refusal}");
-    check(&mut client, acknowledged);
-    let (status, text) = readiness(http);
-    assert_eq!(status, 503, "{text}");
-    server.kill();
-
-    std::fs::remove_file(disk.path("filler")).expect("space is freed");
-    let http = free_port();
-    let server = disk.serve(http);
-    let mut client = server.client();
-    check(&mut client, acknowledged);
-    assert_eq!(client.call(&["SET", "after", "all"]).expect("an answer"), Answer::Status("OK".into()));
-    assert_eq!(readiness(http).0, 200);
+    fill_and_free("always", "file", cycles(50));
 }
 
 #[test]
-fn after_a_failed_sync_no_change_is_acknowledged_and_none_is_lost() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let http = free_port();
-    let mut command = Command::new("strace");
-    // With -D the server is our child and strace its grandchild, so that killing the server ends both.
-    command.args(["-D", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync"]);
-    command.args(["-e", "inject=fdatasync:error=EIO:when=20+", env!("CARGO_BIN_EXE_tidemark"), "serve"]);
-    command.args(["--durability", "always", "--http", &format!("127.0.0.1:{http}"), "--dir"]);
-    command.arg(directory.path());
-    let server = Server::spawn(command);
-    let mut client = server.client();
-    let mut acknowledged = 0;
-    // The answer that waits for the sync which fails is never sent: its connection is closed instead.
-    while let Ok(answer) = client.call(&["INCR", "counter"]) {
-        assert!(acknowledged < 10_000, "the sync fails at some time");
-        if answer.is_error() {
-            break;
-        }
-        assert_eq!(answer, Answer::Integer(acknowledged + 1));
-        acknowledged += 1;
-    }
-    let mut client = server.client();
-    let Answer::Error(refusal) = client.call(&["INCR", "counter"]).expect("an answer") else {
-        panic!("no change is acknowledged after a failed sync")
-    };
-    assert!(acknowledged > 0, "syncs that succeed are acknowledged");
-    assert!(refusal.contains("log"), "the refusal names what failed: {refusal}");
-    for _ in 0..20 {
-        let answer = client.call(&["INCR", "counter"]).expect("an answer");
-        assert!(answer.is_error(), "no change is acknowledged after a failed sync: {answer:?}");
-    }
-    let read = client.call(&["GET", "counter"]).expect("reads go on").integer();
-    assert!((acknowledged..=acknowledged + 1).contains(&read), "{read}, acknowledged {acknowledged}");
-    assert_eq!(readiness(http).0, 503);
-    server.kill();
+fn so_it_is_when_answers_do_not_wait_for_the_disk() {
+    fill_and_free("interval", "file", cycles(50));
+}
 
-    let server = Server::start(directory.path(), &["--durability", "always"]);
-    let found = server.client().call(&["GET", "counter"]).expect("an answer").integer();
-    assert!((acknowledged..=acknowledged + 1).contains(&found), "{found}, acknowledged {acknowledged}");
+#[test]
+fn so_it_is_when_the_log_is_mapped() {
+    fill_and_free("always", "mmap", cycles(10));
+}
+
+#[test]
+fn holes_that_a_sparse_copy_has_left_in_the_log_do_not_kill_a_mapped_one() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let server = disk.serve("always", "mmap", free_port());
+    let mut ledger = Ledger::default();
+    ledger.write_when_possible(&mut server.client());
+    assert!(server.terminate().success());
+    for file in std::fs::read_dir(disk.path("data")).expect("the data directory") {
+        let dug = Command::new("fallocate").arg("--dig-holes").arg(file.expect("a file").path()).status();
+        assert!(dug.expect("fallocate (util-linux) is installed").success());
+    }
+    disk.fill();
+    let http = free_port();
+    let server = disk.serve("always", "mmap", http);
+    let mut client = server.client();
+    // Where a hole is hit first is the kernel's business: in the zeros of a new segment, or in the middle of this one,
+    // where a record that cannot be written is a failure for good.
+    while let Ok(answer) = client.call(&["SET", "filler", &value(0)])
+        && !answer.is_error()
+    {}
+    let mut client = server.client();
+    assert_eq!(readiness(http).0, 503);
+    assert!(client.call(&["INCR", "refused"]).expect("an answer").is_error());
+    server.kill();
+    disk.free();
+    let server = disk.serve("always", "mmap", free_port());
+    let mut client = server.client();
+    let found = client.call(&["GET", "key:0"]).expect("an answer");
+    assert!(found == Answer::Bulk(value(0)), "the acknowledged value is there");
+    ledger.write_when_possible(&mut client);
 }

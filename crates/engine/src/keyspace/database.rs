@@ -164,6 +164,11 @@ impl Database {
         self.copying = Some(Box::new(Copying { number, ..Copying::default() }));
     }
 
+    /// Closes the database to a snapshot that will not be completed.
+    pub(crate) fn stop_copying(&mut self) {
+        self.copying = None;
+    }
+
     /// Whether a running snapshot has still to do with this database.
     pub(crate) fn is_copying(&self) -> bool {
         self.copying.is_some()

@@ -450,23 +450,86 @@ mod tests {
         assert!(matches!(entry.value(), ValueRef::Object(Object::Bytes(bytes)) if bytes == b"payload"));
     }
 
+    #[test]
+    fn entries_of_every_kind_are_made_read_moved_to_another_thread_and_dropped() {
+        let object = || Payload::Object(Box::new(Object::Bytes(vec![b'o'; 100])));
+        for key in [&b""[..], b"k", b"a key of an odd length."] {
+            for deadline in [None, Some(0), Some(u64::MAX)] {
+                for payload in [Payload::Unit, Payload::Raw(b""), Payload::Float(-0.0), object()] {
+                    let expected = format!("{:?}", Entry::new(key, payload, deadline));
+                    let payload = match &expected {
+                        text if text.contains("Object") => object(),
+                        text if text.contains("Float") => Payload::Float(-0.0),
+                        text if text.contains("Raw") => Payload::Raw(b""),
+                        _ => Payload::Unit,
+                    };
+                    let entry = Entry::new(key, payload, deadline);
+                    let there = std::thread::spawn(move || {
+                        assert_eq!(entry.block_bytes() % 8, entry.key().len() % 8);
+                        format!("{entry:?}")
+                    });
+                    assert_eq!(there.join().expect("the thread ends"), expected);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_entry_whose_object_was_taken_holds_a_number_and_drops_nothing() {
+        let mut entry = Entry::new(b"k", Payload::Object(Box::new(Object::Bytes(b"b".to_vec()))), Some(1));
+        let taken = entry.take_object().expect("an object");
+        assert!(entry.take_object().is_none() && entry.object_mut().is_none());
+        assert!(matches!(entry.value(), ValueRef::Int(0)));
+        assert!(matches!(*taken, Object::Bytes(bytes) if bytes == b"b"));
+    }
+
     #[derive(Debug, Clone)]
     enum Step {
+        Unit,
         Raw(Vec<u8>),
         Int(i64),
+        Float(f64),
         Object(Vec<u8>),
+        /// Appends to an object.
+        Grow(u8),
         Deadline(Option<u64>),
         Rename(Vec<u8>),
+        Bookkeeping(u32, u16),
+    }
+
+    /// What an entry must hold.
+    #[derive(Debug, Clone, PartialEq)]
+    enum Held {
+        Unit,
+        Raw(Vec<u8>),
+        Int(i64),
+        Float(u64),
+        Object(Vec<u8>),
+    }
+
+    fn held(entry: &Entry) -> Held {
+        match entry.value() {
+            ValueRef::Unit => Held::Unit,
+            ValueRef::Raw(bytes) => Held::Raw(bytes.to_vec()),
+            ValueRef::Int(value) => Held::Int(value),
+            ValueRef::Float(value) => Held::Float(value.to_bits()),
+            ValueRef::Object(Object::Bytes(bytes)) => Held::Object(bytes.clone()),
+            ValueRef::Object(other) => panic!("unexpected {other:?}"),
+        }
     }
 
     fn step() -> impl Strategy<Value = Step> {
         let bytes = || proptest::collection::vec(any::<u8>(), 0..40);
         prop_oneof![
+            Just(Step::Unit),
             bytes().prop_map(Step::Raw),
             any::<i64>().prop_map(Step::Int),
+            any::<f64>().prop_map(Step::Float),
             bytes().prop_map(Step::Object),
+            any::<u8>().prop_map(Step::Grow),
             any::<Option<u64>>().prop_map(Step::Deadline),
             bytes().prop_map(Step::Rename),
+            any::<(u32, u16)>().prop_map(|(clock, epoch)| Step::Bookkeeping(clock, epoch)),
         ]
     }
 
@@ -475,27 +538,39 @@ mod tests {
         #[test]
         fn every_sequence_of_changes_keeps_key_value_and_deadline(steps in proptest::collection::vec(step(), 0..30)) {
             let mut entry = Entry::new(b"key", Payload::Int(0), None);
-            let (mut key, mut text, mut deadline) = (b"key".to_vec(), b"0".to_vec(), None);
+            let (mut key, mut value, mut deadline) = (b"key".to_vec(), Held::Int(0), None);
+            let mut bookkeeping = (0, 0);
             for step in steps {
                 match step {
-                    Step::Raw(bytes) => { entry.set(Payload::Raw(&bytes)); text = bytes; }
-                    Step::Int(value) => { entry.set(Payload::Int(value)); text = value.to_string().into_bytes(); }
+                    Step::Unit => { entry.set(Payload::Unit); value = Held::Unit; }
+                    Step::Raw(bytes) => { entry.set(Payload::Raw(&bytes)); value = Held::Raw(bytes); }
+                    Step::Int(number) => { entry.set(Payload::Int(number)); value = Held::Int(number); }
+                    Step::Float(number) => {
+                        entry.set(Payload::Float(number));
+                        value = Held::Float(number.to_bits());
+                    }
                     Step::Object(bytes) => {
                         entry.set(Payload::Object(Box::new(Object::Bytes(bytes.clone()))));
-                        text = bytes;
+                        value = Held::Object(bytes);
+                    }
+                    Step::Grow(byte) => {
+                        if let (Some(Object::Bytes(bytes)), Held::Object(model)) = (entry.object_mut(), &mut value) {
+                            bytes.push(byte);
+                            model.push(byte);
+                        }
                     }
                     Step::Deadline(at) => { entry.set_deadline(at); deadline = at; }
                     Step::Rename(name) => { entry = entry.renamed(&name); key = name; }
+                    Step::Bookkeeping(clock, epoch) => {
+                        entry.set_clock(clock);
+                        entry.set_epoch(epoch);
+                        bookkeeping = (clock, epoch);
+                    }
                 }
-                let held = match entry.value() {
-                    ValueRef::Raw(bytes) => bytes.to_vec(),
-                    ValueRef::Object(Object::Bytes(bytes)) => bytes.clone(),
-                    ValueRef::Int(value) => value.to_string().into_bytes(),
-                    other => panic!("unexpected {other:?}"),
-                };
                 prop_assert_eq!(entry.key(), &key[..]);
-                prop_assert_eq!(held, text.clone());
+                prop_assert_eq!(held(&entry), value.clone());
                 prop_assert_eq!(entry.deadline(), deadline);
+                prop_assert_eq!((entry.clock(), entry.epoch()), bookkeeping);
             }
         }
     }

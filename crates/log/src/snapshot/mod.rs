@@ -16,6 +16,7 @@
 mod read;
 mod write;
 
+use std::io;
 use std::sync::Arc;
 
 pub use read::{FrameEntry, Snapshot};
@@ -24,7 +25,7 @@ pub use write::SnapshotWriter;
 use crate::Lsn;
 use crate::error::Failure;
 use crate::segment::TEMPORARY_SUFFIX;
-use crate::storage::Storage;
+use crate::storage::{Storage, is_shortage};
 
 const HEADER_MAGIC: [u8; 8] = *b"TIDESNAP";
 const TRAILER_MAGIC: [u8; 4] = *b"DONE";
@@ -96,7 +97,7 @@ impl Snapshots {
             self.storage.remove(&name).map_err(failed)?;
         }
         if surplus > 0 {
-            self.storage.sync_dir().map_err(|error| Failure::new("removing old snapshots", error))?;
+            self.storage.sync_dir().map_err(|error| sync_failed("removing old snapshots", error))?;
         }
         Ok(lsns.get(surplus).copied())
     }
@@ -109,6 +110,9 @@ pub enum SnapshotError {
     /// The storage failed. For a snapshot being written this is not fatal for the log.
     #[error("snapshot: {0}")]
     Storage(#[from] Failure),
+    /// A sync failed: the disk is not to be trusted any more, and the log that was told of it stops.
+    #[error("snapshot: {0}; the log is stopped, because its disk cannot be trusted")]
+    Sync(Failure),
     /// The file is not what was written.
     #[error("the snapshot {path} is damaged at byte {offset}: {what}")]
     Damaged {
@@ -148,6 +152,12 @@ pub enum SnapshotError {
     /// The log up to the snapshot could not be made durable, so the snapshot was given up.
     #[error("the log before the snapshot is not durable: {0}")]
     Log(crate::AppendError),
+}
+
+/// What a failed sync means: a shortage gives up the snapshot, anything else the disk.
+fn sync_failed(what: impl Into<String>, error: io::Error) -> SnapshotError {
+    let failure = Failure::new(what, error);
+    if is_shortage(&failure.error) { SnapshotError::Storage(failure) } else { SnapshotError::Sync(failure) }
 }
 
 /// The LSN in a snapshot's file name.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{
     ENTRY_BYTES, FRAME_OVERHEAD_BYTES, HEADER_BYTES, HEADER_MAGIC, SnapshotError, TRAILER_BYTES,
-    TRAILER_MAGIC, VERSION, snapshot_name, temporary_name,
+    TRAILER_MAGIC, VERSION, snapshot_name, sync_failed, temporary_name,
 };
 use crate::Lsn;
 use crate::error::Failure;
@@ -92,15 +92,13 @@ impl SnapshotWriter {
         self.buffer.extend_from_slice(&trailer);
         self.flush()?;
         let name = snapshot_name(self.lsn);
-        self.file
-            .sync_data()
-            .and_then(|()| self.storage.rename(&temporary_name(self.lsn), &name))
-            .and_then(|()| {
-                self.finished = true;
-                self.storage.sync_dir()
-            })
-            .map_err(|error| Failure::new(format!("finishing {}", self.storage.path(&name)), error))?;
-        Ok(())
+        let what = |doing: &str| format!("{doing} {}", self.storage.path(&name));
+        self.file.sync_data().map_err(|error| sync_failed(what("syncing"), error))?;
+        self.storage
+            .rename(&temporary_name(self.lsn), &name)
+            .map_err(|error| Failure::new(what("renaming"), error))?;
+        self.finished = true;
+        self.storage.sync_dir().map_err(|error| sync_failed(what("syncing the directory of"), error))
     }
 
     fn flush(&mut self) -> Result<(), SnapshotError> {

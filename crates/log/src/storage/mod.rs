@@ -69,6 +69,15 @@ impl fmt::Debug for StorageLock {
     }
 }
 
+/// Whether an error says that something has run out which may be there again later: space, quota, descriptors, memory.
+pub(crate) fn is_shortage(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::OutOfMemory
+    ) || matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
+}
+
 /// Writes all of `data`.
 pub(crate) fn write_all(file: &dyn StorageFile, mut data: &[u8], mut offset: u64) -> io::Result<()> {
     while !data.is_empty() {

@@ -18,6 +18,18 @@ pub fn free_port() -> u16 {
     listener.local_addr().expect("its address").port()
 }
 
+/// The status of `/health/ready`, and what it says.
+pub fn readiness(http: u16) -> (u16, String) {
+    let mut stream = TcpStream::connect(("127.0.0.1", http)).expect("HTTP is served");
+    stream
+        .write_all(b"GET /health/ready HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        .expect("it takes a request");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers");
+    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+    (status, answer)
+}
+
 /// A running `tidemark serve`.
 pub struct Server {
     pub child: Child,
