@@ -40,6 +40,8 @@ pub(crate) struct Client {
     pub(crate) descriptor: i32,
     /// Whether the peer is on this machine.
     pub(crate) is_local: bool,
+    /// Whether it came when all ordinary places were taken: it may only administer.
+    pub(crate) is_reserved: bool,
     pub(crate) connected: Instant,
     pub(crate) shown: Shown,
     names: Mutex<Names>,
@@ -88,7 +90,7 @@ pub(crate) struct Origin {
 }
 
 impl Client {
-    fn new(id: u64, worker: usize, slot: usize, origin: Origin) -> Client {
+    fn new(id: u64, worker: usize, slot: usize, origin: Origin, is_reserved: bool) -> Client {
         let shown = Shown::default();
         shown.queued.store(-1, Ordering::Relaxed);
         shown.protocol.store(2, Ordering::Relaxed);
@@ -101,6 +103,7 @@ impl Client {
             local_address: origin.local_address,
             descriptor: origin.descriptor,
             is_local: origin.is_local,
+            is_reserved,
             connected: Instant::now(),
             shown,
             names: Mutex::default(),
@@ -235,20 +238,22 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// Admits a client unless there are `limit` already.
+    /// Admits a client unless there are `limit` already, and `reserved` more if it comes from this machine.
     pub(crate) fn admit(
         &self,
         limit: usize,
+        reserved: usize,
         worker: usize,
         slot: usize,
         origin: Origin,
     ) -> Option<Arc<Client>> {
         let mut connected = self.lock();
-        if connected.len() >= limit {
+        let is_reserved = connected.len() >= limit;
+        if is_reserved && (!origin.is_local || connected.len() >= limit.saturating_add(reserved)) {
             return None;
         }
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
-        let client = Arc::new(Client::new(id, worker, slot, origin));
+        let client = Arc::new(Client::new(id, worker, slot, origin, is_reserved));
         connected.insert(id, Arc::clone(&client));
         self.count.store(connected.len(), Ordering::Relaxed);
         Some(client)

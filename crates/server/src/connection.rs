@@ -18,7 +18,7 @@ use crate::wait::{self, WaitFor};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tidemark_engine::Delivery;
 use tidemark_log::Lsn;
 
@@ -37,6 +37,10 @@ const KEPT_INPUT_BYTES: usize = 4 * 1024;
 const KEPT_PARSER_BYTES: usize = 16 * 1024;
 /// Arguments of a command that need no memory from the allocator.
 const USUAL_ARGUMENTS: usize = 16;
+
+/// A client in a reserved place that is silent for so long makes room for the next: a pool of connections that fills
+/// the ordinary places would fill these too.
+const RESERVED_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why a connection is closed by the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -290,6 +294,9 @@ impl Connection {
     }
 
     fn idle_deadline(&self, config: &Config) -> Option<Instant> {
+        if self.session.is_reserved && self.session.wait.is_none() {
+            return self.last_active.checked_add(RESERVED_PATIENCE);
+        }
         let exempt =
             config.timeout.is_zero() || self.session.wait.is_some() || self.session.subscriptions.any();
         if exempt { None } else { self.last_active.checked_add(config.timeout) }

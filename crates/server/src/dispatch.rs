@@ -145,6 +145,9 @@ pub(crate) fn unwrap_durable<'a, 'b>(
 fn execute_guarded(session: &mut Session, command: &'static Command, args: &[&[u8]], cx: &Context<'_>) {
     if !session.authenticated && !command.is(flags::NO_AUTH) {
         refuse(session, &CommandError::text("NOAUTH Authentication required."));
+    } else if session.is_reserved && !administers(command) {
+        refuse(session, &CommandError::text("ERR max number of clients reached"));
+        session.closing = true;
     } else if let Some(error) = forbidden_while_subscribed(session, command) {
         refuse(session, &error);
     } else if session.transaction.is_some() && !transaction::runs_at_once(command) {
@@ -152,6 +155,38 @@ fn execute_guarded(session: &mut Session, command: &'static Command, args: &[&[u
     } else {
         execute(session, command, args, false, cx);
     }
+}
+
+/// Whether a command is one of those for which places are reserved: to see what is going on and to put it right, and
+/// what clients send by themselves before that.
+fn administers(command: &Command) -> bool {
+    use ConnectionCommand as C;
+    let Run::Connection(which) = command.run else { return matches!(command.run, Run::Container) };
+    matches!(
+        which,
+        C::Auth
+            | C::Bgsave
+            | C::ClientGetName
+            | C::ClientId
+            | C::ClientInfo
+            | C::ClientKill
+            | C::ClientList
+            | C::ClientSetInfo
+            | C::ClientSetName
+            | C::Command
+            | C::CommandDocs
+            | C::ConfigGet
+            | C::ConfigResetStat
+            | C::ConfigSet
+            | C::Hello
+            | C::Help
+            | C::Info
+            | C::LastSave
+            | C::Quit
+            | C::Save
+            | C::Select
+            | C::Shutdown
+    )
 }
 
 /// In RESP2 a message cannot be told from a reply, so a subscribed client may only change its subscriptions.

@@ -223,7 +223,8 @@ fn event_loops(count: usize) -> Result<(Vec<Poll>, Vec<Arc<Inbox>>), StartError>
 /// Asks the system for as many descriptors as `maxclients` needs. If it gives fewer, `maxclients` is lowered: a limit
 /// that is told to clients is better than connections that fail.
 fn raise_descriptor_limit(config: &mut Config) -> Option<String> {
-    let wanted = config.maxclients as u64 + OWN_DESCRIPTORS;
+    let own = OWN_DESCRIPTORS + config.reserved_clients as u64;
+    let wanted = config.maxclients as u64 + own;
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= wanted) {
         return None;
@@ -243,7 +244,7 @@ fn raise_descriptor_limit(config: &mut Config) -> Option<String> {
     if available >= wanted {
         return None;
     }
-    config.maxclients = (available.saturating_sub(OWN_DESCRIPTORS)).max(1) as usize;
+    config.maxclients = available.saturating_sub(own).max(1) as usize;
     Some(format!(
         "warning: the system allows {available} open files, so maxclients is {}; raise it with `ulimit -n`",
         config.maxclients

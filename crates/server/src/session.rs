@@ -33,6 +33,8 @@ pub(crate) struct Session {
     /// Selected database, below the number of databases.
     pub(crate) db: u8,
     pub(crate) authenticated: bool,
+    /// May only administer: see [`Client::is_reserved`].
+    pub(crate) is_reserved: bool,
     pub(crate) failed_logins: u32,
     pub(crate) transaction: Option<Transaction>,
     pub(crate) watched: WatchedKeys,
@@ -51,6 +53,7 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn new(client: Arc<Client>, authenticated: bool) -> Session {
         Session {
+            is_reserved: client.is_reserved,
             client,
             output: Output::new(Protocol::Resp2),
             db: 0,
@@ -71,6 +74,7 @@ impl Session {
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.authenticated
+            && !self.is_reserved
             && self.transaction.is_none()
             && self.replies == Replies::On
             && !(self.subscriptions.any() && self.output.reply.protocol() == Protocol::Resp2)

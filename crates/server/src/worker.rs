@@ -293,7 +293,8 @@ impl State {
             self.peers.push(None);
             self.peers.len() - 1
         });
-        let client = shared.clients.admit(config.maxclients, environment.index, slot, origin);
+        let client =
+            shared.clients.admit(config.maxclients, config.reserved_clients, environment.index, slot, origin);
         let registered = socket.configure(config.tcp_keepalive);
         let registered = registered.and_then(|()| socket.register(self.poll.registry(), Token(slot)));
         match (client, registered) {

@@ -9,7 +9,7 @@ use tidemark_server::config::BindAddress;
 
 #[test]
 fn one_client_too_many_is_told_so() {
-    let server = TestServer::with(|config| config.maxclients = 2);
+    let server = TestServer::with(|config| (config.maxclients, config.reserved_clients) = (2, 0));
     let (mut one, mut two) = (server.client(), server.client());
     one.ask("PING", "+PONG\r\n");
     two.ask("PING", "+PONG\r\n");
@@ -20,6 +20,57 @@ fn one_client_too_many_is_told_so() {
         three.send("QUIT\r\n");
         three.until_closed() == b"+OK\r\n"
     });
+    one.ask("PING", "+PONG\r\n");
+}
+
+#[test]
+fn who_administers_finds_a_place_when_all_are_taken() {
+    let server = TestServer::with(|config| (config.maxclients, config.reserved_clients) = (2, 1));
+    let (mut one, mut two) = (server.client(), server.client());
+    one.ask("PING", "+PONG\r\n");
+    two.ask("PING", "+PONG\r\n");
+    for command in ["PING", "GET a", "SET a 1", "MULTI", "SUBSCRIBE a", "BLPOP a 0", "DEBUG SLEEP 1"] {
+        eventually("the reserved place is free", || {
+            let mut three = server.client();
+            three.send(format!("{command}\r\n"));
+            assert_eq!(three.until_closed(), b"-ERR max number of clients reached\r\n", "{command}");
+            true
+        });
+    }
+    let mut administrator = server.client();
+    administrator.ask("CONFIG GET maxclients", "*2\r\n$10\r\nmaxclients\r\n$1\r\n2\r\n");
+    assert_eq!(
+        server.client().until_closed(),
+        b"-ERR max number of clients reached\r\n",
+        "one place is reserved"
+    );
+    administrator.command(&["INFO", "clients"]);
+    assert!(administrator.bulk().contains("connected_clients:3\r\n"));
+    administrator.command(&["CLIENT", "LIST"]);
+    let list = administrator.bulk();
+    let oldest =
+        list.lines().next().and_then(|line| line.strip_prefix("id=")?.split(' ').next()).expect("a client");
+    administrator.ask(&format!("CLIENT KILL ID {oldest}"), ":1\r\n");
+    assert_eq!(one.until_closed(), b"");
+    administrator.ask("CONFIG SET maxclients 10", "+OK\r\n");
+    server.client().ask("SET a 1", "+OK\r\n");
+    administrator.send("GET a\r\n");
+    let answer = administrator.until_closed();
+    assert_eq!(
+        answer, b"-ERR max number of clients reached\r\n",
+        "who came for a reserved place keeps to it"
+    );
+}
+
+#[test]
+fn nobody_holds_a_reserved_place_by_saying_nothing() {
+    let server = TestServer::with(|config| (config.maxclients, config.reserved_clients) = (1, 1));
+    let mut one = server.client();
+    one.ask("PING", "+PONG\r\n");
+    let mut pooled = server.client();
+    pooled.ask("CLIENT SETNAME pooled", "+OK\r\n");
+    assert_eq!(pooled.until_closed(), b"");
+    server.client().ask("CLIENT GETNAME", "$-1\r\n");
     one.ask("PING", "+PONG\r\n");
 }
 

@@ -51,6 +51,8 @@ pub struct Config {
 
     /// The most clients at once.
     pub maxclients: usize,
+    /// Places beyond `maxclients` for those on this machine who administer.
+    pub reserved_clients: usize,
     /// Idle time after which a client is disconnected; zero means never.
     pub timeout: Duration,
     /// The most bytes that a client may have sent without completing a command.
@@ -105,6 +107,7 @@ impl Default for Config {
             authentication_timeout: Duration::from_mins(1),
             enable_debug_command: DebugAccess::No,
             maxclients: 10_000,
+            reserved_clients: 4,
             timeout: Duration::ZERO,
             query_buffer_limit: 1024 * 1024 * 1024,
             max_bulk_bytes: 512 * 1024 * 1024,

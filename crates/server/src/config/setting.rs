@@ -284,6 +284,20 @@ pub static SETTINGS: &[Setting] = &[
         set: |_, config, text| number(text, 1, 1_000_000).map(|value| config.maxclients = value as usize),
     },
     Setting {
+        name: "reserved-clients",
+        alias: None,
+        group: LIMITS,
+        placeholder: "NUMBER",
+        help: "Places beyond maxclients for connections from this machine that administer: AUTH, CLIENT, CONFIG, INFO, \
+               SAVE, SHUTDOWN. Any other command gets the error of one client too many, and so does who is silent for \
+               10 seconds.",
+        literal: Literal::Number,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.reserved_clients.to_string(),
+        set: |_, config, text| number(text, 0, 1_000).map(|value| config.reserved_clients = value as usize),
+    },
+    Setting {
         name: "timeout",
         alias: None,
         group: LIMITS,

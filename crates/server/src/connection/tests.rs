@@ -50,7 +50,7 @@ impl Bench {
             is_local: true,
             is_unix: false,
         };
-        let client = self.shared.clients.admit(10, 0, 0, origin).expect("a place");
+        let client = self.shared.clients.admit(10, 0, 0, 0, origin).expect("a place");
         Connection::new(client, &self.config)
     }
 }
