@@ -103,10 +103,10 @@ fn released_segments_are_used_again_and_cannot_come_back() {
     append(&log, 0, 40);
     log.release(Lsn(35));
     wait_for_floor(&log, Lsn(20));
+    // More may be dropped while we look.
     let floor = log.floor();
-    assert!(floor <= Lsn(35));
     assert!(
-        matches!(log.replay(Lsn(1)), Err(ReplayError::Released { wanted: Lsn(1), floor: at }) if at == floor)
+        matches!(log.replay(Lsn(1)), Err(ReplayError::Released { wanted: Lsn(1), floor: at }) if (floor..=Lsn(35)).contains(&at))
     );
     while names(&storage, "spare-").is_empty() {
         std::thread::yield_now();

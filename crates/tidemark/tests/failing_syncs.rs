@@ -7,11 +7,7 @@ mod support;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 use support::{Answer, Client, Server, free_port, readiness};
-
-/// How long an effect may take to show.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 fn runs() -> usize {
     std::env::var("TIDEMARK_SYNC_RUNS").ok().and_then(|text| text.parse().ok()).unwrap_or(5)
@@ -101,37 +97,6 @@ fn of_the_directory_when_the_log_goes_on_to_its_next_file() {
     }
 }
 
-/// Lets calls of the thread that takes snapshots fail from now on.
-fn fail_in_snapshots(server: &Server, call: &str) -> std::process::Child {
-    let tasks = format!("/proc/{}/task", server.child.id());
-    let thread = std::fs::read_dir(tasks)
-        .expect("the server lives")
-        .map(|task| task.expect("a task"))
-        .find(|task| {
-            std::fs::read_to_string(task.path().join("comm"))
-                .is_ok_and(|name| name.starts_with("tidemark-snaps"))
-        })
-        .expect("a thread that takes snapshots");
-    let (trace, fault) = (format!("trace={call}"), format!("inject={call}:error=EIO"));
-    let mut strace = Command::new("strace")
-        .args(["-qq", "-o", "/dev/null", "-e", &trace, "-e", &fault, "-p"])
-        .arg(thread.file_name())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("strace is installed");
-    let began = Instant::now();
-    let traced = || {
-        let status = std::fs::read_to_string(thread.path().join("status")).expect("the thread lives");
-        !status.contains("TracerPid:\t0\n")
-    };
-    while !traced() {
-        assert!(strace.try_wait().expect("strace can be asked").is_none(), "strace may attach to the server");
-        assert!(began.elapsed() < PATIENCE, "strace attaches");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    strace
-}
-
 fn failing_snapshot(call: &str) {
     for run in 0..runs() {
         let directory = tempfile::tempdir().expect("a directory");
@@ -145,7 +110,7 @@ fn failing_snapshot(call: &str) {
         for number in 1..=before {
             assert_eq!(client.call(&["INCR", "counter"]).expect("an answer"), Answer::Integer(number));
         }
-        let mut strace = fail_in_snapshots(&server, call);
+        let mut strace = server.tamper_with_snapshots(call, "error=EIO");
         let Answer::Error(refusal) = client.call(&["SAVE"]).expect("an answer") else {
             panic!("a snapshot that is not on disk is not acknowledged")
         };

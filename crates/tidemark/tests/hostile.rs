@@ -8,7 +8,8 @@ mod support;
 use commands::Random;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::time::Duration;
+use std::process::Command;
+use std::time::{Duration, Instant};
 use support::wire::{Pipeline, Value};
 use support::{Answer, Server};
 
@@ -18,6 +19,28 @@ fn resident(server: &Server) -> u64 {
     let text = std::fs::read_to_string(path).expect("the server lives");
     let pages: u64 = text.split(' ').nth(1).and_then(|pages| pages.parse().ok()).expect("a number of pages");
     pages * 4096
+}
+
+/// Open file descriptors of the server.
+fn descriptors(server: &Server) -> usize {
+    std::fs::read_dir(format!("/proc/{}/fd", server.child.id())).expect("the server lives").count()
+}
+
+/// Processor time that the server has used, in hundredths of a second.
+fn processor_time(server: &Server) -> u64 {
+    let text =
+        std::fs::read_to_string(format!("/proc/{}/stat", server.child.id())).expect("the server lives");
+    // Behind the name, which may contain anything: state is the first field, user and system time are the 12th and 13th.
+    let fields = text.rsplit(") ").next().expect("fields").split(' ');
+    fields.skip(11).take(2).map(|ticks| ticks.parse::<u64>().expect("a number")).sum()
+}
+
+fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(30), "{what}: waited in vain");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 fn is_served(server: &Server) {
@@ -126,5 +149,128 @@ fn a_hundred_readers_that_stall_leave_the_others_alone() {
     let grown = resident(&server).saturating_sub(before);
     assert!(grown < 1 << 30, "a hundred stalled readers of 100 MiB each cost {grown} bytes");
     drop(stalled);
+    is_served(&server);
+}
+
+#[test]
+fn ten_thousand_connections_leave_nothing_behind() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = Server::start(directory.path(), &["--durability", "off", "--maxclients", "50"]);
+    is_served(&server);
+    eventually("the witness is gone", || server.client().call(&["CLIENT", "LIST"]).is_ok());
+    let (descriptors_before, memory_before) = (descriptors(&server), resident(&server));
+    let mut crowd = std::collections::VecDeque::new();
+    for number in 0..10_000_usize {
+        let mut stream = connect(&server);
+        // Some say nothing, some break off, some leave replies unread; at times more are there than there are places.
+        let said: &[u8] = match number % 4 {
+            0 => b"",
+            1 => b"*2\r\n$3\r\nGET\r\n$5\r\nab",
+            2 => b"PING\r\nSUBSCRIBE a\r\n",
+            _ => b"BLPOP nothing 0\r\n",
+        };
+        let _ = stream.write_all(said);
+        crowd.push_back(stream);
+        if crowd.len() > 40 + number % 30 {
+            crowd.pop_front();
+        }
+    }
+    drop(crowd);
+    // One more than before may be there for a moment: whoever asks is a client too.
+    eventually("all descriptors are given back", || descriptors(&server) <= descriptors_before);
+    let grown = resident(&server).saturating_sub(memory_before);
+    assert!(grown < 16 << 20, "memory grew by {grown} bytes");
+    is_served(&server);
+}
+
+#[test]
+fn a_process_without_descriptors_waits_for_some_instead_of_spinning() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = Server::start(directory.path(), &["--durability", "off"]);
+    let mut known = server.client();
+    known.call(&["SET", "k", "v"]).expect("an answer");
+    let limit = |number: usize| {
+        let pid = server.child.id().to_string();
+        let set = Command::new("prlimit").args(["--pid", &pid, &format!("--nofile={number}:")]).status();
+        assert!(set.expect("prlimit (util-linux) is installed").success());
+    };
+    limit(descriptors(&server) + 3);
+    let mut crowd: Vec<TcpStream> = (0..20).map(|_| connect(&server)).collect();
+    for stream in &mut crowd {
+        stream.write_all(b"PING\r\n").expect("the kernel takes it");
+    }
+    let before = processor_time(&server);
+    std::thread::sleep(Duration::from_secs(2));
+    let used = processor_time(&server) - before;
+    assert!(used < 50, "{used} hundredths of a second of processor time in two seconds");
+    assert_eq!(known.call(&["GET", "k"]).expect("who is in is served"), Answer::Bulk("v".into()));
+    limit(1000);
+    for stream in &mut crowd {
+        let mut answer = [0; 7];
+        stream.read_exact(&mut answer).expect("everybody is served in the end");
+        assert_eq!(&answer, b"+PONG\r\n");
+    }
+}
+
+#[test]
+fn three_hundred_clients_that_send_a_byte_at_a_time_leave_the_others_alone() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = Server::start(directory.path(), &["--durability", "off"]);
+    is_served(&server);
+    let before = resident(&server);
+    let mut slow: Vec<TcpStream> = (0..300).map(|_| connect(&server)).collect();
+    let request = b"*3\r\n$3\r\nSET\r\n$6\r\nslowly\r\n$20000\r\nxxxxxxxxxxxxxxxx";
+    let mut brisk = server.client();
+    let mut answered = 0;
+    for byte in request {
+        for stream in &mut slow {
+            stream.write_all(&[*byte]).expect("a byte is taken");
+        }
+        for _ in 0..20 {
+            answered += 1;
+            assert_eq!(brisk.call(&["INCR", "brisk"]).expect("an answer"), Answer::Integer(answered));
+        }
+    }
+    let grown = resident(&server).saturating_sub(before);
+    assert!(grown < 300 * (64 << 10), "300 slow clients cost {grown} bytes");
+    assert_eq!(brisk.call(&["EXISTS", "slowly"]).expect("an answer"), Answer::Integer(0));
+}
+
+#[test]
+fn a_subscriber_that_stalls_costs_no_more_than_its_limit_and_is_disconnected() {
+    const MESSAGES: i64 = 4000;
+    /// The publisher gives the brisk subscriber time to read so that only the stalled one falls behind.
+    const AHEAD: i64 = 64;
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = Server::start(directory.path(), &["--durability", "off"]);
+    let mut stalled = server.client();
+    stalled.call(&["SUBSCRIBE", "news"]).expect("an answer");
+    let mut brisk = server.client();
+    brisk.call(&["SUBSCRIBE", "news"]).expect("an answer");
+    let before = resident(&server);
+    let (seen, was_seen) = std::sync::mpsc::channel();
+    let reading = std::thread::spawn(move || {
+        for _ in 0..MESSAGES {
+            let message = brisk.read().expect("every message arrives").array();
+            assert_eq!(message[0], Answer::Bulk("message".into()));
+            seen.send(()).expect("the publisher waits for it");
+        }
+    });
+    let mut publisher = server.client();
+    let news = "n".repeat(64 << 10);
+    let (mut reached, mut most) = (0, 0);
+    for number in 0..MESSAGES {
+        reached += publisher.call(&["PUBLISH", "news", &news]).expect("an answer").integer();
+        if number >= AHEAD {
+            was_seen.recv().expect("the brisk subscriber reads on");
+        }
+        if number % 100 == 0 {
+            most = most.max(resident(&server).saturating_sub(before));
+        }
+    }
+    reading.join().expect("the brisk subscriber has them all");
+    assert!(reached < 2 * MESSAGES, "the stalled subscriber was disconnected in the middle");
+    // The stalled subscriber's limit of 32 MiB, buffers that grow by doubling, and what passes through.
+    assert!(most < 96 << 20, "of {} bytes published {most} were in memory", MESSAGES * (64 << 10));
     is_served(&server);
 }

@@ -14,6 +14,11 @@ const SMALL_FILES: [&str; 2] = ["--log-segment-bytes", "65536"];
 /// Longer than any stated loss window: 50 ms, one write-out and one sync.
 const BEYOND_THE_WINDOW: Duration = Duration::from_secs(2);
 
+/// How many times the server is killed in a loop of `standard` rounds.
+fn rounds(standard: u64) -> u64 {
+    std::env::var("TIDEMARK_CRASH_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(standard)
+}
+
 /// Pushes 0, 1, 2 … from `next` on, `count` of them; the number after the last that was answered.
 fn push(client: &mut Client, list: &str, next: i64, count: i64) -> i64 {
     for number in next..next + count {
@@ -76,10 +81,10 @@ fn write_until_killed(port: u16, mut next: i64) -> i64 {
 }
 
 /// Starts servers and kills each before it has finished starting.
-fn kill_during_recovery(directory: &Path) {
+fn kill_during_recovery(directory: &Path, durability: &str) {
     for after_ms in [1, 3, 6, 10, 15] {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tidemark"))
-            .args(["serve", "--durability", "always", "--port", &free_port().to_string()])
+            .args(["serve", "--durability", durability, "--port", &free_port().to_string()])
             .args(SMALL_FILES)
             .arg("--dir")
             .arg(directory)
@@ -97,7 +102,7 @@ fn kills_during_snapshots_rotation_and_recovery_lose_nothing_acknowledged() {
     let directory = tempfile::tempdir().expect("a directory");
     let arguments = [&["--durability", "always"][..], &SMALL_FILES].concat();
     let (mut acknowledged, mut snapshots) = (0, 0);
-    for round in 0..20 {
+    for round in 0..rounds(30) {
         let server = Server::start(directory.path(), &arguments);
         let mut client = server.client();
         let found = length_of_prefix(&mut client, "list");
@@ -109,7 +114,7 @@ fn kills_during_snapshots_rotation_and_recovery_lose_nothing_acknowledged() {
         std::thread::sleep(Duration::from_millis(40 + round * 23 % 300));
         server.kill();
         acknowledged = writer.join().expect("the writer is right about its answers");
-        kill_during_recovery(directory.path());
+        kill_during_recovery(directory.path(), "always");
     }
     assert!(snapshots > 0, "some start came after a snapshot");
     let server = Server::start(directory.path(), &arguments);
@@ -118,4 +123,81 @@ fn kills_during_snapshots_rotation_and_recovery_lose_nothing_acknowledged() {
         found > 20 && (acknowledged..=acknowledged + 1).contains(&found),
         "{found}, acknowledged {acknowledged}"
     );
+}
+
+/// Keys that numbers are dealt out to, so that a gap in the log would show as a key that is behind the others.
+const DEALT_KEYS: i64 = 37;
+
+/// What a writer knows when its server has been killed.
+struct Written {
+    /// The last number that was sent.
+    sent: i64,
+    /// The last number of which the server has said that it is on disk.
+    durable: i64,
+}
+
+/// Deals numbers out to keys, takes snapshots and asks for durability in between, until the server dies.
+fn deal_until_killed(port: u16, last: i64) -> Written {
+    let mut written = Written { sent: last, durable: last };
+    let Ok(mut client) = Client::connect(port) else { return written };
+    loop {
+        let number = written.sent + 1;
+        written.sent = number;
+        let set = client.call(&["SET", &format!("dealt:{}", number % DEALT_KEYS), &number.to_string()]);
+        let Ok(answer) = set else { return written };
+        assert_eq!(answer, Answer::Status("OK".into()));
+        if number % 101 == 0 && client.call(&["BGSAVE"]).is_err() {
+            return written;
+        }
+        if number % 53 == 0 {
+            let Ok(answer) = client.call(&["WAITAOF", "1", "0", "0"]) else { return written };
+            assert_eq!(answer, Answer::Array(vec![Answer::Integer(1), Answer::Integer(0)]));
+            written.durable = number;
+        }
+    }
+}
+
+/// The last number that was dealt out, if what is there is everything up to it and nothing else.
+fn end_of_prefix(client: &mut Client) -> i64 {
+    let keys: Vec<String> = (0..DEALT_KEYS).map(|key| format!("dealt:{key}")).collect();
+    let request: Vec<&str> = std::iter::once("MGET").chain(keys.iter().map(String::as_str)).collect();
+    let found = client.call(&request).expect("an answer").array();
+    let found: Vec<i64> = found.iter().map(Answer::integer).collect();
+    let end = found.iter().copied().max().unwrap_or(0);
+    for (key, number) in (0..).zip(&found) {
+        let expected = end - (end - key).rem_euclid(DEALT_KEYS);
+        assert_eq!(*number, expected.max(0), "dealt:{key} is as it was when {end} was written");
+    }
+    end
+}
+
+#[test]
+fn what_a_kill_leaves_is_a_prefix_of_everything_that_was_written_to_any_key() {
+    for durability in ["interval", "off"] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let arguments = [&["--durability", durability][..], &SMALL_FILES].concat();
+        let mut written = Written { sent: 0, durable: 0 };
+        let mut last = 0;
+        for round in 0..=rounds(30) {
+            let server = Server::start(directory.path(), &arguments);
+            let end = end_of_prefix(&mut server.client());
+            assert!(
+                (written.durable..=written.sent).contains(&end),
+                "{durability}: {end} left of {}, {} on disk",
+                written.sent,
+                written.durable
+            );
+            last = end;
+            let port = server.port;
+            let writer = std::thread::spawn(move || deal_until_killed(port, end));
+            std::thread::sleep(Duration::from_millis(20 + round * 29 % 170));
+            server.kill();
+            written = writer.join().expect("the writer is right about its answers");
+            if round % 3 == 0 {
+                kill_during_recovery(directory.path(), durability);
+            }
+        }
+        println!("{durability}: {last} writes survived");
+        assert!(last > 1000, "{durability}: the writer got somewhere");
+    }
 }

@@ -70,6 +70,43 @@ impl Server {
         Client::connect(self.port).expect("the server accepts")
     }
 
+    /// Sends a signal, as an operator would.
+    pub fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args([&format!("-{name}"), &pid]).status().expect("kill runs");
+        assert!(sent.success());
+    }
+
+    /// Lets a system call of the thread that takes snapshots go wrong from now on, until the strace that is returned
+    /// ends; `how` is in strace's words.
+    pub fn tamper_with_snapshots(&self, call: &str, how: &str) -> Child {
+        let tasks = format!("/proc/{}/task", self.child.id());
+        let is_it = |task: &std::fs::DirEntry| {
+            let name = std::fs::read_to_string(task.path().join("comm"));
+            name.is_ok_and(|name| name.starts_with("tidemark-snaps"))
+        };
+        let tasks = std::fs::read_dir(tasks).expect("the server lives").map(|task| task.expect("a task"));
+        let thread = tasks.into_iter().find(is_it).expect("a thread that takes snapshots");
+        let mut strace = Command::new("strace")
+            .args(["-qq", "-o", "/dev/null", "-e", &format!("trace={call}"), "-e"])
+            .args([&format!("inject={call}:{how}"), "-p"])
+            .arg(thread.file_name())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("strace is installed");
+        let began = Instant::now();
+        let status = || std::fs::read_to_string(thread.path().join("status")).expect("the thread lives");
+        while status().contains("TracerPid:\t0\n") {
+            assert!(
+                strace.try_wait().expect("strace can be asked").is_none(),
+                "strace may attach to the server"
+            );
+            assert!(began.elapsed() < PATIENCE, "strace attaches");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        strace
+    }
+
     /// `kill -9`.
     pub fn kill(mut self) {
         self.child.kill().expect("the process can be killed");
@@ -78,9 +115,7 @@ impl Server {
 
     /// Asks the server to stop, as an operator would, and returns how it ended.
     pub fn terminate(mut self) -> std::process::ExitStatus {
-        let pid = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs");
-        assert!(sent.success());
+        self.signal("TERM");
         self.child.wait().expect("the process ends")
     }
 }
