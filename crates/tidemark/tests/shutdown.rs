@@ -5,6 +5,7 @@ mod support;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 use support::{Answer, Server};
 
 fn snapshots(directory: &Path) -> usize {
@@ -137,6 +138,18 @@ fn a_second_signal_stops_at_once() {
     let mut unread = server.client();
     for n in 0..20 {
         unread.send(&["GET", &format!("key:{n}")]).expect("sent");
+    }
+    // What the kernel takes is full when a megabyte has waited in the server for a while.
+    let mut observer = server.client();
+    let mut stuck = 0;
+    while stuck < 20 {
+        let Answer::Bulk(list) = observer.call(&["CLIENT", "LIST"]).expect("an answer") else {
+            panic!("a list")
+        };
+        let waiting = |line: &str| line.split(" omem=").nth(1)?.split(' ').next()?.parse::<usize>().ok();
+        let is_stuck = list.lines().filter_map(waiting).any(|bytes| bytes >= 1 << 20);
+        stuck = if is_stuck { stuck + 1 } else { 0 };
+        std::thread::sleep(Duration::from_millis(10));
     }
     server.signal("TERM");
     let is_stopping = |line: std::io::Result<String>| line.is_ok_and(|line| line.starts_with("stopping"));

@@ -13,6 +13,8 @@ const LOCK_NAME: &str = "LOCK";
 #[derive(Debug)]
 pub struct FileStorage {
     directory: PathBuf,
+    /// Held open to be synced: that must not fail for want of a descriptor.
+    handle: File,
 }
 
 impl FileStorage {
@@ -26,13 +28,17 @@ impl FileStorage {
                 File::open(parent)?.sync_all()?;
             }
         }
-        Ok(Self { directory })
+        Self::existing(directory)
     }
 
     /// Uses `directory`, which must exist.
     pub fn existing(directory: impl Into<PathBuf>) -> io::Result<Self> {
         let directory = directory.into();
-        if directory.is_dir() { Ok(Self { directory }) } else { Err(io::ErrorKind::NotFound.into()) }
+        if !directory.is_dir() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let handle = File::open(&directory)?;
+        Ok(Self { directory, handle })
     }
 
     /// The directory.
@@ -76,7 +82,7 @@ impl Storage for FileStorage {
     }
 
     fn sync_dir(&self) -> io::Result<()> {
-        File::open(&self.directory)?.sync_all()
+        self.handle.sync_all()
     }
 
     fn lock(&self) -> io::Result<StorageLock> {
