@@ -188,7 +188,12 @@ fn a_process_without_descriptors_waits_for_some_instead_of_spinning() {
     let directory = tempfile::tempdir().expect("a directory");
     let server = Server::start(directory.path(), &["--durability", "off"]);
     let mut known = server.client();
-    known.call(&["SET", "k", "v"]).expect("an answer");
+    known.call(&["DURABLE", "SET", "k", "v"]).expect("an answer");
+    let names =
+        || std::fs::read_dir(directory.path()).expect("names").map(|name| name.expect("a name").file_name());
+    let is_spare = |name: std::ffi::OsString| name.to_string_lossy().starts_with("spare-");
+    let is_temporary = |name: std::ffi::OsString| name.to_string_lossy().contains("tmp");
+    eventually("the log has what it keeps ready", || names().any(is_spare) && !names().any(is_temporary));
     let limit = |number: usize| {
         let pid = server.child.id().to_string();
         let set = Command::new("prlimit").args(["--pid", &pid, &format!("--nofile={number}:")]).status();
