@@ -117,6 +117,7 @@ impl Snapshot<'_> {
         }
         self.shard = self.engine.keyspace().shard_count();
         self.frame.clear();
+        self.waiting.clear();
     }
 }
 
