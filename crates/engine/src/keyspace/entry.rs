@@ -95,7 +95,8 @@ pub struct Entry(NonNull<Header>);
 
 // SAFETY: an `Entry` owns its block exclusively, and everything in the block (`Object` included) is `Send + Sync`.
 unsafe impl Send for Entry {}
-// SAFETY: as above; `&Entry` gives only shared access to plain bytes and `&Object`.
+// SAFETY: as above; `&Entry` gives only shared access to plain bytes and `&Object`, and changes nothing but the clock, which
+// is atomic.
 unsafe impl Sync for Entry {}
 const _: () = {
     const fn is_send_sync<T: Send + Sync>() {}
@@ -562,7 +563,7 @@ mod tests {
                     Step::Deadline(at) => { entry.set_deadline(at); deadline = at; }
                     Step::Rename(name) => { entry = entry.renamed(&name); key = name; }
                     Step::Bookkeeping(clock, epoch) => {
-                        entry.set_clock(clock);
+                        entry.touch(clock);
                         entry.set_epoch(epoch);
                         bookkeeping = (clock, epoch);
                     }
