@@ -21,7 +21,7 @@
 //! as many rounds as there are shards at the latest, whatever others do meanwhile; and since clients begin to wait under
 //! the locks of all of their keys, a closed set stays closed as long as it is held.
 //!
-//! A command whose shards nobody waits in to move something pays one comparison.
+//! In a shard where nobody waits to move something, this costs one comparison.
 
 use crate::blocking::{Delivery, Waiter};
 use crate::context::{Context, Keys, Locked};

@@ -122,6 +122,9 @@ fn a_scan_returns_every_key_once() {
     client.expect(&[
         ("SCAN 0 COUNT 100000 TYPE list", "*2 $1 0 *0"),
         ("SCAN x", "-ERR invalid cursor"),
+        ("SCAN -+1", "-ERR invalid cursor"),
+        ("SCAN 18446744073709551616", "-ERR invalid cursor"),
+        ("SCAN -1", "*2 $1 0 *0"),
         ("SCAN 0 COUNT 0", "-ERR syntax error"),
         ("SCAN 18446744073709551615", "*2 $1 0 *0"),
     ]);

@@ -43,6 +43,21 @@ fn waiting_clients_are_served_in_the_order_of_their_coming() {
 }
 
 #[test]
+fn clients_of_other_threads_do_not_overtake_those_who_wait() {
+    let server = TestServer::with(|config| config.threads = 3);
+    let mut waiting: Vec<Client<TcpStream>> = (0..20).map(|_| server.client()).collect();
+    waiting.iter_mut().for_each(|client| block(&server, client, "BLPOP l 0"));
+    let (mut pusher, mut popper) = (server.client(), server.client());
+    popper.send("LPOP l\r\n".repeat(2000));
+    pusher.send((0..20).map(|n| format!("RPUSH l {n:02}\r\n")).collect::<Vec<_>>().concat());
+    pusher.expect(":1\r\n".repeat(20));
+    popper.expect("$-1\r\n".repeat(2000));
+    for (n, client) in waiting.iter_mut().enumerate() {
+        client.expect(format!("*2\r\n$1\r\nl\r\n$2\r\n{n:02}\r\n"));
+    }
+}
+
+#[test]
 fn what_a_client_sends_while_it_waits_runs_afterwards() {
     let server = TestServer::new();
     let (mut client, mut giver) = (server.client(), server.client());

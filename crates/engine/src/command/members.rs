@@ -1,4 +1,4 @@
-//! What hashes, sets and sorted sets have in common: removing several elements, and drawing some at random.
+//! What hashes, sets and sorted sets have in common: removing several elements, storing results, drawing at random.
 
 use super::parse;
 use crate::context::Context;
@@ -23,6 +23,23 @@ pub(super) fn remove<T: Collection>(
     }
     ctx.reply.count(removed);
     Ok(())
+}
+
+/// SINTERSTORE, ZRANGESTORE and their kin: puts a result of `len` elements in place of whatever a key held and answers its
+/// size; an empty one leaves no key.
+pub(super) fn store<T: Collection>(
+    ctx: &mut Context<'_, '_>,
+    key: &[u8],
+    (result, len): (T, usize),
+    event: &'static str,
+) {
+    if len > 0 {
+        ctx.keys.put(key, result);
+        ctx.keys.changed(key, event);
+    } else if ctx.keys.remove(key) {
+        ctx.keys.changed(key, "del");
+    }
+    ctx.reply.count(len);
 }
 
 /// Most draws with repeats that one command answers; and most bytes of their answer are those of the longest string.

@@ -317,16 +317,10 @@ fn reply_set(ctx: &mut Context<'_, '_>, set: &Set) {
     set.iter().for_each(|member| ctx.reply.bulk(&member));
 }
 
-/// Puts a result in a key's place; an empty result leaves no key.
+/// Puts a result in a key's place.
 fn store(ctx: &mut Context<'_, '_>, destination: &[u8], result: Set, event: &'static str) {
     let len = result.len();
-    if len > 0 {
-        ctx.keys.put(destination, result);
-        ctx.keys.changed(destination, event);
-    } else if ctx.keys.remove(destination) {
-        ctx.keys.changed(destination, "del");
-    }
-    ctx.reply.count(len);
+    members::store(ctx, destination, (result, len), event);
 }
 
 fn sinter(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {

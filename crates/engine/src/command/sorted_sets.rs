@@ -40,16 +40,10 @@ fn reply_members<'a>(
     }
 }
 
-/// Puts a result in place of whatever a key held and answers its size; an empty one removes the key.
+/// Puts a result in a key's place.
 fn store(ctx: &mut Context<'_, '_>, key: &[u8], result: SortedSet, event: &'static str) {
     let len = result.len();
-    if len > 0 {
-        ctx.keys.put(key, result);
-        ctx.keys.changed(key, event);
-    } else if ctx.keys.remove(key) {
-        ctx.keys.changed(key, "del");
-    }
-    ctx.reply.count(len);
+    members::store(ctx, key, (result, len), event);
 }
 
 /// A score as an argument. Unlike in the ends of a range, a number too large or too small for a double is refused.
