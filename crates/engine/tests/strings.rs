@@ -72,6 +72,9 @@ fn counters_are_exact_up_to_their_limits() {
         ("INCRBYFLOAT f 10.5", "$4 10.5"),
         ("INCRBYFLOAT f 0.1", "$4 10.6"),
         ("INCRBYFLOAT f -10.6", "$1 0"),
+        ("OBJECT ENCODING f", "$6 embstr"),
+        ("INCRBYFLOAT f 0x10", "$2 16"),
+        ("INCR f", ":17"),
         ("INCRBYFLOAT f inf", "-ERR increment would produce NaN or Infinity"),
         ("INCRBYFLOAT f x", "-ERR value is not a valid float"),
     ]);

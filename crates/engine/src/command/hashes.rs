@@ -3,10 +3,11 @@
 use super::keyspace_wide::{self, ScanOptions};
 use super::members::{self, Wanted};
 use super::parse::{self, is};
-use super::strings::{check_length, plain_float};
+use super::strings::{check_length, sum};
 use super::{Command, Group, Handler, KeySpec, Run, flags::*};
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::long_double::LongDouble;
 use crate::random::Random;
 use crate::reply::{Protocol, Reply};
 use crate::value::Hash;
@@ -232,25 +233,21 @@ fn hincrby(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError
 }
 
 fn hincrbyfloat(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    let (key, field, delta) = (args[1], args[2], parse::float(args[3])?);
+    let (key, field, delta) = (args[1], args[2], LongDouble::parse(args[3])?);
     check_length(field.len())?;
-    if !delta.is_finite() {
+    if delta.is_none() {
         return Err(CommandError::text("ERR value is NaN or Infinity"));
     }
     let text = ctx.keys.upsert(key, |hash: &mut Hash| {
         let old = match hash.get(field) {
             Some(value) => {
-                parse::float(value).map_err(|_| CommandError::text("ERR hash value is not a float"))?
+                LongDouble::parse(value).map_err(|_| CommandError::text("ERR hash value is not a float"))?
             }
-            None => 0.0,
+            None => Some(LongDouble::ZERO),
         };
-        let new = old + delta;
-        if !new.is_finite() {
-            return Err(CommandError::NotFinite);
-        }
-        let text = plain_float(new);
+        let text = sum(old, delta)?;
         hash.set(field, text.as_bytes());
-        Ok(text)
+        Ok::<_, CommandError>(text)
     })??;
     ctx.keys.changed(key, "hincrbyfloat");
     ctx.reply.bulk(text.as_bytes());

@@ -5,6 +5,7 @@ use super::{Command, Group, Handler, KeySpec, Run, flags::*};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::keyspace::{Deadline, MAX_BYTES, Payload, ValueRef};
+use crate::long_double::LongDouble;
 
 const fn row(id: u16, name: &'static str, arity: i16, flags: u32, keys: KeySpec, run: Handler) -> Command {
     Command::new(Group::String, id, name, arity, flags, keys, Run::Keys(run))
@@ -365,23 +366,20 @@ fn decrby(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError>
     add(ctx, args[1], delta)
 }
 
-/// The text of a float that INCRBYFLOAT and its kin store: never an exponent, no trailing zeros.
-pub(super) fn plain_float(value: f64) -> String {
-    let text = format!("{value}");
-    if text == "-0" { "0".into() } else { text }
+/// The text that INCRBYFLOAT and its kin store; `None` stands for an infinity.
+pub(super) fn sum(old: Option<LongDouble>, delta: Option<LongDouble>) -> Result<String, CommandError> {
+    let sum = old.zip(delta).and_then(|(old, delta)| old.add(delta));
+    sum.map(|sum| sum.to_string()).ok_or(CommandError::NotFinite)
 }
 
 fn incrbyfloat(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let old = match ctx.keys.string(args[1])? {
-        Some(text) => parse::float(&text)?,
-        None => 0.0,
+        Some(text) => LongDouble::parse(&text)?,
+        None => Some(LongDouble::ZERO),
     };
-    let new = old + parse::float(args[2])?;
-    if !new.is_finite() {
-        return Err(CommandError::NotFinite);
-    }
-    let text = plain_float(new);
-    ctx.keys.set_string(args[1], text.as_bytes(), Deadline::Keep);
+    let text = sum(old, LongDouble::parse(args[2])?)?;
+    // As in Redis a text, even where the sum is whole: OBJECT ENCODING tells.
+    ctx.keys.set(args[1], Payload::Raw(text.as_bytes()), Deadline::Keep);
     ctx.keys.changed(args[1], "incrbyfloat");
     ctx.reply.bulk(text.as_bytes());
     Ok(())
