@@ -7,7 +7,7 @@ use crate::session::{Replies, Session};
 use crate::shared::Shared;
 use crate::transaction;
 use crate::wait;
-use tidemark_engine::command::{self, ConnectionCommand, flags};
+use tidemark_engine::command::{self, ConnectionCommand, flags, parse};
 use tidemark_engine::{Call, Command, CommandError, Executed, Protocol, Run};
 use tidemark_log::Durability;
 
@@ -32,7 +32,8 @@ pub(crate) fn run(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) {
     debug_assert!(!args.is_empty() && session.wait.is_none());
     let mark = session.output.reply.len();
     cx.counters.commands.add(1);
-    match command::resolve(args) {
+    let resolved = command::resolve(args);
+    match &resolved {
         Ok(command) => {
             session.last_command = command.id;
             if session.is_plain() {
@@ -41,7 +42,12 @@ pub(crate) fn run(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) {
                 execute_guarded(session, command, args, cx);
             }
         }
-        Err(error) => refuse(session, &error),
+        Err(_) if is_http(args) => {
+            cx.counters.protocol_errors.add(1);
+            cx.shared.warn_of_http(&session.client.address);
+            session.closing = true;
+        }
+        Err(error) => refuse(session, error),
     }
     let reply = &session.output.reply;
     if reply.bytes().get(mark) == Some(&b'-') {
@@ -219,6 +225,13 @@ fn forbidden_while_subscribed(session: &Session, command: &Command) -> Option<Co
             .into(),
         )
     })
+}
+
+/// Whether a line of an HTTP request was taken for a command. A web page can let its visitor's browser send one here,
+/// with commands in its body: nothing of it may run.
+#[cold]
+fn is_http(args: &[&[u8]]) -> bool {
+    args.first().is_some_and(|name| parse::is(name, "POST") || parse::is(name, "HOST:"))
 }
 
 /// Answers that a command does not run, which also spoils the transaction that it would have belonged to.

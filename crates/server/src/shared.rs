@@ -7,6 +7,7 @@ use crate::inbox::{Inbox, Message};
 use crate::pause::Pause;
 use crate::pubsub::PubSub;
 use crate::snapshots::Snapshots;
+use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -21,6 +22,8 @@ pub(crate) const TIDEMARK_VERSION: &str = env!("CARGO_PKG_VERSION");
 const EXPIRY_PAUSE_MS: u64 = 10;
 /// Keys that one run of active expiry removes at most, so that clients wait for it less than a millisecond or so.
 const EXPIRY_BUDGET: usize = 1_000;
+/// The operator is warned of HTTP at most once in so many seconds.
+const HTTP_WARNING_PAUSE_S: u64 = 60;
 
 /// The server, as its workers see it.
 pub(crate) struct Shared {
@@ -44,6 +47,8 @@ pub(crate) struct Shared {
     next_expiry_ms: AtomicU64,
     pub(crate) active_expiry: AtomicBool,
     pub(crate) pause: Pause,
+    /// When the operator may be warned of HTTP again, in seconds after the start.
+    next_http_warning_s: AtomicU64,
 }
 
 impl Shared {
@@ -70,6 +75,7 @@ impl Shared {
             next_expiry_ms: AtomicU64::new(0),
             active_expiry: AtomicBool::new(true),
             pause: Pause::default(),
+            next_http_warning_s: AtomicU64::new(0),
         }
     }
 
@@ -90,6 +96,26 @@ impl Shared {
     /// Whether a graceful stop has begun.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::SeqCst)
+    }
+
+    /// Tells the operator, not too often, that somebody speaks HTTP where commands are expected.
+    pub(crate) fn warn_of_http(&self, address: &str) {
+        let now_s = self.started.elapsed().as_secs();
+        let due = self.next_http_warning_s.load(Ordering::Relaxed);
+        let next = now_s + HTTP_WARNING_PAUSE_S;
+        if due <= now_s
+            && self
+                .next_http_warning_s
+                .compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+        {
+            // Nobody has to listen.
+            let _ = writeln!(
+                std::io::stderr(),
+                "warning: {address} sent HTTP to the port of commands and was disconnected; a web page may be trying \
+                 to make its visitors' browsers run commands here"
+            );
+        }
     }
 
     /// What has been counted since the start.

@@ -233,3 +233,25 @@ fn info_has_what_tools_look_for() {
     client.command(&["INFO", "replication"]);
     assert!(client.bulk().starts_with("# Replication\r\nrole:master\r\n"));
 }
+
+#[test]
+fn a_web_page_runs_no_commands_through_its_visitors_browser() {
+    let server = TestServer::new();
+    for request in [
+        "POST / HTTP/1.1\r\nHost: evil\r\n\r\nSET pwned 1\r\n",
+        "host: evil\r\nSET pwned 1\r\n",
+        "*2\r\n$4\r\npOsT\r\n$1\r\n/\r\nSET pwned 1\r\n",
+        "MULTI\r\nPOST / HTTP/1.1\r\nSET pwned 1\r\nEXEC\r\n",
+        "GET / HTTP/1.1\r\nHost: evil\r\n\r\nSET pwned 1\r\n",
+    ] {
+        let mut page = server.client();
+        page.send(request);
+        let answers = String::from_utf8(page.until_closed()).expect("text");
+        let harmless = |line: &str| line == "+OK" || line.starts_with("-ERR wrong number of arguments");
+        assert!(answers.lines().all(harmless), "{request}: {answers}");
+    }
+    let mut client = server.client();
+    client.ask("GET pwned", "$-1\r\n");
+    client.command(&["INFO", "stats"]);
+    assert!(client.bulk().contains("client_protocol_error_disconnections:5\r\n"));
+}
