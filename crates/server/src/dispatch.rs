@@ -96,8 +96,9 @@ fn execute_on_keys(
     }
 }
 
-/// Holds the reply that begins at `mark` back until the change is durable, if it must be. With `always`, a reply that
-/// shows what others have changed waits for their changes too: nobody is told what a crash could take back.
+/// Holds the reply that begins at `mark` back until the change is durable, if it must be. A command that changed nothing
+/// then waits for the changes that it may show, which are its own or others': nobody is told what a crash could take
+/// back.
 #[inline]
 pub(crate) fn finish(
     session: &mut Session,
@@ -106,22 +107,23 @@ pub(crate) fn finish(
     durable: bool,
     cx: &Context<'_>,
 ) {
+    let durable = durable || executed.durable || cx.always_durable();
     match executed.lsn {
         Some(lsn) => {
             session.last_write = Some(lsn);
-            if durable || executed.durable || cx.always_durable() {
+            if durable {
                 session.output.hold(mark, lsn);
             }
         }
-        None if cx.always_durable() => {
-            let log = cx.shared.engine.log();
-            let seen = log.appended();
-            // Once the log has failed nothing more becomes durable, and reads go on.
-            if seen > log.durable() && log.check_writable().is_ok() {
-                session.output.hold(mark, seen);
-            }
-        }
+        None if durable => hold_what_is_shown(session, mark, cx),
         None => {}
+    }
+}
+
+/// Holds the reply that begins at `mark` back until everything that it may show is durable.
+pub(crate) fn hold_what_is_shown(session: &mut Session, mark: usize, cx: &Context<'_>) {
+    if let Some(seen) = cx.shared.not_yet_durable() {
+        session.output.hold(mark, seen);
     }
 }
 

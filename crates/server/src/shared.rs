@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tidemark_engine::Engine;
+use tidemark_log::{Durability, Health, Lsn};
 
 /// The version of Redis whose commands and replies are offered. Clients choose what to send by it.
 pub(crate) const REDIS_VERSION: &str = "7.0.15";
@@ -96,6 +97,21 @@ impl Shared {
     /// Whether a graceful stop has begun.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::SeqCst)
+    }
+
+    /// The newest record, if it is not durable yet and can still become so. Once the log has failed nothing more does,
+    /// and reads go on.
+    pub(crate) fn not_yet_durable(&self) -> Option<Lsn> {
+        let log = self.engine.log();
+        let newest = log.appended();
+        (newest > log.durable() && !self.log_has_failed()).then_some(newest)
+    }
+
+    /// Whether a write or sync of the log has failed. A log that is merely full still makes durable what it has.
+    pub(crate) fn log_has_failed(&self) -> bool {
+        let log = self.engine.log();
+        // The first question is one load, and its answer nearly always no.
+        log.check_writable().is_err() && matches!(log.health(), Health::Failed(_))
     }
 
     /// Tells the operator, not too often, that somebody speaks HTTP where commands are expected.

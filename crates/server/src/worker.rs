@@ -197,7 +197,8 @@ impl State {
         let log = environment.shared.engine.log();
         let durable = log.durable();
         let reached = |peer: &Peer| peer.connection.log_waits_until().is_some_and(|lsn| lsn <= durable);
-        log.check_writable().is_err() || self.holding.iter().filter_map(|slot| self.peer(*slot)).any(reached)
+        environment.shared.log_has_failed()
+            || self.holding.iter().filter_map(|slot| self.peer(*slot)).any(reached)
     }
 
     /// Time until the next deadline; `None` without one, so that an idle server uses no time at all.

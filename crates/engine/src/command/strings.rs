@@ -238,6 +238,9 @@ fn set(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     }
     let options = options(rest, true)?;
     let deadline = options.deadline(ctx.keys.now_ms(), "set")?;
+    if options.durable {
+        ctx.keys.make_durable();
+    }
     if options.get {
         match ctx.keys.string(key)? {
             Some(text) => ctx.reply.bulk(&text),
@@ -253,9 +256,6 @@ fn set(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     }
     ctx.keys.set_string(key, value, deadline.unwrap_or(Deadline::Clear));
     ctx.keys.changed(key, "set");
-    if options.durable {
-        ctx.keys.make_durable();
-    }
     if !options.get {
         ctx.reply.ok();
     }

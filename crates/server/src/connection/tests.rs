@@ -9,7 +9,8 @@ use mio::{Poll, Waker};
 use proptest::prelude::*;
 use std::time::Duration;
 use tidemark_engine::Engine;
-use tidemark_log::{Durability, Log, MemoryStorage, Options};
+use tidemark_log::storage::faulty::{Fault, Plan, Site};
+use tidemark_log::{Durability, FaultyStorage, Health, Log, MemoryStorage, Options, Storage};
 
 /// A server without threads and disk.
 struct Bench {
@@ -29,13 +30,24 @@ impl Bench {
     }
 
     fn over(options: Options, config: Config) -> Bench {
-        let (log, _) = Log::open(Arc::new(MemoryStorage::new()), options).expect("an empty log");
+        Bench::with_storage(Arc::new(MemoryStorage::new()), options, config)
+    }
+
+    fn with_storage(storage: Arc<dyn Storage>, options: Options, config: Config) -> Bench {
+        let (log, _) = Log::open(storage, options).expect("an empty log");
         let poll = Poll::new().expect("an event loop");
         let waker = Waker::new(poll.registry(), WAKER).expect("a waker");
         let engine = Engine::new(Arc::new(log), 4, 1);
         let snapshots = crate::snapshots::Snapshots::new(tidemark_log::Lsn::default()).0;
         let shared = Shared::new(engine, snapshots, config.clone(), vec![Arc::new(Inbox::new(waker))]);
         Bench { shared, config, counters: Counters::default(), _poll: poll }
+    }
+
+    /// Makes everything durable and tells a connection.
+    fn sync(&self, connection: &mut Connection) {
+        let log = self.shared.engine.log();
+        log.wait_durable(log.appended()).expect("what was accepted is stored");
+        connection.log_durable(log.durable(), &self.context());
     }
 
     fn context(&self) -> Context<'_> {
@@ -297,5 +309,50 @@ proptest! {
             start = end;
         }
         prop_assert_eq!(answers, expected.take());
+    }
+}
+
+#[test]
+fn durable_covers_what_a_command_shows_although_it_changes_nothing() {
+    for (first, again) in [
+        ("SADD s m", "DURABLE SADD s m"),
+        ("SET k v", "SET k v NX DURABLE"),
+        ("SADD s m", "MULTI\r\nDURABLE SADD s m\r\nEXEC"),
+    ] {
+        let bench = Bench::new(|config| config.durability = Durability::Off);
+        let (mut writer, mut other) = (bench.connect(), bench.connect());
+        writer.receive(format!("{first}\r\n").as_bytes(), &bench.context());
+        other.receive(format!("{again}\r\nPING\r\n").as_bytes(), &bench.context());
+        let early = other.take();
+        assert!(!early.contains("PONG"), "{again}: {early}");
+        bench.sync(&mut other);
+        assert!(other.take().contains("PONG"), "{again}");
+    }
+}
+
+#[test]
+fn a_log_that_is_full_has_not_failed_and_one_that_cannot_write_has() {
+    for (site, kind, fails) in [
+        (Site::Allocate, std::io::ErrorKind::StorageFull, false),
+        (Site::WriteAt, std::io::ErrorKind::Other, true),
+    ] {
+        let storage = FaultyStorage::new(Arc::new(MemoryStorage::new()), None);
+        let options = Options { durability: Durability::Off, segment_bytes: 64 * 1024, ..Options::default() };
+        let bench = Bench::with_storage(Arc::new(storage.clone()), options, Config::default());
+        let log = bench.shared.engine.log();
+        let fault = Fault::Error(kind);
+        storage.set_plan(Some(Plan { fault, at: 1, site: Some(site), forever: true, seed: 0 }));
+        let set = format!("SET a {}\r\n", "v".repeat(1000));
+        let mut writer = bench.connect();
+        while log.check_writable().is_ok() {
+            writer.receive(set.as_bytes(), &bench.context());
+            writer.take();
+        }
+        assert_eq!(matches!(log.health(), Health::Failed(_)), fails, "{site:?}");
+        assert_eq!(bench.shared.log_has_failed(), fails, "{site:?}");
+        assert!(
+            !fails || bench.shared.not_yet_durable().is_none(),
+            "nothing will become durable, so nothing waits"
+        );
     }
 }
