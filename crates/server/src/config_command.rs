@@ -27,8 +27,13 @@ pub(crate) fn set(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Re
         return Err(CommandError::Syntax);
     }
     let changes = read_changes(pairs)?;
-    let config = cx.shared.settings.change(|config| apply(config, &changes))?;
-    cx.shared.engine.log().set_durability(config.durability);
+    let log = cx.shared.engine.log();
+    cx.shared
+        .settings
+        .change(|config| apply(config, &changes), |config| log.set_durability(config.durability))?;
+    session.settings_changed = true;
+    // Workers without anything to do have deadlines to set as well.
+    cx.shared.inboxes.iter().for_each(|inbox| inbox.wake());
     session.output.reply.ok();
     Ok(())
 }

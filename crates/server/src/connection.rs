@@ -328,7 +328,8 @@ impl Connection {
     fn run_commands(&mut self, bytes: &[u8], cx: &Context<'_>) -> usize {
         let mut start = 0;
         self.has_command = true;
-        while self.may_run() {
+        self.session.settings_changed = false;
+        while self.may_run() && !self.session.settings_changed {
             let rest = bytes.get(start..).unwrap_or_default();
             let limits = RequestLimits {
                 arguments: cx.config.max_arguments,

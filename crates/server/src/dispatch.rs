@@ -9,7 +9,6 @@ use crate::transaction;
 use crate::wait;
 use tidemark_engine::command::{self, ConnectionCommand, flags, parse};
 use tidemark_engine::{Call, Command, CommandError, Executed, Protocol, Run};
-use tidemark_log::Durability;
 
 /// What commands run against: the server, and the moment.
 pub(crate) struct Context<'a> {
@@ -23,7 +22,7 @@ pub(crate) struct Context<'a> {
 impl Context<'_> {
     /// Whether every change waits for the disk before it is answered.
     pub(crate) fn always_durable(&self) -> bool {
-        self.config.durability == Durability::Always
+        self.shared.settings.is_always_durable()
     }
 }
 

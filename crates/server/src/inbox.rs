@@ -98,7 +98,8 @@ impl Inbox {
         self.asleep.store(false, Ordering::SeqCst);
     }
 
-    fn wake(&self) {
+    /// Lets the worker take a turn if it sleeps.
+    pub(crate) fn wake(&self) {
         if self.asleep.swap(false, Ordering::SeqCst) {
             // A waker fails only when its descriptor is closed, and then there is nobody left to wake.
             let _ = self.waker.wake();

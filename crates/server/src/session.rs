@@ -42,6 +42,8 @@ pub(crate) struct Session {
     pub(crate) replies: Replies,
     /// What a blocked client waits for. No further command runs until it ends.
     pub(crate) wait: Option<Wait>,
+    /// The latest command has changed settings: its worker takes them up before the next one runs.
+    pub(crate) settings_changed: bool,
     /// Close when everything that may be sent has been sent.
     pub(crate) closing: bool,
     /// The record of the client's latest change.
@@ -64,6 +66,7 @@ impl Session {
             subscriptions: Subscriptions::default(),
             replies: Replies::On,
             wait: None,
+            settings_changed: false,
             closing: false,
             last_write: None,
             last_command: 0,

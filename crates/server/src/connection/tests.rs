@@ -356,3 +356,34 @@ fn a_log_that_is_full_has_not_failed_and_one_that_cannot_write_has() {
         );
     }
 }
+
+#[test]
+fn a_changed_setting_holds_from_the_next_command_on() {
+    let mut bench = Bench::new(|config| config.durability = Durability::Off);
+    let mut connection = bench.connect();
+    connection.receive(b"CONFIG SET durability always\r\nSET z 1\r\n", &bench.context());
+    assert_eq!(connection.take(), "+OK\r\n");
+    assert!(connection.can_resume(), "the rest of the batch is for the next turn");
+    bench.config = Config::clone(&bench.shared.settings.current());
+    connection.resume(&bench.context());
+    assert_eq!(connection.take(), "");
+    bench.sync(&mut connection);
+    assert_eq!(connection.take(), "+OK\r\n");
+    connection.receive(b"CONFIG SET requirepass secret\r\nAUTH wrong\r\n", &bench.context());
+    bench.config = Config::clone(&bench.shared.settings.current());
+    connection.resume(&bench.context());
+    assert_eq!(
+        connection.take(),
+        "+OK\r\n-WRONGPASS invalid username-password pair or user is disabled.\r\n"
+    );
+}
+
+#[test]
+fn another_workers_connections_follow_a_change_to_always_at_once() {
+    let bench = Bench::new(|config| config.durability = Durability::Off);
+    let (mut administrator, mut writer) = (bench.connect(), bench.connect());
+    administrator.receive(b"CONFIG SET durability always\r\n", &bench.context());
+    // Its worker has not looked for a new configuration yet.
+    writer.receive(b"SET a 1\r\n", &bench.context());
+    assert_eq!(writer.take(), "");
+}
