@@ -226,7 +226,11 @@ impl Connection {
         if limit > 0 && session.output.pending().saturating_add(publication.payload.len()) > limit {
             self.overflowed = true;
         } else {
+            let mark = session.output.reply.len();
             publication.write(&mut session.output.reply);
+            if let Some(lsn) = publication.after {
+                session.output.hold(mark, lsn);
+            }
         }
     }
 

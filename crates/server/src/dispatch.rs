@@ -73,7 +73,15 @@ pub(crate) fn execute(
                 session.output.reply.error(&error);
             }
         }
-        Run::Connection(which) => connection_command::run(session, which, command, args, cx),
+        Run::Connection(which) => {
+            let mark = session.output.reply.len();
+            connection_command::run(session, which, command, args, cx);
+            if matches!(which, ConnectionCommand::DebugDigest | ConnectionCommand::Role)
+                && cx.always_durable()
+            {
+                hold_what_is_shown(session, mark, cx);
+            }
+        }
         // A container without a subcommand has too few arguments and is not resolved.
         Run::Container => session.output.reply.error(&CommandError::Arity(command.name.into())),
     }

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidemark_engine::Reply;
 use tidemark_engine::command::parse::glob;
+use tidemark_log::Lsn;
 
 /// What a client may subscribe to. The three have separate names: a channel `a` is not the pattern `a`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -43,12 +44,15 @@ impl Kind {
 }
 
 /// A message on its way to one subscription's clients.
+#[derive(Clone)]
 pub(crate) struct Publication {
     pub(crate) kind: Kind,
     /// The name subscribed to: the channel, or the pattern that matched it.
     pub(crate) name: Arc<[u8]>,
     pub(crate) channel: Arc<[u8]>,
     pub(crate) payload: Arc<[u8]>,
+    /// The record that must be durable before anybody gets the message.
+    pub(crate) after: Option<Lsn>,
 }
 
 impl Publication {
@@ -130,12 +134,14 @@ impl PubSub {
         }
     }
 
-    /// Sends a message to everybody who listens; how many times it was sent.
+    /// Sends a message to everybody who listens; how many times it was sent. They get it when the record `after` is
+    /// durable.
     pub(crate) fn publish(
         &self,
         kind: Kind,
         channel: &[u8],
         payload: &[u8],
+        after: Option<Lsn>,
         inboxes: &[Arc<Inbox>],
     ) -> usize {
         debug_assert!(kind != Kind::Pattern, "one publishes to channels");
@@ -144,15 +150,24 @@ impl PubSub {
         }
         let registry = self.lock();
         let names = if kind == Kind::Shard { &registry.shards } else { &registry.channels };
-        let (channel, payload): (Arc<[u8]>, Arc<[u8]>) = (channel.into(), payload.into());
+        let channel: Arc<[u8]> = channel.into();
+        let message = Publication {
+            kind,
+            name: Arc::clone(&channel),
+            channel: Arc::clone(&channel),
+            payload: payload.into(),
+            after,
+        };
         let mut sent = 0;
         if let Some(subscribers) = names.get(&channel) {
-            sent += send(kind, &channel, &channel, &payload, subscribers, inboxes);
+            sent += send(message.clone(), subscribers, inboxes);
         }
         if kind == Kind::Channel {
             let matching = registry.patterns.iter().filter(|(pattern, _)| glob(pattern, &channel));
             for (pattern, subscribers) in matching {
-                sent += send(Kind::Pattern, pattern, &channel, &payload, subscribers, inboxes);
+                let name = Arc::clone(pattern);
+                sent +=
+                    send(Publication { kind: Kind::Pattern, name, ..message.clone() }, subscribers, inboxes);
             }
         }
         sent
@@ -183,20 +198,8 @@ impl PubSub {
     }
 }
 
-fn send(
-    kind: Kind,
-    name: &Arc<[u8]>,
-    channel: &Arc<[u8]>,
-    payload: &Arc<[u8]>,
-    subscribers: &[Subscriber],
-    inboxes: &[Arc<Inbox>],
-) -> usize {
-    let publication = Arc::new(Publication {
-        kind,
-        name: Arc::clone(name),
-        channel: Arc::clone(channel),
-        payload: Arc::clone(payload),
-    });
+fn send(publication: Publication, subscribers: &[Subscriber], inboxes: &[Arc<Inbox>]) -> usize {
+    let publication = Arc::new(publication);
     for subscriber in subscribers {
         if let Some(inbox) = inboxes.get(subscriber.worker) {
             inbox.send(Message::Publish(subscriber.target, Arc::clone(&publication)));

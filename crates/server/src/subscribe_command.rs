@@ -71,7 +71,9 @@ pub(crate) fn publish(
     cx: &Context<'_>,
 ) -> Result<(), CommandError> {
     let [_, channel, message] = args else { return Err(CommandError::Syntax) };
-    let sent = cx.shared.pubsub.publish(kind, channel, message, &cx.shared.inboxes);
+    // It may tell of a change that is not durable yet, such as the publisher's own a moment ago.
+    let after = if cx.always_durable() { cx.shared.not_yet_durable() } else { None };
+    let sent = cx.shared.pubsub.publish(kind, channel, message, after, &cx.shared.inboxes);
     session.output.reply.count(sent);
     Ok(())
 }

@@ -240,6 +240,7 @@ fn a_message_that_does_not_fit_is_not_copied() {
         name: b"a".as_slice().into(),
         channel: b"a".as_slice().into(),
         payload: vec![b'x'; bytes].into(),
+        after: None,
     };
     connection.publish(&message(500), &bench.config);
     assert_eq!(connection.exceeded(&bench.config, Instant::now()), None);
@@ -386,4 +387,31 @@ fn another_workers_connections_follow_a_change_to_always_at_once() {
     // Its worker has not looked for a new configuration yet.
     writer.receive(b"SET a 1\r\n", &bench.context());
     assert_eq!(writer.take(), "");
+}
+
+#[test]
+fn with_always_others_hear_nothing_that_a_crash_could_take_back() {
+    let bench = Bench::new(|config| {
+        config.durability = Durability::Always;
+        config.enable_debug_command = crate::config::DebugAccess::Yes;
+    });
+    let (mut publisher, mut subscriber, mut observer) = (bench.connect(), bench.connect(), bench.connect());
+    subscriber.receive(b"SUBSCRIBE news\r\n", &bench.context());
+    subscriber.take();
+    publisher.receive(b"SET a 1\r\nPUBLISH news a\r\n", &bench.context());
+    let mut messages = Vec::new();
+    bench.shared.inboxes[0].take(&mut messages);
+    for message in messages {
+        if let crate::inbox::Message::Publish(target, publication) = message
+            && target == subscriber.session.target()
+        {
+            subscriber.publish(&publication, &bench.config);
+        }
+    }
+    observer.receive(b"DEBUG DIGEST\r\n", &bench.context());
+    assert_eq!((subscriber.take(), observer.take()), (String::new(), String::new()));
+    bench.sync(&mut subscriber);
+    bench.sync(&mut observer);
+    assert!(subscriber.take().ends_with("$1\r\na\r\n"));
+    assert!(observer.take().starts_with('+'));
 }
