@@ -308,7 +308,7 @@ impl Connection {
 
     fn authentication_deadline(&self, config: &Config) -> Option<Instant> {
         let exempt = self.session.authenticated || config.authentication_timeout.is_zero();
-        if exempt { None } else { self.session.client.connected.checked_add(config.authentication_timeout) }
+        if exempt { None } else { self.session.stranger_since.checked_add(config.authentication_timeout) }
     }
 
     fn output_limit(&self, config: &Config) -> OutputLimit {

@@ -6,6 +6,7 @@ use crate::session::{Replies, Session};
 use crate::shared::REDIS_VERSION;
 use crate::transaction;
 use sha2::{Digest, Sha256};
+use std::time::Instant;
 use tidemark_engine::command::parse;
 use tidemark_engine::keyspace::DATABASES;
 use tidemark_engine::{CommandError, Protocol};
@@ -196,7 +197,10 @@ pub(crate) fn reset(session: &mut Session, cx: &Context<'_>) -> Result<(), Comma
     session.db = 0;
     session.replies = Replies::On;
     session.client.names().name.clear();
-    session.authenticated = cx.config.requirepass.is_empty();
+    if session.authenticated && !cx.config.requirepass.is_empty() {
+        session.authenticated = false;
+        session.stranger_since = Instant::now();
+    }
     session.output.reply.set_protocol(Protocol::Resp2);
     session.output.reply.simple("RESET");
     session.show_state();

@@ -9,6 +9,7 @@ use crate::wait::Wait;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 use tidemark_engine::{Protocol, WatchedKeys};
 use tidemark_log::Lsn;
 
@@ -35,6 +36,8 @@ pub(crate) struct Session {
     pub(crate) authenticated: bool,
     /// May only administer: see [`Client::is_reserved`].
     pub(crate) is_reserved: bool,
+    /// Since when the client has not been authenticated, if it is not.
+    pub(crate) stranger_since: Instant,
     pub(crate) failed_logins: u32,
     pub(crate) transaction: Option<Transaction>,
     pub(crate) watched: WatchedKeys,
@@ -56,6 +59,7 @@ impl Session {
     pub(crate) fn new(client: Arc<Client>, authenticated: bool) -> Session {
         Session {
             is_reserved: client.is_reserved,
+            stranger_since: client.connected,
             client,
             output: Output::new(Protocol::Resp2),
             db: 0,

@@ -415,3 +415,19 @@ fn with_always_others_hear_nothing_that_a_crash_could_take_back() {
     assert!(subscriber.take().ends_with("$1\r\na\r\n"));
     assert!(observer.take().starts_with('+'));
 }
+
+#[test]
+fn a_client_that_resets_has_the_whole_time_to_say_its_password_again() {
+    let bench = Bench::new(|config| {
+        config.requirepass = "secret".to_owned();
+        config.authentication_timeout = Duration::from_secs(5);
+    });
+    let mut connection = bench.connect();
+    let first_deadline = connection.session.client.connected + Duration::from_secs(5);
+    // A stranger gains nothing by it.
+    connection.receive(b"RESET\r\n", &bench.context());
+    assert_eq!(connection.next_deadline(&bench.config), Some(first_deadline));
+    connection.receive(b"AUTH secret\r\nRESET\r\n", &bench.context());
+    assert_eq!(connection.overdue(&bench.config, first_deadline), None);
+    assert!(connection.next_deadline(&bench.config).is_some_and(|at| at > first_deadline));
+}
