@@ -64,6 +64,8 @@ pub(crate) struct Connection {
     has_command: bool,
     /// The client will send nothing more.
     input_ended: bool,
+    /// The server stops: what has been received is answered, and that is all.
+    draining: bool,
     pub(crate) session: Session,
     last_active: Instant,
     /// A message did not fit into the output.
@@ -80,6 +82,7 @@ impl Connection {
             input: Vec::new(),
             has_command: false,
             input_ended: false,
+            draining: false,
             session: Session::new(client, config.requirepass.is_empty()),
             last_active,
             overflowed: false,
@@ -134,9 +137,15 @@ impl Connection {
         self.resume(cx);
     }
 
+    /// Takes no more from the client, and ends the connection once what has been received is answered.
+    pub(crate) fn drain(&mut self) {
+        self.draining = true;
+    }
+
     /// Whether it makes sense to read from the client now.
     pub(crate) fn wants_input(&self) -> bool {
         !self.session.closing
+            && !self.draining
             && !self.input_ended
             && !self.must_read_first()
             && (self.session.wait.is_none() || self.input.len() < INPUT_AHEAD_BYTES)
@@ -149,7 +158,17 @@ impl Connection {
 
     /// Whether nothing is left to do but to close.
     pub(crate) fn is_finished(&self) -> bool {
-        self.session.closing && self.session.output.pending() == 0
+        let is_ending = self.session.closing || (self.draining && !self.will_answer_more());
+        is_ending && self.session.output.pending() == 0
+    }
+
+    /// Whether commands that have been received get answers yet. What a blocked client waits for will not come while
+    /// the server stops, but for the disk.
+    fn will_answer_more(&self) -> bool {
+        match &self.session.wait {
+            None => self.has_command,
+            Some(wait) => matches!(wait.what, WaitFor::Sync(_)),
+        }
     }
 
     /// Gives the client what it has waited for.

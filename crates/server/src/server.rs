@@ -166,7 +166,7 @@ pub struct Stopper {
 }
 
 impl Stopper {
-    /// Begins a graceful stop: nobody is accepted any more, what was read is answered, and the log is completed.
+    /// Begins a graceful stop: nobody is accepted any more, what has been received is answered, and the log is completed.
     pub fn stop(&self) {
         self.shared.stop();
     }

@@ -26,6 +26,9 @@ use tidemark_log::{Health, Lsn};
 const EVENTS: usize = 1024;
 /// Bytes read at once. A client that has more to say is heard again in the next turn, after the others.
 const READ_BYTES: usize = 64 * 1024;
+/// How often a connection that is about to be closed is read from, so that a client which never stops sending does not
+/// delay a stop.
+const DISCARD_READS: usize = 16;
 /// How often messages are looked for within one turn: a client that wakes another which wakes the first does not keep
 /// the worker from its other clients.
 const MESSAGE_ROUNDS: usize = 16;
@@ -552,7 +555,7 @@ impl State {
             peer.is_dirty = false;
             match peer.send(environment.counters()) {
                 Err(_) => self.close(slot, cx),
-                Ok(()) if peer.connection.is_finished() => self.close(slot, cx),
+                Ok(()) if peer.connection.is_finished() => self.finish(slot, cx),
                 Ok(()) => self.after_sending(slot, cx),
             }
         }
@@ -560,6 +563,16 @@ impl State {
             // Keep the allocation; sending puts nothing on the list.
             self.flush = flush;
         }
+    }
+
+    /// Closes a connection that has been sent everything.
+    fn finish(&mut self, slot: usize, cx: &Context<'_>) {
+        if self.stop_at.is_some()
+            && let Some(peer) = self.peers.get_mut(slot).and_then(Option::as_deref_mut)
+        {
+            peer.discard_input(&mut self.buffer);
+        }
+        self.close(slot, cx);
     }
 
     fn after_sending(&mut self, slot: usize, cx: &Context<'_>) {
@@ -597,7 +610,7 @@ impl State {
 
     // ---- stopping ----
 
-    /// Accepts nobody any more, runs what clients have already sent, and lets each go once it has its replies.
+    /// Accepts nobody any more, hears each client once more, and lets it go when what was received is answered.
     fn begin_stop(&mut self, cx: &Context<'_>) {
         self.listeners.clear();
         self.accept_at = None;
@@ -607,7 +620,7 @@ impl State {
             self.note_readable(slot, false);
             self.read(slot, cx);
             if let Some(peer) = self.peer_mut(slot) {
-                peer.connection.session.closing = true;
+                peer.connection.drain();
                 self.mark_dirty(slot);
             }
         }
@@ -635,6 +648,17 @@ impl Peer {
             is_waiting_for_turn: false,
             is_holding: false,
             timer: None,
+        }
+    }
+
+    /// Reads what has arrived and will not be run. A connection that is closed with unread bytes is reset by the kernel,
+    /// which may cost the client replies that are still on their way.
+    fn discard_input(&mut self, buffer: &mut [u8]) {
+        for _ in 0..DISCARD_READS {
+            match self.socket.read(buffer) {
+                Ok(count) if count > 0 => {}
+                _ => return,
+            }
         }
     }
 

@@ -30,6 +30,26 @@ fn a_stop_answers_what_was_read_and_loses_nothing() {
 }
 
 #[test]
+fn a_stop_answers_what_was_received_although_the_replies_are_large() {
+    let server = TestServer::with(|config| config.durability = Durability::Off);
+    let mut client = server.client();
+    let (count, value) = (200, "v".repeat(1_000_000));
+    client.command(&["SET", "large", &value]);
+    client.expect("+OK\r\n");
+    client.send([frame(&["INCR", "counter"]), frame(&["GET", "large"])].concat().repeat(count));
+    client.expect(":1\r\n");
+    server.begin_stop();
+    let answers = client.until_closed();
+    let (result, dir) = server.ended();
+    result.expect("a clean stop");
+    let answers = String::from_utf8(answers).expect("text");
+    let increments = answers.matches(':').count() + 1;
+    let values = answers.matches('v').count();
+    assert_eq!((increments, values), (count, count * value.len()));
+    TestServer::in_dir(dir, |_| {}).client().ask("GET counter", "$3\r\n200\r\n");
+}
+
+#[test]
 fn shutdown_stops_the_server_without_an_answer() {
     let server = TestServer::new();
     let mut client = server.client();

@@ -431,3 +431,24 @@ fn a_client_that_resets_has_the_whole_time_to_say_its_password_again() {
     assert_eq!(connection.overdue(&bench.config, first_deadline), None);
     assert!(connection.next_deadline(&bench.config).is_some_and(|at| at > first_deadline));
 }
+
+#[test]
+fn who_drains_runs_what_was_received_and_takes_no_more() {
+    let bench = Bench::new(|_| {});
+    let mut connection = bench.connect();
+    let large = format!("SETRANGE a {OUTPUT_PAUSE_BYTES} x\r\n");
+    connection.receive(format!("{large}{}PI", "GET a\r\n".repeat(5)).as_bytes(), &bench.context());
+    connection.drain();
+    let mut answers = 0;
+    while !connection.is_finished() {
+        assert!(!connection.wants_input());
+        answers += connection.take().matches('$').count();
+        connection.resume(&bench.context());
+    }
+    assert_eq!(answers, 5);
+
+    let mut waiting = bench.connect();
+    waiting.receive(b"BLPOP k 0\r\nPING\r\n", &bench.context());
+    waiting.drain();
+    assert!(waiting.is_finished(), "nobody will give it anything");
+}
