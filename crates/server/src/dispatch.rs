@@ -53,7 +53,7 @@ pub(crate) fn run(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) {
         cx.shared.errors.count(reply.bytes().get(mark + 1..).unwrap_or_default());
     }
     if session.replies != Replies::On {
-        withhold(session, mark);
+        withhold(session, mark, resolved.ok());
     }
 }
 
@@ -251,16 +251,32 @@ fn refuse(session: &mut Session, error: &CommandError) {
     }
 }
 
-/// Takes back a reply that `CLIENT REPLY` does not want.
-fn withhold(session: &mut Session, mark: usize) {
+/// Takes back a reply that `CLIENT REPLY` does not want, or sees to it that one which is still to come is not given.
+fn withhold(session: &mut Session, mark: usize, command: Option<&Command>) {
     let (show, next) = match session.replies {
         Replies::On => (true, Replies::On),
         Replies::Off => (false, Replies::Off),
         Replies::SkipThisAndNext => (false, Replies::SkipThis),
         Replies::SkipThis => (false, Replies::On),
     };
-    if !show {
+    let is_array = matches!(session.output.reply.bytes().get(mark), Some(b'*' | b'>'));
+    let is_message = is_array && command.is_some_and(changes_subscriptions);
+    if !show && !is_message {
         session.output.take_back(mark);
+        if let Some(wait) = &mut session.wait {
+            wait.is_silent = true;
+        }
     }
     session.replies = next;
+}
+
+/// Whether a command is answered by confirmations, which are messages and no replies.
+fn changes_subscriptions(command: &Command) -> bool {
+    use ConnectionCommand as C;
+    matches!(
+        command.run,
+        Run::Connection(
+            C::Subscribe | C::Psubscribe | C::Ssubscribe | C::Unsubscribe | C::Punsubscribe | C::Sunsubscribe
+        )
+    )
 }

@@ -19,6 +19,8 @@ pub(crate) struct Wait {
     pub(crate) deadline: Option<Instant>,
     /// Whether the answer must wait for the disk, whatever the server's setting: `DURABLE BLPOP …`.
     pub(crate) durable: bool,
+    /// Whether `CLIENT REPLY` asked that there be no answer.
+    pub(crate) is_silent: bool,
 }
 
 /// What a client waits for.
@@ -44,7 +46,7 @@ pub(crate) fn block(session: &mut Session, blocked: Blocked<'_>, durable: bool, 
     let inbox = Arc::clone(&cx.shared.inboxes[session.client.worker]);
     let deliver = move |delivery: Delivery| inbox.send(Message::Deliver(target, delivery));
     let waiter = blocked.wait(deliver, |waiter| session.client.begin_wait(waiter));
-    session.wait = Some(Wait { what: WaitFor::Keys(waiter), deadline, durable });
+    session.wait = Some(Wait { what: WaitFor::Keys(waiter), deadline, durable, is_silent: false });
     session.show_state();
 }
 
@@ -58,6 +60,9 @@ pub(crate) fn deliver(session: &mut Session, delivery: &Delivery, always: bool) 
         if always || wait.durable {
             session.output.hold(mark, lsn);
         }
+    }
+    if wait.is_silent {
+        session.output.take_back(mark);
     }
     session.show_state();
     session.client.end_wait();
@@ -78,6 +83,8 @@ pub(crate) fn end(session: &mut Session, how: Unblock, engine: &Engine) -> bool 
             return false;
         }
     }
+    let is_silent = wait.is_silent;
+    let mark = session.output.reply.len();
     let reply = &mut session.output.reply;
     match (&wait.what, how) {
         (_, Unblock::Error) => reply.error_text("UNBLOCKED client unblocked via CLIENT UNBLOCK"),
@@ -86,6 +93,9 @@ pub(crate) fn end(session: &mut Session, how: Unblock, engine: &Engine) -> bool 
         (WaitFor::Replicas, Unblock::Timeout) => reply.integer(0),
         (WaitFor::Sleep | WaitFor::Snapshot, Unblock::Timeout) => reply.ok(),
         (WaitFor::Unpaused, Unblock::Timeout) => {}
+    }
+    if is_silent {
+        session.output.take_back(mark);
     }
     session.wait = None;
     session.show_state();
@@ -112,12 +122,14 @@ pub(crate) fn abandon(session: &mut Session, engine: &Engine) {
 
 /// Ends a wait for the disk if the record is durable; whether it did.
 pub(crate) fn synced(session: &mut Session, durable: Lsn) -> bool {
-    let Some(Wait { what: WaitFor::Sync(lsn), .. }) = &session.wait else { return false };
+    let Some(Wait { what: WaitFor::Sync(lsn), is_silent, .. }) = &session.wait else { return false };
     if *lsn > durable {
         return false;
     }
+    if !is_silent {
+        sync_reply(&mut session.output.reply, true);
+    }
     session.wait = None;
-    sync_reply(&mut session.output.reply, true);
     session.show_state();
     true
 }
@@ -171,7 +183,8 @@ pub(crate) fn for_snapshot(session: &mut Session) {
 }
 
 pub(crate) fn begin(session: &mut Session, what: WaitFor, timeout: Option<Duration>) {
-    session.wait = Some(Wait { what, deadline: timeout.and_then(deadline_in), durable: false });
+    session.wait =
+        Some(Wait { what, deadline: timeout.and_then(deadline_in), durable: false, is_silent: false });
     session.show_state();
 }
 

@@ -433,6 +433,35 @@ fn a_client_that_resets_has_the_whole_time_to_say_its_password_again() {
 }
 
 #[test]
+fn a_client_that_wants_no_replies_gets_none_for_what_it_waited_for() {
+    for wait in ["BLPOP k 100", "WAIT 1 1000", "DEBUG SLEEP 100", "WAITAOF 1 0 0"] {
+        let bench = Bench::new(|config| {
+            config.durability = Durability::Off;
+            config.enable_debug_command = crate::config::DebugAccess::Yes;
+        });
+        for (mode, rest) in [("OFF", ""), ("SKIP", "+PONG\r\n")] {
+            let mut connection = bench.connect();
+            let commands = format!("SET a 1\r\nCLIENT REPLY {mode}\r\n{wait}\r\nPING\r\n");
+            connection.receive(commands.as_bytes(), &bench.context());
+            assert_eq!(connection.take(), "+OK\r\n");
+            connection.unblock(Unblock::Timeout, &bench.context());
+            bench.sync(&mut connection);
+            assert_eq!(connection.take(), rest, "{wait} after {mode}");
+        }
+    }
+}
+
+#[test]
+fn a_confirmed_subscription_is_a_message_and_no_reply() {
+    let bench = Bench::new(|_| {});
+    let mut connection = bench.connect();
+    connection
+        .receive(b"CLIENT REPLY OFF\r\nSUBSCRIBE a\r\nUNSUBSCRIBE a\r\nSUBSCRIBE\r\n", &bench.context());
+    let confirmed = "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n*3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:0\r\n";
+    assert_eq!(connection.take(), confirmed);
+}
+
+#[test]
 fn who_drains_runs_what_was_received_and_takes_no_more() {
     let bench = Bench::new(|_| {});
     let mut connection = bench.connect();
