@@ -74,12 +74,19 @@ impl Environment {
         Context { shared: &self.shared, config: &self.config, counters: self.counters(), now_us: now_us() }
     }
 
-    fn refresh(&mut self) {
+    /// Takes up changed settings; whether there were any.
+    fn refresh(&mut self) -> bool {
         let version = self.shared.settings.version();
-        if version != self.config_version {
-            self.config = self.shared.settings.current();
-            self.config_version = version;
+        if version == self.config_version {
+            return false;
         }
+        self.config = self.shared.settings.current();
+        self.config_version = version;
+        true
+    }
+
+    fn is_outdated(&self) -> bool {
+        self.shared.settings.version() != self.config_version
     }
 }
 
@@ -165,7 +172,9 @@ impl Worker {
         let mut events = Events::with_capacity(EVENTS);
         loop {
             self.state.sleep(&self.environment, &mut events)?;
-            self.environment.refresh();
+            if self.environment.refresh() {
+                self.state.set_all_timers(&self.environment.config);
+            }
             self.state.turn(&self.environment, &events);
             if self.state.is_done() {
                 return Ok(());
@@ -182,6 +191,7 @@ impl State {
         inbox.set_waits_for_log(waits_for_log);
         let must_not_sleep = !self.again.is_empty()
             || !inbox.fall_asleep()
+            || environment.is_outdated()
             || (waits_for_log && self.log_has_moved(environment));
         let timeout = if must_not_sleep { Some(Duration::ZERO) } else { self.time_to_sleep(environment) };
         let result = self.poll.poll(events, timeout);
@@ -478,6 +488,11 @@ impl State {
             peer.timer = Some(at);
             self.timers.push(Reverse((at, slot, peer.connection.session.client.id)));
         }
+    }
+
+    /// Gives silent clients the deadlines of changed settings: nothing else would.
+    fn set_all_timers(&mut self, config: &Config) {
+        (0..self.peers.len()).for_each(|slot| self.set_timer(slot, config));
     }
 
     fn look_after_time(&mut self, environment: &Environment, cx: &Context<'_>) {

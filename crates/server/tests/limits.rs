@@ -214,3 +214,28 @@ fn own_address() -> Option<IpAddr> {
     socket.connect("192.0.2.1:9").ok()?;
     socket.local_addr().ok().map(|address| address.ip()).filter(|address| !address.is_loopback())
 }
+
+#[test]
+fn a_changed_timeout_reaches_clients_that_are_already_silent() {
+    let server = TestServer::new();
+    // Several, so that every worker has some.
+    let mut silent: Vec<_> = (0..8).map(|_| server.client()).collect();
+    silent.iter_mut().for_each(|client| client.ask("PING", "+PONG\r\n"));
+    server.client().ask("CONFIG SET timeout 1", "+OK\r\n");
+    silent.iter_mut().for_each(|client| assert_eq!(client.until_closed(), b""));
+}
+
+#[test]
+fn a_changed_authentication_timeout_reaches_strangers_that_are_already_silent() {
+    let server = TestServer::with(|config| {
+        config.requirepass = "secret".to_owned();
+        config.authentication_timeout = Duration::ZERO;
+    });
+    let mut silent: Vec<_> = (0..8).map(|_| server.client()).collect();
+    silent.iter_mut().for_each(|client| client.ask("GET k", "-NOAUTH Authentication required.\r\n"));
+    let mut administrator = server.client();
+    administrator.ask("AUTH secret", "+OK\r\n");
+    administrator.ask("CONFIG SET authentication-timeout 1", "+OK\r\n");
+    silent.iter_mut().for_each(|client| assert_eq!(client.until_closed(), b""));
+    administrator.ask("PING", "+PONG\r\n");
+}
