@@ -94,8 +94,7 @@ impl Server {
         for (index, (poll, listeners)) in polls.into_iter().zip(listening.by_worker).enumerate() {
             let failed = |error| StartError::System { what: "start an event loop", error };
             let worker = Worker::new(Arc::clone(&shared), index, poll, listeners).map_err(failed)?;
-            let name = format!("tidemark-worker-{index}");
-            let thread = std::thread::Builder::new().name(name).spawn(move || worker.run());
+            let thread = run_worker(index, Arc::clone(&shared), move || worker.run());
             workers.push(thread.map_err(|error| StartError::System { what: "start a thread", error })?);
         }
         let http = match http_address {
@@ -138,8 +137,6 @@ impl Server {
                 Ok(Err(error)) => result = result.and(Err(StopError::Poll(error))),
                 Err(_) => result = result.and(Err(StopError::Worker)),
             }
-            // One worker that ends before its time takes the others with it: half a server helps nobody.
-            self.shared.stop();
         }
         if let Some(http) = self.http {
             http.stop();
@@ -169,6 +166,28 @@ impl Stopper {
     /// Begins a graceful stop: nobody is accepted any more, what has been received is answered, and the log is completed.
     pub fn stop(&self) {
         self.shared.stop();
+    }
+}
+
+/// Runs a worker on a thread of its own.
+fn run_worker(
+    index: usize,
+    shared: Arc<Shared>,
+    run: impl FnOnce() -> io::Result<()> + Send + 'static,
+) -> io::Result<JoinHandle<io::Result<()>>> {
+    std::thread::Builder::new().name(format!("tidemark-worker-{index}")).spawn(move || {
+        let _guard = StopsWithWorker(shared);
+        run()
+    })
+}
+
+/// One worker that ends before its time, be it by a panic, takes the others with it: half a server helps nobody, and
+/// whatever supervises the process can start it anew.
+struct StopsWithWorker(Arc<Shared>);
+
+impl Drop for StopsWithWorker {
+    fn drop(&mut self) {
+        self.0.stop();
     }
 }
 
@@ -249,4 +268,23 @@ fn raise_descriptor_limit(config: &mut Config) -> Option<String> {
         "warning: the system allows {available} open files, so maxclients is {}; raise it with `ulimit -n`",
         config.maxclients
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidemark_engine::Engine;
+    use tidemark_log::{Log, Lsn, MemoryStorage, Options};
+
+    #[test]
+    fn a_worker_that_panics_stops_the_server() {
+        let (log, _) = Log::open(Arc::new(MemoryStorage::new()), Options::default()).expect("an empty log");
+        let (_polls, inboxes) = event_loops(2).expect("event loops");
+        let snapshots = Snapshots::new(Lsn::default()).0;
+        let engine = Engine::new(Arc::new(log), 4, 1);
+        let shared = Arc::new(Shared::new(engine, snapshots, Config::default(), inboxes));
+        let broken = run_worker(1, Arc::clone(&shared), || -> io::Result<()> { panic!("a defect") });
+        assert!(broken.expect("a thread").join().is_err());
+        assert!(shared.is_stopping());
+    }
 }
