@@ -7,6 +7,7 @@ use crate::shared::{REDIS_VERSION, Shared, TIDEMARK_VERSION, now_us};
 use std::fmt::Write as _;
 use tidemark_engine::CommandError;
 use tidemark_engine::keyspace::DATABASES;
+use tidemark_log::Health;
 
 type Section = fn(&mut String, &Context<'_>);
 
@@ -69,7 +70,8 @@ fn server(text: &mut String, cx: &Context<'_>) {
     line(text, "uptime_in_days", uptime / 86_400);
     line(text, "worker_threads", cx.shared.inboxes.len());
     line(text, "executable", std::env::current_exe().unwrap_or_default().display());
-    line(text, "config_file", "");
+    let file = config.config_file.as_deref().unwrap_or(std::path::Path::new(""));
+    line(text, "config_file", file.display());
 }
 
 fn clients(text: &mut String, cx: &Context<'_>) {
@@ -97,7 +99,7 @@ fn persistence(text: &mut String, cx: &Context<'_>) {
     line(text, "log_written_lsn", log.written());
     line(text, "log_durable_lsn", log.durable());
     line(text, "log_floor_lsn", log.floor());
-    line(text, "log_status", if healthy { "ok" } else { "failed" });
+    line(text, "log_status", log_status(cx.shared));
     let snapshots = &cx.shared.snapshots;
     line(text, "snapshot_last_lsn", snapshots.last_lsn());
     if let Some(error) = snapshots.last_error() {
@@ -111,6 +113,15 @@ fn persistence(text: &mut String, cx: &Context<'_>) {
     line(text, "aof_enabled", 1);
     line(text, "aof_last_write_status", if healthy { "ok" } else { "err" });
     line(text, "rdb_changes_since_last_save", log.appended().0.saturating_sub(snapshots.last_lsn().0));
+}
+
+/// A full log recovers by itself, a failed one does not.
+fn log_status(shared: &Shared) -> &'static str {
+    match (shared.engine.check_writable(), shared.engine.log().health()) {
+        (Ok(()), _) => "ok",
+        (Err(_), Health::Full(_)) => "full",
+        (Err(_), _) => "failed",
+    }
 }
 
 fn stats(text: &mut String, cx: &Context<'_>) {

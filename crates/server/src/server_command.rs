@@ -26,7 +26,8 @@ pub(crate) fn role(session: &mut Session, cx: &Context<'_>) -> Result<(), Comman
     Ok(())
 }
 
-/// `SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]`: the connection closes without an answer when it is done.
+/// `SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]`: the connection closes without an answer when the
+/// stop has begun; the process ends when the log is complete.
 pub(crate) fn shutdown(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
     let options = args.get(1..).unwrap_or_default();
     let known = |option: &[u8]| ["NOSAVE", "SAVE", "NOW", "FORCE"].iter().any(|word| parse::is(option, word));

@@ -50,6 +50,14 @@ fn a_stop_answers_what_was_received_although_the_replies_are_large() {
 }
 
 #[test]
+fn info_names_the_configuration_file() {
+    let server = TestServer::with(|config| config.config_file = Some("/etc/tidemark.toml".into()));
+    let mut client = server.client();
+    client.command(&["INFO", "server"]);
+    assert!(client.bulk().contains("config_file:/etc/tidemark.toml\r\n"));
+}
+
+#[test]
 fn shutdown_stops_the_server_without_an_answer() {
     let server = TestServer::new();
     let mut client = server.client();

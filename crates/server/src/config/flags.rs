@@ -59,6 +59,7 @@ impl ServeArgs {
         let mut config = Config::default();
         if let Some(path) = &self.config {
             file::load(path, &mut config)?;
+            config.config_file = Some(std::path::absolute(path).unwrap_or_else(|_| path.clone()));
         }
         for source in [ValueSource::EnvVariable, ValueSource::CommandLine] {
             for (_, name, value) in self.values.iter().filter(|(from, _, _)| *from == source) {

@@ -23,6 +23,8 @@ use tidemark_log::{Durability, Format};
 /// The effective configuration, typed. [`Config::default`] is what a newcomer gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
+    /// The file that settings were read from. For `INFO`; not a setting itself.
+    pub config_file: Option<PathBuf>,
     /// Addresses to listen on.
     pub bind: Vec<BindAddress>,
     /// TCP port; 0 means none.
@@ -94,6 +96,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Config {
         Config {
+            config_file: None,
             bind: vec![BindAddress::required("127.0.0.1"), BindAddress::optional("::1")],
             port: 7379,
             unixsocket: None,
