@@ -95,7 +95,11 @@ impl Indexed {
     }
 
     pub(super) fn scan(&self, cursor: u64, count: usize, mut visit: impl FnMut(&[u8], f64)) -> u64 {
-        self.names.scan(cursor, count, |member| visit(member.name(), member.score()))
+        // A position in hash order has its significant bits on top. Reversed, it is a number no larger than the table,
+        // which clients that keep cursors in signed or floating-point numbers can carry.
+        self.names
+            .scan(cursor.reverse_bits(), count, |member| visit(member.name(), member.score()))
+            .reverse_bits()
     }
 }
 

@@ -121,6 +121,25 @@ fn sorted(model: &BTreeMap<Vec<u8>, f64>) -> Vec<(Vec<u8>, f64)> {
     sorted
 }
 
+#[test]
+fn a_scan_visits_everything_and_its_cursors_stay_small() {
+    for count in [0, 1, 129, 5_000] {
+        let mut set = SortedSet::default();
+        (0..count).for_each(|n| set.update(n.to_string().as_bytes(), |_| Some(f64::from(n))));
+        let (mut cursor, mut seen) = (0, BTreeMap::new());
+        loop {
+            cursor = set.scan(cursor, 10, |member, score| {
+                seen.insert(member.to_vec(), score);
+            });
+            assert!(cursor < 1 << 16, "a cursor is not larger than the table");
+            if cursor == 0 {
+                break;
+            }
+        }
+        assert_eq!(seen.len(), count as usize);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
