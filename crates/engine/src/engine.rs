@@ -4,12 +4,13 @@ use crate::blocking::Blocked;
 use crate::command::{self, Command, KeySpec, Run};
 use crate::context::{Context, Effects, Keys, Locked};
 use crate::error::CommandError;
-use crate::keyspace::Keyspace;
+use crate::keyspace::{KeyId, Keyspace, MAX_BYTES};
 use crate::random::Chance;
 use crate::record::{self, kind};
 use crate::reply::Reply;
 use crate::snapshot::Snapshot;
 use crate::watch::Watch;
+use std::collections::hash_map::{Entry, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tidemark_log::{Log, Lsn};
@@ -152,19 +153,17 @@ impl Engine {
 
     /// Starts watching a key for a transaction.
     pub fn watch(&self, watched: &mut WatchedKeys, db: u8, key: &[u8], now_us: u64) {
-        if watched.keys.iter().any(|(number, other, _)| *number == db && **other == *key) {
-            return;
-        }
+        let Entry::Vacant(vacant) = watched.keys.entry((db, key.into())) else { return };
         let mut shard = self.keyspace.lock(self.keyspace.shard_of(key));
         let entry = shard.database(db as usize).get(crate::keyspace::hash(key), key);
         let expired = entry.and_then(crate::keyspace::Entry::deadline).is_some_and(|at| at <= now_us / 1000);
         shard.watch(db, key, &watched.watch);
-        watched.keys.push((db, key.into(), expired));
+        vacant.insert(expired);
     }
 
     /// Ends a transaction's watches.
     pub fn unwatch(&self, watched: &WatchedKeys) {
-        for (db, key, _) in &watched.keys {
+        for (db, key) in watched.keys.keys() {
             self.keyspace.lock(self.keyspace.shard_of(key)).unwatch(*db, key, &watched.watch);
         }
     }
@@ -312,7 +311,7 @@ impl Engine {
             Locked::All(self.keyspace.lock_all())
         } else {
             let keys = || calls.iter().flat_map(|call| call.command.keys.keys(call.args));
-            let watched = watch.into_iter().flat_map(|watch| watch.keys.iter().map(|(_, key, _)| &**key));
+            let watched = watch.into_iter().flat_map(|watch| watch.keys.keys().map(|(_, key)| &**key));
             self.lock_destinations(self.lock_keys(keys().chain(watched)), keys)
         };
         Keys::new(&self.keyspace, locked, 0, now_us, &self.chance)
@@ -462,8 +461,8 @@ fn encode_expiry<'a>(into: &mut Vec<u8>, db: u8, keys: impl Iterator<Item = &'a 
 #[derive(Debug, Default)]
 pub struct WatchedKeys {
     watch: Arc<Watch>,
-    /// Database, key, and whether the key had already expired when the watch began.
-    keys: Vec<(u8, Box<[u8]>, bool)>,
+    /// Each key with whether it had already expired when its watch began.
+    keys: HashMap<KeyId, bool>,
 }
 
 impl WatchedKeys {
@@ -482,7 +481,7 @@ impl WatchedKeys {
         if self.watch.is_touched() {
             return true;
         }
-        self.keys.iter().any(|(db, key, was_expired)| {
+        self.keys.iter().any(|((db, key), was_expired)| {
             keys.select(*db);
             !was_expired && keys.has_expired(key)
         })

@@ -163,6 +163,26 @@ fn a_watched_key_that_changes_or_expires_aborts_the_transaction() {
     engine.unwatch(&watched);
 }
 
+#[test]
+fn many_keys_are_watched_as_well_as_few() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    let watching = || {
+        let mut watched = WatchedKeys::new();
+        for n in (0..50_000).chain(0..50_000) {
+            engine.watch(&mut watched, 0, format!("key:{n}").as_bytes(), support::START_US);
+        }
+        watched
+    };
+    let watched = watching();
+    assert_eq!(transaction(&engine, Some(&watched), &["SET key:0 1"]), "*1 +OK");
+    engine.unwatch(&watched);
+    let watched = watching();
+    client.run("SET key:49999 1");
+    assert_eq!(transaction(&engine, Some(&watched), &["SET key:0 1"]), "*-1");
+    engine.unwatch(&watched);
+}
+
 /// Loads what a snapshot wrote, then applies the log behind it.
 fn restored(engine: &tidemark_engine::Engine, lsn: tidemark_log::Lsn, frames: &[Vec<u8>]) -> u128 {
     let replica = support::engine();
