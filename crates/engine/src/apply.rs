@@ -41,6 +41,7 @@ fn apply_command(
     if !command.is(command::flags::WRITE)
         || !command.takes(args.len())
         || logged.db as usize >= crate::keyspace::DATABASES
+        || args.iter().any(|arg| arg.len() > crate::keyspace::MAX_BYTES)
     {
         return Err(ApplyError::Malformed);
     }

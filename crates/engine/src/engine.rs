@@ -223,7 +223,8 @@ impl Engine {
         self.run(call, &mut keys, reply);
     }
 
-    /// Refuses changes while the log cannot take them.
+    /// Refuses changes while the log cannot take them, and arguments that no key and no value can hold: handlers rely on
+    /// it.
     #[inline]
     fn admit(&self, command: &Command, args: &[&[u8]]) -> Result<(), CommandError> {
         if !command.is(command::flags::WRITE) {
@@ -231,6 +232,9 @@ impl Engine {
         }
         self.check_writable()?;
         let bytes: usize = args.iter().map(|arg| arg.len() + ARGUMENT_OVERHEAD).sum();
+        if bytes > MAX_BYTES && args.iter().any(|arg| arg.len() > MAX_BYTES) {
+            return Err(CommandError::TooLong);
+        }
         if bytes > MAX_COMMAND_BYTES {
             return Err(CommandError::Text(
                 format!("ERR command of {bytes} bytes exceeds the limit of {MAX_COMMAND_BYTES} bytes").into(),

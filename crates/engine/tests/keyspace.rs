@@ -131,6 +131,62 @@ fn a_scan_returns_every_key_once() {
 }
 
 #[test]
+fn an_argument_longer_than_a_value_may_be_is_refused() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.expect(&[("RPUSH l a", ":1"), ("SET k v", "+OK"), ("HSET h f v", ":1")]);
+    let digest = engine.digest();
+    // Never written to, so that it takes no memory.
+    let long = vec![0; tidemark_engine::keyspace::MAX_BYTES + 1];
+    for line in [
+        "SET k",
+        "SET ! v",
+        "SETEX k 9",
+        "MSET k",
+        "GETSET k",
+        "SETNX new",
+        "APPEND new",
+        "LPUSH l",
+        "RPUSHX l",
+        "LSET l 0",
+        "LINSERT l BEFORE a",
+        "LMOVE l ! LEFT RIGHT",
+        "HSET h f",
+        "HSET h ! v",
+        "HSETNX h",
+        "SADD s",
+        "ZADD z 1",
+        "RENAME k",
+        "COPY k",
+        "SETBIT ! 1 1",
+        "SUNIONSTORE ! s",
+        "BITOP NOT ! k",
+    ] {
+        // The argument stands where the exclamation mark is, or at the end.
+        let words = words(line);
+        let mut args: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
+        match args.iter().position(|arg| *arg == b"!") {
+            Some(at) => args[at] = &long,
+            None => args.push(&long),
+        }
+        if line == "HSETNX h" {
+            args.push(b"v");
+        }
+        let call = Call {
+            command: command::resolve(&args).expect("a command"),
+            args: &args,
+            db: 0,
+            now_us: support::START_US,
+        };
+        let mut reply = Reply::new(Protocol::Resp2);
+        engine.execute(&call, &mut reply);
+        let answer = shown(reply.bytes());
+        assert_eq!(answer, "-ERR string exceeds maximum allowed size (proto-max-bulk-len)", "{line}");
+    }
+    assert_eq!(engine.digest(), digest);
+}
+
+#[test]
 fn a_transaction_is_one_record_and_fails_command_by_command() {
     let engine = engine();
     let before = engine.log().appended();

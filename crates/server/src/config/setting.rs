@@ -7,6 +7,7 @@ use super::value::{
 };
 use std::path::PathBuf;
 use std::time::Duration;
+use tidemark_engine::keyspace::MAX_BYTES;
 use tidemark_log::Durability;
 
 /// One setting. Names are Redis's where Redis has the same thing.
@@ -84,7 +85,8 @@ const LIMITS: &str = "Limits";
 const STORAGE: &str = "Storage";
 const COMPATIBILITY: &str = "Compatibility with Redis";
 
-const MAX_BYTES: u64 = 1 << 40;
+/// The most bytes of the log that a setting may name: a tebibyte.
+const LOG_BYTES_MAX: u64 = 1 << 40;
 
 /// Every setting, in the order in which they are shown.
 pub static SETTINGS: &[Setting] = &[
@@ -328,13 +330,13 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: LIMITS,
         placeholder: "BYTES",
-        help: "The longest argument of a command.",
+        help: "The longest argument of a command; 512mb is the most that a key or value can hold.",
         literal: Literal::Text,
         changeable: true,
         fallback: "",
         get: |_, config| config.max_bulk_bytes.to_string(),
         set: |_, config, text| {
-            bytes(text, 1 << 20, 1 << 30).map(|value| config.max_bulk_bytes = value as usize)
+            bytes(text, 1 << 20, MAX_BYTES as u64).map(|value| config.max_bulk_bytes = value as usize)
         },
     },
     Setting {
@@ -450,7 +452,7 @@ pub static SETTINGS: &[Setting] = &[
         changeable: false,
         fallback: "",
         get: |_, config| config.log_retention_bytes.to_string(),
-        set: |_, config, text| bytes(text, 0, MAX_BYTES).map(|value| config.log_retention_bytes = value),
+        set: |_, config, text| bytes(text, 0, LOG_BYTES_MAX).map(|value| config.log_retention_bytes = value),
     },
     Setting {
         name: "log-retention-age",
@@ -486,7 +488,7 @@ pub static SETTINGS: &[Setting] = &[
         changeable: false,
         fallback: "",
         get: |_, config| config.log_segment_bytes.to_string(),
-        set: |_, config, text| bytes(text, 64 << 10, MAX_BYTES).map(|value| config.log_segment_bytes = value),
+        set: |_, config, text| bytes(text, 64 << 10, LOG_BYTES_MAX).map(|value| config.log_segment_bytes = value),
     },
     Setting {
         name: "snapshot-after",

@@ -144,6 +144,13 @@ fn a_file_takes_strings_numbers_and_switches() {
 }
 
 #[test]
+fn an_argument_may_not_be_longer_than_a_value() {
+    let config = from_flags(&["--proto-max-bulk-len", "512mb"]).expect("the most");
+    assert_eq!(config.max_bulk_bytes, tidemark_engine::keyspace::MAX_BYTES);
+    assert!(from_flags(&["--proto-max-bulk-len", "536870913"]).is_err());
+}
+
+#[test]
 fn the_password_is_not_repeated_in_an_error() {
     let secret = "x".repeat(20_000);
     let error = from_flags(&["--password", &secret]).expect_err("too long");
