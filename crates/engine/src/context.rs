@@ -185,6 +185,26 @@ impl<'k> Keys<'k> {
         }
     }
 
+    /// How many shards there are.
+    pub(crate) fn shard_count(&self) -> usize {
+        self.keyspace.shard_count()
+    }
+
+    /// Shows one shard to a command over every key that needs no two of them at one moment: see
+    /// [`crate::KeySpec::Each`]. The shard is locked for so long, unless a transaction has locked them all.
+    pub(crate) fn visit<R>(&self, index: usize, look: impl FnOnce(&Shard) -> R) -> R {
+        match &self.locked {
+            Locked::All(guards) => look(&guards[index]),
+            Locked::One(..) | Locked::Many(_) => {
+                debug_assert!(
+                    matches!(&self.locked, Locked::Many(guards) if guards.is_empty()),
+                    "would wait for itself"
+                );
+                look(&self.keyspace.lock(index))
+            }
+        }
+    }
+
     /// The entry of a key that has not expired. This counts as an access to it.
     #[inline]
     pub fn entry(&self, key: &[u8]) -> Option<&Entry> {

@@ -281,6 +281,8 @@ impl Engine {
     fn lock_for(&self, call: &Call<'_>) -> Keys<'_> {
         let locked = match (call.command.keys, call.args) {
             (KeySpec::Range { first: 1, last: 1, .. }, [_, key, ..]) => self.lock_one(key),
+            // Locks what it visits by itself.
+            (KeySpec::Each, _) => self.lock_shards([]),
             (keys, args) if keys.concerns_all(args) => Locked::All(self.keyspace.lock_all()),
             (keys, args) => self.lock_keys(keys.keys(args)),
         };

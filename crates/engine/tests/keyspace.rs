@@ -130,6 +130,46 @@ fn a_scan_returns_every_key_once() {
     ]);
 }
 
+/// Answers a command while another holds a shard, if it needs none of what that shard holds.
+fn answer_beside(engine: &tidemark_engine::Engine, held: usize, line: &str) -> Option<String> {
+    let (answered, answer) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let guard = engine.keyspace().lock(held);
+        scope.spawn(move || answered.send(Client::new(engine).run(line)));
+        let answer = answer.recv_timeout(std::time::Duration::from_secs(10)).ok();
+        drop(guard);
+        answer
+    })
+}
+
+#[test]
+fn a_scan_locks_the_shards_that_it_visits_and_no_others() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    (0..100).for_each(|n| drop(client.run(&format!("SET key:{n} {n}"))));
+    // A cursor's low bits name a shard, here the second; enough keys lie there that the third is not reached.
+    let answer = answer_beside(&engine, 0, "SCAN 1 COUNT 1").expect("an answer without the first shard");
+    assert!(answer.starts_with("*2 $") && !answer.ends_with("*0"), "{answer}");
+    assert_eq!(
+        transaction(&engine, None, &["SET key:1 2", "SCAN 0 COUNT 1000 MATCH none"]),
+        "*2 +OK *2 $1 0 *0"
+    );
+}
+
+#[test]
+fn a_random_key_is_one_of_the_keys() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.expect(&[("RANDOMKEY", "$-1"), ("SET a 1", "+OK"), ("SET b 1 PX 10", "+OK"), ("SET c 1", "+OK")]);
+    let mut late = Client::new(&engine);
+    late.sleep_ms(10);
+    let mut seen: Vec<String> = (0..200).map(|_| late.run("RANDOMKEY")).collect();
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen, ["$1 a", "$1 c"]);
+    late.expect(&[("DEL a c", ":2"), ("RANDOMKEY", "$-1")]);
+}
+
 #[test]
 fn an_argument_longer_than_a_value_may_be_is_refused() {
     let engine = engine();

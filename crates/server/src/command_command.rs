@@ -131,7 +131,7 @@ fn keys_of<'a>(args: &[&'a [u8]]) -> Result<(&'static Command, Vec<&'a [u8]>), C
     }
     let row = command::resolve(inner)
         .map_err(|_| CommandError::text("ERR Invalid number of arguments specified for command"))?;
-    if matches!(row.keys, KeySpec::None | KeySpec::All) {
+    if matches!(row.keys, KeySpec::None | KeySpec::All | KeySpec::Each) {
         return Err(CommandError::text("ERR The command has no key arguments"));
     }
     let keys: Vec<&[u8]> = row.keys.keys(inner).collect();
@@ -179,7 +179,7 @@ fn positions(keys: KeySpec) -> (i64, i64, i64) {
     match keys {
         KeySpec::Range { first, last, step } => (i64::from(first), i64::from(last), i64::from(step)),
         KeySpec::OneAndCounted { .. } | KeySpec::OneAndAny => (1, 1, 1),
-        KeySpec::None | KeySpec::All | KeySpec::Counted { .. } => (0, 0, 0),
+        KeySpec::None | KeySpec::All | KeySpec::Each | KeySpec::Counted { .. } => (0, 0, 0),
     }
 }
 

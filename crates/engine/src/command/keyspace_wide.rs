@@ -4,10 +4,15 @@ use super::parse::{self, glob, is};
 use super::{Command, Group, Handler, KeySpec, Run, flags::*};
 use crate::context::{Context, type_of};
 use crate::error::CommandError;
-use crate::keyspace::DATABASES;
+use crate::keyspace::{DATABASES, Entry};
 
 const fn row(group: Group, id: u16, name: &'static str, arity: i16, flags: u32, run: Handler) -> Command {
     Command::new(group, id, name, arity, flags, KeySpec::All, Run::Keys(run))
+}
+
+/// A command that visits one shard after the other: no two need be locked at one moment.
+const fn visit(id: u16, name: &'static str, arity: i16, run: Handler) -> Command {
+    Command::new(Group::Generic, id, name, arity, READONLY, KeySpec::Each, Run::Keys(run))
 }
 
 pub(super) const COMMANDS: &[Command] = &[
@@ -17,18 +22,13 @@ pub(super) const COMMANDS: &[Command] = &[
         "pattern",
         "Returns all keys that match a pattern.",
     ),
-    row(Group::Generic, 141, "scan", -2, READONLY, scan).doc(
+    visit(141, "scan", -2, scan).doc(
         "2.8.0",
         "O(1) for every call, O(N) for a complete iteration with N the number of keys in the database",
         "cursor [MATCH pattern] [COUNT count] [TYPE type]",
         "Iterates over the keys of the database.",
     ),
-    row(Group::Generic, 142, "randomkey", 1, READONLY, randomkey).doc(
-        "1.0.0",
-        "O(1)",
-        "",
-        "Returns a random key.",
-    ),
+    visit(142, "randomkey", 1, randomkey).doc("1.0.0", "O(1)", "", "Returns a random key."),
     row(Group::Server, 143, "dbsize", 1, READONLY | FAST, dbsize).doc(
         "1.0.0",
         "O(1)",
@@ -61,7 +61,7 @@ fn keys(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let mut found = Vec::new();
     for shard in ctx.keys.shards() {
         let live = shard.database(db).table().iter().filter(|entry| !ctx.keys.is_expired(entry));
-        found.extend(live.map(crate::keyspace::Entry::key).filter(|key| all || glob(args[1], key)));
+        found.extend(live.map(Entry::key).filter(|key| all || glob(args[1], key)));
     }
     ctx.reply.array(found.len());
     found.into_iter().for_each(|key| ctx.reply.bulk(key));
@@ -128,51 +128,61 @@ fn scan(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let mut position = (start >> SHARD_BITS).reverse_bits();
     let mut found = Vec::new();
     let mut looked_at = 0;
-    let shards: Vec<_> = ctx.keys.shards().collect();
+    let shards = ctx.keys.shard_count();
     let mut next = 0;
-    while let Some(shard) = shards.get(shard_index) {
-        position = shard.database(db).table().scan(position, options.count - looked_at, |entry| {
+    while shard_index < shards {
+        let budget = options.count - looked_at;
+        let look = |entry: &Entry| {
             looked_at += 1;
             let kind_fits =
                 options.kind.is_none_or(|kind| kind.eq_ignore_ascii_case(type_of(entry).name().as_bytes()));
             if kind_fits && options.matches(entry.key()) && !ctx.keys.is_expired(entry) {
-                found.push(entry.key());
+                found.push(entry.key().to_vec());
             }
-        });
+        };
+        position =
+            ctx.keys.visit(shard_index, |shard| shard.database(db).table().scan(position, budget, look));
         if position == 0 {
             shard_index += 1;
         }
         if looked_at >= options.count || position != 0 {
             let at = position.reverse_bits() << SHARD_BITS | shard_index as u64;
-            next = if shard_index < shards.len() { at } else { 0 };
+            next = if shard_index < shards { at } else { 0 };
             break;
         }
     }
     ctx.reply.array(2);
     ctx.reply.bulk(next.to_string().as_bytes());
     ctx.reply.array(found.len());
-    found.into_iter().for_each(|key| ctx.reply.bulk(key));
+    found.iter().for_each(|key| ctx.reply.bulk(key));
     Ok(())
 }
 
 fn randomkey(ctx: &mut Context<'_, '_>, _args: &[&[u8]]) -> Result<(), CommandError> {
     let db = ctx.keys.db() as usize;
-    let total: usize = ctx.keys.shards().map(|shard| shard.database(db).len()).sum();
+    let seed = ctx.keys.random();
+    let mut draws = (0_u64..).map(|n| crate::keyspace::hash(&(seed ^ n).to_le_bytes()));
+    let mut draw = || draws.next().unwrap_or_default();
+    let size = |index| ctx.keys.visit(index, |shard| shard.database(db).len());
+    let sizes: Vec<usize> = (0..ctx.keys.shard_count()).map(size).collect();
+    let total: usize = sizes.iter().sum();
     // A database full of keys whose time has come and whose removal is still due must not keep us looking.
-    for _ in 0..100.min(total) {
-        let mut chosen = (ctx.keys.random() % total as u64) as usize;
-        let seed = ctx.keys.random();
-        let mut draws = (0_u64..).map(|n| crate::keyspace::hash(&(seed ^ n).to_le_bytes()));
-        let found = ctx.keys.shards().find_map(|shard| {
-            let database = shard.database(db);
-            if chosen < database.len() {
-                return Some(database.table().random(|| draws.next().unwrap_or_default()));
-            }
-            chosen -= database.len();
-            None
+    let tries = if total == 0 { 0 } else { 100 };
+    for _ in 0..tries {
+        let mut chosen = (draw() % total as u64) as usize;
+        let index = sizes.iter().position(|&size| {
+            let is_here = chosen < size;
+            chosen = chosen.saturating_sub(size);
+            is_here
         });
-        if let Some(entry) = found.flatten().filter(|entry| !ctx.keys.is_expired(entry)) {
-            ctx.reply.bulk(entry.key());
+        let found = index.and_then(|index| {
+            ctx.keys.visit(index, |shard| {
+                let entry = shard.database(db).table().random(&mut draw);
+                entry.filter(|entry| !ctx.keys.is_expired(entry)).map(|entry| entry.key().to_vec())
+            })
+        });
+        if let Some(key) = found {
+            ctx.reply.bulk(&key);
             return Ok(());
         }
     }
@@ -180,6 +190,8 @@ fn randomkey(ctx: &mut Context<'_, '_>, _args: &[&[u8]]) -> Result<(), CommandEr
     Ok(())
 }
 
+/// Counts with every shard locked: a count shard by shard would see a key twice or not at all that is renamed meanwhile,
+/// and the lengths are there to be read, so the locks are held for a microsecond.
 fn dbsize(ctx: &mut Context<'_, '_>, _args: &[&[u8]]) -> Result<(), CommandError> {
     let db = ctx.keys.db() as usize;
     let total = ctx.keys.shards().map(|shard| shard.database(db).len()).sum();

@@ -149,8 +149,11 @@ pub enum KeySpec {
     },
     /// One key at 1, one behind the word `STORE`, and any others where an argument has an asterisk: `SORT`.
     OneAndAny,
-    /// The command concerns every key.
+    /// The command concerns every key, all at one moment.
     All,
+    /// The command concerns every key, but needs no two shards at one moment: it visits one after the other. In a
+    /// transaction it is as `All`.
+    Each,
 }
 
 impl KeySpec {
@@ -173,7 +176,7 @@ impl KeySpec {
     /// Whether the command may concern keys that `args` do not name.
     pub fn concerns_all(self, args: &[&[u8]]) -> bool {
         match self {
-            Self::All => true,
+            Self::All | Self::Each => true,
             Self::OneAndAny => args.iter().skip(2).any(|arg| arg.contains(&b'*')),
             _ => false,
         }
@@ -193,7 +196,7 @@ impl KeySpec {
             (first, first + count)
         };
         match self {
-            Self::None | Self::All => (None, 0, 0, 1),
+            Self::None | Self::All | Self::Each => (None, 0, 0, 1),
             Self::Range { first, last, step } => {
                 let last = if last < 0 { args.len() as i64 + i64::from(last) } else { i64::from(last) };
                 (None, first as usize, usize::try_from(last + 1).unwrap_or(0), step as usize)
