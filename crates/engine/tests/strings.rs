@@ -46,6 +46,31 @@ fn set_has_every_option_of_redis() {
 }
 
 #[test]
+fn an_option_may_stand_twice_and_the_last_time_counts() {
+    let engine = engine();
+    Client::new(&engine).expect(&[
+        ("SET k v EX 10 EX 20", "+OK"),
+        ("TTL k", ":20"),
+        ("SET k v EX x EX 30", "+OK"),
+        ("TTL k", ":30"),
+        ("SET k v KEEPTTL KEEPTTL", "+OK"),
+        ("TTL k", ":30"),
+        ("SET k v XX XX GET GET", "$1 v"),
+        ("SET k v EX 10 PX 20", "-ERR syntax error"),
+        ("SET k v EX 10 KEEPTTL", "-ERR syntax error"),
+        ("SET k v KEEPTTL EX 10", "-ERR syntax error"),
+        ("SET k v EX 10 EX", "-ERR syntax error"),
+        ("GETEX k EX 10 EX 20", "$1 v"),
+        ("TTL k", ":20"),
+        ("GETEX k PERSIST PERSIST", "$1 v"),
+        ("TTL k", ":-1"),
+        ("GETEX k EX 10 PERSIST", "-ERR syntax error"),
+        ("GETEX k PERSIST EX 10", "-ERR syntax error"),
+        ("GETEX k EX 10 EXAT 10", "-ERR syntax error"),
+    ]);
+}
+
+#[test]
 fn durable_asks_for_the_sync() {
     let engine = engine();
     let client = Client::new(&engine);

@@ -200,18 +200,21 @@ impl Options<'_> {
     }
 }
 
+/// Reads the options. As in Redis, each may stand more than once, and of several times the last counts; different ones
+/// that say something about the deadline contradict each other.
 fn options<'a>(args: &[&'a [u8]], for_set: bool) -> Result<Options<'a>, CommandError> {
     let mut options = Options::default();
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
-        let no_time = options.deadline.is_none() && options.time.is_none();
         let times = [("EX", true, false), ("PX", false, false), ("EXAT", true, true), ("PXAT", false, true)];
         if let Some(&(_, seconds, absolute)) = times.iter().find(|(keyword, ..)| is(arg, keyword)) {
-            let time = rest.next().filter(|_| no_time).ok_or(CommandError::Syntax)?;
+            let given = options.time.map(|(_, seconds, absolute)| (seconds, absolute));
+            let agrees = options.deadline.is_none() && given.is_none_or(|given| given == (seconds, absolute));
+            let time = rest.next().filter(|_| agrees).ok_or(CommandError::Syntax)?;
             options.time = Some((time, seconds, absolute));
-        } else if is(arg, "KEEPTTL") && for_set && no_time {
+        } else if is(arg, "KEEPTTL") && for_set && options.time.is_none() {
             options.deadline = Some(Deadline::Keep);
-        } else if is(arg, "PERSIST") && !for_set && no_time {
+        } else if is(arg, "PERSIST") && !for_set && options.time.is_none() {
             options.deadline = Some(Deadline::Clear);
         } else if is(arg, "NX") && for_set && !options.only_if_present {
             options.only_if_absent = true;

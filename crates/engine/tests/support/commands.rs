@@ -136,6 +136,8 @@ impl Generator {
             (true, _) if argument.name == "weight" => self.announced.saturating_sub(1),
             (true, _) if self.random.once_in(30) => 20 + self.random.below(150),
             (true, _) => 1 + self.random.below(4),
+            // Options may stand more than once, or contradict each other.
+            (false, _) if argument.optional && is_option(argument) && self.random.once_in(12) => 2,
             (false, _) => 1,
         };
         for _ in 0..times {
@@ -304,6 +306,16 @@ fn shape(row: &'static Command, name: Line) -> Option<Shape> {
 
 fn shape_name_len(shape: &Shape) -> usize {
     shape.name.len()
+}
+
+/// Whether an argument begins with a word, whatever else belongs to it.
+fn is_option(argument: &Argument) -> bool {
+    argument.token.is_some()
+        || match &argument.kind {
+            Kind::Block(parts) => parts.first().is_some_and(is_option),
+            Kind::OneOf(choices) => choices.iter().all(is_option),
+            Kind::Word | Kind::Value(_) => false,
+        }
 }
 
 fn is_key(name: &str) -> bool {
