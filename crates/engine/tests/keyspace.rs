@@ -17,6 +17,9 @@ fn names_and_lifetimes() {
         ("EXPIRE a 50 XX", ":1"),
         ("EXPIRE a 50 NX XX", "-ERR NX and XX, GT or LT options at the same time are not compatible"),
         ("EXPIRE a 50 QQ", "-ERR Unsupported option QQ"),
+        ("EXPIRE a x QQ", "-ERR Unsupported option QQ"),
+        ("EXPIRE a x NX XX", "-ERR NX and XX, GT or LT options at the same time are not compatible"),
+        ("EXPIRE a x NX NX", "-ERR value is not an integer or out of range"),
         ("EXPIRE none 50", ":0"),
         ("RENAME a b", "+OK"),
         ("TTL b", ":50"),
@@ -127,6 +130,14 @@ fn a_scan_returns_every_key_once() {
         ("SCAN -1", "*2 $1 0 *0"),
         ("SCAN 0 COUNT 0", "-ERR syntax error"),
         ("SCAN 18446744073709551615", "*2 $1 0 *0"),
+        ("SCAN 18446744073709551616", "-ERR invalid cursor"),
+        ("SCAN -1", "*2 $1 0 *0"),
+        ("SCAN -18446744073709551615 COUNT 100000 TYPE list", "*2 $1 0 *0"),
+        ("SCAN -18446744073709551616", "-ERR invalid cursor"),
+        ("SCAN +16383", "*2 $1 0 *0"),
+        ("SCAN -+1", "-ERR invalid cursor"),
+        ("SCAN -", "-ERR invalid cursor"),
+        ("SCAN 0x10", "-ERR invalid cursor"),
     ]);
 }
 

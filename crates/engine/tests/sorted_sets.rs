@@ -56,6 +56,21 @@ fn zadd_has_every_option_of_redis() {
 }
 
 #[test]
+fn a_score_may_be_hexadecimal() {
+    let engine = engine();
+    Client::new(&engine).expect(&[
+        ("ZADD z 0x10 m -0x1.8p1 n", ":2"),
+        ("ZRANGE z 0 -1 WITHSCORES", "*4 $1 n $2 -3 $1 m $2 16"),
+        ("ZRANGEBYSCORE z (0xF 0x10", "*1 $1 m"),
+        ("ZINCRBY z 0x0p0 m", "$2 16"),
+        ("ZADD z 0x1p2000 m", NOT_A_FLOAT),
+        ("ZADD z 0x1p-2000 m", NOT_A_FLOAT),
+        ("ZADD z 0xE m", ":0"),
+        ("ZCOUNT z 0 0x1p2000", ":1"),
+    ]);
+}
+
+#[test]
 fn zincrby_adds_and_creates() {
     let engine = engine();
     Client::new(&engine).expect(&[

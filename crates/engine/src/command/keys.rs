@@ -273,8 +273,9 @@ fn expire_generic(
     command: &'static str,
 ) -> Result<(), CommandError> {
     let invalid = CommandError::InvalidExpire(command);
-    let value = parse::integer(args[2])?;
+    // As in Redis, a bad option is named before a bad number.
     let conditions = Conditions::parse(&args[3..])?;
+    let value = parse::integer(args[2])?;
     let millis = if seconds { value.checked_mul(1000).ok_or(invalid.clone())? } else { value };
     let now_ms = ctx.keys.now_ms();
     let at = if absolute { millis } else { millis.checked_add_unsigned(now_ms).ok_or(invalid)? };

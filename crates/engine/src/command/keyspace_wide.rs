@@ -103,16 +103,21 @@ impl<'a> ScanOptions<'a> {
     }
 }
 
-/// Reads a cursor; as in Redis, nothing is the beginning, and a negative one counts from the end of 64 bits.
+/// Reads a cursor; as in Redis, nothing is the beginning, and a sign in front means what it means to C's `strtoul`:
+/// negative numbers count down from 2^64.
 pub(super) fn cursor(arg: &[u8]) -> Result<u64, CommandError> {
     if arg.is_empty() {
         return Ok(0);
     }
-    let text = std::str::from_utf8(arg).unwrap_or_default();
-    let (is_negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
-    let cursor = if is_negative && digits.starts_with('+') { None } else { digits.parse::<u64>().ok() };
-    let cursor = cursor.map(|cursor| if is_negative { cursor.wrapping_neg() } else { cursor });
-    cursor.ok_or(CommandError::text("ERR invalid cursor"))
+    let (negative, digits) = match arg {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        digits => (false, digits),
+    };
+    let digits = std::str::from_utf8(digits).ok().filter(|digits| !digits.starts_with('+'));
+    let number: Option<u64> = digits.and_then(|digits| digits.parse().ok());
+    let number = number.ok_or(CommandError::text("ERR invalid cursor"))?;
+    Ok(if negative { number.wrapping_neg() } else { number })
 }
 
 /// Low bits of a cursor, which name the shard. Above them stands the position in hash order with its bits reversed: only

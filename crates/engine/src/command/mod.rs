@@ -8,6 +8,7 @@ mod bits;
 mod connection;
 mod first_of;
 mod hashes;
+mod hexadecimal;
 mod key_use;
 mod keys;
 mod keyspace_wide;

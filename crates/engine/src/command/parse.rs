@@ -61,8 +61,17 @@ pub fn negatable(arg: &[u8]) -> Result<i64, CommandError> {
     Ok(value)
 }
 
-/// A floating-point argument: decimal, exponent, `inf`, `+inf`, `-inf`; not `nan`.
+/// A floating-point argument: decimal or hexadecimal (`0x1.8p1`), with or without an exponent, `inf`, `+inf`, `-inf`; not
+/// `nan`. A number out of range becomes an infinity or zero.
 pub fn float(arg: &[u8]) -> Result<f64, CommandError> {
+    let (sign, digits) = match arg {
+        [b'-', digits @ ..] => (-1.0, digits),
+        [b'+', digits @ ..] => (1.0, digits),
+        digits => (1.0, digits),
+    };
+    if let [b'0', b'x' | b'X', digits @ ..] = digits {
+        return super::hexadecimal::parse(digits).map(|value| sign * value).ok_or(CommandError::NotAFloat);
+    }
     let text = std::str::from_utf8(arg).map_err(|_| CommandError::NotAFloat)?;
     let value: f64 = text.parse().map_err(|_| CommandError::NotAFloat)?;
     if value.is_nan() { Err(CommandError::NotAFloat) } else { Ok(value) }
@@ -201,6 +210,45 @@ mod tests {
     }
 
     #[test]
+    fn floats_are_read_as_c_reads_them() {
+        for (text, value) in [
+            ("1.5", 1.5),
+            (".5", 0.5),
+            ("5.", 5.0),
+            ("1e3", 1000.0),
+            ("-Infinity", f64::NEG_INFINITY),
+            ("+inf", f64::INFINITY),
+            ("0x10", 16.0),
+            ("-0X1.8p1", -3.0),
+            ("+0x.8", 0.5),
+            ("0x8.", 8.0),
+            ("0x1P-4", 0.0625),
+            ("0x1p+4", 16.0),
+            ("0x0p9999999999999999999999", 0.0),
+            ("0x1p99999999999999999999999", f64::INFINITY),
+            ("0x1p-99999999999999999999999", 0.0),
+            ("0x1.fffffffffffffp1023", f64::MAX),
+            ("0x1.fffffffffffff7p1023", f64::MAX),
+            ("0x1.fffffffffffff8p1023", f64::INFINITY),
+            ("0x1p-1074", 5e-324),
+            ("0x1.8p-1074", 1e-323),
+            ("0x1p-1075", 0.0),
+            ("0x1.000001p-1075", 5e-324),
+            ("0x20000000000001", 9_007_199_254_740_992.0),
+            ("0x20000000000001.000000000000000000000000001", 9_007_199_254_740_994.0),
+            ("0x20000000000003", 9_007_199_254_740_996.0),
+        ] {
+            assert_eq!(float(text.as_bytes()).map(f64::to_bits), Ok(value.to_bits()), "{text}");
+        }
+        for text in [
+            "", "x", ".", "nan", "-nan", " 1", "1 ", "1e", "0x", "0x.", "0x1p", "0x1p+", "0xg", "0x1 ",
+            "--0x1", "0x-1", "0b1", "1_0",
+        ] {
+            assert_eq!(float(text.as_bytes()), Err(CommandError::NotAFloat), "{text}");
+        }
+    }
+
+    #[test]
     fn ranges_resolve_as_in_redis() {
         assert_eq!(range(0, -1, 3), Some(0..3));
         assert_eq!(range(-100, 100, 3), Some(0..3));
@@ -239,6 +287,17 @@ mod tests {
         fn an_integer_is_canonical_exactly_if_it_prints_back(text in "[-+0-9]{0,21}") {
             let expected = text.parse::<i64>().ok().filter(|value| value.to_string() == text);
             prop_assert_eq!(canonical_integer(text.as_bytes()), expected);
+        }
+
+        #[test]
+        fn a_hexadecimal_float_has_the_value_of_its_digits(mantissa in 0..1_u64 << 53, exponent in -1000..900_i32) {
+            let expected = mantissa as f64 * 2_f64.powi(exponent);
+            prop_assert_eq!(float(format!("0x{mantissa:x}p{exponent}").as_bytes()), Ok(expected));
+        }
+
+        #[test]
+        fn any_bytes_are_a_float_or_refused(text in "[-+]?0x[0-9a-g.]{0,24}(p[-+]?[0-9]{0,6})?") {
+            let _ = float(text.as_bytes());
         }
 
         #[test]

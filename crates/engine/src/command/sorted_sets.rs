@@ -56,8 +56,11 @@ fn score(arg: &[u8]) -> Result<f64, CommandError> {
     }
     let score = parse::float(arg)?;
     let is_word = arg.iter().any(|byte| matches!(byte, b'i' | b'I'));
-    let mantissa = arg.split(|byte| matches!(byte, b'e' | b'E')).next().unwrap_or_default();
-    let is_zero = !mantissa.iter().any(|byte| matches!(byte, b'1'..=b'9'));
+    // Behind `0x`, an `e` is a digit and `p` begins the exponent.
+    let is_hexadecimal = arg.iter().any(|byte| matches!(byte, b'x' | b'X'));
+    let begins_exponent = if is_hexadecimal { [b'p', b'P'] } else { [b'e', b'E'] };
+    let mantissa = arg.split(|byte| begins_exponent.contains(byte)).next().unwrap_or_default();
+    let is_zero = !mantissa.iter().any(|byte| matches!(byte, b'1'..=b'9' | b'a'..=b'f' | b'A'..=b'F'));
     if (score.is_infinite() && !is_word) || (score == 0.0 && !is_zero) {
         return Err(CommandError::NotAFloat);
     }

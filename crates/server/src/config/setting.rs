@@ -488,7 +488,9 @@ pub static SETTINGS: &[Setting] = &[
         changeable: false,
         fallback: "",
         get: |_, config| config.log_segment_bytes.to_string(),
-        set: |_, config, text| bytes(text, 64 << 10, LOG_BYTES_MAX).map(|value| config.log_segment_bytes = value),
+        set: |_, config, text| {
+            bytes(text, 64 << 10, LOG_BYTES_MAX).map(|value| config.log_segment_bytes = value)
+        },
     },
     Setting {
         name: "snapshot-after",
