@@ -133,6 +133,44 @@ fn truncate_sets_everything_later_aside() {
     assert!(matches!(error, ToolError::NoSuchRecord { wanted: Lsn(99), .. }), "{error}");
 }
 
+/// Removes the oldest segments, as retention does, and returns the first record that is left.
+fn forget_oldest(storage: &MemoryStorage, count: usize) -> Lsn {
+    let segments = inspect(storage).segments;
+    segments.iter().take(count).for_each(|segment| storage.remove(&segment.name).expect("is removed"));
+    segments[count].first_lsn
+}
+
+#[test]
+fn truncate_leaves_nothing_that_cannot_start() {
+    let storage = sample(Some(30));
+    let floor = forget_oldest(&storage, 2);
+    assert!(floor > Lsn(1) && floor < Lsn(20));
+    let plan = |last| tools::plan_truncate(&shared(&storage), last, &mut |_| ());
+    let error = plan(Lsn(20)).expect_err("leaves no snapshot under the records");
+    assert!(matches!(error, ToolError::NoBase { last: Lsn(20), first } if first == floor), "{error}");
+    // A snapshot that cannot be read is none.
+    let name = storage.list().expect("lists").into_iter().find(|name| name.starts_with("snapshot-"));
+    let name = name.expect("there is a snapshot");
+    let whole = storage.read(&name).expect("exists");
+    let mut damaged = whole.clone();
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 1;
+    storage.put(&name, damaged);
+    assert!(matches!(plan(Lsn(33)), Err(ToolError::NoBase { .. })));
+    storage.put(&name, whole);
+    plan(Lsn(33)).expect("the snapshot stays").apply(&storage).expect("truncates");
+    assert_ends_at(&storage, floor, Lsn(33));
+}
+
+#[test]
+fn an_export_from_before_the_oldest_record_says_what_there_is() {
+    let storage = sample(Some(30));
+    let floor = forget_oldest(&storage, 2);
+    let error = tools::export(&shared(&storage), Lsn(2), Lsn(30), Format::Text, &mut Vec::new(), &mut |_| ());
+    let error = error.expect_err("is not there").to_string();
+    assert_eq!(error, format!("the log holds the records {floor} to 40; 2 is not among them"));
+}
+
 #[test]
 fn nothing_is_changed_while_a_server_has_the_log() {
     let storage = sample(None);

@@ -8,7 +8,7 @@ use crate::error::Failure;
 use crate::format::raw;
 use crate::reader::{SegmentReader, Stop};
 use crate::recovery::load_segments;
-use crate::segment::SegmentHeader;
+use crate::segment::{SegmentHeader, SegmentTable};
 use crate::storage::Storage;
 use crate::{Format, Lsn, RecordBatch};
 
@@ -32,7 +32,7 @@ pub fn export(
     let table = load_segments(&**storage, &names)?;
     let first = table.first_lsn().unwrap_or(Lsn::FIRST);
     if from > Lsn::FIRST && from < first {
-        let last = table.iter().last().map_or(Lsn::ZERO, |segment| segment.header.first_lsn);
+        let last = last_lsn(&**storage, &table)?;
         return Err(ToolError::NoSuchRecord { wanted: from, first, last });
     }
     let mut exporter = Exporter { format, buffer: Vec::new(), batch: RecordBatch::default(), count: 0 };
@@ -68,6 +68,16 @@ pub fn export(
     output.write_all(&exporter.buffer)?;
     output.flush()?;
     Ok(exporter.count)
+}
+
+/// The newest readable record.
+fn last_lsn(storage: &dyn Storage, table: &SegmentTable) -> Result<Lsn, ToolError> {
+    let Some(segment) = table.iter().last() else { return Ok(Lsn::ZERO) };
+    let failed = |error| Failure::new(format!("reading {}", storage.path(&segment.name)), error);
+    let mut reader = SegmentReader::new(segment.clone());
+    let mut batch = RecordBatch::default();
+    while reader.read(&mut batch, Lsn(u64::MAX)).map_err(failed)? == Stop::More {}
+    Ok(reader.expected().previous())
 }
 
 struct Exporter {

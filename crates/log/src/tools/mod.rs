@@ -30,6 +30,18 @@ pub enum ToolError {
         /// The newest record.
         last: crate::Lsn,
     },
+    /// A truncated log could not be opened: what its first records build on would be missing.
+    #[error(
+        "the log begins at {first} and no readable snapshot between {} and {last} is under it, so nothing could start \
+         from {last}; nothing was changed; truncate after a snapshot that `tidemark log inspect` calls good",
+        first.previous()
+    )]
+    NoBase {
+        /// The record that would have become the newest.
+        last: crate::Lsn,
+        /// The oldest record.
+        first: crate::Lsn,
+    },
     /// The exported records could not be written.
     #[error("writing the exported records: {0}")]
     Output(#[from] std::io::Error),

@@ -9,7 +9,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::ToolError;
-use super::inspect::{Inspection, SegmentReport, SegmentState, inspect};
+use super::inspect::{Inspection, SegmentReport, SegmentState, SnapshotReport, inspect};
 use crate::buffer::Buffer;
 use crate::error::Failure;
 use crate::log::take_lock;
@@ -54,7 +54,8 @@ pub fn plan_repair(
     }))
 }
 
-/// What dropping every record after `last` would do.
+/// What dropping every record after `last` would do. Refuses where nothing could start from what is left: the log begins
+/// later than its first record and every snapshot that reaches back to there covers more than `last`.
 pub fn plan_truncate(
     storage: &Arc<dyn Storage>,
     last: Lsn,
@@ -66,6 +67,13 @@ pub fn plan_truncate(
         let (first, end) = (inspection.first_lsn(), inspection.last_lsn());
         return Err(ToolError::NoSuchRecord { wanted: last, first, last: end });
     };
+    let first = inspection.first_lsn();
+    let carries = |snapshot: &SnapshotReport| {
+        snapshot.content.is_ok() && snapshot.lsn <= last && snapshot.lsn.next() >= first
+    };
+    if first > Lsn::FIRST && !inspection.snapshots.iter().any(carries) {
+        return Err(ToolError::NoBase { last, first });
+    }
     let mut cut = cut_after(&inspection, index, last);
     if let Some(segment) = inspection.segments.get(index) {
         cut.part = Some((segment.name.clone(), offset_after(&**storage, segment, last)?));
