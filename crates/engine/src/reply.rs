@@ -238,19 +238,16 @@ pub fn format_double(value: f64) -> String {
     if value == 0.0 {
         return if value.is_sign_negative() { "-0".into() } else { "0".into() };
     }
-    // Integers print in full up to 17 digits; beyond, and below 1e-4, with an exponent of at least two digits.
-    let exponent = value.abs().log10().floor() as i32;
-    if (-5..17).contains(&exponent) {
+    // The bounds are those of C's `%.17g`, which Redis prints with: from 1e-4 to below 1e17 without an exponent, else
+    // with one of at least two digits.
+    let scientific = format!("{value:e}");
+    let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    if (-4..17).contains(&exponent) {
         return format!("{value}");
     }
-    let scientific = format!("{value:e}");
-    match scientific.split_once('e') {
-        Some((mantissa, exponent)) => {
-            let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |digits| ('-', digits));
-            format!("{mantissa}e{sign}{digits:0>2}")
-        }
-        None => scientific,
-    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs())
 }
 
 #[cfg(test)]
@@ -289,6 +286,12 @@ mod tests {
             (0.1, "0.1"),
             (1e16, "10000000000000000"),
             (1e17, "1e+17"),
+            (99_999_999_999_999_980.0, "99999999999999980"),
+            (-123_456.75, "-123456.75"),
+            (1e-4, "0.0001"),
+            (-0.000_15, "-0.00015"),
+            (9.5e-5, "9.5e-05"),
+            (-1e-5, "-1e-05"),
             (1.5e-7, "1.5e-07"),
             (f64::INFINITY, "inf"),
             (f64::NEG_INFINITY, "-inf"),

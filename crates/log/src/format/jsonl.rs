@@ -1,7 +1,7 @@
 //! The JSON Lines format: one object a record, with its keys in this order.
 //!
 //! ```text
-//! {"crc":"5b0c1a77","tidemark_log":1,"format":"jsonl","first_lsn":1,"salt":2919840501,"created_us":1700000000000000}
+//! {"crc":"5b0c1a77","tidemark_log":1,"format":"jsonl","first_lsn":1,"salt":29198,"created_us":"1700000000000000"}
 //! {"crc":"90e6ac12","lsn":1,"time_us":1700000000000000,"kind":1,"text":"SET greeting hello"}
 //! {"crc":"0a417c35","lsn":2,"time_us":1700000000000100,"kind":1,"base64":"/wA="}
 //! {"crc":"1c2f8bd0","lsn":2,"time_us":1700000000000210,"kind":0,"durable":"00000000000000000002"}
