@@ -52,9 +52,4 @@ impl CommandError {
     pub const fn text(text: &'static str) -> Self {
         Self::Text(Cow::Borrowed(text))
     }
-
-    /// The first word: the part that programs match on.
-    pub fn code(&self) -> String {
-        self.to_string().split(' ').next().unwrap_or("ERR").to_owned()
-    }
 }

@@ -291,11 +291,6 @@ impl Entry {
         }
     }
 
-    /// Bytes of the block itself, without what an object owns elsewhere.
-    pub fn block_bytes(&self) -> usize {
-        Self::layout(self.header()).size()
-    }
-
     fn copy_bookkeeping(&mut self, from: &Self) {
         let (clock, epoch) = (from.clock(), from.epoch());
         let header = self.header_mut();
@@ -420,7 +415,7 @@ mod tests {
     #[test]
     fn a_small_string_costs_its_bytes_and_sixteen() {
         let entry = Entry::new(b"0123456789abcdef", Payload::Raw(b"0123456789abcdef"), None);
-        assert_eq!(entry.block_bytes(), 48);
+        assert_eq!(Entry::layout(entry.header()).size(), 48);
         assert_eq!(size_of::<Option<Entry>>(), 8);
     }
 

@@ -211,11 +211,6 @@ impl<E: Keyed> Table<E> {
         self.len == 0
     }
 
-    /// Bytes of the bucket arrays, without overflow buckets and entries.
-    pub fn array_bytes(&self) -> usize {
-        (self.buckets.capacity() + self.next.capacity()) * size_of::<Bucket<E>>()
-    }
-
     #[inline]
     fn bucket(&self, hash: u64) -> Option<&Bucket<E>> {
         let index = position(hash, self.bits);
@@ -354,7 +349,7 @@ impl<E: Keyed> Table<E> {
     }
 
     /// An entry at random: a random bucket, then a random entry in it. Buckets differ in size, so entries differ a
-    /// little in probability, as with `RANDOMKEY` and its kin in Redis.
+    /// little in probability, as with `RANDOMKEY` and its kin in Redis. O(1) expected.
     pub fn random(&self, mut random: impl FnMut() -> u64) -> Option<&E> {
         if self.is_empty() {
             return None;
