@@ -68,12 +68,22 @@ pub struct Generator {
     group: Group,
     /// How many keys the number just written announces.
     announced: u64,
+    /// Whether the ends of ranges are members.
+    lexical: bool,
 }
 
 impl Generator {
     pub fn new(seed: u64, times: Times, now_ms: u64) -> Self {
         let shapes = command::all().flat_map(shapes_of).collect();
-        Self { random: Random::new(seed), times, now_ms, shapes, group: Group::String, announced: 0 }
+        Self {
+            random: Random::new(seed),
+            times,
+            now_ms,
+            shapes,
+            group: Group::String,
+            announced: 0,
+            lexical: false,
+        }
     }
 
     /// The rows that are made into commands.
@@ -103,6 +113,7 @@ impl Generator {
         let (mut line, arguments) = (shape.name.clone(), shape.arguments.clone());
         self.group = shape.row.group;
         self.announced = 0;
+        self.lexical = shape.row.name.contains("lex");
         arguments.iter().for_each(|argument| self.argument(argument, &mut line));
         if self.random.once_in(50) {
             self.spoil(&mut line, shape_name_len(&self.shapes[index]));
@@ -243,7 +254,9 @@ impl Generator {
 
     /// An end of a range by score, by text or by index.
     fn bound(&mut self) -> Vec<u8> {
-        match self.random.below(8) {
+        let kinds = if self.lexical && !self.random.once_in(6) { 3 } else { 8 };
+        match self.random.below(kinds) {
+            0 if kinds == 3 => self.random.pick(&["-", "+"]).into(),
             0 => self.random.pick(&["-inf", "+inf", "(-inf", "-", "+", "(", "["]).into(),
             1 => [b"[".to_vec(), self.member()].concat(),
             2 => [b"(".to_vec(), self.member()].concat(),
