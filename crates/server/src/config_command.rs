@@ -44,7 +44,7 @@ fn read_changes(pairs: &[&[u8]]) -> Result<Vec<(&'static Setting, String)>, Comm
         let [name, value] = *pair else { return Err(CommandError::Syntax) };
         let name = String::from_utf8_lossy(name.get(..128).unwrap_or(name)).into_owned();
         let setting = find(&name).ok_or_else(|| unknown(&name))?;
-        if changes.iter().any(|(other, _)| std::ptr::eq(*other, setting)) {
+        if changes.iter().any(|(other, _)| other.subject() == setting.subject()) {
             return Err(failed(&name, "duplicate parameter"));
         }
         let value = String::from_utf8(value.to_vec()).map_err(|_| failed(&name, "must be valid UTF-8"))?;

@@ -2,6 +2,7 @@
 
 use super::Config;
 use super::setting::{Literal, SETTINGS, Setting, find};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
@@ -59,6 +60,18 @@ pub enum FileError {
         /// The line with a mark under the place.
         excerpt: String,
     },
+    /// Two names of one setting.
+    #[error("{}:{line}: '{first}' and '{second}' are names of the same setting: keep one of them", path.display())]
+    Twice {
+        /// The file.
+        path: PathBuf,
+        /// Line number of the second, from 1.
+        line: usize,
+        /// The name that comes first.
+        first: String,
+        /// The other one.
+        second: String,
+    },
     /// A value that its setting does not take.
     #[error("{}:{line}: the value of '{key}' {reason}\n{excerpt}", path.display())]
     Value {
@@ -85,7 +98,10 @@ pub(super) fn load(path: &Path, config: &mut Config) -> Result<(), FileError> {
 /// Applies `text`, the content of the file `path`.
 pub(super) fn apply(path: &Path, text: &str, config: &mut Config) -> Result<(), FileError> {
     let table = DeTable::parse(text).map_err(|error| syntax_error(path, text, &error))?;
-    for (key, value) in table.get_ref() {
+    let mut entries: Vec<_> = table.get_ref().iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    let mut met: BTreeMap<&'static str, &str> = BTreeMap::new();
+    for (key, value) in entries {
         let place = Place::of(text, key.span().start);
         let Some(setting) = find(key.get_ref()) else {
             return Err(FileError::UnknownKey {
@@ -93,9 +109,17 @@ pub(super) fn apply(path: &Path, text: &str, config: &mut Config) -> Result<(), 
                 line: place.line,
                 key: key.get_ref().to_string(),
                 suggestion: super::flags::nearest(key.get_ref()),
-                excerpt: place.excerpt,
+                excerpt: place.excerpt(may_name_secret(key.get_ref())),
             });
         };
+        if let Some(first) = met.insert(setting.subject(), key.get_ref()) {
+            return Err(FileError::Twice {
+                path: path.to_owned(),
+                line: place.line,
+                first: first.to_owned(),
+                second: key.get_ref().to_string(),
+            });
+        }
         let applied = plain_text(value.get_ref())
             .ok_or_else(|| "must be a string, a number or true or false".to_owned())
             .and_then(|value| setting.set(config, &value));
@@ -106,7 +130,7 @@ pub(super) fn apply(path: &Path, text: &str, config: &mut Config) -> Result<(), 
                 line: place.line,
                 key: setting.name.to_owned(),
                 reason,
-                excerpt: place.excerpt,
+                excerpt: place.excerpt(setting.is_secret()),
             });
         }
     }
@@ -122,8 +146,8 @@ pub fn print(config: &Config) -> String {
     );
     let mut group = "";
     for setting in SETTINGS {
-        // It is another name for the durability: both in one file could contradict each other.
-        if setting.name == "appendfsync" {
+        // Another name for a setting that is there already: both in one file contradict each other.
+        if setting.subject() != setting.name {
             continue;
         }
         if setting.group != group {
@@ -172,20 +196,40 @@ fn plain_text(value: &DeValue<'_>) -> Option<String> {
 
 fn syntax_error(path: &Path, text: &str, error: &toml::de::Error) -> FileError {
     let place = Place::of(text, error.span().map_or(0, |span| span.start));
+    let hidden = may_hold_secret(text, place.line);
     let first_word = place.text.split_whitespace().next().unwrap_or_default();
     if !place.text.contains('=') && find(first_word).is_some() {
-        return FileError::RedisSyntax { path: path.to_owned(), line: place.line, text: place.text };
+        let text = if hidden { format!("{first_word} …") } else { place.text };
+        return FileError::RedisSyntax { path: path.to_owned(), line: place.line, text };
     }
     let message = error.message().to_owned();
-    FileError::Syntax { path: path.to_owned(), line: place.line, message, excerpt: place.excerpt }
+    FileError::Syntax { path: path.to_owned(), line: place.line, message, excerpt: place.excerpt(hidden) }
+}
+
+/// Whether a line that is no TOML may show a password: the key above which it stands, or on it, may name one. Rather
+/// too often than too rarely: a string may go over several lines, and keys are misspelt.
+fn may_hold_secret(text: &str, line: usize) -> bool {
+    let key_of = |line: &str| {
+        let (key, _) = line.split_once('=').or_else(|| line.trim().split_once(char::is_whitespace))?;
+        let key = key.trim().trim_matches(['"', '\'']).to_owned();
+        // A key with escapes could be any.
+        (find(&key).is_some() || may_name_secret(&key) || key.contains('\\')).then_some(key)
+    };
+    let key = text.lines().take(line).filter_map(key_of).last();
+    key.is_some_and(|key| may_name_secret(&key) || key.contains('\\'))
+}
+
+/// Whether a key names a secret, or is likely to be meant so.
+fn may_name_secret(key: &str) -> bool {
+    let setting = find(key).or_else(|| super::flags::nearest(key).and_then(find));
+    setting.is_some_and(Setting::is_secret)
 }
 
 /// A place in a file, to be shown.
 struct Place {
     line: usize,
+    column: usize,
     text: String,
-    /// The line with a caret under the place.
-    excerpt: String,
 }
 
 impl Place {
@@ -194,7 +238,14 @@ impl Place {
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count();
         let text = text.lines().nth(line - 1).unwrap_or_default().to_owned();
-        let excerpt = format!("  {text}\n  {}^", " ".repeat(column));
-        Place { line, text, excerpt }
+        Place { line, column, text }
+    }
+
+    /// The line with a caret under the place, unless it is to be hidden.
+    fn excerpt(&self, hidden: bool) -> String {
+        if hidden {
+            return "  (the line is not shown: it may hold a password)".to_owned();
+        }
+        format!("  {}\n  {}^", self.text, " ".repeat(self.column))
     }
 }

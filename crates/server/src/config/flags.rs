@@ -2,9 +2,10 @@
 
 use super::Config;
 use super::file::{self, FileError};
-use super::setting::{SETTINGS, find};
+use super::setting::{SETTINGS, Setting, find, variable};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 const CONFIG_FLAG: &str = "config";
@@ -30,6 +31,14 @@ pub enum ConfigError {
         /// What is wrong with it.
         reason: String,
     },
+    /// Two names of one setting, given by the same means.
+    #[error("{first} and {second} are names of the same setting: give one of them")]
+    Twice {
+        /// The flag or variable that was met first.
+        first: String,
+        /// The other one.
+        second: String,
+    },
     /// A configuration file given as Redis takes it.
     #[error(
         "'{0}' was given as a configuration file in the manner of Redis. Tidemark reads TOML: use `--config FILE`; \
@@ -46,7 +55,7 @@ pub struct ServeArgs {
     /// Print the effective configuration instead of serving.
     pub print_config: bool,
     positional: Option<String>,
-    /// Settings from flags and variables: where each comes from, its name and its value.
+    /// Settings from flags and variables: where each comes from, the name or alias that was used, and the value.
     values: Vec<(ValueSource, &'static str, String)>,
 }
 
@@ -62,25 +71,42 @@ impl ServeArgs {
             config.config_file = Some(std::path::absolute(path).unwrap_or_else(|_| path.clone()));
         }
         for source in [ValueSource::EnvVariable, ValueSource::CommandLine] {
-            for (_, name, value) in self.values.iter().filter(|(from, _, _)| *from == source) {
-                apply(&mut config, source, name, value)?;
-            }
+            let given: Vec<(&'static str, &str)> = self
+                .values
+                .iter()
+                .filter(|(from, _, _)| *from == source)
+                .map(|(_, name, value)| (*name, value.as_str()))
+                .collect();
+            apply(&mut config, source, &given)?;
         }
         Ok(config)
     }
 }
 
-fn apply(config: &mut Config, source: ValueSource, name: &str, value: &str) -> Result<(), ConfigError> {
-    let Some(setting) = find(name) else { return Ok(()) };
-    setting.set(config, value).map_err(|reason| ConfigError::Value {
-        value: if setting.name == "requirepass" { String::new() } else { value.to_owned() },
-        origin: if source == ValueSource::EnvVariable {
-            setting.variable()
-        } else {
-            format!("--{}", setting.name)
-        },
-        reason,
-    })
+/// Applies what one source gives: names and values. No two of them may decide the same thing.
+fn apply(
+    config: &mut Config,
+    source: ValueSource,
+    given: &[(&'static str, &str)],
+) -> Result<(), ConfigError> {
+    let mut met: BTreeMap<&'static str, &'static str> = BTreeMap::new();
+    for (name, value) in given {
+        let Some(setting) = find(name) else { continue };
+        if let Some(first) = met.insert(setting.subject(), name) {
+            return Err(ConfigError::Twice { first: origin(source, first), second: origin(source, name) });
+        }
+        setting.set(config, value).map_err(|reason| ConfigError::Value {
+            value: if setting.is_secret() { String::new() } else { (*value).to_owned() },
+            origin: origin(source, name),
+            reason,
+        })?;
+    }
+    Ok(())
+}
+
+/// A setting as whoever gave it has spelled it.
+fn origin(source: ValueSource, name: &str) -> String {
+    if source == ValueSource::EnvVariable { variable(name) } else { format!("--{name}") }
 }
 
 /// Variables with our prefix that name no setting, each with what may have been meant. They are no error, because other
@@ -89,16 +115,14 @@ pub(crate) fn unknown_variables(variables: impl Iterator<Item = String>) -> Vec<
     // The other subcommands' own.
     const OTHERS: [&str; 2] = ["HISTORY", "CONFIG"];
     variables
-        .filter_map(|variable| {
-            let rest = variable.strip_prefix("TIDEMARK_")?;
+        .filter_map(|given| {
+            let rest = given.strip_prefix("TIDEMARK_")?;
             let name = rest.to_ascii_lowercase().replace('_', "-");
             if find(&name).is_some() || OTHERS.contains(&rest) {
                 return None;
             }
-            let meant = nearest(&name)
-                .and_then(find)
-                .map(|setting| format!("; did you mean {}?", setting.variable()));
-            Some(format!("the environment variable {variable} names no setting{}", meant.unwrap_or_default()))
+            let meant = nearest(&name).map(|name| format!("; did you mean {}?", variable(name)));
+            Some(format!("the environment variable {given} names no setting{}", meant.unwrap_or_default()))
         })
         .collect()
 }
@@ -108,8 +132,7 @@ pub(crate) fn nearest(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_lowercase();
     SETTINGS
         .iter()
-        .flat_map(|setting| [Some(setting.name), setting.alias])
-        .flatten()
+        .flat_map(Setting::names)
         .map(|candidate| (strsim::jaro_winkler(&name, candidate), candidate))
         .filter(|(similarity, _)| *similarity >= SIMILAR)
         .max_by(|a, b| a.0.total_cmp(&b.0))
@@ -146,19 +169,16 @@ impl clap::Args for ServeArgs {
             .arg(Arg::new(POSITIONAL_FILE).hide(true))
             .args_override_self(true);
         SETTINGS.iter().fold(command, |command, setting| {
-            let flag = Arg::new(setting.name)
-                .long(setting.name)
-                .value_name(setting.placeholder)
-                .env(setting.variable())
-                .hide_env_values(true)
-                .allow_hyphen_values(true)
-                .help_heading(setting.group)
-                .hide_short_help(setting.is_compatibility())
-                .help(setting.help);
-            command.arg(match setting.alias {
-                Some(alias) => flag.visible_alias(alias),
-                None => flag,
-            })
+            let help = match setting.alias {
+                Some(alias) => format!("{} Another name: --{alias}.", setting.help),
+                None => setting.help.to_owned(),
+            };
+            let command = command.arg(argument(setting, setting.name).help(help));
+            // An argument of its own, so that it has its variable and a contradiction is seen.
+            setting
+                .alias
+                .into_iter()
+                .fold(command, |command, alias| command.arg(argument(setting, alias).hide(true)))
         })
     }
 
@@ -179,12 +199,24 @@ impl clap::FromArgMatches for ServeArgs {
         self.print_config = matches.get_flag(PRINT_CONFIG_FLAG);
         self.positional = matches.get_one::<String>(POSITIONAL_FILE).cloned();
         self.values.clear();
-        for setting in SETTINGS {
-            let value = matches.get_one::<String>(setting.name);
-            if let (Some(source), Some(value)) = (matches.value_source(setting.name), value) {
-                self.values.push((source, setting.name, value.clone()));
+        for name in SETTINGS.iter().flat_map(Setting::names) {
+            let value = matches.get_one::<String>(name);
+            if let (Some(source), Some(value)) = (matches.value_source(name), value) {
+                self.values.push((source, name, value.clone()));
             }
         }
         Ok(())
     }
+}
+
+/// The flag and the variable for one name of a setting.
+fn argument(setting: &Setting, name: &'static str) -> Arg {
+    Arg::new(name)
+        .long(name)
+        .value_name(setting.placeholder)
+        .env(variable(name))
+        .hide_env_values(true)
+        .allow_hyphen_values(true)
+        .help_heading(setting.group)
+        .hide_short_help(setting.is_compatibility())
 }

@@ -43,9 +43,19 @@ impl Setting {
         (self.set)(self, config, text)
     }
 
-    /// The environment variable that sets it.
-    pub fn variable(&self) -> String {
-        format!("TIDEMARK_{}", self.name.replace('-', "_").to_ascii_uppercase())
+    /// Its name and its other spelling, if it has one.
+    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
+        [Some(self.name), self.alias].into_iter().flatten()
+    }
+
+    /// What the value decides: settings with one subject are names of one thing, and to give both is a contradiction.
+    pub(crate) fn subject(&self) -> &'static str {
+        if self.name == "appendfsync" { "durability" } else { self.name }
+    }
+
+    /// Whether the value must appear in no message.
+    pub(super) fn is_secret(&self) -> bool {
+        self.name == "requirepass"
     }
 
     /// Whether it exists only so that configurations written for Redis are understood.
@@ -69,6 +79,11 @@ pub enum Literal {
     Number,
     /// `true`
     Switch,
+}
+
+/// The environment variable for a name or an alias.
+pub(super) fn variable(name: &str) -> String {
+    format!("TIDEMARK_{}", name.replace('-', "_").to_ascii_uppercase())
 }
 
 /// The setting of that name or alias, in whatever case.

@@ -158,6 +158,55 @@ fn the_password_is_not_repeated_in_an_error() {
 }
 
 #[test]
+fn a_file_with_an_error_does_not_show_the_password() {
+    for text in [
+        "requirepass = \"topsecret\n",
+        "PassWord = topsecret\n",
+        "\"requirepass\" = 'topsecret\n",
+        "requirepass topsecret\n",
+        "requirepass = [\"topsecret\"]\n",
+        "requirepas = \"topsecret\"\n",
+        "pasword = \"topsecret\n",
+        "port = 1\nrequirepass = \"\"\"\ntopsecret\n",
+        "requirepass = \"\"\"\ntopsecret\" \\q\n\"\"\"\n",
+        "requirepass = \"topsecret\"\npassword = \"topsecret\"\n",
+        "requirepass = \"topsecret\"\nrequirepass = \"topsecret\"\n",
+        "requirepass = \"topsecret\" port = 3\n",
+        "\"require\\u0070ass\" = \"topsecret\n",
+    ] {
+        let error = from_file(text).expect_err(text);
+        assert!(!error.contains("topsecret"), "{text}\n{error}");
+    }
+    let error = from_file("requirepass = \"a\"\nport = 'x\n").expect_err("an open string");
+    assert!(error.contains("  port = 'x\n"), "what is no secret is shown: {error}");
+}
+
+#[test]
+fn two_names_of_one_setting_in_one_source_are_refused() {
+    for (flags, names) in [
+        (["--durability", "always", "--appendfsync", "everysec"], "--durability and --appendfsync"),
+        (["--appendfsync", "no", "--durability", "always"], "--durability and --appendfsync"),
+        (["--password", "a", "--requirepass", "b"], "--requirepass and --password"),
+        (["--io-threads", "1", "--threads", "2"], "--threads and --io-threads"),
+    ] {
+        let error = from_flags(&flags).expect_err("a contradiction");
+        assert!(error.contains(names), "{error}");
+    }
+    for (text, names) in [
+        ("durability = \"always\"\nappendfsync = \"no\"\n", ":2: 'durability' and 'appendfsync'"),
+        ("requirepass = \"a\"\npassword = \"b\"\n", ":2: 'requirepass' and 'password'"),
+        ("PORT = 1\n\nport = 2\n", ":3: 'PORT' and 'port'"),
+    ] {
+        let error = from_file(text).expect_err("a contradiction");
+        assert!(error.contains(names), "{error}");
+    }
+    assert!(
+        from_flags(&["--port", "1", "--port", "2"]).is_ok_and(|config| config.port == 2),
+        "the last of one name"
+    );
+}
+
+#[test]
 fn the_documented_configuration_file_is_the_default() {
     let documented = include_str!("../../../../docs/tidemark.toml");
     assert_eq!(
