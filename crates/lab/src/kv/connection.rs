@@ -56,13 +56,11 @@ impl Connection {
         self.in_flight.push_back(flight);
     }
 
-    /// Ends the connection; the requests in flight are lost.
-    pub(super) fn close(&mut self) -> usize {
+    /// Ends the connection; the requests in flight, which it returns, are lost.
+    pub(super) fn close(&mut self) -> Vec<InFlight> {
         self.open = false;
         self.outgoing.clear();
-        let lost = self.in_flight.len();
-        self.in_flight.clear();
-        lost
+        self.in_flight.drain(..).collect()
     }
 
     /// Reads what has arrived and hands every whole reply to `each`.

@@ -43,8 +43,8 @@ pub(super) struct Outcome {
     pub(super) misses: u64,
     /// Requests of an open loop that were due and could not be sent; they count as failed.
     pub(super) unsent: u64,
-    /// Replies over the whole run, warm-up included.
-    pub(super) answered: u64,
+    /// Successes over the whole run, warm-up included.
+    pub(super) served: u64,
     pub(super) lost_connections: u64,
     pub(super) first_failure: Option<String>,
     pub(super) latencies: Latencies,
@@ -112,7 +112,7 @@ impl Outcome {
         self.failed += other.failed;
         self.misses += other.misses;
         self.unsent += other.unsent;
-        self.answered += other.answered;
+        self.served += other.served;
         self.lost_connections += other.lost_connections;
         self.first_failure = self.first_failure.take().or(other.first_failure);
         self.latencies.add(&other.latencies);
@@ -290,7 +290,9 @@ impl<'a> Driver<'a> {
         let Some(connection) = self.connections.get_mut(index).filter(|connection| connection.open) else {
             return;
         };
-        let lost = connection.close() as u64;
+        let in_flight = connection.close();
+        let lost = in_flight.len() as u64;
+        record_unanswered(&mut self.outcome, self.plan, &in_flight);
         self.outcome.lost_connections += 1;
         self.outcome.fail(lost.max(1), || format!("a connection was lost: {error}"));
     }
@@ -313,6 +315,9 @@ impl<'a> Driver<'a> {
             }
             if now >= deadline {
                 let timeout = self.plan.options.op_timeout;
+                for connection in &mut self.connections {
+                    record_unanswered(&mut self.outcome, self.plan, &connection.close());
+                }
                 self.outcome.fail(awaited as u64, || format!("no reply within {timeout:?}"));
                 return Ok(());
             }
@@ -335,11 +340,11 @@ fn enqueue(connection: &mut Connection, plan: &Plan<'_>, random: &mut Random, st
 
 /// Counts one reply if its request belongs to the measured window.
 fn count(outcome: &mut Outcome, plan: &Plan<'_>, flight: InFlight, reply: &Reply<'_>, now: u64) {
-    outcome.answered += 1;
+    let verdict = plan.workload.judge(flight.operation, reply);
+    outcome.served += u64::from(!matches!(verdict, Verdict::Failure(_)));
     if flight.started < plan.clock.measured_from {
         return;
     }
-    let verdict = plan.workload.judge(flight.operation, reply);
     if let Verdict::Failure(reason) = verdict {
         outcome.fail(1, || reason);
         return;
@@ -351,6 +356,17 @@ fn count(outcome: &mut Outcome, plan: &Plan<'_>, flight: InFlight, reply: &Reply
     outcome.succeeded += 1;
     outcome.misses += u64::from(verdict == Verdict::Miss);
     outcome.latencies.record_nanos(now.saturating_sub(flight.started));
+}
+
+/// Open loop: a request without a reply has waited at least until now, and leaving it out would hide the worst.
+fn record_unanswered(outcome: &mut Outcome, plan: &Plan<'_>, in_flight: &[InFlight]) {
+    if plan.options.rate.is_none() {
+        return;
+    }
+    let now = plan.clock.now();
+    for flight in in_flight.iter().filter(|flight| flight.started >= plan.clock.measured_from) {
+        outcome.latencies.record_nanos(now.saturating_sub(flight.started));
+    }
 }
 
 /// When an open loop's requests are due: request `n` of a thread at `offset + n * interval`.

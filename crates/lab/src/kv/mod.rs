@@ -130,9 +130,10 @@ fn in_batches(control: &mut Client, keys: u64, encode: impl Fn(&mut Vec<u8>, u64
 /// A server that syncs every write needs long for a batch of them.
 const PREPARE_PATIENCE: Duration = Duration::from_mins(1);
 
+/// The server's processor time for each request that succeeded: a refusal is no work done.
 fn micros_per_op(before: Option<Duration>, after: Option<Duration>, outcome: &Outcome) -> Option<f64> {
     let used = after?.checked_sub(before?)?;
-    (outcome.answered > 0).then(|| used.as_secs_f64() * 1e6 / outcome.answered as f64)
+    (outcome.served > 0).then(|| used.as_secs_f64() * 1e6 / outcome.served as f64)
 }
 
 #[cfg(test)]

@@ -39,6 +39,7 @@ pub struct Report {
     pub emit_max_ms: f64,
     pub durable_set: bool,
     pub latency_p999_ms: f64,
+    pub latency_count: u64,
     pub reactive_count: u64,
     pub emit_undelivered: u64,
     pub emit_out_of_order: u64,
@@ -111,6 +112,7 @@ impl Report {
             emit_max_ms: emitted.latency.max,
             durable_set: options.durable_set,
             latency_p999_ms: latency.p999,
+            latency_count: latency.count,
             reactive_count: probed.count,
             emit_undelivered: emitted.undelivered,
             emit_out_of_order: emitted.out_of_order,
@@ -211,7 +213,7 @@ impl Report {
         writeln!(
             out,
             "Samples: {} latencies, {} probes; {} of the GETs found no key; p99.9={:.3} ms",
-            self.success_ops, self.reactive_count, self.get_misses, self.latency_p999_ms
+            self.latency_count, self.reactive_count, self.get_misses, self.latency_p999_ms
         )
     }
 }
@@ -240,7 +242,7 @@ fn notes(report: &Report) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if report.success_ops < 1000 {
+    if report.latency_count < 1000 {
         notes.push("Warning: fewer than 1000 samples; p99 says little. Raise --duration".to_owned());
     }
     notes
@@ -281,7 +283,7 @@ pub(super) mod tests {
         }
         let mut outcome = Outcome {
             succeeded: 1500,
-            answered: 1500,
+            served: 1500,
             latencies,
             threads: 1,
             cpu_share: 0.5,
@@ -369,5 +371,15 @@ Note: SET operations were issued with DURABLE for synchronous WAL flush+fsync.
         assert!(text.contains("Ops: total=1503 success=1500 failed=3"));
         assert!(text.contains("3 operations failed; the first: Set was answered \"ERR full\""));
         assert!(text.contains("a client thread was busy all the time"));
+    }
+
+    #[test]
+    fn the_samples_are_the_latencies_and_not_the_successes() {
+        let text = report(&["--rate", "100"], |outcome| {
+            outcome.failed = 20;
+            (0..20).for_each(|_| outcome.latencies.record_nanos(10_000_000_000));
+        })
+        .to_string();
+        assert!(text.contains("Samples: 1520 latencies"), "{text}");
     }
 }

@@ -143,6 +143,32 @@ fn a_server_that_stalls_shows_in_every_request_that_it_delayed() {
 }
 
 #[test]
+fn requests_without_a_reply_are_among_the_latencies_of_an_open_loop() {
+    let flags = ["--cmd", "SET", "--rate", "200", "--preload", "0", "--reactive=false", "--op-timeout", "1s"];
+    // Once nothing is answered until the client has given up, or a connection ends.
+    let silent: Answer = |store, arguments, writer| {
+        if store.position == 30 {
+            std::thread::sleep(std::time::Duration::from_millis(1600));
+        }
+        honest(store, arguments, writer)
+    };
+    let closing: Answer = |store, arguments, writer| {
+        if store.position > 30 {
+            store.position = 0;
+            let _ = writer.lock().unwrap().shutdown(std::net::Shutdown::Both);
+        }
+        honest(store, arguments, writer)
+    };
+    for answer in [silent, closing] {
+        let (succeeded, report) = bench(serve(answer), &flags).unwrap();
+        assert!(!succeeded, "{report}");
+        let count = |field: &str| report[field].as_u64().unwrap();
+        assert!(count("failedOps") > 0, "{report}");
+        assert_eq!(count("latencyCount"), count("totalOps"), "{report}");
+    }
+}
+
+#[test]
 fn an_error_reply_is_a_failure() {
     let full: Answer = |store, arguments, writer| {
         if arguments[0] == b"SET" && store.values.len() > 20 {
