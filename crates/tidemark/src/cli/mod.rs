@@ -96,7 +96,7 @@ pub(crate) fn run(args: CliArgs) -> anyhow::Result<ExitCode> {
     } else if std::io::stdin().is_terminal() {
         prompt::run(&mut session)
     } else {
-        run_lines(&mut session, &mut std::io::stdin().lock())
+        run_lines(&mut session, &mut std::io::stdin().lock(), INPUT_BYTES_MAX)
     };
     match result {
         Ok(code) => Ok(ExitCode::from(code)),
@@ -133,7 +133,11 @@ fn run_command(session: &mut Session, args: &CliArgs) -> anyhow::Result<u8> {
         args.command.iter().map(|argument| argument.clone().into_bytes()).collect();
     if args.last_from_stdin {
         let mut last = Vec::new();
-        std::io::stdin().lock().take(INPUT_BYTES_MAX).read_to_end(&mut last)?;
+        std::io::stdin().lock().take(INPUT_BYTES_MAX + 1).read_to_end(&mut last)?;
+        if last.len() as u64 > INPUT_BYTES_MAX {
+            eprintln!("tidemark cli: the argument is longer than {INPUT_BYTES_MAX} bytes");
+            return Ok(EXIT_USAGE);
+        }
         command.push(last);
     }
     let succeeded = session.execute(&command)?;
@@ -141,13 +145,18 @@ fn run_command(session: &mut Session, args: &CliArgs) -> anyhow::Result<u8> {
 }
 
 /// Executes every line; an error reply does not stop the rest, a line that cannot be read does.
-fn run_lines(session: &mut Session, input: &mut impl BufRead) -> anyhow::Result<u8> {
+fn run_lines(session: &mut Session, input: &mut impl BufRead, bytes_max: u64) -> anyhow::Result<u8> {
     let mut code = 0;
     let mut line = Vec::new();
     for number in 1_u64.. {
         line.clear();
-        if input.by_ref().take(INPUT_BYTES_MAX).read_until(b'\n', &mut line)? == 0 {
+        if input.by_ref().take(bytes_max + 1).read_until(b'\n', &mut line)? == 0 {
             break;
+        }
+        if line.len() as u64 > bytes_max {
+            // Its rest would be taken for a command of its own.
+            eprintln!("tidemark cli: line {number} is longer than {bytes_max} bytes");
+            return Ok(EXIT_USAGE);
         }
         let command = match tokens::split(&line) {
             Ok(command) => command,
@@ -161,4 +170,31 @@ fn run_lines(session: &mut Session, input: &mut impl BufRead) -> anyhow::Result<
         }
     }
     Ok(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{EXIT_USAGE, Format, Session, run_lines};
+    use std::time::Duration;
+    use tidemark_lab::null_server::NullServer;
+
+    #[test]
+    fn a_line_that_is_too_long_is_not_run_in_pieces() {
+        let mut server = NullServer::bind(0).unwrap();
+        let target = server.address().unwrap().to_string().parse().unwrap();
+        std::thread::spawn(move || server.run());
+        let mut session = Session::new(target, false, Duration::from_secs(10), Format::Raw);
+        let mut run = |input: &str| {
+            let mut rest = input.as_bytes();
+            (run_lines(&mut session, &mut rest, 16).unwrap(), rest.len())
+        };
+        assert_eq!(run("SET k 123456789\nPING\n"), (0, 0), "16 bytes with the line's end");
+        let input = "PING\nSET k 12345678901234\nPING\n";
+        let (code, rest) = run(input);
+        assert_eq!(
+            (code, rest),
+            (EXIT_USAGE, input.len() - "PING\n".len() - 17),
+            "nothing after the long line is run"
+        );
+    }
 }

@@ -146,12 +146,21 @@ fn history_file() -> Option<PathBuf> {
     }
 }
 
-/// Lines with a password are not written to the disk.
+/// Lines with a password are not written to the disk. Rather too many than too few.
 fn is_secret(line: &str) -> bool {
-    let upper = line.trim_start().to_uppercase();
-    ["AUTH ", "HELLO ", "CONFIG SET REQUIREPASS", "CONFIG SET MASTERAUTH", "ACL SETUSER", "MIGRATE "]
-        .iter()
-        .any(|start| upper.starts_with(start))
+    let words: Vec<String> = match tokens::split(line.as_bytes()) {
+        Ok(words) => words.iter().map(|word| String::from_utf8_lossy(word).to_uppercase()).collect(),
+        // A mistyped command shows its password all the same.
+        Err(_) => line.split_whitespace().map(|word| word.trim_matches(['"', '\'']).to_uppercase()).collect(),
+    };
+    let has = |names: &[&str]| words.iter().any(|word| names.contains(&word.as_str()));
+    let (first, second) = (words.first().map(String::as_str), words.get(1).map(String::as_str));
+    match (first, second) {
+        (Some("AUTH" | "MIGRATE"), _) | (Some("ACL"), Some("SETUSER")) => true,
+        (Some("HELLO"), _) => has(&["AUTH"]),
+        (Some("CONFIG"), _) if has(&["PASSWORD", "MASTERAUTH"]) => true,
+        _ => has(&["REQUIREPASS"]),
+    }
 }
 
 #[cfg(test)]
@@ -160,8 +169,26 @@ mod tests {
 
     #[test]
     fn passwords_stay_out_of_the_history() {
-        assert!(is_secret("auth secret"));
-        assert!(is_secret("  CONFIG SET requirepass x"));
-        assert!(!is_secret("GET auth"));
+        for line in [
+            "auth secret",
+            "AUTH\tsecret",
+            "\"AUTH\" secret",
+            "auth \"secret",
+            "AUTH user secret",
+            "  CONFIG SET requirepass x",
+            "CONFIG  SET requirepass x",
+            "CONFIG SET timeout 1 RequirePass x",
+            "config set password x",
+            "config set \"requirepass x",
+            "HELLO 3 AUTH user secret",
+            "hello  3  setname a auth user secret",
+            "ACL  SETUSER user >secret",
+            "MIGRATE host 1 key 0 1 AUTH secret",
+        ] {
+            assert!(is_secret(line), "{line}");
+        }
+        for line in ["GET auth", "HELLO 3", "CONFIG GET timeout", "SET password", "", "\""] {
+            assert!(!is_secret(line), "{line}");
+        }
     }
 }

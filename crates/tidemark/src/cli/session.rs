@@ -18,13 +18,31 @@ pub(super) struct Session {
     /// `None` before the first command and after the connection broke.
     client: Option<Client>,
     in_transaction: bool,
+    replies: Replies,
     catalogue: Option<Rc<Catalogue>>,
+}
+
+/// Which replies `CLIENT REPLY` has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Replies {
+    All,
+    None,
+    AllButTheNext,
 }
 
 impl Session {
     /// A session that connects with its first command.
     pub(super) fn new(target: Target, resp2: bool, timeout: Duration, format: Format) -> Self {
-        Session { target, resp2, timeout, format, client: None, in_transaction: false, catalogue: None }
+        Session {
+            target,
+            resp2,
+            timeout,
+            format,
+            client: None,
+            in_transaction: false,
+            replies: Replies::All,
+            catalogue: None,
+        }
     }
 
     /// Connects if there is no connection.
@@ -39,6 +57,7 @@ impl Session {
                 }
             }
             self.in_transaction = false;
+            self.replies = Replies::All;
             self.client = Some(client);
         }
         self.client.as_mut().ok_or(ClientError::Closed)
@@ -65,11 +84,23 @@ impl Session {
         if is_endless(&name) {
             return self.listen();
         }
+        if !self.is_answered(&name, command) {
+            return Ok(true);
+        }
+        let mut confirmations = Confirmations::of(&name, command);
         loop {
             // Blocking commands may take as long as they like.
-            let Some(value) = self.connect()?.receive(None)? else { continue };
+            let value = match self.connect()?.receive(None) {
+                Ok(Some(value)) => value,
+                Ok(None) => continue,
+                Err(error) if name == "SHUTDOWN" && is_end(&error) => {
+                    self.client = None;
+                    return Ok(true);
+                }
+                Err(error) => return Err(error.into()),
+            };
             self.show(&value)?;
-            if matches!(value, Value::Push(_)) {
+            if confirmations.awaits_more(&value) {
                 continue;
             }
             let Some(error) = value.as_error() else {
@@ -84,6 +115,24 @@ impl Session {
             }
             return Ok(false);
         }
+    }
+
+    /// Whether a reply will come, as far as `CLIENT REPLY` decides it: this one, or one before it.
+    fn is_answered(&mut self, name: &str, command: &[Vec<u8>]) -> bool {
+        let asked = match command {
+            [_, reply, mode] if name == "CLIENT" && !self.in_transaction && upper(Some(reply)) == "REPLY" => {
+                upper(Some(mode))
+            }
+            _ => String::new(),
+        };
+        let answered = self.replies == Replies::All;
+        self.replies = match (asked.as_str(), self.replies) {
+            ("ON", _) => Replies::All,
+            ("OFF", _) | (_, Replies::None) => Replies::None,
+            ("SKIP", _) => Replies::AllButTheNext,
+            (_, Replies::All | Replies::AllButTheNext) => Replies::All,
+        };
+        asked == "ON" || (answered && self.replies == Replies::All)
     }
 
     /// Prints everything that arrives, until the process is interrupted or the connection ends.
@@ -129,8 +178,9 @@ impl Session {
 
     /// The server's commands, asked for once; empty while it cannot be asked.
     pub(super) fn shared_catalogue(&mut self) -> Rc<Catalogue> {
-        // Inside a transaction the question would be queued.
-        if self.catalogue.is_none() && self.client.is_some() && !self.in_transaction {
+        // Inside a transaction the question would be queued, and without replies it would not be answered.
+        let can_ask = self.client.is_some() && !self.in_transaction && self.replies == Replies::All;
+        if self.catalogue.is_none() && can_ask {
             let docs = self.connect().and_then(|client| client.call(&["COMMAND", "DOCS"]));
             self.catalogue = docs.ok().map(|reply| Rc::new(Catalogue::from_docs(&reply)));
         }
@@ -174,6 +224,42 @@ impl Session {
 
 fn upper(name: Option<&Vec<u8>>) -> String {
     name.map(|name| String::from_utf8_lossy(name).to_uppercase()).unwrap_or_default()
+}
+
+/// Whether the server has ended the connection, in whatever way.
+fn is_end(error: &ClientError) -> bool {
+    use std::io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    match error {
+        ClientError::Closed => true,
+        ClientError::Io(error) => matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof),
+        _ => false,
+    }
+}
+
+/// What a command to unsubscribe is answered with: a confirmation for each name, as a push in RESP3.
+struct Confirmations {
+    kind: Vec<u8>,
+    missing: usize,
+}
+
+impl Confirmations {
+    fn of(name: &str, command: &[Vec<u8>]) -> Self {
+        let is_one = matches!(name, "UNSUBSCRIBE" | "PUNSUBSCRIBE" | "SUNSUBSCRIBE");
+        // Without names there is one all the same: whoever has subscribed only listens from then on.
+        let missing = if is_one { command.len().saturating_sub(1).max(1) } else { 0 };
+        Confirmations { kind: name.to_lowercase().into_bytes(), missing }
+    }
+
+    /// Whether the reply is still to come, or a part of it, after `value`.
+    fn awaits_more(&mut self, value: &Value) -> bool {
+        let (Value::Push(elements) | Value::Array(elements)) = value else { return false };
+        let confirms = self.missing > 0 && elements.first().and_then(Value::as_bytes) == Some(&self.kind);
+        if !confirms {
+            return matches!(value, Value::Push(_));
+        }
+        self.missing -= 1;
+        self.missing > 0
+    }
 }
 
 /// Commands whose answers have no end.
