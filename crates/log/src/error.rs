@@ -1,6 +1,7 @@
 //! What can go wrong, as the caller may need to tell it apart.
 
-use std::io;
+use rustix::io::Errno;
+use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
 use crate::Lsn;
@@ -73,6 +74,20 @@ pub struct Failure {
     pub error: Arc<io::Error>,
 }
 
+impl Failure {
+    /// What an operator can do so that the log can grow again.
+    pub fn remedy(&self) -> &'static str {
+        let no_descriptor = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
+        match (self.error.raw_os_error(), self.error.kind()) {
+            (Some(code), _) if no_descriptor.contains(&code) => {
+                "too many files are open: raise the limit (`ulimit -n`) or lower maxclients"
+            }
+            (_, ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => "free space on its disk",
+            _ => "repair its storage",
+        }
+    }
+}
+
 /// Why a record was not accepted. A refused append has no effect.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -81,7 +96,7 @@ pub enum AppendError {
     #[error("the log stopped: {0}; restart the server after the storage is repaired")]
     Failed(Failure),
     /// There is no space for the next segment; retried in the background, so that freeing space is enough.
-    #[error("the log cannot grow: {0}; free space on its disk")]
+    #[error("the log cannot grow: {0}; {remedy}", remedy = .0.remedy())]
     Full(Failure),
     /// The payload is too large.
     #[error("a record of {bytes} bytes is larger than the limit of {limit} bytes")]
@@ -136,5 +151,22 @@ impl Failure {
 impl OpenError {
     pub(crate) fn storage(what: impl Into<String>, source: io::Error) -> Self {
         Self::Storage { what: what.into(), source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_full_disk_is_told_to_be_one() {
+        let text = |error: Errno| {
+            let error = Arc::new(io::Error::from(error));
+            AppendError::Full(Failure { what: "creating a segment".to_owned(), error }).to_string()
+        };
+        assert!(text(Errno::NOSPC).ends_with("; free space on its disk"), "{}", text(Errno::NOSPC));
+        assert!(text(Errno::DQUOT).ends_with("; free space on its disk"), "{}", text(Errno::DQUOT));
+        assert!(text(Errno::MFILE).contains("too many files are open"), "{}", text(Errno::MFILE));
+        assert!(text(Errno::IO).ends_with("; repair its storage"), "{}", text(Errno::IO));
     }
 }

@@ -1,6 +1,7 @@
 //! `CONFIG` and its subcommands.
 
 use crate::config::{Config, SETTINGS, Setting, find};
+use crate::descriptors;
 use crate::dispatch::Context;
 use crate::session::Session;
 use tidemark_engine::CommandError;
@@ -54,12 +55,22 @@ fn read_changes(pairs: &[&[u8]]) -> Result<Vec<(&'static Setting, String)>, Comm
 }
 
 fn apply(config: &mut Config, changes: &[(&'static Setting, String)]) -> Result<(), CommandError> {
+    let clients_before = config.maxclients;
     for (setting, value) in changes {
         let unchanged = setting.get(config) == *value;
         if !setting.changeable && !unchanged {
             return Err(failed(setting.name, "can't set immutable config"));
         }
         setting.set(config, value).map_err(|reason| failed(setting.name, &reason))?;
+    }
+    if config.maxclients > clients_before {
+        descriptors::provide_for(config.maxclients, config.reserved_clients).map_err(|too_few| {
+            let (files, clients) = (too_few.files, too_few.clients.max(clients_before));
+            failed(
+                "maxclients",
+                &format!("the system allows {files} open files, enough for {clients} clients"),
+            )
+        })?;
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Metrics and health over HTTP, on a thread of their own: whoever asks does not keep a worker from its clients.
 
+use crate::http_listener::FewListener;
 use crate::metrics;
 use crate::shared::Shared;
 use axum::extract::State;
@@ -11,9 +12,15 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tidemark_log::Health;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
+
+/// The most connections at once, counted among the descriptors that the server keeps for itself.
+const CONNECTIONS: usize = 32;
+/// How long a connection may take for its next request.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The running HTTP server.
 pub(crate) struct Http {
@@ -31,7 +38,8 @@ impl Http {
         let (stop, stopped) = oneshot::channel::<()>();
         let run = move || {
             runtime.block_on(async {
-                let server = async { serve(listener, router(shared)).await };
+                let server =
+                    async { serve(FewListener::new(listener, CONNECTIONS, PATIENCE), router(shared)).await };
                 // Requests are short and lose nothing when they are cut off.
                 tokio::select! {
                     _ = server => {}
@@ -87,7 +95,7 @@ async fn ready(State(shared): State<Arc<Shared>>) -> (StatusCode, String) {
             Err(error) => (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")),
         },
         Health::Full(reason) => {
-            let text = format!("the disk is full, changes are refused: {reason}\n");
+            let text = format!("the log cannot grow, changes are refused: {reason}; {}\n", reason.remedy());
             (StatusCode::SERVICE_UNAVAILABLE, text)
         }
         Health::Failed(reason) => {

@@ -5,8 +5,9 @@
 
 use crate::pubsub::Publication;
 use mio::Waker;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidemark_engine::{Delivery, Waiter};
 
 /// A connection as other threads name it. The slot finds it, the client id tells whether it is still the same.
@@ -24,6 +25,8 @@ pub(crate) enum Message {
     Publish(Target, Arc<Publication>),
     /// Disconnect a client.
     Kill(Target),
+    /// Disconnect a client for which more was published than fits.
+    CutOff(Target),
     /// End a client's wait as if its time had passed, or with an error. A wait for keys has been stopped already and is
     /// named, so that no later one is meant.
     Unblock(Target, Unblock, Option<Arc<Waiter>>),
@@ -40,19 +43,50 @@ pub(crate) enum Unblock {
     Error,
 }
 
+/// What was published may take so much memory until the worker gets to it. Beyond it subscribers are cut off, as they are
+/// when their output is full, so that nobody misses a message without noticing. Bytes.
+const PUBLISHED_BYTES: usize = 256 * 1024 * 1024;
+
 /// One worker's messages and the means to wake it.
 pub(crate) struct Inbox {
-    messages: Mutex<Vec<Message>>,
+    waiting: Mutex<Waiting>,
     asleep: AtomicBool,
     /// Whether the worker has replies that wait for the log: only then does the log's progress concern it.
     waits_for_log: AtomicBool,
     waker: Waker,
 }
 
+/// Messages until the worker takes them. Blocked clients bound the deliveries among them, [`PUBLISHED_BYTES`] the
+/// publications; the rest is at most what clients order in one turn of the worker.
+#[derive(Default)]
+struct Waiting {
+    messages: Vec<Message>,
+    /// What the publications among them take.
+    published_bytes: usize,
+    /// Clients that have missed a message: slot and client. They get no further ones.
+    cut_off: BTreeSet<(usize, u64)>,
+}
+
+impl Waiting {
+    fn publish(&mut self, target: Target, publication: &Arc<Publication>, limit: usize) {
+        let client = (target.slot, target.client);
+        // The subscribers of one publication follow each other and share it.
+        let is_shared = matches!(self.messages.last(),
+            Some(Message::Publish(_, last)) if Arc::ptr_eq(last, publication));
+        let payload = if is_shared { 0 } else { publication.payload.len() };
+        if self.published_bytes > limit || self.cut_off.contains(&client) {
+            self.cut_off.insert(client);
+            return;
+        }
+        self.published_bytes += payload + size_of::<Message>();
+        self.messages.push(Message::Publish(target, Arc::clone(publication)));
+    }
+}
+
 impl Inbox {
     pub(crate) fn new(waker: Waker) -> Inbox {
         Inbox {
-            messages: Mutex::new(Vec::new()),
+            waiting: Mutex::default(),
             asleep: AtomicBool::new(false),
             waits_for_log: AtomicBool::new(false),
             waker,
@@ -61,7 +95,13 @@ impl Inbox {
 
     /// Leaves a message. Messages of one sender arrive in order.
     pub(crate) fn send(&self, message: Message) {
-        self.messages.lock().unwrap_or_else(PoisonError::into_inner).push(message);
+        self.lock().messages.push(message);
+        self.wake();
+    }
+
+    /// Leaves a publication for a client, or notes that it has to be cut off.
+    pub(crate) fn publish(&self, target: Target, publication: &Arc<Publication>) {
+        self.lock().publish(target, publication, PUBLISHED_BYTES);
         self.wake();
     }
 
@@ -80,13 +120,19 @@ impl Inbox {
     /// Takes all messages into `into`, which is empty.
     pub(crate) fn take(&self, into: &mut Vec<Message>) {
         debug_assert!(into.is_empty());
-        std::mem::swap(&mut *self.messages.lock().unwrap_or_else(PoisonError::into_inner), into);
+        let mut waiting = self.lock();
+        std::mem::swap(&mut waiting.messages, into);
+        waiting.published_bytes = 0;
+        let cut_off = std::mem::take(&mut waiting.cut_off);
+        into.extend(cut_off.into_iter().map(|(slot, client)| Message::CutOff(Target { slot, client })));
     }
 
     /// Announces that the worker is about to sleep. `false` if it must not, because there are messages.
     pub(crate) fn fall_asleep(&self) -> bool {
         self.asleep.store(true, Ordering::SeqCst);
-        let empty = self.messages.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+        let waiting = self.lock();
+        let empty = waiting.messages.is_empty() && waiting.cut_off.is_empty();
+        drop(waiting);
         if !empty {
             self.wake_up();
         }
@@ -98,11 +144,51 @@ impl Inbox {
         self.asleep.store(false, Ordering::SeqCst);
     }
 
-    /// Lets the worker take a turn if it sleeps.
-    pub(crate) fn wake(&self) {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake(&self) {
         if self.asleep.swap(false, Ordering::SeqCst) {
             // A waker fails only when its descriptor is closed, and then there is nobody left to wake.
             let _ = self.waker.wake();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pubsub::Kind;
+
+    fn publication(bytes: usize) -> Arc<Publication> {
+        let name: Arc<[u8]> = b"a".as_slice().into();
+        let channel = Arc::clone(&name);
+        Arc::new(Publication { kind: Kind::Channel, name, channel, payload: vec![b'x'; bytes].into() })
+    }
+
+    #[test]
+    fn publications_take_bounded_memory_and_whoever_misses_one_is_cut_off() {
+        let mut waiting = Waiting::default();
+        let (one, other) = (Target { slot: 1, client: 1 }, Target { slot: 2, client: 2 });
+        for _ in 0..1000 {
+            waiting.publish(one, &publication(1000), 100_000);
+        }
+        assert!((90..=101).contains(&waiting.messages.len()), "{}", waiting.messages.len());
+        assert_eq!(waiting.cut_off.len(), 1, "however much it has missed");
+        waiting.published_bytes = 0;
+        waiting.publish(one, &publication(1000), 100_000);
+        waiting.publish(other, &publication(1000), 100_000);
+        assert!(matches!(waiting.messages.last(), Some(Message::Publish(target, _)) if *target == other));
+        assert_eq!(waiting.cut_off.len(), 1, "the other one has missed nothing");
+    }
+
+    #[test]
+    fn a_message_to_many_counts_once() {
+        let (mut waiting, large) = (Waiting::default(), publication(50_000));
+        for slot in 0..500 {
+            waiting.publish(Target { slot, client: 1 }, &large, 100_000);
+        }
+        assert_eq!((waiting.messages.len(), waiting.cut_off.len()), (500, 0));
     }
 }

@@ -3,7 +3,7 @@
 //! A message goes to the inbox of every worker that has a subscriber, under the registry's lock: two messages reach any
 //! two subscribers in the same order.
 
-use crate::inbox::{Inbox, Message, Target};
+use crate::inbox::{Inbox, Target};
 use std::collections::{BTreeMap, HashMap};
 use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -202,7 +202,7 @@ fn send(publication: Publication, subscribers: &[Subscriber], inboxes: &[Arc<Inb
     let publication = Arc::new(publication);
     for subscriber in subscribers {
         if let Some(inbox) = inboxes.get(subscriber.worker) {
-            inbox.send(Message::Publish(subscriber.target, Arc::clone(&publication)));
+            inbox.publish(subscriber.target, &publication);
         }
     }
     subscribers.len()

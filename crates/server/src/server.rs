@@ -1,6 +1,7 @@
 //! The server as a whole: start, run, stop.
 
 use crate::config::Config;
+use crate::descriptors;
 use crate::http::Http;
 use crate::inbox::Inbox;
 use crate::listener::{self, ListenError};
@@ -9,16 +10,12 @@ use crate::shared::Shared;
 use crate::snapshots::{self, Snapshots, TakeError};
 use crate::worker::{WAKER, Worker};
 use mio::{Poll, Waker};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use tidemark_log::{Failure, Health, Progress};
-
-/// Descriptors that the server needs beside those of its clients: listeners, event loops, the log, HTTP.
-const OWN_DESCRIPTORS: u64 = 128;
 
 /// Why the server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -242,31 +239,11 @@ fn event_loops(count: usize) -> Result<(Vec<Poll>, Vec<Arc<Inbox>>), StartError>
 /// Asks the system for as many descriptors as `maxclients` needs. If it gives fewer, `maxclients` is lowered: a limit
 /// that is told to clients is better than connections that fail.
 fn raise_descriptor_limit(config: &mut Config) -> Option<String> {
-    let own = OWN_DESCRIPTORS + config.reserved_clients as u64;
-    let wanted = config.maxclients as u64 + own;
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_none_or(|current| current >= wanted) {
-        return None;
-    }
-    let raised = Rlimit { current: Some(wanted), maximum: limit.maximum.map(|maximum| maximum.max(wanted)) };
-    let within =
-        Rlimit { current: limit.maximum.map_or(Some(wanted), |maximum| Some(maximum.min(wanted))), ..limit };
-    if setrlimit(Resource::Nofile, raised).is_ok() {
-        return None;
-    }
-    // Raising the maximum takes privileges; below it everybody may go.
-    let available = match setrlimit(Resource::Nofile, within) {
-        Ok(()) => within.current,
-        Err(_) => limit.current,
-    };
-    let available = available.unwrap_or(wanted);
-    if available >= wanted {
-        return None;
-    }
-    config.maxclients = available.saturating_sub(own).max(1) as usize;
+    let too_few = descriptors::provide_for(config.maxclients, config.reserved_clients).err()?;
+    config.maxclients = too_few.clients;
     Some(format!(
-        "warning: the system allows {available} open files, so maxclients is {}; raise it with `ulimit -n`",
-        config.maxclients
+        "warning: the system allows {} open files, so maxclients is {}; raise it with `ulimit -n`",
+        too_few.files, too_few.clients
     ))
 }
 

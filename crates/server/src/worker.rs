@@ -13,10 +13,9 @@ use crate::inbox::{Inbox, Message, Target, Unblock};
 use crate::listener::Listener;
 use crate::shared::{Shared, now_us};
 use crate::socket::Socket;
+use crate::timers::Timers;
 use crate::wait;
 use mio::{Events, Poll, Token};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -127,7 +126,7 @@ struct State {
     sync_wanted: Lsn,
     /// The last record for which the log has been asked; it does not forget.
     sync_requested: Lsn,
-    timers: BinaryHeap<Reverse<(Instant, usize, u64)>>,
+    timers: Timers,
     messages: Vec<Message>,
     buffer: Vec<u8>,
     /// When a graceful stop gives up waiting for clients.
@@ -159,7 +158,7 @@ impl Worker {
             holding: Vec::new(),
             sync_wanted: Lsn::default(),
             sync_requested: Lsn::default(),
-            timers: BinaryHeap::new(),
+            timers: Timers::default(),
             messages: Vec::new(),
             buffer: vec![0; READ_BYTES],
             stop_at: None,
@@ -216,8 +215,7 @@ impl State {
 
     /// Time until the next deadline; `None` without one, so that an idle server uses no time at all.
     fn time_to_sleep(&self, environment: &Environment) -> Option<Duration> {
-        let timer = self.timers.peek().map(|Reverse((at, _, _))| *at);
-        let earliest = [timer, self.accept_at, self.stop_at].into_iter().flatten().min();
+        let earliest = [self.timers.next(), self.accept_at, self.stop_at].into_iter().flatten().min();
         let until_timer = earliest.map(|at| at.saturating_duration_since(Instant::now()));
         let until_expiry = environment.shared.next_expiry().map(|at_ms| {
             let now_ms = now_us() / 1000;
@@ -443,6 +441,12 @@ impl State {
                 }
                 return;
             }
+            Message::CutOff(target) => {
+                if self.target(target).is_some() {
+                    self.disconnect(target.slot, CloseReason::SlowReader, cx);
+                }
+                return;
+            }
             Message::Deliver(target, delivery) => {
                 if let Some(peer) = self.target(target) {
                     peer.connection.deliver(&delivery, cx);
@@ -486,7 +490,13 @@ impl State {
         // A timer that is set earlier looks again when it fires.
         if peer.timer.is_none_or(|set| at < set) {
             peer.timer = Some(at);
-            self.timers.push(Reverse((at, slot, peer.connection.session.client.id)));
+            let target = peer.connection.session.target();
+            let live = self.peers.len() - self.free.len() - self.closed.len();
+            let peers = &self.peers;
+            self.timers.set(at, target, live, |at, target| {
+                let peer = peers.get(target.slot).and_then(Option::as_deref);
+                peer.is_some_and(|peer| peer.timer == Some(at) && peer.connection.session.target() == target)
+            });
         }
     }
 
@@ -497,7 +507,7 @@ impl State {
 
     fn look_after_time(&mut self, environment: &Environment, cx: &Context<'_>) {
         environment.shared.expire(cx.now_us);
-        if self.timers.is_empty() && self.accept_at.is_none() {
+        if self.timers.next().is_none() && self.accept_at.is_none() {
             return;
         }
         let now = Instant::now();
@@ -505,13 +515,10 @@ impl State {
             self.accept_at = None;
             (0..self.listeners.len()).for_each(|number| self.accept(number, environment));
         }
-        while let Some(Reverse((at, slot, client))) = self.timers.peek().copied()
-            && at <= now
-        {
-            self.timers.pop();
-            if let Some(peer) = self.target(Target { slot, client }) {
+        while let Some(target) = self.timers.take_due(now) {
+            if let Some(peer) = self.target(target) {
                 peer.timer = None;
-                self.time_has_come(slot, now, cx);
+                self.time_has_come(target.slot, now, cx);
             }
         }
     }
