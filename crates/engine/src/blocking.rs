@@ -2,7 +2,7 @@
 
 use crate::context::{Context, Keys};
 use crate::error::CommandError;
-use crate::reply::Protocol;
+use crate::reply::{Protocol, Reply};
 use crate::value::Type;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -51,11 +51,14 @@ pub struct Blocked<'e> {
     args: Vec<Vec<u8>>,
     block: Box<Block>,
     protocol: Protocol,
+    room: usize,
 }
 
 impl<'e> Blocked<'e> {
-    pub(crate) fn new(keys: Keys<'e>, args: &[&[u8]], block: Box<Block>, protocol: Protocol) -> Self {
-        Self { keys, args: args.iter().map(|arg| arg.to_vec()).collect(), block, protocol }
+    /// The client's answer will go behind `reply`.
+    pub(crate) fn new(keys: Keys<'e>, args: &[&[u8]], block: Box<Block>, reply: &Reply) -> Self {
+        let args = args.iter().map(|arg| arg.to_vec()).collect();
+        Self { keys, args, block, protocol: reply.protocol(), room: reply.room() }
     }
 
     /// For how long the client wants to wait, in milliseconds; `None` is for ever.
@@ -73,7 +76,8 @@ impl<'e> Blocked<'e> {
         let db = self.keys.db();
         let destinations = self.block.also.iter().map(|key| self.keys.shard_of(key)).collect();
         let deliver = Box::new(deliver);
-        let waiter = Waiter::new(db, self.args, self.block, destinations, self.protocol, deliver);
+        let mut waiter = Waiter::new(db, self.args, self.block, destinations, self.protocol, deliver);
+        waiter.room = self.room;
         let waiter = Arc::new(waiter);
         announce(&waiter);
         for key in &waiter.block.keys {
@@ -94,6 +98,8 @@ impl std::fmt::Debug for Blocked<'_> {
 pub struct Delivery {
     /// The encoded answer.
     pub reply: Vec<u8>,
+    /// The answer was too large for the client's output and is missing.
+    pub overflowed: bool,
     /// The record that must be durable before the answer may leave, in `always` mode or if the command asked for it.
     pub lsn: Option<Lsn>,
 }
@@ -108,6 +114,8 @@ pub struct Waiter {
     /// Indices of the shards of the keys in `block.also`.
     pub(crate) destinations: Vec<usize>,
     pub(crate) protocol: Protocol,
+    /// The most bytes that its answer may have.
+    pub(crate) room: usize,
     deliver: Box<dyn Fn(Delivery) + Send + Sync>,
 }
 
@@ -124,7 +132,16 @@ impl Waiter {
         protocol: Protocol,
         deliver: Box<dyn Fn(Delivery) + Send + Sync>,
     ) -> Self {
-        Self { state: AtomicU8::new(WAITING), db, args, block, destinations, protocol, deliver }
+        Self {
+            state: AtomicU8::new(WAITING),
+            db,
+            args,
+            block,
+            destinations,
+            protocol,
+            room: usize::MAX,
+            deliver,
+        }
     }
 
     /// Whether the client has been served: its answer is on the way or there.

@@ -97,7 +97,7 @@ impl Engine {
         let lsn = self.log_effects(call, &keys.effects, reply, mark);
         let durable = keys.effects.durable;
         if let Some(block) = keys.effects.block.take() {
-            let blocked = Blocked::new(keys, call.args, block, reply.protocol());
+            let blocked = Blocked::new(keys, call.args, block, reply);
             return Executed { lsn, durable, block: Some(Box::new(blocked)) };
         }
         if !keys.effects.ready.is_empty() {
@@ -480,6 +480,11 @@ impl WatchedKeys {
     /// Whether nothing is watched.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
+    }
+
+    /// How many keys are watched.
+    pub fn len(&self) -> usize {
+        self.keys.len()
     }
 
     /// Whether a watched key has changed or expired since. The keys' shards are locked.

@@ -12,6 +12,9 @@ pub enum Protocol {
     Resp3,
 }
 
+/// Room for what stands around a string: a type, a length, line ends.
+const HEAD_BYTES: usize = 32;
+
 /// Writes answers behind whatever the buffer already holds.
 ///
 /// ```
@@ -22,21 +25,32 @@ pub enum Protocol {
 /// reply.bulk(b"x");
 /// assert_eq!(reply.bytes(), b"*2\r\n:7\r\n$1\r\nx\r\n");
 /// ```
-#[derive(Debug, Default)]
+///
+/// What does not fit below the limit is left out, and so is all that follows: see [`Reply::set_limit`].
+#[derive(Debug)]
 pub struct Reply {
     buffer: Vec<u8>,
     protocol: Protocol,
+    /// The most bytes that the buffer may hold; 0 once it has overflowed, so that one comparison decides both.
+    limit: usize,
+    overflowed: bool,
+}
+
+impl Default for Reply {
+    fn default() -> Self {
+        Self::new(Protocol::default())
+    }
 }
 
 impl Reply {
     /// An empty answer.
     pub fn new(protocol: Protocol) -> Self {
-        Self { buffer: Vec::new(), protocol }
+        Self::with_buffer(Vec::new(), protocol)
     }
 
     /// Answers that go behind `buffer`'s content.
     pub fn with_buffer(buffer: Vec<u8>, protocol: Protocol) -> Self {
-        Self { buffer, protocol }
+        Self { buffer, protocol, limit: usize::MAX, overflowed: false }
     }
 
     /// The protocol in force.
@@ -49,12 +63,47 @@ impl Reply {
         self.protocol = protocol;
     }
 
+    /// Sets how many bytes the buffer may hold, those that it holds already included. An answer that would exceed it
+    /// sets [`Reply::has_overflowed`]; from then on nothing is written, so that the buffer ends within an answer and is
+    /// of no use to the client. Without a limit the buffer takes what memory there is.
+    #[inline]
+    pub fn set_limit(&mut self, bytes: usize) {
+        if !self.overflowed {
+            self.limit = bytes;
+        }
+    }
+
+    /// Bytes that may still be written.
+    pub fn room(&self) -> usize {
+        self.limit.saturating_sub(self.buffer.len())
+    }
+
+    /// Whether an answer exceeded the limit. It does not end: the caller has to give up the client.
+    #[inline]
+    pub fn has_overflowed(&self) -> bool {
+        self.overflowed
+    }
+
+    /// Notes that a part of the answer was lost elsewhere.
+    #[cold]
+    pub fn overflow(&mut self) {
+        self.overflowed = true;
+        self.limit = 0;
+    }
+
+    /// Answers that are encoded already.
+    pub fn encoded(&mut self, bytes: &[u8]) {
+        if self.has_room(bytes.len()) {
+            self.buffer.extend_from_slice(bytes);
+        }
+    }
+
     /// All bytes so far.
     pub fn bytes(&self) -> &[u8] {
         &self.buffer
     }
 
-    /// The buffer, for a caller that moves bytes out or appends encoded ones.
+    /// The buffer, for a caller that moves bytes out.
     pub fn buffer_mut(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
@@ -82,7 +131,7 @@ impl Reply {
     /// `+OK`.
     #[inline]
     pub fn ok(&mut self) {
-        self.buffer.extend_from_slice(b"+OK\r\n");
+        self.encoded(b"+OK\r\n");
     }
 
     /// A status line. `text` has no line break.
@@ -98,6 +147,9 @@ impl Reply {
 
     /// An error line with the given text; line breaks in it become spaces.
     pub fn error_text(&mut self, text: &str) {
+        if !self.has_room(text.len() + 3) {
+            return;
+        }
         self.buffer.push(b'-');
         self.buffer.extend(text.bytes().map(|byte| if byte == b'\r' || byte == b'\n' { b' ' } else { byte }));
         self.buffer.extend_from_slice(b"\r\n");
@@ -107,8 +159,8 @@ impl Reply {
     #[inline]
     pub fn integer(&mut self, value: i64) {
         match value {
-            0 => self.buffer.extend_from_slice(b":0\r\n"),
-            1 => self.buffer.extend_from_slice(b":1\r\n"),
+            0 => self.encoded(b":0\r\n"),
+            1 => self.encoded(b":1\r\n"),
             _ => self.line(b':', itoa::Buffer::new().format(value).as_bytes()),
         }
     }
@@ -122,7 +174,10 @@ impl Reply {
     /// A byte string.
     #[inline]
     pub fn bulk(&mut self, bytes: &[u8]) {
-        self.buffer.reserve(bytes.len() + 16);
+        if !self.has_room(bytes.len() + HEAD_BYTES) {
+            return;
+        }
+        self.buffer.reserve(bytes.len() + HEAD_BYTES);
         self.line(b'$', itoa::Buffer::new().format(bytes.len()).as_bytes());
         self.buffer.extend_from_slice(bytes);
         self.buffer.extend_from_slice(b"\r\n");
@@ -145,7 +200,7 @@ impl Reply {
     /// Nothing, where a value was asked for.
     #[inline]
     pub fn null(&mut self) {
-        self.buffer.extend_from_slice(match self.protocol {
+        self.encoded(match self.protocol {
             Protocol::Resp2 => b"$-1\r\n".as_slice(),
             Protocol::Resp3 => b"_\r\n",
         });
@@ -153,7 +208,7 @@ impl Reply {
 
     /// Nothing, where an array was asked for.
     pub fn null_array(&mut self) {
-        self.buffer.extend_from_slice(match self.protocol {
+        self.encoded(match self.protocol {
             Protocol::Resp2 => b"*-1\r\n".as_slice(),
             Protocol::Resp3 => b"_\r\n",
         });
@@ -205,6 +260,9 @@ impl Reply {
         match self.protocol {
             Protocol::Resp2 => self.bulk(text.as_bytes()),
             Protocol::Resp3 => {
+                if !self.has_room(text.len() + HEAD_BYTES) {
+                    return;
+                }
                 self.head(b'=', text.len() + 4);
                 self.buffer.extend_from_slice(b"txt:");
                 self.buffer.extend_from_slice(text.as_bytes());
@@ -220,9 +278,21 @@ impl Reply {
 
     #[inline]
     fn line(&mut self, kind: u8, content: &[u8]) {
+        if !self.has_room(content.len() + 3) {
+            return;
+        }
         self.buffer.push(kind);
         self.buffer.extend_from_slice(content);
         self.buffer.extend_from_slice(b"\r\n");
+    }
+
+    #[inline]
+    fn has_room(&mut self, bytes: usize) -> bool {
+        let fits = self.buffer.len().saturating_add(bytes) <= self.limit;
+        if !fits {
+            self.overflow();
+        }
+        fits
     }
 }
 
@@ -276,6 +346,39 @@ mod tests {
     #[test]
     fn an_error_is_always_one_line() {
         assert_eq!(both(|reply| reply.error_text("ERR a\r\nb")).0, "-ERR a  b\r\n");
+    }
+
+    #[test]
+    fn beyond_the_limit_nothing_is_written_and_nothing_allocated() {
+        let writers: [fn(&mut Reply); 8] = [
+            |reply| reply.bulk(&[7; 100]),
+            |reply| reply.verbatim("text"),
+            |reply| reply.error_text("ERR what is wrong"),
+            |reply| reply.simple("a rather long line of status"),
+            |reply| reply.encoded(b"+encoded\r\n"),
+            |reply| reply.integer(i64::MIN),
+            |reply| reply.array(1000),
+            Reply::null,
+        ];
+        for protocol in [Protocol::Resp2, Protocol::Resp3] {
+            for write in writers {
+                let mut reply = Reply::new(protocol);
+                reply.ok();
+                reply.set_limit(200);
+                while !reply.has_overflowed() {
+                    write(&mut reply);
+                }
+                let length = reply.len();
+                assert!(length <= 200 && reply.room() == 0);
+                reply.set_limit(usize::MAX);
+                writers.iter().for_each(|write| write(&mut reply));
+                assert_eq!(reply.len(), length, "an answer without an end is followed by nothing");
+            }
+        }
+        let mut reply = Reply::new(Protocol::Resp2);
+        reply.set_limit(1 << 20);
+        (0..1000).for_each(|_| reply.bulk(&[7; 100_000]));
+        assert!(reply.buffer_mut().capacity() <= 2 << 20);
     }
 
     #[test]

@@ -123,6 +123,7 @@ impl Engine {
     fn serve_one(&self, keys: &mut Keys<'_>, key: &[u8], waiter: &Waiter) -> Delivery {
         let args: Vec<&[u8]> = waiter.args.iter().map(Vec::as_slice).collect();
         let mut reply = Reply::new(waiter.protocol);
+        reply.set_limit(waiter.room);
         if let Err(error) = (waiter.block.serve)(&mut Context { keys, reply: &mut reply }, key, &args) {
             debug_assert!(!keys.effects.changed, "serving that fails has changed nothing");
             reply.truncate(0);
@@ -133,7 +134,8 @@ impl Engine {
         let effects = std::mem::take(&mut keys.effects);
         keys.effects.ready = ready;
         let lsn = self.log_served(keys, &effects, &mut reply);
-        Delivery { reply: reply.take(), lsn }
+        let overflowed = reply.has_overflowed();
+        Delivery { reply: if overflowed { Vec::new() } else { reply.take() }, overflowed, lsn }
     }
 
     /// Ends a client's wait; `false` if it has been served meanwhile and its answer is on the way, or if its wait had

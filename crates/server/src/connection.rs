@@ -29,6 +29,9 @@ const OUTPUT_PAUSE_BYTES: usize = 1024 * 1024;
 const STRANGER_OUTPUT_PAUSE_BYTES: usize = 16 * 1024;
 /// What such a client may have sent without completing a command: room for any command that it may use. Bytes.
 const STRANGER_INPUT_BYTES: usize = 64 * 1024;
+/// What may wait for a client without a hard limit, because a single command could ask for more than there is memory.
+/// Room for the longest value that can be configured. Bytes.
+const OUTPUT_CEILING_BYTES: usize = 2 * 1024 * 1024 * 1024;
 /// A client that waits may send this much in advance; more stays in the kernel. Bytes.
 const INPUT_AHEAD_BYTES: usize = 64 * 1024;
 /// Empty input buffers larger than this are given back to the allocator. Bytes.
@@ -147,6 +150,7 @@ impl Connection {
         !self.session.closing
             && !self.draining
             && !self.input_ended
+            && !self.has_overflowed()
             && !self.must_read_first()
             && (self.session.wait.is_none() || self.input.len() < INPUT_AHEAD_BYTES)
     }
@@ -173,6 +177,7 @@ impl Connection {
 
     /// Gives the client what it has waited for.
     pub(crate) fn deliver(&mut self, delivery: &Delivery, cx: &Context<'_>) {
+        self.limit_output(cx.config);
         wait::deliver(&mut self.session, delivery, cx.always_durable());
         self.resume(cx);
     }
@@ -231,7 +236,12 @@ impl Connection {
 
     /// Whether something is left over after sending that a limit may apply to.
     pub(crate) fn holds_bytes(&self) -> bool {
-        !self.input.is_empty() || self.session.output.pending() > 0 || self.overflowed
+        !self.input.is_empty() || self.session.output.pending() > 0 || self.has_overflowed()
+    }
+
+    /// Whether something that was meant for the client is lost because its output was full.
+    fn has_overflowed(&self) -> bool {
+        self.overflowed || self.session.output.reply.has_overflowed()
     }
 
     /// Writes a published message, if the client still listens to it. One that does not fit below the limit of the
@@ -245,7 +255,7 @@ impl Connection {
         if limit > 0 && session.output.pending().saturating_add(publication.payload.len()) > limit {
             self.overflowed = true;
         } else {
-            let mark = session.output.reply.len();
+            session.output.set_limit(ceiling(limit));
             publication.write(&mut session.output.reply);
             if let Some(lsn) = publication.after {
                 session.output.hold(mark, lsn);
@@ -256,6 +266,11 @@ impl Connection {
     /// Notes that so much of the output has left.
     pub(crate) fn sent(&mut self, count: usize) {
         self.session.output.advance(count);
+        if self.session.output.pending() == 0 {
+            // Whoever has read everything is not slow.
+            self.over_soft_limit = None;
+            self.session.client.shown.output_bytes.store(0, Ordering::Relaxed);
+        }
         self.session.client.shown.sent_bytes.fetch_add(count as u64, Ordering::Relaxed);
     }
 
@@ -264,7 +279,7 @@ impl Connection {
         let pending = self.session.output.pending();
         self.session.client.shown.output_bytes.store(pending, Ordering::Relaxed);
         let limit = self.output_limit(config);
-        if self.overflowed || (limit.hard_bytes > 0 && pending > limit.hard_bytes) {
+        if self.has_overflowed() || (limit.hard_bytes > 0 && pending > limit.hard_bytes) {
             return Some(CloseReason::SlowReader);
         }
         if limit.soft_bytes > 0 && pending > limit.soft_bytes {
@@ -335,24 +350,32 @@ impl Connection {
         if is_subscribed { config.output_limits.pubsub } else { config.output_limits.normal }
     }
 
+    /// Lets a reply that would exceed the hard limit overflow while it is made, and not only be noticed afterwards.
+    fn limit_output(&mut self, config: &Config) {
+        let limit = ceiling(self.output_limit(config).hard_bytes);
+        self.session.output.set_limit(limit);
+    }
+
     /// Whether so much waits to be sent that the client has to read before anything else happens.
     fn must_read_first(&self) -> bool {
         let is_known = self.session.authenticated;
+        let output = &self.session.output;
+        // With a low limit earlier, so that a pipeline of small replies stops before it is cut off.
         let limit = if is_known { OUTPUT_PAUSE_BYTES } else { STRANGER_OUTPUT_PAUSE_BYTES };
-        self.session.output.pending() >= limit
+        output.pending() >= limit.min(output.limit() / 2 + 1)
     }
 
     fn may_run(&self) -> bool {
         let session = &self.session;
-        session.wait.is_none() && !session.closing && !self.must_read_first()
+        session.wait.is_none() && !session.closing && !self.must_read_first() && !self.has_overflowed()
     }
 
     /// Runs the commands at the start of `bytes`; how many bytes they took.
     fn run_commands(&mut self, bytes: &[u8], cx: &Context<'_>) -> usize {
         let mut start = 0;
         self.has_command = true;
-        self.session.settings_changed = false;
-        while self.may_run() && !self.session.settings_changed {
+        self.limit_output(cx.config);
+        while self.may_run() {
             let rest = bytes.get(start..).unwrap_or_default();
             let limits = RequestLimits {
                 arguments: cx.config.max_arguments,
@@ -388,6 +411,11 @@ impl Connection {
         }
         start
     }
+}
+
+/// The most bytes that may wait for a client with this hard limit: "no limit" leaves the ceiling.
+fn ceiling(hard_bytes: usize) -> usize {
+    if hard_bytes == 0 { OUTPUT_CEILING_BYTES } else { hard_bytes }
 }
 
 #[cfg(test)]

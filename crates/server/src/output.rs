@@ -22,7 +22,7 @@ struct Hold {
 }
 
 /// A client's output buffer.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Output {
     /// Encodes behind what waits already.
     pub(crate) reply: Reply,
@@ -30,16 +30,29 @@ pub(crate) struct Output {
     sent: usize,
     /// Ascending in both fields.
     holds: VecDeque<Hold>,
+    /// The most bytes that may wait.
+    limit: usize,
 }
 
 impl Output {
     pub(crate) fn new(protocol: Protocol) -> Output {
-        Output { reply: Reply::new(protocol), sent: 0, holds: VecDeque::new() }
+        Output { reply: Reply::new(protocol), sent: 0, holds: VecDeque::new(), limit: usize::MAX }
     }
 
     /// Bytes that wait, held or not.
     pub(crate) fn pending(&self) -> usize {
         self.reply.len() - self.sent
+    }
+
+    /// Sets how many bytes may wait. A reply that would exceed it overflows ([`Reply::has_overflowed`]).
+    pub(crate) fn set_limit(&mut self, bytes: usize) {
+        self.limit = bytes;
+        self.reply.set_limit(self.sent.saturating_add(bytes));
+    }
+
+    /// How many bytes may wait.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
     }
 
     /// Keeps everything from `offset` of the buffer on until the log is durable up to `lsn`.
@@ -113,6 +126,7 @@ impl Output {
             self.reply.buffer_mut().drain(..sent);
             self.holds.iter_mut().for_each(|hold| hold.offset -= sent);
         }
+        self.reply.set_limit(self.sent.saturating_add(self.limit));
     }
 }
 

@@ -164,7 +164,8 @@ pub(crate) fn start(
             if let Some((worker, target)) = client
                 && let Some(inbox) = shared.inboxes.get(worker)
             {
-                inbox.send(Message::Deliver(target, Delivery { reply: answer(&taken), lsn: None }));
+                let delivery = Delivery { reply: answer(&taken), overflowed: false, lsn: None };
+                inbox.send(Message::Deliver(target, delivery));
             }
         }
         if shared.snapshots.last_wanted.load(Ordering::Acquire) {

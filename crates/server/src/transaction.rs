@@ -118,7 +118,7 @@ pub(crate) fn watch(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> 
     if session.transaction.is_some() {
         return Err(CommandError::text("ERR WATCH inside MULTI is not allowed"));
     }
-    if args.len() > NAMES_LIMIT {
+    if session.watched.len() + args.len() - 1 > NAMES_LIMIT {
         return Err(CommandError::text("ERR too many keys to watch"));
     }
     for key in args.iter().skip(1) {
@@ -179,11 +179,18 @@ fn execute<'e>(
         return engine.execute_transaction(&calls, watched, cx.now_us, &mut session.output.reply);
     }
     let mut answers = Reply::new(session.output.reply.protocol());
+    answers.set_limit(session.output.reply.room());
     let executed = engine.execute_transaction(&calls, watched, cx.now_us, &mut answers);
+    if answers.has_overflowed() {
+        // The commands on keys have run, so those of the connection do as well; nobody will read what they answer.
+        session.output.reply.overflow();
+        merge(session, transaction, &args, &[], &[], cx);
+        return executed;
+    }
     match reply_lengths(answers.bytes()) {
         Some(lengths) => merge(session, transaction, &args, answers.bytes(), &lengths, cx),
         // Not executed: an error, or a watched key has changed.
-        None => session.output.reply.buffer_mut().extend_from_slice(answers.bytes()),
+        None => session.output.reply.encoded(answers.bytes()),
     }
     executed
 }
@@ -231,7 +238,7 @@ fn merge(
             Run::Keys(_) => {
                 let length = lengths.next().copied().unwrap_or_default();
                 let (answer, after) = rest.split_at_checked(length).unwrap_or((rest, &[]));
-                session.output.reply.buffer_mut().extend_from_slice(answer);
+                session.output.reply.encoded(answer);
                 rest = after;
             }
             Run::Connection(which) => {

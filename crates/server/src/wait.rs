@@ -54,7 +54,10 @@ pub(crate) fn block(session: &mut Session, blocked: Blocked<'_>, durable: bool, 
 pub(crate) fn deliver(session: &mut Session, delivery: &Delivery, always: bool) {
     let Some(wait) = session.wait.take() else { return };
     let mark = session.output.reply.len();
-    session.output.reply.buffer_mut().extend_from_slice(&delivery.reply);
+    if delivery.overflowed {
+        session.output.reply.overflow();
+    }
+    session.output.reply.encoded(&delivery.reply);
     if let Some(lsn) = delivery.lsn {
         session.last_write = Some(lsn);
         if always || wait.durable {

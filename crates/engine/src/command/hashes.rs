@@ -3,7 +3,7 @@
 use super::keyspace_wide::{self, ScanOptions};
 use super::members::{self, Wanted};
 use super::parse::{self, is};
-use super::strings::{check_length, sum};
+use super::strings::{check_answer, check_length, sum};
 use super::{Command, Group, Handler, KeySpec, Run, flags::*};
 use crate::context::Context;
 use crate::error::CommandError;
@@ -286,7 +286,7 @@ fn hrandfield(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandEr
         if with_values {
             reply.bulk(value);
         }
-        check_length(reply.len() - start)
+        check_answer(reply, start)
     };
     match wanted {
         Wanted::Repeated(count) => {

@@ -3,7 +3,7 @@
 use super::keyspace_wide::{self, ScanOptions};
 use super::members::{self, Wanted};
 use super::parse::{self, is};
-use super::strings::check_length;
+use super::strings::{check_answer, check_length};
 use super::{Command, Group, Handler, KeySpec, Run, flags::*};
 use crate::context::{Context, Keys, Text};
 use crate::error::CommandError;
@@ -252,7 +252,7 @@ fn srandmember(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandE
             ctx.reply.array(count);
             set.draw(count, &mut random, |member| {
                 ctx.reply.bulk(&member);
-                check_length(ctx.reply.len() - start)
+                check_answer(ctx.reply, start)
             })
         }
         Wanted::Different(count) => {

@@ -10,7 +10,7 @@ pub(super) use rows::COMMANDS;
 use super::keyspace_wide::{ScanOptions, cursor};
 use super::members::{self, Wanted};
 use super::parse::{self, is};
-use super::strings::check_length;
+use super::strings::{check_answer, check_length};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::reply::{Protocol, Reply, format_double};
@@ -366,7 +366,7 @@ fn repeated_members(
         if with_scores {
             reply.double(score);
         }
-        check_length(reply.len() - mark)?;
+        check_answer(reply, mark)?;
     }
     Ok(())
 }

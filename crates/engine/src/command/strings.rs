@@ -6,6 +6,7 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::keyspace::{Deadline, MAX_BYTES, Payload, ValueRef};
 use crate::long_double::LongDouble;
+use crate::reply::Reply;
 
 const fn row(id: u16, name: &'static str, arity: i16, flags: u32, keys: KeySpec, run: Handler) -> Command {
     Command::new(Group::String, id, name, arity, flags, keys, Run::Keys(run))
@@ -391,6 +392,12 @@ fn incrbyfloat(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandE
 /// Refuses a string that would exceed the limit, before a byte of it is made.
 pub(super) fn check_length(len: usize) -> Result<(), CommandError> {
     if len > MAX_BYTES { Err(CommandError::TooLong) } else { Ok(()) }
+}
+
+/// Refuses to go on with an answer, begun at `mark`, of which more may be asked for than exists: it would exceed the
+/// limit of a string, or nobody will read it.
+pub(super) fn check_answer(reply: &Reply, mark: usize) -> Result<(), CommandError> {
+    if reply.has_overflowed() { Err(CommandError::TooLong) } else { check_length(reply.len() - mark) }
 }
 
 fn append(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {

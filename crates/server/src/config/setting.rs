@@ -371,9 +371,9 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: LIMITS,
         placeholder: "LIMITS",
-        help: "How much output may wait for a client that reads slowly before it is disconnected, as 'class hard soft \
-               seconds' once or more: at once above hard bytes, or above soft bytes for that many seconds; 0 means no \
-               limit. Classes: normal, pubsub.",
+        help: "How much output may wait for a client before it is disconnected, as 'class hard soft seconds' once or \
+               more: at once above hard bytes, by a single reply too, or above soft bytes for that many seconds; 0 \
+               means no limit but 2gb. Classes: normal, pubsub.",
         literal: Literal::Text,
         changeable: true,
         fallback: "",

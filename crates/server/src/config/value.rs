@@ -96,7 +96,8 @@ impl Default for OutputLimits {
     fn default() -> OutputLimits {
         const MIB: usize = 1024 * 1024;
         OutputLimits {
-            normal: OutputLimit { hard_bytes: 256 * MIB, soft_bytes: 0, soft_time: Duration::ZERO },
+            // Twice the longest value, so that every value can be read.
+            normal: OutputLimit { hard_bytes: 1024 * MIB, soft_bytes: 0, soft_time: Duration::ZERO },
             pubsub: OutputLimit {
                 hard_bytes: 32 * MIB,
                 soft_bytes: 8 * MIB,
@@ -271,7 +272,7 @@ mod tests {
     fn output_limits_keep_the_classes_that_are_not_named() {
         let limits = output_limits("pubsub 1mb 2kb 3", OutputLimits::default()).expect("valid");
         assert_eq!(limits.normal, OutputLimits::default().normal);
-        assert_eq!(show_output_limits(limits), "normal 268435456 0 0 pubsub 1048576 2048 3");
+        assert_eq!(show_output_limits(limits), "normal 1073741824 0 0 pubsub 1048576 2048 3");
         assert!(output_limits("pubsub 1mb", limits).is_err());
         assert!(output_limits("other 1 2 3", limits).is_err());
     }

@@ -214,6 +214,137 @@ fn a_soft_limit_gives_time_and_a_hard_limit_does_not() {
 }
 
 #[test]
+fn whoever_has_read_everything_is_not_slow() {
+    let limits = |config: &mut Config| {
+        config.output_limits.normal =
+            OutputLimit { hard_bytes: 0, soft_bytes: 1000, soft_time: Duration::from_mins(1) };
+    };
+    let bench = Bench::new(limits);
+    let mut connection = bench.connect();
+    let burst = format!("ECHO {}\r\n", "x".repeat(1500));
+    let now = Instant::now();
+    for (minutes, is_read) in [(0, true), (5, true), (10, false)] {
+        let now = now + Duration::from_mins(minutes);
+        connection.receive(burst.as_bytes(), &bench.context());
+        assert_eq!(connection.exceeded(&bench.config, now), None, "in minute {minutes}");
+        assert!(connection.session.client.shown.output_bytes.load(Ordering::Relaxed) > 1500);
+        if is_read {
+            connection.take();
+            assert_eq!(connection.session.client.shown.output_bytes.load(Ordering::Relaxed), 0);
+            assert_eq!(connection.next_deadline(&bench.config), None);
+        }
+    }
+    let later = now + Duration::from_mins(11);
+    assert_eq!(connection.exceeded(&bench.config, later), Some(CloseReason::SlowReader));
+}
+
+/// A server whose normal clients may leave 100 kB unread, and a value of 60 kB under `m`.
+fn bench_with_little_output() -> Bench {
+    let bench = Bench::new(|config| config.output_limits.normal.hard_bytes = 100_000);
+    let mut connection = bench.connect();
+    let value = "v".repeat(60_000);
+    connection
+        .receive(format!("*3\r\n$3\r\nSET\r\n$1\r\nm\r\n$60000\r\n{value}\r\n").as_bytes(), &bench.context());
+    assert_eq!(connection.take(), "+OK\r\n");
+    connection.close(&bench.shared);
+    bench
+}
+
+#[test]
+fn one_reply_beyond_the_limit_is_not_even_made() {
+    let bench = bench_with_little_output();
+    let mut connection = bench.connect();
+    let keys = "$1\r\nm\r\n".repeat(400);
+    connection
+        .receive(format!("PING\r\n*401\r\n$4\r\nMGET\r\n{keys}SET a 1\r\n").as_bytes(), &bench.context());
+    assert!(connection.session.output.pending() <= 100_000);
+    assert!(!connection.wants_input() && !connection.can_resume() && connection.holds_bytes());
+    assert_eq!(connection.exceeded(&bench.config, Instant::now()), Some(CloseReason::SlowReader));
+    connection.take();
+    assert_eq!(
+        connection.exceeded(&bench.config, Instant::now()),
+        Some(CloseReason::SlowReader),
+        "sent or not"
+    );
+    let mut other = bench.connect();
+    other.receive(b"EXISTS a\r\n", &bench.context());
+    assert_eq!(other.take(), ":0\r\n", "nothing runs after a reply that has no end");
+}
+
+#[test]
+fn an_answer_without_an_end_of_its_own_ends_at_the_limit() {
+    let bench = bench_with_little_output();
+    for (fill, ask) in [
+        ("SADD a x", "SRANDMEMBER a -4000000000"),
+        ("HSET b x y", "HRANDFIELD b -4000000000 WITHVALUES"),
+        ("ZADD c 1 x", "ZRANDMEMBER c -4000000000 WITHSCORES"),
+    ] {
+        let mut connection = bench.connect();
+        connection.receive(format!("{fill}\r\n{ask}\r\n").as_bytes(), &bench.context());
+        assert_eq!(
+            connection.exceeded(&bench.config, Instant::now()),
+            Some(CloseReason::SlowReader),
+            "{ask}"
+        );
+        connection.close(&bench.shared);
+    }
+}
+
+#[test]
+fn replies_within_the_limit_go_on_as_they_are_read() {
+    let bench = bench_with_little_output();
+    let mut connection = bench.connect();
+    connection.receive("GET m\r\n".repeat(50).as_bytes(), &bench.context());
+    let mut received = connection.take().len();
+    while connection.can_resume() {
+        connection.resume(&bench.context());
+        received += connection.take().len();
+    }
+    assert_eq!(received, 50 * (60_000 + 10));
+    assert_eq!(connection.exceeded(&bench.config, Instant::now()), None);
+}
+
+#[test]
+fn a_transaction_whose_answers_overflow_is_executed_and_logged() {
+    // With a command of the connection in it, answers are gathered and merged.
+    for between in ["", "SELECT 0\r\n"] {
+        let bench = bench_with_little_output();
+        let mut connection = bench.connect();
+        let gets = "GET m\r\n".repeat(50);
+        let before = bench.shared.engine.log().appended();
+        connection.receive(
+            format!("MULTI\r\nINCR a\r\n{gets}{between}INCR a\r\nEXEC\r\n").as_bytes(),
+            &bench.context(),
+        );
+        assert!(connection.session.output.pending() <= 100_000);
+        assert_eq!(connection.exceeded(&bench.config, Instant::now()), Some(CloseReason::SlowReader));
+        assert!(bench.shared.engine.log().appended() > before);
+        let mut other = bench.connect();
+        other.receive(b"GET a\r\n", &bench.context());
+        assert_eq!(other.take(), "$1\r\n2\r\n");
+    }
+}
+
+#[test]
+fn a_blocked_client_is_not_given_more_than_it_may_hold() {
+    let bench = bench_with_little_output();
+    let (mut waiting, mut other) = (bench.connect(), bench.connect());
+    waiting.receive(b"BLMPOP 0 1 list LEFT COUNT 9\r\n", &bench.context());
+    assert_eq!(waiting.take(), "");
+    let elements = format!("$30000\r\n{}\r\n", "e".repeat(30_000)).repeat(9);
+    let before = bench.shared.engine.log().appended();
+    other.receive(format!("*11\r\n$5\r\nRPUSH\r\n$4\r\nlist\r\n{elements}").as_bytes(), &bench.context());
+    assert_eq!(other.take(), ":9\r\n");
+    let mut messages = Vec::new();
+    bench.shared.inboxes[0].take(&mut messages);
+    let [crate::inbox::Message::Deliver(_, delivery)] = messages.as_slice() else { panic!("one delivery") };
+    assert!(delivery.overflowed && delivery.reply.capacity() == 0);
+    assert!(bench.shared.engine.log().appended().0 >= before.0 + 2, "the push and the pop are in the log");
+    waiting.deliver(delivery, &bench.context());
+    assert_eq!(waiting.exceeded(&bench.config, Instant::now()), Some(CloseReason::SlowReader));
+}
+
+#[test]
 fn a_stranger_costs_little_memory() {
     let bench = Bench::new(|config| config.requirepass = "secret".to_owned());
     let mut connection = bench.connect();
