@@ -376,8 +376,9 @@ mod tests {
             }
         }
         let mut reply = Reply::new(Protocol::Resp2);
+        let large = vec![7; 100_000];
         reply.set_limit(1 << 20);
-        (0..1000).for_each(|_| reply.bulk(&[7; 100_000]));
+        (0..1000).for_each(|_| reply.bulk(&large));
         assert!(reply.buffer_mut().capacity() <= 2 << 20);
     }
 

@@ -256,6 +256,7 @@ impl Connection {
             self.overflowed = true;
         } else {
             session.output.set_limit(ceiling(limit));
+            let mark = session.output.reply.len();
             publication.write(&mut session.output.reply);
             if let Some(lsn) = publication.after {
                 session.output.hold(mark, lsn);
@@ -375,7 +376,8 @@ impl Connection {
         let mut start = 0;
         self.has_command = true;
         self.limit_output(cx.config);
-        while self.may_run() {
+        self.session.settings_changed = false;
+        while self.may_run() && !self.session.settings_changed {
             let rest = bytes.get(start..).unwrap_or_default();
             let limits = RequestLimits {
                 arguments: cx.config.max_arguments,

@@ -148,7 +148,8 @@ impl Inbox {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wake(&self) {
+    /// Lets the worker take a turn if it sleeps.
+    pub(crate) fn wake(&self) {
         if self.asleep.swap(false, Ordering::SeqCst) {
             // A waker fails only when its descriptor is closed, and then there is nobody left to wake.
             let _ = self.waker.wake();
@@ -164,7 +165,13 @@ mod tests {
     fn publication(bytes: usize) -> Arc<Publication> {
         let name: Arc<[u8]> = b"a".as_slice().into();
         let channel = Arc::clone(&name);
-        Arc::new(Publication { kind: Kind::Channel, name, channel, payload: vec![b'x'; bytes].into() })
+        Arc::new(Publication {
+            kind: Kind::Channel,
+            name,
+            channel,
+            payload: vec![b'x'; bytes].into(),
+            after: None,
+        })
     }
 
     #[test]

@@ -45,8 +45,7 @@ fn decimal_exponent(text: &[u8]) -> Option<i64> {
     const FAR: i64 = 1 << 40;
     let (negative, digits) = match text {
         [b'-', digits @ ..] => (true, digits),
-        [b'+', digits @ ..] => (false, digits),
-        digits => (false, digits),
+        [b'+', digits @ ..] | digits => (false, digits),
     };
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;

@@ -111,8 +111,7 @@ pub(super) fn cursor(arg: &[u8]) -> Result<u64, CommandError> {
     }
     let (negative, digits) = match arg {
         [b'-', digits @ ..] => (true, digits),
-        [b'+', digits @ ..] => (false, digits),
-        digits => (false, digits),
+        [b'+', digits @ ..] | digits => (false, digits),
     };
     let digits = std::str::from_utf8(digits).ok().filter(|digits| !digits.starts_with('+'));
     let number: Option<u64> = digits.and_then(|digits| digits.parse().ok());

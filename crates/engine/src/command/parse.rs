@@ -66,8 +66,7 @@ pub fn negatable(arg: &[u8]) -> Result<i64, CommandError> {
 pub fn float(arg: &[u8]) -> Result<f64, CommandError> {
     let (sign, digits) = match arg {
         [b'-', digits @ ..] => (-1.0, digits),
-        [b'+', digits @ ..] => (1.0, digits),
-        digits => (1.0, digits),
+        [b'+', digits @ ..] | digits => (1.0, digits),
     };
     if let [b'0', b'x' | b'X', digits @ ..] = digits {
         return super::hexadecimal::parse(digits).map(|value| sign * value).ok_or(CommandError::NotAFloat);

@@ -461,7 +461,7 @@ mod tests {
                     };
                     let entry = Entry::new(key, payload, deadline);
                     let there = std::thread::spawn(move || {
-                        assert_eq!(entry.block_bytes() % 8, entry.key().len() % 8);
+                        assert_eq!(Entry::layout(entry.header()).size() % 8, entry.key().len() % 8);
                         format!("{entry:?}")
                     });
                     assert_eq!(there.join().expect("the thread ends"), expected);
