@@ -240,7 +240,13 @@ impl Engine {
                 format!("ERR command of {bytes} bytes exceeds the limit of {MAX_COMMAND_BYTES} bytes").into(),
             ));
         }
-        Ok(())
+        self.make_room(bytes)
+    }
+
+    /// Sees to it, before anything changes, that the log has room for a record of so many bytes.
+    #[inline]
+    fn make_room(&self, bytes: usize) -> Result<(), CommandError> {
+        self.log.make_room(bytes).map_err(|error| CommandError::LogFailed(error.to_string()))
     }
 
     /// Asks once more under the locks: while this command waited for them another may have changed the same keys and
@@ -261,6 +267,9 @@ impl Engine {
                 format!("ERR transaction of {bytes} bytes exceeds the limit of {MAX_COMMAND_BYTES} bytes")
                     .into(),
             ));
+        }
+        if calls.iter().any(|call| call.command.is(command::flags::WRITE)) {
+            self.make_room(bytes)?;
         }
         Ok(())
     }

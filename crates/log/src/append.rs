@@ -13,6 +13,11 @@ use crate::shared::{Parked, Position, Ready, Shared, State, wait};
 /// Kept free at the end of a segment: the marker that may open a batch, and the one that closes the log.
 pub(crate) const RESERVE_BYTES: u64 = 2 * MARKER_BYTES_MAX as u64;
 
+/// Records of at most this part of a segment find room without asking: see [`Shared::make_room`].
+const SMALL_DIVISOR: u64 = 16;
+/// How much longer than its payload a record's line of text may be: a byte becomes an escape of six characters.
+const TEXT_FACTOR: u64 = 6;
+
 /// What a frame may need beyond its own size in an otherwise empty segment.
 const SEGMENT_OVERHEAD_BYTES: u64 = HEADER_BYTES as u64 + RESERVE_BYTES;
 
@@ -154,13 +159,7 @@ impl Shared {
         let raw_frame = if raw_frame.is_empty() { frame } else { raw_frame };
         let payload = raw_frame.get(raw::OVERHEAD_BYTES..).unwrap_or_default();
         loop {
-            if let Some(failure) = &state.full {
-                return Err(AppendError::Full(failure.clone()));
-            }
-            self.want_segment(&mut state, frame_bytes + SEGMENT_OVERHEAD_BYTES);
-            self.work.notify_one();
-            state = wait(&self.space, state);
-            state.check()?;
+            state = self.wait_for_segment(state, frame_bytes + SEGMENT_OVERHEAD_BYTES)?;
             let start = self.begin_frame(&mut state, time_us, kind);
             state.buffer.bytes.extend_from_slice(payload);
             let salt = state.position.map_or(0, |position| position.salt);
@@ -170,6 +169,51 @@ impl Shared {
             }
             state.buffer.bytes.truncate(start);
         }
+    }
+
+    /// Waits until there is room for a record of so many bytes, so that appending it right after does not fail for
+    /// want of it. Records that are small beside a segment need not ask: once half of a segment is used the next one
+    /// is prepared, and while it cannot be, nothing is admitted any more.
+    ///
+    /// Room is not kept: several large records at once may still find it taken.
+    pub(crate) fn make_room(&self, payload_bytes: usize) -> Result<(), AppendError> {
+        if payload_bytes as u64 <= self.options.segment_bytes / SMALL_DIVISOR {
+            return Ok(());
+        }
+        let factor = if self.codec.preallocates() { 1 } else { TEXT_FACTOR };
+        let frame_bytes = payload_bytes as u64 * factor + raw::OVERHEAD_BYTES as u64;
+        let needed = frame_bytes + SEGMENT_OVERHEAD_BYTES;
+        let mut state = self.lock();
+        loop {
+            state.check()?;
+            let with_marker = frame_bytes + MARKER_BYTES_MAX as u64;
+            let fits = state.position.is_some_and(|at| at.offset + with_marker <= at.capacity);
+            if fits || state.ready.iter().any(|ready| ready.bytes >= needed) {
+                return Ok(());
+            }
+            state = self.wait_for_segment(state, needed)?;
+        }
+    }
+
+    /// Asks for a segment of so many bytes, and waits until there is something new. An error if it is known that there
+    /// is no space for it; records of the usual size may then go on as far as there is space for them.
+    fn wait_for_segment<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        bytes: u64,
+    ) -> Result<MutexGuard<'a, State>, AppendError> {
+        if let Some(failure) = state.full.clone() {
+            if state.wanted_bytes.is_some_and(|bytes| bytes > self.options.segment_bytes) {
+                state.wanted_bytes = Some(0);
+                self.chores.notify_one();
+            }
+            return Err(AppendError::Full(failure));
+        }
+        self.want_segment(&mut state, bytes);
+        self.work.notify_one();
+        state = wait(&self.space, state);
+        state.check()?;
+        Ok(state)
     }
 
     fn want_segment(&self, state: &mut State, bytes: u64) {

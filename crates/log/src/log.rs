@@ -71,6 +71,14 @@ impl Log {
         self.shared.append(time_us, kind, write)
     }
 
+    /// Waits until there is room for a record of so many payload bytes, so that appending it does not fail for want of
+    /// space: for whoever changes something before it appends. One comparison for records that are small beside a
+    /// segment. Room is not kept for the caller: of several large records at once, one may still be refused.
+    #[inline]
+    pub fn make_room(&self, payload_bytes: usize) -> Result<(), AppendError> {
+        self.shared.make_room(payload_bytes)
+    }
+
     /// Whether a record would be accepted now; one atomic load when it would.
     #[inline]
     pub fn check_writable(&self) -> Result<(), AppendError> {

@@ -244,6 +244,30 @@ fn the_workload_reaches_every_kind_of_call() {
 }
 
 #[test]
+fn a_record_too_large_for_the_disk_is_refused_and_smaller_ones_go_on() {
+    let storage = FaultyStorage::new(Arc::new(MemoryStorage::new()), None);
+    let (log, _) = Log::open(Arc::new(storage.clone()), options()).expect("opens");
+    log.append(0, 1, |buffer| buffer.extend_from_slice(&[1; 100])).expect("is accepted");
+    let large = 10 * Options::SEGMENT_BYTES_MIN as usize;
+    log.make_room(large).expect("there is space");
+    log.append(0, 1, |buffer| buffer.resize(buffer.len() + large, 1)).expect("room was made");
+    log.wait_durable(log.appended()).expect("syncs");
+
+    let full = Fault::Error(io::ErrorKind::StorageFull);
+    storage.set_plan(Some(Plan { fault: full, at: 1, site: Some(Site::Allocate), forever: true, seed: 0 }));
+    let appended = log.appended();
+    let error = log.make_room(100 * large).expect_err("there is no space");
+    assert!(error.to_string().contains("free space"), "{error}");
+    assert_eq!(log.appended(), appended);
+    storage.set_plan(None);
+    while log.check_writable().is_err() {
+        std::thread::yield_now();
+    }
+    log.append(0, 1, |buffer| buffer.extend_from_slice(&[1; 100])).expect("a small one finds its place");
+    log.close().expect("closes");
+}
+
+#[test]
 fn a_full_disk_refuses_records_until_there_is_space() {
     let memory = MemoryStorage::new();
     let storage = FaultyStorage::new(Arc::new(memory.clone()), None);
@@ -279,6 +303,8 @@ fn a_record_that_was_admitted_before_the_disk_was_found_full_is_accepted() {
     let (log, _) = Log::open(Arc::new(storage.clone()), options()).expect("opens");
     let append = || log.append(0, 1, |buffer| buffer.extend_from_slice(&[1; 100]));
     append().expect("is accepted");
+    // From here on the first segment has its name, and a spare file is the one that is kept for a full disk.
+    log.wait_durable(Lsn(1)).expect("syncs");
     let spare = |name: &String| name.starts_with("spare-") && !name.contains("tmp");
     while !memory.list().expect("names").iter().any(spare) {
         std::thread::yield_now();

@@ -55,7 +55,8 @@ fn read_changes(pairs: &[&[u8]]) -> Result<Vec<(&'static Setting, String)>, Comm
 }
 
 fn apply(config: &mut Config, changes: &[(&'static Setting, String)]) -> Result<(), CommandError> {
-    let clients_before = config.maxclients;
+    let places = |config: &Config| config.maxclients + config.reserved_clients;
+    let (clients_before, places_before) = (config.maxclients, places(config));
     for (setting, value) in changes {
         let unchanged = setting.get(config) == *value;
         if !setting.changeable && !unchanged {
@@ -63,7 +64,7 @@ fn apply(config: &mut Config, changes: &[(&'static Setting, String)]) -> Result<
         }
         setting.set(config, value).map_err(|reason| failed(setting.name, &reason))?;
     }
-    if config.maxclients > clients_before {
+    if places(config) > places_before {
         descriptors::provide_for(config.maxclients, config.reserved_clients).map_err(|too_few| {
             let (files, clients) = (too_few.files, too_few.clients.max(clients_before));
             failed(
