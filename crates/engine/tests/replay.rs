@@ -106,11 +106,28 @@ impl Sequence {
             loaded.load_frame(&frame, START_US).expect("a frame loads");
             frames += 1;
             (0..self.dice.below(12)).for_each(|_| self.step());
+            self.displace();
         }
         self.walking = false;
         assert!(frames >= 8, "commands run between {frames} frames");
         assert_eq!(loaded.digest(), digest, "a snapshot is the state at its cut");
         (lsn, loaded)
+    }
+
+    /// Now and then moves keys or whole databases to where the walk has been or has yet to go: too rare among random
+    /// commands for what a walk must survive above all.
+    fn displace(&mut self) {
+        let kind = self.dice.pick(&["string", "list", "hash", "set", "zset"]);
+        let (from, to) = (self.dice.below(5), self.dice.below(5));
+        let line = match self.dice.below(40) {
+            0 => "flushdb".to_owned(),
+            1..4 => format!("swapdb {} {}", self.dice.below(3), self.dice.below(3)),
+            4..12 => format!("move {kind}:{from} {}", self.dice.below(3)),
+            12..16 => format!("rename {kind}:{from} {kind}:{to}"),
+            16..20 => format!("copy {kind}:{from} {kind}:{to} replace"),
+            _ => return,
+        };
+        self.alone(&line.split(' ').map(|word| word.as_bytes().to_vec()).collect());
     }
 
     fn alone(&mut self, line: &Line) {
