@@ -38,6 +38,11 @@ fn elements_are_sorted_by_other_keys() {
         // What has no weight weighs nothing.
         ("SORT l BY w:*", "*4 $1 c $1 b $1 d $1 a"),
         ("SORT l BY w:* ALPHA DESC", "*4 $1 a $1 d $1 b $1 c"),
+        // A number ends at a zero byte.
+        ("SET w:c 5", "+OK"),
+        ("SETRANGE w:c 3 text", ":7"),
+        ("SORT l BY w:*", "*4 $1 b $1 d $1 a $1 c"),
+        ("DEL w:c", ":1"),
         ("HSET h:a weight 1 name anna", ":2"),
         ("HSET h:b weight 4", ":1"),
         ("SORT l BY h:*->weight", "*4 $1 c $1 d $1 a $1 b"),

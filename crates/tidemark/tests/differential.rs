@@ -390,7 +390,7 @@ fn next_block(generator: &mut Generator) -> Vec<Line> {
             let line = line_that_both_know(generator);
             let name = name_of(&line);
             let key = diverging(&name, &line);
-            lines.push(line);
+            lines.extend(over_equal_scores(line, generator));
             lines.extend(key.map(|key| vec![b"del".to_vec(), key]));
         }
         if together > 0 {
@@ -398,6 +398,19 @@ fn next_block(generator: &mut Generator) -> Vec<Line> {
         }
     }
     lines
+}
+
+/// Ranges by text mean something only where all scores are equal, which both servers leave to whoever asks. They get keys
+/// of their own, into which a member comes first.
+fn over_equal_scores(mut line: Line, generator: &mut Generator) -> Vec<Line> {
+    let name = name_of(&line);
+    let source = if name == "zrangestore" { 2 } else { 1 };
+    let is_lexical = name.contains("lex") || line.iter().any(|word| word.eq_ignore_ascii_case(b"bylex"));
+    let Some(key) = line.get_mut(source).filter(|_| is_lexical) else { return vec![line] };
+    let own = generator.random.pick(&["text:0", "text:1"]).as_bytes();
+    *key = own.to_vec();
+    let member = generator.member();
+    vec![[b"zadd", own, b"0", &member].map(<[u8]>::to_vec).to_vec(), line]
 }
 
 /// The key that a command may leave in two states.

@@ -242,8 +242,10 @@ fn put_in_order(
     Ok(())
 }
 
-/// A value as a number: nothing is zero, and what is too large or not a number is an error.
+/// A value as a number: nothing is zero, and what is too large or not a number is an error. As in Redis, which reads it
+/// as a C string, it ends at a zero byte.
 fn number(value: &[u8]) -> Result<f64, CommandError> {
+    let value = value.split(|&byte| byte == 0).next().unwrap_or_default();
     if value.is_empty() {
         return Ok(0.0);
     }

@@ -283,7 +283,7 @@ impl Generator {
     }
 
     /// Numbers and words; a few are long, so that small forms of values become big ones.
-    fn member(&mut self) -> Vec<u8> {
+    pub fn member(&mut self) -> Vec<u8> {
         match self.random.below(20) {
             0 => format!("{}", self.random.below(400)).into(),
             1 => format!("m{}", self.random.below(400)).into(),
