@@ -421,3 +421,21 @@ fn a_snapshot_comes_in_frames_of_bounded_size() {
         ("STRLEN {one-shard}1500", ":1004"),
     ]);
 }
+
+#[test]
+fn numbers_of_databases_are_refused_in_the_words_of_redis() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    let beyond = "-ERR value is out of range, value must between -2147483648 and 2147483647";
+    client.expect(&[
+        ("SET a 1", "+OK"),
+        ("MOVE a x", "-ERR value is not an integer or out of range"),
+        ("MOVE a 16", "-ERR DB index is out of range"),
+        ("MOVE a -1", "-ERR DB index is out of range"),
+        ("MOVE a 2147483648", beyond),
+        ("COPY a b DB 9223372036854775807", beyond),
+        ("SWAPDB 2147483648 0", "-ERR invalid first DB index"),
+        ("SWAPDB 0 x", "-ERR invalid second DB index"),
+        ("SWAPDB 0 16", "-ERR DB index is out of range"),
+    ]);
+}

@@ -8,7 +8,6 @@ use crate::transaction;
 use sha2::{Digest, Sha256};
 use std::time::Instant;
 use tidemark_engine::command::parse;
-use tidemark_engine::keyspace::DATABASES;
 use tidemark_engine::{CommandError, Protocol};
 
 /// The only user there is.
@@ -44,11 +43,7 @@ pub(crate) fn echo(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandE
 
 /// `SELECT index`
 pub(crate) fn select(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
-    let index = parse::integer(args.get(1).copied().unwrap_or_default())?;
-    session.db = u8::try_from(index)
-        .ok()
-        .filter(|index| usize::from(*index) < DATABASES)
-        .ok_or(CommandError::text("ERR DB index is out of range"))?;
+    session.db = parse::database(args.get(1).copied().unwrap_or_default())?;
     session.output.reply.ok();
     Ok(())
 }

@@ -4,7 +4,7 @@ use super::parse::{self, is};
 use super::{Command, Group, Handler, KeySpec, Run, flags::*};
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::keyspace::{DATABASES, Entry, ValueRef};
+use crate::keyspace::{Entry, ValueRef};
 use crate::value::Type;
 
 const fn row(id: u16, name: &'static str, arity: i16, flags: u32, keys: KeySpec, run: Handler) -> Command {
@@ -389,14 +389,6 @@ fn renamenx(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandErro
     Ok(())
 }
 
-fn database_index(arg: &[u8]) -> Result<u8, CommandError> {
-    let index = parse::integer(arg)?;
-    u8::try_from(index)
-        .ok()
-        .filter(|&index| (index as usize) < DATABASES)
-        .ok_or(CommandError::text("ERR DB index is out of range"))
-}
-
 fn copy(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let (from, to) = (args[1], args[2]);
     let (mut replace, mut target) = (false, ctx.keys.db());
@@ -405,7 +397,7 @@ fn copy(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
         if is(arg, "REPLACE") {
             replace = true;
         } else if is(arg, "DB") {
-            target = database_index(rest.next().ok_or(CommandError::Syntax)?)?;
+            target = parse::database(rest.next().ok_or(CommandError::Syntax)?)?;
         } else {
             return Err(CommandError::Syntax);
         }
@@ -432,7 +424,7 @@ fn copy(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
 }
 
 fn move_key(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    let (key, source, target) = (args[1], ctx.keys.db(), database_index(args[2])?);
+    let (key, source, target) = (args[1], ctx.keys.db(), parse::database(args[2])?);
     if source == target {
         return Err(CommandError::text("ERR source and destination objects are the same"));
     }

@@ -249,14 +249,10 @@ fn flushall(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandErro
 
 fn swapdb(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let number = |arg: &[u8], name| {
-        parse::integer(arg).map_err(|_| CommandError::Text(format!("ERR invalid {name} DB index").into()))
+        let number = parse::integer(arg).ok().and_then(|number| i32::try_from(number).ok());
+        number.ok_or(CommandError::Text(format!("ERR invalid {name} DB index").into()))
     };
-    let index = |number: i64| {
-        usize::try_from(number)
-            .ok()
-            .filter(|&number| number < DATABASES)
-            .ok_or(CommandError::text("ERR DB index is out of range"))
-    };
+    let index = |number| parse::existing_database(number).map(usize::from);
     let (one, other) = (number(args[1], "first")?, number(args[2], "second")?);
     let (one, other) = (index(one)?, index(other)?);
     if one != other {

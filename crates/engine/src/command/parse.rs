@@ -1,6 +1,7 @@
 //! Reading arguments.
 
 use crate::error::CommandError;
+use crate::keyspace::DATABASES;
 
 /// An integer whose decimal form is exactly these bytes: no plus sign, no leading zero, no space.
 #[inline]
@@ -33,6 +34,20 @@ pub fn integer_in(arg: &[u8], range: std::ops::RangeInclusive<i64>) -> Result<i6
         .ok()
         .filter(|value| range.contains(value))
         .ok_or(CommandError::text("ERR value is out of range"))
+}
+
+/// The number of a database.
+pub fn database(arg: &[u8]) -> Result<u8, CommandError> {
+    let index = i32::try_from(integer(arg)?).map_err(|_| {
+        CommandError::text("ERR value is out of range, value must between -2147483648 and 2147483647")
+    })?;
+    existing_database(index)
+}
+
+/// The same of what is a number already.
+pub fn existing_database(index: i32) -> Result<u8, CommandError> {
+    let index = u8::try_from(index).ok().filter(|&index| usize::from(index) < DATABASES);
+    index.ok_or(CommandError::text("ERR DB index is out of range"))
 }
 
 /// Redis's answer to a number that is negative, and here and there to one that is no number at all.
