@@ -121,15 +121,15 @@ impl Committer {
             }
             let wanted = state.sync_wanted > self.durable;
             let gathered_at = self.gathering.as_ref().filter(|_| wanted).map(|gathering| gathering.until);
-            let deadlines = [self.write_at, self.sync_at, self.mark_at, self.linger_until, gathered_at];
-            let deadline = deadlines.into_iter().flatten().min();
+            let soon = [self.write_at, self.linger_until, gathered_at].into_iter().flatten().min();
+            let deadline = [soon, self.sync_at, self.mark_at].into_iter().flatten().min();
+            // Only a deadline within the write delay suits what is appended meanwhile; from a longer sleep it wakes us.
+            state.parked = if soon.is_some() { Parked::Timed } else { Parked::Idle };
             state = if let Some(deadline) = deadline {
-                state.parked = Parked::Timed;
                 let timeout = deadline.saturating_duration_since(Instant::now());
                 let result = shared.work.wait_timeout(state, timeout);
                 result.unwrap_or_else(std::sync::PoisonError::into_inner).0
             } else {
-                state.parked = Parked::Idle;
                 wait(&shared.work, state)
             };
             state.parked = Parked::Working;

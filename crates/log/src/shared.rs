@@ -121,7 +121,7 @@ pub(crate) enum Parked {
     Working,
     /// Sleeps until a deadline that suits whatever is appended meanwhile.
     Timed,
-    /// Sleeps until woken.
+    /// Sleeps until woken, or until a deadline too far away for what is appended meanwhile.
     Idle,
 }
 

@@ -257,3 +257,21 @@ fn waiting_appenders_are_let_through_when_the_buffer_is_written() {
     log.wait_durable(Lsn(600)).expect("syncs");
     assert_eq!(log.durable(), Lsn(600));
 }
+
+#[test]
+fn a_record_is_written_soon_however_far_the_next_sync_is() {
+    let storage = MemoryStorage::new();
+    let options = Options { durability: Durability::Interval(Duration::from_mins(10)), ..Options::default() };
+    let (log, _) = Log::open(Arc::new(storage), options).expect("opens");
+    for _ in 0..3 {
+        let lsn = log.append(0, 1, |buffer| buffer.push(1)).expect("is accepted");
+        let began = std::time::Instant::now();
+        while log.written() < lsn {
+            assert!(began.elapsed() < Duration::from_mins(1), "record {lsn} waits for the sync");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // Long enough that the commit thread sleeps until the sync.
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    log.close().expect("closes");
+}
