@@ -367,12 +367,17 @@ impl<'k> Keys<'k> {
 
     /// Removes a key; whether it existed.
     pub fn remove(&mut self, key: &[u8]) -> bool {
-        self.drop_expired(key);
-        self.database_mut(key).remove(hash(key), key).is_some()
+        self.unlink(key).is_some()
     }
 
     /// Takes a key's entry out, to put it elsewhere.
     pub fn take(&mut self, key: &[u8]) -> Option<Entry> {
+        self.drop_expired(key);
+        self.database_mut(key).take(hash(key), key)
+    }
+
+    /// Removes a key and gives what is to be dropped, for callers that drop it elsewhere.
+    pub fn unlink(&mut self, key: &[u8]) -> Option<Entry> {
         self.drop_expired(key);
         self.database_mut(key).remove(hash(key), key)
     }

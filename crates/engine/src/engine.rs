@@ -5,6 +5,7 @@ use crate::command::{self, Command, KeySpec, Run};
 use crate::context::{Context, Effects, Keys, Locked};
 use crate::error::CommandError;
 use crate::keyspace::{KeyId, Keyspace, MAX_BYTES};
+use crate::loader::Loader;
 use crate::random::Chance;
 use crate::record::{self, kind};
 use crate::reply::Reply;
@@ -185,10 +186,10 @@ impl Engine {
         Snapshot::begin(self)
     }
 
-    /// Puts a snapshot's frame into the keyspace, which has none of its keys. They count as accessed at `now_us`,
+    /// Begins to load a snapshot into the keyspace, which has none of its keys. They count as accessed at `now_us`,
     /// microseconds since 1970: a snapshot does not say when they were.
-    pub fn load_frame(&self, frame: &[u8], now_us: u64) -> Result<(), ApplyError> {
-        crate::snapshot::load_frame(self, frame, (now_us / 1_000_000) as u32)
+    pub fn load(&self, now_us: u64) -> Loader<'_> {
+        Loader::new(self, (now_us / 1_000_000) as u32)
     }
 
     /// A digest of the whole state: equal for equal states, whatever their history.

@@ -88,6 +88,11 @@ impl<'a> Cursor<'a> {
         self.take(2)?.try_into().ok().map(u16::from_le_bytes)
     }
 
+    /// Four bytes.
+    pub fn u32(&mut self) -> Option<u32> {
+        self.take(4)?.try_into().ok().map(u32::from_le_bytes)
+    }
+
     /// Eight bytes.
     pub fn u64(&mut self) -> Option<u64> {
         self.take(8)?.try_into().ok().map(u64::from_le_bytes)

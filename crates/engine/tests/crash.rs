@@ -46,9 +46,10 @@ fn recover(storage: Arc<dyn Storage>, retention: Retention, case: &str) -> Optio
     assert!(damaged.is_empty(), "{case}: {damaged:?}");
     let covered = snapshot.as_ref().map_or(Lsn::ZERO, tidemark_log::Snapshot::lsn);
     if let Some(snapshot) = snapshot {
-        let loaded = snapshot
-            .read_section(KEYSPACE, |frame| engine.load_frame(frame, START_US).expect("a frame loads"));
-        loaded.ok()?;
+        let loader = engine.load(START_US);
+        let read = snapshot.read_section(KEYSPACE, |frame| loader.load_frame(frame).expect("a frame loads"));
+        read.ok()?;
+        loader.finish().expect("nothing is missing");
     }
     if covered < log.appended() {
         let mut scratch = Reply::default();

@@ -95,9 +95,11 @@ fn idle_time_of_what_a_snapshot_brought_counts_from_its_loading() {
     let restored = support::engine();
     let mut client = Client::new(&restored);
     let mut snapshot = engine.snapshot();
+    let loader = restored.load(START_US + 5_000_000);
     while let Some(frame) = snapshot.next_frame() {
-        restored.load_frame(&frame, START_US + 5_000_000).expect("a frame loads");
+        loader.load_frame(&frame).expect("a frame loads");
     }
+    loader.finish().expect("nothing is missing");
     client.sleep_ms(12_000);
     client.expect(&[("OBJECT IDLETIME key", ":7")]);
 }
@@ -289,12 +291,18 @@ fn many_keys_are_watched_as_well_as_few() {
     engine.unwatch(&watched);
 }
 
+/// An engine with what a snapshot wrote.
+fn loaded(frames: &[Vec<u8>]) -> tidemark_engine::Engine {
+    let engine = support::engine();
+    let loader = engine.load(START_US);
+    frames.iter().for_each(|frame| loader.load_frame(frame).expect("a frame loads"));
+    loader.finish().expect("nothing is missing");
+    engine
+}
+
 /// Loads what a snapshot wrote, then applies the log behind it.
 fn restored(engine: &tidemark_engine::Engine, lsn: tidemark_log::Lsn, frames: &[Vec<u8>]) -> u128 {
-    let replica = support::engine();
-    for frame in frames {
-        replica.load_frame(frame, START_US).expect("a frame loads");
-    }
+    let replica = loaded(frames);
     engine.log().wait_durable(engine.log().appended()).expect("memory does not fail");
     if lsn < engine.log().appended() {
         let mut replay = engine.log().replay(lsn.next()).expect("the log is complete");
@@ -347,11 +355,115 @@ fn a_snapshot_is_the_state_at_its_cut_whatever_happens_meanwhile() {
     next.for_each(|line| {
         client.run(line);
     });
-    let only_snapshot = support::engine();
-    frames.iter().for_each(|frame| only_snapshot.load_frame(frame, START_US).expect("a frame loads"));
-    assert_eq!(only_snapshot.digest(), at_cut);
+    assert_eq!(loaded(&frames).digest(), at_cut);
     assert_eq!(restored(&engine, lsn, &frames), engine.digest());
     assert_eq!(replayed(&engine).digest(), engine.digest());
+}
+
+/// An engine with large collections of every type, `names` of each, in one shard.
+fn with_large_values(names: &[&str]) -> tidemark_engine::Engine {
+    let engine = engine();
+    let client = Client::new(&engine);
+    for name in names {
+        for chunk in 0..8 {
+            let numbers = chunk * 150..(chunk + 1) * 150;
+            let members: Vec<String> = numbers.clone().map(|n| format!("{}{n}", "m".repeat(60))).collect();
+            let members = members.join(" ");
+            let scored: Vec<String> = numbers.clone().map(|n| format!("{} member{n}", n % 700)).collect();
+            client.run(&format!("RPUSH {{t}}list:{name} {members} {members} {members} {members}"));
+            client.run(&format!("SADD {{t}}set:{name} {members}"));
+            client.run(&format!("HSET {{t}}hash:{name} {members}"));
+            client.run(&format!("ZADD {{t}}zset:{name} {}", scored.join(" ")));
+        }
+    }
+    engine
+}
+
+#[test]
+fn a_large_value_is_in_a_snapshot_whatever_happens_to_its_key() {
+    for disturbance in [
+        "DEL K",
+        "UNLINK K",
+        "SET K string",
+        "SADD other member|SUNIONSTORE K other",
+        "RENAME K {t}elsewhere",
+        "RENAME K {t}elsewhere|RENAME {t}elsewhere K",
+        "MOVE K 1",
+        "COPY K {t}twin|DEL K",
+        "PEXPIRE K 1|PING|GET K",
+        "EXPIRE K 1000",
+        "FLUSHDB",
+        "FLUSHALL",
+        "SWAPDB 0 1|FLUSHALL",
+        "LTRIM K 10 20|LPOP K 100",
+        "LPUSH K one|RPOP K 5|LSET K 7 two|LINSERT K BEFORE two three",
+        "SPOP K 100|SADD K one two",
+        "SPOP K 5000",
+        "HDEL K none|HSET K field value",
+        "ZREMRANGEBYRANK K 5 500|ZADD K 12 member5 0 member1100|ZPOPMAX K 10",
+        "ZREMRANGEBYRANK K 0 -1|ZADD K 1 member1",
+    ] {
+        for before in [0, 2] {
+            let engine = with_large_values(&["1", "2"]);
+            let client = Client::new(&engine);
+            let at_cut = engine.digest();
+            let mut snapshot = engine.snapshot();
+            let lsn = snapshot.lsn();
+            let mut frames: Vec<_> = (0..before).filter_map(|_| snapshot.next_frame()).collect();
+            for kind in ["list", "set", "hash", "zset"] {
+                for line in disturbance.split('|') {
+                    client.run(&line.replace('K', &format!("{{t}}{kind}:1")));
+                }
+            }
+            frames.extend(std::iter::from_fn(|| snapshot.next_frame()));
+            assert_eq!(loaded(&frames).digest(), at_cut, "{disturbance} after {before} frames");
+            assert_eq!(restored(&engine, lsn, &frames), engine.digest(), "{disturbance}");
+            let mut snapshot = engine.snapshot();
+            let frames: Vec<_> = std::iter::from_fn(|| snapshot.next_frame()).collect();
+            assert_eq!(loaded(&frames).digest(), engine.digest(), "the next one after {disturbance}");
+        }
+    }
+}
+
+#[test]
+fn a_snapshot_with_a_part_missing_or_twice_is_refused() {
+    let engine = with_large_values(&["1", "2", "3"]);
+    let mut snapshot = engine.snapshot();
+    let frames: Vec<_> = std::iter::from_fn(|| snapshot.next_frame()).collect();
+    assert!(frames.len() > 1);
+    for missing in 0..frames.len() {
+        let copy = support::engine();
+        let loader = copy.load(START_US);
+        for (_, frame) in frames.iter().enumerate().filter(|(number, _)| *number != missing) {
+            loader.load_frame(frame).expect("a frame loads");
+        }
+        assert!(loader.finish().is_err(), "without frame {missing}");
+    }
+    for twice in &frames {
+        let copy = support::engine();
+        let loader = copy.load(START_US);
+        let once = frames.iter().try_for_each(|frame| loader.load_frame(frame));
+        assert!(once.is_ok() && (loader.load_frame(twice).is_err() || loader.finish().is_err()));
+    }
+}
+
+#[test]
+fn frames_load_in_any_order_and_on_several_threads() {
+    let engine = with_large_values(&["1", "2"]);
+    let mut snapshot = engine.snapshot();
+    let frames: Vec<_> = std::iter::from_fn(|| snapshot.next_frame()).collect();
+    let copy = support::engine();
+    let loader = copy.load(START_US);
+    std::thread::scope(|scope| {
+        for part in frames.chunks(frames.len().div_ceil(2)) {
+            let loader = &loader;
+            scope.spawn(move || {
+                part.iter().rev().for_each(|frame| loader.load_frame(frame).expect("a frame loads"));
+            });
+        }
+    });
+    loader.finish().expect("nothing is missing");
+    assert_eq!(copy.digest(), engine.digest());
 }
 
 #[test]
@@ -365,11 +477,8 @@ fn an_abandoned_snapshot_leaves_the_next_one_whole() {
     assert!(snapshot.next_frame().is_some());
     drop(snapshot);
     let mut snapshot = engine.snapshot();
-    let replica = support::engine();
-    while let Some(frame) = snapshot.next_frame() {
-        replica.load_frame(&frame, START_US).expect("a frame loads");
-    }
-    assert_eq!(replica.digest(), engine.digest());
+    let frames: Vec<_> = std::iter::from_fn(|| snapshot.next_frame()).collect();
+    assert_eq!(loaded(&frames).digest(), engine.digest());
 }
 
 #[test]
@@ -381,7 +490,7 @@ fn damaged_records_and_frames_are_refused() {
             [&b""[..], b"\xff", b"\x00\x02\x00\x02\x01k", b"\x00\xff\xff\x00", b"\x00\x01\x00\x01\x01k"]
         {
             let _ = engine.apply(kind, 0, payload, &mut scratch);
-            let _ = engine.load_frame(payload, START_US);
+            let _ = engine.load(START_US).load_frame(payload);
         }
     }
     assert!(engine.apply(1, 0, b"\x00\xff\xff\x00", &mut scratch).is_err());
@@ -405,15 +514,10 @@ fn a_snapshot_comes_in_frames_of_bounded_size() {
         client.run(&format!("APPEND {{one-shard}}{n} x"));
     }
     client.run("FLUSHDB");
-    let copy = support::engine();
-    let (mut frames, mut large) = (0, 0);
-    while let Some(frame) = snapshot.next_frame() {
-        frames += 1;
-        large += u32::from(frame.len() > 600 << 10);
-        copy.load_frame(&frame, 0).expect("a frame loads");
-    }
-    assert!(frames > 5, "{frames}");
-    assert_eq!(large, 1, "only the list is larger than a frame");
+    let frames: Vec<_> = std::iter::from_fn(|| snapshot.next_frame()).collect();
+    assert!(frames.len() > 5, "{}", frames.len());
+    assert!(frames.iter().all(|frame| frame.len() <= 513 << 10), "a list of 2 MB comes in parts");
+    let copy = loaded(&frames);
     let client = Client::new(&copy);
     client.expect(&[
         ("DBSIZE", ":3001"),

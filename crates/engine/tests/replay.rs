@@ -21,6 +21,9 @@ const COMMANDS: usize = 1500;
 const FILLERS: usize = 3000;
 const FILLER_BYTES: usize = 1100;
 
+/// Elements of values that come in parts.
+const LARGE: usize = 1500;
+
 /// Sequences, each from its own seed.
 const SEQUENCES: u64 = 40;
 
@@ -91,6 +94,25 @@ impl Sequence {
             line.push(vec![b'f'; FILLER_BYTES]);
         }
         self.alone(&line);
+        self.enlarge();
+    }
+
+    /// Makes some values so large that a snapshot writes them in parts.
+    fn enlarge(&mut self) {
+        for command in ["rpush list", "sadd set", "hset hash", "zadd zset"] {
+            let (name, kind) = command.split_once(' ').expect("two words");
+            let mut line: Line = vec![name.into(), format!("{kind}:{}", self.dice.below(5)).into()];
+            for number in 0..LARGE {
+                if kind == "zset" {
+                    line.push((number % 100).to_string().into());
+                }
+                line.push(format!("element:{number}").into());
+                if kind == "hash" || kind == "list" {
+                    line.push(vec![b'v'; 300]);
+                }
+            }
+            self.alone(&line);
+        }
     }
 
     /// Takes a snapshot while commands go on. Returns the last record that it covers, and an engine that has loaded it.
@@ -102,13 +124,15 @@ impl Sequence {
         let loaded = support::engine();
         self.walking = true;
         let mut frames = 0;
+        let loader = loaded.load(START_US);
         while let Some(frame) = snapshot.next_frame() {
-            loaded.load_frame(&frame, START_US).expect("a frame loads");
+            loader.load_frame(&frame).expect("a frame loads");
             frames += 1;
             (0..self.dice.below(12)).for_each(|_| self.step());
             self.displace();
         }
         self.walking = false;
+        loader.finish().expect("nothing is missing");
         assert!(frames >= 8, "commands run between {frames} frames");
         assert_eq!(loaded.digest(), digest, "a snapshot is the state at its cut");
         (lsn, loaded)

@@ -132,13 +132,14 @@ fn unless_zero(time: Duration) -> Option<Duration> {
 /// Loads a snapshot's frames on all cores.
 fn load(engine: &Engine, snapshot: &Snapshot) -> Result<(), RecoverError> {
     let next = AtomicUsize::new(0);
+    let failed = |error| RecoverError::Load { lsn: snapshot.lsn(), error };
+    let loader = engine.load(now_us());
     let work = || {
         let mut buffer = Vec::new();
         while let Some(frame) = snapshot.frames().get(next.fetch_add(1, Ordering::Relaxed)) {
             if frame.section == KEYSPACE {
                 snapshot.read_frame(frame, &mut buffer)?;
-                let loaded = engine.load_frame(&buffer, now_us());
-                loaded.map_err(|error| RecoverError::Load { lsn: snapshot.lsn(), error })?;
+                loader.load_frame(&buffer).map_err(failed)?;
             }
         }
         Ok(())
@@ -151,7 +152,8 @@ fn load(engine: &Engine, snapshot: &Snapshot) -> Result<(), RecoverError> {
             .into_iter()
             .map(|other| other.join().unwrap_or(Err(RecoverError::Panicked)))
             .fold(mine, Result::and)
-    })
+    })?;
+    loader.finish().map_err(failed)
 }
 
 /// Applies every record from `from` on; how many there were.

@@ -4,8 +4,8 @@ use super::parse::{self, is};
 use super::{Command, Group, Handler, KeySpec, Run, flags::*};
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::keyspace::{Entry, ValueRef};
-use crate::value::Type;
+use crate::keyspace::{Entry, ValueRef, form};
+use crate::value::{Object, Type};
 
 const fn row(id: u16, name: &'static str, arity: i16, flags: u32, keys: KeySpec, run: Handler) -> Command {
     Command::new(Group::Generic, id, name, arity, flags, keys, Run::Keys(run))
@@ -183,10 +183,10 @@ fn del(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
 fn unlink(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let (mut removed, mut large) = (0, Vec::new());
     for key in &args[1..] {
-        if let Some(entry) = ctx.keys.take(key) {
+        if let Some(entry) = ctx.keys.unlink(key) {
             ctx.keys.changed(key, "del");
             removed += 1;
-            if matches!(entry.value(), ValueRef::Object(object) if object.is_large()) {
+            if entry.object().is_some_and(Object::is_large) {
                 large.push(entry);
             }
         }
@@ -406,7 +406,7 @@ fn copy(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     if source == target && from == to {
         return Err(CommandError::text("ERR source and destination objects are the same"));
     }
-    let Some(copied) = ctx.keys.entry(from).map(|entry| crate::snapshot::copy_entry(entry, to)) else {
+    let Some(copied) = ctx.keys.entry(from).map(|entry| form::copy(entry, to)) else {
         ctx.reply.integer(0);
         return Ok(());
     };

@@ -1,14 +1,9 @@
 //! One shard's part of one database: its entries, their deadlines, and the hook by which a snapshot sees an entry before
 //! it changes.
 
+use super::copying::{Copying, Numbers, Slice};
 use super::{Entry, Payload, Table};
 use std::collections::BTreeSet;
-
-/// Bytes from which a piece of a snapshot is complete.
-const PIECE_BYTES: usize = 256 << 10;
-
-/// An entry of so many bytes costs a snapshot's walk as much as two small ones.
-const ENTRY_BYTES: usize = 256;
 
 /// What a write does to the key's deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,19 +14,6 @@ pub enum Deadline {
     Clear,
     /// Sets it, in milliseconds since 1970.
     At(u64),
-}
-
-/// The part of a database that a running snapshot has to do with.
-#[derive(Default)]
-struct Copying {
-    /// The database's number at the snapshot's cut; `SWAPDB` may have given it another since.
-    number: u8,
-    /// Snapshot forms of entries that changed before the walk reached them.
-    copied: Pieces,
-    /// Tables that were flushed whole, to be walked for their unseen entries.
-    detached: Vec<Table<Entry>>,
-    /// Where the walk stands in hash order.
-    cursor: u64,
 }
 
 /// Entries and deadlines. Knows nothing of time: callers decide what has expired.
@@ -87,7 +69,9 @@ impl Database {
     #[inline]
     pub fn get_mut(&mut self, hash: u64, key: &[u8]) -> Option<&mut Entry> {
         let entry = self.table.get_mut(hash, key)?;
-        before_change(&mut self.copying, self.epoch, entry);
+        if let Some(copying) = &mut self.copying {
+            copying.see(entry);
+        }
         Some(entry)
     }
 
@@ -111,7 +95,10 @@ impl Database {
             return self.insert(hash, entry);
         };
         entry.touch(clock);
-        before_change(&mut self.copying, self.epoch, entry);
+        if let Some(copying) = &mut self.copying {
+            copying.see(entry);
+            copying.hand_over(entry);
+        }
         entry.set(payload);
         let new = match deadline {
             Deadline::Keep => return,
@@ -121,11 +108,28 @@ impl Database {
         move_deadline(&mut self.deadlines, hash, entry, new);
     }
 
-    /// Takes a key out.
+    /// Removes a key; what it held, to be dropped, unless a running snapshot has yet to see it.
     pub fn remove(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
-        if self.copying.is_some() {
-            self.get_mut(hash, key)?;
+        let mut entry = self.unlink(hash, key)?;
+        if let Some(copying) = &mut self.copying {
+            copying.see(&mut entry);
+            copying.hand_over(&mut entry);
         }
+        Some(entry)
+    }
+
+    /// Takes a key out, to put it elsewhere. While a snapshot runs that has not seen all of a large value, this takes as
+    /// long as writing the rest of it.
+    pub fn take(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
+        let mut entry = self.unlink(hash, key)?;
+        if let Some(copying) = &mut self.copying {
+            copying.see(&mut entry);
+            copying.finish(&mut entry);
+        }
+        Some(entry)
+    }
+
+    fn unlink(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
         let entry = self.table.remove(hash, key)?;
         if let Some(at) = entry.deadline() {
             self.deadlines.remove(&(at, hash));
@@ -136,7 +140,9 @@ impl Database {
     /// Sets or clears a key's deadline; `false` if the key is absent.
     pub fn set_deadline(&mut self, hash: u64, key: &[u8], deadline: Option<u64>) -> bool {
         let Some(entry) = self.table.get_mut(hash, key) else { return false };
-        before_change(&mut self.copying, self.epoch, entry);
+        if let Some(copying) = &mut self.copying {
+            copying.see(entry);
+        }
         move_deadline(&mut self.deadlines, hash, entry, deadline);
         true
     }
@@ -148,9 +154,7 @@ impl Database {
         let table = std::mem::take(&mut self.table);
         match &mut self.copying {
             Some(copying) => {
-                // The walk has nothing left to see here but what was detached.
-                copying.cursor = 0;
-                copying.detached.push(table);
+                copying.hand_over_all(table);
                 None
             }
             None => Some(table),
@@ -158,15 +162,17 @@ impl Database {
     }
 
     /// Opens the database to a snapshot whose cut is now.
-    pub(crate) fn begin_copying(&mut self, number: u8) {
+    pub(crate) fn begin_copying(&mut self, number: u8, numbers: Numbers) {
         debug_assert!(self.copying.is_none(), "one snapshot at a time");
         self.epoch = self.epoch.wrapping_add(1);
-        self.copying = Some(Box::new(Copying { number, ..Copying::default() }));
+        self.copying = Some(Box::new(Copying::new(number, self.epoch, numbers)));
     }
 
     /// Closes the database to a snapshot that will not be completed.
     pub(crate) fn stop_copying(&mut self) {
-        self.copying = None;
+        if let Some(copying) = self.copying.take() {
+            copying.stop(&mut self.table);
+        }
     }
 
     /// Whether a running snapshot has still to do with this database.
@@ -178,72 +184,11 @@ impl Database {
     /// with this database (any more).
     pub(crate) fn copy_slice(&mut self, budget: usize) -> Option<Slice> {
         let copying = self.copying.as_mut()?;
-        let epoch = self.epoch;
-        let copied = &mut copying.copied;
-        copying.cursor = self.table.scan_mut(copying.cursor, budget, |entry| {
-            if entry.epoch() == epoch {
-                return 1;
-            }
-            entry.set_epoch(epoch);
-            1 + copied.push(entry) / ENTRY_BYTES
-        });
-        let slice = Slice {
-            number: copying.number,
-            epoch,
-            entries: std::mem::take(copied),
-            detached: std::mem::take(&mut copying.detached),
-        };
-        if copying.cursor == 0 {
+        let slice = copying.step(&mut self.table, budget);
+        if copying.is_done() {
             self.copying = None;
         }
         Some(slice)
-    }
-}
-
-/// Snapshot forms of entries, in pieces of whole entries and bounded size: only an entry that is larger by itself makes
-/// a larger piece.
-#[derive(Debug, Default)]
-pub(crate) struct Pieces(Vec<Vec<u8>>);
-
-impl Pieces {
-    /// Adds an entry; how many bytes it takes.
-    fn push(&mut self, entry: &Entry) -> usize {
-        if self.0.last().is_none_or(|piece| piece.len() >= PIECE_BYTES) {
-            self.0.push(Vec::new());
-        }
-        let Some(piece) = self.0.last_mut() else { return 0 };
-        let before = piece.len();
-        crate::snapshot::encode_entry(entry, piece);
-        piece.len() - before
-    }
-
-    /// The pieces, none of which is empty.
-    pub(crate) fn into_inner(self) -> Vec<Vec<u8>> {
-        self.0
-    }
-}
-
-/// What one step of a snapshot's walk has brought.
-pub(crate) struct Slice {
-    /// The database's number at the cut.
-    pub(crate) number: u8,
-    /// Snapshot forms of entries that changed before the walk reached them, and of those that it has reached.
-    pub(crate) entries: Pieces,
-    /// Tables that were flushed whole.
-    detached: Vec<Table<Entry>>,
-    epoch: u16,
-}
-
-impl Slice {
-    /// Adds the unseen entries of flushed tables; takes time, and needs no lock.
-    pub(crate) fn absorb_detached(&mut self) {
-        for table in std::mem::take(&mut self.detached) {
-            table.for_each(|entry| {
-                if entry.epoch() != self.epoch {
-                    self.entries.push(entry);
-                }
-            });
-        }
     }
 }
 
@@ -258,16 +203,5 @@ fn move_deadline(deadlines: &mut BTreeSet<(u64, u64)>, hash: u64, entry: &mut En
     entry.set_deadline(new);
     if let Some(at) = new {
         deadlines.insert((at, hash));
-    }
-}
-
-/// Writes out an entry that the running snapshot has not seen, before it changes.
-#[inline]
-fn before_change(copying: &mut Option<Box<Copying>>, epoch: u16, entry: &mut Entry) {
-    if let Some(copying) = copying
-        && entry.epoch() != epoch
-    {
-        copying.copied.push(entry);
-        entry.set_epoch(epoch);
     }
 }

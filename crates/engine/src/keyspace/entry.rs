@@ -201,6 +201,15 @@ impl Entry {
 
     /// The object inside, if the value is one.
     #[inline]
+    pub fn object(&self) -> Option<&Object> {
+        match self.value() {
+            ValueRef::Object(object) => Some(object),
+            _ => None,
+        }
+    }
+
+    /// As [`Entry::object`], to change it.
+    #[inline]
     pub fn object_mut(&mut self) -> Option<&mut Object> {
         let header = self.header().copy();
         if header.kind != OBJECT {

@@ -1,11 +1,14 @@
 //! All keys: 16 databases, split by hash slot into shards that run one command at a time each.
 
+mod copying;
 mod database;
 mod entry;
+pub(crate) mod form;
 mod shard;
 mod slot;
 mod table;
 
+pub(crate) use copying::{Detached, Numbers, Pieces};
 pub use database::{Database, Deadline};
 pub use entry::{Entry, MAX_BYTES, Payload, ValueRef};
 pub use shard::{KeyId, Shard};

@@ -6,6 +6,8 @@
 //! Small maps keep the order in which keys were added. Lookups and changes are O(1) expected in a table, and O(n) in a
 //! block with its n of at most 128.
 
+use super::Type;
+use super::capture::{self, Capture, PART_BYTES, STEP_ELEMENTS};
 use super::packed::Packed;
 use crate::keyspace::{Entry, MAX_BYTES, Payload, Table, ValueRef, hash};
 use crate::random::Random;
@@ -18,7 +20,46 @@ pub(crate) struct Dict(Form);
 
 enum Form {
     Packed(Packed),
-    Table(Box<Table<Entry>>),
+    Table(Box<Large>),
+}
+
+/// The form of large maps.
+struct Large {
+    table: Table<Entry>,
+    /// The capture by a running snapshot; its position is one in hash order.
+    capture: Option<Box<Capture<u64>>>,
+}
+
+impl Large {
+    /// To be called before the pair of a key changes, appears or goes.
+    #[inline]
+    fn before_change(&mut self, hash: u64, key: &[u8]) {
+        if let Some(capture) = &mut self.capture
+            && hash >= capture.position
+            && capture.settle(key)
+            && let Some(entry) = self.table.get(hash, key)
+        {
+            capture.parts.push(|part| put_pair(part, key, value(entry)));
+        }
+    }
+
+    /// Writes the next pairs of a captured map; whether there are more.
+    fn capture_step(&mut self, parts: &mut Vec<Vec<u8>>) -> bool {
+        let Some(capture) = &mut self.capture else { return false };
+        capture.position = self.table.scan_mut(capture.position, STEP_ELEMENTS, |entry| {
+            let (key, value) = (entry.key(), value(entry));
+            if !capture.settled.contains(key) {
+                capture.parts.push(|part| put_pair(part, key, value));
+            }
+            1 + (key.len() + value.len()) / (PART_BYTES / STEP_ELEMENTS)
+        });
+        parts.append(&mut capture.parts.take());
+        let more = capture.position != 0;
+        if !more {
+            self.capture = None;
+        }
+        more
+    }
 }
 
 impl Default for Dict {
@@ -39,7 +80,7 @@ impl Dict {
     pub(crate) fn len(&self) -> usize {
         match &self.0 {
             Form::Packed(packed) => packed.len(),
-            Form::Table(table) => table.len(),
+            Form::Table(large) => large.table.len(),
         }
     }
 
@@ -53,7 +94,7 @@ impl Dict {
     pub(crate) fn get(&self, key: &[u8]) -> Option<&[u8]> {
         match &self.0 {
             Form::Packed(packed) => packed.find(key).map(|place| packed.value(place)),
-            Form::Table(table) => table.get(hash(key), key).map(value),
+            Form::Table(large) => large.table.get(hash(key), key).map(value),
         }
     }
 
@@ -78,13 +119,14 @@ impl Dict {
                 return true;
             }
         }
-        let table = self.table();
+        let large = self.large();
         let hash = hash(key);
-        if let Some(entry) = table.get_mut(hash, key) {
+        large.before_change(hash, key);
+        if let Some(entry) = large.table.get_mut(hash, key) {
             entry.set(Payload::Raw(value));
             return false;
         }
-        table.insert(hash, Entry::new(key, Payload::Raw(value), None));
+        large.table.insert(hash, Entry::new(key, Payload::Raw(value), None));
         true
     }
 
@@ -100,12 +142,13 @@ impl Dict {
                 return true;
             }
         }
-        let table = self.table();
+        let large = self.large();
         let hash = hash(key);
-        if table.get(hash, key).is_some() {
+        if large.table.get(hash, key).is_some() {
             return false;
         }
-        table.insert(hash, Entry::new(key, Payload::Raw(value), None));
+        large.before_change(hash, key);
+        large.table.insert(hash, Entry::new(key, Payload::Raw(value), None));
         true
     }
 
@@ -120,7 +163,13 @@ impl Dict {
                 }
                 None => false,
             },
-            Form::Table(table) => table.remove(hash(key), key).is_some(),
+            Form::Table(large) => {
+                let hash = hash(key);
+                if large.capture.is_some() && large.table.get(hash, key).is_some() {
+                    large.before_change(hash, key);
+                }
+                large.table.remove(hash, key).is_some()
+            }
         }
     }
 
@@ -128,10 +177,9 @@ impl Dict {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let (packed, table) = match &self.0 {
             Form::Packed(packed) => (Some(packed), None),
-            Form::Table(table) => (None, Some(table)),
+            Form::Table(large) => (None, Some(&large.table)),
         };
-        let entries =
-            table.into_iter().flat_map(|table| table.iter()).map(|entry| (entry.key(), value(entry)));
+        let entries = table.into_iter().flat_map(Table::iter).map(|entry| (entry.key(), value(entry)));
         packed.into_iter().flat_map(Packed::iter).chain(entries)
     }
 
@@ -150,7 +198,8 @@ impl Dict {
             }
             // A position in hash order has its significant bits on top. Reversed, it is a number no larger than the
             // table, which clients that keep cursors in signed or floating-point numbers can carry.
-            Form::Table(table) => table
+            Form::Table(large) => large
+                .table
                 .scan(cursor.reverse_bits(), budget, |entry| visit(entry.key(), value(entry)))
                 .reverse_bits(),
         }
@@ -161,14 +210,17 @@ impl Dict {
         match &self.0 {
             Form::Packed(packed) if packed.len() == 0 => None,
             Form::Packed(packed) => packed.iter().nth(random.below(packed.len())),
-            Form::Table(table) => table.random(|| random.next()).map(|entry| (entry.key(), value(entry))),
+            Form::Table(large) => {
+                large.table.random(|| random.next()).map(|entry| (entry.key(), value(entry)))
+            }
         }
     }
 
     /// `count` different pairs at random; all of them if there are fewer. O(count) in a table if `count` is less than a
     /// third of the map, otherwise O(n).
     pub(crate) fn sample(&self, count: usize, random: &mut Random) -> Vec<(&[u8], &[u8])> {
-        let Form::Table(table) = &self.0 else { return random.select(self.iter(), self.len(), count) };
+        let Form::Table(large) = &self.0 else { return random.select(self.iter(), self.len(), count) };
+        let table = &large.table;
         if count.saturating_mul(3) > table.len() {
             return random.select(self.iter(), self.len(), count);
         }
@@ -192,9 +244,9 @@ impl Dict {
         random: &mut Random,
         mut visit: impl FnMut(&'a [u8], &'a [u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        if let Form::Table(table) = &self.0 {
+        if let Form::Table(large) = &self.0 {
             for _ in 0..count {
-                let Some(entry) = table.random(|| random.next()) else { break };
+                let Some(entry) = large.table.random(|| random.next()) else { break };
                 visit(entry.key(), value(entry))?;
             }
             return Ok(());
@@ -213,10 +265,7 @@ impl Dict {
     /// Appends the snapshot form: the number of pairs, then key and value of each.
     pub(crate) fn encode(&self, into: &mut Vec<u8>) {
         put_varint(into, self.len() as u64);
-        for (key, value) in self.iter() {
-            put_bytes(into, key);
-            put_bytes(into, value);
-        }
+        self.iter().for_each(|(key, value)| put_pair(into, key, value));
     }
 
     /// Reads the snapshot form; `None` if the bytes are not one, or hold a key twice.
@@ -224,12 +273,52 @@ impl Dict {
         let mut dict = Self::default();
         // Memory follows what has been read, so a damaged number cannot make us reserve more than the bytes are worth.
         for _ in 0..bytes.varint()? {
-            let (key, value) = (bytes.bytes()?, bytes.bytes()?);
-            if key.len() > MAX_BYTES || value.len() > MAX_BYTES || !dict.insert(key, value) {
-                return None;
-            }
+            dict.decode_pair(bytes)?;
         }
         Some(dict)
+    }
+
+    /// Reads a pair in its snapshot form and adds it; `None` if the bytes are not one, or its key is there already.
+    pub(super) fn decode_pair(&mut self, bytes: &mut Cursor<'_>) -> Option<()> {
+        let (key, value) = (bytes.bytes()?, bytes.bytes()?);
+        let fits = key.len() <= MAX_BYTES && value.len() <= MAX_BYTES;
+        (fits && self.insert(key, value)).then_some(())
+    }
+
+    /// Whether a snapshot should write the map in parts.
+    pub(super) fn is_large(&self) -> bool {
+        match &self.0 {
+            Form::Packed(_) => false,
+            Form::Table(large) => {
+                let size = |entry: &Entry| entry.key().len() + value(entry).len();
+                capture::is_large(large.table.len(), large.table.iter().map(size))
+            }
+        }
+    }
+
+    /// Lets a snapshot see the map as it is now, in parts; the map is large.
+    pub(super) fn begin_capture(&mut self, number: u64, kind: Type) {
+        self.large().capture = Some(Box::new(Capture::new(number, kind, 0)));
+    }
+
+    /// Whether a snapshot has not seen the whole map yet.
+    pub(super) fn is_captured(&self) -> bool {
+        matches!(&self.0, Form::Table(large) if large.capture.is_some())
+    }
+
+    /// Ends a capture before the snapshot has seen all.
+    pub(super) fn end_capture(&mut self) {
+        if let Form::Table(large) = &mut self.0 {
+            large.capture = None;
+        }
+    }
+
+    /// Adds the next parts of a captured map; whether there are more.
+    pub(super) fn capture_step(&mut self, parts: &mut Vec<Vec<u8>>) -> bool {
+        match &mut self.0 {
+            Form::Packed(_) => false,
+            Form::Table(large) => large.capture_step(parts),
+        }
     }
 
     /// A digest that depends on the pairs and not on their order.
@@ -237,14 +326,14 @@ impl Dict {
         self.iter().fold(0, |sum, (key, value)| sum.wrapping_add(pair_digest(key, value)))
     }
 
-    /// The table, which a packed block becomes.
+    /// The form of large maps, which a packed block becomes.
     #[inline]
-    fn table(&mut self) -> &mut Table<Entry> {
+    fn large(&mut self) -> &mut Large {
         if let Form::Packed(packed) = &self.0 {
-            self.0 = Form::Table(Box::new(spread(packed)));
+            self.0 = Form::Table(Box::new(Large { table: spread(packed), capture: None }));
         }
         match &mut self.0 {
-            Form::Table(table) => table,
+            Form::Table(large) => large,
             Form::Packed(_) => unreachable!("the block has just become a table"),
         }
     }
@@ -264,6 +353,11 @@ fn spread(packed: &Packed) -> Table<Entry> {
         table.insert(hash(key), Entry::new(key, Payload::Raw(value), None));
     }
     table
+}
+
+fn put_pair(into: &mut Vec<u8>, key: &[u8], value: &[u8]) {
+    put_bytes(into, key);
+    put_bytes(into, value);
 }
 
 #[inline]

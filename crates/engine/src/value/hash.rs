@@ -1,7 +1,7 @@
 //! Hashes: fields with values.
 
 use super::dict::Dict;
-use super::{Collection, Type, collection};
+use super::{Collection, InParts, Type, collection};
 use crate::random::Random;
 use crate::record::Cursor;
 
@@ -122,6 +122,39 @@ impl Collection for Hash {
 
     fn digest(&self) -> u64 {
         self.fields.digest()
+    }
+}
+
+impl InParts for Hash {
+    fn needs_parts(&self) -> bool {
+        self.fields.is_large()
+    }
+
+    fn begin_capture(&mut self, number: u64) {
+        // So many fields, or such large ones, come back outgrown by themselves when the parts are read.
+        debug_assert!(self.outgrown);
+        self.fields.begin_capture(number, Self::TYPE);
+    }
+
+    fn end_capture(&mut self) {
+        self.fields.end_capture();
+    }
+
+    fn count(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn is_captured(&self) -> bool {
+        self.fields.is_captured()
+    }
+
+    fn capture_step(&mut self, parts: &mut Vec<Vec<u8>>) -> bool {
+        self.fields.capture_step(parts)
+    }
+
+    fn decode_element(&mut self, bytes: &mut Cursor<'_>) -> Option<()> {
+        self.outgrown = true;
+        self.fields.decode_pair(bytes)
     }
 }
 

@@ -9,11 +9,14 @@
 //! A push or a pop touches the first or the last chunk alone and copies the element once. A short list is one small
 //! buffer; a long one costs two bytes an element beside its bytes (ten for elements of 255 bytes and more).
 
+mod capture;
 mod chunk;
 
-use super::{Collection, Type, collection};
+use super::capture::is_large;
+use super::{Collection, InParts, Type, collection};
 use crate::keyspace::MAX_BYTES;
 use crate::record::{Cursor, put_bytes, put_varint};
+use capture::ListCapture;
 use chunk::{CHUNK_BYTES, Chunk};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -33,6 +36,7 @@ pub enum End {
 pub struct List {
     chunks: VecDeque<Chunk>,
     len: usize,
+    capture: Option<Box<ListCapture>>,
 }
 
 /// A place between elements: a chunk, and an offset in it.
@@ -72,6 +76,9 @@ impl List {
             self.push_chunk(end, element);
         }
         self.len += 1;
+        if end == End::Front && self.is_being_captured() {
+            self.shift_unseen(1);
+        }
     }
 
     #[cold]
@@ -95,6 +102,9 @@ impl List {
     /// Removes the element at an end and gives it to `take`; O(1) amortised.
     #[inline]
     pub fn pop<R>(&mut self, end: End, take: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        if self.is_being_captured() {
+            self.before_pop(end, 1);
+        }
         let only = self.chunks.len() == 1;
         let chunk = match end {
             End::Front => self.chunks.front_mut(),
@@ -109,6 +119,18 @@ impl List {
             chunk.shrink();
         }
         Some(taken)
+    }
+
+    /// To be called before so many elements leave an end of a captured list.
+    #[cold]
+    fn before_pop(&mut self, end: End, count: usize) {
+        match end {
+            End::Front => {
+                self.see(0..count);
+                self.shift_unseen(-(count.min(self.len) as isize));
+            }
+            End::Back => self.see(self.len.saturating_sub(count)..self.len),
+        }
     }
 
     fn drop_chunk(&mut self, end: End) {
@@ -182,6 +204,9 @@ impl List {
     /// Replaces the element at an index, which counts from the back if it is negative; `false` if there is none.
     pub fn set(&mut self, index: i64, element: &[u8]) -> bool {
         let Some(index) = self.absolute(index) else { return false };
+        if self.is_being_captured() {
+            self.see(index..index + 1);
+        }
         let place = self.place_of(index);
         if !self.chunks[place.chunk].set(place.offset, element) {
             // The chunk has no room for the longer element: it goes in beside the old one, which then leaves.
@@ -213,6 +238,9 @@ impl List {
     /// Inserts an element before or behind the first one that equals `pivot`; `false` if there is none.
     pub fn insert_beside(&mut self, pivot: &[u8], behind: bool, element: &[u8]) -> bool {
         let Some((place, next)) = self.find(pivot) else { return false };
+        if self.is_being_captured() {
+            self.see(0..self.len);
+        }
         self.insert_at(if behind { next } else { place }, element);
         true
     }
@@ -265,6 +293,9 @@ impl List {
     /// Removes elements equal to `element`: the first `count`, the last `-count`, or all of them if `count` is 0.
     /// Returns how many left.
     pub fn remove(&mut self, element: &[u8], count: i64) -> usize {
+        if self.is_being_captured() {
+            self.see(0..self.len);
+        }
         let wanted = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
         let (mut skip, limit) = match count {
             0 => (0, usize::MAX),
@@ -292,8 +323,12 @@ impl List {
     /// Keeps only the elements whose indices lie in `kept`. O(elements removed).
     pub fn trim(&mut self, kept: Range<usize>) {
         let kept = kept.start.min(self.len)..kept.end.min(self.len);
+        if self.is_being_captured() {
+            self.before_pop(End::Back, self.len - kept.end.max(kept.start));
+            self.before_pop(End::Front, kept.start);
+        }
         if kept.is_empty() {
-            *self = Self::default();
+            *self = Self { capture: self.capture.take(), ..Self::default() };
             return;
         }
         let back = self.len - kept.end;
@@ -323,6 +358,13 @@ impl List {
             count -= chunk.len();
             self.drop_chunk(end);
         }
+    }
+
+    /// Adds the elements of another list at the back, in O(chunks).
+    pub(crate) fn append(&mut self, mut behind: Self) {
+        debug_assert!(self.capture.is_none() && behind.capture.is_none());
+        self.chunks.append(&mut behind.chunks);
+        self.len += behind.len;
     }
 
     /// Removes empty chunks and joins small neighbours in a range of chunks, so that edits leave no crumbs.
@@ -421,8 +463,7 @@ impl Collection for List {
         let count = bytes.varint().filter(|&count| count > 0)?;
         let mut list = Self::default();
         for _ in 0..count {
-            let element = bytes.bytes().filter(|element| element.len() <= MAX_BYTES)?;
-            list.push(End::Back, element);
+            list.decode_element(bytes)?;
         }
         Some(list)
     }
@@ -434,6 +475,38 @@ impl Collection for List {
             hasher.update(element);
         }
         hasher.digest()
+    }
+}
+
+impl InParts for List {
+    fn needs_parts(&self) -> bool {
+        // Short elements share a chunk, so the bytes tell of their number too.
+        is_large(0, self.chunks.iter().map(Chunk::used))
+    }
+
+    fn begin_capture(&mut self, number: u64) {
+        self.start_capture(number);
+    }
+
+    fn end_capture(&mut self) {
+        self.capture = None;
+    }
+
+    fn count(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn is_captured(&self) -> bool {
+        self.is_being_captured()
+    }
+
+    fn capture_step(&mut self, parts: &mut Vec<Vec<u8>>) -> bool {
+        self.step_capture(parts)
+    }
+
+    fn decode_element(&mut self, bytes: &mut Cursor<'_>) -> Option<()> {
+        self.push(End::Back, bytes.bytes().filter(|element| element.len() <= MAX_BYTES)?);
+        Some(())
     }
 }
 

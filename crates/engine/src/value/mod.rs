@@ -1,5 +1,6 @@
 //! The types of values that are more than a short string.
 
+pub(crate) mod capture;
 pub(crate) mod dict;
 mod hash;
 mod integers;
@@ -8,6 +9,7 @@ mod packed;
 mod set;
 mod sorted_set;
 
+pub(crate) use capture::InParts;
 pub use hash::Hash;
 pub use list::{End, List};
 pub use set::Set;
@@ -38,6 +40,24 @@ impl Type {
             Self::Set => "set",
             Self::SortedSet => "zset",
         }
+    }
+
+    /// The byte that stands for the type in snapshots.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::String => 2,
+            Self::List => 3,
+            Self::Hash => 4,
+            Self::Set => 5,
+            Self::SortedSet => 6,
+        }
+    }
+
+    /// The type for which a byte stands.
+    pub(crate) fn of_code(code: u8) -> Option<Self> {
+        [Self::String, Self::List, Self::Hash, Self::Set, Self::SortedSet]
+            .into_iter()
+            .find(|kind| kind.code() == code)
     }
 }
 
@@ -88,6 +108,28 @@ impl Object {
             Self::Hash(hash) => hash.len() > LARGE,
             Self::Set(set) => set.len() > LARGE,
             Self::SortedSet(set) => set.len() > LARGE,
+        }
+    }
+
+    /// The value as one that a snapshot may write in parts; strings are written at once.
+    pub(crate) fn in_parts(&self) -> Option<&dyn InParts> {
+        match self {
+            Self::Bytes(_) => None,
+            Self::List(list) => Some(list),
+            Self::Hash(hash) => Some(hash),
+            Self::Set(set) => Some(set),
+            Self::SortedSet(set) => Some(set),
+        }
+    }
+
+    /// As [`Object::in_parts`], to change it.
+    pub(crate) fn in_parts_mut(&mut self) -> Option<&mut dyn InParts> {
+        match self {
+            Self::Bytes(_) => None,
+            Self::List(list) => Some(list),
+            Self::Hash(hash) => Some(hash),
+            Self::Set(set) => Some(set),
+            Self::SortedSet(set) => Some(set),
         }
     }
 

@@ -5,7 +5,7 @@
 
 use super::dict::{Dict, pair_digest};
 use super::integers::Integers;
-use super::{Collection, Type, collection};
+use super::{Collection, InParts, Type, collection};
 use crate::command::parse::canonical_integer;
 use crate::context::{Text, itoa_text::Decimal};
 use crate::random::Random;
@@ -254,6 +254,49 @@ impl Collection for Set {
 
     fn digest(&self) -> u64 {
         self.iter().fold(0, |sum, member| sum.wrapping_add(pair_digest(&member, b"")))
+    }
+}
+
+impl InParts for Set {
+    fn needs_parts(&self) -> bool {
+        matches!(&self.shape, Shape::Members(members) if members.is_large())
+    }
+
+    fn begin_capture(&mut self, number: u64) {
+        if let Shape::Members(members) = &mut self.shape {
+            members.begin_capture(number, Self::TYPE);
+        }
+    }
+
+    fn end_capture(&mut self) {
+        if let Shape::Members(members) = &mut self.shape {
+            members.end_capture();
+        }
+    }
+
+    fn count(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn is_captured(&self) -> bool {
+        matches!(&self.shape, Shape::Members(members) if members.is_captured())
+    }
+
+    fn capture_step(&mut self, parts: &mut Vec<Vec<u8>>) -> bool {
+        match &mut self.shape {
+            Shape::Integers(_) => false,
+            Shape::Members(members) => members.capture_step(parts),
+        }
+    }
+
+    fn decode_element(&mut self, bytes: &mut Cursor<'_>) -> Option<()> {
+        if let Shape::Integers(_) = &self.shape {
+            self.spell_out();
+        }
+        match &mut self.shape {
+            Shape::Integers(_) => None,
+            Shape::Members(members) => members.decode_pair(bytes),
+        }
     }
 }
 

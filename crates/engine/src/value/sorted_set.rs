@@ -8,7 +8,7 @@ mod member;
 mod packed;
 mod rank_tree;
 
-use super::{Collection, Type, collection};
+use super::{Collection, InParts, Type, collection};
 use crate::keyspace::MAX_BYTES;
 use crate::record::{Cursor, put_bytes, put_varint};
 use indexed::Indexed;
@@ -246,10 +246,7 @@ impl Collection for SortedSet {
     fn encode(&self, into: &mut Vec<u8>) {
         into.push(if matches!(self.form, Form::Packed(_)) { PACKED } else { INDEXED });
         put_varint(into, self.len() as u64);
-        for (member, score) in self.iter() {
-            into.extend_from_slice(&score.to_le_bytes());
-            put_bytes(into, member);
-        }
+        self.iter().for_each(|(member, score)| put_member(into, member, score));
     }
 
     fn decode(bytes: &mut Cursor<'_>) -> Option<Self> {
@@ -261,13 +258,11 @@ impl Collection for SortedSet {
         }
         let mut members = Vec::with_capacity(count);
         for _ in 0..count {
-            let score = f64::from_bits(bytes.u64()?);
-            let member = bytes.bytes().filter(|member| member.len() <= MAX_BYTES)?;
-            let ascends = members.last().is_none_or(|last| compare(*last, (score, member)).is_lt());
-            if score.is_nan() || !ascends {
+            let member = get_member(bytes)?;
+            if members.last().is_some_and(|last| compare(*last, member).is_ge()) {
                 return None;
             }
-            members.push((score, member));
+            members.push(member);
         }
         let names: HashSet<&[u8], foldhash::fast::RandomState> =
             members.iter().map(|member| member.1).collect();
@@ -289,6 +284,59 @@ impl Collection for SortedSet {
         let digests = self.iter().map(|(member, score)| xxh3_64_with_seed(member, score.to_bits() ^ SEED));
         digests.fold(self.len() as u64, u64::wrapping_add)
     }
+}
+
+impl InParts for SortedSet {
+    fn needs_parts(&self) -> bool {
+        matches!(&self.form, Form::Indexed(indexed) if indexed.is_large())
+    }
+
+    fn begin_capture(&mut self, number: u64) {
+        if let Form::Indexed(indexed) = &mut self.form {
+            indexed.begin_capture(number);
+        }
+    }
+
+    fn end_capture(&mut self) {
+        if let Form::Indexed(indexed) = &mut self.form {
+            indexed.end_capture();
+        }
+    }
+
+    fn count(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn is_captured(&self) -> bool {
+        matches!(&self.form, Form::Indexed(indexed) if indexed.is_captured())
+    }
+
+    fn capture_step(&mut self, parts: &mut Vec<Vec<u8>>) -> bool {
+        match &mut self.form {
+            Form::Packed(_) => false,
+            Form::Indexed(indexed) => indexed.capture_step(parts),
+        }
+    }
+
+    fn decode_element(&mut self, bytes: &mut Cursor<'_>) -> Option<()> {
+        let (score, member) = get_member(bytes)?;
+        let mut is_new = false;
+        self.update(member, |present| {
+            is_new = present.is_none();
+            is_new.then_some(score)
+        });
+        is_new.then_some(())
+    }
+}
+
+fn put_member(into: &mut Vec<u8>, member: &[u8], score: f64) {
+    into.extend_from_slice(&score.to_le_bytes());
+    put_bytes(into, member);
+}
+
+fn get_member<'a>(bytes: &mut Cursor<'a>) -> Option<(f64, &'a [u8])> {
+    let score = Some(f64::from_bits(bytes.u64()?)).filter(|score| !score.is_nan())?;
+    Some((score, bytes.bytes().filter(|member| member.len() <= MAX_BYTES)?))
 }
 
 #[cfg(test)]

@@ -1,8 +1,11 @@
 //! The form of large sorted sets: a table that finds a member by its name, a counted tree that finds it by its order.
 
-use super::member::{Member, Ranked, stored};
+use super::member::{Member, Ranked, compare, stored};
+use super::put_member;
 use super::rank_tree::{self, RankTree};
 use crate::keyspace::{Table, hash};
+use crate::value::Type;
+use crate::value::capture::{self, Capture, PART_BYTES, STEP_ELEMENTS};
 use std::ops::Range;
 
 /// Members by name and by order; both hold the same ones, with the same scores.
@@ -10,6 +13,15 @@ use std::ops::Range;
 pub(super) struct Indexed {
     names: Table<Member>,
     order: RankTree<Ranked>,
+    /// The capture by a running snapshot; its position is the last member in order that the walk has seen.
+    capture: Option<Box<Capture<Position>>>,
+}
+
+type Position = Option<(f64, Box<[u8]>)>;
+
+/// Whether a walk that stands at `position` has yet to come to a member of this score.
+fn is_beyond(position: &Position, score: f64, name: &[u8]) -> bool {
+    position.as_ref().is_none_or(|(at, last)| compare((score, name), (*at, last)).is_gt())
 }
 
 impl Indexed {
@@ -26,7 +38,7 @@ impl Indexed {
             Ranked { score, member }
         });
         let order = RankTree::from_ascending(order.collect());
-        Self { names, order }
+        Self { names, order, capture: None }
     }
 
     #[inline]
@@ -50,6 +62,7 @@ impl Indexed {
         let hash = hash(name);
         let present = self.names.get(hash, name).map(Member::score);
         let Some(score) = decide(present).map(stored) else { return };
+        before_change(&mut self.capture, name, present, Some(score));
         let Some(old) = present else {
             let member = Member::new(name, score);
             self.order.insert(Ranked { score, member: member.clone() });
@@ -67,15 +80,17 @@ impl Indexed {
 
     pub(super) fn remove(&mut self, name: &[u8]) -> Option<f64> {
         let score = self.names.remove(hash(name), name)?.score();
+        before_change(&mut self.capture, name, Some(score), None);
         let ranked = self.order.remove(|ranked| ranked.compare(score, name));
         debug_assert!(ranked.is_some(), "what the table holds is in the order too");
         Some(score)
     }
 
     pub(super) fn remove_range(&mut self, range: Range<usize>, mut taken: impl FnMut(&[u8], f64)) {
-        let Self { names, order } = self;
+        let Self { names, order, capture } = self;
         order.remove_range(range, |ranked| {
             let name = ranked.member.name();
+            before_change(capture, name, Some(ranked.score), None);
             let removed = names.remove(hash(name), name);
             debug_assert!(removed.is_some(), "what the order holds is in the table too");
             taken(name, ranked.score);
@@ -100,6 +115,84 @@ impl Indexed {
         self.names
             .scan(cursor.reverse_bits(), count, |member| visit(member.name(), member.score()))
             .reverse_bits()
+    }
+}
+
+impl Indexed {
+    /// Whether a snapshot should write the set in parts.
+    pub(super) fn is_large(&self) -> bool {
+        let size = |member: &Member| size_of::<f64>() + member.name().len();
+        capture::is_large(self.len(), self.names.iter().map(size))
+    }
+
+    /// Lets a snapshot see the set as it is now, in parts.
+    pub(super) fn begin_capture(&mut self, number: u64) {
+        self.capture = Some(Box::new(Capture::new(number, Type::SortedSet, None)));
+    }
+
+    /// Whether a snapshot has not seen the whole set yet.
+    pub(super) fn is_captured(&self) -> bool {
+        self.capture.is_some()
+    }
+
+    /// Ends a capture before the snapshot has seen all.
+    pub(super) fn end_capture(&mut self) {
+        self.capture = None;
+    }
+
+    /// Adds the next parts of a captured set, in order, so that reading them adds members at the end; whether there are
+    /// more.
+    pub(super) fn capture_step(&mut self, parts: &mut Vec<Vec<u8>>) -> bool {
+        let Some(capture) = &mut self.capture else { return false };
+        let position = &capture.position;
+        let first =
+            self.order.partition_point(|ranked| !is_beyond(position, ranked.score, ranked.member.name()));
+        let (mut last, mut bytes) = (None, 0);
+        let mut rest = self.order.range(first..self.order.len());
+        for ranked in rest.by_ref().take(STEP_ELEMENTS) {
+            let name = ranked.member.name();
+            if !capture.settled.contains(name) {
+                capture.parts.push(|part| put_member(part, name, ranked.score));
+            }
+            last = Some(ranked);
+            bytes += name.len();
+            if bytes >= PART_BYTES {
+                break;
+            }
+        }
+        let more = rest.next().is_some();
+        if let Some(last) = last {
+            capture.position = Some((last.score, last.member.name().into()));
+        }
+        parts.append(&mut capture.parts.take());
+        if !more {
+            self.capture = None;
+        }
+        more
+    }
+}
+
+/// To be called before a member gets another score, appears or goes.
+#[inline]
+fn before_change(
+    capture: &mut Option<Box<Capture<Position>>>,
+    name: &[u8],
+    present: Option<f64>,
+    next: Option<f64>,
+) {
+    let Some(capture) = capture else { return };
+    match present {
+        Some(score) if is_beyond(&capture.position, score, name) => {
+            if capture.settle(name) {
+                capture.parts.push(|part| put_member(part, name, score));
+            }
+        }
+        // The walk has seen the member, or it is new: it must not come again where the walk has yet to go.
+        _ => {
+            if next.is_some_and(|score| is_beyond(&capture.position, score, name)) {
+                capture.settle(name);
+            }
+        }
     }
 }
 

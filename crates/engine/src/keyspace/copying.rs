@@ -1,0 +1,249 @@
+//! What a database does for a running snapshot: it shows its entries as they were at the cut.
+//!
+//! A walk in hash order writes the entries out, in slices; an entry that is about to change before the walk has reached it
+//! is written out by whoever changes it. A large value is not written at once but *captured* (see `value::capture`): it
+//! waits in a queue, whose front the walk goes on with before it goes on itself. What is removed while the snapshot has
+//! not seen it, or not seen all of it, is handed over to the snapshot, which writes it out without any lock.
+
+use super::form::{self, Head};
+use super::{Entry, Table};
+use crate::value::{InParts, Object};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Bytes from which a piece of a snapshot is complete.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// An entry of so many bytes costs a walk as much as two small ones.
+const ENTRY_BYTES: usize = 256;
+
+/// Gives every value in parts a number of its own in a snapshot.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Numbers(Arc<AtomicU64>);
+
+impl Numbers {
+    fn next(&self) -> u64 {
+        self.0.fetch_add(1, Relaxed)
+    }
+}
+
+/// The part of a database that a running snapshot has to do with.
+pub(super) struct Copying {
+    /// The database's number at the snapshot's cut; `SWAPDB` may have given it another since.
+    number: u8,
+    /// The snapshot's number, which the entries bear that it has seen or captured.
+    epoch: u16,
+    numbers: Numbers,
+    /// What has been written since the latest slice.
+    copied: Pieces,
+    /// Where the walk stands in hash order; `None` when it has come to the end.
+    position: Option<u64>,
+    /// Keys of captured values.
+    captured: VecDeque<Box<[u8]>>,
+    detached: Vec<Detached>,
+}
+
+impl Copying {
+    pub(super) fn new(number: u8, epoch: u16, numbers: Numbers) -> Self {
+        Self {
+            number,
+            epoch,
+            numbers,
+            copied: Pieces::default(),
+            position: Some(0),
+            captured: VecDeque::new(),
+            detached: Vec::new(),
+        }
+    }
+
+    /// To be called before an entry changes, and by the walk: writes out what the snapshot has not seen. Returns how
+    /// many bytes that took.
+    pub(super) fn see(&mut self, entry: &mut Entry) -> usize {
+        if entry.epoch() == self.epoch {
+            return 0;
+        }
+        entry.set_epoch(self.epoch);
+        if begin_capture(entry, &self.numbers, &mut self.copied) {
+            self.captured.push_back(entry.key().into());
+            return 0;
+        }
+        self.copied.push_entry(entry)
+    }
+
+    /// To be called before a value leaves its key for good: hands a captured one over to the snapshot.
+    pub(super) fn hand_over(&mut self, entry: &mut Entry) {
+        if is_captured(entry)
+            && let Some(object) = entry.take_object()
+        {
+            self.detached.push(self.detach(Rest::Value(object)));
+        }
+    }
+
+    /// To be called before a value moves to another key: what the snapshot has not seen of it is written out here and now.
+    pub(super) fn finish(&mut self, entry: &mut Entry) {
+        if let Some(value) = entry.object_mut().and_then(Object::in_parts_mut) {
+            while value.capture_step(&mut self.copied.0) {}
+        }
+    }
+
+    /// Takes a table whose entries all leave their keys; the walk has nothing left to see here.
+    pub(super) fn hand_over_all(&mut self, table: Table<Entry>) {
+        self.detached.push(self.detach(Rest::Table(table)));
+        self.captured.clear();
+        self.position = None;
+    }
+
+    fn detach(&self, rest: Rest) -> Detached {
+        Detached {
+            number: self.number,
+            epoch: self.epoch,
+            numbers: self.numbers.clone(),
+            rests: vec![rest],
+            position: 0,
+        }
+    }
+
+    /// Lets the snapshot walk on by about `budget` entries, or by fewer that are large.
+    pub(super) fn step(&mut self, table: &mut Table<Entry>, budget: usize) -> Slice {
+        if let Some(key) = self.captured.front() {
+            // A value that has left its key was handed over or finished; another one there is new.
+            let value = value_of(table, key);
+            if !value.is_some_and(|value| value.capture_step(&mut self.copied.0)) {
+                self.captured.pop_front();
+            }
+        } else if let Some(position) = self.position {
+            let next = table.scan_mut(position, budget, |entry| 1 + self.see(entry) / ENTRY_BYTES);
+            self.position = Some(next).filter(|&next| next != 0);
+        }
+        Slice {
+            number: self.number,
+            entries: std::mem::take(&mut self.copied),
+            detached: std::mem::take(&mut self.detached),
+        }
+    }
+
+    /// Whether the snapshot has seen all, after a slice.
+    pub(super) fn is_done(&self) -> bool {
+        self.position.is_none() && self.captured.is_empty()
+    }
+
+    /// Ends the captures of values in the table, which no snapshot will complete.
+    pub(super) fn stop(self, table: &mut Table<Entry>) {
+        for key in self.captured {
+            if let Some(value) = value_of(table, &key) {
+                value.end_capture();
+            }
+        }
+    }
+}
+
+fn value_of<'a>(table: &'a mut Table<Entry>, key: &[u8]) -> Option<&'a mut dyn InParts> {
+    table.get_mut(super::hash(key), key).and_then(Entry::object_mut).and_then(Object::in_parts_mut)
+}
+
+/// Begins to capture a large value; whether it is one.
+fn begin_capture(entry: &mut Entry, numbers: &Numbers, pieces: &mut Pieces) -> bool {
+    let Some(object) = entry.object() else { return false };
+    let Some(value) = object.in_parts().filter(|value| value.needs_parts()) else { return false };
+    let number = numbers.next();
+    let head = Head {
+        number,
+        kind: object.kind(),
+        deadline: entry.deadline(),
+        key: entry.key(),
+        count: value.count(),
+    };
+    pieces.push(|piece| form::encode_head(&head, piece));
+    if let Some(value) = entry.object_mut().and_then(Object::in_parts_mut) {
+        value.begin_capture(number);
+    }
+    true
+}
+
+fn is_captured(entry: &Entry) -> bool {
+    entry.object().and_then(Object::in_parts).is_some_and(InParts::is_captured)
+}
+
+/// What one step of a walk has brought.
+pub(crate) struct Slice {
+    /// The database's number at the cut.
+    pub(crate) number: u8,
+    /// Snapshot forms of entries and parts.
+    pub(crate) entries: Pieces,
+    /// What left its keys.
+    pub(crate) detached: Vec<Detached>,
+}
+
+/// Entries and values that a snapshot has taken over because they left their keys before it had seen them.
+pub(crate) struct Detached {
+    /// Their database's number at the cut.
+    pub(crate) number: u8,
+    epoch: u16,
+    numbers: Numbers,
+    /// Worked off from the end.
+    rests: Vec<Rest>,
+    /// Where the walk stands in a table.
+    position: u64,
+}
+
+enum Rest {
+    Table(Table<Entry>),
+    Value(Box<Object>),
+}
+
+impl Detached {
+    /// Goes on by about `budget` entries; `None` if there is nothing left.
+    pub(crate) fn step(&mut self, budget: usize) -> Option<Pieces> {
+        let mut pieces = Pieces::default();
+        let mut captured = Vec::new();
+        let more = match self.rests.last_mut()? {
+            Rest::Value(object) => {
+                object.in_parts_mut().is_some_and(|value| value.capture_step(&mut pieces.0))
+            }
+            Rest::Table(table) => {
+                self.position = table.scan_mut(self.position, budget, |entry| {
+                    let unseen = entry.epoch() != self.epoch;
+                    if (unseen && begin_capture(entry, &self.numbers, &mut pieces)) || is_captured(entry) {
+                        captured.extend(entry.take_object().map(Rest::Value));
+                    } else if unseen {
+                        return 1 + pieces.push_entry(entry) / ENTRY_BYTES;
+                    }
+                    1
+                });
+                self.position != 0
+            }
+        };
+        if !more {
+            self.rests.pop();
+        }
+        self.rests.append(&mut captured);
+        Some(pieces)
+    }
+}
+
+/// Snapshot forms of entries and parts, in pieces of bounded size: only what is larger by itself makes a larger piece.
+#[derive(Debug, Default)]
+pub(crate) struct Pieces(Vec<Vec<u8>>);
+
+impl Pieces {
+    fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> usize {
+        if self.0.last().is_none_or(|piece| piece.len() >= PIECE_BYTES) {
+            self.0.push(Vec::new());
+        }
+        let Some(piece) = self.0.last_mut() else { return 0 };
+        let before = piece.len();
+        write(piece);
+        piece.len() - before
+    }
+
+    /// Adds an entry; how many bytes it takes.
+    fn push_entry(&mut self, entry: &Entry) -> usize {
+        self.push(|piece| form::encode(entry, piece))
+    }
+
+    /// The pieces, none of which is empty.
+    pub(crate) fn into_inner(self) -> Vec<Vec<u8>> {
+        self.0
+    }
+}

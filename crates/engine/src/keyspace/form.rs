@@ -1,0 +1,146 @@
+//! The form of entries in a snapshot.
+//!
+//! ```text
+//! entry            type u8 │ deadline + 1 varint (0: none) │ key │ value
+//! value            bytes; an integer's 64 bits; or as its type encodes it
+//! value in parts   7 │ type u8 │ value's number varint │ deadline + 1 varint │ key │ number of elements varint
+//! part             8 │ type u8 │ value's number varint │ [list: index varint] │ count u32 │ element*
+//! ```
+//!
+//! A value in parts and its parts stand anywhere in a snapshot, in any order; the number, which no other value in it has,
+//! joins them.
+
+use super::{Entry, MAX_BYTES, Payload, ValueRef};
+use crate::record::{Cursor, put_bytes, put_varint};
+use crate::value::capture::PART;
+use crate::value::{Collection, Hash, List, Object, Set, SortedSet, Type};
+
+const RAW: u8 = 0;
+const INT: u8 = 1;
+// 2 to 6 are the codes of types.
+const IN_PARTS: u8 = 7;
+
+/// What stands in a frame.
+pub(crate) enum Form<'a> {
+    /// An entry.
+    Whole(Entry),
+    /// An entry whose elements stand elsewhere.
+    InParts(Head<'a>),
+    /// Some of a value's elements, which come next.
+    Part(Part),
+}
+
+/// What an entry has beside its elements.
+pub(crate) struct Head<'a> {
+    pub(crate) number: u64,
+    pub(crate) kind: Type,
+    /// When the key expires, in milliseconds since 1970.
+    pub(crate) deadline: Option<u64>,
+    pub(crate) key: &'a [u8],
+    /// How many elements all parts have together.
+    pub(crate) count: u64,
+}
+
+/// What a part says of its elements.
+pub(crate) struct Part {
+    pub(crate) number: u64,
+    pub(crate) kind: Type,
+    /// In a list the index of the first one.
+    pub(crate) index: u64,
+    pub(crate) count: u32,
+}
+
+/// Appends an entry whole.
+pub(crate) fn encode(entry: &Entry, into: &mut Vec<u8>) {
+    into.push(match entry.value() {
+        ValueRef::Raw(_) | ValueRef::Unit | ValueRef::Float(_) => RAW,
+        ValueRef::Int(_) => INT,
+        ValueRef::Object(object) => object.kind().code(),
+    });
+    put_deadline(into, entry.deadline());
+    put_bytes(into, entry.key());
+    match entry.value() {
+        ValueRef::Raw(bytes) => put_bytes(into, bytes),
+        ValueRef::Int(value) => into.extend_from_slice(&value.to_le_bytes()),
+        ValueRef::Object(Object::Bytes(bytes)) => put_bytes(into, bytes),
+        ValueRef::Object(Object::List(list)) => list.encode(into),
+        ValueRef::Object(Object::Hash(hash)) => hash.encode(into),
+        ValueRef::Object(Object::Set(set)) => set.encode(into),
+        ValueRef::Object(Object::SortedSet(set)) => set.encode(into),
+        ValueRef::Unit | ValueRef::Float(_) => {
+            debug_assert!(false, "a key's value is never a bare member or score");
+            put_bytes(into, &[]);
+        }
+    }
+}
+
+/// Appends what an entry has beside its elements.
+pub(crate) fn encode_head(head: &Head<'_>, into: &mut Vec<u8>) {
+    into.extend_from_slice(&[IN_PARTS, head.kind.code()]);
+    put_varint(into, head.number);
+    put_deadline(into, head.deadline);
+    put_bytes(into, head.key);
+    put_varint(into, head.count);
+}
+
+/// Reads what comes next, of a part what comes before its elements; `None` if the bytes are none of it.
+pub(crate) fn decode<'a>(bytes: &mut Cursor<'a>) -> Option<Form<'a>> {
+    match bytes.u8()? {
+        IN_PARTS => {
+            let kind = Type::of_code(bytes.u8()?)?;
+            let number = bytes.varint()?;
+            let deadline = get_deadline(bytes)?;
+            Some(Form::InParts(Head { number, kind, deadline, key: get_key(bytes)?, count: bytes.varint()? }))
+        }
+        PART => {
+            let kind = Type::of_code(bytes.u8()?)?;
+            let number = bytes.varint()?;
+            let index = if kind == Type::List { bytes.varint()? } else { 0 };
+            Some(Form::Part(Part { number, kind, index, count: bytes.u32()? }))
+        }
+        tag => decode_whole(tag, bytes).map(Form::Whole),
+    }
+}
+
+fn decode_whole(tag: u8, bytes: &mut Cursor<'_>) -> Option<Entry> {
+    let deadline = get_deadline(bytes)?;
+    let key = get_key(bytes)?;
+    let object = match tag {
+        RAW => {
+            let value = bytes.bytes().filter(|value| value.len() <= MAX_BYTES)?;
+            return Some(Entry::new(key, Payload::Raw(value), deadline));
+        }
+        INT => return Some(Entry::new(key, Payload::Int(bytes.u64()?.cast_signed()), deadline)),
+        code => match Type::of_code(code)? {
+            Type::String => Object::Bytes(bytes.bytes()?.to_vec()),
+            Type::List => List::decode(bytes)?.into_object(),
+            Type::Hash => Hash::decode(bytes)?.into_object(),
+            Type::Set => Set::decode(bytes)?.into_object(),
+            Type::SortedSet => SortedSet::decode(bytes)?.into_object(),
+        },
+    };
+    (!object.is_empty()).then(|| Entry::new(key, Payload::Object(Box::new(object)), deadline))
+}
+
+/// The same value and deadline under another key.
+pub(crate) fn copy(entry: &Entry, key: &[u8]) -> Entry {
+    let mut form = Vec::new();
+    encode(entry, &mut form);
+    let mut bytes = Cursor::new(&form);
+    let copy = bytes.u8().and_then(|tag| decode_whole(tag, &mut bytes)).expect("what was encoded decodes");
+    copy.renamed(key)
+}
+
+fn put_deadline(into: &mut Vec<u8>, deadline: Option<u64>) {
+    put_varint(into, deadline.map_or(0, |at| at.saturating_add(1)));
+}
+
+/// `None` if the bytes are no deadline, `Some(None)` if they say that there is none.
+#[allow(clippy::option_option)]
+fn get_deadline(bytes: &mut Cursor<'_>) -> Option<Option<u64>> {
+    Some(bytes.varint()?.checked_sub(1))
+}
+
+fn get_key<'a>(bytes: &mut Cursor<'a>) -> Option<&'a [u8]> {
+    bytes.bytes().filter(|key| key.len() <= MAX_BYTES)
+}
