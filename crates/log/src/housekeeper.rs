@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::append::RESERVE_BYTES;
 use crate::error::Failure;
@@ -12,7 +12,7 @@ use crate::shared::{Ready, Shared, State, wait};
 use crate::storage::{StorageFile, is_shortage, write_zeros};
 use crate::{Durability, Lsn};
 
-/// How often a full disk is tried again.
+/// How long after a failure the housekeeper tries again: to prepare a segment on a full disk, to drop an old one.
 const RETRY_DELAY: Duration = Duration::from_millis(250);
 /// Between two looks at whether the log is being closed.
 const ZERO_BYTES: u64 = 4 << 20;
@@ -22,6 +22,10 @@ const RESERVE_SEGMENT_BYTES: u64 = 1 << 20;
 pub(crate) struct Housekeeper {
     shared: Arc<Shared>,
     next_spare: u64,
+    /// When a segment may be prepared again, after the disk was full.
+    prepare_at: Option<Instant>,
+    /// When old segments may be dropped again, after one could not be.
+    retire_at: Option<Instant>,
 }
 
 enum Chore {
@@ -35,9 +39,17 @@ enum Chore {
     Retire,
 }
 
+/// Why old segments are not dropped.
+enum Obstacle {
+    /// The file is still there, and so is everything that was acknowledged: worth another try.
+    Kept(Failure),
+    /// Nobody knows what the directory holds.
+    Fatal(Failure),
+}
+
 impl Housekeeper {
     pub(crate) fn new(shared: Arc<Shared>, next_spare: u64) -> Self {
-        Self { shared, next_spare }
+        Self { shared, next_spare, prepare_at: None, retire_at: None }
     }
 
     /// Works until the log is closed or fails.
@@ -57,11 +69,11 @@ impl Housekeeper {
                         state.wanted_bytes = state.wanted_bytes.filter(|wanted| *wanted > bytes);
                     });
                 }
-                Chore::Retire => {
-                    if let Err(failure) = self.retire() {
-                        self.shared.fail(failure);
-                    }
-                }
+                Chore::Retire => match self.retire() {
+                    Ok(()) => self.end_obstacle(),
+                    Err(Obstacle::Kept(failure)) => self.begin_obstacle(failure),
+                    Err(Obstacle::Fatal(failure)) => self.shared.fail(failure),
+                },
             }
         }
     }
@@ -73,7 +85,9 @@ impl Housekeeper {
             if state.closing || state.failure.is_some() {
                 return Chore::Exit;
             }
-            if state.retention_due {
+            let now = Instant::now();
+            let is_time = |at: Option<Instant>| at.is_none_or(|at| at <= now);
+            if state.retention_due && is_time(self.retire_at) {
                 state.retention_due = false;
                 return Chore::Retire;
             }
@@ -84,19 +98,18 @@ impl Housekeeper {
                 state = shared.lock();
                 continue;
             }
-            let Some(chore) = self.preparation(&state) else {
-                state = wait(&shared.chores, state);
-                continue;
+            let chore = self.preparation(&state);
+            let prepare_at = self.prepare_at.filter(|_| chore.is_some() && state.full.is_some());
+            let retire_at = self.retire_at.filter(|_| state.retention_due);
+            if let Some(chore) = chore.filter(|_| is_time(prepare_at)) {
+                return chore;
+            }
+            state = if let Some(at) = [prepare_at, retire_at].into_iter().flatten().min() {
+                let result = shared.chores.wait_timeout(state, at - now);
+                result.unwrap_or_else(PoisonError::into_inner).0
+            } else {
+                wait(&shared.chores, state)
             };
-            if state.full.is_none() {
-                return chore;
-            }
-            let waited =
-                shared.chores.wait_timeout(state, RETRY_DELAY).unwrap_or_else(PoisonError::into_inner);
-            state = waited.0;
-            if waited.1.timed_out() && !state.closing {
-                return chore;
-            }
         }
     }
 
@@ -151,8 +164,9 @@ impl Housekeeper {
     }
 
     /// Hands over what was prepared, or tells everybody why it could not be.
-    fn deliver(&self, made: io::Result<Ready>, hand_over: impl FnOnce(&mut State, Ready)) {
-        let mut state = self.shared.lock();
+    fn deliver(&mut self, made: io::Result<Ready>, hand_over: impl FnOnce(&mut State, Ready)) {
+        let shared = self.shared.clone();
+        let mut state = shared.lock();
         match made {
             Ok(ready) => {
                 hand_over(&mut state, ready);
@@ -162,6 +176,7 @@ impl Housekeeper {
             Err(error) => {
                 let failure = Failure::new("preparing the next segment", error);
                 if is_shortage(&failure.error) {
+                    self.prepare_at = Some(Instant::now() + RETRY_DELAY);
                     self.begin_shortage(state, failure);
                 } else {
                     // A disk that cannot take zeros is not one to trust with records.
@@ -200,27 +215,50 @@ impl Housekeeper {
         }
     }
 
+    /// Says, unless it is known already, that old segments stay, and remembers to try again.
+    fn begin_obstacle(&mut self, failure: Failure) {
+        self.retire_at = Some(Instant::now() + RETRY_DELAY);
+        let mut state = self.shared.lock();
+        state.retention_due = true;
+        let is_new = state.retention_failure.replace(failure).is_none();
+        self.shared.retaining.store(true, Ordering::Release);
+        drop(state);
+        if is_new {
+            self.shared.announce();
+        }
+    }
+
+    fn end_obstacle(&mut self) {
+        self.retire_at = None;
+        let mut state = self.shared.lock();
+        let was_there = state.retention_failure.take().is_some();
+        self.shared.retaining.store(false, Ordering::Release);
+        drop(state);
+        if was_there {
+            self.shared.announce();
+        }
+    }
+
     /// Drops the oldest segments as far as release and retention allow.
-    fn retire(&mut self) -> Result<(), Failure> {
+    fn retire(&mut self) -> Result<(), Obstacle> {
         loop {
             let (released, now_us) = {
                 let state = self.shared.lock();
                 (state.released, state.time_us)
             };
-            let Some(segment) = self.take_retired(released, now_us)? else {
+            let Some(segment) = self.retirable(released, now_us)? else {
                 return Ok(());
             };
-            let name = segment.name.clone();
-            self.dispose(segment).map_err(|error| {
-                Failure::new(format!("dropping {}", self.shared.storage.path(&name)), error)
-            })?;
+            self.dispose(segment)?;
         }
     }
 
-    fn take_retired(&self, released: Lsn, now_us: u64) -> Result<Option<Arc<Segment>>, Failure> {
+    /// The oldest segment, if release and retention allow to drop it.
+    fn retirable(&self, released: Lsn, now_us: u64) -> Result<Option<Arc<Segment>>, Obstacle> {
         let retention = self.shared.options.retention;
-        let mut table = self.shared.table();
-        let Some(second) = table.iter().nth(1).cloned() else {
+        let table = self.shared.table();
+        let mut segments = table.iter();
+        let (Some(first), Some(second)) = (segments.next(), segments.next()) else {
             return Ok(None);
         };
         if second.header.first_lsn > released {
@@ -234,41 +272,65 @@ impl Housekeeper {
         if let Some(bytes) = retention.bytes {
             let mut kept = 0;
             for segment in table.iter().skip(1) {
-                let failed = |error| Failure::new(format!("measuring {}", segment.name), error);
-                kept += segment.file.len().map_err(failed)?;
+                kept += segment.file.len().map_err(|error| self.kept("measuring", segment, error))?;
             }
             if kept < bytes {
                 return Ok(None);
             }
         }
-        Ok(table.pop_first())
+        Ok(Some(first.clone()))
     }
 
-    /// Keeps the file for another use if nobody reads it and few are kept already; removes it otherwise.
+    /// Keeps the oldest segment's file for another use if nobody reads it and few are kept already; removes it
+    /// otherwise. The segment leaves the table when that has been done, and stays if it cannot be.
+    ///
     /// The directory is synced each time: if two removals could survive a crash out of order, the log had a hole.
-    fn dispose(&mut self, segment: Arc<Segment>) -> io::Result<()> {
+    fn dispose(&mut self, segment: Arc<Segment>) -> Result<(), Obstacle> {
         let storage = self.shared.storage.clone();
-        let name = segment.name.clone();
-        let recycles = self.shared.codec.preallocates() && segment.format == self.shared.options.format;
-        let wanted = recycles && self.shared.lock().ready.len() < self.shared.options.recycle;
-        let Some(segment) = wanted.then_some(segment).and_then(Arc::into_inner) else {
-            storage.remove(&name)?;
-            return storage.sync_dir();
-        };
-        let bytes = segment.file.len()?;
-        if bytes < self.shared.options.segment_bytes {
-            storage.remove(&name)?;
-            return storage.sync_dir();
+        let bytes = segment.file.len().map_err(|error| self.kept("measuring", &segment, error))?;
+        let spare = self.is_of_use(&segment, bytes).then(|| spare_name(self.next_spare));
+        match &spare {
+            Some(spare) => storage.rename(&segment.name, spare),
+            None => storage.remove(&segment.name),
         }
-        let spare = spare_name(self.next_spare);
+        .map_err(|error| self.kept("dropping", &segment, error))?;
+        storage.sync_dir().map_err(|error| {
+            Obstacle::Fatal(Failure::new(format!("dropping {}", storage.path(&segment.name)), error))
+        })?;
+        let dropped = self.shared.table().pop_first();
+        debug_assert!(
+            dropped.as_ref().is_some_and(|dropped| Arc::ptr_eq(dropped, &segment)),
+            "only we drop any"
+        );
+        drop(dropped);
+        let Some(spare) = spare else { return Ok(()) };
         self.next_spare += 1;
-        storage.rename(&name, &spare)?;
-        storage.sync_dir()?;
+        let Some(segment) = Arc::into_inner(segment) else {
+            // Somebody has begun to read it meanwhile. Best effort: what stays is seen to at the next open.
+            let _ = storage.remove(&spare);
+            return Ok(());
+        };
         let mut state = self.shared.lock();
         state.ready.push_back(Ready { name: spare, file: segment.file, bytes, recycled: true });
         drop(state);
         self.shared.space.notify_all();
         Ok(())
+    }
+
+    /// Whether a segment's file should become a spare one: few are kept, and nobody reads it.
+    fn is_of_use(&self, segment: &Arc<Segment>, bytes: u64) -> bool {
+        /// The table and whoever asks hold a segment as well.
+        const OWN_REFERENCES: usize = 2;
+        let options = &self.shared.options;
+        self.shared.codec.preallocates()
+            && segment.format == options.format
+            && bytes >= options.segment_bytes
+            && Arc::strong_count(segment) == OWN_REFERENCES
+            && self.shared.lock().ready.len() < options.recycle
+    }
+
+    fn kept(&self, what: &str, segment: &Segment, error: io::Error) -> Obstacle {
+        Obstacle::Kept(Failure::new(format!("{what} {}", self.shared.storage.path(&segment.name)), error))
     }
 }
 

@@ -105,6 +105,12 @@ impl Log {
         }
     }
 
+    /// Why old segments stay on disk that nobody needs any more; `None` as long as they can be dropped. The log tries
+    /// again by itself and accepts records meanwhile.
+    pub fn retention_failure(&self) -> Option<Failure> {
+        self.shared.lock().retention_failure.clone()
+    }
+
     /// The newest record that has its place in the order.
     #[inline]
     pub fn appended(&self) -> Lsn {
@@ -179,7 +185,8 @@ impl Log {
         self.shared.work.notify_one();
     }
 
-    /// Calls `listener` on the log's threads after every advance of the durable LSN and every change of health.
+    /// Calls `listener` on the log's threads after every advance of the durable LSN and every change of health or of
+    /// [`retention_failure`](Self::retention_failure).
     /// It must be quick and must not call `close`.
     pub fn set_listener(&self, listener: Box<dyn Fn(Progress) + Send + Sync>) {
         *self.shared.listener.write().unwrap_or_else(PoisonError::into_inner) = Some(listener);
@@ -383,6 +390,7 @@ fn share(
         released,
         // Not before the next segment: whoever recovers from this log may yet need all of it.
         retention_due: false,
+        retention_failure: None,
         closing: false,
         closed: false,
         failure: None,
@@ -402,6 +410,7 @@ fn share(
         written: AtomicU64::new(last.0),
         durable: AtomicU64::new(last.0),
         refusing: AtomicBool::new(false),
+        retaining: AtomicBool::new(false),
         segments: Mutex::default(),
         origin: last.next(),
         listener: RwLock::new(None),

@@ -22,6 +22,8 @@ pub struct Progress {
     pub written: Lsn,
     /// Whether the log accepts records.
     pub writable: bool,
+    /// Whether old segments stay that should have gone: see [`Log::retention_failure`](crate::Log::retention_failure).
+    pub retaining: bool,
 }
 
 /// Whether the log accepts records, and why not.
@@ -57,6 +59,8 @@ pub(crate) struct Shared {
     pub(crate) written: AtomicU64,
     pub(crate) durable: AtomicU64,
     pub(crate) refusing: AtomicBool,
+    /// Whether [`State::retention_failure`] is there.
+    pub(crate) retaining: AtomicBool,
     pub(crate) segments: Mutex<SegmentTable>,
     /// Where the log begins as long as it has no segment.
     pub(crate) origin: Lsn,
@@ -88,6 +92,8 @@ pub(crate) struct State {
     pub(crate) released: Lsn,
     /// Retention has something to look at.
     pub(crate) retention_due: bool,
+    /// Why an old segment stays that should have gone.
+    pub(crate) retention_failure: Option<Failure>,
     pub(crate) closing: bool,
     pub(crate) closed: bool,
     pub(crate) failure: Option<Failure>,
@@ -156,6 +162,7 @@ impl Shared {
             durable: Lsn(self.durable.load(Ordering::Acquire)),
             written: Lsn(self.written.load(Ordering::Acquire)),
             writable: !self.refusing.load(Ordering::Acquire),
+            retaining: self.retaining.load(Ordering::Acquire),
         }
     }
 

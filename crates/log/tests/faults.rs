@@ -324,3 +324,101 @@ fn a_record_that_was_admitted_before_the_disk_was_found_full_is_accepted() {
     assert_eq!(recovery.last_lsn, Lsn(accepted + 1));
     log.close().expect("closes");
 }
+
+/// A log of several segments whose housekeeper has nothing to prepare.
+fn quiet_log(storage: &FaultyStorage, recycle: usize) -> Log {
+    let options = Options { recycle, ..options() };
+    let (log, _) = Log::open(Arc::new(storage.clone()), options.clone()).expect("opens");
+    for _ in 0..40 {
+        let lsn = log.append(0, 1, |buffer| buffer.extend_from_slice(&[1; 500])).expect("is accepted");
+        log.wait_durable(lsn).expect("syncs");
+    }
+    log.close().expect("closes");
+    let renamed = storage.calls_at(Site::Rename);
+    let (log, _) = Log::open(Arc::new(storage.clone()), options).expect("opens");
+    // All that it prepares in a segment which is not half used is its reserve.
+    while storage.calls_at(Site::Rename) == renamed {
+        std::thread::yield_now();
+    }
+    log
+}
+
+#[test]
+fn an_old_segment_that_cannot_be_removed_stays_until_it_can_be_and_writes_go_on() {
+    let memory = MemoryStorage::new();
+    let storage = FaultyStorage::new(Arc::new(memory.clone()), None);
+    let log = quiet_log(&storage, 0);
+    let told = Arc::new(std::sync::Mutex::new(vec![false]));
+    let listened = told.clone();
+    log.set_listener(Box::new(move |progress| {
+        let mut told = listened.lock().expect("no panic");
+        if told.last() != Some(&progress.retaining) {
+            told.push(progress.retaining);
+        }
+    }));
+    let oldest = format!("segment-{:020}.tide", 1);
+    assert!(memory.list().expect("names").contains(&oldest));
+
+    let denied = Fault::Error(io::ErrorKind::PermissionDenied);
+    storage.set_plan(Some(Plan { fault: denied, at: 1, site: Some(Site::Remove), forever: true, seed: 0 }));
+    log.release(Lsn(35));
+    let tries = storage.calls_at(Site::Remove);
+    while storage.calls_at(Site::Remove) < tries + 2 {
+        let lsn = log.append(0, 1, |buffer| buffer.extend_from_slice(&[1; 50])).expect("is accepted");
+        log.wait_durable(lsn).expect("syncs");
+    }
+    let failure = log.retention_failure().expect("is known");
+    assert!(failure.to_string().contains(&oldest), "{failure}");
+    assert!(matches!(log.health(), Health::Ok));
+    assert_eq!(log.floor(), Lsn(1));
+    let mut replay = log.replay(Lsn(1)).expect("begins");
+    assert_eq!(replay.next_batch().expect("reads").expect("has records").first_lsn(), Lsn(1));
+    drop(replay);
+
+    storage.set_plan(None);
+    while log.retention_failure().is_some() {
+        std::thread::yield_now();
+    }
+    assert!(log.floor() > Lsn(1));
+    assert!(!memory.list().expect("names").contains(&oldest));
+    log.close().expect("closes");
+    assert_eq!(*told.lock().expect("no panic"), [false, true, false], "each change is told once");
+}
+
+#[test]
+fn an_old_segment_that_cannot_become_a_spare_one_stays_until_it_can() {
+    let memory = MemoryStorage::new();
+    let storage = FaultyStorage::new(Arc::new(memory.clone()), None);
+    let log = quiet_log(&storage, 9);
+    let at = storage.calls_at(Site::Rename) + 1;
+    let denied = Fault::Error(io::ErrorKind::PermissionDenied);
+    storage.set_plan(Some(Plan { fault: denied, at, site: Some(Site::Rename), forever: false, seed: 0 }));
+    log.release(Lsn(35));
+    while log.floor() == Lsn(1) {
+        std::thread::yield_now();
+    }
+    assert!(storage.fired());
+    log.append(0, 1, |buffer| buffer.extend_from_slice(&[1; 50])).expect("is accepted");
+    log.close().expect("closes");
+    let (_, recovery) = Log::open(Arc::new(memory), options()).expect("opens");
+    assert_eq!(recovery.last_lsn, Lsn(41));
+}
+
+#[test]
+fn a_directory_that_cannot_be_synced_after_a_removal_is_final() {
+    let storage = FaultyStorage::new(Arc::new(MemoryStorage::new()), None);
+    let log = quiet_log(&storage, 0);
+    storage.set_plan(Some(Plan {
+        fault: Fault::SyncFailure,
+        at: storage.calls_at(Site::SyncDir) + 1,
+        site: Some(Site::SyncDir),
+        forever: false,
+        seed: 0,
+    }));
+    log.release(Lsn(35));
+    while log.check_writable().is_ok() {
+        std::thread::yield_now();
+    }
+    assert!(matches!(log.health(), Health::Failed(_)));
+    log.close().expect_err("the log has failed");
+}

@@ -100,6 +100,9 @@ fn persistence(text: &mut String, cx: &Context<'_>) {
     line(text, "log_durable_lsn", log.durable());
     line(text, "log_floor_lsn", log.floor());
     line(text, "log_status", log_status(cx.shared));
+    if let Some(failure) = log.retention_failure() {
+        line(text, "log_retention_error", failure.to_string().replace(['\r', '\n'], " "));
+    }
     let snapshots = &cx.shared.snapshots;
     line(text, "snapshot_last_lsn", snapshots.last_lsn());
     if let Some(error) = snapshots.last_error() {

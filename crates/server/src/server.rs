@@ -192,12 +192,15 @@ impl Drop for StopsWithWorker {
 /// listener for as long as it lives, which is as long as the server's own state: hence the weak reference.
 fn listen_to_log(shared: &Arc<Shared>, inboxes: Vec<Arc<Inbox>>) {
     let weak = Arc::downgrade(shared);
-    let was_writable = AtomicBool::new(true);
+    let (was_writable, was_retaining) = (AtomicBool::new(true), AtomicBool::new(false));
     let listener = move |progress: Progress| {
         inboxes.iter().for_each(|inbox| inbox.log_moved());
         let Some(shared) = weak.upgrade() else { return };
         if was_writable.swap(progress.writable, Ordering::AcqRel) != progress.writable {
             tell_operator(progress.writable, &shared.engine.log().health());
+        }
+        if was_retaining.swap(progress.retaining, Ordering::AcqRel) != progress.retaining {
+            tell_of_old_segments(shared.engine.log().retention_failure());
         }
         shared.snapshots.request_if_due(progress.written, shared.settings.current().snapshot_after);
     };
@@ -219,6 +222,22 @@ fn tell_operator(writable: bool, health: &Health) {
             )
         }
     };
+    say(&line);
+}
+
+/// Says on standard error that the log cannot be shortened any more, or can be again.
+fn tell_of_old_segments(failure: Option<Failure>) {
+    say(&match failure {
+        Some(failure) => {
+            format!(
+                "warning: {failure}; the log keeps old segments until that works, everything else goes on"
+            )
+        }
+        None => "the log drops old segments again".to_owned(),
+    });
+}
+
+fn say(line: &str) {
     // Nobody may be reading what the server says.
     let _ = writeln!(io::stderr(), "{line}");
 }

@@ -490,6 +490,32 @@ fn a_log_that_is_full_has_not_failed_and_one_that_cannot_write_has() {
 }
 
 #[test]
+fn info_tells_why_old_segments_are_kept_and_changes_go_on() {
+    let storage = FaultyStorage::new(Arc::new(MemoryStorage::new()), None);
+    let options =
+        Options { durability: Durability::Off, segment_bytes: 64 * 1024, recycle: 0, ..Options::default() };
+    let bench = Bench::with_storage(Arc::new(storage.clone()), options, Config::default());
+    let log = bench.shared.engine.log();
+    let set = format!("SET a {}\r\n", "v".repeat(1000));
+    let mut writer = bench.connect();
+    for _ in 0..200 {
+        writer.receive(set.as_bytes(), &bench.context());
+    }
+    bench.sync(&mut writer);
+    writer.take();
+    let fault = Fault::Error(std::io::ErrorKind::PermissionDenied);
+    storage.set_plan(Some(Plan { fault, at: 1, site: Some(Site::Remove), forever: true, seed: 0 }));
+    log.release(log.durable());
+    while log.retention_failure().is_none() {
+        std::thread::yield_now();
+    }
+    writer.receive(b"SET a 1\r\nINFO persistence\r\n", &bench.context());
+    let answers = writer.take();
+    assert!(answers.starts_with("+OK\r\n"), "{answers}");
+    assert!(answers.contains("log_status:ok\r\nlog_retention_error:dropping memory:segment-"), "{answers}");
+}
+
+#[test]
 fn a_changed_setting_holds_from_the_next_command_on() {
     let mut bench = Bench::new(|config| config.durability = Durability::Off);
     let mut connection = bench.connect();
