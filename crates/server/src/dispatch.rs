@@ -259,10 +259,9 @@ fn withhold(session: &mut Session, mark: usize, command: Option<&Command>) {
         Replies::SkipThisAndNext => (false, Replies::SkipThis),
         Replies::SkipThis => (false, Replies::On),
     };
-    let is_array = matches!(session.output.reply.bytes().get(mark), Some(b'*' | b'>'));
-    let is_message = is_array && command.is_some_and(changes_subscriptions);
-    if !show && !is_message {
+    if !show && !command.is_some_and(|command| is_confirmed(session, mark, command)) {
         session.output.take_back(mark);
+        session.output.reply.encoded(&std::mem::take(&mut session.confirmations));
         if let Some(wait) = &mut session.wait {
             wait.is_silent = true;
         }
@@ -270,13 +269,15 @@ fn withhold(session: &mut Session, mark: usize, command: Option<&Command>) {
     session.replies = next;
 }
 
-/// Whether a command is answered by confirmations, which are messages and no replies.
-fn changes_subscriptions(command: &Command) -> bool {
+/// Whether what begins at `mark` confirms changed subscriptions: messages, and no reply.
+pub(crate) fn is_confirmed(session: &Session, mark: usize, command: &Command) -> bool {
     use ConnectionCommand as C;
-    matches!(
+    let is_array = matches!(session.output.reply.bytes().get(mark), Some(b'*' | b'>'));
+    let changes_subscriptions = matches!(
         command.run,
         Run::Connection(
             C::Subscribe | C::Psubscribe | C::Ssubscribe | C::Unsubscribe | C::Punsubscribe | C::Sunsubscribe
         )
-    )
+    );
+    is_array && changes_subscriptions
 }

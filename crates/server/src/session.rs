@@ -43,6 +43,8 @@ pub(crate) struct Session {
     pub(crate) watched: WatchedKeys,
     pub(crate) subscriptions: Subscriptions,
     pub(crate) replies: Replies,
+    /// Confirmations of subscriptions in the answer to `EXEC`, in case that nobody wants the answer: they are messages.
+    pub(crate) confirmations: Vec<u8>,
     /// What a blocked client waits for. No further command runs until it ends.
     pub(crate) wait: Option<Wait>,
     /// The latest command has changed settings: its worker takes them up before the next one runs.
@@ -69,6 +71,7 @@ impl Session {
             watched: WatchedKeys::new(),
             subscriptions: Subscriptions::default(),
             replies: Replies::On,
+            confirmations: Vec::new(),
             wait: None,
             settings_changed: false,
             closing: false,

@@ -6,7 +6,7 @@
 
 use crate::connection_command;
 use crate::dispatch::{self, Context};
-use crate::session::{NAMES_LIMIT, Session};
+use crate::session::{NAMES_LIMIT, Replies, Session};
 use tidemark_engine::command::{ConnectionCommand, flags, parse};
 use tidemark_engine::keyspace::DATABASES;
 use tidemark_engine::{Call, Command, CommandError, Executed, Reply, Run, WatchedKeys};
@@ -154,6 +154,9 @@ pub(crate) fn exec(session: &mut Session, cx: &Context<'_>) -> Result<(), Comman
     let executed = execute(session, &transaction, &watched, cx);
     end_watches(&watched, cx);
     dispatch::finish(session, &executed, mark, transaction.durable, cx);
+    if session.replies == Replies::On {
+        session.confirmations = Vec::new();
+    }
     session.show_state();
     Ok(())
 }
@@ -242,7 +245,12 @@ fn merge(
                 rest = after;
             }
             Run::Connection(which) => {
+                let mark = session.output.reply.len();
                 connection_command::run_in_transaction(session, which, queued.command, args, cx);
+                if dispatch::is_confirmed(session, mark, queued.command) {
+                    let confirmations = session.output.reply.bytes().get(mark..).unwrap_or_default();
+                    session.confirmations.extend_from_slice(confirmations);
+                }
             }
             Run::Container => session.output.reply.error(&CommandError::Arity(queued.command.name.into())),
         }

@@ -616,6 +616,20 @@ fn a_confirmed_subscription_is_a_message_and_no_reply() {
         .receive(b"CLIENT REPLY OFF\r\nSUBSCRIBE a\r\nUNSUBSCRIBE a\r\nSUBSCRIBE\r\n", &bench.context());
     let confirmed = "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n*3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:0\r\n";
     assert_eq!(connection.take(), confirmed);
+
+    // So it is in a transaction whose answer nobody wants, whether from its beginning or from within.
+    for (before, within) in [("CLIENT REPLY OFF", "PING"), ("PING", "CLIENT REPLY OFF")] {
+        let mut connection = bench.connect();
+        let queued = format!("{before}\r\nMULTI\r\nGET k\r\nSUBSCRIBE a b\r\n{within}\r\nUNSUBSCRIBE b\r\n");
+        connection.receive(format!("HELLO 3\r\n{queued}").as_bytes(), &bench.context());
+        connection.take();
+        connection.receive(b"EXEC\r\nPING\r\n", &bench.context());
+        let confirmed = ">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n>3\r\n$9\r\nsubscribe\r\n$1\r\nb\r\n:2\r\n\
+                         >3\r\n$11\r\nunsubscribe\r\n$1\r\nb\r\n:1\r\n";
+        assert_eq!(connection.take(), confirmed, "{before}, {within}");
+        connection.receive(b"CLIENT REPLY ON\r\nCLIENT REPLY SKIP\r\nPING\r\nPING\r\n", &bench.context());
+        assert_eq!(connection.take(), "+OK\r\n+PONG\r\n", "they are told once");
+    }
 }
 
 #[test]
