@@ -54,6 +54,8 @@ pub(crate) enum CloseReason {
     QueryBuffer,
     /// It has been silent too long.
     Idle,
+    /// It has been silent too long in the middle of a request.
+    Unfinished,
     /// It has not given the password in time.
     Unauthenticated,
 }
@@ -71,6 +73,8 @@ pub(crate) struct Connection {
     draining: bool,
     pub(crate) session: Session,
     last_active: Instant,
+    /// Since when the rest of a request is waited for, if `input` is the beginning of one.
+    listening_since: Instant,
     /// A message did not fit into the output.
     overflowed: bool,
     /// Since when the soft limit of the output is exceeded.
@@ -88,6 +92,7 @@ impl Connection {
             draining: false,
             session: Session::new(client, config.requirepass.is_empty()),
             last_active,
+            listening_since: last_active,
             overflowed: false,
             over_soft_limit: None,
         }
@@ -99,6 +104,7 @@ impl Connection {
         let shown = &self.session.client.shown;
         shown.received_bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         self.last_active = Instant::now();
+        self.listening_since = self.last_active;
         if self.input.is_empty() && self.may_run() {
             let consumed = self.run_commands(bytes, cx);
             self.input.extend_from_slice(bytes.get(consumed..).unwrap_or_default());
@@ -128,6 +134,10 @@ impl Connection {
         }
         if self.input_ended && !self.has_command {
             self.session.closing = true;
+        }
+        if !self.input.is_empty() {
+            // Nothing was read, or waited for, until now.
+            self.listening_since = Instant::now();
         }
     }
 
@@ -266,7 +276,11 @@ impl Connection {
 
     /// Notes that so much of the output has left.
     pub(crate) fn sent(&mut self, count: usize) {
+        let was_deaf = !self.input.is_empty() && self.must_read_first();
         self.session.output.advance(count);
+        if was_deaf && !self.must_read_first() {
+            self.listening_since = Instant::now();
+        }
         if self.session.output.pending() == 0 {
             // Whoever has read everything is not slow.
             self.over_soft_limit = None;
@@ -300,6 +314,9 @@ impl Connection {
         if self.idle_deadline(config).is_some_and(|at| at <= now) {
             return Some(CloseReason::Idle);
         }
+        if self.request_deadline(config).is_some_and(|at| at <= now) {
+            return Some(CloseReason::Unfinished);
+        }
         self.authentication_deadline(config).filter(|at| *at <= now).map(|_| CloseReason::Unauthenticated)
     }
 
@@ -315,6 +332,7 @@ impl Connection {
             self.session.wait.as_ref().and_then(|wait| wait.deadline),
             self.over_soft_limit.and_then(|since| since.checked_add(soft_time)),
             self.idle_deadline(config),
+            self.request_deadline(config),
             self.authentication_deadline(config),
         ]
         .into_iter()
@@ -339,6 +357,14 @@ impl Connection {
         let exempt =
             config.timeout.is_zero() || self.session.wait.is_some() || self.session.subscriptions.any();
         if exempt { None } else { self.last_active.checked_add(config.timeout) }
+    }
+
+    /// Until when the rest of a request must begin to arrive. While nothing is read from the client, nothing can.
+    fn request_deadline(&self, config: &Config) -> Option<Instant> {
+        let is_awaited =
+            !self.input.is_empty() && !self.has_command && self.session.wait.is_none() && self.wants_input();
+        let exempt = !is_awaited || config.request_timeout.is_zero();
+        if exempt { None } else { self.listening_since.checked_add(config.request_timeout) }
     }
 
     fn authentication_deadline(&self, config: &Config) -> Option<Instant> {

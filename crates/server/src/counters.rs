@@ -31,7 +31,7 @@ pub(crate) struct Counters {
     pub(crate) sent_bytes: Counter,
     /// Clients disconnected because they did not read.
     pub(crate) slow_readers: Counter,
-    /// Clients disconnected because of what they sent: protocol errors and overlong requests.
+    /// Clients disconnected because of what they sent: protocol errors, overlong requests and unfinished ones.
     pub(crate) protocol_errors: Counter,
     /// Turns of the event loop.
     pub(crate) turns: Counter,

@@ -617,7 +617,7 @@ impl State {
     fn disconnect(&mut self, slot: usize, reason: CloseReason, cx: &Context<'_>) {
         match reason {
             CloseReason::SlowReader => cx.counters.slow_readers.add(1),
-            CloseReason::QueryBuffer => cx.counters.protocol_errors.add(1),
+            CloseReason::QueryBuffer | CloseReason::Unfinished => cx.counters.protocol_errors.add(1),
             CloseReason::Idle | CloseReason::Unauthenticated => {}
         }
         self.close(slot, cx);

@@ -85,6 +85,17 @@ fn a_silent_client_is_disconnected_if_so_configured_but_no_subscriber() {
 }
 
 #[test]
+fn a_client_that_does_not_finish_its_request_is_disconnected_and_others_go_on() {
+    let server = TestServer::with(|config| config.request_timeout = Duration::from_secs(1));
+    let (mut silent, mut half) = (server.client(), server.client());
+    half.send("*2\r\n$4\r\nECHO\r\n$1000\r\nhalf");
+    assert_eq!(half.until_closed(), b"");
+    silent.ask("PING", "+PONG\r\n");
+    silent.send("INFO stats\r\n");
+    assert!(silent.bulk().contains("client_protocol_error_disconnections:1\r\n"));
+}
+
+#[test]
 fn a_subscriber_that_does_not_read_is_disconnected_and_others_go_on() {
     let server = TestServer::new();
     let (mut slow, mut brisk, mut publisher) = (server.client(), server.client(), server.client());

@@ -57,6 +57,8 @@ pub struct Config {
     pub reserved_clients: usize,
     /// Idle time after which a client is disconnected; zero means never.
     pub timeout: Duration,
+    /// How long the rest of a request may be waited for without a byte of it arriving; zero means for ever.
+    pub request_timeout: Duration,
     /// The most bytes that a client may have sent without completing a command.
     pub query_buffer_limit: usize,
     /// The longest argument, in bytes.
@@ -112,6 +114,7 @@ impl Default for Config {
             maxclients: 10_000,
             reserved_clients: 4,
             timeout: Duration::ZERO,
+            request_timeout: Duration::from_mins(1),
             query_buffer_limit: 1024 * 1024 * 1024,
             max_bulk_bytes: 512 * 1024 * 1024,
             max_arguments: 1024 * 1024,

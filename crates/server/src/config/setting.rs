@@ -327,6 +327,19 @@ pub static SETTINGS: &[Setting] = &[
         set: |_, config, text| seconds(text).map(|value| config.timeout = value),
     },
     Setting {
+        name: "request-timeout",
+        alias: None,
+        group: LIMITS,
+        placeholder: "SECONDS",
+        help: "Seconds of silence in the middle of a request after which a client is disconnected; 0 never. Whoever goes \
+               on sending, however slowly, stays.",
+        literal: Literal::Number,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.request_timeout.as_secs().to_string(),
+        set: |_, config, text| seconds(text).map(|value| config.request_timeout = value),
+    },
+    Setting {
         name: "client-query-buffer-limit",
         alias: None,
         group: LIMITS,

@@ -76,6 +76,17 @@ impl Connection {
     }
 }
 
+/// A message in the channel `a`.
+fn message(bytes: usize) -> Publication {
+    Publication {
+        kind: crate::pubsub::Kind::Channel,
+        name: b"a".as_slice().into(),
+        channel: b"a".as_slice().into(),
+        payload: vec![b'x'; bytes].into(),
+        after: None,
+    }
+}
+
 #[test]
 fn a_batch_is_answered_by_one_output() {
     let bench = Bench::new(|_| {});
@@ -366,13 +377,6 @@ fn a_message_that_does_not_fit_is_not_copied() {
     let bench = Bench::new(|config| config.output_limits.pubsub.hard_bytes = 1000);
     let mut connection = bench.connect();
     connection.receive(b"SUBSCRIBE a\r\n", &bench.context());
-    let message = |bytes: usize| Publication {
-        kind: crate::pubsub::Kind::Channel,
-        name: b"a".as_slice().into(),
-        channel: b"a".as_slice().into(),
-        payload: vec![b'x'; bytes].into(),
-        after: None,
-    };
     connection.publish(&message(500), &bench.config);
     assert_eq!(connection.exceeded(&bench.config, Instant::now()), None);
     let before = connection.session.output.pending();
@@ -401,6 +405,47 @@ fn silence_and_missing_passwords_have_their_deadlines() {
     );
     connection.receive(b"SUBSCRIBE a\r\n", &bench.context());
     assert_eq!(connection.next_deadline(&bench.config), None, "a subscriber may be silent");
+}
+
+#[test]
+fn the_rest_of_a_request_has_a_deadline_that_every_byte_renews() {
+    let bench = Bench::new(|config| config.request_timeout = Duration::from_secs(30));
+    let mut connection = bench.connect();
+    let in_time = |connection: &Connection| connection.listening_since + Duration::from_secs(29);
+    let late = |connection: &Connection| connection.listening_since + Duration::from_secs(30);
+    connection.receive(b"PING\r\n", &bench.context());
+    assert_eq!(connection.next_deadline(&bench.config), None, "between two requests silence has no end");
+    connection.receive(b"*2\r\n$4\r\nECHO\r\n$3\r\na", &bench.context());
+    let began = late(&connection);
+    assert_eq!(connection.next_deadline(&bench.config), Some(began));
+    assert_eq!(connection.overdue(&bench.config, in_time(&connection)), None);
+    assert_eq!(connection.overdue(&bench.config, began), Some(CloseReason::Unfinished));
+    connection.receive(b"b", &bench.context());
+    assert!(late(&connection) > began);
+    connection.receive(b"c\r\n", &bench.context());
+    assert_eq!(connection.next_deadline(&bench.config), None);
+}
+
+#[test]
+fn a_client_that_is_not_listened_to_need_not_finish_its_request() {
+    let bench = Bench::new(|config| config.request_timeout = Duration::from_secs(30));
+    let mut blocked = bench.connect();
+    blocked.receive(b"BLPOP k 0\r\nPI", &bench.context());
+    assert_eq!(blocked.next_deadline(&bench.config), None);
+    let before = blocked.listening_since;
+    blocked.unblock(Unblock::Timeout, &bench.context());
+    assert!(blocked.listening_since > before, "its time begins when its turn comes");
+    assert!(blocked.next_deadline(&bench.config).is_some());
+
+    let mut slow = bench.connect();
+    slow.receive(b"SUBSCRIBE a\r\nPI", &bench.context());
+    let before = slow.listening_since;
+    assert!(slow.next_deadline(&bench.config).is_some());
+    slow.publish(&message(OUTPUT_PAUSE_BYTES), &bench.config);
+    assert_eq!(slow.next_deadline(&bench.config), None, "it has to read first");
+    slow.take();
+    assert!(slow.listening_since > before);
+    assert!(slow.next_deadline(&bench.config).is_some());
 }
 
 #[test]
