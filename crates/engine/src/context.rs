@@ -390,7 +390,7 @@ impl<'k> Keys<'k> {
         let deadline = entry.deadline();
         entry.touch(clock);
         database.remove(hash, &key);
-        database.insert(hash, entry);
+        database.place(hash, entry);
         if let Some(at) = deadline {
             self.note_deadline(at);
         }

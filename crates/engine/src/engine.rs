@@ -522,6 +522,12 @@ pub enum ApplyError {
     /// The payload is not of the record's form.
     #[error("the record's payload does not have the form of its kind")]
     Malformed,
+    /// Parts of large values are missing in a snapshot.
+    #[error("parts of {values} large values are missing")]
+    Incomplete {
+        /// Of how many.
+        values: usize,
+    },
     /// The command failed, though it had succeeded when it was logged.
     #[error("command '{name}' had succeeded when it was logged and now answers: {answer}")]
     Refused {

@@ -40,4 +40,4 @@ pub use engine::{ApplyError, Call, Engine, Executed, WatchedKeys};
 pub use error::CommandError;
 pub use loader::Loader;
 pub use reply::{Protocol, Reply, format_double};
-pub use snapshot::Snapshot;
+pub use snapshot::{Incomplete, Snapshot};

@@ -23,7 +23,7 @@ pub struct Loader<'e> {
 /// A value of which something has come.
 struct Partial {
     object: Object,
-    /// A list's runs of elements by the index of their first. Runs of other types need no order.
+    /// A list's runs of elements by their places. Those of other types need no order.
     runs: BTreeMap<u64, List>,
     /// Elements that have come, and, once it is known, how many there are.
     loaded: u64,
@@ -60,7 +60,7 @@ impl<'e> Loader<'e> {
     /// To be called when all frames have been loaded: an error if a part of something is missing.
     pub fn finish(self) -> Result<(), ApplyError> {
         let partial = self.partial.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if partial.is_empty() { Ok(()) } else { Err(ApplyError::Malformed) }
+        if partial.is_empty() { Ok(()) } else { Err(ApplyError::Incomplete { values: partial.len() }) }
     }
 
     fn insert(&self, db: u8, entry: Entry) -> Result<(), ApplyError> {
@@ -92,6 +92,14 @@ impl<'e> Loader<'e> {
 
     fn load_part(&self, part: &Part, bytes: &mut Cursor<'_>) -> Result<(), ApplyError> {
         let partial = self.partial(part.number, part.kind)?;
+        if part.kind == Type::List {
+            // Without the lock: another thread may load another run meanwhile.
+            let mut run = List::default();
+            decode_elements(&mut run, part, bytes).ok_or(ApplyError::Malformed)?;
+            let mut partial = lock(&partial);
+            partial.add_run(part, run).ok_or(ApplyError::Malformed)?;
+            return self.complete(part.number, partial);
+        }
         let mut partial = lock(&partial);
         partial.load(part, bytes).ok_or(ApplyError::Malformed)?;
         self.complete(part.number, partial)
@@ -129,21 +137,20 @@ impl Partial {
         Some(Self { object, runs: BTreeMap::new(), loaded: 0, count: None, place: None })
     }
 
+    /// Adds a list's run of elements; `None` if it has come before.
+    fn add_run(&mut self, part: &Part, run: List) -> Option<()> {
+        self.loaded += u64::from(part.count);
+        let is_new = self.runs.insert(part.run, run).is_none();
+        (is_new && self.object.kind() == Type::List).then_some(())
+    }
+
     /// Reads a part's elements; `None` if the bytes are not such elements, or some have come before.
     fn load(&mut self, part: &Part, bytes: &mut Cursor<'_>) -> Option<()> {
         if self.object.kind() != part.kind {
             return None;
         }
-        let mut run = List::default();
-        let value: &mut dyn InParts = match part.kind {
-            Type::List => &mut run,
-            _ => self.object.in_parts_mut()?,
-        };
-        for _ in 0..part.count {
-            value.decode_element(bytes)?;
-        }
         self.loaded += u64::from(part.count);
-        (part.kind != Type::List || self.runs.insert(part.index, run).is_none()).then_some(())
+        decode_elements(self.object.in_parts_mut()?, part, bytes)
     }
 
     /// The value and where it belongs, if all has come.
@@ -154,8 +161,8 @@ impl Partial {
         }
         let mut object = std::mem::replace(&mut self.object, Object::Bytes(Vec::new()));
         if let Object::List(list) = &mut object {
-            for (index, run) in std::mem::take(&mut self.runs) {
-                if index != list.len() as u64 {
+            for (expected, (place, run)) in (0..).zip(std::mem::take(&mut self.runs)) {
+                if place != expected {
                     return Err(ApplyError::Malformed);
                 }
                 list.append(run);
@@ -165,6 +172,10 @@ impl Partial {
         let place = self.place.take().filter(|_| whole).ok_or(ApplyError::Malformed)?;
         Ok(Some((object, place)))
     }
+}
+
+fn decode_elements(value: &mut dyn InParts, part: &Part, bytes: &mut Cursor<'_>) -> Option<()> {
+    (0..part.count).try_for_each(|_| value.decode_element(bytes))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -10,7 +10,8 @@
 //! ```
 
 use crate::engine::Engine;
-use crate::keyspace::{Database, Detached, Numbers, Pieces};
+use crate::keyspace::{Database, Detached, Numbers};
+use crate::value::Pieces;
 use tidemark_log::Lsn;
 
 /// What the walk takes under one lock, in small entries: some tens of microseconds, unless one is a long string.
@@ -30,6 +31,22 @@ pub struct Snapshot<'e> {
     number: u8,
     /// What left its keys before it was seen.
     detached: Vec<Detached>,
+    /// Values in parts that were begun, that are complete, and that are not what they were.
+    numbers: Numbers,
+    ended: u64,
+    miscounted: u64,
+}
+
+/// A large value is not whole in a snapshot, which must not be used.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error(
+    "of {begun} large values {ended} came to their end and {miscounted} had another number of elements than before: \
+     this is a defect of Tidemark, please report it; the log has every change"
+)]
+pub struct Incomplete {
+    begun: u64,
+    ended: u64,
+    miscounted: u64,
 }
 
 impl<'e> Snapshot<'e> {
@@ -52,6 +69,9 @@ impl<'e> Snapshot<'e> {
             waiting: Vec::new(),
             number: 0,
             detached: Vec::new(),
+            numbers,
+            ended: 0,
+            miscounted: 0,
         }
     }
 
@@ -83,6 +103,8 @@ impl<'e> Snapshot<'e> {
             let Some((number, pieces)) = self.step() else {
                 return Some(std::mem::take(&mut self.frame)).filter(|frame| !frame.is_empty());
             };
+            self.ended += pieces.ended;
+            self.miscounted += pieces.miscounted;
             self.waiting = pieces.into_inner();
             self.waiting.reverse();
             let last_number = std::mem::replace(&mut self.number, number);
@@ -94,6 +116,13 @@ impl<'e> Snapshot<'e> {
 }
 
 impl Snapshot<'_> {
+    /// To be called at the end and before the snapshot is used in place of the log: whether every large value is whole.
+    pub fn check(&self) -> Result<(), Incomplete> {
+        let Self { ended, miscounted, .. } = *self;
+        let begun = self.numbers.given();
+        if begun == ended && miscounted == 0 { Ok(()) } else { Err(Incomplete { begun, ended, miscounted }) }
+    }
+
     /// Goes on by a slice: what it brought, and of which database; `None` at the end.
     fn step(&mut self) -> Option<(u8, Pieces)> {
         while let Some(detached) = self.detached.last_mut() {
@@ -102,8 +131,8 @@ impl Snapshot<'_> {
             }
             self.detached.pop();
         }
-        while self.shard < self.engine.keyspace().shard_count() {
-            let mut shard = self.engine.keyspace().lock(self.shard);
+        while let Some(index) = self.next_shard() {
+            let mut shard = self.engine.keyspace().lock(index);
             // By need and not by number: SWAPDB may move a database that has not been walked to a lower number.
             let database = shard.databases_mut().iter_mut().find(|database| database.is_copying());
             if let Some(mut slice) = database.and_then(|database| database.copy_slice(SLICE)) {
@@ -113,6 +142,18 @@ impl Snapshot<'_> {
             self.shard += 1;
         }
         None
+    }
+
+    /// The shard where the walk goes on. Behind the last one, those that a captured value has moved to.
+    fn next_shard(&mut self) -> Option<usize> {
+        let keyspace = self.engine.keyspace();
+        if self.shard >= keyspace.shard_count() {
+            // All at one moment: a value could otherwise move from a shard not yet looked at to one that was.
+            let shards = keyspace.lock_all();
+            self.shard =
+                shards.iter().position(|shard| shard.databases().iter().any(Database::is_copying))?;
+        }
+        Some(self.shard)
     }
 
     /// Ends the walk at once. For the last snapshot of an engine only: entries that it has not seen are not told from

@@ -386,8 +386,9 @@ fn a_large_value_is_in_a_snapshot_whatever_happens_to_its_key() {
         "UNLINK K",
         "SET K string",
         "SADD other member|SUNIONSTORE K other",
-        "RENAME K {t}elsewhere",
-        "RENAME K {t}elsewhere|RENAME {t}elsewhere K",
+        "RENAME K elsewhere",
+        "RENAME K elsewhere|RENAME elsewhere K",
+        "RENAME K elsewhere|MOVE elsewhere 1|SWAPDB 0 1|RENAME elsewhere again",
         "MOVE K 1",
         "COPY K {t}twin|DEL K",
         "PEXPIRE K 1|PING|GET K",
@@ -416,6 +417,7 @@ fn a_large_value_is_in_a_snapshot_whatever_happens_to_its_key() {
                 }
             }
             frames.extend(std::iter::from_fn(|| snapshot.next_frame()));
+            snapshot.check().expect("every value is whole");
             assert_eq!(loaded(&frames).digest(), at_cut, "{disturbance} after {before} frames");
             assert_eq!(restored(&engine, lsn, &frames), engine.digest(), "{disturbance}");
             let mut snapshot = engine.snapshot();
@@ -423,6 +425,55 @@ fn a_large_value_is_in_a_snapshot_whatever_happens_to_its_key() {
             assert_eq!(loaded(&frames).digest(), engine.digest(), "the next one after {disturbance}");
         }
     }
+}
+
+#[test]
+fn a_large_value_that_moves_on_and_on_is_in_a_snapshot() {
+    let engine = with_large_values(&["1", "2", "3", "4"]);
+    let client = Client::new(&engine);
+    let at_cut = engine.digest();
+    let mut snapshot = engine.snapshot();
+    let of_kind = |kind| (1..=4).map(move |name| format!("{{t}}{kind}:{name}"));
+    let mut places: Vec<_> = ["list", "set", "hash", "zset"].into_iter().flat_map(of_kind).collect();
+    let mut frames = Vec::new();
+    while let Some(frame) = snapshot.next_frame() {
+        frames.push(frame);
+        for (number, place) in places.iter_mut().enumerate() {
+            let next = format!("place:{}:{number}", frames.len());
+            assert_eq!(client.run(&format!("RENAME {place} {next}")), "+OK");
+            *place = next;
+        }
+    }
+    snapshot.check().expect("every value is whole");
+    assert_eq!(loaded(&frames).digest(), at_cut);
+}
+
+#[test]
+fn a_large_value_that_shrinks_to_little_is_in_a_snapshot() {
+    let engine = engine();
+    let mut client = Client::new(&engine);
+    for db in 0..3 {
+        client.db = db;
+        for chunk in 0..40 {
+            let fields: Vec<_> = (chunk * 500..(chunk + 1) * 500).map(|n| format!("field{n} {n}")).collect();
+            client.run(&format!("HSET hash {}", fields.join(" ")));
+        }
+    }
+    let at_cut = engine.digest();
+    let mut snapshot = engine.snapshot();
+    let mut frames: Vec<_> = snapshot.next_frame().into_iter().collect();
+    for db in 0..3 {
+        client.db = db;
+        for chunk in 0..40 {
+            let fields: Vec<_> = (chunk * 500..(chunk + 1) * 500 - 3).map(|n| format!("field{n}")).collect();
+            client.run(&format!("HDEL hash {}", fields.join(" ")));
+            client.run(&format!("HSET hash field{} changed new{chunk} {chunk}", (chunk + 1) * 500 - 1));
+        }
+        frames.extend(snapshot.next_frame());
+    }
+    frames.extend(std::iter::from_fn(|| snapshot.next_frame()));
+    snapshot.check().expect("every value is whole");
+    assert_eq!(loaded(&frames).digest(), at_cut);
 }
 
 #[test]

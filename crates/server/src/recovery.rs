@@ -83,24 +83,9 @@ pub(crate) fn open(config: &Config) -> Result<Recovered, RecoverError> {
         ..Options::default()
     };
     let (log, recovery) = Log::open(storage, options)?;
-    let engine = Engine::new(Arc::new(log), SHARDS, seed());
-    let (snapshot, damaged) =
-        Snapshots::new(Arc::clone(engine.log().storage())).latest(engine.log().floor())?;
     let mut report: Vec<String> = torn_tail(&recovery).into_iter().collect();
-    report.extend(damaged.iter().map(|error| format!("passed over: {error}")));
-    let from = match &snapshot {
-        None => Lsn::FIRST,
-        Some(snapshot) => {
-            let began = Instant::now();
-            load(&engine, snapshot)?;
-            report.push(format!(
-                "snapshot at record {} loaded in {}",
-                snapshot.lsn(),
-                seconds(began.elapsed())
-            ));
-            snapshot.lsn().next()
-        }
-    };
+    let (engine, snapshot) = newest_state(&Arc::new(log), &mut report)?;
+    let from = snapshot.map_or(Lsn::FIRST, Lsn::next);
     let began = Instant::now();
     let records = replay(&engine, from)?;
     report.push(match records {
@@ -112,8 +97,36 @@ pub(crate) fn open(config: &Config) -> Result<Recovered, RecoverError> {
             engine.log().appended()
         ),
     });
-    let snapshot = snapshot.map(|snapshot| snapshot.lsn()).unwrap_or_default();
-    Ok(Recovered { engine, snapshot, report: report.join("\n") })
+    Ok(Recovered { engine, snapshot: snapshot.unwrap_or_default(), report: report.join("\n") })
+}
+
+/// The state of the newest snapshot that can be used, and its last record; an empty state if the log has everything.
+fn newest_state(log: &Arc<Log>, report: &mut Vec<String>) -> Result<(Engine, Option<Lsn>), RecoverError> {
+    let snapshots = Snapshots::new(Arc::clone(log.storage()));
+    let mut failed: Option<(Lsn, RecoverError)> = None;
+    loop {
+        let below = failed.as_ref().map(|(lsn, _)| *lsn);
+        let (snapshot, damaged) = match (snapshots.latest_below(log.floor(), below), failed) {
+            (Ok(found), _) => found,
+            // Of several reasons the first says what to look at.
+            (Err(_), Some((_, error))) => return Err(error),
+            (Err(error), None) => return Err(error.into()),
+        };
+        report.extend(damaged.iter().map(|error| format!("passed over: {error}")));
+        let engine = Engine::new(Arc::clone(log), SHARDS, seed());
+        let Some(snapshot) = snapshot else { return Ok((engine, None)) };
+        let (began, lsn) = (Instant::now(), snapshot.lsn());
+        match load(&engine, &snapshot) {
+            Ok(()) => {
+                report.push(format!("snapshot at record {lsn} loaded in {}", seconds(began.elapsed())));
+                return Ok((engine, Some(lsn)));
+            }
+            Err(error) => {
+                report.push(format!("passed over: {error}"));
+                failed = Some((lsn, error));
+            }
+        }
+    }
 }
 
 fn storage(config: &Config) -> Result<Arc<dyn Storage>, RecoverError> {

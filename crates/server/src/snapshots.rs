@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
-use tidemark_engine::{Delivery, Engine, Protocol, Reply};
+use tidemark_engine::{Delivery, Engine, Incomplete, Protocol, Reply};
 use tidemark_log::{Lsn, SnapshotError, SnapshotWriter};
 
 /// The section of a snapshot that holds the keyspace.
@@ -27,6 +27,9 @@ pub enum TakeError {
     /// It could not be written.
     #[error(transparent)]
     Failed(#[from] SnapshotError),
+    /// It does not say what it should, so the log must not be released.
+    #[error(transparent)]
+    Incomplete(#[from] Incomplete),
     /// The server stops, and nobody asked it to take one first.
     #[error("it was given up because the server stops; the log has every change")]
     GivenUp,
@@ -190,6 +193,7 @@ fn take(engine: &Engine, snapshots: &Snapshots) -> Result<Lsn, TakeError> {
         }
         writer.write_frame(KEYSPACE, &frame)?;
     }
+    snapshot.check()?;
     drop(snapshot);
     log.finish_snapshot(writer)?;
     Ok(lsn)

@@ -3,7 +3,9 @@
 mod support;
 
 use std::path::Path;
+use std::sync::Arc;
 use support::{Answer, Client, Server};
+use tidemark_log::{FileStorage, Lsn, SnapshotWriter};
 
 const SMALL_SEGMENTS: [&str; 6] =
     ["--log-segment-bytes", "65536", "--snapshot-after", "0", "--enable-debug-command", "local"];
@@ -75,6 +77,30 @@ fn a_damaged_snapshot_is_passed_over_for_the_older_one() {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     std::fs::write(&newest, bytes).expect("the snapshot can be changed");
+
+    let server = Server::start(directory.path(), &SMALL_SEGMENTS);
+    assert_eq!(digest(&mut server.client()), before);
+}
+
+#[test]
+fn a_snapshot_that_lacks_a_part_of_a_value_is_passed_over_for_the_older_one() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = Server::start(directory.path(), &SMALL_SEGMENTS);
+    let mut client = server.client();
+    for round in 0..3 {
+        fill(&mut client, round * 1000, round * 1000 + 1000);
+        assert_eq!(client.call(&["SAVE"]).expect("an answer"), Answer::Status("OK".into()));
+    }
+    let before = digest(&mut client);
+    assert!(server.terminate().success());
+
+    let newest = snapshots(directory.path()).pop().expect("a snapshot");
+    let lsn = newest["snapshot-".len()..].trim_end_matches(".tide").parse().expect("its record");
+    let storage = FileStorage::new(directory.path()).expect("the directory");
+    let mut writer = SnapshotWriter::create(Arc::new(storage), Lsn(lsn)).expect("a file");
+    // In database 0 a set, number 9, without a deadline, whose key is "k", of 3 elements; none of them.
+    writer.write_frame(0, &[0, 7, 5, 9, 0, 1, b'k', 3]).expect("written");
+    writer.finish().expect("complete");
 
     let server = Server::start(directory.path(), &SMALL_SEGMENTS);
     assert_eq!(digest(&mut server.client()), before);

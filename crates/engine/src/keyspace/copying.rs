@@ -2,18 +2,16 @@
 //!
 //! A walk in hash order writes the entries out, in slices; an entry that is about to change before the walk has reached it
 //! is written out by whoever changes it. A large value is not written at once but *captured* (see `value::capture`): it
-//! waits in a queue, whose front the walk goes on with before it goes on itself. What is removed while the snapshot has
-//! not seen it, or not seen all of it, is handed over to the snapshot, which writes it out without any lock.
+//! waits in a queue, whose front the walk goes on with before it goes on itself. A captured value that moves to another key
+//! waits again there. What is removed while the snapshot has not seen it, or not seen all of it, is handed over to the
+//! snapshot, which writes it out without any lock.
 
 use super::form::{self, Head};
 use super::{Entry, Table};
-use crate::value::{InParts, Object};
+use crate::value::{InParts, Object, Pieces};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-/// Bytes from which a piece of a snapshot is complete.
-const PIECE_BYTES: usize = 256 << 10;
 
 /// An entry of so many bytes costs a walk as much as two small ones.
 const ENTRY_BYTES: usize = 256;
@@ -23,6 +21,11 @@ const ENTRY_BYTES: usize = 256;
 pub(crate) struct Numbers(Arc<AtomicU64>);
 
 impl Numbers {
+    /// How many have been given.
+    pub(crate) fn given(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+
     fn next(&self) -> u64 {
         self.0.fetch_add(1, Relaxed)
     }
@@ -57,6 +60,11 @@ impl Copying {
         }
     }
 
+    /// As [`Copying::new`], for a database of which the snapshot has seen all, so that it can adopt.
+    pub(super) fn reopened(epoch: u16) -> Self {
+        Self { position: None, ..Self::new(0, epoch, Numbers::default()) }
+    }
+
     /// To be called before an entry changes, and by the walk: writes out what the snapshot has not seen. Returns how
     /// many bytes that took.
     pub(super) fn see(&mut self, entry: &mut Entry) -> usize {
@@ -68,7 +76,7 @@ impl Copying {
             self.captured.push_back(entry.key().into());
             return 0;
         }
-        self.copied.push_entry(entry)
+        self.copied.push(|piece| form::encode(entry, piece))
     }
 
     /// To be called before a value leaves its key for good: hands a captured one over to the snapshot.
@@ -80,11 +88,9 @@ impl Copying {
         }
     }
 
-    /// To be called before a value moves to another key: what the snapshot has not seen of it is written out here and now.
-    pub(super) fn finish(&mut self, entry: &mut Entry) {
-        if let Some(value) = entry.object_mut().and_then(Object::in_parts_mut) {
-            while value.capture_step(&mut self.copied.0) {}
-        }
+    /// Goes on with a captured value that has moved to this key.
+    pub(super) fn adopt(&mut self, key: &[u8]) {
+        self.captured.push_back(key.into());
     }
 
     /// Takes a table whose entries all leave their keys; the walk has nothing left to see here.
@@ -107,9 +113,9 @@ impl Copying {
     /// Lets the snapshot walk on by about `budget` entries, or by fewer that are large.
     pub(super) fn step(&mut self, table: &mut Table<Entry>, budget: usize) -> Slice {
         if let Some(key) = self.captured.front() {
-            // A value that has left its key was handed over or finished; another one there is new.
+            // A value that has left its key was handed over or adopted by another; a new one here is not captured.
             let value = value_of(table, key);
-            if !value.is_some_and(|value| value.capture_step(&mut self.copied.0)) {
+            if !value.is_some_and(|value| value.capture_step(&mut self.copied)) {
                 self.captured.pop_front();
             }
         } else if let Some(position) = self.position {
@@ -161,7 +167,8 @@ fn begin_capture(entry: &mut Entry, numbers: &Numbers, pieces: &mut Pieces) -> b
     true
 }
 
-fn is_captured(entry: &Entry) -> bool {
+/// Whether a snapshot has not seen all of an entry's value, though it has seen the entry.
+pub(super) fn is_captured(entry: &Entry) -> bool {
     entry.object().and_then(Object::in_parts).is_some_and(InParts::is_captured)
 }
 
@@ -198,16 +205,14 @@ impl Detached {
         let mut pieces = Pieces::default();
         let mut captured = Vec::new();
         let more = match self.rests.last_mut()? {
-            Rest::Value(object) => {
-                object.in_parts_mut().is_some_and(|value| value.capture_step(&mut pieces.0))
-            }
+            Rest::Value(object) => object.in_parts_mut().is_some_and(|value| value.capture_step(&mut pieces)),
             Rest::Table(table) => {
                 self.position = table.scan_mut(self.position, budget, |entry| {
                     let unseen = entry.epoch() != self.epoch;
                     if (unseen && begin_capture(entry, &self.numbers, &mut pieces)) || is_captured(entry) {
                         captured.extend(entry.take_object().map(Rest::Value));
                     } else if unseen {
-                        return 1 + pieces.push_entry(entry) / ENTRY_BYTES;
+                        return 1 + pieces.push(|piece| form::encode(entry, piece)) / ENTRY_BYTES;
                     }
                     1
                 });
@@ -219,31 +224,5 @@ impl Detached {
         }
         self.rests.append(&mut captured);
         Some(pieces)
-    }
-}
-
-/// Snapshot forms of entries and parts, in pieces of bounded size: only what is larger by itself makes a larger piece.
-#[derive(Debug, Default)]
-pub(crate) struct Pieces(Vec<Vec<u8>>);
-
-impl Pieces {
-    fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> usize {
-        if self.0.last().is_none_or(|piece| piece.len() >= PIECE_BYTES) {
-            self.0.push(Vec::new());
-        }
-        let Some(piece) = self.0.last_mut() else { return 0 };
-        let before = piece.len();
-        write(piece);
-        piece.len() - before
-    }
-
-    /// Adds an entry; how many bytes it takes.
-    fn push_entry(&mut self, entry: &Entry) -> usize {
-        self.push(|piece| form::encode(entry, piece))
-    }
-
-    /// The pieces, none of which is empty.
-    pub(crate) fn into_inner(self) -> Vec<Vec<u8>> {
-        self.0
     }
 }

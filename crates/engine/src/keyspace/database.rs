@@ -1,7 +1,7 @@
 //! One shard's part of one database: its entries, their deadlines, and the hook by which a snapshot sees an entry before
 //! it changes.
 
-use super::copying::{Copying, Numbers, Slice};
+use super::copying::{Copying, Numbers, Slice, is_captured};
 use super::{Entry, Payload, Table};
 use std::collections::BTreeSet;
 
@@ -118,15 +118,23 @@ impl Database {
         Some(entry)
     }
 
-    /// Takes a key out, to put it elsewhere. While a snapshot runs that has not seen all of a large value, this takes as
-    /// long as writing the rest of it.
+    /// Takes a key out, to [`Database::place`] it under another.
     pub fn take(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
         let mut entry = self.unlink(hash, key)?;
         if let Some(copying) = &mut self.copying {
             copying.see(&mut entry);
-            copying.finish(&mut entry);
         }
         Some(entry)
+    }
+
+    /// Adds an entry that was taken elsewhere and whose key is absent here.
+    pub fn place(&mut self, hash: u64, entry: Entry) {
+        if is_captured(&entry) {
+            let epoch = self.epoch;
+            let copying = self.copying.get_or_insert_with(|| Box::new(Copying::reopened(epoch)));
+            copying.adopt(entry.key());
+        }
+        self.insert(hash, entry);
     }
 
     fn unlink(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
@@ -153,11 +161,11 @@ impl Database {
         self.deadlines = BTreeSet::new();
         let table = std::mem::take(&mut self.table);
         match &mut self.copying {
-            Some(copying) => {
+            Some(copying) if !copying.is_done() => {
                 copying.hand_over_all(table);
                 None
             }
-            None => Some(table),
+            _ => Some(table),
         }
     }
 

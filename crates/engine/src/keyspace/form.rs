@@ -4,7 +4,7 @@
 //! entry            type u8 │ deadline + 1 varint (0: none) │ key │ value
 //! value            bytes; an integer's 64 bits; or as its type encodes it
 //! value in parts   7 │ type u8 │ value's number varint │ deadline + 1 varint │ key │ number of elements varint
-//! part             8 │ type u8 │ value's number varint │ [list: index varint] │ count u32 │ element*
+//! part             8 │ type u8 │ value's number varint │ [list: place varint] │ count u32 │ element*
 //! ```
 //!
 //! A value in parts and its parts stand anywhere in a snapshot, in any order; the number, which no other value in it has,
@@ -45,8 +45,8 @@ pub(crate) struct Head<'a> {
 pub(crate) struct Part {
     pub(crate) number: u64,
     pub(crate) kind: Type,
-    /// In a list the index of the first one.
-    pub(crate) index: u64,
+    /// In a list the place of this run of elements among all.
+    pub(crate) run: u64,
     pub(crate) count: u32,
 }
 
@@ -87,19 +87,24 @@ pub(crate) fn encode_head(head: &Head<'_>, into: &mut Vec<u8>) {
 pub(crate) fn decode<'a>(bytes: &mut Cursor<'a>) -> Option<Form<'a>> {
     match bytes.u8()? {
         IN_PARTS => {
-            let kind = Type::of_code(bytes.u8()?)?;
+            let kind = kind_in_parts(bytes.u8()?)?;
             let number = bytes.varint()?;
             let deadline = get_deadline(bytes)?;
             Some(Form::InParts(Head { number, kind, deadline, key: get_key(bytes)?, count: bytes.varint()? }))
         }
         PART => {
-            let kind = Type::of_code(bytes.u8()?)?;
+            let kind = kind_in_parts(bytes.u8()?)?;
             let number = bytes.varint()?;
-            let index = if kind == Type::List { bytes.varint()? } else { 0 };
-            Some(Form::Part(Part { number, kind, index, count: bytes.u32()? }))
+            let run = if kind == Type::List { bytes.varint()? } else { 0 };
+            Some(Form::Part(Part { number, kind, run, count: bytes.u32()? }))
         }
         tag => decode_whole(tag, bytes).map(Form::Whole),
     }
+}
+
+/// The type of a value that may come in parts.
+fn kind_in_parts(code: u8) -> Option<Type> {
+    Type::of_code(code).filter(|&kind| kind != Type::String)
 }
 
 fn decode_whole(tag: u8, bytes: &mut Cursor<'_>) -> Option<Entry> {

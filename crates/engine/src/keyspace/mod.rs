@@ -8,7 +8,7 @@ mod shard;
 mod slot;
 mod table;
 
-pub(crate) use copying::{Detached, Numbers, Pieces};
+pub(crate) use copying::{Detached, Numbers};
 pub use database::{Database, Deadline};
 pub use entry::{Entry, MAX_BYTES, Payload, ValueRef};
 pub use shard::{KeyId, Shard};

@@ -2,8 +2,9 @@
 //!
 //! The bucket of an entry is given by the *high* bits of its hash. A position in hash order therefore means the same
 //! before and after the table has grown, and a scan or a snapshot walk needs no more state than one integer: everything
-//! below it has been seen. Buckets are one cache line, six slots with a one-byte tag each; overflow goes to chained
-//! buckets. Growth is incremental: every insertion and removal moves a few buckets from the old array to one twice the
+//! below it has been seen. After the table has shrunk, what shares a bucket with the position is seen again; walks that
+//! must not see an entry twice mark those that they have seen. Buckets are one cache line, six slots with a one-byte tag
+//! each; overflow goes to chained buckets. Growth is incremental: every insertion and removal moves a few buckets from the old array to one twice the
 //! size, in order, so no single command pays for all, and a lookup still probes one place: old buckets below the
 //! frontier have moved, the others have not.
 //!

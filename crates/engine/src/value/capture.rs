@@ -5,15 +5,15 @@
 //! since the capture are not written at all. The capture lives in the collection and ends with the walk; without one, a
 //! change pays for one look at a pointer.
 //!
-//! What is written are *parts*, in any order: each says which value it belongs to, and holds some of its elements.
+//! What is written are *parts*, in any order: each says which value it belongs to, and holds some of its elements. A
+//! list's also says which place it has among them, counted from 0.
 //!
 //! ```text
-//! part   8 │ type u8 │ value's number varint │ [list: index of the first element varint] │ count u32 │ element*
+//! part   8 │ type u8 │ value's number varint │ [list: place varint] │ count u32 │ element*
 //! ```
 
 use super::Type;
-use crate::record::{Cursor, put_varint};
-use std::collections::HashSet;
+use crate::record::{Cursor, put_bytes, put_varint};
 
 /// A collection that a snapshot can write in parts.
 pub(crate) trait InParts {
@@ -25,7 +25,7 @@ pub(crate) trait InParts {
     fn is_captured(&self) -> bool;
     /// Adds the next parts of a captured collection; whether there are more. Takes some tens of microseconds, unless
     /// single elements are large.
-    fn capture_step(&mut self, parts: &mut Vec<Vec<u8>>) -> bool;
+    fn capture_step(&mut self, pieces: &mut Pieces) -> bool;
     /// Ends a capture before the snapshot has seen all.
     fn end_capture(&mut self);
     /// How many elements there are.
@@ -53,45 +53,86 @@ pub(super) fn is_large(count: usize, mut sizes: impl Iterator<Item = usize>) -> 
             .is_none()
 }
 
+/// What a snapshot's walk brings: forms of entries and parts, in pieces of bounded size. Only what is larger by itself
+/// makes a larger piece.
+#[derive(Debug, Default)]
+pub(crate) struct Pieces {
+    /// All complete but the last one.
+    filled: Vec<Vec<u8>>,
+    /// Captures that have ended, and those among them that have not written as many elements as there were.
+    pub(crate) ended: u64,
+    pub(crate) miscounted: u64,
+}
+
+impl Pieces {
+    /// Bytes from which a piece is complete.
+    const FULL: usize = 256 << 10;
+
+    /// Adds what `write` appends; how many bytes that is.
+    pub(crate) fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> usize {
+        if self.filled.last().is_none_or(|piece| piece.len() >= Self::FULL) {
+            self.filled.push(Vec::new());
+        }
+        let Some(piece) = self.filled.last_mut() else { return 0 };
+        let before = piece.len();
+        write(piece);
+        piece.len() - before
+    }
+
+    /// The pieces, none of which is empty.
+    pub(crate) fn into_inner(self) -> Vec<Vec<u8>> {
+        self.filled
+    }
+}
+
 /// Parts of one value, of bounded size but for an element that is larger by itself.
 #[derive(Debug)]
-pub(crate) struct Parts {
+pub(super) struct Parts {
     /// The value's number in its snapshot.
     number: u64,
     kind: Type,
+    /// How many elements are still to be written.
+    missing: u64,
     written: Vec<Vec<u8>>,
-    /// Where the last part has its count.
+    /// Where the last part has its count, and the count.
     count_at: usize,
     count: u32,
-    /// What index the next element of the last part has.
-    next_index: u64,
 }
 
 impl Parts {
-    pub(super) fn new(number: u64, kind: Type) -> Self {
-        Self { number, kind, written: Vec::new(), count_at: 0, count: 0, next_index: 0 }
+    /// No parts yet of a value of `elements` elements.
+    pub(super) fn new(number: u64, kind: Type, elements: usize) -> Self {
+        Self { number, kind, missing: elements as u64, written: Vec::new(), count_at: 0, count: 0 }
     }
 
     /// Adds an element, which `write` appends to what it is given.
     pub(super) fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        self.push_at(self.next_index, write);
+        if self.written.last().is_none_or(|part| part.len() >= PART_BYTES) {
+            self.open(|_| ());
+        }
+        self.add(write);
     }
 
-    /// Adds the element with this index of a value whose elements have a place.
-    pub(super) fn push_at(&mut self, index: u64, write: impl FnOnce(&mut Vec<u8>)) {
-        let is_open = self.written.last().is_some_and(|part| part.len() < PART_BYTES);
-        if !is_open || index != self.next_index {
-            let mut part = vec![PART, self.kind.code()];
-            put_varint(&mut part, self.number);
-            if self.kind == Type::List {
-                put_varint(&mut part, index);
-            }
-            self.count_at = part.len();
-            self.count = 0;
-            part.extend_from_slice(&[0; 4]);
-            self.written.push(part);
-        }
-        self.next_index = index + 1;
+    /// Adds the elements that have this place among a list's runs of elements, as one part.
+    pub(super) fn push_run<'a>(&mut self, place: u64, elements: impl Iterator<Item = &'a [u8]>) {
+        self.open(|part| put_varint(part, place));
+        elements.for_each(|element| self.add(|part| put_bytes(part, element)));
+    }
+
+    /// Begins a part; `write` appends what stands before the count.
+    fn open(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let mut part = vec![PART, self.kind.code()];
+        put_varint(&mut part, self.number);
+        write(&mut part);
+        self.count_at = part.len();
+        self.count = 0;
+        part.extend_from_slice(&[0; 4]);
+        self.written.push(part);
+    }
+
+    fn add(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        debug_assert!(self.missing > 0, "no element is written twice, and none that is new");
+        self.missing = self.missing.wrapping_sub(1);
         self.count += 1;
         if let Some(part) = self.written.last_mut() {
             write(part);
@@ -99,31 +140,18 @@ impl Parts {
         }
     }
 
-    /// Takes what has been written.
-    pub(super) fn take(&mut self) -> Vec<Vec<u8>> {
+    /// Gives away what has been written.
+    pub(super) fn give_to(&mut self, pieces: &mut Pieces) {
         // The next element opens a part of its own.
-        std::mem::take(&mut self.written)
-    }
-}
-
-/// The capture of a collection whose elements have names, walked in an order in which `P` is a position.
-#[derive(Debug)]
-pub(super) struct Capture<P> {
-    pub(super) parts: Parts,
-    /// Where the walk stands.
-    pub(super) position: P,
-    /// Names beyond that position which the walk must pass over: they have been written, or are new.
-    pub(super) settled: HashSet<Box<[u8]>, foldhash::fast::RandomState>,
-}
-
-impl<P> Capture<P> {
-    pub(super) fn new(number: u64, kind: Type, start: P) -> Self {
-        Self { parts: Parts::new(number, kind), position: start, settled: HashSet::default() }
+        pieces.filled.append(&mut self.written);
     }
 
-    /// Notes that the walk must pass over a name; whether that is new.
-    pub(super) fn settle(&mut self, name: &[u8]) -> bool {
-        !self.settled.contains(name) && self.settled.insert(name.into())
+    /// Gives away the last parts.
+    pub(super) fn end(mut self, pieces: &mut Pieces) {
+        debug_assert_eq!(self.missing, 0, "every element is written");
+        self.give_to(pieces);
+        pieces.ended += 1;
+        pieces.miscounted += u64::from(self.missing != 0);
     }
 }
 

@@ -7,7 +7,7 @@
 //! block with its n of at most 128.
 
 use super::Type;
-use super::capture::{self, Capture, PART_BYTES, STEP_ELEMENTS};
+use super::capture::{self, PART_BYTES, Parts, Pieces, STEP_ELEMENTS};
 use super::packed::Packed;
 use crate::keyspace::{Entry, MAX_BYTES, Payload, Table, ValueRef, hash};
 use crate::random::Random;
@@ -26,39 +26,67 @@ enum Form {
 /// The form of large maps.
 struct Large {
     table: Table<Entry>,
-    /// The capture by a running snapshot; its position is one in hash order.
-    capture: Option<Box<Capture<u64>>>,
+    /// The number of the latest capture, which the pairs bear that it has seen or that are younger.
+    epoch: u16,
+    capture: Option<Box<Capture>>,
+}
+
+/// The capture of a map by a running snapshot.
+struct Capture {
+    parts: Parts,
+    /// Where the walk stands in hash order.
+    position: u64,
 }
 
 impl Large {
-    /// To be called before the pair of a key changes, appears or goes.
+    fn new(table: Table<Entry>) -> Self {
+        Self { table, epoch: 0, capture: None }
+    }
+
+    /// To be called before the pair of a key changes or goes.
     #[inline]
     fn before_change(&mut self, hash: u64, key: &[u8]) {
         if let Some(capture) = &mut self.capture
-            && hash >= capture.position
-            && capture.settle(key)
-            && let Some(entry) = self.table.get(hash, key)
+            && let Some(entry) = self.table.get_mut(hash, key)
         {
-            capture.parts.push(|part| put_pair(part, key, value(entry)));
+            capture.see(entry, self.epoch);
         }
     }
 
+    /// Adds a pair whose key is absent.
+    #[inline]
+    fn insert(&mut self, hash: u64, key: &[u8], value: &[u8]) {
+        let mut entry = Entry::new(key, Payload::Raw(value), None);
+        entry.set_epoch(self.epoch);
+        self.table.insert(hash, entry);
+    }
+
     /// Writes the next pairs of a captured map; whether there are more.
-    fn capture_step(&mut self, parts: &mut Vec<Vec<u8>>) -> bool {
+    fn capture_step(&mut self, pieces: &mut Pieces) -> bool {
         let Some(capture) = &mut self.capture else { return false };
-        capture.position = self.table.scan_mut(capture.position, STEP_ELEMENTS, |entry| {
-            let (key, value) = (entry.key(), value(entry));
-            if !capture.settled.contains(key) {
-                capture.parts.push(|part| put_pair(part, key, value));
-            }
-            1 + (key.len() + value.len()) / (PART_BYTES / STEP_ELEMENTS)
+        // A table that has shrunk shows some pairs again: their epoch says so.
+        let next = self.table.scan_mut(capture.position, STEP_ELEMENTS, |entry| {
+            capture.see(entry, self.epoch);
+            1 + (entry.key().len() + value(entry).len()) / (PART_BYTES / STEP_ELEMENTS)
         });
-        parts.append(&mut capture.parts.take());
-        let more = capture.position != 0;
-        if !more {
-            self.capture = None;
+        capture.position = next;
+        capture.parts.give_to(pieces);
+        if next != 0 {
+            return true;
         }
-        more
+        if let Some(capture) = self.capture.take() {
+            capture.parts.end(pieces);
+        }
+        false
+    }
+}
+
+impl Capture {
+    fn see(&mut self, entry: &mut Entry, epoch: u16) {
+        if entry.epoch() != epoch {
+            entry.set_epoch(epoch);
+            self.parts.push(|part| put_pair(part, entry.key(), value(entry)));
+        }
     }
 }
 
@@ -126,7 +154,7 @@ impl Dict {
             entry.set(Payload::Raw(value));
             return false;
         }
-        large.table.insert(hash, Entry::new(key, Payload::Raw(value), None));
+        large.insert(hash, key, value);
         true
     }
 
@@ -147,8 +175,7 @@ impl Dict {
         if large.table.get(hash, key).is_some() {
             return false;
         }
-        large.before_change(hash, key);
-        large.table.insert(hash, Entry::new(key, Payload::Raw(value), None));
+        large.insert(hash, key, value);
         true
     }
 
@@ -165,9 +192,7 @@ impl Dict {
             },
             Form::Table(large) => {
                 let hash = hash(key);
-                if large.capture.is_some() && large.table.get(hash, key).is_some() {
-                    large.before_change(hash, key);
-                }
+                large.before_change(hash, key);
                 large.table.remove(hash, key).is_some()
             }
         }
@@ -298,7 +323,11 @@ impl Dict {
 
     /// Lets a snapshot see the map as it is now, in parts; the map is large.
     pub(super) fn begin_capture(&mut self, number: u64, kind: Type) {
-        self.large().capture = Some(Box::new(Capture::new(number, kind, 0)));
+        let large = self.large();
+        debug_assert!(large.capture.is_none());
+        large.epoch = large.epoch.wrapping_add(1);
+        let parts = Parts::new(number, kind, large.table.len());
+        large.capture = Some(Box::new(Capture { parts, position: 0 }));
     }
 
     /// Whether a snapshot has not seen the whole map yet.
@@ -314,10 +343,10 @@ impl Dict {
     }
 
     /// Adds the next parts of a captured map; whether there are more.
-    pub(super) fn capture_step(&mut self, parts: &mut Vec<Vec<u8>>) -> bool {
+    pub(super) fn capture_step(&mut self, pieces: &mut Pieces) -> bool {
         match &mut self.0 {
             Form::Packed(_) => false,
-            Form::Table(large) => large.capture_step(parts),
+            Form::Table(large) => large.capture_step(pieces),
         }
     }
 
@@ -330,7 +359,7 @@ impl Dict {
     #[inline]
     fn large(&mut self) -> &mut Large {
         if let Form::Packed(packed) = &self.0 {
-            self.0 = Form::Table(Box::new(Large { table: spread(packed), capture: None }));
+            self.0 = Form::Table(Box::new(Large::new(spread(packed))));
         }
         match &mut self.0 {
             Form::Table(large) => large,

@@ -1,7 +1,7 @@
 //! Hashes: fields with values.
 
 use super::dict::Dict;
-use super::{Collection, InParts, Type, collection};
+use super::{Collection, InParts, Pieces, Type, collection};
 use crate::random::Random;
 use crate::record::Cursor;
 
@@ -148,8 +148,8 @@ impl InParts for Hash {
         self.fields.is_captured()
     }
 
-    fn capture_step(&mut self, parts: &mut Vec<Vec<u8>>) -> bool {
-        self.fields.capture_step(parts)
+    fn capture_step(&mut self, pieces: &mut Pieces) -> bool {
+        self.fields.capture_step(pieces)
     }
 
     fn decode_element(&mut self, bytes: &mut Cursor<'_>) -> Option<()> {

@@ -13,7 +13,7 @@ mod capture;
 mod chunk;
 
 use super::capture::is_large;
-use super::{Collection, InParts, Type, collection};
+use super::{Collection, InParts, Pieces, Type, collection};
 use crate::keyspace::MAX_BYTES;
 use crate::record::{Cursor, put_bytes, put_varint};
 use capture::ListCapture;
@@ -68,17 +68,12 @@ impl List {
     #[inline]
     pub fn push(&mut self, end: End, element: &[u8]) {
         debug_assert!(element.len() <= MAX_BYTES);
-        let chunk = match end {
-            End::Front => self.chunks.front_mut(),
-            End::Back => self.chunks.back_mut(),
-        };
+        self.before_change_at(end);
+        let chunk = self.chunk_at(end);
         if !chunk.is_some_and(|chunk| chunk.push(end, element)) {
             self.push_chunk(end, element);
         }
         self.len += 1;
-        if end == End::Front && self.is_being_captured() {
-            self.shift_unseen(1);
-        }
     }
 
     #[cold]
@@ -102,42 +97,47 @@ impl List {
     /// Removes the element at an end and gives it to `take`; O(1) amortised.
     #[inline]
     pub fn pop<R>(&mut self, end: End, take: impl FnOnce(&[u8]) -> R) -> Option<R> {
-        if self.is_being_captured() {
-            self.before_pop(end, 1);
-        }
+        self.before_change_at(end);
         let only = self.chunks.len() == 1;
-        let chunk = match end {
-            End::Front => self.chunks.front_mut(),
-            End::Back => self.chunks.back_mut(),
-        }?;
+        let chunk = self.chunk_at(end)?;
         let taken = take(chunk.peek(end));
         chunk.drop_one(end);
-        self.len -= 1;
-        if chunk.len() == 0 {
-            self.drop_chunk(end);
-        } else if only && chunk.is_sparse() {
+        let is_empty = chunk.len() == 0;
+        if only && !is_empty && chunk.is_sparse() {
             chunk.shrink();
+        }
+        self.len -= 1;
+        if is_empty {
+            self.drop_chunk(end);
         }
         Some(taken)
     }
 
-    /// To be called before so many elements leave an end of a captured list.
-    #[cold]
-    fn before_pop(&mut self, end: End, count: usize) {
+    #[inline]
+    fn chunk_at(&mut self, end: End) -> Option<&mut Chunk> {
         match end {
-            End::Front => {
-                self.see(0..count);
-                self.shift_unseen(-(count.min(self.len) as isize));
-            }
-            End::Back => self.see(self.len.saturating_sub(count)..self.len),
+            End::Front => self.chunks.front_mut(),
+            End::Back => self.chunks.back_mut(),
+        }
+    }
+
+    /// To be called before the chunk at an end changes.
+    #[inline]
+    fn before_change_at(&mut self, end: End) {
+        if self.capture.is_some() {
+            self.before_change(match end {
+                End::Front => 0,
+                End::Back => self.chunks.len().saturating_sub(1),
+            });
         }
     }
 
     fn drop_chunk(&mut self, end: End) {
-        match end {
+        let dropped = match end {
             End::Front => self.chunks.pop_front(),
             End::Back => self.chunks.pop_back(),
         };
+        self.after_departure(dropped);
         if self.chunks.capacity() >= 64 && self.chunks.len() * 8 < self.chunks.capacity() {
             self.chunks.shrink_to(self.chunks.len() * 2);
         }
@@ -204,10 +204,8 @@ impl List {
     /// Replaces the element at an index, which counts from the back if it is negative; `false` if there is none.
     pub fn set(&mut self, index: i64, element: &[u8]) -> bool {
         let Some(index) = self.absolute(index) else { return false };
-        if self.is_being_captured() {
-            self.see(index..index + 1);
-        }
         let place = self.place_of(index);
+        self.before_change(place.chunk);
         if !self.chunks[place.chunk].set(place.offset, element) {
             // The chunk has no room for the longer element: it goes in beside the old one, which then leaves.
             let old = self.chunks[place.chunk].next(place.offset).1;
@@ -220,6 +218,7 @@ impl List {
     /// Removes the element at an index, which exists.
     fn trim_one(&mut self, index: usize) {
         let place = self.place_of(index);
+        self.before_change(place.chunk);
         let chunk = &mut self.chunks[place.chunk];
         let before = chunk_index(chunk, place.offset);
         if before == 0 {
@@ -238,9 +237,6 @@ impl List {
     /// Inserts an element before or behind the first one that equals `pivot`; `false` if there is none.
     pub fn insert_beside(&mut self, pivot: &[u8], behind: bool, element: &[u8]) -> bool {
         let Some((place, next)) = self.find(pivot) else { return false };
-        if self.is_being_captured() {
-            self.see(0..self.len);
-        }
         self.insert_at(if behind { next } else { place }, element);
         true
     }
@@ -264,6 +260,9 @@ impl List {
     fn insert_at(&mut self, place: Place, element: &[u8]) {
         let Place { chunk: number, offset } = place;
         self.len += 1;
+        if self.capture.is_some() {
+            (number.saturating_sub(1)..number + 2).for_each(|number| self.before_change(number));
+        }
         let chunk = &mut self.chunks[number];
         if chunk.insert(offset, element) {
             return;
@@ -293,9 +292,6 @@ impl List {
     /// Removes elements equal to `element`: the first `count`, the last `-count`, or all of them if `count` is 0.
     /// Returns how many left.
     pub fn remove(&mut self, element: &[u8], count: i64) -> usize {
-        if self.is_being_captured() {
-            self.see(0..self.len);
-        }
         let wanted = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
         let (mut skip, limit) = match count {
             0 => (0, usize::MAX),
@@ -306,11 +302,14 @@ impl List {
             }
         };
         let mut left = limit;
-        for chunk in &mut self.chunks {
+        for number in 0..self.chunks.len() {
             if left == 0 {
                 break;
             }
-            chunk.remove_equal(element, &mut skip, &mut left);
+            if self.capture.is_some() && self.chunks[number].contains(element) {
+                self.before_change(number);
+            }
+            self.chunks[number].remove_equal(element, &mut skip, &mut left);
         }
         let removed = limit - left;
         if removed > 0 {
@@ -323,12 +322,11 @@ impl List {
     /// Keeps only the elements whose indices lie in `kept`. O(elements removed).
     pub fn trim(&mut self, kept: Range<usize>) {
         let kept = kept.start.min(self.len)..kept.end.min(self.len);
-        if self.is_being_captured() {
-            self.before_pop(End::Back, self.len - kept.end.max(kept.start));
-            self.before_pop(End::Front, kept.start);
-        }
         if kept.is_empty() {
-            *self = Self { capture: self.capture.take(), ..Self::default() };
+            for chunk in std::mem::take(&mut self.chunks) {
+                self.after_departure(Some(chunk));
+            }
+            self.len = 0;
             return;
         }
         let back = self.len - kept.end;
@@ -345,18 +343,15 @@ impl List {
 
     fn drop_elements(&mut self, end: End, mut count: usize) {
         self.len -= count;
-        while count > 0 {
-            let chunk = match end {
-                End::Front => self.chunks.front_mut(),
-                End::Back => self.chunks.back_mut(),
-            };
-            let Some(chunk) = chunk else { break };
-            if count < chunk.len() {
-                chunk.drop_many(end, count);
-                break;
-            }
-            count -= chunk.len();
+        while let Some(first) = self.chunk_at(end).map(|chunk| chunk.len()).filter(|&len| len <= count) {
+            count -= first;
             self.drop_chunk(end);
+        }
+        if count > 0 {
+            self.before_change_at(end);
+            if let Some(chunk) = self.chunk_at(end) {
+                chunk.drop_many(end, count);
+            }
         }
     }
 
@@ -372,7 +367,10 @@ impl List {
         let range = range.start..range.end.min(self.chunks.len());
         let mut kept: Vec<Chunk> = Vec::with_capacity(range.len());
         for chunk in self.chunks.drain(range.clone()) {
-            let joined = chunk.len() == 0 || kept.last_mut().is_some_and(|last| last.absorb(&chunk));
+            // Chunks that a snapshot has not seen stay as they are.
+            let joined = chunk.len() == 0
+                || chunk.place().is_none()
+                    && kept.last_mut().is_some_and(|last| last.place().is_none() && last.absorb(&chunk));
             if !joined {
                 kept.push(chunk);
             }
@@ -480,8 +478,8 @@ impl Collection for List {
 
 impl InParts for List {
     fn needs_parts(&self) -> bool {
-        // Short elements share a chunk, so the bytes tell of their number too.
-        is_large(0, self.chunks.iter().map(Chunk::used))
+        // Elements that share a chunk are written faster than those of other collections.
+        is_large(self.len / 8, self.chunks.iter().map(Chunk::used))
     }
 
     fn begin_capture(&mut self, number: u64) {
@@ -497,11 +495,11 @@ impl InParts for List {
     }
 
     fn is_captured(&self) -> bool {
-        self.is_being_captured()
+        self.capture.is_some()
     }
 
-    fn capture_step(&mut self, parts: &mut Vec<Vec<u8>>) -> bool {
-        self.step_capture(parts)
+    fn capture_step(&mut self, pieces: &mut Pieces) -> bool {
+        self.step_capture(pieces)
     }
 
     fn decode_element(&mut self, bytes: &mut Cursor<'_>) -> Option<()> {

@@ -9,7 +9,7 @@ mod packed;
 mod set;
 mod sorted_set;
 
-pub(crate) use capture::InParts;
+pub(crate) use capture::{InParts, Pieces};
 pub use hash::Hash;
 pub use list::{End, List};
 pub use set::Set;

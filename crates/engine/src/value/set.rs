@@ -5,7 +5,7 @@
 
 use super::dict::{Dict, pair_digest};
 use super::integers::Integers;
-use super::{Collection, InParts, Type, collection};
+use super::{Collection, InParts, Pieces, Type, collection};
 use crate::command::parse::canonical_integer;
 use crate::context::{Text, itoa_text::Decimal};
 use crate::random::Random;
@@ -282,10 +282,10 @@ impl InParts for Set {
         matches!(&self.shape, Shape::Members(members) if members.is_captured())
     }
 
-    fn capture_step(&mut self, parts: &mut Vec<Vec<u8>>) -> bool {
+    fn capture_step(&mut self, pieces: &mut Pieces) -> bool {
         match &mut self.shape {
             Shape::Integers(_) => false,
-            Shape::Members(members) => members.capture_step(parts),
+            Shape::Members(members) => members.capture_step(pieces),
         }
     }
 

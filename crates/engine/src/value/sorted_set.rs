@@ -8,7 +8,7 @@ mod member;
 mod packed;
 mod rank_tree;
 
-use super::{Collection, InParts, Type, collection};
+use super::{Collection, InParts, Pieces, Type, collection};
 use crate::keyspace::MAX_BYTES;
 use crate::record::{Cursor, put_bytes, put_varint};
 use indexed::Indexed;
@@ -311,10 +311,10 @@ impl InParts for SortedSet {
         matches!(&self.form, Form::Indexed(indexed) if indexed.is_captured())
     }
 
-    fn capture_step(&mut self, parts: &mut Vec<Vec<u8>>) -> bool {
+    fn capture_step(&mut self, pieces: &mut Pieces) -> bool {
         match &mut self.form {
             Form::Packed(_) => false,
-            Form::Indexed(indexed) => indexed.capture_step(parts),
+            Form::Indexed(indexed) => indexed.capture_step(pieces),
         }
     }
 

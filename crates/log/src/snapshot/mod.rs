@@ -68,8 +68,18 @@ impl Snapshots {
     /// An older snapshot will do only while the log reaches back to it: `floor` is the log's oldest record. `None`
     /// means that there is no snapshot and that the log reaches back to its very beginning.
     pub fn latest(&self, floor: Lsn) -> Result<(Option<Snapshot>, Vec<SnapshotError>), SnapshotError> {
+        self.latest_below(floor, None)
+    }
+
+    /// As [`Snapshots::latest`], among those older than `below`, for callers who could not use that one.
+    pub fn latest_below(
+        &self,
+        floor: Lsn,
+        below: Option<Lsn>,
+    ) -> Result<(Option<Snapshot>, Vec<SnapshotError>), SnapshotError> {
         let mut damaged = Vec::new();
-        for lsn in self.list()?.into_iter().rev() {
+        let older = |lsn: &Lsn| below.is_none_or(|below| *lsn < below);
+        for lsn in self.list()?.into_iter().filter(older).rev() {
             if lsn.next() < floor {
                 break;
             }

@@ -1,6 +1,7 @@
+use super::{PART_BYTES, Parts, Pieces};
 use crate::keyspace::form::{self, Form};
 use crate::record::Cursor;
-use crate::value::{Collection, End, Hash, InParts, List, Set, SortedSet};
+use crate::value::{Collection, End, Hash, InParts, List, Set, SortedSet, Type};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -15,6 +16,10 @@ enum Step {
     Insert(u16, bool),
     RemoveRange(u16, u16),
     Trim(u16, u16),
+    /// All but so many go, so that a table shrinks.
+    Purge(u16),
+    /// Many come, so that a table grows.
+    Fill(u16),
     /// The snapshot goes on.
     Walk,
 }
@@ -29,9 +34,14 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0..3000_u16, any::<bool>()).prop_map(|(pivot, behind)| Step::Insert(pivot, behind)),
         2 => (0..2500_u16, 0..300_u16).prop_map(|(from, count)| Step::RemoveRange(from, count)),
         1 => (0..400_u16, 0..400_u16).prop_map(|(front, back)| Step::Trim(front, back)),
-        6 => Just(Step::Walk),
+        1 => (0..60_u16).prop_map(Step::Purge),
+        1 => (0..4000_u16).prop_map(Step::Fill),
+        8 => Just(Step::Walk),
     ]
 }
+
+/// All numbers of names are below.
+const NAMES: u16 = 4000;
 
 fn name(number: u16) -> Vec<u8> {
     format!("element:{number}:{}", "x".repeat(usize::from(number % 7) * 40)).into_bytes()
@@ -49,6 +59,8 @@ fn change_list(list: &mut List, step: Step) {
         Step::Trim(front, back) => {
             list.trim(usize::from(front)..list.len().saturating_sub(back.into()));
         }
+        Step::Purge(kept) => list.trim(100..100 + usize::from(kept)),
+        Step::Fill(count) => (0..count).for_each(|n| list.push(end(n % 2 == 0), &name(n))),
         Step::RemoveRange(..) | Step::Walk => {}
     }
 }
@@ -58,6 +70,8 @@ fn change_hash(hash: &mut Hash, step: Step) {
         Step::Set(number, value) => _ = hash.set(&name(number), &[value]),
         Step::Remove(number) => _ = hash.remove(&name(number)),
         Step::RemoveRange(from, count) => (from..from + count).for_each(|n| _ = hash.remove(&name(n))),
+        Step::Purge(kept) => (kept..NAMES).for_each(|n| _ = hash.remove(&name(n))),
+        Step::Fill(count) => (0..count).for_each(|n| _ = hash.set(&name(n), b"filled")),
         _ => {}
     }
 }
@@ -67,6 +81,8 @@ fn change_set(set: &mut Set, step: Step) {
         Step::Set(number, _) => _ = set.insert(&name(number)),
         Step::Remove(number) => _ = set.remove(&name(number)),
         Step::RemoveRange(from, count) => (from..from + count).for_each(|n| _ = set.remove(&name(n))),
+        Step::Purge(kept) => (kept..NAMES).for_each(|n| _ = set.remove(&name(n))),
+        Step::Fill(count) => (0..count).for_each(|n| _ = set.insert(&name(n))),
         _ => {}
     }
 }
@@ -77,6 +93,10 @@ fn change_sorted_set(set: &mut SortedSet, step: Step) {
         Step::Remove(number) => _ = set.remove(&name(number)),
         Step::RemoveRange(from, count) => {
             set.remove_range(usize::from(from)..usize::from(from + count), |_, _| ());
+        }
+        Step::Purge(kept) => set.remove_range(kept.into()..usize::MAX, |_, _| ()),
+        Step::Fill(count) => {
+            (0..count).for_each(|n| set.update(&name(n), |_| Some(f64::from(n % 91) * 40.0)));
         }
         _ => {}
     }
@@ -90,7 +110,7 @@ fn put_together<T: Collection + InParts>(parts: &[Vec<u8>], number: u64, append:
         let place = runs.len();
         let Some(Form::Part(part)) = form::decode(&mut bytes) else { panic!("not a part: {part:?}") };
         assert_eq!((part.number, part.kind), (number, T::TYPE));
-        let run = runs.entry((part.index, place)).or_default();
+        let run = runs.entry((part.run, place)).or_default();
         (0..part.count).for_each(|_| run.decode_element(&mut bytes).expect("an element"));
         assert!(bytes.is_empty() && part.count > 0);
     }
@@ -112,20 +132,21 @@ fn disturb<T: Collection + InParts>(
     let (at_cut, mut twin, mut captured) = (make(), make(), make());
     prop_assert!(captured.needs_parts() && !captured.is_captured());
     captured.begin_capture(7);
-    let (mut parts, mut more) = (Vec::new(), true);
+    let (mut pieces, mut more) = (Pieces::default(), true);
     for &step in steps {
         if matches!(step, Step::Walk) {
-            more = captured.capture_step(&mut parts);
+            more = captured.capture_step(&mut pieces);
         } else {
             change(&mut captured, step);
             change(&mut twin, step);
         }
         prop_assert_eq!(captured.is_captured(), more);
     }
-    while captured.capture_step(&mut parts) {}
+    while captured.capture_step(&mut pieces) {}
     prop_assert!(!captured.is_captured());
     prop_assert_eq!(captured.digest(), twin.digest());
-    let seen = put_together(&parts, 7, append);
+    prop_assert_eq!((pieces.ended, pieces.miscounted), (1, 0));
+    let seen = put_together(&pieces.into_inner(), 7, append);
     prop_assert_eq!(seen.count(), at_cut.count());
     prop_assert_eq!(seen.digest(), at_cut.digest());
     prop_assert_eq!(seen.into_object().encoding(), at_cut.into_object().encoding());
@@ -134,7 +155,7 @@ fn disturb<T: Collection + InParts>(
 
 fn many<T: Default>(mut add: impl FnMut(&mut T, u16)) -> T {
     let mut value = T::default();
-    (0..2500).for_each(|number| add(&mut value, number));
+    (0..3500).for_each(|number| add(&mut value, number));
     value
 }
 
@@ -186,11 +207,21 @@ fn parts_are_bounded_whatever_the_elements() {
     }
     assert!(hash.needs_parts());
     hash.begin_capture(1);
-    let mut parts = Vec::new();
+    let mut pieces = Pieces::default();
     let mut steps = 0;
-    while hash.capture_step(&mut parts) {
+    while hash.capture_step(&mut pieces) {
         steps += 1;
     }
     assert!(steps >= 10, "{steps}");
-    assert!(parts.iter().all(|part| part.len() <= super::PART_BYTES + 20_200));
+    assert!(pieces.into_inner().iter().all(|part| part.len() <= PART_BYTES + 20_400));
+}
+
+#[test]
+#[cfg_attr(debug_assertions, should_panic(expected = "every element is written"))]
+fn a_value_of_which_an_element_is_missing_is_noticed() {
+    let mut parts = Parts::new(1, Type::Set, 2);
+    let mut pieces = Pieces::default();
+    parts.push(|part| part.push(0));
+    parts.end(&mut pieces);
+    assert_eq!((pieces.ended, pieces.miscounted), (1, 1));
 }

@@ -32,7 +32,11 @@ pub(super) struct Chunk {
     start: u32,
     end: u32,
     count: u32,
+    /// In a captured list that has not been seen yet: 1 + the chunk's place at the cut.
+    place: u32,
 }
+
+const _: () = assert!(size_of::<Chunk>() == 32, "the place costs nothing");
 
 /// Bytes that an element takes in a chunk.
 #[inline]
@@ -71,13 +75,40 @@ impl Chunk {
         let place = if end == End::Front { capacity - size } else { 0 };
         let mut buffer = vec![0; capacity].into_boxed_slice();
         write(&mut buffer[place..place + size], element);
-        Self { buffer, start: place as u32, end: (place + size) as u32, count: 1 }
+        Self { buffer, start: place as u32, end: (place + size) as u32, count: 1, place: 0 }
     }
 
     /// How many elements there are.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.count as usize
+    }
+
+    /// The place at the cut of a captured list, until the snapshot has seen the chunk.
+    pub(super) fn place(&self) -> Option<u32> {
+        self.place.checked_sub(1)
+    }
+
+    /// See [`Chunk::place`].
+    pub(super) fn set_place(&mut self, place: Option<u32>) {
+        self.place = place.map_or(0, |place| place + 1);
+    }
+
+    /// The elements towards the back.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let mut at = self.start();
+        std::iter::from_fn(move || {
+            (at < self.end()).then(|| {
+                let (element, next) = self.next(at);
+                at = next;
+                element
+            })
+        })
+    }
+
+    /// Whether an element is among the elements.
+    pub(super) fn contains(&self, element: &[u8]) -> bool {
+        self.iter().any(|other| other == element)
     }
 
     /// Bytes that elements use.
@@ -300,7 +331,7 @@ impl Chunk {
         buffer[..tail.len()].copy_from_slice(tail);
         let (end, count) = (tail.len() as u32, self.count - before as u32);
         (self.end, self.count) = (at as u32, before as u32);
-        Self { buffer: buffer.into_boxed_slice(), start: 0, end, count }
+        Self { buffer: buffer.into_boxed_slice(), start: 0, end, count, place: 0 }
     }
 
     /// Takes over the elements of the chunk behind this one, if both fit in half a chunk.

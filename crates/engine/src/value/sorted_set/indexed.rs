@@ -3,9 +3,9 @@
 use super::member::{Member, Ranked, compare, stored};
 use super::put_member;
 use super::rank_tree::{self, RankTree};
-use crate::keyspace::{Table, hash};
+use crate::keyspace::{Keyed, Table, hash};
 use crate::value::Type;
-use crate::value::capture::{self, Capture, PART_BYTES, STEP_ELEMENTS};
+use crate::value::capture::{self, PART_BYTES, Parts, Pieces, STEP_ELEMENTS};
 use std::ops::Range;
 
 /// Members by name and by order; both hold the same ones, with the same scores.
@@ -13,15 +13,23 @@ use std::ops::Range;
 pub(super) struct Indexed {
     names: Table<Member>,
     order: RankTree<Ranked>,
-    /// The capture by a running snapshot; its position is the last member in order that the walk has seen.
-    capture: Option<Box<Capture<Position>>>,
+    capture: Option<Box<Capture>>,
 }
 
-type Position = Option<(f64, Box<[u8]>)>;
+/// The capture of a set by a running snapshot, which walks in order.
+struct Capture {
+    parts: Parts,
+    /// The last member that the walk has seen, with the score that it had.
+    position: Option<(f64, Box<[u8]>)>,
+    /// Members beyond it that the walk must pass over: they have been written, or are younger. Members that go, or move to
+    /// where the walk has been, leave.
+    settled: Table<Box<[u8]>>,
+}
 
-/// Whether a walk that stands at `position` has yet to come to a member of this score.
-fn is_beyond(position: &Position, score: f64, name: &[u8]) -> bool {
-    position.as_ref().is_none_or(|(at, last)| compare((score, name), (*at, last)).is_gt())
+impl Keyed for Box<[u8]> {
+    fn key(&self) -> &[u8] {
+        self
+    }
 }
 
 impl Indexed {
@@ -62,7 +70,9 @@ impl Indexed {
         let hash = hash(name);
         let present = self.names.get(hash, name).map(Member::score);
         let Some(score) = decide(present).map(stored) else { return };
-        before_change(&mut self.capture, name, present, Some(score));
+        if let Some(capture) = &mut self.capture {
+            capture.before_change(name, present, Some(score));
+        }
         let Some(old) = present else {
             let member = Member::new(name, score);
             self.order.insert(Ranked { score, member: member.clone() });
@@ -80,7 +90,9 @@ impl Indexed {
 
     pub(super) fn remove(&mut self, name: &[u8]) -> Option<f64> {
         let score = self.names.remove(hash(name), name)?.score();
-        before_change(&mut self.capture, name, Some(score), None);
+        if let Some(capture) = &mut self.capture {
+            capture.before_change(name, Some(score), None);
+        }
         let ranked = self.order.remove(|ranked| ranked.compare(score, name));
         debug_assert!(ranked.is_some(), "what the table holds is in the order too");
         Some(score)
@@ -90,7 +102,9 @@ impl Indexed {
         let Self { names, order, capture } = self;
         order.remove_range(range, |ranked| {
             let name = ranked.member.name();
-            before_change(capture, name, Some(ranked.score), None);
+            if let Some(capture) = capture {
+                capture.before_change(name, Some(ranked.score), None);
+            }
             let removed = names.remove(hash(name), name);
             debug_assert!(removed.is_some(), "what the order holds is in the table too");
             taken(name, ranked.score);
@@ -127,7 +141,9 @@ impl Indexed {
 
     /// Lets a snapshot see the set as it is now, in parts.
     pub(super) fn begin_capture(&mut self, number: u64) {
-        self.capture = Some(Box::new(Capture::new(number, Type::SortedSet, None)));
+        debug_assert!(self.capture.is_none());
+        let parts = Parts::new(number, Type::SortedSet, self.len());
+        self.capture = Some(Box::new(Capture { parts, position: None, settled: Table::new() }));
     }
 
     /// Whether a snapshot has not seen the whole set yet.
@@ -142,16 +158,15 @@ impl Indexed {
 
     /// Adds the next parts of a captured set, in order, so that reading them adds members at the end; whether there are
     /// more.
-    pub(super) fn capture_step(&mut self, parts: &mut Vec<Vec<u8>>) -> bool {
+    pub(super) fn capture_step(&mut self, pieces: &mut Pieces) -> bool {
         let Some(capture) = &mut self.capture else { return false };
-        let position = &capture.position;
         let first =
-            self.order.partition_point(|ranked| !is_beyond(position, ranked.score, ranked.member.name()));
+            self.order.partition_point(|ranked| !capture.is_ahead(ranked.score, ranked.member.name()));
         let (mut last, mut bytes) = (None, 0);
         let mut rest = self.order.range(first..self.order.len());
         for ranked in rest.by_ref().take(STEP_ELEMENTS) {
             let name = ranked.member.name();
-            if !capture.settled.contains(name) {
+            if capture.settled.remove(hash(name), name).is_none() {
                 capture.parts.push(|part| put_member(part, name, ranked.score));
             }
             last = Some(ranked);
@@ -160,38 +175,40 @@ impl Indexed {
                 break;
             }
         }
-        let more = rest.next().is_some();
         if let Some(last) = last {
             capture.position = Some((last.score, last.member.name().into()));
         }
-        parts.append(&mut capture.parts.take());
-        if !more {
-            self.capture = None;
+        capture.parts.give_to(pieces);
+        let more = rest.next().is_some();
+        if !more && let Some(capture) = self.capture.take() {
+            debug_assert!(capture.settled.is_empty(), "all settled members have been passed");
+            capture.parts.end(pieces);
         }
         more
     }
 }
 
-/// To be called before a member gets another score, appears or goes.
-#[inline]
-fn before_change(
-    capture: &mut Option<Box<Capture<Position>>>,
-    name: &[u8],
-    present: Option<f64>,
-    next: Option<f64>,
-) {
-    let Some(capture) = capture else { return };
-    match present {
-        Some(score) if is_beyond(&capture.position, score, name) => {
-            if capture.settle(name) {
-                capture.parts.push(|part| put_member(part, name, score));
-            }
+impl Capture {
+    /// Whether the walk has yet to come to a member of this score.
+    fn is_ahead(&self, score: f64, name: &[u8]) -> bool {
+        self.position.as_ref().is_none_or(|(at, last)| compare((score, name), (*at, last)).is_gt())
+    }
+
+    /// To be called before a member gets another score, appears or goes.
+    #[cold]
+    fn before_change(&mut self, name: &[u8], present: Option<f64>, next: Option<f64>) {
+        let ahead = present.filter(|&score| self.is_ahead(score, name));
+        let will_be_ahead = next.is_some_and(|score| self.is_ahead(score, name));
+        let hash = hash(name);
+        let was_settled = self.settled.get(hash, name).is_some();
+        debug_assert!(!was_settled || ahead.is_some());
+        if let Some(score) = ahead.filter(|_| !was_settled) {
+            self.parts.push(|part| put_member(part, name, score));
         }
-        // The walk has seen the member, or it is new: it must not come again where the walk has yet to go.
-        _ => {
-            if next.is_some_and(|score| is_beyond(&capture.position, score, name)) {
-                capture.settle(name);
-            }
+        match (was_settled, will_be_ahead) {
+            (false, true) => self.settled.insert(hash, name.into()),
+            (true, false) => drop(self.settled.remove(hash, name)),
+            (false, false) | (true, true) => {}
         }
     }
 }
