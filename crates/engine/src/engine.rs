@@ -14,7 +14,7 @@ use crate::watch::Watch;
 use std::collections::hash_map::{Entry, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use tidemark_log::{Log, Lsn};
+use tidemark_log::{Log, Lsn, Room};
 
 /// One command on its way in.
 #[derive(Debug, Clone, Copy)]
@@ -84,7 +84,8 @@ impl Engine {
     /// Runs one command and writes its answer, or says that the client waits. Clients that wait for what the command
     /// has put somewhere are served before any other command gets at it.
     pub fn execute(&self, call: &Call<'_>, reply: &mut Reply) -> Executed<'_> {
-        if let Err(error) = self.admit(call.command, call.args) {
+        let mut room = Room::NONE;
+        if let Err(error) = self.admit(call.command, call.args, &mut room) {
             reply.error(&error);
             return Executed::default();
         }
@@ -95,7 +96,7 @@ impl Engine {
         }
         let mark = reply.len();
         self.run(call, &mut keys, reply);
-        let lsn = self.log_effects(call, &keys.effects, reply, mark);
+        let lsn = self.log_effects(call, &keys.effects, room, reply, mark);
         let durable = keys.effects.durable;
         if let Some(block) = keys.effects.block.take() {
             let blocked = Blocked::new(keys, call.args, block, reply);
@@ -117,7 +118,8 @@ impl Engine {
         now_us: u64,
         reply: &mut Reply,
     ) -> Executed<'_> {
-        if let Err(error) = self.admit_transaction(calls) {
+        let mut room = Room::NONE;
+        if let Err(error) = self.admit_transaction(calls, &mut room) {
             reply.error(&error);
             return Executed::default();
         }
@@ -146,8 +148,11 @@ impl Engine {
             durable |= effects.durable;
             ready.extend(effects.ready);
         }
-        let lsn =
-            (!payloads.is_empty()).then(|| self.append_transaction(&payloads, now_us, reply, mark)).flatten();
+        let lsn = if payloads.is_empty() {
+            None
+        } else {
+            self.append_transaction(&payloads, room, now_us, reply, mark)
+        };
         self.serve(keys, ready);
         Executed { lsn, durable, block: None }
     }
@@ -225,9 +230,14 @@ impl Engine {
     }
 
     /// Refuses changes while the log cannot take them, and arguments that no key and no value can hold: handlers rely on
-    /// it.
+    /// it. `room` becomes that for the record of the change.
     #[inline]
-    fn admit(&self, command: &Command, args: &[&[u8]]) -> Result<(), CommandError> {
+    fn admit<'e>(
+        &'e self,
+        command: &Command,
+        args: &[&[u8]],
+        room: &mut Room<'e>,
+    ) -> Result<(), CommandError> {
         if !command.is(command::flags::WRITE) {
             return Ok(());
         }
@@ -241,13 +251,17 @@ impl Engine {
                 format!("ERR command of {bytes} bytes exceeds the limit of {MAX_COMMAND_BYTES} bytes").into(),
             ));
         }
-        self.make_room(bytes)
+        self.make_room(bytes, room)
     }
 
     /// Sees to it, before anything changes, that the log has room for a record of so many bytes.
     #[inline]
-    fn make_room(&self, bytes: usize) -> Result<(), CommandError> {
-        self.log.make_room(bytes).map_err(|error| CommandError::LogFailed(error.to_string()))
+    fn make_room<'e>(&'e self, bytes: usize, room: &mut Room<'e>) -> Result<(), CommandError> {
+        match self.log.make_room(bytes) {
+            Ok(made) => *room = made,
+            Err(error) => return Err(CommandError::LogFailed(error.to_string())),
+        }
+        Ok(())
     }
 
     /// Asks once more under the locks: while this command waited for them another may have changed the same keys and
@@ -257,10 +271,10 @@ impl Engine {
         if command.is(command::flags::WRITE) { self.check_writable() } else { Ok(()) }
     }
 
-    fn admit_transaction(&self, calls: &[Call<'_>]) -> Result<(), CommandError> {
+    fn admit_transaction<'e>(&'e self, calls: &[Call<'_>], room: &mut Room<'e>) -> Result<(), CommandError> {
         let mut bytes = 0_usize;
         for call in calls {
-            self.admit(call.command, call.args)?;
+            self.admit(call.command, call.args, room)?;
             bytes += call.args.iter().map(|arg| arg.len() + ARGUMENT_OVERHEAD).sum::<usize>();
         }
         if bytes > MAX_COMMAND_BYTES {
@@ -269,8 +283,10 @@ impl Engine {
                     .into(),
             ));
         }
+        // What a single command was promised would only take away from all together.
+        *room = Room::NONE;
         if calls.iter().any(|call| call.command.is(command::flags::WRITE)) {
-            self.make_room(bytes)?;
+            self.make_room(bytes, room)?;
         }
         Ok(())
     }
@@ -357,21 +373,29 @@ impl Engine {
 
     /// Appends a command's change to the log while its shards are still locked, so that the log's order is the order of
     /// execution for every key.
-    fn log_effects(&self, call: &Call<'_>, effects: &Effects, reply: &mut Reply, mark: usize) -> Option<Lsn> {
+    fn log_effects(
+        &self,
+        call: &Call<'_>,
+        effects: &Effects,
+        room: Room<'_>,
+        reply: &mut Reply,
+        mark: usize,
+    ) -> Option<Lsn> {
         if !effects.changed && effects.expired.is_empty() {
             return None;
         }
         let result = if !effects.changed {
             let expired = effects.expired.iter().map(Vec::as_slice);
-            self.log.append(call.now_us, kind::EXPIRY, |into| encode_expiry(into, call.db, expired))
+            let encode = |into: &mut Vec<u8>| encode_expiry(into, call.db, expired);
+            self.log.append_into(room, call.now_us, kind::EXPIRY, encode)
         } else if effects.rewritten.is_empty() {
-            self.log.append(call.now_us, kind::COMMAND, |into| {
+            self.log.append_into(room, call.now_us, kind::COMMAND, |into| {
                 record::encode_command(into, call.db, call.command.id, arguments(call));
             })
         } else {
             let mut payloads = Vec::new();
             encode_effects(call, effects, &mut payloads);
-            return self.append_transaction(&payloads, call.now_us, reply, mark);
+            return self.append_transaction(&payloads, room, call.now_us, reply, mark);
         };
         self.appended(result, reply, mark)
     }
@@ -379,13 +403,16 @@ impl Engine {
     fn append_transaction(
         &self,
         payloads: &[Vec<u8>],
+        room: Room<'_>,
         now_us: u64,
         reply: &mut Reply,
         mark: usize,
     ) -> Option<Lsn> {
         let result = match payloads {
-            [single] => self.log.append(now_us, kind::COMMAND, |into| into.extend_from_slice(single)),
-            several => self.log.append(now_us, kind::TRANSACTION, |into| {
+            [single] => {
+                self.log.append_into(room, now_us, kind::COMMAND, |into| into.extend_from_slice(single))
+            }
+            several => self.log.append_into(room, now_us, kind::TRANSACTION, |into| {
                 several.iter().for_each(|payload| record::put_bytes(into, payload));
             }),
         };
@@ -417,7 +444,10 @@ impl Engine {
         let mut payloads = Vec::new();
         encode_expired(keys.db(), effects, &mut payloads);
         encode_rewritten(keys.db(), effects, &mut payloads);
-        (!payloads.is_empty()).then(|| self.append_transaction(&payloads, keys.now_us(), reply, 0)).flatten()
+        if payloads.is_empty() {
+            return None;
+        }
+        self.append_transaction(&payloads, Room::NONE, keys.now_us(), reply, 0)
     }
 
     pub(crate) fn log_expiry(&self, db: u8, key: &[u8], now_us: u64) -> bool {

@@ -1,5 +1,6 @@
 //! Appending: a record goes from its writer's closure straight into the batch, under one short mutex.
 
+use std::collections::VecDeque;
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
@@ -14,16 +15,52 @@ use crate::shared::{Parked, Position, Ready, Shared, State, wait};
 pub(crate) const RESERVE_BYTES: u64 = 2 * MARKER_BYTES_MAX as u64;
 
 /// Records of at most this part of a segment find room without asking: see [`Shared::make_room`].
-const SMALL_DIVISOR: u64 = 16;
+const SMALL_DIVISOR: u64 = 64;
+/// The part of a segment that is free beside promised room when it is promised ...
+const SLACK_DIVISOR: u64 = 2;
+/// ... and the part that small records leave of it until it is known that the disk is full.
+const MARGIN_DIVISOR: u64 = 4;
 /// How much longer than its payload a record's line of text may be: a byte becomes an escape of six characters.
 const TEXT_FACTOR: u64 = 6;
 
 /// What a frame may need beyond its own size in an otherwise empty segment.
 const SEGMENT_OVERHEAD_BYTES: u64 = HEADER_BYTES as u64 + RESERVE_BYTES;
 
+/// Room in the log that is kept for one large record, until the record is appended or this is dropped: see
+/// [`Log::make_room`](crate::Log::make_room).
+#[derive(Debug)]
+#[must_use = "room is given back when this is dropped"]
+pub struct Room<'a> {
+    /// The log, and how many bytes it keeps; nothing for a small record, which needs none.
+    kept: Option<(&'a Shared, u64)>,
+}
+
+impl Room<'_> {
+    /// No room at all, for records that need none.
+    pub const NONE: Self = Self { kept: None };
+
+    /// Ends the keeping under the lock that the record's appending holds; whether there was any.
+    #[inline]
+    fn redeem(mut self, state: &mut State) -> bool {
+        let Some((_, bytes)) = self.kept.take() else { return false };
+        state.promised_bytes -= bytes;
+        true
+    }
+}
+
+impl Drop for Room<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some((shared, bytes)) = self.kept.take() {
+            shared.lock().promised_bytes -= bytes;
+        }
+    }
+}
+
 impl Shared {
     pub(crate) fn append(
         &self,
+        room: Room<'_>,
         time_us: u64,
         kind: u8,
         write: impl FnOnce(&mut Vec<u8>),
@@ -36,6 +73,7 @@ impl Shared {
             self.work.notify_one();
             state = wait(&self.space, state);
         }
+        let is_promised = room.redeem(&mut state);
         state.check()?;
         let start = self.begin_frame(&mut state, time_us, kind);
         write(&mut state.buffer.bytes);
@@ -53,7 +91,7 @@ impl Shared {
         }
         let salt = state.position.map_or(0, |position| position.salt);
         self.codec.seal(&mut state.buffer.bytes, start, salt);
-        if !self.place(&mut state, start, time_us) {
+        if !self.place(&mut state, start, time_us, is_promised) {
             state = self.place_when_possible(state, start, time_us, kind)?;
         }
         let lsn = state.next;
@@ -80,42 +118,51 @@ impl Shared {
         start
     }
 
-    /// Puts the marker at the front of an empty buffer, unless the segment is full to its very end.
+    /// Puts the marker at the front of an empty buffer, unless the segment is full to its very end or the rest of it is
+    /// promised.
     pub(crate) fn open_buffer(&self, state: &mut State, time_us: u64) {
         let previous = state.next.previous();
+        let kept = self.kept_bytes(state, false);
+        let is_free = |position: &&mut Position| {
+            kept == 0
+                || position.offset + kept + MARKER_BYTES_MAX as u64 <= position.capacity
+                || first_with_room(&state.ready, kept).is_some()
+        };
         if let Some(position) =
-            state.position.as_mut().filter(|position| position.offset <= position.capacity)
+            state.position.as_mut().filter(|position| position.offset <= position.capacity).filter(is_free)
         {
             state.buffer.open_with_marker(self.codec, previous, time_us, position.salt);
             position.offset += state.buffer.sealed as u64;
         }
     }
 
-    /// Finds the frame from `start` its place in a segment, cutting to the next one if need be.
-    /// Returns whether that was possible at once.
-    fn place(&self, state: &mut State, start: usize, time_us: u64) -> bool {
+    /// Finds the frame from `start` its place in a segment, cutting to the next one if need be, and leaves others the room
+    /// that they were promised. Returns whether that was possible at once, as it is for a record that was promised room.
+    fn place(&self, state: &mut State, start: usize, time_us: u64, is_promised: bool) -> bool {
         let size = (state.buffer.bytes.len() - start) as u64;
+        let kept = self.kept_bytes(state, is_promised);
         if let Some(position) = &mut state.position {
             let aged = self.options.segment_age.is_some_and(|age| {
                 u128::from(time_us.saturating_sub(position.created_us)) >= age.as_micros()
             });
-            let fits = position.offset + size <= position.capacity;
-            let stays = !aged || state.ready.is_empty();
+            let end = position.offset + size;
+            let fits = end + kept <= position.capacity
+                || (end <= position.capacity && first_with_room(&state.ready, kept).is_some());
+            let stays = !aged || first_with_room(&state.ready, size + kept).is_none();
             if fits && stays {
-                position.offset += size;
-                let half_used = position.offset > position.capacity / 2;
+                position.offset = end;
+                let half_used = end + kept > position.capacity / 2;
                 if (half_used || aged) && state.ready.is_empty() && state.wanted_bytes.is_none() {
                     self.want_segment(state, 0);
                 }
                 return true;
             }
         }
-        let needed = size + SEGMENT_OVERHEAD_BYTES;
-        let index = state.ready.iter().position(|ready| ready.bytes >= needed);
+        let index = first_with_room(&state.ready, size + kept);
         let ready = index.and_then(|index| state.ready.remove(index)).or_else(|| {
             // Admitted before the disk was found full.
             let may_use_reserve = state.full.is_some();
-            state.reserve.take_if(|reserve| may_use_reserve && reserve.bytes >= needed)
+            state.reserve.take_if(|reserve| may_use_reserve && reserve.has_room(size))
         });
         let Some(ready) = ready else { return false };
         self.cut_to(state, ready, start, time_us);
@@ -159,40 +206,65 @@ impl Shared {
         let raw_frame = if raw_frame.is_empty() { frame } else { raw_frame };
         let payload = raw_frame.get(raw::OVERHEAD_BYTES..).unwrap_or_default();
         loop {
-            state = self.wait_for_segment(state, frame_bytes + SEGMENT_OVERHEAD_BYTES)?;
+            let needed = frame_bytes + self.kept_bytes(&state, false) + SEGMENT_OVERHEAD_BYTES;
+            state = self.wait_for_segment(state, needed)?;
             let start = self.begin_frame(&mut state, time_us, kind);
             state.buffer.bytes.extend_from_slice(payload);
             let salt = state.position.map_or(0, |position| position.salt);
             self.codec.seal(&mut state.buffer.bytes, start, salt);
-            if self.place(&mut state, start, time_us) {
+            if self.place(&mut state, start, time_us, false) {
                 return Ok(state);
             }
             state.buffer.bytes.truncate(start);
         }
     }
 
-    /// Waits until there is room for a record of so many bytes, so that appending it right after does not fail for
-    /// want of it. Records that are small beside a segment need not ask: once half of a segment is used the next one
-    /// is prepared, and while it cannot be, nothing is admitted any more.
-    ///
-    /// Room is not kept: several large records at once may still find it taken.
-    pub(crate) fn make_room(&self, payload_bytes: usize) -> Result<(), AppendError> {
+    /// Waits until there is room for a record of so many bytes, and keeps it. Records that are small beside a segment need
+    /// not ask: once half of a segment is used the next one is prepared, and while it cannot be, nothing is admitted any
+    /// more.
+    #[inline]
+    pub(crate) fn make_room(&self, payload_bytes: usize) -> Result<Room<'_>, AppendError> {
         if payload_bytes as u64 <= self.options.segment_bytes / SMALL_DIVISOR {
-            return Ok(());
+            return Ok(Room::NONE);
         }
+        self.promise_room(payload_bytes)
+    }
+
+    /// All room that is promised lies in one place, behind the position or in one prepared segment, so that it stays
+    /// whoever comes first. Small records have the slack beside it, but for a margin; then they wait for the next segment,
+    /// or to hear that there is no space for it. Those that wait at that moment, whose number is that of the threads, have
+    /// the margin: 16 threads' largest.
+    #[cold]
+    fn promise_room(&self, payload_bytes: usize) -> Result<Room<'_>, AppendError> {
         let factor = if self.codec.preallocates() { 1 } else { TEXT_FACTOR };
-        let frame_bytes = payload_bytes as u64 * factor + raw::OVERHEAD_BYTES as u64;
-        let needed = frame_bytes + SEGMENT_OVERHEAD_BYTES;
+        let bytes = payload_bytes as u64 * factor + raw::OVERHEAD_BYTES as u64 + MARKER_BYTES_MAX as u64;
+        let slack = self.options.segment_bytes / SLACK_DIVISOR;
         let mut state = self.lock();
         loop {
             state.check()?;
-            let with_marker = frame_bytes + MARKER_BYTES_MAX as u64;
-            let fits = state.position.is_some_and(|at| at.offset + with_marker <= at.capacity);
-            if fits || state.ready.iter().any(|ready| ready.bytes >= needed) {
-                return Ok(());
+            let promised = state.promised_bytes + bytes;
+            // What does not fit in any segment must not depend on this one.
+            let in_position = promised <= slack
+                && state.position.is_some_and(|at| at.offset + promised + slack <= at.capacity);
+            if in_position || first_with_room(&state.ready, promised + slack).is_some() {
+                state.promised_bytes = promised;
+                if state.ready.is_empty() && state.wanted_bytes.is_none() {
+                    // Whoever writes large records would otherwise wait for the next segment when half of this is used.
+                    self.want_segment(&mut state, 0);
+                }
+                return Ok(Room { kept: Some((self, bytes)) });
             }
-            state = self.wait_for_segment(state, needed)?;
+            state = self.wait_for_segment(state, promised + slack + SEGMENT_OVERHEAD_BYTES)?;
         }
+    }
+
+    /// What a record must leave free for others: what they were promised, and before a full disk is known the margin,
+    /// unless it uses what itself was promised.
+    #[inline]
+    fn kept_bytes(&self, state: &State, is_promised: bool) -> u64 {
+        let leaves_margin = state.promised_bytes > 0 && !is_promised && state.full.is_none();
+        let margin = if leaves_margin { self.options.segment_bytes / MARGIN_DIVISOR } else { 0 };
+        state.promised_bytes + margin
     }
 
     /// Asks for a segment of so many bytes, and waits until there is something new. An error if it is known that there
@@ -232,5 +304,18 @@ impl Shared {
             drop(state);
             self.work.notify_one();
         }
+    }
+}
+
+/// The first prepared segment in which frames of so many bytes fit.
+#[cold]
+fn first_with_room(ready: &VecDeque<Ready>, bytes: u64) -> Option<usize> {
+    ready.iter().position(|ready| ready.has_room(bytes))
+}
+
+impl Ready {
+    /// Whether frames of so many bytes fit.
+    fn has_room(&self, bytes: u64) -> bool {
+        bytes + SEGMENT_OVERHEAD_BYTES <= self.bytes
     }
 }

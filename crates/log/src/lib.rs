@@ -29,6 +29,7 @@ pub mod snapshot;
 pub mod storage;
 pub mod tools;
 
+pub use append::Room;
 pub use error::{AppendError, Damage, Failure, OpenError, ReplayError, TornTail};
 pub use format::{Format, ParseFormatError};
 pub use log::Log;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use crate::append::RESERVE_BYTES;
+use crate::append::{RESERVE_BYTES, Room};
 use crate::buffer::Buffer;
 use crate::commit::Committer;
 use crate::error::{AppendError, Failure, OpenError, ReplayError};
@@ -68,14 +68,26 @@ impl Log {
         kind: u8,
         write: impl FnOnce(&mut Vec<u8>),
     ) -> Result<Lsn, AppendError> {
-        self.shared.append(time_us, kind, write)
+        self.shared.append(Room::NONE, time_us, kind, write)
     }
 
-    /// Waits until there is room for a record of so many payload bytes, so that appending it does not fail for want of
-    /// space: for whoever changes something before it appends. One comparison for records that are small beside a
-    /// segment. Room is not kept for the caller: of several large records at once, one may still be refused.
+    /// As [`append`](Self::append), into room that was kept for the record.
     #[inline]
-    pub fn make_room(&self, payload_bytes: usize) -> Result<(), AppendError> {
+    pub fn append_into(
+        &self,
+        room: Room<'_>,
+        time_us: u64,
+        kind: u8,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<Lsn, AppendError> {
+        self.shared.append(room, time_us, kind, write)
+    }
+
+    /// Waits until there is room for a record of so many payload bytes and keeps it for the caller, so that
+    /// [`append_into`](Self::append_into) does not fail for want of space: for whoever changes something before it
+    /// appends. One comparison for records that are small beside a segment, which need no room of their own.
+    #[inline]
+    pub fn make_room(&self, payload_bytes: usize) -> Result<Room<'_>, AppendError> {
         self.shared.make_room(payload_bytes)
     }
 
@@ -384,6 +396,7 @@ fn share(
         wanted_bytes: (position.is_none() && ready.is_empty()).then_some(0),
         ready,
         reserve: None,
+        promised_bytes: 0,
         parked: Parked::Working,
         sync_wanted: Lsn::ZERO,
         durability: options.durability,

@@ -83,6 +83,8 @@ pub(crate) struct State {
     /// A small segment for records that were on their way when the disk was found full: whoever appends has changed
     /// its state already and cannot be refused any more.
     pub(crate) reserve: Option<Ready>,
+    /// Room that large records were promised which are not appended yet: the sum of all [`Room`](crate::Room)s.
+    pub(crate) promised_bytes: u64,
     /// A segment of at least this capacity is wanted.
     pub(crate) wanted_bytes: Option<u64>,
     pub(crate) parked: Parked,
