@@ -78,6 +78,10 @@ impl Server {
     pub fn start(mut config: Config) -> Result<Server, StartError> {
         listener::check_free(&config)?;
         let warning = raise_descriptor_limit(&mut config);
+        if config.disable_thp {
+            // Best effort: without it the server is slower at times, and right all the same.
+            let _ = rustix::thread::disable_transparent_huge_pages(true);
+        }
         let recovered = recovery::open(&config)?;
         let listening = listener::listen(&config, config.worker_count())?;
         let (polls, inboxes) = event_loops(config.worker_count())?;

@@ -39,6 +39,8 @@ pub struct Config {
     pub tcp_keepalive: Duration,
     /// Worker threads; 0 means half of the cores.
     pub threads: usize,
+    /// Whether the process does without transparent huge pages.
+    pub disable_thp: bool,
     /// Where metrics and health are served.
     pub http: Option<SocketAddr>,
 
@@ -106,6 +108,7 @@ impl Default for Config {
             tcp_backlog: 511,
             tcp_keepalive: Duration::from_mins(5),
             threads: 0,
+            disable_thp: true,
             http: None,
             protected_mode: true,
             requirepass: String::new(),

@@ -198,6 +198,18 @@ pub static SETTINGS: &[Setting] = &[
         set: |_, config, text| number(text, 0, 256).map(|threads| config.threads = threads as usize),
     },
     Setting {
+        name: "disable-thp",
+        alias: None,
+        group: NETWORK,
+        placeholder: "yes|no",
+        help: "Do without huge pages of memory: clearing 2 MiB when one is first touched keeps clients waiting.",
+        literal: Literal::Switch,
+        changeable: false,
+        fallback: "",
+        get: |_, config| show_yes_no(config.disable_thp),
+        set: |_, config, text| yes_no(text).map(|value| config.disable_thp = value),
+    },
+    Setting {
         name: "http",
         alias: None,
         group: NETWORK,
