@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufWriter, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -75,22 +75,20 @@ pub(crate) fn run(args: LogArgs) -> anyhow::Result<ExitCode> {
         .with_context(|| format!("cannot read the directory {}; give it with --dir", args.dir.display()))?;
     let storage: Arc<dyn Storage> = Arc::new(files);
     match args.command {
-        LogCommand::Inspect => inspect(&storage),
-        LogCommand::Verify => verify(&storage),
+        LogCommand::Inspect => inspect(&read(&storage, &args.dir)?),
+        LogCommand::Verify => verify(&read(&storage, &args.dir)?),
         LogCommand::Export(export) => run_export(&storage, &export),
         LogCommand::Repair(confirm) => repair(&storage, &confirm),
         LogCommand::Truncate(truncate) => run_truncate(&storage, &truncate),
     }
 }
 
-fn inspect(storage: &Arc<dyn Storage>) -> anyhow::Result<ExitCode> {
-    let inspection = read(storage)?;
-    print_inspection(&inspection)?;
+fn inspect(inspection: &Inspection) -> anyhow::Result<ExitCode> {
+    print_inspection(inspection)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn verify(storage: &Arc<dyn Storage>) -> anyhow::Result<ExitCode> {
-    let inspection = read(storage)?;
+fn verify(inspection: &Inspection) -> anyhow::Result<ExitCode> {
     if let Some(damage) = inspection.damage() {
         bail!("{damage}");
     }
@@ -191,10 +189,13 @@ fn ask(question: &str) -> anyhow::Result<bool> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-fn read(storage: &Arc<dyn Storage>) -> anyhow::Result<Inspection> {
+fn read(storage: &Arc<dyn Storage>, dir: &Path) -> anyhow::Result<Inspection> {
     let bar = progress_bar(storage);
     let inspection = tools::inspect(storage, &mut |bytes| bar.inc(bytes))?;
     bar.finish_and_clear();
+    if inspection.segments.is_empty() && inspection.snapshots.is_empty() && inspection.spares == 0 {
+        bail!("there is no log in {}; give its directory with --dir", dir.display());
+    }
     Ok(inspection)
 }
 
