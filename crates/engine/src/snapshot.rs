@@ -87,6 +87,12 @@ impl<'e> Snapshot<'e> {
 
     /// The next frame; `None` at the end.
     pub fn next_frame(&mut self) -> Option<Vec<u8>> {
+        self.next_frame_at_ease(|| ())
+    }
+
+    /// As [`Snapshot::next_frame`]; `rest` is called after every slice, without a lock, so that a caller may leave the
+    /// processor to those who serve.
+    pub fn next_frame_at_ease(&mut self, mut rest: impl FnMut()) -> Option<Vec<u8>> {
         loop {
             while let Some(mut piece) = self
                 .waiting
@@ -103,6 +109,7 @@ impl<'e> Snapshot<'e> {
             let Some((number, pieces)) = self.step() else {
                 return Some(std::mem::take(&mut self.frame)).filter(|frame| !frame.is_empty());
             };
+            rest();
             self.ended += pieces.ended;
             self.miscounted += pieces.miscounted;
             self.waiting = pieces.into_inner();

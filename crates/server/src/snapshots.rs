@@ -7,12 +7,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tidemark_engine::{Delivery, Engine, Incomplete, Protocol, Reply};
 use tidemark_log::{Lsn, SnapshotError, SnapshotWriter};
 
 /// The section of a snapshot that holds the keyspace.
 pub(crate) const KEYSPACE: u32 = 0;
+
+/// How long the thread rests after some tens of microseconds of work. Where every core is busy it would otherwise keep a
+/// thread that serves clients waiting for a whole turn of the system's scheduler, which is milliseconds.
+const REST: Duration = Duration::from_micros(150);
 
 enum Request {
     /// Take a snapshot; tell the client, if one waits.
@@ -186,7 +190,12 @@ fn take(engine: &Engine, snapshots: &Snapshots) -> Result<Lsn, TakeError> {
     let mut snapshot = engine.snapshot();
     let lsn = snapshot.lsn();
     let mut writer = SnapshotWriter::create(Arc::clone(log.storage()), lsn)?;
-    while let Some(frame) = snapshot.next_frame() {
+    let rest = || {
+        if !snapshots.last_wanted.load(Ordering::Relaxed) {
+            std::thread::sleep(REST);
+        }
+    };
+    while let Some(frame) = snapshot.next_frame_at_ease(rest) {
         if snapshots.is_given_up() {
             snapshot.give_up();
             return Err(TakeError::GivenUp);
