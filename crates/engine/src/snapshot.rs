@@ -90,8 +90,8 @@ impl<'e> Snapshot<'e> {
         self.next_frame_at_ease(|| ())
     }
 
-    /// As [`Snapshot::next_frame`]; `rest` is called after every slice, without a lock, so that a caller may leave the
-    /// processor to those who serve.
+    /// As [`Snapshot::next_frame`]; `rest` is called after every slice that brought something, without a lock, so that a
+    /// caller may leave the processor to those who serve.
     pub fn next_frame_at_ease(&mut self, mut rest: impl FnMut()) -> Option<Vec<u8>> {
         loop {
             while let Some(mut piece) = self
@@ -109,11 +109,13 @@ impl<'e> Snapshot<'e> {
             let Some((number, pieces)) = self.step() else {
                 return Some(std::mem::take(&mut self.frame)).filter(|frame| !frame.is_empty());
             };
-            rest();
             self.ended += pieces.ended;
             self.miscounted += pieces.miscounted;
             self.waiting = pieces.into_inner();
             self.waiting.reverse();
+            if !self.waiting.is_empty() {
+                rest();
+            }
             let last_number = std::mem::replace(&mut self.number, number);
             if last_number != number && !self.frame.is_empty() {
                 return Some(std::mem::take(&mut self.frame));

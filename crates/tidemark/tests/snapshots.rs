@@ -60,10 +60,9 @@ fn a_restart_from_a_snapshot_and_the_log_behind_it_gives_the_same_state() {
     assert_eq!(client.call(&["LRANGE", "list", "0", "-1"]).expect("an answer").array().len(), 2);
 }
 
-#[test]
-fn a_damaged_snapshot_is_passed_over_for_the_older_one() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let server = Server::start(directory.path(), &SMALL_SEGMENTS);
+/// Runs a server that takes some snapshots, and stops it; the digest of what it held.
+fn leave_snapshots(directory: &Path) -> Answer {
+    let server = Server::start(directory, &SMALL_SEGMENTS);
     let mut client = server.client();
     for round in 0..3 {
         fill(&mut client, round * 1000, round * 1000 + 1000);
@@ -71,6 +70,13 @@ fn a_damaged_snapshot_is_passed_over_for_the_older_one() {
     }
     let before = digest(&mut client);
     assert!(server.terminate().success());
+    before
+}
+
+#[test]
+fn a_damaged_snapshot_is_passed_over_for_the_older_one() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let before = leave_snapshots(directory.path());
 
     let newest = directory.path().join(snapshots(directory.path()).last().expect("a snapshot"));
     let mut bytes = std::fs::read(&newest).expect("the snapshot");
@@ -85,14 +91,7 @@ fn a_damaged_snapshot_is_passed_over_for_the_older_one() {
 #[test]
 fn a_snapshot_that_lacks_a_part_of_a_value_is_passed_over_for_the_older_one() {
     let directory = tempfile::tempdir().expect("a directory");
-    let server = Server::start(directory.path(), &SMALL_SEGMENTS);
-    let mut client = server.client();
-    for round in 0..3 {
-        fill(&mut client, round * 1000, round * 1000 + 1000);
-        assert_eq!(client.call(&["SAVE"]).expect("an answer"), Answer::Status("OK".into()));
-    }
-    let before = digest(&mut client);
-    assert!(server.terminate().success());
+    let before = leave_snapshots(directory.path());
 
     let newest = snapshots(directory.path()).pop().expect("a snapshot");
     let lsn = newest["snapshot-".len()..].trim_end_matches(".tide").parse().expect("its record");

@@ -12,8 +12,7 @@
 mod capture;
 mod chunk;
 
-use super::capture::is_large;
-use super::{Collection, InParts, Pieces, Type, collection};
+use super::{Collection, InParts, Type, collection};
 use crate::keyspace::MAX_BYTES;
 use crate::record::{Cursor, put_bytes, put_varint};
 use capture::ListCapture;
@@ -473,38 +472,6 @@ impl Collection for List {
             hasher.update(element);
         }
         hasher.digest()
-    }
-}
-
-impl InParts for List {
-    fn needs_parts(&self) -> bool {
-        // Elements that share a chunk are written faster than those of other collections.
-        is_large(self.len / 8, self.chunks.iter().map(Chunk::used))
-    }
-
-    fn begin_capture(&mut self, number: u64) {
-        self.start_capture(number);
-    }
-
-    fn end_capture(&mut self) {
-        self.capture = None;
-    }
-
-    fn count(&self) -> u64 {
-        self.len() as u64
-    }
-
-    fn is_captured(&self) -> bool {
-        self.capture.is_some()
-    }
-
-    fn capture_step(&mut self, pieces: &mut Pieces) -> bool {
-        self.step_capture(pieces)
-    }
-
-    fn decode_element(&mut self, bytes: &mut Cursor<'_>) -> Option<()> {
-        self.push(End::Back, bytes.bytes().filter(|element| element.len() <= MAX_BYTES)?);
-        Some(())
     }
 }
 

@@ -3,9 +3,11 @@
 //! So a change costs what it would cost without a capture, and the writing of the few chunks that it touches. Chunks that
 //! leave the list unseen belong to the snapshot from then on.
 
-use super::{Chunk, List};
-use crate::value::Type;
-use crate::value::capture::{PART_BYTES, Parts, Pieces};
+use super::{Chunk, End, List};
+use crate::keyspace::MAX_BYTES;
+use crate::record::Cursor;
+use crate::value::capture::{PART_BYTES, Parts, is_large};
+use crate::value::{InParts, Pieces, Type};
 
 /// The capture by a running snapshot.
 #[derive(Debug)]
@@ -19,9 +21,14 @@ pub(super) struct ListCapture {
     next: usize,
 }
 
-impl List {
-    /// Lets a snapshot see the list as it is now, in parts. O(chunks).
-    pub(super) fn start_capture(&mut self, number: u64) {
+impl InParts for List {
+    fn needs_parts(&self) -> bool {
+        // Elements that share a chunk are written faster than those of other collections.
+        is_large(self.len / 8, self.chunks.iter().map(Chunk::used))
+    }
+
+    /// O(chunks).
+    fn begin_capture(&mut self, number: u64) {
         debug_assert!(self.capture.is_none());
         for (place, chunk) in self.chunks.iter_mut().enumerate() {
             chunk.set_place(Some(place as u32));
@@ -31,8 +38,11 @@ impl List {
         self.capture = Some(Box::new(ListCapture { parts, unseen, departed: Vec::new(), next: 0 }));
     }
 
-    /// Adds the next parts of a captured list; whether there are more.
-    pub(super) fn step_capture(&mut self, pieces: &mut Pieces) -> bool {
+    fn is_captured(&self) -> bool {
+        self.capture.is_some()
+    }
+
+    fn capture_step(&mut self, pieces: &mut Pieces) -> bool {
         let Some(mut capture) = self.capture.take() else { return false };
         let mut bytes = 0;
         while bytes < PART_BYTES {
@@ -48,6 +58,21 @@ impl List {
         true
     }
 
+    fn end_capture(&mut self) {
+        self.capture = None;
+    }
+
+    fn count(&self) -> u64 {
+        self.len as u64
+    }
+
+    fn decode_element(&mut self, bytes: &mut Cursor<'_>) -> Option<()> {
+        self.push(End::Back, bytes.bytes().filter(|element| element.len() <= MAX_BYTES)?);
+        Some(())
+    }
+}
+
+impl List {
     /// To be called before the chunk with this index changes.
     #[inline]
     pub(super) fn before_change(&mut self, index: usize) {
@@ -81,8 +106,7 @@ impl ListCapture {
     }
 
     fn write(&mut self, chunk: &Chunk) {
-        let elements = chunk.iter();
-        self.parts.push_run(chunk.place().map_or(0, u64::from), elements);
+        self.parts.push_run(chunk.place().map_or(0, u64::from), chunk.iter());
     }
 
     /// Sees one chunk more; how many bytes it has. `None` if all have been seen.
