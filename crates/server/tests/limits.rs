@@ -26,8 +26,10 @@ fn one_client_too_many_is_told_so() {
 #[test]
 fn who_administers_finds_a_place_when_all_are_taken() {
     let server = TestServer::with(|config| (config.maxclients, config.reserved_clients) = (2, 1));
-    let (mut one, mut two) = (server.client(), server.client());
+    // One after the other: workers accept side by side, and the older one is asked for below.
+    let mut one = server.client();
     one.ask("PING", "+PONG\r\n");
+    let mut two = server.client();
     two.ask("PING", "+PONG\r\n");
     for command in ["PING", "GET a", "SET a 1", "MULTI", "SUBSCRIBE a", "BLPOP a 0", "DEBUG SLEEP 1"] {
         eventually("the reserved place is free", || {

@@ -5,6 +5,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tidemark_server::config::{BindAddress, Config, DebugAccess};
 use tidemark_server::{Server, StopError};
@@ -216,9 +217,15 @@ pub(crate) fn frame(words: &[&str]) -> Vec<u8> {
     bytes
 }
 
+/// A port that nobody listens on, and that neither another test of this process nor the near end of a connection will
+/// have taken by the time a server listens there: systems take ends of connections from 32,768 upwards.
 fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("a bound socket").port()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let start = std::process::id().wrapping_mul(61);
+    (0..20_000)
+        .map(|_| 10_000 + (start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % 20_000) as u16)
+        .find(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok())
+        .expect("a free port")
 }
 
 /// Repeats a question until it gets the answer that must come sooner or later.

@@ -7,15 +7,21 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a server may take to answer before a test gives up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A port that nobody listens on.
+/// A port that nobody listens on, and that neither another test of this process nor the near end of a connection will
+/// have taken by the time a server listens there: systems take ends of connections from 32,768 upwards.
 pub fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port on loopback");
-    listener.local_addr().expect("its address").port()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let start = std::process::id().wrapping_mul(61);
+    (0..20_000)
+        .map(|_| 10_000 + (start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % 20_000) as u16)
+        .find(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok())
+        .expect("a free port")
 }
 
 /// The status of `/health/ready`, and what it says.
