@@ -232,6 +232,27 @@ fn a_damaged_snapshot_falls_back_to_the_older_one() {
 }
 
 #[test]
+fn what_was_passed_over_is_set_aside_and_does_not_push_out_what_is_good() {
+    let storage = MemoryStorage::new();
+    let log = open(&storage, options());
+    append(&log, 0, 20);
+    let good = snapshot(&log);
+    append(&log, 0, 20);
+    let bad = snapshot(&log);
+    let snapshots = Snapshots::new(log.storage().clone());
+    let aside = snapshots.set_aside(Some(good)).expect("renames");
+    let name = format!("snapshot-{:020}.tide.unusable", bad.0);
+    assert_eq!(aside, [storage.path(&name)]);
+    assert!(storage.read(&name).is_some(), "it can still be looked at");
+    assert_eq!(snapshots.set_aside(Some(good)).expect("there is nothing to do"), [""; 0]);
+    append(&log, 0, 20);
+    let new = snapshot(&log);
+    assert_eq!(snapshots.list().expect("lists"), [good, new]);
+    assert_eq!(snapshots.set_aside(None).expect("renames").len(), 2);
+    assert_eq!(snapshots.list().expect("lists"), []);
+}
+
+#[test]
 fn without_any_snapshot_the_whole_log_is_needed() {
     let storage = MemoryStorage::new();
     let log = open(&storage, options());

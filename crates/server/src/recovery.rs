@@ -97,6 +97,12 @@ pub(crate) fn open(config: &Config) -> Result<Recovered, RecoverError> {
             engine.log().appended()
         ),
     });
+    let snapshots = Snapshots::new(Arc::clone(engine.log().storage()));
+    match snapshots.set_aside(snapshot) {
+        Ok(paths) => report.extend(paths.into_iter().map(|path| format!("set aside: {path}"))),
+        // It was not needed. At worst the next snapshot pushes out the good one instead of it.
+        Err(error) => report.push(format!("not set aside: {error}")),
+    }
     Ok(Recovered { engine, snapshot: snapshot.unwrap_or_default(), report: report.join("\n") })
 }
 

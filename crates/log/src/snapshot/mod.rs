@@ -30,6 +30,8 @@ use crate::storage::{Storage, is_shortage};
 const HEADER_MAGIC: [u8; 8] = *b"TIDESNAP";
 const TRAILER_MAGIC: [u8; 4] = *b"DONE";
 const VERSION: u32 = 1;
+/// Ends the name of a snapshot that was passed over.
+const ASIDE_SUFFIX: &str = ".unusable";
 const HEADER_BYTES: usize = 32;
 const TRAILER_BYTES: usize = 32;
 const FRAME_OVERHEAD_BYTES: usize = 12;
@@ -95,6 +97,25 @@ impl Snapshots {
             Some(newest) => Err(SnapshotError::NoneUsable { floor, newest: Box::new(newest) }),
             None => Err(SnapshotError::Missing { floor }),
         }
+    }
+
+    /// Renames the snapshots newer than `used`, or all, so that they no longer count among those that are kept: for callers
+    /// who passed them over and have come back without them. Their bytes stay for whoever wants to look at them; returns
+    /// the new paths.
+    pub fn set_aside(&self, used: Option<Lsn>) -> Result<Vec<String>, SnapshotError> {
+        let mut paths = Vec::new();
+        for lsn in self.list()?.into_iter().filter(|lsn| used.is_none_or(|used| *lsn > used)) {
+            let name = snapshot_name(lsn);
+            let aside = format!("{name}{ASIDE_SUFFIX}");
+            let failed = |error| Failure::new(format!("renaming {}", self.storage.path(&name)), error);
+            self.storage.rename(&name, &aside).map_err(failed)?;
+            paths.push(self.storage.path(&aside));
+        }
+        if !paths.is_empty() {
+            let failed = |error| sync_failed("setting aside snapshots that were passed over", error);
+            self.storage.sync_dir().map_err(failed)?;
+        }
+        Ok(paths)
     }
 
     /// Removes all but the newest `keep` snapshots (at least one stays); returns the oldest that is left.
