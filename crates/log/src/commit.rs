@@ -1,4 +1,5 @@
-//! Group commit: one thread writes batches and syncs them; whoever waits for a batch shares its one sync.
+//! Group commit: batches are written and synced one after the other; whoever waits for a batch shares its one sync. A
+//! thread does it in time, and whoever needs a batch before may do it in its place ([`commit_here`]).
 //!
 //! ```text
 //!        append (empty → not empty)            deadline, size or request
@@ -11,8 +12,8 @@
 
 use std::io;
 use std::mem;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::buffer::{Buffer, Cut};
@@ -53,6 +54,8 @@ pub(crate) struct Committer {
     /// Until when to stay `Timed` although there is nothing to do.
     linger_until: Option<Instant>,
     gathering: Option<Gathering>,
+    /// How long the last sync took.
+    last_sync: Duration,
 }
 
 /// After a slow sync: the next one waits a little for those whom the last one has released. Whoever waits in a closed
@@ -62,6 +65,50 @@ struct Gathering {
     expected: u64,
     /// When the next sync begins at the latest.
     until: Instant,
+}
+
+/// The commit thread: works until the log is closed or fails. It holds the committer whenever it is awake.
+pub(crate) fn run(shared: &Shared, desk: &Mutex<Committer>) {
+    // Whoever panicked has left a batch half written.
+    while let Ok(mut committer) = desk.lock() {
+        let mut state = shared.lock();
+        if state.failure.is_some() || state.closed {
+            return;
+        }
+        if let Some(action) = committer.due(&mut state) {
+            state.parked = Parked::Working;
+            let Action::Commit { sync } = action else { return };
+            committer.take_batch(&mut state);
+            drop(state);
+            if let Err(failure) = committer.commit(sync) {
+                shared.fail(failure);
+                return;
+            }
+            continue;
+        }
+        let (deadline, parked) = committer.deadline(&state);
+        state.parked = parked;
+        // While the thread sleeps others may commit. The committer is always locked before the state.
+        drop(committer);
+        let mut state = if let Some(deadline) = deadline {
+            let timeout = deadline.saturating_duration_since(Instant::now());
+            let result = shared.work.wait_timeout(state, timeout);
+            result.unwrap_or_else(PoisonError::into_inner).0
+        } else {
+            wait(&shared.work, state)
+        };
+        state.parked = Parked::Working;
+    }
+    shared.fail(Failure::new("writing the log", io::Error::other("a thread panicked while it wrote")));
+}
+
+/// Commits on the caller's thread what was appended, if nobody else does and syncs are quick; returns whether it did.
+///
+/// For whoever would otherwise hand over to the thread and wait until it is woken in turn: two wake-ups take longer than
+/// a quick sync. A slow sync is left to the thread, so that the caller can do something else meanwhile and more appenders
+/// share it.
+pub(crate) fn commit_here(desk: &Mutex<Committer>) -> bool {
+    desk.try_lock().is_ok_and(|mut committer| committer.commit_here())
 }
 
 enum Action {
@@ -85,55 +132,43 @@ impl Committer {
             mark_at: None,
             linger_until: None,
             gathering: None,
+            last_sync: Duration::ZERO,
         }
     }
 
-    /// Works until the log is closed or fails.
-    pub(crate) fn run(mut self) {
-        loop {
-            let Action::Commit { sync } = self.next_action() else {
-                return;
-            };
-            if let Err(failure) = self.commit(sync) {
-                self.shared.fail(failure);
-                return;
-            }
-        }
-    }
-
-    /// Sleeps until there is something to do, and takes the batch.
-    fn next_action(&mut self) -> Action {
+    fn commit_here(&mut self) -> bool {
         let shared = self.shared.clone();
         let mut state = shared.lock();
-        state.spare_buffer.get_or_insert_with(|| mem::take(&mut self.buffer));
-        loop {
-            if state.failure.is_some() || state.closed {
-                return Action::Exit;
-            }
-            if let Some(action) = self.due(&mut state) {
-                state.parked = Parked::Working;
-                if matches!(action, Action::Commit { .. }) {
-                    self.buffer = mem::take(&mut state.spare_buffer).unwrap_or_default();
-                    mem::swap(&mut self.buffer, &mut state.buffer);
-                    shared.space.notify_all();
-                }
-                return action;
-            }
-            let wanted = state.sync_wanted > self.durable;
-            let gathered_at = self.gathering.as_ref().filter(|_| wanted).map(|gathering| gathering.until);
-            let soon = [self.write_at, self.linger_until, gathered_at].into_iter().flatten().min();
-            let deadline = [soon, self.sync_at, self.mark_at].into_iter().flatten().min();
-            // Only a deadline within the write delay suits what is appended meanwhile; from a longer sleep it wakes us.
-            state.parked = if soon.is_some() { Parked::Timed } else { Parked::Idle };
-            state = if let Some(deadline) = deadline {
-                let timeout = deadline.saturating_duration_since(Instant::now());
-                let result = shared.work.wait_timeout(state, timeout);
-                result.unwrap_or_else(std::sync::PoisonError::into_inner).0
-            } else {
-                wait(&shared.work, state)
-            };
-            state.parked = Parked::Working;
+        // From an idle sleep the thread would not come to see the new deadlines; from a timed one it will soon.
+        let will_look = state.failure.is_none() && !state.closing && state.parked != Parked::Idle;
+        let is_quick = self.gathering.is_none() && self.last_sync < GATHER_FROM;
+        let is_needed = state.buffer.has_records() || self.written > self.durable;
+        if !(will_look && is_quick && is_needed) {
+            return false;
         }
+        self.take_batch(&mut state);
+        drop(state);
+        // Whoever wants a sync meanwhile wakes the thread, which waits until this is done.
+        if let Err(failure) = self.commit(true) {
+            shared.fail(failure);
+        }
+        true
+    }
+
+    fn take_batch(&mut self, state: &mut State) {
+        debug_assert!(self.buffer.bytes.is_empty(), "the last batch was written");
+        mem::swap(&mut self.buffer, &mut state.buffer);
+        self.shared.space.notify_all();
+    }
+
+    /// When the thread has to look again, and whether that suits whatever is appended meanwhile.
+    fn deadline(&self, state: &State) -> (Option<Instant>, Parked) {
+        let wanted = state.sync_wanted > self.durable;
+        let gathered_at = self.gathering.as_ref().filter(|_| wanted).map(|gathering| gathering.until);
+        let soon = [self.write_at, self.linger_until, gathered_at].into_iter().flatten().min();
+        let deadline = [soon, self.sync_at, self.mark_at].into_iter().flatten().min();
+        // Only a deadline within the write delay suits what is appended meanwhile; from a longer sleep it wakes us.
+        (deadline, if soon.is_some() { Parked::Timed } else { Parked::Idle })
     }
 
     /// What has to be done now. Sets the deadlines for the rest.
@@ -273,6 +308,7 @@ impl Committer {
         let began = Instant::now();
         self.sync_file()?;
         let took = began.elapsed();
+        self.last_sync = took;
         self.sync_at = None;
         self.gathering = None;
         if self.written > self.durable {

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use crate::append::{RESERVE_BYTES, Room};
 use crate::buffer::Buffer;
-use crate::commit::Committer;
+use crate::commit::{self, Committer};
 use crate::error::{AppendError, Failure, OpenError, ReplayError};
 use crate::housekeeper::Housekeeper;
 use crate::random::Random;
@@ -25,6 +25,7 @@ use crate::{Durability, Lsn, Options};
 /// An open log. Appending, waiting and reading need only a shared reference.
 pub struct Log {
     shared: Arc<Shared>,
+    committer: Arc<Mutex<Committer>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Freed by `close`, so that the directory can be opened again while handles are still around.
     lock: Mutex<Option<StorageLock>>,
@@ -46,10 +47,11 @@ impl Log {
         let marked = recovered.marked;
         let shared = Arc::new(share(storage, options, &recovered, ready)?);
         *shared.table() = recovered.table;
-        let committer = Committer::new(shared.clone(), segment, end_offset, marked);
+        let committer = Arc::new(Mutex::new(Committer::new(shared.clone(), segment, end_offset, marked)));
         let housekeeper = Housekeeper::new(shared.clone(), next_spare);
-        let log = Self { shared, threads: Mutex::default(), lock: Mutex::new(Some(lock)) };
-        log.spawn("tidemark-log-commit", move || committer.run())?;
+        let (thread_shared, thread_committer) = (shared.clone(), committer.clone());
+        let log = Self { shared, committer, threads: Mutex::default(), lock: Mutex::new(Some(lock)) };
+        log.spawn("tidemark-log-commit", move || commit::run(&thread_shared, &thread_committer))?;
         log.spawn("tidemark-log-keep", move || housekeeper.run())?;
         recovered.recovery.elapsed = began.elapsed();
         Ok((log, recovered.recovery))
@@ -162,9 +164,18 @@ impl Log {
         }
     }
 
+    /// As [`request_sync`](Self::request_sync), but where syncs take a few hundred microseconds at most and nobody else
+    /// is at it, the caller's thread writes and syncs, and everything up to `lsn` is durable when this returns: two
+    /// wake-ups of threads would take longer.
+    pub fn sync_or_request(&self, lsn: Lsn) {
+        if lsn > self.durable() && !commit::commit_here(&self.committer) {
+            self.request_sync(lsn);
+        }
+    }
+
     /// Waits until everything up to `lsn` is durable, or the log fails.
     pub fn wait_durable(&self, lsn: Lsn) -> Result<(), AppendError> {
-        self.request_sync(lsn);
+        self.sync_or_request(lsn);
         let lsn = lsn.min(self.appended());
         let mut state = self.shared.lock();
         while self.durable() < lsn {
@@ -197,7 +208,7 @@ impl Log {
         self.shared.work.notify_one();
     }
 
-    /// Calls `listener` on the log's threads after every advance of the durable LSN and every change of health or of
+    /// Calls `listener` on the log's threads, or on that of whoever syncs, after every advance of the durable LSN and every change of health or of
     /// [`retention_failure`](Self::retention_failure).
     /// It must be quick and must not call `close`.
     pub fn set_listener(&self, listener: Box<dyn Fn(Progress) + Send + Sync>) {
@@ -390,7 +401,6 @@ fn share(
         next: last.next(),
         time_us,
         buffer: Buffer::default(),
-        spare_buffer: None,
         position,
         // A new log's first segment is made at once.
         wanted_bytes: (position.is_none() && ready.is_empty()).then_some(0),

@@ -74,8 +74,6 @@ pub(crate) struct State {
     /// Admission time of the newest record.
     pub(crate) time_us: u64,
     pub(crate) buffer: Buffer,
-    /// The other buffer, while the commit thread has no use for it.
-    pub(crate) spare_buffer: Option<Buffer>,
     /// Where the end of `buffer` will be on disk; `None` before the first segment.
     pub(crate) position: Option<Position>,
     /// Segments prepared for use.

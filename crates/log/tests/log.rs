@@ -1,7 +1,7 @@
 //! What a log promises to the one who appends and reads.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tidemark_log::{AppendError, Durability, FileStorage, Log, Lsn, MemoryStorage, OpenError, Options};
 
@@ -135,6 +135,47 @@ fn concurrent_appenders_share_one_order_and_their_syncs() {
 }
 
 #[test]
+fn whoever_needs_a_quick_sync_does_it_itself() {
+    let log = open(&MemoryStorage::new());
+    // Now and then the log's own thread is at it, or is idle and has to be woken anyway.
+    let done_at_once = (0..1000).filter(|_| {
+        let lsn = append(&log, b"x");
+        log.sync_or_request(lsn);
+        log.durable() >= lsn
+    });
+    assert!(done_at_once.count() > 0);
+    log.close().expect("closes");
+}
+
+#[test]
+fn a_sync_that_is_only_requested_comes_while_others_do_theirs_themselves() {
+    let storage = MemoryStorage::new();
+    let log = open(&storage);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                for _ in 0..2_000 {
+                    log.sync_or_request(append(&log, b"at once"));
+                }
+            });
+        }
+        scope.spawn(|| {
+            for _ in 0..1_000 {
+                let lsn = append(&log, b"requested");
+                log.request_sync(lsn);
+                let asked = Instant::now();
+                while log.durable() < lsn {
+                    assert!(asked.elapsed() < Duration::from_secs(20), "the sync never came");
+                    std::thread::yield_now();
+                }
+            }
+        });
+    });
+    log.close().expect("closes");
+    assert_eq!(read_all(&open(&storage), Lsn(1)).len(), 5_000);
+}
+
+#[test]
 fn a_second_log_on_the_same_directory_is_refused() {
     let storage = MemoryStorage::new();
     let log = open(&storage);
@@ -265,7 +306,7 @@ fn a_record_is_written_soon_however_far_the_next_sync_is() {
     let (log, _) = Log::open(Arc::new(storage), options).expect("opens");
     for _ in 0..3 {
         let lsn = log.append(0, 1, |buffer| buffer.push(1)).expect("is accepted");
-        let began = std::time::Instant::now();
+        let began = Instant::now();
         while log.written() < lsn {
             assert!(began.elapsed() < Duration::from_mins(1), "record {lsn} waits for the sync");
             std::thread::sleep(Duration::from_millis(1));

@@ -545,7 +545,7 @@ impl State {
         }
         let log = environment.shared.engine.log();
         if self.sync_wanted > self.sync_requested {
-            log.request_sync(self.sync_wanted);
+            log.sync_or_request(self.sync_wanted);
             self.sync_requested = self.sync_wanted;
         }
         let durable = log.durable();
