@@ -1,4 +1,4 @@
-//! The batch that appenders fill while the commit thread writes the one before.
+//! The batch that appenders fill while the one before is written.
 
 use crate::Lsn;
 use crate::format::{Codec, raw};

@@ -67,9 +67,10 @@ struct Gathering {
     until: Instant,
 }
 
-/// The commit thread: works until the log is closed or fails. It holds the committer whenever it is awake.
+/// The commit thread: works until the log is closed or fails. It holds the committer whenever it works.
 pub(crate) fn run(shared: &Shared, desk: &Mutex<Committer>) {
-    // Whoever panicked has left a batch half written.
+    let _end = EndOnPanic(shared);
+    // Another thread that panicked with the committer has left a batch half written.
     while let Ok(mut committer) = desk.lock() {
         let mut state = shared.lock();
         if state.failure.is_some() || state.closed {
@@ -99,7 +100,22 @@ pub(crate) fn run(shared: &Shared, desk: &Mutex<Committer>) {
         };
         state.parked = Parked::Working;
     }
-    shared.fail(Failure::new("writing the log", io::Error::other("a thread panicked while it wrote")));
+    shared.fail(panicked());
+}
+
+/// Ends the log if the commit thread panics, so that nobody waits for it for ever.
+struct EndOnPanic<'a>(&'a Shared);
+
+impl Drop for EndOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.fail(panicked());
+        }
+    }
+}
+
+fn panicked() -> Failure {
+    Failure::new("writing the log", io::Error::other("a thread panicked while it wrote"))
 }
 
 /// Commits on the caller's thread what was appended, if nobody else does and syncs are quick; returns whether it did.
@@ -141,8 +157,8 @@ impl Committer {
         let mut state = shared.lock();
         // From an idle sleep the thread would not come to see the new deadlines; from a timed one it will soon.
         let will_look = state.failure.is_none() && !state.closing && state.parked != Parked::Idle;
-        let is_quick = self.gathering.is_none() && self.last_sync < GATHER_FROM;
-        let is_needed = state.buffer.has_records() || self.written > self.durable;
+        let is_quick = self.last_sync < GATHER_FROM && self.has_little_to_do(&state);
+        let is_needed = state.buffer.has_records();
         if !(will_look && is_quick && is_needed) {
             return false;
         }
@@ -155,6 +171,13 @@ impl Committer {
         true
     }
 
+    /// Whether a sync will take about as long as the last one: nothing written has piled up, no segment is changed.
+    fn has_little_to_do(&self, state: &State) -> bool {
+        self.written == self.durable
+            && state.buffer.cuts.is_empty()
+            && state.buffer.sealed < self.shared.write_bytes()
+    }
+
     fn take_batch(&mut self, state: &mut State) {
         debug_assert!(self.buffer.bytes.is_empty(), "the last batch was written");
         mem::swap(&mut self.buffer, &mut state.buffer);
@@ -165,8 +188,14 @@ impl Committer {
     fn deadline(&self, state: &State) -> (Option<Instant>, Parked) {
         let wanted = state.sync_wanted > self.durable;
         let gathered_at = self.gathering.as_ref().filter(|_| wanted).map(|gathering| gathering.until);
-        let soon = [self.write_at, self.linger_until, gathered_at].into_iter().flatten().min();
-        let deadline = [soon, self.sync_at, self.mark_at].into_iter().flatten().min();
+        if gathered_at.is_some() {
+            // Until then nothing else is due, even if its time has come.
+            return (gathered_at, Parked::Timed);
+        }
+        let soon = [self.write_at, self.linger_until].into_iter().flatten().min();
+        // What is buffered brings its own marker.
+        let mark_at = self.mark_at.filter(|_| !state.buffer.has_records());
+        let deadline = [soon, self.sync_at, mark_at].into_iter().flatten().min();
         // Only a deadline within the write delay suits what is appended meanwhile; from a longer sleep it wakes us.
         (deadline, if soon.is_some() { Parked::Timed } else { Parked::Idle })
     }

@@ -165,8 +165,8 @@ impl Log {
     }
 
     /// As [`request_sync`](Self::request_sync), but where syncs take a few hundred microseconds at most and nobody else
-    /// is at it, the caller's thread writes and syncs, and everything up to `lsn` is durable when this returns: two
-    /// wake-ups of threads would take longer.
+    /// is at it, the caller's thread writes and syncs, because two wake-ups of threads would take longer. Everything up
+    /// to `lsn` is durable then when this returns, unless the log has failed.
     pub fn sync_or_request(&self, lsn: Lsn) {
         if lsn > self.durable() && !commit::commit_here(&self.committer) {
             self.request_sync(lsn);
@@ -208,8 +208,8 @@ impl Log {
         self.shared.work.notify_one();
     }
 
-    /// Calls `listener` on the log's threads, or on that of whoever syncs, after every advance of the durable LSN and every change of health or of
-    /// [`retention_failure`](Self::retention_failure).
+    /// Calls `listener` after every advance of the durable LSN and every change of health or of
+    /// [`retention_failure`](Self::retention_failure), on one of the log's threads or on that of whoever syncs.
     /// It must be quick and must not call `close`.
     pub fn set_listener(&self, listener: Box<dyn Fn(Progress) + Send + Sync>) {
         *self.shared.listener.write().unwrap_or_else(PoisonError::into_inner) = Some(listener);
@@ -233,6 +233,13 @@ impl Log {
         state.released = state.released.max(before);
         state.retention_due = true;
         self.shared.chores.notify_one();
+    }
+
+    /// Keeps the records from `from` on after all, although snapshots seemed to cover them: for whoever has recovered
+    /// from an older one and has not appended anything yet.
+    pub fn retain(&self, from: Lsn) {
+        let mut state = self.shared.lock();
+        state.released = state.released.min(from);
     }
 
     /// Completes a snapshot: makes the log durable up to it, then the snapshot itself, removes surplus older ones,
@@ -280,8 +287,9 @@ impl Log {
         self.shared.work.notify_all();
         self.shared.chores.notify_all();
         self.shared.space.notify_all();
-        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
-        for thread in threads {
+        // Held until the end: a second caller must not free the directory before the threads have ended.
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        for thread in threads.drain(..) {
             if thread.join().is_err() {
                 self.shared
                     .fail(Failure::new("closing the log", io::Error::other("a thread of the log panicked")));

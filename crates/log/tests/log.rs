@@ -1,6 +1,7 @@
 //! What a log promises to the one who appends and reads.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tidemark_log::{AppendError, Durability, FileStorage, Log, Lsn, MemoryStorage, OpenError, Options};
@@ -141,7 +142,9 @@ fn whoever_needs_a_quick_sync_does_it_itself() {
     let done_at_once = (0..1000).filter(|_| {
         let lsn = append(&log, b"x");
         log.sync_or_request(lsn);
-        log.durable() >= lsn
+        let is_done = log.durable() >= lsn;
+        log.wait_durable(lsn).expect("syncs");
+        is_done
     });
     assert!(done_at_once.count() > 0);
     log.close().expect("closes");
@@ -173,6 +176,27 @@ fn a_sync_that_is_only_requested_comes_while_others_do_theirs_themselves() {
     });
     log.close().expect("closes");
     assert_eq!(read_all(&open(&storage), Lsn(1)).len(), 5_000);
+}
+
+#[test]
+fn a_panic_on_the_thread_that_syncs_ends_the_log_and_nobody_waits_for_ever() {
+    let log = open(&MemoryStorage::new());
+    let is_first = AtomicBool::new(true);
+    log.set_listener(Box::new(move |_| {
+        assert!(!is_first.swap(false, Ordering::Relaxed), "the panic that this test is about");
+    }));
+    let lsn = append(&log, b"x");
+    // Whose thread it is depends on who comes first.
+    let waited = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| log.wait_durable(lsn)));
+    drop(waited);
+    let asked = Instant::now();
+    while log.append(5, 1, |buffer| buffer.push(1)).is_ok() {
+        assert!(asked.elapsed() < Duration::from_secs(20), "the log goes on");
+        log.request_sync(log.appended());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(matches!(log.wait_durable(log.appended()), Err(AppendError::Failed(_))));
+    assert!(log.close().is_err());
 }
 
 #[test]

@@ -97,9 +97,11 @@ pub(crate) fn open(config: &Config) -> Result<Recovered, RecoverError> {
             engine.log().appended()
         ),
     });
-    let snapshots = Snapshots::new(Arc::clone(engine.log().storage()));
-    match snapshots.set_aside(snapshot) {
+    // What a snapshot that was passed over covers is needed again.
+    engine.log().retain(from);
+    match Snapshots::new(Arc::clone(engine.log().storage())).set_aside(snapshot) {
         Ok(paths) => report.extend(paths.into_iter().map(|path| format!("set aside: {path}"))),
+        Err(error @ SnapshotError::Sync(_)) => return Err(error.into()),
         // It was not needed. At worst the next snapshot pushes out the good one instead of it.
         Err(error) => report.push(format!("not set aside: {error}")),
     }

@@ -92,13 +92,37 @@ fn a_damaged_snapshot_is_passed_over_for_the_older_one() {
     let directory = tempfile::tempdir().expect("a directory");
     let before = leave_snapshots(directory.path());
 
-    let newest = directory.path().join(snapshots(directory.path()).last().expect("a snapshot"));
+    damage_newest(directory.path());
+    comes_up_from_the_older_one(directory.path(), &before);
+}
+
+fn damage_newest(directory: &Path) {
+    let newest = directory.join(snapshots(directory).last().expect("a snapshot"));
     let mut bytes = std::fs::read(&newest).expect("the snapshot");
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     std::fs::write(&newest, bytes).expect("the snapshot can be changed");
+}
 
-    comes_up_from_the_older_one(directory.path(), &before);
+#[test]
+fn the_log_behind_the_older_snapshot_stays_when_the_newer_one_was_damaged() {
+    let directory = tempfile::tempdir().expect("a directory");
+    leave_snapshots(directory.path());
+    damage_newest(directory.path());
+    // With one kept snapshot, the damaged one seemed to cover all of the log.
+    let mut arguments = SMALL_SEGMENTS.to_vec();
+    arguments.extend(["--snapshot-keep", "1"]);
+    let server = Server::start(directory.path(), &arguments);
+    let mut client = server.client();
+    fill(&mut client, 0, 5000);
+    assert_eq!(
+        client.call(&["DURABLE", "SET", "last", "1"]).expect("an answer"),
+        Answer::Status("OK".into())
+    );
+    let before = digest(&mut client);
+    server.kill();
+    let server = Server::start(directory.path(), &arguments);
+    assert_eq!(digest(&mut server.client()), before);
 }
 
 #[test]
