@@ -111,7 +111,9 @@ fn a_stop_gives_up_a_snapshot_that_is_being_taken_and_loses_nothing() {
         std::thread::yield_now();
     }
     assert!(server.terminate().success());
-    assert!(waiting.read().is_err(), "the connection ends without an answer");
+    // Whether the client still hears of it depends on what ends first, the snapshot's thread or the connection.
+    let answer = waiting.read();
+    assert!(answer.as_ref().map_or(true, Answer::is_error), "{answer:?}");
     assert_eq!(snapshots(directory.path()), 0, "nothing is left of it");
     strace.wait().expect("strace ends with what it traced");
     check_filled(directory.path());
