@@ -1,0 +1,134 @@
+//! What can go wrong, as values: a call on something closed or foreign, an argument out of range, a wrong context.
+
+use std::error;
+use std::fmt;
+
+use crate::Subject;
+
+/// A call that the component's state or ownership forbids: it is closed, or it belongs to another circuit.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    subject: Subject,
+    operation: &'static str,
+    message: String,
+}
+
+impl Fault {
+    /// A refusal by `subject` of `operation`, with the reason.
+    pub fn new(subject: Subject, operation: &'static str, message: impl Into<String>) -> Self {
+        Self { subject, operation, message: message.into() }
+    }
+
+    /// Who refused.
+    pub fn subject(&self) -> &Subject {
+        &self.subject
+    }
+
+    /// What was asked for: the name of the method.
+    pub fn operation(&self) -> &'static str {
+        self.operation
+    }
+
+    /// Why it was refused.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}: {}", self.operation, self.subject, self.message)
+    }
+}
+
+impl error::Error for Fault {}
+
+/// An argument outside of what the operation takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArgumentError {
+    operation: &'static str,
+    message: String,
+}
+
+impl ArgumentError {
+    /// A refusal of an argument of `operation`, with what would be accepted.
+    pub fn new(operation: &'static str, message: impl Into<String>) -> Self {
+        Self { operation, message: message.into() }
+    }
+
+    /// The name of the method.
+    pub fn operation(&self) -> &'static str {
+        self.operation
+    }
+}
+
+impl fmt::Display for ArgumentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.operation, self.message)
+    }
+}
+
+impl error::Error for ArgumentError {}
+
+/// A call from a context in which it cannot be answered: waiting for a circuit from inside of it, or touching from outside
+/// what only the circuit may touch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContextError {
+    message: &'static str,
+}
+
+impl ContextError {
+    pub(crate) const fn new(message: &'static str) -> Self {
+        Self { message }
+    }
+}
+
+impl fmt::Display for ContextError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.message)
+    }
+}
+
+impl error::Error for ContextError {}
+
+/// Any of the errors of this crate, for methods that can fail in more than one way.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// A component is closed or belongs to another circuit.
+    Fault(Fault),
+    /// An argument is out of range.
+    Argument(ArgumentError),
+    /// The call came from a context in which it cannot be answered.
+    Context(ContextError),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fault(fault) => fault.fmt(f),
+            Self::Argument(error) => error.fmt(f),
+            Self::Context(error) => error.fmt(f),
+        }
+    }
+}
+
+impl error::Error for Error {}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl From<ArgumentError> for Error {
+    fn from(error: ArgumentError) -> Self {
+        Self::Argument(error)
+    }
+}
+
+impl From<ContextError> for Error {
+    fn from(error: ContextError) -> Self {
+        Self::Context(error)
+    }
+}

@@ -1,0 +1,27 @@
+//! A description of operators, which can be turned into running operators any number of times.
+
+use crate::{Fault, Receptor, Subject};
+
+/// Where a recipe is being attached.
+#[derive(Clone, Copy, Debug)]
+pub struct Site<'a> {
+    /// The subject of the receptor behind the operators.
+    pub subject: &'a Subject,
+    /// The seed of the random numbers that the operators may draw: equal seeds give equal draws.
+    pub seed: u64,
+}
+
+/// What turns values of one type into values of another, any number of times: each attachment has its own state.
+///
+/// A chain of operators is one type, so the compiler sees all of them at once.
+pub trait Recipe: Clone + Send + Sync + 'static {
+    /// What goes in.
+    type In: Send + 'static;
+    /// What comes out.
+    type Out: Send + 'static;
+
+    /// The operators with fresh state, ahead of `next`. Fails if a factory among them refuses the site.
+    fn attach<N>(&self, site: &Site<'_>, next: N) -> Result<impl Receptor<Self::In> + use<Self, N>, Fault>
+    where
+        N: Receptor<Self::Out> + 'static;
+}
