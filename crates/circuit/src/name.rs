@@ -1,41 +1,550 @@
 //! Interned dotted names.
 
-use std::collections::HashSet;
+use std::any;
+use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::hash::{Hash, Hasher};
+use std::ptr;
+use std::str::FromStr;
 
-use crate::ArgumentError;
+use crate::interner::{Interner, Node};
+use crate::{ArgumentError, Extent};
 
-/// A dotted path of non-empty parts. Equal text is the same name, and comparing is comparing one pointer.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Name(&'static str);
+static INTERNER: Interner = Interner::new(Name::COUNT_MAX, Name::TEXT_BYTES_MAX);
+
+/// A path of non-empty parts with one dot between them, such as `orders.eu.filled`.
+///
+/// There is one name per path in the process: names of equal text are the same, and comparing or hashing them is
+/// comparing or hashing one number. A name is one pointer and is copied freely. It is ordered by its parts, and comes
+/// before what it encloses.
+///
+/// What is behind a name is never freed, so [their number](Self::COUNT_MAX) and [text](Self::TEXT_BYTES_MAX) are limited.
+///
+/// ```
+/// use tidemark_circuit::{ArgumentError, Name};
+///
+/// let orders = Name::new("orders.eu")?;
+/// let filled = orders.extend("filled")?;
+/// assert_eq!(filled, Name::from_parts(["orders", "eu", "filled"])?);
+/// assert_eq!(filled.path(), "orders.eu.filled");
+/// assert_eq!(filled.part(), "filled");
+/// assert_eq!(filled.depth(), 3);
+/// assert_eq!(filled.enclosure(), Some(orders));
+/// assert!(orders < filled);
+/// assert!(Name::new("orders..eu").is_err());
+/// # Ok::<(), ArgumentError>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct Name(pub(crate) &'static Node);
 
 impl Name {
-    /// The name of this text.
+    /// How many names there can be in one process.
+    pub const COUNT_MAX: u32 = 1 << 24;
+    /// How many bytes the text of all names of one process may have, counted once per made path.
+    pub const TEXT_BYTES_MAX: u64 = 1 << 32;
+    /// How many bytes a path may have.
+    pub const PATH_BYTES_MAX: usize = 65_535;
+    /// How many parts a path may have.
+    pub const DEPTH_MAX: usize = 1024;
+
+    /// The name of this path.
+    ///
+    /// Fails if a part is empty, if the path is longer than [`PATH_BYTES_MAX`](Self::PATH_BYTES_MAX) or deeper than
+    /// [`DEPTH_MAX`](Self::DEPTH_MAX), or if there are too many names already. A known name costs one hash of the path
+    /// and no lock; a new one takes a lock and is kept for ever, as are its ancestors.
+    #[inline]
     pub fn new(path: &str) -> Result<Self, ArgumentError> {
-        static ALL: Mutex<Option<HashSet<&'static str>>> = Mutex::new(None);
-        if path.split('.').any(str::is_empty) {
-            return Err(ArgumentError::new("name", format!("\"{path}\" has an empty part")));
+        match INTERNER.find(path) {
+            Some(name) => Ok(name),
+            None => Self::make(path),
         }
-        let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
-        let all = all.get_or_insert_default();
-        if let Some(known) = all.get(path) {
-            return Ok(Self(known));
+    }
+
+    /// The name of these parts in a row. Each may itself be a path.
+    ///
+    /// Fails as [`new`](Self::new) does, also if there is no part, and makes no name then.
+    ///
+    /// ```
+    /// # use tidemark_circuit::{ArgumentError, Name};
+    /// assert_eq!(Name::from_parts(["root", "child.grandchild"])?, Name::new("root.child.grandchild")?);
+    /// let numbered = Name::from_parts((1..=3).map(|number| format!("level{number}")))?;
+    /// assert_eq!(numbered.path(), "level1.level2.level3");
+    /// # Ok::<(), ArgumentError>(())
+    /// ```
+    pub fn from_parts<I>(parts: I) -> Result<Self, ArgumentError>
+    where
+        I: IntoIterator<Item: AsRef<str>>,
+    {
+        Self::walk(None, parts)
+    }
+
+    /// The name of a type: its path with dots, and what is generic about it as it is written.
+    ///
+    /// It is meant for people, like [`std::any::type_name`], and costs an allocation: keep it if it is needed often.
+    ///
+    /// ```
+    /// # use tidemark_circuit::Name;
+    /// assert_eq!(Name::of::<String>().path(), "alloc.string.String");
+    /// assert_eq!(Name::of::<Option<String>>().part(), "Option<alloc::string::String>");
+    /// assert_eq!(Name::of::<[i32; 2]>().path(), "[i32; 2]");
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If it is a new name and there are too many already, or if the type's name is longer than a name can be.
+    pub fn of<T: ?Sized>() -> Self {
+        match Self::new(&dotted(any::type_name::<T>())) {
+            Ok(name) => name,
+            Err(error) => panic!("the name of a type: {error}"),
         }
-        let text: &'static str = Box::leak(path.to_owned().into_boxed_str());
-        all.insert(text);
-        Ok(Self(text))
+    }
+
+    /// Whether this is the path of a name, or could be.
+    ///
+    /// ```
+    /// # use tidemark_circuit::Name;
+    /// assert!(Name::is_valid("a.b"));
+    /// assert!(!Name::is_valid(""));
+    /// assert!(!Name::is_valid("a..b"));
+    /// ```
+    pub const fn is_valid(path: &str) -> bool {
+        flaw(path).is_none()
+    }
+
+    /// The name of this path below this one.
+    ///
+    /// Fails as [`new`](Self::new) does. A known name costs one hash of what is added.
+    #[inline]
+    pub fn extend(self, suffix: &str) -> Result<Self, ArgumentError> {
+        match self.find_below(suffix) {
+            Some(name) => Ok(name),
+            None => Self::make(&format!("{self}.{suffix}")),
+        }
+    }
+
+    /// The name of these parts in a row below this one: this one itself if there are none.
+    ///
+    /// ```
+    /// # use tidemark_circuit::{ArgumentError, Name};
+    /// let base = Name::new("base")?;
+    /// assert_eq!(base.extend_parts(["level1", "level2.level3"])?.path(), "base.level1.level2.level3");
+    /// assert_eq!(base.extend_parts::<[&str; 0]>([])?, base);
+    /// # Ok::<(), ArgumentError>(())
+    /// ```
+    pub fn extend_parts<I>(self, parts: I) -> Result<Self, ArgumentError>
+    where
+        I: IntoIterator<Item: AsRef<str>>,
+    {
+        Self::walk(Some(self), parts)
+    }
+
+    /// The name of the path of `other` below this one.
+    ///
+    /// ```
+    /// # use tidemark_circuit::{ArgumentError, Name};
+    /// let joined = Name::new("root")?.join(Name::new("child.grandchild")?)?;
+    /// assert_eq!(joined.path(), "root.child.grandchild");
+    /// # Ok::<(), ArgumentError>(())
+    /// ```
+    pub fn join(self, other: Self) -> Result<Self, ArgumentError> {
+        self.extend(other.path())
+    }
+
+    /// The number of this name: names are numbered from 0, without gaps, in the order in which they were made.
+    #[inline]
+    pub const fn id(self) -> u32 {
+        self.0.id
+    }
+
+    // What the trait `Extent` has as well is by reference: by value, a reference to a name would lead to the trait.
+
+    /// The whole text, with dots.
+    #[inline]
+    pub const fn path(&self) -> &'static str {
+        self.0.path
+    }
+
+    /// The last part.
+    #[inline]
+    pub fn part(&self) -> &'static str {
+        self.0.part()
+    }
+
+    /// The number of parts.
+    #[inline]
+    pub fn depth(&self) -> usize {
+        usize::from(self.0.depth)
+    }
+
+    /// The name without its last part; none if it has but one.
+    #[inline]
+    pub const fn enclosure(&self) -> Option<Self> {
+        self.0.parent
+    }
+
+    #[cold]
+    fn make(path: &str) -> Result<Self, ArgumentError> {
+        match flaw(path) {
+            None => INTERNER.add(path),
+            Some(flaw @ Flaw::EmptyPart) => Err(ArgumentError::new("name", format!("{path:?} {flaw}"))),
+            Some(flaw) => Err(ArgumentError::new("name", format!("a path of {} bytes {flaw}", path.len()))),
+        }
+    }
+
+    #[inline]
+    fn find_below(self, suffix: &str) -> Option<Self> {
+        // No single part has a dot, so a dotted suffix is never found at once.
+        match INTERNER.find_below(self, suffix) {
+            None if suffix.contains('.') => {
+                suffix.split('.').try_fold(self, |parent, part| INTERNER.find_below(parent, part))
+            }
+            found => found,
+        }
+    }
+
+    /// Follows the parts while they lead to known names; the rest becomes one text, so that nothing is made before all
+    /// of it is known to be valid.
+    fn walk<I>(mut known: Option<Self>, parts: I) -> Result<Self, ArgumentError>
+    where
+        I: IntoIterator<Item: AsRef<str>>,
+    {
+        let mut unknown: Option<String> = None;
+        for part in parts {
+            let part = part.as_ref();
+            let Some(text) = &mut unknown else {
+                let next = match known {
+                    None => INTERNER.find(part),
+                    Some(name) => name.find_below(part),
+                };
+                match (next, known) {
+                    (Some(next), _) => known = Some(next),
+                    (None, None) => unknown = Some(part.to_owned()),
+                    (None, Some(name)) => unknown = Some(format!("{name}.{part}")),
+                }
+                continue;
+            };
+            text.push('.');
+            text.push_str(part);
+            if text.len() > Self::PATH_BYTES_MAX {
+                break;
+            }
+        }
+        match (unknown, known) {
+            (Some(text), _) => Self::new(&text),
+            (None, Some(name)) => Ok(name),
+            (None, None) => Err(ArgumentError::new("name", "there are no parts: a name has one at least")),
+        }
+    }
+}
+
+/// A [`Name`] from a literal: found once, then read from a static.
+///
+/// A literal that is not valid does not compile.
+///
+/// ```
+/// use tidemark_circuit::{Name, name};
+///
+/// assert_eq!(name!("orders.eu"), Name::new("orders.eu").unwrap());
+/// ```
+///
+/// ```compile_fail
+/// tidemark_circuit::name!("orders..eu");
+/// ```
+///
+/// # Panics
+///
+/// If it is a new name and there are [too many](Name::COUNT_MAX) already.
+#[macro_export]
+macro_rules! name {
+    ($path:literal) => {{
+        static NAME: ::std::sync::OnceLock<$crate::Name> = ::std::sync::OnceLock::new();
+        const { assert!($crate::Name::is_valid($path), "a name is non-empty parts with one dot between them") };
+        *NAME.get_or_init(|| $crate::Name::new($path).expect("a valid literal is a name"))
+    }};
+}
+
+impl Extent for Name {
+    const SEPARATOR: char = '.';
+
+    fn part(&self) -> Cow<'_, str> {
+        Cow::Borrowed(Name::part(self))
+    }
+
+    fn enclosure(&self) -> Option<&Self> {
+        self.0.parent.as_ref()
+    }
+
+    fn depth(&self) -> usize {
+        Name::depth(self)
+    }
+
+    fn path(&self) -> Cow<'_, str> {
+        Cow::Borrowed(Name::path(self))
+    }
+}
+
+impl PartialEq for Name {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        ptr::eq(self.0, other.0)
+    }
+}
+
+impl Eq for Name {}
+
+impl Hash for Name {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u32(self.0.id);
+    }
+}
+
+impl Ord for Name {
+    fn cmp(&self, other: &Self) -> Ordering {
+        if self == other { Ordering::Equal } else { compare(self.path().as_bytes(), other.path().as_bytes()) }
+    }
+}
+
+impl PartialOrd for Name {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl AsRef<str> for Name {
+    fn as_ref(&self) -> &str {
+        self.path()
+    }
+}
+
+impl FromStr for Name {
+    type Err = ArgumentError;
+
+    fn from_str(path: &str) -> Result<Self, ArgumentError> {
+        Self::new(path)
+    }
+}
+
+impl TryFrom<&str> for Name {
+    type Error = ArgumentError;
+
+    fn try_from(path: &str) -> Result<Self, ArgumentError> {
+        Self::new(path)
     }
 }
 
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
+        f.pad(self.path())
     }
 }
 
 impl fmt::Debug for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
+        fmt::Debug::fmt(self.path(), f)
+    }
+}
+
+/// Why a text is not a path.
+#[derive(Clone, Copy)]
+enum Flaw {
+    EmptyPart,
+    TooLong,
+    TooDeep,
+}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::EmptyPart => {
+                f.write_str("has an empty part: a name is non-empty parts with one dot between them")
+            }
+            Self::TooLong => write!(f, "is too long: a name has at most {}", Name::PATH_BYTES_MAX),
+            Self::TooDeep => write!(f, "has too many parts: a name has at most {}", Name::DEPTH_MAX),
+        }
+    }
+}
+
+const fn flaw(path: &str) -> Option<Flaw> {
+    let path = path.as_bytes();
+    if path.len() > Name::PATH_BYTES_MAX {
+        return Some(Flaw::TooLong);
+    }
+    let mut depth = 1;
+    let mut part_start = 0;
+    let mut at = 0;
+    while at < path.len() {
+        if path[at] == b'.' {
+            if at == part_start {
+                return Some(Flaw::EmptyPart);
+            }
+            part_start = at + 1;
+            depth += 1;
+        }
+        at += 1;
+    }
+    if part_start == path.len() {
+        Some(Flaw::EmptyPart)
+    } else if depth > Name::DEPTH_MAX {
+        Some(Flaw::TooDeep)
+    } else {
+        None
+    }
+}
+
+/// The order of two different paths by their parts: a dot ends a part, so it comes before every other byte.
+fn compare(left: &[u8], right: &[u8]) -> Ordering {
+    let (left_blocks, right_blocks) = (left.as_chunks::<8>().0, right.as_chunks::<8>().0);
+    let skip = 8 * left_blocks.iter().zip(right_blocks).take_while(|(left, right)| left == right).count();
+    let (left, right) = (&left[skip..], &right[skip..]);
+    match left.iter().zip(right).find(|(left, right)| left != right) {
+        None => left.len().cmp(&right.len()),
+        Some((b'.', _)) => Ordering::Less,
+        Some((_, b'.')) => Ordering::Greater,
+        Some((left, right)) => left.cmp(right),
+    }
+}
+
+/// A type's name with dots between the parts of its own path. What stands in brackets stays as it is, and so does a type
+/// that has no path of its own, such as a slice.
+fn dotted(type_name: &str) -> String {
+    let is_path = type_name.starts_with(|first: char| first.is_alphabetic() || first == '_')
+        && !type_name.split(['<', '(', '[', '{']).next().is_some_and(|head| head.contains(' '))
+        && !type_name.starts_with("fn(");
+    let mut path = String::with_capacity(type_name.len());
+    let mut nested = 0_usize;
+    let mut rest = type_name.chars().peekable();
+    while let Some(next) = rest.next() {
+        match next {
+            '<' | '(' | '[' | '{' => nested += 1,
+            '>' if path.ends_with('-') => {}
+            '>' | ')' | ']' | '}' => nested = nested.saturating_sub(1),
+            ':' if is_path && nested == 0 && rest.next_if_eq(&':').is_some() => {
+                path.push('.');
+                continue;
+            }
+            _ => {}
+        }
+        // A dot of the type's own would end a part: that of a function with any number of arguments.
+        path.push(if next == '.' { '…' } else { next });
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn name(path: &str) -> Name {
+        Name::new(path).unwrap()
+    }
+
+    #[test]
+    fn a_name_is_one_pointer() {
+        assert_eq!(size_of::<Name>(), size_of::<usize>());
+        assert_eq!(size_of::<Option<Name>>(), size_of::<usize>());
+    }
+
+    #[test]
+    fn a_path_has_a_longest_length_and_a_largest_depth() {
+        let longest = "x".repeat(Name::PATH_BYTES_MAX);
+        assert_eq!(name(&longest).part(), longest);
+        let error = Name::new(&format!("{longest}x")).unwrap_err();
+        assert!(error.to_string().contains("at most 65535"), "{error}");
+        assert!(name(&longest).extend("y").is_err());
+
+        let deepest = vec!["d"; Name::DEPTH_MAX].join(".");
+        assert_eq!(name(&deepest).depth(), Name::DEPTH_MAX);
+        let error = name(&deepest).extend("d").unwrap_err();
+        assert!(error.to_string().contains("at most 1024"), "{error}");
+    }
+
+    #[test]
+    fn an_endless_iterator_of_parts_is_refused() {
+        assert!(Name::from_parts(std::iter::repeat("endless")).is_err());
+        assert!(Name::from_parts(std::iter::repeat("")).is_err());
+    }
+
+    #[test]
+    fn a_refused_path_makes_no_name() {
+        assert!(Name::from_parts(["refused", "path", "", "x"]).is_err());
+        assert!(Name::from_parts(["refused.path.", "x"]).is_err());
+        assert_eq!(INTERNER.find("refused"), None);
+        assert_eq!(INTERNER.find("refused.path"), None);
+    }
+
+    #[test]
+    fn an_error_shows_what_was_refused() {
+        let error = Name::new("a\n..b").unwrap_err();
+        assert!(error.to_string().starts_with(r#"name: "a\n..b" has an empty part"#), "{error}");
+    }
+
+    #[test]
+    fn types_that_are_no_paths_are_one_part() {
+        assert_eq!(dotted("&alloc::string::String"), "&alloc::string::String");
+        assert_eq!(dotted("(i32, alloc::string::String)"), "(i32, alloc::string::String)");
+        assert_eq!(dotted("dyn core::fmt::Debug"), "dyn core::fmt::Debug");
+        assert_eq!(dotted("fn(a::B) -> c::D"), "fn(a::B) -> c::D");
+        assert_eq!(dotted("unsafe extern \"C\" fn(i32, ...)"), "unsafe extern \"C\" fn(i32, ………)");
+        assert_eq!(dotted("a::b::C<d::E, fn(f::G) -> h::I>::j"), "a.b.C<d::E, fn(f::G) -> h::I>.j");
+        assert_eq!(dotted("a::b::{{closure}}"), "a.b.{{closure}}");
+        assert_eq!(dotted("i32"), "i32");
+        assert!(Name::is_valid(Name::of::<dyn Fn(&str) -> Vec<i32>>().path()));
+        assert!(Name::is_valid(Name::of::<unsafe extern "C" fn(i32, ...)>().path()));
+    }
+
+    #[test]
+    fn a_literal_is_the_name_of_its_path() {
+        let literal = || name!("literal.of.a.name");
+        assert_eq!(literal(), name("literal.of.a.name"));
+        assert_eq!(literal(), literal());
+    }
+
+    fn parts() -> impl Strategy<Value = Vec<String>> {
+        // Few letters, so that prefixes and equal names are frequent; some bytes before the dot, some after it.
+        prop::collection::vec("[-!ab/é]{1,9}", 1..6)
+    }
+
+    proptest! {
+        #[test]
+        fn parts_and_paths_make_the_same_name(parts in parts(), cut in 0_usize..6) {
+            let path = parts.join(".");
+            let whole = name(&path);
+            prop_assert_eq!(whole.path(), &path);
+            prop_assert_eq!(whole.depth(), parts.len());
+            prop_assert_eq!(whole.part(), parts.last().unwrap());
+            prop_assert_eq!(Name::from_parts(&parts).unwrap(), whole);
+            prop_assert_eq!(path.parse::<Name>().unwrap(), whole);
+            let ancestors: Vec<String> = whole.iter().map(|name| name.path().to_owned()).collect();
+            let expected: Vec<String> = (1..=parts.len()).rev().map(|depth| parts[..depth].join(".")).collect();
+            prop_assert_eq!(ancestors, expected);
+            let cut = cut % parts.len();
+            if cut > 0 {
+                let head = Name::from_parts(&parts[..cut]).unwrap();
+                prop_assert_eq!(head.extend(&parts[cut..].join(".")).unwrap(), whole);
+                prop_assert_eq!(head.extend_parts(&parts[cut..]).unwrap(), whole);
+                prop_assert_eq!(head.join(Name::from_parts(&parts[cut..]).unwrap()).unwrap(), whole);
+            }
+        }
+
+        #[test]
+        fn names_are_ordered_by_their_parts(left in parts(), right in parts()) {
+            let (left_name, right_name) = (name(&left.join(".")), name(&right.join(".")));
+            prop_assert_eq!(left_name.cmp(&right_name), left.cmp(&right));
+            prop_assert_eq!(left_name == right_name, left == right);
+            prop_assert_eq!(left_name.compare_parts(&right_name), left.cmp(&right));
+            prop_assert_eq!(left_name.within(&right_name), left.len() > right.len() && left.starts_with(&right));
+        }
+
+        #[test]
+        fn any_text_is_a_name_or_refused(text in ".{0,40}|[a.]{0,12}") {
+            match Name::new(&text) {
+                Ok(name) => prop_assert!(name.path() == text && text.split('.').all(|part| !part.is_empty())),
+                Err(_) => prop_assert!(text.split('.').any(str::is_empty)),
+            }
+        }
     }
 }
