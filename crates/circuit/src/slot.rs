@@ -41,19 +41,27 @@ impl<T> Slot<T> {
     }
 }
 
-impl<T: Valued> Slot<T> {
+impl<T: sealed::Typed> Slot<T> {
     /// The type of the value.
-    pub const fn kind(&self) -> ValueKind {
-        T::KIND
+    pub fn kind(&self) -> ValueKind {
+        self.value.type_of()
+    }
+}
+
+impl<T: Valued> Slot<T> {
+    /// This slot with its value as one of any type.
+    ///
+    /// ```
+    /// use tidemark_circuit::{Slot, Value, name};
+    ///
+    /// assert_eq!(*Slot::new(name!("retries"), 3).untyped().value(), Value::I32(3));
+    /// ```
+    pub fn untyped(self) -> Slot {
+        Slot { name: self.name, value: self.value.into() }
     }
 }
 
 impl Slot<Value> {
-    /// The type of the value.
-    pub const fn kind(&self) -> ValueKind {
-        self.value.kind()
-    }
-
     pub(crate) const fn value_mut(&mut self) -> &mut Value {
         &mut self.value
     }
@@ -61,7 +69,7 @@ impl Slot<Value> {
 
 impl<T: Valued> From<Slot<T>> for Slot {
     fn from(slot: Slot<T>) -> Self {
-        Self { name: slot.name, value: slot.value.into() }
+        slot.untyped()
     }
 }
 
@@ -178,7 +186,7 @@ impl fmt::Display for Value {
 ///
 /// State::empty().with(name!("bytes"), vec![1_u8, 2]);
 /// ```
-pub trait Valued: Clone + Into<Value> + sealed::Sealed {
+pub trait Valued: Clone + Into<Value> + sealed::Typed {
     /// The type as a value.
     const KIND: ValueKind;
 
@@ -187,12 +195,25 @@ pub trait Valued: Clone + Into<Value> + sealed::Sealed {
 }
 
 mod sealed {
-    pub trait Sealed {}
+    /// What has a type: a value of a known type, or one of any type. No other crate can add to it.
+    pub trait Typed {
+        fn type_of(&self) -> super::ValueKind;
+    }
+}
+
+impl sealed::Typed for Value {
+    fn type_of(&self) -> ValueKind {
+        self.kind()
+    }
 }
 
 macro_rules! valued {
     ($($type:ty, $kind:ident, $value:ident => $into:expr, $out:expr;)*) => {$(
-        impl sealed::Sealed for $type {}
+        impl sealed::Typed for $type {
+            fn type_of(&self) -> ValueKind {
+                Self::KIND
+            }
+        }
 
         impl Valued for $type {
             const KIND: ValueKind = ValueKind::$kind;
