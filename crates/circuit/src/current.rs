@@ -67,6 +67,9 @@ impl fmt::Debug for Current {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+    use std::sync::mpsc;
+
     use super::*;
 
     fn current_of(name: &str) -> Current {
@@ -78,6 +81,32 @@ mod tests {
         assert_eq!(current_of("worker.7").to_string(), "cortex:cortex/current:worker.7");
         assert_eq!(current_of("who... me?").subject().name(), name!("thread"));
         assert_eq!(thread::spawn(Current::of_thread).join().unwrap().subject().name(), name!("thread"));
+    }
+
+    #[test]
+    fn a_thread_has_a_current_even_while_it_ends() {
+        struct AtEnd(mpsc::Sender<Current>);
+
+        impl Drop for AtEnd {
+            fn drop(&mut self) {
+                self.0.send(Current::of_thread()).unwrap();
+            }
+        }
+
+        thread_local! {
+            static BEFORE: RefCell<Option<AtEnd>> = const { RefCell::new(None) };
+            static AFTER: RefCell<Option<AtEnd>> = const { RefCell::new(None) };
+        }
+
+        let (send, receive) = mpsc::channel();
+        thread::spawn(move || {
+            // Whatever the order in which thread-local values go, the current is gone for one of the two.
+            BEFORE.set(Some(AtEnd(send.clone())));
+            Current::of_thread();
+            AFTER.set(Some(AtEnd(send)));
+        });
+        let kinds: Vec<Kind> = receive.iter().map(|current| current.subject().kind()).collect();
+        assert_eq!(kinds, [Kind::Current, Kind::Current]);
     }
 
     #[test]

@@ -44,11 +44,23 @@ pub trait Extent: Sized {
     fn enclosure(&self) -> Option<&Self>;
 
     /// How many extents there are from this one to the outermost, both counted.
+    ///
+    /// ```
+    /// use tidemark_circuit::{Extent, name};
+    ///
+    /// assert_eq!(Extent::depth(&name!("a.b.c")), 3);
+    /// ```
     fn depth(&self) -> usize {
         self.iter().count()
     }
 
     /// The outermost enclosure: this one itself if it has none.
+    ///
+    /// ```
+    /// use tidemark_circuit::{Extent, name};
+    ///
+    /// assert_eq!(*name!("a.b.c").extremity(), name!("a"));
+    /// ```
     fn extremity(&self) -> &Self {
         self.iter().last().unwrap_or(self)
     }
@@ -94,6 +106,13 @@ pub trait Extent: Sized {
     }
 
     /// The parts from the outermost to this one, with the [separator](Self::SEPARATOR) of the type between them.
+    ///
+    /// ```
+    /// use tidemark_circuit::{Extent, Subject, name};
+    ///
+    /// assert_eq!(Extent::path(&name!("a.b.c")), "a.b.c");
+    /// assert_eq!(Subject::cortex().path(), "cortex:cortex");
+    /// ```
     fn path(&self) -> Cow<'_, str> {
         Cow::Owned(self.path_with(Self::SEPARATOR))
     }

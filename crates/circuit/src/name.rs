@@ -36,10 +36,11 @@ static INTERNER: Interner = Interner::new(Name::COUNT_MAX, Name::TEXT_BYTES_MAX)
 /// # Ok::<(), ArgumentError>(())
 /// ```
 #[derive(Clone, Copy)]
+#[repr(transparent)]
 pub struct Name(pub(crate) &'static Node);
 
 impl Name {
-    /// How many names there can be in one process.
+    /// How many names there can be in one process. One takes about 200 bytes and its text.
     pub const COUNT_MAX: u32 = 1 << 24;
     /// How many bytes the text of all names of one process may have, counted once per made path.
     pub const TEXT_BYTES_MAX: u64 = 1 << 32;

@@ -89,6 +89,12 @@ impl fmt::Display for Slot {
 }
 
 /// The types that a value can have.
+///
+/// ```
+/// use tidemark_circuit::{Value, ValueKind};
+///
+/// assert_eq!(Value::from(1.5_f32).kind(), ValueKind::F32);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "each variant is the type of its name")]
 pub enum ValueKind {
@@ -180,6 +186,14 @@ impl fmt::Display for Value {
 /// [`State`].
 ///
 /// A `String` is copied on its way in and out; an `Arc<str>` is shared. They are one type to a state.
+///
+/// ```
+/// use tidemark_circuit::{Value, Valued};
+///
+/// let value = Value::from("text".to_owned());
+/// assert_eq!(String::from_value(&value).as_deref(), Some("text"));
+/// assert_eq!(bool::from_value(&value), None);
+/// ```
 ///
 /// ```compile_fail
 /// use tidemark_circuit::{State, name};

@@ -9,7 +9,15 @@ use std::sync::{Arc, OnceLock};
 
 use crate::{Extent, Name, State, name};
 
-/// An identity: equal only to itself. One that was made later is greater.
+/// An identity: equal only to itself. One that was made later by the same thread is greater.
+///
+/// ```
+/// use tidemark_circuit::{Current, Subject};
+///
+/// let cortex = Subject::cortex().id();
+/// assert_eq!(cortex, cortex);
+/// assert_ne!(cortex, Current::of_thread().subject().id());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Id(u64);
 
@@ -27,6 +35,13 @@ impl fmt::Display for Id {
 }
 
 /// What kind of component a subject stands for.
+///
+/// ```
+/// use tidemark_circuit::{Kind, Subject};
+///
+/// assert_eq!(Subject::cortex().kind(), Kind::Cortex);
+/// assert_eq!(Kind::Conduit.to_string(), "conduit");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each variant is the component of its name")]
