@@ -9,24 +9,49 @@
 //! | what is done to a value on its way | [`Recipe`], [`Receptor`] |
 //! | what can go wrong | [`Error`], [`Fault`] |
 
+mod barrier;
+mod circuit;
+mod conduit;
 mod context;
+mod context_cell;
 mod current;
+mod driver;
 mod error;
 mod extent;
+mod failure;
 mod interner;
+mod lane;
+mod lanes;
+mod machine;
 mod name;
+mod name_map;
+mod node;
+mod pipe;
+mod queue;
 mod receptor;
 mod recipe;
 mod slot;
 mod state;
 mod subject;
+mod subscriber;
+mod subscription;
+mod sync;
+mod waiters;
 
+pub use circuit::{Circuit, CircuitBuilder, Naming, RunBy};
+pub use conduit::{Conduit, Routing};
 pub use current::Current;
+pub use driver::Pool;
 pub use error::{ArgumentError, ContextError, Error, Fault};
 pub use extent::{Enclosures, Extent};
+pub use failure::{Failure, Supervision};
+pub use lane::Lane;
 pub use name::Name;
+pub use pipe::Pipe;
 pub use receptor::Receptor;
 pub use recipe::{Recipe, Site};
 pub use slot::{Slot, Value, ValueKind, Valued};
 pub use state::{Slots, State};
 pub use subject::{Id, Kind, Subject};
+pub use subscriber::{ReceiverPool, Registrar, Subscriber};
+pub use subscription::Subscription;

@@ -1,0 +1,269 @@
+//! Circuits: one sequential context each.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use crate::driver::{Driver, Pool, thread};
+use crate::error::{ContextError, Fault};
+use crate::failure::Supervision;
+use crate::lane::Lane;
+use crate::machine::{Machine, MachineRef, Progress};
+use crate::name::Name;
+use crate::node::NodeRef;
+use crate::pipe::Pipe;
+use crate::receptor::Receptor;
+use crate::subject::{Kind, Subject};
+
+/// One sequential execution context: values come in from any thread, are handled one at a time in one order, and everything
+/// that one causes is done before the next one starts.
+///
+/// Clones are the same circuit. It ends with [`Circuit::close`], or when nobody has a handle of it or of its pipes any more
+/// and its queues are empty.
+///
+/// ```
+/// use std::sync::{Arc, Mutex};
+/// use tidemark_circuit::Circuit;
+///
+/// let seen = Arc::new(Mutex::new(Vec::new()));
+/// let circuit = Circuit::new();
+/// let log = Arc::clone(&seen);
+/// let pipe = circuit.pipe(move |value: i32| log.lock().unwrap().push(value))?;
+/// for value in 1..=3 {
+///     pipe.emit(value);
+/// }
+/// circuit.settle()?;
+/// assert_eq!(*seen.lock().unwrap(), [1, 2, 3]);
+/// # Ok::<(), tidemark_circuit::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Circuit(MachineRef);
+
+/// Who runs a circuit. What happens in it, and in which order, does not depend on that.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub enum RunBy {
+    /// The threads of a pool that all circuits without another choice share. Costs nothing while there is nothing to do.
+    #[default]
+    SharedPool,
+    /// The threads of this pool.
+    Pool(Pool),
+    /// A thread of its own, which parks while there is nothing to do.
+    Thread,
+    /// Whoever waits in [`Circuit::settle`], on its own thread.
+    Waiters,
+    /// The owner, by calling [`Circuit::run`].
+    Owner,
+}
+
+/// How a circuit is to be made.
+///
+/// ```
+/// use tidemark_circuit::{Circuit, Name, RunBy};
+///
+/// let circuit = Circuit::builder().name(Name::new("orders")?).run_by(RunBy::Thread).build()?;
+/// assert_eq!(circuit.subject().name().to_string(), "orders");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Default)]
+#[must_use]
+pub struct CircuitBuilder {
+    name: Option<Name>,
+    run_by: RunBy,
+    seed: u64,
+    supervision: Supervision,
+}
+
+impl CircuitBuilder {
+    /// What the circuit is called; `circuit` if nothing else is said.
+    pub fn name(mut self, name: Name) -> Self {
+        self.name = Some(name);
+        self
+    }
+
+    /// Who runs it.
+    pub fn run_by(mut self, run_by: RunBy) -> Self {
+        self.run_by = run_by;
+        self
+    }
+
+    /// Where random numbers start that its operators draw: equal seeds give equal draws. Zero if nothing else is said.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// What is done about receptors that panic.
+    pub fn supervision(mut self, supervision: Supervision) -> Self {
+        self.supervision = supervision;
+        self
+    }
+
+    /// Makes the circuit. Fails if the system gives no thread.
+    pub fn build(self) -> io::Result<Circuit> {
+        let subject = Subject::new(Kind::Circuit, self.name.unwrap_or_else(default_name), None);
+        let machine = match self.run_by {
+            RunBy::SharedPool => Machine::new(subject, Driver::Pool(Pool::global()?), self.seed),
+            RunBy::Pool(pool) => Machine::new(subject, Driver::Pool(pool), self.seed),
+            RunBy::Waiters => Machine::new(subject, Driver::Waiters, self.seed),
+            RunBy::Owner => Machine::new(subject, Driver::Owner, self.seed),
+            RunBy::Thread => {
+                let parker = Arc::default();
+                let machine = Machine::new(subject, Driver::Thread(Arc::clone(&parker)), self.seed);
+                thread::start(machine.clone(), &parker)?;
+                machine
+            }
+        };
+        machine.failures.supervise(self.supervision);
+        Ok(Circuit(machine))
+    }
+}
+
+fn default_name() -> Name {
+    static NAME: std::sync::OnceLock<Name> = std::sync::OnceLock::new();
+    *NAME.get_or_init(|| Name::new("circuit").expect("a valid name"))
+}
+
+impl Circuit {
+    /// A circuit that the shared pool runs.
+    ///
+    /// # Panics
+    ///
+    /// If the system gives no thread for the pool, which is started with the first circuit. [`Circuit::builder`] returns
+    /// this as an error.
+    #[allow(clippy::new_without_default, reason = "a default that starts threads would surprise")]
+    pub fn new() -> Self {
+        Self::builder().build().expect("a thread for the shared pool of circuits")
+    }
+
+    /// X
+    pub fn size() -> usize {
+        Machine::SIZE
+    }
+    /// A circuit with choices.
+    pub fn builder() -> CircuitBuilder {
+        CircuitBuilder::default()
+    }
+
+    /// Who this circuit is.
+    pub fn subject(&self) -> &Subject {
+        self.0.subject()
+    }
+
+    /// Makes what follows under this name instead of the circuit's.
+    pub fn named(&self, name: Name) -> Naming<'_> {
+        Naming { circuit: self, name }
+    }
+
+    /// A pipe to a receptor.
+    pub fn pipe<E, R>(&self, receptor: R) -> Result<Pipe<E>, Fault>
+    where
+        E: Send + 'static,
+        R: Receptor<E> + 'static,
+    {
+        self.unnamed().pipe(receptor)
+    }
+
+    /// Makes what follows under the circuit's own name.
+    pub(crate) fn unnamed(&self) -> Naming<'_> {
+        self.named(self.subject().name())
+    }
+
+    /// A lane of the caller's own into the circuit, for emitting without sharing anything with other callers.
+    pub fn lane(&self) -> Result<Lane, Fault> {
+        if self.0.is_closed() {
+            return Err(Fault::new(self.subject().clone(), "lane", "the circuit is closed"));
+        }
+        Ok(Lane::new(self.0.clone()))
+    }
+
+    /// Waits until everything that was emitted before is handled, with all that it caused; at once if it is already, or the
+    /// circuit has ended. What is emitted later is not waited for.
+    ///
+    /// Everything that the circuit did to get there happened before this returns. Fails inside of the circuit, where it would
+    /// wait for itself.
+    #[inline]
+    pub fn settle(&self) -> Result<(), ContextError> {
+        self.0.settle()
+    }
+
+    /// Has the circuit end: what was emitted before is still handled, what comes after is dropped, receptors are dropped at the
+    /// end. Does not wait, may be called from anywhere and more than once.
+    pub fn close(&self) {
+        self.0.close();
+    }
+
+    /// Whether it was closed.
+    pub fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+
+    /// Closes the circuit and waits until it has ended.
+    pub fn close_and_settle(&self) -> Result<(), ContextError> {
+        if self.0.is_inside() {
+            return Err(ContextError::new("Cannot close a circuit and wait for it from within its context"));
+        }
+        self.close();
+        self.settle()
+    }
+
+    /// Handles up to `budget` entries on this thread, for circuits that their owner runs. Returns whether there are more.
+    ///
+    /// Does nothing for a circuit with another driver, inside of the circuit, and while another thread runs it.
+    pub fn run(&self, budget: usize) -> bool {
+        if !matches!(self.0.driver(), Driver::Owner) || budget == 0 {
+            return self.0.has_work();
+        }
+        match self.0.enter() {
+            Some(mut running) => running.run(budget, u64::MAX) == Progress::More && self.0.has_work(),
+            None => self.0.has_work(),
+        }
+    }
+
+    /// How many callbacks have failed.
+    pub fn failures(&self) -> u64 {
+        self.0.failures.count()
+    }
+
+    pub(crate) fn machine(&self) -> &MachineRef {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Circuit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Circuit").field(self.subject()).finish()
+    }
+}
+
+/// A circuit and the name for what it is asked to make next.
+#[derive(Clone, Copy, Debug)]
+pub struct Naming<'a> {
+    circuit: &'a Circuit,
+    name: Name,
+}
+
+impl Naming<'_> {
+    /// A pipe to a receptor. See [`Circuit::pipe`].
+    pub fn pipe<E, R>(&self, receptor: R) -> Result<Pipe<E>, Fault>
+    where
+        E: Send + 'static,
+        R: Receptor<E> + 'static,
+    {
+        let subject = self.component(Kind::Pipe, "pipe")?;
+        Ok(Pipe::new(NodeRef::new(self.circuit.machine(), subject, 0, receptor)))
+    }
+
+    pub(crate) fn machine(&self) -> &MachineRef {
+        self.circuit.machine()
+    }
+
+    /// The subject of a new component of the circuit; a fault if the circuit is closed.
+    pub(crate) fn component(&self, kind: Kind, operation: &'static str) -> Result<Subject, Fault> {
+        let machine = self.circuit.machine();
+        if machine.is_closed() {
+            return Err(Fault::new(machine.subject().clone(), operation, "the circuit is closed"));
+        }
+        Ok(Subject::new(kind, self.name, Some(machine.subject().clone())))
+    }
+}

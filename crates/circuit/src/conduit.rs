@@ -1,0 +1,353 @@
+//! Conduits: pipes by name, and a source of what goes through them.
+//!
+//! A conduit's pipes share a [`Hub`], which has the subscriptions. A pipe keeps its own list of receivers and makes it anew when
+//! it emits for the first time after the hub's version has changed; that is also when subscribers' callbacks are called.
+#![allow(
+    unsafe_code,
+    reason = "state of the circuit's context is reached in jobs and deliveries, which run there"
+)]
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::circuit::{Circuit, Naming};
+use crate::context_cell::ContextCell;
+use crate::error::{ContextError, Fault};
+use crate::machine::{Machine, MachineRef};
+use crate::name::Name;
+use crate::name_map::NameMap;
+use crate::node::NodeRef;
+use crate::pipe::{Forward, Pipe};
+use crate::receptor::Receptor;
+use crate::subject::{Kind, Subject};
+use crate::subscriber::{Receiver, ReceiverPool, Registrar, Subscriber};
+use crate::subscription::{OnClose, Subscription, SubscriptionInner};
+
+/// Where an emission goes besides its own pipe.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Routing {
+    /// Nowhere.
+    #[default]
+    Pipe,
+    /// To the pipes of all names that enclose its name, the nearest first: `app.orders.eu`, then `app.orders`, then `app`.
+    Stem,
+}
+
+/// A pool of pipes, one per name, and the source of what is emitted to them.
+///
+/// Clones are the same conduit. The pipes of a conduit that is closed drop what they are given.
+///
+/// ```
+/// use tidemark_circuit::{Circuit, Name};
+///
+/// let circuit = Circuit::new();
+/// let conduit = circuit.conduit::<u64>()?;
+/// let orders = Name::new("orders")?;
+/// assert_eq!(conduit.get(orders), conduit.get(orders));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Conduit<E> {
+    inner: Arc<Inner<E>>,
+}
+
+struct Inner<E> {
+    machine: MachineRef,
+    subject: Subject,
+    routing: Routing,
+    closed: AtomicBool,
+    hub: Arc<Hub<E>>,
+    pipes: NameMap<Pipe<E>>,
+}
+
+/// The subscriptions of a conduit.
+pub(crate) struct Hub<E>(ContextCell<Subscriptions<E>>);
+
+struct Subscriptions<E> {
+    /// Changes with each subscription that begins or ends.
+    version: u64,
+    all: Vec<Arc<SubscriptionInner<E>>>,
+    closed: bool,
+}
+
+impl Circuit {
+    /// A conduit. See [`Conduit`].
+    pub fn conduit<E: Clone + Send + 'static>(&self) -> Result<Conduit<E>, Fault> {
+        self.unnamed().conduit()
+    }
+
+    /// A conduit with another routing than the default.
+    pub fn conduit_with<E: Clone + Send + 'static>(&self, routing: Routing) -> Result<Conduit<E>, Fault> {
+        self.unnamed().conduit_with(routing)
+    }
+}
+
+impl Naming<'_> {
+    /// See [`Circuit::conduit`].
+    pub fn conduit<E: Clone + Send + 'static>(&self) -> Result<Conduit<E>, Fault> {
+        self.conduit_with(Routing::Pipe)
+    }
+
+    /// See [`Circuit::conduit_with`].
+    pub fn conduit_with<E: Clone + Send + 'static>(&self, routing: Routing) -> Result<Conduit<E>, Fault> {
+        let subscriptions = Subscriptions { version: 0, all: Vec::new(), closed: false };
+        let inner = Inner {
+            machine: self.machine().clone(),
+            subject: self.component(Kind::Conduit, "conduit")?,
+            routing,
+            closed: AtomicBool::new(false),
+            hub: Arc::new(Hub(ContextCell::new(subscriptions))),
+            pipes: NameMap::default(),
+        };
+        Ok(Conduit { inner: Arc::new(inner) })
+    }
+}
+
+impl<E: Clone + Send + 'static> Conduit<E> {
+    /// Who this conduit is.
+    pub fn subject(&self) -> &Subject {
+        &self.inner.subject
+    }
+
+    /// The pipe of a name: always the same for the same name. Takes no lock if it was asked for before.
+    #[inline]
+    pub fn get(&self, name: impl Into<Name>) -> &Pipe<E> {
+        let name = name.into();
+        self.inner.pipes.get_or_make(name, || self.make(name))
+    }
+
+    fn make(&self, name: Name) -> Pipe<E> {
+        let inner = &*self.inner;
+        let parent = match inner.routing {
+            Routing::Pipe => None,
+            Routing::Stem => name.enclosure().map(|enclosure| self.get(enclosure)),
+        };
+        let subject = Subject::new(Kind::Pipe, name, Some(inner.subject.clone()));
+        let depth = parent.map_or(0, |parent| parent.node().depth() + 1);
+        let channel = Channel {
+            subject: subject.clone(),
+            hub: Arc::clone(&inner.hub),
+            // Another one than the hub ever begins with.
+            version: u64::MAX,
+            routes: Vec::new(),
+            parent: parent.map(Pipe::forward),
+        };
+        Pipe::new(NodeRef::new(&inner.machine, subject, depth, channel))
+    }
+
+    /// Has the subscriber hear of what is emitted from here on. Its callback is called for each pipe when that first emits.
+    ///
+    /// Fails if the conduit or the subscriber is closed, or the subscriber is of another circuit.
+    pub fn subscribe(&self, subscriber: &Subscriber<E>) -> Result<Subscription<E>, Fault> {
+        self.begin(subscriber, None)
+    }
+
+    /// As [`Conduit::subscribe`]; `on_close` is called once in the circuit's context when the subscription has ended, whoever
+    /// ended it.
+    pub fn subscribe_with<F>(&self, subscriber: &Subscriber<E>, on_close: F) -> Result<Subscription<E>, Fault>
+    where
+        F: FnOnce(&Subscription<E>) + Send + 'static,
+    {
+        self.begin(subscriber, Some(Box::new(on_close)))
+    }
+
+    fn begin(
+        &self,
+        subscriber: &Subscriber<E>,
+        on_close: Option<OnClose<E>>,
+    ) -> Result<Subscription<E>, Fault> {
+        let inner = &*self.inner;
+        let refuse = |message: String| Err(Fault::new(inner.subject.clone(), "subscribe", message));
+        if !subscriber.is_of(&inner.machine) {
+            return refuse(format!("Subscriber belongs to a different circuit: {}", subscriber.subject()));
+        }
+        if subscriber.inner().is_closed() {
+            return refuse(format!("the subscriber {} is closed", subscriber.subject()));
+        }
+        if self.is_closed() {
+            return refuse("the conduit is closed".to_owned());
+        }
+        Ok(Subscription::begin(&inner.subject, &inner.hub, subscriber.inner(), on_close, &inner.machine))
+    }
+
+    /// Whether it was closed, or its circuit was.
+    pub fn is_closed(&self) -> bool {
+        self.inner.closed.load(Ordering::Acquire) || self.inner.machine.is_closed()
+    }
+
+    /// Ends all subscriptions, behind what the caller emitted before. New ones are refused from now on, and what is emitted
+    /// later is dropped.
+    pub fn close(&self) {
+        if self.inner.closed.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let hub = Arc::clone(&self.inner.hub);
+        // SAFETY: jobs run in the context of the circuit that they are submitted to.
+        self.inner.machine.submit(Box::new(move || unsafe { hub.close() }));
+    }
+
+    /// Closes the conduit and waits until its subscriptions have ended.
+    pub fn close_and_settle(&self) -> Result<(), ContextError> {
+        self.inner.machine.check_outside()?;
+        self.close();
+        self.inner.machine.settle()
+    }
+}
+
+/// Mirroring: a subscriber to a conduit has each pipe's emissions go to the conduit's pipe of the same name.
+impl<E: Clone + Send + 'static> ReceiverPool<E> for Conduit<E> {
+    fn register(&mut self, subject: &Subject, registrar: &mut Registrar<'_, E>) {
+        registrar.pipe(self.get(subject.name()));
+    }
+}
+
+impl<E> Clone for Conduit<E> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner) }
+    }
+}
+
+/// Whether two handles are of one conduit.
+impl<E> PartialEq for Conduit<E> {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+}
+
+impl<E> Eq for Conduit<E> {}
+
+impl<E> fmt::Debug for Conduit<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Conduit").field(&self.inner.subject).finish()
+    }
+}
+
+impl<E: Clone + Send + 'static> Hub<E> {
+    /// Adds a subscription; false if the conduit is closed.
+    ///
+    /// # Safety
+    ///
+    /// In the circuit's context, between two deliveries. So are the others.
+    pub(crate) unsafe fn add(&self, subscription: &Arc<SubscriptionInner<E>>) -> bool {
+        // SAFETY: as the caller says.
+        unsafe {
+            self.0.with(|hub| {
+                if !hub.closed {
+                    hub.version += 1;
+                    hub.all.push(Arc::clone(subscription));
+                }
+                !hub.closed
+            })
+        }
+    }
+
+    pub(crate) unsafe fn remove(&self, subscription: &Arc<SubscriptionInner<E>>) {
+        // SAFETY: as the caller says.
+        unsafe {
+            self.0.with(|hub| {
+                hub.version += 1;
+                hub.all.retain(|other| !Arc::ptr_eq(other, subscription));
+            });
+        }
+    }
+
+    unsafe fn close(&self) {
+        // SAFETY: as the caller says. The subscriptions are ended after the cell was left, because that comes back to it.
+        unsafe {
+            let all = self.0.with(|hub| {
+                hub.closed = true;
+                hub.version += 1;
+                std::mem::take(&mut hub.all)
+            });
+            for subscription in &all {
+                subscription.end();
+            }
+        }
+    }
+}
+
+/// The receptor of a conduit's pipe.
+struct Channel<E> {
+    subject: Subject,
+    hub: Arc<Hub<E>>,
+    /// The hub's version that `routes` is of.
+    version: u64,
+    routes: Vec<Route<E>>,
+    /// The pipe of the enclosing name, which hears of everything too.
+    parent: Option<Forward<E>>,
+}
+
+/// What one subscription registered for this pipe.
+struct Route<E> {
+    subscription: Arc<SubscriptionInner<E>>,
+    receivers: Vec<Receiver<E>>,
+}
+
+impl<E: Clone + Send + 'static> Receptor<E> for Channel<E> {
+    #[inline]
+    fn receive(&mut self, value: E) {
+        // SAFETY: receptors run in their circuit's context.
+        if unsafe { self.hub.0.with(|hub| hub.version) } != self.version {
+            self.rewire();
+        }
+        let mut targets = self.routes.iter_mut().flat_map(|route| &mut route.receivers).peekable();
+        while let Some(target) = targets.next() {
+            if targets.peek().is_none() && self.parent.is_none() {
+                // The last one gets the value itself.
+                return target.give(&self.subject, value);
+            }
+            target.give(&self.subject, value.clone());
+        }
+        if let Some(parent) = &mut self.parent {
+            parent.receive(value);
+        }
+    }
+}
+
+impl<E: Clone + Send + 'static> Channel<E> {
+    /// Forgets what ended subscriptions registered, and has new ones register.
+    #[cold]
+    fn rewire(&mut self) {
+        // SAFETY: receptors run in their circuit's context; the cell is left before callbacks are called.
+        let (version, all) = unsafe { self.hub.0.with(|hub| (hub.version, hub.all.clone())) };
+        let mut before = std::mem::take(&mut self.routes);
+        for subscription in all {
+            let known = before.iter().position(|route| Arc::ptr_eq(&route.subscription, &subscription));
+            let route = match known {
+                Some(index) => before.swap_remove(index),
+                None => {
+                    // SAFETY: as above; a callback is not called from within another.
+                    let receivers = unsafe { subscription.subscriber().discover(&self.subject) };
+                    Route { subscription, receivers }
+                }
+            };
+            self.routes.push(route);
+        }
+        self.version = version;
+        // Dropping receptors calls code of users.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(before)));
+    }
+}
+
+impl<E: Clone + Send + 'static> Receiver<E> {
+    #[inline]
+    fn give(&mut self, pipe: &Subject, value: E) {
+        match self {
+            Self::Pipe(target) => target.emit(value),
+            Self::Receptor(receptor) => {
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| receptor.receive(value))) {
+                    Machine::report_inside(pipe, "receive", panic);
+                }
+            }
+        }
+    }
+}
+
+impl<E> Conduit<E> {
+    /// Whether the circuit is this conduit's.
+    pub(crate) fn is_of(&self, machine: &Machine) -> bool {
+        ptr::eq(&raw const *self.inner.machine, machine)
+    }
+}

@@ -1,0 +1,68 @@
+//! Who runs a circuit, and when.
+
+pub(crate) mod pool;
+pub(crate) mod thread;
+
+use std::sync::Arc;
+
+use crate::machine::Machine;
+pub use pool::Pool;
+use thread::Parker;
+
+/// Who runs a circuit. What a circuit does, and in which order, is the same for all of them.
+pub(crate) enum Driver {
+    /// The owner, by calling for it.
+    Owner,
+    /// Whoever waits for it.
+    Waiters,
+    /// A thread of its own.
+    Thread(Arc<Parker>),
+    /// The threads of a pool.
+    Pool(Pool),
+}
+
+/// What is still to be said to a driver when a reference to its circuit is gone.
+pub(crate) struct LastWords(Arc<Parker>);
+
+impl LastWords {
+    pub(crate) fn tell(self) {
+        self.0.unpark();
+    }
+}
+
+impl Driver {
+    /// Whether somebody sleeps who has to be told of work.
+    pub(crate) fn must_be_told(&self) -> bool {
+        matches!(self, Self::Pool(_))
+    }
+
+    #[inline]
+    pub(crate) fn is_run_by_waiters(&self) -> bool {
+        matches!(self, Self::Waiters)
+    }
+
+    /// Has the machine run soon, on another thread.
+    pub(crate) fn wake(&self, machine: &Machine) {
+        match self {
+            Self::Owner | Self::Waiters => {}
+            Self::Thread(parker) => parker.unpark(),
+            Self::Pool(pool) => pool.schedule(machine.to_ref()),
+        }
+    }
+
+    /// The circuit has ended without its driver.
+    pub(crate) fn on_ended(&self) {
+        if let Self::Thread(parker) = self {
+            parker.unpark();
+        }
+    }
+
+    /// What has to be told if the reference that is about to be dropped was the last but the driver's own.
+    #[inline]
+    pub(crate) fn on_abandoned(&self) -> Option<LastWords> {
+        match self {
+            Self::Thread(parker) => Some(LastWords(Arc::clone(parker))),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! A few threads for any number of circuits. A circuit without work costs them nothing.
+
+use std::collections::VecDeque;
+use std::hint;
+use std::io;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+
+use crate::machine::{MachineRef, Progress};
+
+/// How many entries a circuit may handle before others get their turn.
+const TURN: usize = 1024;
+
+/// How often a thread looks for work before it sleeps: some ten microseconds.
+const LOOKS: u32 = 400;
+
+/// Threads that run circuits. Clones are the same pool; its threads end when no clone and no circuit uses it any more.
+///
+/// ```
+/// use tidemark_circuit::Pool;
+///
+/// let pool = Pool::new(2)?;
+/// # std::io::Result::Ok(())
+/// ```
+#[derive(Clone)]
+pub struct Pool(Arc<Owner>);
+
+/// What the users of a pool share; its threads have only what is inside.
+struct Owner(Arc<Shared>);
+
+struct Shared {
+    queue: Mutex<Queue>,
+    work: Condvar,
+    /// How many circuits are queued, for a look without the lock.
+    queued: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Queue {
+    circuits: VecDeque<MachineRef>,
+    sleeping: usize,
+    ended: bool,
+}
+
+impl Pool {
+    /// A pool with this many threads, at least one. Fails if the system gives no thread.
+    pub fn new(threads: usize) -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            queue: Mutex::new(Queue::default()),
+            work: Condvar::new(),
+            queued: AtomicUsize::new(0),
+        });
+        let pool = Self(Arc::new(Owner(Arc::clone(&shared))));
+        for number in 0..threads.max(1) {
+            let shared = Arc::clone(&shared);
+            thread::Builder::new().name(format!("circuits-{number}")).spawn(move || shared.work())?;
+        }
+        Ok(pool)
+    }
+
+    /// The pool of circuits that were given no driver: a thread for each processor.
+    pub(crate) fn global() -> io::Result<Self> {
+        static GLOBAL: OnceLock<Pool> = OnceLock::new();
+        if let Some(pool) = GLOBAL.get() {
+            return Ok(pool.clone());
+        }
+        let pool = Self::new(thread::available_parallelism().map_or(1, NonZeroUsize::get))?;
+        Ok(GLOBAL.get_or_init(|| pool).clone())
+    }
+
+    /// Has the circuit run. It is in the queue at most once: only who ends its idleness comes here.
+    pub(crate) fn schedule(&self, machine: MachineRef) {
+        self.0.0.push(machine);
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.0.lock().ended = true;
+        self.0.work.notify_all();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, machine: MachineRef) {
+        let mut queue = self.lock();
+        queue.circuits.push_back(machine);
+        self.queued.store(queue.circuits.len(), Ordering::Relaxed);
+        let wake = queue.sleeping > 0;
+        drop(queue);
+        if wake {
+            self.work.notify_one();
+        }
+    }
+
+    fn work(&self) {
+        while let Some(machine) = self.next() {
+            self.run(machine);
+        }
+    }
+
+    /// The next circuit with work; none when the pool has ended.
+    fn next(&self) -> Option<MachineRef> {
+        for _ in 0..LOOKS {
+            if self.queued.load(Ordering::Relaxed) > 0 {
+                break;
+            }
+            hint::spin_loop();
+        }
+        let mut queue = self.lock();
+        loop {
+            if let Some(machine) = queue.circuits.pop_front() {
+                self.queued.store(queue.circuits.len(), Ordering::Relaxed);
+                return Some(machine);
+            }
+            if queue.ended {
+                return None;
+            }
+            queue.sleeping += 1;
+            queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue.sleeping -= 1;
+        }
+    }
+
+    fn run(&self, machine: MachineRef) {
+        let Some(mut running) = machine.enter() else {
+            // Somebody looks into it for a moment, to close it.
+            thread::yield_now();
+            return self.push(machine);
+        };
+        match running.run(TURN, u64::MAX) {
+            Progress::More => {
+                drop(running);
+                self.push(machine);
+            }
+            Progress::Idle | Progress::Reached => {
+                running.shrink();
+                drop(running);
+                if !machine.go_idle() {
+                    self.push(machine);
+                }
+            }
+        }
+    }
+}

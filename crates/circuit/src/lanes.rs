@@ -1,0 +1,140 @@
+//! The lanes of a circuit: which there are, and in which turn they are read.
+
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::queue::lane::{Lane, Reader, Writer, lane};
+
+/// How many entries a lane or the shared queue may hand out in a row while others have some too.
+const TURN: usize = 64;
+
+/// How many entries of a lane are handled in a row to get to a place that all must have reached.
+const BEFORE_BARRIER: usize = 1024;
+
+/// The lanes of a circuit, for everybody.
+#[derive(Default)]
+pub(crate) struct Lanes {
+    count: AtomicUsize,
+    list: Mutex<List>,
+}
+
+#[derive(Default)]
+struct List {
+    all: Vec<Arc<Lane>>,
+    /// Lanes that the context does not know of yet.
+    new: Vec<Reader>,
+}
+
+/// The lanes of a circuit, for its context.
+#[derive(Default)]
+pub(crate) struct Readers {
+    readers: Vec<Reader>,
+    /// Whose turn it is: 0 for the shared queue, or one more than the index of a lane.
+    turn: usize,
+    /// How many entries are left of the shared queue's turn.
+    left: usize,
+    /// Up to where each lane must be read before the shared queue's next entry may be handled.
+    goals: Vec<u64>,
+    reaching: bool,
+}
+
+impl Lanes {
+    fn lock(&self) -> MutexGuard<'_, List> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether there are none, as far as this thread knows.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Acquire) == 0
+    }
+
+    pub(crate) fn open(&self) -> Writer {
+        let (writer, reader) = lane();
+        let mut list = self.lock();
+        list.all.push(Arc::clone(writer.lane()));
+        list.new.push(reader);
+        self.count.store(list.all.len(), Ordering::Release);
+        writer
+    }
+
+    /// Whether any lane has entries that are not done.
+    pub(crate) fn have_work(&self) -> bool {
+        !self.is_empty() && self.lock().all.iter().any(|lane| lane.has_work())
+    }
+}
+
+impl Readers {
+    /// Learns of new lanes and forgets those that are read to their end.
+    pub(crate) fn refresh(&mut self, lanes: &Lanes) {
+        let mut list = lanes.lock();
+        self.readers.append(&mut list.new);
+        let gone = |reader: &mut Reader| reader.is_exhausted();
+        for reader in self.readers.extract_if(.., gone) {
+            list.all.retain(|lane| !reader.is_of(lane));
+        }
+        lanes.count.store(list.all.len(), Ordering::Release);
+        self.turn = 0;
+        self.left = TURN;
+        self.reaching = false;
+    }
+
+    /// The lane whose entry comes before an entry of the shared queue that everything written so far must precede; none if
+    /// all lanes have been read that far.
+    pub(crate) fn before_barrier(&mut self, lanes: &Lanes) -> Option<(&mut Reader, usize)> {
+        if !self.reaching {
+            self.refresh(lanes);
+            self.goals.clear();
+            self.goals.extend(self.readers.iter_mut().map(Reader::written));
+            self.reaching = true;
+        }
+        let behind =
+            self.readers.iter().zip(&self.goals).position(|(reader, goal)| reader.consumed() < *goal);
+        self.reaching = behind.is_some();
+        behind.map(|index| {
+            let reader = &mut self.readers[index];
+            let count = self.goals[index] - reader.consumed();
+            (reader, (count as usize).min(BEFORE_BARRIER))
+        })
+    }
+
+    /// Whether it is the shared queue's turn.
+    pub(crate) fn is_shared_turn(&self) -> bool {
+        self.turn == 0 && self.left > 0
+    }
+
+    pub(crate) fn count_shared(&mut self) {
+        self.left -= 1;
+    }
+
+    /// The lane whose turn it is, and how many entries it may hand out, if it has any.
+    pub(crate) fn take_turn(&mut self, exact: bool) -> Option<(*mut Reader, usize)> {
+        let reader = self.readers.get_mut(self.turn.checked_sub(1)?)?;
+        let known = reader.known(exact).min(TURN);
+        (known > 0).then_some((ptr::from_mut(reader), known))
+    }
+
+    /// Gives the turn to the next one.
+    pub(crate) fn pass(&mut self) {
+        if let Some(reader) = self.turn.checked_sub(1).and_then(|index| self.readers.get(index)) {
+            reader.consume();
+        }
+        self.turn = if self.turn >= self.readers.len() { 0 } else { self.turn + 1 };
+        self.left = TURN;
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.readers.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.readers.len()
+    }
+
+    /// Says of all lanes that what was taken is done.
+    pub(crate) fn consume(&self) {
+        self.readers.iter().for_each(Reader::consume);
+    }
+}

@@ -1,0 +1,344 @@
+//! A pipe's insides: what runs when a value arrives, behind one pointer whatever the types are.
+#![allow(
+    unsafe_code,
+    reason = "one pointer stands for nodes of any type; the table of each node knows which"
+)]
+
+use std::any::Any;
+use std::cell::{Cell, UnsafeCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
+
+use crate::machine::{Machine, MachineRef};
+use crate::queue::fifo::words_for;
+use crate::receptor::Receptor;
+use crate::subject::Subject;
+
+/// What the queues and the circuit need of a node, whatever its type.
+#[repr(C)]
+pub(crate) struct Header {
+    /// Moves the value out and gives it to the receptor. Never unwinds.
+    run: unsafe fn(*mut Header, *mut u8),
+    value_bytes: u32,
+    value_words: u32,
+    table: &'static Table,
+    machine: NonNull<Machine>,
+    /// Handles that exist. While there are any, the node keeps its circuit alive.
+    handles: AtomicUsize,
+    /// How many nodes are behind this one that it calls directly.
+    depth: u32,
+    /// Failures so far; touched in the circuit's context only.
+    failures: Cell<u32>,
+    /// Whether the receptor is gone; touched in the circuit's context only.
+    emptied: Cell<bool>,
+    pub(crate) links: Cell<Links>,
+    subject: Subject,
+}
+
+/// Neighbours in the circuit's list of nodes, which that list's lock guards.
+#[derive(Clone, Copy)]
+pub(crate) struct Links {
+    pub(crate) before: *mut Header,
+    pub(crate) behind: *mut Header,
+}
+
+/// What is particular to a type of node.
+struct Table {
+    /// Drops a value that nobody will receive.
+    discard: unsafe fn(*mut u8),
+    /// Drops the receptor.
+    empty: unsafe fn(*mut Header),
+    /// Frees the node, whose receptor was dropped.
+    free: unsafe fn(*mut Header),
+}
+
+#[repr(C)]
+struct Node<R> {
+    header: Header,
+    /// Dropped by `empty`. Reached in the circuit's context only.
+    receptor: UnsafeCell<std::mem::ManuallyDrop<R>>,
+}
+
+/// A counted handle of a node.
+pub(crate) struct NodeRef(NonNull<Header>);
+
+// SAFETY: a handle gives access to the header's immutable parts and atomics only; what is behind it runs in the circuit's
+// context. Values and receptors are `Send`, which `NodeRef::new` demands.
+unsafe impl Send for NodeRef {}
+// SAFETY: as above.
+unsafe impl Sync for NodeRef {}
+
+impl NodeRef {
+    pub(crate) fn new<E, R>(machine: &MachineRef, subject: Subject, depth: u32, receptor: R) -> Self
+    where
+        E: Send + 'static,
+        R: Receptor<E> + 'static,
+    {
+        let links = Links { before: ptr::null_mut(), behind: ptr::null_mut() };
+        let header = Header {
+            run: run::<E, R>,
+            value_bytes: const { value_size::<E>() },
+            value_words: const { words_for(size_of::<E>()) as u32 },
+            table: const { &Table { discard: discard::<E>, empty: empty::<R>, free: free::<R> } },
+            machine: machine.clone().into_raw(),
+            handles: AtomicUsize::new(1),
+            depth,
+            failures: Cell::new(0),
+            emptied: Cell::new(false),
+            links: Cell::new(links),
+            subject,
+        };
+        let node =
+            Box::new(Node { header, receptor: UnsafeCell::new(std::mem::ManuallyDrop::new(receptor)) });
+        let node = NonNull::from(Box::leak(node)).cast::<Header>();
+        machine.nodes.insert(node.as_ptr());
+        Self(node)
+    }
+
+    #[inline]
+    pub(crate) fn as_ptr(&self) -> *mut Header {
+        self.0.as_ptr()
+    }
+
+    #[inline]
+    fn header(&self) -> &Header {
+        // SAFETY: a node is freed only after its last handle was dropped.
+        unsafe { self.0.as_ref() }
+    }
+
+    #[inline]
+    pub(crate) fn machine(&self) -> &Machine {
+        // SAFETY: a node keeps its circuit alive while it has handles.
+        unsafe { self.header().machine.as_ref() }
+    }
+
+    pub(crate) fn machine_ref(&self) -> MachineRef {
+        self.machine().to_ref()
+    }
+
+    pub(crate) fn subject(&self) -> &Subject {
+        &self.header().subject
+    }
+
+    pub(crate) fn depth(&self) -> u32 {
+        self.header().depth
+    }
+
+    pub(crate) fn same(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl Clone for NodeRef {
+    fn clone(&self) -> Self {
+        let before = self.header().handles.fetch_add(1, Ordering::Relaxed);
+        assert!(before < usize::MAX / 2, "too many handles of one pipe");
+        Self(self.0)
+    }
+}
+
+impl Drop for NodeRef {
+    fn drop(&mut self) {
+        if self.header().handles.fetch_sub(1, Ordering::Release) == 1 {
+            fence(Ordering::Acquire);
+            // SAFETY: the node held this reference while it had handles.
+            let machine = unsafe { MachineRef::from_raw(self.header().machine) };
+            machine.release(self.0.as_ptr());
+        }
+    }
+}
+
+impl Header {
+    pub(crate) fn machine(&self) -> NonNull<Machine> {
+        self.machine
+    }
+
+    pub(crate) fn subject(&self) -> &Subject {
+        &self.subject
+    }
+
+    /// Counts one more failure and returns how many there were.
+    pub(crate) fn count_failure(&self) -> u32 {
+        self.failures.set(self.failures.get().saturating_add(1));
+        self.failures.get()
+    }
+}
+
+/// The bytes of a value for this node.
+///
+/// # Safety
+///
+/// The node exists.
+#[inline]
+pub(crate) unsafe fn value_bytes(node: *const Header) -> usize {
+    // SAFETY: the caller says that it exists.
+    unsafe { (*node).value_bytes as usize }
+}
+
+/// The words of a value for this node.
+///
+/// # Safety
+///
+/// The node exists.
+#[inline]
+pub(crate) unsafe fn value_words(node: *const Header) -> usize {
+    // SAFETY: as above.
+    unsafe { (*node).value_words as usize }
+}
+
+/// Moves the value out and gives it to the node's receptor. A panic there is reported to the circuit.
+///
+/// # Safety
+///
+/// In the circuit's context; the node exists and is not being run already; `value` is one of its type.
+#[inline]
+pub(crate) unsafe fn deliver(node: *mut Header, value: *mut u8) {
+    // SAFETY: as the caller says.
+    unsafe { ((*node).run)(node, value) }
+}
+
+/// Drops a value for this node.
+///
+/// # Safety
+///
+/// The node exists, and `value` is one of its type, which the caller forgets.
+pub(crate) unsafe fn discard_value(node: *mut Header, value: *mut u8) {
+    // SAFETY: as the caller says.
+    unsafe { ((*node).table.discard)(value) }
+}
+
+/// Drops the receptor, unless that was done before.
+///
+/// # Safety
+///
+/// In the circuit's context, or alone; the node exists and is not being run.
+pub(crate) unsafe fn empty_node(node: *mut Header) {
+    // SAFETY: as the caller says.
+    unsafe {
+        if !(*node).emptied.replace(true) {
+            ((*node).table.empty)(node);
+        }
+    }
+}
+
+/// Drops the receptor and frees the node.
+///
+/// # Safety
+///
+/// As for [`empty_node`]; nothing refers to the node.
+pub(crate) unsafe fn free_node(node: *mut Header) {
+    // SAFETY: as the caller says.
+    unsafe {
+        empty_node(node);
+        ((*node).table.free)(node);
+    }
+}
+
+/// The size of a type, which must not need more than half of what a `u32` counts.
+const fn value_size<E>() -> u32 {
+    assert!(size_of::<E>() < i32::MAX as usize, "values of two gigabytes cannot be emitted");
+    size_of::<E>() as u32
+}
+
+unsafe fn run<E, R: Receptor<E>>(node: *mut Header, value: *mut u8) {
+    // SAFETY: the caller of `deliver` answers for the value's type.
+    let value = unsafe { value.cast::<E>().read_unaligned() };
+    // SAFETY: the node exists.
+    if unsafe { (*node).emptied.get() } {
+        return drop_value(value);
+    }
+    // SAFETY: the receptor is there, and nobody else uses it: one context, and nodes are not re-entered.
+    let receptor = unsafe { &mut **(*node.cast::<Node<R>>()).receptor.get() };
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| receptor.receive(value))) {
+        // SAFETY: the node exists.
+        unsafe { failed(&*node, panic) };
+    }
+}
+
+#[cold]
+fn failed(node: &Header, panic: Box<dyn Any + Send>) {
+    // SAFETY: the node is being run by its circuit, which exists.
+    unsafe { node.machine.as_ref() }.report_panic(node, panic);
+}
+
+unsafe fn discard<E>(value: *mut u8) {
+    // SAFETY: the caller of `discard_value` answers for the value's type.
+    let value = unsafe { value.cast::<E>().read_unaligned() };
+    drop_value(value);
+}
+
+/// Drops a value, whatever its `drop` does: it must not end the circuit's thread.
+#[cold]
+fn drop_value<E>(value: E) {
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(value)));
+}
+
+unsafe fn empty<R>(node: *mut Header) {
+    let receptor = unsafe { &mut *(*node.cast::<Node<R>>()).receptor.get() };
+    // SAFETY: `empty_node` comes here once.
+    let _ = catch_unwind(AssertUnwindSafe(|| unsafe { std::mem::ManuallyDrop::drop(receptor) }));
+}
+
+unsafe fn free<R>(node: *mut Header) {
+    // SAFETY: `NodeRef::new` made the node as this box.
+    drop(unsafe { Box::from_raw(node.cast::<Node<R>>()) });
+}
+
+/// The nodes of a circuit that exist.
+pub(crate) struct Nodes(std::sync::Mutex<First>);
+
+struct First(*mut Header);
+
+// SAFETY: the list only links nodes, which are reached under its lock.
+unsafe impl Send for First {}
+
+impl Nodes {
+    pub(crate) fn new() -> Self {
+        Self(std::sync::Mutex::new(First(ptr::null_mut())))
+    }
+
+    fn insert(&self, node: *mut Header) {
+        let mut first = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        // SAFETY: nodes in the list exist, and their links are touched under this lock only.
+        unsafe {
+            (*node).links.set(Links { before: ptr::null_mut(), behind: first.0 });
+            if let Some(second) = first.0.as_ref() {
+                second.links.set(Links { before: node, ..second.links.get() });
+            }
+        }
+        first.0 = node;
+    }
+
+    pub(crate) fn remove(&self, node: *mut Header) {
+        let mut first = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        // SAFETY: as above.
+        unsafe {
+            let Links { before, behind } = (*node).links.get();
+            match before.as_ref() {
+                Some(before) => before.links.set(Links { behind, ..before.links.get() }),
+                None => first.0 = behind,
+            }
+            if let Some(behind) = behind.as_ref() {
+                behind.links.set(Links { before, ..behind.links.get() });
+            }
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).0.is_null()
+    }
+
+    /// All nodes that there are now.
+    pub(crate) fn list(&self) -> Vec<*mut Header> {
+        let first = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut all = Vec::new();
+        let mut next = first.0;
+        // SAFETY: as above.
+        while let Some(node) = unsafe { next.as_ref() } {
+            all.push(next);
+            next = node.links.get().behind;
+        }
+        all
+    }
+}

@@ -1,0 +1,142 @@
+//! Pipes: where values are put in.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use crate::error::Fault;
+use crate::machine::Machine;
+use crate::node::{self, NodeRef};
+use crate::receptor::Receptor;
+use crate::recipe::{Recipe, Site};
+use crate::subject::{Kind, Subject};
+
+/// How many pipes in a row call each other directly. The next one is reached through the transit queue, so that the stack
+/// stays small however many there are.
+const DEPTH_MAX: u32 = 64;
+
+/// A way into a circuit: what is emitted is handled in the circuit's context, in its place in the order.
+///
+/// Clones are the same pipe. Pipes may be used from any thread, and from inside of any circuit. A pipe keeps its circuit
+/// alive; so a receptor that holds a pipe of its own circuit keeps it until [`crate::Circuit::close`].
+///
+/// ```
+/// use std::sync::mpsc;
+/// use tidemark_circuit::Circuit;
+///
+/// let circuit = Circuit::new();
+/// let (sender, receiver) = mpsc::channel();
+/// let pipe = circuit.pipe(move |value: i32| sender.send(value * 2).unwrap())?;
+/// pipe.emit(21);
+/// circuit.settle()?;
+/// assert_eq!(receiver.recv(), Ok(42));
+/// # Ok::<(), tidemark_circuit::Error>(())
+/// ```
+pub struct Pipe<E> {
+    node: NodeRef,
+    takes: PhantomData<fn(E)>,
+}
+
+impl<E> Clone for Pipe<E> {
+    fn clone(&self) -> Self {
+        Self { node: self.node.clone(), takes: PhantomData }
+    }
+}
+
+/// Whether two handles are of one pipe.
+impl<E> PartialEq for Pipe<E> {
+    fn eq(&self, other: &Self) -> bool {
+        self.node.same(&other.node)
+    }
+}
+
+impl<E> Eq for Pipe<E> {}
+
+impl<E> fmt::Debug for Pipe<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Pipe").field(self.node.subject()).finish()
+    }
+}
+
+impl<E: Send + 'static> Pipe<E> {
+    pub(crate) fn new(node: NodeRef) -> Self {
+        Self { node, takes: PhantomData }
+    }
+
+    /// Who this pipe is.
+    pub fn subject(&self) -> &Subject {
+        self.node.subject()
+    }
+
+    /// Gives the circuit a value. Returns at once: from outside the value waits in the ingress queue, from inside the circuit
+    /// in its transit queue. Dropped if the circuit is closed.
+    ///
+    /// Does not block, and does not allocate but where a queue grows.
+    #[inline]
+    #[allow(unsafe_code, reason = "the type of the pipe is the type of its node")]
+    pub fn emit(&self, value: E) {
+        // SAFETY: `Pipe::new` is given a node that takes an `E`, and this is a handle of it.
+        unsafe { self.machine().emit(self.node.as_ptr(), value) };
+    }
+
+    /// A new pipe whose values pass the recipe's operators on their way to this one. The operators have their own state,
+    /// and run in this pipe's circuit. Fails if that is closed, or a factory among the operators refuses.
+    pub fn prepend<R>(&self, recipe: &R) -> Result<Pipe<R::In>, Fault>
+    where
+        R: Recipe<Out = E>,
+    {
+        let machine = self.node.machine_ref();
+        if machine.is_closed() {
+            return Err(Fault::new(machine.subject().clone(), "pipe", "the circuit is closed"));
+        }
+        let subject = Subject::new(Kind::Pipe, self.subject().name(), Some(self.subject().clone()));
+        let site = Site { subject: self.subject(), seed: machine.next_seed() };
+        let depth = self.node.depth() + 1;
+        let node = if depth.is_multiple_of(DEPTH_MAX) {
+            NodeRef::new(&machine, subject, depth, recipe.attach(&site, self.clone())?)
+        } else {
+            NodeRef::new(&machine, subject, depth, recipe.attach(&site, Forward(self.clone()))?)
+        };
+        Ok(Pipe::new(node))
+    }
+
+    #[inline]
+    pub(crate) fn machine(&self) -> &Machine {
+        self.node.machine()
+    }
+
+    pub(crate) fn node(&self) -> &NodeRef {
+        &self.node
+    }
+
+    /// What gives values to this pipe directly, as part of whoever calls it in the same circuit.
+    pub(crate) fn forward(&self) -> Forward<E> {
+        Forward(self.clone())
+    }
+}
+
+/// Emitting.
+impl<E: Send + 'static> Receptor<E> for Pipe<E> {
+    #[inline]
+    fn receive(&mut self, value: E) {
+        self.emit(value);
+    }
+}
+
+/// Runs a pipe's receptor at once if it is of the circuit that is running, and emits to it otherwise.
+///
+/// Nodes that call each other this way never form a circle: a node's targets exist before it does.
+pub(crate) struct Forward<E>(Pipe<E>);
+
+impl<E: Send + 'static> Receptor<E> for Forward<E> {
+    #[inline]
+    #[allow(unsafe_code, reason = "the node is run with a value of its type")]
+    fn receive(&mut self, value: E) {
+        if !self.0.machine().is_inside() {
+            return self.0.emit(value);
+        }
+        let mut value = std::mem::ManuallyDrop::new(value);
+        // SAFETY: in its circuit's context; the handle keeps the node; it is not running, as there are no circles; the node
+        // moves the value out.
+        unsafe { node::deliver(self.0.node.as_ptr(), (&raw mut value).cast()) };
+    }
+}

@@ -1,0 +1,279 @@
+//! A queue of values of any types, for one thread at a time: the transit queue of a circuit.
+//!
+//! ```text
+//!   front chunk                       back chunk
+//! ┌───────┬───────┬───────┬──────┐   ┌───────┬───────┬─────────┐
+//! │ (read)│ token │ value │ ...  │ → │ token │ value │ free    │   words of 8 bytes; a value may take none
+//! └───────┴───────┴───────┴──────┘   └───────┴───────┴─────────┘
+//!         ▲ read          read_end ▲                 ▲ write
+//! ```
+//!
+//! Entries are never split and never moved. While the queue is emptied again and again, it stays in one chunk.
+#![allow(
+    unsafe_code,
+    reason = "values of any types are moved in and out as words; each function says what it relies on"
+)]
+
+use std::collections::VecDeque;
+use std::mem::MaybeUninit;
+use std::ptr;
+
+use super::token::Token;
+
+type Word = MaybeUninit<u64>;
+
+const FIRST_CHUNK_WORDS: usize = 64;
+const CHUNK_WORDS_MAX: usize = 2048;
+
+/// The words that a value of this many bytes takes.
+pub(crate) const fn words_for(bytes: usize) -> usize {
+    bytes.div_ceil(8)
+}
+
+/// A growing queue of entries. Keeps one chunk in reserve; [`Fifo::shrink`] gives memory back.
+///
+/// Invariants: `read <= write` in the back chunk if that is also the front chunk, and then `read_end` is null; otherwise
+/// `read <= read_end` in the front chunk. A chunk behind the front holds at least one entry.
+pub(crate) struct Fifo {
+    read: *mut Word,
+    read_end: *mut Word,
+    write: *mut Word,
+    write_end: *mut Word,
+    chunks: VecDeque<Chunk>,
+    spare: Option<Box<[Word]>>,
+}
+
+struct Chunk {
+    words: Box<[Word]>,
+    /// How many words hold entries; set when the next chunk is begun.
+    filled: usize,
+}
+
+// SAFETY: the queue owns what it holds, and what it holds is `Send`, which `push` asks of its caller.
+unsafe impl Send for Fifo {}
+
+impl Default for Fifo {
+    fn default() -> Self {
+        Self {
+            read: ptr::null_mut(),
+            read_end: ptr::null_mut(),
+            write: ptr::null_mut(),
+            write_end: ptr::null_mut(),
+            chunks: VecDeque::new(),
+            spare: None,
+        }
+    }
+}
+
+impl Fifo {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.read == self.write
+    }
+
+    /// Appends an entry, which from now on owns the value.
+    ///
+    /// # Safety
+    ///
+    /// `E` is `Send`, and what takes the entry out reads an `E`.
+    #[inline]
+    pub(crate) unsafe fn push<E>(&mut self, token: Token, value: E) {
+        let place = self.reserve(token, const { words_for(size_of::<E>()) });
+        // SAFETY: `reserve` gives room for the words of an `E`; nothing is assumed about alignment.
+        unsafe { place.cast::<E>().write_unaligned(value) };
+    }
+
+    /// Appends an entry without a value.
+    #[inline]
+    pub(crate) fn push_token(&mut self, token: Token) {
+        self.reserve(token, 0);
+    }
+
+    /// Writes the token and returns the room for a value of this many words.
+    #[inline]
+    fn reserve(&mut self, token: Token, value_words: usize) -> *mut Word {
+        let needed = 1 + value_words;
+        // Both are null or within one chunk.
+        if (self.write_end.addr() - self.write.addr()) / 8 < needed {
+            self.make_room(needed);
+        }
+        // SAFETY: there is room for `needed` words, if not before then since `make_room`.
+        unsafe {
+            let place = self.write;
+            place.cast::<*mut ()>().write(token.into_raw());
+            self.write = place.add(needed);
+            place.add(1)
+        }
+    }
+
+    /// Takes the first entry out: its token, and where its value lies until the next `push`.
+    ///
+    /// # Safety
+    ///
+    /// `value_words` tells the words that `push` gave the value of this token. The caller moves the value out before it
+    /// calls anything else on this queue.
+    #[inline]
+    pub(crate) unsafe fn pop(
+        &mut self,
+        value_words: impl FnOnce(Token) -> usize,
+    ) -> Option<(Token, *mut u8)> {
+        if self.read == self.write {
+            return None;
+        }
+        if self.read == self.read_end {
+            self.next_chunk();
+        }
+        // SAFETY: there is an entry at `read`, which `reserve` wrote with as many words for the value.
+        unsafe {
+            let token = Token::from_raw(self.read.cast::<*mut ()>().read());
+            let value = self.read.add(1);
+            self.read = value.add(value_words(token));
+            Some((token, value.cast()))
+        }
+    }
+
+    #[cold]
+    fn make_room(&mut self, needed: usize) {
+        if self.is_empty()
+            && let Some(chunk) = self.chunks.back()
+            && chunk.words.len() >= needed
+        {
+            debug_assert!(self.chunks.len() == 1);
+            return self.begin_at_front();
+        }
+        if let Some(back) = self.chunks.back_mut() {
+            let start = back.words.as_mut_ptr();
+            back.filled = (self.write.addr() - start.addr()) / 8;
+            if self.chunks.len() == 1 {
+                self.read_end = self.write;
+            }
+        }
+        let was_empty = self.is_empty();
+        let words = self.new_chunk(needed);
+        self.chunks.push_back(Chunk { words, filled: 0 });
+        if was_empty {
+            // What is in front of the new chunk holds nothing.
+            self.chunks.drain(..self.chunks.len() - 1);
+            self.begin_at_front();
+        } else {
+            let back = self.chunks.back_mut().expect("a chunk was pushed");
+            self.write = back.words.as_mut_ptr();
+            self.write_end = back.words.as_mut_ptr_range().end;
+        }
+    }
+
+    fn new_chunk(&mut self, needed: usize) -> Box<[Word]> {
+        match self.spare.take() {
+            Some(words) if words.len() >= needed => words,
+            _ => {
+                let last = self.chunks.back().map_or(0, |chunk| chunk.words.len());
+                let length = (last * 2).clamp(FIRST_CHUNK_WORDS, CHUNK_WORDS_MAX).max(needed);
+                Box::new_uninit_slice(length)
+            }
+        }
+    }
+
+    /// Reads and writes start over in the only chunk.
+    fn begin_at_front(&mut self) {
+        debug_assert!(self.chunks.len() == 1);
+        let words = self.chunks[0].words.as_mut_ptr_range();
+        self.read = words.start;
+        self.read_end = ptr::null_mut();
+        self.write = words.start;
+        self.write_end = words.end;
+    }
+
+    #[cold]
+    fn next_chunk(&mut self) {
+        let done = self.chunks.pop_front().expect("there is an entry behind this chunk");
+        if self.spare.as_ref().is_none_or(|spare| spare.len() < done.words.len()) {
+            self.spare = Some(done.words);
+        }
+        let single = self.chunks.len() == 1;
+        let front = self.chunks.front_mut().expect("there is an entry behind this chunk");
+        let start = front.words.as_mut_ptr();
+        self.read = start;
+        // SAFETY: `filled` words of this chunk hold entries.
+        self.read_end = if single { ptr::null_mut() } else { unsafe { start.add(front.filled) } };
+    }
+
+    /// Gives memory back, down to the smallest chunk. Only an empty queue has any to give.
+    pub(crate) fn shrink(&mut self) {
+        if self.is_empty() && self.chunks.front().is_some_and(|chunk| chunk.words.len() > FIRST_CHUNK_WORDS) {
+            *self = Self::default();
+        }
+        self.spare = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A token that tells how many words follow.
+    fn token(words: usize) -> Token {
+        Token::from_raw(ptr::without_provenance_mut((words + 1) * 8))
+    }
+
+    fn words(token: Token) -> usize {
+        token.into_raw().addr() / 8 - 1
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Push(u64),
+        PushLarge([u64; 5]),
+        PushToken,
+        Pop,
+        Shrink,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            3 => any::<u64>().prop_map(Step::Push),
+            2 => any::<[u64; 5]>().prop_map(Step::PushLarge),
+            1 => Just(Step::PushToken),
+            4 => Just(Step::Pop),
+            1 => Just(Step::Shrink),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn gives_back_in_order_what_was_put_in(steps in prop::collection::vec(step(), 0..400)) {
+            let mut fifo = Fifo::default();
+            let mut model = VecDeque::new();
+            for step in steps {
+                match step {
+                    // SAFETY: `token` tells the words of the value.
+                    Step::Push(value) => unsafe {
+                        fifo.push(token(1), value);
+                        model.push_back(vec![value]);
+                    },
+                    // SAFETY: as above.
+                    Step::PushLarge(value) => unsafe {
+                        fifo.push(token(5), value);
+                        model.push_back(value.to_vec());
+                    },
+                    Step::PushToken => {
+                        fifo.push_token(token(0));
+                        model.push_back(Vec::new());
+                    }
+                    Step::Pop => {
+                        // SAFETY: as above; the words are read before anything else is done.
+                        let got = unsafe {
+                            fifo.pop(words).map(|(token, value)| {
+                                (0..words(token)).map(|i| value.cast::<u64>().add(i).read()).collect::<Vec<_>>()
+                            })
+                        };
+                        prop_assert_eq!(got, model.pop_front());
+                    }
+                    Step::Shrink => fifo.shrink(),
+                }
+                prop_assert_eq!(fifo.is_empty(), model.is_empty());
+            }
+        }
+    }
+}

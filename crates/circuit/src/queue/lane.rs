@@ -1,0 +1,260 @@
+//! A queue into a circuit for one producer: no shared counter, no read-modify-write.
+//!
+//! ```text
+//!   chunk ── next ──► chunk
+//!   ▲ reader             ▲ writer
+//! ```
+//!
+//! The producer counts what it has written in `written`, and every so many entries also in `published`. A consumer that is
+//! busy looks at `published` only, so that the cache line that the producer writes for each entry stays with the producer;
+//! one that has nothing else to do looks at `written`, so nothing stays unseen.
+#![allow(
+    unsafe_code,
+    reason = "values of any types are moved through shared chunks; each function says what it relies on"
+)]
+
+use std::mem::MaybeUninit;
+use std::ptr;
+
+use super::fifo::words_for;
+use super::token::Token;
+use crate::sync::{Apart, Arc, AtomicPtr, AtomicU64, Ordering};
+
+type Word = MaybeUninit<u64>;
+
+#[cfg(not(loom))]
+const CHUNK_WORDS: usize = 2048;
+#[cfg(loom)]
+const CHUNK_WORDS: usize = 4;
+
+/// After how many entries a busy consumer is told.
+pub(crate) const PUBLISH_EVERY: u64 = 32;
+
+struct Chunk {
+    words: Box<[Word]>,
+    /// The chunk after this one, set before an entry in it is counted.
+    next: AtomicPtr<Chunk>,
+}
+
+impl Chunk {
+    fn with_words(count: usize) -> *mut Self {
+        Box::into_raw(Box::new(Self {
+            words: Box::new_uninit_slice(count),
+            next: AtomicPtr::new(ptr::null_mut()),
+        }))
+    }
+}
+
+/// What the two ends of a lane share.
+pub(crate) struct Lane {
+    /// How many entries were written, plus [`CLOSED`] once there will be no more.
+    written: Apart<AtomicU64>,
+    published: Apart<AtomicU64>,
+    consumed: Apart<AtomicU64>,
+    /// A chunk that was read to its end, for the writer to use again.
+    spare: AtomicPtr<Chunk>,
+}
+
+/// The bit of `written` that says that the writer is gone.
+const CLOSED: u64 = 1 << 63;
+
+/// The producer's end.
+pub(crate) struct Writer {
+    lane: Arc<Lane>,
+    chunk: *mut Chunk,
+    write: *mut Word,
+    end: *mut Word,
+    written: u64,
+}
+
+/// The consumer's end.
+pub(crate) struct Reader {
+    lane: Arc<Lane>,
+    chunk: *mut Chunk,
+    read: *mut Word,
+    end: *mut Word,
+    consumed: u64,
+    /// As much of `written` or `published` as was seen.
+    seen: u64,
+}
+
+// SAFETY: one writer and one reader; what goes through is `Send`, which `Writer::push` demands; entries are read only after
+// they were counted with release and the count was loaded with acquire.
+unsafe impl Send for Writer {}
+// SAFETY: as above.
+unsafe impl Send for Reader {}
+
+/// A new lane's two ends.
+pub(crate) fn lane() -> (Writer, Reader) {
+    let lane = Arc::new(Lane {
+        written: Apart::new(AtomicU64::new(0)),
+        published: Apart::new(AtomicU64::new(0)),
+        consumed: Apart::new(AtomicU64::new(0)),
+        spare: AtomicPtr::new(ptr::null_mut()),
+    });
+    let chunk = Chunk::with_words(CHUNK_WORDS);
+    // SAFETY: the chunk was just made.
+    let (start, end) = unsafe { ((*chunk).words.as_mut_ptr(), (*chunk).words.as_mut_ptr_range().end) };
+    let writer = Writer { lane: Arc::clone(&lane), chunk, write: start, end, written: 0 };
+    (writer, Reader { lane, chunk, read: start, end, consumed: 0, seen: 0 })
+}
+
+impl Lane {
+    /// Whether there are entries that were not consumed.
+    pub(crate) fn has_work(&self) -> bool {
+        self.written.load(Ordering::Acquire) & !CLOSED != self.consumed.load(Ordering::Acquire)
+    }
+}
+
+impl Writer {
+    /// Appends an entry, which from now on owns the value. Allocates only where a chunk begins and none was read to its end.
+    ///
+    /// # Safety
+    ///
+    /// `E` is `Send`, and what takes the entry out reads an `E`.
+    #[inline]
+    pub(crate) unsafe fn push<E>(&mut self, token: Token, value: E) {
+        let needed = 1 + const { words_for(size_of::<E>()) };
+        if (self.end.addr() - self.write.addr()) / 8 < needed {
+            self.next_chunk(needed);
+        }
+        // SAFETY: there is room for the entry.
+        unsafe {
+            self.write.cast::<*mut ()>().write(token.into_raw());
+            self.write.add(1).cast::<E>().write_unaligned(value);
+            self.write = self.write.add(needed);
+        }
+        self.written += 1;
+        self.lane.written.store(self.written, Ordering::Release);
+        if self.written.is_multiple_of(PUBLISH_EVERY) {
+            self.lane.published.store(self.written, Ordering::Release);
+        }
+    }
+
+    #[cold]
+    fn next_chunk(&mut self, needed: usize) {
+        if self.write != self.end {
+            // SAFETY: there is at least a word. A null token says that the reader is to go on in the next chunk.
+            unsafe { self.write.cast::<*mut ()>().write(ptr::null_mut()) };
+        }
+        let spare = self.lane.spare.swap(ptr::null_mut(), Ordering::Acquire);
+        // SAFETY: a spare chunk belongs to who took it.
+        let fits = unsafe { spare.as_ref() }.is_some_and(|spare| spare.words.len() >= needed);
+        let chunk = if fits {
+            spare
+        } else {
+            free(spare);
+            Chunk::with_words(CHUNK_WORDS.max(needed))
+        };
+        // SAFETY: the new chunk is ours; the old one is not freed before the reader has seen its successor.
+        unsafe {
+            (*chunk).next.store(ptr::null_mut(), Ordering::Relaxed);
+            let words = (*chunk).words.as_mut_ptr_range();
+            (self.write, self.end) = (words.start, words.end);
+            (*self.chunk).next.store(chunk, Ordering::Release);
+        }
+        self.chunk = chunk;
+    }
+
+    /// The other view of this lane.
+    pub(crate) fn lane(&self) -> &Arc<Lane> {
+        &self.lane
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.lane.written.store(self.written | CLOSED, Ordering::Release);
+        self.lane.published.store(self.written, Ordering::Release);
+    }
+}
+
+impl Reader {
+    /// How many entries were consumed.
+    pub(crate) fn consumed(&self) -> u64 {
+        self.consumed
+    }
+
+    /// How many entries were written when this looked.
+    pub(crate) fn written(&mut self) -> u64 {
+        self.seen = self.lane.written.load(Ordering::Acquire) & !CLOSED;
+        self.seen
+    }
+
+    /// Whether there will never be another entry.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.lane.written.load(Ordering::Acquire) == self.consumed | CLOSED
+    }
+
+    /// How many entries are known of, after a look at what the writer published, or with `exact` at what it wrote, if there
+    /// were none.
+    #[inline]
+    pub(crate) fn known(&mut self, exact: bool) -> usize {
+        if self.consumed == self.seen {
+            self.seen = match exact {
+                true => self.written(),
+                false => self.lane.published.load(Ordering::Acquire).max(self.seen),
+            };
+        }
+        (self.seen - self.consumed) as usize
+    }
+
+    /// Takes the next entry, of which [`Reader::known`] knew: its token, and where its value lies until this is called
+    /// again or [`Reader::consume`] is.
+    ///
+    /// # Safety
+    ///
+    /// `known` or `written` has counted it, and `value_words` tells the words that `push` gave the value of this token.
+    #[inline]
+    pub(crate) unsafe fn next(&mut self, value_words: impl FnOnce(Token) -> usize) -> (Token, *mut u8) {
+        // SAFETY: an entry was counted, so it is here, or here is the end of the chunk and it is in the next.
+        unsafe {
+            if self.read == self.end || self.read.cast::<*mut ()>().read().is_null() {
+                self.next_chunk();
+            }
+            let token = Token::from_raw(self.read.cast::<*mut ()>().read());
+            let value = self.read.add(1);
+            self.read = value.add(value_words(token));
+            self.consumed += 1;
+            (token, value.cast())
+        }
+    }
+
+    /// Says that all entries taken so far are done.
+    pub(crate) fn consume(&self) {
+        self.lane.consumed.store(self.consumed, Ordering::Release);
+    }
+
+    #[cold]
+    unsafe fn next_chunk(&mut self) {
+        // SAFETY: the writer has left this chunk, and set its successor before it counted an entry there.
+        unsafe {
+            let next = (*self.chunk).next.load(Ordering::Acquire);
+            debug_assert!(!next.is_null());
+            free(self.lane.spare.swap(self.chunk, Ordering::AcqRel));
+            self.chunk = next;
+            let words = (*next).words.as_mut_ptr_range();
+            (self.read, self.end) = (words.start, words.end);
+        }
+    }
+
+    pub(crate) fn is_of(&self, lane: &Arc<Lane>) -> bool {
+        Arc::ptr_eq(&self.lane, lane)
+    }
+}
+
+impl Drop for Reader {
+    /// The writer must be gone, and all entries taken: what is left is memory.
+    fn drop(&mut self) {
+        debug_assert!(self.is_exhausted());
+        free(self.lane.spare.swap(ptr::null_mut(), Ordering::Acquire));
+        free(self.chunk);
+    }
+}
+
+fn free(chunk: *mut Chunk) {
+    if !chunk.is_null() {
+        // SAFETY: chunks are made as boxes, and given here by whoever owns them alone.
+        drop(unsafe { Box::from_raw(chunk) });
+    }
+}

@@ -1,0 +1,241 @@
+//! Subscribers, and what they register.
+#![allow(
+    unsafe_code,
+    reason = "state of the circuit's context is reached in jobs and deliveries, which run there"
+)]
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+use crate::circuit::{Circuit, Naming};
+use crate::context_cell::ContextCell;
+use crate::error::{ContextError, Fault};
+use crate::machine::{Machine, MachineRef};
+use crate::pipe::Pipe;
+use crate::receptor::Receptor;
+use crate::subject::{Kind, Subject};
+use crate::subscription::SubscriptionInner;
+
+type Callback<E> = Box<dyn FnMut(&Subject, &mut Registrar<'_, E>) + Send>;
+
+/// Who wants to hear of a source's pipes: a callback, called once for each pipe, when the pipe first emits.
+///
+/// A subscriber belongs to a circuit and subscribes to sources of that circuit. Clones are the same subscriber. Dropping it
+/// changes nothing; [`Subscriber::close`] ends all of its subscriptions.
+///
+/// ```
+/// use tidemark_circuit::{Circuit, Name, Registrar, Subject};
+///
+/// let circuit = Circuit::new();
+/// let conduit = circuit.conduit::<u64>()?;
+/// let (sender, receiver) = std::sync::mpsc::channel();
+/// let subscriber = circuit.subscriber(move |subject: &Subject, registrar: &mut Registrar<'_, u64>| {
+///     let (name, sender) = (subject.name(), sender.clone());
+///     registrar.receptor(move |value| sender.send((name, value)).unwrap());
+/// })?;
+/// conduit.subscribe(&subscriber)?;
+/// conduit.get(Name::new("orders")?).emit(7);
+/// circuit.settle()?;
+/// assert_eq!(receiver.recv()?, (Name::new("orders")?, 7));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Subscriber<E> {
+    inner: Arc<SubscriberInner<E>>,
+    machine: MachineRef,
+}
+
+pub(crate) struct SubscriberInner<E> {
+    subject: Subject,
+    closed: AtomicBool,
+    callback: ContextCell<Callback<E>>,
+    subscriptions: ContextCell<Vec<Weak<SubscriptionInner<E>>>>,
+}
+
+/// What a subscriber's callback registers receivers with. It cannot be kept: it ends with the callback.
+///
+/// ```compile_fail
+/// use tidemark_circuit::{Circuit, Registrar, Subject};
+///
+/// let circuit = Circuit::new();
+/// let mut kept: Option<&mut Registrar<'_, u64>> = None;
+/// circuit.subscriber(move |_: &Subject, registrar: &mut Registrar<'_, u64>| kept = Some(registrar));
+/// ```
+pub struct Registrar<'a, E> {
+    receivers: &'a mut Vec<Receiver<E>>,
+}
+
+/// Who is given what a pipe emits.
+pub(crate) enum Receiver<E> {
+    /// Runs as part of the emission.
+    Receptor(Box<dyn Receptor<E>>),
+    /// Is emitted to.
+    Pipe(Pipe<E>),
+}
+
+/// What gives a receiver per name: with a pool, a subscriber mirrors each pipe of a source into the pool's pipe of that name.
+pub trait ReceiverPool<E>: Send + 'static {
+    /// Registers what receives the emissions of the pipe with this subject.
+    fn register(&mut self, subject: &Subject, registrar: &mut Registrar<'_, E>);
+}
+
+impl<E: Clone + Send + 'static> Registrar<'_, E> {
+    /// Registers a receptor for what the pipe emits from now on, beginning with the emission that led to this call.
+    pub fn receptor(&mut self, receptor: impl Receptor<E> + 'static) {
+        self.receivers.push(Receiver::Receptor(Box::new(receptor)));
+    }
+
+    /// Registers a pipe, of this circuit or another. One that is registered twice receives everything twice.
+    pub fn pipe(&mut self, pipe: &Pipe<E>) {
+        self.receivers.push(Receiver::Pipe(pipe.clone()));
+    }
+}
+
+impl<E> fmt::Debug for Registrar<'_, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registrar").field("receivers", &self.receivers.len()).finish()
+    }
+}
+
+impl Circuit {
+    /// A subscriber with this callback, which is given the subject of a pipe and a registrar for who wants its emissions.
+    ///
+    /// If the callback panics, what it had registered stays, and it is not called again for this pipe.
+    pub fn subscriber<E, F>(&self, callback: F) -> Result<Subscriber<E>, Fault>
+    where
+        E: Clone + Send + 'static,
+        F: FnMut(&Subject, &mut Registrar<'_, E>) + Send + 'static,
+    {
+        self.unnamed().subscriber(callback)
+    }
+
+    /// A subscriber that has each pipe's emissions go to the pool's receiver of the same name.
+    pub fn subscriber_to<E, P>(&self, pool: P) -> Result<Subscriber<E>, Fault>
+    where
+        E: Clone + Send + 'static,
+        P: ReceiverPool<E>,
+    {
+        self.unnamed().subscriber_to(pool)
+    }
+}
+
+impl Naming<'_> {
+    /// See [`Circuit::subscriber`].
+    pub fn subscriber<E, F>(&self, callback: F) -> Result<Subscriber<E>, Fault>
+    where
+        E: Clone + Send + 'static,
+        F: FnMut(&Subject, &mut Registrar<'_, E>) + Send + 'static,
+    {
+        let inner = SubscriberInner {
+            subject: self.component(Kind::Subscriber, "subscriber")?,
+            closed: AtomicBool::new(false),
+            callback: ContextCell::new(Box::new(callback)),
+            subscriptions: ContextCell::new(Vec::new()),
+        };
+        Ok(Subscriber { inner: Arc::new(inner), machine: self.machine().clone() })
+    }
+
+    /// See [`Circuit::subscriber_to`].
+    pub fn subscriber_to<E, P>(&self, mut pool: P) -> Result<Subscriber<E>, Fault>
+    where
+        E: Clone + Send + 'static,
+        P: ReceiverPool<E>,
+    {
+        self.subscriber(move |subject: &Subject, registrar: &mut Registrar<'_, E>| {
+            pool.register(subject, registrar)
+        })
+    }
+}
+
+impl<E: Clone + Send + 'static> Subscriber<E> {
+    /// Who this subscriber is.
+    pub fn subject(&self) -> &Subject {
+        &self.inner.subject
+    }
+
+    /// Ends all subscriptions, behind what the caller emitted before, and refuses new ones from now on.
+    pub fn close(&self) {
+        if self.inner.closed.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let inner = Arc::clone(&self.inner);
+        self.machine.submit(Box::new(move || {
+            // SAFETY: jobs run in the context of the circuit that they are submitted to.
+            let subscriptions = unsafe { inner.subscriptions.with(std::mem::take) };
+            for subscription in subscriptions.iter().filter_map(Weak::upgrade) {
+                // SAFETY: as above; a subscriber's subscriptions are of its circuit.
+                unsafe { subscription.end() };
+            }
+        }));
+    }
+
+    /// Closes the subscriber and waits until its subscriptions have ended.
+    pub fn close_and_settle(&self) -> Result<(), ContextError> {
+        self.machine.check_outside()?;
+        self.close();
+        self.machine.settle()
+    }
+
+    pub(crate) fn inner(&self) -> &Arc<SubscriberInner<E>> {
+        &self.inner
+    }
+
+    pub(crate) fn is_of(&self, machine: &Machine) -> bool {
+        std::ptr::eq(&raw const *self.machine, machine)
+    }
+}
+
+impl<E: Clone + Send + 'static> SubscriberInner<E> {
+    pub(crate) fn subject(&self) -> &Subject {
+        &self.subject
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// Remembers a subscription, to end it when the subscriber is closed.
+    ///
+    /// # Safety
+    ///
+    /// In the circuit's context, between two deliveries.
+    pub(crate) unsafe fn add(&self, subscription: Weak<SubscriptionInner<E>>) {
+        // SAFETY: as the caller says.
+        unsafe {
+            self.subscriptions.with(|subscriptions| {
+                subscriptions.retain(|old| old.strong_count() > 0);
+                subscriptions.push(subscription);
+            });
+        }
+    }
+
+    /// Calls the callback for a pipe and returns what it registered, if it panics also what it had registered until then.
+    ///
+    /// # Safety
+    ///
+    /// In the circuit's context, and not from within this callback: a delivery never leads to another one directly.
+    pub(crate) unsafe fn discover(&self, subject: &Subject) -> Vec<Receiver<E>> {
+        let mut receivers = Vec::new();
+        // SAFETY: as the caller says.
+        let outcome = catch_unwind(AssertUnwindSafe(|| unsafe {
+            self.callback.with(|callback| callback(subject, &mut Registrar { receivers: &mut receivers }));
+        }));
+        if let Err(panic) = outcome {
+            Machine::report_inside(&self.subject, "subscribe", panic);
+        }
+        receivers
+    }
+}
+
+impl<E> Clone for Subscriber<E> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner), machine: self.machine.clone() }
+    }
+}
+
+impl<E> fmt::Debug for Subscriber<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Subscriber").field(&self.inner.subject).finish()
+    }
+}

@@ -1,0 +1,148 @@
+//! Subscriptions: from when to when a subscriber hears of a source.
+#![allow(unsafe_code, reason = "state of the circuit's context is reached in jobs, which run there")]
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+use crate::conduit::Hub;
+use crate::context_cell::ContextCell;
+use crate::error::ContextError;
+use crate::machine::{Machine, MachineRef};
+use crate::subject::{Kind, Subject};
+use crate::subscriber::SubscriberInner;
+
+/// What is called when a subscription has ended.
+pub(crate) type OnClose<E> = Box<dyn FnOnce(&Subscription<E>) + Send>;
+
+/// One subscriber's interest in one source. It covers exactly the emissions between its places in the order: that of the
+/// subscribing and that of the close.
+///
+/// Clones are the same subscription. Dropping it changes nothing, so that it need not be kept; [`Subscription::close`] ends it,
+/// as do the close of its subscriber, of its source and of a scope that it was given to.
+pub struct Subscription<E> {
+    inner: Arc<SubscriptionInner<E>>,
+    machine: MachineRef,
+}
+
+pub(crate) struct SubscriptionInner<E> {
+    subject: Subject,
+    subscriber: Arc<SubscriberInner<E>>,
+    hub: Weak<Hub<E>>,
+    close_asked: AtomicBool,
+    on_close: ContextCell<Option<OnClose<E>>>,
+    /// Whether it has ended, or never began.
+    over: ContextCell<bool>,
+}
+
+impl<E: Clone + Send + 'static> Subscription<E> {
+    /// A subscription that begins at this place in the order.
+    pub(crate) fn begin(
+        source: &Subject,
+        hub: &Arc<Hub<E>>,
+        subscriber: &Arc<SubscriberInner<E>>,
+        on_close: Option<OnClose<E>>,
+        machine: &MachineRef,
+    ) -> Self {
+        let inner = Arc::new(SubscriptionInner {
+            subject: Subject::new(Kind::Subscription, subscriber.subject().name(), Some(source.clone())),
+            subscriber: Arc::clone(subscriber),
+            hub: Arc::downgrade(hub),
+            close_asked: AtomicBool::new(false),
+            on_close: ContextCell::new(on_close),
+            over: ContextCell::new(false),
+        });
+        let beginning = Arc::clone(&inner);
+        // SAFETY: jobs run in the context of the circuit that they are submitted to, which is the hub's and the subscriber's.
+        machine.submit(Box::new(move || unsafe { beginning.enter_hub() }));
+        Self { inner, machine: machine.clone() }
+    }
+
+    /// Who this subscription is.
+    pub fn subject(&self) -> &Subject {
+        &self.inner.subject
+    }
+
+    /// Ends it, behind what the caller emitted before.
+    pub fn close(&self) {
+        if self.inner.close_asked.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let inner = Arc::clone(&self.inner);
+        // SAFETY: jobs run in the context of the circuit that they are submitted to.
+        self.machine.submit(Box::new(move || unsafe { inner.end() }));
+    }
+
+    /// Closes the subscription and waits until it has ended and what is to be called then has returned.
+    pub fn close_and_settle(&self) -> Result<(), ContextError> {
+        self.machine.check_outside()?;
+        self.close();
+        self.machine.settle()
+    }
+}
+
+impl<E: Clone + Send + 'static> SubscriptionInner<E> {
+    pub(crate) fn subscriber(&self) -> &SubscriberInner<E> {
+        &self.subscriber
+    }
+
+    /// # Safety
+    ///
+    /// In the circuit's context, between two deliveries.
+    unsafe fn enter_hub(self: Arc<Self>) {
+        // SAFETY: as the caller says.
+        unsafe {
+            let entered = !self.over.with(|over| *over) && !self.subscriber.is_closed();
+            match self.hub.upgrade().filter(|_| entered) {
+                Some(hub) if hub.add(&self) => self.subscriber.add(Arc::downgrade(&self)),
+                _ => self.end(),
+            }
+        }
+    }
+
+    /// Ends the subscription, once, and calls what is to be called then.
+    ///
+    /// # Safety
+    ///
+    /// As for `enter_hub`.
+    pub(crate) unsafe fn end(self: &Arc<Self>) {
+        // SAFETY: as the caller says.
+        let on_close = unsafe {
+            if self.over.with(|over| std::mem::replace(over, true)) {
+                return;
+            }
+            if let Some(hub) = self.hub.upgrade() {
+                hub.remove(self);
+            }
+            self.on_close.with(Option::take)
+        };
+        if let Some(on_close) = on_close {
+            let subscription = Subscription { inner: Arc::clone(self), machine: MachineRef::inside() };
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| on_close(&subscription))) {
+                Machine::report_inside(&self.subject, "close", panic);
+            }
+        }
+    }
+}
+
+impl<E> Clone for Subscription<E> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner), machine: self.machine.clone() }
+    }
+}
+
+/// Whether two handles are of one subscription.
+impl<E> PartialEq for Subscription<E> {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+}
+
+impl<E> Eq for Subscription<E> {}
+
+impl<E> fmt::Debug for Subscription<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Subscription").field(&self.inner.subject).finish()
+    }
+}

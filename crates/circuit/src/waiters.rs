@@ -1,0 +1,135 @@
+//! Who waits for a circuit to get as far as a ticket.
+
+use std::hint;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::task::Waker;
+use std::thread::{self, Thread};
+
+/// How often a waiting thread looks before it parks: some ten microseconds, about what parking and being woken costs.
+const LOOKS: u32 = 400;
+
+/// Threads and tasks that wait, each for a ticket.
+pub(crate) struct Waiters {
+    /// The lowest ticket that anybody waits for; `u64::MAX` if nobody waits.
+    lowest: AtomicU64,
+    /// How many threads wait, also before they have registered.
+    watching: AtomicU32,
+    list: Mutex<List>,
+}
+
+struct List {
+    entries: Vec<Entry>,
+    next_id: u64,
+}
+
+struct Entry {
+    id: u64,
+    target: u64,
+    who: Who,
+}
+
+enum Who {
+    Thread(Thread),
+    Task(Waker),
+}
+
+impl Waiters {
+    pub(crate) fn new() -> Self {
+        let list = List { entries: Vec::new(), next_id: 0 };
+        Self { lowest: AtomicU64::new(u64::MAX), watching: AtomicU32::new(0), list: Mutex::new(list) }
+    }
+
+    /// Blocks until `is_done`, which becomes true no later than a call of [`Waiters::wake`] with `target` or more.
+    pub(crate) fn wait(&self, target: u64, is_done: impl Fn() -> bool) {
+        self.watching.fetch_add(1, Ordering::Relaxed);
+        self.wait_watching(target, is_done);
+        self.watching.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Whether anybody waits. May be late to tell.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watching.load(Ordering::Relaxed) > 0 || self.lowest.load(Ordering::Relaxed) != u64::MAX
+    }
+
+    fn wait_watching(&self, target: u64, is_done: impl Fn() -> bool) {
+        for _ in 0..LOOKS {
+            if is_done() {
+                return;
+            }
+            hint::spin_loop();
+        }
+        let mut id = None;
+        loop {
+            // Registered first, then looked: in one order with `wake`, which looks after something was done.
+            let mine = *id.get_or_insert_with(|| self.add(target, Who::Thread(thread::current())));
+            if is_done() {
+                self.remove(mine);
+                return;
+            }
+            thread::park();
+            if !self.is_waiting(mine) {
+                id = None;
+                if is_done() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Has the task woken by a call of [`Waiters::wake`] with `target` or more, instead of the entry that it had before.
+    pub(crate) fn wake_later(&self, target: u64, waker: &Waker, before: Option<u64>) -> u64 {
+        if let Some(before) = before {
+            self.remove(before);
+        }
+        self.add(target, Who::Task(waker.clone()))
+    }
+
+    fn add(&self, target: u64, who: Who) -> u64 {
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = list.next_id;
+        list.next_id += 1;
+        list.entries.push(Entry { id, target, who });
+        self.lowest.fetch_min(target, Ordering::SeqCst);
+        id
+    }
+
+    pub(crate) fn remove(&self, id: u64) {
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        list.entries.retain(|entry| entry.id != id);
+        self.note_lowest(&list);
+    }
+
+    fn is_waiting(&self, id: u64) -> bool {
+        let list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        list.entries.iter().any(|entry| entry.id == id)
+    }
+
+    fn note_lowest(&self, list: &List) {
+        let lowest = list.entries.iter().map(|entry| entry.target).min();
+        self.lowest.store(lowest.unwrap_or(u64::MAX), Ordering::SeqCst);
+    }
+
+    /// Wakes who waits for a ticket up to `done`. What they look at was changed before, with sequential consistency.
+    #[inline]
+    pub(crate) fn wake(&self, done: u64) {
+        let lowest = self.lowest.load(Ordering::SeqCst);
+        if lowest <= done && lowest != u64::MAX {
+            self.wake_registered(done);
+        }
+    }
+
+    #[cold]
+    fn wake_registered(&self, done: u64) {
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        let woken: Vec<Entry> = list.entries.extract_if(.., |entry| entry.target <= done).collect();
+        self.note_lowest(&list);
+        drop(list);
+        for entry in woken {
+            match entry.who {
+                Who::Thread(thread) => thread.unpark(),
+                Who::Task(waker) => waker.wake(),
+            }
+        }
+    }
+}
