@@ -4,11 +4,13 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+use crate::current::Current;
 use crate::driver::{Driver, Pool, thread};
 use crate::error::{ContextError, Fault};
 use crate::failure::Supervision;
 use crate::lane::Lane;
 use crate::machine::{Machine, MachineRef, Progress};
+use crate::name;
 use crate::name::Name;
 use crate::node::NodeRef;
 use crate::pipe::Pipe;
@@ -101,7 +103,8 @@ impl CircuitBuilder {
 
     /// Makes the circuit. Fails if the system gives no thread.
     pub fn build(self) -> io::Result<Circuit> {
-        let subject = Subject::new(Kind::Circuit, self.name.unwrap_or_else(default_name), None);
+        let name = self.name.unwrap_or_else(|| name!("circuit"));
+        let subject = Subject::new(Kind::Circuit, name, Some(Subject::cortex().clone()));
         let machine = match self.run_by {
             RunBy::SharedPool => Machine::new(subject, Driver::Pool(Pool::global()?), self.seed),
             RunBy::Pool(pool) => Machine::new(subject, Driver::Pool(pool), self.seed),
@@ -119,11 +122,6 @@ impl CircuitBuilder {
     }
 }
 
-fn default_name() -> Name {
-    static NAME: std::sync::OnceLock<Name> = std::sync::OnceLock::new();
-    *NAME.get_or_init(|| Name::new("circuit").expect("a valid name"))
-}
-
 impl Circuit {
     /// A circuit that the shared pool runs.
     ///
@@ -136,10 +134,6 @@ impl Circuit {
         Self::builder().build().expect("a thread for the shared pool of circuits")
     }
 
-    /// X
-    pub fn size() -> usize {
-        Machine::SIZE
-    }
     /// A circuit with choices.
     pub fn builder() -> CircuitBuilder {
         CircuitBuilder::default()
@@ -148,6 +142,11 @@ impl Circuit {
     /// Who this circuit is.
     pub fn subject(&self) -> &Subject {
         self.0.subject()
+    }
+
+    /// The circuit as an execution context: what [`Current::here`] says inside of it.
+    pub fn current(&self) -> &Current {
+        self.0.current()
     }
 
     /// Makes what follows under this name instead of the circuit's.

@@ -12,10 +12,12 @@ use std::cell::UnsafeCell;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::barrier;
 use crate::context;
+use crate::current::Current;
 use crate::driver::Driver;
 use crate::error::ContextError;
 use crate::failure::{Failure, Failures};
@@ -59,6 +61,7 @@ pub(crate) struct Machine {
     running: AtomicBool,
     driver: Driver,
     subject: Subject,
+    current: OnceLock<Current>,
     seed: AtomicU64,
     pub(crate) failures: Failures,
     pub(crate) nodes: Nodes,
@@ -98,6 +101,7 @@ impl Machine {
             running: AtomicBool::new(false),
             driver,
             subject,
+            current: OnceLock::new(),
             seed: AtomicU64::new(seed),
             failures: Failures::default(),
             nodes: Nodes::new(),
@@ -112,6 +116,10 @@ impl Machine {
 
     pub(crate) fn subject(&self) -> &Subject {
         &self.subject
+    }
+
+    pub(crate) fn current(&self) -> &Current {
+        self.current.get_or_init(|| Current::new(self.subject.name(), Some(self.subject.clone())))
     }
 
     pub(crate) fn driver(&self) -> &Driver {

@@ -9,7 +9,7 @@ use std::ptr;
 use std::str::FromStr;
 
 use crate::interner::{Interner, Node};
-use crate::{ArgumentError, Extent};
+use crate::{ArgumentError, Extent, Subject};
 
 static INTERNER: Interner = Interner::new(Name::COUNT_MAX, Name::TEXT_BYTES_MAX);
 
@@ -332,6 +332,13 @@ impl TryFrom<&str> for Name {
 
     fn try_from(path: &str) -> Result<Self, ArgumentError> {
         Self::new(path)
+    }
+}
+
+/// The name of a subject.
+impl From<&Subject> for Name {
+    fn from(subject: &Subject) -> Self {
+        subject.name()
     }
 }
 

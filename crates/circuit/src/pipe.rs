@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 
 use crate::error::Fault;
 use crate::machine::Machine;
+use crate::name::Name;
 use crate::node::{self, NodeRef};
 use crate::receptor::Receptor;
 use crate::recipe::{Recipe, Site};
@@ -111,6 +112,13 @@ impl<E: Send + 'static> Pipe<E> {
     /// What gives values to this pipe directly, as part of whoever calls it in the same circuit.
     pub(crate) fn forward(&self) -> Forward<E> {
         Forward(self.clone())
+    }
+}
+
+/// The name of a pipe.
+impl<E: Send + 'static> From<&Pipe<E>> for Name {
+    fn from(pipe: &Pipe<E>) -> Self {
+        pipe.subject().name()
     }
 }
 

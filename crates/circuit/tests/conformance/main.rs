@@ -4,7 +4,9 @@
 
 mod current;
 mod extent;
+mod extra;
 mod name;
 mod slot;
 mod state;
 mod subject;
+mod support;

@@ -1,0 +1,279 @@
+//! Scenarios that the specification's own suite has no test for.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Duration;
+
+use tidemark_circuit::{Pipe, RunBy};
+
+use crate::support::{Gate, Trace, circuits, driven, run_by};
+
+/// A pipe that can be known to its own receptor.
+fn knot<E>() -> Arc<OnceLock<Pipe<E>>> {
+    Arc::new(OnceLock::new())
+}
+
+#[test]
+fn xtr_01_a_cascade_is_handled_breadth_first_before_the_next_input() {
+    for circuit in circuits() {
+        let trace = Trace::new();
+        let (again, gate) = (knot::<&'static str>(), Gate::default());
+        let (seen, knot, door) = (trace.clone(), Arc::clone(&again), gate.clone());
+        let pipe = circuit
+            .pipe(move |value: &'static str| {
+                door.pass();
+                seen.push(value);
+                let pipe = knot.get().expect("tied");
+                match value {
+                    "A" => ["A1", "A2"].into_iter().for_each(|value| pipe.emit(value)),
+                    "A1" => pipe.emit("A1a"),
+                    _ => (),
+                }
+            })
+            .expect("open");
+        again.set(pipe.clone()).expect("once");
+        pipe.emit("A");
+        pipe.emit("B");
+        gate.open();
+        circuit.settle().expect("outside");
+        assert_eq!(trace.take(), ["A", "A1", "A2", "A1a", "B"]);
+        circuit.close();
+    }
+}
+
+#[test]
+fn xtr_02_settling_covers_what_is_being_handled() {
+    for circuit in circuits() {
+        let trace = Trace::new();
+        let seen = trace.clone();
+        let pipe = circuit
+            .pipe(move |value: u32| {
+                thread::sleep(Duration::from_millis(20));
+                seen.push(value);
+            })
+            .expect("open");
+        for round in 0..5 {
+            pipe.emit(round);
+            circuit.settle().expect("outside");
+            assert_eq!(trace.take(), [round]);
+        }
+    }
+}
+
+#[test]
+fn xtr_03_settling_does_not_wait_for_what_comes_later() {
+    for circuit in circuits() {
+        circuit.settle().expect("outside");
+        let stop = Arc::new(AtomicU64::new(0));
+        let pipe = circuit.pipe(|value: u64| drop(value)).expect("open");
+        let producer = {
+            let (stop, pipe) = (Arc::clone(&stop), pipe.clone());
+            thread::spawn(move || {
+                while stop.load(Ordering::Relaxed) == 0 {
+                    pipe.emit(1);
+                    thread::yield_now();
+                }
+            })
+        };
+        for value in 0..100 {
+            pipe.emit(value);
+            circuit.settle().expect("outside");
+        }
+        stop.store(1, Ordering::Relaxed);
+        producer.join().expect("no panic");
+    }
+}
+
+#[test]
+fn xtr_04_a_pipe_of_another_circuit_is_never_run_by_the_emitting_one() {
+    for (first, second) in driven().into_iter().zip(circuits()) {
+        let trace = Trace::new();
+        let (seen, expected) = (trace.clone(), second.current().clone());
+        let target = second
+            .pipe(move |value: u32| seen.push((value, tidemark_circuit::Current::here() == expected)))
+            .expect("open");
+        let source = first.pipe(move |value: u32| target.emit(value)).expect("open");
+        (0..100).for_each(|value| source.emit(value));
+        first.settle().expect("outside");
+        second.settle().expect("outside");
+        assert_eq!(trace.take(), (0..100).map(|value| (value, true)).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn xtr_05_two_circuits_play_a_million_hops() {
+    for (first, second) in driven().into_iter().zip(driven()) {
+        let hops = Arc::new(AtomicU64::new(0));
+        let there = knot::<u64>();
+        let (count, other) = (Arc::clone(&hops), Arc::clone(&there));
+        let ping = first
+            .pipe(move |left: u64| {
+                count.fetch_add(1, Ordering::Relaxed);
+                if left > 0 {
+                    other.get().expect("tied").emit(left - 1);
+                }
+            })
+            .expect("open");
+        let (count, other) = (Arc::clone(&hops), ping.clone());
+        let pong = second
+            .pipe(move |left: u64| {
+                count.fetch_add(1, Ordering::Relaxed);
+                if left > 0 {
+                    other.emit(left - 1);
+                }
+            })
+            .expect("open");
+        there.set(pong).expect("once");
+        ping.emit(1_000_000);
+        while hops.load(Ordering::Relaxed) < 1_000_001 {
+            first.settle().expect("outside");
+            second.settle().expect("outside");
+        }
+        assert_eq!(hops.load(Ordering::Relaxed), 1_000_001);
+        first.close();
+        second.close();
+    }
+}
+
+#[test]
+fn xtr_06_a_million_deep_cascade_needs_no_stack() {
+    for circuit in circuits() {
+        let last = Arc::new(AtomicU64::new(u64::MAX));
+        let again = knot::<u64>();
+        let (seen, knot) = (Arc::clone(&last), Arc::clone(&again));
+        let pipe = circuit
+            .pipe(move |left: u64| {
+                seen.store(left, Ordering::Relaxed);
+                if left > 0 {
+                    knot.get().expect("tied").emit(left - 1);
+                }
+            })
+            .expect("open");
+        again.set(pipe.clone()).expect("once");
+        pipe.emit(1_000_000);
+        circuit.settle().expect("outside");
+        assert_eq!(last.load(Ordering::Relaxed), 0);
+        circuit.close();
+    }
+}
+
+#[test]
+fn xtr_07_a_circuit_without_handles_handles_what_it_has_and_is_gone() {
+    for circuit in circuits() {
+        let alive = Arc::new(());
+        let trace = Trace::new();
+        let (held, seen) = (Arc::clone(&alive), trace.clone());
+        let pipe = circuit
+            .pipe(move |value: u32| {
+                let _ = &held;
+                seen.push(value);
+            })
+            .expect("open");
+        (0..1000).for_each(|value| pipe.emit(value));
+        drop(pipe);
+        drop(circuit);
+        while Arc::strong_count(&alive) > 1 {
+            thread::yield_now();
+        }
+        assert_eq!(trace.take(), (0..1000).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn xtr_11_everybody_sees_his_own_value_after_settling() {
+    for circuit in circuits() {
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                let last = Arc::new(AtomicU64::new(0));
+                let seen = Arc::clone(&last);
+                let pipe = circuit.pipe(move |value| seen.store(value, Ordering::Relaxed)).expect("open");
+                let circuit = circuit.clone();
+                scope.spawn(move || {
+                    for value in 1..=20_000 {
+                        pipe.emit(value);
+                        circuit.settle().expect("outside");
+                        assert_eq!(last.load(Ordering::Relaxed), value);
+                    }
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn xtr_13_more_circuits_than_cores_all_get_on() {
+    let all: Vec<_> =
+        (0..64).map(|n| run_by(if n % 2 == 0 { RunBy::Thread } else { RunBy::SharedPool })).collect();
+    let traces: Vec<_> = all.iter().map(|circuit| (Trace::new(), circuit)).collect();
+    let pipes: Vec<_> = traces.iter().map(|(trace, circuit)| trace.pipe(circuit)).collect();
+    pipes.iter().enumerate().for_each(|(value, pipe)| pipe.emit(value));
+    all.iter().for_each(|circuit| circuit.settle().expect("outside"));
+    for (value, (trace, _)) in traces.iter().enumerate() {
+        assert_eq!(trace.take(), [value]);
+    }
+}
+
+#[test]
+fn xtr_14_nothing_is_lost_or_doubled_while_segments_are_used_again_and_again() {
+    for circuit in circuits() {
+        let trace = Trace::new();
+        let pipe = trace.pipe(&circuit);
+        thread::scope(|scope| {
+            for producer in 0..4_u64 {
+                let (pipe, circuit) = (pipe.clone(), &circuit);
+                scope.spawn(move || {
+                    for value in 0..20_000_u64 {
+                        pipe.emit(producer << 32 | value);
+                        if value % 64 == producer {
+                            circuit.settle().expect("outside");
+                        }
+                    }
+                });
+            }
+        });
+        circuit.settle().expect("outside");
+        let seen = trace.take();
+        for producer in 0..4 {
+            let own = seen.iter().filter(|value| **value >> 32 == producer).map(|value| value & 0xFFFF_FFFF);
+            assert!(own.eq(0..20_000), "of producer {producer}");
+        }
+    }
+}
+
+#[test]
+fn xtr_15_what_is_in_a_lane_becomes_visible() {
+    for circuit in circuits() {
+        let trace = Trace::new();
+        let pipe = trace.pipe(&circuit);
+        // By settling, also of another thread after a hand-over.
+        let mut lane = circuit.lane().expect("open");
+        lane.emit(&pipe, 1);
+        circuit.settle().expect("outside");
+        assert_eq!(trace.take(), [1]);
+        lane.emit(&pipe, 2);
+        thread::scope(|scope| scope.spawn(|| circuit.settle().expect("outside")).join().expect("no panic"));
+        assert_eq!(trace.take(), [2]);
+        // By dropping the lane.
+        lane.emit(&pipe, 3);
+        drop(lane);
+        circuit.settle().expect("outside");
+        assert_eq!(trace.take(), [3]);
+    }
+    for circuit in driven() {
+        // By itself.
+        let trace = Trace::new();
+        let pipe = trace.pipe(&circuit);
+        let mut lane = circuit.lane().expect("open");
+        for round in 0..200 {
+            lane.emit(&pipe, round);
+            while trace.len() == 0 {
+                thread::yield_now();
+            }
+            assert_eq!(trace.take(), [round]);
+            if round % 50 == 0 {
+                thread::sleep(Duration::from_millis(5));
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What the scenarios have in common.
+
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use tidemark_circuit::{Circuit, Name, Pipe, Receptor, RunBy};
+
+/// A circuit for each way of running one where nobody but the driver runs it.
+pub(crate) fn driven() -> Vec<Circuit> {
+    [RunBy::SharedPool, RunBy::Thread].into_iter().map(run_by).collect()
+}
+
+/// A circuit for each way of running one in which waiting for it is enough.
+pub(crate) fn circuits() -> Vec<Circuit> {
+    [RunBy::SharedPool, RunBy::Thread, RunBy::Waiters].into_iter().map(run_by).collect()
+}
+
+pub(crate) fn run_by(run_by: RunBy) -> Circuit {
+    Circuit::builder().run_by(run_by).build().expect("a thread")
+}
+
+pub(crate) fn name(path: &str) -> Name {
+    Name::new(path).expect("a valid name")
+}
+
+/// What a receptor saw, in order.
+pub(crate) struct Trace<T>(Arc<Mutex<Vec<T>>>);
+
+impl<T> Clone for Trace<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T: Send + 'static> Trace<T> {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Mutex::new(Vec::new())))
+    }
+
+    pub(crate) fn push(&self, value: T) {
+        self.0.lock().expect("no panic").push(value);
+    }
+
+    /// A receptor that notes what it is given.
+    pub(crate) fn receptor(&self) -> impl Receptor<T> + Clone + 'static {
+        let trace = self.clone();
+        move |value| trace.push(value)
+    }
+
+    /// A pipe of the circuit whose receptor notes what it is given.
+    pub(crate) fn pipe(&self, circuit: &Circuit) -> Pipe<T> {
+        circuit.pipe(self.receptor()).expect("an open circuit")
+    }
+
+    /// What was seen so far; the trace begins anew.
+    pub(crate) fn take(&self) -> Vec<T> {
+        std::mem::take(&mut *self.0.lock().expect("no panic"))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.lock().expect("no panic").len()
+    }
+}
+
+/// A door that is shut until somebody opens it.
+#[derive(Clone, Default)]
+pub(crate) struct Gate(Arc<(Mutex<bool>, Condvar)>);
+
+impl Gate {
+    pub(crate) fn open(&self) {
+        *self.0.0.lock().expect("no panic") = true;
+        self.0.1.notify_all();
+    }
+
+    /// Waits until the gate is open; a scenario that hangs here for a minute has failed.
+    pub(crate) fn pass(&self) {
+        let (open, opened) = &*self.0;
+        let guard = open.lock().expect("no panic");
+        let outcome =
+            opened.wait_timeout_while(guard, Duration::from_secs(60), |open| !*open).expect("no panic");
+        assert!(!outcome.1.timed_out(), "the gate was never opened");
+    }
+}
