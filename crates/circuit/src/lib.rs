@@ -6,7 +6,7 @@
 //! |---|---|
 //! | who is who | [`Name`], [`Subject`], [`Extent`], [`Current`] |
 //! | what is said about someone | [`State`], [`Slot`], [`Value`] |
-//! | what is done to a value on its way | [`Recipe`], [`Receptor`] |
+//! | what is done to a value on its way | [`Fiber`], [`Flow`], [`Recipe`], [`Receptor`] |
 //! | what can go wrong | [`Error`], [`Fault`] |
 
 mod barrier;
@@ -19,6 +19,8 @@ mod driver;
 mod error;
 mod extent;
 mod failure;
+mod fiber;
+mod flow;
 mod interner;
 mod lane;
 mod lanes;
@@ -26,6 +28,7 @@ mod machine;
 mod name;
 mod name_map;
 mod node;
+pub mod operator;
 mod pipe;
 mod queue;
 mod receptor;
@@ -37,6 +40,7 @@ mod subscriber;
 mod subscription;
 mod sync;
 mod waiters;
+mod window;
 
 pub use circuit::{Circuit, CircuitBuilder, Naming, RunBy};
 pub use conduit::{Conduit, Routing};
@@ -45,6 +49,8 @@ pub use driver::Pool;
 pub use error::{ArgumentError, ContextError, Error, Fault};
 pub use extent::{Enclosures, Extent};
 pub use failure::{Failure, Supervision};
+pub use fiber::{BoxedFiber, Fiber};
+pub use flow::{BoxedFlow, Change, Flow, Run};
 pub use lane::Lane;
 pub use name::Name;
 pub use pipe::Pipe;
@@ -55,3 +61,4 @@ pub use state::{Slots, State};
 pub use subject::{Id, Kind, Subject};
 pub use subscriber::{ReceiverPool, Registrar, Subscriber};
 pub use subscription::Subscription;
+pub use window::{Window, WindowIter};

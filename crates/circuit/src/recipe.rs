@@ -11,6 +11,13 @@ pub struct Site<'a> {
     pub seed: u64,
 }
 
+impl Site<'static> {
+    /// The site of operators outside of any circuit.
+    pub fn detached() -> Self {
+        Self { subject: Subject::cortex(), seed: 0 }
+    }
+}
+
 /// What turns values of one type into values of another, any number of times: each attachment has its own state.
 ///
 /// A chain of operators is one type, so the compiler sees all of them at once.

@@ -1,0 +1,357 @@
+//! Operators that compare values by their order.
+//!
+//! Each comes in two forms: by the natural order of the type, which may be partial, and, with `_by`, by a
+//! comparison that is given. A value that the natural order cannot compare (a float that is not a number) is
+//! dropped, except by `clamp`, which lets it pass as it is.
+
+use std::cmp::Ordering;
+
+use super::{And, Guard, Map, Part, Plan};
+use crate::{ArgumentError, Fiber};
+
+impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
+    /// Lets the values pass that are greater than the bound. No state.
+    ///
+    /// ```
+    /// # use tidemark_circuit::{Fault, Fiber};
+    /// assert_eq!(Fiber::new().above(0).below(10).trace([-1, 0, 5, 10, 12])?, [5]);
+    /// # Ok::<(), Fault>(())
+    /// ```
+    pub fn above(self, bound: E) -> Fiber<E, And<R, Guard<impl FnMut(&E) -> bool + Part>>>
+    where
+        E: Part + PartialOrd,
+    {
+        self.guard(move |value: &E| *value > bound)
+    }
+
+    /// [`above`](Self::above) by a given order.
+    ///
+    /// ```
+    /// # use tidemark_circuit::{Fault, Fiber};
+    /// let late = Fiber::new().above_by("mm", |left, right| left.len().cmp(&right.len()));
+    /// assert_eq!(late.trace(["z", "abc"])?, ["abc"]);
+    /// # Ok::<(), Fault>(())
+    /// ```
+    pub fn above_by<C>(
+        self,
+        bound: E,
+        mut compare: C,
+    ) -> Fiber<E, And<R, Guard<impl FnMut(&E) -> bool + Part>>>
+    where
+        E: Part,
+        C: FnMut(&E, &E) -> Ordering + Part,
+    {
+        self.guard(move |value: &E| compare(value, &bound).is_gt())
+    }
+
+    /// Lets the values pass that are less than the bound. No state.
+    ///
+    /// ```
+    /// # use tidemark_circuit::{Fault, Fiber};
+    /// assert_eq!(Fiber::new().below(5).trace([3, 5, 7])?, [3]);
+    /// # Ok::<(), Fault>(())
+    /// ```
+    pub fn below(self, bound: E) -> Fiber<E, And<R, Guard<impl FnMut(&E) -> bool + Part>>>
+    where
+        E: Part + PartialOrd,
+    {
+        self.guard(move |value: &E| *value < bound)
+    }
+
+    /// [`below`](Self::below) by a given order.
+    ///
+    /// ```
+    /// # use tidemark_circuit::{Fault, Fiber};
+    /// assert_eq!(Fiber::new().below_by(5.0, f64::total_cmp).trace([3.0, 5.0, 7.0])?, [3.0]);
+    /// # Ok::<(), Fault>(())
+    /// ```
+    pub fn below_by<C>(
+        self,
+        bound: E,
+        mut compare: C,
+    ) -> Fiber<E, And<R, Guard<impl FnMut(&E) -> bool + Part>>>
+    where
+        E: Part,
+        C: FnMut(&E, &E) -> Ordering + Part,
+    {
+        self.guard(move |value: &E| compare(value, &bound).is_lt())
+    }
+
+    /// Lets the values pass that are at least the bound. No state.
+    ///
+    /// ```
+    /// # use tidemark_circuit::{Fault, Fiber};
+    /// assert_eq!(Fiber::new().min(5).trace([3, 5, 7])?, [5, 7]);
+    /// # Ok::<(), Fault>(())
+    /// ```
+    pub fn min(self, bound: E) -> Fiber<E, And<R, Guard<impl FnMut(&E) -> bool + Part>>>
+    where
+        E: Part + PartialOrd,
+    {
+        self.guard(move |value: &E| *value >= bound)
+    }
+
+    /// [`min`](Self::min) by a given order.
+    ///
+    /// ```
+    /// # use tidemark_circuit::{Fault, Fiber};
+    /// assert_eq!(Fiber::new().min_by(5.0, f64::total_cmp).trace([3.0, 5.0, 7.0])?, [5.0, 7.0]);
+    /// # Ok::<(), Fault>(())
+    /// ```
+    pub fn min_by<C>(self, bound: E, mut compare: C) -> Fiber<E, And<R, Guard<impl FnMut(&E) -> bool + Part>>>
+    where
+        E: Part,
+        C: FnMut(&E, &E) -> Ordering + Part,
+    {
+        self.guard(move |value: &E| compare(value, &bound).is_ge())
+    }
+
+    /// Lets the values pass that are at most the bound. No state.
+    ///
+    /// ```
+    /// # use tidemark_circuit::{Fault, Fiber};
+    /// assert_eq!(Fiber::new().max(5).trace([3, 5, 7])?, [3, 5]);
+    /// # Ok::<(), Fault>(())
+    /// ```
+    pub fn max(self, bound: E) -> Fiber<E, And<R, Guard<impl FnMut(&E) -> bool + Part>>>
+    where
+        E: Part + PartialOrd,
+    {
+        self.guard(move |value: &E| *value <= bound)
+    }
+
+    /// [`max`](Self::max) by a given order.
+    ///
+    /// ```
+    /// # use tidemark_circuit::{Fault, Fiber};
+    /// assert_eq!(Fiber::new().max_by(5.0, f64::total_cmp).trace([3.0, 5.0, 7.0])?, [3.0, 5.0]);
+    /// # Ok::<(), Fault>(())
+    /// ```
+    pub fn max_by<C>(self, bound: E, mut compare: C) -> Fiber<E, And<R, Guard<impl FnMut(&E) -> bool + Part>>>
+    where
+        E: Part,
+        C: FnMut(&E, &E) -> Ordering + Part,
+    {
+        self.guard(move |value: &E| compare(value, &bound).is_le())
+    }
+
+    /// Lets the values pass from `lower` to `upper`, both included. No state.
+    ///
+    /// ```
+    /// # use tidemark_circuit::{ArgumentError, Fiber};
+    /// assert_eq!(Fiber::new().range(3, 5)?.trace(1..=7).unwrap(), [3, 4, 5]);
+    /// assert!(Fiber::new().range(5, 3).is_err());
+    /// # Ok::<(), ArgumentError>(())
+    /// ```
+    pub fn range(
+        self,
+        lower: E,
+        upper: E,
+    ) -> Result<Fiber<E, And<R, Guard<impl FnMut(&E) -> bool + Part>>>, ArgumentError>
+    where
+        E: Part + PartialOrd,
+    {
+        in_order("range", lower.partial_cmp(&upper))?;
+        Ok(self.guard(move |value: &E| *value >= lower && *value <= upper))
+    }
+
+    /// [`range`](Self::range) by a given order.
+    ///
+    /// ```
+    /// # use tidemark_circuit::{ArgumentError, Fiber};
+    /// let fiber = Fiber::new().range_by(3.0, 5.0, f64::total_cmp)?;
+    /// assert_eq!(fiber.trace([1.0, 3.0, 7.0]).unwrap(), [3.0]);
+    /// # Ok::<(), ArgumentError>(())
+    /// ```
+    pub fn range_by<C>(
+        self,
+        lower: E,
+        upper: E,
+        mut compare: C,
+    ) -> Result<Fiber<E, And<R, Guard<impl FnMut(&E) -> bool + Part>>>, ArgumentError>
+    where
+        E: Part,
+        C: FnMut(&E, &E) -> Ordering + Part,
+    {
+        in_order("range_by", Some(compare(&lower, &upper)))?;
+        Ok(self.guard(move |value: &E| compare(value, &lower).is_ge() && compare(value, &upper).is_le()))
+    }
+
+    /// Drops the values from `lower` to `upper`, both included, and lets those outside pass. No state.
+    ///
+    /// ```
+    /// # use tidemark_circuit::{ArgumentError, Fiber};
+    /// assert_eq!(Fiber::new().deadband(3, 7)?.trace([1, 3, 5, 7, 9]).unwrap(), [1, 9]);
+    /// # Ok::<(), ArgumentError>(())
+    /// ```
+    pub fn deadband(
+        self,
+        lower: E,
+        upper: E,
+    ) -> Result<Fiber<E, And<R, Guard<impl FnMut(&E) -> bool + Part>>>, ArgumentError>
+    where
+        E: Part + PartialOrd,
+    {
+        in_order("deadband", lower.partial_cmp(&upper))?;
+        Ok(self.guard(move |value: &E| *value < lower || *value > upper))
+    }
+
+    /// [`deadband`](Self::deadband) by a given order.
+    ///
+    /// ```
+    /// # use tidemark_circuit::{ArgumentError, Fiber};
+    /// let fiber = Fiber::new().deadband_by(3.0, 5.0, f64::total_cmp)?;
+    /// assert_eq!(fiber.trace([1.0, 3.0, 7.0]).unwrap(), [1.0, 7.0]);
+    /// # Ok::<(), ArgumentError>(())
+    /// ```
+    pub fn deadband_by<C>(
+        self,
+        lower: E,
+        upper: E,
+        mut compare: C,
+    ) -> Result<Fiber<E, And<R, Guard<impl FnMut(&E) -> bool + Part>>>, ArgumentError>
+    where
+        E: Part,
+        C: FnMut(&E, &E) -> Ordering + Part,
+    {
+        in_order("deadband_by", Some(compare(&lower, &upper)))?;
+        Ok(self.guard(move |value: &E| compare(value, &lower).is_lt() || compare(value, &upper).is_gt()))
+    }
+
+    /// Puts the nearer bound in the place of a value outside of `lower` to `upper`. No state; drops nothing.
+    ///
+    /// ```
+    /// # use tidemark_circuit::{ArgumentError, Fiber};
+    /// assert_eq!(Fiber::new().clamp(0, 10)?.trace([-5, 5, 15]).unwrap(), [0, 5, 10]);
+    /// # Ok::<(), ArgumentError>(())
+    /// ```
+    pub fn clamp(
+        self,
+        lower: E,
+        upper: E,
+    ) -> Result<Fiber<E, And<R, Map<impl FnMut(E) -> E + Part>>>, ArgumentError>
+    where
+        E: Part + PartialOrd,
+    {
+        in_order("clamp", lower.partial_cmp(&upper))?;
+        Ok(self.replace(move |value| match value {
+            value if value < lower => lower.clone(),
+            value if value > upper => upper.clone(),
+            value => value,
+        }))
+    }
+
+    /// [`clamp`](Self::clamp) by a given order.
+    ///
+    /// ```
+    /// # use tidemark_circuit::{ArgumentError, Fiber};
+    /// let fiber = Fiber::new().clamp_by(0.0, 1.0, f64::total_cmp)?;
+    /// assert_eq!(fiber.trace([-0.5, 0.5, 1.5]).unwrap(), [0.0, 0.5, 1.0]);
+    /// # Ok::<(), ArgumentError>(())
+    /// ```
+    pub fn clamp_by<C>(
+        self,
+        lower: E,
+        upper: E,
+        mut compare: C,
+    ) -> Result<Fiber<E, And<R, Map<impl FnMut(E) -> E + Part>>>, ArgumentError>
+    where
+        E: Part,
+        C: FnMut(&E, &E) -> Ordering + Part,
+    {
+        in_order("clamp_by", Some(compare(&lower, &upper)))?;
+        Ok(self.replace(move |value| match value {
+            value if compare(&value, &lower).is_lt() => lower.clone(),
+            value if compare(&value, &upper).is_gt() => upper.clone(),
+            value => value,
+        }))
+    }
+
+    /// Lets a value pass that is greater than all before it; the first one passes.
+    ///
+    /// State: one value. Cost: a comparison, and a copy of each value that passes.
+    ///
+    /// ```
+    /// # use tidemark_circuit::{Fault, Fiber};
+    /// assert_eq!(Fiber::new().high().trace([3, 5, 2, 7, 6])?, [3, 5, 7]);
+    /// # Ok::<(), Fault>(())
+    /// ```
+    pub fn high(self) -> Fiber<E, And<R, Guard<impl FnMut(&E) -> bool + Part>>>
+    where
+        E: Part + PartialOrd,
+    {
+        self.guard(record(|value: &E, highest: &E| value.partial_cmp(highest)))
+    }
+
+    /// [`high`](Self::high) by a given order. A comparison that panics changes nothing.
+    ///
+    /// ```
+    /// # use tidemark_circuit::{Fault, Fiber};
+    /// assert_eq!(Fiber::new().high_by(f64::total_cmp).trace([3.0, 2.0, 5.0])?, [3.0, 5.0]);
+    /// # Ok::<(), Fault>(())
+    /// ```
+    pub fn high_by<C>(self, mut compare: C) -> Fiber<E, And<R, Guard<impl FnMut(&E) -> bool + Part>>>
+    where
+        E: Part,
+        C: FnMut(&E, &E) -> Ordering + Part,
+    {
+        self.guard(record(move |value: &E, highest: &E| Some(compare(value, highest))))
+    }
+
+    /// Lets a value pass that is less than all before it; the first one passes.
+    ///
+    /// State: one value. Cost: a comparison, and a copy of each value that passes.
+    ///
+    /// ```
+    /// # use tidemark_circuit::{Fault, Fiber};
+    /// assert_eq!(Fiber::new().low().trace([5, 3, 7, 2])?, [5, 3, 2]);
+    /// # Ok::<(), Fault>(())
+    /// ```
+    pub fn low(self) -> Fiber<E, And<R, Guard<impl FnMut(&E) -> bool + Part>>>
+    where
+        E: Part + PartialOrd,
+    {
+        self.guard(record(|value: &E, lowest: &E| lowest.partial_cmp(value)))
+    }
+
+    /// [`low`](Self::low) by a given order. A comparison that panics changes nothing.
+    ///
+    /// ```
+    /// # use tidemark_circuit::{Fault, Fiber};
+    /// assert_eq!(Fiber::new().low_by(f64::total_cmp).trace([3.0, 5.0, 2.0])?, [3.0, 2.0]);
+    /// # Ok::<(), Fault>(())
+    /// ```
+    pub fn low_by<C>(self, mut compare: C) -> Fiber<E, And<R, Guard<impl FnMut(&E) -> bool + Part>>>
+    where
+        E: Part,
+        C: FnMut(&E, &E) -> Ordering + Part,
+    {
+        self.guard(record(move |value: &E, lowest: &E| Some(compare(lowest, value))))
+    }
+}
+
+/// Whether a value is beyond the one that was furthest so far, and takes its place. A value that cannot be
+/// compared, even with itself, never takes it.
+fn record<E: Part>(
+    mut compare: impl FnMut(&E, &E) -> Option<Ordering> + Part,
+) -> impl FnMut(&E) -> bool + Part {
+    let mut furthest: Option<E> = None;
+    move |value| {
+        let beyond = match &furthest {
+            Some(furthest) => compare(value, furthest) == Some(Ordering::Greater),
+            None => compare(value, value).is_some(),
+        };
+        if beyond {
+            furthest = Some(value.clone());
+        }
+        beyond
+    }
+}
+
+/// Refuses a lower bound that is above the upper one, or cannot be compared with it.
+fn in_order(operation: &'static str, lower_to_upper: Option<Ordering>) -> Result<(), ArgumentError> {
+    if lower_to_upper.is_none_or(Ordering::is_gt) {
+        return Err(ArgumentError::new(operation, "the lower bound must not be above the upper bound"));
+    }
+    Ok(())
+}

@@ -1,0 +1,107 @@
+//! What the scenarios of operators are told with: a recipe attached to a recorder, and what went in and out.
+
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex};
+
+use tidemark_circuit::{Circuit, Pipe, Recipe};
+
+/// What comes out of a fresh attachment of the recipe when these values go in.
+pub(crate) fn observe<R: Recipe>(recipe: &R, inputs: impl IntoIterator<Item = R::In>) -> Vec<R::Out>
+where
+    R::Out: Clone,
+{
+    let attached = Attached::of(recipe);
+    inputs.into_iter().for_each(|input| attached.head.emit(input));
+    attached.seen()
+}
+
+/// A recipe ahead of a recorder, in a circuit of its own.
+pub(crate) struct Attached<I, O> {
+    circuit: Circuit,
+    pub(crate) head: Pipe<I>,
+    out: Recorder<O>,
+}
+
+impl<I: Send + 'static, O: Clone + Send + 'static> Attached<I, O> {
+    pub(crate) fn of(recipe: &impl Recipe<In = I, Out = O>) -> Self {
+        let (circuit, out) = (Circuit::new(), Recorder::new());
+        let target = circuit.pipe(out.receptor()).expect("an open circuit");
+        let head = target.prepend(recipe).expect("no factory that fails");
+        Self { circuit, head, out }
+    }
+
+    /// Emits a value and waits until it is handled.
+    pub(crate) fn emit(&self, value: I) {
+        self.head.emit(value);
+        self.circuit.settle().expect("a caller outside of the circuit");
+    }
+
+    /// What came out so far.
+    pub(crate) fn seen(&self) -> Vec<O> {
+        self.circuit.settle().expect("a caller outside of the circuit");
+        self.out.seen()
+    }
+}
+
+/// Remembers what it is given.
+#[derive(Clone)]
+pub(crate) struct Recorder<E>(Arc<Mutex<Vec<E>>>);
+
+impl<E: Clone + Send + 'static> Recorder<E> {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Mutex::new(Vec::new())))
+    }
+
+    /// To be put at the end of a way, or beside it.
+    pub(crate) fn receptor(&self) -> impl FnMut(E) + Clone + Send + Sync + use<E> {
+        let seen = Arc::clone(&self.0);
+        move |value| seen.lock().unwrap().push(value)
+    }
+
+    /// To be put into a way.
+    pub(crate) fn peek(&self) -> impl FnMut(&E) + Clone + Send + Sync + use<E> {
+        let mut receptor = self.receptor();
+        move |value| receptor(value.clone())
+    }
+
+    pub(crate) fn seen(&self) -> Vec<E> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+/// That what comes out of the recipe is this.
+#[track_caller]
+pub(crate) fn check<R: Recipe, E>(
+    recipe: &R,
+    inputs: impl IntoIterator<Item = R::In>,
+    outputs: impl IntoIterator<Item = E>,
+) where
+    R::Out: Clone + Debug + PartialEq<E>,
+    E: Debug,
+{
+    assert_eq!(observe(recipe, inputs), outputs.into_iter().collect::<Vec<E>>());
+}
+
+/// Tests of the form: what comes out of a recipe when these values go in.
+macro_rules! scenarios {
+    ($(fn $name:ident: $recipe:expr, $inputs:expr => $outputs:expr;)*) => {$(
+        #[test]
+        fn $name() -> Result<(), tidemark_circuit::Error> {
+            let recipe = $recipe;
+            crate::attached::check(&recipe, $inputs, $outputs);
+            Ok(())
+        }
+    )*};
+}
+
+/// Tests of the form: this configuration is refused.
+macro_rules! refusals {
+    ($(fn $name:ident: $($result:expr),+;)*) => {$(
+        #[test]
+        fn $name() {
+            $(assert!($result.is_err(), "{}", stringify!($result));)+
+        }
+    )*};
+}
+
+pub(crate) use {refusals, scenarios};
