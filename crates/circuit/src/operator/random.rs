@@ -7,7 +7,7 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
     /// Lets each value pass with this probability, between 0 and 1.
     ///
     /// The draws are decided by the seed of the [`Site`] and the place of the operator in the chain, so that
-    /// a run can be repeated. State: one number. Cost: about 1 ns.
+    /// a run can be repeated. State: one number. Cost: a few nanoseconds.
     ///
     /// ```
     /// # use tidemark_circuit::{ArgumentError, Fiber};
