@@ -4,9 +4,10 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+use crate::bounds::{Bounds, Overflow};
 use crate::current::Current;
 use crate::driver::{Driver, Pool, thread};
-use crate::error::{ContextError, Fault};
+use crate::error::{ArgumentError, ContextError, Fault};
 use crate::failure::Supervision;
 use crate::lane::Lane;
 use crate::machine::{Machine, MachineRef, Progress};
@@ -74,6 +75,7 @@ pub struct CircuitBuilder {
     run_by: RunBy,
     seed: u64,
     supervision: Supervision,
+    bounds: Option<(usize, Overflow)>,
 }
 
 impl CircuitBuilder {
@@ -101,24 +103,49 @@ impl CircuitBuilder {
         self
     }
 
-    /// Makes the circuit. Fails if the system gives no thread.
+    /// How many emissions from outside may wait, and what happens to more. Unbounded if nothing else is said: then emitting
+    /// never blocks and drops nothing, and memory grows while more comes in than is handled.
+    ///
+    /// What a circuit emits to itself is not bounded, nor are subscribing and closing. Lanes of a bounded circuit are no
+    /// faster than its pipes.
+    pub fn bounded(mut self, capacity: usize, overflow: Overflow) -> Self {
+        self.bounds = Some((capacity, overflow));
+        self
+    }
+
+    /// Makes the circuit. Fails if the system gives no thread, or the choices contradict each other (`InvalidInput`).
     pub fn build(self) -> io::Result<Circuit> {
+        let bounds = self.checked_bounds()?;
         let name = self.name.unwrap_or_else(|| name!("circuit"));
         let subject = Subject::new(Kind::Circuit, name, Some(Subject::cortex().clone()));
-        let machine = match self.run_by {
-            RunBy::SharedPool => Machine::new(subject, Driver::Pool(Pool::global()?), self.seed),
-            RunBy::Pool(pool) => Machine::new(subject, Driver::Pool(pool), self.seed),
-            RunBy::Waiters => Machine::new(subject, Driver::Waiters, self.seed),
-            RunBy::Owner => Machine::new(subject, Driver::Owner, self.seed),
-            RunBy::Thread => {
-                let parker = Arc::default();
-                let machine = Machine::new(subject, Driver::Thread(Arc::clone(&parker)), self.seed);
-                thread::start(machine.clone(), &parker)?;
-                machine
-            }
+        let driver = match self.run_by {
+            RunBy::SharedPool => Driver::Pool(Pool::global()?),
+            RunBy::Pool(pool) => Driver::Pool(pool),
+            RunBy::Waiters => Driver::Waiters,
+            RunBy::Owner => Driver::Owner,
+            RunBy::Thread => Driver::Thread(Arc::default()),
         };
+        let machine = Machine::new(subject, driver, self.seed, bounds);
         machine.failures.supervise(self.supervision);
+        if let Driver::Thread(parker) = machine.driver() {
+            thread::start(machine.clone(), parker)?;
+        }
         Ok(Circuit(machine))
+    }
+
+    fn checked_bounds(&self) -> io::Result<Option<Bounds>> {
+        let refuse = |message: &str| {
+            let error = ArgumentError::new("bounded", message);
+            Err(io::Error::new(io::ErrorKind::InvalidInput, error))
+        };
+        match self.bounds {
+            None => Ok(None),
+            Some((0, _)) => refuse("the capacity is 0; at least one emission must have room"),
+            Some((_, Overflow::Block)) if matches!(self.run_by, RunBy::Waiters | RunBy::Owner) => refuse(
+                "callers cannot block on a circuit that only they would run; have it run by a pool or a thread",
+            ),
+            Some((capacity, overflow)) => Ok(Some(Bounds::new(capacity, overflow))),
+        }
     }
 }
 
@@ -217,6 +244,11 @@ impl Circuit {
             Some(mut running) => running.run(budget, u64::MAX) == Progress::More && self.0.has_work(),
             None => self.0.has_work(),
         }
+    }
+
+    /// How many emissions were dropped because the queue was full. See [`CircuitBuilder::bounded`].
+    pub fn dropped(&self) -> u64 {
+        self.0.bounds.as_ref().map_or(0, |bounds| bounds.dropped())
     }
 
     /// How many callbacks have failed.

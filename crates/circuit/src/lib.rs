@@ -10,6 +10,7 @@
 //! | what can go wrong | [`Error`], [`Fault`] |
 
 mod barrier;
+mod bounds;
 mod circuit;
 mod conduit;
 mod context;
@@ -42,6 +43,7 @@ mod sync;
 mod waiters;
 mod window;
 
+pub use bounds::{Overflow, Refused};
 pub use circuit::{Circuit, CircuitBuilder, Naming, RunBy};
 pub use conduit::{Conduit, Routing};
 pub use current::Current;

@@ -16,6 +16,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::barrier;
+use crate::bounds::{Admission, Bounds, Refused};
 use crate::context;
 use crate::current::Current;
 use crate::driver::Driver;
@@ -26,6 +27,7 @@ use crate::node::{self, Header, Nodes};
 use crate::queue::fifo::Fifo;
 use crate::queue::ingress::{Cursor, Ingress};
 use crate::queue::lane::{Reader, Writer};
+use crate::queue::latest;
 use crate::queue::token::{Entry, Job, Token};
 use crate::subject::Subject;
 use crate::sync::Apart;
@@ -33,6 +35,8 @@ use crate::waiters::Waiters;
 
 /// Emissions are dropped: the circuit is closed, or being closed.
 const CLOSED: u32 = 1;
+/// The ingress queue is bounded: admission asks first.
+const BOUNDED: u32 = 8;
 /// Nobody will look into the queues until the driver is told to.
 const IDLE: u32 = 2;
 /// What was accepted before the close is done, and nothing will be any more.
@@ -67,6 +71,7 @@ pub(crate) struct Machine {
     pub(crate) nodes: Nodes,
     pub(crate) waiters: Waiters,
     lanes: Lanes,
+    pub(crate) bounds: Option<Box<Bounds>>,
     ingress: Ingress,
     // From here on in this order: what others poll, and what only the context touches, are kept apart.
     /// How many tickets are done with all that they caused. All of them once the circuit has ended.
@@ -80,6 +85,8 @@ struct Inside {
     cursor: Cursor,
     transit: Fifo,
     readers: Readers,
+    /// The entry of a bounded queue that is being handled.
+    taken: Option<latest::Entry>,
     scratch: Vec<u64>,
     /// The time of the input that is being handled, once somebody has asked.
     time: Option<u64>,
@@ -93,10 +100,11 @@ unsafe impl Send for Machine {}
 
 impl Machine {
     /// A new machine, to which the caller has the only reference.
-    pub(crate) fn new(subject: Subject, driver: Driver, seed: u64) -> MachineRef {
+    pub(crate) fn new(subject: Subject, driver: Driver, seed: u64, bounds: Option<Bounds>) -> MachineRef {
         let idle = if driver.must_be_told() { IDLE } else { 0 };
+        let bounded = if bounds.is_some() { BOUNDED } else { 0 };
         let machine = Box::new(Self {
-            flags: AtomicU32::new(idle),
+            flags: AtomicU32::new(idle | bounded),
             references: AtomicUsize::new(1),
             running: AtomicBool::new(false),
             driver,
@@ -107,6 +115,7 @@ impl Machine {
             nodes: Nodes::new(),
             waiters: Waiters::new(),
             lanes: Lanes::default(),
+            bounds: bounds.map(Box::new),
             ingress: Ingress::new(),
             done: Apart::new(AtomicU64::new(0)),
             inside: UnsafeCell::new(Inside::default()),
@@ -195,12 +204,74 @@ impl Machine {
     /// As for [`Machine::emit`].
     #[inline]
     unsafe fn admit<E: Send>(&self, node: *mut Header, value: E) {
-        if self.flags.load(Ordering::Relaxed) & CLOSED != 0 {
+        let flags = self.flags.load(Ordering::Relaxed);
+        if flags & (CLOSED | BOUNDED) != 0 {
+            // SAFETY: as the caller says.
+            if let Err(Refused::Full(_)) = unsafe { self.try_admit(node, value) }
+                && let Some(bounds) = &self.bounds
+            {
+                bounds.count_dropped();
+            }
             return;
         }
         // SAFETY: the node takes an `E`.
         unsafe { self.ingress.push(Token::emission(node), value) };
         self.tell_driver();
+    }
+
+    /// As [`Machine::emit`], but gives a value back that is not taken.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Machine::emit`].
+    pub(crate) unsafe fn try_emit<E: Send>(&self, node: *mut Header, value: E) -> Result<(), Refused<E>> {
+        if self.is_inside() {
+            // SAFETY: as in `emit`.
+            unsafe { (*self.inside.get()).transit.push(Token::emission(node), value) };
+            return Ok(());
+        }
+        // SAFETY: as the caller says.
+        unsafe { self.try_admit(node, value) }
+    }
+
+    #[cold]
+    unsafe fn try_admit<E: Send>(&self, node: *mut Header, value: E) -> Result<(), Refused<E>> {
+        if self.is_closed() {
+            return Err(Refused::Closed(value));
+        }
+        let token = Token::emission(node);
+        let Some(bounds) = &self.bounds else {
+            // SAFETY: the node takes an `E`.
+            unsafe { self.ingress.push(token, value) };
+            self.tell_driver();
+            return Ok(());
+        };
+        if let Some(mut latest) = bounds.latest() {
+            // SAFETY: as above. The ticket is taken under the lock, so entries are in the order of their tickets.
+            let oldest = unsafe { latest.push(self.ingress.claim(), token, value) };
+            // Under the lock, because the release of the entry's node may be next in the queue.
+            // SAFETY: the node exists: its release, if there is one, is behind the entry.
+            let oldest = oldest.map(|entry| (unsafe { node::discarder(entry.token) }, entry));
+            drop(latest);
+            self.tell_driver();
+            if let Some((discard, mut entry)) = oldest {
+                bounds.count_dropped();
+                // SAFETY: the entry's value is of its node's type, and is in nobody's hands but ours.
+                unsafe { discard(entry.value()) };
+            }
+            return Ok(());
+        }
+        match bounds.admit(|| self.is_closed()) {
+            Admission::Granted => {
+                // SAFETY: as above.
+                unsafe { self.ingress.push(token, value) };
+                self.tell_driver();
+                Ok(())
+            }
+            Admission::Dropped => Ok(()),
+            Admission::Refused if self.is_closed() => Err(Refused::Closed(value)),
+            Admission::Refused => Err(Refused::Full(value)),
+        }
     }
 
     /// As [`Machine::emit`], through the caller's own lane.
@@ -220,8 +291,10 @@ impl Machine {
             // SAFETY: as in `emit`.
             return unsafe { (*self.inside.get()).transit.push(Token::emission(node), value) };
         }
-        if self.flags.load(Ordering::Relaxed) & CLOSED != 0 {
-            return;
+        let flags = self.flags.load(Ordering::Relaxed);
+        if flags & (CLOSED | BOUNDED) != 0 {
+            // SAFETY: as the caller says.
+            return unsafe { self.admit(node, value) };
         }
         // SAFETY: the node takes an `E`.
         unsafe { lane.push(Token::emission(node), value) };
@@ -242,7 +315,12 @@ impl Machine {
     /// Puts an entry without a value into the ingress queue.
     fn push_bare(&self, token: Token) {
         // SAFETY: there is no value behind a token that is no emission.
-        unsafe { self.ingress.push(token, ()) };
+        unsafe {
+            match self.bounds.as_ref().and_then(|bounds| bounds.latest()) {
+                Some(mut latest) => drop(latest.push(self.ingress.claim(), token, ())),
+                None => self.ingress.push(token, ()),
+            }
+        }
         self.tell_driver();
     }
 
@@ -267,6 +345,9 @@ impl Machine {
         let before = self.flags.fetch_or(CLOSED, Ordering::AcqRel);
         if before & CLOSED != 0 {
             return;
+        }
+        if let Some(bounds) = &self.bounds {
+            bounds.wake();
         }
         if !self.is_inside() && self.end_untouched() {
             return;
@@ -376,6 +457,45 @@ impl Machine {
         }
     }
 
+    /// The next entry of a bounded queue, which from then on is as good as gone from it.
+    ///
+    /// # Safety
+    ///
+    /// In the context, or alone. No reference into [`Inside`] is in use.
+    #[cold]
+    unsafe fn peek_bounded(&self, bounds: &Bounds) -> Option<(Token, *mut u8, usize)> {
+        // SAFETY: as the caller says.
+        let inside = unsafe { &mut *self.inside.get() };
+        if let Some(mut latest) = bounds.latest() {
+            let entry = inside.taken.insert(latest.pop()?);
+            return Some((entry.token, entry.value(), 0));
+        }
+        // SAFETY: the machine's only cursor.
+        let next = unsafe { self.ingress.peek(&mut inside.cursor, &mut inside.scratch, value_bytes) }?;
+        if next.0.as_emission().is_some() {
+            bounds.release();
+        }
+        Some(next)
+    }
+
+    /// Passes the entry that was peeked.
+    ///
+    /// # Safety
+    ///
+    /// In the context, or alone; the entry was handled. No reference into [`Inside`] is in use.
+    #[inline]
+    unsafe fn advance(&self, slots: usize) {
+        // SAFETY: as the caller says.
+        unsafe {
+            let inside = &mut *self.inside.get();
+            if slots > 0 {
+                self.ingress.advance(&mut inside.cursor, slots);
+            } else if let Some(entry) = inside.taken.take() {
+                inside.cursor.skip_to(entry.ticket + 1);
+            }
+        }
+    }
+
     /// Enters the context, unless somebody is in it.
     pub(crate) fn enter(&self) -> Option<Running<'_>> {
         if self.running.swap(true, Ordering::SeqCst) {
@@ -436,6 +556,7 @@ pub(crate) struct Running<'a> {
 impl Running<'_> {
     /// Handles entries until there are none, everything below the ticket `until` is done, or `budget` entries were handled.
     pub(crate) fn run(&mut self, budget: usize, until: u64) -> Progress {
+        debug_assert!(budget > 0);
         let inside = self.machine.inside.get();
         let mut left = budget;
         if !self.drain_transit(&mut left) {
@@ -471,9 +592,10 @@ impl Running<'_> {
             unsafe {
                 (*inside).time = None;
                 self.handle(token, value);
-                self.machine.ingress.advance(&mut (*inside).cursor, slots);
+                self.machine.advance(slots);
             }
-            if !self.drain_transit(&mut left) {
+            left -= 1;
+            if left == 0 || !self.drain_transit(&mut left) {
                 return Progress::More;
             }
             self.publish_now_and_then();
@@ -493,11 +615,7 @@ impl Running<'_> {
                 return false;
             }
         }
-        if *left > 1 {
-            *left -= 1;
-            return true;
-        }
-        false
+        true
     }
 
     /// Handles up to `count` entries of a lane, each with all that it causes. False if the budget is used up.
@@ -514,7 +632,8 @@ impl Running<'_> {
                 (*inside).time = None;
                 self.handle(token, value);
             }
-            if !self.drain_transit(left) {
+            *left -= 1;
+            if *left == 0 || !self.drain_transit(left) {
                 return false;
             }
         }
@@ -531,7 +650,10 @@ impl Running<'_> {
         // SAFETY: we are in the context, which has the machine's only cursor.
         unsafe {
             let Inside { cursor, scratch, .. } = &mut *self.machine.inside.get();
-            self.machine.ingress.peek(cursor, scratch, value_bytes)
+            match &self.machine.bounds {
+                None => self.machine.ingress.peek(cursor, scratch, value_bytes),
+                Some(bounds) => self.machine.peek_bounded(bounds),
+            }
         }
     }
 
@@ -795,6 +917,11 @@ impl Drop for Machine {
             while let Some((token, value, slots)) = self.ingress.peek(cursor, scratch, value_bytes) {
                 drop_entry(token, value);
                 self.ingress.advance(cursor, slots);
+            }
+            if let Some(mut latest) = self.bounds.as_ref().and_then(|bounds| bounds.latest()) {
+                while let Some(mut entry) = latest.pop() {
+                    drop_entry(entry.token, entry.value());
+                }
             }
         }
         for node in released {

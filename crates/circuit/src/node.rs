@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
 use crate::machine::{Machine, MachineRef};
 use crate::queue::fifo::words_for;
+use crate::queue::token::Token;
 use crate::receptor::Receptor;
 use crate::subject::Subject;
 
@@ -207,6 +208,18 @@ pub(crate) unsafe fn discard_value(node: *mut Header, value: *mut u8) {
     // SAFETY: as the caller says.
     unsafe { ((*node).table.discard)(value) }
 }
+
+/// What drops a value that came with this token, also after the node is gone.
+///
+/// # Safety
+///
+/// The node exists.
+pub(crate) unsafe fn discarder(token: Token) -> unsafe fn(*mut u8) {
+    // SAFETY: as the caller says.
+    token.as_emission().map_or(nothing, |node| unsafe { (*node).table.discard })
+}
+
+unsafe fn nothing(_: *mut u8) {}
 
 /// Drops the receptor, unless that was done before.
 ///

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use crate::bounds::Refused;
 use crate::error::Fault;
 use crate::machine::Machine;
 use crate::name::Name;
@@ -77,6 +78,13 @@ impl<E: Send + 'static> Pipe<E> {
     pub fn emit(&self, value: E) {
         // SAFETY: `Pipe::new` is given a node that takes an `E`, and this is a handle of it.
         unsafe { self.machine().emit(self.node.as_ptr(), value) };
+    }
+
+    /// As [`Pipe::emit`], but gives the value back if the circuit is closed, or its queue is bounded, full, and rejects.
+    #[allow(unsafe_code, reason = "the type of the pipe is the type of its node")]
+    pub fn try_emit(&self, value: E) -> Result<(), Refused<E>> {
+        // SAFETY: as in `emit`.
+        unsafe { self.machine().try_emit(self.node.as_ptr(), value) }
     }
 
     /// A new pipe whose values pass the recipe's operators on their way to this one. The operators have their own state,

@@ -154,6 +154,12 @@ impl Cursor {
     pub(crate) fn ticket(&self) -> u64 {
         self.ticket
     }
+
+    /// Everything below the ticket is consumed, in a queue whose entries are kept elsewhere.
+    pub(crate) fn skip_to(&mut self, ticket: u64) {
+        debug_assert!(self.segment.is_null() && ticket > self.ticket);
+        self.ticket = ticket;
+    }
 }
 
 impl Ingress {
@@ -163,6 +169,11 @@ impl Ingress {
             hint: AtomicPtr::new(ptr::null_mut()),
             directory: Mutex::new(Directory::default()),
         }
+    }
+
+    /// Takes a place in the order for an entry that is kept elsewhere.
+    pub(crate) fn claim(&self) -> u64 {
+        self.tail.fetch_add(1, Ordering::SeqCst)
     }
 
     /// How many slots were ever claimed.

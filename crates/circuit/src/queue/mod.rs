@@ -3,4 +3,5 @@
 pub(crate) mod fifo;
 pub(crate) mod ingress;
 pub(crate) mod lane;
+pub(crate) mod latest;
 pub(crate) mod token;

@@ -1,0 +1,165 @@
+//! What happens when more comes in than a circuit handles.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::queue::latest::Latest;
+
+/// What a circuit with a bounded ingress queue does when the queue is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Overflow {
+    /// [`crate::Pipe::try_emit`] gives the value back; [`crate::Pipe::emit`] drops and counts it.
+    Reject,
+    /// The new value is dropped and counted.
+    DropNewest,
+    /// The oldest value in the queue is dropped and counted. Admission takes a lock.
+    DropOldest,
+    /// The caller waits for room. Not to be used by circuits that emit to each other in a circle, which could all wait.
+    Block,
+}
+
+/// Why a value was not taken, with the value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Refused<E> {
+    /// The queue was full.
+    Full(E),
+    /// The circuit was closed.
+    Closed(E),
+}
+
+impl<E> Refused<E> {
+    /// The value.
+    pub fn into_value(self) -> E {
+        match self {
+            Self::Full(value) | Self::Closed(value) => value,
+        }
+    }
+}
+
+impl<E> fmt::Debug for Refused<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full(_) => "Full(..)",
+            Self::Closed(_) => "Closed(..)",
+        })
+    }
+}
+
+impl<E> fmt::Display for Refused<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full(_) => "the circuit's queue is full",
+            Self::Closed(_) => "the circuit is closed",
+        })
+    }
+}
+
+impl<E> std::error::Error for Refused<E> {}
+
+/// The bounds of a circuit's ingress queue: how many emissions may wait, and how many do.
+pub(crate) struct Bounds {
+    capacity: usize,
+    overflow: Overflow,
+    waiting: AtomicUsize,
+    dropped: AtomicU64,
+    /// How many callers wait for room.
+    blocked: AtomicUsize,
+    turnstile: Mutex<()>,
+    room: Condvar,
+    latest: Option<Mutex<Latest>>,
+}
+
+/// Whether an emission may be put into the queue.
+pub(crate) enum Admission {
+    Granted,
+    /// Drop it: that was asked for.
+    Dropped,
+    Refused,
+}
+
+impl Bounds {
+    pub(crate) fn new(capacity: usize, overflow: Overflow) -> Self {
+        let latest = (overflow == Overflow::DropOldest).then(|| Mutex::new(Latest::new(capacity)));
+        Self {
+            capacity,
+            overflow,
+            waiting: AtomicUsize::new(0),
+            dropped: AtomicU64::new(0),
+            blocked: AtomicUsize::new(0),
+            turnstile: Mutex::new(()),
+            room: Condvar::new(),
+            latest,
+        }
+    }
+
+    /// The queue to use instead of the usual one, if it is one that drops its oldest emissions.
+    #[inline]
+    pub(crate) fn latest(&self) -> Option<MutexGuard<'_, Latest>> {
+        self.latest.as_ref().map(|latest| latest.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn count_dropped(&self) {
+        self.dropped.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Asks for room for one emission. Waits for it if that is the policy, unless `is_over` says that there will be none.
+    pub(crate) fn admit(&self, is_over: impl Fn() -> bool) -> Admission {
+        if self.claim() {
+            return Admission::Granted;
+        }
+        match self.overflow {
+            Overflow::Reject => Admission::Refused,
+            Overflow::DropNewest | Overflow::DropOldest => {
+                self.count_dropped();
+                Admission::Dropped
+            }
+            Overflow::Block => self.wait(is_over),
+        }
+    }
+
+    fn claim(&self) -> bool {
+        let more = |waiting| (waiting < self.capacity).then_some(waiting + 1);
+        self.waiting.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
+    }
+
+    fn wait(&self, is_over: impl Fn() -> bool) -> Admission {
+        // Counted first, then looked: in one order with `release`, which makes room first and then looks who waits.
+        self.blocked.fetch_add(1, Ordering::SeqCst);
+        let mut guard = self.turnstile.lock().unwrap_or_else(PoisonError::into_inner);
+        let admission = loop {
+            if is_over() {
+                break Admission::Refused;
+            }
+            if self.claim() {
+                break Admission::Granted;
+            }
+            guard = self.room.wait(guard).unwrap_or_else(PoisonError::into_inner);
+        };
+        drop(guard);
+        self.blocked.fetch_sub(1, Ordering::SeqCst);
+        admission
+    }
+
+    /// An emission has left the queue.
+    #[inline]
+    pub(crate) fn release(&self) {
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        if self.blocked.load(Ordering::SeqCst) > 0 {
+            self.wake();
+        }
+    }
+
+    /// Has everybody who waits look again.
+    #[cold]
+    pub(crate) fn wake(&self) {
+        // Under the lock, so that nobody is between looking and waiting.
+        drop(self.turnstile.lock().unwrap_or_else(PoisonError::into_inner));
+        self.room.notify_all();
+    }
+}

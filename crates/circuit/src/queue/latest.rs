@@ -1,0 +1,100 @@
+//! A bounded queue that makes room by dropping its oldest emission, for circuits that are asked for this.
+//!
+//! It is behind a lock, because here producers take out of the queue as well. Entries that are no emissions are never dropped.
+#![allow(
+    unsafe_code,
+    reason = "values of any types are moved in and out as words; each function says what it relies on"
+)]
+
+use std::collections::VecDeque;
+use std::mem::MaybeUninit;
+use std::ptr;
+
+use super::fifo::words_for;
+use super::token::Token;
+
+type Word = MaybeUninit<u64>;
+
+const SMALL_WORDS: usize = 3;
+
+/// See the module.
+pub(crate) struct Latest {
+    entries: VecDeque<Entry>,
+    emissions: usize,
+    capacity: usize,
+}
+
+/// An entry with its place in the order.
+pub(crate) struct Entry {
+    pub(crate) ticket: u64,
+    pub(crate) token: Token,
+    value: Value,
+}
+
+enum Value {
+    Small([Word; SMALL_WORDS]),
+    Large(Box<[Word]>),
+}
+
+// SAFETY: the queue owns what it holds, and what it holds is `Send`, which `push` asks of its caller.
+unsafe impl Send for Latest {}
+
+impl Entry {
+    /// Where the value lies.
+    pub(crate) fn value(&mut self) -> *mut u8 {
+        match &mut self.value {
+            Value::Small(words) => words.as_mut_ptr().cast(),
+            Value::Large(words) => words.as_mut_ptr().cast(),
+        }
+    }
+}
+
+impl Latest {
+    /// A queue for this many emissions, at least one.
+    pub(crate) fn new(capacity: usize) -> Self {
+        debug_assert!(capacity > 0);
+        Self { entries: VecDeque::new(), emissions: 0, capacity }
+    }
+
+    /// Appends an entry, and takes out the oldest emission if there is no room for this one.
+    ///
+    /// # Safety
+    ///
+    /// `E` is `Send`, and what takes the entry out reads an `E`.
+    pub(crate) unsafe fn push<E>(&mut self, ticket: u64, token: Token, value: E) -> Option<Entry> {
+        let words = words_for(size_of::<E>());
+        let value = std::mem::ManuallyDrop::new(value);
+        let mut place = match words {
+            ..=SMALL_WORDS => Value::Small([MaybeUninit::uninit(); SMALL_WORDS]),
+            _ => Value::Large(Box::new_uninit_slice(words)),
+        };
+        let to: *mut Word = match &mut place {
+            Value::Small(words) => words.as_mut_ptr(),
+            Value::Large(words) => words.as_mut_ptr(),
+        };
+        // SAFETY: there is room for the bytes of an `E`, which is forgotten.
+        unsafe { ptr::copy_nonoverlapping((&raw const value).cast::<u8>(), to.cast::<u8>(), size_of::<E>()) };
+        let dropped = if token.as_emission().is_some() { self.make_room() } else { None };
+        self.entries.push_back(Entry { ticket, token, value: place });
+        dropped
+    }
+
+    fn make_room(&mut self) -> Option<Entry> {
+        if self.emissions < self.capacity {
+            self.emissions += 1;
+            return None;
+        }
+        let oldest = self.entries.iter().position(|entry| entry.token.as_emission().is_some());
+        debug_assert!(oldest.is_some(), "as many emissions are here as there is room for");
+        self.entries.remove(oldest?)
+    }
+
+    /// Takes out the first entry.
+    pub(crate) fn pop(&mut self) -> Option<Entry> {
+        let entry = self.entries.pop_front()?;
+        if entry.token.as_emission().is_some() {
+            self.emissions -= 1;
+        }
+        Some(entry)
+    }
+}
