@@ -2,7 +2,9 @@
 
 use std::fmt;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use crate::bounds::{Bounds, Overflow};
 use crate::current::Current;
@@ -213,6 +215,21 @@ impl Circuit {
         self.0.settle()
     }
 
+    /// As [`Circuit::settle`], for a task instead of a thread. What it waits for is fixed when this is called.
+    ///
+    /// ```
+    /// # use tidemark_circuit::Circuit;
+    /// async fn one_two_three(circuit: &Circuit) -> Result<(), tidemark_circuit::Error> {
+    ///     let pipe = circuit.pipe(|value: u64| println!("{value}"))?;
+    ///     (1..=3).for_each(|value| pipe.emit(value));
+    ///     circuit.settled()?.await;
+    ///     Ok(())
+    /// }
+    /// ```
+    pub fn settled(&self) -> Result<Settled, ContextError> {
+        Ok(Settled { target: self.0.settle_target()?, registered: None, machine: self.0.clone() })
+    }
+
     /// Has the circuit end: what was emitted before is still handled, what comes after is dropped, receptors are dropped at the
     /// end. Does not wait, may be called from anywhere and more than once.
     pub fn close(&self) {
@@ -264,6 +281,44 @@ impl Circuit {
 impl fmt::Debug for Circuit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Circuit").field(self.subject()).finish()
+    }
+}
+
+/// Waits until a circuit has handled what was emitted before. Made by [`Circuit::settled`].
+#[must_use = "it waits only while it is polled"]
+pub struct Settled {
+    machine: MachineRef,
+    /// None once there is nothing to wait for.
+    target: Option<u64>,
+    registered: Option<u64>,
+}
+
+impl Future for Settled {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let Self { machine, target, registered } = &mut *self;
+        if let Some(ticket) = *target {
+            if !machine.poll_settled(ticket, context.waker(), registered) {
+                return Poll::Pending;
+            }
+            *target = None;
+        }
+        Poll::Ready(())
+    }
+}
+
+impl Drop for Settled {
+    fn drop(&mut self) {
+        if let Some(id) = self.registered {
+            self.machine.waiters.remove(id);
+        }
+    }
+}
+
+impl fmt::Debug for Settled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settled").field("target", &self.target).finish_non_exhaustive()
     }
 }
 

@@ -9,9 +9,8 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::ptr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 use crate::circuit::{Circuit, Naming};
 use crate::context_cell::ContextCell;
@@ -196,6 +195,22 @@ impl<E: Clone + Send + 'static> Conduit<E> {
     }
 }
 
+impl<E> Conduit<E> {
+    /// A handle that does not keep the conduit.
+    pub(crate) fn downgrade(&self) -> WeakConduit<E> {
+        WeakConduit(Arc::downgrade(&self.inner))
+    }
+}
+
+/// A handle that does not keep its conduit, nor its circuit.
+pub(crate) struct WeakConduit<E>(Weak<Inner<E>>);
+
+impl<E> WeakConduit<E> {
+    pub(crate) fn upgrade(&self) -> Option<Conduit<E>> {
+        self.0.upgrade().map(|inner| Conduit { inner })
+    }
+}
+
 /// Mirroring: a subscriber to a conduit has each pipe's emissions go to the conduit's pipe of the same name.
 impl<E: Clone + Send + 'static> ReceiverPool<E> for Conduit<E> {
     fn register(&mut self, subject: &Subject, registrar: &mut Registrar<'_, E>) {
@@ -342,12 +357,5 @@ impl<E: Clone + Send + 'static> Receiver<E> {
                 }
             }
         }
-    }
-}
-
-impl<E> Conduit<E> {
-    /// Whether the circuit is this conduit's.
-    pub(crate) fn is_of(&self, machine: &Machine) -> bool {
-        ptr::eq(&raw const *self.inner.machine, machine)
     }
 }

@@ -56,14 +56,15 @@ pub enum Supervision {
     },
 }
 
-type Hook = Box<dyn FnMut(&Failure) + Send>;
+/// Who hears of failures; false if it does not want to any more.
+type Hook = Box<dyn FnMut(&Failure) -> bool + Send>;
 
 /// A circuit's account of failures.
 #[derive(Default)]
 pub(crate) struct Failures {
     count: AtomicU64,
     quarantine_after: AtomicU32,
-    hook: Mutex<Option<Hook>>,
+    hooks: Mutex<Vec<Hook>>,
 }
 
 impl Failures {
@@ -80,9 +81,9 @@ impl Failures {
         after != 0 && failures >= after
     }
 
-    /// Who is told of each failure, in the circuit's context.
-    pub(crate) fn set_hook(&self, hook: Hook) {
-        *self.hook.lock().unwrap_or_else(PoisonError::into_inner) = Some(hook);
+    /// Has `hook` told of each failure, in the circuit's context.
+    pub(crate) fn add_hook(&self, hook: Hook) {
+        self.hooks.lock().unwrap_or_else(PoisonError::into_inner).push(hook);
     }
 
     pub(crate) fn count(&self) -> u64 {
@@ -91,8 +92,6 @@ impl Failures {
 
     pub(crate) fn report(&self, failure: &Failure) {
         self.count.fetch_add(1, Ordering::Relaxed);
-        if let Some(hook) = &mut *self.hook.lock().unwrap_or_else(PoisonError::into_inner) {
-            hook(failure);
-        }
+        self.hooks.lock().unwrap_or_else(PoisonError::into_inner).retain_mut(|hook| hook(failure));
     }
 }

@@ -20,6 +20,7 @@ mod driver;
 mod error;
 mod extent;
 mod failure;
+mod faults;
 mod fiber;
 mod flow;
 mod interner;
@@ -44,7 +45,7 @@ mod waiters;
 mod window;
 
 pub use bounds::{Overflow, Refused};
-pub use circuit::{Circuit, CircuitBuilder, Naming, RunBy};
+pub use circuit::{Circuit, CircuitBuilder, Naming, RunBy, Settled};
 pub use conduit::{Conduit, Routing};
 pub use current::Current;
 pub use driver::Pool;

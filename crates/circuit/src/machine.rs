@@ -14,6 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::task::Waker;
 
 use crate::barrier;
 use crate::bounds::{Admission, Bounds, Refused};
@@ -413,25 +414,59 @@ impl Machine {
     /// Waits until everything that was admitted before is done with all that it caused, or the circuit has ended.
     #[inline]
     pub(crate) fn settle(&self) -> Result<(), ContextError> {
+        if let Some(target) = self.settle_target()? {
+            self.settle_at(target);
+        }
+        Ok(())
+    }
+
+    /// Where in the order one has to wait for, to have everything done that was admitted before; none if it is.
+    #[inline]
+    pub(crate) fn settle_target(&self) -> Result<Option<u64>, ContextError> {
         if self.is_inside() {
             return Err(ContextError::new("Cannot call Circuit::settle from within the circuit's context"));
         }
         let target = self.ingress.tail();
         let is_done = self.done.load(Ordering::Acquire) >= target;
-        if !(is_done & self.lanes.is_empty()) {
-            self.settle_behind_lanes(target);
+        if is_done & self.lanes.is_empty() {
+            return Ok(None);
         }
-        Ok(())
+        Ok(self.target_behind_lanes(target))
     }
 
     #[cold]
-    fn settle_behind_lanes(&self, mut target: u64) {
+    fn target_behind_lanes(&self, target: u64) -> Option<u64> {
         if self.lanes.have_work() {
             // What is in the lanes has no place in the order yet; it comes before this.
             self.push_bare(Token::barrier());
-            target = self.ingress.tail();
+            return Some(self.ingress.tail());
         }
-        self.settle_at(target);
+        (!self.is_done(target)).then_some(target)
+    }
+
+    /// As [`Machine::settle_at`] for a task: false if it has to wait, and then its waker will be called. `registered` is what
+    /// the task was registered as before, and is changed.
+    pub(crate) fn poll_settled(&self, target: u64, waker: &Waker, registered: &mut Option<u64>) -> bool {
+        if self.driver.is_run_by_waiters()
+            && let Some(mut running) = self.enter()
+        {
+            running.run(usize::MAX, target);
+            drop(running);
+            self.waiters.wake(u64::MAX);
+        }
+        if !self.is_done(target) {
+            // Registered first, then looked, as a waiting thread does.
+            *registered = Some(self.waiters.wake_later(target, waker, registered.take()));
+            // Who runs the machine for itself wakes us when it leaves, if it has not left before we were registered.
+            if self.driver.is_run_by_waiters() && !self.running.load(Ordering::SeqCst) {
+                self.waiters.wake(u64::MAX);
+            }
+        }
+        let is_done = self.is_done(target);
+        if is_done && let Some(id) = registered.take() {
+            self.waiters.remove(id);
+        }
+        is_done
     }
 
     fn is_done(&self, target: u64) -> bool {

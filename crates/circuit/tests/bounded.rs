@@ -91,7 +91,8 @@ fn the_oldest_is_dropped() {
 
 #[test]
 fn what_drops_the_oldest_frees_it_and_never_drops_a_subscription() {
-    let circuit = Circuit::builder().run_by(RunBy::Owner).bounded(1, Overflow::DropOldest).build().expect("valid");
+    let circuit =
+        Circuit::builder().run_by(RunBy::Owner).bounded(1, Overflow::DropOldest).build().expect("valid");
     let conduit = circuit.conduit::<Arc<[u64; 9]>>().expect("open");
     let (sender, receiver) = mpsc::channel();
     let subscriber = circuit
@@ -112,7 +113,8 @@ fn what_drops_the_oldest_frees_it_and_never_drops_a_subscription() {
 
 #[test]
 fn large_values_drop_the_oldest_too() {
-    let circuit = Circuit::builder().run_by(RunBy::Owner).bounded(2, Overflow::DropOldest).build().expect("valid");
+    let circuit =
+        Circuit::builder().run_by(RunBy::Owner).bounded(2, Overflow::DropOldest).build().expect("valid");
     let (sender, receiver) = mpsc::channel();
     let pipe = circuit.pipe(move |value: [u64; 20]| sender.send(value).expect("received")).expect("open");
     (0..9).for_each(|n| pipe.emit([n; 20]));
@@ -126,7 +128,8 @@ fn callers_wait_for_room_and_nothing_is_lost() {
         let circuit = Circuit::builder().run_by(run_by).bounded(3, Overflow::Block).build().expect("valid");
         let sum = Arc::new(AtomicUsize::new(0));
         let seen = Arc::clone(&sum);
-        let pipe = circuit.pipe(move |value: usize| drop(seen.fetch_add(value, Ordering::Relaxed))).expect("open");
+        let pipe =
+            circuit.pipe(move |value: usize| drop(seen.fetch_add(value, Ordering::Relaxed))).expect("open");
         thread::scope(|scope| {
             for _ in 0..4 {
                 let (pipe, mut lane) = (&pipe, circuit.lane().expect("open"));
@@ -155,7 +158,8 @@ fn closing_lets_waiting_callers_go() {
 
 #[test]
 fn bounds_that_make_no_sense_are_refused() {
-    let refused = |builder: tidemark_circuit::CircuitBuilder| builder.build().expect_err("refused").to_string();
+    let refused =
+        |builder: tidemark_circuit::CircuitBuilder| builder.build().expect_err("refused").to_string();
     assert!(refused(Circuit::builder().bounded(0, Overflow::Reject)).contains("at least one"));
     for run_by in [RunBy::Waiters, RunBy::Owner] {
         let error = refused(Circuit::builder().run_by(run_by).bounded(1, Overflow::Block));
