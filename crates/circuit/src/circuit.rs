@@ -263,6 +263,16 @@ impl Circuit {
         }
     }
 
+    /// Who runs it.
+    pub fn run_by(&self) -> RunBy {
+        match self.0.driver() {
+            Driver::Owner => RunBy::Owner,
+            Driver::Waiters => RunBy::Waiters,
+            Driver::Thread(_) => RunBy::Thread,
+            Driver::Pool(pool) => RunBy::Pool(pool.clone()),
+        }
+    }
+
     /// How many emissions were dropped because the queue was full. See [`CircuitBuilder::bounded`].
     pub fn dropped(&self) -> u64 {
         self.0.bounds.as_ref().map_or(0, |bounds| bounds.dropped())

@@ -15,6 +15,7 @@ use std::sync::{Arc, Weak};
 use crate::circuit::{Circuit, Naming};
 use crate::context_cell::ContextCell;
 use crate::error::{ContextError, Fault};
+use crate::event::Event;
 use crate::machine::{Machine, MachineRef};
 use crate::name::Name;
 use crate::name_map::NameMap;
@@ -183,8 +184,9 @@ impl<E: Clone + Send + 'static> Conduit<E> {
             return;
         }
         let hub = Arc::clone(&self.inner.hub);
+        let event = Event::CloseConduit { source: self.inner.subject.id() };
         // SAFETY: jobs run in the context of the circuit that they are submitted to.
-        self.inner.machine.submit(Box::new(move || unsafe { hub.close() }));
+        self.inner.machine.submit(event, move || unsafe { hub.close() });
     }
 
     /// Closes the conduit and waits until its subscriptions have ended.

@@ -12,8 +12,8 @@ use std::cell::UnsafeCell;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
 use crate::barrier;
@@ -22,7 +22,9 @@ use crate::context;
 use crate::current::Current;
 use crate::driver::Driver;
 use crate::error::ContextError;
+use crate::event::Event;
 use crate::failure::{Failure, Failures};
+use crate::journal::Recorder;
 use crate::lanes::{Lanes, Readers};
 use crate::node::{self, Header, Nodes};
 use crate::queue::fifo::Fifo;
@@ -67,7 +69,9 @@ pub(crate) struct Machine {
     driver: Driver,
     subject: Subject,
     current: OnceLock<Current>,
+    first_seed: u64,
     seed: AtomicU64,
+    recorded: AtomicBool,
     pub(crate) failures: Failures,
     pub(crate) nodes: Nodes,
     pub(crate) waiters: Waiters,
@@ -91,6 +95,9 @@ struct Inside {
     scratch: Vec<u64>,
     /// The time of the input that is being handled, once somebody has asked.
     time: Option<u64>,
+    /// The time that inputs have in a replay.
+    given_time: Option<u64>,
+    recorder: Option<Arc<dyn Recorder>>,
     unpublished: u32,
 }
 
@@ -111,7 +118,9 @@ impl Machine {
             driver,
             subject,
             current: OnceLock::new(),
+            first_seed: seed,
             seed: AtomicU64::new(seed),
+            recorded: AtomicBool::new(false),
             failures: Failures::default(),
             nodes: Nodes::new(),
             waiters: Waiters::new(),
@@ -151,6 +160,46 @@ impl Machine {
     /// A seed for the next thing that draws random numbers: always the same sequence from the same first seed.
     pub(crate) fn next_seed(&self) -> u64 {
         self.seed.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed)
+    }
+
+    /// The seed that the first of them came from.
+    pub(crate) fn first_seed(&self) -> u64 {
+        self.first_seed
+    }
+
+    /// The time that the next inputs have, instead of the clock's. For circuits that their owner runs, between two runs.
+    pub(crate) fn set_time(&self, nanos: u64) {
+        if let Some(running) = self.enter() {
+            // SAFETY: we are in the context.
+            unsafe { (*self.inside.get()).given_time = Some(nanos) };
+            drop(running);
+        }
+    }
+
+    /// Has a journal told of inputs from here on; false if one is told already.
+    pub(crate) fn begin_recording(&self, recorder: Arc<dyn Recorder>) -> bool {
+        let begins = !self.recorded.swap(true, Ordering::AcqRel);
+        if begins {
+            self.set_recorder(Some(recorder));
+        }
+        begins
+    }
+
+    /// Has the journal told of nothing from here on.
+    pub(crate) fn end_recording(&self) {
+        self.set_recorder(None);
+        self.recorded.store(false, Ordering::Release);
+    }
+
+    fn set_recorder(&self, recorder: Option<Arc<dyn Recorder>>) {
+        self.submit(Event::Other, move || {
+            Self::with_inside(|machine| {
+                let machine = machine.expect("jobs run in the circuit's context");
+                // SAFETY: in the context; recorders are dropped outside of the borrow.
+                let before = unsafe { std::mem::replace(&mut (*machine.inside.get()).recorder, recorder) };
+                drop(before);
+            });
+        });
     }
 
     #[inline]
@@ -326,7 +375,8 @@ impl Machine {
     }
 
     /// Has something done in its place in the order: behind what the caller emitted before. Dropped if the circuit is closed.
-    pub(crate) fn submit(&self, job: Job) {
+    pub(crate) fn submit(&self, event: Event, work: impl FnOnce() + Send + 'static) {
+        let job = Job { event, work: Box::new(work) };
         if self.is_inside() {
             // SAFETY: in the context, as in `emit`.
             unsafe { (*self.inside.get()).transit.push_token(Token::job(job)) };
@@ -625,7 +675,8 @@ impl Running<'_> {
             };
             // SAFETY: the queue gave a token with its value, which stays at its place until `advance`.
             unsafe {
-                (*inside).time = None;
+                (*inside).time = (*inside).given_time;
+                self.record(token, value);
                 self.handle(token, value);
                 self.machine.advance(slots);
             }
@@ -664,7 +715,8 @@ impl Running<'_> {
             // SAFETY: as the caller says; borrows end before user code runs.
             unsafe {
                 let (token, value) = (*reader).next(value_words);
-                (*inside).time = None;
+                (*inside).time = (*inside).given_time;
+                self.record(token, value);
                 self.handle(token, value);
             }
             *left -= 1;
@@ -731,6 +783,44 @@ impl Running<'_> {
         Source::Nothing
     }
 
+    /// Tells the journal of an input, if there is one.
+    ///
+    /// # Safety
+    ///
+    /// The value belongs to the token.
+    #[inline]
+    unsafe fn record(&self, token: Token, value: *mut u8) {
+        // SAFETY: we are in the context.
+        if unsafe { (*self.machine.inside.get()).recorder.is_some() } {
+            // SAFETY: as the caller says.
+            unsafe { self.record_emission(token, value) };
+        }
+    }
+
+    #[cold]
+    unsafe fn record_emission(&self, token: Token, value: *mut u8) {
+        // SAFETY: we are in the context; the handle is cloned because recording calls code of users.
+        let recorder = unsafe { (*self.machine.inside.get()).recorder.clone() };
+        if let (Some(recorder), Some(node)) = (recorder, token.as_emission()) {
+            let time = self.machine.stimulus_nanos();
+            let outcome = catch_unwind(AssertUnwindSafe(|| {
+                // SAFETY: the node exists, and the value is of its type.
+                unsafe { recorder.emission(time, (*node).subject(), value) };
+            }));
+            if let Err(panic) = outcome {
+                self.machine.report(self.machine.subject.clone(), "record", panic);
+            }
+        }
+    }
+
+    #[cold]
+    fn record_event(&self, event: Event) {
+        // SAFETY: we are in the context, and this is no code of users.
+        if let Some(recorder) = unsafe { &(*self.machine.inside.get()).recorder } {
+            recorder.event(self.machine.stimulus_nanos(), event);
+        }
+    }
+
     /// # Safety
     ///
     /// The value belongs to the token, and is forgotten by the caller.
@@ -758,11 +848,15 @@ impl Running<'_> {
                 if self.machine.has_ended() {
                     return;
                 }
-                if let Err(panic) = catch_unwind(AssertUnwindSafe(job)) {
+                self.record_event(job.event);
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(job.work)) {
                     self.machine.report(self.machine.subject.clone(), "run", panic);
                 }
             }
-            Entry::Close => self.end(),
+            Entry::Close => {
+                self.record_event(Event::CloseCircuit);
+                self.end();
+            }
             Entry::Barrier => {}
         }
     }

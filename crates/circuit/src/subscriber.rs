@@ -12,6 +12,7 @@ use std::sync::{Arc, Weak};
 use crate::circuit::{Circuit, Naming};
 use crate::context_cell::ContextCell;
 use crate::error::{ContextError, Fault};
+use crate::event::Event;
 use crate::machine::{Machine, MachineRef};
 use crate::pipe::Pipe;
 use crate::receptor::Receptor;
@@ -50,7 +51,8 @@ pub(crate) struct SubscriberInner<E> {
     subject: Subject,
     closed: AtomicBool,
     callback: ContextCell<Callback<E>>,
-    subscriptions: ContextCell<Vec<Weak<SubscriptionInner<E>>>>,
+    /// None once the close was handled. The flag above is set when it is asked for, which has no place in the order.
+    subscriptions: ContextCell<Option<Vec<Weak<SubscriptionInner<E>>>>>,
 }
 
 /// What a subscriber's callback registers receivers with. It cannot be kept: it ends with the callback.
@@ -131,7 +133,7 @@ impl Naming<'_> {
             subject: self.component(Kind::Subscriber, "subscriber")?,
             closed: AtomicBool::new(false),
             callback: ContextCell::new(Box::new(callback)),
-            subscriptions: ContextCell::new(Vec::new()),
+            subscriptions: ContextCell::new(Some(Vec::new())),
         };
         Ok(Subscriber { inner: Arc::new(inner), machine: self.machine().clone() })
     }
@@ -160,14 +162,15 @@ impl<E: Clone + Send + 'static> Subscriber<E> {
             return;
         }
         let inner = Arc::clone(&self.inner);
-        self.machine.submit(Box::new(move || {
+        let event = Event::CloseSubscriber { subscriber: inner.subject.id() };
+        self.machine.submit(event, move || {
             // SAFETY: jobs run in the context of the circuit that they are submitted to.
-            let subscriptions = unsafe { inner.subscriptions.with(std::mem::take) };
-            for subscription in subscriptions.iter().filter_map(Weak::upgrade) {
+            let subscriptions = unsafe { inner.subscriptions.with(Option::take) };
+            for subscription in subscriptions.iter().flatten().filter_map(Weak::upgrade) {
                 // SAFETY: as above; a subscriber's subscriptions are of its circuit.
                 unsafe { subscription.end() };
             }
-        }));
+        });
     }
 
     /// Closes the subscriber and waits until its subscriptions have ended.
@@ -195,18 +198,20 @@ impl<E: Clone + Send + 'static> SubscriberInner<E> {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Remembers a subscription, to end it when the subscriber is closed.
+    /// Remembers a subscription, to end it when the subscriber is closed; false if it is.
     ///
     /// # Safety
     ///
     /// In the circuit's context, between two deliveries.
-    pub(crate) unsafe fn add(&self, subscription: Weak<SubscriptionInner<E>>) {
+    pub(crate) unsafe fn add(&self, subscription: Weak<SubscriptionInner<E>>) -> bool {
         // SAFETY: as the caller says.
         unsafe {
             self.subscriptions.with(|subscriptions| {
+                let Some(subscriptions) = subscriptions else { return false };
                 subscriptions.retain(|old| old.strong_count() > 0);
                 subscriptions.push(subscription);
-            });
+                true
+            })
         }
     }
 

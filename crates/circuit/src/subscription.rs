@@ -9,6 +9,7 @@ use std::sync::{Arc, Weak};
 use crate::conduit::Hub;
 use crate::context_cell::ContextCell;
 use crate::error::ContextError;
+use crate::event::Event;
 use crate::machine::{Machine, MachineRef};
 use crate::subject::{Kind, Subject};
 use crate::subscriber::SubscriberInner;
@@ -53,9 +54,14 @@ impl<E: Clone + Send + 'static> Subscription<E> {
             on_close: ContextCell::new(on_close),
             over: ContextCell::new(false),
         });
+        let event = Event::Subscribe {
+            source: source.id(),
+            subscriber: subscriber.subject().id(),
+            subscription: inner.subject.id(),
+        };
         let beginning = Arc::clone(&inner);
         // SAFETY: jobs run in the context of the circuit that they are submitted to, which is the hub's and the subscriber's.
-        machine.submit(Box::new(move || unsafe { beginning.enter_hub() }));
+        machine.submit(event, move || unsafe { beginning.enter_hub() });
         Self { inner, machine: machine.clone() }
     }
 
@@ -69,9 +75,10 @@ impl<E: Clone + Send + 'static> Subscription<E> {
         if self.inner.close_asked.swap(true, Ordering::AcqRel) {
             return;
         }
+        let event = Event::Unsubscribe { subscription: self.inner.subject.id() };
         let inner = Arc::clone(&self.inner);
         // SAFETY: jobs run in the context of the circuit that they are submitted to.
-        self.machine.submit(Box::new(move || unsafe { inner.end() }));
+        self.machine.submit(event, move || unsafe { inner.end() });
     }
 
     /// Closes the subscription and waits until it has ended and what is to be called then has returned.
@@ -93,10 +100,12 @@ impl<E: Clone + Send + 'static> SubscriptionInner<E> {
     unsafe fn enter_hub(self: Arc<Self>) {
         // SAFETY: as the caller says.
         unsafe {
-            let entered = !self.over.with(|over| *over) && !self.subscriber.is_closed();
-            match self.hub.upgrade().filter(|_| entered) {
-                Some(hub) if hub.add(&self) => self.subscriber.add(Arc::downgrade(&self)),
-                _ => self.end(),
+            if self.over.with(|over| *over) {
+                return;
+            }
+            let entered = self.hub.upgrade().is_some_and(|hub| hub.add(&self));
+            if !entered || !self.subscriber.add(Arc::downgrade(&self)) {
+                self.end();
             }
         }
     }

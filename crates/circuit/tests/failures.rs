@@ -9,7 +9,10 @@ fn circuit() -> Circuit {
 }
 
 /// Subscribes to the failures of a circuit and returns what was said so far whenever it is asked.
-fn watch(circuit: &Circuit, conduit: &tidemark_circuit::Conduit<Failure>) -> impl Fn() -> Vec<String> + use<> {
+fn watch(
+    circuit: &Circuit,
+    conduit: &tidemark_circuit::Conduit<Failure>,
+) -> impl Fn() -> Vec<String> + use<> {
     let (sender, receiver) = mpsc::channel();
     let subscriber = circuit
         .subscriber(move |_: &Subject, registrar: &mut Registrar<'_, Failure>| {

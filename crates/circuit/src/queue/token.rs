@@ -1,5 +1,6 @@
 //! What an entry of a queue is for: one pointer, whose two lowest bits say what it points to.
 
+use crate::event::Event;
 use crate::node::Header;
 
 const RELEASE: usize = 1;
@@ -9,7 +10,10 @@ const BARRIER: usize = 7;
 const TAGS: usize = 3;
 
 /// What runs once, in its place in the order, in the circuit's context.
-pub(crate) type Job = Box<dyn FnOnce() + Send>;
+pub(crate) struct Job {
+    pub(crate) event: Event,
+    pub(crate) work: Box<dyn FnOnce() + Send>,
+}
 
 /// An entry of a queue without its value.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,187 @@
+//! Frames: how inputs are told apart and damage is noticed.
+
+use std::io::{self, ErrorKind, Read, Write};
+
+use super::recorded::write_number;
+
+const MAGIC: &[u8] = b"tidemark circuit journal 1\n";
+
+/// The beginning of a journal: what it is, the seed, and a checksum of both.
+pub(super) fn header(seed: u64) -> Vec<u8> {
+    let mut header = [MAGIC, &seed.to_le_bytes()].concat();
+    header.extend(crc32(&header).to_le_bytes());
+    header
+}
+
+pub(super) const HEADER_BYTES: usize = MAGIC.len() + 12;
+
+/// No frame is longer: a length beyond it is damage.
+const FRAME_BYTES_MAX: u64 = 1 << 30;
+
+/// Takes the seed out of a journal's beginning; none if there is another version or something else.
+pub(super) fn read_header(from: &mut impl Read) -> Result<Option<u64>, NoFrame> {
+    let mut bytes = [0; HEADER_BYTES];
+    match from.read_exact(&mut bytes) {
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
+        other => other?,
+    }
+    if !bytes.starts_with(MAGIC) {
+        return Ok(None);
+    }
+    let seed: [u8; 8] = bytes[MAGIC.len()..][..8].try_into().expect("eight bytes");
+    let seed = u64::from_le_bytes(seed);
+    if header(seed) != bytes { Err(NoFrame::Damaged) } else { Ok(Some(seed)) }
+}
+
+/// What a frame is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Kind {
+    /// The next text.
+    Text = 1,
+    /// Time, label, name or nothing, value.
+    Emit = 2,
+    /// Time, label of the conduit, label of the subscriber, number of the subscription.
+    Subscribe = 3,
+    /// Time, number of the subscription.
+    Unsubscribe = 4,
+    /// Time, label.
+    CloseConduit = 5,
+    /// Time, label.
+    CloseSubscriber = 6,
+    /// Time.
+    CloseCircuit = 7,
+    /// Time, text: an input that was not recorded because nobody had labelled it.
+    Unlabelled = 8,
+    /// How many inputs there were. Nothing follows.
+    End = 9,
+}
+
+impl Kind {
+    pub(super) fn of(byte: u8) -> Option<Self> {
+        use Kind::*;
+        [Text, Emit, Subscribe, Unsubscribe, CloseConduit, CloseSubscriber, CloseCircuit, Unlabelled, End]
+            .into_iter()
+            .find(|kind| *kind as u8 == byte)
+    }
+}
+
+/// Writes a frame with this content, which begins with its kind.
+pub(super) fn write(content: &[u8], to: &mut impl Write) -> io::Result<()> {
+    if content.len() as u64 > FRAME_BYTES_MAX {
+        return Err(io::Error::new(
+            ErrorKind::InvalidInput,
+            "a value of more than a gigabyte cannot be recorded",
+        ));
+    }
+    let mut length = Vec::with_capacity(5);
+    write_number(content.len() as u64, &mut length);
+    to.write_all(&length)?;
+    to.write_all(content)?;
+    to.write_all(&crc32(content).to_le_bytes())
+}
+
+/// What came instead of a frame.
+#[derive(Debug)]
+pub(super) enum NoFrame {
+    /// The journal ends here, between two frames.
+    End,
+    /// The journal ends within a frame.
+    Torn,
+    Damaged,
+    Io(io::Error),
+}
+
+impl From<io::Error> for NoFrame {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == ErrorKind::UnexpectedEof { Self::Torn } else { Self::Io(error) }
+    }
+}
+
+/// Reads the content of the next frame into `content`, and returns how many bytes the frame took.
+pub(super) fn read(from: &mut impl Read, content: &mut Vec<u8>) -> Result<u64, NoFrame> {
+    let (length, length_bytes) = read_length(from)?;
+    if length == 0 || length > FRAME_BYTES_MAX {
+        return Err(NoFrame::Damaged);
+    }
+    content.clear();
+    // As much memory as there are bytes, whatever the length says.
+    if from.by_ref().take(length).read_to_end(content)? as u64 != length {
+        return Err(NoFrame::Torn);
+    }
+    let mut sum = [0; 4];
+    from.read_exact(&mut sum)?;
+    if u32::from_le_bytes(sum) != crc32(content) {
+        return Err(NoFrame::Damaged);
+    }
+    Ok(length_bytes + length + 4)
+}
+
+fn read_length(from: &mut impl Read) -> Result<(u64, u64), NoFrame> {
+    let (mut length, mut count) = (0, 0);
+    loop {
+        let mut byte = [0];
+        match from.read(&mut byte) {
+            Ok(0) => return Err(if count == 0 { NoFrame::End } else { NoFrame::Torn }),
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error.into()),
+        }
+        length |= u64::from(byte[0] & 0x7F) << (7 * count);
+        count += 1;
+        if byte[0] & 0x80 == 0 {
+            return Ok((length, count));
+        }
+        if count == 5 {
+            return Err(NoFrame::Damaged);
+        }
+    }
+}
+
+/// The checksum of IEEE 802.3.
+fn crc32(bytes: &[u8]) -> u32 {
+    const TABLE: [u32; 256] = {
+        let mut table = [0; 256];
+        let mut index = 0;
+        while index < 256 {
+            let mut value = index as u32;
+            let mut bit = 0;
+            while bit < 8 {
+                value = if value & 1 == 1 { value >> 1 ^ 0xEDB8_8320 } else { value >> 1 };
+                bit += 1;
+            }
+            table[index] = value;
+            index += 1;
+        }
+        table
+    };
+    !bytes.iter().fold(u32::MAX, |sum, byte| sum >> 8 ^ TABLE[usize::from(sum as u8 ^ byte)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checksum_is_the_usual_one() {
+        assert_eq!(crc32(b"123456789"), 0xCBF4_3926);
+    }
+
+    #[test]
+    fn damage_and_a_torn_end_are_told_apart() {
+        let mut whole = Vec::new();
+        write(b"\x02hello", &mut whole).expect("memory");
+        let mut content = Vec::new();
+        assert_eq!(read(&mut &whole[..], &mut content).expect("whole"), whole.len() as u64);
+        assert_eq!(content, b"\x02hello");
+        assert!(matches!(read(&mut &[][..], &mut content), Err(NoFrame::End)));
+        for end in 1..whole.len() {
+            assert!(matches!(read(&mut &whole[..end], &mut content), Err(NoFrame::Torn)), "{end}");
+        }
+        for bit in 8..whole.len() * 8 {
+            let mut damaged = whole.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(matches!(read(&mut &damaged[..], &mut content), Err(NoFrame::Damaged)), "{bit}");
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The journal of a circuit's inputs: written by a [`Recording`], run again by a [`Replay`].
+//!
+//! What a circuit does is a function of its inputs in their order: emissions from outside, subscriptions and closes, each with
+//! the time at which it was handled, and the seed of its random numbers. The journal has these and nothing else.
+//!
+//! ```text
+//! "tidemark circuit journal 1\n"   seed (8 bytes)   CRC32 of both
+//! ┌────────┬──────┬──────────────────────┬───────┐
+//! │ length │ kind │ content              │ CRC32 │  one frame per input, text or end; numbers are LEB128
+//! └────────┴──────┴──────────────────────┴───────┘
+//! ```
+//!
+//! Texts are written once, when they are first needed, and are referred to by their number from then on.
+
+mod frame;
+mod recorded;
+mod recording;
+mod replay;
+
+pub use recorded::Recorded;
+pub(crate) use recording::Recorder;
+pub use recording::Recording;
+pub use replay::{Replay, ReplayError, Replayed};

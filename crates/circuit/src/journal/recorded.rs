@@ -1,0 +1,240 @@
+//! Values as bytes.
+
+use crate::name::Name;
+
+/// A value that can be written into a journal and read back, the same in every bit.
+///
+/// ```
+/// use tidemark_circuit::Recorded;
+///
+/// #[derive(Debug, PartialEq)]
+/// struct Order {
+///     item: String,
+///     count: u32,
+/// }
+///
+/// impl Recorded for Order {
+///     fn write(&self, bytes: &mut Vec<u8>) {
+///         self.item.write(bytes);
+///         self.count.write(bytes);
+///     }
+///
+///     fn read(bytes: &mut &[u8]) -> Option<Self> {
+///         Some(Self { item: Recorded::read(bytes)?, count: Recorded::read(bytes)? })
+///     }
+/// }
+///
+/// let order = Order { item: "tea".to_owned(), count: 3 };
+/// let mut bytes = Vec::new();
+/// order.write(&mut bytes);
+/// assert_eq!(Order::read(&mut &bytes[..]), Some(order));
+/// ```
+pub trait Recorded: Sized {
+    /// Appends the value.
+    fn write(&self, bytes: &mut Vec<u8>);
+
+    /// Takes a value from the front; none if there is no such value.
+    fn read(bytes: &mut &[u8]) -> Option<Self>;
+}
+
+/// Appends a number: seven bits to a byte, the lowest first.
+pub(super) fn write_number(mut number: u64, bytes: &mut Vec<u8>) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+/// Takes a number from the front.
+pub(super) fn read_number(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0_u64;
+    for shift in (0..64).step_by(7) {
+        let byte = *bytes.split_off_first()?;
+        let bits = u64::from(byte & 0x7F);
+        if bits << shift >> shift != bits {
+            return None;
+        }
+        number |= bits << shift;
+        if byte & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+macro_rules! as_fixed_bytes {
+    ($($type:ty),*) => {$(
+        impl Recorded for $type {
+            fn write(&self, bytes: &mut Vec<u8>) {
+                bytes.extend_from_slice(&self.to_le_bytes());
+            }
+
+            fn read(bytes: &mut &[u8]) -> Option<Self> {
+                let taken = bytes.split_off(..size_of::<Self>())?;
+                Some(Self::from_le_bytes(taken.try_into().ok()?))
+            }
+        }
+    )*};
+}
+
+as_fixed_bytes!(u8, u16, u32, u64, u128, i8, i16, i32, i64, i128, f32, f64);
+
+impl Recorded for () {
+    fn write(&self, _: &mut Vec<u8>) {}
+
+    fn read(_: &mut &[u8]) -> Option<Self> {
+        Some(())
+    }
+}
+
+impl Recorded for usize {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        write_number(*self as u64, bytes);
+    }
+
+    fn read(bytes: &mut &[u8]) -> Option<Self> {
+        read_number(bytes)?.try_into().ok()
+    }
+}
+
+impl Recorded for bool {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        bytes.push(u8::from(*self));
+    }
+
+    fn read(bytes: &mut &[u8]) -> Option<Self> {
+        match bytes.split_off_first()? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+}
+
+impl Recorded for char {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        u32::from(*self).write(bytes);
+    }
+
+    fn read(bytes: &mut &[u8]) -> Option<Self> {
+        Self::from_u32(u32::read(bytes)?)
+    }
+}
+
+impl Recorded for String {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        write_number(self.len() as u64, bytes);
+        bytes.extend_from_slice(self.as_bytes());
+    }
+
+    fn read(bytes: &mut &[u8]) -> Option<Self> {
+        let length = usize::read(bytes)?;
+        Self::from_utf8(bytes.split_off(..length)?.to_vec()).ok()
+    }
+}
+
+impl Recorded for Name {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        self.path().to_owned().write(bytes);
+    }
+
+    fn read(bytes: &mut &[u8]) -> Option<Self> {
+        Self::new(&String::read(bytes)?).ok()
+    }
+}
+
+impl<T: Recorded> Recorded for Vec<T> {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        write_number(self.len() as u64, bytes);
+        self.iter().for_each(|value| value.write(bytes));
+    }
+
+    fn read(bytes: &mut &[u8]) -> Option<Self> {
+        let length = usize::read(bytes)?;
+        // A length that lies must not have memory reserved for it; values without bytes need none.
+        if size_of::<T>() > 0 && length > bytes.len() {
+            return None;
+        }
+        (0..length).map(|_| T::read(bytes)).collect()
+    }
+}
+
+impl<T: Recorded, const N: usize> Recorded for [T; N] {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        self.iter().for_each(|value| value.write(bytes));
+    }
+
+    fn read(bytes: &mut &[u8]) -> Option<Self> {
+        (0..N).map(|_| T::read(bytes)).collect::<Option<Vec<T>>>()?.try_into().ok()
+    }
+}
+
+impl<T: Recorded> Recorded for Option<T> {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        self.is_some().write(bytes);
+        if let Some(value) = self {
+            value.write(bytes);
+        }
+    }
+
+    fn read(bytes: &mut &[u8]) -> Option<Self> {
+        if bool::read(bytes)? { T::read(bytes).map(Some) } else { Some(None) }
+    }
+}
+
+macro_rules! as_parts {
+    ($($type:ident)*) => {
+        #[allow(non_snake_case, reason = "a part is named as its type")]
+        impl<$($type: Recorded),*> Recorded for ($($type,)*) {
+            fn write(&self, bytes: &mut Vec<u8>) {
+                let ($($type,)*) = self;
+                $($type.write(bytes);)*
+            }
+
+            fn read(bytes: &mut &[u8]) -> Option<Self> {
+                Some(($($type::read(bytes)?,)*))
+            }
+        }
+    };
+}
+
+as_parts!(A);
+as_parts!(A B);
+as_parts!(A B C);
+as_parts!(A B C D);
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    type Everything = (Option<String>, Vec<(i128, f64)>, [bool; 3], (char, usize));
+
+    proptest! {
+        #[test]
+        fn numbers_come_back(number: u64) {
+            let mut bytes = Vec::new();
+            write_number(number, &mut bytes);
+            prop_assert_eq!(read_number(&mut &bytes[..]), Some(number));
+        }
+
+        #[test]
+        fn values_come_back_in_every_bit(value: Everything) {
+            let (mut first, mut second) = (Vec::new(), Vec::new());
+            value.write(&mut first);
+            let mut rest = &first[..];
+            Everything::read(&mut rest).expect("was written").write(&mut second);
+            prop_assert!(rest.is_empty());
+            prop_assert_eq!(first, second);
+        }
+
+        #[test]
+        fn nonsense_is_refused_or_read_without_a_panic(bytes: Vec<u8>) {
+            let _ = Everything::read(&mut &bytes[..]);
+            let _ = Vec::<()>::read(&mut &bytes[..bytes.len().min(2)]);
+            let _ = Name::read(&mut &bytes[..]);
+        }
+    }
+}
