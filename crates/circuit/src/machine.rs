@@ -26,6 +26,7 @@ use crate::event::Event;
 use crate::failure::{Failure, Failures};
 use crate::journal::Recorder;
 use crate::lanes::{Lanes, Readers};
+use crate::name::Name;
 use crate::node::{self, Header, Nodes};
 use crate::queue::fifo::Fifo;
 use crate::queue::ingress::{Cursor, Ingress};
@@ -69,8 +70,7 @@ pub(crate) struct Machine {
     driver: Driver,
     subject: Subject,
     current: OnceLock<Current>,
-    first_seed: u64,
-    seed: AtomicU64,
+    seed: u64,
     recorded: AtomicBool,
     pub(crate) failures: Failures,
     pub(crate) nodes: Nodes,
@@ -118,8 +118,7 @@ impl Machine {
             driver,
             subject,
             current: OnceLock::new(),
-            first_seed: seed,
-            seed: AtomicU64::new(seed),
+            seed,
             recorded: AtomicBool::new(false),
             failures: Failures::default(),
             nodes: Nodes::new(),
@@ -157,14 +156,18 @@ impl Machine {
         self.references.load(Ordering::Acquire) == 1
     }
 
-    /// A seed for the next thing that draws random numbers: always the same sequence from the same first seed.
-    pub(crate) fn next_seed(&self) -> u64 {
-        self.seed.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed)
+    /// A seed for the random numbers of what is attached to something of this name, for the first time, the second, and so on.
+    /// It does not depend on what else was made before, nor on which thread asks.
+    pub(crate) fn seed_for(&self, name: Name, attachment: u32) -> u64 {
+        // FNV-1a: it only has to tell names apart, and to stay the same.
+        let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
+        let hash = name.path().bytes().chain(attachment.to_le_bytes()).fold(0xCBF2_9CE4_8422_2325, step);
+        hash ^ self.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
 
-    /// The seed that the first of them came from.
-    pub(crate) fn first_seed(&self) -> u64 {
-        self.first_seed
+    /// The seed that all others come from.
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed
     }
 
     /// The time that the next inputs have, instead of the clock's. For circuits that their owner runs, between two runs.

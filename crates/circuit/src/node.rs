@@ -8,7 +8,7 @@ use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
 
 use crate::machine::{Machine, MachineRef};
 use crate::queue::fifo::words_for;
@@ -27,6 +27,8 @@ pub(crate) struct Header {
     machine: NonNull<Machine>,
     /// Handles that exist. While there are any, the node keeps its circuit alive.
     handles: AtomicUsize,
+    /// How many pipes were put in front of this one.
+    attachments: AtomicU32,
     /// How many nodes are behind this one that it calls directly.
     depth: u32,
     /// Failures so far; touched in the circuit's context only.
@@ -84,6 +86,7 @@ impl NodeRef {
             table: const { &Table { discard: discard::<E>, empty: empty::<R>, free: free::<R> } },
             machine: machine.clone().into_raw(),
             handles: AtomicUsize::new(1),
+            attachments: AtomicU32::new(0),
             depth,
             failures: Cell::new(0),
             emptied: Cell::new(false),
@@ -120,6 +123,11 @@ impl NodeRef {
 
     pub(crate) fn subject(&self) -> &Subject {
         &self.header().subject
+    }
+
+    /// The number of one more pipe in front of this one.
+    pub(crate) fn next_attachment(&self) -> u32 {
+        self.header().attachments.fetch_add(1, Ordering::Relaxed)
     }
 
     pub(crate) fn depth(&self) -> u32 {

@@ -98,7 +98,10 @@ impl<E: Send + 'static> Pipe<E> {
             return Err(Fault::new(machine.subject().clone(), "pipe", "the circuit is closed"));
         }
         let subject = Subject::new(Kind::Pipe, self.subject().name(), Some(self.subject().clone()));
-        let site = Site { subject: self.subject(), seed: machine.next_seed() };
+        let site = Site {
+            subject: self.subject(),
+            seed: machine.seed_for(self.subject().name(), self.node.next_attachment()),
+        };
         let depth = self.node.depth() + 1;
         let node = if depth.is_multiple_of(DEPTH_MAX) {
             NodeRef::new(&machine, subject, depth, recipe.attach(&site, self.clone())?)

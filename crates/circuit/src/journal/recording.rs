@@ -105,7 +105,7 @@ impl<W: Write + Send + 'static> Recording<W> {
         if circuit.is_closed() {
             return refuse("the circuit is closed");
         }
-        let failed = writer.write_all(&frame::header(circuit.machine().first_seed())).err();
+        let failed = writer.write_all(&frame::header(circuit.machine().seed())).err();
         let journal = Arc::new(Journal(Mutex::new(State {
             writer: Some(writer),
             failed,

@@ -201,7 +201,7 @@ impl<R: Read> Replay<R> {
         if !matches!(circuit.run_by(), RunBy::Owner) {
             return Err(ReplayError::WrongCircuit("it is not run by its owner (RunBy::Owner)"));
         }
-        if circuit.machine().first_seed() != self.seed {
+        if circuit.machine().seed() != self.seed {
             return Err(ReplayError::WrongCircuit("it was not made with the journal's seed"));
         }
         let mut inputs = 0;

@@ -207,7 +207,10 @@ impl Site<'_> {
     /// The same site for one part of a plan: its seed depends on the path to the part, so that no two
     /// operators of a chain draw the same random numbers.
     pub(crate) fn part(&self, branch: Branch) -> Self {
-        Self { subject: self.subject, seed: random::mixed(self.seed ^ (branch as u64).rotate_right(8)) }
+        Self {
+            subject: self.subject,
+            seed: crate::random::mixed(self.seed ^ (branch as u64).rotate_right(8)),
+        }
     }
 }
 

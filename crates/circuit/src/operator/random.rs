@@ -1,6 +1,7 @@
 //! Chance, with draws that a seed decides.
 
 use super::{Plan, Stage, Then};
+use crate::random::Generator;
 use crate::{ArgumentError, Fault, Fiber, Site};
 
 impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
@@ -36,14 +37,14 @@ impl<I> Plan<I> for Chance {
     type Stage = Chances;
 
     fn start(&self, site: &Site<'_>) -> Result<Chances, Fault> {
-        Ok(Chances { probability: self.probability, state: site.seed })
+        Ok(Chances { probability: self.probability, generator: Generator::new(site.seed) })
     }
 }
 
 /// The stage of [`Fiber::chance`].
 pub struct Chances {
     probability: f64,
-    state: u64,
+    generator: Generator,
 }
 
 impl<I> Stage<I> for Chances {
@@ -51,21 +52,8 @@ impl<I> Stage<I> for Chances {
 
     #[inline]
     fn apply(&mut self, value: I) -> Option<I> {
-        self.state = self.state.wrapping_add(STEP);
-        // The upper 53 bits are all that a float between 0 and 1 can tell apart; the draw is always less than
-        // 1.
-        let draw = (mixed(self.state) >> 11) as f64 / (1_u64 << 53) as f64;
+        // The upper 53 bits are all that a float between 0 and 1 can tell apart; the draw is always less than 1.
+        let draw = (self.generator.next() >> 11) as f64 / (1_u64 << 53) as f64;
         (draw < self.probability).then_some(value)
     }
-}
-
-/// An odd number whose multiples are spread evenly: the golden ratio's fraction of 2^64.
-const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// A number of which every bit depends on every bit of the given one (the finisher of `SplitMix64`).
-#[inline]
-pub(super) fn mixed(number: u64) -> u64 {
-    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ (number >> 31)
 }
