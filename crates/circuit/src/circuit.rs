@@ -243,7 +243,7 @@ impl Circuit {
 
     /// Closes the circuit and waits until it has ended.
     pub fn close_and_settle(&self) -> Result<(), ContextError> {
-        if self.0.is_inside() {
+        if self.0.is_entered_here() {
             return Err(ContextError::new("Cannot close a circuit and wait for it from within its context"));
         }
         self.close();

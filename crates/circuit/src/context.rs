@@ -7,27 +7,33 @@ use std::time::Instant;
 
 use crate::machine::Machine;
 
+#[cfg(not(loom))]
 thread_local! {
     /// The circuit that this thread is running, or null.
     static INSIDE: Cell<*const Machine> = const { Cell::new(ptr::null()) };
 }
 
+#[cfg(loom)]
+loom::thread_local! {
+    static INSIDE: Cell<*const Machine> = Cell::new(ptr::null());
+}
+
 /// Whether the running code is in this circuit's context.
 #[inline]
 pub(crate) fn is_inside(machine: *const Machine) -> bool {
-    INSIDE.get() == machine
+    inside() == machine
 }
 
 /// The circuit whose context this is, if any. Valid as long as the caller does not leave the context.
 #[inline]
 pub(crate) fn inside() -> *const Machine {
-    INSIDE.get()
+    INSIDE.with(Cell::get)
 }
 
 /// Enters a context, or leaves it with null, and returns the one before.
 #[inline]
 pub(crate) fn replace(machine: *const Machine) -> *const Machine {
-    INSIDE.replace(machine)
+    INSIDE.with(|inside| inside.replace(machine))
 }
 
 /// Nanoseconds on a clock that only grows. Inside a circuit it stands still while one input and all that it causes are

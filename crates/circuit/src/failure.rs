@@ -1,6 +1,8 @@
 //! Failures of user code that were kept from spreading: what is known of them, and what is done about them.
 
 use std::any::Any;
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,8 +23,7 @@ impl Failure {
             (None, Some(text)) => text.as_str().into(),
             (None, None) => "a panic without a message".into(),
         };
-        // What was thrown may throw again when it is dropped.
-        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(panic)));
+        drop_payload(panic);
         Self { subject, operation, message }
     }
 
@@ -92,6 +93,26 @@ impl Failures {
 
     pub(crate) fn report(&self, failure: &Failure) {
         self.count.fetch_add(1, Ordering::Relaxed);
-        self.hooks.lock().unwrap_or_else(PoisonError::into_inner).retain_mut(|hook| hook(failure));
+        let mut hooks = self.hooks.lock().unwrap_or_else(PoisonError::into_inner);
+        hooks.retain_mut(|hook| {
+            let mut wants_more = true;
+            shielded(|| wants_more = hook(failure));
+            wants_more
+        });
+    }
+}
+
+/// Calls code of users whose failure nobody is told of: `drop`, above all. Never unwinds.
+pub(crate) fn shielded(call: impl FnOnce()) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(call)) {
+        drop_payload(panic);
+    }
+}
+
+/// Drops what a panic has thrown, which may throw again.
+fn drop_payload(panic: Box<dyn Any + Send>) {
+    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+        // There is no end to this but here.
+        mem::forget(again);
     }
 }

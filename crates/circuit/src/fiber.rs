@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 
 use crate::operator::{And, Attached, Boxed, Fresh, Identity, Part, Plan, Stage, Then};
+use crate::recipe::Sealed;
 use crate::{Fault, Receptor, Recipe, Site};
 
 /// A chain of operators from `E` to `E`: a value, which can be copied, shared between threads, and attached
@@ -129,6 +130,8 @@ impl<E, R> Fiber<E, R> {
         Self { plan, values: PhantomData }
     }
 }
+
+impl<E, R> Sealed for Fiber<E, R> {}
 
 impl<E: Send + 'static, R: Plan<E, Out = E>> Recipe for Fiber<E, R> {
     type In = E;

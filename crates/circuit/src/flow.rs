@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 
 use crate::operator::{And, Attached, Boxed, Fresh, Identity, Part, Plan, Stage, Then};
+use crate::recipe::Sealed;
 use crate::{Fault, Fiber, Receptor, Recipe, Site};
 
 /// A chain of operators from `I` to `O`: a value, which can be copied, shared between threads, and attached
@@ -165,6 +166,8 @@ impl<I, O, R> Flow<I, O, R> {
         Self { plan, values: PhantomData }
     }
 }
+
+impl<I, O, R> Sealed for Flow<I, O, R> {}
 
 impl<I: Send + 'static, O: Send + 'static, R: Plan<I, Out = O>> Recipe for Flow<I, O, R> {
     type In = I;

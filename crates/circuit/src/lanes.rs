@@ -1,10 +1,7 @@
 //! The lanes of a circuit: which there are, and in which turn they are read.
 
-use std::ptr;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
 use crate::queue::lane::{Lane, Reader, Writer, lane};
+use crate::sync::{Arc, AtomicUsize, Mutex, MutexGuard, Ordering, lock};
 
 /// How many entries a lane or the shared queue may hand out in a row while others have some too.
 const TURN: usize = 64;
@@ -41,13 +38,13 @@ pub(crate) struct Readers {
 
 impl Lanes {
     fn lock(&self) -> MutexGuard<'_, List> {
-        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.list)
     }
 
     /// Whether there are none, as far as this thread knows.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.count.load(Ordering::Acquire) == 0
+        self.count.load(Ordering::SeqCst) == 0
     }
 
     pub(crate) fn open(&self) -> Writer {
@@ -55,7 +52,8 @@ impl Lanes {
         let mut list = self.lock();
         list.all.push(Arc::clone(writer.lane()));
         list.new.push(reader);
-        self.count.store(list.all.len(), Ordering::Release);
+        // In one order with the consumer's going to sleep, which looks at this to know whether it needs a barrier.
+        self.count.store(list.all.len(), Ordering::SeqCst);
         writer
     }
 
@@ -108,11 +106,15 @@ impl Readers {
         self.left -= 1;
     }
 
-    /// The lane whose turn it is, and how many entries it may hand out, if it has any.
-    pub(crate) fn take_turn(&mut self, exact: bool) -> Option<(*mut Reader, usize)> {
-        let reader = self.readers.get_mut(self.turn.checked_sub(1)?)?;
-        let known = reader.known(exact).min(TURN);
-        (known > 0).then_some((ptr::from_mut(reader), known))
+    /// The index of the lane whose turn it is, and how many entries it may hand out, if it has any.
+    pub(crate) fn take_turn(&mut self, exact: bool) -> Option<(usize, usize)> {
+        let index = self.turn.checked_sub(1)?;
+        let known = self.readers.get_mut(index)?.known(exact).min(TURN);
+        (known > 0).then_some((index, known))
+    }
+
+    pub(crate) fn at(&mut self, index: usize) -> &mut Reader {
+        &mut self.readers[index]
     }
 
     /// Gives the turn to the next one.

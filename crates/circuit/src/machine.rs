@@ -9,10 +9,10 @@
 
 use std::any::Any;
 use std::cell::UnsafeCell;
+use std::mem::MaybeUninit;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
@@ -23,7 +23,7 @@ use crate::current::Current;
 use crate::driver::Driver;
 use crate::error::ContextError;
 use crate::event::Event;
-use crate::failure::{Failure, Failures};
+use crate::failure::{Failure, Failures, shielded};
 use crate::journal::Recorder;
 use crate::lanes::{Lanes, Readers};
 use crate::name::Name;
@@ -34,7 +34,7 @@ use crate::queue::lane::{Reader, Writer};
 use crate::queue::latest;
 use crate::queue::token::{Entry, Job, Token};
 use crate::subject::Subject;
-use crate::sync::Apart;
+use crate::sync::{Apart, AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::waiters::Waiters;
 
 /// Emissions are dropped: the circuit is closed, or being closed.
@@ -64,6 +64,8 @@ pub(crate) enum Progress {
 #[repr(C)]
 pub(crate) struct Machine {
     flags: AtomicU32,
+    /// Where this is, as it was allocated: a reference to it could not be used to free it.
+    itself: NonNull<Self>,
     /// Who keeps the machine: handles of the circuit, nodes with handles, and the driver while it has something to do.
     references: AtomicUsize,
     running: AtomicBool,
@@ -87,6 +89,8 @@ pub(crate) struct Machine {
 /// What belongs to the context.
 #[derive(Default)]
 struct Inside {
+    /// In whose context the thread was before it came here.
+    outer: Option<NonNull<Machine>>,
     cursor: Cursor,
     transit: Fifo,
     readers: Readers,
@@ -95,8 +99,6 @@ struct Inside {
     scratch: Vec<u64>,
     /// The time of the input that is being handled, once somebody has asked.
     time: Option<u64>,
-    /// Whether there is a given time or a recorder.
-    attended: bool,
     /// The time that inputs have in a replay.
     given_time: Option<u64>,
     recorder: Option<Arc<dyn Recorder>>,
@@ -113,8 +115,11 @@ impl Machine {
     pub(crate) fn new(subject: Subject, driver: Driver, seed: u64, bounds: Option<Bounds>) -> MachineRef {
         let idle = if driver.must_be_told() { IDLE } else { 0 };
         let bounded = if bounds.is_some() { BOUNDED } else { 0 };
-        let machine = Box::new(Self {
+        let machine = Box::leak(Box::new(MaybeUninit::<Self>::uninit()));
+        let itself = NonNull::from(&mut *machine).cast::<Self>();
+        let content = Self {
             flags: AtomicU32::new(idle | bounded),
+            itself,
             references: AtomicUsize::new(1),
             running: AtomicBool::new(false),
             driver,
@@ -130,8 +135,10 @@ impl Machine {
             ingress: Ingress::new(),
             done: Apart::new(AtomicU64::new(0)),
             inside: UnsafeCell::new(Inside::default()),
-        });
-        MachineRef(NonNull::from(Box::leak(machine)))
+        };
+        // SAFETY: this was allocated for it.
+        unsafe { itself.write(content) };
+        MachineRef(itself)
     }
 
     pub(crate) fn subject(&self) -> &Subject {
@@ -150,7 +157,7 @@ impl Machine {
     pub(crate) fn to_ref(&self) -> MachineRef {
         let before = self.references.fetch_add(1, Ordering::Relaxed);
         assert!(before < usize::MAX / 2, "too many references to one circuit");
-        MachineRef(NonNull::from(self))
+        MachineRef(self.itself)
     }
 
     /// Whether only one reference is left.
@@ -176,10 +183,7 @@ impl Machine {
     pub(crate) fn set_time(&self, nanos: u64) {
         if let Some(running) = self.enter() {
             // SAFETY: we are in the context.
-            unsafe {
-                (*self.inside.get()).given_time = Some(nanos);
-                (*self.inside.get()).attended = true;
-            }
+            unsafe { (*self.inside.get()).given_time = Some(nanos) };
             drop(running);
         }
     }
@@ -204,11 +208,7 @@ impl Machine {
             Self::with_inside(|machine| {
                 let machine = machine.expect("jobs run in the circuit's context");
                 // SAFETY: in the context; recorders are dropped outside of the borrow.
-                let before = unsafe {
-                    let inside = &mut *machine.inside.get();
-                    inside.attended = recorder.is_some() || inside.given_time.is_some();
-                    std::mem::replace(&mut inside.recorder, recorder)
-                };
+                let before = unsafe { std::mem::replace(&mut (*machine.inside.get()).recorder, recorder) };
                 drop(before);
             });
         });
@@ -485,7 +485,7 @@ impl Machine {
     /// Where in the order one has to wait for, to have everything done that was admitted before; none if it is.
     #[inline]
     pub(crate) fn settle_target(&self) -> Result<Option<u64>, ContextError> {
-        if self.is_inside() {
+        if self.is_entered_here() {
             return Err(ContextError::new("Cannot call Circuit::settle from within the circuit's context"));
         }
         let target = self.ingress.tail();
@@ -561,14 +561,15 @@ impl Machine {
     /// In the context, or alone. No reference into [`Inside`] is in use.
     #[cold]
     unsafe fn peek_bounded(&self, bounds: &Bounds) -> Option<(Token, *mut u8, usize)> {
-        // SAFETY: as the caller says.
-        let inside = unsafe { &mut *self.inside.get() };
+        // Not through a reference to all of `Inside`: the caller may have one to its readers.
+        let inside = self.inside.get();
         if let Some(mut latest) = bounds.latest() {
-            let entry = inside.taken.insert(latest.pop()?);
+            // SAFETY: as the caller says.
+            let entry = unsafe { &mut (*inside).taken }.insert(latest.pop()?);
             return Some((entry.token, entry.value(), 0));
         }
         // SAFETY: the machine's only cursor.
-        let next = unsafe { self.ingress.peek(&mut inside.cursor, &mut inside.scratch, value_bytes) }?;
+        let next = unsafe { self.ingress.peek(&mut (*inside).cursor, &mut (*inside).scratch, value_bytes) }?;
         if next.0.as_emission().is_some() {
             bounds.release();
         }
@@ -584,11 +585,11 @@ impl Machine {
     unsafe fn advance(&self, slots: usize) {
         // SAFETY: as the caller says.
         unsafe {
-            let inside = &mut *self.inside.get();
+            let inside = self.inside.get();
             if slots > 0 {
-                self.ingress.advance(&mut inside.cursor, slots);
-            } else if let Some(entry) = inside.taken.take() {
-                inside.cursor.skip_to(entry.ticket + 1);
+                self.ingress.advance(&mut (*inside).cursor, slots);
+            } else if let Some(entry) = (*inside).taken.take() {
+                (*inside).cursor.skip_to(entry.ticket + 1);
             }
         }
     }
@@ -598,16 +599,39 @@ impl Machine {
         if self.running.swap(true, Ordering::SeqCst) {
             return None;
         }
-        Some(Running { machine: self, outer: context::replace(self) })
+        let outer = NonNull::new(context::replace(self).cast_mut());
+        // SAFETY: we are in the context.
+        unsafe { (*self.inside.get()).outer = outer };
+        Some(Running { machine: self })
+    }
+
+    /// Whether this thread is in the machine's context, or in that of another machine which is run inside of it.
+    pub(crate) fn is_entered_here(&self) -> bool {
+        let mut at = context::inside();
+        // SAFETY: this thread is in the context of all that it comes across, and whoever runs a machine has a reference to it.
+        while let Some(machine) = unsafe { at.as_ref() } {
+            if ptr::eq(machine, self) {
+                return true;
+            }
+            // SAFETY: as above.
+            at = unsafe { (*machine.inside.get()).outer }
+                .map_or(ptr::null(), |outer| outer.as_ptr().cast_const());
+        }
+        false
     }
 
     /// Counts and reports what a receptor's panic said, and applies the circuit's supervision to its node.
-    pub(crate) fn report_panic(&self, node: &Header, panic: Box<dyn Any + Send>) {
-        let failures = node.count_failure();
-        self.failures.report(&Failure::of_panic(node.subject().clone(), "receive", panic));
+    ///
+    /// # Safety
+    ///
+    /// In the context; the node exists and is not being run.
+    pub(crate) unsafe fn report_panic(&self, node: *mut Header, panic: Box<dyn Any + Send>) {
+        // SAFETY: the node exists.
+        let (failures, subject) = unsafe { ((*node).count_failure(), (*node).subject().clone()) };
+        self.failures.report(&Failure::of_panic(subject, "receive", panic));
         if self.failures.quarantines_after(failures) {
-            // SAFETY: in the context; the receptor has just been left.
-            unsafe { node::empty_node(ptr::from_ref(node).cast_mut()) };
+            // SAFETY: as the caller says.
+            unsafe { node::empty_node(node) };
         }
     }
 
@@ -624,7 +648,7 @@ impl Machine {
 
     /// Refuses what would wait for this machine inside of its context.
     pub(crate) fn check_outside(&self) -> Result<(), ContextError> {
-        match self.is_inside() {
+        match self.is_entered_here() {
             true => Err(ContextError::new("Cannot wait for a circuit from within its own context")),
             false => Ok(()),
         }
@@ -647,7 +671,6 @@ enum Source {
 /// The right to run a machine: whoever has it is in its context.
 pub(crate) struct Running<'a> {
     machine: &'a Machine,
-    outer: *const Machine,
 }
 
 impl Running<'_> {
@@ -665,6 +688,10 @@ impl Running<'_> {
                 if (*inside).cursor.ticket() >= until {
                     self.publish();
                     return Progress::Reached;
+                }
+                if left == 0 {
+                    self.publish();
+                    return Progress::More;
                 }
                 if self.machine.lanes.is_empty() && (*inside).readers.is_empty() {
                     self.peek()
@@ -685,34 +712,45 @@ impl Running<'_> {
                 self.publish();
                 return Progress::Idle;
             };
+            // A lane may have been opened after the look at them, and be older than this token. Having seen the token, we see it.
+            // A bounded queue has taken the entry out already, but its circuit has nothing in lanes.
+            if token.is_behind_lanes() && slots > 0 && self.has_unknown_lanes() {
+                continue;
+            }
+            left -= 1;
             // SAFETY: the queue gave a token with its value, which stays at its place until `advance`.
             unsafe {
-                self.begin_input(token, value);
+                (*inside).time = (*inside).given_time;
+                self.record(token, value);
                 self.handle(token, value);
                 self.machine.advance(slots);
             }
-            left -= 1;
-            if left == 0 || !self.drain_transit(&mut left) {
+            if !self.drain_transit(&mut left) {
                 return Progress::More;
             }
             self.publish_now_and_then();
         }
     }
 
-    /// Handles what the circuit has sent itself. False if the budget is used up.
+    /// Handles what the circuit has sent itself. False if the budget was used up before.
     #[inline]
     fn drain_transit(&self, left: &mut usize) -> bool {
         let inside = self.machine.inside.get();
-        // SAFETY: we are in the context, and this borrow ends before user code runs. The value is moved out first of all.
-        while let Some((token, value)) = unsafe { (*inside).transit.pop(value_words) } {
-            // SAFETY: the queue gave a token with its value.
-            unsafe { self.handle(token, value) };
+        while *left > 0 {
+            // SAFETY: we are in the context, and this borrow ends before user code runs.
+            let Some((token, value)) = (unsafe { (*inside).transit.pop(value_words) }) else { return true };
             *left -= 1;
-            if *left == 0 {
-                return false;
-            }
+            // SAFETY: the queue gave a token with its value, which is moved out first of all.
+            unsafe { self.handle(token, value) };
         }
-        true
+        // SAFETY: as above.
+        unsafe { (*inside).transit.is_empty() }
+    }
+
+    /// Whether there are lanes and the context knows of none.
+    fn has_unknown_lanes(&self) -> bool {
+        // SAFETY: we are in the context, and this borrow ends here.
+        !self.machine.lanes.is_empty() && unsafe { (*self.machine.inside.get()).readers.is_empty() }
     }
 
     /// Handles up to `count` entries of a lane, each with all that it causes. False if the budget is used up.
@@ -723,14 +761,19 @@ impl Running<'_> {
     unsafe fn handle_lane(&self, reader: *mut Reader, count: usize, left: &mut usize) -> bool {
         let inside = self.machine.inside.get();
         for _ in 0..count {
+            if *left == 0 {
+                self.publish();
+                return false;
+            }
+            *left -= 1;
             // SAFETY: as the caller says; borrows end before user code runs.
             unsafe {
                 let (token, value) = (*reader).next(value_words);
-                self.begin_input(token, value);
+                (*inside).time = (*inside).given_time;
+                self.record(token, value);
                 self.handle(token, value);
             }
-            *left -= 1;
-            if *left == 0 || !self.drain_transit(left) {
+            if !self.drain_transit(left) {
                 return false;
             }
         }
@@ -741,14 +784,15 @@ impl Running<'_> {
     ///
     /// # Safety
     ///
-    /// No reference into [`Inside`] is in use.
+    /// No reference to the cursor or the scratch is in use.
     #[inline]
     unsafe fn peek(&self) -> Option<(Token, *mut u8, usize)> {
         // SAFETY: we are in the context, which has the machine's only cursor.
         unsafe {
-            let Inside { cursor, scratch, .. } = &mut *self.machine.inside.get();
+            // Not through a reference to all of `Inside`: the caller may have one to its readers.
+            let inside = self.machine.inside.get();
             match &self.machine.bounds {
-                None => self.machine.ingress.peek(cursor, scratch, value_bytes),
+                None => self.machine.ingress.peek(&mut (*inside).cursor, &mut (*inside).scratch, value_bytes),
                 Some(bounds) => self.machine.peek_bounded(bounds),
             }
         }
@@ -783,8 +827,8 @@ impl Running<'_> {
                     // The whole turn is taken at once.
                     let turn = readers.take_turn(exact);
                     readers.pass();
-                    if let Some((reader, count)) = turn {
-                        return Source::Lane(reader, count);
+                    if let Some((index, count)) = turn {
+                        return Source::Lane(readers.at(index), count);
                     }
                 }
             }
@@ -793,44 +837,33 @@ impl Running<'_> {
         Source::Nothing
     }
 
-    /// What is to be done ahead of each input: the clock may be looked at anew.
+    /// Tells the journal of an input, if there is one.
     ///
     /// # Safety
     ///
-    /// The value belongs to the token. No reference into [`Inside`] is in use.
+    /// The value belongs to the token.
     #[inline]
-    unsafe fn begin_input(&self, token: Token, value: *mut u8) {
+    unsafe fn record(&self, token: Token, value: *mut u8) {
         // SAFETY: we are in the context.
-        unsafe {
-            let inside = &mut *self.machine.inside.get();
-            inside.time = None;
-            if inside.attended {
-                self.begin_attended(token, value);
-            }
+        if unsafe { (*self.machine.inside.get()).recorder.is_some() } {
+            // SAFETY: as the caller says.
+            unsafe { self.record_emission(token, value) };
         }
     }
 
-    /// Gives an input the time of a replay, and tells the journal of it.
-    ///
-    /// # Safety
-    ///
-    /// As for `begin_input`.
     #[cold]
-    unsafe fn begin_attended(&self, token: Token, value: *mut u8) {
+    unsafe fn record_emission(&self, token: Token, value: *mut u8) {
         // SAFETY: we are in the context; the handle is cloned because recording calls code of users.
-        let recorder = unsafe {
-            let inside = &mut *self.machine.inside.get();
-            inside.time = inside.given_time;
-            inside.recorder.clone()
-        };
-        let (Some(recorder), Some(node)) = (recorder, token.as_emission()) else { return };
-        let time = self.machine.stimulus_nanos();
-        let outcome = catch_unwind(AssertUnwindSafe(|| {
-            // SAFETY: the node exists, and the value is of its type.
-            unsafe { recorder.emission(time, (*node).subject(), value) };
-        }));
-        if let Err(panic) = outcome {
-            self.machine.report(self.machine.subject.clone(), "record", panic);
+        let recorder = unsafe { (*self.machine.inside.get()).recorder.clone() };
+        if let (Some(recorder), Some(node)) = (recorder, token.as_emission()) {
+            let time = self.machine.stimulus_nanos();
+            let outcome = catch_unwind(AssertUnwindSafe(|| {
+                // SAFETY: the node exists, and the value is of its type.
+                unsafe { recorder.emission(time, (*node).subject(), value) };
+            }));
+            if let Err(panic) = outcome {
+                self.machine.report(self.machine.subject.clone(), "record", panic);
+            }
         }
     }
 
@@ -867,7 +900,7 @@ impl Running<'_> {
                 // SAFETY: the token owned the job.
                 let job = unsafe { Box::from_raw(job) };
                 if self.machine.has_ended() {
-                    return;
+                    return shielded(|| drop(job));
                 }
                 self.record_event(job.event);
                 if let Err(panic) = catch_unwind(AssertUnwindSafe(job.work)) {
@@ -944,7 +977,9 @@ impl Running<'_> {
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        context::replace(self.outer);
+        // SAFETY: we are in the context.
+        let outer = unsafe { (*self.machine.inside.get()).outer };
+        context::replace(outer.map_or(ptr::null(), |outer| outer.as_ptr().cast_const()));
         // In one order with a waiter's registering, see `settle_at`.
         self.machine.running.swap(false, Ordering::SeqCst);
     }
@@ -1049,7 +1084,7 @@ impl Drop for Machine {
             Entry::Emission(node) => unsafe { node::discard_value(node, value) },
             Entry::Release(node) => released.push(node),
             // SAFETY: the token owned the job.
-            Entry::Job(job) => drop(unsafe { Box::from_raw(job) }),
+            Entry::Job(job) => shielded(|| drop(unsafe { Box::from_raw(job) })),
             Entry::Close | Entry::Barrier => {}
         };
         inside.readers.refresh(&self.lanes);

@@ -124,8 +124,10 @@ impl<T> NameMap<T> {
                 free.store(entry, Ordering::Relaxed);
             }
         }
-        self.table.store(ptr::from_ref(&*table).cast_mut(), Ordering::Release);
         tables.all.push(table);
+        // From where it stays: a box that is moved must be the only way to what is in it.
+        let table = tables.all.last().map_or(ptr::null_mut(), |table| ptr::from_ref(&**table).cast_mut());
+        self.table.store(table, Ordering::Release);
     }
 
     /// Everything that was made so far.

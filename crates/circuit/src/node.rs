@@ -8,13 +8,14 @@ use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
 
+use crate::failure::shielded;
 use crate::machine::{Machine, MachineRef};
 use crate::queue::fifo::words_for;
 use crate::queue::token::Token;
 use crate::receptor::Receptor;
 use crate::subject::Subject;
+use crate::sync::{AtomicU32, AtomicUsize, Ordering, fence};
 
 /// What the queues and the circuit need of a node, whatever its type.
 #[repr(C)]
@@ -272,15 +273,15 @@ unsafe fn run<E, R: Receptor<E>>(node: *mut Header, value: *mut u8) {
     // SAFETY: the receptor is there, and nobody else uses it: one context, and nodes are not re-entered.
     let receptor = unsafe { &mut **(*node.cast::<Node<R>>()).receptor.get() };
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| receptor.receive(value))) {
-        // SAFETY: the node exists.
-        unsafe { failed(&*node, panic) };
+        // SAFETY: the node exists, and its receptor has just been left.
+        unsafe { failed(node, panic) };
     }
 }
 
 #[cold]
-fn failed(node: &Header, panic: Box<dyn Any + Send>) {
+unsafe fn failed(node: *mut Header, panic: Box<dyn Any + Send>) {
     // SAFETY: the node is being run by its circuit, which exists.
-    unsafe { node.machine.as_ref() }.report_panic(node, panic);
+    unsafe { (*node).machine.as_ref().report_panic(node, panic) };
 }
 
 unsafe fn discard<E>(value: *mut u8) {
@@ -289,16 +290,15 @@ unsafe fn discard<E>(value: *mut u8) {
     drop_value(value);
 }
 
-/// Drops a value, whatever its `drop` does: it must not end the circuit's thread.
 #[cold]
 fn drop_value<E>(value: E) {
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(value)));
+    shielded(|| drop(value));
 }
 
 unsafe fn empty<R>(node: *mut Header) {
     let receptor = unsafe { &mut *(*node.cast::<Node<R>>()).receptor.get() };
     // SAFETY: `empty_node` comes here once.
-    let _ = catch_unwind(AssertUnwindSafe(|| unsafe { std::mem::ManuallyDrop::drop(receptor) }));
+    shielded(|| unsafe { std::mem::ManuallyDrop::drop(receptor) });
 }
 
 unsafe fn free<R>(node: *mut Header) {

@@ -20,8 +20,28 @@ impl Site<'static> {
 
 /// What turns values of one type into values of another, any number of times: each attachment has its own state.
 ///
-/// A chain of operators is one type, so the compiler sees all of them at once.
-pub trait Recipe: Clone + Send + Sync + 'static {
+/// A chain of operators is one type, so the compiler sees all of them at once. Fibers and flows are recipes, and nothing else
+/// can be one: what is behind a pipe's operators is called directly, and must not get to where it could call itself.
+///
+/// ```compile_fail
+/// use tidemark_circuit::{Fault, Receptor, Recipe, Site};
+///
+/// #[derive(Clone)]
+/// struct Mine;
+///
+/// impl Recipe for Mine {
+///     type In = u64;
+///     type Out = u64;
+///
+///     fn attach<N>(&self, _: &Site<'_>, next: N) -> Result<impl Receptor<u64> + use<N>, Fault>
+///     where
+///         N: Receptor<u64> + 'static,
+///     {
+///         Ok(next)
+///     }
+/// }
+/// ```
+pub trait Recipe: Sealed + Clone + Send + Sync + 'static {
     /// What goes in.
     type In: Send + 'static;
     /// What comes out.
@@ -32,3 +52,6 @@ pub trait Recipe: Clone + Send + Sync + 'static {
     where
         N: Receptor<Self::Out> + 'static;
 }
+
+/// Keeps [`Recipe`] to this crate.
+pub trait Sealed {}

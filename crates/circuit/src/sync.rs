@@ -2,8 +2,11 @@
 
 #[cfg(not(loom))]
 mod chosen {
-    pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+    pub(crate) use std::sync::atomic::{
+        AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    };
     pub(crate) use std::sync::{Arc, Mutex, MutexGuard};
+    pub(crate) use std::{hint, thread};
 
     /// A cell whose content is reached through a raw pointer. Has loom's interface, which notes each access.
     #[derive(Debug, Default)]
@@ -29,8 +32,58 @@ mod chosen {
 #[cfg(loom)]
 mod chosen {
     pub(crate) use loom::cell::UnsafeCell;
-    pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+    use loom::sync::atomic;
+    pub(crate) use loom::sync::atomic::{Ordering, fence};
     pub(crate) use loom::sync::{Arc, Mutex, MutexGuard};
+    pub(crate) use loom::{hint, thread};
+
+    /// Loom knows sequential consistency of fences only, and takes that of accesses for acquire and release. A fence before
+    /// each such load gives such loads, stores and read-modify-writes their one order, and gives others nothing.
+    fn order_load(order: Ordering) -> Ordering {
+        if order != Ordering::SeqCst {
+            return order;
+        }
+        fence(Ordering::SeqCst);
+        Ordering::Acquire
+    }
+
+    macro_rules! atomic {
+        ($name:ident($value:ty) $(<$parameter:ident>)?: $($change:ident),*) => {
+            #[derive(Debug)]
+            pub(crate) struct $name$(<$parameter>)?(atomic::$name$(<$parameter>)?);
+
+            #[allow(dead_code, reason = "all have the same")]
+            impl$(<$parameter>)? $name$(<$parameter>)? {
+                pub(crate) fn new(value: $value) -> Self {
+                    Self(atomic::$name::new(value))
+                }
+
+                pub(crate) fn load(&self, order: Ordering) -> $value {
+                    self.0.load(order_load(order))
+                }
+
+                pub(crate) fn store(&self, value: $value, order: Ordering) {
+                    self.0.store(value, order);
+                }
+
+                $(pub(crate) fn $change(&self, value: $value, order: Ordering) -> $value {
+                    self.0.$change(value, order)
+                })*
+            }
+        };
+    }
+
+    atomic!(AtomicBool(bool): swap);
+    atomic!(AtomicU32(u32): swap, fetch_add, fetch_sub, fetch_or, fetch_and);
+    atomic!(AtomicU64(u64): swap, fetch_add, fetch_sub, fetch_min);
+    atomic!(AtomicUsize(usize): swap, fetch_add, fetch_sub);
+    atomic!(AtomicPtr(*mut T)<T>: swap);
+
+    impl Default for AtomicUsize {
+        fn default() -> Self {
+            Self::new(0)
+        }
+    }
 }
 
 use std::mem::MaybeUninit;

@@ -1,13 +1,13 @@
 //! Who waits for a circuit to get as far as a ticket.
 
-use std::hint;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::task::Waker;
-use std::thread::{self, Thread};
+
+use crate::failure::shielded;
+use crate::sync::thread::{self, Thread};
+use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering, fence, hint, lock};
 
 /// How often a waiting thread looks before it parks: some ten microseconds, about what parking and being woken costs.
-const LOOKS: u32 = 400;
+const LOOKS: u32 = if cfg!(loom) { 0 } else { 400 };
 
 /// Threads and tasks that wait, each for a ticket.
 pub(crate) struct Waiters {
@@ -86,22 +86,24 @@ impl Waiters {
     }
 
     fn add(&self, target: u64, who: Who) -> u64 {
-        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut list = lock(&self.list);
         let id = list.next_id;
         list.next_id += 1;
         list.entries.push(Entry { id, target, who });
         self.lowest.fetch_min(target, Ordering::SeqCst);
+        // Whoever registers looks next, and what it looks at may be an ordinary load.
+        fence(Ordering::SeqCst);
         id
     }
 
     pub(crate) fn remove(&self, id: u64) {
-        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut list = lock(&self.list);
         list.entries.retain(|entry| entry.id != id);
         self.note_lowest(&list);
     }
 
     fn is_waiting(&self, id: u64) -> bool {
-        let list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        let list = lock(&self.list);
         list.entries.iter().any(|entry| entry.id == id)
     }
 
@@ -121,14 +123,14 @@ impl Waiters {
 
     #[cold]
     fn wake_registered(&self, done: u64) {
-        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut list = lock(&self.list);
         let woken: Vec<Entry> = list.entries.extract_if(.., |entry| entry.target <= done).collect();
         self.note_lowest(&list);
         drop(list);
         for entry in woken {
             match entry.who {
                 Who::Thread(thread) => thread.unpark(),
-                Who::Task(waker) => waker.wake(),
+                Who::Task(waker) => shielded(|| waker.wake()),
             }
         }
     }

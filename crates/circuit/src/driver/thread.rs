@@ -1,21 +1,21 @@
 //! A thread for one circuit.
 
-use std::hint;
 use std::io;
 use std::sync::OnceLock;
-use std::thread::{self, Thread};
 
 use crate::machine::{MachineRef, Progress};
+use crate::sync::hint;
+use crate::sync::thread::{self, Thread};
 
 /// How often the thread looks for work before it parks: some twenty microseconds.
-const LOOKS: u32 = 800;
+const LOOKS: u32 = if cfg!(loom) { 0 } else { 800 };
 
 /// After a batch at least this long, the thread lets entries gather before it looks again: a look at a queue for each single
 /// entry costs its producer a cache miss per entry.
 const STREAM: u64 = 4;
 
 /// How long entries gather: some two microseconds. Four times as long makes the round trip of a single value slower.
-const GATHER_LOOKS: u32 = 80;
+const GATHER_LOOKS: u32 = if cfg!(loom) { 0 } else { 80 };
 
 /// How to reach a circuit's thread.
 #[derive(Default)]
@@ -81,6 +81,8 @@ fn wait_for_work(machine: &MachineRef) {
         running.shrink();
     }
     if !machine.go_idle() {
+        // Perhaps somebody is between claiming a place and filling it.
+        hint::spin_loop();
         return;
     }
     while machine.is_idle() && !machine.is_abandoned() && !machine.has_ended() {

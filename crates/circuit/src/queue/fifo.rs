@@ -15,12 +15,10 @@
 )]
 
 use std::collections::VecDeque;
-use std::mem::MaybeUninit;
 use std::ptr;
 
 use super::token::Token;
-
-type Word = MaybeUninit<u64>;
+use super::words::{Word, Words};
 
 const FIRST_CHUNK_WORDS: usize = 64;
 const CHUNK_WORDS_MAX: usize = 2048;
@@ -40,11 +38,11 @@ pub(crate) struct Fifo {
     write: *mut Word,
     write_end: *mut Word,
     chunks: VecDeque<Chunk>,
-    spare: Option<Box<[Word]>>,
+    spare: Option<Words>,
 }
 
 struct Chunk {
-    words: Box<[Word]>,
+    words: Words,
     /// How many words hold entries; set when the next chunk is begun.
     filled: usize,
 }
@@ -142,8 +140,7 @@ impl Fifo {
             return self.begin_at_front();
         }
         if let Some(back) = self.chunks.back_mut() {
-            let start = back.words.as_mut_ptr();
-            back.filled = (self.write.addr() - start.addr()) / 8;
+            back.filled = (self.write.addr() - back.words.start().addr()) / 8;
             if self.chunks.len() == 1 {
                 self.read_end = self.write;
             }
@@ -156,19 +153,19 @@ impl Fifo {
             self.chunks.drain(..self.chunks.len() - 1);
             self.begin_at_front();
         } else {
-            let back = self.chunks.back_mut().expect("a chunk was pushed");
-            self.write = back.words.as_mut_ptr();
-            self.write_end = back.words.as_mut_ptr_range().end;
+            let back = self.chunks.back().expect("a chunk was pushed");
+            self.write = back.words.start();
+            self.write_end = back.words.end();
         }
     }
 
-    fn new_chunk(&mut self, needed: usize) -> Box<[Word]> {
+    fn new_chunk(&mut self, needed: usize) -> Words {
         match self.spare.take() {
             Some(words) if words.len() >= needed => words,
             _ => {
                 let last = self.chunks.back().map_or(0, |chunk| chunk.words.len());
                 let length = (last * 2).clamp(FIRST_CHUNK_WORDS, CHUNK_WORDS_MAX).max(needed);
-                Box::new_uninit_slice(length)
+                Words::new(length)
             }
         }
     }
@@ -176,11 +173,11 @@ impl Fifo {
     /// Reads and writes start over in the only chunk.
     fn begin_at_front(&mut self) {
         debug_assert!(self.chunks.len() == 1);
-        let words = self.chunks[0].words.as_mut_ptr_range();
-        self.read = words.start;
+        let words = &self.chunks[0].words;
+        self.read = words.start();
         self.read_end = ptr::null_mut();
-        self.write = words.start;
-        self.write_end = words.end;
+        self.write = words.start();
+        self.write_end = words.end();
     }
 
     #[cold]
@@ -190,8 +187,8 @@ impl Fifo {
             self.spare = Some(done.words);
         }
         let single = self.chunks.len() == 1;
-        let front = self.chunks.front_mut().expect("there is an entry behind this chunk");
-        let start = front.words.as_mut_ptr();
+        let front = self.chunks.front().expect("there is an entry behind this chunk");
+        let start = front.words.start();
         self.read = start;
         // SAFETY: `filled` words of this chunk hold entries.
         self.read_end = if single { ptr::null_mut() } else { unsafe { start.add(front.filled) } };

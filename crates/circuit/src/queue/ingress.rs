@@ -20,7 +20,8 @@
 
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
-use std::ptr;
+use std::ops::Deref;
+use std::ptr::{self, NonNull};
 
 use super::token::Token;
 use crate::sync::{Apart, AtomicPtr, AtomicU64, Mutex, Ordering, UnsafeCell, lock};
@@ -61,12 +62,13 @@ struct Segment {
 }
 
 impl Segment {
-    fn with_slots(count: usize) -> Box<Self> {
+    fn with_slots(count: usize) -> SegmentBox {
         let slot = || Slot {
             token: AtomicPtr::new(ptr::null_mut()),
             payload: UnsafeCell::new([MaybeUninit::uninit(); SLOT_WORDS]),
         };
-        Box::new(Self { base: AtomicU64::new(0), slots: (0..count).map(|_| slot()).collect() })
+        let segment = Self { base: AtomicU64::new(0), slots: (0..count).map(|_| slot()).collect() };
+        SegmentBox(NonNull::from(Box::leak(Box::new(segment))))
     }
 
     #[inline]
@@ -76,23 +78,50 @@ impl Segment {
     }
 }
 
+/// A segment and the right to free it. Others read it while this is moved, which a box would not allow.
+struct SegmentBox(NonNull<Segment>);
+
+// SAFETY: segments are shared between threads, see the module.
+unsafe impl Send for SegmentBox {}
+
+impl SegmentBox {
+    fn as_ptr(&self) -> *mut Segment {
+        self.0.as_ptr()
+    }
+}
+
+impl Deref for SegmentBox {
+    type Target = Segment;
+
+    fn deref(&self) -> &Segment {
+        // SAFETY: it exists as long as this.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Drop for SegmentBox {
+    fn drop(&mut self) {
+        // SAFETY: made as a box.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
+}
+
 /// The segments, for who has to find, add or remove one.
 #[derive(Default)]
-#[allow(clippy::vec_box, reason = "the addresses of segments are shared, they must not move")]
 struct Directory {
     /// In the order of their tickets, without gaps.
-    live: VecDeque<Box<Segment>>,
+    live: VecDeque<SegmentBox>,
     /// Consumed and full-sized: used again for the next tickets.
-    spare: Vec<Box<Segment>>,
+    spare: Vec<SegmentBox>,
     /// Consumed and small: kept only because a producer may still look at them.
-    retired: Vec<Box<Segment>>,
+    retired: Vec<SegmentBox>,
     /// The ticket behind the last slot of the last live segment.
     end: u64,
 }
 
 impl Directory {
     /// The live segment that contains the ticket, adding segments up to it.
-    fn reach(&mut self, ticket: u64) -> &Segment {
+    fn reach(&mut self, ticket: u64) -> *mut Segment {
         while self.end <= ticket {
             let last =
                 self.live.back().or(self.retired.last()).map_or(FIRST_SLOTS / 2, |last| last.slots.len());
@@ -101,8 +130,9 @@ impl Directory {
             self.end += segment.slots.len() as u64;
             self.live.push_back(segment);
         }
-        let index = self.live.iter().rposition(|segment| segment.slot(ticket).is_some());
-        &self.live[index.expect("a ticket that is not consumed has its segment")]
+        let behind = self.live.partition_point(|segment| segment.base.load(Ordering::Relaxed) <= ticket);
+        let index = behind.checked_sub(1).expect("a ticket that is not consumed has its segment");
+        self.live[index].as_ptr()
     }
 
     /// Puts the segments whose tickets are all below `ticket` aside.
@@ -236,15 +266,15 @@ impl Ingress {
     #[cold]
     fn slot_in_directory(&self, ticket: u64) -> &Slot {
         let mut directory = lock(&self.directory);
-        let segment = ptr::from_ref(directory.reach(ticket));
+        let reached = directory.reach(ticket);
         // SAFETY: as in `slot`. Under the lock the hint is compared with segments that are still there.
-        let segment = unsafe { &*segment };
+        let segment = unsafe { &*reached };
         let hint = self.hint.load(Ordering::Relaxed);
         // SAFETY: as in `slot`.
         let behind = unsafe { hint.as_ref() }
             .is_none_or(|hint| hint.base.load(Ordering::Relaxed) < segment.base.load(Ordering::Relaxed));
         if behind {
-            self.hint.store(ptr::from_ref(segment).cast_mut(), Ordering::Release);
+            self.hint.store(reached, Ordering::Release);
         }
         segment.slot(ticket).expect("reach gives the segment of the ticket")
     }
@@ -279,17 +309,22 @@ impl Ingress {
             return Some((token, slot.payload.with_mut(<*mut Payload>::cast), 1));
         }
         // SAFETY: the token of the first slot was stored after the other slots had been written.
-        Some((token, unsafe { self.read_large(cursor.ticket, scratch, bytes) }, count))
+        Some((token, unsafe { self.read_large(cursor, scratch, bytes) }, count))
     }
 
     #[cold]
-    unsafe fn read_large(&self, ticket: u64, scratch: &mut Vec<u64>, bytes: usize) -> *mut u8 {
+    unsafe fn read_large(&self, cursor: &Cursor, scratch: &mut Vec<u64>, bytes: usize) -> *mut u8 {
         let count = slots_for(bytes);
         scratch.clear();
         scratch.reserve(count * SLOT_WORDS);
         let to = scratch.as_mut_ptr();
+        // SAFETY: the cursor's segment is live.
+        let segment = unsafe { &*cursor.segment };
         for part in 0..count {
-            let slot = self.slot_in_directory(ticket + part as u64);
+            let slot = match segment.slots.get(cursor.index + part) {
+                Some(slot) => slot,
+                None => self.slot_in_directory(cursor.ticket + part as u64),
+            };
             // SAFETY: there is room for the payload of every part; words that were not written are copied as such.
             slot.payload.with(|payload| unsafe {
                 ptr::copy_nonoverlapping(payload, to.add(part * SLOT_WORDS).cast::<Payload>(), 1);
@@ -324,7 +359,7 @@ impl Ingress {
         }
         let mut directory = lock(&self.directory);
         directory.retire_before(cursor.ticket);
-        let segment = ptr::from_ref(directory.reach(cursor.ticket));
+        let segment = directory.reach(cursor.ticket);
         cursor.segment = segment;
         // SAFETY: the segment is live until the cursor has passed it.
         let segment = unsafe { &*segment };
@@ -349,17 +384,20 @@ impl Ingress {
         if self.tail.fetch_add(0, Ordering::SeqCst) != cursor.ticket {
             return;
         }
-        let all = std::mem::take(&mut *directory);
-        let keep =
-            all.live.into_iter().chain(all.retired).chain(all.spare).find(|s| s.slots.len() == FIRST_SLOTS);
-        directory.end = cursor.ticket;
+        let Directory { live, spare, retired, end } = &mut *directory;
+        let mut all = live.drain(..).chain(retired.drain(..)).chain(spare.drain(..));
+        let keep = all.find(|segment| segment.slots.len() == FIRST_SLOTS);
+        drop(all);
+        live.shrink_to(1);
+        (*spare, *retired) = (Vec::new(), Vec::new());
+        *end = cursor.ticket;
         *cursor = Cursor { segment: ptr::null(), index: 0, ticket: cursor.ticket };
         if let Some(segment) = keep {
-            segment.base.store(directory.end, Ordering::Release);
-            directory.end += segment.slots.len() as u64;
-            cursor.segment = ptr::from_ref(&*segment);
-            self.hint.store(ptr::from_ref(&*segment).cast_mut(), Ordering::Release);
-            directory.live.push_back(segment);
+            segment.base.store(*end, Ordering::Release);
+            *end += segment.slots.len() as u64;
+            cursor.segment = segment.as_ptr();
+            self.hint.store(segment.as_ptr(), Ordering::Release);
+            live.push_back(segment);
         }
     }
 }

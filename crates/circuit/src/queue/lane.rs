@@ -13,14 +13,12 @@
     reason = "values of any types are moved through shared chunks; each function says what it relies on"
 )]
 
-use std::mem::MaybeUninit;
 use std::ptr;
 
 use super::fifo::words_for;
 use super::token::Token;
+use super::words::{Word, Words};
 use crate::sync::{Apart, Arc, AtomicPtr, AtomicU64, Ordering};
-
-type Word = MaybeUninit<u64>;
 
 #[cfg(not(loom))]
 const CHUNK_WORDS: usize = 2048;
@@ -31,17 +29,14 @@ const CHUNK_WORDS: usize = 4;
 pub(crate) const PUBLISH_EVERY: u64 = 32;
 
 struct Chunk {
-    words: Box<[Word]>,
+    words: Words,
     /// The chunk after this one, set before an entry in it is counted.
     next: AtomicPtr<Chunk>,
 }
 
 impl Chunk {
     fn with_words(count: usize) -> *mut Self {
-        Box::into_raw(Box::new(Self {
-            words: Box::new_uninit_slice(count),
-            next: AtomicPtr::new(ptr::null_mut()),
-        }))
+        Box::into_raw(Box::new(Self { words: Words::new(count), next: AtomicPtr::new(ptr::null_mut()) }))
     }
 }
 
@@ -94,7 +89,7 @@ pub(crate) fn lane() -> (Writer, Reader) {
     });
     let chunk = Chunk::with_words(CHUNK_WORDS);
     // SAFETY: the chunk was just made.
-    let (start, end) = unsafe { ((*chunk).words.as_mut_ptr(), (*chunk).words.as_mut_ptr_range().end) };
+    let (start, end) = unsafe { ((*chunk).words.start(), (*chunk).words.end()) };
     let writer = Writer { lane: Arc::clone(&lane), chunk, write: start, end, written: 0 };
     (writer, Reader { lane, chunk, read: start, end, consumed: 0, seen: 0 })
 }
@@ -149,8 +144,7 @@ impl Writer {
         // SAFETY: the new chunk is ours; the old one is not freed before the reader has seen its successor.
         unsafe {
             (*chunk).next.store(ptr::null_mut(), Ordering::Relaxed);
-            let words = (*chunk).words.as_mut_ptr_range();
-            (self.write, self.end) = (words.start, words.end);
+            (self.write, self.end) = ((*chunk).words.start(), (*chunk).words.end());
             (*self.chunk).next.store(chunk, Ordering::Release);
         }
         self.chunk = chunk;
@@ -233,8 +227,7 @@ impl Reader {
             debug_assert!(!next.is_null());
             free(self.lane.spare.swap(self.chunk, Ordering::AcqRel));
             self.chunk = next;
-            let words = (*next).words.as_mut_ptr_range();
-            (self.read, self.end) = (words.start, words.end);
+            (self.read, self.end) = ((*next).words.start(), (*next).words.end());
         }
     }
 

@@ -5,3 +5,4 @@ pub(crate) mod ingress;
 pub(crate) mod lane;
 pub(crate) mod latest;
 pub(crate) mod token;
+pub(crate) mod words;

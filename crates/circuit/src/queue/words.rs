@@ -1,0 +1,43 @@
+//! Memory for entries of any types: words that are reached through raw pointers, and by nobody otherwise.
+//!
+//! A box would claim to be the only way to what it owns, each time it is moved or looked through, while the pointers that the
+//! ends of a queue keep are in use.
+#![allow(unsafe_code, reason = "owns an allocation by its pointer")]
+
+use std::mem::MaybeUninit;
+use std::ptr;
+
+/// A word of memory that may hold a token or a part of a value.
+pub(crate) type Word = MaybeUninit<u64>;
+
+/// An allocation of words.
+pub(crate) struct Words(*mut [Word]);
+
+// SAFETY: memory may be freed on any thread. What is in it is the business of the queue.
+unsafe impl Send for Words {}
+
+impl Words {
+    pub(crate) fn new(count: usize) -> Self {
+        Self(Box::into_raw(Box::new_uninit_slice(count)))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn start(&self) -> *mut Word {
+        self.0.cast()
+    }
+
+    pub(crate) fn end(&self) -> *mut Word {
+        // SAFETY: that is the end of the allocation.
+        unsafe { self.start().add(self.len()) }
+    }
+}
+
+impl Drop for Words {
+    fn drop(&mut self) {
+        // SAFETY: made as a box of as many words.
+        drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(self.start(), self.len())) });
+    }
+}

@@ -1,0 +1,294 @@
+//! What code of users may do, in callbacks and in `drop`, without taking a circuit or its threads down.
+
+use std::panic::panic_any;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+
+use tidemark_circuit::{Circuit, ContextError, Pipe, Pool, Registrar, RunBy, Subject, Subscription};
+
+/// Panics when it is dropped, with a payload that does the same once more.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic_any(Fuse);
+    }
+}
+
+struct Fuse;
+
+impl Drop for Fuse {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            panic!("the payload of a panic");
+        }
+    }
+}
+
+fn circuit(run_by: RunBy) -> Circuit {
+    Circuit::builder().run_by(run_by).build().expect("a thread")
+}
+
+fn all() -> impl Iterator<Item = Circuit> {
+    let pool = Pool::new(1).expect("a thread");
+    [RunBy::Pool(pool), RunBy::Thread, RunBy::Waiters, RunBy::Owner].into_iter().map(circuit)
+}
+
+/// Waits until what was emitted is handled, whoever runs the circuit.
+fn settle(circuit: &Circuit) {
+    while matches!(circuit.run_by(), RunBy::Owner) && circuit.run(1000) {}
+    circuit.settle().expect("outside");
+}
+
+/// A circuit is well if it still handles what it is given.
+fn assert_well(circuit: &Circuit) {
+    let (sender, receiver) = mpsc::channel();
+    let pipe = circuit.pipe(move |value: u64| sender.send(value).expect("a receiver")).expect("open");
+    pipe.emit(7);
+    settle(circuit);
+    assert_eq!(receiver.try_recv(), Ok(7));
+}
+
+#[test]
+fn a_budget_of_one_handles_one_entry() {
+    let circuit = circuit(RunBy::Owner);
+    let count = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&count);
+    let pipe = circuit
+        .pipe(move |more: u64| {
+            counted.fetch_add(1 + more, Ordering::Relaxed);
+        })
+        .expect("open");
+    (0..3).for_each(|_| pipe.emit(0));
+    assert!(circuit.run(1));
+    assert_eq!(count.load(Ordering::Relaxed), 1);
+    assert!(circuit.run(1));
+    assert_eq!(count.load(Ordering::Relaxed), 2);
+    assert!(!circuit.run(1), "that was the last");
+    assert_eq!(count.load(Ordering::Relaxed), 3);
+    circuit.settle().expect("outside");
+}
+
+#[test]
+fn a_budget_counts_what_a_circuit_emits_to_itself() {
+    let circuit = circuit(RunBy::Owner);
+    let trace = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&trace);
+    let last = circuit.pipe(move |value: u64| seen.lock().expect("no panic").push(value)).expect("open");
+    let (first, seen) = (last.clone(), Arc::clone(&trace));
+    let pipe = circuit
+        .pipe(move |value: u64| {
+            seen.lock().expect("no panic").push(value);
+            first.emit(value + 1);
+        })
+        .expect("open");
+    pipe.emit(10);
+    pipe.emit(20);
+    let mut after = Vec::new();
+    for _ in 0..4 {
+        after.push((circuit.run(1), trace.lock().expect("no panic").clone()));
+    }
+    let expected =
+        [(true, vec![10]), (true, vec![10, 11]), (true, vec![10, 11, 20]), (false, vec![10, 11, 20, 21])];
+    assert_eq!(after, expected);
+}
+
+#[test]
+fn a_value_whose_drop_fails_costs_nothing_but_itself() {
+    for circuit in all() {
+        let pipe = circuit.pipe(|value: Bomb| drop(value)).expect("open");
+        (0..100).for_each(|_| pipe.emit(Bomb));
+        settle(&circuit);
+        assert_eq!(circuit.failures(), 100);
+        assert_well(&circuit);
+    }
+}
+
+#[test]
+fn values_that_nobody_receives_any_more_may_fail_in_drop() {
+    for circuit in all() {
+        let (pipe, keeper) = self_keeping(&circuit);
+        pipe.emit(Some(Bomb));
+        // Still handled, and emitted on to a receptor that is gone by then.
+        pipe.emit(None);
+        circuit.close();
+        settle(&circuit);
+        drop((pipe, keeper));
+        circuit.settle().expect("outside");
+    }
+}
+
+/// A pipe that emits a bomb from the `drop` of its receptor.
+fn self_keeping(circuit: &Circuit) -> (Pipe<Option<Bomb>>, Pipe<Bomb>) {
+    struct AtEnd(Pipe<Bomb>);
+
+    impl Drop for AtEnd {
+        fn drop(&mut self) {
+            self.0.emit(Bomb);
+            panic_any(Fuse);
+        }
+    }
+
+    let sink = circuit.pipe(|value: Bomb| std::mem::forget(value)).expect("open");
+    let at_end = AtEnd(sink.clone());
+    let pipe = circuit
+        .pipe(move |value: Option<Bomb>| {
+            let _ = &at_end;
+            std::mem::forget(value);
+        })
+        .expect("open");
+    (pipe, sink)
+}
+
+#[test]
+fn a_receptor_whose_drop_fails_goes_with_its_pipe() {
+    for circuit in all() {
+        let bomb = Bomb;
+        let pipe = circuit
+            .pipe(move |value: u32| {
+                let _ = (&bomb, value);
+            })
+            .expect("open");
+        pipe.emit(1);
+        drop(pipe);
+        settle(&circuit);
+        assert_well(&circuit);
+    }
+}
+
+#[test]
+fn what_is_to_be_called_at_a_close_that_never_comes_may_fail_in_drop() {
+    struct Closing(Option<Subscription<u64>>);
+
+    impl Drop for Closing {
+        fn drop(&mut self) {
+            // Comes too late to be done: the circuit has just ended.
+            self.0.take().expect("once").close();
+        }
+    }
+
+    // Each on the one thread of a pool, which has to survive.
+    let pool = Pool::new(1).expect("a thread");
+    for run_by in [RunBy::Pool(pool.clone()), RunBy::Thread, RunBy::Waiters, RunBy::Owner] {
+        let circuit = circuit(run_by);
+        let conduit = circuit.conduit::<u64>().expect("open");
+        let subscriber = circuit.subscriber(|_: &Subject, _: &mut Registrar<'_, u64>| {}).expect("open");
+        let bomb = Bomb;
+        let subscription = conduit
+            .subscribe_with(&subscriber, move |_| {
+                let _ = &bomb;
+            })
+            .expect("open");
+        settle(&circuit);
+        drop((conduit, subscriber));
+        let closing = Closing(Some(subscription));
+        let pipe = circuit
+            .pipe(move |_: u64| {
+                let _ = &closing;
+            })
+            .expect("open");
+        circuit.close();
+        settle(&circuit);
+        drop(pipe);
+        circuit.settle().expect("outside");
+    }
+    assert_well(&circuit(RunBy::Pool(pool)));
+}
+
+#[test]
+fn a_circuit_that_is_run_inside_of_another_refuses_to_wait_for_that() {
+    for run_by in [RunBy::Waiters, RunBy::Owner] {
+        for outer in all() {
+            let inner = circuit(run_by.clone());
+            let (sender, receiver) = mpsc::channel();
+            let waits_for = outer.clone();
+            let asks = inner
+                .pipe(move |()| {
+                    let answers = (waits_for.settle(), waits_for.close_and_settle(), waits_for.is_closed());
+                    sender.send(answers).expect("a receiver");
+                })
+                .expect("open");
+            let run = inner.clone();
+            let pipe = outer
+                .pipe(move |()| {
+                    asks.emit(());
+                    settle(&run);
+                })
+                .expect("open");
+            pipe.emit(());
+            settle(&outer);
+            let (settled, closed, is_closed): (Result<(), ContextError>, Result<(), ContextError>, bool) =
+                receiver.try_recv().expect("an answer");
+            assert!(settled.is_err() && closed.is_err() && !is_closed);
+            assert_well(&outer);
+            outer.close();
+            inner.close();
+            settle(&outer);
+            settle(&inner);
+        }
+    }
+}
+
+#[test]
+fn a_receptor_may_drop_the_last_handles_of_everything_it_is_part_of() {
+    for circuit in all() {
+        let alive = Arc::new(());
+        let all: Arc<Mutex<Option<(Circuit, Pipe<u64>)>>> = Arc::default();
+        let (held, handles) = (Arc::clone(&alive), Arc::clone(&all));
+        let pipe = circuit
+            .pipe(move |_: u64| {
+                let _ = &held;
+                drop(handles.lock().expect("no panic").take());
+            })
+            .expect("open");
+        let other = pipe.clone();
+        *all.lock().expect("no panic") = Some((circuit.clone(), pipe));
+        other.emit(1);
+        drop(other);
+        // Whoever runs the circuit has to have a handle for that.
+        settle(&circuit);
+        drop(circuit);
+        while Arc::strong_count(&alive) > 1 {
+            thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn a_circuit_may_be_closed_and_left_from_any_callback() {
+    for circuit in all() {
+        let conduit = circuit.conduit::<u64>().expect("open");
+        let (inner, again) = (circuit.clone(), conduit.clone());
+        let subscriber = circuit
+            .subscriber(move |subject: &Subject, registrar: &mut Registrar<'_, u64>| {
+                let (circuit, conduit, subject) = (inner.clone(), again.clone(), subject.clone());
+                assert!(circuit.settle().is_err());
+                registrar.receptor(move |value: u64| {
+                    assert!(conduit.close_and_settle().is_err());
+                    circuit.close();
+                    assert!(circuit.pipe(|()| ()).is_err());
+                    if value > 0 {
+                        conduit.get(subject.name()).emit(value - 1);
+                    }
+                    panic_any(Fuse);
+                });
+            })
+            .expect("open");
+        let (sender, receiver) = mpsc::channel();
+        let outside = circuit.clone();
+        conduit
+            .subscribe_with(&subscriber, move |subscription| {
+                subscription.close();
+                outside.close();
+                sender.send(()).expect("a receiver");
+                panic_any(Fuse);
+            })
+            .expect("open");
+        conduit.get(circuit.subject().name()).emit(2);
+        conduit.close();
+        settle(&circuit);
+        assert_eq!(receiver.try_recv(), Ok(()));
+        assert!(circuit.is_closed());
+    }
+}
