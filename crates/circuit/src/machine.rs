@@ -99,6 +99,8 @@ struct Inside {
     scratch: Vec<u64>,
     /// The time of the input that is being handled, once somebody has asked.
     time: Option<u64>,
+    /// Whether there is a given time or a recorder.
+    attended: bool,
     /// The time that inputs have in a replay.
     given_time: Option<u64>,
     recorder: Option<Arc<dyn Recorder>>,
@@ -183,7 +185,10 @@ impl Machine {
     pub(crate) fn set_time(&self, nanos: u64) {
         if let Some(running) = self.enter() {
             // SAFETY: we are in the context.
-            unsafe { (*self.inside.get()).given_time = Some(nanos) };
+            unsafe {
+                (*self.inside.get()).given_time = Some(nanos);
+                (*self.inside.get()).attended = true;
+            }
             drop(running);
         }
     }
@@ -208,7 +213,11 @@ impl Machine {
             Self::with_inside(|machine| {
                 let machine = machine.expect("jobs run in the circuit's context");
                 // SAFETY: in the context; recorders are dropped outside of the borrow.
-                let before = unsafe { std::mem::replace(&mut (*machine.inside.get()).recorder, recorder) };
+                let before = unsafe {
+                    let inside = &mut *machine.inside.get();
+                    inside.attended = recorder.is_some() || inside.given_time.is_some();
+                    std::mem::replace(&mut inside.recorder, recorder)
+                };
                 drop(before);
             });
         });
@@ -720,8 +729,7 @@ impl Running<'_> {
             left -= 1;
             // SAFETY: the queue gave a token with its value, which stays at its place until `advance`.
             unsafe {
-                (*inside).time = (*inside).given_time;
-                self.record(token, value);
+                self.begin_input(token, value);
                 self.handle(token, value);
                 self.machine.advance(slots);
             }
@@ -769,8 +777,7 @@ impl Running<'_> {
             // SAFETY: as the caller says; borrows end before user code runs.
             unsafe {
                 let (token, value) = (*reader).next(value_words);
-                (*inside).time = (*inside).given_time;
-                self.record(token, value);
+                self.begin_input(token, value);
                 self.handle(token, value);
             }
             if !self.drain_transit(left) {
@@ -837,33 +844,44 @@ impl Running<'_> {
         Source::Nothing
     }
 
-    /// Tells the journal of an input, if there is one.
+    /// What is to be done ahead of each input: the clock may be looked at anew.
     ///
     /// # Safety
     ///
-    /// The value belongs to the token.
+    /// The value belongs to the token. No reference into [`Inside`] is in use.
     #[inline]
-    unsafe fn record(&self, token: Token, value: *mut u8) {
+    unsafe fn begin_input(&self, token: Token, value: *mut u8) {
         // SAFETY: we are in the context.
-        if unsafe { (*self.machine.inside.get()).recorder.is_some() } {
-            // SAFETY: as the caller says.
-            unsafe { self.record_emission(token, value) };
+        unsafe {
+            let inside = &mut *self.machine.inside.get();
+            inside.time = None;
+            if inside.attended {
+                self.begin_attended(token, value);
+            }
         }
     }
 
+    /// Gives an input the time of a replay, and tells the journal of it.
+    ///
+    /// # Safety
+    ///
+    /// As for `begin_input`.
     #[cold]
-    unsafe fn record_emission(&self, token: Token, value: *mut u8) {
+    unsafe fn begin_attended(&self, token: Token, value: *mut u8) {
         // SAFETY: we are in the context; the handle is cloned because recording calls code of users.
-        let recorder = unsafe { (*self.machine.inside.get()).recorder.clone() };
-        if let (Some(recorder), Some(node)) = (recorder, token.as_emission()) {
-            let time = self.machine.stimulus_nanos();
-            let outcome = catch_unwind(AssertUnwindSafe(|| {
-                // SAFETY: the node exists, and the value is of its type.
-                unsafe { recorder.emission(time, (*node).subject(), value) };
-            }));
-            if let Err(panic) = outcome {
-                self.machine.report(self.machine.subject.clone(), "record", panic);
-            }
+        let recorder = unsafe {
+            let inside = &mut *self.machine.inside.get();
+            inside.time = inside.given_time;
+            inside.recorder.clone()
+        };
+        let (Some(recorder), Some(node)) = (recorder, token.as_emission()) else { return };
+        let time = self.machine.stimulus_nanos();
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            // SAFETY: the node exists, and the value is of its type.
+            unsafe { recorder.emission(time, (*node).subject(), value) };
+        }));
+        if let Err(panic) = outcome {
+            self.machine.report(self.machine.subject.clone(), "record", panic);
         }
     }
 

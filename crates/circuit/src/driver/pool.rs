@@ -108,7 +108,7 @@ impl Shared {
     /// The next circuit with work; none when the pool has ended.
     fn next(&self) -> Option<MachineRef> {
         for _ in 0..LOOKS {
-            if self.queued.load(Ordering::Relaxed) > 0 {
+            if self.is_wanted() {
                 break;
             }
             hint::spin_loop();
@@ -129,23 +129,49 @@ impl Shared {
     }
 
     fn run(&self, machine: MachineRef) {
-        let Some(mut running) = machine.enter() else {
-            // Somebody looks into it for a moment, to close it.
-            thread::yield_now();
-            return self.push(machine);
-        };
-        match running.run(TURN, u64::MAX) {
-            Progress::More => {
-                drop(running);
-                self.push(machine);
-            }
-            Progress::Idle | Progress::Reached => {
-                running.shrink();
-                drop(running);
-                if !machine.go_idle() {
-                    self.push(machine);
+        loop {
+            let Some(mut running) = machine.enter() else {
+                // Somebody looks into it for a moment, to close it.
+                thread::yield_now();
+                return self.push(machine);
+            };
+            let progress = running.run(TURN, u64::MAX);
+            drop(running);
+            if progress == Progress::More {
+                if self.is_wanted() {
+                    return self.push(machine);
                 }
+                continue;
+            }
+            if self.linger(&machine) {
+                continue;
+            }
+            if let Some(mut running) = machine.enter() {
+                running.shrink();
+            }
+            if machine.go_idle() {
+                return;
             }
         }
+    }
+
+    /// Whether another circuit waits for a thread.
+    fn is_wanted(&self) -> bool {
+        self.queued.load(Ordering::Relaxed) > 0
+    }
+
+    /// Looks for a while whether more comes for this circuit: who has just waited for it often goes on, and then need not wake
+    /// anybody.
+    fn linger(&self, machine: &MachineRef) -> bool {
+        for _ in 0..LOOKS {
+            if machine.has_work() {
+                return true;
+            }
+            if self.is_wanted() || machine.is_abandoned() {
+                return false;
+            }
+            hint::spin_loop();
+        }
+        false
     }
 }

@@ -1,9 +1,14 @@
 //! What the scenarios of operators are told with: a recipe attached to a recorder, and what went in and out.
+//!
+//! The recipe runs in a circuit, which whoever waits for it runs; rows of tables run once more without any circuit.
 
 use std::fmt::Debug;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
-use tidemark_circuit::{Circuit, Pipe, Recipe};
+use tidemark_circuit::{Circuit, Pipe, Receptor, Recipe, RunBy, Site};
+
+use crate::support::run_by;
 
 /// What comes out of a fresh attachment of the recipe when these values go in.
 pub(crate) fn observe<R: Recipe>(recipe: &R, inputs: impl IntoIterator<Item = R::In>) -> Vec<R::Out>
@@ -24,7 +29,7 @@ pub(crate) struct Attached<I, O> {
 
 impl<I: Send + 'static, O: Clone + Send + 'static> Attached<I, O> {
     pub(crate) fn of(recipe: &impl Recipe<In = I, Out = O>) -> Self {
-        let (circuit, out) = (Circuit::new(), Recorder::new());
+        let (circuit, out) = (run_by(RunBy::Waiters), Recorder::new());
         let target = circuit.pipe(out.receptor()).expect("an open circuit");
         let head = target.prepend(recipe).expect("no factory that fails");
         Self { circuit, head, out }
@@ -82,6 +87,24 @@ pub(crate) fn check<R: Recipe, E>(
     assert_eq!(observe(recipe, inputs), outputs.into_iter().collect::<Vec<E>>());
 }
 
+/// That the same comes out without any circuit, where a panic is caught as a circuit does.
+#[track_caller]
+pub(crate) fn check_detached<R: Recipe, E>(
+    recipe: &R,
+    inputs: impl IntoIterator<Item = R::In>,
+    outputs: impl IntoIterator<Item = E>,
+) where
+    R::Out: Clone + Debug + PartialEq<E>,
+    E: Debug,
+{
+    let out = Recorder::new();
+    let mut head = recipe.attach(&Site::detached(), out.receptor()).expect("no factory that fails");
+    for input in inputs {
+        let _ = catch_unwind(AssertUnwindSafe(|| head.receive(input)));
+    }
+    assert_eq!(out.seen(), outputs.into_iter().collect::<Vec<E>>());
+}
+
 /// Tests of the form: what comes out of a recipe when these values go in.
 macro_rules! scenarios {
     ($(fn $name:ident: $recipe:expr, $inputs:expr => $outputs:expr;)*) => {$(
@@ -89,6 +112,7 @@ macro_rules! scenarios {
         fn $name() -> Result<(), tidemark_circuit::Error> {
             let recipe = $recipe;
             crate::attached::check(&recipe, $inputs, $outputs);
+            crate::attached::check_detached(&recipe, $inputs, $outputs);
             Ok(())
         }
     )*};

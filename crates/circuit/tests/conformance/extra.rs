@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use tidemark_circuit::{Pipe, RunBy};
+use tidemark_circuit::{Pipe, RunBy, Simulation};
 
 use crate::support::{Gate, Trace, circuits, driven, run_by};
 
@@ -66,7 +66,7 @@ fn xtr_03_settling_does_not_wait_for_what_comes_later() {
     for circuit in circuits() {
         circuit.settle().expect("outside");
         let stop = Arc::new(AtomicU64::new(0));
-        let pipe = circuit.pipe(|value: u64| drop(value)).expect("open");
+        let pipe = circuit.pipe(|_: u64| ()).expect("open");
         let producer = {
             let (stop, pipe) = (Arc::clone(&stop), pipe.clone());
             thread::spawn(move || {
@@ -276,4 +276,100 @@ fn xtr_15_what_is_in_a_lane_becomes_visible() {
             }
         }
     }
+}
+
+/// What the process has used of processors so far, in ticks of 10 ms.
+#[cfg(target_os = "linux")]
+fn ticks_used() -> u64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux tells about processes");
+    // The name, in parentheses, may contain anything.
+    let (_, fields) = stat.rsplit_once(") ").expect("a name");
+    let field =
+        |number: usize| fields.split(' ').nth(number).and_then(|field| field.parse().ok()).unwrap_or(0);
+    // The 14th and the 15th field; those after the name begin with the third.
+    let (user, system): (u64, u64) = (field(11), field(12));
+    user + system
+}
+
+/// In a process of its own, so that nothing else is measured.
+#[test]
+#[cfg(target_os = "linux")]
+fn xtr_12_a_thousand_idle_circuits_use_no_processor() {
+    const ALONE: &str = "TIDEMARK_CIRCUIT_IDLE";
+    if std::env::var_os(ALONE).is_some() {
+        return idle_for_three_seconds();
+    }
+    let test = concat!(module_path!(), "::xtr_12_a_thousand_idle_circuits_use_no_processor");
+    let (_, test) = test.split_once("::").expect("a module of this binary");
+    let binary = std::env::current_exe().expect("this binary has a path");
+    let mut alone = std::process::Command::new(binary);
+    let output =
+        alone.args([test, "--exact", "--nocapture"]).env(ALONE, "1").output().expect("started again");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{output:?}");
+}
+
+#[cfg(target_os = "linux")]
+fn idle_for_three_seconds() {
+    let all: Vec<_> = (0..1000)
+        .map(|number| match number % 10 {
+            0 => run_by(RunBy::Thread),
+            1 => run_by(RunBy::Waiters),
+            _ => run_by(RunBy::SharedPool),
+        })
+        .collect();
+    let trace = Trace::new();
+    let pipes: Vec<_> = all.iter().map(|circuit| trace.pipe(circuit)).collect();
+    pipes.iter().for_each(|pipe| pipe.emit(1));
+    all.iter().for_each(|circuit| circuit.settle().expect("outside"));
+    assert_eq!(trace.len(), 1000);
+    // Threads look around for some microseconds before they sleep.
+    thread::sleep(Duration::from_millis(100));
+    let (ticks, start) = (ticks_used(), std::time::Instant::now());
+    thread::sleep(Duration::from_secs(3));
+    let (used, elapsed) = (ticks_used() - ticks, start.elapsed());
+    assert!(used * 10 * 100 < elapsed.as_millis() as u64, "{used} ticks of 10 ms in {elapsed:?}");
+}
+
+#[test]
+fn xtr_10_every_interleaving_keeps_each_callers_order_and_finishes_what_was_begun() {
+    let mut different = std::collections::BTreeSet::new();
+    for seed in 0..300 {
+        let mut simulation = Simulation::new(seed);
+        let circuit = simulation.circuit();
+        let trace = Trace::new();
+        let again = knot::<(usize, u32, u32)>();
+        let (seen, knot) = (trace.clone(), Arc::clone(&again));
+        // Each value causes two more.
+        let pipe = circuit.pipe(move |(caller, value, step)| {
+            seen.push((caller, value, step));
+            if step < 2 {
+                knot.get().expect("tied").emit((caller, value, step + 1));
+            }
+        });
+        let pipe = pipe.expect("open");
+        again.set(pipe.clone()).expect("once");
+        for caller in 0..4 {
+            let pipe = pipe.clone();
+            simulation.caller((0..5).map(move |value| {
+                let pipe = pipe.clone();
+                Box::new(move || pipe.emit((caller, value, 0))) as Box<dyn FnOnce()>
+            }));
+        }
+        simulation.run();
+        let seen = trace.take();
+        assert_eq!(seen.len(), 60);
+        for cascade in seen.chunks(3) {
+            let (caller, value, _) = cascade[0];
+            assert_eq!(cascade, [0, 1, 2].map(|step| (caller, value, step)), "with seed {seed}");
+        }
+        for caller in 0..4 {
+            let own = seen.iter().filter(|(of, _, step)| *of == caller && *step == 0);
+            assert!(own.map(|(_, value, _)| *value).eq(0..5), "of caller {caller} with seed {seed}");
+        }
+        different.insert(seen);
+        circuit.close();
+        simulation.run();
+    }
+    assert!(different.len() > 250, "{} different runs", different.len());
 }

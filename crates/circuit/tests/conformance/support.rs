@@ -1,9 +1,10 @@
 //! What the scenarios have in common.
 
+use std::panic;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use tidemark_circuit::{Circuit, Name, Pipe, Receptor, RunBy};
+use tidemark_circuit::{Circuit, Conduit, Name, Pipe, Receptor, Registrar, RunBy, Subject, Subscriber};
 
 /// A circuit for each way of running one where nobody but the driver runs it.
 pub(crate) fn driven() -> Vec<Circuit> {
@@ -62,6 +63,35 @@ impl<T: Send + 'static> Trace<T> {
     }
 }
 
+impl<E: Clone + Send + 'static> Trace<(Name, E)> {
+    /// A subscriber that notes what it hears of, with the names of the pipes.
+    pub(crate) fn subscriber(&self, circuit: &Circuit) -> Subscriber<E> {
+        let trace = self.clone();
+        let subscriber = circuit.subscriber(move |subject: &Subject, registrar: &mut Registrar<'_, E>| {
+            let (trace, name) = (trace.clone(), subject.name());
+            registrar.receptor(move |value| trace.push((name, value)));
+        });
+        subscriber.expect("an open circuit")
+    }
+
+    /// Notes what goes through the conduit from here on.
+    pub(crate) fn of(circuit: &Circuit, conduit: &Conduit<E>) -> Self {
+        let trace = Self::new();
+        conduit.subscribe(&trace.subscriber(circuit)).expect("an open conduit");
+        trace
+    }
+
+    /// What was seen so far, without names; the trace begins anew.
+    pub(crate) fn values(&self) -> Vec<E> {
+        self.take().into_iter().map(|(_, value)| value).collect()
+    }
+}
+
+/// Fails in a callback, without the message that a panic prints.
+pub(crate) fn fail(why: &'static str) -> ! {
+    panic::resume_unwind(Box::new(why))
+}
+
 /// A door that is shut until somebody opens it.
 #[derive(Clone, Default)]
 pub(crate) struct Gate(Arc<(Mutex<bool>, Condvar)>);
@@ -77,7 +107,7 @@ impl Gate {
         let (open, opened) = &*self.0;
         let guard = open.lock().expect("no panic");
         let outcome =
-            opened.wait_timeout_while(guard, Duration::from_secs(60), |open| !*open).expect("no panic");
+            opened.wait_timeout_while(guard, Duration::from_mins(1), |open| !*open).expect("no panic");
         assert!(!outcome.1.timed_out(), "the gate was never opened");
     }
 }
