@@ -71,3 +71,8 @@ pub use subject::{Id, Kind, Subject};
 pub use subscriber::{ReceiverPool, Registrar, Subscriber};
 pub use subscription::Subscription;
 pub use window::{Window, WindowIter};
+
+/// The chapter of the book, whose examples are run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/circuits.md")]
+mod book {}
