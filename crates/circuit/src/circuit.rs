@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use crate::bounds::{Bounds, Overflow};
 use crate::current::Current;
-use crate::driver::{Driver, Pool, thread};
+use crate::driver::{Driver, ThreadPool, thread};
 use crate::error::{ArgumentError, ContextError, Fault};
 use crate::failure::Supervision;
 use crate::lane::Lane;
@@ -52,7 +52,7 @@ pub enum RunBy {
     #[default]
     SharedPool,
     /// The threads of this pool.
-    Pool(Pool),
+    Pool(ThreadPool),
     /// A thread of its own, which parks while there is nothing to do.
     Thread,
     /// Whoever waits in [`Circuit::settle`], on its own thread.
@@ -121,7 +121,7 @@ impl CircuitBuilder {
         let name = self.name.unwrap_or_else(|| name!("circuit"));
         let subject = Subject::new(Kind::Circuit, name, Some(Subject::cortex().clone()));
         let driver = match self.run_by {
-            RunBy::SharedPool => Driver::Pool(Pool::global()?),
+            RunBy::SharedPool => Driver::Pool(ThreadPool::global()?),
             RunBy::Pool(pool) => Driver::Pool(pool),
             RunBy::Waiters => Driver::Waiters,
             RunBy::Owner => Driver::Owner,
@@ -199,9 +199,7 @@ impl Circuit {
 
     /// A lane of the caller's own into the circuit, for emitting without sharing anything with other callers.
     pub fn lane(&self) -> Result<Lane, Fault> {
-        if self.0.is_closed() {
-            return Err(Fault::new(self.subject().clone(), "lane", "the circuit is closed"));
-        }
+        self.unnamed().check_open("lane")?;
         Ok(Lane::new(self.0.clone()))
     }
 
@@ -283,6 +281,11 @@ impl Circuit {
         self.0.failures.count()
     }
 
+    /// Another handle of the circuit with this machine.
+    pub(crate) fn of(machine: &MachineRef) -> Self {
+        Self(machine.clone())
+    }
+
     pub(crate) fn machine(&self) -> &MachineRef {
         &self.0
     }
@@ -356,10 +359,15 @@ impl Naming<'_> {
 
     /// The subject of a new component of the circuit; a fault if the circuit is closed.
     pub(crate) fn component(&self, kind: Kind, operation: &'static str) -> Result<Subject, Fault> {
-        let machine = self.circuit.machine();
-        if machine.is_closed() {
-            return Err(Fault::new(machine.subject().clone(), operation, "the circuit is closed"));
+        self.check_open(operation)?;
+        Ok(Subject::new(kind, self.name, Some(self.circuit.subject().clone())))
+    }
+
+    /// A fault if the circuit is closed.
+    pub(crate) fn check_open(&self, operation: &'static str) -> Result<(), Fault> {
+        if self.circuit.is_closed() {
+            return Err(Fault::new(self.circuit.subject().clone(), operation, "the circuit is closed"));
         }
-        Ok(Subject::new(kind, self.name, Some(machine.subject().clone())))
+        Ok(())
     }
 }

@@ -92,20 +92,25 @@ impl Naming<'_> {
 
     /// See [`Circuit::conduit_with`].
     pub fn conduit_with<E: Clone + Send + 'static>(&self, routing: Routing) -> Result<Conduit<E>, Fault> {
+        let subject = self.component(Kind::Conduit, "conduit")?;
+        Ok(Conduit::new(self.machine(), subject, routing))
+    }
+}
+
+impl<E: Clone + Send + 'static> Conduit<E> {
+    pub(crate) fn new(machine: &MachineRef, subject: Subject, routing: Routing) -> Self {
         let subscriptions = Subscriptions { version: 0, all: Vec::new(), closed: false };
         let inner = Inner {
-            machine: self.machine().clone(),
-            subject: self.component(Kind::Conduit, "conduit")?,
+            machine: machine.clone(),
+            subject,
             routing,
             closed: AtomicBool::new(false),
             hub: Arc::new(Hub(ContextCell::new(subscriptions))),
             pipes: NameMap::default(),
         };
-        Ok(Conduit { inner: Arc::new(inner) })
+        Self { inner: Arc::new(inner) }
     }
-}
 
-impl<E: Clone + Send + 'static> Conduit<E> {
     /// Who this conduit is.
     pub fn subject(&self) -> &Subject {
         &self.inner.subject
@@ -359,5 +364,11 @@ impl<E: Clone + Send + 'static> Receiver<E> {
                 }
             }
         }
+    }
+}
+
+impl<E> Conduit<E> {
+    pub(crate) fn circuit(&self) -> Circuit {
+        Circuit::of(&self.inner.machine)
     }
 }

@@ -6,21 +6,31 @@
 //! |---|---|
 //! | who is who | [`Name`], [`Subject`], [`Extent`], [`Current`] |
 //! | what is said about someone | [`State`], [`Slot`], [`Value`] |
+//! | where values go in, and who hears of them | [`Circuit`], [`Pipe`], [`Conduit`], [`Subscriber`], [`Bank`], [`Pool`] |
+//! | what keeps values | [`Cell`], [`Port`], [`Pin`], [`Basin`], [`Reservoir`] |
+//! | where values came from | [`Sink`], [`Capture`], [`Ticker`] |
+//! | what ends when | [`Resource`], [`Scope`], [`Closure`] |
 //! | what is done to a value on its way | [`Fiber`], [`Flow`], [`Recipe`], [`Receptor`] |
 //! | what can go wrong | [`Error`], [`Fault`] |
 
+mod bank;
 mod barrier;
+mod basin;
 mod bounds;
+mod capture;
+mod cell;
 mod circuit;
 mod conduit;
 mod context;
 mod context_cell;
+mod cortex;
 mod current;
 mod driver;
 mod error;
 mod event;
 mod extent;
 mod failure;
+mod fan_out;
 mod faults;
 mod fiber;
 mod flow;
@@ -33,43 +43,69 @@ mod name;
 mod name_map;
 mod node;
 pub mod operator;
+mod pin;
 mod pipe;
+mod pool;
+mod port;
+mod pulse;
 mod queue;
 mod random;
 mod receptor;
 mod recipe;
+mod reservoir;
+mod resource;
+mod scope;
 mod simulation;
+mod sink;
 mod slot;
 mod state;
 mod subject;
 mod subscriber;
 mod subscription;
 mod sync;
+mod tap;
+mod ticker;
 mod waiters;
 mod window;
 
+pub use bank::Bank;
+pub use basin::Basin;
 pub use bounds::{Overflow, Refused};
+pub use capture::Capture;
+pub use cell::Cell;
 pub use circuit::{Circuit, CircuitBuilder, Naming, RunBy, Settled};
 pub use conduit::{Conduit, Routing};
+pub use cortex::{Cortex, cortex};
 pub use current::Current;
-pub use driver::Pool;
+pub use driver::ThreadPool;
 pub use error::{ArgumentError, ContextError, Error, Fault};
 pub use extent::{Enclosures, Extent};
 pub use failure::{Failure, Supervision};
+pub use fan_out::FanOut;
 pub use fiber::{BoxedFiber, Fiber};
 pub use flow::{BoxedFlow, Change, Flow, Run};
 pub use journal::{Recorded, Recording, Replay, ReplayError, Replayed};
 pub use lane::Lane;
 pub use name::Name;
+pub use pin::Pin;
 pub use pipe::Pipe;
+pub use pool::Pool;
+pub use port::Port;
+pub use pulse::Pulse;
 pub use receptor::Receptor;
 pub use recipe::{Recipe, Site};
+pub use reservoir::Reservoir;
+pub use resource::Resource;
+pub use scope::{Closure, Scope};
 pub use simulation::Simulation;
+pub use sink::{Sink, SinkPipe};
 pub use slot::{Slot, Value, ValueKind, Valued};
 pub use state::{Slots, State};
 pub use subject::{Id, Kind, Subject};
 pub use subscriber::{ReceiverPool, Registrar, Subscriber};
 pub use subscription::Subscription;
+pub use tap::Tap;
+pub use ticker::Ticker;
 pub use window::{Window, WindowIter};
 
 /// The chapter of the book, whose examples are run as tests.

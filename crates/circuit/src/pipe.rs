@@ -14,7 +14,7 @@ use crate::subject::{Kind, Subject};
 
 /// How many pipes in a row call each other directly. The next one is reached through the transit queue, so that the stack
 /// stays small however many there are.
-const DEPTH_MAX: u32 = 64;
+pub(crate) const DEPTH_MAX: u32 = 64;
 
 /// A way into a circuit: what is emitted is handled in the circuit's context, in its place in the order.
 ///
@@ -114,6 +114,11 @@ impl<E: Send + 'static> Pipe<E> {
     #[inline]
     pub(crate) fn machine(&self) -> &Machine {
         self.node.machine()
+    }
+
+    /// Whether the circuit is this pipe's.
+    pub(crate) fn is_of(&self, machine: &Machine) -> bool {
+        std::ptr::eq(self.machine(), machine)
     }
 
     pub(crate) fn node(&self) -> &NodeRef {

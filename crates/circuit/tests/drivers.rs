@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use tidemark_circuit::{Circuit, CircuitBuilder, Current, Pipe, Pool, RunBy, Supervision};
+use tidemark_circuit::{Circuit, CircuitBuilder, Current, Pipe, RunBy, Supervision, ThreadPool};
 
 /// How long a scenario may hang before it has failed.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -232,7 +232,7 @@ fn a_waiter_inside_of_another_circuit_runs_in_the_inner_one() {
 
 #[test]
 fn one_circuit_in_an_endless_cascade_does_not_starve_the_others() {
-    let pool = Pool::new(1).expect("a thread");
+    let pool = ThreadPool::new(1).expect("a thread");
     let stop = Arc::new(AtomicBool::new(false));
     let endless = run_by(RunBy::Pool(pool.clone()));
     let stopped = Arc::clone(&stop);
@@ -256,7 +256,7 @@ fn one_circuit_in_an_endless_cascade_does_not_starve_the_others() {
 
 #[test]
 fn a_circuit_with_an_endless_producer_does_not_starve_the_others() {
-    let pool = Pool::new(1).expect("a thread");
+    let pool = ThreadPool::new(1).expect("a thread");
     let stop = AtomicBool::new(false);
     let busy = run_by(RunBy::Pool(pool.clone()));
     let pipe = busy.pipe(|value: u64| assert!(value < u64::MAX)).expect("open");
@@ -280,7 +280,7 @@ fn a_circuit_with_an_endless_producer_does_not_starve_the_others() {
 
 #[test]
 fn a_pool_runs_different_circuits_at_once() {
-    let pool = Pool::new(2).expect("threads");
+    let pool = ThreadPool::new(2).expect("threads");
     let (there, back) = (mpsc::channel(), mpsc::channel());
     let circuits = [(); 2].map(|()| run_by(RunBy::Pool(pool.clone())));
     let (sender, receiver) = (there.0, back.1);
@@ -350,7 +350,7 @@ fn a_circuits_thread_ends_when_the_circuit_is_closed() {
 
 #[test]
 fn a_pools_threads_end_when_nobody_has_the_pool_any_more() {
-    let pool = Pool::new(1).expect("a thread");
+    let pool = ThreadPool::new(1).expect("a thread");
     let circuit = run_by(RunBy::Pool(pool.clone()));
     let ended = watch_thread(&circuit);
     drop(pool);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
-use tidemark_circuit::{Circuit, ContextError, Pipe, Pool, Registrar, RunBy, Subject, Subscription};
+use tidemark_circuit::{Circuit, ContextError, Pipe, Registrar, RunBy, Subject, Subscription, ThreadPool};
 
 /// Panics when it is dropped, with a payload that does the same once more.
 struct Bomb;
@@ -31,7 +31,7 @@ fn circuit(run_by: RunBy) -> Circuit {
 }
 
 fn all() -> impl Iterator<Item = Circuit> {
-    let pool = Pool::new(1).expect("a thread");
+    let pool = ThreadPool::new(1).expect("a thread");
     [RunBy::Pool(pool), RunBy::Thread, RunBy::Waiters, RunBy::Owner].into_iter().map(circuit)
 }
 
@@ -169,7 +169,7 @@ fn what_is_to_be_called_at_a_close_that_never_comes_may_fail_in_drop() {
     }
 
     // Each on the one thread of a pool, which has to survive.
-    let pool = Pool::new(1).expect("a thread");
+    let pool = ThreadPool::new(1).expect("a thread");
     for run_by in [RunBy::Pool(pool.clone()), RunBy::Thread, RunBy::Waiters, RunBy::Owner] {
         let circuit = circuit(run_by);
         let conduit = circuit.conduit::<u64>().expect("open");

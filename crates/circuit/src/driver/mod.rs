@@ -6,7 +6,7 @@ pub(crate) mod thread;
 use std::sync::Arc;
 
 use crate::machine::Machine;
-pub use pool::Pool;
+pub use pool::ThreadPool;
 use thread::Parker;
 
 /// Who runs a circuit. What a circuit does, and in which order, is the same for all of them.
@@ -18,7 +18,7 @@ pub(crate) enum Driver {
     /// A thread of its own.
     Thread(Arc<Parker>),
     /// The threads of a pool.
-    Pool(Pool),
+    Pool(ThreadPool),
 }
 
 /// What is still to be said to a driver when a reference to its circuit is gone.

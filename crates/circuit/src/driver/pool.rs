@@ -19,13 +19,13 @@ const LOOKS: u32 = 400;
 /// Threads that run circuits. Clones are the same pool; its threads end when no clone and no circuit uses it any more.
 ///
 /// ```
-/// use tidemark_circuit::Pool;
+/// use tidemark_circuit::ThreadPool;
 ///
-/// let pool = Pool::new(2)?;
+/// let pool = ThreadPool::new(2)?;
 /// # std::io::Result::Ok(())
 /// ```
 #[derive(Clone)]
-pub struct Pool(Arc<Owner>);
+pub struct ThreadPool(Arc<Owner>);
 
 /// What the users of a pool share; its threads have only what is inside.
 struct Owner(Arc<Shared>);
@@ -44,7 +44,7 @@ struct Queue {
     ended: bool,
 }
 
-impl Pool {
+impl ThreadPool {
     /// A pool with this many threads, at least one. Fails if the system gives no thread.
     pub fn new(threads: usize) -> io::Result<Self> {
         let shared = Arc::new(Shared {
@@ -62,7 +62,7 @@ impl Pool {
 
     /// The pool of circuits that were given no driver: a thread for each processor.
     pub(crate) fn global() -> io::Result<Self> {
-        static GLOBAL: OnceLock<Pool> = OnceLock::new();
+        static GLOBAL: OnceLock<ThreadPool> = OnceLock::new();
         if let Some(pool) = GLOBAL.get() {
             return Ok(pool.clone());
         }

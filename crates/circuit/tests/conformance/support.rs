@@ -2,9 +2,12 @@
 
 use std::panic;
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use tidemark_circuit::{Circuit, Conduit, Name, Pipe, Receptor, Registrar, RunBy, Subject, Subscriber};
+use tidemark_circuit::{
+    Basin, Capture, Circuit, Conduit, Name, Pipe, Receptor, Registrar, RunBy, Subject, Subscriber,
+};
 
 /// A circuit for each way of running one where nobody but the driver runs it.
 pub(crate) fn driven() -> Vec<Circuit> {
@@ -61,6 +64,45 @@ impl<T: Send + 'static> Trace<T> {
     pub(crate) fn len(&self) -> usize {
         self.0.lock().expect("no panic").len()
     }
+
+    /// Waits until so many values were seen; a scenario that hangs here for a minute has failed.
+    pub(crate) fn wait_for(&self, count: usize) {
+        let end = Instant::now() + Duration::from_mins(1);
+        while self.len() < count {
+            assert!(Instant::now() < end, "{} of {count} values came", self.len());
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// What the pipes of a conduit emit, captured in a basin.
+pub(crate) struct Captured<E> {
+    circuit: Circuit,
+    basin: Basin<Capture<E>>,
+    drain: Pipe<Capture<E>>,
+    trace: Trace<Capture<E>>,
+}
+
+impl<E: Clone + Send + 'static> Captured<E> {
+    pub(crate) fn of(circuit: &Circuit, conduit: &Conduit<E>) -> Self {
+        let basin = circuit.basin(1024).expect("open");
+        let sink = circuit.sink(basin.pipe()).expect("open");
+        conduit.subscribe(&circuit.subscriber_to(sink).expect("open")).expect("open");
+        let trace = Trace::new();
+        Self { circuit: circuit.clone(), basin, drain: trace.pipe(circuit), trace }
+    }
+
+    /// What was captured since the last call.
+    pub(crate) fn drain(&self) -> Vec<Capture<E>> {
+        self.basin.drain(&self.drain);
+        self.circuit.settle().expect("outside");
+        self.trace.take()
+    }
+}
+
+/// The values of captures.
+pub(crate) fn emissions<E: Clone>(captures: &[Capture<E>]) -> Vec<E> {
+    captures.iter().map(|capture| capture.emission().clone()).collect()
 }
 
 impl<E: Clone + Send + 'static> Trace<(Name, E)> {

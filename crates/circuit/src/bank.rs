@@ -1,0 +1,130 @@
+//! Banks: owners of conduits.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::circuit::{Circuit, Naming};
+use crate::conduit::{Conduit, Routing};
+use crate::error::{ContextError, Fault};
+use crate::machine::MachineRef;
+use crate::name::Name;
+use crate::name_map::NameMap;
+use crate::subject::{Kind, Subject};
+
+/// One conduit per name, all closed with the bank.
+///
+/// Clones are the same bank; dropping it changes nothing.
+///
+/// ```
+/// use tidemark_circuit::{Circuit, name};
+///
+/// let circuit = Circuit::new();
+/// let bank = circuit.bank::<u64>()?;
+/// bank.get(name!("orders"))?.get(name!("eu")).emit(7);
+/// bank.close();
+/// assert!(bank.get(name!("orders")).is_err());
+/// # Ok::<(), tidemark_circuit::Error>(())
+/// ```
+pub struct Bank<E> {
+    inner: Arc<Inner<E>>,
+}
+
+struct Inner<E> {
+    machine: MachineRef,
+    subject: Subject,
+    routing: Routing,
+    conduits: NameMap<Conduit<E>>,
+    /// Held while a conduit is made, so that none is made behind the back of a close.
+    closed: Mutex<bool>,
+}
+
+impl Circuit {
+    /// A bank. See [`Bank`].
+    pub fn bank<E: Clone + Send + 'static>(&self) -> Result<Bank<E>, Fault> {
+        self.unnamed().bank()
+    }
+
+    /// A bank whose conduits have another routing than the default.
+    pub fn bank_with<E: Clone + Send + 'static>(&self, routing: Routing) -> Result<Bank<E>, Fault> {
+        self.unnamed().bank_with(routing)
+    }
+}
+
+impl Naming<'_> {
+    /// See [`Circuit::bank`].
+    pub fn bank<E: Clone + Send + 'static>(&self) -> Result<Bank<E>, Fault> {
+        self.bank_with(Routing::Pipe)
+    }
+
+    /// See [`Circuit::bank_with`].
+    pub fn bank_with<E: Clone + Send + 'static>(&self, routing: Routing) -> Result<Bank<E>, Fault> {
+        let inner = Inner {
+            machine: self.machine().clone(),
+            subject: self.component(Kind::Bank, "bank")?,
+            routing,
+            conduits: NameMap::default(),
+            closed: Mutex::new(false),
+        };
+        Ok(Bank { inner: Arc::new(inner) })
+    }
+}
+
+impl<E: Clone + Send + 'static> Bank<E> {
+    /// Who this bank is.
+    pub fn subject(&self) -> &Subject {
+        &self.inner.subject
+    }
+
+    /// The conduit of a name: always the same for the same name. Fails if the bank or its circuit is closed.
+    pub fn get(&self, name: impl Into<Name>) -> Result<&Conduit<E>, Fault> {
+        let (inner, name) = (&*self.inner, name.into());
+        let refuse = |subject: &Subject, message| Err(Fault::new(subject.clone(), "get", message));
+        if inner.machine.is_closed() {
+            return refuse(inner.machine.subject(), "the circuit is closed");
+        }
+        let closed = inner.closed.lock().unwrap_or_else(PoisonError::into_inner);
+        if *closed {
+            return refuse(&inner.subject, "the bank is closed");
+        }
+        Ok(inner.conduits.get_or_make(name, || {
+            let subject = Subject::new(Kind::Conduit, name, Some(inner.subject.clone()));
+            Conduit::new(&inner.machine, subject, inner.routing)
+        }))
+    }
+
+    /// Closes all conduits, and refuses new ones from now on.
+    pub fn close(&self) {
+        let mut closed = self.inner.closed.lock().unwrap_or_else(PoisonError::into_inner);
+        if !std::mem::replace(&mut *closed, true) {
+            self.inner.conduits.values().into_iter().for_each(Conduit::close);
+        }
+    }
+
+    /// Closes the bank and waits until the subscriptions to its conduits have ended.
+    pub fn close_and_settle(&self) -> Result<(), ContextError> {
+        self.inner.machine.check_outside()?;
+        self.close();
+        self.inner.machine.settle()
+    }
+}
+
+impl<E> Clone for Bank<E> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner) }
+    }
+}
+
+/// Whether two handles are of one bank.
+impl<E> PartialEq for Bank<E> {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+}
+
+impl<E> Eq for Bank<E> {}
+
+impl<E> fmt::Debug for Bank<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Bank").field(&self.inner.subject).finish()
+    }
+}

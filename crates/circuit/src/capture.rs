@@ -1,0 +1,50 @@
+//! Captures: values with where they came from.
+
+use crate::current::Current;
+use crate::name::Name;
+use crate::state::State;
+use crate::subject::Subject;
+
+/// A value, the subject of the pipe that it was emitted to, and the context that it was emitted in. See [`crate::Sink`].
+#[derive(Clone, Debug)]
+pub struct Capture<E> {
+    emission: E,
+    subject: Subject,
+    current: Current,
+}
+
+impl<E> Capture<E> {
+    pub(crate) fn new(emission: E, subject: Subject, current: Current) -> Self {
+        Self { emission, subject, current }
+    }
+
+    /// The value.
+    pub fn emission(&self) -> &E {
+        &self.emission
+    }
+
+    /// The value, without the rest.
+    pub fn into_emission(self) -> E {
+        self.emission
+    }
+
+    /// Who the pipe is that it was emitted to.
+    pub fn subject(&self) -> &Subject {
+        &self.subject
+    }
+
+    /// The name of that pipe.
+    pub fn name(&self) -> Name {
+        self.subject.name()
+    }
+
+    /// Who emitted it: the circuit whose receptor did, or the thread if it was outside of all circuits.
+    pub fn current(&self) -> &Current {
+        &self.current
+    }
+
+    /// What is said about the pipe.
+    pub fn state(&self) -> &State {
+        self.subject.state()
+    }
+}

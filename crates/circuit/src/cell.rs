@@ -1,0 +1,101 @@
+//! Cells: the last value of a pipe, to be read from anywhere.
+
+use std::fmt;
+use std::mem;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::circuit::{Circuit, Naming};
+use crate::error::Fault;
+use crate::node::NodeRef;
+use crate::pipe::Pipe;
+use crate::subject::{Kind, Subject};
+
+/// A value that a pipe changes and anybody reads: always the last one that the circuit has handled, or the one that the cell
+/// began with.
+///
+/// Reading and changing take a lock of the cell's own for as long as copying the value takes, some 10 ns for a small one. A
+/// large value is best put into an `Arc`. Clones are the same cell.
+///
+/// ```
+/// use tidemark_circuit::Circuit;
+///
+/// let circuit = Circuit::new();
+/// let level = circuit.cell(20)?;
+/// assert_eq!(level.get(), 20);
+/// level.pipe().emit(21);
+/// circuit.settle()?;
+/// assert_eq!(level.get(), 21);
+/// # Ok::<(), tidemark_circuit::Error>(())
+/// ```
+pub struct Cell<E> {
+    inner: Arc<Inner<E>>,
+}
+
+struct Inner<E> {
+    subject: Subject,
+    /// Shared with the receptor of the pipe, which must not hold what holds the pipe.
+    value: Arc<Mutex<E>>,
+    pipe: Pipe<E>,
+}
+
+impl Circuit {
+    /// A cell with its first value. See [`Cell`].
+    pub fn cell<E: Clone + Send + 'static>(&self, seed: E) -> Result<Cell<E>, Fault> {
+        self.unnamed().cell(seed)
+    }
+}
+
+impl Naming<'_> {
+    /// See [`Circuit::cell`].
+    pub fn cell<E: Clone + Send + 'static>(&self, seed: E) -> Result<Cell<E>, Fault> {
+        let subject = self.component(Kind::Cell, "cell")?;
+        let value = Arc::new(Mutex::new(seed));
+        let published = Arc::clone(&value);
+        let receptor = move |value: E| {
+            let before = mem::replace(&mut *published.lock().unwrap_or_else(PoisonError::into_inner), value);
+            // Dropping calls code of users, which may read the cell.
+            drop(before);
+        };
+        let pipe_subject = Subject::new(Kind::Pipe, subject.name(), Some(subject.clone()));
+        let pipe = Pipe::new(NodeRef::new(self.machine(), pipe_subject, 0, receptor));
+        Ok(Cell { inner: Arc::new(Inner { subject, value, pipe }) })
+    }
+}
+
+impl<E: Clone + Send + 'static> Cell<E> {
+    /// Who this cell is.
+    pub fn subject(&self) -> &Subject {
+        &self.inner.subject
+    }
+
+    /// What changes the cell: always the same pipe.
+    pub fn pipe(&self) -> &Pipe<E> {
+        &self.inner.pipe
+    }
+
+    /// The last value. `E::clone` runs under the cell's lock, so it must not read the same cell.
+    pub fn get(&self) -> E {
+        self.inner.value.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl<E> Clone for Cell<E> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner) }
+    }
+}
+
+/// Whether two handles are of one cell.
+impl<E> PartialEq for Cell<E> {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+}
+
+impl<E> Eq for Cell<E> {}
+
+impl<E> fmt::Debug for Cell<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Cell").field(&self.inner.subject).finish()
+    }
+}

@@ -1,0 +1,106 @@
+//! The cortex: what encloses everything, and where everything can be had from.
+
+use crate::circuit::Circuit;
+use crate::current::Current;
+use crate::error::{ArgumentError, Fault};
+use crate::name::Name;
+use crate::pool::Pool;
+use crate::scope::Scope;
+use crate::state::State;
+use crate::subject::Subject;
+
+/// What encloses all circuits, scopes and threads of the process. There is one; [`cortex`] gives it.
+///
+/// Its methods make what the types' own constructors make; the pools are made here only.
+///
+/// ```
+/// use tidemark_circuit::{Kind, cortex, name};
+///
+/// let circuit = cortex().circuit_named(name!("orders"));
+/// assert_eq!(cortex().subject().kind(), Kind::Cortex);
+/// assert_eq!(circuit.subject().enclosure(), Some(cortex().subject()));
+/// ```
+#[derive(Debug)]
+pub struct Cortex(());
+
+/// The cortex.
+pub fn cortex() -> &'static Cortex {
+    static CORTEX: Cortex = Cortex(());
+    &CORTEX
+}
+
+impl Cortex {
+    /// Who the cortex is.
+    pub fn subject(&self) -> &'static Subject {
+        Subject::cortex()
+    }
+
+    /// See [`Circuit::new`].
+    ///
+    /// # Panics
+    ///
+    /// If the system gives no thread; [`Circuit::builder`] returns this as an error.
+    pub fn circuit(&self) -> Circuit {
+        Circuit::new()
+    }
+
+    /// As [`Cortex::circuit`], with a name.
+    ///
+    /// # Panics
+    ///
+    /// If the system gives no thread.
+    pub fn circuit_named(&self, name: Name) -> Circuit {
+        Circuit::builder().name(name).build().expect("a thread for the shared pool of circuits")
+    }
+
+    /// See [`Scope::new`].
+    pub fn scope(&self) -> Scope {
+        Scope::new()
+    }
+
+    /// See [`Scope::named`].
+    pub fn scope_named(&self, name: Name) -> Scope {
+        Scope::named(name)
+    }
+
+    /// See [`Current::here`].
+    pub fn current(&self) -> Current {
+        Current::here()
+    }
+
+    /// See [`Name::new`].
+    pub fn name(&self, path: &str) -> Result<Name, ArgumentError> {
+        Name::new(path)
+    }
+
+    /// See [`State::empty`].
+    pub fn state(&self) -> State {
+        State::empty()
+    }
+
+    /// A pool of what the factory makes for each name. See [`Pool`].
+    ///
+    /// ```
+    /// use tidemark_circuit::{cortex, name};
+    ///
+    /// let circuit = cortex().circuit();
+    /// let levels = cortex().try_pool(move |name| circuit.named(name).cell(0));
+    /// assert_eq!(levels.get(name!("north")).unwrap().get(), 0);
+    /// ```
+    pub fn pool<T, F>(&self, factory: F) -> Pool<T>
+    where
+        T: Send + Sync + 'static,
+        F: Fn(Name) -> T + Send + Sync + 'static,
+    {
+        self.try_pool(move |name| Ok(factory(name)))
+    }
+
+    /// As [`Cortex::pool`], with a factory that may refuse.
+    pub fn try_pool<T, F>(&self, factory: F) -> Pool<T>
+    where
+        T: Send + Sync + 'static,
+        F: Fn(Name) -> Result<T, Fault> + Send + Sync + 'static,
+    {
+        Pool::new(self.subject().clone(), factory)
+    }
+}

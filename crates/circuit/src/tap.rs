@@ -1,0 +1,78 @@
+//! Taps: a conduit of what is made of another conduit's emissions.
+
+use std::fmt;
+
+use crate::conduit::Conduit;
+use crate::error::{ContextError, Fault};
+use crate::recipe::Recipe;
+use crate::subscription::Subscription;
+
+/// A conduit that has, for each pipe of a source, a pipe of the same name with what a recipe makes of the emissions there.
+///
+/// It is an ordinary conduit: it can be subscribed to, tapped again, and emitted to. Ends with [`Tap::close`] and with its
+/// source; dropping it changes nothing.
+///
+/// ```
+/// use tidemark_circuit::{Circuit, Flow, name};
+///
+/// let circuit = Circuit::new();
+/// let amounts = circuit.conduit::<u64>()?;
+/// let large = amounts.tap(&Flow::new().filter_map(|amount| (amount >= 1000).then_some("large")))?;
+/// let reservoir = large.conduit().reservoir(16)?;
+/// for amount in [5, 2000] {
+///     amounts.get(name!("orders")).emit(amount);
+/// }
+/// circuit.settle()?;
+/// assert_eq!(reservoir.drain().len(), 1);
+/// # Ok::<(), tidemark_circuit::Error>(())
+/// ```
+pub struct Tap<E, O> {
+    subscription: Subscription<E>,
+    mirror: Conduit<O>,
+}
+
+impl<E: Clone + Send + 'static> Conduit<E> {
+    /// A tap with these operators, which have their own state for each name. See [`Tap`].
+    pub fn tap<R>(&self, recipe: &R) -> Result<Tap<E, R::Out>, Fault>
+    where
+        R: Recipe<In = E>,
+        R::Out: Clone,
+    {
+        let circuit = self.circuit();
+        let naming = circuit.named(self.subject().name());
+        let mirror = naming.conduit::<R::Out>()?;
+        let subscriber = naming.subscriber_to(mirror.pool(recipe))?;
+        Ok(Tap { subscription: self.subscribe(&subscriber)?, mirror })
+    }
+}
+
+impl<E: Clone + Send + 'static, O: Clone + Send + 'static> Tap<E, O> {
+    /// The conduit of what the operators make.
+    pub fn conduit(&self) -> &Conduit<O> {
+        &self.mirror
+    }
+
+    /// Ends it: what the source emits from here on does not come, and the conduit is closed.
+    pub fn close(&self) {
+        self.subscription.close();
+        self.mirror.close();
+    }
+
+    /// Closes the tap and waits until everything emitted before is handled.
+    pub fn close_and_settle(&self) -> Result<(), ContextError> {
+        self.subscription.close();
+        self.mirror.close_and_settle()
+    }
+}
+
+impl<E, O> Clone for Tap<E, O> {
+    fn clone(&self) -> Self {
+        Self { subscription: self.subscription.clone(), mirror: self.mirror.clone() }
+    }
+}
+
+impl<E: Clone + Send + 'static, O: Clone + Send + 'static> fmt::Debug for Tap<E, O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Tap").field(self.mirror.subject()).finish()
+    }
+}

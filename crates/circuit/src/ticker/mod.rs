@@ -1,0 +1,176 @@
+//! Tickers: numbers at a fixed rate.
+
+mod timer;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::circuit::{Circuit, Naming};
+use crate::error::{ArgumentError, ContextError, Error, Fault};
+use crate::event::Event;
+use crate::machine::MachineRef;
+use crate::pipe::Pipe;
+use crate::receptor::Receptor;
+use crate::subject::{Kind, Subject};
+
+/// The longest interval: a hundred years.
+const INTERVAL_MAX: Duration = Duration::from_hours(100 * 365 * 24);
+
+/// How many ticks may wait for their circuit.
+const OUTSTANDING_MAX: u64 = 1024;
+
+/// Gives 0, 1, 2, ... to a pipe at a fixed rate, the first after one interval, in the context of its circuit.
+///
+/// No number is left out or comes twice. A circuit that is busy for a while gets the ticks that it missed when it comes to them,
+/// unless there are 1024 already: further ones are not made before it has caught up, and the next one then has the next number.
+/// The same after a time in which the process did not run: no more than eight missed ticks are made up for.
+///
+/// It ends with [`Ticker::close`], with its circuit, and when its last handle is dropped. One thread of the process serves all
+/// tickers; it exists while there are any. Clones are the same ticker.
+///
+/// ```
+/// use std::sync::mpsc;
+/// use std::time::Duration;
+/// use tidemark_circuit::Circuit;
+///
+/// let circuit = Circuit::new();
+/// let (sender, receiver) = mpsc::channel();
+/// let target = circuit.pipe(move |tick: u64| sender.send(tick).unwrap())?;
+/// let ticker = circuit.ticker(Duration::from_millis(1), &target)?;
+/// assert_eq!(receiver.iter().take(3).collect::<Vec<_>>(), [0, 1, 2]);
+/// ticker.close();
+/// # Ok::<(), tidemark_circuit::Error>(())
+/// ```
+#[must_use = "a ticker ends when its last handle is dropped"]
+pub struct Ticker {
+    inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    machine: MachineRef,
+    subject: Subject,
+    target: Pipe<u64>,
+    closed: AtomicBool,
+    /// The number of the next tick. Changed by the timer only.
+    next: AtomicU64,
+    /// How many ticks were given to the target.
+    given: AtomicU64,
+}
+
+impl Circuit {
+    /// A ticker of this circuit. The target may be of another circuit; it is emitted to from this one then.
+    ///
+    /// Fails if the interval is zero or above a hundred years, or the system gives no thread. See [`Ticker`].
+    pub fn ticker(&self, interval: Duration, target: &Pipe<u64>) -> Result<Ticker, Error> {
+        self.unnamed().ticker(interval, target)
+    }
+}
+
+impl Naming<'_> {
+    /// See [`Circuit::ticker`].
+    pub fn ticker(&self, interval: Duration, target: &Pipe<u64>) -> Result<Ticker, Error> {
+        if interval.is_zero() || interval > INTERVAL_MAX {
+            let message =
+                format!("the interval is {interval:?}; it must be above zero, up to a hundred years");
+            return Err(ArgumentError::new("ticker", message).into());
+        }
+        let inner = Arc::new(Inner {
+            machine: self.machine().clone(),
+            subject: self.component(Kind::Ticker, "ticker")?,
+            target: target.clone(),
+            closed: AtomicBool::new(false),
+            next: AtomicU64::new(0),
+            given: AtomicU64::new(0),
+        });
+        if let Err(error) = timer::add(&inner, interval) {
+            let message = format!("the system gives no thread for the timer: {error}");
+            return Err(Fault::new(self.machine().subject().clone(), "ticker", message).into());
+        }
+        Ok(Ticker { inner })
+    }
+}
+
+impl Ticker {
+    /// Who this ticker is.
+    pub fn subject(&self) -> &Subject {
+        &self.inner.subject
+    }
+
+    /// Ends it: the target is given no tick any more, those that wait for the circuit neither.
+    pub fn close(&self) {
+        self.inner.close();
+    }
+
+    /// Closes the ticker and waits until the target has handled what it was given.
+    pub fn close_and_settle(&self) -> Result<(), ContextError> {
+        self.inner.machine.check_outside()?;
+        self.close();
+        self.inner.machine.settle()
+    }
+}
+
+impl Inner {
+    /// Whether no tick will come any more.
+    fn is_over(&self) -> bool {
+        self.closed.load(Ordering::Acquire) || self.machine.is_closed()
+    }
+
+    /// Sends the next tick, unless too many wait already. Called by the timer only.
+    fn send(self: &Arc<Self>) {
+        let number = self.next.load(Ordering::Relaxed);
+        if number - self.given.load(Ordering::Relaxed) >= OUTSTANDING_MAX {
+            return;
+        }
+        self.next.store(number + 1, Ordering::Relaxed);
+        // A waiting tick keeps neither the ticker nor, through it, the circuit.
+        let ticker = Arc::downgrade(self);
+        self.machine.submit(Event::Other, move || {
+            if let Some(ticker) = ticker.upgrade() {
+                ticker.give(number);
+            }
+        });
+    }
+
+    /// Gives a tick to the target, in the circuit's context.
+    fn give(&self, number: u64) {
+        if !self.closed.load(Ordering::Acquire) {
+            self.given.store(number + 1, Ordering::Relaxed);
+            self.target.forward().receive(number);
+        }
+    }
+
+    fn close(&self) {
+        if !self.closed.swap(true, Ordering::AcqRel) {
+            timer::remove(self);
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Clone for Ticker {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner) }
+    }
+}
+
+/// Whether two handles are of one ticker.
+impl PartialEq for Ticker {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+}
+
+impl Eq for Ticker {}
+
+impl fmt::Debug for Ticker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Ticker").field(&self.inner.subject).finish()
+    }
+}

@@ -1,0 +1,131 @@
+//! The thread that serves all tickers: started with the first, ended with the last.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::Inner;
+use crate::subject::Id;
+
+/// How many ticks that were missed are made up for; after a longer pause the rate starts anew.
+const MISSED_MAX: u32 = 8;
+
+#[derive(Default)]
+struct Timer {
+    schedule: Mutex<Schedule>,
+    /// The schedule has changed.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Schedule {
+    /// Who is next.
+    order: BTreeSet<(Instant, Id)>,
+    entries: HashMap<Id, Entry>,
+    running: bool,
+}
+
+struct Entry {
+    ticker: Weak<Inner>,
+    interval: Duration,
+    due: Instant,
+}
+
+/// Has the ticker called at each interval from now on.
+pub(super) fn add(ticker: &Arc<Inner>, interval: Duration) -> io::Result<()> {
+    let timer = Timer::of_process();
+    let mut schedule = timer.lock();
+    if !schedule.running {
+        thread::Builder::new().name("tickers".to_owned()).spawn(|| timer.run())?;
+        schedule.running = true;
+    }
+    let (id, due) = (ticker.subject.id(), Instant::now() + interval);
+    schedule.order.insert((due, id));
+    schedule.entries.insert(id, Entry { ticker: Arc::downgrade(ticker), interval, due });
+    drop(schedule);
+    timer.changed.notify_one();
+    Ok(())
+}
+
+/// Has the ticker not called any more, but for a call that has begun.
+pub(super) fn remove(ticker: &Inner) {
+    let timer = Timer::of_process();
+    timer.lock().remove(ticker.subject.id());
+    // It may have been the last, and then the thread ends.
+    timer.changed.notify_one();
+}
+
+impl Timer {
+    fn of_process() -> &'static Self {
+        static TIMER: OnceLock<Timer> = OnceLock::new();
+        TIMER.get_or_init(Self::default)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Schedule> {
+        self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self) {
+        let mut schedule = self.lock();
+        while let Some(&(due, id)) = schedule.order.first() {
+            let now = Instant::now();
+            if now < due {
+                let waited = self.changed.wait_timeout(schedule, due - now);
+                schedule = waited.unwrap_or_else(PoisonError::into_inner).0;
+                continue;
+            }
+            let ticker = schedule.take_turn(id, now);
+            // Without the lock: dropping the last handle of a ticker comes back here.
+            drop(schedule);
+            if let Some(ticker) = ticker.filter(|ticker| !ticker.is_over()) {
+                ticker.send();
+            }
+            schedule = self.lock();
+        }
+        schedule.running = false;
+    }
+}
+
+impl Schedule {
+    fn remove(&mut self, id: Id) {
+        if let Some(entry) = self.entries.remove(&id) {
+            self.order.remove(&(entry.due, id));
+        }
+    }
+
+    /// The ticker whose turn it is, if there are handles of it. It is scheduled anew, or forgotten if it is over.
+    fn take_turn(&mut self, id: Id, now: Instant) -> Option<Arc<Inner>> {
+        let entry = self.entries.get_mut(&id)?;
+        let ticker = entry.ticker.upgrade();
+        if ticker.as_ref().is_none_or(|ticker| ticker.is_over()) {
+            self.remove(id);
+            return ticker;
+        }
+        self.order.remove(&(entry.due, id));
+        entry.due = due_after(entry.due, entry.interval, now);
+        self.order.insert((entry.due, id));
+        ticker
+    }
+}
+
+/// When it is due next, having been due at `due` and come to at `now`.
+fn due_after(due: Instant, interval: Duration, now: Instant) -> Instant {
+    let is_far_behind = (now - due) / MISSED_MAX > interval;
+    if is_far_behind { now + interval } else { due + interval }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_holds_through_small_delays_and_starts_anew_after_large_ones() {
+        let (due, interval) = (Instant::now(), Duration::from_millis(5));
+        let next = |late_millis| due_after(due, interval, due + Duration::from_millis(late_millis)) - due;
+        assert_eq!(next(0).as_millis(), 5);
+        assert_eq!(next(40).as_millis(), 5);
+        assert_eq!(next(41).as_millis(), 46);
+    }
+}
