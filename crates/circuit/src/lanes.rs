@@ -26,7 +26,7 @@ struct List {
 /// The lanes of a circuit, for its context.
 #[derive(Default)]
 pub(crate) struct Readers {
-    readers: Vec<Reader>,
+    all: Vec<Reader>,
     /// Whose turn it is: 0 for the shared queue, or one more than the index of a lane.
     turn: usize,
     /// How many entries are left of the shared queue's turn.
@@ -67,9 +67,9 @@ impl Readers {
     /// Learns of new lanes and forgets those that are read to their end.
     pub(crate) fn refresh(&mut self, lanes: &Lanes) {
         let mut list = lanes.lock();
-        self.readers.append(&mut list.new);
+        self.all.append(&mut list.new);
         let gone = |reader: &mut Reader| reader.is_exhausted();
-        for reader in self.readers.extract_if(.., gone) {
+        for reader in self.all.extract_if(.., gone) {
             list.all.retain(|lane| !reader.is_of(lane));
         }
         lanes.count.store(list.all.len(), Ordering::Release);
@@ -84,14 +84,13 @@ impl Readers {
         if !self.reaching {
             self.refresh(lanes);
             self.goals.clear();
-            self.goals.extend(self.readers.iter_mut().map(Reader::written));
+            self.goals.extend(self.all.iter_mut().map(Reader::written));
             self.reaching = true;
         }
-        let behind =
-            self.readers.iter().zip(&self.goals).position(|(reader, goal)| reader.consumed() < *goal);
+        let behind = self.all.iter().zip(&self.goals).position(|(reader, goal)| reader.consumed() < *goal);
         self.reaching = behind.is_some();
         behind.map(|index| {
-            let reader = &mut self.readers[index];
+            let reader = &mut self.all[index];
             let count = self.goals[index] - reader.consumed();
             (reader, (count as usize).min(BEFORE_BARRIER))
         })
@@ -109,34 +108,34 @@ impl Readers {
     /// The index of the lane whose turn it is, and how many entries it may hand out, if it has any.
     pub(crate) fn take_turn(&mut self, exact: bool) -> Option<(usize, usize)> {
         let index = self.turn.checked_sub(1)?;
-        let known = self.readers.get_mut(index)?.known(exact).min(TURN);
+        let known = self.all.get_mut(index)?.known(exact).min(TURN);
         (known > 0).then_some((index, known))
     }
 
     pub(crate) fn at(&mut self, index: usize) -> &mut Reader {
-        &mut self.readers[index]
+        &mut self.all[index]
     }
 
     /// Gives the turn to the next one.
     pub(crate) fn pass(&mut self) {
-        if let Some(reader) = self.turn.checked_sub(1).and_then(|index| self.readers.get(index)) {
+        if let Some(reader) = self.turn.checked_sub(1).and_then(|index| self.all.get(index)) {
             reader.consume();
         }
-        self.turn = if self.turn >= self.readers.len() { 0 } else { self.turn + 1 };
+        self.turn = if self.turn >= self.all.len() { 0 } else { self.turn + 1 };
         self.left = TURN;
     }
 
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.readers.is_empty()
+        self.all.is_empty()
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.readers.len()
+        self.all.len()
     }
 
     /// Says of all lanes that what was taken is done.
     pub(crate) fn consume(&self) {
-        self.readers.iter().for_each(Reader::consume);
+        self.all.iter().for_each(Reader::consume);
     }
 }

@@ -49,6 +49,7 @@ impl<T> Default for NameMap<T> {
 }
 
 impl<T> Table<T> {
+    #[allow(clippy::unnecessary_box_returns, reason = "a table must not move")]
     fn with_slots(count: usize) -> Box<Self> {
         debug_assert!(count.is_power_of_two());
         Box::new(Self { slots: (0..count).map(|_| AtomicPtr::new(ptr::null_mut())).collect() })
@@ -128,16 +129,6 @@ impl<T> NameMap<T> {
         // From where it stays: a box that is moved must be the only way to what is in it.
         let table = tables.all.last().map_or(ptr::null_mut(), |table| ptr::from_ref(&**table).cast_mut());
         self.table.store(table, Ordering::Release);
-    }
-
-    /// Everything that was made so far.
-    pub(crate) fn values(&self) -> Vec<&T> {
-        let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
-        let slots = tables.all.last().into_iter().flat_map(|table| &table.slots);
-        // SAFETY: entries live as long as the map.
-        slots
-            .filter_map(|slot| unsafe { slot.load(Ordering::Acquire).as_ref() }?.value.get())
-            .collect::<Vec<&T>>()
     }
 }
 

@@ -160,10 +160,6 @@ impl Drop for NodeRef {
 }
 
 impl Header {
-    pub(crate) fn machine(&self) -> NonNull<Machine> {
-        self.machine
-    }
-
     pub(crate) fn subject(&self) -> &Subject {
         &self.subject
     }

@@ -145,7 +145,7 @@ impl Naming<'_> {
         P: ReceiverPool<E>,
     {
         self.subscriber(move |subject: &Subject, registrar: &mut Registrar<'_, E>| {
-            pool.register(subject, registrar)
+            pool.register(subject, registrar);
         })
     }
 }

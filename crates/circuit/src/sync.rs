@@ -110,10 +110,6 @@ impl<T> Apart<T> {
     pub(crate) const fn new(value: T) -> Self {
         Self { before: MaybeUninit::uninit(), value, behind: MaybeUninit::uninit() }
     }
-
-    pub(crate) fn get_mut(&mut self) -> &mut T {
-        &mut self.value
-    }
 }
 
 impl<T> std::ops::Deref for Apart<T> {

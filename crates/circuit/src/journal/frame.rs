@@ -30,7 +30,7 @@ pub(super) fn read_header(from: &mut impl Read) -> Result<Option<u64>, NoFrame> 
     }
     let seed: [u8; 8] = bytes[MAGIC.len()..][..8].try_into().expect("eight bytes");
     let seed = u64::from_le_bytes(seed);
-    if header(seed) != bytes { Err(NoFrame::Damaged) } else { Ok(Some(seed)) }
+    if header(seed) == bytes { Ok(Some(seed)) } else { Err(NoFrame::Damaged) }
 }
 
 /// What a frame is about.
@@ -59,10 +59,18 @@ pub(super) enum Kind {
 
 impl Kind {
     pub(super) fn of(byte: u8) -> Option<Self> {
-        use Kind::*;
-        [Text, Emit, Subscribe, Unsubscribe, CloseConduit, CloseSubscriber, CloseCircuit, Unlabelled, End]
-            .into_iter()
-            .find(|kind| *kind as u8 == byte)
+        let all = [
+            Self::Text,
+            Self::Emit,
+            Self::Subscribe,
+            Self::Unsubscribe,
+            Self::CloseConduit,
+            Self::CloseSubscriber,
+            Self::CloseCircuit,
+            Self::Unlabelled,
+            Self::End,
+        ];
+        all.into_iter().find(|kind| *kind as u8 == byte)
     }
 }
 

@@ -262,7 +262,7 @@ mod tests {
                         // SAFETY: as above; the words are read before anything else is done.
                         let got = unsafe {
                             fifo.pop(words).map(|(token, value)| {
-                                (0..words(token)).map(|i| value.cast::<u64>().add(i).read()).collect::<Vec<_>>()
+                                (0..words(token)).map(|i| value.cast::<u64>().add(i).read_unaligned()).collect::<Vec<_>>()
                             })
                         };
                         prop_assert_eq!(got, model.pop_front());

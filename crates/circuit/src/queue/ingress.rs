@@ -339,6 +339,7 @@ impl Ingress {
     ///
     /// The cursor is the only one of this queue, and `count` is what `peek` gave.
     #[inline]
+    #[allow(clippy::unused_self, reason = "the cursor is of this queue")]
     pub(crate) unsafe fn advance(&self, cursor: &mut Cursor, count: usize) {
         // SAFETY: `peek` has found an entry here.
         let segment = unsafe { &*cursor.segment };

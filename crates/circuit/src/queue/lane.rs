@@ -185,9 +185,11 @@ impl Reader {
     #[inline]
     pub(crate) fn known(&mut self, exact: bool) -> usize {
         if self.consumed == self.seen {
-            self.seen = match exact {
-                true => self.written(),
-                false => self.lane.published.load(Ordering::Acquire).max(self.seen),
+            let published = || self.lane.published.load(Ordering::Acquire);
+            self.seen = if exact {
+                self.lane.written.load(Ordering::Acquire) & !CLOSED
+            } else {
+                published().max(self.seen)
             };
         }
         (self.seen - self.consumed) as usize

@@ -1,0 +1,244 @@
+//! How values and other things come into a machine, and how its driver is told of them.
+#![allow(unsafe_code, reason = "see the parent module")]
+
+use super::{BOUNDED, CLOSED, IDLE, Machine};
+use crate::barrier;
+use crate::bounds::{Admission, Refused};
+use crate::event::Event;
+use crate::node::{self, Header};
+use crate::queue::lane::Writer;
+use crate::queue::token::{Job, Token};
+use crate::sync::Ordering;
+
+impl Machine {
+    /// Gives a value to a node of this circuit: to the back of the transit queue from inside, of the ingress queue from
+    /// outside. Dropped if the circuit is closed.
+    ///
+    /// # Safety
+    ///
+    /// The node belongs to this machine, takes an `E`, and the caller has a handle of it.
+    #[inline]
+    pub(crate) unsafe fn emit<E: Send>(&self, node: *mut Header, value: E) {
+        if self.is_inside() {
+            // SAFETY: in the context, as above; the node takes an `E`.
+            unsafe { (*self.inside.get()).transit.push(Token::emission(node), value) };
+        } else {
+            // SAFETY: as the caller says.
+            unsafe { self.admit(node, value) };
+        }
+    }
+
+    /// Gives a value to a node from outside of the context.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Machine::emit`].
+    #[inline]
+    unsafe fn admit<E: Send>(&self, node: *mut Header, value: E) {
+        let flags = self.flags.load(Ordering::Relaxed);
+        if flags & (CLOSED | BOUNDED) != 0 {
+            // SAFETY: as the caller says.
+            if let Err(Refused::Full(_)) = unsafe { self.try_admit(node, value) }
+                && let Some(bounds) = &self.bounds
+            {
+                bounds.count_dropped();
+            }
+            return;
+        }
+        // SAFETY: the node takes an `E`.
+        unsafe { self.ingress.push(Token::emission(node), value) };
+        self.tell_driver();
+    }
+
+    /// As [`Machine::emit`], but gives a value back that is not taken.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Machine::emit`].
+    pub(crate) unsafe fn try_emit<E: Send>(&self, node: *mut Header, value: E) -> Result<(), Refused<E>> {
+        if self.is_inside() {
+            // SAFETY: as in `emit`.
+            unsafe { (*self.inside.get()).transit.push(Token::emission(node), value) };
+            return Ok(());
+        }
+        // SAFETY: as the caller says.
+        unsafe { self.try_admit(node, value) }
+    }
+
+    #[cold]
+    unsafe fn try_admit<E: Send>(&self, node: *mut Header, value: E) -> Result<(), Refused<E>> {
+        if self.is_closed() {
+            return Err(Refused::Closed(value));
+        }
+        let token = Token::emission(node);
+        let Some(bounds) = &self.bounds else {
+            // SAFETY: the node takes an `E`.
+            unsafe { self.ingress.push(token, value) };
+            self.tell_driver();
+            return Ok(());
+        };
+        if let Some(mut latest) = bounds.latest() {
+            // SAFETY: as above. The ticket is taken under the lock, so entries are in the order of their tickets.
+            let oldest = unsafe { latest.push(self.ingress.claim(), token, value) };
+            // Under the lock, because the release of the entry's node may be next in the queue.
+            // SAFETY: the node exists: its release, if there is one, is behind the entry.
+            let oldest = oldest.map(|entry| (unsafe { node::discarder(entry.token) }, entry));
+            drop(latest);
+            self.tell_driver();
+            if let Some((discard, mut entry)) = oldest {
+                bounds.count_dropped();
+                // SAFETY: the entry's value is of its node's type, and is in nobody's hands but ours.
+                unsafe { discard(entry.value()) };
+            }
+            return Ok(());
+        }
+        match bounds.admit(|| self.is_closed()) {
+            Admission::Granted => {
+                // SAFETY: as above.
+                unsafe { self.ingress.push(token, value) };
+                self.tell_driver();
+                Ok(())
+            }
+            Admission::Dropped => Ok(()),
+            Admission::Refused if self.is_closed() => Err(Refused::Closed(value)),
+            Admission::Refused => Err(Refused::Full(value)),
+        }
+    }
+
+    /// As [`Machine::emit`], through the caller's own lane.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Machine::emit`]; the lane is one of this machine's, and `asymmetric` is what the barrier said.
+    #[inline]
+    pub(crate) unsafe fn emit_by<E: Send>(
+        &self,
+        lane: &mut Writer,
+        asymmetric: bool,
+        node: *mut Header,
+        value: E,
+    ) {
+        if self.is_inside() {
+            // SAFETY: as in `emit`.
+            return unsafe { (*self.inside.get()).transit.push(Token::emission(node), value) };
+        }
+        let flags = self.flags.load(Ordering::Relaxed);
+        if flags & (CLOSED | BOUNDED) != 0 {
+            // SAFETY: as the caller says.
+            return unsafe { self.admit(node, value) };
+        }
+        // SAFETY: the node takes an `E`.
+        unsafe { lane.push(Token::emission(node), value) };
+        barrier::light(asymmetric);
+        self.tell_driver();
+    }
+
+    /// A lane of this machine.
+    pub(crate) fn open_lane(&self) -> Writer {
+        self.lanes.open()
+    }
+
+    /// Says that a lane was closed.
+    pub(crate) fn lane_closed(&self) {
+        self.push_bare(Token::barrier());
+    }
+
+    /// Puts an entry without a value into the ingress queue.
+    pub(super) fn push_bare(&self, token: Token) {
+        // SAFETY: there is no value behind a token that is no emission.
+        unsafe {
+            match self.bounds.as_ref().and_then(|bounds| bounds.latest()) {
+                Some(mut latest) => drop(latest.push(self.ingress.claim(), token, ())),
+                None => self.ingress.push(token, ()),
+            }
+        }
+        self.tell_driver();
+    }
+
+    /// Has something done in its place in the order: behind what the caller emitted before. Dropped if the circuit is closed.
+    pub(crate) fn submit(&self, event: Event, work: impl FnOnce() + Send + 'static) {
+        let job = Job { event, work: Box::new(work) };
+        if self.is_inside() {
+            // SAFETY: in the context, as in `emit`.
+            unsafe { (*self.inside.get()).transit.push_token(Token::job(job)) };
+        } else if !self.is_closed() {
+            self.push_bare(Token::job(job));
+        }
+    }
+
+    /// Says that a node has no handles any more. It is freed in its place in the order: everything that was emitted to it
+    /// before is handled first.
+    pub(crate) fn release(&self, node: *mut Header) {
+        self.push_bare(Token::release(node));
+    }
+
+    /// Ends the circuit after everything that was accepted so far. Does not wait.
+    pub(crate) fn close(&self) {
+        let before = self.flags.fetch_or(CLOSED, Ordering::AcqRel);
+        if before & CLOSED != 0 {
+            return;
+        }
+        if let Some(bounds) = &self.bounds {
+            bounds.wake();
+        }
+        if !self.is_inside() && self.end_untouched() {
+            return;
+        }
+        self.push_bare(Token::close());
+    }
+
+    /// Ends a circuit that has nothing to do and nothing to drop, without its driver.
+    fn end_untouched(&self) -> bool {
+        let Some(running) = self.enter() else { return false };
+        // SAFETY: we are in the context.
+        let handled = unsafe { (*self.inside.get()).cursor.ticket() };
+        if self.ingress.tail() != handled || !self.nodes.is_empty() || !self.lanes.is_empty() {
+            drop(running);
+            // Whoever found the machine running while we looked has left what it wanted done to us.
+            self.waiters.wake(u64::MAX);
+            return false;
+        }
+        running.end();
+        drop(running);
+        self.driver.on_ended();
+        true
+    }
+
+    /// Tells the driver that there is something in the queues, if it has gone to sleep over them.
+    #[inline]
+    fn tell_driver(&self) {
+        if self.flags.load(Ordering::SeqCst) & IDLE != 0 {
+            self.rouse();
+        }
+    }
+
+    #[cold]
+    fn rouse(&self) {
+        if self.flags.fetch_and(!IDLE, Ordering::SeqCst) & IDLE != 0 {
+            self.driver.wake(self);
+        }
+    }
+
+    /// For a driver that found the queues empty: from now on it is told when something comes. False if something has come
+    /// meanwhile and it is the caller who has to look; then nobody was told.
+    pub(crate) fn go_idle(&self) -> bool {
+        self.flags.fetch_or(IDLE, Ordering::SeqCst);
+        if !self.lanes.is_empty() {
+            barrier::heavy();
+        }
+        if self.has_work() && self.flags.fetch_and(!IDLE, Ordering::SeqCst) & IDLE != 0 {
+            return false;
+        }
+        true
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.flags.load(Ordering::SeqCst) & IDLE != 0
+    }
+
+    /// Whether anything is claimed that is not done.
+    #[inline]
+    pub(crate) fn has_work(&self) -> bool {
+        self.done.load(Ordering::Acquire) != self.ingress.tail() || self.lanes.have_work()
+    }
+}

@@ -1,0 +1,355 @@
+//! The state machine of a circuit: two queues, one context, one order. Drivers decide when and on which thread it runs.
+//!
+//! [`Running::run`] is the whole of it: the transit queue is emptied, then one entry of the ingress queue is taken, and so on.
+//! What is in the ingress queue was put there by anybody; what is in the transit queue by the circuit's own receptors.
+#![allow(
+    unsafe_code,
+    reason = "what the one context owns is reached without a lock; `running` says who has it"
+)]
+
+mod admission;
+mod reference;
+mod running;
+mod settling;
+
+use std::any::Any;
+use std::cell::UnsafeCell;
+use std::mem::MaybeUninit;
+use std::ptr::{self, NonNull};
+use std::sync::{Arc, OnceLock};
+
+use crate::bounds::Bounds;
+use crate::context;
+use crate::current::Current;
+use crate::driver::Driver;
+use crate::event::Event;
+use crate::failure::{Failure, Failures, shielded};
+use crate::journal::Recorder;
+use crate::lanes::{Lanes, Readers};
+use crate::name::Name;
+use crate::node::{self, Header, Nodes};
+use crate::queue::fifo::Fifo;
+use crate::queue::ingress::{Cursor, Ingress};
+use crate::queue::latest;
+use crate::queue::token::{Entry, Token};
+use crate::subject::Subject;
+use crate::sync::{Apart, AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use crate::waiters::Waiters;
+
+pub(crate) use reference::MachineRef;
+pub(crate) use running::Running;
+use running::{value_bytes, value_words};
+
+/// Emissions are dropped: the circuit is closed, or being closed.
+const CLOSED: u32 = 1;
+/// The ingress queue is bounded: admission asks first.
+const BOUNDED: u32 = 8;
+/// Nobody will look into the queues until the driver is told to.
+const IDLE: u32 = 2;
+/// What was accepted before the close is done, and nothing will be any more.
+const ENDED: u32 = 4;
+
+/// How many entries are handled before who waits for them is told, at the latest.
+const PUBLISH_EVERY: u32 = 32;
+
+/// How a call of [`Running::run`] ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// The queues were empty.
+    Idle,
+    /// The budget was used up.
+    More,
+    /// Everything up to the given ticket is done.
+    Reached,
+}
+
+/// A circuit without its driver's threads. See the module.
+#[repr(C)]
+pub(crate) struct Machine {
+    flags: AtomicU32,
+    /// Where this is, as it was allocated: a reference to it could not be used to free it.
+    itself: NonNull<Self>,
+    /// Who keeps the machine: handles of the circuit, nodes with handles, and the driver while it has something to do.
+    references: AtomicUsize,
+    running: AtomicBool,
+    driver: Driver,
+    subject: Subject,
+    current: OnceLock<Current>,
+    seed: u64,
+    recorded: AtomicBool,
+    pub(crate) failures: Failures,
+    pub(crate) nodes: Nodes,
+    pub(crate) waiters: Waiters,
+    lanes: Lanes,
+    pub(crate) bounds: Option<Box<Bounds>>,
+    ingress: Ingress,
+    // From here on in this order: what others poll, and what only the context touches, are kept apart.
+    /// How many tickets are done with all that they caused. All of them once the circuit has ended.
+    done: Apart<AtomicU64>,
+    inside: UnsafeCell<Inside>,
+}
+
+/// What belongs to the context.
+#[derive(Default)]
+struct Inside {
+    /// In whose context the thread was before it came here.
+    outer: Option<NonNull<Machine>>,
+    cursor: Cursor,
+    transit: Fifo,
+    readers: Readers,
+    /// The entry of a bounded queue that is being handled.
+    taken: Option<latest::Entry>,
+    scratch: Vec<u64>,
+    /// The time of the input that is being handled, once somebody has asked.
+    time: Option<u64>,
+    /// Whether there is a given time or a recorder.
+    attended: bool,
+    /// The time that inputs have in a replay.
+    given_time: Option<u64>,
+    recorder: Option<Arc<dyn Recorder>>,
+    unpublished: u32,
+}
+
+// SAFETY: `inside` is reached only by the thread that has set `running`; everything else is synchronised by itself.
+unsafe impl Sync for Machine {}
+// SAFETY: all parts may be dropped on any thread.
+unsafe impl Send for Machine {}
+
+impl Machine {
+    /// A new machine, to which the caller has the only reference.
+    #[allow(clippy::new_ret_no_self, reason = "a machine is known by references only")]
+    pub(crate) fn new(subject: Subject, driver: Driver, seed: u64, bounds: Option<Bounds>) -> MachineRef {
+        let idle = if driver.must_be_told() { IDLE } else { 0 };
+        let bounded = if bounds.is_some() { BOUNDED } else { 0 };
+        let machine = Box::leak(Box::new(MaybeUninit::<Self>::uninit()));
+        let itself = NonNull::from(&mut *machine).cast::<Self>();
+        let content = Self {
+            flags: AtomicU32::new(idle | bounded),
+            itself,
+            references: AtomicUsize::new(1),
+            running: AtomicBool::new(false),
+            driver,
+            subject,
+            current: OnceLock::new(),
+            seed,
+            recorded: AtomicBool::new(false),
+            failures: Failures::default(),
+            nodes: Nodes::new(),
+            waiters: Waiters::new(),
+            lanes: Lanes::default(),
+            bounds: bounds.map(Box::new),
+            ingress: Ingress::new(),
+            done: Apart::new(AtomicU64::new(0)),
+            inside: UnsafeCell::new(Inside::default()),
+        };
+        // SAFETY: this was allocated for it.
+        unsafe { itself.write(content) };
+        MachineRef(itself)
+    }
+
+    pub(crate) fn subject(&self) -> &Subject {
+        &self.subject
+    }
+
+    pub(crate) fn current(&self) -> &Current {
+        self.current.get_or_init(|| Current::new(self.subject.name(), Some(self.subject.clone())))
+    }
+
+    pub(crate) fn driver(&self) -> &Driver {
+        &self.driver
+    }
+
+    /// One more reference to this machine.
+    pub(crate) fn to_ref(&self) -> MachineRef {
+        let before = self.references.fetch_add(1, Ordering::Relaxed);
+        assert!(before < usize::MAX / 2, "too many references to one circuit");
+        MachineRef(self.itself)
+    }
+
+    /// Whether only one reference is left.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.references.load(Ordering::Acquire) == 1
+    }
+
+    /// A seed for the random numbers of what is attached to something of this name, for the first time, the second, and so on.
+    /// It does not depend on what else was made before, nor on which thread asks.
+    pub(crate) fn seed_for(&self, name: Name, attachment: u32) -> u64 {
+        // FNV-1a: it only has to tell names apart, and to stay the same.
+        let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
+        let hash = name.path().bytes().chain(attachment.to_le_bytes()).fold(0xCBF2_9CE4_8422_2325, step);
+        hash ^ self.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    }
+
+    /// The seed that all others come from.
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The time that the next inputs have, instead of the clock's. For circuits that their owner runs, between two runs.
+    pub(crate) fn set_time(&self, nanos: u64) {
+        if let Some(running) = self.enter() {
+            // SAFETY: we are in the context.
+            unsafe {
+                (*self.inside.get()).given_time = Some(nanos);
+                (*self.inside.get()).attended = true;
+            }
+            drop(running);
+        }
+    }
+
+    /// Has a journal told of inputs from here on; false if one is told already.
+    pub(crate) fn begin_recording(&self, recorder: Arc<dyn Recorder>) -> bool {
+        let begins = !self.recorded.swap(true, Ordering::AcqRel);
+        if begins {
+            self.set_recorder(Some(recorder));
+        }
+        begins
+    }
+
+    /// Has the journal told of nothing from here on.
+    pub(crate) fn end_recording(&self) {
+        self.set_recorder(None);
+        self.recorded.store(false, Ordering::Release);
+    }
+
+    fn set_recorder(&self, recorder: Option<Arc<dyn Recorder>>) {
+        self.submit(Event::Other, move || {
+            Self::with_inside(|machine| {
+                let machine = machine.expect("jobs run in the circuit's context");
+                // SAFETY: in the context; recorders are dropped outside of the borrow.
+                let before = unsafe {
+                    let inside = &mut *machine.inside.get();
+                    inside.attended = recorder.is_some() || inside.given_time.is_some();
+                    std::mem::replace(&mut inside.recorder, recorder)
+                };
+                drop(before);
+            });
+        });
+    }
+
+    #[inline]
+    pub(crate) fn is_closed(&self) -> bool {
+        self.flags.load(Ordering::Acquire) & CLOSED != 0
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.flags.load(Ordering::Acquire) & ENDED != 0
+    }
+
+    #[inline]
+    pub(crate) fn is_inside(&self) -> bool {
+        context::is_inside(self)
+    }
+
+    /// The machine in whose context the caller runs.
+    pub(crate) fn with_inside<R>(f: impl FnOnce(Option<&Self>) -> R) -> R {
+        // SAFETY: whoever runs a machine has a reference to it.
+        f(unsafe { context::inside().as_ref() })
+    }
+
+    /// The time of the input that is being handled. In the context only.
+    pub(crate) fn stimulus_nanos(&self) -> u64 {
+        debug_assert!(self.is_inside());
+        // SAFETY: in the context, and nothing else holds a reference into `Inside` while user code runs.
+        let time = unsafe { &mut (*self.inside.get()).time };
+        *time.get_or_insert_with(context::clock_nanos)
+    }
+
+    /// Enters the context, unless somebody is in it.
+    pub(crate) fn enter(&self) -> Option<Running<'_>> {
+        if self.running.swap(true, Ordering::SeqCst) {
+            return None;
+        }
+        let outer = NonNull::new(context::replace(self).cast_mut());
+        // SAFETY: we are in the context.
+        unsafe { (*self.inside.get()).outer = outer };
+        Some(Running { machine: self })
+    }
+
+    /// Whether this thread is in the machine's context, or in that of another machine which is run inside of it.
+    pub(crate) fn is_entered_here(&self) -> bool {
+        let mut at = context::inside();
+        // SAFETY: this thread is in the context of all that it comes across, and whoever runs a machine has a reference to it.
+        while let Some(machine) = unsafe { at.as_ref() } {
+            if ptr::eq(machine, self) {
+                return true;
+            }
+            // SAFETY: as above.
+            at = unsafe { (*machine.inside.get()).outer }
+                .map_or(ptr::null(), |outer| outer.as_ptr().cast_const());
+        }
+        false
+    }
+
+    /// Counts and reports what a receptor's panic said, and applies the circuit's supervision to its node.
+    ///
+    /// # Safety
+    ///
+    /// In the context; the node exists and is not being run.
+    pub(crate) unsafe fn report_panic(&self, node: *mut Header, panic: Box<dyn Any + Send>) {
+        // SAFETY: the node exists.
+        let (failures, subject) = unsafe { ((*node).count_failure(), (*node).subject().clone()) };
+        self.failures.report(&Failure::of_panic(subject, "receive", panic));
+        if self.failures.quarantines_after(failures) {
+            // SAFETY: as the caller says.
+            unsafe { node::empty_node(node) };
+        }
+    }
+
+    /// As [`Machine::report_panic`], in the context that this runs in, for what is no pipe of its own.
+    #[cold]
+    pub(crate) fn report_inside(subject: &Subject, operation: &'static str, panic: Box<dyn Any + Send>) {
+        Self::with_inside(|machine| {
+            debug_assert!(machine.is_some(), "in a circuit's context");
+            if let Some(machine) = machine {
+                machine.report(subject.clone(), operation, panic);
+            }
+        });
+    }
+
+    fn report(&self, subject: Subject, operation: &'static str, panic: Box<dyn Any + Send>) {
+        self.failures.report(&Failure::of_panic(subject, operation, panic));
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let inside = self.inside.get_mut();
+        let (cursor, scratch) = (&mut inside.cursor, &mut inside.scratch);
+        let mut released = Vec::new();
+        let mut drop_entry = |token: Token, value: *mut u8| match token.entry() {
+            // SAFETY: nodes are freed after both queues were emptied; the value is dropped here and nowhere else.
+            Entry::Emission(node) => unsafe { node::discard_value(node, value) },
+            Entry::Release(node) => released.push(node),
+            // SAFETY: the token owned the job.
+            Entry::Job(job) => shielded(|| drop(unsafe { Box::from_raw(job) })),
+            Entry::Close | Entry::Barrier => {}
+        };
+        inside.readers.refresh(&self.lanes);
+        // SAFETY: this is the only thread that knows the machine.
+        unsafe {
+            while let Some((reader, count)) = inside.readers.before_barrier(&self.lanes) {
+                for _ in 0..count {
+                    let (token, value) = reader.next(value_words);
+                    drop_entry(token, value);
+                }
+            }
+            while let Some((token, value)) = inside.transit.pop(value_words) {
+                drop_entry(token, value);
+            }
+            while let Some((token, value, slots)) = self.ingress.peek(cursor, scratch, value_bytes) {
+                drop_entry(token, value);
+                self.ingress.advance(cursor, slots);
+            }
+            if let Some(mut latest) = self.bounds.as_ref().and_then(|bounds| bounds.latest()) {
+                while let Some(mut entry) = latest.pop() {
+                    drop_entry(entry.token, entry.value());
+                }
+            }
+        }
+        for node in released {
+            // SAFETY: as above.
+            unsafe { node::free_node(node) };
+        }
+    }
+}

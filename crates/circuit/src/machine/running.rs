@@ -1,0 +1,403 @@
+//! The loop: what is handled next, and how.
+#![allow(unsafe_code, reason = "see the parent module")]
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+
+use super::{CLOSED, ENDED, Machine, PUBLISH_EVERY, Progress};
+use crate::bounds::Bounds;
+use crate::context;
+use crate::event::Event;
+use crate::failure::shielded;
+use crate::node;
+use crate::queue::lane::Reader;
+use crate::queue::token::{Entry, Token};
+use crate::sync::Ordering;
+
+impl Machine {
+    /// The next entry of a bounded queue, which from then on is as good as gone from it.
+    ///
+    /// # Safety
+    ///
+    /// In the context, or alone. No reference into [`Inside`] is in use.
+    #[cold]
+    unsafe fn peek_bounded(&self, bounds: &Bounds) -> Option<(Token, *mut u8, usize)> {
+        // Not through a reference to all of `Inside`: the caller may have one to its readers.
+        let inside = self.inside.get();
+        if let Some(mut latest) = bounds.latest() {
+            // SAFETY: as the caller says.
+            let entry = unsafe { &mut (*inside).taken }.insert(latest.pop()?);
+            return Some((entry.token, entry.value(), 0));
+        }
+        // SAFETY: the machine's only cursor.
+        let next = unsafe { self.ingress.peek(&mut (*inside).cursor, &mut (*inside).scratch, value_bytes) }?;
+        if next.0.as_emission().is_some() {
+            bounds.release();
+        }
+        Some(next)
+    }
+
+    /// Passes the entry that was peeked.
+    ///
+    /// # Safety
+    ///
+    /// In the context, or alone; the entry was handled. No reference into [`Inside`] is in use.
+    #[inline]
+    unsafe fn advance(&self, slots: usize) {
+        // SAFETY: as the caller says.
+        unsafe {
+            let inside = self.inside.get();
+            if slots > 0 {
+                self.ingress.advance(&mut (*inside).cursor, slots);
+            } else if let Some(entry) = (*inside).taken.take() {
+                (*inside).cursor.skip_to(entry.ticket + 1);
+            }
+        }
+    }
+}
+
+/// Where the next input comes from.
+enum Source {
+    /// An entry of the shared queue, with the number of its slots.
+    Shared(Token, *mut u8, usize),
+    /// So many entries of a lane.
+    Lane(*mut Reader, usize),
+    Nothing,
+}
+
+/// The right to run a machine: whoever has it is in its context.
+pub(crate) struct Running<'a> {
+    pub(super) machine: &'a Machine,
+}
+
+impl Running<'_> {
+    /// Handles entries until there are none, everything below the ticket `until` is done, or `budget` entries were handled.
+    pub(crate) fn run(&mut self, budget: usize, until: u64) -> Progress {
+        debug_assert!(budget > 0);
+        let inside = self.machine.inside.get();
+        let mut left = budget;
+        if !self.drain_transit(&mut left) {
+            return Progress::More;
+        }
+        loop {
+            // SAFETY: we are in the context, and these borrows end before user code runs.
+            let next = unsafe {
+                if (*inside).cursor.ticket() >= until {
+                    self.publish();
+                    return Progress::Reached;
+                }
+                if left == 0 {
+                    self.publish();
+                    return Progress::More;
+                }
+                if self.machine.lanes.is_empty() && (*inside).readers.is_empty() {
+                    self.peek()
+                } else {
+                    match self.next_source() {
+                        Source::Shared(token, value, slots) => Some((token, value, slots)),
+                        Source::Lane(reader, count) => {
+                            if !self.handle_lane(reader, count, &mut left) {
+                                return Progress::More;
+                            }
+                            continue;
+                        }
+                        Source::Nothing => None,
+                    }
+                }
+            };
+            let Some((token, value, slots)) = next else {
+                self.publish();
+                return Progress::Idle;
+            };
+            // A lane may have been opened after the look at them, and be older than this token. Having seen the token, we see it.
+            // A bounded queue has taken the entry out already, but its circuit has nothing in lanes.
+            if token.is_behind_lanes() && slots > 0 && self.has_unknown_lanes() {
+                continue;
+            }
+            left -= 1;
+            // SAFETY: the queue gave a token with its value, which stays at its place until `advance`.
+            unsafe {
+                self.begin_input(token, value);
+                self.handle(token, value);
+                self.machine.advance(slots);
+            }
+            if !self.drain_transit(&mut left) {
+                return Progress::More;
+            }
+            self.publish_now_and_then();
+        }
+    }
+
+    /// Handles what the circuit has sent itself. False if the budget was used up before.
+    #[inline]
+    fn drain_transit(&self, left: &mut usize) -> bool {
+        let inside = self.machine.inside.get();
+        while *left > 0 {
+            // SAFETY: we are in the context, and this borrow ends before user code runs.
+            let Some((token, value)) = (unsafe { (*inside).transit.pop(value_words) }) else { return true };
+            *left -= 1;
+            // SAFETY: the queue gave a token with its value, which is moved out first of all.
+            unsafe { self.handle(token, value) };
+        }
+        // SAFETY: as above.
+        unsafe { (*inside).transit.is_empty() }
+    }
+
+    /// Whether there are lanes and the context knows of none.
+    fn has_unknown_lanes(&self) -> bool {
+        // SAFETY: we are in the context, and this borrow ends here.
+        !self.machine.lanes.is_empty() && unsafe { (*self.machine.inside.get()).readers.is_empty() }
+    }
+
+    /// Handles up to `count` entries of a lane, each with all that it causes. False if the budget is used up.
+    ///
+    /// # Safety
+    ///
+    /// The reader is one of the context's, and knows of as many entries.
+    unsafe fn handle_lane(&self, reader: *mut Reader, count: usize, left: &mut usize) -> bool {
+        for _ in 0..count {
+            if *left == 0 {
+                self.publish();
+                return false;
+            }
+            *left -= 1;
+            // SAFETY: as the caller says; borrows end before user code runs.
+            unsafe {
+                let (token, value) = (*reader).next(value_words);
+                self.begin_input(token, value);
+                self.handle(token, value);
+            }
+            if !self.drain_transit(left) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The next entry of the shared queue.
+    ///
+    /// # Safety
+    ///
+    /// No reference to the cursor or the scratch is in use.
+    #[inline]
+    unsafe fn peek(&self) -> Option<(Token, *mut u8, usize)> {
+        // SAFETY: we are in the context, which has the machine's only cursor.
+        unsafe {
+            // Not through a reference to all of `Inside`: the caller may have one to its readers.
+            let inside = self.machine.inside.get();
+            match &self.machine.bounds {
+                None => self.machine.ingress.peek(&mut (*inside).cursor, &mut (*inside).scratch, value_bytes),
+                Some(bounds) => self.machine.peek_bounded(bounds),
+            }
+        }
+    }
+
+    /// What is next where there are lanes.
+    ///
+    /// # Safety
+    ///
+    /// No reference into [`Inside`] is in use.
+    unsafe fn next_source(&self) -> Source {
+        // SAFETY: we are in the context.
+        let readers = unsafe { &mut (*self.machine.inside.get()).readers };
+        if readers.is_empty() {
+            readers.refresh(&self.machine.lanes);
+        }
+        for exact in [false, true] {
+            for _ in 0..=readers.len() {
+                if readers.is_shared_turn() {
+                    // SAFETY: `peek` touches other parts of `Inside`.
+                    if let Some((token, value, slots)) = unsafe { self.peek() } {
+                        if token.is_behind_lanes()
+                            && let Some((reader, count)) = readers.before_barrier(&self.machine.lanes)
+                        {
+                            return Source::Lane(reader, count);
+                        }
+                        readers.count_shared();
+                        return Source::Shared(token, value, slots);
+                    }
+                    readers.pass();
+                } else {
+                    // The whole turn is taken at once.
+                    let turn = readers.take_turn(exact);
+                    readers.pass();
+                    if let Some((index, count)) = turn {
+                        return Source::Lane(readers.at(index), count);
+                    }
+                }
+            }
+            readers.refresh(&self.machine.lanes);
+        }
+        Source::Nothing
+    }
+
+    /// What is to be done ahead of each input: the clock may be looked at anew.
+    ///
+    /// # Safety
+    ///
+    /// The value belongs to the token. No reference into [`Inside`] is in use.
+    #[inline]
+    unsafe fn begin_input(&self, token: Token, value: *mut u8) {
+        // SAFETY: we are in the context.
+        unsafe {
+            let inside = &mut *self.machine.inside.get();
+            inside.time = None;
+            if inside.attended {
+                self.begin_attended(token, value);
+            }
+        }
+    }
+
+    /// Gives an input the time of a replay, and tells the journal of it.
+    ///
+    /// # Safety
+    ///
+    /// As for `begin_input`.
+    #[cold]
+    unsafe fn begin_attended(&self, token: Token, value: *mut u8) {
+        // SAFETY: we are in the context; the handle is cloned because recording calls code of users.
+        let recorder = unsafe {
+            let inside = &mut *self.machine.inside.get();
+            inside.time = inside.given_time;
+            inside.recorder.clone()
+        };
+        let (Some(recorder), Some(node)) = (recorder, token.as_emission()) else { return };
+        let time = self.machine.stimulus_nanos();
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            // SAFETY: the node exists, and the value is of its type.
+            unsafe { recorder.emission(time, (*node).subject(), value) };
+        }));
+        if let Err(panic) = outcome {
+            self.machine.report(self.machine.subject.clone(), "record", panic);
+        }
+    }
+
+    #[cold]
+    fn record_event(&self, event: Event) {
+        // SAFETY: we are in the context, and this is no code of users.
+        if let Some(recorder) = unsafe { &(*self.machine.inside.get()).recorder } {
+            recorder.event(self.machine.stimulus_nanos(), event);
+        }
+    }
+
+    /// # Safety
+    ///
+    /// The value belongs to the token, and is forgotten by the caller.
+    #[inline]
+    unsafe fn handle(&self, token: Token, value: *mut u8) {
+        match token.as_emission() {
+            // SAFETY: a node exists until its release is handled, which comes behind everything that was emitted to it.
+            Some(node) => unsafe { node::deliver(node, value) },
+            None => self.handle_other(token.entry()),
+        }
+    }
+
+    #[cold]
+    fn handle_other(&self, entry: Entry) {
+        match entry {
+            Entry::Emission(_) => unreachable!("emissions are delivered"),
+            Entry::Release(node) => {
+                self.machine.nodes.remove(node);
+                // SAFETY: nobody has a handle of the node, and what was emitted to it has been handled.
+                unsafe { node::free_node(node) };
+            }
+            Entry::Job(job) => {
+                // SAFETY: the token owned the job.
+                let job = unsafe { Box::from_raw(job) };
+                if self.machine.has_ended() {
+                    return shielded(|| drop(job));
+                }
+                self.record_event(job.event);
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(job.work)) {
+                    self.machine.report(self.machine.subject.clone(), "run", panic);
+                }
+            }
+            Entry::Close => {
+                self.record_event(Event::CloseCircuit);
+                self.end();
+            }
+            Entry::Barrier => {}
+        }
+    }
+
+    #[inline]
+    fn publish_now_and_then(&self) {
+        // SAFETY: we are in the context.
+        let unpublished = unsafe { &mut (*self.machine.inside.get()).unpublished };
+        *unpublished += 1;
+        if *unpublished > PUBLISH_EVERY {
+            self.publish();
+        }
+    }
+
+    /// Tells who waits how far we are.
+    fn publish(&self) {
+        // SAFETY: we are in the context.
+        let ticket = unsafe {
+            (*self.machine.inside.get()).unpublished = 0;
+            (*self.machine.inside.get()).readers.consume();
+            (*self.machine.inside.get()).cursor.ticket()
+        };
+        let done = &self.machine.done;
+        if done.load(Ordering::Relaxed) == ticket {
+            return;
+        }
+        if self.machine.driver.is_run_by_waiters() {
+            // Who waits is woken when this run ends.
+            done.store(ticket, Ordering::Release);
+        } else {
+            // In one order with a waiter's registering: either we see it, or it sees this.
+            done.swap(ticket, Ordering::SeqCst);
+            self.machine.waiters.wake(ticket);
+        }
+    }
+
+    /// Drops all receptors. From now on whatever arrives is dropped.
+    pub(super) fn end(&self) {
+        self.machine.flags.fetch_or(CLOSED | ENDED, Ordering::SeqCst);
+        for node in self.machine.nodes.list() {
+            // SAFETY: we are in the context, between two entries: no receptor is running. A node leaves the list only here.
+            unsafe { node::empty_node(node) };
+        }
+        self.machine.waiters.wake(u64::MAX);
+    }
+
+    /// How many tickets were handled so far.
+    pub(crate) fn handled(&self) -> u64 {
+        // SAFETY: we are in the context.
+        unsafe { (*self.machine.inside.get()).cursor.ticket() }
+    }
+
+    /// Gives back memory that a backlog needed, if there is none any more.
+    pub(crate) fn shrink(&mut self) {
+        // SAFETY: we are in the context.
+        unsafe {
+            let inside = &mut *self.machine.inside.get();
+            inside.transit.shrink();
+            inside.scratch = Vec::new();
+            self.machine.ingress.settle(&mut inside.cursor);
+        }
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        // SAFETY: we are in the context.
+        let outer = unsafe { (*self.machine.inside.get()).outer };
+        context::replace(outer.map_or(ptr::null(), |outer| outer.as_ptr().cast_const()));
+        // In one order with a waiter's registering, see `settle_at`.
+        self.machine.running.swap(false, Ordering::SeqCst);
+    }
+}
+
+#[inline]
+pub(super) fn value_bytes(token: Token) -> usize {
+    // SAFETY: a node exists while there are entries for it.
+    token.as_emission().map_or(0, |node| unsafe { node::value_bytes(node) })
+}
+
+#[inline]
+pub(super) fn value_words(token: Token) -> usize {
+    // SAFETY: a node exists while there are entries for it.
+    token.as_emission().map_or(0, |node| unsafe { node::value_words(node) })
+}

@@ -1,0 +1,100 @@
+//! Waiting until a machine has done what was admitted before.
+
+use std::task::Waker;
+
+use super::Machine;
+use crate::error::ContextError;
+use crate::queue::token::Token;
+use crate::sync::Ordering;
+
+impl Machine {
+    /// Waits until everything that was admitted before is done with all that it caused, or the circuit has ended.
+    #[inline]
+    pub(crate) fn settle(&self) -> Result<(), ContextError> {
+        if let Some(target) = self.settle_target()? {
+            self.settle_at(target);
+        }
+        Ok(())
+    }
+
+    /// Where in the order one has to wait for, to have everything done that was admitted before; none if it is.
+    #[inline]
+    pub(crate) fn settle_target(&self) -> Result<Option<u64>, ContextError> {
+        if self.is_entered_here() {
+            return Err(ContextError::new("Cannot call Circuit::settle from within the circuit's context"));
+        }
+        let target = self.ingress.tail();
+        let is_done = self.done.load(Ordering::Acquire) >= target;
+        if is_done & self.lanes.is_empty() {
+            return Ok(None);
+        }
+        Ok(self.target_behind_lanes(target))
+    }
+
+    #[cold]
+    fn target_behind_lanes(&self, target: u64) -> Option<u64> {
+        if self.lanes.have_work() {
+            // What is in the lanes has no place in the order yet; it comes before this.
+            self.push_bare(Token::barrier());
+            return Some(self.ingress.tail());
+        }
+        (!self.is_done(target)).then_some(target)
+    }
+
+    /// As [`Machine::settle_at`] for a task: false if it has to wait, and then its waker will be called. `registered` is what
+    /// the task was registered as before, and is changed.
+    pub(crate) fn poll_settled(&self, target: u64, waker: &Waker, registered: &mut Option<u64>) -> bool {
+        if self.driver.is_run_by_waiters()
+            && let Some(mut running) = self.enter()
+        {
+            running.run(usize::MAX, target);
+            drop(running);
+            self.waiters.wake(u64::MAX);
+        }
+        if !self.is_done(target) {
+            // Registered first, then looked, as a waiting thread does.
+            *registered = Some(self.waiters.wake_later(target, waker, registered.take()));
+            // Who runs the machine for itself wakes us when it leaves, if it has not left before we were registered.
+            if self.driver.is_run_by_waiters() && !self.running.load(Ordering::SeqCst) {
+                self.waiters.wake(u64::MAX);
+            }
+        }
+        let is_done = self.is_done(target);
+        if is_done && let Some(id) = registered.take() {
+            self.waiters.remove(id);
+        }
+        is_done
+    }
+
+    fn is_done(&self, target: u64) -> bool {
+        self.done.load(Ordering::Acquire) >= target || self.has_ended()
+    }
+
+    fn settle_at(&self, target: u64) {
+        if !self.driver.is_run_by_waiters() {
+            return self.waiters.wait(target, || self.is_done(target));
+        }
+        while !self.is_done(target) {
+            match self.enter() {
+                Some(mut running) => {
+                    running.run(usize::MAX, target);
+                    drop(running);
+                    self.waiters.wake(u64::MAX);
+                }
+                // Whoever runs it may stop short of our target, and wakes us when it leaves.
+                None => {
+                    self.waiters
+                        .wait(target, || self.is_done(target) || !self.running.load(Ordering::SeqCst));
+                }
+            }
+        }
+    }
+
+    /// Refuses what would wait for this machine inside of its context.
+    pub(crate) fn check_outside(&self) -> Result<(), ContextError> {
+        if self.is_entered_here() {
+            return Err(ContextError::new("Cannot wait for a circuit from within its own context"));
+        }
+        Ok(())
+    }
+}
