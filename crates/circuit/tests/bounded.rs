@@ -128,8 +128,11 @@ fn callers_wait_for_room_and_nothing_is_lost() {
         let circuit = Circuit::builder().run_by(run_by).bounded(3, Overflow::Block).build().expect("valid");
         let sum = Arc::new(AtomicUsize::new(0));
         let seen = Arc::clone(&sum);
-        let pipe =
-            circuit.pipe(move |value: usize| drop(seen.fetch_add(value, Ordering::Relaxed))).expect("open");
+        let pipe = circuit
+            .pipe(move |value: usize| {
+                let _ = seen.fetch_add(value, Ordering::Relaxed);
+            })
+            .expect("open");
         thread::scope(|scope| {
             for _ in 0..4 {
                 let (pipe, mut lane) = (&pipe, circuit.lane().expect("open"));

@@ -19,7 +19,7 @@ fn run(seed: u64) -> Vec<String> {
     let fiber = Fiber::<u64>::new().chance(0.7).and_then(|f| f.every_duration(Duration::from_micros(1)));
     let sampled = second.pipe(note("sampled")).expect("open").prepend(&fiber.expect("valid")).expect("open");
     let conduit = first.conduit::<u64>().expect("open");
-    let mut log = note("conduit");
+    let log = note("conduit");
     let forward = first
         .pipe(move |value: u64| {
             log(value);
@@ -74,7 +74,7 @@ fn time_passes_when_it_is_told_to() {
     let circuit = simulation.circuit();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&seen);
-    let fiber = Fiber::<u32>::new().every_duration(Duration::from_secs(3600)).expect("valid");
+    let fiber = Fiber::<u32>::new().every_duration(Duration::from_hours(1)).expect("valid");
     let end = circuit.pipe(move |value| log.lock().expect("no panic").push(value)).expect("open");
     let pipe = end.prepend(&fiber).expect("open");
     for value in 0..4 {

@@ -262,7 +262,9 @@ mod tests {
                         // SAFETY: as above; the words are read before anything else is done.
                         let got = unsafe {
                             fifo.pop(words).map(|(token, value)| {
-                                (0..words(token)).map(|i| value.cast::<u64>().add(i).read_unaligned()).collect::<Vec<_>>()
+                                let value = value.cast::<[u8; 8]>();
+                                let word = |index| u64::from_ne_bytes(value.add(index).read());
+                                (0..words(token)).map(word).collect::<Vec<_>>()
                             })
                         };
                         prop_assert_eq!(got, model.pop_front());
