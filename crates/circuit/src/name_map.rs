@@ -130,6 +130,16 @@ impl<T> NameMap<T> {
         let table = tables.all.last().map_or(ptr::null_mut(), |table| ptr::from_ref(&**table).cast_mut());
         self.table.store(table, Ordering::Release);
     }
+
+    /// Everything that was made so far.
+    pub(crate) fn values(&self) -> Vec<&T> {
+        let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        let slots = tables.all.last().into_iter().flat_map(|table| &table.slots);
+        // SAFETY: entries live as long as the map.
+        slots
+            .filter_map(|slot| unsafe { slot.load(Ordering::Acquire).as_ref() }?.value.get())
+            .collect::<Vec<&T>>()
+    }
 }
 
 impl<T> Drop for NameMap<T> {
