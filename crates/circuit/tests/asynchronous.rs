@@ -38,9 +38,9 @@ fn a_task_sees_what_it_waited_for() {
         let mut lane = circuit.lane().expect("open");
         for value in 1..=2000 {
             if value % 2 == 0 {
-                pipe.emit(value)
+                pipe.emit(value);
             } else {
-                lane.emit(&pipe, value)
+                lane.emit(&pipe, value);
             }
             block_on(circuit.settled().expect("outside"));
             assert_eq!(last.load(Ordering::Relaxed), value);

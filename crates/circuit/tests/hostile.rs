@@ -232,7 +232,7 @@ fn a_circuit_that_is_run_inside_of_another_refuses_to_wait_for_that() {
 fn a_receptor_may_drop_the_last_handles_of_everything_it_is_part_of() {
     for circuit in all() {
         let alive = Arc::new(());
-        let all: Arc<Mutex<Option<(Circuit, Pipe<u64>)>>> = Arc::default();
+        let all = Arc::new(Mutex::new(None::<(Circuit, Pipe<u64>)>));
         let (held, handles) = (Arc::clone(&alive), Arc::clone(&all));
         let pipe = circuit
             .pipe(move |_: u64| {

@@ -102,7 +102,7 @@ fn play(structure: &Structure, steps: &[Step]) {
     for step in steps {
         match step {
             Step::Topic(topic, number, text) => {
-                structure.topics.get(name(*topic)).emit((*number, text.clone()))
+                structure.topics.get(name(*topic)).emit((*number, text.clone()));
             }
             Step::Sample(value) => structure.samples.emit(*value),
             Step::Subscribe => subscriptions.extend(structure.topics.subscribe(&structure.all)),
