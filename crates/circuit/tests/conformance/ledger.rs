@@ -61,7 +61,7 @@ const PENDING: &[(&str, &[RangeInclusive<u32>])] = &[
     ("VAR", &[3..=5]),
     ("SUB", &[8..=8]),
     ("SBR", &[14..=14, 26..=26]),
-    ("XTR", &[8..=9]),
+    ("XTR", &[8..=8]),
 ];
 
 /// The id of a scenario as the specification writes it.

@@ -20,6 +20,7 @@ mod fan_out;
 mod fiber;
 mod flow;
 mod isolation;
+mod journal;
 mod ledger;
 mod name;
 mod older;
