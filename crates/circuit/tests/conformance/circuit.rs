@@ -7,10 +7,10 @@ use std::thread;
 use std::time::Duration;
 
 use tidemark_circuit::{
-    Circuit, ContextError, Current, Extent, Flow, Kind, Name, Pipe, Registrar, RunBy, Subject,
+    Circuit, ContextError, Current, Extent, Fiber, Flow, Kind, Name, Pipe, Registrar, RunBy, Subject,
 };
 
-use crate::support::{Gate, Trace, circuits, driven, name};
+use crate::support::{Captured, Gate, Trace, circuits, driven, name};
 
 /// Scenarios that make no sense in Rust, and why.
 #[allow(dead_code, reason = "read as text, to see that no scenario is missing")]
@@ -782,5 +782,69 @@ fn a_circuit_is_named_after_itself_unless_it_is_said() {
     for run_by in [RunBy::SharedPool, RunBy::Waiters] {
         let circuit = Circuit::builder().run_by(run_by).build().expect("a thread");
         assert_eq!(circuit.subject().to_string(), "cortex:cortex/circuit:circuit");
+    }
+}
+
+// Banks and derived pools.
+
+#[test]
+fn cir_11_a_pool_of_a_conduit_has_operators() {
+    for circuit in circuits() {
+        let conduit = circuit.conduit::<u32>().expect("open");
+        let captured = Captured::of(&circuit, &conduit);
+        let pool = conduit.pool(&Fiber::new().limit(2));
+        (1..=3).for_each(|value| pool.get(name("a")).expect("open").emit(value));
+        assert_eq!(captured.drain().len(), 2);
+    }
+}
+
+#[test]
+fn cir_17_the_conduits_of_a_closed_bank_are_closed() {
+    for circuit in circuits() {
+        let bank = circuit.bank::<u32>().expect("open");
+        let conduits = ["a", "b"].map(|path| bank.get(name(path)).expect("open").clone());
+        bank.close();
+        circuit.settle().expect("outside");
+        let subscriber = circuit.subscriber(|_: &Subject, _: &mut Registrar<'_, u32>| ()).expect("open");
+        for conduit in conduits {
+            assert!(conduit.subscribe(&subscriber).is_err());
+        }
+        assert!(bank.get(name("a")).is_err());
+    }
+}
+
+#[test]
+fn cir_44_one_name_has_a_pipe_in_each_conduit_of_a_bank() {
+    for circuit in circuits() {
+        let bank = circuit.bank::<u32>().expect("open");
+        let conduits = ["a", "b"].map(|path| bank.get(name(path)).expect("open"));
+        assert_ne!(conduits[0], conduits[1]);
+        assert_ne!(conduits[0].get(name("pipe")), conduits[1].get(name("pipe")));
+    }
+}
+
+#[test]
+fn cir_46_one_name_of_a_bank_has_one_conduit_for_all_threads() {
+    for circuit in circuits() {
+        let (bank, start) = (circuit.bank::<u32>().expect("open"), Barrier::new(20));
+        let conduits: Vec<_> = thread::scope(|scope| {
+            let get = || {
+                start.wait();
+                bank.get(name("shared")).expect("open")
+            };
+            let threads: Vec<_> = (0..20).map(|_| scope.spawn(get)).collect();
+            threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+        });
+        assert!(conduits.iter().all(|conduit| *conduit == conduits[0]));
+    }
+}
+
+#[test]
+fn cir_47_one_name_of_a_bank_has_one_conduit() {
+    for circuit in circuits() {
+        let bank = circuit.bank::<u32>().expect("open");
+        let conduit = bank.get(name("orders")).expect("open");
+        assert_eq!(bank.get(name("orders")).expect("open"), conduit);
+        assert_eq!(conduit.subject().name(), name("orders"));
     }
 }

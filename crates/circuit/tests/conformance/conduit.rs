@@ -1,8 +1,8 @@
 //! Conduit: a pipe per name, and who hears of it.
 
-use tidemark_circuit::{Circuit, Conduit, Name, Routing};
+use tidemark_circuit::{Circuit, Conduit, Fiber, Flow, Name, Pipe, Recipe, Routing};
 
-use crate::support::{Trace, circuits, name};
+use crate::support::{Captured, Trace, circuits, emissions, name};
 
 /// Scenarios that make no sense in Rust, and why.
 #[allow(dead_code, reason = "read as text, to see that no scenario is missing")]
@@ -158,5 +158,85 @@ fn cnd_20_a_stem_hears_of_all_its_leaves_in_order() {
         let seen = trace.take();
         assert_eq!(under(&seen, "app"), [1, 2, 3]);
         assert_eq!((under(&seen, "app.alice"), under(&seen, "app.bob")), (vec![1, 3], vec![2]));
+    }
+}
+
+// Derived pools.
+
+/// An object of one's own around a pipe.
+struct Wrapper(Pipe<u32>);
+
+#[test]
+fn cnd_04_one_name_has_one_object_around_its_pipe() {
+    let conduit = Circuit::new().conduit::<u32>().expect("open");
+    let pool = conduit.derive(|pipe| Wrapper(pipe.clone()));
+    let wrappers = [(); 3].map(|()| pool.get(name("a")).expect("no factory that fails"));
+    for wrapper in wrappers {
+        assert!(std::ptr::eq(wrapper, wrappers[0]));
+        assert_eq!(&wrapper.0, conduit.get(name("a")));
+    }
+}
+
+#[test]
+fn cnd_05_two_names_have_two_objects() {
+    let pool = Circuit::new().conduit::<u32>().expect("open").derive(|pipe| Wrapper(pipe.clone()));
+    let [a, b] = ["a", "b"].map(|path| pool.get(name(path)).expect("no factory that fails"));
+    assert!(!std::ptr::eq(a, b));
+    assert_ne!(a.0, b.0);
+}
+
+#[test]
+fn cnd_07_one_name_has_one_object_however_often_it_is_asked_for() {
+    let pool = Circuit::new().conduit::<u32>().expect("open").derive(|pipe| Wrapper(pipe.clone()));
+    let first = pool.get(name("a")).expect("no factory that fails");
+    assert!((0..100).all(|_| pool.get(name("a")).is_ok_and(|wrapper| std::ptr::eq(wrapper, first))));
+}
+
+/// What is captured when these values go into the pool's pipe of one name.
+fn captured<I: Send + 'static, O: Clone + Send + 'static>(
+    recipe: &impl Recipe<In = I, Out = O>,
+    values: impl IntoIterator<Item = I> + Clone,
+    expected: &[O],
+) where
+    O: PartialEq + std::fmt::Debug,
+{
+    for circuit in circuits() {
+        let conduit = circuit.conduit().expect("open");
+        let captured = Captured::of(&circuit, &conduit);
+        let pool = conduit.pool(recipe);
+        values.clone().into_iter().for_each(|value| pool.get(name("a")).expect("open").emit(value));
+        assert_eq!(emissions(&captured.drain()), expected);
+    }
+}
+
+#[test]
+fn cnd_10_a_pool_may_take_another_type() {
+    let parsed = Flow::<&str>::new().map(|text| text.parse::<u32>().expect("a number"));
+    captured(&parsed.map(|value| value + 1), ["10", "41"], &[11, 42]);
+}
+
+#[test]
+fn cnd_11_a_pool_of_differences() {
+    captured(&Fiber::new().diff(), [1, 1, 2, 2, 3], &[1, 2, 3]);
+}
+
+#[test]
+fn cnd_12_a_pool_of_labels() {
+    let labelled = Flow::<u32>::new().map(|value| format!("n={value}"));
+    captured(&labelled, [1, 42], &["n=1".to_owned(), "n=42".to_owned()]);
+}
+
+#[test]
+fn cnd_14_the_operators_of_a_pool_remember_each_name_by_itself() {
+    for circuit in circuits() {
+        let conduit = circuit.conduit().expect("open");
+        let trace = Trace::of(&circuit, &conduit);
+        let pool = conduit.pool(&Fiber::new().diff());
+        for (path, value) in [("a", 1), ("a", 1), ("b", 1), ("b", 1), ("a", 2), ("b", 2)] {
+            pool.get(name(path)).expect("open").emit(value);
+        }
+        circuit.settle().expect("outside");
+        let seen = trace.take();
+        assert_eq!((under(&seen, "a"), under(&seen, "b")), (vec![1, 2], vec![1, 2]));
     }
 }

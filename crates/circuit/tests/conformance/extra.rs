@@ -5,9 +5,9 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use tidemark_circuit::{Pipe, RunBy, Simulation};
+use tidemark_circuit::{Circuit, Failure, Fault, Fiber, Pipe, Registrar, RunBy, Simulation, Subject};
 
-use crate::support::{Gate, Trace, circuits, driven, run_by};
+use crate::support::{Gate, Trace, circuits, driven, fail, name, run_by};
 
 /// A pipe that can be known to its own receptor.
 fn knot<E>() -> Arc<OnceLock<Pipe<E>>> {
@@ -372,4 +372,98 @@ fn xtr_10_every_interleaving_keeps_each_callers_order_and_finishes_what_was_begu
         simulation.run();
     }
     assert!(different.len() > 250, "{} different runs", different.len());
+}
+
+/// Has one callback of each kind fail, and tells whose it was and what it was called for.
+const FAILING: [fn(&Circuit) -> (Subject, &'static str); 8] = [
+    |circuit| {
+        let pipe = circuit.pipe(|(): ()| fail("a receptor")).expect("open");
+        pipe.emit(());
+        (pipe.subject().clone(), "receive")
+    },
+    |circuit| {
+        let conduit = circuit.conduit::<u32>().expect("open");
+        let refusing =
+            circuit.subscriber(|_: &Subject, _: &mut Registrar<'_, u32>| fail("a subscriber")).expect("open");
+        conduit.subscribe(&refusing).expect("open");
+        conduit.get(name("a")).emit(1);
+        (refusing.subject().clone(), "subscribe")
+    },
+    |circuit| {
+        let conduit = circuit.conduit::<u32>().expect("open");
+        let deaf = circuit.subscriber(|_: &Subject, _: &mut Registrar<'_, u32>| ()).expect("open");
+        let subscription = conduit.subscribe_with(&deaf, |_| fail("an on-close")).expect("open");
+        subscription.close();
+        (subscription.subject().clone(), "close")
+    },
+    |circuit| {
+        let guard = Fiber::<u32>::new().guard(|_| fail("an operator"));
+        let pipe = circuit.discard().expect("open").prepend(&guard).expect("open");
+        pipe.emit(1);
+        (pipe.subject().clone(), "receive")
+    },
+    |circuit| {
+        let [source, target] = [(); 2].map(|()| circuit.conduit::<u32>().expect("open"));
+        let pool = target.try_derive(|_| -> Result<Pipe<u32>, Fault> { fail("a factory of a pool") });
+        let subscriber = circuit.subscriber_to(pool).expect("open");
+        source.subscribe(&subscriber).expect("open");
+        source.get(name("a")).emit(1);
+        (subscriber.subject().clone(), "subscribe")
+    },
+    |circuit| {
+        let told = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&told);
+        let target = circuit
+            .pipe(move |tick: u64| {
+                count.store(tick + 1, Ordering::SeqCst);
+                if tick == 0 {
+                    fail("a target of a ticker");
+                }
+            })
+            .expect("open");
+        let _ticker = circuit.ticker(Duration::from_millis(1), &target).expect("open");
+        while told.load(Ordering::SeqCst) < 2 {
+            circuit.settle().expect("outside");
+            thread::yield_now();
+        }
+        (target.subject().clone(), "receive")
+    },
+    |circuit| {
+        let port = circuit.port(1_u32).expect("open");
+        port.update(|_| fail("a transform of a port"));
+        (port.subject().clone(), "update")
+    },
+    |circuit| {
+        let above = Fiber::<u32>::new().above_by(0, |_, _| fail("a comparator"));
+        let pipe = circuit.discard().expect("open").prepend(&above).expect("open");
+        pipe.emit(1);
+        (pipe.subject().clone(), "receive")
+    },
+];
+
+#[test]
+fn xtr_08_a_panic_in_any_callback_is_reported_once_and_goes_no_further() {
+    for circuit in circuits() {
+        let faults = circuit.faults().expect("open");
+        let reported = Trace::<Failure>::new();
+        let seen = reported.clone();
+        let watcher = circuit
+            .subscriber(move |_: &Subject, registrar: &mut Registrar<'_, Failure>| {
+                registrar.receptor(seen.receptor());
+            })
+            .expect("open");
+        faults.subscribe(&watcher).expect("open");
+        for failing in FAILING {
+            let (subject, operation) = failing(&circuit);
+            circuit.settle().expect("outside");
+            let failures = reported.take();
+            assert_eq!(failures.len(), 1, "{operation} of {subject}: {failures:?}");
+            assert_eq!((failures[0].subject(), failures[0].operation()), (&subject, operation));
+
+            let trace = Trace::new();
+            trace.pipe(&circuit).emit("alive");
+            circuit.settle().expect("outside");
+            assert_eq!(trace.take(), ["alive"]);
+        }
+    }
 }

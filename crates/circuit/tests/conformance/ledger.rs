@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::ops::RangeInclusive;
 use std::path::Path;
 use std::process::Command;
 use std::{env, fs, io};
@@ -49,21 +48,6 @@ const GROUPS: &[(&str, u32)] = &[
     ("XTR", 15),
 ];
 
-/// Scenarios of what the crate does not have yet.
-const PENDING: &[(&str, &[RangeInclusive<u32>])] = &[
-    ("SHP", &[1..=10]),
-    ("CIR", &[11..=11, 17..=17, 44..=44, 46..=47]),
-    ("CND", &[4..=5, 7..=7, 10..=12, 14..=14]),
-    ("CTX", &[3..=5, 9..=9, 11..=13, 15..=23, 30..=30]),
-    ("MIR", &[1..=12]),
-    ("PIP", &[10..=10, 23..=23, 31..=31, 35..=35, 41..=41]),
-    ("MAP", &[8..=13, 16..=16, 19..=19]),
-    ("VAR", &[3..=5]),
-    ("SUB", &[8..=8]),
-    ("SBR", &[14..=14, 26..=26]),
-    ("XTR", &[8..=8]),
-];
-
 /// The id of a scenario as the specification writes it.
 fn id(group: &str, number: u32) -> String {
     match (group, number) {
@@ -74,11 +58,6 @@ fn id(group: &str, number: u32) -> String {
 
 fn all() -> Vec<String> {
     GROUPS.iter().flat_map(|(group, count)| (1..=*count).map(|number| id(group, number))).collect()
-}
-
-fn pending() -> Vec<String> {
-    let numbers = |ranges: &'static [RangeInclusive<u32>]| ranges.iter().cloned().flatten();
-    PENDING.iter().flat_map(|(group, ranges)| numbers(ranges).map(|number| id(group, number))).collect()
 }
 
 /// The id that a test's name starts with: `fib_35_chance_of_one` gives `FIB-35`.
@@ -130,7 +109,7 @@ fn listed_in(source: &str) -> Vec<String> {
 
 #[test]
 fn every_scenario_is_accounted_for_exactly_once() {
-    let (proven, not_applicable, pending) = (proven(), not_applicable(), pending());
+    let (proven, not_applicable) = (proven(), not_applicable());
     let mut times: BTreeMap<&str, u32> = BTreeMap::new();
     for id in proven.iter().chain(&not_applicable) {
         *times.entry(id).or_default() += 1;
@@ -143,11 +122,7 @@ fn every_scenario_is_accounted_for_exactly_once() {
     assert!(twice.is_empty(), "more than once: {twice:?}");
     let unknown: Vec<_> = times.keys().filter(|id| !all.iter().any(|known| known == *id)).collect();
     assert!(unknown.is_empty(), "not in the specification: {unknown:?}");
-    let unaccounted: Vec<_> =
-        missing.iter().filter(|id| !pending.iter().any(|pending| pending == *id)).collect();
-    assert!(unaccounted.is_empty(), "neither proven nor not applicable nor pending: {unaccounted:?}");
-    let done: Vec<_> = pending.iter().filter(|id| !missing.contains(&id.as_str())).collect();
-    assert!(done.is_empty(), "no longer pending, to be taken from the list: {done:?}");
+    assert!(missing.is_empty(), "neither proven nor not applicable: {missing:?}");
 }
 
 /// Prints the account past the capture of tests' output, for who runs all checks.

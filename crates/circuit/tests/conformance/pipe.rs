@@ -385,3 +385,52 @@ fn pip_40_a_pipe_without_a_name_has_its_circuits() {
     let circuit = named("pip.forty");
     assert_eq!(Trace::<u32>::new().pipe(&circuit).subject().name(), name("pip.forty"));
 }
+
+// Pipes that lead nowhere, or to others.
+
+#[test]
+fn pip_10_what_is_discarded_disturbs_nothing() {
+    for circuit in circuits() {
+        let (discard, trace) = (circuit.discard().expect("open"), Trace::new());
+        let observed = trace.pipe(&circuit);
+        (0..10).for_each(|value| discard.emit(value));
+        observed.emit(10);
+        circuit.settle().expect("outside");
+        assert_eq!(trace.take(), [10]);
+    }
+}
+
+#[test]
+fn pip_23_anything_can_be_discarded() {
+    for circuit in circuits() {
+        let dropped = Arc::new(());
+        let discard = circuit.discard().expect("open");
+        (0..100).for_each(|_| discard.emit(Arc::clone(&dropped)));
+        circuit.settle().expect("outside");
+        assert_eq!((Arc::strong_count(&dropped), circuit.failures()), (1, 0));
+    }
+}
+
+#[test]
+fn pip_31_a_pipe_that_discards_is_a_pipe() {
+    for circuit in circuits() {
+        let discard = circuit.discard::<u32>().expect("open");
+        assert_eq!((discard.subject().kind(), &discard), (Kind::Pipe, &discard.clone()));
+    }
+}
+
+#[test]
+fn pip_35_the_way_to_an_own_pipe_is_that_pipe() {
+    for circuit in circuits() {
+        let pipe = Trace::<u32>::new().pipe(&circuit);
+        assert_eq!(circuit.forward(&pipe).expect("open"), pipe);
+    }
+}
+
+#[test]
+fn pip_41_a_pipe_that_discards_is_called_as_its_circuit() {
+    let circuit = named("pip.forty.one");
+    let discard = circuit.discard::<u32>().expect("open");
+    assert_eq!(discard.subject().name(), name("pip.forty.one"));
+    assert_eq!(discard.subject().enclosure(), Some(circuit.subject()));
+}

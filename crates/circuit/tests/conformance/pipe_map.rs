@@ -1,8 +1,8 @@
 //! Pipes whose values are mapped on their way.
 
-use tidemark_circuit::{Circuit, Current, Fiber, Flow, Recipe};
+use tidemark_circuit::{Capture, Circuit, Current, Fiber, Flow, Recipe};
 
-use crate::support::{Trace, circuits};
+use crate::support::{Captured, Trace, circuits, emissions, name};
 
 /// Scenarios that make no sense in Rust, and why.
 #[allow(dead_code, reason = "read as text, to see that no scenario is missing")]
@@ -111,5 +111,111 @@ fn map_18_a_map_runs_in_the_circuit() {
         circuit.settle().expect("outside");
         assert_eq!(contexts.take(), [circuit.current().clone(), circuit.current().clone()]);
         assert_eq!(trace.take(), [2, 3]);
+    }
+}
+
+// Mapped pipes of conduits.
+
+fn labelled() -> impl Recipe<In = u32, Out = String> {
+    Flow::<u32>::new().map(|value| value.to_string())
+}
+
+/// What is captured of a conduit when these values go into a pipe in front of its pipe of one name.
+fn captured<R: Recipe<Out: Clone>>(
+    circuit: &Circuit,
+    recipe: &R,
+    values: impl IntoIterator<Item = R::In>,
+) -> Vec<Capture<R::Out>> {
+    let conduit = circuit.conduit().expect("open");
+    let captured = Captured::of(circuit, &conduit);
+    let head = conduit.get(name("channel")).prepend(recipe).expect("open");
+    values.into_iter().for_each(|value| head.emit(value));
+    captured.drain()
+}
+
+#[test]
+fn map_08_mapped_values_are_captured() {
+    for circuit in circuits() {
+        assert_eq!(emissions(&captured(&circuit, &labelled(), [42, 99])), ["42", "99"]);
+    }
+}
+
+#[test]
+fn map_09_subscribers_do_not_hear_of_a_map_to_nothing() {
+    for circuit in circuits() {
+        let even = Flow::<u32>::new().filter_map(|value| (value % 2 == 0).then_some(value));
+        assert_eq!(emissions(&captured(&circuit, &even, 1..=4)), [2, 4]);
+    }
+}
+
+#[test]
+fn map_10_each_name_has_its_own_state() {
+    for circuit in circuits() {
+        let conduit = circuit.conduit().expect("open");
+        let trace = Trace::of(&circuit, &conduit);
+        let sums = conduit.pool(&Flow::<u32>::new().scan(|| 0, |sum, value| *sum += value));
+        for (path, value) in [("a", 10), ("b", 100), ("a", 20), ("b", 200)] {
+            sums.get(name(path)).expect("open").emit(value);
+        }
+        circuit.settle().expect("outside");
+        let expected = [("a", 10), ("b", 100), ("a", 30), ("b", 300)];
+        assert_eq!(trace.take(), expected.map(|(path, value)| (name(path), value)));
+    }
+}
+
+#[test]
+fn map_11_all_who_listen_hear_of_mapped_values() {
+    for circuit in circuits() {
+        let conduit = circuit.conduit().expect("open");
+        let both = [(); 2].map(|()| Captured::of(&circuit, &conduit));
+        let label = Flow::<u32>::new().map(|value| format!("s:{value}"));
+        conduit.get(name("channel")).prepend(&label).expect("open").emit(1);
+        for captured in both {
+            assert_eq!(emissions(&captured.drain()), ["s:1"]);
+        }
+    }
+}
+
+#[test]
+fn map_12_a_map_and_operators_feed_a_named_conduit() {
+    for circuit in circuits() {
+        let conduit = circuit.named(name("texts")).conduit().expect("open");
+        let captured = Captured::of(&circuit, &conduit);
+        let flow = Flow::<u32>::new().map(|value| value.to_string()).fiber(Fiber::new().diff());
+        let head = conduit.get(name("channel")).prepend(&flow).expect("open");
+        [1, 1, 2, 2, 1].into_iter().for_each(|value| head.emit(value));
+        assert_eq!(emissions(&captured.drain()), ["1", "2", "1"]);
+    }
+}
+
+#[test]
+fn map_13_operators_come_before_a_map() {
+    for circuit in circuits() {
+        let flow = Flow::<u32>::new().fiber(Fiber::new().diff()).map(|value| value.to_string());
+        assert_eq!(emissions(&captured(&circuit, &flow, [5, 5, 10])), ["5", "10"]);
+    }
+}
+
+#[test]
+fn map_16_a_capture_has_the_name_that_was_asked_for() {
+    for circuit in circuits() {
+        assert_eq!(captured(&circuit, &labelled(), [1])[0].subject().name(), name("channel"));
+    }
+}
+
+#[test]
+fn map_19_the_map_of_a_pool_runs_in_the_circuit() {
+    for circuit in circuits() {
+        let contexts = Trace::new();
+        let seen = contexts.clone();
+        let conduit = circuit.conduit().expect("open");
+        let captured = Captured::of(&circuit, &conduit);
+        let flow = Flow::<u32>::new().map(move |value| {
+            seen.push(Current::here());
+            value + 1
+        });
+        conduit.pool(&flow).get(name("channel")).expect("open").emit(1);
+        assert_eq!(emissions(&captured.drain()), [2]);
+        assert_eq!(contexts.take(), [circuit.current().clone()]);
     }
 }

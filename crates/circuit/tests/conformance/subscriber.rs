@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tidemark_circuit::{Circuit, Conduit, Pipe, Registrar, Subject, Subscriber};
+use tidemark_circuit::{Circuit, Conduit, Flow, Pipe, Registrar, Subject, Subscriber};
 
 use crate::support::{Trace, circuits, fail, name};
 
@@ -371,5 +371,34 @@ fn sbr_25_a_closed_subscriber_is_refused_by_name() {
         subscriber.close();
         let fault = conduit.subscribe(&subscriber).expect_err("closed");
         assert!(fault.message().contains(&subscriber.subject().to_string()), "{fault}");
+    }
+}
+
+// Pools as targets.
+
+#[test]
+fn sbr_14_a_derived_pool_is_a_target() {
+    for circuit in circuits() {
+        let (source, target) = (circuit.conduit::<u32>().expect("open"), circuit.conduit().expect("open"));
+        let pool = target.pool(&Flow::new().map(|value: u32| value + 1));
+        source.subscribe(&circuit.subscriber_to(pool).expect("open")).expect("open");
+        let trace = Trace::of(&circuit, &target);
+        source.get(name("a")).emit(2);
+        circuit.settle().expect("outside");
+        assert_eq!(trace.take(), [(name("a"), 3)]);
+    }
+}
+
+/// What is narrower converts on its way.
+#[test]
+fn sbr_26_a_pool_of_a_wider_type_is_a_target() {
+    for circuit in circuits() {
+        let (source, target) = (circuit.conduit::<u32>().expect("open"), circuit.conduit().expect("open"));
+        let pool = target.pool(&Flow::<u32>::new().map(u64::from));
+        source.subscribe(&circuit.subscriber_to(pool).expect("open")).expect("open");
+        let trace = Trace::of(&circuit, &target);
+        source.get(name("a")).emit(2);
+        circuit.settle().expect("outside");
+        assert_eq!(trace.values(), [2_u64]);
     }
 }
