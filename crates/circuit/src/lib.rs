@@ -39,6 +39,8 @@ mod journal;
 mod lane;
 mod lanes;
 mod machine;
+#[cfg(all(test, loom))]
+mod models;
 mod name;
 mod name_map;
 mod node;

@@ -98,8 +98,12 @@ impl Waiters {
 
     pub(crate) fn remove(&self, id: u64) {
         let mut list = lock(&self.list);
-        list.entries.retain(|entry| entry.id != id);
+        let index = list.entries.iter().position(|entry| entry.id == id);
+        let removed = index.map(|index| list.entries.swap_remove(index));
         self.note_lowest(&list);
+        drop(list);
+        // A waker may be the last to know a task, which may wait for this circuit as well.
+        drop(removed);
     }
 
     fn is_waiting(&self, id: u64) -> bool {
@@ -124,10 +128,12 @@ impl Waiters {
     #[cold]
     fn wake_registered(&self, done: u64) {
         let mut list = lock(&self.list);
-        let woken: Vec<Entry> = list.entries.extract_if(.., |entry| entry.target <= done).collect();
+        let mut woken = list.entries.extract_if(.., |entry| entry.target <= done);
+        // Most often there is one, which needs no list.
+        let (first, others) = (woken.next(), woken.collect::<Vec<_>>());
         self.note_lowest(&list);
         drop(list);
-        for entry in woken {
+        for entry in first.into_iter().chain(others) {
             match entry.who {
                 Who::Thread(thread) => thread.unpark(),
                 Who::Task(waker) => shielded(|| waker.wake()),

@@ -2,10 +2,10 @@
 
 use std::task::Waker;
 
-use super::Machine;
+use super::{Machine, Progress};
 use crate::error::ContextError;
 use crate::queue::token::Token;
-use crate::sync::Ordering;
+use crate::sync::{Ordering, hint};
 
 impl Machine {
     /// Waits until everything that was admitted before is done with all that it caused, or the circuit has ended.
@@ -77,9 +77,13 @@ impl Machine {
         while !self.is_done(target) {
             match self.enter() {
                 Some(mut running) => {
-                    running.run(usize::MAX, target);
+                    let progress = running.run(usize::MAX, target);
                     drop(running);
                     self.waiters.wake(u64::MAX);
+                    if progress == Progress::Idle {
+                        // Perhaps somebody is between claiming a place and filling it.
+                        hint::spin_loop();
+                    }
                 }
                 // Whoever runs it may stop short of our target, and wakes us when it leaves.
                 None => {

@@ -19,7 +19,7 @@
 #![allow(unsafe_code, reason = "slots are shared without a lock, see above")]
 
 use std::collections::VecDeque;
-use std::mem::MaybeUninit;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
 
@@ -223,9 +223,10 @@ impl Ingress {
         // In one order with the consumer's going to sleep: either it sees this ticket, or the caller sees it sleep.
         let ticket = self.tail.fetch_add(count as u64, Ordering::SeqCst);
         if count > 1 {
-            // SAFETY: the tickets are ours, and the value is forgotten after its bytes were copied.
-            unsafe { self.write_large(token, ticket, ptr::from_ref(&value).cast(), size_of::<E>()) };
-            std::mem::forget(value);
+            // Forgotten ahead of the copy: once the entry is there, not even moving the value is allowed, as it is the consumer's.
+            let value = ManuallyDrop::new(value);
+            // SAFETY: the tickets are ours.
+            unsafe { self.write_large(token, ticket, (&raw const value).cast(), size_of::<E>()) };
             return;
         }
         let slot = self.slot(ticket);

@@ -6,3 +6,6 @@ pub(crate) mod lane;
 pub(crate) mod latest;
 pub(crate) mod token;
 pub(crate) mod words;
+
+#[cfg(all(test, loom))]
+mod models;

@@ -1,0 +1,338 @@
+//! Small programs through all the unsafe code, for Miri: `./check miri` interprets them. They run as ordinary tests too.
+
+use std::panic::panic_any;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use tidemark_circuit::{Circuit, Flow, Name, Overflow, Pipe, Pool, Registrar, Routing, RunBy, Subject};
+
+/// What was seen, in order.
+#[derive(Clone, Default)]
+struct Trace(Arc<Mutex<Vec<u64>>>);
+
+impl Trace {
+    fn push(&self, value: u64) {
+        self.0.lock().expect("no panic").push(value);
+    }
+
+    fn pipe<E: Into<Seen> + Send + 'static>(&self, circuit: &Circuit) -> Pipe<E> {
+        let trace = self.clone();
+        circuit.pipe(move |value: E| trace.push(value.into().0)).expect("open")
+    }
+
+    fn take(&self) -> Vec<u64> {
+        std::mem::take(&mut *self.0.lock().expect("no panic"))
+    }
+}
+
+/// What is left of a value.
+struct Seen(u64);
+
+impl From<u64> for Seen {
+    fn from(value: u64) -> Self {
+        Self(value)
+    }
+}
+
+/// A value that owns memory and takes several slots.
+struct Large(Box<u64>, [u64; 40]);
+
+impl Large {
+    fn new(value: u64) -> Self {
+        Self(Box::new(value), [value; 40])
+    }
+}
+
+impl From<Large> for Seen {
+    fn from(value: Large) -> Self {
+        assert!(value.1.iter().all(|part| *part == *value.0));
+        Self(*value.0)
+    }
+}
+
+/// A value without size, and with an unusual alignment.
+#[repr(align(64))]
+struct Aligned;
+
+impl From<Aligned> for Seen {
+    fn from(value: Aligned) -> Self {
+        assert_eq!(align_of_val(&value), 64);
+        Self(0)
+    }
+}
+
+fn circuits() -> impl Iterator<Item = Circuit> {
+    let pool = Pool::new(2).expect("threads");
+    [RunBy::Owner, RunBy::Waiters, RunBy::Thread, RunBy::Pool(pool)]
+        .into_iter()
+        .map(|run_by| Circuit::builder().run_by(run_by).build().expect("a thread"))
+}
+
+fn settle(circuit: &Circuit) {
+    while matches!(circuit.run_by(), RunBy::Owner) && circuit.run(3) {}
+    circuit.settle().expect("outside");
+}
+
+#[test]
+fn values_of_all_sizes_come_through_the_shared_queue() {
+    for circuit in circuits() {
+        let trace = Trace::default();
+        let (small, large, aligned) =
+            (trace.pipe::<u64>(&circuit), trace.pipe::<Large>(&circuit), trace.pipe::<Aligned>(&circuit));
+        for value in 0..12 {
+            small.emit(value);
+            large.emit(Large::new(value));
+            aligned.emit(Aligned);
+        }
+        settle(&circuit);
+        assert_eq!(trace.take(), (0..12).flat_map(|value| [value, value, 0]).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn values_of_all_sizes_come_through_lanes() {
+    for circuit in circuits() {
+        let trace = Trace::default();
+        let (small, large, aligned) =
+            (trace.pipe::<u64>(&circuit), trace.pipe::<Large>(&circuit), trace.pipe::<Aligned>(&circuit));
+        thread::scope(|scope| {
+            for first in [0, 100] {
+                let (small, large, aligned) = (small.clone(), large.clone(), aligned.clone());
+                let mut lane = circuit.lane().expect("open");
+                scope.spawn(move || {
+                    for value in first..first + 60 {
+                        lane.emit(&small, value);
+                        lane.emit(&large, Large::new(value));
+                        lane.emit(&aligned, Aligned);
+                    }
+                });
+            }
+        });
+        settle(&circuit);
+        let seen = trace.take();
+        for first in [0, 100] {
+            let own = seen.iter().copied().filter(|value| *value > 0 && (first..first + 100).contains(value));
+            let expected = (first..first + 60).flat_map(|value| [value, value]).filter(|value| *value > 0);
+            assert!(own.eq(expected));
+        }
+    }
+}
+
+#[test]
+fn a_lane_is_read_before_its_pipe_goes() {
+    for circuit in circuits() {
+        let ended = AtomicU64::new(0);
+        let count = Arc::new(AtomicU64::new(0));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..20 {
+                    let counted = Arc::clone(&count);
+                    let pipe = circuit
+                        .pipe(move |value: Box<u64>| {
+                            counted.fetch_add(*value, Ordering::Relaxed);
+                        })
+                        .expect("open");
+                    // While the circuit looks for work.
+                    let mut lane = circuit.lane().expect("open");
+                    lane.emit(&pipe, Box::new(1));
+                    drop(pipe);
+                    drop(lane);
+                }
+                ended.store(1, Ordering::Release);
+            });
+            while ended.load(Ordering::Acquire) == 0 {
+                match circuit.run_by() {
+                    // Who runs a circuit must not wait for it while others emit.
+                    RunBy::Owner => _ = circuit.run(3),
+                    _ => circuit.settle().expect("outside"),
+                }
+            }
+        });
+        settle(&circuit);
+        assert_eq!(count.load(Ordering::Relaxed), 20);
+    }
+}
+
+#[test]
+fn a_circuit_sends_itself_more_than_a_chunk_holds() {
+    for circuit in circuits() {
+        let trace = Trace::default();
+        let (small, large) = (trace.pipe::<u64>(&circuit), trace.pipe::<Large>(&circuit));
+        let spread = circuit
+            .pipe(move |count: u64| {
+                for value in 0..count {
+                    small.emit(value);
+                    large.emit(Large::new(value));
+                }
+            })
+            .expect("open");
+        for _ in 0..2 {
+            spread.emit(20);
+            spread.emit(1);
+            settle(&circuit);
+            let expected = (0..20).chain(0..1).flat_map(|value| [value, value]);
+            assert_eq!(trace.take(), expected.collect::<Vec<_>>());
+        }
+    }
+}
+
+#[test]
+fn what_is_left_in_queues_is_dropped_with_the_circuit() {
+    let alive = Arc::new(());
+    {
+        let circuit = Circuit::builder().run_by(RunBy::Owner).build().expect("no thread");
+        let held = Arc::clone(&alive);
+        let sink = circuit
+            .pipe(move |value: (Arc<()>, [u64; 9])| {
+                let _ = (&held, value);
+            })
+            .expect("open");
+        let next = Arc::new(Mutex::new(Some(sink.clone())));
+        let behind = Arc::clone(&next);
+        let pipe = circuit
+            .pipe(move |value: Arc<()>| {
+                let next = behind.lock().expect("no panic");
+                (0..4).for_each(|_| next.iter().for_each(|next| next.emit((value.clone(), [0; 9]))));
+            })
+            .expect("open");
+        let mut lane = circuit.lane().expect("open");
+        for _ in 0..5 {
+            pipe.emit(Arc::clone(&alive));
+            lane.emit(&sink, (Arc::clone(&alive), [0; 9]));
+        }
+        let conduit = circuit.conduit::<Arc<()>>().expect("open");
+        let kept = Arc::clone(&alive);
+        let subscriber = circuit
+            .subscriber(move |_: &Subject, _: &mut Registrar<'_, Arc<()>>| {
+                let _ = &kept;
+            })
+            .expect("open");
+        conduit.subscribe(&subscriber).expect("open");
+        circuit.run(3);
+        // A circuit that nobody runs keeps what keeps the circuit.
+        *next.lock().expect("no panic") = None;
+    }
+    assert_eq!(Arc::strong_count(&alive), 1);
+}
+
+#[test]
+fn pipes_call_pipes_behind_them() {
+    for circuit in circuits() {
+        let trace = Trace::default();
+        let mut pipe = trace.pipe::<u64>(&circuit);
+        for _ in 0..70 {
+            pipe = pipe.prepend(&Flow::new().map(|value: u64| value + 1)).expect("open");
+        }
+        pipe.emit(1);
+        drop(pipe);
+        settle(&circuit);
+        settle(&circuit);
+        assert_eq!(trace.take(), [71]);
+    }
+}
+
+#[test]
+fn conduits_and_their_subscribers_come_and_go() {
+    for circuit in circuits() {
+        let trace = Trace::default();
+        let conduit = circuit.conduit_with::<u64>(Routing::Stem).expect("open");
+        let seen = trace.clone();
+        let subscriber = circuit
+            .subscriber(move |subject: &Subject, registrar: &mut Registrar<'_, u64>| {
+                let (seen, depth) = (seen.clone(), subject.name().to_string().len() as u64);
+                registrar.receptor(move |value: u64| {
+                    seen.push(value * 100 + depth);
+                    assert!(value != 3, "three is too much");
+                });
+            })
+            .expect("open");
+        let name = Name::new("a.b").expect("valid");
+        for value in 1..=4 {
+            let subscription = conduit.subscribe(&subscriber).expect("open");
+            conduit.get(name).emit(value);
+            subscription.close();
+            conduit.get(name).emit(50);
+            settle(&circuit);
+            assert_eq!(trace.take(), [value * 100 + 3, value * 100 + 1]);
+        }
+        conduit.subscribe(&subscriber).expect("open");
+        conduit.close();
+        circuit.close();
+        settle(&circuit);
+    }
+}
+
+#[test]
+fn failures_lose_their_value_and_nothing_else() {
+    struct Fails;
+
+    impl Drop for Fails {
+        fn drop(&mut self) {
+            panic_any("dropped");
+        }
+    }
+
+    for circuit in circuits() {
+        let trace = Trace::default();
+        let seen = trace.clone();
+        let pipe = circuit
+            .pipe(move |value: Option<Fails>| {
+                seen.push(1);
+                drop(value);
+            })
+            .expect("open");
+        pipe.emit(Some(Fails));
+        pipe.emit(None);
+        settle(&circuit);
+        assert_eq!((trace.take(), circuit.failures()), (vec![1, 1], 1));
+        pipe.emit(Some(Fails));
+        circuit.close();
+        settle(&circuit);
+    }
+}
+
+#[test]
+fn bounded_queues_drop_and_refuse() {
+    for overflow in [Overflow::DropOldest, Overflow::DropNewest, Overflow::Reject] {
+        let circuit =
+            Circuit::builder().run_by(RunBy::Owner).bounded(2, overflow).build().expect("no thread");
+        let trace = Trace::default();
+        let pipe = trace.pipe::<Large>(&circuit);
+        let lane = circuit.lane().expect("open");
+        (0..4).for_each(|value| pipe.emit(Large::new(value)));
+        drop((pipe, lane));
+        while circuit.run(1) {}
+        assert_eq!(trace.take(), if overflow == Overflow::DropOldest { [2, 3] } else { [0, 1] });
+        assert_eq!(circuit.dropped(), 2);
+    }
+}
+
+#[test]
+fn callers_of_all_kinds_meet_in_circuits_that_call_each_other() {
+    for (first, second) in circuits().zip(circuits()).filter(|(one, _)| !matches!(one.run_by(), RunBy::Owner))
+    {
+        let trace = Trace::default();
+        let last = trace.pipe::<Large>(&second);
+        let pipe = first.pipe(move |value: u64| last.emit(Large::new(value))).expect("open");
+        thread::scope(|scope| {
+            for caller in 0..2 {
+                let (pipe, first) = (pipe.clone(), first.clone());
+                scope.spawn(move || {
+                    for value in 0..6 {
+                        pipe.emit(caller * 10 + value);
+                        first.settle().expect("outside");
+                    }
+                });
+            }
+        });
+        second.settle().expect("outside");
+        let seen = trace.take();
+        for caller in 0..2 {
+            let own = seen.iter().copied().filter(|value| value / 10 == caller);
+            assert!(own.eq(caller * 10..caller * 10 + 6));
+        }
+        first.close();
+        second.close_and_settle().expect("outside");
+    }
+}
