@@ -1,11 +1,15 @@
 //! What code of users may do, in callbacks and in `drop`, without taking a circuit or its threads down.
 
 use std::panic::panic_any;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Wake, Waker};
 use std::thread;
 
-use tidemark_circuit::{Circuit, ContextError, Pipe, Registrar, RunBy, Subject, Subscription, ThreadPool};
+use tidemark_circuit::{
+    Circuit, ContextError, Pipe, Registrar, RunBy, Settled, Subject, Subscription, ThreadPool,
+};
 
 /// Panics when it is dropped, with a payload that does the same once more.
 struct Bomb;
@@ -226,6 +230,34 @@ fn a_circuit_that_is_run_inside_of_another_refuses_to_wait_for_that() {
             settle(&inner);
         }
     }
+}
+
+#[test]
+fn a_waker_may_take_another_waiting_task_with_it() {
+    struct Task(Mutex<Option<Settled>>);
+
+    impl Wake for Task {
+        fn wake(self: Arc<Self>) {
+            drop(self.0.lock().expect("no panic").take());
+        }
+    }
+
+    fn poll(settled: &mut Settled, waker: &Waker) -> bool {
+        Pin::new(settled).poll(&mut Context::from_waker(waker)).is_ready()
+    }
+
+    let circuit = circuit(RunBy::Owner);
+    let pipe = circuit.pipe(|_: u64| ()).expect("open");
+    pipe.emit(1);
+    let [mut first, mut second] = [(); 2].map(|()| circuit.settled().expect("outside"));
+    assert!(!poll(&mut second, Waker::noop()));
+    let waker = Waker::from(Arc::new(Task(Mutex::new(Some(second)))));
+    assert!(!poll(&mut first, &waker));
+    drop(waker);
+    // The circuit has the last one, and drops it.
+    assert!(!poll(&mut first, Waker::noop()));
+    while circuit.run(10) {}
+    assert!(poll(&mut first, Waker::noop()));
 }
 
 #[test]

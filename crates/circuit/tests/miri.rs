@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use tidemark_circuit::{Circuit, Flow, Name, Overflow, Pipe, Pool, Registrar, Routing, RunBy, Subject};
+use tidemark_circuit::{Circuit, Flow, Name, Overflow, Pipe, Registrar, Routing, RunBy, Subject, ThreadPool};
 
 /// What was seen, in order.
 #[derive(Clone, Default)]
@@ -63,7 +63,7 @@ impl From<Aligned> for Seen {
 }
 
 fn circuits() -> impl Iterator<Item = Circuit> {
-    let pool = Pool::new(2).expect("threads");
+    let pool = ThreadPool::new(2).expect("threads");
     [RunBy::Owner, RunBy::Waiters, RunBy::Thread, RunBy::Pool(pool)]
         .into_iter()
         .map(|run_by| Circuit::builder().run_by(run_by).build().expect("a thread"))

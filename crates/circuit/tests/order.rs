@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 
 use proptest::prelude::*;
-use tidemark_circuit::{Circuit, Conduit, Name, Pipe, Pool, Registrar, RunBy, Subject};
+use tidemark_circuit::{Circuit, Conduit, Name, Pipe, Registrar, RunBy, Subject, ThreadPool};
 
 /// What is emitted: who began it, which of his it is, and for how many steps it may still be handed on.
 type Value = (usize, u32, u32);
@@ -61,7 +61,7 @@ impl Topology {
             if node.subscribers == 0 {
                 return circuit.pipe(hand_on(index)).expect("open");
             }
-            let name = Name::new(&*format!("node{index}")).expect("valid");
+            let name = Name::new(&format!("node{index}")).expect("valid");
             for _ in 0..node.subscribers {
                 let hand_on = hand_on(index);
                 let subscriber = circuit
@@ -201,7 +201,7 @@ proptest! {
         scripts in prop::collection::vec(prop::collection::vec((0_usize..6, 0_u32..3), 0..20), 1..4),
         by_lanes in any::<bool>(),
     ) {
-        let pool = Pool::new(2).expect("threads");
+        let pool = ThreadPool::new(2).expect("threads");
         for run_by in [RunBy::Thread, RunBy::Waiters, RunBy::Pool(pool)] {
             let built = topology.build(circuit(run_by));
             built.circuit.settle().expect("outside");
@@ -229,7 +229,7 @@ proptest! {
         topology in topology(),
         scripts in prop::collection::vec(prop::collection::vec((0_usize..6, 0_u32..3), 0..20), 1..3),
     ) {
-        let pool = Pool::new(2).expect("threads");
+        let pool = ThreadPool::new(2).expect("threads");
         for (first, second) in [
             (RunBy::Thread, RunBy::Pool(pool.clone())),
             (RunBy::Pool(pool.clone()), RunBy::Waiters),

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use tidemark_circuit::{Circuit, Flow, Name, Pipe, Pool, Registrar, RunBy, Subject};
+use tidemark_circuit::{Circuit, Flow, Name, Pipe, Registrar, RunBy, Subject, ThreadPool};
 
 /// The system's allocator, which counts what it is asked for.
 struct Counting;
@@ -138,11 +138,11 @@ fn a_conduit_and_operators_pass_values_on_without_allocating() {
 #[test]
 fn circuits_with_other_drivers_take_values_without_allocating() {
     let _alone = alone();
-    let pool = Pool::new(1).expect("a thread");
+    let pool = ThreadPool::new(1).expect("a thread");
     for (run_by, limit) in [(RunBy::Waiters, 1), (RunBy::Thread, 6_000), (RunBy::Pool(pool), 6_000)] {
         let circuit = circuit(run_by);
         let (sum, pipe) = sum(&circuit);
-        let mut run = || {
+        let run = || {
             for _ in 0..2_000 {
                 (0..3).for_each(|value| pipe.emit(value));
                 circuit.settle().expect("outside");
