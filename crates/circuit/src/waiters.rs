@@ -52,6 +52,12 @@ impl Waiters {
         self.watching.load(Ordering::Relaxed) > 0 || self.lowest.load(Ordering::Relaxed) != u64::MAX
     }
 
+    /// Whether somebody waits for a ticket up to this one, who has registered. May be late to tell.
+    #[inline]
+    pub(crate) fn is_due(&self, ticket: u64) -> bool {
+        self.lowest.load(Ordering::Relaxed) <= ticket
+    }
+
     fn wait_watching(&self, target: u64, is_done: impl Fn() -> bool) {
         for _ in 0..LOOKS {
             if is_done() {

@@ -2,9 +2,12 @@
 //! scenarios of the specification.
 
 use std::cell::RefCell;
+use std::future::Future;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
-use std::thread::{self, ThreadId};
+use std::task::{Context, Wake, Waker};
+use std::thread::{self, Thread, ThreadId};
 use std::time::Duration;
 
 use tidemark_circuit::{Circuit, CircuitBuilder, Current, Pipe, RunBy, Supervision, ThreadPool};
@@ -73,6 +76,58 @@ fn the_owner_says_how_much_is_handled() {
     assert_eq!(seen(&received), [3, 4]);
     assert!(!circuit.run(2), "there was one left");
     assert_eq!(seen(&received), [5]);
+}
+
+#[test]
+fn a_budget_that_is_just_enough_leaves_nothing() {
+    let circuit = run_by(RunBy::Owner);
+    let (pipe, received) = sending(&circuit);
+    (1..=3).for_each(|value| pipe.emit(value));
+    assert!(!circuit.run(3));
+    assert_eq!(seen(&received), [1, 2, 3]);
+}
+
+#[test]
+fn what_a_value_causes_costs_the_owner_too() {
+    let circuit = run_by(RunBy::Owner);
+    let (noted, received) = sending(&circuit);
+    // Three values, each of which is noted: six entries.
+    let pipe = knotted(&circuit, move |own, value| {
+        noted.emit(value);
+        if value < 3 {
+            own.emit(value + 1);
+        }
+    });
+    pipe.emit(1);
+    let mut runs = 0;
+    while circuit.run(1) {
+        runs += 1;
+        assert!(runs < 100, "a run handles an entry");
+    }
+    assert_eq!(seen(&received), [1, 2, 3]);
+    assert_eq!(runs + 1, 6);
+    circuit.close();
+    while circuit.run(10) {}
+}
+
+#[test]
+fn what_the_owner_has_handled_is_settled() {
+    let circuit = run_by(RunBy::Owner);
+    let (pipe, received) = sending(&circuit);
+    for value in 0..100 {
+        pipe.emit(value);
+        circuit.run(1);
+        circuit.settle().expect("outside");
+        assert_eq!(seen(&received), [value]);
+    }
+    let mut lane = circuit.lane().expect("open");
+    for value in 0..100 {
+        lane.emit(&pipe, value);
+        circuit.run(1);
+        assert_eq!(seen(&received), [value]);
+        circuit.run(1);
+        circuit.settle().expect("outside");
+    }
 }
 
 #[test]
@@ -226,6 +281,73 @@ fn a_waiter_inside_of_another_circuit_runs_in_the_inner_one() {
     outer.settle().expect("outside");
     let contexts = [(); 2].map(|()| received.recv_timeout(PATIENCE).expect("both"));
     assert_eq!(contexts, [inner.current().clone(), outer.current().clone()]);
+}
+
+#[test]
+fn waiting_for_a_circuit_further_out_is_refused() {
+    for outer_by in settling() {
+        let (outer, inner) = (run_by(outer_by), run_by(RunBy::Waiters));
+        let (sender, received) = mpsc::channel();
+        let further_out = outer.clone();
+        let target = inner.pipe(move |()| {
+            let refused = (further_out.settle().is_err(), further_out.close_and_settle().is_err());
+            sender.send(refused).expect("somebody listens");
+        });
+        let (target, nested) = (target.expect("open"), inner.clone());
+        let pipe = outer.pipe(move |()| {
+            target.emit(());
+            nested.settle().expect("outside of the inner one");
+        });
+        pipe.expect("open").emit(());
+        // On another thread: a circuit that waits for itself never returns.
+        let waited_for = outer.clone();
+        thread::spawn(move || waited_for.settle());
+        assert_eq!(received.recv_timeout(PATIENCE), Ok((true, true)));
+        assert!(!outer.is_closed(), "what was refused did nothing");
+        outer.close();
+        inner.close();
+    }
+}
+
+// Who waits for what.
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+#[test]
+fn nobody_is_held_up_by_what_comes_later() {
+    for run_by in settling() {
+        let circuit = built(Circuit::builder().run_by(run_by));
+        let (start, started) = mpsc::channel();
+        let (answer, answers) = mpsc::channel();
+        // Each value waits for an answer, the second one for that of who waited for the first.
+        let pipe = circuit.pipe(move |value: u64| {
+            start.send(value).expect("somebody listens");
+            assert_eq!(answers.recv_timeout(PATIENCE), Ok(value));
+        });
+        let pipe = pipe.expect("open");
+        pipe.emit(1);
+        let mut first = pin!(circuit.settled().expect("outside"));
+        pipe.emit(2);
+        thread::scope(|scope| {
+            scope.spawn(|| circuit.settle().expect("outside"));
+            assert_eq!(started.recv_timeout(PATIENCE), Ok(1));
+            let waker = Waker::from(Arc::new(Unpark(thread::current())));
+            let mut is_settled = || first.as_mut().poll(&mut Context::from_waker(&waker)).is_ready();
+            assert!(!is_settled(), "the first one waits for its answer");
+            answer.send(1).expect("the receptor waits");
+            while !is_settled() {
+                thread::park_timeout(PATIENCE);
+            }
+            answer.send(2).expect("the receptor waits");
+        });
+        assert_eq!(circuit.failures(), 0);
+    }
 }
 
 // Run by a pool.

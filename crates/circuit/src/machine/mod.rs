@@ -49,7 +49,7 @@ const IDLE: u32 = 2;
 /// What was accepted before the close is done, and nothing will be any more.
 const ENDED: u32 = 4;
 
-/// How many entries are handled before who waits for them is told, at the latest.
+/// How many entries are handled before everybody can see it, at the latest. Who waits for one of them is told at once.
 const PUBLISH_EVERY: u32 = 32;
 
 /// How a call of [`Running::run`] ended.

@@ -322,10 +322,14 @@ impl Running<'_> {
 
     #[inline]
     fn publish_now_and_then(&self) {
+        let inside = self.machine.inside.get();
         // SAFETY: we are in the context.
-        let unpublished = unsafe { &mut (*self.machine.inside.get()).unpublished };
-        *unpublished += 1;
-        if *unpublished > PUBLISH_EVERY {
+        let (unpublished, ticket) = unsafe {
+            (*inside).unpublished += 1;
+            ((*inside).unpublished, (*inside).cursor.ticket())
+        };
+        // The next entry may take long: who can go now is not to wait for it.
+        if unpublished > PUBLISH_EVERY || self.machine.waiters.is_due(ticket) {
             self.publish();
         }
     }
@@ -342,8 +346,8 @@ impl Running<'_> {
         if done.load(Ordering::Relaxed) == ticket {
             return;
         }
-        if self.machine.driver.is_run_by_waiters() {
-            // Who waits is woken when this run ends.
+        if self.machine.driver.is_run_by_waiters() && !self.machine.waiters.is_due(ticket) {
+            // Who registers from now on sees this, or is woken when this run ends.
             done.store(ticket, Ordering::Release);
         } else {
             // In one order with a waiter's registering: either we see it, or it sees this.
