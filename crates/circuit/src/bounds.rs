@@ -108,18 +108,19 @@ impl Bounds {
         self.dropped.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Asks for room for one emission. Waits for it if that is the policy, unless `is_over` says that there will be none.
-    pub(crate) fn admit(&self, is_over: impl Fn() -> bool) -> Admission {
+    /// Asks for room for one emission. Waits for it if that is the policy and `may_wait`, unless `is_over` says that there will
+    /// be none.
+    pub(crate) fn admit(&self, may_wait: bool, is_over: impl Fn() -> bool) -> Admission {
         if self.claim() {
             return Admission::Granted;
         }
         match self.overflow {
-            Overflow::Reject => Admission::Refused,
+            Overflow::Block if may_wait => self.wait(is_over),
+            Overflow::Block | Overflow::Reject => Admission::Refused,
             Overflow::DropNewest | Overflow::DropOldest => {
                 self.count_dropped();
                 Admission::Dropped
             }
-            Overflow::Block => self.wait(is_over),
         }
     }
 

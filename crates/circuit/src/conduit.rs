@@ -203,6 +203,11 @@ impl<E: Clone + Send + 'static> Conduit<E> {
 }
 
 impl<E> Conduit<E> {
+    #[cfg(feature = "stream")]
+    pub(crate) fn machine(&self) -> &MachineRef {
+        &self.inner.machine
+    }
+
     /// A handle that does not keep the conduit.
     pub(crate) fn downgrade(&self) -> WeakConduit<E> {
         WeakConduit(Arc::downgrade(&self.inner))

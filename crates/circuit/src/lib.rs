@@ -12,6 +12,12 @@
 //! | what ends when | [`Resource`], [`Scope`], [`Closure`] |
 //! | what is done to a value on its way | [`Fiber`], [`Flow`], [`Recipe`], [`Receptor`] |
 //! | what can go wrong | [`Error`], [`Fault`] |
+//!
+//! # Features
+//!
+//! None is on unless asked for, and without any there are no dependencies.
+//!
+//! - `stream`: `Emissions` and `Inlet`, a circuit's ends as `Stream` and `Sink` of the futures crates.
 
 mod bank;
 mod barrier;
@@ -34,6 +40,9 @@ mod fan_out;
 mod faults;
 mod fiber;
 mod flow;
+mod followers;
+#[cfg(feature = "stream")]
+mod inlet;
 mod interner;
 mod journal;
 mod lane;
@@ -61,6 +70,8 @@ mod simulation;
 mod sink;
 mod slot;
 mod state;
+#[cfg(feature = "stream")]
+mod stream;
 mod subject;
 mod subscriber;
 mod subscription;
@@ -86,6 +97,8 @@ pub use failure::{Failure, Supervision};
 pub use fan_out::FanOut;
 pub use fiber::{BoxedFiber, Fiber};
 pub use flow::{BoxedFlow, Change, Flow, Run};
+#[cfg(feature = "stream")]
+pub use inlet::{Inlet, InletError};
 pub use journal::{Recorded, Recording, Replay, ReplayError, Replayed};
 pub use lane::Lane;
 pub use name::Name;
@@ -103,6 +116,8 @@ pub use simulation::Simulation;
 pub use sink::{Sink, SinkPipe};
 pub use slot::{Slot, Value, ValueKind, Valued};
 pub use state::{Slots, State};
+#[cfg(feature = "stream")]
+pub use stream::Emissions;
 pub use subject::{Id, Kind, Subject};
 pub use subscriber::{ReceiverPool, Registrar, Subscriber};
 pub use subscription::Subscription;

@@ -87,6 +87,14 @@ impl<E: Send + 'static> Pipe<E> {
         unsafe { self.machine().try_emit(self.node.as_ptr(), value) }
     }
 
+    /// As [`Pipe::try_emit`], but also gives the value back where that would wait for room.
+    #[cfg(feature = "stream")]
+    #[allow(unsafe_code, reason = "the type of the pipe is the type of its node")]
+    pub(crate) fn offer(&self, value: E) -> Result<(), Refused<E>> {
+        // SAFETY: as in `emit`.
+        unsafe { self.machine().offer(self.node.as_ptr(), value) }
+    }
+
     /// A new pipe whose values pass the recipe's operators on their way to this one. The operators have their own state,
     /// and run in this pipe's circuit. Fails if that is closed, or a factory among the operators refuses.
     pub fn prepend<R>(&self, recipe: &R) -> Result<Pipe<R::In>, Fault>

@@ -89,6 +89,25 @@ impl<E: Clone + Send + 'static> Subscription<E> {
     }
 }
 
+/// A handle that keeps neither its subscription nor the circuit.
+#[cfg(feature = "stream")]
+pub(crate) struct WeakSubscription<E>(Weak<SubscriptionInner<E>>);
+
+#[cfg(feature = "stream")]
+impl<E> Subscription<E> {
+    pub(crate) fn downgrade(&self) -> WeakSubscription<E> {
+        WeakSubscription(Arc::downgrade(&self.inner))
+    }
+}
+
+#[cfg(feature = "stream")]
+impl<E> WeakSubscription<E> {
+    /// The subscription if it is still there. In its circuit's context only.
+    pub(crate) fn upgrade_inside(&self) -> Option<Subscription<E>> {
+        self.0.upgrade().map(|inner| Subscription { inner, machine: MachineRef::inside() })
+    }
+}
+
 impl<E: Clone + Send + 'static> SubscriptionInner<E> {
     pub(crate) fn subscriber(&self) -> &SubscriberInner<E> {
         &self.subscriber

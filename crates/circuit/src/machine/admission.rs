@@ -38,7 +38,7 @@ impl Machine {
         let flags = self.flags.load(Ordering::Relaxed);
         if flags & (CLOSED | BOUNDED) != 0 {
             // SAFETY: as the caller says.
-            if let Err(Refused::Full(_)) = unsafe { self.try_admit(node, value) }
+            if let Err(Refused::Full(_)) = unsafe { self.try_admit(node, value, true) }
                 && let Some(bounds) = &self.bounds
             {
                 bounds.count_dropped();
@@ -62,11 +62,31 @@ impl Machine {
             return Ok(());
         }
         // SAFETY: as the caller says.
-        unsafe { self.try_admit(node, value) }
+        unsafe { self.try_admit(node, value, true) }
+    }
+
+    /// As [`Machine::try_emit`], but never waits for room: gives the value back instead.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Machine::emit`].
+    #[cfg(feature = "stream")]
+    pub(crate) unsafe fn offer<E: Send>(&self, node: *mut Header, value: E) -> Result<(), Refused<E>> {
+        if self.is_inside() {
+            // SAFETY: as the caller says.
+            return unsafe { self.try_emit(node, value) };
+        }
+        // SAFETY: as the caller says.
+        unsafe { self.try_admit(node, value, false) }
     }
 
     #[cold]
-    unsafe fn try_admit<E: Send>(&self, node: *mut Header, value: E) -> Result<(), Refused<E>> {
+    unsafe fn try_admit<E: Send>(
+        &self,
+        node: *mut Header,
+        value: E,
+        may_wait: bool,
+    ) -> Result<(), Refused<E>> {
         if self.is_closed() {
             return Err(Refused::Closed(value));
         }
@@ -92,7 +112,7 @@ impl Machine {
             }
             return Ok(());
         }
-        match bounds.admit(|| self.is_closed()) {
+        match bounds.admit(may_wait, || self.is_closed()) {
             Admission::Granted => {
                 // SAFETY: as above.
                 unsafe { self.ingress.push(token, value) };

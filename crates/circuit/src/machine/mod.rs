@@ -24,6 +24,7 @@ use crate::current::Current;
 use crate::driver::Driver;
 use crate::event::Event;
 use crate::failure::{Failure, Failures, shielded};
+use crate::followers::Followers;
 use crate::journal::Recorder;
 use crate::lanes::{Lanes, Readers};
 use crate::name::Name;
@@ -78,6 +79,7 @@ pub(crate) struct Machine {
     seed: u64,
     recorded: AtomicBool,
     pub(crate) failures: Failures,
+    pub(crate) followers: Followers,
     pub(crate) nodes: Nodes,
     pub(crate) waiters: Waiters,
     lanes: Lanes,
@@ -134,6 +136,7 @@ impl Machine {
             seed,
             recorded: AtomicBool::new(false),
             failures: Failures::default(),
+            followers: Followers::default(),
             nodes: Nodes::new(),
             waiters: Waiters::new(),
             lanes: Lanes::default(),

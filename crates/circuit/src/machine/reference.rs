@@ -79,6 +79,7 @@ impl MachineRef {
             }
             return;
         }
+        self.followers.gone();
         // SAFETY: this was the last reference, so nobody else is here, and no node has handles.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }

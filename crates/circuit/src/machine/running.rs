@@ -364,6 +364,7 @@ impl Running<'_> {
             unsafe { node::empty_node(node) };
         }
         self.machine.waiters.wake(u64::MAX);
+        self.machine.followers.ended();
     }
 
     /// How many tickets were handled so far.

@@ -1,0 +1,65 @@
+//! Who is to be told of a circuit's end without keeping the circuit. Takes no room where no feature has followers.
+
+#[cfg(feature = "stream")]
+pub(crate) use with::{Follower, Followers};
+
+#[cfg(not(feature = "stream"))]
+pub(crate) use without::Followers;
+
+#[cfg(feature = "stream")]
+mod with {
+    use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+
+    /// Who is told.
+    pub(crate) trait Follower: Send + Sync {
+        /// The circuit has ended: it will never run a receptor again.
+        fn ended(&self) {}
+
+        /// Nobody refers to the circuit any more, and its memory is given back when this returns.
+        fn gone(&self) {}
+    }
+
+    /// Most circuits have no followers, and then this should be small.
+    #[derive(Default)]
+    pub(crate) struct Followers(OnceLock<Box<List>>);
+
+    type List = Mutex<Vec<Weak<dyn Follower>>>;
+
+    impl Followers {
+        pub(crate) fn add(&self, follower: Weak<dyn Follower>) {
+            let mut all = self.0.get_or_init(Box::default).lock().unwrap_or_else(PoisonError::into_inner);
+            all.retain(|follower| follower.strong_count() > 0);
+            all.push(follower);
+        }
+
+        pub(crate) fn ended(&self) {
+            self.all().iter().for_each(|follower| follower.ended());
+        }
+
+        pub(crate) fn gone(&self) {
+            self.all().iter().for_each(|follower| follower.gone());
+        }
+
+        /// Not told under the lock: who is told may drop what else follows.
+        fn all(&self) -> Vec<Arc<dyn Follower>> {
+            let Some(all) = self.0.get() else { return Vec::new() };
+            let all = all.lock().unwrap_or_else(PoisonError::into_inner);
+            all.iter().filter_map(Weak::upgrade).collect()
+        }
+    }
+}
+
+#[cfg(not(feature = "stream"))]
+mod without {
+    #[derive(Default)]
+    pub(crate) struct Followers;
+
+    #[allow(clippy::unused_self, reason = "the interface of the followers that there might be")]
+    impl Followers {
+        #[inline]
+        pub(crate) fn ended(&self) {}
+
+        #[inline]
+        pub(crate) fn gone(&self) {}
+    }
+}
