@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::subject::Subject;
+use crate::telemetry;
 
 /// A panic in a callback, which cost the value that the callback was given and nothing else.
 #[derive(Clone, Debug)]
@@ -93,6 +94,7 @@ impl Failures {
 
     pub(crate) fn report(&self, failure: &Failure) {
         self.count.fetch_add(1, Ordering::Relaxed);
+        telemetry::failed(failure);
         let mut hooks = self.hooks.lock().unwrap_or_else(PoisonError::into_inner);
         hooks.retain_mut(|hook| {
             let mut wants_more = true;

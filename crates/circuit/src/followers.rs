@@ -1,12 +1,12 @@
 //! Who is to be told of a circuit's end without keeping the circuit. Takes no room where no feature has followers.
 
-#[cfg(feature = "stream")]
+#[cfg(any(feature = "stream", feature = "metrics"))]
 pub(crate) use with::{Follower, Followers};
 
-#[cfg(not(feature = "stream"))]
+#[cfg(not(any(feature = "stream", feature = "metrics")))]
 pub(crate) use without::Followers;
 
-#[cfg(feature = "stream")]
+#[cfg(any(feature = "stream", feature = "metrics"))]
 mod with {
     use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
@@ -49,10 +49,10 @@ mod with {
     }
 }
 
-#[cfg(not(feature = "stream"))]
+#[cfg(not(any(feature = "stream", feature = "metrics")))]
 mod without {
     #[derive(Default)]
-    pub(crate) struct Followers;
+    pub(crate) struct Followers(());
 
     #[allow(clippy::unused_self, reason = "the interface of the followers that there might be")]
     impl Followers {

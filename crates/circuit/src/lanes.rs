@@ -19,6 +19,8 @@ pub(crate) struct Lanes {
 #[derive(Default)]
 struct List {
     all: Vec<Arc<Lane>>,
+    /// How many entries were in lanes that are no more.
+    finished: u64,
     /// Lanes that the context does not know of yet.
     new: Vec<Reader>,
 }
@@ -57,6 +59,15 @@ impl Lanes {
         writer
     }
 
+    /// How many entries were ever written, and how many of them are done.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let list = self.lock();
+        list.all
+            .iter()
+            .map(|lane| lane.counts())
+            .fold((list.finished, list.finished), |sum, lane| (sum.0 + lane.0, sum.1 + lane.1))
+    }
+
     /// Whether any lane has entries that are not done.
     pub(crate) fn have_work(&self) -> bool {
         !self.is_empty() && self.lock().all.iter().any(|lane| lane.has_work())
@@ -71,6 +82,7 @@ impl Readers {
         let gone = |reader: &mut Reader| reader.is_exhausted();
         for reader in self.all.extract_if(.., gone) {
             list.all.retain(|lane| !reader.is_of(lane));
+            list.finished += reader.consumed();
         }
         lanes.count.store(list.all.len(), Ordering::Release);
         self.turn = 0;

@@ -18,6 +18,10 @@
 //! None is on unless asked for, and without any there are no dependencies.
 //!
 //! - `stream`: `Emissions` and `Inlet`, a circuit's ends as `Stream` and `Sink` of the futures crates.
+//! - `tracing`: spans and events for the `tracing` crate, target `tidemark_circuit`: at level debug a span `circuit` with the
+//!   `name` of the circuit around each of its runs, and events `quarantine`, `overflow` and `close`; at level error an event per
+//!   [`Failure`], with `subject`, `operation` and `message`.
+//! - `metrics`: `CircuitMetrics`, a collector of `prometheus-client` for the [`Stats`] of circuits.
 
 mod bank;
 mod barrier;
@@ -48,6 +52,8 @@ mod journal;
 mod lane;
 mod lanes;
 mod machine;
+#[cfg(feature = "metrics")]
+mod metrics;
 #[cfg(all(test, loom))]
 mod models;
 mod name;
@@ -70,6 +76,7 @@ mod simulation;
 mod sink;
 mod slot;
 mod state;
+mod stats;
 #[cfg(feature = "stream")]
 mod stream;
 mod subject;
@@ -77,6 +84,7 @@ mod subscriber;
 mod subscription;
 mod sync;
 mod tap;
+mod telemetry;
 mod ticker;
 mod waiters;
 mod window;
@@ -101,6 +109,8 @@ pub use flow::{BoxedFlow, Change, Flow, Run};
 pub use inlet::{Inlet, InletError};
 pub use journal::{Recorded, Recording, Replay, ReplayError, Replayed};
 pub use lane::Lane;
+#[cfg(feature = "metrics")]
+pub use metrics::CircuitMetrics;
 pub use name::Name;
 pub use pin::Pin;
 pub use pipe::Pipe;
@@ -116,6 +126,7 @@ pub use simulation::Simulation;
 pub use sink::{Sink, SinkPipe};
 pub use slot::{Slot, Value, ValueKind, Valued};
 pub use state::{Slots, State};
+pub use stats::Stats;
 #[cfg(feature = "stream")]
 pub use stream::Emissions;
 pub use subject::{Id, Kind, Subject};

@@ -9,6 +9,7 @@ use crate::node::{self, Header};
 use crate::queue::lane::Writer;
 use crate::queue::token::{Job, Token};
 use crate::sync::Ordering;
+use crate::telemetry;
 
 impl Machine {
     /// Gives a value to a node of this circuit: to the back of the transit queue from inside, of the ingress queue from
@@ -42,6 +43,7 @@ impl Machine {
                 && let Some(bounds) = &self.bounds
             {
                 bounds.count_dropped();
+                telemetry::overflowed(&self.subject);
             }
             return;
         }
@@ -109,6 +111,7 @@ impl Machine {
                 bounds.count_dropped();
                 // SAFETY: the entry's value is of its node's type, and is in nobody's hands but ours.
                 unsafe { discard(entry.value()) };
+                telemetry::overflowed(&self.subject);
             }
             return Ok(());
         }
@@ -119,7 +122,10 @@ impl Machine {
                 self.tell_driver();
                 Ok(())
             }
-            Admission::Dropped => Ok(()),
+            Admission::Dropped => {
+                telemetry::overflowed(&self.subject);
+                Ok(())
+            }
             Admission::Refused if self.is_closed() => Err(Refused::Closed(value)),
             Admission::Refused => Err(Refused::Full(value)),
         }
@@ -198,6 +204,7 @@ impl Machine {
         if before & CLOSED != 0 {
             return;
         }
+        telemetry::closed(&self.subject);
         if let Some(bounds) = &self.bounds {
             bounds.wake();
         }

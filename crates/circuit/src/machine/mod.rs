@@ -35,6 +35,7 @@ use crate::queue::latest;
 use crate::queue::token::{Entry, Token};
 use crate::subject::Subject;
 use crate::sync::{Apart, AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use crate::telemetry;
 use crate::waiters::Waiters;
 
 pub(crate) use reference::MachineRef;
@@ -292,8 +293,10 @@ impl Machine {
     pub(crate) unsafe fn report_panic(&self, node: *mut Header, panic: Box<dyn Any + Send>) {
         // SAFETY: the node exists.
         let (failures, subject) = unsafe { ((*node).count_failure(), (*node).subject().clone()) };
-        self.failures.report(&Failure::of_panic(subject, "receive", panic));
+        let failure = Failure::of_panic(subject, "receive", panic);
+        self.failures.report(&failure);
         if self.failures.quarantines_after(failures) {
+            telemetry::quarantined(failure.subject(), failures);
             // SAFETY: as the caller says.
             unsafe { node::empty_node(node) };
         }

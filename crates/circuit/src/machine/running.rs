@@ -13,6 +13,7 @@ use crate::node;
 use crate::queue::lane::Reader;
 use crate::queue::token::{Entry, Token};
 use crate::sync::Ordering;
+use crate::telemetry;
 
 impl Machine {
     /// The next entry of a bounded queue, which from then on is as good as gone from it.
@@ -74,6 +75,7 @@ impl Running<'_> {
     /// Handles entries until there are none, everything below the ticket `until` is done, or `budget` entries were handled.
     pub(crate) fn run(&mut self, budget: usize, until: u64) -> Progress {
         debug_assert!(budget > 0);
+        let _span = telemetry::run(self.machine);
         let inside = self.machine.inside.get();
         let mut left = budget;
         if !self.drain_transit(&mut left) {

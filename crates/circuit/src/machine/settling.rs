@@ -66,6 +66,17 @@ impl Machine {
         is_done
     }
 
+    /// How many entries were ever admitted, and how many of them are done: all of them once the circuit has ended.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let has_ended = self.has_ended();
+        let (written, consumed) = self.lanes.counts();
+        // What is done first: it never overtakes what was admitted.
+        let done = self.done.load(Ordering::Acquire) + consumed;
+        let admitted = self.ingress.tail() + written;
+        debug_assert!(done <= admitted);
+        (admitted, if has_ended { admitted } else { done })
+    }
+
     fn is_done(&self, target: u64) -> bool {
         self.done.load(Ordering::Acquire) >= target || self.has_ended()
     }

@@ -95,6 +95,13 @@ pub(crate) fn lane() -> (Writer, Reader) {
 }
 
 impl Lane {
+    /// How many entries were written, and how many of them were consumed.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        // Consumed first: it never overtakes what was written.
+        let consumed = self.consumed.load(Ordering::Acquire);
+        (self.written.load(Ordering::Acquire) & !CLOSED, consumed)
+    }
+
     /// Whether there are entries that were not consumed.
     pub(crate) fn has_work(&self) -> bool {
         self.written.load(Ordering::Acquire) & !CLOSED != self.consumed.load(Ordering::Acquire)

@@ -1,0 +1,105 @@
+//! What circuits tell `tracing`, if the feature of that name is on. Without it every function here is empty.
+//!
+//! | what | level | target | fields |
+//! |---|---|---|---|
+//! | span `circuit`: one run of a circuit that has something to do | debug | `tidemark_circuit` | `name` |
+//! | event `failure`: a callback panicked | error | `tidemark_circuit` | `subject`, `operation`, `message` |
+//! | event `quarantine`: a pipe's receptor was dropped for its failures | debug | `tidemark_circuit` | `subject`, `failures` |
+//! | event `overflow`: an emission was dropped because the queue was full | debug | `tidemark_circuit` | `subject` |
+//! | event `close`: a circuit was closed | debug | `tidemark_circuit` | `subject` |
+//!
+//! A subscriber of `tracing` may panic; that is kept from the circuit, as panics of all other code of users are.
+
+#[cfg(feature = "tracing")]
+pub(crate) use with::{closed, failed, overflowed, quarantined, run};
+
+#[cfg(not(feature = "tracing"))]
+pub(crate) use without::{closed, failed, overflowed, quarantined, run};
+
+#[cfg(feature = "tracing")]
+mod with {
+    use tracing::span::EnteredSpan;
+    use tracing::{Level, debug, debug_span, enabled, error};
+
+    use crate::failure::{Failure, shielded};
+    use crate::machine::Machine;
+    use crate::subject::Subject;
+
+    /// The span of a run, until it is dropped.
+    pub(crate) struct Span(Option<EnteredSpan>);
+
+    impl Drop for Span {
+        fn drop(&mut self) {
+            if let Some(span) = self.0.take() {
+                shielded(|| drop(span));
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn run(machine: &Machine) -> Span {
+        let mut span = None;
+        // Drivers look into empty queues often.
+        if enabled!(target: "tidemark_circuit", Level::DEBUG) && machine.has_work() {
+            let name = machine.subject().name();
+            shielded(|| {
+                span =
+                    Some(debug_span!(target: "tidemark_circuit", "circuit", name = %name.path()).entered());
+            });
+        }
+        Span(span)
+    }
+
+    #[cold]
+    pub(crate) fn failed(failure: &Failure) {
+        shielded(|| {
+            error!(
+                target: "tidemark_circuit",
+                subject = %failure.subject(),
+                operation = failure.operation(),
+                message = failure.message(),
+            );
+        });
+    }
+
+    #[cold]
+    pub(crate) fn quarantined(subject: &Subject, failures: u32) {
+        shielded(|| debug!(target: "tidemark_circuit", %subject, failures, "quarantine"));
+    }
+
+    #[cold]
+    pub(crate) fn overflowed(subject: &Subject) {
+        shielded(|| debug!(target: "tidemark_circuit", %subject, "overflow"));
+    }
+
+    #[cold]
+    pub(crate) fn closed(subject: &Subject) {
+        shielded(|| debug!(target: "tidemark_circuit", %subject, "close"));
+    }
+}
+
+#[cfg(not(feature = "tracing"))]
+mod without {
+    use crate::failure::Failure;
+    use crate::machine::Machine;
+    use crate::subject::Subject;
+
+    pub(crate) struct Span;
+
+    #[inline]
+    pub(crate) fn run(_: &Machine) -> Span {
+        Span
+    }
+
+    #[inline]
+    pub(crate) fn failed(_: &Failure) {}
+
+    #[inline]
+    pub(crate) fn quarantined(_: &Subject, _: u32) {}
+
+    #[inline]
+    pub(crate) fn overflowed(_: &Subject) {}
+
+    #[inline]
+    pub(crate) fn closed(_: &Subject) {}
+}

@@ -1,0 +1,181 @@
+//! What circuits tell `tracing`.
+#![cfg(feature = "tracing")]
+
+use std::fmt::{Debug, Write as _};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use tidemark_circuit::{Circuit, CircuitBuilder, Overflow, RunBy, Supervision, name};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber, subscriber};
+
+/// Writes down each span that is made, entered or left, and each event.
+#[derive(Clone, Default)]
+struct Log {
+    lines: Arc<Mutex<Vec<String>>>,
+    spans: Arc<AtomicU64>,
+}
+
+impl Log {
+    fn note(&self, line: String) {
+        self.lines.lock().expect("no panic").push(line);
+    }
+
+    fn lines(&self) -> Vec<String> {
+        self.lines.lock().expect("no panic").clone()
+    }
+}
+
+struct Fields(String);
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        write!(self.0, " {}={value:?}", field.name()).expect("a string takes all");
+    }
+}
+
+impl Subscriber for Log {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "tidemark_circuit"
+    }
+
+    fn new_span(&self, attributes: &Attributes<'_>) -> Id {
+        let mut fields = Fields(format!("span {}", attributes.metadata().name()));
+        attributes.record(&mut fields);
+        self.note(fields.0);
+        Id::from_u64(self.spans.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut fields = Fields(event.metadata().level().to_string());
+        event.record(&mut fields);
+        self.note(fields.0);
+    }
+
+    fn enter(&self, _: &Id) {
+        self.note("enter".to_owned());
+    }
+
+    fn exit(&self, _: &Id) {
+        self.note("exit".to_owned());
+    }
+}
+
+fn build(builder: CircuitBuilder) -> Circuit {
+    builder.name(name!("plant")).run_by(RunBy::Owner).build().expect("valid")
+}
+
+/// What is told of while `scenario` runs.
+fn told(scenario: impl FnOnce()) -> Vec<String> {
+    std::panic::set_hook(Box::new(|_| ()));
+    let log = Log::default();
+    subscriber::with_default(log.clone(), scenario);
+    log.lines()
+}
+
+#[test]
+fn a_run_is_a_span_with_the_circuits_name() {
+    let lines = told(|| {
+        let circuit = build(Circuit::builder());
+        let pipe = circuit.pipe(|_: u64| ()).expect("open");
+        circuit.run(10);
+        pipe.emit(1);
+        pipe.emit(2);
+        circuit.run(10);
+        std::mem::forget(pipe);
+    });
+    assert_eq!(lines, ["span circuit name=plant", "enter", "exit"], "a run with nothing to do is none");
+}
+
+#[test]
+fn a_failure_is_an_error_within_the_run() {
+    let lines = told(|| {
+        let circuit = build(Circuit::builder());
+        let pipe = circuit.named(name!("valve")).pipe(|value: u64| panic!("{value} is too much"));
+        pipe.expect("open").emit(7);
+        circuit.run(10);
+    });
+    let failure = "ERROR subject=cortex:cortex/circuit:plant/pipe:valve operation=\"receive\" message=\"7 is too much\"";
+    assert_eq!(lines, ["span circuit name=plant", "enter", failure, "exit"]);
+}
+
+#[test]
+fn a_quarantine_is_told_once() {
+    let lines = told(|| {
+        let circuit = build(Circuit::builder().supervision(Supervision::Quarantine { after: 2 }));
+        let pipe = circuit.pipe(|_: u64| panic!("always")).expect("open");
+        (0..5).for_each(|value| pipe.emit(value));
+        circuit.run(10);
+    });
+    let quarantines: Vec<_> = lines.iter().filter(|line| line.contains("quarantine")).collect();
+    assert_eq!(
+        quarantines,
+        ["DEBUG message=quarantine subject=cortex:cortex/circuit:plant/pipe:plant failures=2"]
+    );
+}
+
+#[test]
+fn each_drop_and_the_close_are_told() {
+    for overflow in [Overflow::DropNewest, Overflow::DropOldest, Overflow::Reject] {
+        let lines = told(|| {
+            let circuit = build(Circuit::builder().bounded(1, overflow));
+            let pipe = circuit.pipe(|_: u64| ()).expect("open");
+            (0..3).for_each(|value| pipe.emit(value));
+            circuit.close();
+            circuit.close();
+        });
+        let overflowed = "DEBUG message=overflow subject=cortex:cortex/circuit:plant";
+        let closed = "DEBUG message=close subject=cortex:cortex/circuit:plant";
+        assert_eq!(lines, [overflowed, overflowed, closed]);
+    }
+}
+
+/// A subscriber that fails at everything.
+struct Failing;
+
+impl Subscriber for Failing {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        panic!("no span")
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, _: &Event<'_>) {
+        panic!("no event")
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+#[test]
+fn a_subscriber_that_panics_harms_no_circuit() {
+    std::panic::set_hook(Box::new(|_| ()));
+    let seen = Arc::new(AtomicU64::new(0));
+    let sum = Arc::clone(&seen);
+    subscriber::with_default(Failing, || {
+        let circuit = build(Circuit::builder());
+        let pipe = circuit.pipe(move |value: u64| {
+            assert!(value != 2, "two");
+            sum.fetch_add(value, Ordering::Relaxed);
+        });
+        let pipe = pipe.expect("open");
+        (1..=3).for_each(|value| pipe.emit(value));
+        circuit.run(10);
+        circuit.close();
+        assert_eq!(circuit.failures(), 1);
+    });
+    assert_eq!(seen.load(Ordering::Relaxed), 4);
+}
