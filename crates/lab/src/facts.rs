@@ -1,21 +1,9 @@
-//! What a run was made on: the machine, and the server as it describes itself.
+//! What a run was made on: the server as it describes itself.
 
 use crate::client::{Client, ClientError};
 use serde::Serialize;
-use std::fs;
 use std::time::Duration;
 use tidemark_server::resp::Value;
-
-/// The machine of the load generator, which is the server's too when the target is local.
-#[derive(Clone, Debug, Serialize)]
-pub struct Machine {
-    /// Cores that this process may use.
-    pub cores: usize,
-    /// The processor's name.
-    pub processor: String,
-    /// The kernel's release.
-    pub kernel: String,
-}
 
 /// A server as it describes itself; what it does not say is `None`.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -26,32 +14,11 @@ pub struct ServerFacts {
     pub durability: Option<String>,
 }
 
-impl Machine {
-    /// Reads the system's own description.
-    #[must_use]
-    pub fn this() -> Self {
-        let cpu_info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let processor = cpu_info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
-        let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-        Machine {
-            cores: cores(),
-            processor: processor.map_or(std::env::consts::ARCH, |(_, name)| name).trim().to_owned(),
-            kernel: format!("{} {}", std::env::consts::OS, kernel.trim()).trim().to_owned(),
-        }
-    }
-}
-
 impl ServerFacts {
     /// Asks the server. One that does not know the questions leaves the facts empty.
     pub fn ask(client: &mut Client) -> Result<Self, ClientError> {
         Ok(ServerFacts { version: version(client)?, durability: durability(client)? })
     }
-}
-
-/// Cores that this process may use.
-#[must_use]
-pub fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// Processor time that the server has used since it started, if its `INFO` says so.
@@ -99,7 +66,7 @@ fn info_field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Machine, config_value, info_field};
+    use super::{config_value, info_field};
     use tidemark_server::resp::Value;
 
     #[test]
@@ -118,10 +85,5 @@ mod tests {
         assert_eq!(config_value(&flat, "appendonly").as_deref(), Some("yes"));
         assert_eq!(config_value(&Value::Array(vec![]), "appendonly"), None);
         assert_eq!(config_value(&Value::Simple(b"OK".to_vec()), "appendonly"), None);
-    }
-
-    #[test]
-    fn this_machine_has_cores() {
-        assert!(Machine::this().cores > 0);
     }
 }

@@ -1,19 +1,31 @@
 //! The laboratory: benchmark scenarios and what they measure with.
 //!
-//! A scenario runs against a server over the wire, states what it measured and on what, and never counts a failure as
-//! work.
+//! A scenario states what it measured and on what, and never counts a failure as work.
 //!
+//! - [`circuit`]: what circuits cost, each under the name that the original's benchmarks gave it, and beside their peers.
 //! - [`kv`]: throughput, latency and emission latency of a key-value load, closed or open loop, one server or two.
 //! - [`null_server`]: the ceiling: a server that only parses and answers.
 //! - [`client`] and [`target`]: a blocking client for any server of the Redis protocol, used by the command line too.
+//!
+//! What needs a server is behind the feature `wire`, which is on unless it is turned off; with `peers` the laboratory of
+//! circuits measures other people's channels and actors as well.
 
+pub mod allocations;
+pub mod circuit;
+#[cfg(feature = "wire")]
 pub mod client;
 pub mod duration;
+#[cfg(feature = "wire")]
 pub mod facts;
+#[cfg(feature = "wire")]
 pub mod kv;
+#[cfg(feature = "wire")]
 pub mod latency;
+pub mod machine;
+#[cfg(feature = "wire")]
 pub mod null_server;
 pub mod single_dash;
 pub mod statistics;
+#[cfg(feature = "wire")]
 pub mod target;
 pub mod wall_time;

@@ -32,6 +32,13 @@ const STUDENT_T_95: [f64; 30] = [
     2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
 
+/// Two-sided 99.9 % quantiles of Student's t for 1 to 30 degrees of freedom.
+const STUDENT_T_999: [f64; 30] = [
+    636.619, 31.599, 12.924, 8.610, 6.869, 5.959, 5.408, 5.041, 4.781, 4.587, 4.437, 4.318, 4.221, 4.140,
+    4.073, 4.015, 3.965, 3.922, 3.883, 3.850, 3.819, 3.792, 3.768, 3.745, 3.725, 3.707, 3.690, 3.674, 3.659,
+    3.646,
+];
+
 impl Spread {
     /// All zero for no values.
     #[must_use]
@@ -60,10 +67,8 @@ impl Ratio {
         if logs.len() < 2 {
             return None;
         }
-        let count = logs.len() as f64;
-        let mean = logs.iter().sum::<f64>() / count;
-        let variance = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (count - 1.0);
-        let margin = student_t_95(logs.len() - 1) * (variance / count).sqrt();
+        let mean = mean(&logs);
+        let margin = quantile(&STUDENT_T_95, logs.len() - 1) * squared_error(&logs)?.sqrt();
         Some(Ratio {
             estimate: mean.exp(),
             low: (mean - margin).exp(),
@@ -71,18 +76,68 @@ impl Ratio {
             rounds: logs.len(),
         })
     }
+
+    /// The ratio of two runs' means that have nothing to do with each other, from the samples of either.
+    ///
+    /// The samples' logarithms are taken for normal, each run with a variance of its own (Welch). `None` without at least two
+    /// positive samples of each.
+    #[must_use]
+    pub fn of_runs(numerator: &[f64], denominator: &[f64]) -> Option<Self> {
+        let logs = |samples: &[f64]| -> Vec<f64> {
+            samples.iter().map(|sample| sample.ln()).filter(|log| log.is_finite()).collect()
+        };
+        let (above, below) = (logs(numerator), logs(denominator));
+        let (error_above, error_below) = (squared_error(&above)?, squared_error(&below)?);
+        let error = error_above + error_below;
+        let part = |error: f64, logs: &[f64]| error.powi(2) / (logs.len() - 1) as f64;
+        let parts = part(error_above, &above) + part(error_below, &below);
+        // Without any spread there is no doubt, and nothing to divide by.
+        let freedom = if parts > 0.0 { (error.powi(2) / parts).max(1.0) as usize } else { 1 };
+        let mean = mean(&above) - mean(&below);
+        let margin = quantile(&STUDENT_T_95, freedom) * error.sqrt();
+        Some(Ratio {
+            estimate: mean.exp(),
+            low: (mean - margin).exp(),
+            high: (mean + margin).exp(),
+            rounds: above.len().min(below.len()),
+        })
+    }
 }
 
-fn student_t_95(degrees_of_freedom: usize) -> f64 {
+/// The arithmetic mean; not a number for no values.
+#[must_use]
+pub fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Half the width of the 99.9 % confidence interval of the mean, the values being taken for normal, as JMH reports it. `None`
+/// without at least two values.
+#[must_use]
+pub fn error_999(values: &[f64]) -> Option<f64> {
+    let squared_error = squared_error(values)?;
+    Some(quantile(&STUDENT_T_999, values.len() - 1) * squared_error.sqrt())
+}
+
+/// The square of the mean's standard error.
+fn squared_error(values: &[f64]) -> Option<f64> {
+    if values.len() < 2 {
+        return None;
+    }
+    let (count, mean) = (values.len() as f64, mean(values));
+    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    Some(variance / count)
+}
+
+/// The entry of a table of Student's t. Beyond the table its last entry is used: at most 11 % too wide, never too narrow.
+fn quantile(table: &[f64; 30], degrees_of_freedom: usize) -> f64 {
     debug_assert!(degrees_of_freedom > 0);
-    // Beyond the table the last entry is used: at most 4 % too wide, never too narrow.
-    let place = degrees_of_freedom.clamp(1, STUDENT_T_95.len()) - 1;
-    STUDENT_T_95.get(place).copied().unwrap_or(f64::INFINITY)
+    let place = degrees_of_freedom.clamp(1, table.len()) - 1;
+    table.get(place).copied().unwrap_or(f64::INFINITY)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Ratio, Spread};
+    use super::{Ratio, Spread, error_999};
     use proptest::prelude::*;
 
     #[test]
@@ -101,6 +156,28 @@ mod tests {
         assert!((ratio.high - 2.0 * margin).abs() < 1e-9);
         assert!((ratio.low - 2.0 / margin).abs() < 1e-9);
         assert_eq!(ratio.rounds, 3);
+    }
+
+    #[test]
+    fn the_error_of_a_mean_is_students() {
+        // Deviation 1, three values: t(2) = 31.599 at 99.9 %.
+        let error = error_999(&[1.0, 2.0, 3.0]).unwrap();
+        assert!((error - 31.599 / 3.0_f64.sqrt()).abs() < 1e-9);
+        assert_eq!(error_999(&[1.0]), None);
+        assert_eq!(error_999(&[]), None);
+    }
+
+    #[test]
+    fn the_ratio_of_two_runs_is_welchs() {
+        // Both logarithms have the deviation ln 2: then Welch's degrees of freedom are the sum of both, 4; t = 2.776.
+        let ratio = Ratio::of_runs(&[2.0, 4.0, 8.0], &[1.0, 2.0, 4.0]).unwrap();
+        let margin = (2.776 * 2.0_f64.ln() * (2.0_f64 / 3.0).sqrt()).exp();
+        assert!((ratio.estimate - 2.0).abs() < 1e-12);
+        assert!((ratio.high - 2.0 * margin).abs() < 1e-9);
+        assert!((ratio.low - 2.0 / margin).abs() < 1e-9);
+        let certain = Ratio::of_runs(&[3.0, 3.0], &[1.5, 1.5]).unwrap();
+        assert_eq!((certain.low, certain.high), (certain.estimate, certain.estimate));
+        assert_eq!(Ratio::of_runs(&[1.0], &[1.0, 2.0]), None);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use clap::Args;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::SystemTime;
-use tidemark_lab::{kv, null_server, single_dash};
+use tidemark_lab::{circuit, kv, null_server, single_dash};
 
 /// Arguments of `tidemark bench`.
 #[derive(Args)]
@@ -18,6 +18,8 @@ pub(crate) struct BenchArgs {
 enum Scenario {
     /// Throughput and latency of GET, SET and PING on any server of the Redis protocol
     Kv(Box<kv::KvOptions>),
+    /// What circuits cost: emission, awaiting, wiring and names, under the original's names and beside peers
+    Circuit(Box<circuit::CircuitOptions>),
     /// Parse and answer, nothing else: what this machine allows
     NullServer(null_server::NullServerOptions),
 }
@@ -30,6 +32,10 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
             if !kv::run(&options, &mut std::io::stdout().lock())? {
                 return Ok(ExitCode::FAILURE);
             }
+        }
+        Scenario::Circuit(options) => {
+            let caller = circuit::Caller { arguments: vec!["bench".into(), "circuit".into()] };
+            circuit::run(&options, &caller, &mut std::io::stdout().lock())?;
         }
         Scenario::NullServer(options) => {
             null_server::run(&options).with_context(|| format!("null server on port {}", options.port))?;
@@ -50,8 +56,7 @@ pub(crate) fn normalised(arguments: impl Iterator<Item = OsString>) -> Vec<OsStr
 /// The long flags of every scenario.
 fn long_flags() -> Vec<String> {
     let command = BenchArgs::augment_args(clap::Command::new("bench"));
-    let scenarios = command.get_subcommands().flat_map(clap::Command::get_arguments);
-    scenarios.filter_map(|argument| argument.get_long().map(str::to_owned)).collect()
+    command.get_subcommands().flat_map(circuit::long_flags).collect()
 }
 
 fn seed_from_clock() -> u64 {
@@ -82,6 +87,12 @@ mod tests {
                 "9"
             ]),
             ["tidemark", "bench", "kv", "--duration", "30s", "--reactive=false", "--value-size", "9"]
+        );
+        assert_eq!(
+            normalise(&[
+                "tidemark", "bench", "circuit", "-wi", "5", "-i", "9", "-bm", "ss", "-rff", "x", "-l"
+            ]),
+            ["tidemark", "bench", "circuit", "--wi", "5", "-i", "9", "--bm", "ss", "--rff", "x", "-l"]
         );
         assert_eq!(normalise(&["tidemark", "cli", "-host", "h"]), ["tidemark", "cli", "-host", "h"]);
     }

@@ -8,9 +8,10 @@ mod serve_command;
 use clap::{ArgAction, Parser, Subcommand};
 use std::io;
 use std::process::ExitCode;
+use tidemark_lab::allocations::Counting;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting::new(mimalloc::MiMalloc);
 
 /// Client libraries look for ` v=MAJOR.MINOR.PATCH` in this line.
 const VERSION: &str = concat!("server v=", env!("CARGO_PKG_VERSION"), " bits=64");

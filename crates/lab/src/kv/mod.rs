@@ -22,8 +22,9 @@ pub use options::{KvOptions, OptionsError};
 pub use report::Report;
 
 use crate::client::Client;
-use crate::facts::{self, Machine, ServerFacts};
+use crate::facts::{self, ServerFacts};
 use crate::latency::LatencySummary;
+use crate::machine::Machine;
 use crate::target::Target;
 use anyhow::Context;
 use emission::{Board, Watchers};

@@ -184,7 +184,7 @@ impl KvOptions {
 
     /// Threads that drive the load: the server needs the other half of the cores when it is local.
     pub(super) fn driving_threads(&self) -> usize {
-        let given = self.threads.unwrap_or_else(|| crate::facts::cores() / 2);
+        let given = self.threads.unwrap_or_else(|| crate::machine::cores() / 2);
         given.clamp(1, self.conns.max(1))
     }
 

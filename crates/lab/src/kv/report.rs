@@ -4,8 +4,9 @@ use super::emission::Emissions;
 use super::load::Outcome;
 use super::options::KvOptions;
 use crate::duration;
-use crate::facts::{Machine, ServerFacts};
+use crate::facts::ServerFacts;
 use crate::latency::LatencySummary;
+use crate::machine::Machine;
 use crate::target::Target;
 use crate::wall_time::rfc3339;
 use serde::Serialize;
@@ -259,11 +260,12 @@ fn seconds(seconds: f64) -> String {
 #[cfg(test)]
 pub(super) mod tests {
     use super::{Parts, Report};
-    use crate::facts::{Machine, ServerFacts};
+    use crate::facts::ServerFacts;
     use crate::kv::emission::Emissions;
     use crate::kv::load::Outcome;
     use crate::kv::options::KvOptions;
     use crate::latency::{Latencies, LatencySummary};
+    use crate::machine::Machine;
     use crate::target::Target;
     use clap::Parser;
     use std::time::SystemTime;

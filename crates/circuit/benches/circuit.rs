@@ -1,0 +1,15 @@
+//! What circuits cost: `cargo bench -p tidemark-circuit -- [PATTERN…] [FLAGS]`; `-- -l` lists the benchmarks, `-- --help` the
+//! flags.
+//!
+//! The benchmarks are in the laboratory (`crates/lab`), where `tidemark bench circuit` has them too.
+
+use std::alloc::System;
+use std::process::ExitCode;
+use tidemark_lab::allocations::Counting;
+
+#[global_allocator]
+static ALLOCATOR: Counting<System> = Counting::new(System);
+
+fn main() -> ExitCode {
+    tidemark_lab::circuit::main()
+}

@@ -1,0 +1,217 @@
+//! What a benchmark is: a name, what it measures, and work that can be done any number of times.
+
+use super::sizes::Sizes;
+use anyhow::Context;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+/// One row of the laboratory.
+pub struct Benchmark {
+    name: String,
+    measures: String,
+    group: Option<&'static str>,
+    target: Option<f64>,
+    quantity: Quantity,
+    start: Start,
+}
+
+/// Makes a benchmark's work.
+type Start = Box<dyn Fn(&Sizes) -> anyhow::Result<Work>>;
+
+/// What a benchmark counts for each of its operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantity {
+    /// Time.
+    Time,
+    /// Something else, in this unit. It is measured a few times and not for a given time.
+    Amount(&'static str),
+}
+
+/// Operations at the ready, everything that they need being there.
+///
+/// It is made anew for every iteration and dropped after it, outside of the measured time.
+pub(super) struct Work {
+    /// How many operations one call does.
+    pub(super) operations: u64,
+    /// Does so many calls. Returns what they took in all: nanoseconds, or the unit of the benchmark's [`Quantity`].
+    pub(super) run: Box<dyn FnMut(u64) -> anyhow::Result<f64>>,
+}
+
+/// How many operations a row whose name ends with `_batch` does in one call, if its description says nothing else.
+const BATCH: u64 = 1_000;
+
+impl Benchmark {
+    pub(super) fn new(
+        name: impl Into<String>,
+        measures: impl Into<String>,
+        start: impl Fn(&Sizes) -> anyhow::Result<Work> + 'static,
+    ) -> Self {
+        let (name, measures) = (name.into(), measures.into());
+        debug_assert!(name.split('.').count() == 2, "{name}: a suite and a benchmark");
+        Benchmark {
+            name,
+            measures,
+            group: None,
+            target: None,
+            quantity: Quantity::Time,
+            start: Box::new(start),
+        }
+    }
+
+    /// The benchmark, and the same a thousand times in one call under the name with `_batch`.
+    pub(super) fn with_batch<F>(name: &str, measures: &str, start: F) -> [Self; 2]
+    where
+        F: Fn(&Sizes) -> anyhow::Result<Work> + Clone + 'static,
+    {
+        let one = Benchmark::new(name, measures, start.clone());
+        let batch = Benchmark::new(
+            format!("{name}_batch"),
+            format!("{measures}; {BATCH} in one call, for each of them"),
+            move |sizes| start(sizes).map(|work| work.times(BATCH)),
+        );
+        [one, batch]
+    }
+
+    /// What it should cost at most, in nanoseconds or the benchmark's unit.
+    pub(super) fn at_most(mut self, target: f64) -> Self {
+        self.target = Some(target);
+        self
+    }
+
+    /// Measured in turns with all others of this group, and compared with the first of them.
+    pub(super) fn in_group(mut self, group: &'static str) -> Self {
+        self.group = Some(group);
+        self
+    }
+
+    /// Counts this instead of nanoseconds.
+    pub(super) fn in_unit(mut self, unit: &'static str) -> Self {
+        self.quantity = Quantity::Amount(unit);
+        self
+    }
+
+    /// `Suite.benchmark`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What is measured, in a line.
+    #[must_use]
+    pub fn measures(&self) -> &str {
+        &self.measures
+    }
+
+    /// What it should cost at most, in nanoseconds or the benchmark's unit.
+    #[must_use]
+    pub fn target(&self) -> Option<f64> {
+        self.target
+    }
+
+    pub(super) fn group(&self) -> Option<&'static str> {
+        self.group
+    }
+
+    pub(super) fn quantity(&self) -> Quantity {
+        self.quantity
+    }
+
+    pub(super) fn start(&self, sizes: &Sizes) -> anyhow::Result<Work> {
+        (self.start)(sizes)
+    }
+}
+
+impl Work {
+    /// Calls of so many operations that look at the clock themselves and return what they took.
+    pub(super) fn calls(
+        operations: u64,
+        mut call: impl FnMut() -> anyhow::Result<Duration> + 'static,
+    ) -> anyhow::Result<Self> {
+        Self::amounts(operations, move || Ok(call()?.as_nanos() as f64))
+    }
+
+    /// Calls of so many operations that return an amount of something for all of them.
+    pub(super) fn amounts(
+        operations: u64,
+        mut call: impl FnMut() -> anyhow::Result<f64> + 'static,
+    ) -> anyhow::Result<Self> {
+        debug_assert!(operations > 0);
+        let run = move |count| {
+            let mut sum = 0.0;
+            for _ in 0..count {
+                sum += call()?;
+            }
+            Ok(sum)
+        };
+        Ok(Work { operations, run: Box::new(run) })
+    }
+
+    /// The same work with as many operations more in each call.
+    fn times(self, factor: u64) -> Self {
+        let mut run = self.run;
+        Work { operations: self.operations * factor, run: Box::new(move |count| run(count * factor)) }
+    }
+}
+
+/// Work of single operations, between which nobody looks at the clock. Each is given its number, of which the compiler knows
+/// nothing, and what it returns counts as used.
+pub(super) fn each<R>(operation: impl FnMut(u64) -> R + 'static) -> anyhow::Result<Work> {
+    several(1, operation)
+}
+
+/// As [`each`], for calls that do so many operations.
+pub(super) fn several<R>(operations: u64, operation: impl FnMut(u64) -> R + 'static) -> anyhow::Result<Work> {
+    let mut at_rest = Some(operation);
+    let run = move |count| {
+        // In a variable of its own, so that what the operation keeps may be in registers, as in any loop of a program.
+        let mut operation = at_rest.take().context("the operation has panicked before")?;
+        let clock = Instant::now();
+        for number in 0..count {
+            black_box(operation(black_box(number)));
+        }
+        let took = clock.elapsed();
+        at_rest = Some(operation);
+        Ok(took.as_nanos() as f64)
+    };
+    Ok(Work { operations, run: Box::new(run) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Benchmark, Work, each};
+    use crate::circuit::sizes::Sizes;
+    use std::cell::Cell;
+    use std::rc::Rc;
+    use std::time::Duration;
+
+    #[test]
+    fn a_batch_does_a_thousand_in_a_call() {
+        let done = Rc::new(Cell::new(0_u64));
+        let counted = Rc::clone(&done);
+        let start = move |_: &Sizes| {
+            let counted = Rc::clone(&counted);
+            each(move |_| counted.set(counted.get() + 1))
+        };
+        let [one, batch] = Benchmark::with_batch("Some.thing", "a thing", start);
+        assert_eq!((one.name(), batch.name()), ("Some.thing", "Some.thing_batch"));
+        for (benchmark, operations) in [(one, 1), (batch, 1_000)] {
+            done.set(0);
+            let mut work = benchmark.start(&Sizes::QUICK).unwrap();
+            (work.run)(3).unwrap();
+            assert_eq!((done.get(), work.operations), (3 * operations, operations));
+        }
+    }
+
+    #[test]
+    fn calls_add_up_and_their_errors_end_the_work() {
+        let mut left = 3;
+        let mut work = Work::calls(10, move || {
+            left -= 1;
+            anyhow::ensure!(left > 0, "no more");
+            Ok(Duration::from_nanos(5))
+        })
+        .unwrap();
+        assert!(((work.run)(2).unwrap() - 10.0).abs() < f64::EPSILON);
+        assert_eq!((work.run)(1).unwrap_err().to_string(), "no more");
+    }
+}

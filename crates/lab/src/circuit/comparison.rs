@@ -1,0 +1,158 @@
+//! Two result files side by side: how many times longer, and how sure that is.
+
+use super::jmh::Entry;
+use crate::statistics::Ratio;
+use anyhow::Context;
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+/// What two runs have in common, and what only one has.
+pub(super) struct Comparison {
+    pairs: Vec<Pair>,
+    only_a: Vec<String>,
+    only_b: Vec<String>,
+}
+
+struct Pair {
+    name: String,
+    unit: String,
+    a: f64,
+    b: f64,
+    ratio: Option<Ratio>,
+}
+
+impl Comparison {
+    /// Reads two result files.
+    pub(super) fn read(a: &Path, b: &Path) -> anyhow::Result<Self> {
+        Self::new(&read(a)?, &read(b)?)
+            .with_context(|| format!("{} and {} have no benchmark in common", a.display(), b.display()))
+    }
+
+    fn new(a: &[Entry], b: &[Entry]) -> Option<Self> {
+        let key = |entry: &Entry| {
+            (entry.short_name().to_owned(), entry.mode.clone(), entry.primary_metric.score_unit.clone())
+        };
+        let only = |these: &[Entry], those: &[Entry]| {
+            let missing = these.iter().filter(|one| !those.iter().any(|other| key(one) == key(other)));
+            missing.map(|one| format!("{} ({})", one.short_name(), one.mode)).collect()
+        };
+        let pairs: Vec<Pair> = a
+            .iter()
+            .filter_map(|one| Some(Pair::new(one, b.iter().find(|other| key(one) == key(other))?)))
+            .collect();
+        (!pairs.is_empty()).then(|| Comparison { pairs, only_a: only(a, b), only_b: only(b, a) })
+    }
+}
+
+impl Pair {
+    fn new(a: &Entry, b: &Entry) -> Self {
+        let (a_metric, b_metric) = (&a.primary_metric, &b.primary_metric);
+        Pair {
+            name: a.short_name().to_owned(),
+            unit: a_metric.score_unit.clone(),
+            a: a_metric.score,
+            b: b_metric.score,
+            ratio: Ratio::of_runs(&b_metric.samples(), &a_metric.samples()),
+        }
+    }
+
+    /// What the ratio says, if it says anything.
+    fn verdict(&self) -> &'static str {
+        let more_is_better = self.unit.starts_with("ops/");
+        match &self.ratio {
+            Some(ratio) if ratio.low > 1.0 => {
+                if more_is_better {
+                    "B is better"
+                } else {
+                    "A is better"
+                }
+            }
+            Some(ratio) if ratio.high < 1.0 => {
+                if more_is_better {
+                    "A is better"
+                } else {
+                    "B is better"
+                }
+            }
+            Some(_) => "no difference shown",
+            None => "too few samples",
+        }
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<Vec<Entry>> {
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    serde_json::from_str(&text)
+        .with_context(|| format!("{} is no result file of JMH's format", path.display()))
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let width = self.pairs.iter().map(|pair| pair.name.len()).max().unwrap_or(0).max("Benchmark".len());
+        writeln!(
+            out,
+            "{:width$}  {:>14}  {:>14}  {:9}  {:>9}  {:21}",
+            "Benchmark", "A", "B", "Units", "B / A", "95 % confidence"
+        )?;
+        for pair in &self.pairs {
+            let Pair { name, unit, a, b, .. } = pair;
+            let (estimate, interval) = match &pair.ratio {
+                Some(ratio) => (ratio.estimate, format!("{:.3} to {:.3}", ratio.low, ratio.high)),
+                None => (b / a, String::new()),
+            };
+            let verdict = pair.verdict();
+            writeln!(
+                out,
+                "{name:width$}  {a:>14.3}  {b:>14.3}  {unit:9}  {estimate:>9.3}  {interval:21}  {verdict}"
+            )?;
+        }
+        for (which, only) in [("A", &self.only_a), ("B", &self.only_b)] {
+            if !only.is_empty() {
+                writeln!(out, "Only in {which}: {}", only.join(", "))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Comparison;
+    use crate::circuit::jmh::entries;
+    use crate::circuit::options::{Mode, Plan};
+    use crate::circuit::report::tests::{benchmark, report, row};
+
+    fn compare(mode: Mode, a: &[(&str, &[f64])], b: &[(&str, &[f64])]) -> Option<String> {
+        let run = |rows: &[(&str, &[f64])]| {
+            let benchmarks: Vec<_> = rows.iter().map(|(name, _)| benchmark(name)).collect();
+            let rows =
+                benchmarks.iter().zip(rows).map(|(one, (_, samples))| row(one, mode, samples)).collect();
+            entries(&report(rows), &Plan::quick())
+        };
+        Comparison::new(&run(a), &run(b)).map(|comparison| comparison.to_string())
+    }
+
+    #[test]
+    fn the_ratio_comes_with_its_spread_and_what_it_means() {
+        let a: &[(&str, &[f64])] =
+            &[("P.fast", &[1.0, 1.01, 0.99]), ("P.same", &[1.0, 2.0]), ("P.a", &[1.0])];
+        let b: &[(&str, &[f64])] =
+            &[("P.same", &[2.0, 1.0]), ("P.fast", &[2.0, 2.02, 1.98]), ("P.b", &[1.0])];
+        let text = compare(Mode::AverageTime, a, b).unwrap();
+        let line = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+        assert!(line("P.fast").contains(" 2.000  1.9") && line("P.fast").ends_with("A is better"), "{text}");
+        assert!(line("P.same").ends_with("no difference shown"), "{text}");
+        assert!(text.ends_with("Only in A: P.a (avgt)\nOnly in B: P.b (avgt)\n"), "{text}");
+        // Twice the time is half the throughput, and that is worse as well.
+        let text = compare(Mode::Throughput, a, b).unwrap();
+        assert!(text.contains(" 0.500  ") && text.contains("A is better"), "{text}");
+    }
+
+    #[test]
+    fn one_sample_each_gives_a_ratio_without_a_verdict_and_nothing_in_common_is_no_comparison() {
+        let text = compare(Mode::SingleShot, &[("P.a", &[2.0])], &[("P.a", &[3.0])]).unwrap();
+        assert!(text.contains(" 1.500  ") && text.contains("too few samples"), "{text}");
+        assert!(compare(Mode::SingleShot, &[("P.a", &[2.0])], &[("P.b", &[3.0])]).is_none());
+    }
+}

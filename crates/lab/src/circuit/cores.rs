@@ -1,0 +1,78 @@
+//! Threads on cores of their own, where a scenario says so.
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::sync::OnceLock;
+
+/// The calling thread stays on one core as long as this exists. Threads that it starts meanwhile stay there too.
+#[derive(Debug)]
+pub(super) struct Pinned {
+    before: Option<CpuSet>,
+}
+
+/// The core for who consumes: the second that this process may use; none if there is but one.
+pub(super) fn consumer() -> Option<usize> {
+    usable().get(1).copied()
+}
+
+/// The core for who produces: the first, if there is another one for who consumes.
+pub(super) fn producer() -> Option<usize> {
+    consumer().and_then(|_| usable().first().copied())
+}
+
+/// Keeps the calling thread on this core for good. Where the system refuses, it runs where it likes.
+pub(super) fn stay_on(core: Option<usize>) {
+    if let Some(core) = core {
+        let mut set = CpuSet::new();
+        set.set(core);
+        // A scenario is still right without its own cores, only less steady.
+        let _ = sched_setaffinity(None, &set);
+    }
+}
+
+/// The cores that this process may use, as far as it was not this module that has kept it from more.
+fn usable() -> &'static [usize] {
+    static USABLE: OnceLock<Vec<usize>> = OnceLock::new();
+    USABLE.get_or_init(|| {
+        let set = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
+        (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect()
+    })
+}
+
+impl Pinned {
+    /// Keeps the calling thread on this core.
+    pub(super) fn to(core: Option<usize>) -> Self {
+        let before = core.and_then(|_| sched_getaffinity(None).ok());
+        stay_on(core);
+        Pinned { before }
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            let _ = sched_setaffinity(None, before);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Pinned, consumer, producer};
+    use rustix::thread::sched_getaffinity;
+
+    #[test]
+    fn a_pinned_thread_is_free_again_afterwards() {
+        let cores = || sched_getaffinity(None).unwrap().count();
+        let before = cores();
+        let pinned = Pinned::to(producer());
+        assert_eq!(cores(), if consumer().is_some() { 1 } else { before });
+        drop(pinned);
+        assert_eq!(cores(), before);
+    }
+
+    #[test]
+    fn who_produces_and_who_consumes_have_different_cores_or_none() {
+        assert_eq!(producer().is_some(), consumer().is_some());
+        assert!(producer().is_none() || producer() != consumer());
+    }
+}

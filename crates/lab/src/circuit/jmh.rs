@@ -1,0 +1,179 @@
+//! Results in the shape of JMH's JSON, to be read by what reads that.
+
+use super::options::Plan;
+use super::report::{Report, Row};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// One entry of a result file. Written whole; read only as far as a comparison needs, so that files of JMH are read too.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Entry {
+    /// `Suite.benchmark`, behind a package in files of JMH.
+    pub(super) benchmark: String,
+    pub(super) mode: String,
+    #[serde(default)]
+    pub(super) threads: u32,
+    #[serde(default)]
+    pub(super) forks: u32,
+    #[serde(default)]
+    pub(super) warmup_iterations: u32,
+    #[serde(default)]
+    pub(super) warmup_time: String,
+    #[serde(default)]
+    pub(super) measurement_iterations: u32,
+    #[serde(default)]
+    pub(super) measurement_time: String,
+    pub(super) primary_metric: Metric,
+    #[serde(default)]
+    pub(super) secondary_metrics: BTreeMap<String, Metric>,
+    /// What was measured, in a line. JMH has no such field.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) measures: String,
+}
+
+/// A score with what it was made of.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Metric {
+    pub(super) score: f64,
+    #[serde(default)]
+    pub(super) score_error: Error,
+    #[serde(default)]
+    pub(super) score_confidence: Vec<Error>,
+    #[serde(default)]
+    pub(super) score_percentiles: BTreeMap<String, f64>,
+    pub(super) score_unit: String,
+    #[serde(default)]
+    pub(super) raw_data: Vec<Vec<f64>>,
+}
+
+/// A number, or the word `NaN` where there is none.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Error {
+    Known(f64),
+    Unknown(String),
+}
+
+impl Default for Error {
+    fn default() -> Self {
+        Error::Unknown("NaN".to_owned())
+    }
+}
+
+/// The entries of a run.
+pub(super) fn entries(report: &Report<'_>, plan: &Plan) -> Vec<Entry> {
+    report.rows.iter().map(|row| Entry::new(row, plan)).collect()
+}
+
+impl Entry {
+    fn new(row: &Row<'_>, plan: &Plan) -> Self {
+        let allocated = row.outcome.allocated.iter().flat_map(|allocated| {
+            [
+                ("gc.alloc.rate.norm".to_owned(), Metric::single(allocated.bytes, "B/op")),
+                ("gc.alloc.count.norm".to_owned(), Metric::single(allocated.allocations, "allocs/op")),
+            ]
+        });
+        let time = |time: std::time::Duration| format!("{} s", time.as_secs_f64());
+        Entry {
+            benchmark: row.benchmark.name().to_owned(),
+            mode: row.mode().word().to_owned(),
+            threads: 1,
+            forks: plan.forks,
+            warmup_iterations: plan.warmup_iterations,
+            warmup_time: time(plan.warmup_time),
+            measurement_iterations: plan.iterations,
+            measurement_time: time(plan.time),
+            primary_metric: Metric::of(row),
+            secondary_metrics: allocated.collect(),
+            measures: row.benchmark.measures().to_owned(),
+        }
+    }
+
+    /// The name without a package in front of it.
+    pub(super) fn short_name(&self) -> &str {
+        match self.benchmark.rmatch_indices('.').nth(1) {
+            Some((dot, _)) => self.benchmark.get(dot + 1..).unwrap_or(&self.benchmark),
+            None => &self.benchmark,
+        }
+    }
+}
+
+impl Metric {
+    fn of(row: &Row<'_>) -> Self {
+        let summary = row.summary();
+        let end = |sign: f64| {
+            summary.error.map_or_else(Error::default, |error| Error::Known(summary.score + sign * error))
+        };
+        let spread = summary.spread;
+        let percentiles = [("0.0", spread.min), ("50.0", spread.median), ("100.0", spread.max)];
+        Metric {
+            score: summary.score,
+            score_error: summary.error.map_or_else(Error::default, Error::Known),
+            score_confidence: vec![end(-1.0), end(1.0)],
+            score_percentiles: percentiles.map(|(percent, value)| (percent.to_owned(), value)).into(),
+            score_unit: row.unit().to_owned(),
+            raw_data: row.samples(),
+        }
+    }
+
+    fn single(score: f64, unit: &str) -> Self {
+        Metric {
+            score,
+            score_error: Error::default(),
+            score_confidence: Vec::new(),
+            score_percentiles: BTreeMap::new(),
+            score_unit: unit.to_owned(),
+            raw_data: vec![vec![score]],
+        }
+    }
+
+    /// All samples of all forks; the score alone where a file has none.
+    pub(super) fn samples(&self) -> Vec<f64> {
+        let samples = self.raw_data.concat();
+        if samples.is_empty() { vec![self.score] } else { samples }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Entry, entries};
+    use crate::circuit::options::{Mode, Plan};
+    use crate::circuit::report::tests::{benchmark, report, row};
+
+    #[test]
+    fn the_fields_are_where_jmh_has_them() {
+        let benchmark = benchmark("PipeOps.emit");
+        let report = report(vec![row(&benchmark, Mode::AverageTime, &[1.0, 3.0])]);
+        let json = serde_json::to_value(entries(&report, &Plan::quick())).unwrap();
+        let at =
+            |pointer: &str| json.pointer(pointer).unwrap_or_else(|| panic!("no {pointer} in {json}")).clone();
+        assert_eq!(at("/0/benchmark"), "PipeOps.emit");
+        assert_eq!(at("/0/mode"), "avgt");
+        assert_eq!(at("/0/primaryMetric/score"), 2.0);
+        assert!(at("/0/primaryMetric/scoreError").as_f64().unwrap() > 600.0);
+        assert_eq!(at("/0/primaryMetric/scoreUnit"), "ns/op");
+        assert_eq!(at("/0/primaryMetric/rawData/0/1"), 3.0);
+    }
+
+    #[test]
+    fn a_single_sample_has_no_error_as_in_jmh() {
+        let benchmark = benchmark("PipeOps.emit");
+        let report = report(vec![row(&benchmark, Mode::SingleShot, &[1.0])]);
+        let json = serde_json::to_string(&entries(&report, &Plan::quick())).unwrap();
+        assert!(json.contains(r#""scoreError":"NaN""#), "{json}");
+        let back: Vec<Entry> = serde_json::from_str(&json).unwrap();
+        assert_eq!(back[0].primary_metric.samples(), [1.0]);
+    }
+
+    #[test]
+    fn a_file_of_jmh_is_understood_and_its_packages_are_left_out() {
+        let json = r#"[{"jmhVersion": "1.37", "benchmark": "io.x.jmh.PipeOps.emit", "mode": "avgt", "threads": 1,
+            "jvmArgs": [], "primaryMetric": {"score": 8.4, "scoreError": "NaN", "scoreConfidence": ["NaN", "NaN"],
+            "scorePercentiles": {"0.0": 8.4}, "scoreUnit": "ns/op", "rawData": [[8.4]]}, "secondaryMetrics": {}}]"#;
+        let entries: Vec<Entry> = serde_json::from_str(json).unwrap();
+        assert_eq!(entries[0].short_name(), "PipeOps.emit");
+        assert_eq!(Entry { benchmark: "emit".into(), ..entries[0].clone() }.short_name(), "emit");
+    }
+}

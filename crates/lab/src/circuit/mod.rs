@@ -1,0 +1,158 @@
+//! The laboratory of circuits: every benchmark that the original names, under its name, each with what it really measures;
+//! what those do not measure, beside them; and what others have for the same purpose, in turns.
+//!
+//! - [`Benchmark`] is a row; the suites in `suites/` are lists of them.
+//! - `runner.rs` does a benchmark's work for a while and looks at the clock.
+//! - `report.rs`, `jmh.rs` and `comparison.rs` say what was found.
+//!
+//! A scenario whose values do not all arrive is an error, not a figure.
+
+mod benchmark;
+mod comparison;
+mod cores;
+mod fork;
+mod jmh;
+mod options;
+mod report;
+mod rig;
+mod runner;
+mod selection;
+mod sizes;
+mod suites;
+mod tally;
+
+pub use benchmark::{Benchmark, Quantity};
+pub use fork::Caller;
+pub use options::{CircuitOptions, Mode};
+pub use selection::UnknownPattern;
+pub use sizes::Sizes;
+pub use suites::all as benchmarks;
+
+use crate::machine::Machine;
+use crate::single_dash;
+use anyhow::Context;
+use clap::{CommandFactory, Parser};
+use comparison::Comparison;
+use options::{Action, Plan};
+use report::{Report, Row};
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Does what the flags say and writes to `out`.
+pub fn run(options: &CircuitOptions, caller: &Caller, out: &mut impl Write) -> anyhow::Result<()> {
+    if let Some(Action::Compare { a, b }) = &options.action {
+        write!(out, "{}", Comparison::read(a, b)?)?;
+        return Ok(());
+    }
+    let plan = options.plan();
+    let benchmarks = benchmarks();
+    if !options.as_fork.is_empty() {
+        return run_as_fork(options, &plan, &benchmarks, out);
+    }
+    let runs = selection::select(&benchmarks, &options.patterns)?;
+    if options.list {
+        return list(runs.iter().flatten(), options.verbose, out);
+    }
+    if cfg!(debug_assertions) && !options.quick {
+        eprintln!("built with assertions: the figures are not those of a release build");
+    }
+    let mut rows = Vec::new();
+    for (number, run) in runs.iter().enumerate() {
+        let names: Vec<&str> = run.iter().map(|one| one.name()).collect();
+        eprintln!("{}/{}: {}", number + 1, runs.len(), names.join(", "));
+        let outcomes = match plan.forks {
+            0 => runner::measure(run, &plan)?,
+            _ => fork::measure(caller, &names, options, &plan)?,
+        };
+        let found = run.iter().zip(outcomes);
+        rows.extend(found.map(|(&benchmark, outcome)| Row { benchmark, outcome, mode: plan.mode }));
+    }
+    let report = Report { rows, machine: Machine::this(), verbose: options.verbose };
+    write_results(options, &report, &plan, out)
+}
+
+fn write_results(
+    options: &CircuitOptions,
+    report: &Report<'_>,
+    plan: &Plan,
+    out: &mut impl Write,
+) -> anyhow::Result<()> {
+    let Some(path) = &options.result_file else {
+        write!(out, "{report}")?;
+        return Ok(());
+    };
+    let mut json = serde_json::to_string_pretty(&jmh::entries(report, plan))?;
+    json.push('\n');
+    if path == Path::new("-") {
+        out.write_all(json.as_bytes())?;
+        return Ok(());
+    }
+    write!(out, "{report}")?;
+    std::fs::write(path, json).with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn list<'a>(
+    benchmarks: impl Iterator<Item = &'a &'a Benchmark>,
+    verbose: bool,
+    out: &mut impl Write,
+) -> anyhow::Result<()> {
+    for benchmark in benchmarks {
+        writeln!(out, "{}", benchmark.name())?;
+        if verbose {
+            writeln!(out, "    measures: {}", benchmark.measures())?;
+        }
+    }
+    Ok(())
+}
+
+fn run_as_fork(
+    options: &CircuitOptions,
+    plan: &Plan,
+    benchmarks: &[Benchmark],
+    out: &mut impl Write,
+) -> anyhow::Result<()> {
+    let find = |name: &String| {
+        benchmarks
+            .iter()
+            .find(|one| one.name() == name)
+            .with_context(|| format!("no benchmark is called {name}"))
+    };
+    let run = options.as_fork.iter().map(find).collect::<anyhow::Result<Vec<_>>>()?;
+    serde_json::to_writer(out, &runner::measure(&run, plan)?)?;
+    Ok(())
+}
+
+/// The laboratory as a program of its own: what `cargo bench` starts.
+#[derive(Parser)]
+#[command(name = "circuit", about = "What circuits cost")]
+struct Program {
+    #[command(flatten)]
+    options: CircuitOptions,
+    /// `cargo bench` adds this.
+    #[arg(long, hide = true, global = true)]
+    bench: bool,
+}
+
+/// Runs the laboratory with the program's arguments.
+#[must_use]
+pub fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let program = Program::parse_from(single_dash::normalise(arguments, &long_flags(&Program::command())));
+    let caller = Caller { arguments: Vec::new() };
+    match run(&program.options, &caller, &mut std::io::stdout().lock()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The long flags of a command with their other names.
+#[must_use]
+pub fn long_flags(command: &clap::Command) -> Vec<String> {
+    let names = command.get_arguments().filter_map(clap::Arg::get_long_and_visible_aliases);
+    names.flatten().map(str::to_owned).collect()
+}

@@ -1,0 +1,252 @@
+//! Flags of the laboratory of circuits, which are those of JMH, each also with a name that says what it is.
+
+use super::sizes::Sizes;
+use crate::duration;
+use clap::value_parser;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Flags of `tidemark bench circuit`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = AFTER_HELP, args_conflicts_with_subcommands = true)]
+pub struct CircuitOptions {
+    #[command(subcommand)]
+    pub(super) action: Option<Action>,
+    /// Benchmarks to run: parts of their names; * stands for anything, ^ and $ for the ends. All if none is given
+    #[arg(value_name = "PATTERN")]
+    pub(super) patterns: Vec<String>,
+    /// List the benchmarks instead of running them; with -v also what they measure
+    #[arg(short, long)]
+    pub(super) list: bool,
+    /// Say of each benchmark what it measures
+    #[arg(short, long)]
+    pub(super) verbose: bool,
+    /// What to report
+    #[arg(long, visible_alias = "bm", value_enum, default_value = "avgt")]
+    pub(super) mode: Mode,
+    /// Iterations that are not counted
+    #[arg(long, visible_alias = "wi", value_name = "COUNT", value_parser = value_parser!(u32).range(..=ITERATIONS_MAX))]
+    pub(super) warmup_iterations: Option<u32>,
+    /// Iterations that are counted; each gives one sample
+    #[arg(short, long, value_name = "COUNT", value_parser = value_parser!(u32).range(1..=ITERATIONS_MAX))]
+    pub(super) iterations: Option<u32>,
+    /// Time of a warm-up iteration: seconds, or with a unit
+    #[arg(short, long, value_name = "TIME", default_value = "0.3", value_parser = seconds)]
+    pub(super) warmup_time: Duration,
+    /// Time of an iteration that is counted: seconds, or with a unit
+    #[arg(short = 'r', long, value_name = "TIME", default_value = "0.3", value_parser = seconds)]
+    pub(super) time: Duration,
+    /// Processes that measure each benchmark one after the other; 0: this one does
+    #[arg(short, long, value_name = "COUNT", default_value_t = 0)]
+    #[arg(value_parser = value_parser!(u32).range(..=FORKS_MAX))]
+    pub(super) forks: u32,
+    /// Profiler: gc counts what one operation asks the allocator for
+    #[arg(long, visible_alias = "prof", value_name = "PROFILER")]
+    pub(super) profiler: Option<Profiler>,
+    /// Format of the result file
+    #[arg(long, visible_alias = "rf", value_name = "FORMAT", requires = "result_file")]
+    pub(super) result_format: Option<ResultFormat>,
+    /// Write the results to this file, in JMH's JSON; - is standard output, in place of the table
+    #[arg(long, visible_alias = "rff", value_name = "FILE")]
+    pub(super) result_file: Option<PathBuf>,
+    /// Small scenarios: shows that everything runs, and gives no figures to go by
+    #[arg(long)]
+    pub(super) quick: bool,
+    /// Measure exactly these as a fork, and write the samples
+    #[arg(long, hide = true, value_delimiter = ',')]
+    pub(super) as_fork: Vec<String>,
+}
+
+const AFTER_HELP: &str = "\
+Flags may be written with one dash (-bm thrpt -wi 5 -i 10 -rf json -rff results.json).
+Rows under the original's names measure what the original's benchmarks measure; -v says where that is less than the name
+promises, and the rows beside them, such as those that end with _batch, are then the ones to look at.
+Peers other than std::sync::mpsc are there in a program that was built with them:
+  cargo run --release -p tidemark --features peers -- bench circuit Peers
+Exit codes: 0 measured; 1 nothing fits a pattern, or it could not be measured, or a scenario lost a value; 2 wrong flags.";
+
+/// What is done instead of measuring.
+#[derive(Clone, Debug, clap::Subcommand)]
+pub(super) enum Action {
+    /// Compare the results of two runs
+    Compare {
+        /// Results of the first run
+        a: PathBuf,
+        /// Results of the second run
+        b: PathBuf,
+    },
+}
+
+/// What is reported of the samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Mode {
+    /// Time of an operation
+    #[default]
+    #[value(name = "avgt")]
+    AverageTime,
+    /// Operations per second
+    #[value(name = "thrpt")]
+    Throughput,
+    /// Time of an operation in one call, without warm-up
+    #[value(name = "ss")]
+    SingleShot,
+}
+
+/// What is looked at besides the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Profiler {
+    Allocations,
+}
+
+/// How results are written to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum ResultFormat {
+    /// JMH's JSON
+    Json,
+}
+
+/// How benchmarks are measured.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    pub(super) mode: Mode,
+    pub(super) warmup_iterations: u32,
+    pub(super) iterations: u32,
+    pub(super) warmup_time: Duration,
+    pub(super) time: Duration,
+    pub(super) forks: u32,
+    pub(super) allocations: bool,
+    pub(super) sizes: Sizes,
+}
+
+const ITERATIONS_MAX: i64 = 10_000;
+const FORKS_MAX: i64 = 100;
+const TIME_MAX: Duration = Duration::from_hours(1);
+
+impl CircuitOptions {
+    /// How to measure.
+    pub(super) fn plan(&self) -> Plan {
+        let (warmups, iterations) = if self.mode == Mode::SingleShot { (0, 1) } else { (3, 10) };
+        Plan {
+            mode: self.mode,
+            warmup_iterations: self.warmup_iterations.unwrap_or(warmups),
+            iterations: self.iterations.unwrap_or(iterations),
+            warmup_time: self.warmup_time,
+            time: self.time,
+            forks: self.forks,
+            allocations: self.profiler.is_some(),
+            sizes: if self.quick { Sizes::QUICK } else { Sizes::FULL },
+        }
+    }
+}
+
+impl Mode {
+    /// JMH's word for it.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Mode::AverageTime => "avgt",
+            Mode::Throughput => "thrpt",
+            Mode::SingleShot => "ss",
+        }
+    }
+}
+
+impl std::str::FromStr for Profiler {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split(':').next() {
+            Some("gc") => Ok(Profiler::Allocations),
+            _ => Err("the profiler here is gc; for stacks and caches run this program under perf".to_owned()),
+        }
+    }
+}
+
+/// Seconds as JMH writes them (`1`, `0.5`), or a duration with a unit.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let time = match text.parse::<f64>() {
+        Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())?,
+        Err(_) => duration::parse(text).map_err(|error| error.to_string())?,
+    };
+    if time.is_zero() || time > TIME_MAX {
+        return Err("a time is longer than nothing and at most an hour".to_owned());
+    }
+    Ok(time)
+}
+
+#[cfg(test)]
+impl Plan {
+    /// A plan for tests.
+    pub(super) fn quick() -> Self {
+        Plan {
+            mode: Mode::AverageTime,
+            warmup_iterations: 0,
+            iterations: 2,
+            warmup_time: Duration::from_micros(1),
+            time: Duration::from_micros(1),
+            forks: 0,
+            allocations: false,
+            sizes: Sizes::QUICK,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CircuitOptions, Mode, Profiler};
+    use clap::Parser;
+    use std::time::Duration;
+
+    #[derive(Debug, Parser)]
+    struct Program {
+        #[command(flatten)]
+        options: CircuitOptions,
+    }
+
+    fn parse(arguments: &[&str]) -> Result<CircuitOptions, clap::Error> {
+        Program::try_parse_from([&["bench"], arguments].concat()).map(|program| program.options)
+    }
+
+    #[test]
+    fn the_originals_flags_are_understood() {
+        let given = ["PipeOps", "--wi", "5", "-i", "7", "-w", "2", "-r", "0.5", "-f", "3", "--bm", "thrpt"];
+        let options =
+            parse(&[&given[..], &["--rf", "json", "--rff", "x.json", "--prof", "gc:churn"]].concat())
+                .unwrap();
+        let plan = options.plan();
+        assert_eq!((plan.warmup_iterations, plan.iterations, plan.forks), (5, 7, 3));
+        assert_eq!((plan.warmup_time, plan.time), (Duration::from_secs(2), Duration::from_millis(500)));
+        assert_eq!((plan.mode, plan.allocations), (Mode::Throughput, true));
+        assert_eq!(options.patterns, ["PipeOps"]);
+        assert_eq!(options.profiler, Some(Profiler::Allocations));
+    }
+
+    #[test]
+    fn a_single_shot_is_one_without_warm_up_unless_asked_for_more() {
+        let plan = |flags: &[&str]| parse(flags).unwrap().plan();
+        assert_eq!((plan(&["--bm", "ss"]).warmup_iterations, plan(&["--bm", "ss"]).iterations), (0, 1));
+        assert_eq!(plan(&["--bm", "ss", "-i", "4"]).iterations, 4);
+    }
+
+    #[test]
+    fn wrong_flags_are_named_with_what_is_right() {
+        let message = |flags: &[&str]| match parse(flags) {
+            Err(error) => error.to_string(),
+            Ok(options) => panic!("{flags:?} gave {options:?}"),
+        };
+        for (flags, expected) in [
+            (&["-i", "0"][..], "0 is not in 1..=10000"),
+            (&["-r", "0"], "a time is longer than nothing"),
+            (&["-r", "-1"], "-1"),
+            (&["-r", "soon"], "invalid duration \"soon\""),
+            (&["-f", "101"], "101 is not in 0..=100"),
+            (&["--bm", "fast"], "[possible values: avgt, thrpt, ss]"),
+            (&["--prof", "perfnorm"], "the profiler here is gc"),
+            (&["--rf", "json"], "--result-file"),
+            (&["--rf", "csv", "--rff", "x"], "[possible values: json]"),
+            (&["compare", "a.json"], "<B>"),
+        ] {
+            let message = message(flags);
+            assert!(message.contains(expected), "{flags:?}: {message}");
+        }
+    }
+}

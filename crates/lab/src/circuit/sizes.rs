@@ -1,0 +1,42 @@
+//! How large the scenarios are.
+
+use std::time::Duration;
+
+/// What the scenarios count in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Emissions between two looks at the clock, with one await behind them where there is one.
+    pub batch: u64,
+    /// Emissions that are awaited one by one between two looks at the clock.
+    pub round_trips: u64,
+    /// How often a value goes around a cycle.
+    pub hops: u64,
+    /// Circuits that exist at once and have nothing to do.
+    pub idle_circuits: u64,
+    /// How long they are watched.
+    pub idle_time: Duration,
+    /// Names among which one is looked up.
+    pub names: u64,
+}
+
+impl Sizes {
+    /// What figures are made with.
+    pub const FULL: Self = Sizes {
+        batch: 10_000,
+        round_trips: 1_000,
+        hops: 10_000,
+        idle_circuits: 100_000,
+        idle_time: Duration::from_secs(3),
+        names: 1_024,
+    };
+
+    /// Enough to see that everything runs.
+    pub const QUICK: Self = Sizes {
+        batch: 100,
+        round_trips: 10,
+        hops: 100,
+        idle_circuits: 100,
+        idle_time: Duration::from_millis(2),
+        names: 16,
+    };
+}

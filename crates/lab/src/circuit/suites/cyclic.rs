@@ -1,0 +1,103 @@
+//! `CyclicOps`: values that go around in a circuit.
+
+use crate::circuit::benchmark::{Benchmark, Work};
+use crate::circuit::rig::{By, Rig};
+use crate::circuit::tally::Tally;
+use std::hint::black_box;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+use tidemark_circuit::{Circuit, Conduit, Fiber, Pipe, Registrar, Subject, name};
+
+/// How often the original's rows let a value go around.
+const LIMIT: u64 = 1_000;
+
+pub(super) fn suite() -> Vec<Benchmark> {
+    let mut all = vec![
+        Benchmark::new(
+            "CyclicOps.cyclic_emit",
+            "making a conduit whose pipe emits to itself a thousand times, subscribing, and one emission, by time around; the \
+             cycle runs meanwhile and is awaited and counted outside of the measured time: see cyclic_hop",
+            |_| conduit_cycles(LIMIT, false),
+        ),
+        Benchmark::new("CyclicOps.cyclic_emit_await", "the same with the await in the measured time", |_| {
+            conduit_cycles(LIMIT, true)
+        }),
+        Benchmark::new(
+            "CyclicOps.cyclic_emit_deep_await",
+            "the same with an await, ten thousand times around",
+            |_| conduit_cycles(LIMIT * 10, true),
+        ),
+    ];
+    for (suffix, who, by) in [
+        ("", "the thread that awaits runs it", By::Waiters),
+        ("_thread", "a thread runs it", By::Thread),
+        ("_pool", "the shared pool runs it", By::Pool),
+    ] {
+        let name = format!("CyclicOps.cyclic_hop{suffix}");
+        let measures =
+            format!("one time around of a pipe that emits to itself, 10,000 with one await, counted; {who}");
+        all.push(Benchmark::new(name, measures, move |sizes| hops(by, sizes.hops)).at_most(3.0));
+    }
+    all
+}
+
+/// A pipe whose receptor emits to it until the value has come down to nothing.
+fn hops(by: By, count: u64) -> anyhow::Result<Work> {
+    let rig = Rig::new(by)?;
+    let mut tally = Tally::default();
+    let counter = tally.counter();
+    let itself: Arc<OnceLock<Pipe<u64>>> = Arc::default();
+    let own = Arc::clone(&itself);
+    let pipe = rig.pipe(move |left: u64| {
+        counter.count(left);
+        if left > 1
+            && let Some(own) = own.get()
+        {
+            own.emit(left - 1);
+        }
+    })?;
+    anyhow::ensure!(itself.set(pipe.clone()).is_ok(), "the cycle is closed once");
+    Work::calls(count, move || {
+        let clock = Instant::now();
+        pipe.emit(black_box(count));
+        rig.settle()?;
+        let took = clock.elapsed();
+        tally.expect(count)?;
+        Ok(took)
+    })
+}
+
+/// The original's cycle: a subscriber registers the conduit's own pipe, behind a limit, in a circuit made for each.
+fn conduit_cycles(limit: u64, awaited: bool) -> anyhow::Result<Work> {
+    Work::calls(limit, move || {
+        let (rig, mut tally) = (Rig::new(By::Pool)?, Tally::default());
+        let clock = Instant::now();
+        let conduit = conduit_cycle(&rig, limit, &tally)?;
+        conduit.get(name!("cyclic")).emit(black_box(1));
+        let mut took: Option<Duration> = None;
+        if !awaited {
+            took = Some(clock.elapsed());
+        }
+        rig.settle()?;
+        let took = took.unwrap_or_else(|| clock.elapsed());
+        tally.expect(limit)?;
+        Ok(took)
+    })
+}
+
+fn conduit_cycle(circuit: &Circuit, limit: u64, tally: &Tally) -> anyhow::Result<Conduit<u64>> {
+    let conduit = circuit.conduit()?;
+    let (own, counter) = (conduit.clone(), tally.counter());
+    // The first emission is not through the limit.
+    let limited = Fiber::new().limit(limit - 1);
+    let subscriber = circuit.subscriber(move |subject: &Subject, registrar: &mut Registrar<'_, u64>| {
+        let counter = counter.clone();
+        registrar.receptor(move |value| counter.count(value));
+        // Refused only by a circuit that is closed, which does not call anybody.
+        if let Ok(pipe) = own.get(subject.name()).prepend(&limited) {
+            registrar.pipe(&pipe);
+        }
+    })?;
+    conduit.subscribe(&subscriber)?;
+    Ok(conduit)
+}

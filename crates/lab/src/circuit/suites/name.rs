@@ -1,0 +1,132 @@
+//! `NameOps`: making names that exist already, and asking them.
+
+use crate::circuit::benchmark::{Benchmark, each};
+use std::hint::black_box;
+use tidemark_circuit::{ArgumentError, Extent, Name, name};
+
+const PARTS: [&str; 3] = ["first", "second", "third"];
+const PATH: &str = "first.second.third";
+const DEEP: &str = "root.level1.level2.level3.level4";
+
+pub(super) fn suite() -> Vec<Benchmark> {
+    let mut all = making();
+    all.extend(interning());
+    all.extend(asking());
+    all
+}
+
+fn making() -> Vec<Benchmark> {
+    let mut all = vec![
+        Benchmark::new(
+            "NameOps.name_chained_deep",
+            "a name of five parts, each below the one before",
+            |_| {
+                each(|_| {
+                    ["b", "c", "d", "e"]
+                        .iter()
+                        .try_fold(Name::new(black_box("a"))?, |name, part| name.extend(part))
+                })
+            },
+        ),
+        Benchmark::new("NameOps.name_from_enum", "a name from a literal that was used before", |_| {
+            each(|_| name!("bench.second"))
+        }),
+        Benchmark::new("NameOps.name_from_iterable", "a name from three parts in an array", |_| {
+            each(|_| Name::from_parts(black_box(PARTS)))
+        }),
+        Benchmark::new("NameOps.name_from_iterator", "a name from an iterator over three parts", |_| {
+            each(|_| Name::from_parts(black_box(&PARTS).iter()))
+        }),
+        Benchmark::new(
+            "NameOps.name_from_mapped_iterable",
+            "a name from three things mapped to parts",
+            |_| {
+                each(|_| {
+                    Name::from_parts(
+                        black_box([0_usize, 1, 2]).iter().map(|place| PARTS[place % PARTS.len()]),
+                    )
+                })
+            },
+        ),
+        Benchmark::new("NameOps.name_from_name", "a name below another one", |_| {
+            let first = Name::new(PARTS[0])?;
+            each(move |_| first.join(Name::new(black_box(PARTS[1]))?))
+        }),
+    ];
+    all.extend(Benchmark::with_batch(
+        "NameOps.name_chaining",
+        "a name of three parts, each below the one before",
+        |_| each(|_| chained()),
+    ));
+    all.extend(Benchmark::with_batch("NameOps.name_from_string", "a name of one part from its text", |_| {
+        each(|_| Name::new(black_box(PARTS[0])))
+    }));
+    all.extend(Benchmark::with_batch("NameOps.name_parsing", "a name of three parts from its text", |_| {
+        each(|_| Name::new(black_box(PATH)))
+    }));
+    all
+}
+
+fn interning() -> [Benchmark; 3] {
+    [
+        Benchmark::new(
+            "NameOps.name_interning_chained",
+            "a name from its text, the same part by part, and comparing the two",
+            |_| each(|_| Ok::<_, ArgumentError>(Name::new(black_box(PATH))? == chained()?)),
+        ),
+        Benchmark::new(
+            "NameOps.name_interning_same_path",
+            "a name from its text twice, and comparing the two",
+            |_| each(|_| Ok::<_, ArgumentError>(Name::new(black_box(PATH))? == Name::new(black_box(PATH))?)),
+        ),
+        Benchmark::new(
+            "NameOps.name_interning_segments",
+            "a name, one below it, what encloses that, and comparing it with the first",
+            |_| {
+                each(|_| {
+                    let first = Name::new(black_box(PARTS[0]))?;
+                    let below = Name::new(black_box(PARTS[0]))?.extend(black_box(PARTS[1]))?;
+                    Ok::<_, ArgumentError>(Some(first) == below.enclosure())
+                })
+            },
+        ),
+    ]
+}
+
+fn asking() -> Vec<Benchmark> {
+    let mut all = vec![
+        Benchmark::new("NameOps.name_enclosure", "what encloses a name of five parts", |_| {
+            let deep = Name::new(DEEP)?;
+            each(move |_| black_box(deep).enclosure())
+        }),
+        Benchmark::new(
+            "NameOps.name_iterate_hierarchy",
+            "counting a name of five parts and all that enclose it",
+            |_| {
+                let deep = Name::new(DEEP)?;
+                each(move |_| black_box(deep).iter().count())
+            },
+        ),
+    ];
+    all.extend(Benchmark::with_batch("NameOps.name_compare", "which of two names comes first", |_| {
+        let (deep, first) = (Name::new(DEEP)?, Name::new(PARTS[0])?);
+        each(move |_| black_box(deep).cmp(&black_box(first)))
+    }));
+    all.extend(Benchmark::with_batch("NameOps.name_depth", "of how many parts a name is", |_| {
+        let deep = Name::new(DEEP)?;
+        each(move |_| black_box(deep).depth())
+    }));
+    all.extend(Benchmark::with_batch(
+        "NameOps.name_path_generation",
+        "the text of a name, which it keeps",
+        |_| {
+            let deep = Name::new(DEEP)?;
+            each(move |_| black_box(deep).path())
+        },
+    ));
+    all
+}
+
+fn chained() -> Result<Name, ArgumentError> {
+    Name::new(black_box(PARTS[0]))?.extend(black_box(PARTS[1]))?.extend(black_box(PARTS[2]))
+}

@@ -1,0 +1,60 @@
+//! Proof that what was emitted has arrived.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How many values have arrived, as the scenario reads it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tally {
+    arrived: Arc<AtomicU64>,
+    expected: u64,
+}
+
+/// The end of a way: counts what arrives. Only one thread at a time may, as receptors of one circuit do.
+#[derive(Clone, Debug)]
+pub(super) struct Counter(Arc<AtomicU64>);
+
+impl Tally {
+    /// What counts for this tally.
+    pub(super) fn counter(&self) -> Counter {
+        Counter(Arc::clone(&self.arrived))
+    }
+
+    /// Fails unless exactly so many values have arrived since the last call.
+    pub(super) fn expect(&mut self, count: u64) -> anyhow::Result<()> {
+        let before = self.expected;
+        let arrived = self.arrived.load(Ordering::Acquire);
+        self.expected = arrived;
+        let new = arrived.wrapping_sub(before);
+        anyhow::ensure!(new == count, "{new} values arrived where {count} should have");
+        Ok(())
+    }
+}
+
+impl Counter {
+    /// Counts a value and makes sure that it was there.
+    #[inline]
+    pub(super) fn count<T>(&self, value: T) {
+        black_box(value);
+        // One writer: no read-modify-write is needed.
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Tally;
+
+    #[test]
+    fn a_missing_value_and_one_too_many_are_noticed() {
+        let mut tally = Tally::default();
+        let counter = tally.counter();
+        counter.count(1);
+        assert!(tally.expect(1).is_ok());
+        counter.count(2);
+        counter.count(3);
+        assert!(tally.expect(1).is_err());
+        assert_eq!(tally.expect(1).unwrap_err().to_string(), "0 values arrived where 1 should have");
+    }
+}
