@@ -203,7 +203,7 @@ impl<E: Clone + Send + 'static> Conduit<E> {
 }
 
 impl<E> Conduit<E> {
-    #[cfg(feature = "stream")]
+    #[cfg(any(feature = "stream", all(feature = "signals", feature = "tracing")))]
     pub(crate) fn machine(&self) -> &MachineRef {
         &self.inner.machine
     }

@@ -22,6 +22,7 @@
 //!   `name` of the circuit around each of its runs, and events `quarantine`, `overflow` and `close`; at level error an event per
 //!   [`Failure`], with `subject`, `operation` and `message`.
 //! - `metrics`: `CircuitMetrics`, a collector of `prometheus-client` for the [`Stats`] of circuits.
+//! - `signals`: the module `signals`, typed vocabularies for what systems do and how they are.
 
 mod bank;
 mod barrier;
@@ -72,6 +73,8 @@ mod recipe;
 mod reservoir;
 mod resource;
 mod scope;
+#[cfg(feature = "signals")]
+pub mod signals;
 mod simulation;
 mod sink;
 mod slot;

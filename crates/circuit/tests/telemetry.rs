@@ -37,7 +37,7 @@ impl Visit for Fields {
 
 impl Subscriber for Log {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == "tidemark_circuit"
+        metadata.target().starts_with("tidemark_circuit")
     }
 
     fn new_span(&self, attributes: &Attributes<'_>) -> Id {
@@ -178,4 +178,36 @@ fn a_subscriber_that_panics_harms_no_circuit() {
         assert_eq!(circuit.failures(), 1);
     });
     assert_eq!(seen.load(Ordering::Relaxed), 4);
+}
+
+#[cfg(feature = "signals")]
+#[test]
+fn signals_are_events_whose_level_follows_from_the_situation() {
+    use tidemark_circuit::signals::{breakers, services, trace};
+
+    let lines = told(|| {
+        let circuit = build(Circuit::builder());
+        let (breakers, services) = (circuit.conduit().expect("open"), circuit.conduit().expect("open"));
+        trace(&breakers).expect("open");
+        let subscription = trace(&services).expect("open");
+        let breaker = breakers::pool(&breakers);
+        let breaker = breaker.get(name!("db")).expect("no factory fails");
+        breaker.probe();
+        breaker.open();
+        let service = services::pool(&services);
+        let service = service.get(name!("orders")).expect("no factory fails");
+        service.fail(services::Dimension::Caller);
+        subscription.close();
+        service.success(services::Dimension::Caller);
+        while circuit.run(100) {}
+    });
+    let told: Vec<_> = lines.iter().filter(|line| line.contains("vocabulary")).collect();
+    assert_eq!(
+        told,
+        [
+            r#"DEBUG subject="db" vocabulary="breakers" sign="Probe""#,
+            r#"ERROR subject="db" vocabulary="breakers" sign="Open" status="Defective""#,
+            r#"WARN subject="orders" vocabulary="services" sign="Fail" dimension="Caller" status="Degraded""#,
+        ]
+    );
 }

@@ -1,0 +1,105 @@
+//! Vocabularies whose signs are those of another one: what is said of what was said.
+
+/// A vocabulary without signs of its own: a module with its dimensions and an instrument for the signs of any vocabulary.
+macro_rules! template {
+    (
+        $(#[$about:meta])*
+        $plural:ident $Instrument:ident ordered $ordered:literal {
+            $($(#[$respect:meta])* $Dimension:ident $method:ident;)+
+        }
+    ) => {
+        $(#[$about])*
+        pub mod $plural {
+            use crate::signals::Sign;
+            use crate::{Conduit, Pipe, Pool, Subject};
+
+            symbols! {
+                /// In what respect it can be said.
+                Dimension { $($(#[$respect])* $Dimension,)+ }
+            }
+
+            impl crate::signals::Dimension for Dimension {
+                const ORDERED: bool = $ordered;
+            }
+
+            /// A sign of another vocabulary, and in what respect it is said.
+            pub type Signal<S> = crate::signals::Signal<S, Dimension>;
+
+            /// What says it. Clones say it of the same subject.
+            #[derive(Clone, Debug, PartialEq, Eq)]
+            pub struct $Instrument<S> {
+                pipe: Pipe<Signal<S>>,
+            }
+
+            /// One instrument per name, each over the conduit's pipe of that name.
+            pub fn pool<S: Sign>(conduit: &Conduit<Signal<S>>) -> Pool<$Instrument<S>> {
+                conduit.derive(|pipe| $Instrument::new(pipe.clone()))
+            }
+
+            impl<S: Sign> $Instrument<S> {
+                /// An instrument over this pipe.
+                pub fn new(pipe: Pipe<Signal<S>>) -> Self {
+                    Self { pipe }
+                }
+
+                /// Of whom it says it.
+                pub fn subject(&self) -> &Subject {
+                    self.pipe.subject()
+                }
+
+                /// Says what is given.
+                pub fn signal(&self, sign: S, dimension: Dimension) {
+                    self.pipe.emit(Signal { sign, dimension });
+                }
+
+                $(
+                    $(#[$respect])*
+                    pub fn $method(&self, sign: S) {
+                        self.signal(sign, Dimension::$Dimension);
+                    }
+                )+
+            }
+
+            #[cfg(test)]
+            #[test]
+            fn every_method_says_its_dimension_of_any_sign() {
+                use crate::signals::{Symbol, statuses, vocabulary};
+
+                let said = vocabulary::said(|conduit| {
+                    let pool = pool::<statuses::Sign>(conduit);
+                    let instrument = pool.get(crate::name!("subject")).expect("no factory fails");
+                    for &sign in statuses::Sign::ALL {
+                        $(instrument.$method(sign);)+
+                    }
+                });
+                assert_eq!(said, Signal::all().collect::<Vec<_>>());
+                vocabulary::check_symbols::<Dimension>();
+                assert_eq!(size_of::<Signal<statuses::Sign>>(), 2);
+            }
+        }
+    };
+}
+
+template! {
+    /// How far those agree who observe a subject.
+    surveys Survey ordered true {
+        /// They do not.
+        Divided divided;
+        /// Most of them do.
+        Majority majority;
+        /// All of them do.
+        Unanimous unanimous;
+    }
+}
+
+template! {
+    /// How a sign comes back in what is said of a subject.
+    cycles Cycle ordered false {
+        /// It was not said before.
+        Single single;
+        /// It was the last thing said.
+        Repeat repeat;
+        /// It was said before, but not last.
+        Return returned;
+    }
+}

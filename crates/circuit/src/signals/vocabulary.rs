@@ -1,0 +1,233 @@
+//! Vocabularies are tables; this turns a table into the enums, the instrument and the pool.
+
+/// A set of words.
+macro_rules! symbols {
+    ($(#[$about:meta])* $Set:ident { $($(#[$meaning:meta])* $Word:ident,)+ }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum $Set {
+            $($(#[$meaning])* $Word,)+
+        }
+
+        impl $crate::signals::Symbol for $Set {
+            const ALL: &'static [Self] = &[$(Self::$Word,)+];
+
+            fn name(self) -> &'static str {
+                match self {
+                    $(Self::$Word => stringify!($Word),)+
+                }
+            }
+
+            fn index(self) -> usize {
+                self as usize
+            }
+        }
+
+        impl std::fmt::Display for $Set {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str($crate::signals::Symbol::name(*self))
+            }
+        }
+    };
+}
+
+/// The signs of a vocabulary, with the kind of each, and its status if it has one.
+macro_rules! signs {
+    ($plural:ident { $($(#[$meaning:meta])* $Word:ident $kind:ident $(=> $status:ident)?,)+ }) => {
+        symbols! {
+            /// What can be said.
+            Sign { $($(#[$meaning])* $Word,)+ }
+        }
+
+        impl $crate::signals::Sign for Sign {
+            const VOCABULARY: &'static str = stringify!($plural);
+
+            fn kind(self) -> $crate::signals::Kind {
+                match self {
+                    $(Self::$Word => $crate::signals::Kind::$kind,)+
+                }
+            }
+
+            fn status(self) -> Option<$crate::signals::statuses::Sign> {
+                match self {
+                    $(Self::$Word => None$(.or(Some($crate::signals::statuses::Sign::$status)))?,)+
+                }
+            }
+        }
+
+        impl $crate::signals::Observation for Sign {
+            type Sign = Self;
+
+            fn sign(self) -> Self {
+                self
+            }
+
+            fn dimension(self) -> Option<&'static str> {
+                None
+            }
+        }
+    };
+}
+
+/// What says the observations of a vocabulary, and the pool of them by name.
+macro_rules! instrument {
+    ($Instrument:ident $Observation:ty) => {
+        /// What says it. Clones say it of the same subject.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct $Instrument {
+            pipe: $crate::Pipe<$Observation>,
+        }
+
+        /// One instrument per name, each over the conduit's pipe of that name.
+        pub fn pool(conduit: &$crate::Conduit<$Observation>) -> $crate::Pool<$Instrument> {
+            conduit.derive(|pipe| $Instrument::new(pipe.clone()))
+        }
+
+        impl $Instrument {
+            /// An instrument over this pipe.
+            pub fn new(pipe: $crate::Pipe<$Observation>) -> Self {
+                Self { pipe }
+            }
+
+            /// Of whom it says it.
+            pub fn subject(&self) -> &$crate::Subject {
+                self.pipe.subject()
+            }
+        }
+    };
+}
+
+/// A vocabulary: a module with its signs and its instrument, and with its dimensions if it has some.
+///
+/// Each line is a sign, the method that says it, its kind, and the status that it is a sign of, if it is.
+macro_rules! vocabulary {
+    (
+        $(#[$about:meta])*
+        $plural:ident $Instrument:ident {
+            $($(#[$meaning:meta])* $Word:ident $method:ident $kind:ident $(=> $status:ident)?;)+
+        }
+    ) => {
+        $(#[$about])*
+        pub mod $plural {
+            signs! { $plural { $($(#[$meaning])* $Word $kind $(=> $status)?,)+ } }
+            instrument! { $Instrument Sign }
+
+            impl $Instrument {
+                /// Says what is given.
+                pub fn sign(&self, sign: Sign) {
+                    self.pipe.emit(sign);
+                }
+
+                $(
+                    $(#[$meaning])*
+                    pub fn $method(&self) {
+                        self.sign(Sign::$Word);
+                    }
+                )+
+            }
+
+            #[cfg(test)]
+            #[test]
+            fn every_method_says_its_sign() {
+                use $crate::signals::Symbol;
+
+                let said = $crate::signals::vocabulary::said(|conduit| {
+                    let pool = pool(conduit);
+                    let instrument = pool.get($crate::name!("subject")).expect("no factory fails");
+                    $(instrument.$method();)+
+                    Sign::ALL.iter().for_each(|&sign| instrument.sign(sign));
+                });
+                assert_eq!(said, [Sign::ALL, Sign::ALL].concat());
+                $crate::signals::vocabulary::check_symbols::<Sign>();
+                assert_eq!(size_of::<Sign>(), 1);
+            }
+        }
+    };
+    (
+        $(#[$about:meta])*
+        $plural:ident $Instrument:ident {
+            $($(#[$meaning:meta])* $Word:ident $method:ident $kind:ident $(=> $status:ident)?;)+
+        }
+        ordered $ordered:literal {
+            $($(#[$respect:meta])* $Dimension:ident;)+
+        }
+    ) => {
+        $(#[$about])*
+        pub mod $plural {
+            signs! { $plural { $($(#[$meaning])* $Word $kind $(=> $status)?,)+ } }
+
+            symbols! {
+                /// In what respect it can be said.
+                Dimension { $($(#[$respect])* $Dimension,)+ }
+            }
+
+            impl $crate::signals::Dimension for Dimension {
+                const ORDERED: bool = $ordered;
+            }
+
+            /// What is said, and in what respect.
+            pub type Signal = $crate::signals::Signal<Sign, Dimension>;
+
+            instrument! { $Instrument Signal }
+
+            impl $Instrument {
+                /// Says what is given.
+                pub fn signal(&self, sign: Sign, dimension: Dimension) {
+                    self.pipe.emit(Signal { sign, dimension });
+                }
+
+                $(
+                    $(#[$meaning])*
+                    pub fn $method(&self, dimension: Dimension) {
+                        self.signal(Sign::$Word, dimension);
+                    }
+                )+
+            }
+
+            #[cfg(test)]
+            #[test]
+            fn every_method_says_its_sign_in_every_dimension() {
+                use $crate::signals::Symbol;
+
+                let said = $crate::signals::vocabulary::said(|conduit| {
+                    let pool = pool(conduit);
+                    let instrument = pool.get($crate::name!("subject")).expect("no factory fails");
+                    $(Dimension::ALL.iter().for_each(|&dimension| instrument.$method(dimension));)+
+                });
+                assert_eq!(said, Signal::all().collect::<Vec<_>>());
+                assert_eq!(said.len(), Sign::ALL.len() * Dimension::ALL.len());
+                $crate::signals::vocabulary::check_symbols::<Sign>();
+                $crate::signals::vocabulary::check_symbols::<Dimension>();
+                assert_eq!(size_of::<Signal>(), 2);
+            }
+        }
+    };
+}
+
+/// What is emitted to a new conduit while `scenario` runs.
+#[cfg(test)]
+pub(super) fn said<O: super::Observation>(scenario: impl FnOnce(&crate::Conduit<O>)) -> Vec<O> {
+    let circuit = crate::Circuit::builder().run_by(crate::RunBy::Waiters).build().expect("valid");
+    let conduit = circuit.conduit::<O>().expect("open");
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let subscriber =
+        circuit.subscriber(move |_: &crate::Subject, registrar: &mut crate::Registrar<'_, O>| {
+            let sender = sender.clone();
+            registrar.receptor(move |observation| sender.send(observation).expect("is listened to"));
+        });
+    conduit.subscribe(&subscriber.expect("open")).expect("open");
+    scenario(&conduit);
+    circuit.settle().expect("outside");
+    receiver.try_iter().collect()
+}
+
+/// What must be true of every set of words.
+#[cfg(test)]
+pub(super) fn check_symbols<S: super::Symbol>() {
+    for (index, symbol) in S::ALL.iter().enumerate() {
+        assert_eq!(symbol.index(), index);
+        assert_eq!(symbol.to_string(), symbol.name());
+        assert_eq!(S::ALL.iter().filter(|other| other.name() == symbol.name()).count(), 1);
+    }
+}
