@@ -29,6 +29,7 @@ use crate::journal::Recorder;
 use crate::lanes::{Lanes, Readers};
 use crate::name::Name;
 use crate::node::{self, Header, Nodes};
+use crate::pipe::Pipe;
 use crate::queue::fifo::Fifo;
 use crate::queue::ingress::{Cursor, Ingress};
 use crate::queue::latest;
@@ -229,6 +230,18 @@ impl Machine {
                 drop(before);
             });
         });
+    }
+
+    /// Tells the journal, if there is one, of an input that came as a job, as if it were an emission to this pipe. In the context
+    /// only.
+    pub(crate) fn record_as_emission<E: Copy + Send + 'static>(&self, pipe: &Pipe<E>, mut value: E) {
+        debug_assert!(self.is_inside());
+        // SAFETY: in the context; the handle is cloned because recording calls code of users.
+        let recorder = unsafe { (*self.inside.get()).recorder.clone() };
+        if let Some(recorder) = recorder {
+            // SAFETY: the pipe takes an `E`.
+            unsafe { recorder.emission(self.stimulus_nanos(), pipe.subject(), (&raw mut value).cast()) };
+        }
     }
 
     #[inline]

@@ -27,6 +27,9 @@ const OUTSTANDING_MAX: u64 = 1024;
 /// unless there are 1024 already: further ones are not made before it has caught up, and the next one then has the next number.
 /// The same after a time in which the process did not run: no more than eight missed ticks are made up for.
 ///
+/// In the journal of a [`crate::Recording`] ticks are emissions to the target, which is to be labelled. A replay gives them to
+/// the target's counterpart; no ticker is to be made there.
+///
 /// It ends with [`Ticker::close`], with its circuit, and when its last handle is dropped. One thread of the process serves all
 /// tickers; it exists while there are any. Clones are the same ticker.
 ///
@@ -137,6 +140,7 @@ impl Inner {
     fn give(&self, number: u64) {
         if !self.closed.load(Ordering::Acquire) {
             self.given.store(number + 1, Ordering::Relaxed);
+            self.machine.record_as_emission(&self.target, number);
             self.target.forward().receive(number);
         }
     }

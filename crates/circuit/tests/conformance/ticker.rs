@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use tidemark_circuit::{Current, Error, Kind, RunBy};
+use tidemark_circuit::{Current, Error, Kind, Recording, Replay, RunBy};
 
 use crate::support::{Gate, Trace, circuits, driven, name, run_by};
 
@@ -209,6 +209,27 @@ fn a_ticker_ends_with_its_last_handle() {
         drop(ticker);
         circuit.settle().expect("outside");
         rests(&trace);
+    }
+}
+
+#[test]
+fn ticks_are_emissions_to_the_target_in_a_journal() {
+    for circuit in driven() {
+        let trace = Trace::new();
+        let target = trace.pipe(&circuit);
+        let recording = Recording::begin(&circuit, Vec::new()).expect("open");
+        recording.pipe("ticks", &target);
+        let ticker = circuit.ticker(MILLI, &target).expect("open");
+        trace.wait_for(3);
+        ticker.close_and_settle().expect("outside");
+        let journal = recording.finish().expect("memory");
+
+        let mut replay = Replay::new(&journal[..]).expect("a journal");
+        let again = run_by(RunBy::Owner);
+        let repeated = Trace::<u64>::new();
+        replay.pipe("ticks", &repeated.pipe(&again));
+        assert!(replay.run(&again).expect("a journal").complete);
+        assert_eq!(repeated.take(), trace.take());
     }
 }
 
