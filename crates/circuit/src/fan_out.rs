@@ -1,4 +1,5 @@
 //! Ways that lead to others: to none, to one, to many.
+#![allow(unsafe_code, reason = "targets of the same circuit are run without asking in whose context that is")]
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -115,8 +116,9 @@ impl Naming<'_> {
         let node = if depth.is_multiple_of(DEPTH_MAX) {
             NodeRef::new(self.machine(), subject, depth, FanOut(targets.to_vec()))
         } else {
-            let targets: Box<[Forward<E>]> = targets.iter().map(Pipe::forward).collect();
-            NodeRef::new(self.machine(), subject, depth, FanOut(targets))
+            let own = targets.iter().all(|target| target.is_of(self.machine()));
+            let targets = Targets { all: targets.iter().map(Pipe::forward).collect(), own };
+            NodeRef::new(self.machine(), subject, depth, targets)
         };
         Ok(Pipe::new(node))
     }
@@ -125,6 +127,30 @@ impl Naming<'_> {
     fn depth_before<E: Send + 'static>(&self, targets: &[Pipe<E>]) -> u32 {
         let own = targets.iter().filter(|target| target.is_of(self.machine()));
         own.map(|target| target.node().depth()).max().map_or(0, |depth| depth + 1)
+    }
+}
+
+/// Pipes to run in order. A pipe keeps its receptor's panic to itself.
+struct Targets<E> {
+    all: Box<[Forward<E>]>,
+    /// Whether all of them are of the circuit that runs this.
+    own: bool,
+}
+
+impl<E: Clone + Send + 'static> Receptor<E> for Targets<E> {
+    fn receive(&mut self, value: E) {
+        let Some((last, others)) = self.all.split_last_mut() else { return };
+        if self.own {
+            for target in others {
+                // SAFETY: receptors run in the context of their circuit, which is also the target's.
+                unsafe { target.run(value.clone()) };
+            }
+            // SAFETY: as above.
+            unsafe { last.run(value) };
+        } else {
+            others.iter_mut().for_each(|target| target.receive(value.clone()));
+            last.receive(value);
+        }
     }
 }
 

@@ -5,9 +5,12 @@ use std::marker::PhantomData;
 
 use crate::bounds::Refused;
 use crate::error::Fault;
+use crate::fiber::Fiber;
+use crate::flow::Flow;
 use crate::machine::Machine;
 use crate::name::Name;
 use crate::node::{self, NodeRef};
+use crate::operator::Plan;
 use crate::receptor::Receptor;
 use crate::recipe::{Recipe, Site};
 use crate::subject::{Kind, Subject};
@@ -139,6 +142,41 @@ impl<E: Send + 'static> Pipe<E> {
     }
 }
 
+impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
+    /// A pipe in front of the target, whose values pass these operators: see [`Pipe::prepend`].
+    ///
+    /// ```
+    /// # use tidemark_circuit::{Circuit, Fiber};
+    /// let circuit = Circuit::new();
+    /// let highest = circuit.cell(0)?;
+    /// let pipe = Fiber::new().high().pipe(highest.pipe())?;
+    /// [3, 7, 5].into_iter().for_each(|value| pipe.emit(value));
+    /// circuit.settle()?;
+    /// assert_eq!(highest.get(), 7);
+    /// # Ok::<(), tidemark_circuit::Error>(())
+    /// ```
+    pub fn pipe(&self, target: &Pipe<E>) -> Result<Pipe<E>, Fault> {
+        target.prepend(self)
+    }
+}
+
+impl<I: Send + 'static, O: Send + 'static, R: Plan<I, Out = O>> Flow<I, O, R> {
+    /// A pipe in front of the target, whose values pass these operators: see [`Pipe::prepend`].
+    ///
+    /// ```
+    /// # use tidemark_circuit::{Circuit, Flow};
+    /// let circuit = Circuit::new();
+    /// let length = circuit.cell(0)?;
+    /// Flow::new().map(|text: &str| text.len()).pipe(length.pipe())?.emit("four");
+    /// circuit.settle()?;
+    /// assert_eq!(length.get(), 4);
+    /// # Ok::<(), tidemark_circuit::Error>(())
+    /// ```
+    pub fn pipe(&self, target: &Pipe<O>) -> Result<Pipe<I>, Fault> {
+        target.prepend(self)
+    }
+}
+
 /// The name of a pipe.
 impl<E: Send + 'static> From<&Pipe<E>> for Name {
     fn from(pipe: &Pipe<E>) -> Self {
@@ -166,6 +204,21 @@ impl<E: Send + 'static> Receptor<E> for Forward<E> {
         if !self.0.machine().is_inside() {
             return self.0.emit(value);
         }
+        // SAFETY: in its circuit's context.
+        unsafe { self.run(value) };
+    }
+}
+
+impl<E: Send + 'static> Forward<E> {
+    /// Runs the pipe's receptor.
+    ///
+    /// # Safety
+    ///
+    /// In the context of the pipe's circuit.
+    #[inline]
+    #[allow(unsafe_code, reason = "the node is run with a value of its type")]
+    pub(crate) unsafe fn run(&self, value: E) {
+        debug_assert!(self.0.machine().is_inside());
         let mut value = std::mem::ManuallyDrop::new(value);
         // SAFETY: in its circuit's context; the handle keeps the node; it is not running, as there are no circles; the node
         // moves the value out.

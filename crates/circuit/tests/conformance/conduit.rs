@@ -193,12 +193,13 @@ fn cnd_07_one_name_has_one_object_however_often_it_is_asked_for() {
 }
 
 /// What is captured when these values go into the pool's pipe of one name.
-fn captured<I: Send + 'static, O: Clone + Send + 'static>(
+fn captured<I, O>(
     recipe: &impl Recipe<In = I, Out = O>,
     values: impl IntoIterator<Item = I> + Clone,
     expected: &[O],
 ) where
-    O: PartialEq + std::fmt::Debug,
+    I: Send + 'static,
+    O: Clone + Send + PartialEq + std::fmt::Debug + 'static,
 {
     for circuit in circuits() {
         let conduit = circuit.conduit().expect("open");

@@ -374,8 +374,11 @@ fn xtr_10_every_interleaving_keeps_each_callers_order_and_finishes_what_was_begu
     assert!(different.len() > 250, "{} different runs", different.len());
 }
 
-/// Has one callback of each kind fail, and tells whose it was and what it was called for.
-const FAILING: [fn(&Circuit) -> (Subject, &'static str); 8] = [
+/// Has a callback fail, and tells whose it was and what it was called for.
+type Failing = fn(&Circuit) -> (Subject, &'static str);
+
+/// One for each kind of callback.
+const FAILING: [Failing; 8] = [
     |circuit| {
         let pipe = circuit.pipe(|(): ()| fail("a receptor")).expect("open");
         pipe.emit(());
