@@ -1,12 +1,15 @@
 //! What circuits cost while nothing happens.
 
-use crate::allocations;
+use crate::allocations::{self, Allocations};
 use crate::circuit::benchmark::{Benchmark, Work};
 use crate::circuit::tally::Tally;
 use anyhow::Context;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 use tidemark_circuit::{Circuit, Pipe};
+
+/// How many times a rest is taken for others to give back memory, at most.
+const QUIET_TRIES: u32 = 50;
 
 pub(super) fn suite() -> Vec<Benchmark> {
     vec![
@@ -73,6 +76,7 @@ fn used(count: u64) -> anyhow::Result<Vec<(Circuit, Pipe<u64>)>> {
 
 /// How much more memory there is in use while what is made exists, and has had a rest in which others tidy up behind it.
 fn kept_bytes<T>(rest: Duration, make: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<f64> {
+    wait_for_quiet(rest);
     let resident = resident_bytes()?;
     let (made, allocated) = allocations::during(|| {
         let made = make();
@@ -86,6 +90,16 @@ fn kept_bytes<T>(rest: Duration, make: impl FnOnce() -> anyhow::Result<T>) -> an
     };
     drop(made);
     Ok(bytes)
+}
+
+/// Waits until what was dropped before is given back, which a pool's threads do in their own time.
+fn wait_for_quiet(rest: Duration) {
+    for _ in 0..QUIET_TRIES {
+        let ((), allocated) = allocations::during(|| std::thread::sleep(rest));
+        if allocated.unwrap_or_default() == Allocations::default() {
+            return;
+        }
+    }
 }
 
 fn resident_bytes() -> anyhow::Result<u64> {
