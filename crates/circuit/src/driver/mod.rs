@@ -1,5 +1,6 @@
 //! Who runs a circuit, and when.
 
+mod pace;
 pub(crate) mod pool;
 pub(crate) mod thread;
 

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
+use super::pace::Pace;
 use crate::machine::{MachineRef, Progress};
 
 /// How many entries a circuit may handle before others get their turn.
@@ -129,6 +130,7 @@ impl Shared {
     }
 
     fn run(&self, machine: MachineRef) {
+        let mut pace = Pace::default();
         loop {
             let Some(mut running) = machine.enter() else {
                 // Somebody looks into it for a moment, to close it.
@@ -136,12 +138,16 @@ impl Shared {
                 return self.push(machine);
             };
             let progress = running.run(TURN, u64::MAX);
+            let handled = running.handled();
             drop(running);
             if progress == Progress::More {
                 if self.is_wanted() {
                     return self.push(machine);
                 }
                 continue;
+            }
+            if !self.is_wanted() {
+                pace.gather(&machine, handled);
             }
             if self.linger(&machine) {
                 continue;

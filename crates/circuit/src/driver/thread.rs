@@ -3,19 +3,13 @@
 use std::io;
 use std::sync::OnceLock;
 
+use super::pace::Pace;
 use crate::machine::{MachineRef, Progress};
 use crate::sync::hint;
 use crate::sync::thread::{self, Thread};
 
 /// How often the thread looks for work before it parks: some twenty microseconds.
 const LOOKS: u32 = if cfg!(loom) { 0 } else { 800 };
-
-/// After a batch at least this long, the thread lets entries gather before it looks again: a look at a queue for each single
-/// entry costs its producer a cache miss per entry.
-const STREAM: u64 = 4;
-
-/// How long entries gather: some two microseconds. Four times as long makes the round trip of a single value slower.
-const GATHER_LOOKS: u32 = if cfg!(loom) { 0 } else { 80 };
 
 /// How to reach a circuit's thread.
 #[derive(Default)]
@@ -40,7 +34,7 @@ pub(crate) fn start(machine: MachineRef, parker: &Parker) -> io::Result<()> {
 }
 
 fn drive(machine: MachineRef) {
-    let mut seen = 0;
+    let mut pace = Pace::default();
     while !machine.has_ended() {
         let Some(mut running) = machine.enter() else {
             thread::yield_now();
@@ -49,24 +43,11 @@ fn drive(machine: MachineRef) {
         while running.run(usize::MAX, u64::MAX) == Progress::More {}
         let handled = running.handled();
         drop(running);
-        if handled - seen >= STREAM {
-            gather(&machine);
-        }
-        seen = handled;
+        pace.gather(&machine, handled);
         if machine.has_ended() || machine.is_abandoned() && !machine.has_work() {
             break;
         }
         wait_for_work(&machine);
-    }
-}
-
-/// Lets entries gather, unless somebody waits for them.
-fn gather(machine: &MachineRef) {
-    for _ in 0..GATHER_LOOKS {
-        if machine.waiters.is_watched() {
-            return;
-        }
-        hint::spin_loop();
     }
 }
 

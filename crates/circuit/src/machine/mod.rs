@@ -112,6 +112,8 @@ struct Inside {
     given_time: Option<u64>,
     recorder: Option<Arc<dyn Recorder>>,
     unpublished: u32,
+    /// How many inputs came through lanes.
+    from_lanes: u64,
 }
 
 // SAFETY: `inside` is reached only by the thread that has set `running`; everything else is synchronised by itself.

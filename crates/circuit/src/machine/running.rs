@@ -157,6 +157,8 @@ impl Running<'_> {
     ///
     /// The reader is one of the context's, and knows of as many entries.
     unsafe fn handle_lane(&self, reader: *mut Reader, count: usize, left: &mut usize) -> bool {
+        // SAFETY: we are in the context.
+        unsafe { (*self.machine.inside.get()).from_lanes += count as u64 };
         for _ in 0..count {
             if *left == 0 {
                 self.publish();
@@ -360,19 +362,21 @@ impl Running<'_> {
 
     /// Drops all receptors. From now on whatever arrives is dropped.
     pub(super) fn end(&self) {
-        self.machine.flags.fetch_or(CLOSED | ENDED, Ordering::SeqCst);
+        self.machine.flags.fetch_or(CLOSED, Ordering::SeqCst);
         for node in self.machine.nodes.list() {
             // SAFETY: we are in the context, between two entries: no receptor is running. A node leaves the list only here.
             unsafe { node::empty_node(node) };
         }
+        // Only now: who waits may rely on the receptors being gone.
+        self.machine.flags.fetch_or(ENDED, Ordering::SeqCst);
         self.machine.waiters.wake(u64::MAX);
         self.machine.followers.ended();
     }
 
-    /// How many tickets were handled so far.
+    /// How many inputs were handled so far, about.
     pub(crate) fn handled(&self) -> u64 {
         // SAFETY: we are in the context.
-        unsafe { (*self.machine.inside.get()).cursor.ticket() }
+        unsafe { (*self.machine.inside.get()).cursor.ticket() + (*self.machine.inside.get()).from_lanes }
     }
 
     /// Gives back memory that a backlog needed, if there is none any more.
