@@ -20,7 +20,7 @@ impl Pace {
     /// Lets entries gather if many came since the last look, unless somebody waits for them. `handled` is how many there ever
     /// were.
     pub(super) fn gather(&mut self, machine: &Machine, handled: u64) {
-        let batch = handled - self.handled;
+        let batch = handled.wrapping_sub(self.handled);
         self.handled = handled;
         if batch < STREAM {
             return;

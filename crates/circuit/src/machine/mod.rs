@@ -53,7 +53,7 @@ const IDLE: u32 = 2;
 const ENDED: u32 = 4;
 
 /// How many entries are handled before everybody can see it, at the latest. Who waits for one of them is told at once.
-const PUBLISH_EVERY: u32 = 32;
+const PUBLISH_EVERY: u8 = 32;
 
 /// How a call of [`Running::run`] ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,9 +111,9 @@ struct Inside {
     /// The time that inputs have in a replay.
     given_time: Option<u64>,
     recorder: Option<Arc<dyn Recorder>>,
-    unpublished: u32,
-    /// How many inputs came through lanes.
-    from_lanes: u64,
+    unpublished: u8,
+    /// How many inputs came through lanes, about; begins anew after a while.
+    from_lanes: u32,
 }
 
 // SAFETY: `inside` is reached only by the thread that has set `running`; everything else is synchronised by itself.

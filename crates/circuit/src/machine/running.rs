@@ -157,8 +157,9 @@ impl Running<'_> {
     ///
     /// The reader is one of the context's, and knows of as many entries.
     unsafe fn handle_lane(&self, reader: *mut Reader, count: usize, left: &mut usize) -> bool {
-        // SAFETY: we are in the context.
-        unsafe { (*self.machine.inside.get()).from_lanes += count as u64 };
+        // SAFETY: we are in the context, and this borrow ends here.
+        let from_lanes = unsafe { &mut (*self.machine.inside.get()).from_lanes };
+        *from_lanes = from_lanes.wrapping_add(count as u32);
         for _ in 0..count {
             if *left == 0 {
                 self.publish();
@@ -373,10 +374,11 @@ impl Running<'_> {
         self.machine.followers.ended();
     }
 
-    /// How many inputs were handled so far, about.
+    /// How many inputs were handled so far, about: good for the difference between two looks.
     pub(crate) fn handled(&self) -> u64 {
+        let inside = self.machine.inside.get();
         // SAFETY: we are in the context.
-        unsafe { (*self.machine.inside.get()).cursor.ticket() + (*self.machine.inside.get()).from_lanes }
+        unsafe { (*inside).cursor.ticket() + u64::from((*inside).from_lanes) }
     }
 
     /// Gives back memory that a backlog needed, if there is none any more.
