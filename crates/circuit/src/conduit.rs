@@ -16,6 +16,7 @@ use crate::circuit::{Circuit, Naming};
 use crate::context_cell::ContextCell;
 use crate::error::{ContextError, Fault};
 use crate::event::Event;
+use crate::failure::shielded;
 use crate::machine::{Machine, MachineRef};
 use crate::name::Name;
 use crate::name_map::NameMap;
@@ -203,6 +204,10 @@ impl<E: Clone + Send + 'static> Conduit<E> {
 }
 
 impl<E> Conduit<E> {
+    pub(crate) fn circuit(&self) -> Circuit {
+        Circuit::of(&self.inner.machine)
+    }
+
     #[cfg(any(feature = "stream", all(feature = "signals", feature = "tracing")))]
     pub(crate) fn machine(&self) -> &MachineRef {
         &self.inner.machine
@@ -354,7 +359,7 @@ impl<E: Clone + Send + 'static> Channel<E> {
         }
         self.version = version;
         // Dropping receptors calls code of users.
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(before)));
+        shielded(|| drop(before));
     }
 }
 
@@ -369,11 +374,5 @@ impl<E: Clone + Send + 'static> Receiver<E> {
                 }
             }
         }
-    }
-}
-
-impl<E> Conduit<E> {
-    pub(crate) fn circuit(&self) -> Circuit {
-        Circuit::of(&self.inner.machine)
     }
 }

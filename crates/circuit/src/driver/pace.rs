@@ -10,26 +10,15 @@ const STREAM: u64 = 4;
 /// How long entries gather: some two microseconds. Four times as long makes the round trip of a single value slower.
 const GATHER_LOOKS: u32 = if cfg!(loom) { 0 } else { 80 };
 
-/// What a driver remembers from one look to the next.
-#[derive(Default)]
-pub(super) struct Pace {
-    handled: u64,
-}
-
-impl Pace {
-    /// Lets entries gather if many came since the last look, unless somebody waits for them. `handled` is how many there ever
-    /// were.
-    pub(super) fn gather(&mut self, machine: &Machine, handled: u64) {
-        let batch = handled.wrapping_sub(self.handled);
-        self.handled = handled;
-        if batch < STREAM {
+/// Lets entries gather after a run that has handled so many, unless they were few or somebody waits for what comes.
+pub(super) fn gather(machine: &Machine, batch: u64) {
+    if batch < STREAM {
+        return;
+    }
+    for _ in 0..GATHER_LOOKS {
+        if machine.waiters.is_watched() {
             return;
         }
-        for _ in 0..GATHER_LOOKS {
-            if machine.waiters.is_watched() {
-                return;
-            }
-            hint::spin_loop();
-        }
+        hint::spin_loop();
     }
 }

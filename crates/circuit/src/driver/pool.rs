@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
-use super::pace::Pace;
+use super::pace;
 use crate::machine::{MachineRef, Progress};
 
 /// How many entries a circuit may handle before others get their turn.
@@ -130,15 +130,15 @@ impl Shared {
     }
 
     fn run(&self, machine: MachineRef) {
-        let mut pace = Pace::default();
         loop {
             let Some(mut running) = machine.enter() else {
                 // Somebody looks into it for a moment, to close it.
                 thread::yield_now();
                 return self.push(machine);
             };
+            let before = running.handled();
             let progress = running.run(TURN, u64::MAX);
-            let handled = running.handled();
+            let batch = running.handled().wrapping_sub(before);
             drop(running);
             if progress == Progress::More {
                 if self.is_wanted() {
@@ -147,7 +147,7 @@ impl Shared {
                 continue;
             }
             if !self.is_wanted() {
-                pace.gather(&machine, handled);
+                pace::gather(&machine, batch);
             }
             if self.linger(&machine) {
                 continue;

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::OnceLock;
 
-use super::pace::Pace;
+use super::pace;
 use crate::machine::{MachineRef, Progress};
 use crate::sync::hint;
 use crate::sync::thread::{self, Thread};
@@ -34,16 +34,16 @@ pub(crate) fn start(machine: MachineRef, parker: &Parker) -> io::Result<()> {
 }
 
 fn drive(machine: MachineRef) {
-    let mut pace = Pace::default();
     while !machine.has_ended() {
         let Some(mut running) = machine.enter() else {
             thread::yield_now();
             continue;
         };
+        let before = running.handled();
         while running.run(usize::MAX, u64::MAX) == Progress::More {}
-        let handled = running.handled();
+        let batch = running.handled().wrapping_sub(before);
         drop(running);
-        pace.gather(&machine, handled);
+        pace::gather(&machine, batch);
         if machine.has_ended() || machine.is_abandoned() && !machine.has_work() {
             break;
         }

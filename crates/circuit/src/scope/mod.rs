@@ -7,11 +7,11 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::error::Fault;
 use crate::extent::Extent;
+use crate::failure::shielded;
 use crate::name;
 use crate::name::Name;
 use crate::resource::Resource;
@@ -176,7 +176,7 @@ impl Inner {
         };
         // Without the lock: whoever is closed may come back here.
         for member in members.into_values().rev() {
-            let _ = catch_unwind(AssertUnwindSafe(|| member.close()));
+            shielded(|| member.close());
         }
         if let Some(enclosure) = &self.enclosure {
             enclosure.inner.forget(self.subject.id());
