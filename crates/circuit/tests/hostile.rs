@@ -8,7 +8,8 @@ use std::task::{Context, Wake, Waker};
 use std::thread;
 
 use tidemark_circuit::{
-    Circuit, ContextError, Pipe, Registrar, RunBy, Settled, Subject, Subscription, ThreadPool,
+    Circuit, ContextError, Pipe, Registrar, Resource, RunBy, Scope, Settled, Subject, Subscription,
+    ThreadPool,
 };
 
 /// Panics when it is dropped, with a payload that does the same once more.
@@ -321,4 +322,33 @@ fn a_circuit_may_be_closed_and_left_from_any_callback() {
         assert_eq!(receiver.try_recv(), Ok(()));
         assert!(circuit.is_closed());
     }
+}
+
+#[test]
+fn a_resource_that_takes_a_scope_for_itself_is_refused() {
+    /// Says that it is somebody else.
+    #[derive(Clone)]
+    struct Impostor(Subject);
+
+    impl Resource for Impostor {
+        fn subject(&self) -> &Subject {
+            &self.0
+        }
+
+        fn close(&self) {}
+
+        fn close_and_settle(&self) -> Result<(), ContextError> {
+            Ok(())
+        }
+    }
+
+    let outer = Scope::new();
+    let inner = outer.scope().expect("open");
+    let impostor = Impostor(inner.subject().clone());
+    for refused in [outer.register(impostor.clone()).err(), outer.closure(&impostor).err()] {
+        assert_eq!(refused.expect("refused").subject(), outer.subject());
+    }
+    let circuit = inner.register(circuit(RunBy::Waiters)).expect("open");
+    outer.close();
+    assert!(circuit.is_closed(), "the scope kept its place");
 }

@@ -106,18 +106,18 @@ impl Scope {
     }
 
     /// Has the resource closed with the scope, and gives it back. One that is registered already keeps its place. Fails if the
-    /// scope is closed; the resource is left as it is.
+    /// scope is closed, or the resource has the subject of a scope within this one; the resource is left as it is.
     pub fn register<R>(&self, resource: R) -> Result<R, Fault>
     where
         R: Resource + Clone + 'static,
     {
         let mut state = self.open("register")?;
-        state.closure_of(&resource);
+        state.closure_of(&resource).ok_or_else(|| self.mistaken("register"))?;
         Ok(resource)
     }
 
     /// Something to do with the resource once, after which it is closed: at the latest with the scope. The same one for the same
-    /// resource until it is consumed. Fails if the scope is closed.
+    /// resource until it is consumed. Fails as [`Scope::register`].
     ///
     /// ```
     /// use tidemark_circuit::{Circuit, Scope};
@@ -135,7 +135,7 @@ impl Scope {
         R: Resource + Clone + 'static,
     {
         let mut state = self.open("closure")?;
-        let slot = state.closure_of(resource);
+        let slot = state.closure_of(resource).ok_or_else(|| self.mistaken("closure"))?;
         if let Some(known) = slot.as_ref().and_then(|known| known.downcast_ref::<Closure<R>>()) {
             return Ok(known.clone());
         }
@@ -155,6 +155,12 @@ impl Scope {
             return Err(Fault::new(self.subject().clone(), operation, "the scope is closed"));
         }
         Ok(state)
+    }
+
+    /// Said to a resource that takes a scope within this one for itself.
+    fn mistaken(&self, operation: &'static str) -> Fault {
+        let message = "the resource has the subject of a scope within this one; it must have its own";
+        Fault::new(self.subject().clone(), operation, message)
     }
 
     fn unowned(&self) -> Scope {
@@ -205,15 +211,16 @@ impl State {
         self.members.remove(&place)
     }
 
-    /// Where the closure of this resource is kept. Registers the resource if it is not yet.
-    fn closure_of<R: Resource + Clone + 'static>(&mut self, resource: &R) -> &mut Option<AnyClosure> {
+    /// Where the closure of this resource is kept. Registers the resource if it is not yet. None if what is known under its
+    /// subject is a scope.
+    fn closure_of<R: Resource + Clone + 'static>(&mut self, resource: &R) -> Option<&mut Option<AnyClosure>> {
         let id = resource.subject().id();
         let place = self.places.get(&id).copied().unwrap_or_else(|| {
             self.add(id, Member::Resource { handle: Box::new(resource.clone()), closure: None })
         });
-        match self.members.get_mut(&place) {
-            Some(Member::Resource { closure, .. }) => closure,
-            _ => unreachable!("what is placed is a member, and no resource has the id of a scope"),
+        match self.members.get_mut(&place)? {
+            Member::Resource { closure, .. } => Some(closure),
+            Member::Scope(_) => None,
         }
     }
 
