@@ -1,15 +1,18 @@
 //! Who runs a circuit, and when: what each driver promises. What a circuit does is the same for all of them, and is told by the
 //! scenarios of the specification.
 
+mod tasks;
+
 use std::cell::RefCell;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
-use std::task::{Context, Wake, Waker};
-use std::thread::{self, Thread, ThreadId};
+use std::task::Context;
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
+use tasks::unparking;
 use tidemark_circuit::{Circuit, CircuitBuilder, Current, Pipe, RunBy, Supervision, ThreadPool};
 
 /// How long a scenario may hang before it has failed.
@@ -311,14 +314,6 @@ fn waiting_for_a_circuit_further_out_is_refused() {
 
 // Who waits for what.
 
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
 #[test]
 fn nobody_is_held_up_by_what_comes_later() {
     for run_by in settling() {
@@ -337,7 +332,7 @@ fn nobody_is_held_up_by_what_comes_later() {
         thread::scope(|scope| {
             scope.spawn(|| circuit.settle().expect("outside"));
             assert_eq!(started.recv_timeout(PATIENCE), Ok(1));
-            let waker = Waker::from(Arc::new(Unpark(thread::current())));
+            let waker = unparking();
             let mut is_settled = || first.as_mut().poll(&mut Context::from_waker(&waker)).is_ready();
             assert!(!is_settled(), "the first one waits for its answer");
             answer.send(1).expect("the receptor waits");
@@ -352,6 +347,16 @@ fn nobody_is_held_up_by_what_comes_later() {
 
 // Run by a pool.
 
+fn assert_others_are_run(pool: &ThreadPool) {
+    for value in 0..100 {
+        let other = run_by(RunBy::Pool(pool.clone()));
+        let (pipe, received) = sending(&other);
+        pipe.emit(value);
+        other.settle().expect("outside");
+        assert_eq!(seen(&received), [value]);
+    }
+}
+
 #[test]
 fn one_circuit_in_an_endless_cascade_does_not_starve_the_others() {
     let pool = ThreadPool::new(1).expect("a thread");
@@ -364,13 +369,7 @@ fn one_circuit_in_an_endless_cascade_does_not_starve_the_others() {
         }
     });
     pipe.emit(0);
-    for value in 0..100 {
-        let other = run_by(RunBy::Pool(pool.clone()));
-        let (pipe, received) = sending(&other);
-        pipe.emit(value);
-        other.settle().expect("outside");
-        assert_eq!(seen(&received), [value]);
-    }
+    assert_others_are_run(&pool);
     stop.store(true, Ordering::Relaxed);
     endless.settle().expect("outside");
     endless.close();
@@ -388,13 +387,7 @@ fn a_circuit_with_an_endless_producer_does_not_starve_the_others() {
                 pipe.emit(1);
             }
         });
-        for value in 0..100 {
-            let other = run_by(RunBy::Pool(pool.clone()));
-            let (pipe, received) = sending(&other);
-            pipe.emit(value);
-            other.settle().expect("outside");
-            assert_eq!(seen(&received), [value]);
-        }
+        assert_others_are_run(&pool);
         stop.store(true, Ordering::Relaxed);
     });
     busy.settle().expect("outside");

@@ -1,26 +1,20 @@
 //! Circuits and tasks: what comes out as a stream, and what goes in through a sink.
 #![cfg(feature = "stream")]
 
-use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+mod tasks;
+
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
+use std::thread;
 
 use futures_core::Stream;
 use futures_core::stream::FusedStream;
 use futures_sink::Sink;
+use tasks::block_on;
 use tidemark_circuit::{Circuit, Emissions, Error, Inlet, InletError, Overflow, Refused, RunBy, name};
-
-/// Unparks the thread that runs a task.
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
 
 /// Counts how often it was called.
 #[derive(Default)]
@@ -35,17 +29,6 @@ impl Wake for Calls {
 impl Calls {
     fn count(&self) -> usize {
         self.0.load(Ordering::SeqCst)
-    }
-}
-
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let mut future = pin!(future);
-    loop {
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(value) => return value,
-            Poll::Pending => thread::park(),
-        }
     }
 }
 
