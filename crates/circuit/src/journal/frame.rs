@@ -25,11 +25,10 @@ pub(super) fn read_header(from: &mut impl Read) -> Result<Option<u64>, NoFrame> 
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
         other => other?,
     }
-    if !bytes.starts_with(MAGIC) {
+    let Some(seed) = bytes.strip_prefix(MAGIC).and_then(|rest| rest.first_chunk()) else {
         return Ok(None);
-    }
-    let seed: [u8; 8] = bytes[MAGIC.len()..][..8].try_into().expect("eight bytes");
-    let seed = u64::from_le_bytes(seed);
+    };
+    let seed = u64::from_le_bytes(*seed);
     if header(seed) == bytes { Ok(Some(seed)) } else { Err(NoFrame::Damaged) }
 }
 

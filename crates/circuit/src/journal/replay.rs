@@ -255,7 +255,8 @@ impl<R: Read> Replay<R> {
         circuit.machine().set_time(time);
         let text = |number: u64| usize::try_from(number).ok().and_then(|number| self.texts.get(number));
         match kind {
-            Kind::Text | Kind::End => unreachable!("dealt with before"),
+            // Neither is an input: texts were dealt with above, and an end is not given.
+            Kind::Text | Kind::End => return Err(damaged),
             Kind::CloseCircuit => circuit.close(),
             Kind::Unlabelled => {
                 return Err(text(first).map_or(damaged, |what| ReplayError::Unlabelled(what.clone())));
