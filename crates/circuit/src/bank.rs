@@ -1,11 +1,11 @@
 //! Banks: owners of conduits.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::circuit::{Circuit, Naming};
 use crate::conduit::{Conduit, Routing};
 use crate::error::{ContextError, Fault};
+use crate::handle::handle;
 use crate::machine::MachineRef;
 use crate::name::Name;
 use crate::name_map::NameMap;
@@ -78,13 +78,10 @@ impl<E: Clone + Send + 'static> Bank<E> {
     /// The conduit of a name: always the same for the same name. Fails if the bank or its circuit is closed.
     pub fn get(&self, name: impl Into<Name>) -> Result<&Conduit<E>, Fault> {
         let (inner, name) = (&*self.inner, name.into());
-        let refuse = |subject: &Subject, message| Err(Fault::new(subject.clone(), "get", message));
-        if inner.machine.is_closed() {
-            return refuse(inner.machine.subject(), "the circuit is closed");
-        }
+        inner.machine.check_open("get")?;
         let closed = inner.closed.lock().unwrap_or_else(PoisonError::into_inner);
         if *closed {
-            return refuse(&inner.subject, "the bank is closed");
+            return Err(Fault::new(inner.subject.clone(), "get", "the bank is closed"));
         }
         Ok(inner.conduits.get_or_make(name, || {
             let subject = Subject::new(Kind::Conduit, name, Some(inner.subject.clone()));
@@ -108,23 +105,4 @@ impl<E: Clone + Send + 'static> Bank<E> {
     }
 }
 
-impl<E> Clone for Bank<E> {
-    fn clone(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner) }
-    }
-}
-
-/// Whether two handles are of one bank.
-impl<E> PartialEq for Bank<E> {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.inner, &other.inner)
-    }
-}
-
-impl<E> Eq for Bank<E> {}
-
-impl<E> fmt::Debug for Bank<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Bank").field(&self.inner.subject).finish()
-    }
-}
+handle!(Bank<E>, |bank| &bank.inner.subject);

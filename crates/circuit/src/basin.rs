@@ -2,12 +2,13 @@
 #![allow(unsafe_code, reason = "state of the circuit's context is reached in receptors, which run there")]
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::Arc;
 
 use crate::circuit::{Circuit, Naming};
 use crate::context_cell::ContextCell;
 use crate::error::{ArgumentError, Error};
+use crate::handle::handle;
+use crate::newest::push_newest;
 use crate::node::NodeRef;
 use crate::pipe::Pipe;
 use crate::subject::{Kind, Subject};
@@ -61,7 +62,7 @@ impl Naming<'_> {
         let kept = Arc::clone(&values);
         let fill = move |value: E| {
             // SAFETY: receptors run in their circuit's context.
-            let oldest = unsafe { kept.with(|values| push_newest(values, value, capacity)) };
+            let oldest = unsafe { kept.with(|values| push_newest(values, capacity, value)) };
             // Dropping calls code of users.
             drop(oldest);
         };
@@ -95,31 +96,4 @@ impl<E: Send + 'static> Basin<E> {
     }
 }
 
-/// Adds the value; returns the oldest if that had to make room.
-pub(crate) fn push_newest<E>(values: &mut VecDeque<E>, value: E, capacity: usize) -> Option<E> {
-    debug_assert!(values.len() <= capacity);
-    let oldest = if values.len() == capacity { values.pop_front() } else { None };
-    values.push_back(value);
-    oldest
-}
-
-impl<E> Clone for Basin<E> {
-    fn clone(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner) }
-    }
-}
-
-/// Whether two handles are of one basin.
-impl<E> PartialEq for Basin<E> {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.inner, &other.inner)
-    }
-}
-
-impl<E> Eq for Basin<E> {}
-
-impl<E: Send + 'static> fmt::Debug for Basin<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Basin").field(self.subject()).finish()
-    }
-}
+handle!(Basin<E>, |basin| basin.subject(), where E: Send + 'static);

@@ -1,11 +1,11 @@
 //! Cells: the last value of a pipe, to be read from anywhere.
 
-use std::fmt;
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::circuit::{Circuit, Naming};
 use crate::error::Fault;
+use crate::handle::handle;
 use crate::node::NodeRef;
 use crate::pipe::Pipe;
 use crate::subject::{Kind, Subject};
@@ -79,23 +79,4 @@ impl<E: Clone + Send + 'static> Cell<E> {
     }
 }
 
-impl<E> Clone for Cell<E> {
-    fn clone(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner) }
-    }
-}
-
-/// Whether two handles are of one cell.
-impl<E> PartialEq for Cell<E> {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.inner, &other.inner)
-    }
-}
-
-impl<E> Eq for Cell<E> {}
-
-impl<E> fmt::Debug for Cell<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Cell").field(&self.inner.subject).finish()
-    }
-}
+handle!(Cell<E>, |cell| &cell.inner.subject);

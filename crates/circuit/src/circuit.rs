@@ -199,7 +199,7 @@ impl Circuit {
 
     /// A lane of the caller's own into the circuit, for emitting without sharing anything with other callers.
     pub fn lane(&self) -> Result<Lane, Fault> {
-        self.unnamed().check_open("lane")?;
+        self.0.check_open("lane")?;
         Ok(Lane::new(self.0.clone()))
     }
 
@@ -359,15 +359,7 @@ impl Naming<'_> {
 
     /// The subject of a new component of the circuit; a fault if the circuit is closed.
     pub(crate) fn component(&self, kind: Kind, operation: &'static str) -> Result<Subject, Fault> {
-        self.check_open(operation)?;
+        self.machine().check_open(operation)?;
         Ok(Subject::new(kind, self.name, Some(self.circuit.subject().clone())))
-    }
-
-    /// A fault if the circuit is closed.
-    pub(crate) fn check_open(&self, operation: &'static str) -> Result<(), Fault> {
-        if self.circuit.is_closed() {
-            return Err(Fault::new(self.circuit.subject().clone(), operation, "the circuit is closed"));
-        }
-        Ok(())
     }
 }

@@ -7,7 +7,6 @@
     reason = "state of the circuit's context is reached in jobs and deliveries, which run there"
 )]
 
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -17,6 +16,7 @@ use crate::context_cell::ContextCell;
 use crate::error::{ContextError, Fault};
 use crate::event::Event;
 use crate::failure::shielded;
+use crate::handle::handle;
 use crate::machine::{Machine, MachineRef};
 use crate::name::Name;
 use crate::name_map::NameMap;
@@ -235,26 +235,7 @@ impl<E: Clone + Send + 'static> ReceiverPool<E> for Conduit<E> {
     }
 }
 
-impl<E> Clone for Conduit<E> {
-    fn clone(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner) }
-    }
-}
-
-/// Whether two handles are of one conduit.
-impl<E> PartialEq for Conduit<E> {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.inner, &other.inner)
-    }
-}
-
-impl<E> Eq for Conduit<E> {}
-
-impl<E> fmt::Debug for Conduit<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Conduit").field(&self.inner.subject).finish()
-    }
-}
+handle!(Conduit<E>, |conduit| &conduit.inner.subject);
 
 impl<E: Clone + Send + 'static> Hub<E> {
     /// Adds a subscription; false if the conduit is closed.

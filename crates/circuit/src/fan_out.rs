@@ -60,7 +60,7 @@ impl Circuit {
     /// ```
     pub fn forward<E: Send + 'static>(&self, target: &Pipe<E>) -> Result<Pipe<E>, Fault> {
         let naming = self.unnamed();
-        naming.check_open("pipe")?;
+        self.machine().check_open("pipe")?;
         if target.is_of(self.machine()) { Ok(target.clone()) } else { naming.forward(target) }
     }
 

@@ -46,6 +46,7 @@ mod faults;
 mod fiber;
 mod flow;
 mod followers;
+mod handle;
 #[cfg(feature = "stream")]
 mod inlet;
 mod interner;
@@ -59,6 +60,7 @@ mod metrics;
 mod models;
 mod name;
 mod name_map;
+mod newest;
 mod node;
 pub mod operator;
 mod pin;

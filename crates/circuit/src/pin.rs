@@ -2,12 +2,12 @@
 #![allow(unsafe_code, reason = "the context stands in for a lock")]
 
 use std::cell::RefCell;
-use std::fmt;
 use std::mem;
 use std::sync::Arc;
 
 use crate::circuit::{Circuit, Naming};
 use crate::error::{ContextError, Fault};
+use crate::handle::handle;
 use crate::machine::MachineRef;
 use crate::subject::{Kind, Subject};
 
@@ -104,23 +104,4 @@ impl<E: Send + 'static> Pin<E> {
     }
 }
 
-impl<E> Clone for Pin<E> {
-    fn clone(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner) }
-    }
-}
-
-/// Whether two handles are of one pin.
-impl<E> PartialEq for Pin<E> {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.inner, &other.inner)
-    }
-}
-
-impl<E> Eq for Pin<E> {}
-
-impl<E> fmt::Debug for Pin<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Pin").field(&self.inner.subject).finish()
-    }
-}
+handle!(Pin<E>, |pin| &pin.inner.subject);

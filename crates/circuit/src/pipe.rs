@@ -87,7 +87,7 @@ impl<E: Send + 'static> Pipe<E> {
     #[allow(unsafe_code, reason = "the type of the pipe is the type of its node")]
     pub fn try_emit(&self, value: E) -> Result<(), Refused<E>> {
         // SAFETY: as in `emit`.
-        unsafe { self.machine().try_emit(self.node.as_ptr(), value) }
+        unsafe { self.machine().try_emit(self.node.as_ptr(), value, true) }
     }
 
     /// As [`Pipe::try_emit`], but also gives the value back where that would wait for room.
@@ -95,7 +95,7 @@ impl<E: Send + 'static> Pipe<E> {
     #[allow(unsafe_code, reason = "the type of the pipe is the type of its node")]
     pub(crate) fn offer(&self, value: E) -> Result<(), Refused<E>> {
         // SAFETY: as in `emit`.
-        unsafe { self.machine().offer(self.node.as_ptr(), value) }
+        unsafe { self.machine().try_emit(self.node.as_ptr(), value, false) }
     }
 
     /// A new pipe whose values pass the recipe's operators on their way to this one. The operators have their own state,
@@ -105,9 +105,7 @@ impl<E: Send + 'static> Pipe<E> {
         R: Recipe<Out = E>,
     {
         let machine = self.node.machine_ref();
-        if machine.is_closed() {
-            return Err(Fault::new(machine.subject().clone(), "pipe", "the circuit is closed"));
-        }
+        machine.check_open("pipe")?;
         let subject = Subject::new(Kind::Pipe, self.subject().name(), Some(self.subject().clone()));
         let site = Site {
             subject: self.subject(),

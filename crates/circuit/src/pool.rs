@@ -1,13 +1,13 @@
 //! Pools: one thing per name, made when it is first asked for.
 
 use std::cell::RefCell;
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use crate::conduit::Conduit;
 use crate::error::Fault;
 use crate::failure::Failure;
+use crate::handle::handle;
 use crate::name::Name;
 use crate::name_map::NameMap;
 use crate::pipe::Pipe;
@@ -201,23 +201,4 @@ impl Drop for Making {
     }
 }
 
-impl<T> Clone for Pool<T> {
-    fn clone(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner) }
-    }
-}
-
-/// Whether two handles are of one pool.
-impl<T> PartialEq for Pool<T> {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.inner, &other.inner)
-    }
-}
-
-impl<T> Eq for Pool<T> {}
-
-impl<T> fmt::Debug for Pool<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Pool").field(&self.inner.subject).finish()
-    }
-}
+handle!(Pool<T>, |pool| &pool.inner.subject);

@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::basin::push_newest;
 use crate::capture::Capture;
 use crate::conduit::Conduit;
 use crate::current::Current;
 use crate::error::{ArgumentError, ContextError, Error};
+use crate::newest::push_newest;
 use crate::subject::Subject;
 use crate::subscriber::Registrar;
 use crate::subscription::Subscription;
@@ -83,7 +83,7 @@ impl<E> Captures<E> {
     }
 
     fn push(&self, capture: Capture<E>) {
-        let oldest = push_newest(&mut self.lock(), capture, self.capacity);
+        let oldest = push_newest(&mut self.lock(), self.capacity, capture);
         // Dropping calls code of users, which may drain.
         drop(oldest);
     }

@@ -1,6 +1,5 @@
 //! Sinks: pipes by name that note where a value comes from.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -8,6 +7,7 @@ use crate::capture::Capture;
 use crate::circuit::{Circuit, Naming};
 use crate::current::Current;
 use crate::error::Fault;
+use crate::handle::handle;
 use crate::machine::MachineRef;
 use crate::name::Name;
 use crate::name_map::NameMap;
@@ -117,9 +117,7 @@ impl<E: Send + 'static> Sink<E> {
         R: Recipe<Out = E>,
     {
         let machine = &self.inner.machine;
-        if machine.is_closed() {
-            return Err(Fault::new(machine.subject().clone(), "pipe", "the circuit is closed"));
-        }
+        machine.check_open("pipe")?;
         let channel = self.get(name);
         let subject = Subject::new(Kind::Pipe, name, Some(channel.subject().clone()));
         let attachment = channel.inner.attachments.fetch_add(1, Ordering::Relaxed);
@@ -165,44 +163,6 @@ impl<E: Send + 'static> From<&SinkPipe<E>> for Name {
     }
 }
 
-impl<E> Clone for Sink<E> {
-    fn clone(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner) }
-    }
-}
+handle!(Sink<E>, |sink| &sink.inner.subject);
 
-/// Whether two handles are of one sink.
-impl<E> PartialEq for Sink<E> {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.inner, &other.inner)
-    }
-}
-
-impl<E> Eq for Sink<E> {}
-
-impl<E> fmt::Debug for Sink<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Sink").field(&self.inner.subject).finish()
-    }
-}
-
-impl<E> Clone for SinkPipe<E> {
-    fn clone(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner) }
-    }
-}
-
-/// Whether two handles are of one pipe.
-impl<E> PartialEq for SinkPipe<E> {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.inner, &other.inner)
-    }
-}
-
-impl<E> Eq for SinkPipe<E> {}
-
-impl<E> fmt::Debug for SinkPipe<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("SinkPipe").field(&self.inner.subject).finish()
-    }
-}
+handle!(SinkPipe<E>, |pipe| &pipe.inner.subject);

@@ -1,7 +1,6 @@
 //! Subscriptions: from when to when a subscriber hears of a source.
 #![allow(unsafe_code, reason = "state of the circuit's context is reached in jobs, which run there")]
 
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -10,6 +9,7 @@ use crate::conduit::Hub;
 use crate::context_cell::ContextCell;
 use crate::error::ContextError;
 use crate::event::Event;
+use crate::handle::handle;
 use crate::machine::{Machine, MachineRef};
 use crate::subject::{Kind, Subject};
 use crate::subscriber::SubscriberInner;
@@ -154,23 +154,4 @@ impl<E: Clone + Send + 'static> SubscriptionInner<E> {
     }
 }
 
-impl<E> Clone for Subscription<E> {
-    fn clone(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner), machine: self.machine.clone() }
-    }
-}
-
-/// Whether two handles are of one subscription.
-impl<E> PartialEq for Subscription<E> {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.inner, &other.inner)
-    }
-}
-
-impl<E> Eq for Subscription<E> {}
-
-impl<E> fmt::Debug for Subscription<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Subscription").field(&self.inner.subject).finish()
-    }
-}
+handle!(Subscription<E> { machine }, |subscription| &subscription.inner.subject);

@@ -101,10 +101,7 @@ pub(crate) trait Recorder: Send + Sync {
 impl<W: Write + Send + 'static> Recording<W> {
     /// Begins to record what the circuit handles from now on. Fails if it is closed, or recorded already.
     pub fn begin(circuit: &Circuit, mut writer: W) -> Result<Self, Fault> {
-        let refuse = |message: &str| Err(Fault::new(circuit.subject().clone(), "record", message));
-        if circuit.is_closed() {
-            return refuse("the circuit is closed");
-        }
+        circuit.machine().check_open("record")?;
         let failed = writer.write_all(&frame::header(circuit.machine().seed())).err();
         let journal = Arc::new(Journal(Mutex::new(State {
             writer: Some(writer),
@@ -118,7 +115,8 @@ impl<W: Write + Send + 'static> Recording<W> {
             content: Vec::new(),
         })));
         if !circuit.machine().begin_recording(Arc::<Journal<W>>::clone(&journal)) {
-            return refuse("the circuit is being recorded already");
+            let message = "the circuit is being recorded already";
+            return Err(Fault::new(circuit.subject().clone(), "record", message));
         }
         Ok(Self { journal, circuit: circuit.clone() })
     }

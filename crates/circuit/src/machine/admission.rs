@@ -21,12 +21,23 @@ impl Machine {
     #[inline]
     pub(crate) unsafe fn emit<E: Send>(&self, node: *mut Header, value: E) {
         if self.is_inside() {
-            // SAFETY: in the context, as above; the node takes an `E`.
-            unsafe { (*self.inside.get()).transit.push(Token::emission(node), value) };
+            // SAFETY: in the context; the rest as the caller says.
+            unsafe { self.emit_inside(node, value) };
         } else {
             // SAFETY: as the caller says.
             unsafe { self.admit(node, value) };
         }
+    }
+
+    /// Gives a value to a node from inside of the context, which always has room for it.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Machine::emit`]; in the context.
+    #[inline]
+    unsafe fn emit_inside<E: Send>(&self, node: *mut Header, value: E) {
+        // SAFETY: in the context, and nothing else holds a reference into `Inside` while user code runs; the node takes an `E`.
+        unsafe { (*self.inside.get()).transit.push(Token::emission(node), value) };
     }
 
     /// Gives a value to a node from outside of the context.
@@ -52,34 +63,24 @@ impl Machine {
         self.tell_driver();
     }
 
-    /// As [`Machine::emit`], but gives a value back that is not taken.
+    /// As [`Machine::emit`], but gives a value back that is not taken. A caller that may not wait for room is refused instead.
     ///
     /// # Safety
     ///
     /// As for [`Machine::emit`].
-    pub(crate) unsafe fn try_emit<E: Send>(&self, node: *mut Header, value: E) -> Result<(), Refused<E>> {
+    pub(crate) unsafe fn try_emit<E: Send>(
+        &self,
+        node: *mut Header,
+        value: E,
+        may_wait: bool,
+    ) -> Result<(), Refused<E>> {
         if self.is_inside() {
-            // SAFETY: as in `emit`.
-            unsafe { (*self.inside.get()).transit.push(Token::emission(node), value) };
+            // SAFETY: in the context; the rest as the caller says.
+            unsafe { self.emit_inside(node, value) };
             return Ok(());
         }
         // SAFETY: as the caller says.
-        unsafe { self.try_admit(node, value, true) }
-    }
-
-    /// As [`Machine::try_emit`], but never waits for room: gives the value back instead.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Machine::emit`].
-    #[cfg(feature = "stream")]
-    pub(crate) unsafe fn offer<E: Send>(&self, node: *mut Header, value: E) -> Result<(), Refused<E>> {
-        if self.is_inside() {
-            // SAFETY: as the caller says.
-            return unsafe { self.try_emit(node, value) };
-        }
-        // SAFETY: as the caller says.
-        unsafe { self.try_admit(node, value, false) }
+        unsafe { self.try_admit(node, value, may_wait) }
     }
 
     #[cold]
@@ -145,8 +146,8 @@ impl Machine {
         value: E,
     ) {
         if self.is_inside() {
-            // SAFETY: as in `emit`.
-            return unsafe { (*self.inside.get()).transit.push(Token::emission(node), value) };
+            // SAFETY: in the context; the rest as the caller says.
+            return unsafe { self.emit_inside(node, value) };
         }
         let flags = self.flags.load(Ordering::Relaxed);
         if flags & (CLOSED | BOUNDED) != 0 {

@@ -22,6 +22,7 @@ use crate::bounds::Bounds;
 use crate::context;
 use crate::current::Current;
 use crate::driver::Driver;
+use crate::error::Fault;
 use crate::event::Event;
 use crate::failure::{Failure, Failures, shielded};
 use crate::followers::Followers;
@@ -45,12 +46,12 @@ use running::{value_bytes, value_words};
 
 /// Emissions are dropped: the circuit is closed, or being closed.
 const CLOSED: u32 = 1;
-/// The ingress queue is bounded: admission asks first.
-const BOUNDED: u32 = 8;
 /// Nobody will look into the queues until the driver is told to.
 const IDLE: u32 = 2;
 /// What was accepted before the close is done, and nothing will be any more.
 const ENDED: u32 = 4;
+/// The ingress queue is bounded: admission asks first.
+const BOUNDED: u32 = 8;
 
 /// How many entries are handled before everybody can see it, at the latest. Who waits for one of them is told at once.
 const PUBLISH_EVERY: u8 = 32;
@@ -249,6 +250,14 @@ impl Machine {
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
         self.flags.load(Ordering::Acquire) & CLOSED != 0
+    }
+
+    /// Refuses what a closed circuit does not do.
+    pub(crate) fn check_open(&self, operation: &'static str) -> Result<(), Fault> {
+        if self.is_closed() {
+            return Err(Fault::new(self.subject.clone(), operation, "the circuit is closed"));
+        }
+        Ok(())
     }
 
     pub(crate) fn has_ended(&self) -> bool {

@@ -6,7 +6,8 @@
 
 use std::collections::VecDeque;
 
-use super::{And, Part, Plan, Stage, positive, push_bounded};
+use super::{And, Part, Plan, Stage, positive};
+use crate::newest::push_newest;
 use crate::{ArgumentError, Fiber};
 
 impl<E: Part, R: Plan<E, Out = E>> Fiber<E, R> {
@@ -346,7 +347,7 @@ impl<E: Part, C: Combine<E, Out = E>> Stage<E> for Rolling<E, C> {
     type Out = E;
 
     fn apply(&mut self, value: E) -> Option<E> {
-        push_bounded(&mut self.values, self.size, value);
+        push_newest(&mut self.values, self.size, value);
         if self.values.len() < self.size {
             return None;
         }

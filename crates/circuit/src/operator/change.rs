@@ -3,7 +3,8 @@
 use std::collections::{HashSet, VecDeque};
 use std::hash::Hash;
 
-use super::{And, Part, Plan, Stage, positive, push_bounded};
+use super::{And, Part, Plan, Stage, positive};
+use crate::newest::push_newest;
 use crate::{ArgumentError, Fiber};
 
 /// How many values [`Fiber::distinct`] remembers.
@@ -191,7 +192,7 @@ impl<E: Part + Eq + Hash> Stage<E> for Distinct<E> {
             return None;
         }
         if let Some(order) = &mut self.order
-            && let Some(oldest) = push_bounded(&mut order.values, order.capacity, value.clone())
+            && let Some(oldest) = push_newest(&mut order.values, order.capacity, value.clone())
         {
             self.seen.remove(&oldest);
         }
@@ -214,7 +215,7 @@ impl<E: Part> Stage<E> for Delay<E> {
 
     #[inline]
     fn apply(&mut self, value: E) -> Option<E> {
-        let earlier = push_bounded(&mut self.values, self.depth, value);
+        let earlier = push_newest(&mut self.values, self.depth, value);
         Some(earlier.unwrap_or_else(|| self.initial.clone()))
     }
 }

@@ -61,7 +61,6 @@ mod time;
 mod transform;
 mod window;
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::{ArgumentError, Fault, Receptor, Site};
@@ -230,12 +229,4 @@ fn nanos(operation: &'static str, time: Duration) -> Result<u64, ArgumentError> 
         return Err(ArgumentError::new(operation, "must be longer than nothing"));
     }
     Ok(nanos)
-}
-
-/// Puts a value behind the others, and takes the oldest away if there are more than `capacity` then.
-fn push_bounded<E>(values: &mut VecDeque<E>, capacity: usize, value: E) -> Option<E> {
-    debug_assert!(values.len() <= capacity);
-    let oldest = if values.len() == capacity { values.pop_front() } else { None };
-    values.push_back(value);
-    oldest
 }

@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::{Part, Plan, Stage, Then, nanos, positive, push_bounded};
+use super::{Part, Plan, Stage, Then, nanos, positive};
 use crate::context::now_nanos;
+use crate::newest::push_newest;
 use crate::{ArgumentError, Fault, Flow, Site, Window};
 
 impl<I: Send + 'static, O: Send + 'static, R: Plan<I, Out = O>> Flow<I, O, R> {
@@ -143,10 +144,10 @@ impl<E> Recent<E> {
 
     #[inline]
     fn push(&mut self, value: E, now: impl FnOnce() -> u64) {
-        push_bounded(&mut self.values, self.bounds.count, value);
+        push_newest(&mut self.values, self.bounds.count, value);
         let Some(age) = self.bounds.age else { return };
         let now = now();
-        push_bounded(&mut self.times, self.bounds.count, now);
+        push_newest(&mut self.times, self.bounds.count, now);
         let old = self.times.partition_point(|time| now.saturating_sub(*time) >= age);
         self.times.drain(..old);
         self.values.drain(..old);

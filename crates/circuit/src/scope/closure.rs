@@ -1,10 +1,10 @@
 //! Closures: to do something with a resource once, and then to close it.
 
-use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use super::Inner;
+use crate::handle::handle;
 use crate::resource::Resource;
 use crate::subject::Id;
 
@@ -68,23 +68,4 @@ impl<R: Resource> Drop for Closing<'_, R> {
     }
 }
 
-impl<R> Clone for Closure<R> {
-    fn clone(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner) }
-    }
-}
-
-/// Whether two handles are of one closure.
-impl<R> PartialEq for Closure<R> {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.inner, &other.inner)
-    }
-}
-
-impl<R> Eq for Closure<R> {}
-
-impl<R: Resource> fmt::Debug for Closure<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Closure").field(self.inner.resource.subject()).finish()
-    }
-}
+handle!(Closure<R>, |closure| closure.inner.resource.subject(), where R: Resource);

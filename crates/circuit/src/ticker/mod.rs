@@ -2,7 +2,6 @@
 
 mod timer;
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,6 +9,7 @@ use std::time::Duration;
 use crate::circuit::{Circuit, Naming};
 use crate::error::{ArgumentError, ContextError, Error, Fault};
 use crate::event::Event;
+use crate::handle::handle;
 use crate::machine::MachineRef;
 use crate::pipe::Pipe;
 use crate::receptor::Receptor;
@@ -158,23 +158,4 @@ impl Drop for Inner {
     }
 }
 
-impl Clone for Ticker {
-    fn clone(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner) }
-    }
-}
-
-/// Whether two handles are of one ticker.
-impl PartialEq for Ticker {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.inner, &other.inner)
-    }
-}
-
-impl Eq for Ticker {}
-
-impl fmt::Debug for Ticker {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Ticker").field(&self.inner.subject).finish()
-    }
-}
+handle!(Ticker, |ticker| &ticker.inner.subject);
