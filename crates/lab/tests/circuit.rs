@@ -94,6 +94,125 @@ fn the_originals_benchmarks_are_there_under_their_names() {
     assert!(missing.is_empty(), "{missing:?}");
 }
 
+/// What the original's newer suite names.
+#[test]
+fn the_newer_suites_benchmarks_are_there_under_their_names() {
+    let list = try_run(&["-l"]).unwrap();
+    let names: HashSet<&str> = list.lines().collect();
+    let suites = [
+        ("BankOps", "get_cached get_varied_batch get_varied_control_batch"),
+        ("BasinOps", "baseline_emit_batch basin_burst_then_drain_batch basin_emit_batch"),
+        ("CellOps", "baseline_empty_pipe_batch get_cell_seeded pipe_cell_cached update_cell_batch"),
+        (
+            "ChannelOps",
+            "observed_emit_admission_batch observed_emit_batch piped_emit_admission_batch piped_emit_batch \
+             composed_emit_batch unobserved_emit_admission_batch unobserved_emit_batch",
+        ),
+        ("ConduitOps", "get_by_name get_by_substrate get_cached get_varied_batch get_varied_control_batch"),
+        (
+            "CrossCircuitOps",
+            "cross_circuit_channel_emit_batch cross_circuit_emit_admission_batch cross_circuit_fanout_emit_batch \
+             cross_circuit_pipe_emit_batch",
+        ),
+        ("CyclicOps", "cyclic_emit_deep_100k cyclic_emit_direct cyclic_emit_registrar"),
+        (
+            "FiberOps",
+            "above_compare_batch above_natural_batch baseline_plain_batch chance_batch diff_batch distinct_bounded_batch \
+             every_batch every_duration_batch guard_batch guard_diff_batch heartbeat_changing_batch \
+             heartbeat_duplicate_batch identity_batch limit_batch peek_batch pipe_create_fiber reduce_batch \
+             route_match_batch route_noMatch_batch streak_fire_batch streak_match_batch streak_miss_batch \
+             when_match_batch when_noMatch_batch",
+        ),
+        (
+            "FlowOps",
+            "baseline_plain_batch composed_batch fiber_batch fiber_factory_batch identity_batch map_batch \
+             map_chained_batch pipe_create_fiber_factory pipe_create_map",
+        ),
+        (
+            "IngressOps",
+            "ingress_idle_roundtrip ingress_contended_admission_batch ingress_contended_emit_batch \
+             ingress_sustained_emit_400k",
+        ),
+        (
+            "MirrorOps",
+            "baseline_emit_batch mirror_emit_identity_batch mirror_emit_multi_batch mirror_emit_string_batch",
+        ),
+        ("NameOps", "name_within name_within_false name_hashCode"),
+        (
+            "PinOps",
+            "baseline_field_get_loop baseline_field_set_loop get_loop_owner_context get_set_loop_owner_context \
+             set_loop_owner_context",
+        ),
+        ("PipeMapOps", "baseline_plain_batch mapped_chained_batch mapped_emit_batch mapped_stateful_batch"),
+        (
+            "PipeOps",
+            "baseline_blackhole async_emit_admission_batch async_emit_batch async_emit_chained_batch \
+             async_emit_registered_fanout_batch async_emit_fanout_batch async_emit_with_flow_batch baseline_counter \
+             empty_emit_batch pipe_create pipe_create_empty pipe_create_fanout pipe_create_named_fanout \
+             pipe_create_with_flow pipe_target_same_circuit static_fanout_emit_batch",
+        ),
+        ("PoolOps", "derived_get_varied_batch get_by_name get_varied_batch get_varied_control_batch"),
+        ("PortOps", "baseline_empty_pipe_batch emit_batch replace_batch update_arg_batch update_batch"),
+        ("RelateOps", "pipe_create_relate relate_fires_batch relate_suppresses_batch"),
+        (
+            "RunChangeOps",
+            "change_fires_batch change_suppresses_batch pipe_create_change pipe_create_run run_changing_batch \
+             run_constant_batch",
+        ),
+        (
+            "ScanOps",
+            "pipe_create_flow_factory pipe_create_scan scan_inputAware_batch scan_runningMean_batch \
+             scan_runningSum_batch scan_via_flow_factory_batch",
+        ),
+        (
+            "ScopeOps",
+            "scope_create_close_children scope_create_close_leaf scope_create_close_nested \
+             scope_create_close_observed scope_create_close_twice",
+        ),
+        ("SinkOps", "baseline_emit_batch sink_emit_batch"),
+        ("StateOps", "slot_name slot_type slot_value state_upsert_head state_upsert_tail"),
+        ("StemOps", "baseline_emit_batch_depth_1 stem_emit_batch_depth_10 subscriber_emit_batch_depth_5"),
+        (
+            "TransitOps",
+            "transit_contraction_100k transit_fanout_1k_batch transit_fanout_4k_batch transit_fanout_8k_batch \
+             transit_fanout_full_ring_batch transit_fanout_over_capacity_batch",
+        ),
+        (
+            "WindowOps",
+            "filter_then_window_batch map_then_window_batch pipe_create_window pipe_create_window_duration \
+             window_16_batch window_4_batch window_64_batch window_all_batch window_any_batch window_count_batch \
+             window_duration_16_batch window_duration_expiring_batch window_duration_size_batch window_fold_batch \
+             window_for_each_batch window_is_empty_batch window_none_batch window_prefix_batch window_reduce_batch \
+             window_reverse_batch window_size_batch window_skip_batch window_slice_batch window_suffix_batch \
+             window_trim_batch",
+        ),
+    ];
+    let wanted = suites.iter().flat_map(|(suite, benchmarks)| {
+        benchmarks.split_whitespace().map(move |benchmark| format!("{suite}.{benchmark}"))
+    });
+    let missing: Vec<String> = wanted.filter(|name| !names.contains(name.as_str())).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn a_benchmark_is_found_by_what_other_versions_call_it() {
+    for (pattern, name) in [
+        ("batch_await$", "PipeOps.async_emit_batch\n"),
+        ("async_emit_chained_await", "PipeOps.async_emit_chained_batch\n"),
+        ("fanout_await", "PipeOps.async_emit_fanout_batch\n"),
+        ("with_flow_await", "PipeOps.async_emit_with_flow_batch\n"),
+        ("single_await$", "IngressOps.ingress_idle_roundtrip\n"),
+        ("cyclic_deep_await", "CyclicOps.cyclic_emit_deep_await\n"),
+    ] {
+        assert!(try_run(&["-l", pattern]).unwrap().contains(name), "{pattern}");
+    }
+    assert!(
+        try_run(&["-l", "-v", "single_await$"])
+            .unwrap()
+            .contains("also called: PipeOps.async_emit_single_await")
+    );
+}
+
 #[test]
 fn a_list_is_filtered_and_explains_on_request() {
     assert_eq!(

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 /// One row of the laboratory.
 pub struct Benchmark {
     name: String,
+    /// What the same was called in other versions of the original's suite.
+    other_names: &'static [&'static str],
     measures: String,
     group: Option<&'static str>,
     target: Option<f64>,
@@ -50,6 +52,7 @@ impl Benchmark {
         debug_assert!(name.split('.').count() == 2, "{name}: a suite and a benchmark");
         Benchmark {
             name,
+            other_names: &[],
             measures,
             group: None,
             target: None,
@@ -78,6 +81,12 @@ impl Benchmark {
         self
     }
 
+    /// The same under other names, by which it is found too.
+    pub(super) fn also(mut self, other_names: &'static [&'static str]) -> Self {
+        self.other_names = other_names;
+        self
+    }
+
     /// Measured in turns with all others of this group, and compared with the first of them.
     pub(super) fn in_group(mut self, group: &'static str) -> Self {
         self.group = Some(group);
@@ -94,6 +103,12 @@ impl Benchmark {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// What other versions of the original's suite call it.
+    #[must_use]
+    pub fn other_names(&self) -> &[&'static str] {
+        self.other_names
     }
 
     /// What is measured, in a line.

@@ -7,11 +7,13 @@
 //!
 //! A scenario whose values do not all arrive is an error, not a figure.
 
+mod batch;
 mod benchmark;
 mod comparison;
 mod cores;
 mod fork;
 mod jmh;
+mod making;
 mod options;
 mod report;
 mod rig;
@@ -102,6 +104,9 @@ fn list<'a>(
         writeln!(out, "{}", benchmark.name())?;
         if verbose {
             writeln!(out, "    measures: {}", benchmark.measures())?;
+            if !benchmark.other_names().is_empty() {
+                writeln!(out, "    also called: {}", benchmark.other_names().join(", "))?;
+            }
         }
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use super::cores::{self, Pinned};
 use std::ops::Deref;
-use tidemark_circuit::{Circuit, Lane, Pipe, RunBy, ThreadPool};
+use tidemark_circuit::{Circuit, ContextError, Lane, Pipe, RunBy, SinkPipe, ThreadPool};
 
 /// Who runs the circuit of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +13,34 @@ pub(super) enum By {
     Thread,
     /// Whoever waits.
     Waiters,
+}
+
+/// A circuit with whoever runs it, and how a row says so.
+#[derive(Clone, Copy)]
+pub(super) struct Runner {
+    /// As the last part of what a row measures.
+    pub(super) who: &'static str,
+    pub(super) rig: fn() -> anyhow::Result<Rig>,
+}
+
+impl Runner {
+    /// What a circuit has that is made without a word about it.
+    pub(super) const SHARED_POOL: Self =
+        Runner { who: "the shared pool runs the circuit", rig: || Rig::new(By::Pool) };
+    /// A pool's thread and the caller do not share a core.
+    pub(super) const POOL: Self = Runner {
+        who: "a pool with one thread runs the circuit, on a core of its own",
+        rig: || Rig::apart(By::Pool),
+    };
+    /// The thread and the caller do not share a core.
+    pub(super) const THREAD: Self =
+        Runner { who: "a thread runs the circuit, on a core of its own", rig: || Rig::apart(By::Thread) };
+    /// All on one core.
+    pub(super) const WAITERS: Self =
+        Runner { who: "the thread that awaits runs the circuit", rig: || Rig::new(By::Waiters) };
+
+    #[cfg(test)]
+    pub(super) const ALL: [Self; 4] = [Self::SHARED_POOL, Self::POOL, Self::THREAD, Self::WAITERS];
 }
 
 /// A circuit that ends with the scenario.
@@ -69,6 +97,17 @@ impl Drop for Rig {
 /// A way to give a circuit values.
 pub(super) trait Way: 'static {
     fn emit(&mut self, value: u64);
+
+    /// Waits until what was emitted is handled.
+    fn settle(&mut self, circuit: &Circuit) -> Result<(), ContextError> {
+        circuit.settle()
+    }
+
+    /// Has what has arrived counted where that needs to be asked for. `last` was emitted last.
+    fn finish(&mut self, circuit: &Circuit, last: u64) -> anyhow::Result<()> {
+        let _ = (circuit, last);
+        Ok(())
+    }
 }
 
 /// A pipe as all threads may use it.
@@ -84,5 +123,12 @@ impl Way for (Lane, Pipe<u64>) {
     #[inline]
     fn emit(&mut self, value: u64) {
         self.0.emit(&self.1, value);
+    }
+}
+
+impl Way for SinkPipe<u64> {
+    #[inline]
+    fn emit(&mut self, value: u64) {
+        SinkPipe::emit(self, value);
     }
 }

@@ -15,13 +15,13 @@ pub(super) fn select<'a>(
     benchmarks: &'a [Benchmark],
     patterns: &[String],
 ) -> Result<Vec<Vec<&'a Benchmark>>, UnknownPattern> {
-    let fits = |pattern: &String| benchmarks.iter().any(|one| matches(pattern, one.name()));
+    let fits = |pattern: &String| benchmarks.iter().any(|one| is_meant(pattern, one));
     if let Some(unknown) = patterns.iter().find(|pattern| !fits(pattern)) {
         return Err(UnknownPattern(unknown.clone()));
     }
     let mut runs: Vec<Vec<&Benchmark>> = Vec::new();
     for one in benchmarks {
-        if !patterns.is_empty() && !patterns.iter().any(|pattern| matches(pattern, one.name())) {
+        if !patterns.is_empty() && !patterns.iter().any(|pattern| is_meant(pattern, one)) {
             continue;
         }
         let same_group = |run: &&mut Vec<&Benchmark>| {
@@ -33,6 +33,11 @@ pub(super) fn select<'a>(
         }
     }
     Ok(runs)
+}
+
+/// Whether the pattern is in one of the benchmark's names.
+fn is_meant(pattern: &str, benchmark: &Benchmark) -> bool {
+    matches(pattern, benchmark.name()) || benchmark.other_names().iter().any(|name| matches(pattern, name))
 }
 
 /// Whether the pattern is in the name. `*`, or `.*` as in regular expressions, stands for anything; case does not matter.

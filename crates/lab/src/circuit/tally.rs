@@ -1,6 +1,7 @@
 //! Proof that what was emitted has arrived.
 
 use std::hint::black_box;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,11 +24,18 @@ impl Tally {
 
     /// Fails unless exactly so many values have arrived since the last call.
     pub(super) fn expect(&mut self, count: u64) -> anyhow::Result<()> {
+        self.expect_within(&(count..=count))
+    }
+
+    /// Fails unless about so many values have arrived since the last call.
+    pub(super) fn expect_within(&mut self, counts: &RangeInclusive<u64>) -> anyhow::Result<()> {
         let before = self.expected;
         let arrived = self.arrived.load(Ordering::Acquire);
         self.expected = arrived;
         let new = arrived.wrapping_sub(before);
-        anyhow::ensure!(new == count, "{new} values arrived where {count} should have");
+        let (least, most) = (counts.start(), counts.end());
+        anyhow::ensure!(least != most || new == *least, "{new} values arrived where {least} should have");
+        anyhow::ensure!(counts.contains(&new), "{new} values arrived where {least} to {most} should have");
         Ok(())
     }
 }
@@ -39,6 +47,11 @@ impl Counter {
         black_box(value);
         // One writer: no read-modify-write is needed.
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
+    }
+
+    /// Takes this for what has arrived in all.
+    pub(super) fn count_in_all(&self, count: u64) {
+        self.0.store(count, Ordering::Release);
     }
 }
 
@@ -56,5 +69,9 @@ mod tests {
         counter.count(3);
         assert!(tally.expect(1).is_err());
         assert_eq!(tally.expect(1).unwrap_err().to_string(), "0 values arrived where 1 should have");
+        counter.count_in_all(5);
+        assert!(tally.expect_within(&(1..=2)).is_ok());
+        let error = tally.expect_within(&(1..=2)).unwrap_err().to_string();
+        assert_eq!(error, "0 values arrived where 1 to 2 should have");
     }
 }

@@ -1,6 +1,7 @@
 //! `CircuitOps`: making circuits and what is in them, closing them, waiting for them.
 
 use crate::circuit::benchmark::{Benchmark, Work, each};
+use crate::circuit::making::making;
 use crate::circuit::rig::{By, Rig};
 use crate::circuit::tally::Tally;
 use std::hint::black_box;
@@ -10,7 +11,7 @@ use tidemark_circuit::{Circuit, Fault, Fiber, RunBy, name};
 
 pub(super) fn suite() -> Vec<Benchmark> {
     let mut all = waiting();
-    all.extend(making());
+    all.extend(hot());
     all.extend(lifetimes());
     all
 }
@@ -67,34 +68,25 @@ fn waiting() -> Vec<Benchmark> {
 }
 
 /// Components of a circuit that is there.
-fn making() -> Vec<Benchmark> {
-    const HOW: &str = "in a circuit that is there, and dropping it; 1,000 at a time, and until the circuit has forgotten them";
+fn hot() -> Vec<Benchmark> {
     vec![
-        Benchmark::new("CircuitOps.hot_pipe_async", format!("making a pipe {HOW}"), |_| {
-            on_one_circuit(|circuit| drop_made(circuit.pipe(|_: u64| {})))
+        making("CircuitOps.hot_pipe_async", "a pipe", |_| Ok(|circuit: &Circuit| circuit.pipe(|_: u64| {}))),
+        making("CircuitOps.hot_pipe_async_with_flow", "a pipe with a guard ahead of it", |_| {
+            let guard = guard();
+            Ok(move |circuit: &Circuit| circuit.pipe(|_: u64| {})?.prepend(&guard))
         }),
-        Benchmark::new(
-            "CircuitOps.hot_pipe_async_with_flow",
-            format!("making a pipe with a guard ahead of it {HOW}"),
-            |_| {
-                let guard = guard();
-                on_one_circuit(move |circuit| drop_made(circuit.pipe(|_: u64| {})?.prepend(&guard)))
-            },
-        ),
-        Benchmark::new("CircuitOps.hot_conduit_create", format!("making a conduit {HOW}"), |_| {
-            on_one_circuit(|circuit| drop_made(circuit.conduit::<u64>()))
+        making("CircuitOps.hot_conduit_create", "a conduit", |_| {
+            Ok(|circuit: &Circuit| circuit.conduit::<u64>())
         }),
-        Benchmark::new(
-            "CircuitOps.hot_conduit_create_named",
-            format!("making a conduit with a name {HOW}"),
-            |_| on_one_circuit(|circuit| drop_made(circuit.named(name!("bench")).conduit::<u64>())),
-        ),
-        Benchmark::new(
+        making("CircuitOps.hot_conduit_create_named", "a conduit with a name", |_| {
+            Ok(|circuit: &Circuit| circuit.named(name!("bench")).conduit::<u64>())
+        }),
+        making(
             "CircuitOps.hot_conduit_create_with_flow",
-            format!("making a conduit and its pool of pipes with a guard ahead {HOW}"),
+            "a conduit and its pool of pipes with a guard ahead",
             |_| {
                 let guard = guard();
-                on_one_circuit(move |circuit| drop_made(Ok(circuit.conduit::<u64>()?.pool(&guard))))
+                Ok(move |circuit: &Circuit| circuit.conduit::<u64>().map(|conduit| conduit.pool(&guard)))
             },
         ),
     ]
@@ -186,22 +178,6 @@ fn lifetimes() -> Vec<Benchmark> {
             drop_made(circuit.pipe(|_: u64| {})?.prepend(&guard()))
         }),
     ]
-}
-
-/// How many components are made before the circuit is awaited.
-const MADE: u64 = 1_000;
-
-/// Makes and drops so many components, and awaits that the circuit has forgotten them.
-fn on_one_circuit(mut make: impl FnMut(&Circuit) -> Result<(), Fault> + 'static) -> anyhow::Result<Work> {
-    let rig = Rig::new(By::Pool)?;
-    Work::calls(MADE, move || {
-        let clock = Instant::now();
-        for _ in 0..MADE {
-            make(&rig)?;
-        }
-        rig.settle()?;
-        Ok(clock.elapsed())
-    })
 }
 
 fn drop_made<T>(made: Result<T, Fault>) -> Result<(), Fault> {

@@ -1,7 +1,8 @@
 //! `CyclicOps`: values that go around in a circuit.
 
+use super::transit;
 use crate::circuit::benchmark::{Benchmark, Work};
-use crate::circuit::rig::{By, Rig};
+use crate::circuit::rig::{By, Rig, Runner};
 use crate::circuit::tally::Tally;
 use std::hint::black_box;
 use std::sync::{Arc, OnceLock};
@@ -26,7 +27,14 @@ pub(super) fn suite() -> Vec<Benchmark> {
             "CyclicOps.cyclic_emit_deep_await",
             "the same with an await, ten thousand times around",
             |_| conduit_cycles(LIMIT * 10, true),
-        ),
+        )
+        .also(&["CyclicOps.cyclic_deep_await", "CyclicOps.cyclic_emit_deep_await_batch"]),
+        around("cyclic_emit_direct", "10,000", 1, transit::cyclic),
+        around("cyclic_emit_deep_100k", "100,000", 10, transit::cyclic),
+        around("cyclic_emit_registrar", "10,000", 1, |circuit, limit, tally| {
+            let conduit = conduit_cycle(circuit, limit, tally)?;
+            Ok(conduit.get(name!("cyclic")).clone())
+        }),
     ];
     for (suffix, who, by) in [
         ("", "the thread that awaits runs it", By::Waiters),
@@ -64,6 +72,30 @@ fn hops(by: By, count: u64) -> anyhow::Result<Work> {
         let took = clock.elapsed();
         tally.expect(count)?;
         Ok(took)
+    })
+}
+
+/// Makes a way by which a value goes around so often, counted each time.
+type Cycle = fn(&Circuit, u64, &Tally) -> anyhow::Result<Pipe<u64>>;
+
+/// A row of the newer suite: the cycle is made anew in a circuit that is there.
+fn around(name: &str, times: &str, factor: u64, cycle: Cycle) -> Benchmark {
+    let measures = format!(
+        "making a conduit whose pipe emits to itself {times} times, subscribing, one emission and one await, by time around; \
+         counted; {}",
+        Runner::THREAD.who
+    );
+    Benchmark::new(format!("CyclicOps.{name}"), measures, move |sizes| {
+        let (rig, limit) = ((Runner::THREAD.rig)()?, sizes.hops * factor);
+        let mut tally = Tally::default();
+        Work::calls(limit, move || {
+            let clock = Instant::now();
+            cycle(&rig, limit, &tally)?.emit(black_box(1));
+            rig.settle()?;
+            let took = clock.elapsed();
+            tally.expect(limit)?;
+            Ok(took)
+        })
     })
 }
 

@@ -1,22 +1,21 @@
 //! `PipeOps`, the rows that enter a circuit, and beside the original's the honest ones: many emissions, one await, and every
 //! value counted.
 
+use crate::circuit::batch::{Batch, end};
 use crate::circuit::benchmark::{Benchmark, Work, each};
-use crate::circuit::rig::{By, Rig, Way};
+use crate::circuit::rig::{By, Rig, Runner};
 use crate::circuit::tally::{Counter, Tally};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-use tidemark_circuit::{Circuit, Fault, Fiber, Flow, Pipe, Receptor, Registrar, Subject, name};
-
-/// Makes a scenario's circuit.
-type MakeRig = fn() -> anyhow::Result<Rig>;
+use tidemark_circuit::{Circuit, Fault, Fiber, Flow, Lane, Pipe, Receptor, Registrar, Subject, name};
 
 /// Makes the way behind a pipe, at whose end values are counted.
 type Topology = fn(&Circuit, Counter, u64) -> Result<Pipe<u64>, Fault>;
 
-const EMISSIONS_AND_AWAIT: &str = "10,000 emissions and one await, each, and every value counted";
+const BY_PIPE: &str = "by a pipe as all threads may use it";
+const BY_LANE: &str = "by a lane of the caller's own";
 
 pub(super) fn suite() -> Vec<Benchmark> {
     let mut all = asynchronous();
@@ -28,71 +27,34 @@ pub(super) fn suite() -> Vec<Benchmark> {
 
 /// Emission to a circuit, under the original's name and with the draining in the measured time.
 fn asynchronous() -> Vec<Benchmark> {
-    let mut all = vec![
-        Benchmark::new(
-            "PipeOps.emit_to_async_pipe",
-            "emission into a circuit that a pool runs meanwhile, until it returns; after 10,000 the circuit is drained and \
-             the values counted, outside of the measured time: see emit_to_async_pipe_batch",
-            |sizes| admission(Rig::new(By::Pool)?, sizes.batch, shared),
-        )
-        .at_most(8.0),
+    let emission = Batch::new(
+        "PipeOps.emit_to_async_pipe",
+        "emission into a circuit that runs meanwhile (see emit_to_async_pipe_batch)",
+        shared,
+    );
+    let mut all = vec![emission.run_by(Runner::SHARED_POOL).until_returned().row().at_most(8.0)];
+    let runners = [
+        ("", Runner::SHARED_POOL),
+        ("_pool", Runner::POOL),
+        ("_thread", Runner::THREAD),
+        ("_waiters", Runner::WAITERS),
     ];
-    let circuits: [(&str, &str, MakeRig); 4] = [
-        ("", "the shared pool runs the circuit", || Rig::new(By::Pool)),
-        ("_pool", "a pool with one thread runs it, on a core of its own", || Rig::apart(By::Pool)),
-        ("_thread", "a thread runs it, on a core of its own", || Rig::apart(By::Thread)),
-        ("_waiters", "the thread that awaits runs it", || Rig::new(By::Waiters)),
-    ];
-    for (suffix, who, rig) in circuits {
+    for (suffix, runner) in runners {
         let name = format!("PipeOps.emit_to_async_pipe_batch{suffix}");
-        let measures = format!("{EMISSIONS_AND_AWAIT}; {who}");
-        all.push(
-            Benchmark::new(
-                name.clone(),
-                format!("{measures}; by a pipe as all threads may use it"),
-                move |sizes| batch(rig()?, sizes.batch, shared),
-            )
-            .at_most(8.0),
-        );
-        all.push(
-            Benchmark::new(
-                format!("{name}_lane"),
-                format!("{measures}; by a lane of the caller's own"),
-                move |sizes| batch(rig()?, sizes.batch, own_lane),
-            )
-            .at_most(8.0),
-        );
+        all.push(Batch::new(name.clone(), BY_PIPE, shared).run_by(runner).row().at_most(8.0));
+        all.push(Batch::new(format!("{name}_lane"), BY_LANE, own_lane).run_by(runner).row().at_most(8.0));
     }
     all
 }
 
 /// What the caller pays while another core drains.
 fn admissions() -> [Benchmark; 4] {
-    let measures = |by: &str, until: &str| {
-        format!(
-            "emission by {by} into a circuit that drains meanwhile on another core, {until}; 10,000 at a time, counted"
-        )
-    };
-    let returned = "until the last one has returned";
-    let drained = "until the last one is handled";
-    let (lane, pipe) = ("a lane of the caller's own", "a pipe as all threads may use it");
+    let (lane, pipe) = ("PipeOps.admission_by_lane", "PipeOps.admission_by_pipe");
     [
-        Benchmark::new("PipeOps.admission_by_lane", measures(lane, returned), |sizes| {
-            admission(Rig::apart(By::Thread)?, sizes.batch, own_lane)
-        })
-        .at_most(2.0),
-        Benchmark::new("PipeOps.admission_by_lane_batch", measures(lane, drained), |sizes| {
-            batch(Rig::apart(By::Thread)?, sizes.batch, own_lane)
-        })
-        .at_most(8.0),
-        Benchmark::new("PipeOps.admission_by_pipe", measures(pipe, returned), |sizes| {
-            admission(Rig::apart(By::Thread)?, sizes.batch, shared)
-        })
-        .at_most(7.0),
-        Benchmark::new("PipeOps.admission_by_pipe_batch", measures(pipe, drained), |sizes| {
-            batch(Rig::apart(By::Thread)?, sizes.batch, shared)
-        })
-        .at_most(8.0),
+        Batch::new(lane, BY_LANE, own_lane).until_returned().row().at_most(2.0),
+        Batch::new(format!("{lane}_batch"), BY_LANE, own_lane).row().at_most(8.0),
+        Batch::new(pipe, BY_PIPE, shared).until_returned().row().at_most(7.0),
+        Batch::new(format!("{pipe}_batch"), BY_PIPE, shared).row().at_most(8.0),
     ]
 }
 
@@ -132,7 +94,8 @@ fn awaited() -> Vec<Benchmark> {
         ),
         Benchmark::new(
             "PipeOps.emit_with_counter_await_batch",
-            format!("{EMISSIONS_AND_AWAIT} by an atomic addition; the shared pool runs the circuit"),
+            "10,000 emissions and one await, each, and every value counted by an atomic addition; the shared pool runs the \
+             circuit",
             |sizes| {
                 let rig = Rig::new(By::Pool)?;
                 let (count, counter) = (sizes.batch, Arc::new(AtomicU64::new(0)));
@@ -143,7 +106,9 @@ fn awaited() -> Vec<Benchmark> {
                 })?;
                 Work::calls(count, move || {
                     let clock = Instant::now();
-                    emit_all(&mut pipe.clone(), count);
+                    for value in 0..count {
+                        pipe.emit(black_box(value));
+                    }
                     rig.settle()?;
                     let took = clock.elapsed();
                     let arrived = counter.swap(0, Ordering::Relaxed);
@@ -153,13 +118,13 @@ fn awaited() -> Vec<Benchmark> {
             },
         ),
     ];
-    let circuits: [(&str, &str, Option<f64>, MakeRig); 4] = [
-        ("waiters", "the thread that awaits runs it", Some(25.0), || Rig::new(By::Waiters)),
-        ("thread", "a thread runs it, on a core of its own", Some(600.0), || Rig::apart(By::Thread)),
-        ("pool", "the shared pool runs it", None, || Rig::new(By::Pool)),
-        ("pool_apart", "a pool with one thread runs it, on a core of its own", None, || Rig::apart(By::Pool)),
+    let runners = [
+        ("waiters", Runner::WAITERS, Some(25.0)),
+        ("thread", Runner::THREAD, Some(600.0)),
+        ("pool", Runner::SHARED_POOL, None),
+        ("pool_apart", Runner::POOL, None),
     ];
-    for (suffix, who, target, rig) in circuits {
+    for (suffix, Runner { who, rig }, target) in runners {
         let name = format!("PipeOps.emit_with_await_{suffix}");
         let measures =
             format!("an emission into a circuit and an await of it, one after the other, counted; {who}");
@@ -175,10 +140,8 @@ fn awaited() -> Vec<Benchmark> {
 /// The ways of `pipe.rs` within a circuit.
 fn ways() -> Vec<Benchmark> {
     let mut all = vec![
-        way("emit_no_await_batch", "a pipe to a receptor", 1, 1, |circuit, counter, _| end(circuit, counter)),
-        way("emit_to_receptor_pipe_batch", "a pipe to a receptor", 1, 1, |circuit, counter, _| {
-            end(circuit, counter)
-        }),
+        way("emit_no_await_batch", "a pipe to a receptor", 1, 1, receptor),
+        way("emit_to_receptor_pipe_batch", "a pipe to a receptor", 1, 1, receptor),
         way("emit_to_transform_pipe_batch", "a map ahead of a pipe", 1, 1, |circuit, counter, _| {
             end(circuit, counter)?.prepend(&Flow::new().map(|value: u64| value.wrapping_mul(2)))
         }),
@@ -207,14 +170,8 @@ fn ways() -> Vec<Benchmark> {
         way("emit_to_fanout_batch", "a conduit's pipe with three receptors", 3, 3, fan_out),
     ];
     for depth in [1, 5, 10, 20] {
-        let name = format!("emit_chain_depth_{depth}_batch");
-        all.push(way(
-            &name,
-            &format!("{depth} pipes ahead of a pipe, one behind the other"),
-            depth,
-            1,
-            chain,
-        ));
+        let what = format!("{depth} pipes ahead of a pipe, one behind the other");
+        all.push(way(&format!("emit_chain_depth_{depth}_batch"), &what, depth, 1, chain));
     }
     for width in [1, 5, 10, 20] {
         let name = format!("emit_fanout_width_{width}_batch");
@@ -227,24 +184,14 @@ fn ways() -> Vec<Benchmark> {
 
 /// A row of a way within a circuit on which each emission arrives so often.
 fn way(name: &str, what: &str, size: u64, arrivals: u64, topology: Topology) -> Benchmark {
-    let measures = format!("{EMISSIONS_AND_AWAIT}; {what}; the thread that awaits runs the circuit");
-    Benchmark::new(format!("PipeOps.{name}"), measures, move |sizes| {
-        let (rig, count) = (Rig::new(By::Waiters)?, sizes.batch);
-        let mut tally = Tally::default();
-        let mut pipe = topology(&rig, tally.counter(), size)?;
-        Work::calls(count, move || {
-            let clock = Instant::now();
-            emit_all(&mut pipe, count);
-            rig.settle()?;
-            let took = clock.elapsed();
-            tally.expect(count * arrivals)?;
-            Ok(took)
-        })
-    })
+    Batch::new(format!("PipeOps.{name}"), what, move |circuit, counter| Ok(topology(circuit, counter, size)?))
+        .run_by(Runner::WAITERS)
+        .arriving_times(arrivals)
+        .row()
 }
 
-fn end(circuit: &Circuit, counter: Counter) -> Result<Pipe<u64>, Fault> {
-    circuit.pipe(move |value: u64| counter.count(value))
+fn receptor(circuit: &Circuit, counter: Counter, _: u64) -> Result<Pipe<u64>, Fault> {
+    end(circuit, counter)
 }
 
 fn chain(circuit: &Circuit, counter: Counter, depth: u64) -> Result<Pipe<u64>, Fault> {
@@ -252,7 +199,7 @@ fn chain(circuit: &Circuit, counter: Counter, depth: u64) -> Result<Pipe<u64>, F
     (0..depth).try_fold(end(circuit, counter)?, |next, _| next.prepend(&one))
 }
 
-fn fan_out(circuit: &Circuit, counter: Counter, width: u64) -> Result<Pipe<u64>, Fault> {
+pub(super) fn fan_out(circuit: &Circuit, counter: Counter, width: u64) -> Result<Pipe<u64>, Fault> {
     let conduit = circuit.conduit()?;
     let subscriber = circuit.subscriber(move |_: &Subject, registrar: &mut Registrar<'_, u64>| {
         for _ in 0..width {
@@ -264,64 +211,21 @@ fn fan_out(circuit: &Circuit, counter: Counter, width: u64) -> Result<Pipe<u64>,
     Ok(conduit.get(name!("fanout")).clone())
 }
 
-fn pipes(circuit: &Circuit, counter: Counter, width: u64) -> Result<Pipe<u64>, Fault> {
+pub(super) fn pipes(circuit: &Circuit, counter: Counter, width: u64) -> Result<Pipe<u64>, Fault> {
     let targets = (0..width).map(|_| end(circuit, counter.clone())).collect::<Result<Vec<_>, _>>()?;
     circuit.fan_out(&targets)
 }
 
-fn shared(_: &Circuit, pipe: Pipe<u64>) -> Result<Pipe<u64>, Fault> {
-    Ok(pipe)
+fn shared(circuit: &Circuit, counter: Counter) -> anyhow::Result<Pipe<u64>> {
+    Ok(end(circuit, counter)?)
 }
 
-fn own_lane(circuit: &Circuit, pipe: Pipe<u64>) -> Result<(tidemark_circuit::Lane, Pipe<u64>), Fault> {
-    Ok((circuit.lane()?, pipe))
-}
-
-#[inline]
-fn emit_all(way: &mut impl Way, count: u64) {
-    for value in 0..count {
-        way.emit(black_box(value));
-    }
-}
-
-/// Emissions in the measured time; draining and counting outside of it.
-fn admission<W: Way>(
-    rig: Rig,
-    count: u64,
-    open: fn(&Circuit, Pipe<u64>) -> Result<W, Fault>,
-) -> anyhow::Result<Work> {
-    let mut tally = Tally::default();
-    let mut way = open(&rig, end(&rig, tally.counter())?)?;
-    Work::calls(count, move || {
-        let clock = Instant::now();
-        emit_all(&mut way, count);
-        let took = clock.elapsed();
-        rig.settle()?;
-        tally.expect(count)?;
-        Ok(took)
-    })
-}
-
-/// Emissions and one await in the measured time.
-fn batch<W: Way>(
-    rig: Rig,
-    count: u64,
-    open: fn(&Circuit, Pipe<u64>) -> Result<W, Fault>,
-) -> anyhow::Result<Work> {
-    let mut tally = Tally::default();
-    let mut way = open(&rig, end(&rig, tally.counter())?)?;
-    Work::calls(count, move || {
-        let clock = Instant::now();
-        emit_all(&mut way, count);
-        rig.settle()?;
-        let took = clock.elapsed();
-        tally.expect(count)?;
-        Ok(took)
-    })
+fn own_lane(circuit: &Circuit, counter: Counter) -> anyhow::Result<(Lane, Pipe<u64>)> {
+    Ok((circuit.lane()?, end(circuit, counter)?))
 }
 
 /// Emissions with an await behind each.
-fn round_trips(rig: Rig, count: u64) -> anyhow::Result<Work> {
+pub(super) fn round_trips(rig: Rig, count: u64) -> anyhow::Result<Work> {
     let mut tally = Tally::default();
     let pipe = end(&rig, tally.counter())?;
     Work::calls(count, move || {

@@ -1,38 +1,70 @@
-//! The benchmarks, one file per suite of the original's.
+//! The benchmarks, one file per suite of the original's, or per purpose where its newer suite has many.
 
+mod admission;
+mod basin;
+mod cell;
+mod channel;
 mod circuit;
 mod conduit;
 mod cortex;
+mod cross_circuit;
 mod cyclic;
 mod emission;
+mod fiber;
 mod flow;
 mod id;
 mod idle;
+mod ingress;
+mod lookup;
+mod map;
 mod name;
 mod peers;
+mod pin;
 mod pipe;
+mod port;
 mod reservoir;
 mod scope;
+mod sink;
 mod state;
+mod stem;
 mod subject;
 mod subscriber;
 mod tap;
+mod ticker;
+mod transit;
+mod window;
 
 use super::benchmark::Benchmark;
 
 /// All benchmarks, in the order in which they run.
 #[must_use]
 pub fn all() -> Vec<Benchmark> {
-    let suites = [
+    let suites: [Vec<Benchmark>; 33] = [
         pipe::suite(),
         emission::suite(),
+        admission::suite(),
+        ingress::suite(),
         circuit::suite(),
         idle::suite(),
         conduit::suite(),
+        lookup::suite(),
+        channel::suite(),
+        stem::suite(),
+        cross_circuit::suite(),
         cyclic::suite(),
+        transit::suite(),
         flow::suite(),
+        fiber::suite(),
+        map::suite(),
+        window::suite(),
         subscriber::suite(),
         reservoir::suite(),
+        basin::suite().into(),
+        sink::suite().into(),
+        cell::suite().into(),
+        port::suite(),
+        pin::suite().into(),
+        ticker::suite().into(),
         tap::suite(),
         name::suite(),
         subject::suite(),

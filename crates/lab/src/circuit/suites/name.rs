@@ -1,6 +1,7 @@
 //! `NameOps`: making names that exist already, and asking them.
 
 use crate::circuit::benchmark::{Benchmark, each};
+use std::hash::{BuildHasher, RandomState};
 use std::hint::black_box;
 use tidemark_circuit::{ArgumentError, Extent, Name, name};
 
@@ -108,6 +109,21 @@ fn asking() -> Vec<Benchmark> {
             },
         ),
     ];
+    all.extend([
+        Benchmark::new("NameOps.name_within", "whether a name of five parts is below its first", |_| {
+            let (deep, root) = (Name::new(DEEP)?, Name::new("root")?);
+            each(move |_| black_box(&deep).within(black_box(&root)))
+        }),
+        Benchmark::new("NameOps.name_within_false", "whether a name of five parts is below another", |_| {
+            let (deep, other) = (Name::new(DEEP)?, Name::new("unrelated")?);
+            each(move |_| black_box(&deep).within(black_box(&other)))
+        }),
+        Benchmark::new("NameOps.name_hashCode", "the hash of a name", |_| {
+            let deep = Name::new(DEEP)?;
+            let hasher = RandomState::new();
+            each(move |_| hasher.hash_one(black_box(deep)))
+        }),
+    ]);
     all.extend(Benchmark::with_batch("NameOps.name_compare", "which of two names comes first", |_| {
         let (deep, first) = (Name::new(DEEP)?, Name::new(PARTS[0])?);
         each(move |_| black_box(deep).cmp(&black_box(first)))

@@ -11,7 +11,7 @@ pub(super) fn suite() -> Vec<Benchmark> {
             repeated(operation)
         }));
     }
-    for (name, measures, operation) in with_circuits() {
+    for (name, measures, operation) in with_circuits().into_iter().chain(within()) {
         all.push(Benchmark::new(format!("ScopeOps.{name}"), measures, move |_| repeated(operation)));
     }
     all
@@ -102,6 +102,65 @@ fn with_circuits() -> [Row; 2] {
                 Ok(())
             },
         ),
+    ]
+}
+
+/// Rows of the newer suite, which has them within a scope; here that is made with them.
+fn within() -> [Row; 5] {
+    [
+        ("scope_create_close_leaf", "making a scope and one in it, closing that", || {
+            let root = Scope::new();
+            root.scope_named(name!("scope"))?.close();
+            Ok(())
+        }),
+        (
+            "scope_create_close_children",
+            "making a scope, one in it and four in that, closing the second",
+            || {
+                let root = Scope::new();
+                let scope = root.scope_named(name!("scope"))?;
+                let child = || scope.scope_named(name!("scope"));
+                // A scope that is dropped is closed: all are kept until the one around them is closed.
+                let children = [child()?, child()?, child()?, child()?];
+                scope.close();
+                drop(children);
+                Ok(())
+            },
+        ),
+        (
+            "scope_create_close_nested",
+            "making a scope and nine in it, each in the one before, closing the second",
+            || {
+                let root = Scope::new();
+                let scope = root.scope_named(name!("scope"))?;
+                let mut chain: [Option<Scope>; 8] = Default::default();
+                for depth in 0..chain.len() {
+                    let above = chain[..depth].last().and_then(Option::as_ref).unwrap_or(&scope);
+                    chain[depth] = Some(above.scope_named(name!("scope"))?);
+                }
+                scope.close();
+                drop(chain);
+                Ok(())
+            },
+        ),
+        (
+            "scope_create_close_observed",
+            "making a scope and one in it, asking that for its subject, closing it",
+            || {
+                let root = Scope::new();
+                let scope = root.scope_named(name!("scope"))?;
+                black_box(scope.subject());
+                scope.close();
+                Ok(())
+            },
+        ),
+        ("scope_create_close_twice", "making a scope and one in it, closing that twice", || {
+            let root = Scope::new();
+            let scope = root.scope_named(name!("scope"))?;
+            scope.close();
+            scope.close();
+            Ok(())
+        }),
     ]
 }
 

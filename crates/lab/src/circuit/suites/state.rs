@@ -37,6 +37,24 @@ fn adding() -> Vec<Benchmark> {
             each(|_| State::empty().with(name!("slot3"), black_box("value").to_owned()))
         }),
     ];
+    all.extend([
+        Benchmark::new(
+            "StateOps.state_upsert_head",
+            "a text changed that was added last to a state of three",
+            |_| {
+                let state = state();
+                each(move |_| black_box(&state).with(name!("slot3"), black_box("value_next").to_owned()))
+            },
+        ),
+        Benchmark::new(
+            "StateOps.state_upsert_tail",
+            "an i32 changed that was added first to a state of three",
+            |_| {
+                let state = state();
+                each(move |_| black_box(&state).with(name!("slot1"), black_box(43)))
+            },
+        ),
+    ]);
     all.extend(Benchmark::with_batch("StateOps.state_slot_add_int", &format!("an i32 {TO}"), |_| {
         each(|_| State::empty().with(name!("slot1"), black_box(42)))
     }));
@@ -94,6 +112,10 @@ fn slot() -> Slot<i32> {
 
 /// Three slots, one of which was changed.
 fn several() -> State {
-    let state = State::empty().with_slot(slot()).with(name!("slot2"), 42_i64);
-    state.with(name!("slot3"), "value".to_owned()).with(name!("slot1"), 43)
+    state().with(name!("slot1"), 43)
+}
+
+/// Three slots.
+fn state() -> State {
+    State::empty().with_slot(slot()).with(name!("slot2"), 42_i64).with(name!("slot3"), "value".to_owned())
 }

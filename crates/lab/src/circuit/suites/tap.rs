@@ -1,11 +1,12 @@
 //! `TapOps`: conduits of what is made of another conduit's emissions.
 
+use super::channel::count;
 use crate::circuit::benchmark::{Benchmark, Work, each};
 use crate::circuit::rig::{By, Rig};
-use crate::circuit::tally::{Counter, Tally};
+use crate::circuit::tally::Tally;
 use std::hint::black_box;
 use std::time::Instant;
-use tidemark_circuit::{Conduit, Fault, Flow, Pipe, Registrar, Subject, name};
+use tidemark_circuit::{Conduit, Fault, Flow, Pipe, name};
 
 /// How many values, or taps, a row with `batch` has in a call.
 const BATCH: u64 = 1_000;
@@ -194,15 +195,6 @@ fn identity(rig: &Rig, conduit: &Conduit<u64>, tally: &Tally) -> Result<u64, Fau
 
 fn text(rig: &Rig, conduit: &Conduit<u64>, tally: &Tally) -> Result<u64, Fault> {
     count(rig, conduit.tap(&to_text())?.conduit(), tally.counter()).map(|()| 1)
-}
-
-/// Has what the conduit's pipes emit counted.
-fn count<E: Clone + Send + 'static>(rig: &Rig, conduit: &Conduit<E>, counter: Counter) -> Result<(), Fault> {
-    let subscriber = rig.subscriber(move |_: &Subject, registrar: &mut Registrar<'_, E>| {
-        let counter = counter.clone();
-        registrar.receptor(move |value: E| counter.count(value));
-    })?;
-    conduit.subscribe(&subscriber).map(drop)
 }
 
 fn to_text() -> Flow<u64, String, impl tidemark_circuit::operator::Plan<u64, Out = String>> {

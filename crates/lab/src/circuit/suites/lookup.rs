@@ -1,0 +1,115 @@
+//! `BankOps`, `PoolOps` and what `ConduitOps` has new in the original's newer suite: what there is for a name.
+
+use crate::circuit::benchmark::{Benchmark, each, several};
+use crate::circuit::rig::{By, Rig};
+use std::hint::black_box;
+use tidemark_circuit::{Conduit, Fault, Name, Pool, cortex, name};
+
+/// Among how many names one is looked up.
+const NAMES: usize = 128;
+
+pub(super) fn suite() -> Vec<Benchmark> {
+    vec![
+        Benchmark::new("BankOps.get_cached", "looking up the conduit of one name, always the same", |_| {
+            let rig = Rig::new(By::Pool)?;
+            let bank = rig.bank::<u64>()?;
+            each(move |_| {
+                // Lives as long as what it is looked up in.
+                let _ = &rig;
+                bank.get(black_box(name!("bank.conduit"))).map(address)
+            })
+        }),
+        varied("BankOps.get_varied_batch", "looking up the conduit of a name", |_| {
+            let rig = Rig::new(By::Pool)?;
+            let bank = rig.bank::<u64>()?;
+            Ok(move |name| {
+                let _ = &rig;
+                bank.get(name).map(address)
+            })
+        }),
+        control("BankOps"),
+        varied("ConduitOps.get_varied_batch", "looking up the pipe of a name", |_| {
+            let rig = Rig::new(By::Pool)?;
+            let conduit: Conduit<u64> = rig.conduit()?;
+            Ok(move |name| {
+                let _ = &rig;
+                Ok(address(conduit.get(name)))
+            })
+        }),
+        control("ConduitOps"),
+        Benchmark::new(
+            "PoolOps.get_by_name",
+            "looking up what a pool has for one name, always the same",
+            |_| {
+                let pool = pool();
+                each(move |_| pool.get(black_box(name!("bench"))).copied().ok())
+            },
+        ),
+        varied("PoolOps.get_varied_batch", "looking up what a pool has for a name", |_| {
+            let pool = pool();
+            Ok(move |name| pool.get(name).map(address).map_err(Clone::clone))
+        }),
+        varied(
+            "PoolOps.derived_get_varied_batch",
+            "looking up what a pool made of another has for a name",
+            |_| {
+                let pool = pool().derive(|name| *name);
+                Ok(move |name| pool.get(name).map(address).map_err(Clone::clone))
+            },
+        ),
+        control("PoolOps"),
+    ]
+}
+
+/// A row of looking up 128 names, which are all there, one after the other.
+fn varied<T, L>(name: &str, what: &str, prepare: fn(&[Name]) -> anyhow::Result<L>) -> Benchmark
+where
+    T: 'static,
+    L: FnMut(Name) -> Result<*const T, Fault> + 'static,
+{
+    let measures = format!("{what}, 128 in turn that are all there; see get_varied_control_batch");
+    Benchmark::new(name, measures, move |sizes| {
+        let names = names()?;
+        let mut look_up = prepare(&names)?;
+        for name in &names {
+            look_up(*name)?;
+        }
+        in_turn(sizes.batch, names, move |name| look_up(name).ok())
+    })
+}
+
+/// What going through the names costs alone.
+fn control(suite: &str) -> Benchmark {
+    Benchmark::new(
+        format!("{suite}.get_varied_control_batch"),
+        "going through 128 names in turn without looking them up, which is part of get_varied_batch",
+        |sizes| in_turn(sizes.batch, names()?, |name| name),
+    )
+}
+
+fn in_turn<R>(
+    count: u64,
+    names: Vec<Name>,
+    mut operation: impl FnMut(Name) -> R + 'static,
+) -> anyhow::Result<crate::circuit::benchmark::Work> {
+    let mut place = 0_usize;
+    several(count, move |_| {
+        for _ in 0..count {
+            place = (place + 1) % NAMES;
+            black_box(operation(names[place]));
+        }
+    })
+}
+
+fn names() -> anyhow::Result<Vec<Name>> {
+    (0..NAMES).map(|number| Ok(Name::new(&format!("bank.conduit.{number}"))?)).collect()
+}
+
+fn pool() -> Pool<Name> {
+    cortex().pool(|name| name)
+}
+
+/// What was found, as something to return.
+fn address<T>(found: &T) -> *const T {
+    found
+}
