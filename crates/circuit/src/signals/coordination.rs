@@ -30,6 +30,15 @@ vocabulary! {
         /// As who is promised sees it.
         Promisee;
     }
+    episodes {
+        Begin: Offer;
+        Advance: Promise Accept Inquire Observe Depend Validate;
+        End: Fulfill Retract Breach;
+    }
+    verdicts {
+        Success: Fulfill;
+        Fail: Breach;
+    }
 }
 
 vocabulary! {

@@ -26,6 +26,15 @@ vocabulary! {
         /// It took longer than it may.
         Timeout timeout Outcome => Degraded;
     }
+    episodes {
+        Begin: Submit;
+        Advance: Schedule Start Progress Suspend Resume;
+        End: Reject Complete Fail Cancel Timeout;
+    }
+    verdicts {
+        Success: Complete;
+        Fail: Reject Fail Timeout;
+    }
 }
 
 vocabulary! {
@@ -94,6 +103,15 @@ vocabulary! {
         /// It goes on after a pause.
         Resume resume Operation;
     }
+    episodes {
+        Begin: Spawn;
+        Advance: Start Restart Suspend Resume;
+        End: Stop Fail Crash Kill;
+    }
+    verdicts {
+        Success: Stop;
+        Fail: Fail Crash;
+    }
 }
 
 vocabulary! {
@@ -121,6 +139,16 @@ vocabulary! {
         Coordinator;
         /// As who takes part sees it.
         Participant;
+    }
+    episodes {
+        Begin: Start;
+        Advance: Prepare Compensate;
+        End: Commit Rollback Abort Expire Conflict;
+    }
+    verdicts {
+        Success: Commit;
+        Fail: Rollback Abort Expire;
+        Unknown: Conflict;
     }
 }
 
@@ -155,5 +183,14 @@ vocabulary! {
         Revert revert Outcome => Degraded;
         /// It reached another stage.
         Progress progress Operation;
+    }
+    episodes {
+        Begin: Start;
+        Advance: Progress;
+        End: Apply Fail Reject Revert;
+    }
+    verdicts {
+        Success: Apply;
+        Fail: Fail Reject Revert;
     }
 }

@@ -96,4 +96,8 @@ vocabulary! {
         /// What they may do.
         Permission;
     }
+    verdicts {
+        Success: Grant;
+        Fail: Deny;
+    }
 }

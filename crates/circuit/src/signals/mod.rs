@@ -37,17 +37,54 @@
 //!
 //! # Lifting
 //!
-//! Signs of a kind of subject are lifted to a common language: [`Sign::status`] says what a sign alone tells of its subject's
-//! condition, if it tells anything, and [`Sign::situation`] how urgent that is. Both are tables and cost as much. What follows from
-//! many signs (ratios, trends, agreement) is for operators to find out; the universal vocabularies are the words to say it in.
+//! Signs of a kind of subject are lifted to a common language. What a sign alone tells is a table and costs as much:
+//! [`Sign::status`] is how its subject is, if it tells, [`Sign::situation`] how urgent that is, [`Sign::outcome`] what was decided, and
+//! [`Episodic::operation`] which part of an episode it is. Other readings of a vocabulary are a [`Map`]. What follows from many signs is
+//! for flows to find out, each put in front of a conduit's pipes by [`Conduit::pool`](crate::Conduit::pool):
+//!
+//! | flow | question | what comes out |
+//! |---|---|---|
+//! | [`scorecards::flow`], [`scorecards::score`] | which status has the most signs for it? | a status and how sure it is |
+//! | [`sequencers::episodes`], [`sequencers::machine`] | what does their order prove? | a status |
+//! | [`cycles::flow`] | does a sign come back? | the sign and how |
+//!
+//! ```
+//! use std::sync::mpsc;
+//! use tidemark_circuit::signals::{locks, sequencers, statuses};
+//! use tidemark_circuit::{Circuit, Registrar, Subject, name};
+//!
+//! let circuit = Circuit::new();
+//! let locks = circuit.conduit::<locks::Sign>()?;
+//! let statuses = circuit.conduit::<statuses::Sign>()?;
+//! // What is said of each lock goes through a sequencer of its own to the status of the same name.
+//! let lifted = statuses.pool(&sequencers::episodes());
+//! locks.subscribe(&circuit.subscriber_to(lifted)?)?;
+//!
+//! let (sender, receiver) = mpsc::channel();
+//! statuses.subscribe(&circuit.subscriber(move |_: &Subject, registrar: &mut Registrar<'_, statuses::Sign>| {
+//!     let sender = sender.clone();
+//!     registrar.receptor(move |status| sender.send(status).unwrap());
+//! })?)?;
+//!
+//! let locks = locks::pool(&locks);
+//! let lock = locks.get(name!("accounts")).unwrap();
+//! lock.acquire();
+//! lock.grant();
+//! lock.release();
+//! lock.release(); // without having been asked for
+//! circuit.settle()?;
+//! use statuses::Sign::{Converging, Defective, Diverging, Stable};
+//! assert_eq!(receiver.try_iter().collect::<Vec<_>>(), [Diverging, Converging, Stable, Defective]);
+//! # Ok::<(), tidemark_circuit::Error>(())
+//! ```
 //!
 //! # The vocabularies
 //!
-//! They are those of Humainary's Serventis, version 3.6: the same vocabularies, signs, dimensions, kinds of signs, and readings
-//! as a status. Names are written as Rust writes them; of its keywords, `await` and `yield` are the methods `awaits` and `yields`,
-//! and `DROP` is `dropped`; the dimension `SELF` of [`members`] is `Own`. These are this crate's own choice: which situation a status makes (Serventis leaves it open); that signs of
-//! [`statuses`] are lifted to themselves; and the kinds of the universal signs. What Serventis has beyond that is not here:
-//! readings as an operation or an outcome, sequencers, scorecards.
+//! They are those of Humainary's Serventis, version 3.6: the same vocabularies, signs, dimensions, kinds of signs, readings as a
+//! status, an operation and an outcome, and the same scorecards, sequencers and cycles with the same constants. Names are written as
+//! Rust writes them; of its keywords, `await` and `yield` are the methods `awaits` and `yields`, and `DROP` is `dropped`; the dimension
+//! `SELF` of [`members`] is `Own`. These are this crate's own choice: which situation a status makes (Serventis leaves it open);
+//! that signs of [`statuses`], [`operations`] and [`outcomes`] are lifted to themselves; and the kinds of the universal signs.
 //!
 //! | of what | vocabularies |
 //! |---|---|
@@ -62,8 +99,7 @@
 //!
 //! # Export
 //!
-//! With the feature `tracing` too, `trace` has everything that a conduit's instruments say go to `tracing`. There is no exporter for
-//! OpenTelemetry.
+//! With the feature `tracing` too, `trace` has everything that a conduit's instruments say go to `tracing`, as events.
 
 #[macro_use]
 mod vocabulary;
@@ -71,7 +107,10 @@ mod coordination;
 mod data;
 mod execution;
 mod flow;
+mod map;
 mod pooling;
+pub mod scorecards;
+pub mod sequencers;
 mod synchronization;
 mod template;
 mod tool;
@@ -86,6 +125,7 @@ pub use coordination::{actors, agents, members};
 pub use data::{caches, messages, pipelines, queues, stacks};
 pub use execution::{changes, processes, services, tasks, timers, transactions};
 pub use flow::{breakers, flows, guards, routers, valves};
+pub use map::{Map, SignMap, SignalMap};
 pub use pooling::{exchanges, leases, pools, resources};
 pub use synchronization::{atomics, latches, locks};
 pub use template::{cycles, surveys};
@@ -121,6 +161,19 @@ pub trait Sign: Symbol {
     fn situation(self) -> Option<situations::Sign> {
         self.status().map(statuses::Sign::urgency)
     }
+
+    /// What the sign says was decided, if anything was.
+    fn outcome(self) -> Option<outcomes::Sign> {
+        None
+    }
+}
+
+/// A sign of what has a beginning and an end: of work, of something that is asked for and given back, of a promise.
+///
+/// Vocabularies whose signs are not in such an order do not have this, nor those whose episodes are within each other.
+pub trait Episodic: Sign {
+    /// Which part of an episode the sign is.
+    fn operation(self) -> operations::Sign;
 }
 
 /// What qualifies a sign.
@@ -147,13 +200,6 @@ pub struct Signal<S, D> {
     pub dimension: D,
 }
 
-impl<S: Symbol, D: Symbol> Signal<S, D> {
-    /// All signals of the vocabulary.
-    pub fn all() -> impl Iterator<Item = Self> {
-        S::ALL.iter().flat_map(|&sign| D::ALL.iter().map(move |&dimension| Self { sign, dimension }))
-    }
-}
-
 impl<S: Symbol, D: Symbol> fmt::Display for Signal<S, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.sign, self.dimension)
@@ -161,9 +207,18 @@ impl<S: Symbol, D: Symbol> fmt::Display for Signal<S, D> {
 }
 
 /// What instruments emit: a sign, or a signal.
-pub trait Observation: Copy + fmt::Display + Send + 'static {
+pub trait Observation: Copy + Eq + fmt::Debug + fmt::Display + Send + Sync + 'static {
     /// The signs of the vocabulary.
     type Sign: Sign;
+
+    /// How many there are in the vocabulary.
+    const COUNT: usize;
+
+    /// All of the vocabulary, in the order of their ordinals.
+    fn all() -> impl Iterator<Item = Self>;
+
+    /// The place among all of the vocabulary, less than [`Observation::COUNT`].
+    fn ordinal(self) -> usize;
 
     /// What is said.
     fn sign(self) -> Self::Sign;
@@ -174,6 +229,16 @@ pub trait Observation: Copy + fmt::Display + Send + 'static {
 
 impl<S: Sign, D: Dimension> Observation for Signal<S, D> {
     type Sign = S;
+
+    const COUNT: usize = S::ALL.len() * D::ALL.len();
+
+    fn all() -> impl Iterator<Item = Self> {
+        S::ALL.iter().flat_map(|&sign| D::ALL.iter().map(move |&dimension| Self { sign, dimension }))
+    }
+
+    fn ordinal(self) -> usize {
+        self.sign.index() * D::ALL.len() + self.dimension.index()
+    }
 
     fn sign(self) -> S {
         self.sign

@@ -16,6 +16,15 @@ vocabulary! {
         /// They were given back.
         Release release Operation;
     }
+    episodes {
+        Begin: Attempt Acquire;
+        Advance: Grant;
+        End: Deny Timeout Release;
+    }
+    verdicts {
+        Success: Grant;
+        Fail: Deny Timeout;
+    }
 }
 
 vocabulary! {
@@ -45,6 +54,15 @@ vocabulary! {
         Lessor;
         /// As who holds it sees it.
         Lessee;
+    }
+    episodes {
+        Begin: Acquire;
+        Advance: Extend Grant Probe Renew;
+        End: Deny Expire Release Revoke;
+    }
+    verdicts {
+        Success: Extend Grant;
+        Fail: Deny Expire;
     }
 }
 

@@ -24,6 +24,16 @@ vocabulary! {
         /// Its holder is gone and has not given it back.
         Abandon abandon Outcome => Defective;
     }
+    episodes {
+        Begin: Attempt Acquire;
+        Advance: Grant Upgrade Downgrade Contest;
+        End: Deny Timeout Release Abandon;
+    }
+    verdicts {
+        Success: Grant;
+        Fail: Deny Timeout Abandon;
+        Unknown: Contest;
+    }
 }
 
 vocabulary! {
@@ -41,6 +51,15 @@ vocabulary! {
         Reset reset Operation;
         /// Somebody ended who was to come.
         Abandon abandon Outcome => Defective;
+    }
+    episodes {
+        Begin: Await;
+        Advance: Arrive Reset;
+        End: Release Timeout Abandon;
+    }
+    verdicts {
+        Success: Release;
+        Fail: Timeout Abandon;
     }
 }
 
@@ -63,5 +82,15 @@ vocabulary! {
         Park park Operation => Degraded;
         /// It was tried often enough, and given up.
         Exhaust exhaust Outcome => Defective;
+    }
+    episodes {
+        Begin: Attempt;
+        Advance: Fail Spin Yield Backoff Park;
+        End: Success Exhaust;
+    }
+    verdicts {
+        Success: Success;
+        Fail: Exhaust;
+        Unknown: Fail;
     }
 }

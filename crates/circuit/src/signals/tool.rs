@@ -50,6 +50,15 @@ vocabulary! {
         /// From there to here.
         Inbound;
     }
+    episodes {
+        Begin: Connect;
+        Advance: Transfer Process Succeed Fail;
+        End: Disconnect;
+    }
+    verdicts {
+        Success: Succeed;
+        Fail: Fail;
+    }
 }
 
 vocabulary! {
@@ -117,5 +126,10 @@ vocabulary! {
         Routing;
         /// Whether it is safe.
         Safety;
+    }
+    verdicts {
+        Success: Pass;
+        Fail: Fail;
+        Unknown: Unknown Error;
     }
 }

@@ -58,6 +58,11 @@ vocabulary! {
         /// It ends.
         End end Operation;
     }
+    episodes {
+        Begin: Begin;
+        Advance: Advance;
+        End: End;
+    }
 }
 
 vocabulary! {
@@ -69,6 +74,11 @@ vocabulary! {
         Fail fail Outcome;
         /// It cannot be said.
         Unknown unknown Outcome;
+    }
+    verdicts {
+        Success: Success;
+        Fail: Fail;
+        Unknown: Unknown;
     }
 }
 

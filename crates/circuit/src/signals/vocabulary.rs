@@ -32,9 +32,13 @@ macro_rules! symbols {
     };
 }
 
-/// The signs of a vocabulary, with the kind of each, and its status if it has one.
+/// The signs of a vocabulary, with the kind of each, its status if it has one, and its places in the tables that there are.
 macro_rules! signs {
-    ($plural:ident { $($(#[$meaning:meta])* $Word:ident $kind:ident $(=> $status:ident)?,)+ }) => {
+    (
+        $plural:ident { $($(#[$meaning:meta])* $Word:ident $kind:ident $(=> $status:ident)?,)+ }
+        $(episodes { $($Part:ident: $($InPart:ident)+;)+ })?
+        $(verdicts { $($Verdict:ident: $($WithVerdict:ident)+;)+ })?
+    ) => {
         symbols! {
             /// What can be said.
             Sign { $($(#[$meaning])* $Word,)+ }
@@ -54,10 +58,40 @@ macro_rules! signs {
                     $(Self::$Word => None$(.or(Some($crate::signals::statuses::Sign::$status)))?,)+
                 }
             }
+
+            $(
+                fn outcome(self) -> Option<$crate::signals::outcomes::Sign> {
+                    match self {
+                        $($(Self::$WithVerdict)|+ => Some($crate::signals::outcomes::Sign::$Verdict),)+
+                        #[allow(unreachable_patterns, reason = "some vocabularies have verdicts only")]
+                        _ => None,
+                    }
+                }
+            )?
         }
+
+        $(
+            impl $crate::signals::Episodic for Sign {
+                fn operation(self) -> $crate::signals::operations::Sign {
+                    match self {
+                        $($(Self::$InPart)|+ => $crate::signals::operations::Sign::$Part,)+
+                    }
+                }
+            }
+        )?
 
         impl $crate::signals::Observation for Sign {
             type Sign = Self;
+
+            const COUNT: usize = <Self as $crate::signals::Symbol>::ALL.len();
+
+            fn all() -> impl Iterator<Item = Self> {
+                <Self as $crate::signals::Symbol>::ALL.iter().copied()
+            }
+
+            fn ordinal(self) -> usize {
+                $crate::signals::Symbol::index(self)
+            }
 
             fn sign(self) -> Self {
                 self
@@ -100,17 +134,25 @@ macro_rules! instrument {
 
 /// A vocabulary: a module with its signs and its instrument, and with its dimensions if it has some.
 ///
-/// Each line is a sign, the method that says it, its kind, and the status that it is a sign of, if it is.
+/// Each line is a sign, the method that says it, its kind, and the status that it is a sign of, if it is. Behind that follow, where
+/// the vocabulary has them: the dimensions; the parts of an episode with the signs that are in them, which must be all; the
+/// verdicts with the signs that give them.
 macro_rules! vocabulary {
     (
         $(#[$about:meta])*
         $plural:ident $Instrument:ident {
             $($(#[$meaning:meta])* $Word:ident $method:ident $kind:ident $(=> $status:ident)?;)+
         }
+        $(episodes { $($Part:ident: $($InPart:ident)+;)+ })?
+        $(verdicts { $($Verdict:ident: $($WithVerdict:ident)+;)+ })?
     ) => {
         $(#[$about])*
         pub mod $plural {
-            signs! { $plural { $($(#[$meaning])* $Word $kind $(=> $status)?,)+ } }
+            signs! {
+                $plural { $($(#[$meaning])* $Word $kind $(=> $status)?,)+ }
+                $(episodes { $($Part: $($InPart)+;)+ })?
+                $(verdicts { $($Verdict: $($WithVerdict)+;)+ })?
+            }
             instrument! { $Instrument Sign }
 
             impl $Instrument {
@@ -152,10 +194,16 @@ macro_rules! vocabulary {
         ordered $ordered:literal {
             $($(#[$respect:meta])* $Dimension:ident;)+
         }
+        $(episodes { $($Part:ident: $($InPart:ident)+;)+ })?
+        $(verdicts { $($Verdict:ident: $($WithVerdict:ident)+;)+ })?
     ) => {
         $(#[$about])*
         pub mod $plural {
-            signs! { $plural { $($(#[$meaning])* $Word $kind $(=> $status)?,)+ } }
+            signs! {
+                $plural { $($(#[$meaning])* $Word $kind $(=> $status)?,)+ }
+                $(episodes { $($Part: $($InPart)+;)+ })?
+                $(verdicts { $($Verdict: $($WithVerdict)+;)+ })?
+            }
 
             symbols! {
                 /// In what respect it can be said.
@@ -195,7 +243,7 @@ macro_rules! vocabulary {
                     let instrument = pool.get($crate::name!("subject")).expect("no factory fails");
                     $(Dimension::ALL.iter().for_each(|&dimension| instrument.$method(dimension));)+
                 });
-                assert_eq!(said, Signal::all().collect::<Vec<_>>());
+                assert_eq!(said, <Signal as $crate::signals::Observation>::all().collect::<Vec<_>>());
                 assert_eq!(said.len(), Sign::ALL.len() * Dimension::ALL.len());
                 $crate::signals::vocabulary::check_symbols::<Sign>();
                 $crate::signals::vocabulary::check_symbols::<Dimension>();

@@ -1,0 +1,96 @@
+//! Values that are worked out once for each observation of a vocabulary.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Index;
+use std::sync::Arc;
+
+use super::{Observation, Signal};
+use crate::flow::Flow;
+use crate::operator::Plan;
+
+/// A value for each sign of a vocabulary.
+pub type SignMap<S, T> = Map<S, T>;
+
+/// A value for each signal of a vocabulary: for each sign in each dimension.
+pub type SignalMap<S, D, T> = Map<Signal<S, D>, T>;
+
+/// A value for each observation of a vocabulary, worked out beforehand: looking one up is one load.
+///
+/// It is the way to read a vocabulary otherwise than it reads itself. Clones share the values.
+///
+/// ```
+/// use tidemark_circuit::signals::{Map, Sign, SignalMap, statuses, timers};
+///
+/// // A deadline that is missed is worse than what a missed time says by itself.
+/// let readings: SignalMap<timers::Sign, timers::Dimension, _> = Map::new(|signal: timers::Signal| match signal {
+///     timers::Signal { sign: timers::Sign::Miss, dimension: timers::Dimension::Deadline } => {
+///         Some(statuses::Sign::Defective)
+///     }
+///     other => other.sign.status(),
+/// });
+/// let missed = |dimension| timers::Signal { sign: timers::Sign::Miss, dimension };
+/// assert_eq!(readings[missed(timers::Dimension::Deadline)], Some(statuses::Sign::Defective));
+/// assert_eq!(readings[missed(timers::Dimension::Threshold)], Some(statuses::Sign::Degraded));
+/// ```
+pub struct Map<O, T> {
+    values: Arc<[T]>,
+    observations: PhantomData<fn(O)>,
+}
+
+impl<O: Observation, T> Map<O, T> {
+    /// A map of what the function gives, which is called once for each observation, in the order of their ordinals.
+    pub fn new(value: impl FnMut(O) -> T) -> Self {
+        let values: Arc<[T]> = O::all().map(value).collect();
+        debug_assert_eq!(values.len(), O::COUNT);
+        Self { values, observations: PhantomData }
+    }
+
+    /// The observations and their values, in the order of their ordinals.
+    pub fn iter(&self) -> impl Iterator<Item = (O, &T)> {
+        O::all().zip(&*self.values)
+    }
+
+    /// Whether two maps are one, rather than equal.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.values, &other.values)
+    }
+}
+
+impl<O: Observation, T: Copy + Send + Sync + 'static> Map<O, Option<T>> {
+    /// Emits the value of each observation that has one, and drops the others. No state.
+    ///
+    /// ```
+    /// use tidemark_circuit::signals::{SignMap, counters, situations};
+    ///
+    /// let urgency = SignMap::new(|sign| (sign == counters::Sign::Overflow).then_some(situations::Sign::Critical));
+    /// let said = [counters::Sign::Increment, counters::Sign::Overflow];
+    /// assert_eq!(urgency.flow().trace(said)?, [situations::Sign::Critical]);
+    /// # Ok::<(), tidemark_circuit::Fault>(())
+    /// ```
+    pub fn flow(&self) -> Flow<O, T, impl Plan<O, Out = T> + use<O, T>> {
+        let map = self.clone();
+        Flow::new().filter_map(move |observation| map[observation])
+    }
+}
+
+impl<O: Observation, T> Index<O> for Map<O, T> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, observation: O) -> &T {
+        &self.values[observation.ordinal()]
+    }
+}
+
+impl<O, T> Clone for Map<O, T> {
+    fn clone(&self) -> Self {
+        Self { values: Arc::clone(&self.values), observations: PhantomData }
+    }
+}
+
+impl<O: Observation, T: fmt::Debug> fmt::Debug for Map<O, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
