@@ -13,7 +13,7 @@ use crate::subject::{Kind, Subject};
 
 /// One conduit per name, all closed with the bank.
 ///
-/// Clones are the same bank; dropping it changes nothing.
+/// Clones are the same bank; dropping it changes nothing. Looking up a conduit takes a lock: keep the conduit.
 ///
 /// ```
 /// use tidemark_circuit::{Circuit, name};

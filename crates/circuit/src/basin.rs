@@ -15,7 +15,8 @@ use crate::subject::{Kind, Subject};
 
 /// Keeps the newest values that come through its pipe, up to its capacity, until they are drained. The oldest makes room.
 ///
-/// Memory is taken as values come, and kept. Clones are the same basin.
+/// A value costs no lock and no allocation once the basin was full. Memory is taken as values come, and kept. Clones are the same
+/// basin.
 ///
 /// ```
 /// use std::sync::mpsc;

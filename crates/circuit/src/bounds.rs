@@ -6,7 +6,21 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::queue::latest::Latest;
 
-/// What a circuit with a bounded ingress queue does when the queue is full.
+/// What a circuit with a bounded ingress queue does when the queue is full. See [`crate::CircuitBuilder::bounded`].
+///
+/// With a bound, each emission from outside costs some shared atomic operations more than without.
+///
+/// ```
+/// use tidemark_circuit::{Circuit, Overflow, RunBy};
+///
+/// let builder = Circuit::builder().run_by(RunBy::Owner);
+/// let circuit = builder.bounded(2, Overflow::DropNewest).build()?;
+/// let last = circuit.cell(0)?;
+/// (1..=3).for_each(|value| last.pipe().emit(value));
+/// circuit.run(10);
+/// assert_eq!((last.get(), circuit.dropped()), (2, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Overflow {
@@ -21,6 +35,18 @@ pub enum Overflow {
 }
 
 /// Why a value was not taken, with the value.
+///
+/// ```
+/// use tidemark_circuit::{Circuit, Refused};
+///
+/// let circuit = Circuit::new();
+/// let pipe = circuit.discard()?;
+/// circuit.close();
+/// let refused = pipe.try_emit("late").unwrap_err();
+/// assert_eq!(refused, Refused::Closed("late"));
+/// assert_eq!(refused.into_value(), "late");
+/// # Ok::<(), tidemark_circuit::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Refused<E> {
     /// The queue was full.

@@ -5,7 +5,24 @@ use crate::name::Name;
 use crate::state::State;
 use crate::subject::Subject;
 
-/// A value, the subject of the pipe that it was emitted to, and the context that it was emitted in. See [`crate::Sink`].
+/// A value, the subject of the pipe that it was emitted to, and the context that it was emitted in. Made by a [`crate::Sink`] and
+/// a [`crate::Reservoir`]; costs two reference counts.
+///
+/// ```
+/// use tidemark_circuit::{Circuit, name};
+///
+/// let circuit = Circuit::new();
+/// let orders = circuit.conduit()?;
+/// let reservoir = orders.reservoir(16)?;
+/// orders.get(name!("eu")).emit(3);
+/// circuit.settle()?;
+/// for capture in reservoir.drain() {
+///     assert_eq!(capture.name(), name!("eu"));
+///     assert_eq!(capture.current(), circuit.current(), "a reservoir captures inside of the circuit");
+///     assert_eq!(capture.into_emission(), 3);
+/// }
+/// # Ok::<(), tidemark_circuit::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Capture<E> {
     emission: E,

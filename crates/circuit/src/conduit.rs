@@ -28,6 +28,19 @@ use crate::subscriber::{Receiver, ReceiverPool, Registrar, Subscriber};
 use crate::subscription::{OnClose, Subscription, SubscriptionInner};
 
 /// Where an emission goes besides its own pipe.
+///
+/// ```
+/// use tidemark_circuit::{Circuit, Routing, name};
+///
+/// let circuit = Circuit::new();
+/// let orders = circuit.conduit_with(Routing::Stem)?;
+/// let reservoir = orders.reservoir(16)?;
+/// orders.get(name!("app.orders.eu")).emit(7);
+/// circuit.settle()?;
+/// let names: Vec<_> = reservoir.drain().iter().map(|capture| capture.name().path()).collect();
+/// assert_eq!(names, ["app.orders.eu", "app.orders", "app"]);
+/// # Ok::<(), tidemark_circuit::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Routing {
     /// Nowhere.
@@ -40,6 +53,10 @@ pub enum Routing {
 /// A pool of pipes, one per name, and the source of what is emitted to them.
 ///
 /// Clones are the same conduit. The pipes of a conduit that is closed drop what they are given.
+///
+/// Looking up a pipe takes no lock once it was made; pipes are kept for as long as the conduit. An emission costs a call through a
+/// pointer for each receiver and a clone of the value for each but the last, and little more than that of a bare pipe if nobody has
+/// subscribed.
 ///
 /// ```
 /// use tidemark_circuit::{Circuit, Name};

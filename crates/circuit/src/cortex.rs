@@ -23,7 +23,12 @@ use crate::subject::Subject;
 #[derive(Debug)]
 pub struct Cortex(());
 
-/// The cortex.
+/// The cortex. Costs nothing.
+///
+/// ```
+/// let circuit = tidemark_circuit::cortex().circuit();
+/// # drop(circuit);
+/// ```
 pub fn cortex() -> &'static Cortex {
     static CORTEX: Cortex = Cortex(());
     &CORTEX

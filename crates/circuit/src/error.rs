@@ -6,6 +6,16 @@ use std::fmt;
 use crate::Subject;
 
 /// A call that the component's state or ownership forbids: it is closed, or it belongs to another circuit.
+///
+/// ```
+/// use tidemark_circuit::Circuit;
+///
+/// let circuit = Circuit::new();
+/// circuit.close();
+/// let fault = circuit.lane().unwrap_err();
+/// assert_eq!(fault.to_string(), "lane of cortex:cortex/circuit:circuit: the circuit is closed");
+/// assert_eq!(fault.subject(), circuit.subject());
+/// ```
 #[derive(Clone, Debug)]
 pub struct Fault {
     subject: Subject,
@@ -44,6 +54,13 @@ impl fmt::Display for Fault {
 impl error::Error for Fault {}
 
 /// An argument outside of what the operation takes.
+///
+/// ```
+/// use tidemark_circuit::Fiber;
+///
+/// let error = Fiber::<u64>::new().every(0).err().unwrap();
+/// assert_eq!(error.to_string(), "every: must be at least 1");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArgumentError {
     operation: &'static str,
@@ -72,6 +89,19 @@ impl error::Error for ArgumentError {}
 
 /// A call from a context in which it cannot be answered: waiting for a circuit from inside of it, or touching from outside
 /// what only the circuit may touch.
+///
+/// ```
+/// use std::sync::mpsc;
+/// use tidemark_circuit::Circuit;
+///
+/// let circuit = Circuit::new();
+/// let (sender, receiver) = mpsc::channel();
+/// let own = circuit.clone();
+/// circuit.pipe(move |()| sender.send(own.settle()).unwrap())?.emit(());
+/// assert!(receiver.recv().unwrap().is_err(), "a circuit cannot wait for itself");
+/// circuit.close();
+/// # Ok::<(), tidemark_circuit::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextError {
     message: &'static str,
@@ -91,7 +121,20 @@ impl fmt::Display for ContextError {
 
 impl error::Error for ContextError {}
 
-/// Any of the errors of this crate, for methods that can fail in more than one way.
+/// Any of the errors of this crate, for methods and functions that can fail in more than one way. The others become it by `?`.
+///
+/// ```
+/// use tidemark_circuit::{Circuit, Error};
+///
+/// fn last_of(circuit: &Circuit, values: impl Iterator<Item = u64>) -> Result<u64, Error> {
+///     let last = circuit.cell(0)?; // a Fault
+///     values.for_each(|value| last.pipe().emit(value));
+///     circuit.settle()?; // a ContextError
+///     Ok(last.get())
+/// }
+/// assert_eq!(last_of(&Circuit::new(), 1..=3)?, 3);
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {

@@ -1,5 +1,48 @@
 #![doc = include_str!("../README.md")]
 //!
+//! # How it works
+//!
+//! A circuit has two queues. What comes from outside waits in the *ingress* queue, what receptors emit to pipes of their own circuit
+//! in the *transit* queue, which is emptied first. So everything that one value causes is done before the next one starts, and
+//! loops and chains of any length need no stack:
+//!
+//! ```
+//! use std::sync::{OnceLock, mpsc};
+//! use tidemark_circuit::{Circuit, Pipe};
+//!
+//! static KNOT: OnceLock<Pipe<&str>> = OnceLock::new();
+//! let circuit = Circuit::new();
+//! let (sender, receiver) = mpsc::channel();
+//! let pipe = circuit.pipe(move |value: &'static str| {
+//!     sender.send(value).unwrap();
+//!     let own = KNOT.get().unwrap();
+//!     match value {
+//!         "A" => ["A1", "A2"].into_iter().for_each(|value| own.emit(value)),
+//!         "A1" => own.emit("A1a"),
+//!         _ => (),
+//!     }
+//! })?;
+//! KNOT.set(pipe.clone()).unwrap();
+//! pipe.emit("A");
+//! pipe.emit("B");
+//! circuit.settle()?;
+//! assert_eq!(receiver.try_iter().collect::<Vec<_>>(), ["A", "A1", "A2", "A1a", "B"]);
+//! circuit.close(); // a receptor that holds its own circuit keeps it until then
+//! # Ok::<(), tidemark_circuit::Error>(())
+//! ```
+//!
+//! - **Contexts.** Receptors, the functions of operators and the callbacks of subscribers run in their circuit's *context*: one at a
+//!   time, on whichever thread runs the circuit ([`RunBy`]), never inside of [`Pipe::emit`]. What one did happened before the next
+//!   one begins, so they need no locks. Nothing waits inside: [`Circuit::settle`] is an error there, not a deadlock.
+//! - **Handles.** What a circuit makes is known by handles: clones are the same thing, two are equal if they are of the same thing,
+//!   and all can be sent to other threads. Each thing has a [`Subject`], enclosed by that of what made it.
+//! - **Ends.** Dropping handles ends what nobody can reach any more. [`Circuit::close`] ends a circuit for everybody: what was
+//!   emitted before is still handled, what comes later is dropped, and calls that make something return a [`Fault`].
+//! - **Failures.** A panic in a callback costs the value that was being handled, nothing else; it is counted, and reported by
+//!   [`Circuit::faults`].
+//! - **Costs.** An emission from outside is one shared atomic operation, one through a [`Lane`] shares nothing, one from inside is a
+//!   write to the context's own queue. None allocates but where a queue grows. A chain of operators is one function.
+//!
 //! # Map
 //!
 //! | to see | read |

@@ -14,7 +14,7 @@ use crate::subject::{Kind, Subject};
 /// A value that is read and changed at once, without a lock, but only in the context of its circuit.
 ///
 /// The handle may travel anywhere: through pipes, to other circuits, to other threads. There it cannot be opened: each method
-/// fails with a [`ContextError`]. Clones are the same pin.
+/// fails with a [`ContextError`]. Opening one costs a look at whose context this is. Clones are the same pin.
 ///
 /// ```
 /// use tidemark_circuit::Circuit;

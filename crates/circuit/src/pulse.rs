@@ -7,7 +7,7 @@ use crate::circuit::Circuit;
 use crate::error::ContextError;
 use crate::event::Event;
 
-/// When something that did nothing went through a circuit's ingress queue.
+/// When something that did nothing went through a circuit's ingress queue. Made by [`Circuit::pulse`], with an example there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pulse {
     start: Instant,

@@ -3,6 +3,17 @@
 use crate::{Fault, Receptor, Subject};
 
 /// Where a recipe is being attached.
+///
+/// ```
+/// use tidemark_circuit::{Fiber, Receptor, Recipe, Site};
+///
+/// let (sender, receiver) = std::sync::mpsc::channel();
+/// let next = move |value: i32| sender.send(value).unwrap();
+/// let mut receptor = Fiber::<i32>::new().diff().attach(&Site::detached(), next)?;
+/// [1, 1, 2].into_iter().for_each(|value| receptor.receive(value));
+/// assert_eq!(receiver.try_iter().collect::<Vec<_>>(), [1, 2]);
+/// # Ok::<(), tidemark_circuit::Fault>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Site<'a> {
     /// The subject of the receptor behind the operators.

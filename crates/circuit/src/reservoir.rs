@@ -18,6 +18,8 @@ use crate::subscription::Subscription;
 /// Ends when it is closed or dropped, or its conduit is closed. A [`crate::Sink`] with a [`crate::Basin`] does the same inside
 /// of circuits, without a lock.
 ///
+/// An emission costs the circuit a lock and a capture; memory is taken as captures come.
+///
 /// ```
 /// use tidemark_circuit::{Circuit, name};
 ///

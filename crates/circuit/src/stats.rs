@@ -3,7 +3,7 @@
 use crate::circuit::Circuit;
 use crate::machine::Machine;
 
-/// What a circuit has done so far. See [`Circuit::stats`].
+/// What a circuit has done so far. Made by [`Circuit::stats`], with an example there.
 ///
 /// Admitted, handled and backlog count *entries* of the circuit's queues. An emission from outside of up to 24 bytes is one entry;
 /// a larger one that goes through the shared queue is one for each 24 bytes or part of them. Beginning and ending a

@@ -26,6 +26,8 @@ type Callback<E> = Box<dyn FnMut(&Subject, &mut Registrar<'_, E>) + Send>;
 /// A subscriber belongs to a circuit and subscribes to sources of that circuit. Clones are the same subscriber. Dropping it
 /// changes nothing; [`Subscriber::close`] ends all of its subscriptions.
 ///
+/// The callback runs in the circuit's context, as part of the emission that led to it: what it costs, that emission costs.
+///
 /// ```
 /// use tidemark_circuit::{Circuit, Name, Registrar, Subject};
 ///
@@ -77,6 +79,29 @@ pub(crate) enum Receiver<E> {
 }
 
 /// What gives a receiver per name: with a pool, a subscriber mirrors each pipe of a source into the pool's pipe of that name.
+///
+/// Conduits, sinks and pools of pipes are such pools.
+///
+/// ```
+/// use tidemark_circuit::{Circuit, ReceiverPool, Registrar, Subject, name};
+///
+/// /// Says what is emitted, with who emitted it.
+/// struct Printer;
+///
+/// impl ReceiverPool<u64> for Printer {
+///     fn register(&mut self, subject: &Subject, registrar: &mut Registrar<'_, u64>) {
+///         let name = subject.name();
+///         registrar.receptor(move |value| println!("{name}: {value}"));
+///     }
+/// }
+///
+/// let circuit = Circuit::new();
+/// let orders = circuit.conduit()?;
+/// orders.subscribe(&circuit.subscriber_to(Printer)?)?;
+/// orders.get(name!("eu")).emit(3);
+/// circuit.settle()?;
+/// # Ok::<(), tidemark_circuit::Error>(())
+/// ```
 pub trait ReceiverPool<E>: Send + 'static {
     /// Registers what receives the emissions of the pipe with this subject.
     fn register(&mut self, subject: &Subject, registrar: &mut Registrar<'_, E>);

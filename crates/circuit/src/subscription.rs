@@ -22,6 +22,25 @@ pub(crate) type OnClose<E> = Box<dyn FnOnce(&Subscription<E>) + Send>;
 ///
 /// Clones are the same subscription. Dropping it changes nothing, so that it need not be kept; [`Subscription::close`] ends it,
 /// as do the close of its subscriber, of its source and of a scope that it was given to.
+///
+/// Beginning and ending one is an entry each in the circuit's queue. After either, each pipe of the source makes its list of
+/// receivers anew when it next emits.
+///
+/// ```
+/// use std::sync::mpsc;
+/// use tidemark_circuit::{Circuit, name};
+///
+/// let circuit = Circuit::new();
+/// let (sender, receiver) = mpsc::channel();
+/// let (orders, copies) = (circuit.conduit()?, circuit.conduit()?);
+/// let subscription = orders.subscribe_with(&circuit.subscriber_to(copies)?, move |subscription| {
+///     sender.send(subscription.subject().clone()).unwrap();
+/// })?;
+/// orders.get(name!("eu")).emit(3);
+/// subscription.close_and_settle()?;
+/// assert_eq!(receiver.try_recv().as_ref(), Ok(subscription.subject()), "what is to be called was called");
+/// # Ok::<(), tidemark_circuit::Error>(())
+/// ```
 pub struct Subscription<E> {
     inner: Arc<SubscriptionInner<E>>,
     machine: MachineRef,

@@ -12,6 +12,8 @@ use crate::subscription::Subscription;
 /// It is an ordinary conduit: it can be subscribed to, tapped again, and emitted to. Ends with [`Tap::close`] and with its
 /// source; dropping it changes nothing.
 ///
+/// An emission of the source costs what its operators cost, and one hop through the transit queue.
+///
 /// ```
 /// use tidemark_circuit::{Circuit, Flow, name};
 ///

@@ -8,7 +8,7 @@ use crate::handle::handle;
 use crate::resource::Resource;
 use crate::subject::Id;
 
-/// A resource of a scope that can be used once. See [`crate::Scope::closure`].
+/// A resource of a scope that can be used once. Made by [`crate::Scope::closure`], with an example there.
 ///
 /// Clones are the same closure.
 pub struct Closure<R> {

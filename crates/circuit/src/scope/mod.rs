@@ -24,6 +24,9 @@ pub use closure::Closure;
 /// A scope within a scope is closed with it, in its place among the other resources. A panic in a resource's `close` keeps no
 /// other one from being closed.
 ///
+/// Each call takes the scope's lock. A resource costs an allocation, and is kept until the scope is closed or the resource's
+/// [`Closure`] is consumed.
+///
 /// ```
 /// use tidemark_circuit::{Circuit, Scope};
 ///
