@@ -11,6 +11,8 @@ pub(crate) enum Event {
         source: Id,
         subscriber: Id,
         subscription: Id,
+        /// Whether something is to be called when it ends.
+        has_on_close: bool,
     },
     Unsubscribe {
         subscription: Id,

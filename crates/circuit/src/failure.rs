@@ -19,13 +19,7 @@ pub struct Failure {
 
 impl Failure {
     pub(crate) fn of_panic(subject: Subject, operation: &'static str, panic: Box<dyn Any + Send>) -> Self {
-        let message = match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
-            (Some(text), _) => (*text).into(),
-            (None, Some(text)) => text.as_str().into(),
-            (None, None) => "a panic without a message".into(),
-        };
-        drop_payload(panic);
-        Self { subject, operation, message }
+        Self { subject, operation, message: message_of(panic) }
     }
 
     /// Whose callback failed.
@@ -109,6 +103,17 @@ pub(crate) fn shielded(call: impl FnOnce()) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(call)) {
         drop_payload(panic);
     }
+}
+
+/// What a panic has said.
+pub(crate) fn message_of(panic: Box<dyn Any + Send>) -> Arc<str> {
+    let message = match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
+        (Some(text), _) => (*text).into(),
+        (None, Some(text)) => text.as_str().into(),
+        (None, None) => "a panic without a message".into(),
+    };
+    drop_payload(panic);
+    message
 }
 
 /// Drops what a panic has thrown, which may throw again.

@@ -62,6 +62,12 @@ impl<E> fmt::Debug for Pipe<E> {
     }
 }
 
+impl<E> Pipe<E> {
+    pub(crate) fn node(&self) -> &NodeRef {
+        &self.node
+    }
+}
+
 impl<E: Send + 'static> Pipe<E> {
     pub(crate) fn new(node: NodeRef) -> Self {
         Self { node, takes: PhantomData }
@@ -128,10 +134,6 @@ impl<E: Send + 'static> Pipe<E> {
     /// Whether the circuit is this pipe's.
     pub(crate) fn is_of(&self, machine: &Machine) -> bool {
         std::ptr::eq(self.machine(), machine)
-    }
-
-    pub(crate) fn node(&self) -> &NodeRef {
-        &self.node
     }
 
     /// What gives values to this pipe directly, as part of whoever calls it in the same circuit.

@@ -1,10 +1,13 @@
 //! Ports: a value that is changed and sent on request, each request in its place in the order.
+#![allow(unsafe_code, reason = "a journal is told of what an update has made")]
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use crate::circuit::{Circuit, Naming};
 use crate::error::Fault;
+use crate::failure::message_of;
 use crate::machine::Machine;
 use crate::node::NodeRef;
 use crate::pipe::Pipe;
@@ -33,11 +36,16 @@ pub struct Port<E> {
     requests: Pipe<Request<E>>,
 }
 
-type Transform<E> = Box<dyn FnOnce(&E) -> Option<E> + Send>;
+pub(crate) type Transform<E> = Box<dyn FnOnce(&E) -> Option<E> + Send>;
 
-enum Request<E> {
+/// What a port is asked for.
+pub(crate) enum Request<E> {
     Replace(E),
     Update(Transform<E>),
+    /// An update of which a journal wants to know what it has made.
+    Noted(Transform<E>),
+    /// What an update has come to that panicked with this message.
+    Fail(Arc<str>),
     Emit(Pipe<E>),
 }
 
@@ -91,6 +99,11 @@ impl<E: Clone + Send + 'static> Port<E> {
     pub fn emit(&self, target: &Pipe<E>) {
         self.requests.emit(Request::Emit(target.clone()));
     }
+
+    /// Has the port do what an update does that panics with this message.
+    pub(crate) fn fail(&self, message: Arc<str>) {
+        self.requests.emit(Request::Fail(message));
+    }
 }
 
 /// The receptor of a port.
@@ -103,14 +116,49 @@ impl<E: Clone + Send + 'static> Receptor<Request<E>> for Held<E> {
     fn receive(&mut self, request: Request<E>) {
         match request {
             Request::Replace(value) => self.value = value,
-            // Caught here, so that a port with a bad caller is not put into quarantine for all of them.
-            Request::Update(transform) => match catch_unwind(AssertUnwindSafe(|| transform(&self.value))) {
-                Ok(Some(value)) => self.value = value,
-                Ok(None) => {}
-                Err(panic) => Machine::report_inside(&self.subject, "update", panic),
-            },
+            Request::Update(transform) => {
+                if let Some(outcome) = self.update(transform) {
+                    self.receive(outcome);
+                }
+            }
+            Request::Noted(transform) => {
+                let outcome = self.update(transform);
+                if let Some(outcome) = self.note(outcome) {
+                    self.receive(outcome);
+                }
+            }
+            Request::Fail(message) => {
+                Machine::report_inside(&self.subject, "update", Box::new(message.to_string()));
+            }
             Request::Emit(target) => target.emit(self.value.clone()),
         }
+    }
+}
+
+impl<E: Clone + Send + 'static> Held<E> {
+    /// What the update comes to: another request, which needs no function, or none.
+    fn update(&self, transform: Transform<E>) -> Option<Request<E>> {
+        // Caught here, so that a port with a bad caller is not put into quarantine for all of them.
+        match catch_unwind(AssertUnwindSafe(|| transform(&self.value))) {
+            Ok(value) => value.map(Request::Replace),
+            Err(panic) => Some(Request::Fail(message_of(panic))),
+        }
+    }
+
+    /// Tells the journal of what an update has come to, which stands for it in a replay.
+    #[cold]
+    fn note(&self, mut outcome: Option<Request<E>>) -> Option<Request<E>> {
+        Machine::with_inside(|machine| {
+            let machine = machine.expect("in the circuit's context");
+            if machine.has_caused() {
+                let what = format!("an update of {} that does more than to make a value", self.subject);
+                machine.record_gap(&what);
+            } else if let Some(outcome) = &mut outcome {
+                // SAFETY: this is the receptor of the node with this subject, which takes requests.
+                unsafe { machine.record_as_emission_to(&self.subject, outcome) };
+            }
+        });
+        outcome
     }
 }
 

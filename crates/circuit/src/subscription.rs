@@ -65,6 +65,7 @@ impl<E: Clone + Send + 'static> Subscription<E> {
         on_close: Option<OnClose<E>>,
         machine: &MachineRef,
     ) -> Self {
+        let has_on_close = on_close.is_some();
         let inner = Arc::new(SubscriptionInner {
             subject: Subject::new(Kind::Subscription, subscriber.subject().name(), Some(source.clone())),
             subscriber: Arc::clone(subscriber),
@@ -77,6 +78,7 @@ impl<E: Clone + Send + 'static> Subscription<E> {
             source: source.id(),
             subscriber: subscriber.subject().id(),
             subscription: inner.subject.id(),
+            has_on_close,
         };
         let beginning = Arc::clone(&inner);
         // SAFETY: jobs run in the context of the circuit that they are submitted to, which is the hub's and the subscriber's.

@@ -1,21 +1,36 @@
 //! A recorded circuit can be made to do the same again, bit for bit.
 
-use std::sync::{Arc, Mutex};
+use std::panic::resume_unwind;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
 
 use proptest::prelude::*;
 use tidemark_circuit::{
-    Circuit, Conduit, Fiber, Name, Pipe, Recording, Registrar, Replay, ReplayError, RunBy, Subject,
-    Subscriber,
+    Basin, Cell, Circuit, Conduit, Failure, Fiber, Flow, Name, Pipe, Port, Recorded, Recording, Registrar,
+    Replay, ReplayError, RunBy, Subject, Subscriber, Subscription,
 };
 
-/// A structure in which order, time, chance, names, subscriptions and cascades all show in what is observed.
+/// A structure in which order, time, chance, names, subscriptions and cascades all show in what is observed, and what is asked
+/// of ports and basins, from outside and by the circuit itself.
 struct Structure {
     circuit: Circuit,
     topics: Conduit<(u32, String)>,
     samples: Pipe<f64>,
     all: Subscriber<(u32, String)>,
+    level: Port<i64>,
+    levels: Conduit<i64>,
+    newest: Basin<i64>,
+    last: Cell<i64>,
+    /// Where all levels end.
+    end: Pipe<i64>,
+    /// Has the circuit subscribe to its own levels, or end the subscription.
+    toggle: Pipe<bool>,
+    /// Has the circuit close itself.
+    last_will: Pipe<()>,
+    /// A subscription that there is from the beginning.
+    first: Subscription<i64>,
+    _keeps: Pipe<()>,
     seen: Arc<Mutex<Vec<String>>>,
 }
 
@@ -43,7 +58,84 @@ impl Structure {
         let fiber = Fiber::<f64>::new().chance(0.5).expect("valid");
         let fiber = fiber.every_duration(Duration::from_micros(50)).expect("valid");
         let samples = end.prepend(&fiber).expect("open");
-        Self { circuit, topics, samples, all, seen }
+
+        let (level, levels) = (circuit.port(1_i64).expect("open"), circuit.conduit::<i64>().expect("open"));
+        let (newest, last) = (circuit.basin(3).expect("valid"), circuit.cell(0).expect("open"));
+        let log = Arc::clone(&seen);
+        // Every third level has the circuit ask its port and drain its basin itself.
+        let itself = circuit.pipe(|_: i64| ()).expect("open");
+        let (own, own_basin, next) = (level.clone(), newest.clone(), Arc::new(OnceLock::<Pipe<i64>>::new()));
+        let known = Arc::clone(&next);
+        let end = circuit
+            .pipe(move |value: i64| {
+                note(&log, format!("level {value}"));
+                if value % 3 == 0 {
+                    own.update(move |level| level.wrapping_add(value) | 1);
+                    own.emit(own_basin.pipe());
+                    own_basin.drain(&itself);
+                    own.emit(known.get().expect("set before anything is emitted"));
+                }
+            })
+            .expect("open");
+        next.set(end.prepend(&Fiber::<i64>::new().limit(20)).expect("open")).expect("once");
+        let mirror = |prefix: i64| {
+            let end = end.clone();
+            circuit
+                .subscriber(move |_: &Subject, registrar: &mut Registrar<'_, i64>| {
+                    let end = end.clone();
+                    registrar.receptor(move |value: i64| end.emit(value.wrapping_mul(prefix)));
+                })
+                .expect("open")
+        };
+        let first = levels.subscribe(&mirror(2)).expect("open");
+        let (second, source, mut begun) = (mirror(5), levels.clone(), Vec::new());
+        let toggle = circuit
+            .pipe(move |begins: bool| {
+                if begins {
+                    begun.push(source.subscribe(&second).expect("open"));
+                } else if let Some(subscription) = begun.pop() {
+                    subscription.close();
+                }
+            })
+            .expect("open");
+        let itself = circuit.clone();
+        let last_will = circuit.pipe(move |()| itself.close()).expect("open");
+        let log = Arc::clone(&seen);
+        let failures = circuit
+            .subscriber(move |_: &Subject, registrar: &mut Registrar<'_, Failure>| {
+                let log = Arc::clone(&log);
+                registrar.receptor(move |failure: Failure| {
+                    note(&log, format!("{} failed: {}", failure.operation(), failure.message()));
+                });
+            })
+            .expect("open");
+        let faults = circuit.faults().expect("open");
+        faults.subscribe(&failures).expect("open");
+        let keep = faults.clone();
+        // The conduit of failures is told for as long as there is a handle.
+        let all_of_it = circuit.pipe(move |()| drop(keep.clone())).expect("open");
+        Self {
+            circuit,
+            topics,
+            samples,
+            all,
+            level,
+            levels,
+            newest,
+            last,
+            end,
+            toggle,
+            last_will,
+            first,
+            _keeps: all_of_it,
+            seen,
+        }
+    }
+
+    /// What is called when a subscription ends.
+    fn on_close(&self) -> impl Fn(&Subscription<(u32, String)>) + Send + Sync + 'static {
+        let end = self.end.clone();
+        move |_| end.emit(-7)
     }
 
     fn record(&self) -> Recording<Vec<u8>> {
@@ -51,6 +143,14 @@ impl Structure {
         recording.conduit("topics", &self.topics);
         recording.pipe("samples", &self.samples);
         recording.subscriber("all", &self.all);
+        recording.port("level", &self.level);
+        recording.conduit("levels", &self.levels);
+        recording.basin("newest", &self.newest);
+        recording.pipe("last", self.last.pipe());
+        recording.pipe("end", &self.end);
+        recording.pipe("toggle", &self.toggle);
+        recording.pipe("last will", &self.last_will);
+        recording.subscription("first", &self.first);
         recording
     }
 
@@ -61,12 +161,30 @@ impl Structure {
         replay.conduit("topics", &structure.topics);
         replay.pipe("samples", &structure.samples);
         replay.subscriber("all", &structure.all);
+        replay.on_close("all", structure.on_close());
+        replay.port("level", &structure.level);
+        replay.conduit("levels", &structure.levels);
+        replay.basin("newest", &structure.newest);
+        replay.pipe("last", structure.last.pipe());
+        replay.pipe("end", &structure.end);
+        replay.pipe("toggle", &structure.toggle);
+        replay.pipe("last will", &structure.last_will);
+        replay.subscription("first", &structure.first);
         let replayed = replay.run(&structure.circuit)?;
         Ok((structure.observed(), replayed.complete))
     }
 
     fn observed(&self) -> Vec<String> {
-        self.seen.lock().expect("no panic").clone()
+        let mut seen = self.seen.lock().expect("no panic").clone();
+        // What a cell has is to be seen from outside.
+        seen.push(format!("last {}", self.last.get()));
+        seen
+    }
+}
+
+impl Drop for Structure {
+    fn drop(&mut self) {
+        self.circuit.close();
     }
 }
 
@@ -83,6 +201,48 @@ enum Step {
     CloseSubscriber,
     CloseConduit,
     Pause,
+    Level(i64),
+    Update(Update),
+    Send(Target),
+    Fill(i64),
+    Drain(Target),
+    Toggle(bool),
+    SubscribeWith,
+    CloseFirst,
+    LastWill,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Update {
+    Add(i64),
+    Nothing,
+    Panic(i64),
+}
+
+/// Where levels are sent to.
+#[derive(Clone, Copy, Debug)]
+enum Target {
+    End,
+    Level(u8),
+    Newest,
+    Last,
+}
+
+fn target() -> impl Strategy<Value = Target> {
+    prop_oneof![
+        3 => Just(Target::End),
+        3 => (0..3_u8).prop_map(Target::Level),
+        1 => Just(Target::Newest),
+        1 => Just(Target::Last),
+    ]
+}
+
+fn update() -> impl Strategy<Value = Update> {
+    prop_oneof![
+        4 => (-9..9_i64).prop_map(Update::Add),
+        1 => Just(Update::Nothing),
+        1 => any::<i64>().prop_map(Update::Panic),
+    ]
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -94,11 +254,21 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::CloseSubscriber),
         1 => Just(Step::CloseConduit),
         4 => Just(Step::Pause),
+        6 => any::<i64>().prop_map(Step::Level),
+        12 => update().prop_map(Step::Update),
+        12 => target().prop_map(Step::Send),
+        6 => any::<i64>().prop_map(Step::Fill),
+        6 => target().prop_map(Step::Drain),
+        6 => any::<bool>().prop_map(Step::Toggle),
+        2 => Just(Step::SubscribeWith),
+        1 => Just(Step::CloseFirst),
+        1 => Just(Step::LastWill),
     ]
 }
 
 fn play(structure: &Structure, steps: &[Step]) {
     let mut subscriptions = Vec::new();
+    let mut closes = false;
     for step in steps {
         match step {
             Step::Topic(topic, number, text) => {
@@ -106,11 +276,46 @@ fn play(structure: &Structure, steps: &[Step]) {
             }
             Step::Sample(value) => structure.samples.emit(*value),
             Step::Subscribe => subscriptions.extend(structure.topics.subscribe(&structure.all)),
+            Step::SubscribeWith => {
+                let subscription = structure.topics.subscribe_with(&structure.all, structure.on_close());
+                subscriptions.extend(subscription);
+            }
             Step::Unsubscribe => drop(subscriptions.pop().map(|subscription| subscription.close())),
             Step::CloseSubscriber => structure.all.close(),
             Step::CloseConduit => structure.topics.close(),
             Step::Pause => thread::sleep(Duration::from_micros(30)),
+            // A circuit that is being closed refuses to subscribe from the moment on that somebody asks for it.
+            Step::Toggle(_) if closes => {}
+            Step::LastWill => {
+                structure.last_will.emit(());
+                closes = true;
+            }
+            _ => ask(structure, step),
         }
+    }
+}
+
+fn ask(structure: &Structure, step: &Step) {
+    let Structure { level, newest, .. } = structure;
+    let pipe = |target: Target| match target {
+        Target::End => &structure.end,
+        Target::Level(number) => structure.levels.get(name(number)),
+        Target::Newest => newest.pipe(),
+        Target::Last => structure.last.pipe(),
+    };
+    match *step {
+        Step::Level(value) => level.replace(value),
+        Step::Update(Update::Add(value)) => level.update(move |level| level.wrapping_add(value)),
+        Step::Update(Update::Nothing) => level.filter_update(|_| None),
+        Step::Update(Update::Panic(value)) => {
+            level.update(move |level| resume_unwind(Box::new(format!("{level} and {value}"))));
+        }
+        Step::Send(target) => level.emit(pipe(target)),
+        Step::Fill(value) => newest.pipe().emit(value),
+        Step::Drain(target) => newest.drain(pipe(target)),
+        Step::Toggle(begins) => structure.toggle.emit(begins),
+        Step::CloseFirst => structure.first.close(),
+        ref other => unreachable!("{other:?} asks for nothing"),
     }
 }
 
@@ -148,8 +353,10 @@ proptest! {
             journal[position] ^= 1 << bit;
         }
         match Structure::replay(&journal) {
-            Ok((again, complete)) => {
+            Ok((mut again, complete)) => {
                 prop_assert!(!complete);
+                // The last line is not of what was seen on the way.
+                again.pop();
                 prop_assert!(observed.starts_with(&again), "{observed:?} {again:?}");
             }
             Err(error) => prop_assert!(matches!(error, ReplayError::NotAJournal | ReplayError::Damaged(_)), "{error}"),
@@ -169,6 +376,14 @@ fn what_many_callers_did_at_once_is_observed_again() {
                 scope.spawn(move || {
                     let mut lane = structure.circuit.lane().expect("open");
                     for round in 0..300_u32 {
+                        structure
+                            .level
+                            .update(move |level| level.wrapping_mul(31).wrapping_add(round.into()));
+                        structure.level.emit(structure.newest.pipe());
+                        if round % 20 == 0 {
+                            structure.newest.drain(&structure.end);
+                            structure.toggle.emit(round % 40 == 0);
+                        }
                         let pipe = structure.topics.get(name(caller));
                         lane.emit(pipe, (round % 3, round.to_string()));
                         structure.samples.emit(f64::from(round));
@@ -198,7 +413,7 @@ fn a_circuit_that_is_closed_meanwhile_ends_its_journal() {
     structure.topics.get(name(1)).emit((2, "late".to_owned()));
     let journal = recording.finish().expect("memory does not fail");
     let observed = structure.observed();
-    assert_eq!(observed.len(), 4);
+    assert_eq!(observed.len(), 5);
     assert_eq!(Structure::replay(&journal).expect("as recorded"), (observed, true));
 }
 
@@ -241,6 +456,131 @@ fn a_replay_says_what_it_lacks() {
     assert!(matches!(Replay::new(&b"something else"[..]), Err(ReplayError::NotAJournal)));
 }
 
+/// What the replay of a recording says that this has been done during.
+fn gap(label: impl FnOnce(&Circuit, &Recording<Vec<u8>>), circuit: &Circuit, act: impl FnOnce()) -> String {
+    let recording = Recording::begin(circuit, Vec::new()).expect("open");
+    label(circuit, &recording);
+    act();
+    let journal = recording.finish().expect("memory does not fail");
+    let error = Structure::replay(&journal).expect_err("a gap");
+    assert!(matches!(error, ReplayError::Unlabelled(_)), "{error}");
+    error.to_string()
+}
+
+#[test]
+fn a_pipe_in_front_of_one_with_a_label_has_none() {
+    let circuit = Circuit::builder().run_by(RunBy::Waiters).build().expect("valid");
+    let end = circuit.pipe(|_: String| ()).expect("open");
+    // Were its values taken for those of the pipe behind it, a number would be taken for a text.
+    let front = end.prepend(&Flow::<u64>::new().map(|number| number.to_string())).expect("open");
+    let what = gap(|_, recording| recording.pipe("end", &end), &circuit, || front.emit(1));
+    assert!(what.contains(&front.subject().to_string()), "{what}");
+}
+
+#[test]
+fn an_update_that_does_more_than_make_a_value_is_a_gap() {
+    let circuit = Circuit::builder().run_by(RunBy::Waiters).build().expect("valid");
+    let (port, pipe) = (circuit.port(1_u64).expect("open"), circuit.pipe(|_: u64| ()).expect("open"));
+    let act = || {
+        let pipe = pipe.clone();
+        port.update(move |value| {
+            pipe.emit(*value);
+            value + 1
+        });
+    };
+    let what = gap(|_, recording| recording.port("port", &port), &circuit, act);
+    assert!(what.contains("does more than to make a value"), "{what}");
+}
+
+#[test]
+fn a_target_without_a_label_is_a_gap() {
+    let circuit = Circuit::builder().run_by(RunBy::Waiters).build().expect("valid");
+    let (port, basin) = (circuit.port(1_u64).expect("open"), circuit.basin(1).expect("valid"));
+    let stranger = circuit.named(Name::new("stranger").expect("valid")).pipe(|_: u64| ()).expect("open");
+    let what = gap(|_, recording| recording.port("port", &port), &circuit, || port.emit(&stranger));
+    assert!(what.contains("pipe:stranger, the target of") && what.contains("port:"), "{what}");
+    let what = gap(|_, recording| recording.basin("basin", &basin), &circuit, || basin.drain(&stranger));
+    assert!(what.contains("pipe:stranger, the target of") && what.contains("basin:"), "{what}");
+}
+
+/// A value that cannot be written.
+struct Unwritable;
+
+impl Recorded for Unwritable {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        bytes.push(1);
+        resume_unwind(Box::new("not this one"));
+    }
+
+    fn read(_: &mut &[u8]) -> Option<Self> {
+        Some(Self)
+    }
+}
+
+#[test]
+fn a_value_that_cannot_be_written_is_a_gap_and_a_failure() {
+    let circuit = Circuit::builder().run_by(RunBy::Waiters).build().expect("valid");
+    let pipe = circuit.pipe(|_: Unwritable| ()).expect("open");
+    let what = gap(|_, recording| recording.pipe("pipe", &pipe), &circuit, || pipe.emit(Unwritable));
+    assert!(what.contains("panicked when it was to be written"), "{what}");
+    assert_eq!(circuit.failures(), 1);
+}
+
+#[test]
+fn what_a_circuit_does_to_itself_is_no_input() {
+    let structure = Structure::new(Circuit::builder().run_by(RunBy::Waiters).build().expect("valid"));
+    let recording = structure.record();
+    structure.toggle.emit(true);
+    structure.levels.get(name(0)).emit(1);
+    structure.toggle.emit(false);
+    structure.levels.get(name(0)).emit(1);
+    structure.last_will.emit(());
+    // Accepted before the circuit comes to close itself, so it is still handled.
+    structure.levels.get(name(0)).emit(2);
+    let journal = recording.finish().expect("memory does not fail");
+    let observed = structure.observed();
+    assert_eq!(observed[..4], ["level 2", "level 5", "level 2", "level 4"]);
+    assert_eq!(Structure::replay(&journal).expect("as recorded"), (observed, true));
+}
+
+#[test]
+fn what_is_called_at_the_end_of_a_subscription_must_be_given_to_the_replay() {
+    let structure = Structure::new(Circuit::builder().run_by(RunBy::Waiters).build().expect("valid"));
+    let recording = structure.record();
+    structure.topics.subscribe_with(&structure.all, structure.on_close()).expect("open");
+    let journal = recording.finish().expect("memory does not fail");
+
+    let mut replay = Replay::new(&journal[..]).expect("a journal");
+    let twin = Structure::new(Circuit::builder().run_by(RunBy::Owner).build().expect("valid"));
+    replay.conduit("topics", &twin.topics);
+    replay.subscriber("all", &twin.all);
+    let error = replay.run(&twin.circuit).expect_err("it is not there");
+    assert!(matches!(&error, ReplayError::NoCallback(label) if label == "all"), "{error}");
+}
+
+#[test]
+fn a_journal_of_another_version_is_told_from_damage() {
+    let structure = Structure::new(Circuit::builder().run_by(RunBy::Waiters).build().expect("valid"));
+    let mut journal = structure.record().finish().expect("memory does not fail");
+    let digit = journal.iter().position(|byte| *byte == b'\n').expect("a first line") - 1;
+    journal[digit] = b'3';
+    assert!(
+        matches!(Replay::new(&journal[..]), Err(ReplayError::Damaged(0))),
+        "the checksum is of version 2"
+    );
+    // The header of a version to come: its text, a seed of zero, and the checksum that goes with them.
+    let header = b"tidemark circuit journal 3\n\0\0\0\0\0\0\0\0";
+    let mut journal = header.to_vec();
+    journal.extend(crc32(header).to_le_bytes());
+    assert!(matches!(Replay::new(&journal[..]), Err(ReplayError::OtherVersion('3'))));
+}
+
+/// The checksum of IEEE 802.3, bit by bit.
+fn crc32(bytes: &[u8]) -> u32 {
+    let step = |sum: u32, _| if sum & 1 == 1 { sum >> 1 ^ 0xEDB8_8320 } else { sum >> 1 };
+    !bytes.iter().fold(u32::MAX, |sum, byte| (0..8).fold(sum ^ u32::from(*byte), step))
+}
+
 /// A writer with room for so many bytes.
 struct Full(usize);
 
@@ -266,6 +606,6 @@ fn a_writer_that_fails_ends_the_recording_and_nothing_else() {
     (0..50).for_each(|n| structure.topics.get(name(1)).emit((0, n.to_string())));
     let error = recording.finish().err().expect("the disk is full").to_string();
     assert!(error.contains("the disk is full"), "{error}");
-    assert_eq!(structure.observed().len(), 51);
+    assert_eq!(structure.observed().len(), 52);
     assert!(Recording::begin(&structure.circuit, Vec::new()).is_ok(), "it can be recorded again");
 }

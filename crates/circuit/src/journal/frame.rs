@@ -4,32 +4,58 @@ use std::io::{self, ErrorKind, Read, Write};
 
 use super::recorded::write_number;
 
-const MAGIC: &[u8] = b"tidemark circuit journal 1\n";
+/// What a journal begins with, before the digit of its version and the end of the line.
+const MAGIC: &[u8] = b"tidemark circuit journal ";
+
+/// The version that is written. All from the first on are read: each has had the frames of the one before.
+pub(super) const VERSION: u8 = 2;
+
+const _: () = assert!(VERSION < 10, "a version is one digit");
 
 /// The beginning of a journal: what it is, the seed, and a checksum of both.
 pub(super) fn header(seed: u64) -> Vec<u8> {
-    let mut header = [MAGIC, &seed.to_le_bytes()].concat();
+    header_of(VERSION, seed)
+}
+
+fn header_of(version: u8, seed: u64) -> Vec<u8> {
+    let mut header = [MAGIC, &[b'0' + version, b'\n'], &seed.to_le_bytes()].concat();
     header.extend(crc32(&header).to_le_bytes());
     header
 }
 
-pub(super) const HEADER_BYTES: usize = MAGIC.len() + 12;
+pub(super) const HEADER_BYTES: usize = MAGIC.len() + 2 + 8 + 4;
 
 /// No frame is longer: a length beyond it is damage.
 const FRAME_BYTES_MAX: u64 = 1 << 30;
 
-/// Takes the seed out of a journal's beginning; none if there is another version or something else.
-pub(super) fn read_header(from: &mut impl Read) -> Result<Option<u64>, NoFrame> {
+/// What the beginning of something says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Beginning {
+    /// That it is a journal with this seed.
+    Journal(u64),
+    /// That it is a journal of this version, which is none of ours.
+    OtherVersion(char),
+    /// That it is something else.
+    NoJournal,
+}
+
+/// Reads a journal's beginning. That of versions to come is laid out alike, or else taken for damage.
+pub(super) fn read_header(from: &mut impl Read) -> Result<Beginning, NoFrame> {
     let mut bytes = [0; HEADER_BYTES];
     match from.read_exact(&mut bytes) {
-        Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(Beginning::NoJournal),
         other => other?,
     }
-    let Some(seed) = bytes.strip_prefix(MAGIC).and_then(|rest| rest.first_chunk()) else {
-        return Ok(None);
-    };
-    let seed = u64::from_le_bytes(*seed);
-    if header(seed) == bytes { Ok(Some(seed)) } else { Err(NoFrame::Damaged) }
+    let Some([version, _, rest @ ..]) = bytes.strip_prefix(MAGIC) else { return Ok(Beginning::NoJournal) };
+    let Some(seed) = rest.first_chunk() else { return Ok(Beginning::NoJournal) };
+    let (seed, version) = (u64::from_le_bytes(*seed), version.wrapping_sub(b'0'));
+    if header_of(version.min(9), seed) != bytes {
+        return Err(NoFrame::Damaged);
+    }
+    Ok(match version {
+        1..=VERSION => Beginning::Journal(seed),
+        _ => Beginning::OtherVersion(char::from(b'0' + version)),
+    })
 }
 
 /// What a frame is about.
@@ -54,6 +80,16 @@ pub(super) enum Kind {
     Unlabelled = 8,
     /// How many inputs there were. Nothing follows.
     End = 9,
+    /// Time, label of the port, value: a port is given a value, or an update has made this one.
+    Replace = 10,
+    /// Time, label of the port, text itself: an update has panicked, saying this.
+    Fail = 11,
+    /// Time, label of the port or basin, label of the target, name or nothing: it is asked for what it has.
+    Send = 12,
+    /// As `Subscribe`, for one with something to call when it ends.
+    SubscribeWith = 13,
+    /// Time, label: the close of a subscription that there was before the recording.
+    CloseSubscription = 14,
 }
 
 impl Kind {
@@ -68,6 +104,11 @@ impl Kind {
             Self::CloseCircuit,
             Self::Unlabelled,
             Self::End,
+            Self::Replace,
+            Self::Fail,
+            Self::Send,
+            Self::SubscribeWith,
+            Self::CloseSubscription,
         ];
         all.into_iter().find(|kind| *kind as u8 == byte)
     }
@@ -172,6 +213,26 @@ mod tests {
     #[test]
     fn the_checksum_is_the_usual_one() {
         assert_eq!(crc32(b"123456789"), 0xCBF4_3926);
+    }
+
+    #[test]
+    fn a_beginning_tells_versions_from_damage_and_from_something_else() {
+        let read = |bytes: &[u8]| read_header(&mut &bytes[..]);
+        for version in 1..=VERSION {
+            assert_eq!(read(&header_of(version, 7)).expect("whole"), Beginning::Journal(7));
+        }
+        for version in [0, VERSION + 1, 9] {
+            let digit = char::from(b'0' + version);
+            assert_eq!(read(&header_of(version, 7)).expect("whole"), Beginning::OtherVersion(digit));
+        }
+        let whole = header(7);
+        assert_eq!(read(&whole[1..]).expect("readable"), Beginning::NoJournal);
+        assert_eq!(read(&[b'x'; HEADER_BYTES]).expect("readable"), Beginning::NoJournal);
+        for bit in MAGIC.len() * 8..whole.len() * 8 {
+            let mut damaged = whole.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(matches!(read(&damaged), Err(NoFrame::Damaged)), "{bit}");
+        }
     }
 
     #[test]

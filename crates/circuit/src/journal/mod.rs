@@ -1,18 +1,23 @@
 //! The journal of a circuit's inputs: written by a [`Recording`], run again by a [`Replay`].
 //!
-//! What a circuit does is a function of its inputs in their order: emissions from outside, subscriptions and closes, each with
-//! the time at which it was handled, and the seed of its random numbers. The journal has these and nothing else.
+//! What a circuit does is a function of its inputs in their order: emissions from outside, requests to ports and basins,
+//! subscriptions and closes, each with the time at which it was handled, and the seed of its random numbers. The journal has
+//! these and nothing else: what the circuit sends to itself, it sends again. An update of a port is a function, which cannot be
+//! written down; the value that it has made can, and stands for it.
 //!
 //! ```text
-//! "tidemark circuit journal 1\n"   seed (8 bytes)   CRC32 of both
+//! "tidemark circuit journal 2\n"   seed (8 bytes)   CRC32 of both
 //! ┌────────┬──────┬──────────────────────┬───────┐
 //! │ length │ kind │ content              │ CRC32 │  one frame per input, text or end; numbers are LEB128
 //! └────────┴──────┴──────────────────────┴───────┘
 //! ```
 //!
-//! Texts are written once, when they are first needed, and are referred to by their number from then on.
+//! Texts are written once, when they are first needed, and are referred to by their number from then on. Version 1, which is
+//! still read, had no frames for ports, basins, subscriptions of before the recording, and what is called when one ends.
 
 mod frame;
+mod input;
+mod label;
 mod recorded;
 mod recording;
 mod replay;

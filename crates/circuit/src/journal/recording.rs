@@ -4,23 +4,29 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, Write};
-use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::frame::{self, Kind};
+use super::label::{Asked, Labelled, Look, Role, look_at_request, look_at_target, look_at_value};
 use super::recorded::{Recorded, write_number};
+use crate::basin::Basin;
 use crate::circuit::Circuit;
 use crate::conduit::Conduit;
 use crate::error::{ContextError, Fault};
 use crate::event::Event;
 use crate::pipe::Pipe;
+use crate::port::Port;
 use crate::subject::{Id, Subject};
 use crate::subscriber::Subscriber;
+use crate::subscription::Subscription;
 
 /// Writes the inputs of a circuit into a journal while they are handled.
 ///
-/// Inputs are known by labels, under which a [`Replay`](crate::Replay) finds their counterparts: conduits, pipes that are emitted to from outside, and
-/// subscribers. Whatever happens to something without a label is noted as a gap, which a replay reports.
+/// Inputs are known by labels, under which a [`Replay`](crate::Replay) finds their counterparts: whatever is emitted to, asked,
+/// subscribed or closed from outside of the circuit is to be labelled, and the targets of ports and basins too. What happens to
+/// something without a label is noted as a gap, which a replay reports. Cells have a pipe to be labelled ([`crate::Cell::pipe`]),
+/// and tickers their target; pins cannot be reached from outside.
 ///
 /// The writer is called in the circuit's context: one that is slow slows the circuit down. When it fails, recording ends, and
 /// [`Recording::finish`] says so; the circuit goes on.
@@ -67,23 +73,20 @@ struct State<W> {
     failed: Option<io::Error>,
     /// Numbers of texts.
     texts: HashMap<String, u64>,
-    /// Labels of conduits, pipes and subscribers, and how values of the first two are written.
     labels: HashMap<Id, Labelled>,
+    /// Numbers of the subscriptions that have begun meanwhile and were not closed one by one.
     subscriptions: HashMap<Id, u64>,
+    /// How many subscriptions have begun.
+    begun: u64,
     inputs: u64,
     ended: bool,
     /// The time of the input before, in nanoseconds.
     time: u64,
+    /// The frame that is being made.
     content: Vec<u8>,
+    /// The value that is to be in it.
+    value: Vec<u8>,
 }
-
-struct Labelled {
-    label: String,
-    write: Option<WriteValue>,
-}
-
-/// Appends the value that lies somewhere, without an alignment.
-type WriteValue = unsafe fn(*mut u8, &mut Vec<u8>);
 
 /// What is told of inputs, before they are handled.
 pub(crate) trait Recorder: Send + Sync {
@@ -91,11 +94,14 @@ pub(crate) trait Recorder: Send + Sync {
     ///
     /// # Safety
     ///
-    /// The value is one of the type of the pipe with this subject.
+    /// The value is one of the type of the pipe with this subject, and nobody else looks at it meanwhile.
     unsafe fn emission(&self, time: u64, pipe: &Subject, value: *mut u8);
 
     /// Something else from outside.
     fn event(&self, time: u64, event: Event);
+
+    /// Something from outside that cannot be written down.
+    fn gap(&self, time: u64, what: &str);
 }
 
 impl<W: Write + Send + 'static> Recording<W> {
@@ -109,10 +115,12 @@ impl<W: Write + Send + 'static> Recording<W> {
             texts: HashMap::new(),
             labels: HashMap::new(),
             subscriptions: HashMap::new(),
+            begun: 0,
             inputs: 0,
             ended: false,
             time: 0,
             content: Vec::new(),
+            value: Vec::new(),
         })));
         if !circuit.machine().begin_recording(Arc::<Journal<W>>::clone(&journal)) {
             let message = "the circuit is being recorded already";
@@ -123,21 +131,39 @@ impl<W: Write + Send + 'static> Recording<W> {
 
     /// Labels a conduit: what is emitted to its pipes, its subscriptions and its close are recorded.
     pub fn conduit<E: Recorded + Clone + Send + 'static>(&self, label: &str, conduit: &Conduit<E>) {
-        self.label(conduit.subject(), label, Some(write_value::<E>));
+        self.label(conduit.subject(), label, Role::Conduit(look_at_value::<E>));
     }
 
     /// Labels a pipe: what is emitted to it is recorded.
     pub fn pipe<E: Recorded + Send + 'static>(&self, label: &str, pipe: &Pipe<E>) {
-        self.label(pipe.subject(), label, Some(write_value::<E>));
+        self.label(pipe.subject(), label, Role::Node(look_at_value::<E>));
+    }
+
+    /// Labels a port: what it is asked for is recorded, updates as the value that they make, or the message with which they
+    /// panic. An update that does more than that to the circuit, such as emitting, is a gap; what it does elsewhere, or to a
+    /// [`crate::Pin`], is not noticed, and does not happen again in a replay.
+    pub fn port<E: Recorded + Clone + Send + 'static>(&self, label: &str, port: &Port<E>) {
+        self.label(port.subject(), label, Role::Node(look_at_request::<E>));
+    }
+
+    /// Labels a basin: what is emitted to its pipe, and to where it is drained, is recorded.
+    pub fn basin<E: Recorded + Send + 'static>(&self, label: &str, basin: &Basin<E>) {
+        self.pipe(label, basin.pipe());
+        self.label(basin.subject(), label, Role::Node(look_at_target::<E>));
     }
 
     /// Labels a subscriber: its subscriptions and its close are recorded.
     pub fn subscriber<E: Clone + Send + 'static>(&self, label: &str, subscriber: &Subscriber<E>) {
-        self.label(subscriber.subject(), label, None);
+        self.label(subscriber.subject(), label, Role::Life);
     }
 
-    fn label(&self, subject: &Subject, label: &str, write: Option<WriteValue>) {
-        self.journal.lock().labels.insert(subject.id(), Labelled { label: label.to_owned(), write });
+    /// Labels a subscription of before the recording: its close is recorded. Those that begin meanwhile are known by themselves.
+    pub fn subscription<E: Clone + Send + 'static>(&self, label: &str, subscription: &Subscription<E>) {
+        self.label(subscription.subject(), label, Role::Life);
+    }
+
+    fn label(&self, subject: &Subject, label: &str, role: Role) {
+        self.journal.lock().labels.insert(subject.id(), Labelled { label: label.to_owned(), role });
     }
 
     /// Waits for what the caller emitted before, ends the journal and gives the writer back. Fails if writing failed at some
@@ -164,23 +190,6 @@ impl<W: Write + Send> fmt::Debug for Recording<W> {
     }
 }
 
-unsafe fn write_value<E: Recorded>(value: *mut u8, bytes: &mut Vec<u8>) {
-    /// The value while it is away from its place, which need not be aligned for it.
-    struct Lent<E>(*mut E, ManuallyDrop<E>);
-
-    impl<E> Drop for Lent<E> {
-        fn drop(&mut self) {
-            // SAFETY: the value goes back to where it came from, also if writing it has changed or panicked.
-            unsafe { self.0.write_unaligned(ManuallyDrop::take(&mut self.1)) };
-        }
-    }
-
-    let place = value.cast::<E>();
-    // SAFETY: the caller says that an `E` lies there.
-    let lent = Lent(place, ManuallyDrop::new(unsafe { place.read_unaligned() }));
-    lent.1.write(bytes);
-}
-
 impl<W: Write + Send> Journal<W> {
     fn lock(&self) -> MutexGuard<'_, State<W>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -193,21 +202,39 @@ impl<W: Write + Send> Recorder for Journal<W> {
         if state.ended {
             return;
         }
-        let by_itself = state.labels.get(&pipe.id()).map(|labelled| (labelled, None));
-        let conduit = || pipe.enclosure().and_then(|conduit| state.labels.get(&conduit.id()));
-        let found = by_itself.or_else(|| conduit().map(|labelled| (labelled, Some(pipe.name()))));
-        let Some((Labelled { label, write: Some(write) }, name)) = found else {
+        let Some((label, name, look)) = state.find(pipe) else {
             return state.unlabelled(time, &pipe.to_string());
         };
-        let (label, write) = (label.clone(), *write);
-        let label = state.text(&label);
-        let name = name.map_or(0, |name| 1 + state.text(name.path()));
-        state.begin(Kind::Emit, time);
-        write_number(label, &mut state.content);
-        write_number(name, &mut state.content);
-        // SAFETY: the label was given with this type.
-        unsafe { write(value, &mut state.content) };
-        state.finish_input();
+        let mut bytes = std::mem::take(&mut state.value);
+        bytes.clear();
+        // SAFETY: the label was given for this type.
+        let asked = catch_unwind(AssertUnwindSafe(|| unsafe { look(value, &mut bytes) }));
+        match asked {
+            Ok(Asked::Receive) => state.input(Kind::Emit, time, &[label, name], &bytes),
+            Ok(Asked::Replace) => state.input(Kind::Replace, time, &[label], &bytes),
+            Ok(Asked::Fail(message)) => state.input(Kind::Fail, time, &[label], message.as_bytes()),
+            Ok(Asked::Send(target)) => match state.find(&target) {
+                Some((target, name, _)) => state.input(Kind::Send, time, &[label, target, name], &[]),
+                None => state.unlabelled(time, &format!("{target}, the target of {pipe}")),
+            },
+            Ok(Asked::Later) => {}
+            Err(panic) => {
+                state.unlabelled(
+                    time,
+                    &format!("a value of {pipe}, which panicked when it was to be written"),
+                );
+                drop(state);
+                resume_unwind(panic);
+            }
+        }
+        state.value = bytes;
+    }
+
+    fn gap(&self, time: u64, what: &str) {
+        let mut state = self.lock();
+        if !state.ended {
+            state.unlabelled(time, what);
+        }
     }
 
     fn event(&self, time: u64, event: Event) {
@@ -217,32 +244,27 @@ impl<W: Write + Send> Recorder for Journal<W> {
         }
         match event {
             Event::Other => {}
-            Event::Subscribe { source, subscriber, subscription } => {
+            Event::Subscribe { source, subscriber, subscription, has_on_close } => {
                 let (Some(source), Some(subscriber)) = (state.label_of(source), state.label_of(subscriber))
                 else {
                     return state.unlabelled(time, "a subscription");
                 };
-                let number = state.subscriptions.len() as u64;
+                let number = state.begun;
+                state.begun += 1;
                 state.subscriptions.insert(subscription, number);
-                state.input(Kind::Subscribe, time, &[source, subscriber, number]);
+                let kind = if has_on_close { Kind::SubscribeWith } else { Kind::Subscribe };
+                state.input(kind, time, &[source, subscriber, number], &[]);
             }
-            Event::Unsubscribe { subscription } => {
-                // One of before the recording, or without labels, was not known to begin.
-                match state.subscriptions.get(&subscription).copied() {
-                    Some(number) => state.input(Kind::Unsubscribe, time, &[number]),
-                    None => state.unlabelled(time, "the close of a subscription"),
-                }
+            Event::Unsubscribe { subscription } => match state.subscriptions.remove(&subscription) {
+                Some(number) => state.input(Kind::Unsubscribe, time, &[number], &[]),
+                None => state.close(Kind::CloseSubscription, time, subscription, "a subscription"),
+            },
+            Event::CloseConduit { source } => state.close(Kind::CloseConduit, time, source, "a conduit"),
+            Event::CloseSubscriber { subscriber } => {
+                state.close(Kind::CloseSubscriber, time, subscriber, "a subscriber");
             }
-            Event::CloseConduit { source } => match state.label_of(source) {
-                Some(label) => state.input(Kind::CloseConduit, time, &[label]),
-                None => state.unlabelled(time, "the close of a conduit"),
-            },
-            Event::CloseSubscriber { subscriber } => match state.label_of(subscriber) {
-                Some(label) => state.input(Kind::CloseSubscriber, time, &[label]),
-                None => state.unlabelled(time, "the close of a subscriber"),
-            },
             Event::CloseCircuit => {
-                state.input(Kind::CloseCircuit, time, &[]);
+                state.input(Kind::CloseCircuit, time, &[], &[]);
                 state.end();
             }
         }
@@ -269,25 +291,41 @@ impl<W: Write> State<W> {
         Some(self.text(&label))
     }
 
+    /// The label of something that is given values, or else of its conduit with one more than the number of its name, and how its
+    /// values are looked at. Only a conduit answers for what it encloses: all of its pipes are of its type.
+    fn find(&mut self, pipe: &Subject) -> Option<(u64, u64, Look)> {
+        let by_itself = match self.labels.get(&pipe.id()) {
+            Some(Labelled { label, role: Role::Node(look) }) => Some((label.clone(), None, *look)),
+            _ => None,
+        };
+        let by_conduit = || match self.labels.get(&pipe.enclosure()?.id())? {
+            Labelled { label, role: Role::Conduit(look) } => Some((label.clone(), Some(pipe.name()), *look)),
+            _ => None,
+        };
+        let (label, name, look) = by_itself.or_else(by_conduit)?;
+        let label = self.text(&label);
+        Some((label, name.map_or(0, |name| 1 + self.text(name.path())), look))
+    }
+
     fn unlabelled(&mut self, time: u64, what: &str) {
         let text = self.text(what);
-        self.input(Kind::Unlabelled, time, &[text]);
+        self.input(Kind::Unlabelled, time, &[text], &[]);
     }
 
-    fn input(&mut self, kind: Kind, time: u64, numbers: &[u64]) {
-        self.begin(kind, time);
-        numbers.iter().for_each(|number| write_number(*number, &mut self.content));
-        self.finish_input();
+    fn close(&mut self, kind: Kind, time: u64, id: Id, what: &str) {
+        match self.label_of(id) {
+            Some(label) => self.input(kind, time, &[label], &[]),
+            None => self.unlabelled(time, &format!("the close of {what}")),
+        }
     }
 
-    fn begin(&mut self, kind: Kind, time: u64) {
+    fn input(&mut self, kind: Kind, time: u64, numbers: &[u64], value: &[u8]) {
         self.content.clear();
         self.content.push(kind as u8);
         write_number(time.saturating_sub(self.time), &mut self.content);
         self.time = self.time.max(time);
-    }
-
-    fn finish_input(&mut self) {
+        numbers.iter().for_each(|number| write_number(*number, &mut self.content));
+        self.content.extend_from_slice(value);
         self.inputs += 1;
         self.write();
     }

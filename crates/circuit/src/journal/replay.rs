@@ -4,13 +4,17 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, BufReader, Read};
+use std::sync::Arc;
 
-use super::frame::{self, HEADER_BYTES, Kind, NoFrame};
+use super::frame::{self, Beginning, HEADER_BYTES, Kind, NoFrame, VERSION};
+use super::input::{End, Input, OnEnd, Subscribing};
 use super::recorded::{Recorded, read_number};
+use crate::basin::Basin;
 use crate::circuit::{Circuit, RunBy};
 use crate::conduit::Conduit;
 use crate::name::Name;
 use crate::pipe::Pipe;
+use crate::port::Port;
 use crate::subscriber::Subscriber;
 use crate::subscription::Subscription;
 
@@ -26,7 +30,12 @@ pub struct Replay<R> {
     texts: Vec<String>,
     inputs: HashMap<String, Box<dyn Input>>,
     subscribers: HashMap<String, Box<dyn Subscribing>>,
-    subscriptions: HashMap<u64, Box<dyn Fn()>>,
+    /// What is called when a subscription of the subscriber with this label ends: an [`OnEnd`].
+    on_close: HashMap<String, Box<dyn Any>>,
+    /// What ends the subscriptions of before the replay.
+    labelled_subscriptions: HashMap<String, End>,
+    /// What ends the subscriptions of the journal.
+    subscriptions: HashMap<u64, End>,
     time: u64,
 }
 
@@ -44,13 +53,19 @@ pub struct Replayed {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ReplayError {
-    /// What was read is no journal, or one of another version.
+    /// What was read is no journal.
     NotAJournal,
+    /// The journal has this version, of which nothing is known here.
+    OtherVersion(char),
     /// The journal is damaged in the frame that begins at this byte.
     Damaged(u64),
     /// An input has a label that the replay does not know; label its counterpart before the replay is run.
     UnknownLabel(String),
-    /// The recording saw an input to something without a label; label it before the next recording.
+    /// Subscriptions of the subscriber with this label had something to call when they ended; give it with
+    /// [`Replay::on_close`].
+    NoCallback(String),
+    /// The recording saw an input that it could not write down, most often to something without a label; label it before the next
+    /// recording.
     Unlabelled(String),
     /// A value of the journal is none of the type that the label has here.
     WrongType(String),
@@ -63,14 +78,26 @@ pub enum ReplayError {
 impl fmt::Display for ReplayError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotAJournal => {
-                f.write_str("this is not the journal of a circuit, or one of another version")
+            Self::NotAJournal => f.write_str("this is not the journal of a circuit"),
+            Self::OtherVersion(version) => {
+                write!(
+                    f,
+                    "the journal has version {version}, and versions 1 to {VERSION} can be read; \
+                     replay it with what has recorded it"
+                )
             }
             Self::Damaged(position) => write!(f, "the journal is damaged in the frame at byte {position}"),
             Self::UnknownLabel(label) => {
                 write!(
                     f,
                     "the journal has inputs of \"{label}\"; label its counterpart before the replay is run"
+                )
+            }
+            Self::NoCallback(label) => {
+                write!(
+                    f,
+                    "subscriptions of \"{label}\" had something to call when they ended; \
+                     give it with Replay::on_close before the replay is run"
                 )
             }
             Self::Unlabelled(what) => {
@@ -100,65 +127,14 @@ impl From<io::Error> for ReplayError {
     }
 }
 
-/// Something with a label that is emitted to, or subscribed to.
-trait Input {
-    /// Emits a recorded value; none if it is none of this type.
-    fn emit(&self, name: Option<Name>, value: &mut &[u8]) -> Option<()>;
-    fn subscribe(&self, subscriber: &dyn Any) -> Option<Box<dyn Fn()>>;
-    fn close(&self);
-}
-
-impl<E: Recorded + Send + 'static> Input for Pipe<E> {
-    fn emit(&self, _: Option<Name>, value: &mut &[u8]) -> Option<()> {
-        Pipe::emit(self, E::read(value)?);
-        Some(())
-    }
-
-    fn subscribe(&self, _: &dyn Any) -> Option<Box<dyn Fn()>> {
-        None
-    }
-
-    fn close(&self) {}
-}
-
-impl<E: Recorded + Clone + Send + 'static> Input for Conduit<E> {
-    fn emit(&self, name: Option<Name>, value: &mut &[u8]) -> Option<()> {
-        self.get(name?).emit(E::read(value)?);
-        Some(())
-    }
-
-    fn subscribe(&self, subscriber: &dyn Any) -> Option<Box<dyn Fn()>> {
-        let subscription: Subscription<E> = Conduit::subscribe(self, subscriber.downcast_ref()?).ok()?;
-        Some(Box::new(move || subscription.close()))
-    }
-
-    fn close(&self) {
-        Conduit::close(self);
-    }
-}
-
-trait Subscribing {
-    fn as_any(&self) -> &dyn Any;
-    fn close(&self);
-}
-
-impl<E: Clone + Send + 'static> Subscribing for Subscriber<E> {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn close(&self) {
-        Subscriber::close(self);
-    }
-}
-
 impl<R: Read> Replay<R> {
     /// A replay of the journal that is read from here. Reads its beginning.
     pub fn new(reader: R) -> Result<Self, ReplayError> {
         let mut reader = BufReader::new(reader);
         let seed = match frame::read_header(&mut reader) {
-            Ok(Some(seed)) => seed,
-            Ok(None) => return Err(ReplayError::NotAJournal),
+            Ok(Beginning::Journal(seed)) => seed,
+            Ok(Beginning::OtherVersion(version)) => return Err(ReplayError::OtherVersion(version)),
+            Ok(Beginning::NoJournal) => return Err(ReplayError::NotAJournal),
             Err(NoFrame::Io(error)) => return Err(error.into()),
             Err(_) => return Err(ReplayError::Damaged(0)),
         };
@@ -169,6 +145,8 @@ impl<R: Read> Replay<R> {
             texts: Vec::new(),
             inputs: HashMap::new(),
             subscribers: HashMap::new(),
+            on_close: HashMap::new(),
+            labelled_subscriptions: HashMap::new(),
             subscriptions: HashMap::new(),
             time: 0,
         })
@@ -189,9 +167,35 @@ impl<R: Read> Replay<R> {
         self.inputs.insert(label.to_owned(), Box::new(pipe.clone()));
     }
 
+    /// Labels a port, as the recording did with its counterpart.
+    pub fn port<E: Recorded + Clone + Send + 'static>(&mut self, label: &str, port: &Port<E>) {
+        self.inputs.insert(label.to_owned(), Box::new(port.clone()));
+    }
+
+    /// Labels a basin, as the recording did with its counterpart.
+    pub fn basin<E: Recorded + Send + 'static>(&mut self, label: &str, basin: &Basin<E>) {
+        self.inputs.insert(label.to_owned(), Box::new(basin.clone()));
+    }
+
     /// Labels a subscriber, as the recording did with its counterpart.
     pub fn subscriber<E: Clone + Send + 'static>(&mut self, label: &str, subscriber: &Subscriber<E>) {
         self.subscribers.insert(label.to_owned(), Box::new(subscriber.clone()));
+    }
+
+    /// Labels a subscription of before the replay, as the recording did with its counterpart.
+    pub fn subscription<E: Clone + Send + 'static>(&mut self, label: &str, subscription: &Subscription<E>) {
+        let subscription = subscription.clone();
+        self.labelled_subscriptions.insert(label.to_owned(), Box::new(move || subscription.close()));
+    }
+
+    /// What the recorded circuit's subscriptions of the subscriber with this label were given to call when they end, see
+    /// [`Conduit::subscribe_with`].
+    pub fn on_close<E, F>(&mut self, label: &str, on_close: F)
+    where
+        E: Clone + Send + 'static,
+        F: Fn(&Subscription<E>) + Send + Sync + 'static,
+    {
+        self.on_close.insert(label.to_owned(), Box::new(OnEnd::<E>(Arc::new(on_close))));
     }
 
     /// Gives the journal's inputs to the circuit, each with all that it causes before the next.
@@ -204,6 +208,13 @@ impl<R: Read> Replay<R> {
         if circuit.machine().seed() != self.seed {
             return Err(ReplayError::WrongCircuit("it was not made with the journal's seed"));
         }
+        circuit.machine().set_replayed(true);
+        let replayed = self.run_frames(circuit);
+        circuit.machine().set_replayed(false);
+        replayed
+    }
+
+    fn run_frames(&mut self, circuit: &Circuit) -> Result<Replayed, ReplayError> {
         let mut inputs = 0;
         let mut content = Vec::new();
         let mut given = circuit.machine().has_work();
@@ -212,16 +223,16 @@ impl<R: Read> Replay<R> {
             while given && circuit.run(usize::MAX) {}
             match frame::read(&mut self.reader, &mut content) {
                 Ok(bytes) => {
-                    let Some((kind, mut rest)) = Self::kind(&content) else {
-                        return Err(ReplayError::Damaged(self.position));
-                    };
+                    let damaged = ReplayError::Damaged(self.position);
+                    let Some((kind, rest)) = content.split_first() else { return Err(damaged) };
+                    let Some(kind) = Kind::of(*kind) else { return Err(damaged) };
                     if kind == Kind::End {
-                        return match read_number(&mut rest) {
+                        return match read_number(&mut &*rest) {
                             Some(count) if count == inputs => Ok(Replayed { inputs, complete: true }),
-                            _ => Err(ReplayError::Damaged(self.position)),
+                            _ => Err(damaged),
                         };
                     }
-                    given = self.give(kind, rest, circuit)?;
+                    given = self.take(kind, rest, circuit)?;
                     inputs += u64::from(given);
                     self.position += bytes;
                 }
@@ -232,72 +243,116 @@ impl<R: Read> Replay<R> {
         }
     }
 
-    fn kind(content: &[u8]) -> Option<(Kind, &[u8])> {
-        let (kind, rest) = content.split_first()?;
-        Some((Kind::of(*kind)?, rest))
-    }
-
-    /// Gives the circuit what the frame says. False if it was a text, which is no input.
-    fn give(&mut self, kind: Kind, mut rest: &[u8], circuit: &Circuit) -> Result<bool, ReplayError> {
-        let damaged = ReplayError::Damaged(self.position);
+    /// Takes what the frame says. False if it was a text, which is no input.
+    fn take(&mut self, kind: Kind, rest: &[u8], circuit: &Circuit) -> Result<bool, ReplayError> {
+        let damaged = || ReplayError::Damaged(self.position);
         if kind == Kind::Text {
-            let Ok(text) = str::from_utf8(rest) else { return Err(damaged) };
+            let text = str::from_utf8(rest).map_err(|_| damaged())?;
             self.texts.push(text.to_owned());
             return Ok(false);
         }
-        let mut number = || read_number(&mut rest);
-        let (Some(later), first) = (number(), if kind == Kind::CloseCircuit { Some(0) } else { number() })
-        else {
-            return Err(damaged);
-        };
-        let (Some(first), Some(time)) = (first, self.time.checked_add(later)) else { return Err(damaged) };
-        self.time = time;
-        circuit.machine().set_time(time);
-        let text = |number: u64| usize::try_from(number).ok().and_then(|number| self.texts.get(number));
+        let mut rest = rest;
+        let later = read_number(&mut rest).ok_or_else(damaged)?;
+        self.time = self.time.checked_add(later).ok_or_else(damaged)?;
+        circuit.machine().set_time(self.time);
+        let mut fields = Fields { rest, texts: &self.texts, position: self.position };
         match kind {
             // Neither is an input: texts were dealt with above, and an end is not given.
-            Kind::Text | Kind::End => return Err(damaged),
+            Kind::Text | Kind::End => return Err(damaged()),
             Kind::CloseCircuit => circuit.close(),
-            Kind::Unlabelled => {
-                return Err(text(first).map_or(damaged, |what| ReplayError::Unlabelled(what.clone())));
+            Kind::Unlabelled => return Err(ReplayError::Unlabelled(fields.text()?.to_owned())),
+            Kind::CloseSubscriber => known(&self.subscribers, fields.text()?)?.close(),
+            Kind::CloseSubscription => known(&self.labelled_subscriptions, fields.text()?)?(),
+            Kind::Unsubscribe => {
+                let number = fields.number()?;
+                self.subscriptions.remove(&number).ok_or_else(|| fields.damaged())?();
             }
-            Kind::Unsubscribe => match self.subscriptions.remove(&first) {
-                Some(close) => close(),
-                None => return Err(damaged),
-            },
-            Kind::CloseSubscriber => {
-                let Some(label) = text(first) else { return Err(damaged) };
-                let known = self.subscribers.get(label);
-                known.ok_or_else(|| ReplayError::UnknownLabel(label.clone()))?.close();
+            Kind::Subscribe | Kind::SubscribeWith => {
+                let (number, close) = self.subscribe(kind, &mut fields)?;
+                self.subscriptions.insert(number, close);
             }
-            Kind::CloseConduit | Kind::Emit | Kind::Subscribe => {
-                let Some(label) = text(first) else { return Err(damaged) };
-                let input = self.inputs.get(label).ok_or_else(|| ReplayError::UnknownLabel(label.clone()))?;
-                let wrong = || ReplayError::WrongType(label.clone());
-                if kind == Kind::CloseConduit {
-                    input.close();
-                } else if kind == Kind::Emit {
-                    let name = match number() {
-                        Some(0) => None,
-                        Some(name) => match text(name - 1).and_then(|path| Name::new(path).ok()) {
-                            None => return Err(damaged),
-                            name => name,
-                        },
-                        None => return Err(damaged),
-                    };
-                    input.emit(name, &mut rest).filter(|()| rest.is_empty()).ok_or_else(wrong)?;
-                } else {
-                    let (Some(subscriber), Some(subscription)) = (number().and_then(text), number()) else {
-                        return Err(damaged);
-                    };
-                    let known = self.subscribers.get(subscriber);
-                    let known = known.ok_or_else(|| ReplayError::UnknownLabel(subscriber.clone()))?;
-                    let close = input.subscribe(known.as_any()).ok_or_else(wrong)?;
-                    self.subscriptions.insert(subscription, close);
-                }
+            Kind::CloseConduit | Kind::Emit | Kind::Replace | Kind::Fail | Kind::Send => {
+                self.give(kind, &mut fields)?;
             }
         }
         Ok(true)
+    }
+
+    /// Begins a subscription, and returns its number and what ends it.
+    fn subscribe(&self, kind: Kind, fields: &mut Fields<'_>) -> Result<(u64, End), ReplayError> {
+        let (label, subscriber_label, number) = (fields.text()?, fields.text()?, fields.number()?);
+        let subscriber = known(&self.subscribers, subscriber_label)?.as_any();
+        let on_close = if kind == Kind::SubscribeWith {
+            let none = || ReplayError::NoCallback(subscriber_label.to_owned());
+            Some(&**self.on_close.get(subscriber_label).ok_or_else(none)?)
+        } else {
+            None
+        };
+        let close = known(&self.inputs, label)?.subscribe(subscriber, on_close);
+        Ok((number, close.ok_or_else(|| ReplayError::WrongType(label.to_owned()))?))
+    }
+
+    /// Gives something to what has this label.
+    fn give(&self, kind: Kind, fields: &mut Fields<'_>) -> Result<(), ReplayError> {
+        let label = fields.text()?;
+        let input = known(&self.inputs, label)?;
+        let given = match kind {
+            Kind::CloseConduit => input.close(),
+            Kind::Emit => {
+                let name = fields.name()?;
+                input.emit(name, fields.rest)
+            }
+            Kind::Replace => input.replace(fields.rest),
+            Kind::Fail => input.fail(str::from_utf8(fields.rest).map_err(|_| fields.damaged())?),
+            Kind::Send => {
+                let (target_label, name) = (fields.text()?, fields.name()?);
+                let target = known(&self.inputs, target_label)?.target(name);
+                target.and_then(|target| input.send(&*target))
+            }
+            _ => return Err(fields.damaged()),
+        };
+        given.ok_or_else(|| ReplayError::WrongType(label.to_owned()))
+    }
+}
+
+/// What is known by a label.
+fn known<'a, T: ?Sized>(all: &'a HashMap<String, Box<T>>, label: &str) -> Result<&'a T, ReplayError> {
+    let found = all.get(label).ok_or_else(|| ReplayError::UnknownLabel(label.to_owned()))?;
+    Ok(found)
+}
+
+/// What is left of a frame.
+struct Fields<'a> {
+    rest: &'a [u8],
+    texts: &'a [String],
+    position: u64,
+}
+
+impl<'a> Fields<'a> {
+    fn damaged(&self) -> ReplayError {
+        ReplayError::Damaged(self.position)
+    }
+
+    fn number(&mut self) -> Result<u64, ReplayError> {
+        read_number(&mut self.rest).ok_or_else(|| self.damaged())
+    }
+
+    fn text_of(&self, number: u64) -> Result<&'a str, ReplayError> {
+        let text = usize::try_from(number).ok().and_then(|number| self.texts.get(number));
+        text.map(String::as_str).ok_or_else(|| self.damaged())
+    }
+
+    fn text(&mut self) -> Result<&'a str, ReplayError> {
+        let number = self.number()?;
+        self.text_of(number)
+    }
+
+    /// A name, or nothing.
+    fn name(&mut self) -> Result<Option<Name>, ReplayError> {
+        match self.number()? {
+            0 => Ok(None),
+            number => Name::new(self.text_of(number - 1)?).map(Some).map_err(|_| self.damaged()),
+        }
     }
 }
 

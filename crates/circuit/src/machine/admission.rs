@@ -184,8 +184,11 @@ impl Machine {
 
     /// Has something done in its place in the order: behind what the caller emitted before. Dropped if the circuit is closed.
     pub(crate) fn submit(&self, event: Event, work: impl FnOnce() + Send + 'static) {
+        let is_inside = self.is_inside();
+        // What the circuit does itself, it does in a replay too.
+        let event = if is_inside { Event::Other } else { event };
         let job = Job { event, work: Box::new(work) };
-        if self.is_inside() {
+        if is_inside {
             // SAFETY: in the context, as in `emit`.
             unsafe { (*self.inside.get()).transit.push_token(Token::job(job)) };
         } else if !self.is_closed() {
@@ -201,6 +204,11 @@ impl Machine {
 
     /// Ends the circuit after everything that was accepted so far. Does not wait.
     pub(crate) fn close(&self) {
+        // SAFETY: in the context.
+        if self.is_inside() && unsafe { (*self.inside.get()).replayed } {
+            // What was admitted before is still to come from the journal, and then the close.
+            return;
+        }
         let before = self.flags.fetch_or(CLOSED, Ordering::AcqRel);
         if before & CLOSED != 0 {
             return;

@@ -109,6 +109,8 @@ struct Inside {
     time: Option<u64>,
     /// Whether there is a given time or a recorder.
     attended: bool,
+    /// Whether inputs come from a journal, which also has the circuit's close in its place.
+    replayed: bool,
     /// The time that inputs have in a replay.
     given_time: Option<u64>,
     recorder: Option<Arc<dyn Recorder>>,
@@ -237,13 +239,51 @@ impl Machine {
 
     /// Tells the journal, if there is one, of an input that came as a job, as if it were an emission to this pipe. In the context
     /// only.
-    pub(crate) fn record_as_emission<E: Copy + Send + 'static>(&self, pipe: &Pipe<E>, mut value: E) {
+    pub(crate) fn record_as_emission<E: Send + 'static>(&self, pipe: &Pipe<E>, value: &mut E) {
+        // SAFETY: the pipe takes an `E`.
+        unsafe { self.record_as_emission_to(pipe.subject(), value) };
+    }
+
+    /// As [`Machine::record_as_emission`].
+    ///
+    /// # Safety
+    ///
+    /// The pipe with this subject takes an `E`.
+    pub(crate) unsafe fn record_as_emission_to<E>(&self, pipe: &Subject, value: &mut E) {
+        if let Some(recorder) = self.recorder() {
+            // SAFETY: as the caller says.
+            unsafe { recorder.emission(self.stimulus_nanos(), pipe, ptr::from_mut(value).cast()) };
+        }
+    }
+
+    /// Tells the journal, if there is one, of an input that it cannot have. In the context only.
+    pub(crate) fn record_gap(&self, what: &str) {
+        if let Some(recorder) = self.recorder() {
+            recorder.gap(self.stimulus_nanos(), what);
+        }
+    }
+
+    /// Another handle, because recording calls code of users.
+    fn recorder(&self) -> Option<Arc<dyn Recorder>> {
         debug_assert!(self.is_inside());
-        // SAFETY: in the context; the handle is cloned because recording calls code of users.
-        let recorder = unsafe { (*self.inside.get()).recorder.clone() };
-        if let Some(recorder) = recorder {
-            // SAFETY: the pipe takes an `E`.
-            unsafe { recorder.emission(self.stimulus_nanos(), pipe.subject(), (&raw mut value).cast()) };
+        // SAFETY: in the context.
+        unsafe { (*self.inside.get()).recorder.clone() }
+    }
+
+    /// Whether the input that is being handled has had the circuit send something to itself. In the context only.
+    pub(crate) fn has_caused(&self) -> bool {
+        debug_assert!(self.is_inside());
+        // SAFETY: in the context.
+        unsafe { !(*self.inside.get()).transit.is_empty() }
+    }
+
+    /// Whether the circuit's own close is left to a journal that is run again. For circuits that their owner runs, between two
+    /// runs.
+    pub(crate) fn set_replayed(&self, replayed: bool) {
+        if let Some(running) = self.enter() {
+            // SAFETY: we are in the context.
+            unsafe { (*self.inside.get()).replayed = replayed };
+            drop(running);
         }
     }
 

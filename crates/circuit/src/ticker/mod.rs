@@ -137,10 +137,10 @@ impl Inner {
     }
 
     /// Gives a tick to the target, in the circuit's context.
-    fn give(&self, number: u64) {
+    fn give(&self, mut number: u64) {
         if !self.closed.load(Ordering::Acquire) {
             self.given.store(number + 1, Ordering::Relaxed);
-            self.machine.record_as_emission(&self.target, number);
+            self.machine.record_as_emission(&self.target, &mut number);
             self.target.forward().receive(number);
         }
     }

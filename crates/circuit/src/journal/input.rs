@@ -1,0 +1,152 @@
+//! What a replay gives inputs to, whatever its type.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use super::recorded::Recorded;
+use crate::basin::Basin;
+use crate::conduit::Conduit;
+use crate::name::Name;
+use crate::pipe::Pipe;
+use crate::port::Port;
+use crate::subscriber::Subscriber;
+use crate::subscription::Subscription;
+
+/// Something with a label. Whatever it cannot do, or not with what it is given, returns none.
+pub(super) trait Input {
+    /// Emits a recorded value.
+    fn emit(&self, _name: Option<Name>, _value: &[u8]) -> Option<()> {
+        None
+    }
+
+    /// Gives a port a recorded value.
+    fn replace(&self, _value: &[u8]) -> Option<()> {
+        None
+    }
+
+    /// Has a port do what it does about an update that panics with this message.
+    fn fail(&self, _message: &str) -> Option<()> {
+        None
+    }
+
+    /// Sends what is there to this pipe.
+    fn send(&self, _target: &dyn Any) -> Option<()> {
+        None
+    }
+
+    /// The pipe that values are sent to, if they are sent here.
+    fn target(&self, _name: Option<Name>) -> Option<Box<dyn Any>> {
+        None
+    }
+
+    /// Begins a subscription, and returns what ends it.
+    fn subscribe(&self, _subscriber: &dyn Any, _on_close: Option<&dyn Any>) -> Option<End> {
+        None
+    }
+
+    fn close(&self) -> Option<()> {
+        None
+    }
+}
+
+/// What ends a subscription.
+pub(super) type End = Box<dyn Fn()>;
+
+/// What is called when a subscription has ended.
+pub(super) struct OnEnd<E>(pub(super) Arc<Callback<E>>);
+
+type Callback<E> = dyn Fn(&Subscription<E>) + Send + Sync;
+
+/// The value that these bytes are.
+fn read_whole<E: Recorded>(mut bytes: &[u8]) -> Option<E> {
+    let value = E::read(&mut bytes)?;
+    bytes.is_empty().then_some(value)
+}
+
+impl<E: Recorded + Send + 'static> Input for Pipe<E> {
+    fn emit(&self, _: Option<Name>, value: &[u8]) -> Option<()> {
+        Pipe::emit(self, read_whole(value)?);
+        Some(())
+    }
+
+    fn target(&self, _: Option<Name>) -> Option<Box<dyn Any>> {
+        Some(Box::new(self.clone()))
+    }
+}
+
+impl<E: Recorded + Clone + Send + 'static> Input for Conduit<E> {
+    fn emit(&self, name: Option<Name>, value: &[u8]) -> Option<()> {
+        Input::emit(self.get(name?), None, value)
+    }
+
+    fn target(&self, name: Option<Name>) -> Option<Box<dyn Any>> {
+        Some(Box::new(self.get(name?).clone()))
+    }
+
+    fn subscribe(&self, subscriber: &dyn Any, on_close: Option<&dyn Any>) -> Option<End> {
+        let subscriber = subscriber.downcast_ref()?;
+        let subscription: Subscription<E> = match on_close {
+            None => Conduit::subscribe(self, subscriber),
+            Some(on_close) => {
+                let OnEnd::<E>(on_close) = on_close.downcast_ref()?;
+                let on_close = Arc::clone(on_close);
+                self.subscribe_with(subscriber, move |subscription| on_close(subscription))
+            }
+        }
+        .ok()?;
+        Some(Box::new(move || subscription.close()))
+    }
+
+    fn close(&self) -> Option<()> {
+        Conduit::close(self);
+        Some(())
+    }
+}
+
+impl<E: Recorded + Clone + Send + 'static> Input for Port<E> {
+    fn replace(&self, value: &[u8]) -> Option<()> {
+        Port::replace(self, read_whole(value)?);
+        Some(())
+    }
+
+    fn fail(&self, message: &str) -> Option<()> {
+        Port::fail(self, message.into());
+        Some(())
+    }
+
+    fn send(&self, target: &dyn Any) -> Option<()> {
+        Port::emit(self, target.downcast_ref()?);
+        Some(())
+    }
+}
+
+impl<E: Recorded + Send + 'static> Input for Basin<E> {
+    fn emit(&self, name: Option<Name>, value: &[u8]) -> Option<()> {
+        Input::emit(self.pipe(), name, value)
+    }
+
+    fn target(&self, name: Option<Name>) -> Option<Box<dyn Any>> {
+        self.pipe().target(name)
+    }
+
+    fn send(&self, target: &dyn Any) -> Option<()> {
+        self.drain(target.downcast_ref()?);
+        Some(())
+    }
+}
+
+/// A subscriber with a label.
+pub(super) trait Subscribing {
+    fn as_any(&self) -> &dyn Any;
+    fn close(&self);
+}
+
+impl<E: Clone + Send + 'static> Subscribing for Subscriber<E> {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn close(&self) {
+        Subscriber::close(self);
+    }
+}

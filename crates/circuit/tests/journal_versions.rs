@@ -1,0 +1,167 @@
+//! Journals of every version of the format can be read: `tests/data` has one of each, and what was observed when it was recorded.
+//!
+//! With `RECORD_JOURNAL=1` in the environment the journal of the present version is recorded anew.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use tidemark_circuit::{
+    Basin, Circuit, Conduit, Fiber, Pipe, Port, Recording, Registrar, Replay, RunBy, Subject, Subscriber,
+    Subscription, name,
+};
+
+/// The version that is written.
+const PRESENT: u32 = 2;
+
+/// What a journal has to tell of: names, chance, time, subscriptions and closes; from version 2 on also requests to ports and
+/// basins, and what is called at the end of subscriptions.
+struct Structure {
+    circuit: Circuit,
+    topics: Conduit<(u32, String)>,
+    samples: Pipe<f64>,
+    all: Subscriber<(u32, String)>,
+    level: Port<i64>,
+    newest: Basin<i64>,
+    end: Pipe<i64>,
+    first: Subscription<i64>,
+    levels: Conduit<i64>,
+    seen: Arc<Mutex<String>>,
+}
+
+impl Structure {
+    fn new(circuit: Circuit) -> Self {
+        let seen = Arc::new(Mutex::new(String::new()));
+        let note = |seen: &Arc<Mutex<String>>, line: &str| {
+            let mut seen = seen.lock().expect("no panic");
+            seen.push_str(line);
+            seen.push('\n');
+        };
+        let log = Arc::clone(&seen);
+        let all = circuit
+            .subscriber(move |subject: &Subject, registrar: &mut Registrar<'_, (u32, String)>| {
+                let (name, log) = (subject.name(), Arc::clone(&log));
+                registrar.receptor(move |value| note(&log, &format!("{name} {value:?}")));
+            })
+            .expect("open");
+        let log = Arc::clone(&seen);
+        let end = circuit.pipe(move |value: f64| note(&log, &format!("{value}"))).expect("open");
+        let fiber = Fiber::<f64>::new().chance(0.5).expect("valid");
+        let samples =
+            fiber.every_duration(Duration::from_millis(2)).expect("valid").pipe(&end).expect("open");
+        let topics = circuit.conduit().expect("open");
+        let (level, newest) = (circuit.port(10).expect("open"), circuit.basin(2).expect("valid"));
+        let log = Arc::clone(&seen);
+        let end = circuit.pipe(move |value: i64| note(&log, &format!("end {value}"))).expect("open");
+        let levels = circuit.conduit().expect("open");
+        let mirror = end.clone();
+        let early = circuit
+            .subscriber(move |_: &Subject, registrar: &mut Registrar<'_, i64>| registrar.pipe(&mirror))
+            .expect("open");
+        let first = levels.subscribe(&early).expect("open");
+        Self { circuit, topics, samples, all, level, newest, end, first, levels, seen }
+    }
+
+    /// What is called when a subscription ends.
+    fn on_close(&self) -> impl Fn(&Subscription<(u32, String)>) + Send + Sync + 'static {
+        let end = self.end.clone();
+        move |_| end.emit(-1)
+    }
+
+    fn play(&self) {
+        let subscription = self.topics.subscribe(&self.all).expect("open");
+        for number in 0..12_u32 {
+            self.topics.get(name!("a.b")).emit((number, "é".repeat(number as usize % 3)));
+            self.samples.emit(f64::from(number) / 4.0);
+            thread::sleep(Duration::from_millis(1));
+        }
+        subscription.close();
+        self.topics.get(name!("a")).emit((99, "unheard".to_owned()));
+        self.topics.subscribe(&self.all).expect("open");
+        self.topics.get(name!("a")).emit((100, "heard".to_owned()));
+        self.topics.subscribe_with(&self.all, self.on_close()).expect("open");
+        self.ask();
+        self.all.close();
+        self.topics.close();
+        self.circuit.close();
+    }
+
+    fn ask(&self) {
+        self.level.emit(&self.end);
+        self.level.update(|level| level * 7);
+        self.level.emit(self.levels.get(name!("before")));
+        self.first.close();
+        self.level.emit(self.levels.get(name!("after")));
+        self.level.filter_update(|_| None);
+        self.level.update(|_| std::panic::resume_unwind(Box::new("no")));
+        self.level.emit(self.newest.pipe());
+        self.level.replace(-5);
+        self.level.emit(self.newest.pipe());
+        self.newest.pipe().emit(6);
+        self.newest.drain(&self.end);
+    }
+}
+
+fn data(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(file)
+}
+
+/// The journal and what was observed.
+fn record() -> (Vec<u8>, String) {
+    let circuit = Circuit::builder().run_by(RunBy::Thread).seed(42).build().expect("a thread");
+    let structure = Structure::new(circuit);
+    let recording = Recording::begin(&structure.circuit, Vec::new()).expect("open");
+    recording.conduit("topics", &structure.topics);
+    recording.pipe("samples", &structure.samples);
+    recording.subscriber("all", &structure.all);
+    recording.port("level", &structure.level);
+    recording.basin("newest", &structure.newest);
+    recording.pipe("end", &structure.end);
+    recording.subscription("first", &structure.first);
+    recording.conduit("levels", &structure.levels);
+    structure.play();
+    let journal = recording.finish().expect("memory does not fail");
+    let seen = structure.seen.lock().expect("no panic").clone();
+    (journal, seen)
+}
+
+fn replay(journal: &[u8]) -> String {
+    let mut replay = Replay::new(journal).expect("a journal");
+    let circuit = Circuit::builder().run_by(RunBy::Owner).seed(replay.seed()).build().expect("valid");
+    let structure = Structure::new(circuit);
+    replay.conduit("topics", &structure.topics);
+    replay.pipe("samples", &structure.samples);
+    replay.subscriber("all", &structure.all);
+    replay.port("level", &structure.level);
+    replay.basin("newest", &structure.newest);
+    replay.pipe("end", &structure.end);
+    replay.subscription("first", &structure.first);
+    replay.conduit("levels", &structure.levels);
+    replay.on_close("all", structure.on_close());
+    assert!(replay.run(&structure.circuit).expect("as recorded").complete);
+    structure.seen.lock().expect("no panic").clone()
+}
+
+#[test]
+fn journals_of_all_versions_are_observed_again() {
+    if std::env::var_os("RECORD_JOURNAL").is_some() {
+        let (journal, seen) = record();
+        std::fs::write(data(&format!("journal-{PRESENT}")), journal).expect("written");
+        std::fs::write(data(&format!("journal-{PRESENT}.txt")), seen).expect("written");
+    }
+    for version in 1..=PRESENT {
+        let journal = std::fs::read(data(&format!("journal-{version}"))).expect("it is there");
+        let seen = std::fs::read_to_string(data(&format!("journal-{version}.txt"))).expect("it is there");
+        assert!(seen.lines().count() > 14, "there is something to see");
+        assert_eq!(replay(&journal), seen, "version {version}");
+    }
+}
+
+#[test]
+fn what_is_recorded_now_is_of_the_present_version() {
+    let (journal, seen) = record();
+    let kept = std::fs::read(data(&format!("journal-{PRESENT}"))).expect("it is there");
+    assert_eq!(journal.split(|byte| *byte == b'\n').next(), kept.split(|byte| *byte == b'\n').next());
+    assert_eq!(replay(&journal), seen);
+}
