@@ -225,7 +225,7 @@ impl<E> Conduit<E> {
         Circuit::of(&self.inner.machine)
     }
 
-    #[cfg(any(feature = "stream", all(feature = "signals", feature = "tracing")))]
+    #[cfg(feature = "stream")]
     pub(crate) fn machine(&self) -> &MachineRef {
         &self.inner.machine
     }

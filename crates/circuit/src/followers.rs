@@ -1,12 +1,12 @@
 //! Who is to be told of a circuit's end without keeping the circuit. Takes no room where no feature has followers.
 
-#[cfg(any(feature = "stream", feature = "metrics"))]
+#[cfg(any(feature = "stream", feature = "metrics", feature = "opentelemetry"))]
 pub(crate) use with::{Follower, Followers};
 
-#[cfg(not(any(feature = "stream", feature = "metrics")))]
+#[cfg(not(any(feature = "stream", feature = "metrics", feature = "opentelemetry")))]
 pub(crate) use without::Followers;
 
-#[cfg(any(feature = "stream", feature = "metrics"))]
+#[cfg(any(feature = "stream", feature = "metrics", feature = "opentelemetry"))]
 mod with {
     use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
@@ -49,7 +49,7 @@ mod with {
     }
 }
 
-#[cfg(not(any(feature = "stream", feature = "metrics")))]
+#[cfg(not(any(feature = "stream", feature = "metrics", feature = "opentelemetry")))]
 mod without {
     #[derive(Default)]
     pub(crate) struct Followers(());

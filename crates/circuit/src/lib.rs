@@ -66,6 +66,8 @@
 //!   [`Failure`], with `subject`, `operation` and `message`.
 //! - `metrics`: `CircuitMetrics`, a collector of `prometheus-client` for the [`Stats`] of circuits.
 //! - `signals`: the module `signals`, typed vocabularies for what systems do and how they are.
+//! - `opentelemetry`: `signals::opentelemetry::Exporter`, which counts what is said, and `CircuitMeter`, which reports the [`Stats`] of
+//!   circuits, both by instruments of a `Meter` of the `opentelemetry` crate. With it comes `signals`.
 
 mod bank;
 mod barrier;
@@ -73,6 +75,8 @@ mod basin;
 mod bounds;
 mod capture;
 mod cell;
+#[cfg(any(feature = "metrics", feature = "opentelemetry"))]
+mod census;
 mod circuit;
 mod conduit;
 mod context;
@@ -97,6 +101,8 @@ mod journal;
 mod lane;
 mod lanes;
 mod machine;
+#[cfg(feature = "opentelemetry")]
+mod meter;
 #[cfg(feature = "metrics")]
 mod metrics;
 #[cfg(all(test, loom))]
@@ -157,6 +163,8 @@ pub use flow::{BoxedFlow, Change, Flow, Run};
 pub use inlet::{Inlet, InletError};
 pub use journal::{Recorded, Recording, Replay, ReplayError, Replayed};
 pub use lane::Lane;
+#[cfg(feature = "opentelemetry")]
+pub use meter::CircuitMeter;
 #[cfg(feature = "metrics")]
 pub use metrics::CircuitMetrics;
 pub use name::Name;

@@ -1,9 +1,7 @@
 //! The stats of circuits as metrics of Prometheus.
 
-use std::collections::BTreeMap;
 use std::fmt;
-use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::Arc;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -11,9 +9,8 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
+use crate::census::Census;
 use crate::circuit::Circuit;
-use crate::followers::Follower;
-use crate::machine::Machine;
 use crate::stats::Stats;
 
 /// Reports the [`Stats`] of circuits, labelled by the circuits' names, whenever metrics are collected.
@@ -42,7 +39,7 @@ use crate::stats::Stats;
 /// ```
 #[derive(Clone, Default)]
 pub struct CircuitMetrics {
-    groups: Arc<Mutex<BTreeMap<&'static str, Group>>>,
+    census: Arc<Census>,
 }
 
 impl CircuitMetrics {
@@ -53,29 +50,13 @@ impl CircuitMetrics {
 
     /// Has the circuit reported from now on, for as long as it exists. Registering it twice makes no difference.
     pub fn register(&self, circuit: &Circuit) {
-        let machine = circuit.machine();
-        let mut groups = lock(&self.groups);
-        let group = groups.entry(circuit.subject().name().path()).or_default();
-        if group.watches.iter().any(|watch| watch.is_of(machine)) {
-            return;
-        }
-        let watch = Arc::new(Watch(Mutex::new(Watched::There(At(NonNull::from(&**machine))))));
-        let follower: Weak<Watch> = Arc::downgrade(&watch);
-        machine.followers.add(follower);
-        group.watches.push(watch);
-    }
-
-    /// The sums of all names that there is a circuit of.
-    fn collect(&self) -> Vec<(&'static str, Stats)> {
-        let mut groups = lock(&self.groups);
-        groups.retain(|_, group| group.forget_gone());
-        groups.iter().map(|(name, group)| (*name, group.sum())).collect()
+        self.census.register(circuit);
     }
 }
 
 impl Collector for CircuitMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let all = self.collect();
+        let all = self.census.take();
         let mut family = |name: &str, help: &str, metric: &dyn Fn(&Stats) -> Metric| -> fmt::Result {
             let Some((_, first)) = all.first() else { return Ok(()) };
             let mut family = encoder.encode_descriptor(name, help, None, metric(first).kind())?;
@@ -97,7 +78,7 @@ impl Collector for CircuitMetrics {
 
 impl fmt::Debug for CircuitMetrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CircuitMetrics").field("names", &lock(&self.groups).keys()).finish()
+        f.debug_struct("CircuitMetrics").field("names", &self.census.names()).finish()
     }
 }
 
@@ -120,92 +101,4 @@ impl Metric {
             Self::Gauge(gauge) => gauge.encode(encoder),
         }
     }
-}
-
-/// The circuits of one name.
-#[derive(Default)]
-struct Group {
-    watches: Vec<Arc<Watch>>,
-    /// What those have counted that are gone.
-    gone: Stats,
-}
-
-impl Group {
-    /// False if no circuit is left.
-    fn forget_gone(&mut self) -> bool {
-        let gone = &mut self.gone;
-        self.watches.retain(|watch| match &*lock(&watch.0) {
-            Watched::There(_) => true,
-            Watched::Gone(last) => {
-                *gone = add(*gone, *last);
-                false
-            }
-        });
-        !self.watches.is_empty()
-    }
-
-    fn sum(&self) -> Stats {
-        self.watches.iter().map(|watch| watch.stats()).fold(self.gone, add)
-    }
-}
-
-fn add(left: Stats, right: Stats) -> Stats {
-    Stats {
-        admitted: left.admitted + right.admitted,
-        handled: left.handled + right.handled,
-        backlog: left.backlog + right.backlog,
-        failures: left.failures + right.failures,
-        dropped: left.dropped + right.dropped,
-    }
-}
-
-/// A look at a circuit that does not keep it.
-struct Watch(Mutex<Watched>);
-
-enum Watched {
-    There(At),
-    /// The last numbers of a circuit that is gone.
-    Gone(Stats),
-}
-
-/// Where a machine is. It is there as long as this is: `gone` replaces this under the lock before the machine is freed.
-struct At(NonNull<Machine>);
-
-#[allow(unsafe_code, reason = "a machine may be looked at from any thread")]
-// SAFETY: all that is done with it is looking at a machine, which is `Sync`.
-unsafe impl Send for At {}
-
-impl At {
-    #[allow(unsafe_code, reason = "see the type")]
-    fn stats(&self) -> Stats {
-        // SAFETY: see the type; whoever has a reference to this holds the lock.
-        Stats::of(unsafe { self.0.as_ref() })
-    }
-}
-
-impl Watch {
-    fn stats(&self) -> Stats {
-        match &*lock(&self.0) {
-            Watched::There(at) => at.stats(),
-            Watched::Gone(last) => *last,
-        }
-    }
-
-    fn is_of(&self, machine: &Machine) -> bool {
-        matches!(&*lock(&self.0), Watched::There(at) if std::ptr::eq(at.0.as_ptr(), machine))
-    }
-}
-
-impl Follower for Watch {
-    fn gone(&self) {
-        let mut watched = lock(&self.0);
-        if let Watched::There(at) = &*watched {
-            // Nothing waits any more, whatever was left.
-            *watched = Watched::Gone(Stats { backlog: 0, ..at.stats() });
-        }
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -99,7 +99,8 @@
 //!
 //! # Export
 //!
-//! With the feature `tracing` too, `trace` has everything that a conduit's instruments say go to `tracing`, as events.
+//! With the feature `tracing` too, `trace` has everything that a conduit's instruments say go to `tracing`, as events. With the feature
+//! `opentelemetry`, `opentelemetry::Exporter` counts it for OpenTelemetry.
 
 #[macro_use]
 mod vocabulary;
@@ -108,6 +109,8 @@ mod data;
 mod execution;
 mod flow;
 mod map;
+#[cfg(feature = "opentelemetry")]
+pub mod opentelemetry;
 mod pooling;
 pub mod scorecards;
 pub mod sequencers;

@@ -3,7 +3,6 @@
 use tracing::{debug, error, warn};
 
 use super::{Observation, Sign, Symbol, situations};
-use crate::circuit::Circuit;
 use crate::conduit::Conduit;
 use crate::error::Fault;
 use crate::failure::shielded;
@@ -30,11 +29,11 @@ use crate::subscription::Subscription;
 /// # Ok::<(), tidemark_circuit::Error>(())
 /// ```
 pub fn trace<O: Observation>(conduit: &Conduit<O>) -> Result<Subscription<O>, Fault> {
-    let circuit = Circuit::of(conduit.machine());
-    let subscriber = circuit.subscriber(|subject: &Subject, registrar: &mut Registrar<'_, O>| {
-        let subject = subject.name();
-        registrar.receptor(move |observation: O| shielded(|| tell(subject.path(), observation)));
-    })?;
+    let subscriber =
+        conduit.circuit().subscriber(|subject: &Subject, registrar: &mut Registrar<'_, O>| {
+            let subject = subject.name();
+            registrar.receptor(move |observation: O| shielded(|| tell(subject.path(), observation)));
+        })?;
     conduit.subscribe(&subscriber)
 }
 

@@ -1,0 +1,181 @@
+//! Signals for OpenTelemetry.
+//!
+//! What goes out are numbers: how often each thing was said. What a single signal was, when, and after which other one, is for
+//! `trace`, whose events an appender takes to OpenTelemetry as logs.
+
+use opentelemetry::KeyValue;
+use opentelemetry::metrics::{Counter, Meter, UpDownCounter};
+
+use super::{Observation, Sign, Symbol, gauges};
+use crate::conduit::Conduit;
+use crate::error::Fault;
+use crate::failure::shielded;
+use crate::name::Name;
+use crate::receptor::Receptor;
+use crate::subject::Subject;
+use crate::subscriber::Registrar;
+use crate::subscription::Subscription;
+
+/// Has what a conduit's instruments say go to instruments of a meter.
+///
+/// | instrument | kind | unit | what |
+/// |---|---|---|---|
+/// | `tidemark.signals` | counter | `{signal}` | how often something was said: [`Exporter::count_signals`] |
+/// | `tidemark.gauge` | up-down counter | `1` | where a gauge stands: [`Exporter::follow_gauges`] |
+///
+/// | attribute | what | example |
+/// |---|---|---|
+/// | `tidemark.signal.subject` | the name of the instrument that says it | `web.sessions` |
+/// | `tidemark.signal.vocabulary` | the vocabulary | `services` |
+/// | `tidemark.signal.sign` | the sign | `Fail` |
+/// | `tidemark.signal.dimension` | the dimension, if the vocabulary has some | `Caller` |
+/// | `tidemark.signal.status` | what the sign alone tells of the subject's condition, if it does | `Degraded` |
+///
+/// `tidemark.gauge` has only the first one. The attributes are made when a subject first says a sign; from then on, a signal costs
+/// what the meter's provider takes for adding to a counter, and no memory. Providers bound how many sets of attributes they tell
+/// apart; the SDK counts those beyond 2000, unless a view says otherwise, as one.
+///
+/// The provider's code runs in the circuit's context. A panic of it is kept from the circuit, and is no failure.
+///
+/// ```
+/// use opentelemetry::metrics::{MeterProvider, NoopMeterProvider};
+/// use tidemark_circuit::signals::caches;
+/// use tidemark_circuit::signals::opentelemetry::Exporter;
+/// use tidemark_circuit::{Circuit, name};
+///
+/// let provider = NoopMeterProvider::new(); // or that of the SDK
+/// let exporter = Exporter::new(&provider.meter("web"));
+/// let circuit = Circuit::new();
+/// let conduit = circuit.conduit::<caches::Sign>()?;
+/// let subscription = exporter.count_signals(&conduit)?;
+/// caches::pool(&conduit).get(name!("web.sessions")).unwrap().miss();
+/// subscription.close();
+/// # Ok::<(), tidemark_circuit::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Exporter {
+    signals: Counter<u64>,
+    levels: UpDownCounter<i64>,
+}
+
+impl Exporter {
+    /// Makes the instruments. They report nothing before there is something.
+    pub fn new(meter: &Meter) -> Self {
+        let signals = meter
+            .u64_counter("tidemark.signals")
+            .with_unit("{signal}")
+            .with_description("How often something was said of a subject.");
+        let levels = meter
+            .i64_up_down_counter("tidemark.gauge")
+            .with_unit("1")
+            .with_description("Increments less decrements since a gauge was reset.");
+        Self { signals: signals.build(), levels: levels.build() }
+    }
+
+    /// Counts what the conduit's instruments say from here on, until the subscription is closed. With
+    /// [`Routing::Stem`](crate::Routing::Stem), what is said of a subject counts for those that enclose it too.
+    ///
+    /// Fails if the conduit is closed.
+    pub fn count_signals<O: Observation>(&self, conduit: &Conduit<O>) -> Result<Subscription<O>, Fault> {
+        let signals = self.signals.clone();
+        let subscriber =
+            conduit.circuit().subscriber(move |subject: &Subject, registrar: &mut Registrar<'_, O>| {
+                registrar.receptor(Counts::new(signals.clone(), subject.name()));
+            })?;
+        conduit.subscribe(&subscriber)
+    }
+
+    /// Reports where the conduit's gauges stand: how much more was incremented than decremented, from here on or from the last reset.
+    /// A gauge that is heard of no more, because the subscription is closed or the circuit has ended, stands at nothing.
+    ///
+    /// Fails if the conduit is closed.
+    pub fn follow_gauges(
+        &self,
+        conduit: &Conduit<gauges::Sign>,
+    ) -> Result<Subscription<gauges::Sign>, Fault> {
+        let levels = self.levels.clone();
+        let subscriber = conduit.circuit().subscriber(
+            move |subject: &Subject, registrar: &mut Registrar<'_, gauges::Sign>| {
+                let attributes = [KeyValue::new(SUBJECT, subject.name().path())];
+                registrar.receptor(Level { levels: levels.clone(), attributes, stands_at: 0 });
+            },
+        )?;
+        conduit.subscribe(&subscriber)
+    }
+}
+
+const DIMENSION: &str = "tidemark.signal.dimension";
+const SIGN: &str = "tidemark.signal.sign";
+const STATUS: &str = "tidemark.signal.status";
+const SUBJECT: &str = "tidemark.signal.subject";
+const VOCABULARY: &str = "tidemark.signal.vocabulary";
+
+/// Counts what one instrument says.
+struct Counts {
+    signals: Counter<u64>,
+    subject: Name,
+    /// The attributes of what was said so far, by its ordinal.
+    attributes: Vec<Option<Box<[KeyValue]>>>,
+}
+
+impl Counts {
+    fn new(signals: Counter<u64>, subject: Name) -> Self {
+        Self { signals, subject, attributes: Vec::new() }
+    }
+}
+
+impl<O: Observation> Receptor<O> for Counts {
+    fn receive(&mut self, observation: O) {
+        let ordinal = observation.ordinal();
+        if self.attributes.len() <= ordinal {
+            self.attributes.resize(ordinal + 1, None);
+        }
+        let attributes =
+            self.attributes[ordinal].get_or_insert_with(|| attributes_of(self.subject, observation));
+        shielded(|| self.signals.add(1, attributes));
+    }
+}
+
+/// In the order of their keys, so that the SDK need not look for another order.
+fn attributes_of<O: Observation>(subject: Name, observation: O) -> Box<[KeyValue]> {
+    let sign = observation.sign();
+    let dimension = observation.dimension().map(|name| KeyValue::new(DIMENSION, name));
+    let status = sign.status().map(|status| KeyValue::new(STATUS, status.name()));
+    dimension
+        .into_iter()
+        .chain([KeyValue::new(SIGN, sign.name())])
+        .chain(status)
+        .chain([KeyValue::new(SUBJECT, subject.path()), KeyValue::new(VOCABULARY, O::Sign::VOCABULARY)])
+        .collect()
+}
+
+/// Follows one gauge.
+struct Level {
+    levels: UpDownCounter<i64>,
+    attributes: [KeyValue; 1],
+    stands_at: i64,
+}
+
+impl Level {
+    fn change(&mut self, by: i64) {
+        self.stands_at += by;
+        shielded(|| self.levels.add(by, &self.attributes));
+    }
+}
+
+impl Receptor<gauges::Sign> for Level {
+    fn receive(&mut self, sign: gauges::Sign) {
+        match sign {
+            gauges::Sign::Increment => self.change(1),
+            gauges::Sign::Decrement => self.change(-1),
+            gauges::Sign::Reset => self.change(-self.stands_at),
+            gauges::Sign::Overflow | gauges::Sign::Underflow => {}
+        }
+    }
+}
+
+impl Drop for Level {
+    fn drop(&mut self) {
+        self.change(-self.stands_at);
+    }
+}
