@@ -45,6 +45,12 @@ impl Latencies {
         self.0.add(&other.0).expect("histograms of equal bounds can be added");
     }
 
+    /// So great a part of all, from 0 to 1, were at most this many nanoseconds; 0 when nothing was recorded.
+    #[must_use]
+    pub fn nanos_at(&self, quantile: f64) -> u64 {
+        if self.0.is_empty() { 0 } else { self.0.value_at_quantile(quantile) }
+    }
+
     /// The quantiles of what was counted.
     #[must_use]
     pub fn summary(&self) -> LatencySummary {
@@ -52,7 +58,7 @@ impl Latencies {
             return LatencySummary::default();
         }
         let millis = |nanos: u64| nanos as f64 / 1e6;
-        let quantile = |quantile| millis(self.0.value_at_quantile(quantile));
+        let quantile = |quantile| millis(self.nanos_at(quantile));
         LatencySummary {
             count: self.0.len(),
             p50: quantile(0.5),

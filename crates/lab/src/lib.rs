@@ -19,7 +19,6 @@ pub mod duration;
 pub mod facts;
 #[cfg(feature = "wire")]
 pub mod kv;
-#[cfg(feature = "wire")]
 pub mod latency;
 pub mod machine;
 #[cfg(feature = "wire")]

@@ -1,8 +1,14 @@
 //! The laboratory of circuits as a whole: every row runs, and the flags do what they say.
 
 use clap::Parser;
+use std::alloc::System;
 use std::collections::HashSet;
+use tidemark_lab::allocations::Counting;
 use tidemark_lab::circuit::{Benchmark, Caller, CircuitOptions, benchmarks, run};
+
+/// For the rows that count allocations.
+#[global_allocator]
+static ALLOCATOR: Counting<System> = Counting::new(System);
 
 #[derive(Parser)]
 struct Program {
@@ -21,7 +27,10 @@ fn try_run(arguments: &[&str]) -> anyhow::Result<String> {
 fn every_benchmark_runs_and_none_loses_a_value() {
     let table = try_run(&["--bm", "ss", "--quick"]).unwrap();
     for benchmark in benchmarks() {
-        let is_row = |line: &str| line.split(' ').next() == Some(benchmark.name()) && line.contains(" ss ");
+        let is_row = |line: &str| {
+            let mut words = line.split_whitespace();
+            words.next() == Some(benchmark.name()) && matches!(words.next(), Some("ss" | "sample"))
+        };
         assert!(table.lines().any(is_row), "{} is missing:\n{table}", benchmark.name());
     }
 }
@@ -278,4 +287,47 @@ fn peers_are_measured_in_turns_and_compared() {
         "{table}"
     );
     assert!(table.contains("3 rounds"), "{table}");
+}
+
+#[test]
+fn peers_alone_are_compared_with_what_they_are_peers_of() {
+    let flags = ["--against", "peers", "--quick", "--bm", "ss", "-i", "2"];
+    let table = try_run(&[&flags[..], &["fan_out_std", "at_10k_std"]].concat()).unwrap();
+    for name in ["Peers.fan_out_circuit_lane", "Peers.fan_out_std_mpsc", "LatencyOps.at_10k_std_mpsc:p99.9"] {
+        assert!(table.lines().any(|line| line.starts_with(name)), "no {name}:\n{table}");
+    }
+    assert!(!table.contains("Peers.batch"), "{table}");
+    assert!(table.contains("  LatencyOps.at_10k_std_mpsc:p99 "), "{table}");
+}
+
+#[test]
+fn any_benchmarks_are_compared_with_one() {
+    let flags = ["IdOps", "--against", "^IdOps.id_toString$", "--bm", "ss", "-i", "2", "--markdown"];
+    let tables = try_run(&flags).unwrap();
+    assert!(tables.contains("over that of `IdOps.id_toString`, round by round"), "{tables}");
+    assert!(tables.contains("| `IdOps.id_from_subject_batch` | "), "{tables}");
+    let error = try_run(&["IdOps", "--against", "IdOps"]).unwrap_err().to_string();
+    assert!(error.contains("write \"^IdOps.id_from_subject$\""), "{error}");
+}
+
+#[test]
+fn the_rows_that_say_most_are_a_part_of_all() {
+    let all: Vec<_> = try_run(&["-l"]).unwrap().lines().map(str::to_owned).collect();
+    let summary: Vec<_> = try_run(&["-l", "--summary"]).unwrap().lines().map(str::to_owned).collect();
+    assert!(summary.len() < all.len() / 2 && summary.iter().all(|name| all.contains(name)));
+    for name in [
+        "CircuitOps.idle_memory",
+        "CircuitOps.emission_allocations_pipe_pool",
+        "LatencyOps.at_1m_circuit_lane",
+    ] {
+        assert!(summary.iter().any(|one| one == name), "{name}");
+    }
+    let error = try_run(&["--summary", "IdOps"]).unwrap_err().to_string();
+    assert!(error.contains("--summary leaves"), "{error}");
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_told_before_anything_is_measured() {
+    let error = format!("{:#}", try_run(&["IdOps", "--rff", "/nowhere/x.json"]).unwrap_err());
+    assert!(error.contains("cannot write /nowhere/x.json"), "{error}");
 }

@@ -1,6 +1,7 @@
 //! What a benchmark is: a name, what it measures, and work that can be done any number of times.
 
 use super::sizes::Sizes;
+use crate::latency::Latencies;
 use anyhow::Context;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -13,6 +14,7 @@ pub struct Benchmark {
     measures: String,
     group: Option<&'static str>,
     target: Option<f64>,
+    is_in_summary: bool,
     quantity: Quantity,
     start: Start,
 }
@@ -25,6 +27,8 @@ type Start = Box<dyn Fn(&Sizes) -> anyhow::Result<Work>>;
 pub enum Quantity {
     /// Time.
     Time,
+    /// How late each of many values is, of which there are percentiles.
+    Latency,
     /// Something else, in this unit. It is measured a few times and not for a given time.
     Amount(&'static str),
 }
@@ -36,8 +40,13 @@ pub(super) struct Work {
     /// How many operations one call does.
     pub(super) operations: u64,
     /// Does so many calls. Returns what they took in all: nanoseconds, or the unit of the benchmark's [`Quantity`].
-    pub(super) run: Box<dyn FnMut(u64) -> anyhow::Result<f64>>,
+    pub(super) run: Run,
+    /// All latencies since the last call, if the work takes them down.
+    pub(super) latencies: Option<Box<dyn FnMut() -> Latencies>>,
 }
+
+/// See [`Work::run`].
+type Run = Box<dyn FnMut(u64) -> anyhow::Result<f64>>;
 
 /// How many operations a row whose name ends with `_batch` does in one call, if its description says nothing else.
 const BATCH: u64 = 1_000;
@@ -56,6 +65,7 @@ impl Benchmark {
             measures,
             group: None,
             target: None,
+            is_in_summary: false,
             quantity: Quantity::Time,
             start: Box::new(start),
         }
@@ -93,6 +103,18 @@ impl Benchmark {
         self
     }
 
+    /// One of the rows that say most.
+    pub(super) fn in_summary(mut self) -> Self {
+        self.is_in_summary = true;
+        self
+    }
+
+    /// Takes down how late each value is.
+    pub(super) fn of_latencies(mut self) -> Self {
+        self.quantity = Quantity::Latency;
+        self
+    }
+
     /// Counts this instead of nanoseconds.
     pub(super) fn in_unit(mut self, unit: &'static str) -> Self {
         self.quantity = Quantity::Amount(unit);
@@ -121,6 +143,12 @@ impl Benchmark {
     #[must_use]
     pub fn target(&self) -> Option<f64> {
         self.target
+    }
+
+    /// Whether it is one of the rows that say most.
+    #[must_use]
+    pub fn is_in_summary(&self) -> bool {
+        self.is_in_summary
     }
 
     pub(super) fn group(&self) -> Option<&'static str> {
@@ -158,13 +186,23 @@ impl Work {
             }
             Ok(sum)
         };
-        Ok(Work { operations, run: Box::new(run) })
+        Ok(Work::new(operations, run))
+    }
+
+    /// Work that has its latencies here.
+    pub(super) fn with_latencies(mut self, latencies: impl FnMut() -> Latencies + 'static) -> Self {
+        self.latencies = Some(Box::new(latencies));
+        self
+    }
+
+    fn new(operations: u64, run: impl FnMut(u64) -> anyhow::Result<f64> + 'static) -> Self {
+        Work { operations, run: Box::new(run), latencies: None }
     }
 
     /// The same work with as many operations more in each call.
     fn times(self, factor: u64) -> Self {
         let mut run = self.run;
-        Work { operations: self.operations * factor, run: Box::new(move |count| run(count * factor)) }
+        Work::new(self.operations * factor, move |count| run(count * factor))
     }
 }
 
@@ -188,7 +226,7 @@ pub(super) fn several<R>(operations: u64, operation: impl FnMut(u64) -> R + 'sta
         at_rest = Some(operation);
         Ok(took.as_nanos() as f64)
     };
-    Ok(Work { operations, run: Box::new(run) })
+    Ok(Work::new(operations, run))
 }
 
 #[cfg(test)]

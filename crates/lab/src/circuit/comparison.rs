@@ -1,6 +1,6 @@
 //! Two result files side by side: how many times longer, and how sure that is.
 
-use super::jmh::Entry;
+use super::jmh::{Entry, Metric};
 use crate::statistics::Ratio;
 use anyhow::Context;
 use std::fmt;
@@ -25,35 +25,54 @@ struct Pair {
 impl Comparison {
     /// Reads two result files.
     pub(super) fn read(a: &Path, b: &Path) -> anyhow::Result<Self> {
-        Self::new(&read(a)?, &read(b)?)
-            .with_context(|| format!("{} and {} have no benchmark in common", a.display(), b.display()))
+        Self::new(&read(a)?, &read(b)?).with_context(|| {
+            format!("{} and {} have no benchmark, mode and unit in common", a.display(), b.display())
+        })
     }
 
     fn new(a: &[Entry], b: &[Entry]) -> Option<Self> {
-        let key = |entry: &Entry| {
-            (entry.short_name().to_owned(), entry.mode.clone(), entry.primary_metric.score_unit.clone())
-        };
-        let only = |these: &[Entry], those: &[Entry]| {
-            let missing = these.iter().filter(|one| !those.iter().any(|other| key(one) == key(other)));
-            missing.map(|one| format!("{} ({})", one.short_name(), one.mode)).collect()
+        let (a, b) = (figures(a), figures(b));
+        let only = |these: &[Figure<'_>], those: &[Figure<'_>]| {
+            let missing = these.iter().filter(|one| !those.iter().any(|other| one.key() == other.key()));
+            missing.map(|one| format!("{} ({}, {})", one.name, one.mode, one.metric.score_unit)).collect()
         };
         let pairs: Vec<Pair> = a
             .iter()
-            .filter_map(|one| Some(Pair::new(one, b.iter().find(|other| key(one) == key(other))?)))
+            .filter_map(|one| Some(Pair::new(one, b.iter().find(|other| one.key() == other.key())?)))
             .collect();
-        (!pairs.is_empty()).then(|| Comparison { pairs, only_a: only(a, b), only_b: only(b, a) })
+        (!pairs.is_empty()).then(|| Comparison { only_a: only(&a, &b), only_b: only(&b, &a), pairs })
     }
 }
 
+/// A metric with what it is of.
+struct Figure<'a> {
+    name: String,
+    mode: &'a str,
+    metric: &'a Metric,
+}
+
+impl Figure<'_> {
+    fn key(&self) -> (&str, &str, &str) {
+        (&self.name, self.mode, &self.metric.score_unit)
+    }
+}
+
+fn figures(entries: &[Entry]) -> Vec<Figure<'_>> {
+    let mut all = Vec::new();
+    for entry in entries {
+        all.extend(entry.metrics().map(|(name, metric)| Figure { name, mode: &entry.mode, metric }));
+    }
+    all
+}
+
 impl Pair {
-    fn new(a: &Entry, b: &Entry) -> Self {
-        let (a_metric, b_metric) = (&a.primary_metric, &b.primary_metric);
+    fn new(a: &Figure<'_>, b: &Figure<'_>) -> Self {
         Pair {
-            name: a.short_name().to_owned(),
-            unit: a_metric.score_unit.clone(),
-            a: a_metric.score,
-            b: b_metric.score,
-            ratio: Ratio::of_runs(&b_metric.samples(), &a_metric.samples()),
+            name: a.name.clone(),
+            unit: a.metric.score_unit.clone(),
+            a: a.metric.score,
+            b: b.metric.score,
+            ratio: Ratio::of_runs(&b.metric.samples(), &a.metric.samples()),
         }
     }
 
@@ -76,6 +95,7 @@ impl Pair {
                 }
             }
             Some(_) => "no difference shown",
+            None if self.a.total_cmp(&self.b).is_eq() => "the same",
             None => "too few samples",
         }
     }
@@ -83,8 +103,11 @@ impl Pair {
 
 fn read(path: &Path) -> anyhow::Result<Vec<Entry>> {
     let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    serde_json::from_str(&text)
-        .with_context(|| format!("{} is no result file of JMH's format", path.display()))
+    let entries: Vec<Entry> = serde_json::from_str(&text).with_context(|| {
+        format!("{} is no result file, as -rff FILE writes them (JMH's JSON)", path.display())
+    })?;
+    anyhow::ensure!(!entries.is_empty(), "{} has no results", path.display());
+    Ok(entries)
 }
 
 impl fmt::Display for Comparison {
@@ -102,9 +125,11 @@ impl fmt::Display for Comparison {
                 None => (b / a, String::new()),
             };
             let verdict = pair.verdict();
+            // Nothing is no number of times of nothing.
+            let estimate = if estimate.is_finite() { format!("{estimate:.3}") } else { "-".to_owned() };
             writeln!(
                 out,
-                "{name:width$}  {a:>14.3}  {b:>14.3}  {unit:9}  {estimate:>9.3}  {interval:21}  {verdict}"
+                "{name:width$}  {a:>14.3}  {b:>14.3}  {unit:9}  {estimate:>9}  {interval:21}  {verdict}"
             )?;
         }
         for (which, only) in [("A", &self.only_a), ("B", &self.only_b)] {
@@ -143,7 +168,7 @@ mod tests {
         let line = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
         assert!(line("P.fast").contains(" 2.000  1.9") && line("P.fast").ends_with("A is better"), "{text}");
         assert!(line("P.same").ends_with("no difference shown"), "{text}");
-        assert!(text.ends_with("Only in A: P.a (avgt)\nOnly in B: P.b (avgt)\n"), "{text}");
+        assert!(text.ends_with("Only in A: P.a (avgt, ns/op)\nOnly in B: P.b (avgt, ns/op)\n"), "{text}");
         // Twice the time is half the throughput, and that is worse as well.
         let text = compare(Mode::Throughput, a, b).unwrap();
         assert!(text.contains(" 0.500  ") && text.contains("A is better"), "{text}");

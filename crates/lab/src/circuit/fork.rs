@@ -1,5 +1,6 @@
 //! Measuring in a fresh process, as often as asked for: nothing that one benchmark leaves behind reaches another.
 
+use super::interrupt::Interrupt;
 use super::options::{CircuitOptions, Plan};
 use super::runner::Outcome;
 use anyhow::Context;
@@ -19,18 +20,21 @@ pub(super) fn measure(
     names: &[&str],
     options: &CircuitOptions,
     plan: &Plan,
+    interrupt: &Interrupt,
 ) -> anyhow::Result<Vec<Outcome>> {
     let mut all: Vec<Outcome> = Vec::new();
     for _ in 0..plan.forks {
-        let outcomes = measure_once(caller, names, options, plan)?;
+        let outcomes = measure_once(caller, names, options, plan);
+        if interrupt.is_asked_for() {
+            // It was asked too, and has ended in the middle.
+            break;
+        }
+        let outcomes = outcomes?;
         if all.is_empty() {
             all = outcomes;
             continue;
         }
-        for (sum, outcome) in all.iter_mut().zip(outcomes) {
-            debug_assert_eq!(sum.name, outcome.name);
-            sum.samples.extend(outcome.samples);
-        }
+        all.iter_mut().zip(outcomes).for_each(|(sum, fork)| sum.add(fork));
     }
     Ok(all)
 }

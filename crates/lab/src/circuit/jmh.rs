@@ -1,7 +1,7 @@
 //! Results in the shape of JMH's JSON, to be read by what reads that.
 
 use super::options::Plan;
-use super::report::{Report, Row};
+use super::report::{Report, Row, Series, Summary};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub(super) struct Entry {
 }
 
 /// A score with what it was made of.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Metric {
     pub(super) score: f64,
@@ -69,26 +69,31 @@ pub(super) fn entries(report: &Report<'_>, plan: &Plan) -> Vec<Entry> {
 
 impl Entry {
     fn new(row: &Row<'_>, plan: &Plan) -> Self {
-        let allocated = row.outcome.allocated.iter().flat_map(|allocated| {
-            [
-                ("gc.alloc.rate.norm".to_owned(), Metric::single(allocated.bytes, "B/op")),
-                ("gc.alloc.count.norm".to_owned(), Metric::single(allocated.allocations, "allocs/op")),
-            ]
-        });
+        let mut found = row.series().into_iter();
+        let primary = found.next().map(|series| Metric::of(&series)).unwrap_or_default();
+        let others = found.filter_map(|series| Some((series.label.clone()?, Metric::of(&series))));
         let time = |time: std::time::Duration| format!("{} s", time.as_secs_f64());
         Entry {
             benchmark: row.benchmark.name().to_owned(),
-            mode: row.mode().word().to_owned(),
+            mode: row.mode_word().to_owned(),
             threads: 1,
             forks: plan.forks,
             warmup_iterations: plan.warmup_iterations,
             warmup_time: time(plan.warmup_time),
             measurement_iterations: plan.iterations,
             measurement_time: time(plan.time),
-            primary_metric: Metric::of(row),
-            secondary_metrics: allocated.collect(),
+            primary_metric: primary,
+            secondary_metrics: others.collect(),
             measures: row.benchmark.measures().to_owned(),
         }
+    }
+
+    /// The primary metric and the others with the names by which they are compared.
+    pub(super) fn metrics(&self) -> impl Iterator<Item = (String, &Metric)> {
+        let name = self.short_name();
+        let others = self.secondary_metrics.iter();
+        let others = others.map(move |(label, metric)| (format!("{name}:{label}"), metric));
+        std::iter::once((name.to_owned(), &self.primary_metric)).chain(others)
     }
 
     /// The name without a package in front of it.
@@ -101,31 +106,17 @@ impl Entry {
 }
 
 impl Metric {
-    fn of(row: &Row<'_>) -> Self {
-        let summary = row.summary();
-        let end = |sign: f64| {
-            summary.error.map_or_else(Error::default, |error| Error::Known(summary.score + sign * error))
-        };
-        let spread = summary.spread;
+    fn of(series: &Series) -> Self {
+        let Summary { score, error, spread, .. } = series.summary();
+        let end = |sign: f64| error.map_or_else(Error::default, |error| Error::Known(score + sign * error));
         let percentiles = [("0.0", spread.min), ("50.0", spread.median), ("100.0", spread.max)];
         Metric {
-            score: summary.score,
-            score_error: summary.error.map_or_else(Error::default, Error::Known),
+            score,
+            score_error: error.map_or_else(Error::default, Error::Known),
             score_confidence: vec![end(-1.0), end(1.0)],
             score_percentiles: percentiles.map(|(percent, value)| (percent.to_owned(), value)).into(),
-            score_unit: row.unit().to_owned(),
-            raw_data: row.samples(),
-        }
-    }
-
-    fn single(score: f64, unit: &str) -> Self {
-        Metric {
-            score,
-            score_error: Error::default(),
-            score_confidence: Vec::new(),
-            score_percentiles: BTreeMap::new(),
-            score_unit: unit.to_owned(),
-            raw_data: vec![vec![score]],
+            score_unit: series.unit.clone(),
+            raw_data: series.samples.clone(),
         }
     }
 

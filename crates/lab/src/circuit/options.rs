@@ -21,6 +21,16 @@ pub struct CircuitOptions {
     /// Say of each benchmark what it measures
     #[arg(short, long)]
     pub(super) verbose: bool,
+    /// Only the benchmarks that say most, which docs/performance.md has
+    #[arg(long)]
+    pub(super) summary: bool,
+    /// Measure in turns, round by round, and compare: with `peers` everybody that does the same as a circuit, or with a
+    /// pattern all benchmarks that are meant with the one that fits it
+    #[arg(long, value_name = "peers|PATTERN")]
+    pub(super) against: Option<String>,
+    /// Print the results as tables in Markdown
+    #[arg(long)]
+    pub(super) markdown: bool,
     /// What to report
     #[arg(long, visible_alias = "bm", value_enum, default_value = "avgt")]
     pub(super) mode: Mode,
@@ -58,12 +68,16 @@ pub struct CircuitOptions {
 }
 
 const AFTER_HELP: &str = "\
+Ctrl-C ends the run with what is measured until then; a second one ends it at once.
 Flags may be written with one dash (-bm thrpt -wi 5 -i 10 -rf json -rff results.json).
 Rows under the original's names measure what the original's benchmarks measure; -v says where that is less than the name
 promises, and the rows beside them, such as those that end with _batch, are then the ones to look at.
 Peers other than std::sync::mpsc are there in a program that was built with them:
-  cargo run --release -p tidemark --features peers -- bench circuit Peers
-Exit codes: 0 measured; 1 nothing fits a pattern, or it could not be measured, or a scenario lost a value; 2 wrong flags.";
+  cargo bench -p tidemark-circuit --features tidemark-lab/peers -- --against peers
+The tables of docs/performance.md:
+  cargo bench -p tidemark-circuit --features tidemark-lab/peers -- --summary --markdown
+Exit codes: 0 measured; 1 nothing fits a pattern, or it could not be measured, or a scenario lost a value, or Ctrl-C; 2 wrong
+flags.";
 
 /// What is done instead of measuring.
 #[derive(Clone, Debug, clap::Subcommand)]

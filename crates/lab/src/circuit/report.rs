@@ -2,6 +2,7 @@
 
 use super::benchmark::{Benchmark, Quantity};
 use super::options::Mode;
+use super::ratios::{RatioLine, Ratios};
 use super::runner::Outcome;
 use crate::machine::Machine;
 use crate::statistics::{self, Ratio, Spread};
@@ -22,6 +23,8 @@ pub(super) struct Row<'a> {
     pub(super) benchmark: &'a Benchmark,
     pub(super) outcome: Outcome,
     pub(super) mode: Mode,
+    /// With which others it was measured in turns.
+    pub(super) group: Option<String>,
 }
 
 /// All rows of a run.
@@ -29,6 +32,20 @@ pub(super) struct Report<'a> {
     pub(super) rows: Vec<Row<'a>>,
     pub(super) machine: Machine,
     pub(super) verbose: bool,
+}
+
+/// Samples of one thing that was found of a benchmark.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Series {
+    pub(super) benchmark: String,
+    /// What it is, if it is not what the benchmark measures first.
+    pub(super) label: Option<String>,
+    pub(super) mode: &'static str,
+    pub(super) unit: String,
+    /// For each fork.
+    pub(super) samples: Vec<Vec<f64>>,
+    /// What it should be at most.
+    pub(super) target: Option<f64>,
 }
 
 /// A line of the table.
@@ -57,72 +74,90 @@ impl Summary {
 }
 
 impl Row<'_> {
-    /// The samples of each fork in the unit that is reported.
-    pub(super) fn samples(&self) -> Vec<Vec<f64>> {
-        let reported = |sample: &f64| if self.is_throughput() { 1e9 / sample } else { *sample };
-        self.outcome.samples.iter().map(|fork| fork.iter().map(reported).collect()).collect()
-    }
-
-    pub(super) fn unit(&self) -> &'static str {
-        match self.benchmark.quantity() {
-            Quantity::Amount(unit) => unit,
-            Quantity::Time if self.is_throughput() => "ops/s",
-            Quantity::Time => "ns/op",
+    /// All that was found, in the units that are reported; first what the benchmark measures.
+    pub(super) fn series(&self) -> Vec<Series> {
+        let mut all = self.times();
+        if self.is_throughput()
+            && let Some(first) = all.first_mut()
+        {
+            first.samples.iter_mut().flatten().for_each(|sample| *sample = 1e9 / *sample);
+            "ops/s".clone_into(&mut first.unit);
+            first.target = None;
         }
+        all
     }
 
-    /// The mode as reported: amounts are always looked at once.
-    pub(super) fn mode(&self) -> Mode {
-        if self.benchmark.quantity() == Quantity::Time { self.mode } else { Mode::SingleShot }
+    /// The same, with times also where throughput is reported.
+    pub(super) fn times(&self) -> Vec<Series> {
+        let mode = self.mode_word();
+        let series = |label: Option<&str>, unit: &str, samples: &[Vec<f64>]| Series {
+            benchmark: self.benchmark.name().to_owned(),
+            label: label.map(str::to_owned),
+            mode,
+            unit: unit.to_owned(),
+            samples: samples.to_vec(),
+            target: self.benchmark.target().filter(|_| label.is_none()),
+        };
+        let unit = match self.benchmark.quantity() {
+            Quantity::Amount(unit) => unit,
+            Quantity::Time | Quantity::Latency => "ns/op",
+        };
+        let mut all = vec![series(None, unit, &self.outcome.samples)];
+        all.extend(self.outcome.others.iter().map(|one| series(Some(&one.label), &one.unit, &one.samples)));
+        all
     }
 
-    pub(super) fn summary(&self) -> Summary {
-        Summary::of(&self.samples().concat())
+    /// The mode as JMH calls it: amounts are always looked at once, and latencies are those of each value.
+    pub(super) fn mode_word(&self) -> &'static str {
+        match self.benchmark.quantity() {
+            Quantity::Time => self.mode.word(),
+            Quantity::Latency => "sample",
+            Quantity::Amount(_) => Mode::SingleShot.word(),
+        }
     }
 
     fn is_throughput(&self) -> bool {
         self.mode == Mode::Throughput && self.benchmark.quantity() == Quantity::Time
     }
+}
 
-    fn line(&self) -> Line {
-        let summary = self.summary();
-        // A throughput's worst sample is its smallest, so that its counterpart to the least time is the greatest.
-        let best = if self.is_throughput() { summary.spread.max } else { summary.spread.min };
-        let target = self.benchmark.target().filter(|_| !self.is_throughput());
-        Line {
-            name: self.benchmark.name().to_owned(),
-            mode: self.mode().word(),
-            count: summary.count.to_string(),
-            score: number(summary.score),
-            error: summary.error.map(|error| format!("± {}", number(error))).unwrap_or_default(),
-            unit: self.unit().to_owned(),
-            median: number(summary.spread.median),
-            min: number(best),
-            target: target.map(number).unwrap_or_default(),
+impl Series {
+    /// The benchmark's name, and what it is if it is not what that measures first.
+    pub(super) fn full_name(&self) -> String {
+        match &self.label {
+            Some(label) => format!("{}:{label}", self.benchmark),
+            None => self.benchmark.clone(),
         }
     }
 
-    fn allocation_lines(&self) -> impl Iterator<Item = Line> {
-        let name = self.benchmark.name();
-        let figures = self.outcome.allocated.map(|allocated| {
-            [
-                (allocated.bytes, "gc.alloc.rate.norm", "B/op"),
-                (allocated.allocations, "gc.alloc.count.norm", "allocs/op"),
-            ]
-        });
-        let mode = self.mode().word();
-        figures.into_iter().flatten().map(move |(figure, what, unit)| Line {
-            name: format!("{name}:{what}"),
-            mode,
-            score: number(figure),
-            unit: unit.to_owned(),
-            ..Line::default()
-        })
+    pub(super) fn summary(&self) -> Summary {
+        Summary::of(&self.samples.concat())
+    }
+
+    /// The best sample: of a throughput the greatest.
+    pub(super) fn best(&self) -> f64 {
+        let spread = self.summary().spread;
+        if self.unit == "ops/s" { spread.max } else { spread.min }
+    }
+
+    fn line(&self) -> Line {
+        let summary = self.summary();
+        Line {
+            name: self.full_name(),
+            mode: self.mode,
+            count: summary.count.to_string(),
+            score: number(summary.score),
+            error: summary.error.map(|error| format!("± {}", number(error))).unwrap_or_default(),
+            unit: self.unit.clone(),
+            median: number(summary.spread.median),
+            min: number(self.best()),
+            target: self.target.map(number).unwrap_or_default(),
+        }
     }
 }
 
 /// A figure with as many digits as one may want to see of it.
-fn number(figure: f64) -> String {
+pub(super) fn number(figure: f64) -> String {
     match figure.abs() {
         size if size >= 1e6 => format!("{figure:.0}"),
         size if size >= 1e3 => format!("{figure:.1}"),
@@ -147,8 +182,9 @@ impl fmt::Display for Report<'_> {
         };
         let mut lines = vec![(heading, None)];
         for row in &self.rows {
-            lines.push((row.line(), Some(row.benchmark.measures())));
-            lines.extend(row.allocation_lines().map(|line| (line, None)));
+            let found = row.series();
+            let measures = std::iter::once(Some(row.benchmark.measures())).chain(std::iter::repeat(None));
+            lines.extend(found.iter().map(Series::line).zip(measures));
         }
         let width = |column: fn(&Line) -> &str| {
             lines.iter().map(|(line, _)| column(line).chars().count()).max().unwrap_or(0)
@@ -183,35 +219,22 @@ impl fmt::Display for Report<'_> {
                 writeln!(out, "    measures: {measures}")?;
             }
         }
-        self.write_ratios(out)
+        Ratios::of(&self.rows).iter().try_for_each(|ratios| write!(out, "\n{ratios}"))
     }
 }
 
-impl Report<'_> {
-    /// What the others of each group took for what its first took.
-    fn write_ratios(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut group = None;
-        for (index, row) in self.rows.iter().enumerate() {
-            let Some(name) = row.benchmark.group().filter(|name| group != Some(*name)) else { continue };
-            group = Some(name);
-            let in_group = |other: &&Row<'_>| other.benchmark.group() == Some(name);
-            let others: Vec<_> = self.rows.iter().skip(index + 1).filter(in_group).collect();
-            if others.is_empty() {
-                continue;
-            }
-            writeln!(out, "\nTimes of {name}, in turns, over that of {}:", row.benchmark.name())?;
-            let width = others.iter().map(|other| other.benchmark.name().len()).max().unwrap_or(0);
-            for other in others {
-                let pairs: Vec<_> =
-                    other.outcome.samples.concat().into_iter().zip(row.outcome.samples.concat()).collect();
-                write!(out, "  {:width$}  ", other.benchmark.name())?;
-                match Ratio::of(&pairs) {
-                    Some(Ratio { estimate, low, high, rounds }) => writeln!(
-                        out,
-                        "{estimate:8.3}  (95 % confidence {low:.3} to {high:.3}, {rounds} rounds)"
-                    )?,
-                    None => writeln!(out, "not known from one round")?,
+impl fmt::Display for Ratios {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Ratios { group, baseline, lines } = self;
+        writeln!(out, "Times of {group}, in turns, over that of {baseline}: median, smallest and largest")?;
+        let width = lines.iter().map(|line| line.name.len()).max().unwrap_or(0);
+        for RatioLine { name, spread: Spread { median, min, max }, ratio } in lines {
+            write!(out, "  {name:width$}  {median:8.3}  ({min:.3} to {max:.3}")?;
+            match ratio {
+                Some(Ratio { low, high, rounds, .. }) => {
+                    writeln!(out, "; 95 % confidence of the mean {low:.3} to {high:.3}, {rounds} rounds)")?;
                 }
+                None => writeln!(out, ")")?,
             }
         }
         Ok(())
@@ -223,7 +246,7 @@ pub(super) mod tests {
     use super::{Report, Row};
     use crate::circuit::benchmark::{Benchmark, each};
     use crate::circuit::options::Mode;
-    use crate::circuit::runner::{Outcome, PerOperation};
+    use crate::circuit::runner::{Finding, Outcome};
     use crate::machine::Machine;
 
     pub(crate) fn benchmark(name: &str) -> Benchmark {
@@ -231,9 +254,12 @@ pub(super) mod tests {
     }
 
     pub(crate) fn row<'a>(benchmark: &'a Benchmark, mode: Mode, samples: &[f64]) -> Row<'a> {
-        let outcome =
-            Outcome { name: benchmark.name().to_owned(), samples: vec![samples.to_vec()], allocated: None };
-        Row { benchmark, outcome, mode }
+        let outcome = Outcome {
+            name: benchmark.name().to_owned(),
+            samples: vec![samples.to_vec()],
+            others: Vec::new(),
+        };
+        Row { benchmark, outcome, mode, group: benchmark.group().map(str::to_owned) }
     }
 
     pub(crate) fn report(rows: Vec<Row<'_>>) -> Report<'_> {
@@ -245,19 +271,31 @@ pub(super) mod tests {
     fn the_table_is_jmhs_with_three_columns_more() {
         let (first, second) = (benchmark("PipeOps.emit").at_most(2.5), benchmark("NameOps.name_depth"));
         let mut with_allocations = row(&second, Mode::AverageTime, &[2_000.0]);
-        with_allocations.outcome.allocated = Some(PerOperation { allocations: 1.0, bytes: 48.0 });
+        with_allocations.outcome.others = vec![Finding::new("gc.alloc.rate.norm", "B/op", vec![48.0])];
         let report = report(vec![row(&first, Mode::AverageTime, &[1.0, 2.0, 3.0]), with_allocations]);
         let expected = "\
 # 2 cores, a processor, a kernel
-Benchmark                               Mode  Cnt   Score     Error  Units      Median    Best  Target
-PipeOps.emit                            avgt    3   2.000  ± 18.244  ns/op       2.000   1.000   2.500
-NameOps.name_depth                      avgt    1  2000.0            ns/op      2000.0  2000.0
-NameOps.name_depth:gc.alloc.rate.norm   avgt       48.000            B/op
-NameOps.name_depth:gc.alloc.count.norm  avgt        1.000            allocs/op
+Benchmark                              Mode  Cnt   Score     Error  Units  Median    Best  Target
+PipeOps.emit                           avgt    3   2.000  ± 18.244  ns/op   2.000   1.000   2.500
+NameOps.name_depth                     avgt    1  2000.0            ns/op  2000.0  2000.0
+NameOps.name_depth:gc.alloc.rate.norm  avgt    1  48.000            B/op   48.000  48.000
 ";
         assert_eq!(report.to_string(), expected);
         let verbose = Report { verbose: true, ..report }.to_string();
         assert!(verbose.contains("2.500\n    measures: what PipeOps.emit measures\n"), "{verbose}");
+    }
+
+    #[test]
+    fn latencies_are_of_a_mode_of_their_own_and_their_percentiles_are_compared() {
+        let [a, b] = ["P.a", "P.b"].map(|name| benchmark(name).of_latencies().in_group("late"));
+        let row = |benchmark, p99: f64| {
+            let mut row = row(benchmark, Mode::Throughput, &[10.0]);
+            row.outcome.others = vec![Finding::new("p99", "ns/op", vec![p99, p99])];
+            row
+        };
+        let text = report(vec![row(&a, 100.0), row(&b, 300.0)]).to_string();
+        assert!(text.contains("P.a:p99    sample    2  100.000"), "{text}");
+        assert!(text.contains("P.b:p99     3.000  (3.000 to 3.000;"), "{text}");
     }
 
     #[test]
@@ -278,7 +316,9 @@ NameOps.name_depth:gc.alloc.count.norm  avgt        1.000            allocs/op
         ];
         let text = report(rows).to_string();
         assert!(text.contains("Times of sending, in turns, over that of P.a:"), "{text}");
-        assert!(text.contains("P.b     2.000  (95 % confidence 2.000 to 2.000, 2 rounds)"), "{text}");
+        let expected =
+            "P.b     2.000  (2.000 to 2.000; 95 % confidence of the mean 2.000 to 2.000, 2 rounds)";
+        assert!(text.contains(expected), "{text}");
         assert!(text.contains("P.c     0.500  "), "{text}");
     }
 }

@@ -6,10 +6,12 @@
 //! ```
 
 use super::benchmark::{Benchmark, Quantity, Work};
+use super::interrupt::Interrupt;
 use super::options::{Mode, Plan};
 use crate::allocations;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
+use std::mem;
 use std::time::{Duration, Instant};
 
 /// What was measured of one benchmark.
@@ -18,16 +20,23 @@ pub(super) struct Outcome {
     pub(super) name: String,
     /// For each fork what its iterations found for one operation, in nanoseconds or the benchmark's unit.
     pub(super) samples: Vec<Vec<f64>>,
-    /// What one operation asked the allocator for.
-    pub(super) allocated: Option<PerOperation>,
+    /// What else was found of it.
+    pub(super) others: Vec<Finding>,
 }
 
-/// What one operation asks the allocator for, on average.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct PerOperation {
-    pub(super) allocations: f64,
-    pub(super) bytes: f64,
+/// Something that was found of a benchmark besides what it measures.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Finding {
+    /// Such as `p99`.
+    pub(super) label: String,
+    pub(super) unit: String,
+    /// For each fork, one for each iteration or for all.
+    pub(super) samples: Vec<Vec<f64>>,
 }
+
+/// The percentiles of latencies that are found of each iteration.
+const PERCENTILES: [(&str, f64); 5] =
+    [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];
 
 /// Two looks at the clock are at least so far apart, so that looking does not count.
 const READING_MIN: Duration = Duration::from_micros(200);
@@ -35,20 +44,27 @@ const READING_MIN: Duration = Duration::from_micros(200);
 /// How often an amount is measured that is not a time.
 const AMOUNTS_MAX: u32 = 3;
 
-/// Measures benchmarks in turns: each iteration does the work of all of them.
-pub(super) fn measure(benchmarks: &[&Benchmark], plan: &Plan) -> anyhow::Result<Vec<Outcome>> {
+/// Measures benchmarks in turns: each iteration does the work of all of them. Interrupted, it does no more iterations.
+pub(super) fn measure(
+    benchmarks: &[&Benchmark],
+    plan: &Plan,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Vec<Outcome>> {
     let mut running: Vec<Running<'_>> = benchmarks.iter().map(|one| Running::new(one, plan)).collect();
     for _ in 0..plan.warmup_iterations {
-        for one in &mut running {
+        for one in running.iter_mut().filter(|_| !interrupt.is_asked_for()) {
             one.warm_up()?;
         }
     }
     for number in 0..plan.iterations {
+        if interrupt.is_asked_for() {
+            break;
+        }
         for one in &mut running {
             one.measure(number)?;
         }
     }
-    running.into_iter().map(Running::finish).collect()
+    running.into_iter().map(|one| one.finish(interrupt)).collect()
 }
 
 /// A benchmark that is being measured.
@@ -58,18 +74,22 @@ struct Running<'a> {
     /// How many calls there are between two looks at the clock.
     calls: u64,
     samples: Vec<f64>,
+    /// For each of [`PERCENTILES`] what the iterations found.
+    percentiles: [Vec<f64>; PERCENTILES.len()],
 }
 
 impl<'a> Running<'a> {
     fn new(benchmark: &'a Benchmark, plan: &'a Plan) -> Self {
-        Running { benchmark, plan, calls: 1, samples: Vec::new() }
+        Running { benchmark, plan, calls: 1, samples: Vec::new(), percentiles: Default::default() }
     }
 
     fn warm_up(&mut self) -> anyhow::Result<()> {
         if self.is_amount() {
             return Ok(());
         }
-        self.iterate(self.plan.warmup_time).map(drop)
+        self.iterate(self.plan.warmup_time)?;
+        self.percentiles.iter_mut().for_each(Vec::clear);
+        Ok(())
     }
 
     fn measure(&mut self, number: u32) -> anyhow::Result<()> {
@@ -82,14 +102,16 @@ impl<'a> Running<'a> {
     }
 
     fn is_amount(&self) -> bool {
-        self.benchmark.quantity() != Quantity::Time
+        matches!(self.benchmark.quantity(), Quantity::Amount(_))
     }
 
     /// Does the work for about this long. Returns what one operation took.
     fn iterate(&mut self, time: Duration) -> anyhow::Result<f64> {
         let mut work = self.start()?;
         if self.plan.mode == Mode::SingleShot || self.is_amount() {
-            return Ok(self.run(&mut work, 1)? / work.operations as f64);
+            let amount = self.run(&mut work, 1)?;
+            self.take_latencies(&mut work);
+            return Ok(amount / work.operations as f64);
         }
         let began = Instant::now();
         let (mut amount, mut calls) = (0.0, 0_u64);
@@ -101,19 +123,36 @@ impl<'a> Running<'a> {
                 // Looking at the clock took too much of it: it does not count.
                 self.calls = self.calls.saturating_mul(2);
                 (amount, calls) = (0.0, 0);
+                let _ = work.latencies.as_mut().map(|take| take());
             } else if began.elapsed() >= time {
+                self.take_latencies(&mut work);
                 return Ok(amount / (calls as f64 * work.operations as f64));
             }
         }
     }
 
-    fn finish(self) -> anyhow::Result<Outcome> {
-        let allocated = if self.plan.allocations && !self.is_amount() { self.allocated()? } else { None };
-        Ok(Outcome { name: self.benchmark.name().to_owned(), samples: vec![self.samples], allocated })
+    fn take_latencies(&mut self, work: &mut Work) {
+        let Some(take) = &mut work.latencies else { return };
+        let latencies = take();
+        for (samples, (_, quantile)) in self.percentiles.iter_mut().zip(PERCENTILES) {
+            samples.push(latencies.nanos_at(quantile) as f64);
+        }
+    }
+
+    fn finish(mut self, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
+        let percentiles = mem::take(&mut self.percentiles).into_iter().zip(PERCENTILES);
+        let mut others: Vec<Finding> = percentiles
+            .filter(|(samples, _)| !samples.is_empty())
+            .map(|(samples, (label, _))| Finding::new(label, "ns/op", samples))
+            .collect();
+        if self.plan.allocations && !self.is_amount() && !interrupt.is_asked_for() {
+            others.extend(self.allocated()?);
+        }
+        Ok(Outcome { name: self.benchmark.name().to_owned(), samples: vec![self.samples], others })
     }
 
     /// Does the work once more and counts what it asks the allocator for, the parts included that are not timed.
-    fn allocated(&self) -> anyhow::Result<Option<PerOperation>> {
+    fn allocated(&self) -> anyhow::Result<[Finding; 2]> {
         let mut work = self.start()?;
         // What is allocated once and kept is not what an operation costs.
         self.run(&mut work, self.calls)?;
@@ -121,10 +160,10 @@ impl<'a> Running<'a> {
         done?;
         let allocated = allocated.context("this program's allocator does not count")?;
         let operations = self.calls as f64 * work.operations as f64;
-        Ok(Some(PerOperation {
-            allocations: allocated.count as f64 / operations,
-            bytes: allocated.bytes as f64 / operations,
-        }))
+        Ok([
+            Finding::new("gc.alloc.rate.norm", "B/op", vec![allocated.bytes as f64 / operations]),
+            Finding::new("gc.alloc.count.norm", "allocs/op", vec![allocated.count as f64 / operations]),
+        ])
     }
 
     fn start(&self) -> anyhow::Result<Work> {
@@ -136,14 +175,39 @@ impl<'a> Running<'a> {
     }
 }
 
+impl Finding {
+    pub(super) fn new(label: &str, unit: &str, samples: Vec<f64>) -> Self {
+        Finding { label: label.to_owned(), unit: unit.to_owned(), samples: vec![samples] }
+    }
+}
+
+impl Outcome {
+    /// Adds what another fork has found.
+    pub(super) fn add(&mut self, fork: Outcome) {
+        debug_assert_eq!(self.name, fork.name);
+        self.samples.extend(fork.samples);
+        for (sum, other) in self.others.iter_mut().zip(fork.others) {
+            debug_assert_eq!(sum.label, other.label);
+            sum.samples.extend(other.samples);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::measure;
+    use super::{Outcome, measure as measure_until};
     use crate::circuit::benchmark::{Benchmark, Work};
+    use crate::circuit::interrupt::Interrupt;
+    use crate::circuit::open_loop::{Lateness, emissions};
     use crate::circuit::options::{Mode, Plan};
-    use std::cell::RefCell;
+    use crate::circuit::tally::Take;
+    use std::cell::{Cell, RefCell};
     use std::rc::Rc;
     use std::time::Duration;
+
+    fn measure(benchmarks: &[&Benchmark], plan: &Plan) -> anyhow::Result<Vec<Outcome>> {
+        measure_until(benchmarks, plan, &Interrupt::default())
+    }
 
     fn plan(mode: Mode) -> Plan {
         Plan { mode, warmup_iterations: 1, iterations: 3, ..Plan::quick() }
@@ -185,5 +249,43 @@ mod tests {
         let benchmark = Benchmark::new("A.a", "", |_| Work::calls(1, || anyhow::bail!("it did not arrive")));
         let error = measure(&[&benchmark], &plan(Mode::SingleShot)).unwrap_err();
         assert_eq!(format!("{error:#}"), "A.a: it did not arrive");
+    }
+
+    #[test]
+    fn latencies_have_percentiles_of_each_iteration() {
+        let benchmark = Benchmark::new("A.a", "", |_| {
+            let lateness = Lateness::new();
+            let mut end = lateness.clone();
+            let emit = move |(): &mut (), due| {
+                end.take(due);
+                Ok(())
+            };
+            emissions((), &lateness, 100_000, emit, |()| Ok(()))
+        })
+        .of_latencies();
+        let outcome = measure(&[&benchmark], &plan(Mode::AverageTime)).unwrap().remove(0);
+        let labels: Vec<&str> = outcome.others.iter().map(|one| one.label.as_str()).collect();
+        assert_eq!(labels, ["p50", "p90", "p99", "p99.9", "max"]);
+        for number in 0..3 {
+            let found: Vec<f64> = outcome.others.iter().map(|one| one.samples[0][number]).collect();
+            assert!(found.is_sorted(), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn an_interrupted_run_has_what_was_measured_until_then() {
+        let (interrupt, runs) = (Interrupt::default(), Rc::new(Cell::new(0)));
+        let (asked, counted) = (interrupt.clone(), Rc::clone(&runs));
+        let benchmark = Benchmark::new("A.a", "", move |_| {
+            counted.set(counted.get() + 1);
+            // One to warm up, and two of nine that count.
+            if counted.get() == 3 {
+                asked.ask();
+            }
+            Work::calls(1, || Ok(Duration::ZERO))
+        });
+        let plan = Plan { iterations: 9, ..plan(Mode::SingleShot) };
+        let outcome = measure_until(&[&benchmark], &plan, &interrupt).unwrap().remove(0);
+        assert_eq!(outcome.samples, [[0.0, 0.0]]);
     }
 }

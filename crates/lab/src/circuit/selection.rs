@@ -1,38 +1,146 @@
-//! Which benchmarks are meant.
+//! Which benchmarks are meant, and which of them are measured in turns.
 
 use super::benchmark::Benchmark;
 
-/// Which pattern fits none.
+/// Why it is not known what is meant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "no benchmark's name has {0:?} in it; -l lists them, and patterns are parts of names with * for anything"
-)]
-pub struct UnknownPattern(String);
+pub enum SelectionError {
+    /// A pattern fits no benchmark.
+    #[error(
+        "no benchmark's name has {0:?} in it; -l lists them, and patterns are parts of names with * for anything"
+    )]
+    Unknown(String),
+    /// A pattern fits no benchmark among those that other flags leave.
+    #[error("no benchmark that {flag} leaves has {pattern:?} in its name; {flag} -l lists those")]
+    LeftOut {
+        /// The pattern.
+        pattern: String,
+        /// The flag.
+        flag: &'static str,
+    },
+    /// A pattern that has no letter would mean all, which is rarely meant.
+    #[error("an empty pattern means nothing; leave it out to run all benchmarks, or -l to list them")]
+    Empty,
+    /// A baseline is one benchmark.
+    #[error(
+        "--against takes one benchmark, and {pattern:?} fits {count}, such as {first}; write \"^{first}$\""
+    )]
+    Ambiguous {
+        /// The pattern.
+        pattern: String,
+        /// How many it fits.
+        count: usize,
+        /// The first that it fits.
+        first: String,
+    },
+    /// A baseline alone.
+    #[error("--against {0} needs patterns of the benchmarks that are to be compared with it")]
+    Alone(String),
+}
 
-/// The benchmarks that fit one of the patterns, or all if there are none, in the order of the list and in runs: what belongs
-/// to one group is measured in turns.
-pub(super) fn select<'a>(
-    benchmarks: &'a [Benchmark],
-    patterns: &[String],
-) -> Result<Vec<Vec<&'a Benchmark>>, UnknownPattern> {
-    let fits = |pattern: &String| benchmarks.iter().any(|one| is_meant(pattern, one));
-    if let Some(unknown) = patterns.iter().find(|pattern| !fits(pattern)) {
-        return Err(UnknownPattern(unknown.clone()));
-    }
-    let mut runs: Vec<Vec<&Benchmark>> = Vec::new();
-    for one in benchmarks {
-        if !patterns.is_empty() && !patterns.iter().any(|pattern| is_meant(pattern, one)) {
-            continue;
+/// What is meant, of all benchmarks.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Selection<'a> {
+    pub(super) patterns: &'a [String],
+    pub(super) summary: bool,
+    /// `peers`, or a pattern.
+    pub(super) against: Option<&'a str>,
+}
+
+/// Benchmarks that are measured in turns.
+pub(super) struct Run<'a> {
+    /// What they are called together, if they are compared.
+    pub(super) group: Option<String>,
+    pub(super) benchmarks: Vec<&'a Benchmark>,
+}
+
+/// What `--against` takes besides patterns.
+const PEERS: &str = "peers";
+
+impl Selection<'_> {
+    /// The benchmarks that are meant, in the order of the list and in runs.
+    pub(super) fn runs<'a>(&self, benchmarks: &'a [Benchmark]) -> Result<Vec<Run<'a>>, SelectionError> {
+        let meant = self.meant(benchmarks)?;
+        match self.against {
+            Some(PEERS) => Ok(groups(with_baselines(benchmarks, &meant))),
+            Some(pattern) => self.with_baseline(benchmarks, pattern, meant),
+            None => Ok(groups(meant)),
         }
-        let same_group = |run: &&mut Vec<&Benchmark>| {
-            one.group().is_some() && run.first().is_some_and(|first| first.group() == one.group())
+    }
+
+    fn meant<'a>(&self, benchmarks: &'a [Benchmark]) -> Result<Vec<&'a Benchmark>, SelectionError> {
+        let is_left = |one: &&Benchmark| {
+            (!self.summary || one.is_in_summary()) && (self.against != Some(PEERS) || one.group().is_some())
         };
-        match runs.iter_mut().find(same_group) {
-            Some(run) => run.push(one),
-            None => runs.push(vec![one]),
+        for pattern in self.patterns {
+            if pattern.chars().all(char::is_whitespace) {
+                return Err(SelectionError::Empty);
+            }
+            let fits = |one: &&Benchmark| is_meant(pattern, one);
+            if !benchmarks.iter().any(|one| fits(&one)) {
+                return Err(SelectionError::Unknown(pattern.clone()));
+            }
+            if !benchmarks.iter().filter(is_left).any(|one| fits(&one)) {
+                let flag = if self.summary { "--summary" } else { "--against peers" };
+                return Err(SelectionError::LeftOut { pattern: pattern.clone(), flag });
+            }
+        }
+        let is_named = |one: &&Benchmark| {
+            self.patterns.is_empty() || self.patterns.iter().any(|pattern| is_meant(pattern, one))
+        };
+        Ok(benchmarks.iter().filter(is_left).filter(is_named).collect())
+    }
+
+    fn with_baseline<'a>(
+        &self,
+        benchmarks: &'a [Benchmark],
+        pattern: &str,
+        meant: Vec<&'a Benchmark>,
+    ) -> Result<Vec<Run<'a>>, SelectionError> {
+        let fitting: Vec<&Benchmark> = benchmarks.iter().filter(|one| is_meant(pattern, one)).collect();
+        let baseline = match fitting.as_slice() {
+            [] => return Err(SelectionError::Unknown(pattern.to_owned())),
+            [only] => *only,
+            [first, ..] => {
+                return Err(SelectionError::Ambiguous {
+                    pattern: pattern.to_owned(),
+                    count: fitting.len(),
+                    first: first.name().to_owned(),
+                });
+            }
+        };
+        let others = meant.into_iter().filter(|one| one.name() != baseline.name());
+        let benchmarks: Vec<&Benchmark> = std::iter::once(baseline).chain(others).collect();
+        if self.patterns.is_empty() && !self.summary || benchmarks.len() < 2 {
+            return Err(SelectionError::Alone(pattern.to_owned()));
+        }
+        Ok(vec![Run { group: Some("the benchmarks that are meant".to_owned()), benchmarks }])
+    }
+}
+
+/// Adds the first of each group, with which the others are compared.
+fn with_baselines<'a>(benchmarks: &'a [Benchmark], meant: &[&'a Benchmark]) -> Vec<&'a Benchmark> {
+    let is_meant = |one: &Benchmark| meant.iter().any(|other| other.name() == one.name());
+    let is_first = |one: &Benchmark| {
+        let first = benchmarks.iter().find(|other| other.group() == one.group());
+        first.is_some_and(|first| first.name() == one.name())
+    };
+    let is_group_meant = |one: &Benchmark| meant.iter().any(|other| other.group() == one.group());
+    let all = benchmarks.iter().filter(|one| one.group().is_some());
+    all.filter(|one| is_meant(one) || is_first(one) && is_group_meant(one)).collect()
+}
+
+/// What belongs to one group is one run, and everything else by itself.
+fn groups(benchmarks: Vec<&Benchmark>) -> Vec<Run<'_>> {
+    let mut runs: Vec<Run<'_>> = Vec::new();
+    for one in benchmarks {
+        let same = |run: &&mut Run<'_>| run.group.is_some() && run.group.as_deref() == one.group();
+        match runs.iter_mut().find(same) {
+            Some(run) => run.benchmarks.push(one),
+            None => runs.push(Run { group: one.group().map(str::to_owned), benchmarks: vec![one] }),
         }
     }
-    Ok(runs)
+    runs
 }
 
 /// Whether the pattern is in one of the benchmark's names.
@@ -70,7 +178,7 @@ fn after<'a>(text: &'a str, part: &str) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{matches, select};
+    use super::{Selection, SelectionError, matches};
     use crate::circuit::benchmark::{Benchmark, each};
     use proptest::prelude::*;
 
@@ -98,22 +206,64 @@ mod tests {
         }
     }
 
+    fn all() -> [Benchmark; 4] {
+        let benchmark = |name: &str| Benchmark::new(name, "", |_| each(|_| ()));
+        [
+            benchmark("A.a").in_group("g"),
+            benchmark("A.b").in_summary(),
+            benchmark("A.c").in_group("g").in_summary(),
+            benchmark("A.d").in_group("g").also(&["Old.e"]),
+        ]
+    }
+
+    fn names(selection: Selection<'_>) -> Result<Vec<Vec<String>>, SelectionError> {
+        let all = all();
+        let runs = selection.runs(&all)?;
+        Ok(runs.iter().map(|run| run.benchmarks.iter().map(|one| one.name().to_owned()).collect()).collect())
+    }
+
+    fn patterns(patterns: &[&str]) -> Vec<String> {
+        patterns.iter().map(|&pattern| pattern.into()).collect()
+    }
+
     #[test]
     fn a_group_is_one_run_and_an_unknown_pattern_an_error() {
-        let benchmark = |name: &str| Benchmark::new(name, "", |_| each(|_| ()));
-        let all = [benchmark("A.a").in_group("g"), benchmark("A.b"), benchmark("A.c").in_group("g")];
-        let names = |patterns: &[&str]| {
-            let patterns: Vec<String> = patterns.iter().map(|&pattern| pattern.into()).collect();
-            let runs = select(&all, &patterns)?;
-            Ok(runs
-                .iter()
-                .map(|run| run.iter().map(|one| one.name().to_owned()).collect::<Vec<_>>())
-                .collect())
+        let names = |of: &[&str]| names(Selection { patterns: &patterns(of), ..Selection::default() });
+        assert_eq!(names(&[]).unwrap(), [vec!["A.a", "A.c", "A.d"], vec!["A.b"]]);
+        assert_eq!(names(&["A.b", "A.c"]).unwrap(), [vec!["A.b"], vec!["A.c"]]);
+        assert_eq!(names(&["old.E"]).unwrap(), [vec!["A.d"]]);
+        assert!(names(&["A.b", "x"]).unwrap_err().to_string().contains("\"x\""));
+        assert_eq!(names(&[""]).unwrap_err(), SelectionError::Empty);
+    }
+
+    #[test]
+    fn a_summary_leaves_what_says_most() {
+        let names = |of: &[&str]| names(Selection { patterns: &patterns(of), summary: true, against: None });
+        assert_eq!(names(&[]).unwrap(), [vec!["A.b"], vec!["A.c"]]);
+        assert_eq!(names(&["c"]).unwrap(), [vec!["A.c"]]);
+        assert!(matches!(names(&["A.a"]), Err(SelectionError::LeftOut { flag: "--summary", .. })));
+    }
+
+    #[test]
+    fn against_peers_are_groups_with_what_they_are_compared_with() {
+        let names = |of: &[&str]| {
+            names(Selection { patterns: &patterns(of), against: Some("peers"), ..Selection::default() })
         };
-        let found: Result<Vec<Vec<String>>, super::UnknownPattern> = names(&[]);
-        assert_eq!(found.unwrap(), [vec!["A.a", "A.c"], vec!["A.b"]]);
-        assert_eq!(names(&["b", "c"]).unwrap(), [vec!["A.b"], vec!["A.c"]]);
-        assert!(names(&["b", "d"]).unwrap_err().to_string().contains("\"d\""));
+        assert_eq!(names(&[]).unwrap(), [vec!["A.a", "A.c", "A.d"]]);
+        assert_eq!(names(&["A.d"]).unwrap(), [vec!["A.a", "A.d"]]);
+        assert!(matches!(names(&["A.b"]), Err(SelectionError::LeftOut { .. })));
+    }
+
+    #[test]
+    fn against_a_benchmark_all_others_are_one_run_behind_it() {
+        let names = |against, of: &[&str]| {
+            names(Selection { patterns: &patterns(of), against: Some(against), ..Selection::default() })
+        };
+        assert_eq!(names("A.b", &["A.a", "A.b", "A.c"]).unwrap(), [vec!["A.b", "A.a", "A.c"]]);
+        assert_eq!(names("x", &["A.a"]).unwrap_err(), SelectionError::Unknown("x".into()));
+        assert!(matches!(names("A.", &["A.a"]), Err(SelectionError::Ambiguous { count: 4, .. })));
+        assert_eq!(names("A.b", &[]).unwrap_err(), SelectionError::Alone("A.b".into()));
+        assert_eq!(names("A.b", &["A.b"]).unwrap_err(), SelectionError::Alone("A.b".into()));
     }
 
     proptest! {

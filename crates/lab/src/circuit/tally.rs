@@ -5,6 +5,11 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// Who takes values at the end of a way.
+pub(super) trait Take: Send + 'static {
+    fn take(&mut self, value: u64);
+}
+
 /// How many values have arrived, as the scenario reads it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
@@ -52,6 +57,13 @@ impl Counter {
     /// Takes this for what has arrived in all.
     pub(super) fn count_in_all(&self, count: u64) {
         self.0.store(count, Ordering::Release);
+    }
+}
+
+impl Take for Counter {
+    #[inline]
+    fn take(&mut self, value: u64) {
+        self.count(value);
     }
 }
 

@@ -40,7 +40,8 @@ fn emissions() -> Vec<Benchmark> {
         .with_one_value()
         .row()
         .also(&["PipeOps.async_emit_batch_await"])
-        .at_most(8.0),
+        .at_most(8.0)
+        .in_summary(),
         Batch::new("PipeOps.async_emit_chained_batch", "a pipe forwarded to twice", |circuit, counter| {
             let forwarded = circuit.forward(&end(circuit, counter)?)?;
             Ok(circuit.forward(&forwarded)?)

@@ -30,7 +30,8 @@ fn waiting() -> Vec<Benchmark> {
             "an await of a circuit that has nothing to do; the shared pool runs it: see hot_await_queue_drain_batch",
             idle(By::Pool),
         )
-        .at_most(1.0),
+        .at_most(1.0)
+        .in_summary(),
         Benchmark::new(
             "CircuitOps.hot_await_queue_drain_thread",
             "an await of a circuit that has nothing to do; a thread runs it",
@@ -117,7 +118,8 @@ fn lifetimes() -> Vec<Benchmark> {
                 })
             },
         )
-        .at_most(100.0),
+        .at_most(100.0)
+        .in_summary(),
         Benchmark::new(
             "CircuitOps.create_and_close_thread",
             "making a circuit with a thread of its own and closing it; the thread's end is not waited for",

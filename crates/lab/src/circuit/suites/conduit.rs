@@ -19,7 +19,7 @@ pub(super) fn suite() -> Vec<Benchmark> {
             each(move |_| found(conduit.get(black_box(name!("bench")))))
         },
     );
-    all.extend([one.at_most(3.0), batch.at_most(3.0)]);
+    all.extend([one.at_most(3.0).in_summary(), batch.at_most(3.0)]);
     all.push(
         Benchmark::new(
             "ConduitOps.get_varied",

@@ -44,7 +44,7 @@ pub(super) fn suite() -> Vec<Benchmark> {
         let name = format!("CyclicOps.cyclic_hop{suffix}");
         let measures =
             format!("one time around of a pipe that emits to itself, 10,000 with one await, counted; {who}");
-        all.push(Benchmark::new(name, measures, move |sizes| hops(by, sizes.hops)).at_most(3.0));
+        all.push(Benchmark::new(name, measures, move |sizes| hops(by, sizes.hops)).at_most(3.0).in_summary());
     }
     all
 }

@@ -41,8 +41,14 @@ fn asynchronous() -> Vec<Benchmark> {
     ];
     for (suffix, runner) in runners {
         let name = format!("PipeOps.emit_to_async_pipe_batch{suffix}");
-        all.push(Batch::new(name.clone(), BY_PIPE, shared).run_by(runner).row().at_most(8.0));
-        all.push(Batch::new(format!("{name}_lane"), BY_LANE, own_lane).run_by(runner).row().at_most(8.0));
+        all.push(Batch::new(name.clone(), BY_PIPE, shared).run_by(runner).row().at_most(8.0).in_summary());
+        all.push(
+            Batch::new(format!("{name}_lane"), BY_LANE, own_lane)
+                .run_by(runner)
+                .row()
+                .at_most(8.0)
+                .in_summary(),
+        );
     }
     all
 }
@@ -51,9 +57,9 @@ fn asynchronous() -> Vec<Benchmark> {
 fn admissions() -> [Benchmark; 4] {
     let (lane, pipe) = ("PipeOps.admission_by_lane", "PipeOps.admission_by_pipe");
     [
-        Batch::new(lane, BY_LANE, own_lane).until_returned().row().at_most(2.0),
+        Batch::new(lane, BY_LANE, own_lane).until_returned().row().at_most(2.0).in_summary(),
         Batch::new(format!("{lane}_batch"), BY_LANE, own_lane).row().at_most(8.0),
-        Batch::new(pipe, BY_PIPE, shared).until_returned().row().at_most(7.0),
+        Batch::new(pipe, BY_PIPE, shared).until_returned().row().at_most(7.0).in_summary(),
         Batch::new(format!("{pipe}_batch"), BY_PIPE, shared).row().at_most(8.0),
     ]
 }
@@ -128,7 +134,8 @@ fn awaited() -> Vec<Benchmark> {
         let name = format!("PipeOps.emit_with_await_{suffix}");
         let measures =
             format!("an emission into a circuit and an await of it, one after the other, counted; {who}");
-        let benchmark = Benchmark::new(name, measures, move |sizes| round_trips(rig()?, sizes.round_trips));
+        let benchmark =
+            Benchmark::new(name, measures, move |sizes| round_trips(rig()?, sizes.round_trips)).in_summary();
         all.push(match target {
             Some(target) => benchmark.at_most(target),
             None => benchmark,

@@ -25,7 +25,8 @@ pub(super) fn suite() -> Vec<Benchmark> {
             },
         )
         .in_unit("B/circuit")
-        .at_most(1024.0),
+        .at_most(1024.0)
+        .in_summary(),
         Benchmark::new(
             "CircuitOps.idle_memory_used",
             "the same of 100,000 circuits with one pipe each, by which one value has come and was handled and counted",
@@ -35,7 +36,8 @@ pub(super) fn suite() -> Vec<Benchmark> {
             },
         )
         .in_unit("B/circuit")
-        .at_most(1024.0),
+        .at_most(1024.0)
+        .in_summary(),
         Benchmark::new(
             "CircuitOps.idle_processor",
             "processor time of all threads while 100,000 circuits that have each handled a value have nothing to do, for three \
@@ -55,7 +57,8 @@ pub(super) fn suite() -> Vec<Benchmark> {
             },
         )
         .in_unit("us/s")
-        .at_most(100.0),
+        .at_most(100.0)
+        .in_summary(),
     ]
 }
 

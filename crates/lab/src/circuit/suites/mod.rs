@@ -1,6 +1,7 @@
 //! The benchmarks, one file per suite of the original's, or per purpose where its newer suite has many.
 
 mod admission;
+mod allocation;
 mod basin;
 mod cell;
 mod channel;
@@ -39,13 +40,14 @@ use super::benchmark::Benchmark;
 /// All benchmarks, in the order in which they run.
 #[must_use]
 pub fn all() -> Vec<Benchmark> {
-    let suites: [Vec<Benchmark>; 33] = [
+    let suites: [Vec<Benchmark>; 34] = [
         pipe::suite(),
         emission::suite(),
         admission::suite(),
         ingress::suite(),
         circuit::suite(),
         idle::suite(),
+        allocation::suite(),
         conduit::suite(),
         lookup::suite(),
         channel::suite(),

@@ -18,19 +18,22 @@ pub(super) fn suite() -> Vec<Benchmark> {
             "a call of a receptor that does nothing; no circuit",
             |_| receiving(|_: u64| {}),
         )
-        .at_most(0.5),
+        .at_most(0.5)
+        .in_summary(),
         Benchmark::new(
             "PipeOps.emit_to_receptor_pipe",
             "a call of a receptor that adds up, of a type that the compiler knows; no circuit",
             |_| receiving(Sum::default()),
         )
-        .at_most(0.7),
+        .at_most(0.7)
+        .in_summary(),
         Benchmark::new(
             "PipeOps.emit_to_receptor_pipe_boxed",
             "the same receptor behind a trait object; no circuit",
             |_| receiving_boxed(Box::new(Sum::default())),
         )
-        .at_most(2.0),
+        .at_most(2.0)
+        .in_summary(),
         Benchmark::new(
             "PipeOps.emit_no_await",
             "ten calls of a receptor that does nothing, each; no circuit, so nothing to await: see emit_no_await_batch",
@@ -136,8 +139,8 @@ fn chain(depth: u64) -> [Benchmark; 4] {
         move |_| receiving(nested_fiber(depth).receptor(Sum::default())?),
     );
     let is_target = depth == 20;
-    let fixed = if is_target { fixed.at_most(3.0) } else { fixed };
-    let boxed = if is_target { boxed.at_most(15.0) } else { boxed };
+    let fixed = if is_target { fixed.at_most(3.0).in_summary() } else { fixed };
+    let boxed = if is_target { boxed.at_most(15.0).in_summary() } else { boxed };
     [built, fixed, boxed, boxed_fiber]
 }
 
@@ -172,7 +175,11 @@ fn fan_out(width: usize) -> [Benchmark; 3] {
         format!("a value to {width} receptors, each behind a trait object; no circuit"),
         move |_| receiving(boxed_fan_out(width)),
     );
-    if width == 20 { [built, fixed.at_most(3.0), boxed.at_most(20.0)] } else { [built, fixed, boxed] }
+    if width == 20 {
+        [built, fixed.at_most(3.0).in_summary(), boxed.at_most(20.0).in_summary()]
+    } else {
+        [built, fixed, boxed]
+    }
 }
 
 /// The end of a way: what arrives is used.

@@ -2,14 +2,50 @@
 
 use crate::circuit::benchmark::Benchmark;
 use crate::circuit::making::making;
+use crate::circuit::open_loop::{self, Lateness};
+use crate::circuit::rig::Runner;
+use crate::circuit::tally::Take;
+use std::sync::mpsc;
 use std::time::Duration;
 use tidemark_circuit::Circuit;
 
-pub(super) fn suite() -> [Benchmark; 1] {
-    [making("TickerOps.create_and_close", "a ticker with a tick an hour, closing it", |circuit| {
-        let target = circuit.discard::<u64>()?;
-        Ok(move |circuit: &Circuit| {
-            circuit.ticker(Duration::from_hours(1), &target).map(|ticker| ticker.close())
+/// How far apart the ticks are whose lateness is measured, and how many there are in a call.
+const INTERVAL: Duration = Duration::from_millis(1);
+const TICKS: u64 = 20;
+
+pub(super) fn suite() -> [Benchmark; 2] {
+    let create =
+        making("TickerOps.create_and_close", "a ticker with a tick an hour, closing it", |circuit| {
+            let target = circuit.discard::<u64>()?;
+            Ok(move |circuit: &Circuit| {
+                circuit.ticker(Duration::from_hours(1), &target).map(|ticker| ticker.close())
+            })
+        });
+    let measures = format!(
+        "how late a tick is handled, of twenty by a ticker with a tick a millisecond; counted from its number and when the \
+         ticker was made; {}",
+        Runner::THREAD.who
+    );
+    let late = Benchmark::new("TickerOps.tick_lateness", measures, |_| {
+        let rig = (Runner::THREAD.rig)()?;
+        let lateness = Lateness::new();
+        let own = lateness.clone();
+        open_loop::latencies(&lateness, TICKS, move || {
+            let (done, is_done) = mpsc::channel();
+            let (begin, mut end) = (own.now(), own.clone());
+            let target = rig.pipe(move |tick: u64| {
+                if tick < TICKS {
+                    end.take(begin + (tick + 1) * INTERVAL.as_nanos() as u64);
+                } else {
+                    // Nobody waits any more from the second time on.
+                    let _ = done.send(());
+                }
+            })?;
+            let ticker = rig.ticker(INTERVAL, &target)?;
+            is_done.recv()?;
+            ticker.close_and_settle()?;
+            own.expect(TICKS)
         })
-    })]
+    });
+    [create, late.of_latencies().in_summary()]
 }

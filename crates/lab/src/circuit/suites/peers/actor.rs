@@ -1,48 +1,66 @@
-//! An actor: kameo's, with an unbounded mailbox, in a runtime of one thread.
+//! An actor for each end: kameo's, with an unbounded mailbox, in a runtime of one thread.
 
-use super::{Scenario, Step, exchange};
-use crate::circuit::benchmark::{Benchmark, Work};
+use super::{Carrier, Open, Peer};
 use crate::circuit::cores::{self, Pinned};
-use crate::circuit::tally::{Counter, Tally};
+use crate::circuit::tally::Take;
 use kameo::Actor;
 use kameo::actor::{ActorRef, Spawn};
 use kameo::error::Infallible;
 use kameo::mailbox;
 use kameo::message::{Context, Message};
+use tokio::runtime::Runtime;
 
-pub(super) fn row(scenario: Scenario) -> Benchmark {
-    scenario.row("kameo", "an actor of kameo: tell, and ask for an await", work)
+pub(super) fn peer() -> Peer {
+    Peer::of::<Kameo>("kameo", "an actor of kameo for each who listens: tell, and ask for an await")
 }
 
-fn work(scenario: Scenario, count: u64) -> anyhow::Result<Work> {
-    let mut tally = Tally::default();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .on_thread_start(|| cores::stay_on(cores::consumer()))
-        .build()?;
-    let entered = runtime.enter();
-    let actor = Receiver::spawn_with_mailbox(Receiver(tally.counter()), mailbox::unbounded());
-    drop(entered);
-    let pinned = Pinned::to(cores::producer());
-    exchange(scenario, count, move |step| {
-        // Both last as long as the work does.
-        let _ = (&runtime, &pinned);
-        match step {
-            Step::Send(value) => actor.tell(Value(value)).try_send()?,
-            Step::Await => actor.ask(Flush).blocking_send()?,
-            Step::Verify(sent) => tally.expect(sent)?,
-        }
-        Ok(())
-    })
+struct Kameo;
+
+impl Carrier for Kameo {
+    type Open<T: Take> = Actors<T>;
+
+    fn open<T: Take>(ends: Vec<T>) -> anyhow::Result<Actors<T>> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .on_thread_start(|| cores::stay_on(cores::consumer()))
+            .build()?;
+        let entered = runtime.enter();
+        let spawn = |end| Receiver::spawn_with_mailbox(Receiver(end), mailbox::unbounded());
+        let receivers = ends.into_iter().map(spawn).collect();
+        drop(entered);
+        Ok(Actors { receivers, _runtime: runtime, _pinned: Pinned::to(cores::producer()) })
+    }
 }
 
-struct Receiver(Counter);
+struct Actors<T: Take> {
+    receivers: Vec<ActorRef<Receiver<T>>>,
+    _runtime: Runtime,
+    _pinned: Pinned,
+}
+
+impl<T: Take> Open for Actors<T> {
+    #[inline]
+    fn send(&mut self, value: u64) -> anyhow::Result<()> {
+        self.receivers.iter().try_for_each(|actor| Ok(actor.tell(Value(value)).try_send()?))
+    }
+
+    #[inline]
+    fn ask(&mut self, value: u64) -> anyhow::Result<()> {
+        self.receivers.iter().try_for_each(|actor| Ok(actor.ask(Value(value)).blocking_send()?))
+    }
+
+    fn flush(&mut self) -> anyhow::Result<()> {
+        self.receivers.iter().try_for_each(|actor| Ok(actor.ask(Flush).blocking_send()?))
+    }
+}
+
+struct Receiver<T>(T);
 
 struct Value(u64);
 
 struct Flush;
 
-impl Actor for Receiver {
+impl<T: Take> Actor for Receiver<T> {
     type Args = Self;
     type Error = Infallible;
 
@@ -51,15 +69,15 @@ impl Actor for Receiver {
     }
 }
 
-impl Message<Value> for Receiver {
+impl<T: Take> Message<Value> for Receiver<T> {
     type Reply = ();
 
     async fn handle(&mut self, message: Value, _: &mut Context<Self, ()>) {
-        self.0.count(message.0);
+        self.0.take(message.0);
     }
 }
 
-impl Message<Flush> for Receiver {
+impl<T: Take> Message<Flush> for Receiver<T> {
     type Reply = ();
 
     async fn handle(&mut self, _: Flush, _: &mut Context<Self, ()>) {}

@@ -1,14 +1,16 @@
 //! Channels: a thread receives from one and answers by another.
 
-use super::{Scenario, Step, exchange};
-use crate::circuit::benchmark::{Benchmark, Work};
+use super::{Carrier, Open, Peer};
 use crate::circuit::cores::{self, Pinned};
-use crate::circuit::tally::Tally;
+use crate::circuit::tally::Take;
 use anyhow::Context;
+use std::marker::PhantomData;
 use std::sync::mpsc;
 use std::thread;
 
-/// Says that everything before it is to be answered. No scenario sends as many values.
+/// Set in a value that is to be answered when it is taken.
+const ASKED: u64 = 1 << 63;
+/// Not a value: everything before it is to be answered.
 const FLUSH: u64 = u64::MAX;
 
 /// An unbounded channel.
@@ -23,57 +25,90 @@ trait Channel: 'static {
     fn receive(receiver: &Self::Receiver) -> Option<u64>;
 }
 
-pub(super) fn rows(scenario: Scenario) -> Vec<Benchmark> {
-    let mut all = vec![scenario.row("std_mpsc", "std::sync::mpsc::channel", work::<Std>)];
-    #[cfg(feature = "peers")]
-    all.extend([
-        scenario.row("crossbeam", "crossbeam_channel::unbounded", work::<others::Crossbeam>),
-        scenario.row("kanal", "kanal::unbounded", work::<others::Kanal>),
-        scenario.row("flume", "flume::unbounded", work::<others::Flume>),
-    ]);
-    all.shrink_to_fit();
-    all
+pub(super) fn peers() -> Vec<Peer> {
+    vec![
+        Peer::of::<Through<Std>>("std_mpsc", "std::sync::mpsc::channel"),
+        #[cfg(feature = "peers")]
+        Peer::of::<Through<others::Crossbeam>>("crossbeam", "crossbeam_channel::unbounded"),
+        #[cfg(feature = "peers")]
+        Peer::of::<Through<others::Kanal>>("kanal", "kanal::unbounded"),
+        #[cfg(feature = "peers")]
+        Peer::of::<Through<others::Flume>>("flume", "flume::unbounded"),
+    ]
 }
 
-fn work<C: Channel>(scenario: Scenario, count: u64) -> anyhow::Result<Work> {
-    let (sender, inbox) = C::open();
-    let (outbox, answers) = C::open();
-    let mut tally = Tally::default();
-    let counter = tally.counter();
-    let receiving = thread::Builder::new().name("receiver".to_owned()).spawn(move || {
-        cores::stay_on(cores::consumer());
-        while let Some(value) = C::receive(&inbox) {
-            if value != FLUSH {
-                counter.count(value);
-            } else if !C::send(&outbox, value) {
-                break;
-            }
-        }
-    })?;
-    let line =
-        Line { sender: Some(sender), receiving: Some(receiving), _pinned: Pinned::to(cores::producer()) };
-    exchange(scenario, count, move |step| {
-        let sender = line.sender.as_ref().context("the line is open while it is used")?;
-        match step {
-            Step::Send(value) => anyhow::ensure!(C::send(sender, value), "the receiver has gone"),
-            Step::Await => {
-                anyhow::ensure!(C::send(sender, FLUSH), "the receiver has gone");
-                C::receive(&answers).context("the receiver has gone")?;
-            }
-            Step::Verify(sent) => tally.expect(sent)?,
-        }
-        Ok(())
-    })
+/// A channel to a thread for each end.
+struct Through<C>(PhantomData<C>);
+
+impl<C: Channel> Carrier for Through<C> {
+    type Open<T: Take> = Lines<C>;
+
+    fn open<T: Take>(ends: Vec<T>) -> anyhow::Result<Lines<C>> {
+        let lines = ends.into_iter().map(Line::open).collect::<anyhow::Result<_>>()?;
+        Ok(Lines { lines, _pinned: Pinned::to(cores::producer()) })
+    }
 }
 
-/// A thread that receives as long as this exists.
-struct Line<S> {
-    sender: Option<S>,
-    receiving: Option<thread::JoinHandle<()>>,
+struct Lines<C: Channel> {
+    lines: Vec<Line<C>>,
     _pinned: Pinned,
 }
 
-impl<S> Drop for Line<S> {
+impl<C: Channel> Open for Lines<C> {
+    #[inline]
+    fn send(&mut self, value: u64) -> anyhow::Result<()> {
+        self.lines.iter().try_for_each(|line| line.send(value))
+    }
+
+    #[inline]
+    fn ask(&mut self, value: u64) -> anyhow::Result<()> {
+        self.lines.iter().try_for_each(|line| line.send(value | ASKED))?;
+        self.lines.iter().try_for_each(Line::answer)
+    }
+
+    fn flush(&mut self) -> anyhow::Result<()> {
+        self.ask(FLUSH)
+    }
+}
+
+/// A thread that receives as long as this exists.
+struct Line<C: Channel> {
+    sender: Option<C::Sender>,
+    answers: C::Receiver,
+    receiving: Option<thread::JoinHandle<()>>,
+}
+
+impl<C: Channel> Line<C> {
+    fn open<T: Take>(mut end: T) -> anyhow::Result<Self> {
+        let (sender, inbox) = C::open();
+        let (outbox, answers) = C::open();
+        let receiving = thread::Builder::new().name("receiver".to_owned()).spawn(move || {
+            cores::stay_on(cores::consumer());
+            while let Some(value) = C::receive(&inbox) {
+                if value != FLUSH {
+                    end.take(value & !ASKED);
+                }
+                if value & ASKED != 0 && !C::send(&outbox, value) {
+                    break;
+                }
+            }
+        })?;
+        Ok(Line { sender: Some(sender), answers, receiving: Some(receiving) })
+    }
+
+    #[inline]
+    fn send(&self, value: u64) -> anyhow::Result<()> {
+        let sender = self.sender.as_ref().context("the line is open while it is used")?;
+        anyhow::ensure!(C::send(sender, value), "the receiver has gone");
+        Ok(())
+    }
+
+    fn answer(&self) -> anyhow::Result<()> {
+        C::receive(&self.answers).context("the receiver has gone").map(drop)
+    }
+}
+
+impl<C: Channel> Drop for Line<C> {
     fn drop(&mut self) {
         self.sender = None;
         if let Some(receiving) = self.receiving.take() {

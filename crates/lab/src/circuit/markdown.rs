@@ -1,0 +1,76 @@
+//! What a run says, as tables for a document: `--markdown`.
+
+use super::ratios::{RatioLine, Ratios};
+use super::report::{Report, Row, Series, number};
+use crate::machine::Machine;
+use crate::statistics::Spread;
+use std::fmt;
+
+/// A report as tables in Markdown.
+pub(super) struct Markdown<'a>(pub(super) &'a Report<'a>);
+
+impl fmt::Display for Markdown<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Machine { cores, processor, kernel } = &self.0.machine;
+        writeln!(out, "{cores} cores, {processor}, {kernel}\n")?;
+        writeln!(out, "| row | what is measured | median | best | unit | aim |\n|---|---|--:|--:|---|--:|")?;
+        self.0.rows.iter().try_for_each(|row| write_row(row, out))?;
+        Ratios::of(&self.0.rows).iter().try_for_each(|ratios| write_ratios(ratios, out))
+    }
+}
+
+fn write_row(row: &Row<'_>, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for series in row.series() {
+        let what = if series.label.is_none() { row.benchmark.measures() } else { "" };
+        let Series { unit, target, .. } = &series;
+        let (median, best) = (number(series.summary().spread.median), number(series.best()));
+        let aim = target.map(number).unwrap_or_default();
+        let name = series.full_name();
+        writeln!(out, "| `{name}` | {} | {median} | {best} | {unit} | {aim} |", what.replace('|', "\\|"))?;
+    }
+    Ok(())
+}
+
+fn write_ratios(ratios: &Ratios, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let Ratios { group, baseline, lines } = ratios;
+    writeln!(out, "\nTimes of {group} over that of `{baseline}`, round by round:\n")?;
+    writeln!(
+        out,
+        "| row | median | smallest | largest | 95 % confidence of the mean |\n|---|--:|--:|--:|---|"
+    )?;
+    for RatioLine { name, spread: Spread { median, min, max }, ratio } in lines {
+        let sure = ratio.as_ref().map(|ratio| format!("{:.2} to {:.2}", ratio.low, ratio.high));
+        let sure = sure.unwrap_or_default();
+        writeln!(out, "| `{name}` | {median:.2} | {min:.2} | {max:.2} | {sure} |")?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Markdown;
+    use crate::circuit::options::Mode;
+    use crate::circuit::report::tests::{benchmark, report, row};
+
+    #[test]
+    fn rows_and_ratios_are_tables() {
+        let [a, b] = ["P.a", "P.b"].map(|name| benchmark(name).in_group("sending").at_most(2.0));
+        let rows =
+            vec![row(&a, Mode::AverageTime, &[1.0, 3.0, 2.0]), row(&b, Mode::AverageTime, &[2.0, 6.0, 4.0])];
+        let expected = "\
+2 cores, a processor, a kernel
+
+| row | what is measured | median | best | unit | aim |
+|---|---|--:|--:|---|--:|
+| `P.a` | what P.a measures | 2.000 | 1.000 | ns/op | 2.000 |
+| `P.b` | what P.b measures | 4.000 | 2.000 | ns/op | 2.000 |
+
+Times of sending over that of `P.a`, round by round:
+
+| row | median | smallest | largest | 95 % confidence of the mean |
+|---|--:|--:|--:|---|
+| `P.b` | 2.00 | 2.00 | 2.00 | 2.00 to 2.00 |
+";
+        assert_eq!(Markdown(&report(rows)).to_string(), expected);
+    }
+}
