@@ -211,3 +211,59 @@ fn signals_are_events_whose_level_follows_from_the_situation() {
         ]
     );
 }
+
+#[cfg(feature = "signals")]
+#[test]
+fn every_signal_of_a_vocabulary_is_told_with_all_that_it_says() {
+    use tidemark_circuit::signals::{Observation, Sign, leases, situations, trace};
+
+    let lines = told(|| {
+        let circuit = build(Circuit::builder());
+        let conduit = circuit.conduit().expect("open");
+        trace(&conduit).expect("open");
+        let pipe = conduit.get(name!("leader"));
+        leases::Signal::all().for_each(|signal| pipe.emit(signal));
+        while circuit.run(100) {}
+    });
+    let told: Vec<_> = lines.into_iter().filter(|line| line.contains("vocabulary")).collect();
+    let expected: Vec<_> = leases::Signal::all()
+        .map(|leases::Signal { sign, dimension }| {
+            let level = match sign.situation() {
+                Some(situations::Sign::Critical) => "ERROR",
+                Some(situations::Sign::Warning) => "WARN",
+                Some(situations::Sign::Normal) | None => "DEBUG",
+            };
+            let status = sign.status().map_or(String::new(), |status| format!(r#" status="{status}""#));
+            format!(
+                r#"{level} subject="leader" vocabulary="leases" sign="{sign}" dimension="{dimension}"{status}"#
+            )
+        })
+        .collect();
+    assert_eq!(told, expected);
+}
+
+#[cfg(feature = "signals")]
+#[test]
+fn a_subscriber_that_panics_at_a_signal_harms_no_circuit() {
+    use tidemark_circuit::signals::{breakers, trace};
+
+    subscriber::with_default(Failing, || {
+        let circuit = build(Circuit::builder());
+        let conduit = circuit.conduit().expect("open");
+        trace(&conduit).expect("open");
+        breakers::pool(&conduit).get(name!("db")).expect("no factory fails").open();
+        while circuit.run(100) {}
+        assert_eq!(circuit.failures(), 0);
+    });
+}
+
+#[cfg(feature = "signals")]
+#[test]
+fn a_closed_conduit_is_not_traced() {
+    use tidemark_circuit::signals::{breakers, trace};
+
+    let circuit = build(Circuit::builder());
+    let conduit = circuit.conduit::<breakers::Sign>().expect("open");
+    conduit.close();
+    assert!(trace(&conduit).is_err());
+}
