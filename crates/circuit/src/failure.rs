@@ -4,7 +4,7 @@ use std::any::Any;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::subject::Subject;
 use crate::telemetry;
@@ -60,7 +60,9 @@ type Hook = Box<dyn FnMut(&Failure) -> bool + Send>;
 pub(crate) struct Failures {
     count: AtomicU64,
     quarantine_after: AtomicU32,
-    hooks: Mutex<Vec<Hook>>,
+    /// Most circuits have none, and should be small.
+    #[allow(clippy::box_collection, reason = "three words less in circuits without hooks")]
+    hooks: Mutex<Option<Box<Vec<Hook>>>>,
 }
 
 impl Failures {
@@ -79,7 +81,7 @@ impl Failures {
 
     /// Has `hook` told of each failure, in the circuit's context.
     pub(crate) fn add_hook(&self, hook: Hook) {
-        self.hooks.lock().unwrap_or_else(PoisonError::into_inner).push(hook);
+        self.hooks().get_or_insert_default().push(hook);
     }
 
     pub(crate) fn count(&self) -> u64 {
@@ -89,12 +91,21 @@ impl Failures {
     pub(crate) fn report(&self, failure: &Failure) {
         self.count.fetch_add(1, Ordering::Relaxed);
         telemetry::failed(failure);
-        let mut hooks = self.hooks.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(mut hooks) = self.hooks().take() else { return };
+        // Not under the lock: what hooks call and drop may add hooks. Those come behind, and hear of the next failure.
         hooks.retain_mut(|hook| {
             let mut wants_more = true;
             shielded(|| wants_more = hook(failure));
             wants_more
         });
+        let mut place = self.hooks();
+        hooks.extend(place.take().into_iter().flat_map(|added| *added));
+        *place = Some(hooks).filter(|hooks| !hooks.is_empty());
+    }
+
+    #[allow(clippy::box_collection, reason = "see the field")]
+    fn hooks(&self) -> MutexGuard<'_, Option<Box<Vec<Hook>>>> {
+        self.hooks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -121,5 +132,50 @@ fn drop_payload(panic: Box<dyn Any + Send>) {
     if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
         // There is no end to this but here.
         mem::forget(again);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Adds a hook when it is dropped.
+    struct Late(Arc<Failures>, mpsc::Sender<&'static str>);
+
+    impl Drop for Late {
+        fn drop(&mut self) {
+            let sender = self.1.clone();
+            self.0.add_hook(Box::new(move |_| sender.send("late").is_ok()));
+        }
+    }
+
+    fn failure() -> Failure {
+        Failure::of_panic(Subject::cortex().clone(), "receive", Box::new("broken"))
+    }
+
+    #[test]
+    fn a_hook_and_what_it_drops_may_add_hooks() {
+        let failures = Arc::new(Failures::default());
+        let (sender, told) = mpsc::channel();
+        let late = Late(Arc::clone(&failures), sender.clone());
+        failures.add_hook(Box::new(move |_| {
+            let _dropped_with_the_hook = &late;
+            false
+        }));
+        let first = sender.clone();
+        failures.add_hook(Box::new(move |_| first.send("first").is_ok()));
+        let (done, is_done) = mpsc::channel();
+        thread::spawn(move || {
+            failures.report(&failure());
+            failures.report(&failure());
+            done.send(()).expect("somebody waits");
+        });
+        is_done.recv_timeout(Duration::from_secs(30)).expect("reporting comes to an end");
+        drop(sender);
+        assert_eq!(told.iter().collect::<Vec<_>>(), ["first", "first", "late"]);
     }
 }
