@@ -24,7 +24,7 @@ use crate::subject::{Kind, Subject};
 /// that one causes is done before the next one starts.
 ///
 /// Clones are the same circuit. It ends with [`Circuit::close`], or when nobody has a handle of it or of its pipes any more
-/// and its queues are empty.
+/// and its queues are empty. See [`RunBy`] for those that are run by who has them.
 ///
 /// An idle circuit takes no time and at most a kilobyte. Making one allocates a few times; it needs no thread of its own,
 /// unless that is asked for with [`RunBy::Thread`].
@@ -69,9 +69,11 @@ pub enum RunBy {
     Pool(ThreadPool),
     /// A thread of its own, which parks while there is nothing to do.
     Thread,
-    /// Whoever waits in [`Circuit::settle`], on its own thread.
+    /// Whoever waits in [`Circuit::settle`], on its own thread. Once only pipes are left, which cannot wait, what is in its queue is
+    /// handled by who drops the last other handle, and from then on by who drops a pipe.
     Waiters,
-    /// The owner, by calling [`Circuit::run`].
+    /// The owner, by calling [`Circuit::run`]. Once only pipes are left, nobody can do that any more: then the circuit has ended,
+    /// and drops what it had not handled.
     Owner,
 }
 
@@ -242,8 +244,9 @@ impl Circuit {
         Ok(Settled { target: self.0.settle_target()?, registered: None, machine: self.0.clone() })
     }
 
-    /// Has the circuit end: what was emitted before is still handled, what comes after is dropped, receptors are dropped at the
-    /// end. Does not wait, may be called from anywhere and more than once.
+    /// Has the circuit end: what was emitted before is still handled, what comes after is dropped. Subscriptions that are open
+    /// then end one after the other, each with all that its on-close causes; receptors are dropped last. Does not wait, may be
+    /// called from anywhere and more than once.
     pub fn close(&self) {
         self.0.close();
     }

@@ -7,6 +7,7 @@
     reason = "state of the circuit's context is reached in jobs and deliveries, which run there"
 )]
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -86,7 +87,8 @@ pub(crate) struct Hub<E>(ContextCell<Subscriptions<E>>);
 struct Subscriptions<E> {
     /// Changes with each subscription that begins or ends.
     version: u64,
-    all: Vec<Arc<SubscriptionInner<E>>>,
+    /// In the order in which they began.
+    all: VecDeque<Arc<SubscriptionInner<E>>>,
     closed: bool,
 }
 
@@ -117,7 +119,7 @@ impl Naming<'_> {
 
 impl<E: Clone + Send + 'static> Conduit<E> {
     pub(crate) fn new(machine: &MachineRef, subject: Subject, routing: Routing) -> Self {
-        let subscriptions = Subscriptions { version: 0, all: Vec::new(), closed: false };
+        let subscriptions = Subscriptions { version: 0, all: VecDeque::new(), closed: false };
         let inner = Inner {
             machine: machine.clone(),
             subject,
@@ -168,7 +170,12 @@ impl<E: Clone + Send + 'static> Conduit<E> {
     }
 
     /// As [`Conduit::subscribe`]; `on_close` is called once in the circuit's context when the subscription has ended, whoever
-    /// ended it.
+    /// ended it: its own close, or that of its subscriber, its source, or its circuit.
+    ///
+    /// A circuit that ends first ends what is subscribed to its conduits, one after the other in the order in which they began,
+    /// and what `on_close` emits to the circuit is still handled, with all that it causes, before the next. `on_close` is dropped
+    /// without being called if the subscription never began, because the circuit was closed meanwhile, and if it can never end,
+    /// because nobody has the conduit or a pipe of it any more, or nobody can run the circuit any more.
     pub fn subscribe_with<F>(&self, subscriber: &Subscriber<E>, on_close: F) -> Result<Subscription<E>, Fault>
     where
         F: FnOnce(&Subscription<E>) + Send + 'static,
@@ -266,7 +273,7 @@ impl<E: Clone + Send + 'static> Hub<E> {
             self.0.with(|hub| {
                 if !hub.closed {
                     hub.version += 1;
-                    hub.all.push(Arc::clone(subscription));
+                    hub.all.push_back(Arc::clone(subscription));
                 }
                 !hub.closed
             })
@@ -278,7 +285,12 @@ impl<E: Clone + Send + 'static> Hub<E> {
         unsafe {
             self.0.with(|hub| {
                 hub.version += 1;
-                hub.all.retain(|other| !Arc::ptr_eq(other, subscription));
+                // At the end of the circuit it is the first, time and again.
+                if hub.all.front().is_some_and(|first| Arc::ptr_eq(first, subscription)) {
+                    hub.all.pop_front();
+                } else {
+                    hub.all.retain(|other| !Arc::ptr_eq(other, subscription));
+                }
             });
         }
     }

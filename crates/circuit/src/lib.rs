@@ -49,7 +49,7 @@
 //! |---|---|
 //! | who is who | [`Name`], [`Subject`], [`Extent`], [`Current`] |
 //! | what is said about someone | [`State`], [`Slot`], [`Value`] |
-//! | where values go in, and who hears of them | [`Circuit`], [`Pipe`], [`Conduit`], [`Subscriber`], [`Bank`], [`Pool`] |
+//! | where values go in, and who hears of them | [`Circuit`], [`Pipe`], [`WeakPipe`], [`Conduit`], [`Subscriber`], [`Bank`], [`Pool`] |
 //! | what keeps values | [`Cell`], [`Port`], [`Pin`], [`Basin`], [`Reservoir`] |
 //! | where values came from | [`Sink`], [`Capture`], [`Ticker`] |
 //! | what ends when | [`Resource`], [`Scope`], [`Closure`] |
@@ -84,6 +84,7 @@ mod context_cell;
 mod cortex;
 mod current;
 mod driver;
+mod ending;
 mod error;
 mod event;
 mod extent;
@@ -141,6 +142,7 @@ mod tap;
 mod telemetry;
 mod ticker;
 mod waiters;
+mod weak_pipe;
 mod window;
 
 pub use bank::Bank;
@@ -190,6 +192,7 @@ pub use subscriber::{ReceiverPool, Registrar, Subscriber};
 pub use subscription::Subscription;
 pub use tap::Tap;
 pub use ticker::Ticker;
+pub use weak_pipe::WeakPipe;
 pub use window::{Window, WindowIter};
 
 /// The chapter of the book, whose examples are run as tests.

@@ -200,3 +200,39 @@ fn loom_a_close_meets_an_emission() {
         other.join().unwrap();
     });
 }
+
+#[test]
+fn loom_who_lets_go_last_leaves_nothing_behind() {
+    explore(2, || {
+        let circuit = circuit(RunBy::Waiters);
+        // Loom reports it if this is left over.
+        let sum = Sum::new();
+        let end = sum.pipe(&circuit);
+        let pipe = circuit.pipe(move |value: u64| end.emit(value)).expect("open");
+        let other = thread::spawn(move || {
+            pipe.emit(1);
+            drop(pipe);
+        });
+        drop(circuit);
+        other.join().unwrap();
+        assert_eq!(sum.get(), 1, "nobody waits, and it is handled all the same");
+    });
+}
+
+#[test]
+fn loom_a_weak_pipe_is_asked_for_while_the_last_handle_goes() {
+    explore(3, || {
+        let circuit = circuit(RunBy::Owner);
+        let sum = Sum::new();
+        let pipe = sum.pipe(&circuit);
+        let weak = pipe.downgrade();
+        let other = thread::spawn(move || drop(pipe));
+        let emitted = weak.upgrade().map(|pipe| pipe.emit(1));
+        other.join().unwrap();
+        assert!(weak.upgrade().is_none());
+        circuit.run(10);
+        assert_eq!(sum.get(), u64::from(emitted.is_some()));
+        drop(circuit);
+        drop(weak);
+    });
+}

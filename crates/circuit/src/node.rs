@@ -6,9 +6,11 @@
 
 use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
+use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
 
+use crate::context::is_inside;
 use crate::failure::shielded;
 use crate::machine::{Machine, MachineRef};
 use crate::queue::fifo::words_for;
@@ -26,12 +28,15 @@ pub(crate) struct Header {
     value_words: u32,
     table: &'static Table,
     machine: NonNull<Machine>,
-    /// Handles that exist. While there are any, the node keeps its circuit alive.
+    /// Handles that exist. While there are any, the node keeps its circuit alive. [`GONE`] once the node is gone, which is later
+    /// than when it has none: its release has its place in the order.
     handles: AtomicUsize,
     /// How many pipes were put in front of this one.
     attachments: AtomicU32,
     /// How many nodes are behind this one that it calls directly.
     depth: u32,
+    /// Handles that do not keep the node, and one more while there is a node.
+    weak_handles: AtomicU32,
     /// Failures so far; touched in the circuit's context only.
     failures: Cell<u32>,
     /// Whether the receptor is gone; touched in the circuit's context only.
@@ -39,6 +44,9 @@ pub(crate) struct Header {
     pub(crate) links: Cell<Links>,
     subject: Subject,
 }
+
+/// The number of handles of a node of which there is only memory.
+const GONE: usize = usize::MAX;
 
 /// Neighbours in the circuit's list of nodes, which that list's lock guards.
 #[derive(Clone, Copy)]
@@ -61,20 +69,27 @@ struct Table {
 struct Node<R> {
     header: Header,
     /// Dropped by `empty`. Reached in the circuit's context only.
-    receptor: UnsafeCell<std::mem::ManuallyDrop<R>>,
+    receptor: UnsafeCell<ManuallyDrop<R>>,
 }
 
 /// A counted handle of a node.
 pub(crate) struct NodeRef(NonNull<Header>);
+
+/// A handle that keeps neither the node nor its circuit: only the node's memory.
+pub(crate) struct WeakNodeRef(NonNull<Header>);
 
 // SAFETY: a handle gives access to the header's immutable parts and atomics only; what is behind it runs in the circuit's
 // context. Values and receptors are `Send`, which `NodeRef::new` demands.
 unsafe impl Send for NodeRef {}
 // SAFETY: as above.
 unsafe impl Sync for NodeRef {}
+// SAFETY: as above; it gives access to the counts and the table only.
+unsafe impl Send for WeakNodeRef {}
+// SAFETY: as above.
+unsafe impl Sync for WeakNodeRef {}
 
 impl NodeRef {
-    pub(crate) fn new<E, R>(machine: &MachineRef, subject: Subject, depth: u32, receptor: R) -> Self
+    pub(crate) fn new<E, R>(machine: &Machine, subject: Subject, depth: u32, receptor: R) -> Self
     where
         E: Send + 'static,
         R: Receptor<E> + 'static,
@@ -85,17 +100,17 @@ impl NodeRef {
             value_bytes: const { value_size::<E>() },
             value_words: const { words_for(size_of::<E>()) as u32 },
             table: const { &Table { discard: discard::<E>, empty: empty::<R>, free: free::<R> } },
-            machine: machine.clone().into_raw(),
+            machine: machine.hold_for_node(),
             handles: AtomicUsize::new(1),
             attachments: AtomicU32::new(0),
             depth,
+            weak_handles: AtomicU32::new(1),
             failures: Cell::new(0),
             emptied: Cell::new(false),
             links: Cell::new(links),
             subject,
         };
-        let node =
-            Box::new(Node { header, receptor: UnsafeCell::new(std::mem::ManuallyDrop::new(receptor)) });
+        let node = Box::new(Node { header, receptor: UnsafeCell::new(ManuallyDrop::new(receptor)) });
         let node = NonNull::from(Box::leak(node)).cast::<Header>();
         machine.nodes.insert(node.as_ptr());
         Self(node)
@@ -135,6 +150,12 @@ impl NodeRef {
         self.header().depth
     }
 
+    pub(crate) fn downgrade(&self) -> WeakNodeRef {
+        let before = self.header().weak_handles.fetch_add(1, Ordering::Relaxed);
+        assert!(before < u32::MAX / 2, "too many weak handles of one pipe");
+        WeakNodeRef(self.0)
+    }
+
     pub(crate) fn same(&self, other: &Self) -> bool {
         self.0 == other.0
     }
@@ -153,9 +174,72 @@ impl Drop for NodeRef {
         if self.header().handles.fetch_sub(1, Ordering::Release) == 1 {
             fence(Ordering::Acquire);
             // SAFETY: the node held this reference while it had handles.
-            let machine = unsafe { MachineRef::from_raw(self.header().machine) };
+            let machine = unsafe { MachineRef::of_node(self.header().machine) };
             machine.release(self.0.as_ptr());
         }
+    }
+}
+
+impl WeakNodeRef {
+    pub(crate) fn subject(&self) -> &Subject {
+        // SAFETY: a weak handle keeps the memory, with who the node was.
+        unsafe { (*self.0.as_ptr()).subject() }
+    }
+
+    /// The node, if it has handles.
+    pub(crate) fn upgrade(&self) -> Option<NodeRef> {
+        // SAFETY: a weak handle keeps the memory.
+        let handles = unsafe { &(*self.0.as_ptr()).handles };
+        let mut before = handles.load(Ordering::Relaxed);
+        while before > 0 && before != GONE {
+            assert!(before < usize::MAX / 2, "too many handles of one pipe");
+            // Acquired so that what made the node is seen, should it have been another thread.
+            match handles.compare_exchange_weak(before, before + 1, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return Some(NodeRef(self.0)),
+                Err(now) => before = now,
+            }
+        }
+        None
+    }
+}
+
+impl WeakNodeRef {
+    /// Gives the node a value. From inside of its circuit until the node is gone, and from elsewhere while it has handles: what a
+    /// circuit does must not depend on when somebody lets go of a handle, but on when the release is handled.
+    ///
+    /// # Safety
+    ///
+    /// The node takes an `E`.
+    pub(crate) unsafe fn emit<E: Send>(&self, value: E) {
+        let node = self.0.as_ptr();
+        // SAFETY: a weak handle keeps the memory. The machine is only compared.
+        let (machine, handles) = unsafe { ((*node).machine, &(*node).handles) };
+        if is_inside(machine.as_ptr()) {
+            // A node is gone before its machine is, so this is no other machine in the same place.
+            if handles.load(Ordering::Acquire) != GONE {
+                // SAFETY: we are in the machine's context, where nodes go; what is emitted now is handled before that.
+                unsafe { machine.as_ref().emit(node, value) };
+            }
+        } else if let Some(strong) = self.upgrade() {
+            // SAFETY: as the caller says; this is a handle.
+            unsafe { strong.machine().emit(node, value) };
+        }
+    }
+}
+
+impl Clone for WeakNodeRef {
+    fn clone(&self) -> Self {
+        // SAFETY: a weak handle keeps the memory.
+        let before = unsafe { (*self.0.as_ptr()).weak_handles.fetch_add(1, Ordering::Relaxed) };
+        assert!(before < u32::MAX / 2, "too many weak handles of one pipe");
+        Self(self.0)
+    }
+}
+
+impl Drop for WeakNodeRef {
+    fn drop(&mut self) {
+        // SAFETY: this handle is counted.
+        unsafe { forget_node(self.0.as_ptr()) };
     }
 }
 
@@ -240,16 +324,33 @@ pub(crate) unsafe fn empty_node(node: *mut Header) {
     }
 }
 
-/// Drops the receptor and frees the node.
+/// Drops the receptor and frees the node, except for its memory while there are weak handles.
 ///
 /// # Safety
 ///
-/// As for [`empty_node`]; nothing refers to the node.
+/// As for [`empty_node`]; nothing but weak handles refers to the node.
 pub(crate) unsafe fn free_node(node: *mut Header) {
     // SAFETY: as the caller says.
     unsafe {
+        // First, so that what is dropped emits nothing to it any more.
+        (*node).handles.store(GONE, Ordering::Release);
         empty_node(node);
-        ((*node).table.free)(node);
+        forget_node(node);
+    }
+}
+
+/// Gives the memory back if nobody else counts on it.
+///
+/// # Safety
+///
+/// The caller is counted, once, and forgets the node.
+unsafe fn forget_node(node: *mut Header) {
+    // SAFETY: as the caller says; who is the last is alone.
+    unsafe {
+        if (*node).weak_handles.fetch_sub(1, Ordering::Release) == 1 {
+            fence(Ordering::Acquire);
+            ((*node).table.free)(node);
+        }
     }
 }
 
@@ -294,7 +395,7 @@ fn drop_value<E>(value: E) {
 unsafe fn empty<R>(node: *mut Header) {
     let receptor = unsafe { &mut *(*node.cast::<Node<R>>()).receptor.get() };
     // SAFETY: `empty_node` comes here once.
-    shielded(|| unsafe { std::mem::ManuallyDrop::drop(receptor) });
+    shielded(|| unsafe { ManuallyDrop::drop(receptor) });
 }
 
 unsafe fn free<R>(node: *mut Header) {

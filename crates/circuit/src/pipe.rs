@@ -22,7 +22,8 @@ pub(crate) const DEPTH_MAX: u32 = 64;
 /// A way into a circuit: what is emitted is handled in the circuit's context, in its place in the order.
 ///
 /// Clones are the same pipe. Pipes may be used from any thread, and from inside of any circuit. A pipe keeps its circuit
-/// alive; so a receptor that holds a pipe of its own circuit keeps it until [`crate::Circuit::close`].
+/// alive; so a receptor that holds a pipe of its own circuit keeps it until [`crate::Circuit::close`], unless the pipe is
+/// [weak](Pipe::downgrade).
 ///
 /// ```
 /// use std::sync::mpsc;

@@ -7,6 +7,7 @@ use std::sync::{Arc, Weak};
 
 use crate::conduit::Hub;
 use crate::context_cell::ContextCell;
+use crate::ending::Ending;
 use crate::error::ContextError;
 use crate::event::Event;
 use crate::handle::handle;
@@ -145,8 +146,10 @@ impl<E: Clone + Send + 'static> SubscriptionInner<E> {
             }
             let entered = self.hub.upgrade().is_some_and(|hub| hub.add(&self));
             if !entered || !self.subscriber.add(Arc::downgrade(&self)) {
-                self.end();
+                return SubscriptionInner::end(&self);
             }
+            let open: Weak<Self> = Arc::downgrade(&self);
+            Machine::with_inside(|machine| machine.expect("in a circuit's context").ends_with(open));
         }
     }
 
@@ -172,6 +175,13 @@ impl<E: Clone + Send + 'static> SubscriptionInner<E> {
                 Machine::report_inside(&self.subject, "close", panic);
             }
         }
+    }
+}
+
+impl<E: Clone + Send + 'static> Ending for SubscriptionInner<E> {
+    unsafe fn end(self: Arc<Self>) {
+        // SAFETY: as the caller says.
+        unsafe { Self::end(&self) };
     }
 }
 

@@ -66,6 +66,16 @@ mod chosen {
                     self.0.store(value, order);
                 }
 
+                pub(crate) fn compare_exchange_weak(
+                    &self,
+                    current: $value,
+                    new: $value,
+                    success: Ordering,
+                    failure: Ordering,
+                ) -> Result<$value, $value> {
+                    self.0.compare_exchange_weak(current, new, success, failure)
+                }
+
                 $(pub(crate) fn $change(&self, value: $value, order: Ordering) -> $value {
                     self.0.$change(value, order)
                 })*

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use tidemark_circuit::{Circuit, Flow, Name, Overflow, Pipe, Registrar, Routing, RunBy, Subject, ThreadPool};
+use tidemark_circuit::{
+    Circuit, Flow, Name, Overflow, Pipe, Registrar, Routing, RunBy, Subject, ThreadPool, WeakPipe,
+};
 
 /// What was seen, in order.
 #[derive(Clone, Default)]
@@ -334,5 +336,25 @@ fn callers_of_all_kinds_meet_in_circuits_that_call_each_other() {
         }
         first.close();
         second.close_and_settle().expect("outside");
+    }
+}
+
+#[test]
+fn a_circuit_ends_what_is_open_and_weak_pipes_outlive_it() {
+    for circuit in circuits().filter(|circuit| !matches!(circuit.run_by(), RunBy::Owner)) {
+        let trace = Trace::default();
+        let pipe = trace.pipe::<Large>(&circuit);
+        let weak: WeakPipe<Large> = pipe.downgrade();
+        let conduit = circuit.conduit::<u64>().expect("open");
+        let subscriber = circuit.subscriber(|_: &Subject, _: &mut Registrar<'_, u64>| ()).expect("open");
+        for value in [1, 2] {
+            let weak = weak.clone();
+            conduit.subscribe_with(&subscriber, move |_| weak.emit(Large::new(value))).expect("open");
+        }
+        circuit.close_and_settle().expect("outside");
+        assert_eq!(trace.take(), [1, 2]);
+        drop((pipe, conduit, subscriber, circuit));
+        weak.emit(Large::new(3));
+        assert_eq!(trace.take(), []);
     }
 }

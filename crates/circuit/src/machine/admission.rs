@@ -223,12 +223,15 @@ impl Machine {
         self.push_bare(Token::close());
     }
 
-    /// Ends a circuit that has nothing to do and nothing to drop, without its driver.
+    /// Ends a circuit that has nothing to do, nothing to end and nothing to drop, without its driver.
     fn end_untouched(&self) -> bool {
         let Some(running) = self.enter() else { return false };
         // SAFETY: we are in the context.
-        let handled = unsafe { (*self.inside.get()).cursor.ticket() };
-        if self.ingress.tail() != handled || !self.nodes.is_empty() || !self.lanes.is_empty() {
+        let (handled, is_open) = unsafe {
+            let inside = self.inside.get();
+            ((*inside).cursor.ticket(), !(*inside).endings.is_empty())
+        };
+        if self.ingress.tail() != handled || !self.nodes.is_empty() || !self.lanes.is_empty() || is_open {
             drop(running);
             // Whoever found the machine running while we looked has left what it wanted done to us.
             self.waiters.wake(u64::MAX);

@@ -16,12 +16,13 @@ use std::any::Any;
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use crate::bounds::Bounds;
 use crate::context;
 use crate::current::Current;
 use crate::driver::Driver;
+use crate::ending::{Ending, Endings};
 use crate::error::Fault;
 use crate::event::Event;
 use crate::failure::{Failure, Failures, shielded};
@@ -36,7 +37,7 @@ use crate::queue::ingress::{Cursor, Ingress};
 use crate::queue::latest;
 use crate::queue::token::{Entry, Token};
 use crate::subject::Subject;
-use crate::sync::{Apart, AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{Apart, AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::telemetry;
 use crate::waiters::Waiters;
 
@@ -73,8 +74,9 @@ pub(crate) struct Machine {
     flags: AtomicU32,
     /// Where this is, as it was allocated: a reference to it could not be used to free it.
     itself: NonNull<Self>,
-    /// Who keeps the machine: handles of the circuit, nodes with handles, and the driver while it has something to do.
-    references: AtomicUsize,
+    /// Who keeps the machine: handles of the circuit and the driver while it has something to do, and, counted apart, nodes that
+    /// have handles.
+    references: AtomicU64,
     running: AtomicBool,
     driver: Driver,
     subject: Subject,
@@ -115,6 +117,9 @@ struct Inside {
     given_time: Option<u64>,
     recorder: Option<Arc<dyn Recorder>>,
     unpublished: u8,
+    /// Whether the circuit is ending what is still open, on its way to its own end.
+    closing: bool,
+    endings: Endings,
     /// How many inputs came through lanes, about; begins anew after a while.
     from_lanes: u32,
 }
@@ -135,7 +140,7 @@ impl Machine {
         let content = Self {
             flags: AtomicU32::new(idle | bounded),
             itself,
-            references: AtomicUsize::new(1),
+            references: AtomicU64::new(1),
             running: AtomicBool::new(false),
             driver,
             subject,
@@ -167,18 +172,6 @@ impl Machine {
 
     pub(crate) fn driver(&self) -> &Driver {
         &self.driver
-    }
-
-    /// One more reference to this machine.
-    pub(crate) fn to_ref(&self) -> MachineRef {
-        let before = self.references.fetch_add(1, Ordering::Relaxed);
-        assert!(before < usize::MAX / 2, "too many references to one circuit");
-        MachineRef(self.itself)
-    }
-
-    /// Whether only one reference is left.
-    pub(crate) fn is_abandoned(&self) -> bool {
-        self.references.load(Ordering::Acquire) == 1
     }
 
     /// A seed for the random numbers of what is attached to something of this name, for the first time, the second, and so on.
@@ -321,6 +314,13 @@ impl Machine {
         // SAFETY: in the context, and nothing else holds a reference into `Inside` while user code runs.
         let time = unsafe { &mut (*self.inside.get()).time };
         *time.get_or_insert_with(context::clock_nanos)
+    }
+
+    /// Has this ended before the circuit ends, behind all that were said before. In the context only.
+    pub(crate) fn ends_with(&self, open: Weak<dyn Ending>) {
+        debug_assert!(self.is_inside());
+        // SAFETY: in the context, and the borrow ends here.
+        unsafe { (*self.inside.get()).endings.push(open) };
     }
 
     /// Enters the context, unless somebody is in it.

@@ -1,11 +1,22 @@
 //! Counted references to machines: a machine ends with the last one.
+//!
+//! Nodes that have handles keep their machine too, and are counted apart: handles of nodes may be held by receptors of the very
+//! machine. So when the last reference that is no node's goes, nobody is left who could wait for the circuit or run it as its
+//! owner. If it has no threads to run it, it is run one last time then, or ended, and what only its own receptors held is gone.
 #![allow(unsafe_code, reason = "see the parent module")]
 
 use std::ops::Deref;
 use std::ptr::NonNull;
 
 use super::Machine;
-use crate::sync::Ordering;
+use crate::driver::Driver;
+use crate::sync::{Ordering, hint};
+
+/// The part of the count that is not of nodes.
+const HANDLES: u64 = NODE - 1;
+
+/// A node in the count.
+const NODE: u64 = 1 << 32;
 
 /// A counted reference to a machine.
 pub(crate) struct MachineRef(pub(super) NonNull<Machine>);
@@ -21,16 +32,36 @@ impl MachineRef {
         Machine::with_inside(|machine| machine.expect("in a circuit's context").to_ref())
     }
 
-    /// The pointer holds the reference from now on.
-    pub(crate) fn into_raw(self) -> NonNull<Machine> {
-        std::mem::ManuallyDrop::new(self).0
-    }
-
+    /// The reference of a node, which it gave up its own for.
+    ///
     /// # Safety
     ///
-    /// The pointer came from [`MachineRef::into_raw`], and this is its one way back.
-    pub(crate) unsafe fn from_raw(raw: NonNull<Machine>) -> Self {
-        Self(raw)
+    /// The pointer came from [`Machine::hold_for_node`], and this is its one way back.
+    pub(crate) unsafe fn of_node(machine: NonNull<Machine>) -> Self {
+        // SAFETY: the node's part of the count has kept the machine until now, and this part does from now on.
+        unsafe { machine.as_ref() }.references.fetch_sub(NODE - 1, Ordering::AcqRel);
+        Self(machine)
+    }
+}
+
+impl Machine {
+    /// One more reference to this machine.
+    pub(crate) fn to_ref(&self) -> MachineRef {
+        let before = self.references.fetch_add(1, Ordering::Relaxed);
+        assert!(before & HANDLES < HANDLES / 2, "too many references to one circuit");
+        MachineRef(self.itself)
+    }
+
+    /// The machine, which a node keeps from now on.
+    pub(crate) fn hold_for_node(&self) -> NonNull<Self> {
+        let before = self.references.fetch_add(NODE, Ordering::Relaxed);
+        assert!(before < u64::MAX / 2, "too many pipes in one circuit");
+        self.itself
+    }
+
+    /// Whether only one reference is left.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.references.load(Ordering::Acquire) == 1
     }
 }
 
@@ -54,7 +85,11 @@ impl Drop for MachineRef {
     fn drop(&mut self) {
         // What the driver has to be told after this reference is gone must outlive the machine.
         let last_words = self.driver.on_abandoned();
-        match self.references.fetch_sub(1, Ordering::AcqRel) {
+        let before = match self.driver {
+            Driver::Owner | Driver::Waiters => self.give_up_handle(),
+            Driver::Thread(_) | Driver::Pool(_) => self.references.fetch_sub(1, Ordering::AcqRel),
+        };
+        match before {
             1 => self.free(),
             2 => {
                 if let Some(tell) = last_words {
@@ -67,6 +102,49 @@ impl Drop for MachineRef {
 }
 
 impl MachineRef {
+    /// Gives this reference up and returns the count before. The last that is no node's first does for the nodes what nobody could
+    /// do any more.
+    fn give_up_handle(&self) -> u64 {
+        let mut tended = None;
+        let mut count = self.references.load(Ordering::Acquire);
+        loop {
+            // Who lets go of a node puts its release into the queue first. So if the count is the same as before we looked into
+            // the queue, nothing has come that we would have to do.
+            if count & HANDLES == 1 && count > NODE && tended != Some(count) {
+                if self.tend() {
+                    tended = Some(count);
+                }
+                count = self.references.load(Ordering::Acquire);
+                continue;
+            }
+            match self.references.compare_exchange_weak(count, count - 1, Ordering::AcqRel, Ordering::Acquire)
+            {
+                Ok(_) => return count,
+                Err(now) => count = now,
+            }
+        }
+    }
+
+    /// Does what is left to be done in a circuit that has no threads. False if somebody else is in it, for a moment.
+    #[cold]
+    fn tend(&self) -> bool {
+        if self.has_ended() || self.is_entered_here() {
+            return true;
+        }
+        let Some(mut running) = self.enter() else {
+            hint::spin_loop();
+            return false;
+        };
+        if self.driver.is_run_by_waiters() {
+            // What was accepted is handled. Pipes that somebody else holds go on accepting, and this comes again with the last.
+            running.run(usize::MAX, self.ingress.tail());
+        } else {
+            // Nothing that its pipes accept would ever be handled.
+            running.end();
+        }
+        true
+    }
+
     #[cold]
     fn free(&self) {
         if self.driver.is_run_by_waiters() && self.has_work() && !self.has_ended() {
@@ -74,8 +152,7 @@ impl MachineRef {
             self.references.store(1, Ordering::Relaxed);
             let again = Self(self.0);
             if let Some(mut running) = again.enter() {
-                running.run(usize::MAX, u64::MAX);
-                running.end();
+                running.run_to_end();
             }
             return;
         }

@@ -317,10 +317,7 @@ impl Running<'_> {
                     self.machine.report(self.machine.subject.clone(), "run", panic);
                 }
             }
-            Entry::Close => {
-                self.record_event(Event::CloseCircuit);
-                self.end();
-            }
+            Entry::Close => self.close(),
             Entry::Barrier => {}
         }
     }
@@ -359,6 +356,42 @@ impl Running<'_> {
             done.swap(ticket, Ordering::SeqCst);
             self.machine.waiters.wake(ticket);
         }
+    }
+
+    /// Ends the circuit, once everything that is open in it has ended: one after the other, each with all that it causes, as if
+    /// each had been closed by an input of its own.
+    fn close(&self) {
+        let inside = self.machine.inside.get();
+        // SAFETY: we are in the context, and borrows end before code of users runs.
+        let (begins, is_busy) =
+            unsafe { (!std::mem::replace(&mut (*inside).closing, true), !(*inside).transit.is_empty()) };
+        if begins {
+            self.record_event(Event::CloseCircuit);
+        }
+        if !is_busy {
+            // SAFETY: as above.
+            match unsafe { (*inside).endings.next() } {
+                // SAFETY: we are in the context, between two entries. Its end may drop what it was the last to know.
+                Some(open) => shielded(|| unsafe { open.end() }),
+                None => return self.end(),
+            }
+        }
+        // Comes again behind what is to be handled before.
+        // SAFETY: as above.
+        unsafe { (*inside).transit.push_token(Token::close()) };
+    }
+
+    /// Handles everything that there is, and ends the circuit.
+    pub(super) fn run_to_end(&mut self) {
+        self.run(usize::MAX, u64::MAX);
+        self.machine.flags.fetch_or(CLOSED, Ordering::SeqCst);
+        if !self.machine.has_ended() {
+            self.close();
+        }
+        // The close is in there until the circuit has ended.
+        let mut unlimited = usize::MAX;
+        while !self.drain_transit(&mut unlimited) {}
+        debug_assert!(self.machine.has_ended());
     }
 
     /// Drops all receptors. From now on whatever arrives is dropped.

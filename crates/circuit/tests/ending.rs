@@ -1,0 +1,401 @@
+//! The end of a circuit: what is open in it ends first, and what nobody can reach any more is gone.
+
+use std::sync::{Arc, OnceLock, Weak, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use tidemark_circuit::{
+    Circuit, Conduit, Current, Failure, Fiber, Pipe, Recording, Registrar, Replay, RunBy, Subject,
+    Subscription, ThreadPool, WeakPipe, name,
+};
+
+fn circuit(run_by: RunBy) -> Circuit {
+    Circuit::builder().run_by(run_by).build().expect("a thread")
+}
+
+/// Circuits that run by themselves, or when they are waited for.
+fn circuits() -> impl Iterator<Item = Circuit> {
+    let pool = ThreadPool::new(1).expect("a thread");
+    [RunBy::Pool(pool), RunBy::Thread, RunBy::Waiters].into_iter().map(circuit)
+}
+
+/// Subscribes with a function that is called in the end, to somebody who is told what is emitted.
+fn subscribe(
+    circuit: &Circuit,
+    conduit: &Conduit<u64>,
+    hear: impl FnMut(u64) + Send + Clone + 'static,
+    on_close: impl FnOnce(&Subscription<u64>) + Send + 'static,
+) -> Subscription<u64> {
+    let subscriber = circuit.subscriber(move |_: &Subject, registrar: &mut Registrar<'_, u64>| {
+        registrar.receptor(hear.clone());
+    });
+    conduit.subscribe_with(&subscriber.expect("open"), on_close).expect("open")
+}
+
+#[test]
+fn what_is_open_ends_once_in_its_order_in_the_circuit_before_the_circuit() {
+    for circuit in circuits() {
+        let (sender, ends) = mpsc::channel();
+        let conduits = [circuit.conduit().expect("open"), circuit.conduit().expect("open")];
+        let subscriptions: Vec<_> = (0..6)
+            .map(|number| {
+                let sender = sender.clone();
+                subscribe(
+                    &circuit,
+                    &conduits[number % 2],
+                    |_| (),
+                    move |_| {
+                        sender.send((number, Current::here())).expect("received");
+                    },
+                )
+            })
+            .collect();
+        subscriptions[3].close();
+        circuit.close_and_settle().expect("outside");
+        subscriptions[4].close();
+        conduits.iter().for_each(Conduit::close);
+        let ended = ends.try_iter().map(|(number, here)| {
+            assert_eq!(here, *circuit.current());
+            number
+        });
+        assert_eq!(ended.collect::<Vec<_>>(), [3, 0, 1, 2, 4, 5]);
+    }
+}
+
+#[test]
+fn a_subscription_without_any_pipe_ends_too() {
+    for circuit in circuits() {
+        let (sender, ends) = mpsc::channel();
+        let conduit = circuit.conduit().expect("open");
+        subscribe(&circuit, &conduit, |_| (), move |_| sender.send(()).expect("received"));
+        circuit.settle().expect("outside");
+        circuit.close_and_settle().expect("outside");
+        assert_eq!(ends.try_iter().count(), 1);
+    }
+}
+
+#[test]
+fn what_is_emitted_at_the_end_is_handled_with_all_that_it_causes_before_the_next_ends() {
+    for circuit in circuits() {
+        let (sender, log) = mpsc::channel();
+        let conduit = circuit.conduit::<u64>().expect("open");
+        for number in 0..3 {
+            let (heard, ended, last_words) =
+                (sender.clone(), sender.clone(), conduit.get(name!("a")).clone());
+            subscribe(
+                &circuit,
+                &conduit,
+                move |value| heard.send(format!("{number} hears {value}")).expect("received"),
+                move |_| {
+                    ended.send(format!("{number} ends")).expect("received");
+                    last_words.emit(number);
+                },
+            );
+        }
+        drop(sender);
+        circuit.close_and_settle().expect("outside");
+        let expected =
+            ["0 ends", "1 hears 0", "2 hears 0", "1 ends", "2 hears 1", "2 ends"].map(str::to_owned);
+        assert_eq!(log.try_iter().collect::<Vec<_>>(), expected);
+    }
+}
+
+#[test]
+fn a_cascade_at_the_end_comes_to_its_own_end_first() {
+    for circuit in circuits() {
+        let (sender, log) = mpsc::channel();
+        let own = Arc::new(OnceLock::<WeakPipe<u64>>::new());
+        let again = Arc::clone(&own);
+        let countdown = circuit
+            .pipe(move |number: u64| {
+                sender.send(number).expect("received");
+                if number > 0 {
+                    again.get().expect("set").emit(number - 1);
+                }
+            })
+            .expect("open");
+        own.set(countdown.downgrade()).expect("once");
+        let conduit = circuit.conduit().expect("open");
+        for _ in 0..2 {
+            let countdown = countdown.clone();
+            subscribe(&circuit, &conduit, |_| (), move |_| countdown.emit(3));
+        }
+        circuit.close_and_settle().expect("outside");
+        countdown.emit(9);
+        assert_eq!(log.iter().collect::<Vec<_>>(), [3, 2, 1, 0, 3, 2, 1, 0], "and the receptor is gone");
+    }
+}
+
+#[test]
+fn who_fails_at_the_end_keeps_nobody_else_from_it_and_is_told_of() {
+    for circuit in circuits() {
+        let (sender, log) = mpsc::channel();
+        let conduit = circuit.conduit().expect("open");
+        for number in 0..3 {
+            let sender = sender.clone();
+            subscribe(
+                &circuit,
+                &conduit,
+                |_| (),
+                move |_| {
+                    sender.send(number.to_string()).expect("received");
+                    assert!(number != 1, "not now");
+                },
+            );
+        }
+        let faults = circuit.faults().expect("open");
+        let subscriber = circuit.subscriber(move |_: &Subject, registrar: &mut Registrar<'_, Failure>| {
+            let sender = sender.clone();
+            registrar.receptor(move |failure: Failure| {
+                sender.send(format!("{}: {}", failure.operation(), failure.message())).expect("received");
+            });
+        });
+        faults.subscribe(&subscriber.expect("open")).expect("open");
+        circuit.close_and_settle().expect("outside");
+        assert_eq!(log.try_iter().collect::<Vec<_>>(), ["0", "1", "close: not now", "2"]);
+    }
+}
+
+#[test]
+fn who_subscribes_again_at_the_end_is_refused_and_the_circuit_ends() {
+    for circuit in circuits() {
+        let (sender, refused) = mpsc::channel();
+        let conduit = circuit.conduit::<u64>().expect("open");
+        let again = conduit.clone();
+        let subscriber = circuit.subscriber(|_: &Subject, _: &mut Registrar<'_, u64>| ()).expect("open");
+        let same = subscriber.clone();
+        conduit
+            .subscribe_with(&subscriber, move |_| {
+                sender.send(again.subscribe(&same).is_err()).expect("received");
+            })
+            .expect("open");
+        circuit.close_and_settle().expect("outside");
+        assert_eq!(refused.try_iter().collect::<Vec<_>>(), [true]);
+    }
+}
+
+#[test]
+fn an_owner_ends_its_circuit_step_by_step() {
+    let circuit = circuit(RunBy::Owner);
+    let (sender, log) = mpsc::channel();
+    let conduit = circuit.conduit().expect("open");
+    for number in 0..3 {
+        let sender = sender.clone();
+        subscribe(&circuit, &conduit, |_| (), move |_| sender.send(number).expect("received"));
+    }
+    circuit.run(usize::MAX);
+    circuit.close();
+    let mut steps = Vec::new();
+    for _ in 0..5 {
+        circuit.run(1);
+        steps.push(log.try_iter().collect::<Vec<_>>());
+    }
+    assert_eq!(steps, [vec![0], vec![1], vec![2], vec![], vec![]]);
+    circuit.settle().expect("it has ended");
+}
+
+#[test]
+fn a_replay_ends_what_the_original_ended() {
+    let run = |circuit: &Circuit| {
+        let (sender, log) = mpsc::channel();
+        let conduit = circuit.conduit::<u64>().expect("open");
+        for number in 1..=2 {
+            let (sender, words) = (sender.clone(), conduit.get(name!("a")).downgrade());
+            let heard = move |value| sender.send((number, value)).expect("received");
+            subscribe(circuit, &conduit, heard, move |_| words.emit(10 * number));
+        }
+        (conduit, log)
+    };
+    let original = circuit(RunBy::Waiters);
+    let (conduit, before) = run(&original);
+    original.settle().expect("outside");
+    let recording = Recording::begin(&original, Vec::new()).expect("the only one");
+    recording.conduit("words", &conduit);
+    conduit.get(name!("a")).emit(1);
+    original.close_and_settle().expect("outside");
+    let journal = recording.finish().expect("in memory");
+
+    let mut replay = Replay::new(&journal[..]).expect("a journal");
+    let twin = Circuit::builder().run_by(RunBy::Owner).seed(replay.seed()).build().expect("valid");
+    let (conduit, after) = run(&twin);
+    replay.conduit("words", &conduit);
+    let replayed = replay.run(&twin).expect("undamaged");
+    assert_eq!((replayed.inputs, replayed.complete), (2, true), "an emission and the close");
+    let after: Vec<_> = after.try_iter().collect();
+    assert_eq!(after, [(1, 1), (2, 1), (2, 10)]);
+    assert_eq!(before.try_iter().collect::<Vec<_>>(), after);
+}
+
+/// Something that receptors hold, and whether it is still there.
+fn held() -> (Arc<()>, Weak<()>) {
+    let held = Arc::new(());
+    let seen = Arc::downgrade(&held);
+    (held, seen)
+}
+
+/// Waits for a circuit with threads to be gone: nobody is left who could be asked.
+fn assert_gone(seen: &Weak<()>) {
+    for _ in 0..10_000 {
+        if seen.strong_count() == 0 {
+            return;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    panic!("it is kept");
+}
+
+/// All ways to run a circuit.
+fn every_circuit() -> impl Iterator<Item = Circuit> {
+    circuits().chain([circuit(RunBy::Owner)])
+}
+
+#[test]
+fn pipes_that_lead_to_pipes_of_their_circuit_do_not_keep_it() {
+    for circuit in every_circuit() {
+        let (held, seen) = held();
+        let end = circuit.pipe(move |_: u64| _ = &held).expect("open");
+        let captured = end.clone();
+        let middle = circuit.pipe(move |value: u64| captured.emit(value)).expect("open");
+        let front = middle.prepend(&Fiber::new().diff()).expect("open");
+        let all = circuit.fan_out(&[front, end]).expect("open");
+        drop((middle, all));
+        drop(circuit);
+        assert_gone(&seen);
+    }
+}
+
+#[test]
+fn what_was_emitted_before_nobody_could_wait_any_more_is_handled_all_along_the_way() {
+    for keeps_pipe_longer in [false, true] {
+        let circuit = circuit(RunBy::Waiters);
+        let (sender, out) = mpsc::channel();
+        let end = circuit.pipe(move |value: u64| sender.send(value).expect("received")).expect("open");
+        let pipe = circuit.pipe(move |value: u64| end.emit(value + 1)).expect("open");
+        pipe.emit(1);
+        if keeps_pipe_longer {
+            drop(circuit);
+            assert_eq!(out.try_iter().collect::<Vec<_>>(), [2]);
+            pipe.emit(5);
+            drop(pipe);
+            assert_eq!(out.iter().collect::<Vec<_>>(), [6]);
+        } else {
+            drop(pipe);
+            drop(circuit);
+            assert_eq!(out.iter().collect::<Vec<_>>(), [2]);
+        }
+    }
+}
+
+#[test]
+fn a_circuit_that_its_owner_has_dropped_refuses_what_nobody_could_handle() {
+    let circuit = circuit(RunBy::Owner);
+    let (held, seen) = held();
+    let own = Arc::new(OnceLock::<Pipe<u64>>::new());
+    let again = Arc::clone(&own);
+    let pipe =
+        circuit.pipe(move |value: u64| _ = (&held, again.get().map(|pipe| pipe.emit(value)))).expect("open");
+    own.set(pipe.clone()).expect("once");
+    drop(own);
+    pipe.emit(1);
+    drop(circuit);
+    assert_eq!(seen.strong_count(), 0, "although it holds itself");
+    assert!(pipe.try_emit(2).is_err());
+}
+
+#[test]
+fn a_loop_through_a_weak_pipe_does_not_keep_its_circuit_and_comes_to_its_end() {
+    for circuit in circuits() {
+        let (held, seen) = held();
+        let (sender, out) = mpsc::channel();
+        let own = Arc::new(OnceLock::<WeakPipe<u64>>::new());
+        let again = Arc::clone(&own);
+        let pipe = circuit.pipe(move |value: u64| {
+            sender.send((value, Arc::strong_count(&held) > 0)).expect("received");
+            if value > 0 {
+                again.get().expect("set").emit(value - 1);
+            }
+        });
+        let pipe = pipe.expect("open");
+        own.set(pipe.downgrade()).expect("once");
+        pipe.emit(100);
+        // The last handle may go while the circuit is on its way: its release is behind what was emitted.
+        drop((circuit, pipe));
+        assert!(out.iter().map(|(value, _)| value).eq((0..=100).rev()));
+        assert_gone(&seen);
+        let weak = own.get().expect("set");
+        weak.emit(1);
+        assert!(weak.upgrade().is_none());
+        assert_eq!(weak.clone().subject().name(), name!("circuit"));
+    }
+}
+
+/// Emits to itself when it is dropped.
+struct Phoenix(Arc<OnceLock<WeakPipe<u64>>>, mpsc::Sender<u64>);
+
+impl Drop for Phoenix {
+    fn drop(&mut self) {
+        self.0.get().expect("set").emit(1);
+    }
+}
+
+#[test]
+fn a_receptor_that_emits_to_itself_when_it_is_dropped_is_gone() {
+    for circuit in circuits() {
+        let (sender, out) = mpsc::channel();
+        let own = Arc::new(OnceLock::new());
+        let phoenix = Phoenix(Arc::clone(&own), sender);
+        let pipe = circuit.pipe(move |value: u64| phoenix.1.send(value).expect("received")).expect("open");
+        own.set(pipe.downgrade()).expect("once");
+        drop(pipe);
+        assert_eq!(circuit.settle(), Ok(()));
+        assert_eq!(out.iter().count(), 0);
+    }
+}
+
+#[test]
+fn a_loop_through_a_conduit_lets_go_when_its_circuit_is_closed() {
+    for circuit in circuits() {
+        let (held, seen) = held();
+        let conduit = circuit.conduit::<u64>().expect("open");
+        let again = conduit.clone();
+        let subscriber = circuit.subscriber(move |subject: &Subject, registrar: &mut Registrar<'_, u64>| {
+            let (pipe, held) = (again.get(subject).clone(), Arc::clone(&held));
+            registrar.receptor(move |value: u64| {
+                if value > 0 && Arc::strong_count(&held) > 0 {
+                    pipe.emit(value - 1);
+                }
+            });
+        });
+        conduit.subscribe(&subscriber.expect("open")).expect("open");
+        conduit.get(name!("a")).emit(3);
+        circuit.settle().expect("outside");
+        circuit.close_and_settle().expect("outside");
+        drop((conduit, circuit));
+        assert_gone(&seen);
+    }
+}
+
+#[test]
+fn whoever_is_the_last_to_let_go_leaves_nothing_behind() {
+    for round in 0..200 {
+        for run_by in [RunBy::Waiters, RunBy::Owner] {
+            let circuit = circuit(run_by);
+            let (held, seen) = held();
+            let end = circuit.pipe(move |_: u64| _ = &held).expect("open");
+            let captured = end.clone();
+            let pipe = circuit.pipe(move |value: u64| captured.emit(value)).expect("open");
+            let weak = pipe.downgrade();
+            let others = [
+                thread::spawn(move || drop(circuit)),
+                thread::spawn(move || {
+                    pipe.emit(round);
+                    drop(pipe);
+                }),
+                thread::spawn(move || drop(weak.upgrade())),
+            ];
+            drop(end);
+            others.into_iter().for_each(|other| other.join().expect("no panic"));
+            assert_eq!(seen.strong_count(), 0);
+        }
+    }
+}
