@@ -6,11 +6,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use crate::attachment::{AsItIs, Finish};
 use crate::bounds::{Bounds, Overflow};
+use crate::care::{Care, Make};
 use crate::current::Current;
 use crate::driver::{Driver, ThreadPool, thread};
 use crate::error::{ArgumentError, ContextError, Fault};
-use crate::failure::Supervision;
+use crate::failure::Failures;
 use crate::lane::Lane;
 use crate::machine::{Machine, MachineRef, Progress};
 use crate::name;
@@ -18,7 +20,9 @@ use crate::name::Name;
 use crate::node::NodeRef;
 use crate::pipe::Pipe;
 use crate::receptor::Receptor;
+use crate::recipe::Recipe;
 use crate::subject::{Kind, Subject};
+use crate::supervision::Supervision;
 
 /// One sequential execution context: values come in from any thread, are handled one at a time in one order, and everything
 /// that one causes is done before the next one starts.
@@ -115,7 +119,7 @@ impl CircuitBuilder {
         self
     }
 
-    /// What is done about receptors that panic.
+    /// What is done about receptors that panic, unless their pipe has a supervision of its own.
     pub fn supervision(mut self, supervision: Supervision) -> Self {
         self.supervision = supervision;
         self
@@ -143,8 +147,7 @@ impl CircuitBuilder {
             RunBy::Owner => Driver::Owner,
             RunBy::Thread => Driver::Thread(Arc::default()),
         };
-        let machine = Machine::new(subject, driver, self.seed, bounds);
-        machine.failures.supervise(self.supervision);
+        let machine = Machine::new(subject, driver, self.seed, bounds, Failures::new(self.supervision));
         if let Driver::Thread(parker) = machine.driver() {
             thread::start(machine.clone(), parker)?;
         }
@@ -196,7 +199,20 @@ impl Circuit {
 
     /// Makes what follows under this name instead of the circuit's.
     pub fn named(&self, name: Name) -> Naming<'_> {
-        Naming { circuit: self, name }
+        Naming { circuit: self, name, supervision: None }
+    }
+
+    /// Has the pipes that follow supervised like this, instead of like all others of this circuit.
+    ///
+    /// ```
+    /// # use tidemark_circuit::{Circuit, Supervision};
+    /// let circuit = Circuit::new();
+    /// let careful = circuit.supervised(Supervision::Quarantine { after: 1 });
+    /// let pipe = careful.pipe(|number: u64| println!("{}", 100 / number))?;
+    /// # Ok::<(), tidemark_circuit::Error>(())
+    /// ```
+    pub fn supervised(&self, supervision: Supervision) -> Naming<'_> {
+        self.unnamed().supervised(supervision)
     }
 
     /// A pipe to a receptor.
@@ -206,6 +222,17 @@ impl Circuit {
         R: Receptor<E> + 'static,
     {
         self.unnamed().pipe(receptor)
+    }
+
+    /// A pipe to a receptor that the function makes: now, and anew in the circuit's context for each
+    /// [restart](Supervision::Restart).
+    pub fn pipe_from<E, R, F>(&self, make: F) -> Result<Pipe<E>, Fault>
+    where
+        E: Send + 'static,
+        R: Receptor<E> + 'static,
+        F: FnMut() -> R + Send + 'static,
+    {
+        self.unnamed().pipe_from(make)
     }
 
     /// Makes what follows under the circuit's own name.
@@ -223,7 +250,8 @@ impl Circuit {
     /// circuit has ended. What is emitted later is not waited for.
     ///
     /// Everything that the circuit did to get there happened before this returns. Fails inside of the circuit, where it would
-    /// wait for itself.
+    /// wait for itself. It does not see through two circuits on two threads whose receptors wait for each other: they do so for
+    /// ever.
     #[inline]
     pub fn settle(&self) -> Result<(), ContextError> {
         self.0.settle()
@@ -354,7 +382,8 @@ impl fmt::Debug for Settled {
     }
 }
 
-/// A circuit and the name for what it is asked to make next. Made by [`Circuit::named`]; costs nothing.
+/// A circuit and the name for what it is asked to make next, and how that is supervised. Made by [`Circuit::named`]
+/// and [`Circuit::supervised`]; costs nothing.
 ///
 /// ```
 /// use tidemark_circuit::{Circuit, name};
@@ -368,9 +397,17 @@ impl fmt::Debug for Settled {
 pub struct Naming<'a> {
     circuit: &'a Circuit,
     name: Name,
+    /// None if as all others of the circuit.
+    supervision: Option<Supervision>,
 }
 
 impl Naming<'_> {
+    /// Has the pipes that follow supervised like this. See [`Circuit::supervised`].
+    #[must_use]
+    pub fn supervised(self, supervision: Supervision) -> Self {
+        Self { supervision: Some(supervision), ..self }
+    }
+
     /// A pipe to a receptor. See [`Circuit::pipe`].
     pub fn pipe<E, R>(&self, receptor: R) -> Result<Pipe<E>, Fault>
     where
@@ -378,7 +415,59 @@ impl Naming<'_> {
         R: Receptor<E> + 'static,
     {
         let subject = self.component(Kind::Pipe, "pipe")?;
-        Ok(Pipe::new(NodeRef::new(self.circuit.machine(), subject, 0, receptor)))
+        Ok(Pipe::new(self.node(subject, 0, receptor)))
+    }
+
+    /// A pipe to a receptor that the function makes. See [`Circuit::pipe_from`].
+    pub fn pipe_from<E, R, F>(&self, mut make: F) -> Result<Pipe<E>, Fault>
+    where
+        E: Send + 'static,
+        R: Receptor<E> + 'static,
+        F: FnMut() -> R + Send + 'static,
+    {
+        let subject = self.component(Kind::Pipe, "pipe")?;
+        let receptor = make();
+        let care = self.care(Some(Box::new(move |_| Ok(make()))));
+        Ok(Pipe::new(NodeRef::with_care(self.machine(), subject, 0, receptor, care)))
+    }
+
+    /// As [`Pipe::prepend`], under this name and with this supervision. The target must be of this circuit.
+    pub fn prepend<R>(&self, target: &Pipe<R::Out>, recipe: &R) -> Result<Pipe<R::In>, Fault>
+    where
+        R: Recipe,
+    {
+        self.prepend_as(target, recipe, &AsItIs)
+    }
+
+    pub(crate) fn prepend_as<R>(
+        &self,
+        target: &Pipe<R::Out>,
+        recipe: &R,
+        finish: &impl Finish<R::In>,
+    ) -> Result<Pipe<R::In>, Fault>
+    where
+        R: Recipe,
+    {
+        if !target.is_of(self.machine()) {
+            let message = format!("the target belongs to a different circuit: {}", target.subject());
+            return Err(Fault::new(self.circuit.subject().clone(), "pipe", message));
+        }
+        target.prepend_as(self.name, self.supervision.or(target.node().supervision()), recipe, finish)
+    }
+
+    /// A node of the circuit, supervised as was asked for.
+    pub(crate) fn node<E, R>(&self, subject: Subject, depth: u32, receptor: R) -> NodeRef
+    where
+        E: Send + 'static,
+        R: Receptor<E> + 'static,
+    {
+        NodeRef::with_care(self.machine(), subject, depth, receptor, self.care::<E, R>(None))
+    }
+
+    /// What is to be done about the failures of a pipe. What makes its receptor is forgotten if it is never made anew.
+    pub(crate) fn care<E, R>(&self, make: Option<Make<R>>) -> Care<E, R> {
+        let make = make.filter(|_| self.machine().supervises(self.supervision).restarts());
+        Care { supervision: self.supervision, make, dead_letters: None }
     }
 
     pub(crate) fn machine(&self) -> &MachineRef {

@@ -18,12 +18,13 @@ use crate::error::{ContextError, Fault};
 use crate::event::Event;
 use crate::failure::shielded;
 use crate::handle::handle;
-use crate::machine::{Machine, MachineRef};
+use crate::machine::MachineRef;
 use crate::name::Name;
 use crate::name_map::NameMap;
 use crate::node::NodeRef;
 use crate::pipe::{Forward, Pipe};
 use crate::receptor::Receptor;
+use crate::registered;
 use crate::subject::{Kind, Subject};
 use crate::subscriber::{Receiver, ReceiverPool, Registrar, Subscriber};
 use crate::subscription::{OnClose, Subscription, SubscriptionInner};
@@ -380,7 +381,7 @@ impl<E: Clone + Send + 'static> Receiver<E> {
             Self::Pipe(target) => target.emit(value),
             Self::Receptor(receptor) => {
                 if let Err(panic) = catch_unwind(AssertUnwindSafe(|| receptor.receive(value))) {
-                    Machine::report_inside(pipe, "receive", panic);
+                    registered::failed(receptor, pipe, panic);
                 }
             }
         }

@@ -1,25 +1,52 @@
-//! Failures of user code that were kept from spreading: what is known of them, and what is done about them.
+//! Failures of user code that were kept from spreading: what is known of them, and who is told.
 
 use std::any::Any;
+use std::fmt;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::subject::Subject;
+use crate::supervision::{Remedy, Supervision};
 use crate::telemetry;
 
-/// A panic in a callback, which cost the value that the callback was given and nothing else.
+/// A panic in a callback, which cost the value that the callback was given, and what was done about it.
+///
+/// Its text says everything, for a log: `cortex:cortex/circuit:plant/pipe:valve failed to receive: 7 is too much (2 times,
+/// restarted)`.
 #[derive(Clone, Debug)]
 pub struct Failure {
     subject: Subject,
     operation: &'static str,
     message: Arc<str>,
+    count: u32,
+    remedy: Remedy,
 }
 
 impl Failure {
     pub(crate) fn of_panic(subject: Subject, operation: &'static str, panic: Box<dyn Any + Send>) -> Self {
-        Self { subject, operation, message: message_of(panic) }
+        Self { subject, operation, message: message_of(panic), count: 1, remedy: Remedy::Resumed }
+    }
+
+    /// That something could not be made anew, and why.
+    pub(crate) fn of_restart(subject: Subject, count: u32, trouble: Trouble) -> Self {
+        let operation = "restart";
+        let failure = match trouble {
+            Trouble::Panic(panic) => Self::of_panic(subject, operation, panic),
+            Trouble::Refusal(message) => {
+                Self { subject, operation, message: message.into(), count, remedy: Remedy::Resumed }
+            }
+        };
+        failure.was(count, Remedy::Quarantined)
+    }
+
+    /// The failure with how many there were and what was done about it.
+    pub(crate) fn was(mut self, count: u32, remedy: Remedy) -> Self {
+        debug_assert!(count > 0, "this one is counted");
+        self.count = count;
+        self.remedy = remedy;
+        self
     }
 
     /// Whose callback failed.
@@ -27,7 +54,8 @@ impl Failure {
         &self.subject
     }
 
-    /// What the callback was called for: `receive`, `subscribe`, `close` …
+    /// What the callback was called for: `receive`, `subscribe`, `close`, `update`; `restart` if what had failed could not be made
+    /// anew.
     pub fn operation(&self) -> &'static str {
         self.operation
     }
@@ -36,20 +64,30 @@ impl Failure {
     pub fn message(&self) -> &str {
         &self.message
     }
+
+    /// How often this callback has failed until now, this time included.
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// What was done about it.
+    pub fn remedy(&self) -> Remedy {
+        self.remedy
+    }
 }
 
-/// What a circuit does about a receptor that panics.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Supervision {
-    /// It loses the value and is given the next one.
-    #[default]
-    Resume,
-    /// After this many failures a pipe's receptor is dropped, and the pipe drops what it is given.
-    Quarantine {
-        /// How many failures are enough, at least one.
-        after: u32,
-    },
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { subject, operation, message, count, remedy } = self;
+        let times = if *count == 1 { "time" } else { "times" };
+        write!(f, "{subject} failed to {operation}: {message} ({count} {times}, {remedy})")
+    }
+}
+
+/// Why something could not be made anew.
+pub(crate) enum Trouble {
+    Panic(Box<dyn Any + Send>),
+    Refusal(String),
 }
 
 /// Who hears of failures; false if it does not want to any more.
@@ -59,24 +97,22 @@ type Hook = Box<dyn FnMut(&Failure) -> bool + Send>;
 #[derive(Default)]
 pub(crate) struct Failures {
     count: AtomicU64,
-    quarantine_after: AtomicU32,
-    /// Most circuits have none, and should be small.
+    /// None if circuits do what they do unless something else is said. Most do, and should be small.
+    supervision: Option<Box<Supervision>>,
+    /// As seldom.
     #[allow(clippy::box_collection, reason = "three words less in circuits without hooks")]
     hooks: Mutex<Option<Box<Vec<Hook>>>>,
 }
 
 impl Failures {
-    pub(crate) fn supervise(&self, supervision: Supervision) {
-        let after = match supervision {
-            Supervision::Resume => 0,
-            Supervision::Quarantine { after } => after.max(1),
-        };
-        self.quarantine_after.store(after, Ordering::Relaxed);
+    pub(crate) fn new(supervision: Supervision) -> Self {
+        let supervision = (supervision != Supervision::default()).then(|| Box::new(supervision));
+        Self { supervision, ..Self::default() }
     }
 
-    pub(crate) fn quarantines_after(&self, failures: u32) -> bool {
-        let after = self.quarantine_after.load(Ordering::Relaxed);
-        after != 0 && failures >= after
+    /// What is done about those who have no supervision of their own.
+    pub(crate) fn supervision(&self) -> Supervision {
+        self.supervision.as_deref().copied().unwrap_or_default()
     }
 
     /// Has `hook` told of each failure, in the circuit's context.

@@ -6,7 +6,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use crate::circuit::{Circuit, Naming};
 use crate::error::Fault;
-use crate::node::NodeRef;
 use crate::pipe::{DEPTH_MAX, Forward, Pipe};
 use crate::receptor::Receptor;
 use crate::subject::Kind;
@@ -102,9 +101,9 @@ impl Naming<'_> {
         let subject = self.component(Kind::Pipe, "pipe")?;
         let depth = self.depth_before(std::slice::from_ref(target));
         let node = if depth.is_multiple_of(DEPTH_MAX) {
-            NodeRef::new(self.machine(), subject, depth, target.clone())
+            self.node(subject, depth, target.clone())
         } else {
-            NodeRef::new(self.machine(), subject, depth, target.forward())
+            self.node(subject, depth, target.forward())
         };
         Ok(Pipe::new(node))
     }
@@ -114,11 +113,11 @@ impl Naming<'_> {
         let subject = self.component(Kind::Pipe, "pipe")?;
         let depth = self.depth_before(targets);
         let node = if depth.is_multiple_of(DEPTH_MAX) {
-            NodeRef::new(self.machine(), subject, depth, FanOut(targets.to_vec()))
+            self.node(subject, depth, FanOut(targets.to_vec()))
         } else {
             let own = targets.iter().all(|target| target.is_of(self.machine()));
             let targets = Targets { all: targets.iter().map(Pipe::forward).collect(), own };
-            NodeRef::new(self.machine(), subject, depth, targets)
+            self.node(subject, depth, targets)
         };
         Ok(Pipe::new(node))
     }

@@ -54,7 +54,8 @@
 //! | where values came from | [`Sink`], [`Capture`], [`Ticker`] |
 //! | what ends when | [`Resource`], [`Scope`], [`Closure`] |
 //! | what is done to a value on its way | [`Fiber`], [`Flow`], [`Recipe`], [`Receptor`] |
-//! | what can go wrong | [`Error`], [`Fault`] |
+//! | what can go wrong | [`Error`], [`Fault`], [`Failure`] |
+//! | what is done about it | [`Supervision`], [`Remedy`], [`DeadLetters`] |
 //!
 //! # Features
 //!
@@ -62,18 +63,20 @@
 //!
 //! - `stream`: `Emissions` and `Inlet`, a circuit's ends as `Stream` and `Sink` of the futures crates.
 //! - `tracing`: spans and events for the `tracing` crate, target `tidemark_circuit`: at level debug a span `circuit` with the
-//!   `name` of the circuit around each of its runs, and events `quarantine`, `overflow` and `close`; at level error an event per
-//!   [`Failure`], with `subject`, `operation` and `message`.
+//!   `name` of the circuit around each of its runs, and events `restart`, `quarantine`, `overflow` and
+//!   `close`; at level error an event per [`Failure`], with `subject`, `operation` and `message`.
 //! - `metrics`: `CircuitMetrics`, a collector of `prometheus-client` for the [`Stats`] of circuits.
 //! - `signals`: the module `signals`, typed vocabularies for what systems do and how they are.
 //! - `opentelemetry`: `signals::opentelemetry::Exporter`, which counts what is said, and `CircuitMeter`, which reports the [`Stats`] of
 //!   circuits, both by instruments of a `Meter` of the `opentelemetry` crate. With it comes `signals`.
 
+mod attachment;
 mod bank;
 mod barrier;
 mod basin;
 mod bounds;
 mod capture;
+mod care;
 mod cell;
 #[cfg(any(feature = "metrics", feature = "opentelemetry"))]
 mod census;
@@ -83,6 +86,7 @@ mod context;
 mod context_cell;
 mod cortex;
 mod current;
+mod dead_letters;
 mod driver;
 mod ending;
 mod error;
@@ -122,6 +126,7 @@ mod queue;
 mod random;
 mod receptor;
 mod recipe;
+mod registered;
 mod reservoir;
 mod resource;
 mod scope;
@@ -137,6 +142,7 @@ mod stream;
 mod subject;
 mod subscriber;
 mod subscription;
+mod supervision;
 mod sync;
 mod tap;
 mod telemetry;
@@ -154,10 +160,11 @@ pub use circuit::{Circuit, CircuitBuilder, Naming, RunBy, Settled};
 pub use conduit::{Conduit, Routing};
 pub use cortex::{Cortex, cortex};
 pub use current::Current;
+pub use dead_letters::DeadLetters;
 pub use driver::ThreadPool;
 pub use error::{ArgumentError, ContextError, Error, Fault};
 pub use extent::{Enclosures, Extent};
-pub use failure::{Failure, Supervision};
+pub use failure::Failure;
 pub use fan_out::FanOut;
 pub use fiber::{BoxedFiber, Fiber};
 pub use flow::{BoxedFlow, Change, Flow, Run};
@@ -190,6 +197,7 @@ pub use stream::Emissions;
 pub use subject::{Id, Kind, Subject};
 pub use subscriber::{ReceiverPool, Registrar, Subscriber};
 pub use subscription::Subscription;
+pub use supervision::{Remedy, Supervision};
 pub use tap::Tap;
 pub use ticker::Ticker;
 pub use weak_pipe::WeakPipe;

@@ -6,17 +6,19 @@
 
 use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
-use std::mem::ManuallyDrop;
+use std::mem::{ManuallyDrop, offset_of};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
 
+use crate::care::{Care, Kept};
 use crate::context::is_inside;
-use crate::failure::shielded;
+use crate::failure::{Trouble, shielded};
 use crate::machine::{Machine, MachineRef};
 use crate::queue::fifo::words_for;
 use crate::queue::token::Token;
 use crate::receptor::Receptor;
 use crate::subject::Subject;
+use crate::supervision::Supervision;
 use crate::sync::{AtomicU32, AtomicUsize, Ordering, fence};
 
 /// What the queues and the circuit need of a node, whatever its type.
@@ -41,6 +43,8 @@ pub(crate) struct Header {
     failures: Cell<u32>,
     /// Whether the receptor is gone; touched in the circuit's context only.
     emptied: Cell<bool>,
+    /// What is done about failures beyond what the circuit does about all.
+    care: Option<Box<Kept>>,
     pub(crate) links: Cell<Links>,
     subject: Subject,
 }
@@ -63,6 +67,8 @@ struct Table {
     empty: unsafe fn(*mut Header),
     /// Frees the node, whose receptor was dropped.
     free: unsafe fn(*mut Header),
+    /// How far behind the header the receptor begins.
+    receptor: usize,
 }
 
 #[repr(C)]
@@ -94,12 +100,34 @@ impl NodeRef {
         E: Send + 'static,
         R: Receptor<E> + 'static,
     {
+        Self::with_care::<E, R>(machine, subject, depth, receptor, Care::default())
+    }
+
+    /// A node with something to be done about its failures.
+    pub(crate) fn with_care<E, R>(
+        machine: &Machine,
+        subject: Subject,
+        depth: u32,
+        receptor: R,
+        care: Care<E, R>,
+    ) -> Self
+    where
+        E: Send + 'static,
+        R: Receptor<E> + 'static,
+    {
         let links = Links { before: ptr::null_mut(), behind: ptr::null_mut() };
         let header = Header {
             run: run::<E, R>,
             value_bytes: const { value_size::<E>() },
             value_words: const { words_for(size_of::<E>()) as u32 },
-            table: const { &Table { discard: discard::<E>, empty: empty::<R>, free: free::<R> } },
+            table: const {
+                &Table {
+                    discard: discard::<E>,
+                    empty: empty::<R>,
+                    free: free::<R>,
+                    receptor: offset_of!(Node<R>, receptor),
+                }
+            },
             machine: machine.hold_for_node(),
             handles: AtomicUsize::new(1),
             attachments: AtomicU32::new(0),
@@ -107,6 +135,7 @@ impl NodeRef {
             weak_handles: AtomicU32::new(1),
             failures: Cell::new(0),
             emptied: Cell::new(false),
+            care: care.keep(),
             links: Cell::new(links),
             subject,
         };
@@ -133,6 +162,7 @@ impl NodeRef {
         unsafe { self.header().machine.as_ref() }
     }
 
+    #[cfg(feature = "stream")]
     pub(crate) fn machine_ref(&self) -> MachineRef {
         self.machine().to_ref()
     }
@@ -148,6 +178,11 @@ impl NodeRef {
 
     pub(crate) fn depth(&self) -> u32 {
         self.header().depth
+    }
+
+    /// What is done about failures, if that is not what the circuit does.
+    pub(crate) fn supervision(&self) -> Option<Supervision> {
+        self.header().supervision()
     }
 
     pub(crate) fn downgrade(&self) -> WeakNodeRef {
@@ -253,6 +288,14 @@ impl Header {
         self.failures.set(self.failures.get().saturating_add(1));
         self.failures.get()
     }
+
+    pub(crate) fn supervision(&self) -> Option<Supervision> {
+        self.care.as_ref().and_then(|care| care.supervision())
+    }
+
+    pub(crate) fn care(&self) -> Option<&Kept> {
+        self.care.as_deref()
+    }
 }
 
 /// The bytes of a value for this node.
@@ -310,12 +353,57 @@ pub(crate) unsafe fn discarder(token: Token) -> unsafe fn(*mut u8) {
 
 unsafe fn nothing(_: *mut u8) {}
 
-/// Drops the receptor, unless that was done before.
+/// Drops the receptor, unless that was done before. What comes from now on is lost.
 ///
 /// # Safety
 ///
 /// In the circuit's context, or alone; the node exists and is not being run.
 pub(crate) unsafe fn empty_node(node: *mut Header) {
+    // SAFETY: as the caller says.
+    unsafe {
+        drop_receptor(node);
+        if let Some(care) = (*node).care() {
+            care.stop_renewing();
+        }
+    }
+}
+
+/// Drops the receptor and all that the node knows besides. What comes from now on is dropped.
+///
+/// # Safety
+///
+/// As for [`empty_node`].
+pub(crate) unsafe fn end_node(node: *mut Header) {
+    // SAFETY: as the caller says.
+    unsafe {
+        drop_receptor(node);
+        if let Some(care) = (*node).care() {
+            care.let_go();
+        }
+    }
+}
+
+/// Replaces the receptor by a fresh one. If none can be made, the node is empty from now on.
+///
+/// # Safety
+///
+/// As for [`empty_node`].
+pub(crate) unsafe fn renew_node(node: *mut Header) -> Result<(), Trouble> {
+    // SAFETY: as the caller says; the care was kept for the node's own receptor, which is gone.
+    unsafe {
+        let Some(care) = (*node).care() else { return Ok(()) };
+        // First, so that what it has for itself is there for the next.
+        drop_receptor(node);
+        care.renew(node.byte_add((*node).table.receptor).cast())?;
+        (*node).emptied.set(false);
+    }
+    Ok(())
+}
+
+/// # Safety
+///
+/// As for [`empty_node`].
+unsafe fn drop_receptor(node: *mut Header) {
     // SAFETY: as the caller says.
     unsafe {
         if !(*node).emptied.replace(true) {
@@ -334,7 +422,7 @@ pub(crate) unsafe fn free_node(node: *mut Header) {
     unsafe {
         // First, so that what is dropped emits nothing to it any more.
         (*node).handles.store(GONE, Ordering::Release);
-        empty_node(node);
+        end_node(node);
         forget_node(node);
     }
 }
@@ -365,7 +453,8 @@ unsafe fn run<E, R: Receptor<E>>(node: *mut Header, value: *mut u8) {
     let value = unsafe { value.cast::<E>().read_unaligned() };
     // SAFETY: the node exists.
     if unsafe { (*node).emptied.get() } {
-        return drop_value(value);
+        // SAFETY: as above.
+        return unsafe { lose(node, value) };
     }
     // SAFETY: the receptor is there, and nobody else uses it: one context, and nodes are not re-entered.
     let receptor = unsafe { &mut **(*node.cast::<Node<R>>()).receptor.get() };
@@ -381,6 +470,19 @@ unsafe fn failed(node: *mut Header, panic: Box<dyn Any + Send>) {
     unsafe { (*node).machine.as_ref().report_panic(node, panic) };
 }
 
+/// A value for a node without a receptor goes to whom lost values are given.
+#[cold]
+unsafe fn lose<E>(node: *mut Header, value: E) {
+    let mut value = ManuallyDrop::new(value);
+    // SAFETY: the node is being run by its circuit, and takes an `E`, which is moved out or dropped, once.
+    unsafe {
+        let given = (*node).care().is_some_and(|care| care.lose((&raw mut value).cast()));
+        if !given {
+            shielded(|| ManuallyDrop::drop(&mut value));
+        }
+    }
+}
+
 unsafe fn discard<E>(value: *mut u8) {
     // SAFETY: the caller of `discard_value` answers for the value's type.
     let value = unsafe { value.cast::<E>().read_unaligned() };
@@ -394,7 +496,7 @@ fn drop_value<E>(value: E) {
 
 unsafe fn empty<R>(node: *mut Header) {
     let receptor = unsafe { &mut *(*node.cast::<Node<R>>()).receptor.get() };
-    // SAFETY: `empty_node` comes here once.
+    // SAFETY: `drop_receptor` comes here once for each receptor.
     shielded(|| unsafe { ManuallyDrop::drop(receptor) });
 }
 

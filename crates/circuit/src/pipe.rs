@@ -3,6 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use crate::attachment::{AsItIs, Attachment, Finish};
 use crate::bounds::Refused;
 use crate::error::Fault;
 use crate::fiber::Fiber;
@@ -14,6 +15,7 @@ use crate::operator::Plan;
 use crate::receptor::Receptor;
 use crate::recipe::{Recipe, Site};
 use crate::subject::{Kind, Subject};
+use crate::supervision::Supervision;
 
 /// How many pipes in a row call each other directly. The next one is reached through the transit queue, so that the stack
 /// stays small however many there are.
@@ -106,25 +108,42 @@ impl<E: Send + 'static> Pipe<E> {
     }
 
     /// A new pipe whose values pass the recipe's operators on their way to this one. The operators have their own state,
-    /// and run in this pipe's circuit. Fails if that is closed, or a factory among the operators refuses.
+    /// and run in this pipe's circuit, supervised as this pipe is. Fails if that circuit is closed, or a factory among the
+    /// operators refuses.
     pub fn prepend<R>(&self, recipe: &R) -> Result<Pipe<R::In>, Fault>
     where
         R: Recipe<Out = E>,
     {
-        let machine = self.node.machine_ref();
+        self.prepend_as(self.subject().name(), self.node.supervision(), recipe, &AsItIs)
+    }
+
+    pub(crate) fn prepend_as<R>(
+        &self,
+        name: Name,
+        supervision: Option<Supervision>,
+        recipe: &R,
+        finish: &impl Finish<R::In>,
+    ) -> Result<Pipe<R::In>, Fault>
+    where
+        R: Recipe<Out = E>,
+    {
+        let machine = self.machine();
         machine.check_open("pipe")?;
-        let subject = Subject::new(Kind::Pipe, self.subject().name(), Some(self.subject().clone()));
-        let site = Site {
-            subject: self.subject(),
-            seed: machine.seed_for(self.subject().name(), self.node.next_attachment()),
-        };
+        let subject = self.subject();
         let depth = self.node.depth() + 1;
-        let node = if depth.is_multiple_of(DEPTH_MAX) {
-            NodeRef::new(&machine, subject, depth, recipe.attach(&site, self.clone())?)
-        } else {
-            NodeRef::new(&machine, subject, depth, recipe.attach(&site, Forward(self.clone()))?)
+        let attachment = Attachment {
+            machine,
+            subject: Subject::new(Kind::Pipe, name, Some(subject.clone())),
+            site: Site { subject, seed: machine.seed_for(subject.name(), self.node.next_attachment()) },
+            depth,
+            supervision,
         };
-        Ok(Pipe::new(node))
+        let node = if depth.is_multiple_of(DEPTH_MAX) {
+            attachment.node(recipe, finish, self, Self::clone)
+        } else {
+            attachment.node(recipe, finish, self, Self::forward)
+        };
+        Ok(Pipe::new(node?))
     }
 
     #[inline]

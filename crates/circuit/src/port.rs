@@ -60,7 +60,7 @@ impl Naming<'_> {
     /// See [`Circuit::port`].
     pub fn port<E: Clone + Send + 'static>(&self, seed: E) -> Result<Port<E>, Fault> {
         let subject = self.component(Kind::Port, "port")?;
-        let held = Held { subject: subject.clone(), value: seed };
+        let held = Held { subject: subject.clone(), value: seed, failures: 0 };
         Ok(Port { requests: Pipe::new(NodeRef::new(self.machine(), subject, 0, held)) })
     }
 }
@@ -110,6 +110,7 @@ impl<E: Clone + Send + 'static> Port<E> {
 struct Held<E> {
     subject: Subject,
     value: E,
+    failures: u32,
 }
 
 impl<E: Clone + Send + 'static> Receptor<Request<E>> for Held<E> {
@@ -128,7 +129,8 @@ impl<E: Clone + Send + 'static> Receptor<Request<E>> for Held<E> {
                 }
             }
             Request::Fail(message) => {
-                Machine::report_inside(&self.subject, "update", Box::new(message.to_string()));
+                self.failures = self.failures.saturating_add(1);
+                Machine::report_inside(&self.subject, "update", self.failures, Box::new(message.to_string()));
             }
             Request::Emit(target) => target.emit(self.value.clone()),
         }

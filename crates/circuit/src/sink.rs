@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::attachment::{AsItIs, Attachment};
 use crate::capture::Capture;
 use crate::circuit::{Circuit, Naming};
 use crate::current::Current;
@@ -11,7 +12,6 @@ use crate::handle::handle;
 use crate::machine::MachineRef;
 use crate::name::Name;
 use crate::name_map::NameMap;
-use crate::node::NodeRef;
 use crate::pipe::Pipe;
 use crate::pool::Pool;
 use crate::receptor::Receptor;
@@ -119,11 +119,16 @@ impl<E: Send + 'static> Sink<E> {
         let machine = &self.inner.machine;
         machine.check_open("pipe")?;
         let channel = self.get(name);
-        let subject = Subject::new(Kind::Pipe, name, Some(channel.subject().clone()));
-        let attachment = channel.inner.attachments.fetch_add(1, Ordering::Relaxed);
-        let site = Site { subject: channel.subject(), seed: machine.seed_for(name, attachment) };
-        let receptor = recipe.attach(&site, channel.clone())?;
-        Ok(Pipe::new(NodeRef::new(machine, subject, 0, receptor)))
+        let subject = channel.subject();
+        let number = channel.inner.attachments.fetch_add(1, Ordering::Relaxed);
+        let attachment = Attachment {
+            machine,
+            subject: Subject::new(Kind::Pipe, name, Some(subject.clone())),
+            site: Site { subject, seed: machine.seed_for(name, number) },
+            depth: 0,
+            supervision: None,
+        };
+        Ok(Pipe::new(attachment.node(recipe, &AsItIs, channel, SinkPipe::clone)?))
     }
 }
 

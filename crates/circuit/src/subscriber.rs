@@ -16,6 +16,7 @@ use crate::event::Event;
 use crate::machine::{Machine, MachineRef};
 use crate::pipe::Pipe;
 use crate::receptor::Receptor;
+use crate::registered::{Made, Plain, Registered};
 use crate::subject::{Kind, Subject};
 use crate::subscription::SubscriptionInner;
 
@@ -53,6 +54,8 @@ pub(crate) struct SubscriberInner<E> {
     subject: Subject,
     closed: AtomicBool,
     callback: ContextCell<Callback<E>>,
+    /// How often the callback has failed.
+    failures: ContextCell<u32>,
     /// None once the close was handled. The flag above is set when it is asked for, which has no place in the order.
     subscriptions: ContextCell<Option<Vec<Weak<SubscriptionInner<E>>>>>,
 }
@@ -73,7 +76,7 @@ pub struct Registrar<'a, E> {
 /// Who is given what a pipe emits.
 pub(crate) enum Receiver<E> {
     /// Runs as part of the emission.
-    Receptor(Box<dyn Receptor<E>>),
+    Receptor(Box<dyn Registered<E>>),
     /// Is emitted to.
     Pipe(Pipe<E>),
 }
@@ -110,7 +113,18 @@ pub trait ReceiverPool<E>: Send + 'static {
 impl<E: Clone + Send + 'static> Registrar<'_, E> {
     /// Registers a receptor for what the pipe emits from now on, beginning with the emission that led to this call.
     pub fn receptor(&mut self, receptor: impl Receptor<E> + 'static) {
-        self.receivers.push(Receiver::Receptor(Box::new(receptor)));
+        self.receivers.push(Receiver::Receptor(Box::new(Plain::new(receptor))));
+    }
+
+    /// As [`Registrar::receptor`], with a receptor that the function makes: now, and anew in each
+    /// [restart](crate::Supervision::Restart).
+    pub fn receptor_from<R, F>(&mut self, mut make: F)
+    where
+        R: Receptor<E> + 'static,
+        F: FnMut() -> R + Send + 'static,
+    {
+        let receptor = make();
+        self.receivers.push(Receiver::Receptor(Box::new(Made::new(receptor, make))));
     }
 
     /// Registers a pipe, of this circuit or another. One that is registered twice receives everything twice.
@@ -158,6 +172,7 @@ impl Naming<'_> {
             subject: self.component(Kind::Subscriber, "subscriber")?,
             closed: AtomicBool::new(false),
             callback: ContextCell::new(Box::new(callback)),
+            failures: ContextCell::new(0),
             subscriptions: ContextCell::new(Some(Vec::new())),
         };
         Ok(Subscriber { inner: Arc::new(inner), machine: self.machine().clone() })
@@ -252,7 +267,14 @@ impl<E: Clone + Send + 'static> SubscriberInner<E> {
             self.callback.with(|callback| callback(subject, &mut Registrar { receivers: &mut receivers }));
         }));
         if let Err(panic) = outcome {
-            Machine::report_inside(&self.subject, "subscribe", panic);
+            // SAFETY: as the caller says.
+            let count = unsafe {
+                self.failures.with(|failures| {
+                    *failures = failures.saturating_add(1);
+                    *failures
+                })
+            };
+            Machine::report_inside(&self.subject, "subscribe", count, panic);
         }
         receivers
     }

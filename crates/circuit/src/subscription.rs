@@ -172,7 +172,7 @@ impl<E: Clone + Send + 'static> SubscriptionInner<E> {
         if let Some(on_close) = on_close {
             let subscription = Subscription { inner: Arc::clone(self), machine: MachineRef::inside() };
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| on_close(&subscription))) {
-                Machine::report_inside(&self.subject, "close", panic);
+                Machine::report_inside(&self.subject, "close", 1, panic);
             }
         }
     }

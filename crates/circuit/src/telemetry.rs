@@ -4,6 +4,7 @@
 //! |---|---|---|---|
 //! | span `circuit`: one run of a circuit that has something to do | debug | `tidemark_circuit` | `name` |
 //! | event `failure`: a callback panicked | error | `tidemark_circuit` | `subject`, `operation`, `message` |
+//! | event `restart`: what failed was made anew | debug | `tidemark_circuit` | `subject`, `failures` |
 //! | event `quarantine`: a pipe's receptor was dropped for its failures | debug | `tidemark_circuit` | `subject`, `failures` |
 //! | event `overflow`: an emission was dropped because the queue was full | debug | `tidemark_circuit` | `subject` |
 //! | event `close`: a circuit was closed | debug | `tidemark_circuit` | `subject` |
@@ -11,10 +12,10 @@
 //! A subscriber of `tracing` may panic; that is kept from the circuit, as panics of all other code of users are.
 
 #[cfg(feature = "tracing")]
-pub(crate) use with::{closed, failed, overflowed, quarantined, run};
+pub(crate) use with::{closed, failed, overflowed, quarantined, restarted, run};
 
 #[cfg(not(feature = "tracing"))]
-pub(crate) use without::{closed, failed, overflowed, quarantined, run};
+pub(crate) use without::{closed, failed, overflowed, quarantined, restarted, run};
 
 #[cfg(feature = "tracing")]
 mod with {
@@ -68,6 +69,11 @@ mod with {
     }
 
     #[cold]
+    pub(crate) fn restarted(subject: &Subject, failures: u32) {
+        shielded(|| debug!(target: "tidemark_circuit", %subject, failures, "restart"));
+    }
+
+    #[cold]
     pub(crate) fn overflowed(subject: &Subject) {
         shielded(|| debug!(target: "tidemark_circuit", %subject, "overflow"));
     }
@@ -96,6 +102,9 @@ mod without {
 
     #[inline]
     pub(crate) fn quarantined(_: &Subject, _: u32) {}
+
+    #[inline]
+    pub(crate) fn restarted(_: &Subject, _: u32) {}
 
     #[inline]
     pub(crate) fn overflowed(_: &Subject) {}

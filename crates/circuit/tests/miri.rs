@@ -4,9 +4,11 @@ use std::panic::panic_any;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use tidemark_circuit::{
-    Circuit, Flow, Name, Overflow, Pipe, Registrar, Routing, RunBy, Subject, ThreadPool, WeakPipe,
+    Circuit, Flow, Name, Overflow, Pipe, Registrar, Routing, RunBy, Subject, Supervision, ThreadPool,
+    WeakPipe,
 };
 
 /// What was seen, in order.
@@ -336,6 +338,29 @@ fn callers_of_all_kinds_meet_in_circuits_that_call_each_other() {
         }
         first.close();
         second.close_and_settle().expect("outside");
+    }
+}
+
+#[test]
+fn what_fails_is_made_anew_or_given_up_and_its_values_go_elsewhere() {
+    std::panic::set_hook(Box::new(|_| ()));
+    let supervision = Supervision::Restart { at_most: 1, within: Duration::from_hours(1) };
+    let circuit = Circuit::builder().run_by(RunBy::Waiters).supervision(supervision).build().expect("valid");
+    let lost = Trace::default();
+    let dead = lost.pipe::<Large>(&circuit);
+    let made = circuit.dead_letters(&dead).pipe_from(|| {
+        let state = Box::new(1);
+        move |large: Large| assert_ne!(*large.0, *state)
+    });
+    let end = circuit.discard().expect("open");
+    let flow = Flow::new().map(|large: Large| assert_ne!(*large.0, 1));
+    let chain = circuit.dead_letters(&dead).prepend(&end, &flow).expect("open");
+    for pipe in [made.expect("open"), chain] {
+        for value in [1, 2, 1, 3] {
+            pipe.emit(Large::new(value));
+        }
+        circuit.settle().expect("outside");
+        assert_eq!(lost.take(), [3]);
     }
 }
 

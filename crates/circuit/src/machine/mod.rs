@@ -25,7 +25,7 @@ use crate::driver::Driver;
 use crate::ending::{Ending, Endings};
 use crate::error::Fault;
 use crate::event::Event;
-use crate::failure::{Failure, Failures, shielded};
+use crate::failure::{Failure, Failures, Trouble, shielded};
 use crate::followers::Followers;
 use crate::journal::Recorder;
 use crate::lanes::{Lanes, Readers};
@@ -37,6 +37,7 @@ use crate::queue::ingress::{Cursor, Ingress};
 use crate::queue::latest;
 use crate::queue::token::{Entry, Token};
 use crate::subject::Subject;
+use crate::supervision::{Remedy, Restarts, Supervision};
 use crate::sync::{Apart, AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::telemetry;
 use crate::waiters::Waiters;
@@ -132,7 +133,13 @@ unsafe impl Send for Machine {}
 impl Machine {
     /// A new machine, to which the caller has the only reference.
     #[allow(clippy::new_ret_no_self, reason = "a machine is known by references only")]
-    pub(crate) fn new(subject: Subject, driver: Driver, seed: u64, bounds: Option<Bounds>) -> MachineRef {
+    pub(crate) fn new(
+        subject: Subject,
+        driver: Driver,
+        seed: u64,
+        bounds: Option<Bounds>,
+        failures: Failures,
+    ) -> MachineRef {
         let idle = if driver.must_be_told() { IDLE } else { 0 };
         let bounded = if bounds.is_some() { BOUNDED } else { 0 };
         let machine = Box::leak(Box::new(MaybeUninit::<Self>::uninit()));
@@ -147,7 +154,7 @@ impl Machine {
             current: OnceLock::new(),
             seed,
             recorded: AtomicBool::new(false),
-            failures: Failures::default(),
+            failures,
             followers: Followers::default(),
             nodes: Nodes::new(),
             waiters: Waiters::new(),
@@ -349,36 +356,84 @@ impl Machine {
         false
     }
 
-    /// Counts and reports what a receptor's panic said, and applies the circuit's supervision to its node.
+    /// Does about a receptor's panic what its supervision says, and reports it.
     ///
     /// # Safety
     ///
     /// In the context; the node exists and is not being run.
     pub(crate) unsafe fn report_panic(&self, node: *mut Header, panic: Box<dyn Any + Send>) {
-        // SAFETY: the node exists.
-        let (failures, subject) = unsafe { ((*node).count_failure(), (*node).subject().clone()) };
+        // SAFETY: the node exists, and no borrow is held while code of users runs.
+        let (count, subject, supervision) =
+            unsafe { ((*node).count_failure(), (*node).subject().clone(), (*node).supervision()) };
         let failure = Failure::of_panic(subject, "receive", panic);
-        self.failures.report(&failure);
-        if self.failures.quarantines_after(failures) {
-            telemetry::quarantined(failure.subject(), failures);
+        // SAFETY: as above.
+        let restarts = unsafe { (*node).care().and_then(|care| care.restarts()) };
+        let mut remedy = self.remedy(supervision, count, restarts);
+        let mut trouble = None;
+        if remedy == Remedy::Restarted {
+            // SAFETY: as the caller says.
+            trouble = unsafe { node::renew_node(node) }.err();
+        }
+        if remedy == Remedy::Quarantined || trouble.is_some() {
+            remedy = Remedy::Quarantined;
             // SAFETY: as the caller says.
             unsafe { node::empty_node(node) };
         }
+        self.report_remedied(failure.was(count, remedy), trouble);
     }
 
-    /// As [`Machine::report_panic`], in the context that this runs in, for what is no pipe of its own.
+    /// What to do about somebody's failure that is the one of this number. See [`Supervision::remedy`].
+    pub(crate) fn remedy(
+        &self,
+        own: Option<Supervision>,
+        count: u32,
+        restarts: Option<&mut Restarts>,
+    ) -> Remedy {
+        self.supervises(own).remedy(count, restarts, || self.stimulus_nanos())
+    }
+
+    /// The supervision of who has this for its own.
+    pub(crate) fn supervises(&self, own: Option<Supervision>) -> Supervision {
+        own.unwrap_or_else(|| self.failures.supervision())
+    }
+
+    /// Reports a failure about which something was done, and why it could not be done, if so.
+    pub(crate) fn report_remedied(&self, failure: Failure, trouble: Option<Trouble>) {
+        self.failures.report(&failure);
+        if let Some(trouble) = trouble {
+            let subject = failure.subject().clone();
+            self.failures.report(&Failure::of_restart(subject, failure.count(), trouble));
+        }
+        match failure.remedy() {
+            Remedy::Resumed => {}
+            Remedy::Restarted => telemetry::restarted(failure.subject(), failure.count()),
+            Remedy::Quarantined => telemetry::quarantined(failure.subject(), failure.count()),
+        }
+    }
+
+    /// Reports what a callback's panic said that goes on as it is, in the context that this runs in. It is the one of this
+    /// number.
     #[cold]
-    pub(crate) fn report_inside(subject: &Subject, operation: &'static str, panic: Box<dyn Any + Send>) {
+    pub(crate) fn report_inside(
+        subject: &Subject,
+        operation: &'static str,
+        count: u32,
+        panic: Box<dyn Any + Send>,
+    ) {
         Self::with_inside(|machine| {
             debug_assert!(machine.is_some(), "in a circuit's context");
             if let Some(machine) = machine {
-                machine.report(subject.clone(), operation, panic);
+                let failure = Failure::of_panic(subject.clone(), operation, panic);
+                machine.failures.report(&failure.was(count, Remedy::Resumed));
             }
         });
     }
 
-    fn report(&self, subject: Subject, operation: &'static str, panic: Box<dyn Any + Send>) {
-        self.failures.report(&Failure::of_panic(subject, operation, panic));
+    /// Reports a panic in what the circuit does for itself.
+    fn report(&self, operation: &'static str, panic: Box<dyn Any + Send>) {
+        let count = u32::try_from(self.failures.count().saturating_add(1)).unwrap_or(u32::MAX);
+        let failure = Failure::of_panic(self.subject.clone(), operation, panic);
+        self.failures.report(&failure.was(count, Remedy::Resumed));
     }
 }
 

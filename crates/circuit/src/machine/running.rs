@@ -273,7 +273,7 @@ impl Running<'_> {
             unsafe { recorder.emission(time, (*node).subject(), value) };
         }));
         if let Err(panic) = outcome {
-            self.machine.report(self.machine.subject.clone(), "record", panic);
+            self.machine.report("record", panic);
         }
     }
 
@@ -314,7 +314,7 @@ impl Running<'_> {
                 }
                 self.record_event(job.event);
                 if let Err(panic) = catch_unwind(AssertUnwindSafe(job.work)) {
-                    self.machine.report(self.machine.subject.clone(), "run", panic);
+                    self.machine.report("run", panic);
                 }
             }
             Entry::Close => self.close(),
@@ -399,7 +399,7 @@ impl Running<'_> {
         self.machine.flags.fetch_or(CLOSED, Ordering::SeqCst);
         for node in self.machine.nodes.list() {
             // SAFETY: we are in the context, between two entries: no receptor is running. A node leaves the list only here.
-            unsafe { node::empty_node(node) };
+            unsafe { node::end_node(node) };
         }
         // Only now: who waits may rely on the receptors being gone.
         self.machine.flags.fetch_or(ENDED, Ordering::SeqCst);

@@ -1,0 +1,84 @@
+//! Operators in front of something that receives, as a node.
+
+use crate::care::{Care, Make};
+use crate::error::Fault;
+use crate::machine::Machine;
+use crate::node::NodeRef;
+use crate::random;
+use crate::receptor::Receptor;
+use crate::recipe::{Recipe, Site};
+use crate::subject::Subject;
+use crate::supervision::Supervision;
+
+/// Where operators are to be attached.
+pub(crate) struct Attachment<'a> {
+    pub(crate) machine: &'a Machine,
+    /// Who the new node is.
+    pub(crate) subject: Subject,
+    pub(crate) site: Site<'a>,
+    pub(crate) depth: u32,
+    /// None if the circuit's holds.
+    pub(crate) supervision: Option<Supervision>,
+}
+
+/// Makes a node of a receptor.
+pub(crate) trait Finish<E> {
+    fn finish<R: Receptor<E> + 'static>(
+        &self,
+        machine: &Machine,
+        subject: Subject,
+        depth: u32,
+        receptor: R,
+        care: Care<E, R>,
+    ) -> NodeRef;
+}
+
+/// Makes a node of the receptor as it is.
+pub(crate) struct AsItIs;
+
+impl<E: Send + 'static> Finish<E> for AsItIs {
+    fn finish<R: Receptor<E> + 'static>(
+        &self,
+        machine: &Machine,
+        subject: Subject,
+        depth: u32,
+        receptor: R,
+        care: Care<E, R>,
+    ) -> NodeRef {
+        NodeRef::with_care(machine, subject, depth, receptor, care)
+    }
+}
+
+impl Attachment<'_> {
+    /// The node of the recipe's operators ahead of what `next` makes of the target. Fails if a factory among the operators refuses.
+    pub(crate) fn node<R, T, N>(
+        self,
+        recipe: &R,
+        finish: &impl Finish<R::In>,
+        target: &T,
+        next: fn(&T) -> N,
+    ) -> Result<NodeRef, Fault>
+    where
+        R: Recipe,
+        T: Clone + Send + 'static,
+        N: Receptor<R::Out> + 'static,
+    {
+        let Self { machine, subject, site, depth, supervision } = self;
+        let receptor = recipe.attach(&site, next(target))?;
+        let make = machine.supervises(supervision).restarts().then(|| -> Make<_> {
+            let (recipe, target) = (recipe.clone(), target.clone());
+            let (subject, seed) = (site.subject.clone(), site.seed);
+            Box::new(move |restarted| {
+                let site = Site { subject: &subject, seed: seed_of_restart(seed, restarted) };
+                recipe.attach(&site, next(&target))
+            })
+        });
+        let care = Care { supervision, make, dead_letters: None };
+        Ok(finish.finish(machine, subject, depth, receptor, care))
+    }
+}
+
+/// Operators that draw random numbers do not draw the same again: perhaps it was those that they failed with.
+fn seed_of_restart(seed: u64, restarted: u32) -> u64 {
+    seed ^ random::mixed(u64::from(restarted))
+}
