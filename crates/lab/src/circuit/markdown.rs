@@ -1,5 +1,6 @@
 //! What a run says, as tables for a document: `--markdown`.
 
+use super::benchmark::Quantity;
 use super::ratios::{RatioLine, Ratios};
 use super::report::{Report, Row, Series, number};
 use crate::machine::Machine;
@@ -14,7 +15,12 @@ impl fmt::Display for Markdown<'_> {
         let Machine { cores, processor, kernel } = &self.0.machine;
         writeln!(out, "{cores} cores, {processor}, {kernel}\n")?;
         writeln!(out, "| row | what is measured | median | best | unit | aim |\n|---|---|--:|--:|---|--:|")?;
-        self.0.rows.iter().try_for_each(|row| write_row(row, out))?;
+        let is_late = |row: &&Row<'_>| row.benchmark.quantity() == Quantity::Latency;
+        self.0.rows.iter().filter(|row| !is_late(row)).try_for_each(|row| write_row(row, out))?;
+        let late: Vec<&Row<'_>> = self.0.rows.iter().filter(is_late).collect();
+        if !late.is_empty() {
+            write_latencies(&late, out)?;
+        }
         Ratios::of(&self.0.rows).iter().try_for_each(|ratios| write_ratios(ratios, out))
     }
 }
@@ -27,6 +33,22 @@ fn write_row(row: &Row<'_>, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let aim = target.map(number).unwrap_or_default();
         let name = series.full_name();
         writeln!(out, "| `{name}` | {} | {median} | {best} | {unit} | {aim} |", what.replace('|', "\\|"))?;
+    }
+    Ok(())
+}
+
+/// Latencies by their percentiles, of which each is the median of the iterations'.
+fn write_latencies(rows: &[&Row<'_>], out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let labels = rows.first().map(|row| row.series()).unwrap_or_default();
+    let labels: Vec<String> = labels.into_iter().filter_map(|series| series.label).collect();
+    writeln!(out, "\nMicroseconds that values are late, medians of the iterations:\n")?;
+    writeln!(out, "| row | {} |\n|---|{}", labels.join(" | "), "--:|".repeat(labels.len()))?;
+    for row in rows {
+        write!(out, "| `{}` |", row.benchmark.name())?;
+        for series in row.series().iter().filter(|series| series.label.is_some()) {
+            write!(out, " {} |", number(series.summary().spread.median / 1e3))?;
+        }
+        writeln!(out)?;
     }
     Ok(())
 }
@@ -51,6 +73,7 @@ mod tests {
     use super::Markdown;
     use crate::circuit::options::Mode;
     use crate::circuit::report::tests::{benchmark, report, row};
+    use crate::circuit::runner::Finding;
 
     #[test]
     fn rows_and_ratios_are_tables() {
@@ -72,5 +95,21 @@ Times of sending over that of `P.a`, round by round:
 | `P.b` | 2.00 | 2.00 | 2.00 | 2.00 to 2.00 |
 ";
         assert_eq!(Markdown(&report(rows)).to_string(), expected);
+    }
+
+    #[test]
+    fn latencies_are_a_table_of_their_percentiles() {
+        let benchmark = benchmark("P.late").of_latencies();
+        let mut late = row(&benchmark, Mode::AverageTime, &[900.0]);
+        late.outcome.others = vec![
+            Finding::new("p50", "ns/op", vec![400.0, 500.0, 900.0]),
+            Finding::new("p99", "ns/op", vec![12_000.0]),
+        ];
+        let text = Markdown(&report(vec![late])).to_string();
+        assert!(
+            text.ends_with("| row | p50 | p99 |\n|---|--:|--:|\n| `P.late` | 0.500 | 12.000 |\n"),
+            "{text}"
+        );
+        assert!(!text.contains("what P.late measures"), "{text}");
     }
 }

@@ -126,13 +126,15 @@ impl Scenario {
                 "how late a value is received on another core, of 10,000 sent in a second at fixed times; counted from the \
                  time at which it was to be sent",
             ),
-            Self::Latency { per_second: 100_000 } => {
-                ("latency at 100,000 a second", "LatencyOps.at_100k_", "the same of 100,000 sent in a second")
-            }
+            Self::Latency { per_second: 100_000 } => (
+                "latency at 100,000 a second",
+                "LatencyOps.at_100k_",
+                "as at_10k, of 100,000 sent in a second",
+            ),
             Self::Latency { .. } => (
                 "latency at 1,000,000 a second",
                 "LatencyOps.at_1m_",
-                "the same of 1,000,000 sent in a second",
+                "as at_10k, of 1,000,000 sent in a second",
             ),
         };
         Description { group, row, measures }
