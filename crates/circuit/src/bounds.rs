@@ -1,10 +1,9 @@
 //! What happens when more comes in than a circuit handles.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::queue::latest::Latest;
+use crate::sync::{AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, lock, wait};
 
 /// What a circuit with a bounded ingress queue does when the queue is full. See [`crate::CircuitBuilder::bounded`].
 ///
@@ -123,7 +122,7 @@ impl Bounds {
     /// The queue to use instead of the usual one, if it is one that drops its oldest emissions.
     #[inline]
     pub(crate) fn latest(&self) -> Option<MutexGuard<'_, Latest>> {
-        self.latest.as_ref().map(|latest| latest.lock().unwrap_or_else(PoisonError::into_inner))
+        self.latest.as_ref().map(lock)
     }
 
     pub(crate) fn dropped(&self) -> u64 {
@@ -158,7 +157,7 @@ impl Bounds {
     fn wait(&self, is_over: impl Fn() -> bool) -> Admission {
         // Counted first, then looked: in one order with `release`, which makes room first and then looks who waits.
         self.blocked.fetch_add(1, Ordering::SeqCst);
-        let mut guard = self.turnstile.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut guard = lock(&self.turnstile);
         let admission = loop {
             if is_over() {
                 break Admission::Refused;
@@ -166,7 +165,7 @@ impl Bounds {
             if self.claim() {
                 break Admission::Granted;
             }
-            guard = self.room.wait(guard).unwrap_or_else(PoisonError::into_inner);
+            guard = wait(&self.room, guard);
         };
         drop(guard);
         self.blocked.fetch_sub(1, Ordering::SeqCst);
@@ -186,7 +185,7 @@ impl Bounds {
     #[cold]
     pub(crate) fn wake(&self) {
         // Under the lock, so that nobody is between looking and waiting.
-        drop(self.turnstile.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(lock(&self.turnstile));
         self.room.notify_all();
     }
 }

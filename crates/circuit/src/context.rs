@@ -6,16 +6,11 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 use crate::machine::Machine;
+use crate::sync::thread_local;
 
-#[cfg(not(loom))]
 thread_local! {
     /// The circuit that this thread is running, or null.
     static INSIDE: Cell<*const Machine> = const { Cell::new(ptr::null()) };
-}
-
-#[cfg(loom)]
-loom::thread_local! {
-    static INSIDE: Cell<*const Machine> = Cell::new(ptr::null());
 }
 
 /// Whether the running code is in this circuit's context.

@@ -5,6 +5,10 @@
 //! `./check models` runs them. The barrier of lanes is the symmetric one here.
 #![allow(unsafe_code, reason = "cells that loom watches")]
 
+mod bounds;
+mod names;
+mod pool;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use loom::model::Builder;

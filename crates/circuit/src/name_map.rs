@@ -9,14 +9,29 @@
 #![allow(unsafe_code, reason = "tables and entries are read without a lock, and freed only with the map")]
 
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::name::Name;
+use crate::sync::{AtomicPtr, Mutex, OnceLock, Ordering, UnsafeCell, lock};
+
+/// How many slots the first table has: a power of two.
+const FIRST_SLOTS: usize = if cfg!(loom) { 2 } else { 8 };
 
 struct Entry<T> {
-    name: Name,
+    /// Never changes. In a cell so that models notice who reads it without having been told of the entry.
+    name: UnsafeCell<Name>,
     value: OnceLock<T>,
+}
+
+impl<T> Entry<T> {
+    fn new(name: Name) -> Self {
+        Self { name: UnsafeCell::new(name), value: OnceLock::new() }
+    }
+
+    #[inline]
+    fn name(&self) -> Name {
+        // SAFETY: nobody changes it.
+        self.name.with(|name| unsafe { *name })
+    }
 }
 
 struct Table<T> {
@@ -65,7 +80,7 @@ impl<T> Table<T> {
             let slot = &self.slots[index];
             // SAFETY: entries live as long as the map.
             match unsafe { slot.load(Ordering::Acquire).as_ref() } {
-                Some(entry) if entry.name == name => return Ok(entry),
+                Some(entry) if entry.name() == name => return Ok(entry),
                 Some(_) => index = (index + 1) & mask,
                 // A table is never full.
                 None => return Err(slot),
@@ -95,7 +110,7 @@ impl<T> NameMap<T> {
 
     #[cold]
     fn entry(&self, name: Name) -> &Entry<T> {
-        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tables = lock(&self.tables);
         if tables.all.last().is_none_or(|table| tables.entries * 2 >= table.slots.len()) {
             self.grow(&mut tables);
         }
@@ -104,7 +119,7 @@ impl<T> NameMap<T> {
         match unsafe { &*table }.find(name) {
             Ok(entry) => entry,
             Err(slot) => {
-                let entry = Box::into_raw(Box::new(Entry { name, value: OnceLock::new() }));
+                let entry = Box::into_raw(Box::new(Entry::new(name)));
                 slot.store(entry, Ordering::Release);
                 tables.entries += 1;
                 // SAFETY: entries live as long as the map.
@@ -115,11 +130,11 @@ impl<T> NameMap<T> {
 
     fn grow(&self, tables: &mut Tables<T>) {
         let old = tables.all.last();
-        let table = Table::with_slots(old.map_or(8, |old| old.slots.len() * 2));
+        let table = Table::with_slots(old.map_or(FIRST_SLOTS, |old| old.slots.len() * 2));
         for slot in old.iter().flat_map(|old| &old.slots) {
             let entry = slot.load(Ordering::Relaxed);
             // SAFETY: entries live as long as the map.
-            if let Some(name) = unsafe { entry.as_ref() }.map(|entry| entry.name)
+            if let Some(name) = unsafe { entry.as_ref() }.map(Entry::name)
                 && let Err(free) = table.find(name)
             {
                 free.store(entry, Ordering::Relaxed);
@@ -133,7 +148,7 @@ impl<T> NameMap<T> {
 
     /// Everything that was made so far.
     pub(crate) fn values(&self) -> Vec<&T> {
-        let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        let tables = lock(&self.tables);
         let slots = tables.all.last().into_iter().flat_map(|table| &table.slots);
         // SAFETY: entries live as long as the map.
         slots
@@ -144,7 +159,7 @@ impl<T> NameMap<T> {
 
 impl<T> Drop for NameMap<T> {
     fn drop(&mut self) {
-        let tables = self.tables.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let tables = lock(&self.tables);
         // The last table has all entries; the others had some of them.
         for slot in tables.all.last().iter().flat_map(|table| &table.slots) {
             let entry = slot.load(Ordering::Relaxed);

@@ -1,12 +1,13 @@
 //! The atomics, locks and cells of the queues: the standard library's, or loom's where the schedule is being explored.
+#![cfg_attr(loom, allow(unsafe_code, reason = "what loom lacks of the standard library"))]
 
 #[cfg(not(loom))]
 mod chosen {
     pub(crate) use std::sync::atomic::{
         AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
     };
-    pub(crate) use std::sync::{Arc, Mutex, MutexGuard};
-    pub(crate) use std::{hint, thread};
+    pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
+    pub(crate) use std::{hint, thread, thread_local};
 
     /// A cell whose content is reached through a raw pointer. Has loom's interface, which notes each access.
     #[derive(Debug, Default)]
@@ -34,8 +35,17 @@ mod chosen {
     pub(crate) use loom::cell::UnsafeCell;
     use loom::sync::atomic;
     pub(crate) use loom::sync::atomic::{Ordering, fence};
-    pub(crate) use loom::sync::{Arc, Mutex, MutexGuard};
+    pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
     pub(crate) use loom::{hint, thread};
+
+    /// Loom's takes no constants.
+    macro_rules! local {
+        ($(#[$about:meta])* static $name:ident: $type:ty = const { $value:expr };) => {
+            loom::thread_local! { $(#[$about])* static $name: $type = $value; }
+        };
+    }
+
+    pub(crate) use local as thread_local;
 
     /// Loom knows sequential consistency of fences only, and takes that of accesses for acquire and release. A fence before
     /// each such load gives such loads, stores and read-modify-writes their one order, and gives others nothing.
@@ -94,6 +104,54 @@ mod chosen {
             Self::new(0)
         }
     }
+
+    impl AtomicUsize {
+        pub(crate) fn fetch_update(
+            &self,
+            set: Ordering,
+            fetch: Ordering,
+            change: impl FnMut(usize) -> Option<usize>,
+        ) -> Result<usize, usize> {
+            self.0.fetch_update(set, order_load(fetch), change)
+        }
+    }
+
+    /// Loom has none of its own, and that of the standard library would block all of its threads.
+    #[derive(Debug)]
+    pub(crate) struct OnceLock<T> {
+        is_set: AtomicBool,
+        setting: Mutex<()>,
+        value: UnsafeCell<Option<T>>,
+    }
+
+    // SAFETY: the value is changed once, under the lock, and seen by others only after that.
+    unsafe impl<T: Send + Sync> Sync for OnceLock<T> {}
+
+    impl<T> OnceLock<T> {
+        pub(crate) fn new() -> Self {
+            Self { is_set: AtomicBool::new(false), setting: Mutex::new(()), value: UnsafeCell::new(None) }
+        }
+
+        pub(crate) fn get(&self) -> Option<&T> {
+            if !self.is_set.load(Ordering::Acquire) {
+                return None;
+            }
+            // SAFETY: it is not changed any more.
+            self.value.with(|value| unsafe { (*value).as_ref() })
+        }
+
+        pub(crate) fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
+            let setting = super::lock(&self.setting);
+            if self.get().is_none() {
+                let made = make();
+                // SAFETY: nobody looks before it says that it is set, and nobody else sets it.
+                self.value.with_mut(|value| unsafe { *value = Some(made) });
+                self.is_set.store(true, Ordering::Release);
+            }
+            drop(setting);
+            self.get().expect("it was set")
+        }
+    }
 }
 
 use std::mem::MaybeUninit;
@@ -104,6 +162,11 @@ pub(crate) use chosen::*;
 /// can panic.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Waits, as [`Condvar::wait`] does, also if a thread panicked while it held the lock.
+pub(crate) fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    condition.wait(guard).unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// A value that shares no cache line with its neighbours, so that writing it does not slow down who reads those. Padding does

@@ -1,21 +1,19 @@
 //! A few threads for any number of circuits. A circuit without work costs them nothing.
 
 use std::collections::VecDeque;
-use std::hint;
 use std::io;
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread;
+use std::sync::OnceLock;
 
 use super::pace;
 use crate::machine::{MachineRef, Progress};
+use crate::sync::{Arc, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, hint, lock, thread, wait};
 
 /// How many entries a circuit may handle before others get their turn.
 const TURN: usize = 1024;
 
 /// How often a thread looks for work before it sleeps: some ten microseconds.
-const LOOKS: u32 = 400;
+const LOOKS: u32 = if cfg!(loom) { 0 } else { 400 };
 
 /// Threads that run circuits. Clones are the same pool; its threads end when no clone and no circuit uses it any more.
 ///
@@ -67,7 +65,7 @@ impl ThreadPool {
         if let Some(pool) = GLOBAL.get() {
             return Ok(pool.clone());
         }
-        let pool = Self::new(thread::available_parallelism().map_or(1, NonZeroUsize::get))?;
+        let pool = Self::new(std::thread::available_parallelism().map_or(1, NonZeroUsize::get))?;
         Ok(GLOBAL.get_or_init(|| pool).clone())
     }
 
@@ -86,7 +84,7 @@ impl Drop for Owner {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.queue)
     }
 
     fn push(&self, machine: MachineRef) {
@@ -124,7 +122,7 @@ impl Shared {
                 return None;
             }
             queue.sleeping += 1;
-            queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue = wait(&self.work, queue);
             queue.sleeping -= 1;
         }
     }
@@ -158,6 +156,11 @@ impl Shared {
             if machine.go_idle() {
                 return;
             }
+            // Perhaps somebody is between claiming a place and filling it, and the system has taken its processor away.
+            if self.is_wanted() {
+                return self.push(machine);
+            }
+            hint::spin_loop();
         }
     }
 

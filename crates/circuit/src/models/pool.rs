@@ -1,0 +1,110 @@
+//! Pools of threads: a circuit is run by one of them at a time, none sleeps while there is work, and all end.
+//!
+//! A sum is read and written without synchronisation, so that loom reports two threads in one circuit as a race. It reports a
+//! thread that never ends as a deadlock.
+
+use loom::thread;
+
+use super::{Sum, explore};
+use crate::sync::{Arc, Condvar, Mutex, lock, wait};
+use crate::{Circuit, RunBy, ThreadPool};
+
+fn pool(threads: usize) -> ThreadPool {
+    ThreadPool::new(threads).expect("threads")
+}
+
+fn circuit(pool: &ThreadPool) -> Circuit {
+    Circuit::builder().run_by(RunBy::Pool(pool.clone())).build().expect("there are threads")
+}
+
+#[test]
+fn loom_a_pool_runs_what_is_emitted_and_ends_with_its_last_circuit() {
+    explore(2, || {
+        let circuit = circuit(&pool(1));
+        let sum = Sum::new();
+        let pipe = sum.pipe(&circuit);
+        pipe.emit(1);
+        circuit.settle().expect("outside");
+        assert_eq!(sum.get(), 1);
+        pipe.emit(1);
+        circuit.settle().expect("outside");
+        assert_eq!(sum.get(), 2);
+    });
+}
+
+#[test]
+fn loom_two_threads_of_a_pool_never_run_one_circuit_at_once() {
+    explore(2, || {
+        let circuit = circuit(&pool(2));
+        let sum = Sum::new();
+        let pipe = sum.pipe(&circuit);
+        pipe.emit(1);
+        pipe.emit(1);
+        circuit.settle().expect("outside");
+        assert_eq!(sum.get(), 2);
+    });
+}
+
+#[test]
+fn loom_a_thread_of_a_pool_has_two_circuits() {
+    explore(2, || {
+        let pool = pool(1);
+        let sums = [(); 2].map(|()| {
+            let (circuit, sum) = (circuit(&pool), Sum::new());
+            sum.pipe(&circuit).emit(1);
+            (circuit, sum)
+        });
+        drop(pool);
+        for (circuit, sum) in sums {
+            circuit.settle().expect("outside");
+            assert_eq!(sum.get(), 1);
+        }
+    });
+}
+
+#[test]
+fn loom_a_pool_that_nobody_has_any_more_does_its_work_and_ends() {
+    explore(2, || {
+        let pool = pool(1);
+        let done = Arc::new((Mutex::new(false), Condvar::new()));
+        let told = Arc::clone(&done);
+        let tell = move |()| {
+            *lock(&told.0) = true;
+            told.1.notify_one();
+        };
+        let pipe = circuit(&pool).pipe(tell).expect("open");
+        drop(pool);
+        pipe.emit(());
+        drop(pipe);
+        // Nobody settles: if this wakes nobody, nobody wakes us.
+        let mut is_done = lock(&done.0);
+        while !*is_done {
+            is_done = wait(&done.1, is_done);
+        }
+    });
+}
+
+#[test]
+fn loom_a_close_meets_a_thread_of_a_pool() {
+    explore(2, || {
+        let circuit = circuit(&pool(1));
+        let sum = Sum::new();
+        let pipe = sum.pipe(&circuit);
+        pipe.emit(1);
+        circuit.close_and_settle().expect("outside");
+        assert_eq!(sum.get(), 1);
+        pipe.emit(1);
+        assert_eq!(sum.get(), 1);
+    });
+}
+
+#[test]
+fn loom_an_untouched_circuit_is_closed_while_a_thread_of_a_pool_comes() {
+    explore(2, || {
+        let circuit = circuit(&pool(1));
+        let pipe = circuit.pipe(|()| ()).expect("open");
+        let other = thread::spawn(move || drop(pipe));
+        circuit.close_and_settle().expect("outside");
+        other.join().unwrap();
+    });
+}
