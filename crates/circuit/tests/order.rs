@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 
 use proptest::prelude::*;
-use tidemark_circuit::{Circuit, Conduit, Name, Pipe, Registrar, RunBy, Subject, ThreadPool};
+use tidemark_circuit::{Circuit, Conduit, Name, Overflow, Pipe, Registrar, RunBy, Subject, ThreadPool};
 
 /// What is emitted: who began it, which of his it is, and for how many steps it may still be handed on.
 type Value = (usize, u32, u32);
@@ -168,20 +168,48 @@ proptest! {
     }
 }
 
-/// Emits from several callers at once and returns what the circuit made of it.
-fn trace_of_callers(built: &Built, scripts: &[Vec<(usize, u32)>], by_lanes: bool) -> Vec<(usize, Value)> {
+/// One thing that a thread emits: to which node, with how many steps, and whether through its lane.
+type Emission = (usize, u32, bool);
+
+fn scripts(threads: usize) -> impl Strategy<Value = Vec<Vec<Emission>>> {
+    let emission = (0_usize..6, 0_u32..3, any::<bool>());
+    prop::collection::vec(prop::collection::vec(emission, 0..20), 1..=threads)
+}
+
+/// Who keeps an order: a thread through the pipes that all share, and the same thread through its lane.
+fn caller(thread: usize, by_lane: bool) -> usize {
+    thread * 2 + usize::from(by_lane)
+}
+
+/// What each caller emits, in his order.
+fn by_caller(scripts: &[Vec<Emission>]) -> Vec<Vec<(usize, u32)>> {
+    let mut all = vec![Vec::new(); scripts.len() * 2];
+    for (thread, script) in scripts.iter().enumerate() {
+        for (node, steps, by_lane) in script {
+            all[caller(thread, *by_lane)].push((*node, *steps));
+        }
+    }
+    all
+}
+
+/// Emits from several threads at once and returns what the circuit made of it.
+fn trace_of_callers(built: &Built, scripts: &[Vec<Emission>]) -> Vec<(usize, Value)> {
     let nodes = built.pipes.get().expect("built");
     thread::scope(|scope| {
-        for (caller, script) in scripts.iter().enumerate() {
+        for (thread, script) in scripts.iter().enumerate() {
             scope.spawn(move || {
-                let mut lane = by_lanes.then(|| built.circuit.lane().expect("open"));
-                for (number, (node, steps)) in (0_u32..).zip(script) {
-                    let value = (caller, number, *steps);
-                    match &mut lane {
-                        Some(lane) => lane.emit(&nodes[node % nodes.len()], value),
-                        None => built.emit(*node, value),
+                let mut lane = built.circuit.lane().expect("open");
+                let mut numbers = [0; 2];
+                for (at, (node, steps, by_lane)) in script.iter().enumerate() {
+                    let number = &mut numbers[usize::from(*by_lane)];
+                    let value = (caller(thread, *by_lane), *number, *steps);
+                    *number += 1;
+                    if *by_lane {
+                        lane.emit(&nodes[node % nodes.len()], value);
+                    } else {
+                        built.emit(*node, value);
                     }
-                    if number % 7 == 3 {
+                    if at % 7 == 3 {
                         built.circuit.settle().expect("outside");
                     }
                 }
@@ -192,34 +220,85 @@ fn trace_of_callers(built: &Built, scripts: &[Vec<(usize, u32)>], by_lanes: bool
     built.take()
 }
 
+/// The inputs in the order in which they were admitted, and how many are missing: each is seen first as it was emitted, behind
+/// those of the same caller.
+fn inputs_of(
+    trace: &[(usize, Value)],
+    callers: &[Vec<(usize, u32)>],
+    nodes: usize,
+) -> Result<(Vec<(usize, Value)>, u64), TestCaseError> {
+    let mut next = vec![0; callers.len()];
+    let (mut inputs, mut missing) = (Vec::new(), 0);
+    for (node, value @ (caller, number, steps)) in trace {
+        let (script, at) = (&callers[*caller], *number as usize);
+        if at >= next[*caller] {
+            let emitted = script.get(at).map(|(node, steps)| (node % nodes, *steps));
+            prop_assert_eq!(emitted, Some((*node, *steps)), "an input is what was emitted");
+            missing += (at - next[*caller]) as u64;
+            next[*caller] = at + 1;
+            inputs.push((*node, *value));
+        }
+    }
+    missing += callers.iter().zip(&next).map(|(script, next)| (script.len() - next) as u64).sum::<u64>();
+    Ok((inputs, missing))
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
     #[test]
     fn a_circuit_with_any_driver_does_what_is_predicted_for_the_order_of_its_inputs(
         topology in topology(),
-        scripts in prop::collection::vec(prop::collection::vec((0_usize..6, 0_u32..3), 0..20), 1..4),
-        by_lanes in any::<bool>(),
+        scripts in scripts(3),
     ) {
         let pool = ThreadPool::new(2).expect("threads");
+        let callers = by_caller(&scripts);
         for run_by in [RunBy::Thread, RunBy::Waiters, RunBy::Pool(pool)] {
             let built = topology.build(circuit(run_by));
             built.circuit.settle().expect("outside");
-            let trace = trace_of_callers(&built, &scripts, by_lanes);
-            // The inputs in the order in which they were admitted: each is seen first with all of its steps.
-            let mut next = vec![0; scripts.len()];
-            let mut inputs = Vec::new();
-            for (node, value @ (caller, number, steps)) in &trace {
-                let script = &scripts[*caller];
-                let at = next[*caller];
-                let awaited = script.get(at).map(|(node, steps)| (node % topology.0.len(), *steps));
-                if *number as usize == at && awaited == Some((*node, *steps)) {
-                    next[*caller] += 1;
-                    inputs.push((*node, *value));
-                }
+            let trace = trace_of_callers(&built, &scripts);
+            let (inputs, missing) = inputs_of(&trace, &callers, topology.0.len())?;
+            prop_assert_eq!(missing, 0, "every input of every caller, in his order, once");
+            prop_assert_eq!(trace, topology.predict(inputs));
+        }
+    }
+
+    #[test]
+    fn a_bounded_circuit_does_what_is_predicted_for_what_it_takes_and_counts_the_rest(
+        topology in topology(),
+        scripts in scripts(3),
+        capacity in 1_usize..6,
+    ) {
+        let pool = ThreadPool::new(2).expect("threads");
+        let callers = by_caller(&scripts);
+        for overflow in [Overflow::Block, Overflow::DropNewest, Overflow::DropOldest, Overflow::Reject] {
+            for run_by in [RunBy::Thread, RunBy::Pool(pool.clone())] {
+                let builder = Circuit::builder().run_by(run_by).bounded(capacity, overflow);
+                let built = topology.build(builder.build().expect("a thread"));
+                built.circuit.settle().expect("outside");
+                let trace = trace_of_callers(&built, &scripts);
+                let (inputs, missing) = inputs_of(&trace, &callers, topology.0.len())?;
+                prop_assert_eq!(missing, built.circuit.dropped());
+                prop_assert!(missing == 0 || overflow != Overflow::Block);
+                prop_assert_eq!(trace, topology.predict(inputs));
             }
-            let lengths: Vec<usize> = scripts.iter().map(Vec::len).collect();
-            prop_assert_eq!(next, lengths, "every input of every caller, in his order, once");
+        }
+    }
+
+    #[test]
+    fn circuits_that_share_two_threads_keep_their_orders(topology in topology(), scripts in scripts(2)) {
+        let pool = ThreadPool::new(2).expect("threads");
+        let callers = by_caller(&scripts);
+        let all: Vec<Built> = (0..5).map(|_| topology.build(circuit(RunBy::Pool(pool.clone())))).collect();
+        all.iter().for_each(|built| built.circuit.settle().expect("outside"));
+        let traces: Vec<_> = thread::scope(|scope| {
+            let tracing = all.iter().map(|built| scope.spawn(|| trace_of_callers(built, &scripts)));
+            let tracing: Vec<_> = tracing.collect();
+            tracing.into_iter().map(|trace| trace.join().expect("no panic")).collect()
+        });
+        for trace in traces {
+            let (inputs, missing) = inputs_of(&trace, &callers, topology.0.len())?;
+            prop_assert_eq!(missing, 0);
             prop_assert_eq!(trace, topology.predict(inputs));
         }
     }
@@ -227,7 +306,8 @@ proptest! {
     #[test]
     fn what_one_circuit_sends_another_arrives_in_its_order_once(
         topology in topology(),
-        scripts in prop::collection::vec(prop::collection::vec((0_usize..6, 0_u32..3), 0..20), 1..3),
+        scripts in scripts(2),
+        by_lane: bool,
     ) {
         let pool = ThreadPool::new(2).expect("threads");
         for (first, second) in [
@@ -240,18 +320,23 @@ proptest! {
             let first = circuit(first);
             let sent = Arc::new(Mutex::new(Vec::new()));
             let (log, pipes) = (Arc::clone(&sent), Arc::clone(&second.pipes));
+            let mut lane = by_lane.then(|| second.circuit.lane().expect("open"));
             let forward = first
                 .pipe(move |(node, value): (usize, Value)| {
                     let pipes = pipes.get().expect("built");
+                    let pipe = &pipes[node % pipes.len()];
                     log.lock().expect("no panic").push((node % pipes.len(), value));
-                    pipes[node % pipes.len()].emit(value);
+                    match &mut lane {
+                        Some(lane) => lane.emit(pipe, value),
+                        None => pipe.emit(value),
+                    }
                 })
                 .expect("open");
             thread::scope(|scope| {
                 for (caller, script) in scripts.iter().enumerate() {
                     let forward = &forward;
                     scope.spawn(move || {
-                        for (number, (node, steps)) in (0_u32..).zip(script) {
+                        for (number, (node, steps, _)) in (0_u32..).zip(script) {
                             forward.emit((*node, (caller, number, *steps)));
                         }
                     });
@@ -266,6 +351,62 @@ proptest! {
             }
             prop_assert_eq!(second.take(), topology.predict(sent));
             first.close();
+        }
+    }
+}
+
+/// A circuit is put back while it is within what one input causes, when others wait for its thread.
+#[test]
+fn circuits_that_take_turns_on_one_thread_within_an_input_keep_their_orders() {
+    // Each step goes on to the next node and to one that only counts.
+    let nodes = [vec![1, 2], vec![0], vec![]].map(|targets| Node { targets, subscribers: 0 });
+    let topology = Topology(nodes.to_vec());
+    let pool = ThreadPool::new(1).expect("a thread");
+    let all: Vec<Built> = (0..3).map(|_| topology.build(circuit(RunBy::Pool(pool.clone())))).collect();
+    let inputs = [(0, (0, 0, 5000)), (1, (0, 1, 3000)), (0, (0, 2, 1))];
+    for (node, value) in inputs {
+        all.iter().for_each(|built| built.emit(node, value));
+    }
+    for built in &all {
+        built.circuit.settle().expect("outside");
+        assert_eq!(built.take(), topology.predict(inputs));
+    }
+}
+
+/// What was emitted before, by whomever, is handled before: through the pipes that all share, and through lanes if who emitted has
+/// waited.
+#[test]
+fn what_one_caller_emits_after_another_is_handled_after_it() {
+    let pool = ThreadPool::new(2).expect("threads");
+    for run_by in [RunBy::Thread, RunBy::Waiters, RunBy::Pool(pool)] {
+        for by_lanes in [false, true] {
+            let topology = Topology(vec![Node { targets: vec![], subscribers: 2 }]);
+            let built = topology.build(circuit(run_by.clone()));
+            let nodes = built.pipes.get().expect("built");
+            let turn = Mutex::new(0_u32);
+            let last = if by_lanes { 400 } else { 4000 };
+            thread::scope(|scope| {
+                for _ in 0..3 {
+                    scope.spawn(|| {
+                        let mut lane = built.circuit.lane().expect("open");
+                        loop {
+                            let mut turn = turn.lock().expect("no panic");
+                            if *turn == last {
+                                return;
+                            }
+                            if by_lanes {
+                                lane.emit(&nodes[0], (0, *turn, 0));
+                                built.circuit.settle().expect("outside");
+                            } else {
+                                built.emit(0, (0, *turn, 0));
+                            }
+                            *turn += 1;
+                        }
+                    });
+                }
+            });
+            built.circuit.settle().expect("outside");
+            assert_eq!(built.take(), topology.predict((0..last).map(|turn| (0, (0, turn, 0)))));
         }
     }
 }
