@@ -7,8 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use tidemark_circuit::{
-    Circuit, Flow, Name, Overflow, Pipe, Registrar, Routing, RunBy, Subject, Supervision, ThreadPool,
-    WeakPipe,
+    Basin, Circuit, Flow, Name, Overflow, Pipe, Port, Recording, Registrar, Replay, Routing, RunBy,
+    Simulation, Subject, Supervision, ThreadPool, WeakPipe,
 };
 
 /// What was seen, in order.
@@ -381,5 +381,240 @@ fn a_circuit_ends_what_is_open_and_weak_pipes_outlive_it() {
         drop((pipe, conduit, subscriber, circuit));
         weak.emit(Large::new(3));
         assert_eq!(trace.take(), []);
+    }
+}
+
+#[test]
+fn a_lane_goes_from_chunk_to_chunk_also_for_a_value_larger_than_one() {
+    for circuit in circuits() {
+        let trace = Trace::default();
+        let (large, seen) = (trace.pipe::<Large>(&circuit), trace.clone());
+        // With its token more words than a chunk has.
+        let huge = circuit.pipe(move |value: [u64; 2048]| seen.push(value[2047])).expect("open");
+        let mut lane = circuit.lane().expect("open");
+        for value in 0..100 {
+            lane.emit(&large, Large::new(value));
+            if value % 40 == 39 {
+                lane.emit(&huge, [value; 2048]);
+            }
+        }
+        settle(&circuit);
+        let expected = (0..100).flat_map(|value| {
+            let times = if value % 40 == 39 { 2 } else { 1 };
+            std::iter::repeat_n(value, times)
+        });
+        assert_eq!(trace.take(), expected.collect::<Vec<_>>());
+        // What is left in a lane goes with the circuit.
+        lane.emit(&large, Large::new(7));
+    }
+}
+
+#[test]
+fn pins_are_opened_inside_and_dropped_anywhere() {
+    for circuit in circuits() {
+        let trace = Trace::default();
+        let pin = circuit.pin(Box::new(1_u64)).expect("open");
+        let (inside, seen) = (pin.clone(), trace.clone());
+        let pipe = circuit
+            .pipe(move |value: u64| {
+                let refused = inside.with(|held| {
+                    **held += value;
+                    inside.with(|again| **again = 0).is_err()
+                });
+                assert!(refused.expect("inside"));
+                seen.push(*inside.get().expect("inside"));
+                inside.set(Box::new(value)).expect("inside");
+            })
+            .expect("open");
+        assert!(pin.get().is_err() && pin.set(Box::new(0)).is_err());
+        (5..8).for_each(|value| pipe.emit(value));
+        settle(&circuit);
+        assert_eq!(trace.take(), [6, 11, 13]);
+        drop(pipe);
+        settle(&circuit);
+        thread::spawn(move || drop(pin)).join().expect("no panic");
+    }
+}
+
+#[test]
+fn basins_keep_the_newest_and_are_drained() {
+    for circuit in circuits() {
+        let trace = Trace::default();
+        let end = trace.pipe::<Large>(&circuit);
+        let basin: Basin<Large> = circuit.basin(3).expect("valid");
+        for round in 0..3 {
+            (0..5).for_each(|value| basin.pipe().emit(Large::new(round * 10 + value)));
+            basin.drain(&end);
+            basin.drain(&end);
+            settle(&circuit);
+            assert_eq!(trace.take(), [2, 3, 4].map(|value| round * 10 + value));
+        }
+        // What is left in it goes with it, or with its circuit.
+        basin.pipe().emit(Large::new(1));
+        settle(&circuit);
+    }
+}
+
+#[test]
+fn a_fan_out_runs_its_own_pipes_directly_and_emits_to_others() {
+    for (circuit, other) in circuits().zip(circuits()) {
+        let trace = Trace::default();
+        let own = [(); 2].map(|()| trace.pipe::<u64>(&circuit));
+        let failing = circuit.pipe(|_: u64| panic_any("always")).expect("open");
+        let inner = circuit.fan_out(&[own[0].clone(), failing, own[1].clone()]).expect("open");
+        let there = Trace::default();
+        let all = circuit.fan_out(&[inner.clone(), there.pipe(&other), inner]).expect("open");
+        (1..4).for_each(|value| all.emit(value));
+        settle(&circuit);
+        settle(&other);
+        assert_eq!(trace.take(), [1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3]);
+        assert_eq!((there.take(), circuit.failures()), (vec![1, 2, 3], 6));
+        drop((all, own));
+        settle(&circuit);
+    }
+}
+
+#[test]
+fn bounded_queues_have_callers_wait_and_drop_what_is_being_taken() {
+    let pool = ThreadPool::new(2).expect("threads");
+    for run_by in [RunBy::Thread, RunBy::Pool(pool)] {
+        for overflow in [Overflow::Block, Overflow::DropOldest, Overflow::DropNewest] {
+            let builder = Circuit::builder().run_by(run_by.clone()).bounded(2, overflow);
+            let circuit = builder.build().expect("a thread");
+            let trace = Trace::default();
+            let pipe = trace.pipe::<Large>(&circuit);
+            thread::scope(|scope| {
+                for caller in 0..2 {
+                    let (pipe, mut lane) = (pipe.clone(), circuit.lane().expect("open"));
+                    scope.spawn(move || {
+                        for value in 0..8 {
+                            pipe.emit(Large::new(caller * 100 + value));
+                            lane.emit(&pipe, Large::new(caller * 100 + 50 + value));
+                        }
+                    });
+                }
+            });
+            circuit.settle().expect("outside");
+            assert_eq!(trace.take().len() as u64 + circuit.dropped(), 32);
+            assert!(overflow != Overflow::Block || circuit.dropped() == 0);
+            pipe.emit(Large::new(1));
+            circuit.close();
+            assert!(pipe.try_emit(Large::new(2)).is_err());
+        }
+    }
+}
+
+#[test]
+fn pipes_are_released_by_what_they_run() {
+    for circuit in circuits() {
+        let trace = Trace::default();
+        let (end, seen) = (trace.pipe::<Box<u64>>(&circuit), trace.clone());
+        // A pipe whose receptor holds its last handles: of itself, and of the next.
+        let own = Arc::new(Mutex::new(None::<Pipe<Box<u64>>>));
+        let (held, mut next) = (Arc::clone(&own), Some(end));
+        let pipe = circuit
+            .pipe(move |value: Box<u64>| {
+                seen.push(*value);
+                if let Some(next) = next.take() {
+                    next.emit(value);
+                }
+                drop(held.lock().expect("no panic").take());
+            })
+            .expect("open");
+        pipe.emit(Box::new(1));
+        pipe.emit(Box::new(2));
+        *own.lock().expect("no panic") = Some(pipe);
+        settle(&circuit);
+        settle(&circuit);
+        assert_eq!(trace.take(), [1, 1, 2]);
+        circuit.close();
+    }
+}
+
+impl From<Box<u64>> for Seen {
+    fn from(value: Box<u64>) -> Self {
+        Self(*value)
+    }
+}
+
+#[test]
+fn simulated_circuits_and_callers_take_turns() {
+    for seed in 0..4 {
+        let mut simulation = Simulation::new(seed);
+        let (first, second) = (simulation.circuit(), simulation.circuit());
+        let trace = Trace::default();
+        let end = trace.pipe::<Large>(&second);
+        let pipe = first.pipe(move |value: u64| end.emit(Large::new(value))).expect("open");
+        for caller in 0..2 {
+            let pipe = pipe.clone();
+            simulation.caller((0..4).map(move |value| {
+                let pipe = pipe.clone();
+                Box::new(move || pipe.emit(caller * 10 + value)) as Box<dyn FnOnce()>
+            }));
+        }
+        (0..7).for_each(|_| _ = simulation.step());
+        let circuit = first.clone();
+        simulation.caller([Box::new(move || circuit.close()) as Box<dyn FnOnce()>]);
+        simulation.run();
+        let seen = trace.take();
+        for caller in 0..2 {
+            let own: Vec<u64> = seen.iter().copied().filter(|value| value / 10 == caller).collect();
+            assert!((0..own.len() as u64).map(|value| caller * 10 + value).eq(own));
+        }
+    }
+}
+
+/// What a journal looks at lies anywhere in a queue, and some of it is changed there.
+#[test]
+fn a_journal_looks_at_what_comes_through_all_queues() {
+    struct Structure {
+        circuit: Circuit,
+        texts: Pipe<(u8, String)>,
+        port: Port<String>,
+        basin: Basin<String>,
+        end: Pipe<String>,
+        seen: Arc<Mutex<Vec<String>>>,
+    }
+    let build = |run_by: RunBy| {
+        let circuit = Circuit::builder().run_by(run_by).build().expect("a thread");
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&seen);
+        let end = circuit.pipe(move |text| log.lock().expect("no panic").push(text)).expect("open");
+        let next = end.clone();
+        let texts = circuit.pipe(move |(number, text)| next.emit(format!("{text}{number}"))).expect("open");
+        let port = circuit.port("first".to_owned()).expect("open");
+        let basin = circuit.basin(2).expect("valid");
+        Structure { circuit, texts, port, basin, end, seen }
+    };
+    for run_by in [RunBy::Waiters, RunBy::Thread] {
+        let structure = build(run_by);
+        let recording = Recording::begin(&structure.circuit, Vec::new()).expect("open");
+        recording.pipe("texts", &structure.texts);
+        recording.port("port", &structure.port);
+        recording.basin("basin", &structure.basin);
+        recording.pipe("end", &structure.end);
+        let mut lane = structure.circuit.lane().expect("open");
+        for number in 0..4 {
+            lane.emit(&structure.texts, (number, "lane".to_owned()));
+            structure.texts.emit((number, "shared".to_owned()));
+            structure.port.update(move |text| format!("{text}{number}"));
+            structure.port.filter_update(|_| None);
+            structure.port.update(|_| std::panic::resume_unwind(Box::new("no")));
+            structure.port.emit(structure.basin.pipe());
+            structure.port.replace(number.to_string());
+            structure.basin.drain(&structure.end);
+        }
+        let journal = recording.finish().expect("memory does not fail");
+        let mut replay = Replay::new(&journal[..]).expect("a journal");
+        let twin = build(RunBy::Owner);
+        replay.pipe("texts", &twin.texts);
+        replay.port("port", &twin.port);
+        replay.basin("basin", &twin.basin);
+        replay.pipe("end", &twin.end);
+        assert!(replay.run(&twin.circuit).expect("as recorded").complete);
+        assert_eq!(*structure.seen.lock().expect("no panic"), *twin.seen.lock().expect("no panic"));
+        assert_eq!((structure.circuit.failures(), twin.circuit.failures()), (4, 4));
+        structure.circuit.close();
+        twin.circuit.close();
     }
 }
