@@ -1,6 +1,6 @@
 //! The lanes of a circuit: which there are, and in which turn they are read.
 
-use crate::queue::lane::{Lane, Reader, Writer, lane};
+use crate::queue::lane::{Edge, Lane, Reader, Writer, lane};
 use crate::sync::{Arc, AtomicUsize, Mutex, MutexGuard, Ordering, lock};
 
 /// How many entries a lane or the shared queue may hand out in a row while others have some too.
@@ -118,9 +118,9 @@ impl Readers {
     }
 
     /// The index of the lane whose turn it is, and how many entries it may hand out, if it has any.
-    pub(crate) fn take_turn(&mut self, exact: bool) -> Option<(usize, usize)> {
+    pub(crate) fn take_turn(&mut self, edge: Edge) -> Option<(usize, usize)> {
         let index = self.turn.checked_sub(1)?;
-        let known = self.all.get_mut(index)?.known(exact).min(TURN);
+        let known = self.all.get_mut(index)?.known(edge).min(TURN);
         (known > 0).then_some((index, known))
     }
 

@@ -135,7 +135,7 @@ impl Shared {
                 return self.push(machine);
             };
             let before = running.handled();
-            let progress = running.run(TURN, u64::MAX);
+            let progress = running.run_published(TURN);
             let batch = running.handled().wrapping_sub(before);
             drop(running);
             if progress == Progress::More {

@@ -40,7 +40,7 @@ fn drive(machine: MachineRef) {
             continue;
         };
         let before = running.handled();
-        while running.run(usize::MAX, u64::MAX) == Progress::More {}
+        while running.run_published(usize::MAX) == Progress::More {}
         let batch = running.handled().wrapping_sub(before);
         drop(running);
         pace::gather(&machine, batch);

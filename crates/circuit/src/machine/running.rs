@@ -10,7 +10,7 @@ use crate::context;
 use crate::event::Event;
 use crate::failure::shielded;
 use crate::node;
-use crate::queue::lane::Reader;
+use crate::queue::lane::{Edge, Reader};
 use crate::queue::token::{Entry, Token};
 use crate::sync::Ordering;
 use crate::telemetry;
@@ -74,10 +74,21 @@ pub(crate) struct Running<'a> {
 impl Running<'_> {
     /// Handles entries until there are none, everything below the ticket `until` is done, or `budget` entries were handled.
     pub(crate) fn run(&mut self, budget: usize, until: u64) -> Progress {
+        self.run_to(Edge::Written, budget, until)
+    }
+
+    /// As [`Running::run`], but may leave what lanes have not published yet once it has handled something: for a driver that
+    /// looks again before it sleeps.
+    pub(crate) fn run_published(&mut self, budget: usize) -> Progress {
+        self.run_to(Edge::Published, budget, u64::MAX)
+    }
+
+    fn run_to(&mut self, edge: Edge, budget: usize, until: u64) -> Progress {
         debug_assert!(budget > 0);
         let _span = telemetry::run(self.machine);
         let inside = self.machine.inside.get();
         let mut left = budget;
+        let mut next_edge = Edge::Written;
         if !self.drain_transit(&mut left) {
             return Progress::More;
         }
@@ -95,12 +106,13 @@ impl Running<'_> {
                 if self.machine.lanes.is_empty() && (*inside).readers.is_empty() {
                     self.peek()
                 } else {
-                    match self.next_source() {
+                    match self.next_source(next_edge) {
                         Source::Shared(token, value, slots) => Some((token, value, slots)),
                         Source::Lane(reader, count) => {
                             if !self.handle_lane(reader, count, &mut left) {
                                 return Progress::More;
                             }
+                            next_edge = edge;
                             continue;
                         }
                         Source::Nothing => None,
@@ -197,18 +209,18 @@ impl Running<'_> {
         }
     }
 
-    /// What is next where there are lanes.
+    /// What is next where there are lanes, up to this edge of each.
     ///
     /// # Safety
     ///
     /// No reference into [`Inside`] is in use.
-    unsafe fn next_source(&self) -> Source {
+    unsafe fn next_source(&self, edge: Edge) -> Source {
         // SAFETY: we are in the context.
         let readers = unsafe { &mut (*self.machine.inside.get()).readers };
         if readers.is_empty() {
             readers.refresh(&self.machine.lanes);
         }
-        for exact in [false, true] {
+        for look in [Edge::Published, Edge::Written] {
             for _ in 0..=readers.len() {
                 if readers.is_shared_turn() {
                     // SAFETY: `peek` touches other parts of `Inside`.
@@ -224,12 +236,15 @@ impl Running<'_> {
                     readers.pass();
                 } else {
                     // The whole turn is taken at once.
-                    let turn = readers.take_turn(exact);
+                    let turn = readers.take_turn(look);
                     readers.pass();
                     if let Some((index, count)) = turn {
                         return Source::Lane(readers.at(index), count);
                     }
                 }
+            }
+            if look == edge {
+                break;
             }
             readers.refresh(&self.machine.lanes);
         }

@@ -8,7 +8,7 @@ use std::ptr;
 use loom::thread;
 
 use super::ingress::{Cursor, Ingress};
-use super::lane::{Reader, Writer, lane};
+use super::lane::{Edge, Reader, Writer, lane};
 use super::token::Token;
 use crate::models::explore;
 use crate::sync::{Arc, hint};
@@ -148,7 +148,7 @@ fn loom_large_values_and_freed_segments() {
 fn read(reader: &mut Reader, values: std::ops::Range<u64>) {
     let mut next = values.start;
     while next < values.end {
-        let known = reader.known(true);
+        let known = reader.known(Edge::Written);
         for _ in 0..known {
             // SAFETY: so many are known, and the token tells the words.
             unsafe {
