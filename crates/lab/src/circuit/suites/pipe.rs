@@ -96,7 +96,7 @@ pub(super) fn suite() -> Vec<Benchmark> {
 }
 
 /// Rows of a chain: as the original makes it, and made before.
-fn chain(depth: u64) -> [Benchmark; 4] {
+fn chain(depth: u64) -> [Benchmark; 5] {
     let name = format!("PipeOps.emit_chain_depth_{depth}");
     let built = Benchmark::new(
         name.clone(),
@@ -138,14 +138,22 @@ fn chain(depth: u64) -> [Benchmark; 4] {
         ),
         move |_| receiving(nested_fiber(depth).receptor(Sum::default())?),
     );
+    let floor = Benchmark::new(
+        format!("{name}_closures"),
+        format!(
+            "a value through {depth} nested closures in boxes, without this crate: what such calls cost here at least"
+        ),
+        move |_| each(closures(depth)),
+    );
     let is_target = depth == 20;
     let fixed = if is_target { fixed.at_most(3.0).in_summary() } else { fixed };
     let boxed = if is_target { boxed.at_most(15.0).in_summary() } else { boxed };
-    [built, fixed, boxed, boxed_fiber]
+    let floor = if is_target { floor.in_summary() } else { floor };
+    [built, fixed, boxed, boxed_fiber, floor]
 }
 
 /// Rows of a fan-out: as the original makes it, and made before.
-fn fan_out(width: usize) -> [Benchmark; 3] {
+fn fan_out(width: usize) -> [Benchmark; 4] {
     let name = format!("PipeOps.emit_fanout_width_{width}");
     let built = Benchmark::new(
         name.clone(),
@@ -175,10 +183,20 @@ fn fan_out(width: usize) -> [Benchmark; 3] {
         format!("a value to {width} receptors, each behind a trait object; no circuit"),
         move |_| receiving(boxed_fan_out(width)),
     );
+    let floor = Benchmark::new(
+        format!("{name}_closures"),
+        format!(
+            "a value to {width} closures in boxes, without this crate: what such calls cost here at least"
+        ),
+        move |_| {
+            let mut closures: Vec<Closure> = (0..width).map(|_| summing()).collect();
+            each(move |value| closures.iter_mut().for_each(|closure| closure(value)))
+        },
+    );
     if width == 20 {
-        [built, fixed.at_most(3.0).in_summary(), boxed.at_most(20.0).in_summary()]
+        [built, fixed.at_most(3.0).in_summary(), boxed.at_most(20.0).in_summary(), floor.in_summary()]
     } else {
-        [built, fixed, boxed]
+        [built, fixed, boxed, floor]
     }
 }
 
@@ -224,6 +242,21 @@ fn boxed_chain(depth: u64) -> Result<Dynamic, Fault> {
     (0..depth).try_fold(last, |next, constant| {
         let receptor = Fiber::new().replace(step(constant)).receptor(next)?;
         Ok(Dynamic(black_box(Box::new(receptor))))
+    })
+}
+
+/// A receptor by hand, of which the compiler knows nothing.
+type Closure = Box<dyn FnMut(u64)>;
+
+fn summing() -> Closure {
+    let mut sum = Sum::default();
+    black_box(Box::new(move |value| sum.receive(value)))
+}
+
+fn closures(depth: u64) -> Closure {
+    (0..depth).fold(summing(), |mut next, constant| {
+        let mut step = step(constant);
+        black_box(Box::new(move |value| next(step(value))))
     })
 }
 
