@@ -279,9 +279,10 @@ impl Circuit {
         self.0.close();
     }
 
-    /// Whether it was closed.
+    /// Whether it was closed. Inside of the circuit that is up to the place in the order: what somebody else asks for at the same
+    /// time is not known before the circuit comes to it.
     pub fn is_closed(&self) -> bool {
-        self.0.is_closed()
+        self.0.is_closed_here()
     }
 
     /// Closes the circuit and waits until it has ended.

@@ -9,10 +9,10 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use crate::circuit::{Circuit, Naming};
+use crate::closed::Closed;
 use crate::context_cell::ContextCell;
 use crate::error::{ContextError, Fault};
 use crate::event::Event;
@@ -77,19 +77,22 @@ struct Inner<E> {
     machine: MachineRef,
     subject: Subject,
     routing: Routing,
-    closed: AtomicBool,
     hub: Arc<Hub<E>>,
     pipes: NameMap<Pipe<E>>,
 }
 
 /// The subscriptions of a conduit.
-pub(crate) struct Hub<E>(ContextCell<Subscriptions<E>>);
+pub(crate) struct Hub<E> {
+    closed: Closed,
+    subscriptions: ContextCell<Subscriptions<E>>,
+}
 
 struct Subscriptions<E> {
     /// Changes with each subscription that begins or ends.
     version: u64,
     /// In the order in which they began.
     all: VecDeque<Arc<SubscriptionInner<E>>>,
+    /// Whether the close was handled.
     closed: bool,
 }
 
@@ -125,8 +128,7 @@ impl<E: Clone + Send + 'static> Conduit<E> {
             machine: machine.clone(),
             subject,
             routing,
-            closed: AtomicBool::new(false),
-            hub: Arc::new(Hub(ContextCell::new(subscriptions))),
+            hub: Arc::new(Hub { closed: Closed::default(), subscriptions: ContextCell::new(subscriptions) }),
             pipes: NameMap::default(),
         };
         Self { inner: Arc::new(inner) }
@@ -194,24 +196,37 @@ impl<E: Clone + Send + 'static> Conduit<E> {
         if !subscriber.is_of(&inner.machine) {
             return refuse(format!("Subscriber belongs to a different circuit: {}", subscriber.subject()));
         }
-        if subscriber.inner().is_closed() {
+        if subscriber.inner().is_closed(inner.machine.is_inside()) {
             return refuse(format!("the subscriber {} is closed", subscriber.subject()));
         }
         if self.is_closed() {
             return refuse("the conduit is closed".to_owned());
         }
-        Ok(Subscription::begin(&inner.subject, &inner.hub, subscriber.inner(), on_close, &inner.machine))
+        Ok(self.begin_anyway(subscriber, on_close))
     }
 
-    /// Whether it was closed, or its circuit was.
+    /// A subscription to what may be closed by the time: it ends then without having begun. The subscriber must be of this circuit.
+    pub(crate) fn begin_anyway(
+        &self,
+        subscriber: &Subscriber<E>,
+        on_close: Option<OnClose<E>>,
+    ) -> Subscription<E> {
+        let inner = &*self.inner;
+        assert!(subscriber.is_of(&inner.machine), "both are reached in the context of one circuit");
+        Subscription::begin(&inner.subject, &inner.hub, subscriber.inner(), on_close, &inner.machine)
+    }
+
+    /// Whether it was closed, or its circuit was. Inside of the circuit that is up to the place in the order: what somebody else
+    /// asks for at the same time is not known before the circuit comes to it.
     pub fn is_closed(&self) -> bool {
-        self.inner.closed.load(Ordering::Acquire) || self.inner.machine.is_closed()
+        let Inner { hub, machine, .. } = &*self.inner;
+        hub.closed.is_closed(machine.is_inside()) || machine.is_closed_here()
     }
 
-    /// Ends all subscriptions, behind what the caller emitted before. New ones are refused from now on, and what is emitted
-    /// later is dropped.
+    /// Ends all subscriptions, behind what the caller emitted before. New ones are refused from now on, those of the circuit itself,
+    /// unless it is the caller, from that place in the order on; and what is emitted later is dropped.
     pub fn close(&self) {
-        if self.inner.closed.swap(true, Ordering::AcqRel) {
+        if !self.inner.hub.closed.ask(self.inner.machine.is_inside()) {
             return;
         }
         let hub = Arc::clone(&self.inner.hub);
@@ -271,7 +286,7 @@ impl<E: Clone + Send + 'static> Hub<E> {
     pub(crate) unsafe fn add(&self, subscription: &Arc<SubscriptionInner<E>>) -> bool {
         // SAFETY: as the caller says.
         unsafe {
-            self.0.with(|hub| {
+            self.subscriptions.with(|hub| {
                 if !hub.closed {
                     hub.version += 1;
                     hub.all.push_back(Arc::clone(subscription));
@@ -284,7 +299,7 @@ impl<E: Clone + Send + 'static> Hub<E> {
     pub(crate) unsafe fn remove(&self, subscription: &Arc<SubscriptionInner<E>>) {
         // SAFETY: as the caller says.
         unsafe {
-            self.0.with(|hub| {
+            self.subscriptions.with(|hub| {
                 hub.version += 1;
                 // At the end of the circuit it is the first, time and again.
                 if hub.all.front().is_some_and(|first| Arc::ptr_eq(first, subscription)) {
@@ -297,9 +312,10 @@ impl<E: Clone + Send + 'static> Hub<E> {
     }
 
     unsafe fn close(&self) {
+        self.closed.reach();
         // SAFETY: as the caller says. The subscriptions are ended after the cell was left, because that comes back to it.
         unsafe {
-            let all = self.0.with(|hub| {
+            let all = self.subscriptions.with(|hub| {
                 hub.closed = true;
                 hub.version += 1;
                 std::mem::take(&mut hub.all)
@@ -332,7 +348,7 @@ impl<E: Clone + Send + 'static> Receptor<E> for Channel<E> {
     #[inline]
     fn receive(&mut self, value: E) {
         // SAFETY: receptors run in their circuit's context.
-        if unsafe { self.hub.0.with(|hub| hub.version) } != self.version {
+        if unsafe { self.hub.subscriptions.with(|hub| hub.version) } != self.version {
             self.rewire();
         }
         let mut targets = self.routes.iter_mut().flat_map(|route| &mut route.receivers).peekable();
@@ -354,7 +370,7 @@ impl<E: Clone + Send + 'static> Channel<E> {
     #[cold]
     fn rewire(&mut self) {
         // SAFETY: receptors run in their circuit's context; the cell is left before callbacks are called.
-        let (version, all) = unsafe { self.hub.0.with(|hub| (hub.version, hub.all.clone())) };
+        let (version, all) = unsafe { self.hub.subscriptions.with(|hub| (hub.version, hub.all.clone())) };
         let mut before = std::mem::take(&mut self.routes);
         for subscription in all {
             let known = before.iter().position(|route| Arc::ptr_eq(&route.subscription, &subscription));

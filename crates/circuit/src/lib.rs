@@ -81,6 +81,7 @@ mod cell;
 #[cfg(any(feature = "metrics", feature = "opentelemetry"))]
 mod census;
 mod circuit;
+mod closed;
 mod conduit;
 mod context;
 mod context_cell;

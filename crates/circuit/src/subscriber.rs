@@ -6,10 +6,10 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use crate::circuit::{Circuit, Naming};
+use crate::closed::Closed;
 use crate::context_cell::ContextCell;
 use crate::error::{ContextError, Fault};
 use crate::event::Event;
@@ -52,11 +52,11 @@ pub struct Subscriber<E> {
 
 pub(crate) struct SubscriberInner<E> {
     subject: Subject,
-    closed: AtomicBool,
+    closed: Closed,
     callback: ContextCell<Callback<E>>,
     /// How often the callback has failed.
     failures: ContextCell<u32>,
-    /// None once the close was handled. The flag above is set when it is asked for, which has no place in the order.
+    /// None once the close was handled.
     subscriptions: ContextCell<Option<Vec<Weak<SubscriptionInner<E>>>>>,
 }
 
@@ -170,7 +170,7 @@ impl Naming<'_> {
     {
         let inner = SubscriberInner {
             subject: self.component(Kind::Subscriber, "subscriber")?,
-            closed: AtomicBool::new(false),
+            closed: Closed::default(),
             callback: ContextCell::new(Box::new(callback)),
             failures: ContextCell::new(0),
             subscriptions: ContextCell::new(Some(Vec::new())),
@@ -196,14 +196,16 @@ impl<E: Clone + Send + 'static> Subscriber<E> {
         &self.inner.subject
     }
 
-    /// Ends all subscriptions, behind what the caller emitted before, and refuses new ones from now on.
+    /// Ends all subscriptions, behind what the caller emitted before, and refuses new ones from now on; those of the circuit itself,
+    /// unless it is the caller, from that place in the order on.
     pub fn close(&self) {
-        if self.inner.closed.swap(true, Ordering::AcqRel) {
+        if !self.inner.closed.ask(self.machine.is_inside()) {
             return;
         }
         let inner = Arc::clone(&self.inner);
         let event = Event::CloseSubscriber { subscriber: inner.subject.id() };
         self.machine.submit(event, move || {
+            inner.closed.reach();
             // SAFETY: jobs run in the context of the circuit that they are submitted to.
             let subscriptions = unsafe { inner.subscriptions.with(Option::take) };
             for subscription in subscriptions.iter().flatten().filter_map(Weak::upgrade) {
@@ -234,8 +236,9 @@ impl<E: Clone + Send + 'static> SubscriberInner<E> {
         &self.subject
     }
 
-    pub(crate) fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Acquire)
+    /// Whether it was closed, to whoever asks from there.
+    pub(crate) fn is_closed(&self, is_inside: bool) -> bool {
+        self.closed.is_closed(is_inside)
     }
 
     /// Remembers a subscription, to end it when the subscriber is closed; false if it is.

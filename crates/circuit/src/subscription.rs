@@ -2,9 +2,9 @@
 #![allow(unsafe_code, reason = "state of the circuit's context is reached in jobs, which run there")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
+use crate::closed::Closed;
 use crate::conduit::Hub;
 use crate::context_cell::ContextCell;
 use crate::ending::Ending;
@@ -51,7 +51,7 @@ pub(crate) struct SubscriptionInner<E> {
     subject: Subject,
     subscriber: Arc<SubscriberInner<E>>,
     hub: Weak<Hub<E>>,
-    close_asked: AtomicBool,
+    closed: Closed,
     on_close: ContextCell<Option<OnClose<E>>>,
     /// Whether it has ended, or never began.
     over: ContextCell<bool>,
@@ -71,7 +71,7 @@ impl<E: Clone + Send + 'static> Subscription<E> {
             subject: Subject::new(Kind::Subscription, subscriber.subject().name(), Some(source.clone())),
             subscriber: Arc::clone(subscriber),
             hub: Arc::downgrade(hub),
-            close_asked: AtomicBool::new(false),
+            closed: Closed::default(),
             on_close: ContextCell::new(on_close),
             over: ContextCell::new(false),
         });
@@ -94,7 +94,7 @@ impl<E: Clone + Send + 'static> Subscription<E> {
 
     /// Ends it, behind what the caller emitted before.
     pub fn close(&self) {
-        if self.inner.close_asked.swap(true, Ordering::AcqRel) {
+        if !self.inner.closed.ask(self.machine.is_inside()) {
             return;
         }
         let event = Event::Unsubscribe { subscription: self.inner.subject.id() };

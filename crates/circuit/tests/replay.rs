@@ -28,6 +28,10 @@ struct Structure {
     toggle: Pipe<bool>,
     /// Has the circuit close itself.
     last_will: Pipe<()>,
+    /// Has the circuit close something of its own.
+    closer: Pipe<u8>,
+    /// The subscriber that `toggle` has subscribe.
+    second: Subscriber<i64>,
     /// A subscription that there is from the beginning.
     first: Subscription<i64>,
     _keeps: Pipe<()>,
@@ -87,12 +91,21 @@ impl Structure {
                 })
                 .expect("open")
         };
-        let first = levels.subscribe(&mirror(2)).expect("open");
+        let log = Arc::clone(&seen);
+        let first = levels
+            .subscribe_with(&mirror(2), move |_: &Subscription<i64>| note(&log, "the first ended".to_owned()))
+            .expect("open");
         let (second, source, mut begun) = (mirror(5), levels.clone(), Vec::new());
+        let (log, mirrored, itself) = (Arc::clone(&seen), second.clone(), circuit.clone());
+        // What a circuit finds closed is up to its place in the order, whatever was asked for from outside meanwhile.
         let toggle = circuit
             .pipe(move |begins: bool| {
+                note(&log, format!("closed: {} {}", source.is_closed(), itself.is_closed()));
                 if begins {
-                    begun.push(source.subscribe(&second).expect("open"));
+                    match source.subscribe(&mirrored) {
+                        Ok(subscription) => begun.push(subscription),
+                        Err(refused) => note(&log, refused.to_string()),
+                    }
                 } else if let Some(subscription) = begun.pop() {
                     subscription.close();
                 }
@@ -100,6 +113,16 @@ impl Structure {
             .expect("open");
         let itself = circuit.clone();
         let last_will = circuit.pipe(move |()| itself.close()).expect("open");
+        let own = (first.clone(), levels.clone(), topics.clone(), all.clone(), second.clone());
+        let closer = circuit
+            .pipe(move |what: u8| match what {
+                0 => own.0.close(),
+                1 => own.1.close(),
+                2 => own.2.close(),
+                3 => own.3.close(),
+                _ => own.4.close(),
+            })
+            .expect("open");
         let log = Arc::clone(&seen);
         let failures = circuit
             .subscriber(move |_: &Subject, registrar: &mut Registrar<'_, Failure>| {
@@ -126,6 +149,8 @@ impl Structure {
             end,
             toggle,
             last_will,
+            closer,
+            second,
             first,
             _keeps: all_of_it,
             seen,
@@ -150,6 +175,8 @@ impl Structure {
         recording.pipe("end", &self.end);
         recording.pipe("toggle", &self.toggle);
         recording.pipe("last will", &self.last_will);
+        recording.pipe("closer", &self.closer);
+        recording.subscriber("second", &self.second);
         recording.subscription("first", &self.first);
         recording
     }
@@ -169,6 +196,8 @@ impl Structure {
         replay.pipe("end", &structure.end);
         replay.pipe("toggle", &structure.toggle);
         replay.pipe("last will", &structure.last_will);
+        replay.pipe("closer", &structure.closer);
+        replay.subscriber("second", &structure.second);
         replay.subscription("first", &structure.first);
         let replayed = replay.run(&structure.circuit)?;
         Ok((structure.observed(), replayed.complete))
@@ -209,7 +238,12 @@ enum Step {
     Toggle(bool),
     SubscribeWith,
     CloseFirst,
+    CloseLevels,
+    CloseSecond,
+    /// The circuit closes something itself.
+    CloseInside(u8),
     LastWill,
+    CloseCircuit,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -262,13 +296,16 @@ fn step() -> impl Strategy<Value = Step> {
         6 => any::<bool>().prop_map(Step::Toggle),
         2 => Just(Step::SubscribeWith),
         1 => Just(Step::CloseFirst),
+        1 => Just(Step::CloseLevels),
+        1 => Just(Step::CloseSecond),
+        4 => (0..5_u8).prop_map(Step::CloseInside),
         1 => Just(Step::LastWill),
+        1 => Just(Step::CloseCircuit),
     ]
 }
 
 fn play(structure: &Structure, steps: &[Step]) {
     let mut subscriptions = Vec::new();
-    let mut closes = false;
     for step in steps {
         match step {
             Step::Topic(topic, number, text) => {
@@ -284,12 +321,7 @@ fn play(structure: &Structure, steps: &[Step]) {
             Step::CloseSubscriber => structure.all.close(),
             Step::CloseConduit => structure.topics.close(),
             Step::Pause => thread::sleep(Duration::from_micros(30)),
-            // A circuit that is being closed refuses to subscribe from the moment on that somebody asks for it.
-            Step::Toggle(_) if closes => {}
-            Step::LastWill => {
-                structure.last_will.emit(());
-                closes = true;
-            }
+            Step::CloseCircuit => structure.circuit.close(),
             _ => ask(structure, step),
         }
     }
@@ -315,6 +347,10 @@ fn ask(structure: &Structure, step: &Step) {
         Step::Drain(target) => newest.drain(pipe(target)),
         Step::Toggle(begins) => structure.toggle.emit(begins),
         Step::CloseFirst => structure.first.close(),
+        Step::CloseLevels => structure.levels.close(),
+        Step::CloseSecond => structure.second.close(),
+        Step::CloseInside(what) => structure.closer.emit(what),
+        Step::LastWill => structure.last_will.emit(()),
         ref other => unreachable!("{other:?} asks for nothing"),
     }
 }
@@ -413,7 +449,7 @@ fn a_circuit_that_is_closed_meanwhile_ends_its_journal() {
     structure.topics.get(name(1)).emit((2, "late".to_owned()));
     let journal = recording.finish().expect("memory does not fail");
     let observed = structure.observed();
-    assert_eq!(observed.len(), 5);
+    assert_eq!(observed.len(), 6);
     assert_eq!(Structure::replay(&journal).expect("as recorded"), (observed, true));
 }
 
@@ -539,8 +575,81 @@ fn what_a_circuit_does_to_itself_is_no_input() {
     structure.levels.get(name(0)).emit(2);
     let journal = recording.finish().expect("memory does not fail");
     let observed = structure.observed();
-    assert_eq!(observed[..4], ["level 2", "level 5", "level 2", "level 4"]);
+    let open = "closed: false false";
+    assert_eq!(observed[..6], [open, "level 2", "level 5", open, "level 2", "level 4"]);
     assert_eq!(Structure::replay(&journal).expect("as recorded"), (observed, true));
+}
+
+/// What is observed of this, in the original and again in the replay.
+fn observed_twice(act: impl FnOnce(&Structure)) -> Vec<String> {
+    let structure = Structure::new(Circuit::builder().run_by(RunBy::Waiters).build().expect("valid"));
+    let recording = structure.record();
+    act(&structure);
+    let journal = recording.finish().expect("memory does not fail");
+    let observed = structure.observed();
+    assert_eq!(Structure::replay(&journal).expect("as recorded"), (observed.clone(), true));
+    observed
+}
+
+#[test]
+fn what_a_circuit_closes_ends_there_whoever_else_has_asked_for_it_meanwhile() {
+    let observed = observed_twice(|structure| {
+        structure.levels.get(name(0)).emit(1);
+        structure.closer.emit(0);
+        structure.levels.get(name(0)).emit(10);
+        // Nothing is handled yet, and this comes last.
+        structure.first.close();
+    });
+    assert_eq!(observed, ["level 2", "the first ended", "last 0"]);
+    for (inside, outside) in [
+        (1, (|structure| structure.levels.close()) as fn(&Structure)),
+        (4, |structure| structure.second.close()),
+    ] {
+        let observed = observed_twice(|structure| {
+            structure.toggle.emit(true);
+            structure.closer.emit(inside);
+            structure.levels.get(name(0)).emit(1);
+            outside(structure);
+        });
+        assert!(!observed.contains(&"level 5".to_owned()), "{inside}: {observed:?}");
+    }
+}
+
+#[test]
+fn what_a_circuit_subscribes_is_refused_by_its_place_in_the_order() {
+    let observed = observed_twice(|structure| {
+        structure.toggle.emit(true);
+        structure.levels.get(name(0)).emit(1);
+        structure.levels.close();
+        structure.circuit.close();
+    });
+    assert_eq!(observed, ["closed: false false", "level 2", "level 5", "the first ended", "last 0"]);
+    let observed = observed_twice(|structure| {
+        structure.closer.emit(1);
+        structure.toggle.emit(true);
+    });
+    assert_eq!(observed[..2], ["the first ended", "closed: true false"]);
+    assert!(observed[2].contains("the conduit is closed"), "{observed:?}");
+    let observed = observed_twice(|structure| {
+        structure.last_will.emit(());
+        structure.toggle.emit(true);
+    });
+    assert_eq!(observed[0], "closed: true true");
+    assert!(observed[1].contains("the conduit is closed"), "{observed:?}");
+}
+
+#[test]
+fn who_subscribes_to_what_turns_out_to_be_closed_does_so_again() {
+    for what in [2, 3] {
+        let observed = observed_twice(|structure| {
+            structure.closer.emit(what);
+            // Nothing is handled yet, so nobody could have refused.
+            structure.topics.subscribe(&structure.all).expect("open");
+            structure.topics.subscribe_with(&structure.all, structure.on_close()).expect("open");
+            structure.topics.get(name(1)).emit((0, "unheard".to_owned()));
+        });
+        assert_eq!(observed, ["level -7", "last 0"]);
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::name::Name;
 use crate::pipe::Pipe;
 use crate::port::Port;
 use crate::subscriber::Subscriber;
-use crate::subscription::Subscription;
+use crate::subscription::{OnClose, Subscription};
 
 /// Something with a label. Whatever it cannot do, or not with what it is given, returns none.
 pub(super) trait Input {
@@ -84,16 +84,20 @@ impl<E: Recorded + Clone + Send + 'static> Input for Conduit<E> {
     }
 
     fn subscribe(&self, subscriber: &dyn Any, on_close: Option<&dyn Any>) -> Option<End> {
-        let subscriber = subscriber.downcast_ref()?;
-        let subscription: Subscription<E> = match on_close {
-            None => Conduit::subscribe(self, subscriber),
+        let subscriber: &Subscriber<E> = subscriber.downcast_ref()?;
+        if !subscriber.is_of(self.circuit().machine()) {
+            return None;
+        }
+        let on_close = match on_close {
+            None => None,
             Some(on_close) => {
                 let OnEnd::<E>(on_close) = on_close.downcast_ref()?;
                 let on_close = Arc::clone(on_close);
-                self.subscribe_with(subscriber, move |subscription| on_close(subscription))
+                Some(Box::new(move |subscription: &Subscription<E>| on_close(subscription)) as OnClose<E>)
             }
-        }
-        .ok()?;
+        };
+        // It was accepted when it was recorded, though the circuit may have closed either before it came to it.
+        let subscription = self.begin_anyway(subscriber, on_close);
         Some(Box::new(move || subscription.close()))
     }
 

@@ -1,7 +1,7 @@
 //! How values and other things come into a machine, and how its driver is told of them.
 #![allow(unsafe_code, reason = "see the parent module")]
 
-use super::{BOUNDED, CLOSED, IDLE, Machine};
+use super::{BOUNDED, CLOSED, CLOSED_INSIDE, IDLE, Machine};
 use crate::barrier;
 use crate::bounds::{Admission, Refused};
 use crate::event::Event;
@@ -204,10 +204,13 @@ impl Machine {
 
     /// Ends the circuit after everything that was accepted so far. Does not wait.
     pub(crate) fn close(&self) {
-        // SAFETY: in the context.
-        if self.is_inside() && unsafe { (*self.inside.get()).replayed } {
-            // What was admitted before is still to come from the journal, and then the close.
-            return;
+        if self.is_inside() {
+            self.flags.fetch_or(CLOSED_INSIDE, Ordering::AcqRel);
+            // SAFETY: in the context.
+            if unsafe { (*self.inside.get()).replayed } {
+                // What was admitted before is still to come from the journal, and then the close.
+                return;
+            }
         }
         let before = self.flags.fetch_or(CLOSED, Ordering::AcqRel);
         if before & CLOSED != 0 {

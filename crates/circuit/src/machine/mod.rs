@@ -54,6 +54,8 @@ const IDLE: u32 = 2;
 const ENDED: u32 = 4;
 /// The ingress queue is bounded: admission asks first.
 const BOUNDED: u32 = 8;
+/// The context has closed the circuit itself, or has come to the close in its order. Set there only.
+const CLOSED_INSIDE: u32 = 16;
 
 /// How many entries are handled before everybody can see it, at the latest. Who waits for one of them is told at once.
 const PUBLISH_EVERY: u8 = 32;
@@ -292,9 +294,16 @@ impl Machine {
         self.flags.load(Ordering::Acquire) & CLOSED != 0
     }
 
+    /// Whether it is closed to the caller: inside of the context from the place of the close in the order on, so that what is
+    /// decided by it is decided alike in a replay.
+    pub(crate) fn is_closed_here(&self) -> bool {
+        let closed = if self.is_inside() { CLOSED_INSIDE } else { CLOSED };
+        self.flags.load(Ordering::Acquire) & closed != 0
+    }
+
     /// Refuses what a closed circuit does not do.
     pub(crate) fn check_open(&self, operation: &'static str) -> Result<(), Fault> {
-        if self.is_closed() {
+        if self.is_closed_here() {
             return Err(Fault::new(self.subject.clone(), operation, "the circuit is closed"));
         }
         Ok(())

@@ -4,7 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
-use super::{CLOSED, ENDED, Machine, PUBLISH_EVERY, Progress};
+use super::{CLOSED, CLOSED_INSIDE, ENDED, Machine, PUBLISH_EVERY, Progress};
 use crate::bounds::Bounds;
 use crate::context;
 use crate::event::Event;
@@ -381,6 +381,7 @@ impl Running<'_> {
         let (begins, is_busy) =
             unsafe { (!std::mem::replace(&mut (*inside).closing, true), !(*inside).transit.is_empty()) };
         if begins {
+            self.machine.flags.fetch_or(CLOSED_INSIDE, Ordering::AcqRel);
             self.record_event(Event::CloseCircuit);
         }
         if !is_busy {
@@ -411,7 +412,7 @@ impl Running<'_> {
 
     /// Drops all receptors. From now on whatever arrives is dropped.
     pub(super) fn end(&self) {
-        self.machine.flags.fetch_or(CLOSED, Ordering::SeqCst);
+        self.machine.flags.fetch_or(CLOSED | CLOSED_INSIDE, Ordering::SeqCst);
         for node in self.machine.nodes.list() {
             // SAFETY: we are in the context, between two entries: no receptor is running. A node leaves the list only here.
             unsafe { node::end_node(node) };
