@@ -54,8 +54,8 @@ impl Failure {
         &self.subject
     }
 
-    /// What the callback was called for: `receive`, `subscribe`, `close`, `update`; `restart` if what had failed could not be made
-    /// anew.
+    /// What the callback was called for: `receive`, `subscribe`, `close`, `update`; `record` for a value or the writer of a
+    /// [`crate::Recording`]; `restart` if what had failed could not be made anew.
     pub fn operation(&self) -> &'static str {
         self.operation
     }

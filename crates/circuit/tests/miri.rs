@@ -618,3 +618,39 @@ fn a_journal_looks_at_what_comes_through_all_queues() {
         twin.circuit.close();
     }
 }
+
+/// A writer that has paper for the beginning of a journal only.
+struct Torn(bool);
+
+impl std::io::Write for Torn {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if std::mem::replace(&mut self.0, true) {
+            std::panic::resume_unwind(Box::new("no more paper"));
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn what_could_not_be_recorded_is_done_once() {
+    for run_by in [RunBy::Waiters, RunBy::Thread] {
+        let trace = Trace::default();
+        let circuit = Circuit::builder().run_by(run_by).build().expect("a thread");
+        let (conduit, seen) = (circuit.conduit::<u64>().expect("open"), trace.clone());
+        let subscriber = circuit.subscriber(move |_: &Subject, registrar: &mut Registrar<'_, u64>| {
+            let seen = seen.clone();
+            registrar.receptor(move |value| seen.push(value));
+        });
+        let _recording = Recording::begin(&circuit, Torn(false)).expect("open");
+        let subscription = conduit.subscribe(&subscriber.expect("open")).expect("open");
+        conduit.get(Name::new("a").expect("valid")).emit(1);
+        subscription.close_and_settle().expect("outside");
+        circuit.close_and_settle().expect("outside");
+        assert_eq!(trace.take(), [1]);
+        assert!(circuit.failures() > 0);
+    }
+}

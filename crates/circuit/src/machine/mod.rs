@@ -15,6 +15,7 @@ mod settling;
 use std::any::Any;
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -252,24 +253,27 @@ impl Machine {
     ///
     /// The pipe with this subject takes an `E`.
     pub(crate) unsafe fn record_as_emission_to<E>(&self, pipe: &Subject, value: &mut E) {
-        if let Some(recorder) = self.recorder() {
-            // SAFETY: as the caller says.
-            unsafe { recorder.emission(self.stimulus_nanos(), pipe, ptr::from_mut(value).cast()) };
-        }
+        // SAFETY: as the caller says.
+        self.record(|recorder, time| unsafe { recorder.emission(time, pipe, ptr::from_mut(value).cast()) });
     }
 
     /// Tells the journal, if there is one, of an input that it cannot have. In the context only.
     pub(crate) fn record_gap(&self, what: &str) {
-        if let Some(recorder) = self.recorder() {
-            recorder.gap(self.stimulus_nanos(), what);
-        }
+        self.record(|recorder, time| recorder.gap(time, what));
     }
 
-    /// Another handle, because recording calls code of users.
-    fn recorder(&self) -> Option<Arc<dyn Recorder>> {
+    /// Tells the journal, if there is one, of the input that is being handled. In the context only.
+    ///
+    /// This calls code of users, writers and values. What they throw is reported and goes no further: an input is handled
+    /// whether it could be recorded or not.
+    fn record(&self, tell: impl FnOnce(&dyn Recorder, u64)) {
         debug_assert!(self.is_inside());
-        // SAFETY: in the context.
-        unsafe { (*self.inside.get()).recorder.clone() }
+        // SAFETY: in the context. Another handle, because what is called may change ours.
+        let Some(recorder) = (unsafe { (*self.inside.get()).recorder.clone() }) else { return };
+        let time = self.stimulus_nanos();
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| tell(&*recorder, time))) {
+            self.report("record", panic);
+        }
     }
 
     /// Whether the input that is being handled has had the circuit send something to itself. In the context only.

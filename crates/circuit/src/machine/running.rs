@@ -275,29 +275,21 @@ impl Running<'_> {
     /// As for `begin_input`.
     #[cold]
     unsafe fn begin_attended(&self, token: Token, value: *mut u8) {
-        // SAFETY: we are in the context; the handle is cloned because recording calls code of users.
-        let recorder = unsafe {
+        // SAFETY: we are in the context.
+        unsafe {
             let inside = &mut *self.machine.inside.get();
             inside.time = inside.given_time;
-            inside.recorder.clone()
-        };
-        let (Some(recorder), Some(node)) = (recorder, token.as_emission()) else { return };
-        let time = self.machine.stimulus_nanos();
-        let outcome = catch_unwind(AssertUnwindSafe(|| {
+        }
+        if let Some(node) = token.as_emission() {
             // SAFETY: the node exists, and the value is of its type.
-            unsafe { recorder.emission(time, (*node).subject(), value) };
-        }));
-        if let Err(panic) = outcome {
-            self.machine.report("record", panic);
+            self.machine
+                .record(|recorder, time| unsafe { recorder.emission(time, (*node).subject(), value) });
         }
     }
 
     #[cold]
     fn record_event(&self, event: Event) {
-        // SAFETY: we are in the context, and this is no code of users.
-        if let Some(recorder) = unsafe { &(*self.machine.inside.get()).recorder } {
-            recorder.event(self.machine.stimulus_nanos(), event);
-        }
+        self.machine.record(|recorder, time| recorder.event(time, event));
     }
 
     /// # Safety

@@ -1,0 +1,198 @@
+//! A recording does not change what its circuit does, whatever is thrown by code that it calls, and comes to an end.
+
+use std::io;
+use std::panic::resume_unwind;
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use tidemark_circuit::{
+    Circuit, Conduit, Failure, Name, Recorded, Recording, Registrar, Replay, ReplayError, RunBy, Subject,
+    Subscriber, name,
+};
+
+fn circuit(run_by: RunBy) -> Circuit {
+    Circuit::builder().run_by(run_by).build().expect("valid")
+}
+
+/// Does something that would wait for ever if it went wrong.
+fn in_time<T: Send + 'static>(what: impl FnOnce() -> T + Send + 'static) -> T {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || sender.send(what()));
+    receiver.recv_timeout(Duration::from_mins(1)).expect("it comes to its end")
+}
+
+/// Paper that others can read, and what the writing on it does besides.
+#[derive(Clone)]
+struct Paper<F> {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    writes: usize,
+    besides: F,
+}
+
+impl<F: FnMut(usize)> Paper<F> {
+    /// `besides` is told how many writes there were before.
+    fn new(besides: F) -> Self {
+        Self { bytes: Arc::default(), writes: 0, besides }
+    }
+}
+
+impl<F: FnMut(usize)> io::Write for Paper<F> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.writes += 1;
+        (self.besides)(self.writes - 1);
+        self.bytes.lock().expect("no panic").extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Panics without a word to anybody's hook.
+fn throw(what: &str) {
+    resume_unwind(Box::new(what.to_owned()))
+}
+
+/// A conduit, a subscriber to it, and what that has heard.
+struct Structure {
+    circuit: Circuit,
+    conduit: Conduit<u64>,
+    subscriber: Subscriber<u64>,
+    heard: Arc<Mutex<Vec<(Name, u64)>>>,
+    /// The operations that have failed.
+    failed: Arc<Mutex<Vec<&'static str>>>,
+    _faults: Conduit<Failure>,
+}
+
+impl Structure {
+    fn new(circuit: Circuit) -> Self {
+        let (heard, failed): (Arc<Mutex<Vec<_>>>, Arc<Mutex<Vec<_>>>) = Default::default();
+        let log = Arc::clone(&heard);
+        let subscriber = circuit.subscriber(move |subject: &Subject, registrar: &mut Registrar<'_, u64>| {
+            let (name, log) = (subject.name(), Arc::clone(&log));
+            registrar.receptor(move |value| log.lock().expect("no panic").push((name, value)));
+        });
+        let log = Arc::clone(&failed);
+        let failures = circuit.subscriber(move |_: &Subject, registrar: &mut Registrar<'_, Failure>| {
+            let log = Arc::clone(&log);
+            registrar.receptor(move |failure: Failure| {
+                log.lock().expect("no panic").push(failure.operation());
+            });
+        });
+        let faults = circuit.faults().expect("open");
+        faults.subscribe(&failures.expect("open")).expect("open");
+        Self {
+            conduit: circuit.conduit().expect("open"),
+            subscriber: subscriber.expect("open"),
+            circuit,
+            heard,
+            failed,
+            _faults: faults,
+        }
+    }
+
+    fn record<W: io::Write + Send + 'static>(&self, writer: W) -> Recording<W> {
+        let recording = Recording::begin(&self.circuit, writer).expect("open");
+        recording.conduit("conduit", &self.conduit);
+        recording.subscriber("subscriber", &self.subscriber);
+        recording
+    }
+
+    fn play(&self) {
+        let subscription = self.conduit.subscribe(&self.subscriber).expect("open");
+        self.conduit.get(name!("a")).emit(1);
+        self.conduit.get(name!("b")).emit(2);
+        subscription.close();
+        self.conduit.get(name!("b")).emit(3);
+    }
+
+    fn heard(&self) -> Vec<(Name, u64)> {
+        self.heard.lock().expect("no panic").clone()
+    }
+
+    fn failed(&self) -> Vec<&'static str> {
+        self.failed.lock().expect("no panic").clone()
+    }
+
+    /// Replays on a twin, and returns how many inputs there were and what was heard.
+    fn replay(journal: &[u8]) -> Result<(u64, Vec<(Name, u64)>), ReplayError> {
+        let twin = Self::new(circuit(RunBy::Owner));
+        let mut replay = Replay::new(journal)?;
+        replay.conduit("conduit", &twin.conduit);
+        replay.subscriber("subscriber", &twin.subscriber);
+        let replayed = replay.run(&twin.circuit)?;
+        assert!(replayed.complete);
+        Ok((replayed.inputs, twin.heard()))
+    }
+}
+
+impl Drop for Structure {
+    fn drop(&mut self) {
+        self.circuit.close();
+    }
+}
+
+fn drivers() -> [RunBy; 3] {
+    [RunBy::Waiters, RunBy::Thread, RunBy::SharedPool]
+}
+
+#[test]
+fn a_writer_that_panics_at_a_subscription_or_a_close_stops_no_circuit() {
+    for run_by in drivers() {
+        let structure = Structure::new(circuit(run_by));
+        let recording = structure.record(Paper::new(|writes| {
+            if writes > 0 {
+                throw("no more paper");
+            }
+        }));
+        let heard = in_time(move || {
+            structure.play();
+            structure.circuit.settle().expect("outside");
+            structure.conduit.close_and_settle().expect("outside");
+            drop(recording);
+            structure.circuit.close_and_settle().expect("outside");
+            structure.heard()
+        });
+        assert_eq!(heard, [(name!("a"), 1), (name!("b"), 2)]);
+    }
+}
+
+/// A number of which two cannot be written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct NotTwo(u64);
+
+impl Recorded for NotTwo {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        if self.0 == 2 {
+            throw("not this one");
+        }
+        self.0.write(bytes);
+    }
+
+    fn read(bytes: &mut &[u8]) -> Option<Self> {
+        Recorded::read(bytes).map(Self)
+    }
+}
+
+#[test]
+fn what_an_update_makes_is_there_even_if_it_cannot_be_written() {
+    let structure = Structure::new(circuit(RunBy::Waiters));
+    let port = structure.circuit.port(NotTwo(1)).expect("open");
+    let (sender, values) = mpsc::channel();
+    let target = structure.circuit.pipe(move |value: NotTwo| sender.send(value).expect("received"));
+    let target = target.expect("open");
+    let recording = structure.record(Vec::new());
+    recording.port("port", &port);
+    recording.pipe("target", &target);
+    for _ in 0..2 {
+        port.update(|value| NotTwo(value.0 + 1));
+        port.emit(&target);
+    }
+    let journal = recording.finish().expect("memory does not fail");
+    assert_eq!(values.try_iter().collect::<Vec<_>>(), [NotTwo(2), NotTwo(3)]);
+    assert_eq!(structure.failed(), ["record"; 1]);
+    let error = Structure::replay(&journal).expect_err("a gap").to_string();
+    assert!(error.contains("panicked when it was to be written"), "{error}");
+}
