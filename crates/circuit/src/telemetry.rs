@@ -40,14 +40,14 @@ mod with {
     #[inline]
     pub(crate) fn run(machine: &Machine) -> Span {
         let mut span = None;
-        // Drivers look into empty queues often.
-        if enabled!(target: "tidemark_circuit", Level::DEBUG) && machine.has_work() {
-            let name = machine.subject().name();
-            shielded(|| {
+        shielded(|| {
+            // Drivers look into empty queues often.
+            if enabled!(target: "tidemark_circuit", Level::DEBUG) && machine.has_work() {
+                let name = machine.subject().name();
                 span =
                     Some(debug_span!(target: "tidemark_circuit", "circuit", name = %name.path()).entered());
-            });
-        }
+            }
+        });
         Span(span)
     }
 

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use tidemark_circuit::{Circuit, CircuitBuilder, Overflow, RunBy, Supervision, name};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::Interest;
 use tracing::{Event, Metadata, Subscriber, subscriber};
 
 /// Writes down each span that is made, entered or left, and each event.
@@ -178,6 +179,47 @@ fn a_subscriber_that_panics_harms_no_circuit() {
         assert_eq!(circuit.failures(), 1);
     });
     assert_eq!(seen.load(Ordering::Relaxed), 4);
+}
+
+/// A subscriber that fails when it is asked what it wants to hear.
+struct Undecided;
+
+impl Subscriber for Undecided {
+    fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
+        Interest::sometimes()
+    }
+
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        panic!("not a word")
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, _: &Event<'_>) {}
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+#[test]
+fn a_subscriber_that_panics_when_it_is_asked_harms_no_circuit() {
+    std::panic::set_hook(Box::new(|_| ()));
+    subscriber::with_default(Undecided, || {
+        let circuit = build(Circuit::builder());
+        let last = circuit.cell(0_u64).expect("open");
+        last.pipe().emit(7);
+        circuit.run(10);
+        circuit.close();
+        circuit.run(10);
+        assert_eq!(last.get(), 7);
+    });
 }
 
 #[cfg(feature = "signals")]
