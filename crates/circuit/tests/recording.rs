@@ -196,3 +196,54 @@ fn what_an_update_makes_is_there_even_if_it_cannot_be_written() {
     let error = Structure::replay(&journal).expect_err("a gap").to_string();
     assert!(error.contains("panicked when it was to be written"), "{error}");
 }
+
+#[test]
+fn a_writer_that_panics_once_has_the_recording_fail_and_nothing_else() {
+    let whole = Structure::new(circuit(RunBy::Waiters));
+    let recording = whole.record(Vec::new());
+    whole.play();
+    let whole = recording.finish().expect("memory does not fail").len();
+    // Three writes to a frame; the first one is the header.
+    for bad in 1..=27 {
+        let structure = Structure::new(circuit(RunBy::Waiters));
+        let paper = Paper::new(move |writes| {
+            if writes == bad {
+                throw("a blot");
+            }
+        });
+        let bytes = Arc::clone(&paper.bytes);
+        let recording = structure.record(paper);
+        structure.play();
+        structure.circuit.settle().expect("outside");
+        let error = recording.finish().err().expect("the journal is not whole").to_string();
+        assert!(error.contains("a blot"), "{error}");
+        assert_eq!(structure.heard(), [(name!("a"), 1), (name!("b"), 2)]);
+        assert_eq!(structure.failed(), ["record"], "{bad}");
+        assert!(bytes.lock().expect("no panic").len() < whole, "nothing is written behind the blot");
+    }
+}
+
+/// A writer that panics at the last moment.
+struct Unflushable;
+
+impl io::Write for Unflushable {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        throw("stuck");
+        Ok(())
+    }
+}
+
+#[test]
+fn a_writer_that_panics_at_the_end_is_an_error_of_the_end() {
+    let structure = Structure::new(circuit(RunBy::Waiters));
+    let error = structure.record(Unflushable).finish().err().expect("it is stuck").to_string();
+    assert!(error.contains("stuck"), "{error}");
+    let recording = structure.record(Unflushable);
+    structure.circuit.close_and_settle().expect("outside");
+    let error = recording.finish().err().expect("it is stuck").to_string();
+    assert!(error.contains("stuck"), "{error}");
+}

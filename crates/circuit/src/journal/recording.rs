@@ -15,6 +15,7 @@ use crate::circuit::Circuit;
 use crate::conduit::Conduit;
 use crate::error::{ContextError, Fault};
 use crate::event::Event;
+use crate::failure::{message_of, shielded};
 use crate::pipe::Pipe;
 use crate::port::Port;
 use crate::subject::{Id, Subject};
@@ -28,8 +29,8 @@ use crate::subscription::Subscription;
 /// something without a label is noted as a gap, which a replay reports. Cells have a pipe to be labelled ([`crate::Cell::pipe`]),
 /// and tickers their target; pins cannot be reached from outside.
 ///
-/// The writer is called in the circuit's context: one that is slow slows the circuit down. When it fails, recording ends, and
-/// [`Recording::finish`] says so; the circuit goes on.
+/// The writer is called in the circuit's context: one that is slow slows the circuit down. When it fails or panics, recording
+/// ends, and [`Recording::finish`] says so; the circuit goes on.
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -174,7 +175,8 @@ impl<W: Write + Send + 'static> Recording<W> {
         self.circuit.machine().end_recording();
         self.circuit.settle().map_err(inside)?;
         let mut state = self.journal.lock();
-        state.end();
+        // What is thrown has made it fail.
+        shielded(|| state.end());
         match (state.failed.take(), state.writer.take()) {
             (None, Some(writer)) => Ok(writer),
             (failed, _) => {
@@ -219,12 +221,11 @@ impl<W: Write + Send> Recorder for Journal<W> {
             },
             Ok(Asked::Later) => {}
             Err(panic) => {
-                state.unlabelled(
-                    time,
-                    &format!("a value of {pipe}, which panicked when it was to be written"),
-                );
+                let message = message_of(panic);
+                let what = format!("a value of {pipe}, which panicked when it was to be written");
+                state.unlabelled(time, &what);
                 drop(state);
-                resume_unwind(panic);
+                resume_unwind(Box::new(message.to_string()));
             }
         }
         state.value = bytes;
@@ -335,8 +336,21 @@ impl<W: Write> State<W> {
             !self.ended || self.content.first() == Some(&(Kind::End as u8)),
             "nothing comes after the end"
         );
-        if let (None, Some(writer)) = (&self.failed, &mut self.writer) {
-            self.failed = frame::write(&self.content, writer).err();
+        self.attempt(|writer, content| frame::write(content, writer));
+    }
+
+    /// Has the writer do something, unless it has failed before. What it throws is its failure too, and is thrown on: then a frame
+    /// may be there in part.
+    fn attempt(&mut self, work: impl FnOnce(&mut W, &[u8]) -> io::Result<()>) {
+        let (None, Some(writer)) = (&self.failed, &mut self.writer) else { return };
+        match catch_unwind(AssertUnwindSafe(|| work(writer, &self.content))) {
+            Ok(outcome) => self.failed = outcome.err(),
+            Err(panic) => {
+                let message = message_of(panic);
+                self.failed =
+                    Some(io::Error::other(format!("the writer of the journal panicked: {message}")));
+                resume_unwind(Box::new(message.to_string()));
+            }
         }
     }
 
@@ -348,8 +362,6 @@ impl<W: Write> State<W> {
         self.content.push(Kind::End as u8);
         write_number(self.inputs, &mut self.content);
         self.write();
-        if let (None, Some(writer)) = (&self.failed, &mut self.writer) {
-            self.failed = writer.flush().err();
-        }
+        self.attempt(|writer, _| writer.flush());
     }
 }
