@@ -8,6 +8,7 @@
 )]
 
 use std::collections::VecDeque;
+use std::iter;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 
@@ -22,7 +23,7 @@ use crate::machine::MachineRef;
 use crate::name::Name;
 use crate::name_map::NameMap;
 use crate::node::NodeRef;
-use crate::pipe::{Forward, Pipe};
+use crate::pipe::{DEPTH_MAX, Forward, Pipe};
 use crate::receptor::Receptor;
 use crate::registered;
 use crate::subject::{Kind, Subject};
@@ -48,7 +49,8 @@ pub enum Routing {
     /// Nowhere.
     #[default]
     Pipe,
-    /// To the pipes of all names that enclose its name, the nearest first: `app.orders.eu`, then `app.orders`, then `app`.
+    /// To the pipes of all names that enclose its name, the nearest first: `app.orders.eu`, then `app.orders`, then `app`. They are
+    /// part of the emission, but in names of more than 64 parts: there every 64th goes by the circuit's own queue.
     Stem,
 }
 
@@ -150,7 +152,7 @@ impl<E: Clone + Send + 'static> Conduit<E> {
         let inner = &*self.inner;
         let parent = match inner.routing {
             Routing::Pipe => None,
-            Routing::Stem => name.enclosure().map(|enclosure| self.get(enclosure)),
+            Routing::Stem => self.parent(name),
         };
         let subject = Subject::new(Kind::Pipe, name, Some(inner.subject.clone()));
         let depth = parent.map_or(0, |parent| parent.node().depth() + 1);
@@ -160,9 +162,21 @@ impl<E: Clone + Send + 'static> Conduit<E> {
             // Another one than the hub ever begins with.
             version: u64::MAX,
             routes: Vec::new(),
-            parent: parent.map(Pipe::forward),
+            parent: parent.map(|parent| Parent::new(parent, depth)),
         };
         Pipe::new(NodeRef::new(&inner.machine, subject, depth, channel))
+    }
+
+    /// The pipe of the enclosing name. Those that enclose it are made from the outermost on, none while another is being made: a deep
+    /// name must not take a deep stack.
+    fn parent(&self, name: Name) -> Option<&Pipe<E>> {
+        let is_missing = |name: &Name| self.inner.pipes.get(*name).is_none();
+        let missing: Vec<Name> =
+            iter::successors(name.enclosure(), Name::enclosure).take_while(is_missing).collect();
+        for name in missing.into_iter().rev() {
+            self.get(name);
+        }
+        name.enclosure().map(|enclosure| self.get(enclosure))
     }
 
     /// Has the subscriber hear of what is emitted from here on. Its callback is called for each pipe when that first emits.
@@ -335,7 +349,14 @@ struct Channel<E> {
     version: u64,
     routes: Vec<Route<E>>,
     /// The pipe of the enclosing name, which hears of everything too.
-    parent: Option<Forward<E>>,
+    parent: Option<Parent<E>>,
+}
+
+/// The way to the pipe of the enclosing name.
+enum Parent<E> {
+    Direct(Forward<E>),
+    /// By the transit queue, so that the stack stays small however deep names are.
+    Queued(Pipe<E>),
 }
 
 /// What one subscription registered for this pipe.
@@ -359,8 +380,21 @@ impl<E: Clone + Send + 'static> Receptor<E> for Channel<E> {
             }
             target.give(&self.subject, value.clone());
         }
-        if let Some(parent) = &mut self.parent {
-            parent.receive(value);
+        match &mut self.parent {
+            Some(Parent::Direct(parent)) => parent.receive(value),
+            Some(Parent::Queued(parent)) => parent.emit(value),
+            None => {}
+        }
+    }
+}
+
+impl<E: Send + 'static> Parent<E> {
+    /// For a pipe that lies so deep.
+    fn new(parent: &Pipe<E>, depth: u32) -> Self {
+        if depth.is_multiple_of(DEPTH_MAX) {
+            Self::Queued(parent.clone())
+        } else {
+            Self::Direct(parent.forward())
         }
     }
 }

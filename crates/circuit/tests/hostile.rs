@@ -8,8 +8,8 @@ use std::task::{Context, Wake, Waker};
 use std::thread;
 
 use tidemark_circuit::{
-    Circuit, ContextError, Pipe, Registrar, Resource, RunBy, Scope, Settled, Subject, Subscription,
-    ThreadPool,
+    Circuit, ContextError, Name, Pipe, Registrar, Resource, Routing, RunBy, Scope, Settled, Subject,
+    Subscription, ThreadPool,
 };
 
 /// Panics when it is dropped, with a payload that does the same once more.
@@ -351,4 +351,25 @@ fn a_resource_that_takes_a_scope_for_itself_is_refused() {
     let circuit = inner.register(circuit(RunBy::Waiters)).expect("open");
     outer.close();
     assert!(circuit.is_closed(), "the scope kept its place");
+}
+
+#[test]
+fn names_of_many_parts_and_large_values_need_no_deep_stack() {
+    type Large = [u64; 256];
+    const DEPTH: usize = 1000;
+    for circuit in all() {
+        let conduit = circuit.conduit_with::<Large>(Routing::Stem).expect("open");
+        let (sender, receiver) = mpsc::channel();
+        let subscriber = circuit.subscriber(move |pipe: &Subject, registrar: &mut Registrar<'_, Large>| {
+            let (depth, sender) = (pipe.name().depth(), sender.clone());
+            registrar.receptor(move |value: Large| sender.send((depth, value[255])).expect("a receiver"));
+        });
+        conduit.subscribe(&subscriber.expect("open")).expect("open");
+        let name = Name::new(&vec!["part"; DEPTH].join(".")).expect("a name");
+        conduit.get(name).emit([7; 256]);
+        settle(&circuit);
+        let heard: Vec<(usize, u64)> = receiver.try_iter().collect();
+        let nearest_first: Vec<(usize, u64)> = (1..=DEPTH).rev().map(|depth| (depth, 7)).collect();
+        assert_eq!(heard, nearest_first);
+    }
 }
