@@ -50,10 +50,17 @@ impl<O: Observation, T> Map<O, T> {
     pub fn iter(&self) -> impl Iterator<Item = (O, &T)> {
         O::all().zip(&*self.values)
     }
+}
 
-    /// Whether two maps are one, rather than equal.
-    pub(super) fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.values, &other.values)
+impl<O, T> Map<O, T> {
+    /// Where the values are, which clones share and no other map that is there at the same time.
+    pub(super) fn address(&self) -> *const T {
+        self.values.as_ptr()
+    }
+
+    /// The values, in the order of the observations' ordinals, if no clone has them too.
+    pub(super) fn own_values(&mut self) -> Option<&mut [T]> {
+        Arc::get_mut(&mut self.values)
     }
 }
 

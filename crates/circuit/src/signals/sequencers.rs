@@ -8,7 +8,9 @@
 //! Both follow one episode after the other. What happens at the same time is to be said of subjects of different names. They do not
 //! look at the clock: that something takes too long is a sign of its own (`Timeout`, `Expire`), which somebody else has to give.
 
+use std::collections::HashMap;
 use std::fmt;
+use std::mem;
 use std::sync::Arc;
 
 use super::{Episodic, Map, Observation, operations, statuses};
@@ -179,6 +181,28 @@ impl<O> Clone for State<O> {
     }
 }
 
+impl<O> State<O> {
+    /// Takes out where the steps lead to, if nobody else has them.
+    fn take_next(&mut self, next: &mut Vec<Self>) {
+        for step in self.0.own_values().unwrap_or_default() {
+            if let Step::Next(_, state) = mem::replace(step, Step::Stay) {
+                next.push(state);
+            }
+        }
+    }
+}
+
+impl<O> Drop for State<O> {
+    /// Lets go of the states that it leads to in a loop: a chain of any length must not take a stack of that depth.
+    fn drop(&mut self) {
+        let mut left = Vec::new();
+        self.take_next(&mut left);
+        while let Some(mut state) = left.pop() {
+            state.take_next(&mut left);
+        }
+    }
+}
+
 impl<O> fmt::Debug for State<O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("State").finish_non_exhaustive()
@@ -213,30 +237,41 @@ impl<O: Observation> Stage<O> for Walk {
 
 /// The rows of all states that can be reached.
 fn moves<O: Observation>(start: &State<O>) -> Arc<[Move]> {
-    let mut states = vec![start.clone()];
+    let mut found = Found { states: vec![start.clone()], numbers: HashMap::from([(start.0.address(), 0)]) };
     let mut moves = Vec::new();
     let mut at = 0;
     // Each state has its row in the order in which it was found; further ones are found while rows are written.
-    while let Some(state) = states.get(at).cloned() {
+    while let Some(state) = found.states.get(at).cloned() {
         for (_, step) in state.0.iter() {
             let (says, next) = match step {
                 Step::Stay => (None, at),
                 Step::Restart(says) => (*says, 0),
-                Step::Next(says, next) => (*says, found(&mut states, next)),
+                Step::Next(says, next) => (*says, found.number(next)),
             };
             moves.push(Move { says, row: (next * O::COUNT) as u32 });
         }
         at += 1;
     }
-    debug_assert_eq!(moves.len(), states.len() * O::COUNT);
+    debug_assert_eq!(moves.len(), found.states.len() * O::COUNT);
     moves.into()
 }
 
-fn found<O: Observation>(states: &mut Vec<State<O>>, state: &State<O>) -> usize {
-    states.iter().position(|other| other.0.is(&state.0)).unwrap_or_else(|| {
-        states.push(state.clone());
-        states.len() - 1
-    })
+/// States with the numbers of their rows.
+struct Found<O> {
+    states: Vec<State<O>>,
+    /// By where their steps are, which stay there as long as `states` has them.
+    numbers: HashMap<*const Step<O>, usize>,
+}
+
+impl<O> Found<O> {
+    fn number(&mut self, state: &State<O>) -> usize {
+        let next = self.states.len();
+        let number = *self.numbers.entry(state.0.address()).or_insert(next);
+        if number == next {
+            self.states.push(state.clone());
+        }
+        number
+    }
 }
 
 #[cfg(test)]
@@ -291,6 +326,21 @@ mod tests {
         });
         assert_eq!(moves(&idle).len(), 2 * locks::Sign::ALL.len());
         assert_eq!(size_of::<Move>(), 8);
+    }
+
+    #[test]
+    fn a_chain_of_any_length_takes_no_deep_stack_and_no_long_time() {
+        let length = if cfg!(miri) { 300 } else { 200_000 };
+        let mut state = State::<locks::Sign>::new(|_| Step::Restart(Some(Stable)));
+        for _ in 1..length {
+            // Every step leads to the same state: it is found time and again, and has one row.
+            state = State::new(|_| Step::Next(None, state.clone()));
+        }
+        let flow = machine(&state);
+        let drops = std::thread::Builder::new().stack_size(64 * 1024).spawn(|| drop(state));
+        drops.expect("a thread").join().expect("no panic");
+        let signs = (0..length).map(|number| locks::Sign::ALL[number % locks::Sign::ALL.len()]);
+        assert_eq!(flow.trace(signs).expect("no factory fails"), [Stable]);
     }
 
     #[test]
