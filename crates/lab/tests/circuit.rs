@@ -297,6 +297,13 @@ fn peers_alone_are_compared_with_what_they_are_peers_of() {
         assert!(table.lines().any(|line| line.starts_with(name)), "no {name}:\n{table}");
     }
     assert!(!table.contains("Peers.batch"), "{table}");
+    for (group, baseline) in
+        [("fan-out", "Peers.fan_out"), ("latency at 10,000 a second", "LatencyOps.at_10k")]
+    {
+        let heading = format!("Times of {group}, in turns, over that of {baseline}_circuit_lane:");
+        assert!(table.contains(&heading), "no {heading:?}:\n{table}");
+    }
+    assert!(table.contains("LatencyOps.at_10k_std_mpsc:rate "), "{table}");
     assert!(table.contains("  LatencyOps.at_10k_std_mpsc:p99 "), "{table}");
 }
 

@@ -1,7 +1,7 @@
 //! What a benchmark is: a name, what it measures, and work that can be done any number of times.
 
+use super::open_loop::Late;
 use super::sizes::Sizes;
-use crate::latency::Latencies;
 use anyhow::Context;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -41,9 +41,13 @@ pub(super) struct Work {
     pub(super) operations: u64,
     /// Does so many calls. Returns what they took in all: nanoseconds, or the unit of the benchmark's [`Quantity`].
     pub(super) run: Run,
-    /// All latencies since the last call, if the work takes them down.
-    pub(super) latencies: Option<Box<dyn FnMut() -> Latencies>>,
+    /// Of work that takes down latencies: what ends the calls and says how late the values of all of them were. What the calls
+    /// themselves return is then nothing.
+    pub(super) end: Option<End>,
 }
+
+/// See [`Work::end`].
+pub(super) type End = Box<dyn FnOnce() -> anyhow::Result<Late>>;
 
 /// See [`Work::run`].
 type Run = Box<dyn FnMut(u64) -> anyhow::Result<f64>>;
@@ -189,14 +193,18 @@ impl Work {
         Ok(Work::new(operations, run))
     }
 
-    /// Work that has its latencies here.
-    pub(super) fn with_latencies(mut self, latencies: impl FnMut() -> Latencies + 'static) -> Self {
-        self.latencies = Some(Box::new(latencies));
-        self
+    /// Calls that take down how late so many values each are, and what ends them.
+    pub(super) fn of_latencies(
+        operations: u64,
+        mut call: impl FnMut() -> anyhow::Result<()> + 'static,
+        end: impl FnOnce() -> anyhow::Result<Late> + 'static,
+    ) -> Self {
+        let run = move |count| (0..count).try_for_each(|_| call()).map(|()| 0.0);
+        Work { end: Some(Box::new(end)), ..Work::new(operations, run) }
     }
 
     fn new(operations: u64, run: impl FnMut(u64) -> anyhow::Result<f64> + 'static) -> Self {
-        Work { operations, run: Box::new(run), latencies: None }
+        Work { operations, run: Box::new(run), end: None }
     }
 
     /// The same work with as many operations more in each call.

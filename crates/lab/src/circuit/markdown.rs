@@ -37,20 +37,36 @@ fn write_row(row: &Row<'_>, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     Ok(())
 }
 
-/// Latencies by their percentiles, of which each is the median of the iterations'.
+/// Latencies by their percentiles, of which each is the median of the iterations', as are the rates at which values arrived.
 fn write_latencies(rows: &[&Row<'_>], out: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let labels = rows.first().map(|row| row.series()).unwrap_or_default();
-    let labels: Vec<String> = labels.into_iter().filter_map(|series| series.label).collect();
-    writeln!(out, "\nMicroseconds that values are late, medians of the iterations:\n")?;
+    let found: Vec<Vec<Series>> = rows.iter().map(|row| row.series()).collect();
+    let mut labels: Vec<&str> = Vec::new();
+    for label in found.iter().flatten().filter_map(|series| series.label.as_deref()) {
+        if !labels.contains(&label) {
+            labels.push(label);
+        }
+    }
+    writeln!(
+        out,
+        "\nMicroseconds that values are late, and how many arrived in a second; medians of the iterations:\n"
+    )?;
     writeln!(out, "| row | {} |\n|---|{}", labels.join(" | "), "--:|".repeat(labels.len()))?;
-    for row in rows {
+    for (row, series) in rows.iter().zip(&found) {
         write!(out, "| `{}` |", row.benchmark.name())?;
-        for series in row.series().iter().filter(|series| series.label.is_some()) {
-            write!(out, " {} |", number(series.summary().spread.median / 1e3))?;
+        for label in &labels {
+            match series.iter().find(|one| one.label.as_deref() == Some(label)) {
+                Some(one) => write!(out, " {} |", number(micros_or_rate(one)))?,
+                None => write!(out, " |")?,
+            }
         }
         writeln!(out)?;
     }
     Ok(())
+}
+
+fn micros_or_rate(series: &Series) -> f64 {
+    let median = series.summary().spread.median;
+    if series.unit == "ns/op" { median / 1e3 } else { median }
 }
 
 fn write_ratios(ratios: &Ratios, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -105,11 +121,17 @@ Times of sending over that of `P.a`, round by round:
             Finding::new("p50", "ns/op", vec![400.0, 500.0, 900.0]),
             Finding::new("p99", "ns/op", vec![12_000.0]),
         ];
-        let text = Markdown(&report(vec![late])).to_string();
-        assert!(
-            text.ends_with("| row | p50 | p99 |\n|---|--:|--:|\n| `P.late` | 0.500 | 12.000 |\n"),
-            "{text}"
-        );
+        let mut at_a_rate = row(&benchmark, Mode::AverageTime, &[900.0]);
+        at_a_rate.outcome.others =
+            vec![Finding::new("p99", "ns/op", vec![7_000.0]), Finding::new("rate", "ops/s", vec![9_999.0])];
+        let text = Markdown(&report(vec![late, at_a_rate])).to_string();
+        let expected = "\
+| row | p50 | p99 | rate |
+|---|--:|--:|--:|
+| `P.late` | 0.500 | 12.000 | |
+| `P.late` | | 7.000 | 9999.0 |
+";
+        assert!(text.ends_with(expected), "{text}");
         assert!(!text.contains("what P.late measures"), "{text}");
     }
 }

@@ -1,16 +1,20 @@
 //! Values that are emitted at times which are fixed before, and how late they arrive.
 //!
-//! How late is counted from the time at which a value was to be emitted, also if its emission had to wait because others before
-//! it took long: what a caller would have noticed is in the figures (no coordinated omission).
+//! There is one plan for a whole iteration: the first emission's time is that of the first call, and the time of each one behind it
+//! follows from its number alone. How late a value is counts from its time by the plan, also if its emission had to wait because
+//! others before it took long, however long: what a caller would have noticed is in the figures (no coordinated omission), and who
+//! cannot keep up is later with every value. Only when the last is emitted it is awaited that all have arrived.
 
 use super::benchmark::Work;
 use super::tally::Take;
 use crate::latency::Latencies;
+use std::cell::RefCell;
 use std::mem;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a call emits.
+/// As many emissions make a call as are planned for so long.
 const CALL: Duration = Duration::from_millis(10);
 
 /// What takes down how late values arrive. Clones take down for the same.
@@ -23,9 +27,20 @@ pub(super) struct Lateness {
 #[derive(Debug, Default)]
 struct Found {
     latencies: Latencies,
-    /// Of what has arrived since it was asked for.
-    count: u64,
+    /// The sum of all that `latencies` has.
     nanos: f64,
+    count: u64,
+    /// Of what has arrived since it was asked for.
+    new: u64,
+}
+
+/// How late the values of an iteration were.
+pub(super) struct Late {
+    pub(super) latencies: Latencies,
+    /// The mean, in nanoseconds.
+    pub(super) nanos: f64,
+    /// How many arrived in a second, from the beginning of the plan until all had; none if it was not planned how many should.
+    pub(super) per_second: Option<f64>,
 }
 
 impl Lateness {
@@ -38,17 +53,17 @@ impl Lateness {
         self.begin.elapsed().as_nanos() as u64
     }
 
-    /// How late what has arrived since the last call was in all, in nanoseconds. Fails unless it was so many.
-    pub(super) fn expect(&self, count: u64) -> anyhow::Result<f64> {
-        let mut found = self.lock();
-        let (new, nanos) = (mem::take(&mut found.count), mem::take(&mut found.nanos));
+    /// Fails unless so many have arrived since the last call.
+    pub(super) fn expect(&self, count: u64) -> anyhow::Result<()> {
+        let new = mem::take(&mut self.lock().new);
         anyhow::ensure!(new == count, "{new} values arrived where {count} should have");
-        Ok(nanos)
+        Ok(())
     }
 
-    /// All that has been found, which is forgotten.
-    fn take_all(&self) -> Latencies {
-        mem::take(&mut self.lock().latencies)
+    /// All that has been found.
+    fn all(&self) -> Late {
+        let found = self.lock();
+        Late { latencies: found.latencies.clone(), nanos: found.nanos / found.count as f64, per_second: None }
     }
 
     fn lock(&self) -> MutexGuard<'_, Found> {
@@ -63,78 +78,141 @@ impl Take for Lateness {
         let late = self.now().saturating_sub(due);
         let mut found = self.lock();
         found.latencies.record_nanos(late);
-        found.count += 1;
         found.nanos += late as f64;
+        found.count += 1;
+        found.new += 1;
     }
 }
 
 /// Work of emitting so many values a second, each of which is the time at which it is due. `flush` waits until they have arrived.
 pub(super) fn emissions<S: 'static>(
-    mut state: S,
+    state: S,
     lateness: &Lateness,
     per_second: u64,
-    mut emit: impl FnMut(&mut S, u64) -> anyhow::Result<()> + 'static,
+    emit: impl FnMut(&mut S, u64) -> anyhow::Result<()> + 'static,
     mut flush: impl FnMut(&mut S) -> anyhow::Result<()> + 'static,
 ) -> anyhow::Result<Work> {
     debug_assert!(per_second > 0);
     let interval = 1_000_000_000 / per_second;
     let count = (CALL.as_nanos() as u64 / interval).max(1);
-    let own = lateness.clone();
-    latencies(lateness, count, move || {
-        let begin = own.now();
-        for number in 1..=count {
-            let due = begin + number * interval;
-            while own.now() < due {
-                std::hint::spin_loop();
-            }
-            emit(&mut state, due)?;
-        }
-        flush(&mut state)?;
-        own.expect(count)
-    })
+    // A call and the end of all calls never overlap.
+    let plan = Rc::new(RefCell::new(Plan {
+        lateness: lateness.clone(),
+        interval,
+        begin: None,
+        emitted: 0,
+        state,
+        emit,
+    }));
+    let ended = Rc::clone(&plan);
+    let call = move || plan.borrow_mut().emit(count);
+    let end = move || {
+        let plan = &mut *ended.borrow_mut();
+        flush(&mut plan.state)?;
+        let seconds = (plan.lateness.now() - plan.begin.unwrap_or_default()) as f64 / 1e9;
+        plan.lateness.expect(plan.emitted)?;
+        Ok(Late { per_second: Some(plan.emitted as f64 / seconds), ..plan.lateness.all() })
+    };
+    Ok(Work::of_latencies(count, call, end))
 }
 
-/// Work whose calls return how late so many values were in all, of which each was taken down.
+/// The times of all emissions of an iteration.
+struct Plan<S, F> {
+    lateness: Lateness,
+    /// In nanoseconds.
+    interval: u64,
+    /// When the first call began.
+    begin: Option<u64>,
+    emitted: u64,
+    state: S,
+    emit: F,
+}
+
+impl<S, F: FnMut(&mut S, u64) -> anyhow::Result<()>> Plan<S, F> {
+    /// Emits so many more, each at its time, or as soon as it can.
+    fn emit(&mut self, count: u64) -> anyhow::Result<()> {
+        let begin = *self.begin.get_or_insert_with(|| self.lateness.now());
+        for _ in 0..count {
+            self.emitted += 1;
+            let due = begin + self.emitted * self.interval;
+            while self.lateness.now() < due {
+                std::hint::spin_loop();
+            }
+            (self.emit)(&mut self.state, due)?;
+        }
+        Ok(())
+    }
+}
+
+/// Work whose calls take down so many values each.
 pub(super) fn latencies(
     lateness: &Lateness,
     count: u64,
-    call: impl FnMut() -> anyhow::Result<f64> + 'static,
-) -> anyhow::Result<Work> {
-    let lateness = lateness.clone();
-    Ok(Work::amounts(count, call)?.with_latencies(move || lateness.take_all()))
+    mut call: impl FnMut() -> anyhow::Result<()> + 'static,
+) -> Work {
+    let (own, all) = (lateness.clone(), lateness.clone());
+    let call = move || {
+        call()?;
+        own.expect(count)
+    };
+    Work::of_latencies(count, call, move || Ok(all.all()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Lateness, emissions};
     use crate::circuit::tally::Take;
+    use std::thread;
     use std::time::Duration;
 
     #[test]
-    fn a_value_that_others_have_held_up_counts_as_late() {
+    fn a_value_that_others_have_held_up_counts_as_late_also_in_later_calls() {
         let lateness = Lateness::new();
         let mut end = lateness.clone();
         let emit = move |first: &mut bool, due| {
             if std::mem::take(first) {
-                std::thread::sleep(Duration::from_millis(20));
+                thread::sleep(Duration::from_millis(100));
             }
             end.take(due);
             Ok(())
         };
         let mut work = emissions(true, &lateness, 1_000, emit, |_| Ok(())).unwrap();
         assert_eq!(work.operations, 10);
-        // The first takes 20 ms; the others are due within 10 ms, and at least 11 to 19 ms late for it.
-        let late = Duration::from_nanos((work.run)(1).unwrap() as u64);
-        assert!(late >= Duration::from_millis(20 + (11..=19).sum::<u64>()), "{late:?}");
-        let latencies = (work.latencies.unwrap())();
-        assert_eq!(latencies.summary().count, 10);
-        assert!(latencies.nanos_at(0.0) >= 10_900_000, "{}", latencies.nanos_at(0.0));
+        // All are due in the 40 ms behind the beginning, while the first takes 100 ms.
+        for _ in 0..4 {
+            (work.run)(1).unwrap();
+        }
+        let late = (work.end.unwrap())().unwrap();
+        assert_eq!(late.latencies.summary().count, 40);
+        assert!(late.latencies.nanos_at(0.0) >= 60_900_000, "{}", late.latencies.nanos_at(0.0));
+        let mean = (61..=100).sum::<u64>() as f64 * 1e6 / 40.0;
+        assert!(late.nanos >= mean, "{} is less than {mean}", late.nanos);
+    }
+
+    #[test]
+    fn who_cannot_keep_up_is_later_and_later_and_the_rate_says_so() {
+        let lateness = Lateness::new();
+        let mut end = lateness.clone();
+        let emit = move |(): &mut (), due| {
+            thread::sleep(Duration::from_millis(2));
+            end.take(due);
+            Ok(())
+        };
+        let mut work = emissions((), &lateness, 1_000, emit, |()| Ok(())).unwrap();
+        (work.run)(2).unwrap();
+        (work.run)(1).unwrap();
+        let late = (work.end.unwrap())().unwrap();
+        // The last is due at 30 ms, and taken at 60 at the earliest.
+        assert!(late.latencies.nanos_at(1.0) >= 30_000_000, "{}", late.latencies.nanos_at(1.0));
+        let rate = late.per_second.unwrap();
+        assert!(rate > 0.0 && rate <= 500.0, "{rate}");
     }
 
     #[test]
     fn a_value_that_does_not_arrive_is_an_error() {
         let mut work = emissions((), &Lateness::new(), 1_000, |(), _| Ok(()), |()| Ok(())).unwrap();
-        let error = (work.run)(1).unwrap_err().to_string();
+        (work.run)(1).unwrap();
+        let error = (work.end.unwrap())().err().unwrap().to_string();
         assert_eq!(error, "0 values arrived where 10 should have");
     }
 }

@@ -5,7 +5,7 @@
 //!         each: fresh work ─► calls, as many between two looks at the clock as take a while ─► a sample
 //! ```
 
-use super::benchmark::{Benchmark, Quantity, Work};
+use super::benchmark::{Benchmark, End, Quantity, Work};
 use super::interrupt::Interrupt;
 use super::options::{Mode, Plan};
 use crate::allocations;
@@ -37,6 +37,9 @@ pub(super) struct Finding {
 /// The percentiles of latencies that are found of each iteration.
 const PERCENTILES: [(&str, f64); 5] =
     [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];
+
+/// The finding of how many values arrived in a second that were to arrive at a rate.
+const RATE: &str = "rate";
 
 /// Two looks at the clock are at least so far apart, so that looking does not count.
 const READING_MIN: Duration = Duration::from_micros(200);
@@ -76,11 +79,20 @@ struct Running<'a> {
     samples: Vec<f64>,
     /// For each of [`PERCENTILES`] what the iterations found.
     percentiles: [Vec<f64>; PERCENTILES.len()],
+    /// How many values the iterations had arrive in a second, of those that are to arrive at a rate.
+    rates: Vec<f64>,
 }
 
 impl<'a> Running<'a> {
     fn new(benchmark: &'a Benchmark, plan: &'a Plan) -> Self {
-        Running { benchmark, plan, calls: 1, samples: Vec::new(), percentiles: Default::default() }
+        Running {
+            benchmark,
+            plan,
+            calls: 1,
+            samples: Vec::new(),
+            percentiles: Default::default(),
+            rates: Vec::new(),
+        }
     }
 
     fn warm_up(&mut self) -> anyhow::Result<()> {
@@ -89,6 +101,7 @@ impl<'a> Running<'a> {
         }
         self.iterate(self.plan.warmup_time)?;
         self.percentiles.iter_mut().for_each(Vec::clear);
+        self.rates.clear();
         Ok(())
     }
 
@@ -108,10 +121,12 @@ impl<'a> Running<'a> {
     /// Does the work for about this long. Returns what one operation took.
     fn iterate(&mut self, time: Duration) -> anyhow::Result<f64> {
         let mut work = self.start()?;
-        if self.plan.mode == Mode::SingleShot || self.is_amount() {
-            let amount = self.run(&mut work, 1)?;
-            self.take_latencies(&mut work);
-            return Ok(amount / work.operations as f64);
+        let time = if self.plan.mode == Mode::SingleShot || self.is_amount() { Duration::ZERO } else { time };
+        if let Some(end) = work.end.take() {
+            return self.take_latencies(&mut work, end, time);
+        }
+        if time.is_zero() {
+            return Ok(self.run(&mut work, 1)? / work.operations as f64);
         }
         let began = Instant::now();
         let (mut amount, mut calls) = (0.0, 0_u64);
@@ -123,20 +138,27 @@ impl<'a> Running<'a> {
                 // Looking at the clock took too much of it: it does not count.
                 self.calls = self.calls.saturating_mul(2);
                 (amount, calls) = (0.0, 0);
-                let _ = work.latencies.as_mut().map(|take| take());
             } else if began.elapsed() >= time {
-                self.take_latencies(&mut work);
                 return Ok(amount / (calls as f64 * work.operations as f64));
             }
         }
     }
 
-    fn take_latencies(&mut self, work: &mut Work) {
-        let Some(take) = &mut work.latencies else { return };
-        let latencies = take();
-        for (samples, (_, quantile)) in self.percentiles.iter_mut().zip(PERCENTILES) {
-            samples.push(latencies.nanos_at(quantile) as f64);
+    /// Does work for about this long that takes down how late its values are, and ends it. Returns their mean.
+    fn take_latencies(&mut self, work: &mut Work, end: End, time: Duration) -> anyhow::Result<f64> {
+        let began = Instant::now();
+        loop {
+            self.run(work, 1)?;
+            if began.elapsed() >= time {
+                break;
+            }
         }
+        let late = end().with_context(|| self.benchmark.name().to_owned())?;
+        for (samples, (_, quantile)) in self.percentiles.iter_mut().zip(PERCENTILES) {
+            samples.push(late.latencies.nanos_at(quantile) as f64);
+        }
+        self.rates.extend(late.per_second);
+        Ok(late.nanos)
     }
 
     fn finish(mut self, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
@@ -145,6 +167,9 @@ impl<'a> Running<'a> {
             .filter(|(samples, _)| !samples.is_empty())
             .map(|(samples, (label, _))| Finding::new(label, "ns/op", samples))
             .collect();
+        if !self.rates.is_empty() {
+            others.push(Finding::new(RATE, "ops/s", mem::take(&mut self.rates)));
+        }
         if self.plan.allocations && !self.is_amount() && !interrupt.is_asked_for() {
             others.extend(self.allocated()?);
         }
@@ -156,7 +181,11 @@ impl<'a> Running<'a> {
         let mut work = self.start()?;
         // What is allocated once and kept is not what an operation costs.
         self.run(&mut work, self.calls)?;
-        let (done, allocated) = allocations::during(|| self.run(&mut work, self.calls));
+        let end = work.end.take();
+        let (done, allocated) = allocations::during(|| {
+            self.run(&mut work, self.calls)?;
+            end.map_or(Ok(()), |end| end().map(drop))
+        });
         done?;
         let allocated = allocated.context("this program's allocator does not count")?;
         let operations = self.calls as f64 * work.operations as f64;
@@ -252,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn latencies_have_percentiles_of_each_iteration() {
+    fn latencies_have_percentiles_and_a_rate_of_each_iteration() {
         let benchmark = Benchmark::new("A.a", "", |_| {
             let lateness = Lateness::new();
             let mut end = lateness.clone();
@@ -265,10 +294,12 @@ mod tests {
         .of_latencies();
         let outcome = measure(&[&benchmark], &plan(Mode::AverageTime)).unwrap().remove(0);
         let labels: Vec<&str> = outcome.others.iter().map(|one| one.label.as_str()).collect();
-        assert_eq!(labels, ["p50", "p90", "p99", "p99.9", "max"]);
+        assert_eq!(labels, ["p50", "p90", "p99", "p99.9", "max", "rate"]);
         for number in 0..3 {
-            let found: Vec<f64> = outcome.others.iter().map(|one| one.samples[0][number]).collect();
+            let mut found: Vec<f64> = outcome.others.iter().map(|one| one.samples[0][number]).collect();
+            let rate = found.pop();
             assert!(found.is_sorted(), "{found:?}");
+            assert!(rate.is_some_and(|rate| rate > 0.0 && rate <= 100_000.0), "{rate:?}");
         }
     }
 

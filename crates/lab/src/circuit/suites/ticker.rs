@@ -30,7 +30,7 @@ pub(super) fn suite() -> [Benchmark; 2] {
         let rig = (Runner::THREAD.rig)()?;
         let lateness = Lateness::new();
         let own = lateness.clone();
-        open_loop::latencies(&lateness, TICKS, move || {
+        Ok(open_loop::latencies(&lateness, TICKS, move || {
             let (done, is_done) = mpsc::channel();
             let (begin, mut end) = (own.now(), own.clone());
             let target = rig.pipe(move |tick: u64| {
@@ -43,9 +43,8 @@ pub(super) fn suite() -> [Benchmark; 2] {
             })?;
             let ticker = rig.ticker(INTERVAL, &target)?;
             is_done.recv()?;
-            ticker.close_and_settle()?;
-            own.expect(TICKS)
-        })
+            Ok(ticker.close_and_settle()?)
+        }))
     });
     [create, late.of_latencies().in_summary()]
 }
