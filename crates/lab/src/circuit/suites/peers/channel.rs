@@ -1,4 +1,7 @@
-//! Channels: a thread receives from one and answers by another.
+//! Channels: a thread receives from one for each who listens, and answers by another.
+//!
+//! It is one thread however many listen, as it is one that runs a circuit: the figures are those of the channels, not of threads that
+//! take turns on a core. As all are sent the same, it need not wait for several at once, but receives from one after the other.
 
 use super::{Carrier, Open, Peer};
 use crate::circuit::cores::{self, Pinned};
@@ -27,43 +30,82 @@ trait Channel: 'static {
 
 pub(super) fn peers() -> Vec<Peer> {
     vec![
-        Peer::of::<Through<Std>>("std_mpsc", "std::sync::mpsc::channel"),
+        Peer::of::<Through<Std>>(
+            "std_mpsc",
+            "std::sync::mpsc::channel, one for each who listens, and one thread that receives from all",
+        ),
         #[cfg(feature = "peers")]
-        Peer::of::<Through<others::Crossbeam>>("crossbeam", "crossbeam_channel::unbounded"),
+        Peer::of::<Through<others::Crossbeam>>(
+            "crossbeam",
+            "crossbeam_channel::unbounded, one for each who listens, and one thread that receives from all",
+        ),
         #[cfg(feature = "peers")]
-        Peer::of::<Through<others::Kanal>>("kanal", "kanal::unbounded"),
+        Peer::of::<Through<others::Kanal>>(
+            "kanal",
+            "kanal::unbounded, one for each who listens, and one thread that receives from all",
+        ),
         #[cfg(feature = "peers")]
-        Peer::of::<Through<others::Flume>>("flume", "flume::unbounded"),
+        Peer::of::<Through<others::Flume>>(
+            "flume",
+            "flume::unbounded, one for each who listens, and one thread that receives from all",
+        ),
     ]
 }
 
-/// A channel to a thread for each end.
+/// A channel for each end, to a thread that receives from them in turn as long as this exists.
 struct Through<C>(PhantomData<C>);
 
 impl<C: Channel> Carrier for Through<C> {
     type Open<T: Take> = Lines<C>;
 
     fn open<T: Take>(ends: Vec<T>) -> anyhow::Result<Lines<C>> {
-        let lines = ends.into_iter().map(Line::open).collect::<anyhow::Result<_>>()?;
-        Ok(Lines { lines, _pinned: Pinned::to(cores::producer()) })
+        let (senders, inboxes): (Vec<_>, Vec<_>) = ends.iter().map(|_| C::open()).unzip();
+        let (outbox, answers) = C::open();
+        let receiving = thread::Builder::new().name("receiver".to_owned()).spawn(move || {
+            cores::stay_on(cores::consumer());
+            receive::<C, T>(inboxes.into_iter().zip(ends).collect(), &outbox);
+        })?;
+        Ok(Lines { senders, answers, receiving: Some(receiving), _pinned: Pinned::to(cores::producer()) })
+    }
+}
+
+/// Takes what comes for each end, and answers when all have what is to be answered, until the senders are gone.
+fn receive<C: Channel, T: Take>(mut lines: Vec<(C::Receiver, T)>, outbox: &C::Sender) {
+    loop {
+        let mut is_asked = false;
+        for (inbox, end) in &mut lines {
+            let Some(value) = C::receive(inbox) else { return };
+            if value != FLUSH {
+                end.take(value & !ASKED);
+            }
+            is_asked = value & ASKED != 0;
+        }
+        if is_asked && !C::send(outbox, ASKED) {
+            return;
+        }
     }
 }
 
 struct Lines<C: Channel> {
-    lines: Vec<Line<C>>,
+    senders: Vec<C::Sender>,
+    answers: C::Receiver,
+    receiving: Option<thread::JoinHandle<()>>,
     _pinned: Pinned,
 }
 
 impl<C: Channel> Open for Lines<C> {
     #[inline]
     fn send(&mut self, value: u64) -> anyhow::Result<()> {
-        self.lines.iter().try_for_each(|line| line.send(value))
+        for sender in &self.senders {
+            anyhow::ensure!(C::send(sender, value), "the receiver has gone");
+        }
+        Ok(())
     }
 
     #[inline]
     fn ask(&mut self, value: u64) -> anyhow::Result<()> {
-        self.lines.iter().try_for_each(|line| line.send(value | ASKED))?;
-        self.lines.iter().try_for_each(Line::answer)
+        self.send(value | ASKED)?;
+        C::receive(&self.answers).context("the receiver has gone").map(drop)
     }
 
     fn flush(&mut self) -> anyhow::Result<()> {
@@ -71,46 +113,9 @@ impl<C: Channel> Open for Lines<C> {
     }
 }
 
-/// A thread that receives as long as this exists.
-struct Line<C: Channel> {
-    sender: Option<C::Sender>,
-    answers: C::Receiver,
-    receiving: Option<thread::JoinHandle<()>>,
-}
-
-impl<C: Channel> Line<C> {
-    fn open<T: Take>(mut end: T) -> anyhow::Result<Self> {
-        let (sender, inbox) = C::open();
-        let (outbox, answers) = C::open();
-        let receiving = thread::Builder::new().name("receiver".to_owned()).spawn(move || {
-            cores::stay_on(cores::consumer());
-            while let Some(value) = C::receive(&inbox) {
-                if value != FLUSH {
-                    end.take(value & !ASKED);
-                }
-                if value & ASKED != 0 && !C::send(&outbox, value) {
-                    break;
-                }
-            }
-        })?;
-        Ok(Line { sender: Some(sender), answers, receiving: Some(receiving) })
-    }
-
-    #[inline]
-    fn send(&self, value: u64) -> anyhow::Result<()> {
-        let sender = self.sender.as_ref().context("the line is open while it is used")?;
-        anyhow::ensure!(C::send(sender, value), "the receiver has gone");
-        Ok(())
-    }
-
-    fn answer(&self) -> anyhow::Result<()> {
-        C::receive(&self.answers).context("the receiver has gone").map(drop)
-    }
-}
-
-impl<C: Channel> Drop for Line<C> {
+impl<C: Channel> Drop for Lines<C> {
     fn drop(&mut self) {
-        self.sender = None;
+        self.senders.clear();
         if let Some(receiving) = self.receiving.take() {
             // It has nothing to say: a value it lost was noticed by counting.
             let _ = receiving.join();
