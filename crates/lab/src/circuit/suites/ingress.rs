@@ -7,7 +7,9 @@ use crate::circuit::rig::Runner;
 use crate::circuit::tally::Tally;
 use anyhow::Context;
 use std::hint::black_box;
-use std::sync::{Arc, Barrier, mpsc};
+use std::mem;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 use tidemark_circuit::{Circuit, Pipe};
@@ -54,13 +56,14 @@ fn contended((name, entry, bursts, is_awaited): (&str, Entry, u64, bool)) -> Ben
         Entry::Lane => "a lane each",
     };
     let until = if is_awaited {
-        "and one await"
+        "and one await when all have emitted"
     } else {
         "until the last has returned; awaited and counted outside of the measured time"
     };
     let count = bursts * 10;
     let measures = format!(
-        "{count},000 emissions each by four threads at once, by {how}, {until}, each; counted; the shared pool runs the circuit"
+        "{count},000 emissions each by four threads at once, by {how}, {until}, each; from when the first of them begins; counted; \
+         the shared pool runs the circuit"
     );
     Benchmark::new(format!("IngressOps.{name}"), measures, move |sizes| {
         let (rig, burst) = ((Runner::SHARED_POOL.rig)()?, sizes.batch * bursts);
@@ -68,11 +71,9 @@ fn contended((name, entry, bursts, is_awaited): (&str, Entry, u64, bool)) -> Ben
         let pipe = end(&rig, tally.counter())?;
         let callers = Callers::new(&rig, &pipe, entry, burst)?;
         Work::calls(burst * (OTHERS + 1), move || {
-            let clock = Instant::now();
-            callers.emit()?;
-            let returned = clock.elapsed();
+            let Span { began, ended } = callers.emit()?;
             rig.settle()?;
-            let took = if is_awaited { clock.elapsed() } else { returned };
+            let took = if is_awaited { began.elapsed() } else { ended - began };
             tally.expect(burst * (OTHERS + 1))?;
             Ok(took)
         })
@@ -81,46 +82,92 @@ fn contended((name, entry, bursts, is_awaited): (&str, Entry, u64, bool)) -> Ben
 
 /// Threads that emit together with the one that has this.
 struct Callers {
-    begin: Arc<Barrier>,
-    end: Arc<Barrier>,
-    emit: Box<dyn Fn()>,
+    burst: Arc<Burst>,
     /// Dropped to end the threads.
     rounds: Option<Vec<mpsc::Sender<()>>>,
     threads: Vec<JoinHandle<()>>,
 }
 
+/// What all callers emit at once.
+struct Burst {
+    circuit: Circuit,
+    pipe: Pipe<u64>,
+    entry: Entry,
+    count: u64,
+    /// All have been woken and are about to begin.
+    begin: Barrier,
+    /// How many have emitted.
+    done: AtomicU64,
+    spans: Mutex<Vec<Span>>,
+}
+
+/// From when to when somebody has emitted.
+#[derive(Clone, Copy)]
+struct Span {
+    began: Instant,
+    ended: Instant,
+}
+
 impl Callers {
-    fn new(circuit: &Circuit, pipe: &Pipe<u64>, entry: Entry, burst: u64) -> anyhow::Result<Self> {
-        let barrier = || Arc::new(Barrier::new(OTHERS as usize + 1));
-        let (begin, end) = (barrier(), barrier());
+    fn new(circuit: &Circuit, pipe: &Pipe<u64>, entry: Entry, count: u64) -> anyhow::Result<Self> {
+        let burst = Arc::new(Burst {
+            circuit: circuit.clone(),
+            pipe: pipe.clone(),
+            entry,
+            count,
+            begin: Barrier::new(OTHERS as usize + 1),
+            done: AtomicU64::new(0),
+            spans: Mutex::default(),
+        });
         let (mut senders, mut threads) = (Vec::new(), Vec::new());
         for _ in 0..OTHERS {
             let (sender, rounds) = mpsc::channel();
-            let (begin, end) = (Arc::clone(&begin), Arc::clone(&end));
-            let (circuit, pipe) = (circuit.clone(), pipe.clone());
+            let burst = Arc::clone(&burst);
             senders.push(sender);
-            threads.push(thread::Builder::new().name("caller".to_owned()).spawn(move || {
-                for () in rounds {
-                    begin.wait();
-                    emit(&circuit, &pipe, entry, burst);
-                    end.wait();
-                }
-            })?);
+            threads.push(
+                thread::Builder::new()
+                    .name("caller".to_owned())
+                    .spawn(move || rounds.into_iter().for_each(|()| burst.emit()))?,
+            );
         }
-        let (circuit, pipe) = (circuit.clone(), pipe.clone());
-        let emit = Box::new(move || emit(&circuit, &pipe, entry, burst));
-        Ok(Callers { begin, end, emit, rounds: Some(senders), threads })
+        Ok(Callers { burst, rounds: Some(senders), threads })
     }
 
-    /// Emits a burst with all others, and waits until they have.
-    fn emit(&self) -> anyhow::Result<()> {
+    /// Emits a burst with all others, and waits until they have. Returns from when the first until when the last of them emitted:
+    /// waking them, and noticing that they are done, is not a part of it.
+    fn emit(&self) -> anyhow::Result<Span> {
         for round in self.rounds.iter().flatten() {
             round.send(()).context("a caller has ended")?;
         }
+        self.burst.emit();
+        while self.burst.done.load(Ordering::Acquire) <= OTHERS {
+            anyhow::ensure!(!self.threads.iter().any(JoinHandle::is_finished), "a caller has ended");
+            // Without sleeping, so that nobody has to wake this thread for the await.
+            thread::yield_now();
+        }
+        self.burst.done.store(0, Ordering::Relaxed);
+        let spans = mem::take(&mut *self.burst.spans());
+        let both = |one: Span, other: Span| Span {
+            began: one.began.min(other.began),
+            ended: one.ended.max(other.ended),
+        };
+        spans.into_iter().reduce(both).context("nobody has emitted")
+    }
+}
+
+impl Burst {
+    /// What each caller does.
+    fn emit(&self) {
         self.begin.wait();
-        (self.emit)();
-        self.end.wait();
-        Ok(())
+        let began = Instant::now();
+        emit(&self.circuit, &self.pipe, self.entry, self.count);
+        let ended = Instant::now();
+        self.spans().push(Span { began, ended });
+        self.done.fetch_add(1, Ordering::Release);
+    }
+
+    fn spans(&self) -> MutexGuard<'_, Vec<Span>> {
+        self.spans.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
