@@ -19,7 +19,7 @@ pub(super) fn suite() -> [Benchmark; 5] {
         looped("baseline_field_set_loop", "changing a variable", |_| {
             let mut field = 1_u64;
             Ok(move || {
-                *black_box(&mut field) = 42;
+                *black_box(&mut field) = black_box(42);
                 Ok(())
             })
         }),
@@ -29,12 +29,17 @@ pub(super) fn suite() -> [Benchmark; 5] {
         }),
         looped("set_loop_owner_context", "changing a pin", |circuit| {
             let pin = circuit.pin(1_u64)?;
-            Ok(move || pin.set(42))
+            Ok(move || {
+                pin.set(black_box(42))?;
+                // Somebody else might read it: each change must be made.
+                black_box(&pin);
+                Ok(())
+            })
         }),
         looped("get_set_loop_owner_context", "changing a pin and reading it", |circuit| {
             let pin = circuit.pin(1_u64)?;
             Ok(move || {
-                pin.set(42)?;
+                pin.set(black_box(42))?;
                 pin.get().map(|value| _ = black_box(value))
             })
         }),
