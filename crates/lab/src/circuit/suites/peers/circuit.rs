@@ -9,7 +9,10 @@ use tidemark_circuit::{Circuit, Lane, Pipe, Registrar, Subject, name};
 
 pub(super) fn peers() -> Vec<Peer> {
     vec![
-        Peer::of::<Entered<Thread, OwnLane>>("circuit_lane", "a circuit with a thread, by a lane"),
+        Peer::of::<Entered<Thread, OwnLane>>(
+            "circuit_lane",
+            "a circuit with a thread, by a lane of the sender's own",
+        ),
         Peer::of::<Entered<Thread, Shared>>("circuit_pipe", "a circuit with a thread, by a pipe"),
         Peer::of::<Entered<Pool, Shared>>("circuit_pool", "a circuit of a pool with one thread, by a pipe"),
     ]

@@ -195,3 +195,20 @@ fn exchange<C: Carrier>(scenario: Scenario, count: u64, width: u64) -> anyhow::R
         Ok(took)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Scenario, suite};
+
+    #[test]
+    fn everybody_is_compared_with_the_fastest_way_of_circuits() {
+        let rows = suite();
+        for scenario in Scenario::ALL {
+            let group = scenario.description().group;
+            let mut members = rows.iter().filter(|row| row.group() == Some(group));
+            let baseline = members.next().expect("a row").name();
+            assert!(baseline.ends_with("_circuit_lane"), "{group}: {baseline}");
+            assert!(members.any(|row| row.name().ends_with("_std_mpsc")), "{group}");
+        }
+    }
+}
