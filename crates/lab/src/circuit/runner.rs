@@ -47,15 +47,16 @@ const READING_MIN: Duration = Duration::from_micros(200);
 /// How often an amount is measured that is not a time.
 const AMOUNTS_MAX: u32 = 3;
 
-/// Measures benchmarks in turns: each iteration does the work of all of them. Interrupted, it does no more iterations.
+/// Measures benchmarks in turns: each iteration does the work of all of them, and begins with another one than that before it.
+/// Interrupted, it does no more iterations.
 pub(super) fn measure(
     benchmarks: &[&Benchmark],
     plan: &Plan,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Vec<Outcome>> {
     let mut running: Vec<Running<'_>> = benchmarks.iter().map(|one| Running::new(one, plan)).collect();
-    for _ in 0..plan.warmup_iterations {
-        for one in running.iter_mut().filter(|_| !interrupt.is_asked_for()) {
+    for number in 0..plan.warmup_iterations {
+        for one in in_turn(&mut running, number).filter(|_| !interrupt.is_asked_for()) {
             one.warm_up()?;
         }
     }
@@ -63,11 +64,20 @@ pub(super) fn measure(
         if interrupt.is_asked_for() {
             break;
         }
-        for one in &mut running {
+        for one in in_turn(&mut running, number) {
             one.measure(number)?;
         }
     }
     running.into_iter().map(|one| one.finish(interrupt)).collect()
+}
+
+/// All, each being the first in some rounds: what the first leaves behind, or finds, is not always the same one's.
+fn in_turn<'a, 'b>(
+    running: &'b mut [Running<'a>],
+    round: u32,
+) -> impl Iterator<Item = &'b mut Running<'a>> + use<'a, 'b> {
+    let (before, first) = running.split_at_mut(round as usize % running.len().max(1));
+    first.iter_mut().chain(before)
 }
 
 /// A benchmark that is being measured.
@@ -252,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_takes_turns() {
+    fn a_group_takes_turns_and_another_one_begins_each_round() {
         let order = Rc::new(RefCell::new(String::new()));
         let benchmark = |name: &'static str| {
             let order = Rc::clone(&order);
@@ -261,9 +271,9 @@ mod tests {
                 Work::calls(1, || Ok(Duration::ZERO))
             })
         };
-        let (a, b) = (benchmark("a"), benchmark("b"));
-        measure(&[&a, &b], &plan(Mode::SingleShot)).unwrap();
-        assert_eq!(*order.borrow(), "abababab");
+        let (a, b, c) = (benchmark("a"), benchmark("b"), benchmark("c"));
+        measure(&[&a, &b, &c], &plan(Mode::SingleShot)).unwrap();
+        assert_eq!(*order.borrow(), ["abc", "abc", "bca", "cab"].concat());
     }
 
     #[test]
