@@ -6,6 +6,10 @@ use crate::sync::{Arc, AtomicUsize, Mutex, MutexGuard, Ordering, lock};
 /// How many entries a lane or the shared queue may hand out in a row while others have some too.
 const TURN: usize = 64;
 
+/// After how many rounds each lane is also looked at for what it has not published: the last entries of one are not to wait for
+/// as long as others have something.
+const ROUNDS: u32 = 64;
+
 /// How many entries of a lane are handled in a row to get to a place that all must have reached.
 const BEFORE_BARRIER: usize = 1024;
 
@@ -33,6 +37,8 @@ pub(crate) struct Readers {
     turn: usize,
     /// How many entries are left of the shared queue's turn.
     left: usize,
+    /// How often all had their turn.
+    rounds: u32,
     /// Up to where each lane must be read before the shared queue's next entry may be handled.
     goals: Vec<u64>,
     reaching: bool,
@@ -79,15 +85,26 @@ impl Readers {
     pub(crate) fn refresh(&mut self, lanes: &Lanes) {
         let mut list = lanes.lock();
         self.all.append(&mut list.new);
+        let known = self.all.len();
         let gone = |reader: &mut Reader| reader.is_exhausted();
         for reader in self.all.extract_if(.., gone) {
             list.all.retain(|lane| !reader.is_of(lane));
             list.finished += reader.consumed();
         }
         lanes.count.store(list.all.len(), Ordering::Release);
-        self.turn = 0;
-        self.left = TURN;
+        if self.all.len() < known || self.turn == 0 {
+            self.turn = 0;
+            self.left = TURN;
+        }
         self.reaching = false;
+    }
+
+    /// Learns of lanes that were opened since it last looked, also while there is always something in those that it knows.
+    #[inline]
+    pub(crate) fn notice(&mut self, lanes: &Lanes) {
+        if self.all.len() != lanes.count.load(Ordering::Relaxed) && !self.reaching {
+            self.refresh(lanes);
+        }
     }
 
     /// The lane whose entry comes before an entry of the shared queue that everything written so far must precede; none if
@@ -120,6 +137,7 @@ impl Readers {
     /// The index of the lane whose turn it is, and how many entries it may hand out, if it has any.
     pub(crate) fn take_turn(&mut self, edge: Edge) -> Option<(usize, usize)> {
         let index = self.turn.checked_sub(1)?;
+        let edge = if self.rounds.is_multiple_of(ROUNDS) { Edge::Written } else { edge };
         let known = self.all.get_mut(index)?.known(edge).min(TURN);
         (known > 0).then_some((index, known))
     }
@@ -133,7 +151,12 @@ impl Readers {
         if let Some(reader) = self.turn.checked_sub(1).and_then(|index| self.all.get(index)) {
             reader.consume();
         }
-        self.turn = if self.turn >= self.all.len() { 0 } else { self.turn + 1 };
+        if self.turn < self.all.len() {
+            self.turn += 1;
+        } else {
+            self.turn = 0;
+            self.rounds = self.rounds.wrapping_add(1);
+        }
         self.left = TURN;
     }
 

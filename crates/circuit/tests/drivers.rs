@@ -394,6 +394,38 @@ fn a_circuit_with_an_endless_producer_does_not_starve_the_others() {
 }
 
 #[test]
+fn a_circuit_with_an_endless_producer_in_a_lane_does_not_starve_the_others() {
+    let pool = ThreadPool::new(1).expect("a thread");
+    let stop = AtomicBool::new(false);
+    let busy = run_by(RunBy::Pool(pool.clone()));
+    let pipe = busy.pipe(|value: u64| assert!(value < u64::MAX)).expect("open");
+    let mut lane = busy.lane().expect("open");
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                lane.emit(&pipe, 1);
+            }
+        });
+        assert_others_are_run(&pool);
+        stop.store(true, Ordering::Relaxed);
+    });
+    busy.settle().expect("outside");
+}
+
+#[test]
+fn a_lane_with_a_backlog_does_not_starve_one_that_is_opened_later() {
+    let circuit = run_by(RunBy::Owner);
+    let (pipe, received) = sending(&circuit);
+    let mut early = circuit.lane().expect("open");
+    (0..100_000).for_each(|value| early.emit(&pipe, value));
+    assert!(circuit.run(1_000), "there is more");
+    let mut late = circuit.lane().expect("open");
+    late.emit(&pipe, u64::MAX);
+    assert!(circuit.run(10_000), "there is more");
+    assert!(seen(&received).contains(&u64::MAX), "the backlog came first");
+}
+
+#[test]
 fn a_pool_runs_different_circuits_at_once() {
     let pool = ThreadPool::new(2).expect("threads");
     let (there, back) = (mpsc::channel(), mpsc::channel());

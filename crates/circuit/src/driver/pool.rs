@@ -138,10 +138,12 @@ impl Shared {
             let progress = running.run_published(TURN);
             let batch = running.handled().wrapping_sub(before);
             drop(running);
-            if progress == Progress::More {
-                if self.is_wanted() {
-                    return self.push(machine);
-                }
+            // A lane's producer may have more at any time: that is no reason to keep the others waiting.
+            let has_more = progress == Progress::More || self.is_wanted() && machine.has_work();
+            if has_more && self.is_wanted() {
+                return self.push(machine);
+            }
+            if has_more {
                 continue;
             }
             if !self.is_wanted() {

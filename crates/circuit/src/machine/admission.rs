@@ -232,7 +232,7 @@ impl Machine {
         // SAFETY: we are in the context.
         let (handled, is_open) = unsafe {
             let inside = self.inside.get();
-            ((*inside).cursor.ticket(), !(*inside).endings.is_empty())
+            ((*inside).cursor.ticket(), !(*inside).endings.is_empty() || !(*inside).transit.is_empty())
         };
         if self.ingress.tail() != handled || !self.nodes.is_empty() || !self.lanes.is_empty() || is_open {
             drop(running);

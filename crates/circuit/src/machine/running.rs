@@ -217,9 +217,7 @@ impl Running<'_> {
     unsafe fn next_source(&self, edge: Edge) -> Source {
         // SAFETY: we are in the context.
         let readers = unsafe { &mut (*self.machine.inside.get()).readers };
-        if readers.is_empty() {
-            readers.refresh(&self.machine.lanes);
-        }
+        readers.notice(&self.machine.lanes);
         for look in [Edge::Published, Edge::Written] {
             for _ in 0..=readers.len() {
                 if readers.is_shared_turn() {
