@@ -405,22 +405,27 @@ impl<E: Clone + Send + 'static> Channel<E> {
     fn rewire(&mut self) {
         // SAFETY: receptors run in their circuit's context; the cell is left before callbacks are called.
         let (version, all) = unsafe { self.hub.subscriptions.with(|hub| (hub.version, hub.all.clone())) };
-        let mut before = std::mem::take(&mut self.routes);
+        // Both are in the order in which subscriptions began, and who is new is behind all others: one walk finds who is left.
+        let mut before = std::mem::take(&mut self.routes).into_iter();
+        let mut gone = Vec::new();
+        self.routes.reserve_exact(all.len());
         for subscription in all {
-            let known = before.iter().position(|route| Arc::ptr_eq(&route.subscription, &subscription));
-            let route = match known {
-                Some(index) => before.swap_remove(index),
-                None => {
-                    // SAFETY: as above; a callback is not called from within another.
-                    let receivers = unsafe { subscription.subscriber().discover(&self.subject) };
-                    Route { subscription, receivers }
+            let known = loop {
+                match before.next() {
+                    Some(route) if !Arc::ptr_eq(&route.subscription, &subscription) => gone.push(route),
+                    known => break known,
                 }
             };
-            self.routes.push(route);
+            self.routes.push(known.unwrap_or_else(|| {
+                // SAFETY: as above; a callback is not called from within another.
+                let receivers = unsafe { subscription.subscriber().discover(&self.subject) };
+                Route { subscription, receivers }
+            }));
         }
+        gone.extend(before);
         self.version = version;
         // Dropping receptors calls code of users.
-        shielded(|| drop(before));
+        shielded(|| drop(gone));
     }
 }
 

@@ -21,12 +21,7 @@ pub(crate) struct Endings(Option<Box<VecDeque<Weak<dyn Ending>>>>);
 
 impl Endings {
     pub(crate) fn push(&mut self, open: Weak<dyn Ending>) {
-        let all = self.0.get_or_insert_default();
-        if all.len() == all.capacity() {
-            // Looked at as seldom as they are moved, so that each costs little.
-            all.retain(|open| open.strong_count() > 0);
-        }
-        all.push_back(open);
+        push_living(self.0.get_or_insert_default(), open);
     }
 
     /// Takes the oldest out that is still there.
@@ -45,6 +40,18 @@ impl Endings {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.as_ref().is_none_or(|all| all.iter().all(|open| open.strong_count() == 0))
     }
+}
+
+/// Puts one more behind the others, and now and then forgets those that are gone. Takes no more room than a few times what the
+/// living did, and costs the same however many there are.
+pub(crate) fn push_living<T: ?Sized>(all: &mut VecDeque<Weak<T>>, one: Weak<T>) {
+    if all.len() == all.capacity() {
+        let looked_at = all.len();
+        all.retain(|one| one.strong_count() > 0);
+        // Before they are looked at again, half as many have to come as there were.
+        all.reserve(looked_at / 2);
+    }
+    all.push_back(one);
 }
 
 #[cfg(test)]
@@ -73,5 +80,20 @@ mod tests {
             assert!(endings.next().is_some_and(|next| Arc::ptr_eq(&next, open)));
         }
         assert!(endings.is_empty() && endings.next().is_none());
+    }
+    /// Would not come to an end in reasonable time if each that comes had the others looked at.
+    #[test]
+    fn one_that_comes_and_goes_among_many_costs_little() {
+        let mut all = VecDeque::new();
+        let mut kept = Vec::new();
+        while all.len() < 1 << 19 || all.capacity() - all.len() > 1 {
+            let one = Arc::new(());
+            push_living(&mut all, Arc::downgrade(&one));
+            kept.push(one);
+        }
+        for _ in 0..1 << 19 {
+            push_living(&mut all, Arc::downgrade(&Arc::new(())));
+        }
+        assert!(all.iter().filter_map(Weak::upgrade).eq(kept));
     }
 }

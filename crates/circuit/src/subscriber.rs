@@ -4,6 +4,7 @@
     reason = "state of the circuit's context is reached in jobs and deliveries, which run there"
 )]
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
@@ -11,6 +12,7 @@ use std::sync::{Arc, Weak};
 use crate::circuit::{Circuit, Naming};
 use crate::closed::Closed;
 use crate::context_cell::ContextCell;
+use crate::ending::push_living;
 use crate::error::{ContextError, Fault};
 use crate::event::Event;
 use crate::machine::{Machine, MachineRef};
@@ -57,7 +59,7 @@ pub(crate) struct SubscriberInner<E> {
     /// How often the callback has failed.
     failures: ContextCell<u32>,
     /// None once the close was handled.
-    subscriptions: ContextCell<Option<Vec<Weak<SubscriptionInner<E>>>>>,
+    subscriptions: ContextCell<Option<VecDeque<Weak<SubscriptionInner<E>>>>>,
 }
 
 /// What a subscriber's callback registers receivers with. It cannot be kept: it ends with the callback.
@@ -173,7 +175,7 @@ impl Naming<'_> {
             closed: Closed::default(),
             callback: ContextCell::new(Box::new(callback)),
             failures: ContextCell::new(0),
-            subscriptions: ContextCell::new(Some(Vec::new())),
+            subscriptions: ContextCell::new(Some(VecDeque::new())),
         };
         Ok(Subscriber { inner: Arc::new(inner), machine: self.machine().clone() })
     }
@@ -251,8 +253,7 @@ impl<E: Clone + Send + 'static> SubscriberInner<E> {
         unsafe {
             self.subscriptions.with(|subscriptions| {
                 let Some(subscriptions) = subscriptions else { return false };
-                subscriptions.retain(|old| old.strong_count() > 0);
-                subscriptions.push(subscription);
+                push_living(subscriptions, subscription);
                 true
             })
         }

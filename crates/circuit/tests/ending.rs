@@ -1,5 +1,6 @@
 //! The end of a circuit: what is open in it ends first, and what nobody can reach any more is gone.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -224,6 +225,33 @@ fn a_replay_ends_what_the_original_ended() {
     let after: Vec<_> = after.try_iter().collect();
     assert_eq!(after, [(1, 1), (2, 1), (2, 10)]);
     assert_eq!(before.try_iter().collect::<Vec<_>>(), after);
+}
+
+/// Would not come to an end in reasonable time if each subscription, or each emission after one, cost time for all pairs of them.
+#[test]
+fn one_of_many_subscriptions_begins_and_ends_without_asking_all_others() {
+    const COUNT: u64 = 300_000;
+    let circuit = circuit(RunBy::Waiters);
+    let sum = Arc::new(AtomicU64::new(0));
+    let seen = Arc::clone(&sum);
+    let subscriber = circuit.subscriber(move |_: &Subject, registrar: &mut Registrar<'_, u64>| {
+        let seen = Arc::clone(&seen);
+        registrar.receptor(move |value| _ = seen.fetch_add(value, Ordering::Relaxed));
+    });
+    let subscriber = subscriber.expect("open");
+    let conduit = circuit.conduit().expect("open");
+    let subscriptions: Vec<_> = (0..COUNT).map(|_| conduit.subscribe(&subscriber).expect("open")).collect();
+    for (closed, first) in (0..4).zip(&subscriptions) {
+        conduit.get(name!("a")).emit(1);
+        circuit.settle().expect("outside");
+        assert_eq!(sum.swap(0, Ordering::Relaxed), COUNT - closed);
+        first.close();
+    }
+    subscriptions.last().expect("many").close();
+    conduit.subscribe(&subscriber).expect("open");
+    conduit.get(name!("a")).emit(1);
+    circuit.close_and_settle().expect("outside");
+    assert_eq!(sum.load(Ordering::Relaxed), COUNT - 4);
 }
 
 /// Something that receptors hold, and whether it is still there.
