@@ -191,8 +191,10 @@ impl<E: Clone + Send + 'static> Conduit<E> {
     ///
     /// A circuit that ends first ends what is subscribed to its conduits, one after the other in the order in which they began,
     /// and what `on_close` emits to the circuit is still handled, with all that it causes, before the next. `on_close` is dropped
-    /// without being called if the subscription never began, because the circuit was closed meanwhile, and if it can never end,
-    /// because nobody has the conduit or a pipe of it any more, or nobody can run the circuit any more.
+    /// without being called if the subscription never began, because the circuit was closed meanwhile, and if nobody is left whom
+    /// it could tell anything: once it has begun it goes with the last handle of the conduit, its pipes and the subscription, and
+    /// with a circuit that nobody can run any more. Who relies on it keeps one of them until the circuit is closed and has
+    /// settled.
     pub fn subscribe_with<F>(&self, subscriber: &Subscriber<E>, on_close: F) -> Result<Subscription<E>, Fault>
     where
         F: FnOnce(&Subscription<E>) + Send + 'static,

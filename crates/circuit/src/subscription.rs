@@ -81,9 +81,10 @@ impl<E: Clone + Send + 'static> Subscription<E> {
             subscription: inner.subject.id(),
             has_on_close,
         };
-        let beginning = Arc::clone(&inner);
+        // With the hub: whether it begins must not depend on when somebody lets go of the source.
+        let (beginning, hub) = (Arc::clone(&inner), Arc::clone(hub));
         // SAFETY: jobs run in the context of the circuit that they are submitted to, which is the hub's and the subscriber's.
-        machine.submit(event, move || unsafe { beginning.enter_hub() });
+        machine.submit(event, move || unsafe { beginning.enter(&hub) });
         Self { inner, machine: machine.clone() }
     }
 
@@ -138,14 +139,13 @@ impl<E: Clone + Send + 'static> SubscriptionInner<E> {
     /// # Safety
     ///
     /// In the circuit's context, between two deliveries.
-    unsafe fn enter_hub(self: Arc<Self>) {
+    unsafe fn enter(self: Arc<Self>, hub: &Hub<E>) {
         // SAFETY: as the caller says.
         unsafe {
             if self.over.with(|over| *over) {
                 return;
             }
-            let entered = self.hub.upgrade().is_some_and(|hub| hub.add(&self));
-            if !entered || !self.subscriber.add(Arc::downgrade(&self)) {
+            if !hub.add(&self) || !self.subscriber.add(Arc::downgrade(&self)) {
                 return SubscriptionInner::end(&self);
             }
             let open: Weak<Self> = Arc::downgrade(&self);
@@ -157,7 +157,7 @@ impl<E: Clone + Send + 'static> SubscriptionInner<E> {
     ///
     /// # Safety
     ///
-    /// As for `enter_hub`.
+    /// As for `enter`.
     pub(crate) unsafe fn end(self: &Arc<Self>) {
         // SAFETY: as the caller says.
         let on_close = unsafe {

@@ -1,7 +1,8 @@
 //! The end of a circuit: what is open in it ends first, and what nobody can reach any more is gone.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak, mpsc};
+use std::sync::mpsc::{self, TryRecvError};
+use std::sync::{Arc, OnceLock, Weak};
 use std::thread;
 use std::time::Duration;
 
@@ -72,6 +73,48 @@ fn a_subscription_without_any_pipe_ends_too() {
         circuit.settle().expect("outside");
         circuit.close_and_settle().expect("outside");
         assert_eq!(ends.try_iter().count(), 1);
+    }
+}
+
+#[test]
+fn a_subscription_goes_with_its_conduit_whether_that_is_dropped_before_it_begins_or_later() {
+    for begins_first in [false, true] {
+        let circuit = circuit(RunBy::Waiters);
+        let (sender, ends) = mpsc::channel();
+        let conduit = circuit.conduit().expect("open");
+        let subscription = subscribe(&circuit, &conduit, |_| (), move |_| sender.send(()).expect("received"));
+        drop(subscription);
+        if begins_first {
+            circuit.settle().expect("outside");
+        }
+        drop(conduit);
+        circuit.close_and_settle().expect("outside");
+        let told = ends.try_recv();
+        assert_eq!(told, Err(TryRecvError::Disconnected), "it is dropped, and nobody is told");
+    }
+}
+
+#[test]
+fn a_subscription_that_somebody_has_ends_with_the_circuit_though_its_conduit_is_gone() {
+    for begins_first in [false, true] {
+        for closes_itself in [false, true] {
+            let circuit = circuit(RunBy::Waiters);
+            let (sender, ends) = mpsc::channel();
+            let conduit = circuit.conduit().expect("open");
+            let subscription =
+                subscribe(&circuit, &conduit, |_| (), move |_| sender.send(()).expect("received"));
+            if begins_first {
+                circuit.settle().expect("outside");
+            }
+            drop(conduit);
+            circuit.settle().expect("outside");
+            assert_eq!(ends.try_iter().count(), 0, "nobody has ended it");
+            if closes_itself {
+                subscription.close();
+            }
+            circuit.close_and_settle().expect("outside");
+            assert_eq!(ends.try_iter().count(), 1);
+        }
     }
 }
 
@@ -332,28 +375,34 @@ fn a_circuit_that_its_owner_has_dropped_refuses_what_nobody_could_handle() {
 
 #[test]
 fn a_loop_through_a_weak_pipe_does_not_keep_its_circuit_and_comes_to_its_end() {
-    for circuit in circuits() {
-        let (held, seen) = held();
-        let (sender, out) = mpsc::channel();
-        let own = Arc::new(OnceLock::<WeakPipe<u64>>::new());
-        let again = Arc::clone(&own);
-        let pipe = circuit.pipe(move |value: u64| {
-            sender.send((value, Arc::strong_count(&held) > 0)).expect("received");
-            if value > 0 {
-                again.get().expect("set").emit(value - 1);
+    for pipe_goes_first in [false, true] {
+        for circuit in circuits() {
+            let (held, seen) = held();
+            let (sender, out) = mpsc::channel();
+            let own = Arc::new(OnceLock::<WeakPipe<u64>>::new());
+            let again = Arc::clone(&own);
+            let pipe = circuit.pipe(move |value: u64| {
+                sender.send((value, Arc::strong_count(&held) > 0)).expect("received");
+                if value > 0 {
+                    again.get().expect("set").emit(value - 1);
+                }
+            });
+            let pipe = pipe.expect("open");
+            own.set(pipe.downgrade()).expect("once");
+            pipe.emit(100);
+            // The last handle may go while the circuit is on its way: its release is behind what was emitted.
+            if pipe_goes_first {
+                drop((pipe, circuit));
+            } else {
+                drop((circuit, pipe));
             }
-        });
-        let pipe = pipe.expect("open");
-        own.set(pipe.downgrade()).expect("once");
-        pipe.emit(100);
-        // The last handle may go while the circuit is on its way: its release is behind what was emitted.
-        drop((circuit, pipe));
-        assert!(out.iter().map(|(value, _)| value).eq((0..=100).rev()));
-        assert_gone(&seen);
-        let weak = own.get().expect("set");
-        weak.emit(1);
-        assert!(weak.upgrade().is_none());
-        assert_eq!(weak.clone().subject().name(), name!("circuit"));
+            assert!(out.iter().map(|(value, _)| value).eq((0..=100).rev()));
+            assert_gone(&seen);
+            let weak = own.get().expect("set");
+            weak.emit(1);
+            assert!(weak.upgrade().is_none());
+            assert_eq!(weak.clone().subject().name(), name!("circuit"));
+        }
     }
 }
 
@@ -374,6 +423,8 @@ fn a_receptor_that_emits_to_itself_when_it_is_dropped_is_gone() {
         let phoenix = Phoenix(Arc::clone(&own), sender);
         let pipe = circuit.pipe(move |value: u64| phoenix.1.send(value).expect("received")).expect("open");
         own.set(pipe.downgrade()).expect("once");
+        // What is left is the weak pipe of the receptor itself: the node's memory goes with that.
+        drop(own);
         drop(pipe);
         assert_eq!(circuit.settle(), Ok(()));
         assert_eq!(out.iter().count(), 0);
