@@ -155,9 +155,9 @@ impl Bounds {
     }
 
     fn wait(&self, is_over: impl Fn() -> bool) -> Admission {
+        let mut guard = lock(&self.turnstile);
         // Counted first, then looked: in one order with `release`, which makes room first and then looks who waits.
         self.blocked.fetch_add(1, Ordering::SeqCst);
-        let mut guard = lock(&self.turnstile);
         let admission = loop {
             if is_over() {
                 break Admission::Refused;
@@ -187,5 +187,52 @@ impl Bounds {
         // Under the lock, so that nobody is between looking and waiting.
         drop(lock(&self.turnstile));
         self.room.notify_all();
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+
+    use super::*;
+    use crate::circuit::{Circuit, RunBy};
+
+    /// Here, and not with the other scenarios, because nobody else can tell that a caller waits already.
+    #[test]
+    fn closing_lets_callers_go_that_wait_for_room() {
+        for run_by in [RunBy::SharedPool, RunBy::Thread] {
+            let circuit =
+                Circuit::builder().run_by(run_by).bounded(1, Overflow::Block).build().expect("valid");
+            let (start, started) = mpsc::channel();
+            let (open, gate) = mpsc::channel::<()>();
+            let pipe = circuit
+                .pipe(move |_: u32| {
+                    start.send(()).expect("received");
+                    gate.recv().expect("opened");
+                })
+                .expect("open");
+            pipe.emit(0);
+            started.recv().expect("the receptor runs");
+            pipe.emit(1);
+            thread::scope(|scope| {
+                let blocked = scope.spawn(|| pipe.try_emit(2));
+                let bounds = circuit.machine().bounds.as_ref().expect("bounded");
+                // Who is counted gives the lock up only to sleep.
+                let is_waiting = || {
+                    let _guard = lock(&bounds.turnstile);
+                    bounds.blocked.load(Ordering::SeqCst) > 0
+                };
+                while !is_waiting() {
+                    assert!(!blocked.is_finished(), "there is no room");
+                    thread::yield_now();
+                }
+                circuit.close();
+                assert_eq!(blocked.join().expect("no panic"), Err(Refused::Closed(2)));
+            });
+            (0..2).for_each(|_| open.send(()).expect("received"));
+            circuit.settle().expect("outside");
+            assert_eq!(started.try_iter().count(), 1, "what was accepted before the close is handled");
+        }
     }
 }

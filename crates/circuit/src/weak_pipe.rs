@@ -29,7 +29,7 @@ use crate::subject::Subject;
 /// })?;
 /// own.set(countdown.downgrade()).unwrap();
 /// countdown.emit(3);
-/// drop((circuit, countdown)); // this handles what is left to do, with all that it causes
+/// drop((countdown, circuit)); // this handles what is left to do, with all that it causes
 /// assert_eq!(Arc::strong_count(&memory), 1); // and the circuit is gone, with all that it held
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -146,20 +146,6 @@ fn callers_wait_for_room_and_nothing_is_lost() {
 }
 
 #[test]
-fn closing_lets_waiting_callers_go() {
-    for run_by in drivers() {
-        let stalled = Stalled::new(run_by, 1, Overflow::Block);
-        stalled.pipe.emit(1);
-        thread::scope(|scope| {
-            let blocked = scope.spawn(|| stalled.pipe.try_emit(2));
-            stalled.circuit.close();
-            assert_eq!(blocked.join().expect("no panic"), Err(Refused::Closed(2)));
-        });
-        assert_eq!(stalled.open(), [0, 1], "what was accepted before the close is handled");
-    }
-}
-
-#[test]
 fn bounds_that_make_no_sense_are_refused() {
     let refused =
         |builder: tidemark_circuit::CircuitBuilder| builder.build().expect_err("refused").to_string();

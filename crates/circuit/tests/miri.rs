@@ -2,7 +2,7 @@
 
 use std::panic::panic_any;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
 
@@ -380,6 +380,34 @@ fn a_circuit_ends_what_is_open_and_weak_pipes_outlive_it() {
         assert_eq!(trace.take(), [1, 2]);
         drop((pipe, conduit, subscriber, circuit));
         weak.emit(Large::new(3));
+        assert_eq!(trace.take(), []);
+    }
+}
+
+/// Emits to itself when it is dropped, through the last handle of its own node.
+struct Phoenix(Arc<OnceLock<WeakPipe<u64>>>);
+
+impl Drop for Phoenix {
+    fn drop(&mut self) {
+        self.0.get().expect("set").emit(1);
+    }
+}
+
+#[test]
+fn a_receptor_that_emits_to_itself_when_it_is_dropped_is_gone() {
+    for circuit in circuits() {
+        let trace = Trace::default();
+        let (own, seen) = (Arc::new(OnceLock::new()), trace.clone());
+        let phoenix = Phoenix(Arc::clone(&own));
+        let pipe = circuit
+            .pipe(move |value: u64| {
+                let _held = &phoenix;
+                seen.push(value);
+            })
+            .expect("open");
+        own.set(pipe.downgrade()).expect("once");
+        drop((own, pipe));
+        settle(&circuit);
         assert_eq!(trace.take(), []);
     }
 }
