@@ -48,7 +48,6 @@ use crate::supervision::Supervision;
 /// assert_eq!(*seen.lock().unwrap(), [1, 2, 3]);
 /// # Ok::<(), tidemark_circuit::Error>(())
 /// ```
-#[derive(Clone)]
 pub struct Circuit(MachineRef);
 
 /// Who runs a circuit. What happens in it, and in which order, does not depend on that.
@@ -76,8 +75,8 @@ pub enum RunBy {
     /// Whoever waits in [`Circuit::settle`], on its own thread. Once only pipes are left, which cannot wait, what is in its queue is
     /// handled by who drops the last other handle, and from then on by who drops a pipe.
     Waiters,
-    /// The owner, by calling [`Circuit::run`]. Once only pipes are left, nobody can do that any more: then the circuit has ended,
-    /// and drops what it had not handled.
+    /// The owner, by calling [`Circuit::run`]. Once the last `Circuit` is dropped, nobody can do that any more, whoever has its
+    /// pipes, conduits and so on: then the circuit has ended, and drops what it had not handled.
     Owner,
 }
 
@@ -151,7 +150,7 @@ impl CircuitBuilder {
         if let Driver::Thread(parker) = machine.driver() {
             thread::start(machine.clone(), parker)?;
         }
-        Ok(Circuit(machine))
+        Ok(Circuit::of(&machine))
     }
 
     fn checked_bounds(&self) -> io::Result<Option<Bounds>> {
@@ -329,11 +328,24 @@ impl Circuit {
 
     /// Another handle of the circuit with this machine.
     pub(crate) fn of(machine: &MachineRef) -> Self {
+        machine.add_owner();
         Self(machine.clone())
     }
 
     pub(crate) fn machine(&self) -> &MachineRef {
         &self.0
+    }
+}
+
+impl Clone for Circuit {
+    fn clone(&self) -> Self {
+        Self::of(&self.0)
+    }
+}
+
+impl Drop for Circuit {
+    fn drop(&mut self) {
+        self.0.give_up_owner();
     }
 }
 

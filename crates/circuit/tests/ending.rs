@@ -374,6 +374,27 @@ fn a_circuit_that_its_owner_has_dropped_refuses_what_nobody_could_handle() {
 }
 
 #[test]
+fn whatever_else_is_left_of_a_circuit_that_its_owner_has_dropped_is_closed() {
+    let circuit = circuit(RunBy::Owner);
+    let (held, seen) = held();
+    let conduit = circuit.conduit::<u64>().expect("open");
+    let mut lane = circuit.lane().expect("open");
+    let pipe = circuit.pipe(move |_: u64| _ = &held).expect("open");
+    let subscription = subscribe(&circuit, &conduit, |_| (), |_| ());
+    let subscriber = circuit.subscriber(|_: &Subject, _: &mut Registrar<'_, u64>| ()).expect("open");
+    drop(circuit.clone());
+    assert!(!conduit.is_closed(), "somebody can run it");
+    conduit.get(name!("a")).emit(1);
+    drop(circuit);
+    assert_eq!(seen.strong_count(), 0, "although there is a handle of its pipe");
+    assert!(conduit.is_closed() && conduit.subscribe(&subscriber).is_err());
+    assert!(conduit.get(name!("a")).try_emit(2).is_err());
+    lane.emit(&pipe, 3);
+    subscription.close();
+    conduit.close_and_settle().expect("nothing is waited for");
+}
+
+#[test]
 fn a_loop_through_a_weak_pipe_does_not_keep_its_circuit_and_comes_to_its_end() {
     for pipe_goes_first in [false, true] {
         for circuit in circuits() {

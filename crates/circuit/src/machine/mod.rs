@@ -76,6 +76,8 @@ pub(crate) enum Progress {
 #[repr(C)]
 pub(crate) struct Machine {
     flags: AtomicU32,
+    /// How many handles there are that an owner could run it with. Not counted for other drivers.
+    owners: AtomicU32,
     /// Where this is, as it was allocated: a reference to it could not be used to free it.
     itself: NonNull<Self>,
     /// Who keeps the machine: handles of the circuit and the driver while it has something to do, and, counted apart, nodes that
@@ -149,6 +151,7 @@ impl Machine {
         let itself = NonNull::from(&mut *machine).cast::<Self>();
         let content = Self {
             flags: AtomicU32::new(idle | bounded),
+            owners: AtomicU32::new(0),
             itself,
             references: AtomicU64::new(1),
             running: AtomicBool::new(false),

@@ -1,8 +1,10 @@
 //! Counted references to machines: a machine ends with the last one.
 //!
 //! Nodes that have handles keep their machine too, and are counted apart: handles of nodes may be held by receptors of the very
-//! machine. So when the last reference that is no node's goes, nobody is left who could wait for the circuit or run it as its
-//! owner. If it has no threads to run it, it is run one last time then, or ended, and what only its own receptors held is gone.
+//! machine. So when the last reference that is no node's goes, nobody is left who could wait for the circuit. If it is run by who
+//! waits, it is run one last time then, and what only its own receptors held is gone.
+//!
+//! A circuit that its owner runs ends earlier: with the last handle that it could be run with, whoever else refers to it.
 #![allow(unsafe_code, reason = "see the parent module")]
 
 use std::ops::Deref;
@@ -59,6 +61,29 @@ impl Machine {
         self.itself
     }
 
+    /// One more handle that the circuit could be run with, by a caller that keeps a reference to it.
+    pub(crate) fn add_owner(&self) {
+        if matches!(self.driver, Driver::Owner) {
+            let before = self.owners.fetch_add(1, Ordering::Relaxed);
+            assert!(before < u32::MAX / 2, "too many handles of one circuit");
+        }
+    }
+
+    /// One handle less. With the last the circuit ends, because nothing that it accepts would ever be handled.
+    pub(crate) fn give_up_owner(&self) {
+        if !matches!(self.driver, Driver::Owner) || self.owners.fetch_sub(1, Ordering::AcqRel) > 1 {
+            return;
+        }
+        // From within, it is its end that drops what its receptors held.
+        while !self.has_ended() && !self.is_entered_here() {
+            if let Some(running) = self.enter() {
+                return running.end();
+            }
+            // Nobody can run it any more, so who is in it only looks.
+            hint::spin_loop();
+        }
+    }
+
     /// Whether only one reference is left.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.references.load(Ordering::Acquire) == 1
@@ -86,8 +111,10 @@ impl Drop for MachineRef {
         // What the driver has to be told after this reference is gone must outlive the machine.
         let last_words = self.driver.on_abandoned();
         let before = match self.driver {
-            Driver::Owner | Driver::Waiters => self.give_up_handle(),
-            Driver::Thread(_) | Driver::Pool(_) => self.references.fetch_sub(1, Ordering::AcqRel),
+            Driver::Waiters => self.give_up_handle(),
+            Driver::Owner | Driver::Thread(_) | Driver::Pool(_) => {
+                self.references.fetch_sub(1, Ordering::AcqRel)
+            }
         };
         match before {
             1 => self.free(),
@@ -125,7 +152,7 @@ impl MachineRef {
         }
     }
 
-    /// Does what is left to be done in a circuit that has no threads. False if somebody else is in it, for a moment.
+    /// Does what is left to be done in a circuit that is run by who waits. False if somebody else is in it, for a moment.
     #[cold]
     fn tend(&self) -> bool {
         if self.has_ended() || self.is_entered_here() {
@@ -135,13 +162,8 @@ impl MachineRef {
             hint::spin_loop();
             return false;
         };
-        if self.driver.is_run_by_waiters() {
-            // What was accepted is handled. Pipes that somebody else holds go on accepting, and this comes again with the last.
-            running.run(usize::MAX, self.ingress.tail());
-        } else {
-            // Nothing that its pipes accept would ever be handled.
-            running.end();
-        }
+        // What was accepted is handled. Pipes that somebody else holds go on accepting, and this comes again with the last.
+        running.run(usize::MAX, self.ingress.tail());
         true
     }
 
