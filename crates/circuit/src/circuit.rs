@@ -73,7 +73,8 @@ pub enum RunBy {
     /// A thread of its own, which parks while there is nothing to do.
     Thread,
     /// Whoever waits in [`Circuit::settle`], on its own thread. Once only pipes are left, which cannot wait, what is in its queue is
-    /// handled by who drops the last other handle, and from then on by who drops a pipe.
+    /// handled by who drops the last other handle, and from then on by who drops a pipe: receptors run within that drop, so it is
+    /// not to be done under a lock that they take.
     Waiters,
     /// The owner, by calling [`Circuit::run`]. Once the last `Circuit` is dropped, nobody can do that any more, whoever has its
     /// pipes, conduits and so on: then the circuit has ended, and drops what it had not handled.

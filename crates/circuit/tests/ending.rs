@@ -475,6 +475,30 @@ fn a_loop_through_a_conduit_lets_go_when_its_circuit_is_closed() {
     }
 }
 
+/// A thousand tries to let go of a ticker while the timer has it.
+#[test]
+fn what_waits_for_a_dropped_circuit_with_a_ticker_is_not_handled_on_the_timers_thread() {
+    const EVER: Duration = Duration::from_nanos(1);
+    let other = circuit(RunBy::Thread);
+    // The timer's thread stays, and has somebody else to look after.
+    let _stays = other.ticker(EVER, &other.discard().expect("open")).expect("a thread");
+    let strangers = Arc::new(AtomicU64::new(0));
+    let main = thread::current().id();
+    for _ in 0..1000 {
+        let circuit = circuit(RunBy::Waiters);
+        let counted = Arc::clone(&strangers);
+        let target = circuit.pipe(move |_: u64| {
+            counted.fetch_add(u64::from(thread::current().id() != main), Ordering::Relaxed);
+        });
+        let ticker = circuit.ticker(EVER, &target.expect("open")).expect("a thread");
+        while circuit.stats().backlog == 0 {
+            thread::yield_now();
+        }
+        drop((circuit, ticker));
+    }
+    assert_eq!(strangers.load(Ordering::Relaxed), 0);
+}
+
 #[test]
 fn whoever_is_the_last_to_let_go_leaves_nothing_behind() {
     for round in 0..200 {

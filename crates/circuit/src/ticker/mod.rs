@@ -48,10 +48,14 @@ const OUTSTANDING_MAX: u64 = 1024;
 /// ```
 #[must_use = "a ticker ends when its last handle is dropped"]
 pub struct Ticker {
-    inner: Arc<Inner>,
+    inner: Arc<Held>,
 }
 
-pub(crate) struct Inner {
+/// What the handles of a ticker share. With the last of them it ends, and nobody else is the last to let go of its circuit: the
+/// receptors of a circuit that is run by who waits would otherwise run on the timer's thread.
+struct Held(Arc<Inner>);
+
+struct Inner {
     machine: MachineRef,
     subject: Subject,
     target: Pipe<u64>,
@@ -87,30 +91,32 @@ impl Naming<'_> {
             next: AtomicU64::new(0),
             given: AtomicU64::new(0),
         });
-        if let Err(error) = timer::add(&inner, interval) {
+        let held = Held(inner);
+        if let Err(error) = timer::add(&held.0, interval) {
             let message = format!("the system gives no thread for the timer: {error}");
             return Err(Fault::new(self.machine().subject().clone(), "ticker", message).into());
         }
-        Ok(Ticker { inner })
+        Ok(Ticker { inner: Arc::new(held) })
     }
 }
 
 impl Ticker {
     /// Who this ticker is.
     pub fn subject(&self) -> &Subject {
-        &self.inner.subject
+        &self.inner.0.subject
     }
 
     /// Ends it: the target is given no tick any more, those that wait for the circuit neither.
     pub fn close(&self) {
-        self.inner.close();
+        self.inner.0.close();
     }
 
     /// Closes the ticker and waits until the target has handled what it was given.
     pub fn close_and_settle(&self) -> Result<(), ContextError> {
-        self.inner.machine.check_outside()?;
+        let machine = &self.inner.0.machine;
+        machine.check_outside()?;
         self.close();
-        self.inner.machine.settle()
+        machine.settle()
     }
 }
 
@@ -152,10 +158,11 @@ impl Inner {
     }
 }
 
-impl Drop for Inner {
+impl Drop for Held {
     fn drop(&mut self) {
-        self.close();
+        self.0.close();
+        timer::wait_for(&self.0);
     }
 }
 
-handle!(Ticker, |ticker| &ticker.inner.subject);
+handle!(Ticker, |ticker| &ticker.inner.0.subject);

@@ -17,6 +17,8 @@ struct Timer {
     schedule: Mutex<Schedule>,
     /// The schedule has changed.
     changed: Condvar,
+    /// The timer has let go of a ticker.
+    served: Condvar,
 }
 
 #[derive(Default)]
@@ -24,6 +26,8 @@ struct Schedule {
     /// Who is next.
     order: BTreeSet<(Instant, Id)>,
     entries: HashMap<Id, Entry>,
+    /// The ticker that the timer has in its hands, without the lock.
+    serving: Option<Id>,
     running: bool,
 }
 
@@ -57,6 +61,15 @@ pub(super) fn remove(ticker: &Inner) {
     timer.changed.notify_one();
 }
 
+/// Waits until the timer has let go of a ticker that was removed: a moment, in which it sends a tick.
+pub(super) fn wait_for(ticker: &Inner) {
+    let timer = Timer::of_process();
+    let mut schedule = timer.lock();
+    while schedule.serving == Some(ticker.subject.id()) {
+        schedule = timer.served.wait(schedule).unwrap_or_else(PoisonError::into_inner);
+    }
+}
+
 impl Timer {
     fn of_process() -> &'static Self {
         static TIMER: OnceLock<Timer> = OnceLock::new();
@@ -77,12 +90,15 @@ impl Timer {
                 continue;
             }
             let ticker = schedule.take_turn(id, now);
-            // Without the lock: dropping the last handle of a ticker comes back here.
+            schedule.serving = Some(id);
+            // Without the lock: others come and go meanwhile.
             drop(schedule);
             if let Some(ticker) = ticker.filter(|ticker| !ticker.is_over()) {
                 ticker.send();
             }
             schedule = self.lock();
+            schedule.serving = None;
+            self.served.notify_all();
         }
         schedule.running = false;
     }
