@@ -9,7 +9,8 @@ use crate::name;
 
 impl Circuit {
     /// A conduit that emits each failure of a callback in this circuit, to the pipe with the name of whose callback it was.
-    /// It is told for as long as it exists. Without one, failures are counted only.
+    /// It is told for as long as it exists. Without one, failures are counted only. When its last handle is dropped is in no
+    /// journal, so in a circuit that is recorded or replayed keep one, or else what its pipes are told may differ.
     ///
     /// The failures of those who subscribe to it are counted but not emitted.
     ///

@@ -13,6 +13,9 @@ use crate::subject::Subject;
 /// For what belongs to a pipe's own circuit and is to emit to it. A receptor that holds a [`Pipe`] of its own circuit keeps that
 /// until it is closed; one that holds a weak pipe does not, and the circuit ends when nobody else holds it.
 ///
+/// Whether a value arrives may depend on when the last handle of the pipe is dropped, and no journal has that: whoever records a
+/// circuit keeps what weak pipes lead to until the recording is finished, and so in the replay.
+///
 /// ```
 /// use std::sync::{Arc, OnceLock};
 /// use tidemark_circuit::{Circuit, RunBy, WeakPipe};
