@@ -201,7 +201,7 @@ mod tests {
     use super::{Scenario, suite};
 
     #[test]
-    fn everybody_is_compared_with_the_fastest_way_of_circuits() {
+    fn everybody_is_compared_with_a_circuit_that_is_entered_by_a_lane() {
         let rows = suite();
         for scenario in Scenario::ALL {
             let group = scenario.description().group;
