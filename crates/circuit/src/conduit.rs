@@ -264,7 +264,6 @@ impl<E> Conduit<E> {
         Circuit::of(&self.inner.machine)
     }
 
-    #[cfg(feature = "stream")]
     pub(crate) fn machine(&self) -> &MachineRef {
         &self.inner.machine
     }

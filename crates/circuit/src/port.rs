@@ -100,6 +100,11 @@ impl<E: Clone + Send + 'static> Port<E> {
         self.requests.emit(Request::Emit(target.clone()));
     }
 
+    /// Whether the circuit is this port's.
+    pub(crate) fn is_of(&self, machine: &Machine) -> bool {
+        self.requests.is_of(machine)
+    }
+
     /// Has the port do what an update does that panics with this message.
     pub(crate) fn fail(&self, message: Arc<str>) {
         self.requests.emit(Request::Fail(message));

@@ -104,6 +104,11 @@ impl<E: Clone + Send + 'static> Subscription<E> {
         self.machine.submit(event, move || unsafe { inner.end() });
     }
 
+    /// Whether the circuit is this subscription's.
+    pub(crate) fn is_of(&self, machine: &Machine) -> bool {
+        std::ptr::eq(&raw const *self.machine, machine)
+    }
+
     /// Closes the subscription and waits until it has ended and what is to be called then has returned.
     pub fn close_and_settle(&self) -> Result<(), ContextError> {
         self.machine.check_outside()?;

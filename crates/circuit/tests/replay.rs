@@ -1,6 +1,6 @@
 //! A recorded circuit can be made to do the same again, bit for bit.
 
-use std::panic::resume_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
@@ -717,4 +717,143 @@ fn a_writer_that_fails_ends_the_recording_and_nothing_else() {
     assert!(error.contains("the disk is full"), "{error}");
     assert_eq!(structure.observed().len(), 52);
     assert!(Recording::begin(&structure.circuit, Vec::new()).is_ok(), "it can be recorded again");
+}
+
+/// How a journal of the present version begins that has the seed 0.
+fn header() -> Vec<u8> {
+    let header = [&b"tidemark circuit journal 2\n"[..], &[0; 8]].concat();
+    [&header[..], &crc32(&header).to_le_bytes()].concat()
+}
+
+/// A frame of this kind with this content, whose checksum is right.
+fn frame(kind: u8, content: &[u8]) -> Vec<u8> {
+    let content = [&[kind], content].concat();
+    let length = u8::try_from(content.len()).ok().filter(|length| *length < 0x80).expect("a short one");
+    [&[length], &content[..], &crc32(&content).to_le_bytes()].concat()
+}
+
+#[test]
+fn nothing_is_behind_what_a_frame_says_nor_behind_the_end() {
+    let structure = Structure::new(Circuit::builder().run_by(RunBy::Waiters).build().expect("valid"));
+    let recording = structure.record();
+    structure.samples.emit(1.0);
+    let mut journal = recording.finish().expect("memory does not fail");
+    let length = journal.len() as u64;
+    Structure::replay(&journal).expect("whole");
+    journal.push(0);
+    assert!(matches!(Structure::replay(&journal), Err(ReplayError::Damaged(at)) if at == length));
+    journal.pop();
+    journal.extend(frame(9, &[1]));
+    assert!(matches!(Structure::replay(&journal), Err(ReplayError::Damaged(at)) if at == length));
+
+    let texts = ["levels", "second", "first", "level", "end"];
+    let texts = || texts.iter().flat_map(|text| frame(1, text.as_bytes()));
+    let frames: [(u8, &[u8]); 9] = [
+        (2, &[0, 4, 0, 1, 0, 0, 0, 0, 0, 0, 0]),
+        (3, &[0, 0, 1, 0]),
+        (5, &[0, 0]),
+        (6, &[0, 1]),
+        (7, &[0]),
+        (9, &[0]),
+        (10, &[0, 3, 1, 0, 0, 0, 0, 0, 0, 0]),
+        (12, &[0, 3, 4, 0]),
+        (14, &[0, 2]),
+    ];
+    for (kind, content) in frames {
+        let journal: Vec<u8> = header().into_iter().chain(texts()).collect();
+        let whole = [&journal[..], &frame(kind, content)].concat();
+        Structure::replay(&whole).unwrap_or_else(|error| panic!("kind {kind}: {error}"));
+        let more = [&journal[..], &frame(kind, &[content, &[0]].concat())].concat();
+        let error = Structure::replay(&more).expect_err("there is something behind it");
+        match kind {
+            2 | 10 => assert!(matches!(error, ReplayError::WrongType(_)), "kind {kind}: {error}"),
+            _ => assert!(
+                matches!(error, ReplayError::Damaged(at) if at == journal.len() as u64),
+                "kind {kind}: {error}"
+            ),
+        }
+    }
+}
+
+/// A value that cannot be read.
+#[derive(Clone)]
+struct Unreadable;
+
+impl Recorded for Unreadable {
+    fn write(&self, _: &mut Vec<u8>) {}
+
+    fn read(_: &mut &[u8]) -> Option<Self> {
+        resume_unwind(Box::new("not this one"))
+    }
+}
+
+#[test]
+fn a_replay_needs_an_open_circuit_and_leaves_it_as_any_other() {
+    let journal = [header(), frame(1, b"pipe"), frame(2, &[0, 0, 0])].concat();
+    let circuit = Circuit::builder().run_by(RunBy::Owner).build().expect("valid");
+    let itself = circuit.clone();
+    let pipe = circuit.pipe(move |_: Unreadable| itself.close()).expect("open");
+    let mut replay = Replay::new(&journal[..]).expect("a journal");
+    replay.pipe("pipe", &pipe);
+    catch_unwind(AssertUnwindSafe(|| replay.run(&circuit))).expect_err("it cannot be read");
+    pipe.emit(Unreadable);
+    while circuit.run(1) {}
+    assert!(circuit.is_closed(), "the circuit can close itself again");
+
+    let mut replay = Replay::new(&journal[..]).expect("a journal");
+    replay.pipe("pipe", &pipe);
+    let error = replay.run(&circuit).expect_err("closed").to_string();
+    assert!(error.contains("it is closed"), "{error}");
+}
+
+#[test]
+fn a_circuit_cannot_be_replayed_into_while_it_runs() {
+    let circuit = Circuit::builder().run_by(RunBy::Owner).build().expect("valid");
+    let (itself, errors) = (circuit.clone(), Arc::new(Mutex::new(Vec::new())));
+    let told = Arc::clone(&errors);
+    let pipe = circuit
+        .pipe(move |()| {
+            let journal = header();
+            let mut replay = Replay::new(&journal[..]).expect("a journal");
+            told.lock().expect("no panic").extend(replay.run(&itself).err().map(|error| error.to_string()));
+        })
+        .expect("open");
+    pipe.emit(());
+    while circuit.run(1) {}
+    circuit.close();
+    assert!(errors.lock().expect("no panic").concat().contains("being run"));
+}
+
+/// What gives a label to a part of the structure.
+type Label = fn(&mut Replay<&[u8]>, &Structure);
+
+#[test]
+fn a_label_is_of_one_thing_of_the_circuit() {
+    let journal = header();
+    let owned = || Circuit::builder().run_by(RunBy::Owner).build().expect("valid");
+    let (one, other) = (Structure::new(owned()), Structure::new(owned()));
+    let labels: [Label; 6] = [
+        |replay, of| replay.pipe("it", &of.samples),
+        |replay, of| replay.conduit("it", &of.topics),
+        |replay, of| replay.port("it", &of.level),
+        |replay, of| replay.basin("it", &of.newest),
+        |replay, of| replay.subscriber("it", &of.all),
+        |replay, of| replay.subscription("it", &of.first),
+    ];
+    for label in labels {
+        let run = |label: &dyn Fn(&mut Replay<&[u8]>)| {
+            let mut replay = Replay::new(&journal[..]).expect("a journal");
+            label(&mut replay);
+            replay.run(&one.circuit)
+        };
+        run(&|replay| label(replay, &one)).expect("one thing of the circuit");
+        let error = run(&|replay| label(replay, &other)).expect_err("another circuit's");
+        assert!(matches!(&error, ReplayError::Mislabelled(label) if label == "it"), "{error}");
+        let twice = |replay: &mut Replay<&[u8]>| {
+            label(replay, &one);
+            label(replay, &one);
+        };
+        let error = run(&twice).expect_err("two things");
+        assert!(matches!(&error, ReplayError::Mislabelled(label) if label == "it"), "{error}");
+    }
 }

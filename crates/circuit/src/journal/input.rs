@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::recorded::Recorded;
 use crate::basin::Basin;
 use crate::conduit::Conduit;
+use crate::machine::Machine;
 use crate::name::Name;
 use crate::pipe::Pipe;
 use crate::port::Port;
@@ -14,6 +15,9 @@ use crate::subscription::{OnClose, Subscription};
 
 /// Something with a label. Whatever it cannot do, or not with what it is given, returns none.
 pub(super) trait Input {
+    /// Whether the circuit is its own.
+    fn is_of(&self, machine: &Machine) -> bool;
+
     /// Emits a recorded value.
     fn emit(&self, _name: Option<Name>, _value: &[u8]) -> Option<()> {
         None
@@ -40,7 +44,7 @@ pub(super) trait Input {
     }
 
     /// Begins a subscription, and returns what ends it.
-    fn subscribe(&self, _subscriber: &dyn Any, _on_close: Option<&dyn Any>) -> Option<End> {
+    fn subscribe(&self, _subscriber: &dyn Any, _on_close: Option<&dyn Any>) -> Option<Box<dyn Closing>> {
         None
     }
 
@@ -49,8 +53,13 @@ pub(super) trait Input {
     }
 }
 
-/// What ends a subscription.
-pub(super) type End = Box<dyn Fn()>;
+/// What can be closed, and no more.
+pub(super) trait Closing {
+    fn close(&self);
+
+    /// Whether the circuit is its own.
+    fn is_of(&self, machine: &Machine) -> bool;
+}
 
 /// What is called when a subscription has ended.
 pub(super) struct OnEnd<E>(pub(super) Arc<Callback<E>>);
@@ -64,6 +73,10 @@ fn read_whole<E: Recorded>(mut bytes: &[u8]) -> Option<E> {
 }
 
 impl<E: Recorded + Send + 'static> Input for Pipe<E> {
+    fn is_of(&self, machine: &Machine) -> bool {
+        Pipe::is_of(self, machine)
+    }
+
     fn emit(&self, _: Option<Name>, value: &[u8]) -> Option<()> {
         Pipe::emit(self, read_whole(value)?);
         Some(())
@@ -75,6 +88,10 @@ impl<E: Recorded + Send + 'static> Input for Pipe<E> {
 }
 
 impl<E: Recorded + Clone + Send + 'static> Input for Conduit<E> {
+    fn is_of(&self, machine: &Machine) -> bool {
+        std::ptr::eq(&raw const **self.machine(), machine)
+    }
+
     fn emit(&self, name: Option<Name>, value: &[u8]) -> Option<()> {
         Input::emit(self.get(name?), None, value)
     }
@@ -83,11 +100,8 @@ impl<E: Recorded + Clone + Send + 'static> Input for Conduit<E> {
         Some(Box::new(self.get(name?).clone()))
     }
 
-    fn subscribe(&self, subscriber: &dyn Any, on_close: Option<&dyn Any>) -> Option<End> {
+    fn subscribe(&self, subscriber: &dyn Any, on_close: Option<&dyn Any>) -> Option<Box<dyn Closing>> {
         let subscriber: &Subscriber<E> = subscriber.downcast_ref()?;
-        if !subscriber.is_of(self.circuit().machine()) {
-            return None;
-        }
         let on_close = match on_close {
             None => None,
             Some(on_close) => {
@@ -98,7 +112,7 @@ impl<E: Recorded + Clone + Send + 'static> Input for Conduit<E> {
         };
         // It was accepted when it was recorded, though the circuit may have closed either before it came to it.
         let subscription = self.begin_anyway(subscriber, on_close);
-        Some(Box::new(move || subscription.close()))
+        Some(Box::new(subscription))
     }
 
     fn close(&self) -> Option<()> {
@@ -108,6 +122,10 @@ impl<E: Recorded + Clone + Send + 'static> Input for Conduit<E> {
 }
 
 impl<E: Recorded + Clone + Send + 'static> Input for Port<E> {
+    fn is_of(&self, machine: &Machine) -> bool {
+        Port::is_of(self, machine)
+    }
+
     fn replace(&self, value: &[u8]) -> Option<()> {
         Port::replace(self, read_whole(value)?);
         Some(())
@@ -125,6 +143,10 @@ impl<E: Recorded + Clone + Send + 'static> Input for Port<E> {
 }
 
 impl<E: Recorded + Send + 'static> Input for Basin<E> {
+    fn is_of(&self, machine: &Machine) -> bool {
+        self.pipe().is_of(machine)
+    }
+
     fn emit(&self, name: Option<Name>, value: &[u8]) -> Option<()> {
         Input::emit(self.pipe(), name, value)
     }
@@ -140,17 +162,32 @@ impl<E: Recorded + Send + 'static> Input for Basin<E> {
 }
 
 /// A subscriber with a label.
-pub(super) trait Subscribing {
+pub(super) trait Subscribing: Closing {
     fn as_any(&self) -> &dyn Any;
-    fn close(&self);
 }
 
 impl<E: Clone + Send + 'static> Subscribing for Subscriber<E> {
     fn as_any(&self) -> &dyn Any {
         self
     }
+}
 
+impl<E: Clone + Send + 'static> Closing for Subscriber<E> {
     fn close(&self) {
         Subscriber::close(self);
+    }
+
+    fn is_of(&self, machine: &Machine) -> bool {
+        Subscriber::is_of(self, machine)
+    }
+}
+
+impl<E: Clone + Send + 'static> Closing for Subscription<E> {
+    fn close(&self) {
+        Subscription::close(self);
+    }
+
+    fn is_of(&self, machine: &Machine) -> bool {
+        Subscription::is_of(self, machine)
     }
 }

@@ -7,11 +7,12 @@ use std::io::{self, BufReader, Read};
 use std::sync::Arc;
 
 use super::frame::{self, Beginning, HEADER_BYTES, Kind, NoFrame, VERSION};
-use super::input::{End, Input, OnEnd, Subscribing};
+use super::input::{Closing, Input, OnEnd, Subscribing};
 use super::recorded::{Recorded, read_number};
 use crate::basin::Basin;
 use crate::circuit::{Circuit, RunBy};
 use crate::conduit::Conduit;
+use crate::machine::Machine;
 use crate::name::Name;
 use crate::pipe::Pipe;
 use crate::port::Port;
@@ -32,10 +33,12 @@ pub struct Replay<R> {
     subscribers: HashMap<String, Box<dyn Subscribing>>,
     /// What is called when a subscription of the subscriber with this label ends: an [`OnEnd`].
     on_close: HashMap<String, Box<dyn Any>>,
-    /// What ends the subscriptions of before the replay.
-    labelled_subscriptions: HashMap<String, End>,
-    /// What ends the subscriptions of the journal.
-    subscriptions: HashMap<u64, End>,
+    /// The subscriptions of before the replay.
+    labelled_subscriptions: HashMap<String, Box<dyn Closing>>,
+    /// The subscriptions of the journal.
+    subscriptions: HashMap<u64, Box<dyn Closing>>,
+    /// A label that was given twice.
+    twice: Option<String>,
     time: u64,
 }
 
@@ -69,6 +72,8 @@ pub enum ReplayError {
     Unlabelled(String),
     /// A value of the journal is none of the type that the label has here.
     WrongType(String),
+    /// This label was given to two things, or to something of another circuit than the one that is to do the same again.
+    Mislabelled(String),
     /// The circuit is not run by its owner, is closed, or has another seed than the journal.
     WrongCircuit(&'static str),
     /// Reading the journal failed.
@@ -105,6 +110,9 @@ impl fmt::Display for ReplayError {
             }
             Self::WrongType(label) => {
                 write!(f, "a recorded value of \"{label}\" is not of the type it has here")
+            }
+            Self::Mislabelled(label) => {
+                write!(f, "the label \"{label}\" is of two things, or of something of another circuit")
             }
             Self::WrongCircuit(why) => write!(f, "the circuit cannot replay this journal: {why}"),
             Self::Io(error) => write!(f, "the journal cannot be read: {error}"),
@@ -148,6 +156,7 @@ impl<R: Read> Replay<R> {
             on_close: HashMap::new(),
             labelled_subscriptions: HashMap::new(),
             subscriptions: HashMap::new(),
+            twice: None,
             time: 0,
         })
     }
@@ -159,33 +168,43 @@ impl<R: Read> Replay<R> {
 
     /// Labels a conduit, as the recording did with its counterpart.
     pub fn conduit<E: Recorded + Clone + Send + 'static>(&mut self, label: &str, conduit: &Conduit<E>) {
-        self.inputs.insert(label.to_owned(), Box::new(conduit.clone()));
+        self.input(label, Box::new(conduit.clone()));
     }
 
     /// Labels a pipe, as the recording did with its counterpart.
     pub fn pipe<E: Recorded + Send + 'static>(&mut self, label: &str, pipe: &Pipe<E>) {
-        self.inputs.insert(label.to_owned(), Box::new(pipe.clone()));
+        self.input(label, Box::new(pipe.clone()));
     }
 
     /// Labels a port, as the recording did with its counterpart.
     pub fn port<E: Recorded + Clone + Send + 'static>(&mut self, label: &str, port: &Port<E>) {
-        self.inputs.insert(label.to_owned(), Box::new(port.clone()));
+        self.input(label, Box::new(port.clone()));
     }
 
     /// Labels a basin, as the recording did with its counterpart.
     pub fn basin<E: Recorded + Send + 'static>(&mut self, label: &str, basin: &Basin<E>) {
-        self.inputs.insert(label.to_owned(), Box::new(basin.clone()));
+        self.input(label, Box::new(basin.clone()));
+    }
+
+    fn input(&mut self, label: &str, input: Box<dyn Input>) {
+        if self.inputs.insert(label.to_owned(), input).is_some() {
+            self.twice = Some(label.to_owned());
+        }
     }
 
     /// Labels a subscriber, as the recording did with its counterpart.
     pub fn subscriber<E: Clone + Send + 'static>(&mut self, label: &str, subscriber: &Subscriber<E>) {
-        self.subscribers.insert(label.to_owned(), Box::new(subscriber.clone()));
+        if self.subscribers.insert(label.to_owned(), Box::new(subscriber.clone())).is_some() {
+            self.twice = Some(label.to_owned());
+        }
     }
 
     /// Labels a subscription of before the replay, as the recording did with its counterpart.
     pub fn subscription<E: Clone + Send + 'static>(&mut self, label: &str, subscription: &Subscription<E>) {
-        let subscription = subscription.clone();
-        self.labelled_subscriptions.insert(label.to_owned(), Box::new(move || subscription.close()));
+        let subscription = Box::new(subscription.clone());
+        if self.labelled_subscriptions.insert(label.to_owned(), subscription).is_some() {
+            self.twice = Some(label.to_owned());
+        }
     }
 
     /// What the recorded circuit's subscriptions of the subscriber with this label were given to call when they end, see
@@ -200,7 +219,8 @@ impl<R: Read> Replay<R> {
 
     /// Gives the journal's inputs to the circuit, each with all that it causes before the next.
     ///
-    /// On an error the inputs before it have been given, and the circuit is as they left it.
+    /// The journal is read to its end, behind which there must be nothing. On an error the inputs before it have been given, and
+    /// the circuit is as they left it; none have been if the circuit or a label is the wrong one.
     pub fn run(&mut self, circuit: &Circuit) -> Result<Replayed, ReplayError> {
         if !matches!(circuit.run_by(), RunBy::Owner) {
             return Err(ReplayError::WrongCircuit("it is not run by its owner (RunBy::Owner)"));
@@ -208,10 +228,31 @@ impl<R: Read> Replay<R> {
         if circuit.machine().seed() != self.seed {
             return Err(ReplayError::WrongCircuit("it was not made with the journal's seed"));
         }
-        circuit.machine().set_replayed(true);
-        let replayed = self.run_frames(circuit);
-        circuit.machine().set_replayed(false);
-        replayed
+        if circuit.is_closed() {
+            return Err(ReplayError::WrongCircuit("it is closed"));
+        }
+        if let Some(label) = self.twice.as_ref().or_else(|| self.stranger(circuit.machine())) {
+            return Err(ReplayError::Mislabelled(label.clone()));
+        }
+        let Some(_replayed) = InReplay::begin(circuit.machine()) else {
+            return Err(ReplayError::WrongCircuit("it is being run by somebody else"));
+        };
+        self.run_frames(circuit)
+    }
+
+    /// The label of something that is of another circuit.
+    fn stranger(&self, machine: &Machine) -> Option<&String> {
+        let input = self.inputs.iter().find(|(_, input)| !input.is_of(machine)).map(|(label, _)| label);
+        let subscriber = || {
+            self.subscribers.iter().find(|(_, subscriber)| !subscriber.is_of(machine)).map(|(label, _)| label)
+        };
+        let subscription = || {
+            self.labelled_subscriptions
+                .iter()
+                .find(|(_, subscription)| !subscription.is_of(machine))
+                .map(|(label, _)| label)
+        };
+        input.or_else(subscriber).or_else(subscription)
     }
 
     fn run_frames(&mut self, circuit: &Circuit) -> Result<Replayed, ReplayError> {
@@ -227,10 +268,12 @@ impl<R: Read> Replay<R> {
                     let Some((kind, rest)) = content.split_first() else { return Err(damaged) };
                     let Some(kind) = Kind::of(*kind) else { return Err(damaged) };
                     if kind == Kind::End {
-                        return match read_number(&mut &*rest) {
-                            Some(count) if count == inputs => Ok(Replayed { inputs, complete: true }),
-                            _ => Err(damaged),
-                        };
+                        let mut rest = rest;
+                        if read_number(&mut rest) != Some(inputs) || !rest.is_empty() {
+                            return Err(damaged);
+                        }
+                        self.position += bytes;
+                        return self.expect_nothing().map(|()| Replayed { inputs, complete: true });
                     }
                     given = self.take(kind, rest, circuit)?;
                     inputs += u64::from(given);
@@ -240,6 +283,15 @@ impl<R: Read> Replay<R> {
                 Err(NoFrame::Damaged) => return Err(ReplayError::Damaged(self.position)),
                 Err(NoFrame::Io(error)) => return Err(error.into()),
             }
+        }
+    }
+
+    /// Behind the end there is nothing.
+    fn expect_nothing(&mut self) -> Result<(), ReplayError> {
+        match frame::read(&mut self.reader, &mut Vec::new()) {
+            Err(NoFrame::End) => Ok(()),
+            Err(NoFrame::Io(error)) => Err(error.into()),
+            Ok(_) | Err(NoFrame::Torn | NoFrame::Damaged) => Err(ReplayError::Damaged(self.position)),
         }
     }
 
@@ -259,17 +311,21 @@ impl<R: Read> Replay<R> {
         match kind {
             // Neither is an input: texts were dealt with above, and an end is not given.
             Kind::Text | Kind::End => return Err(damaged()),
-            Kind::CloseCircuit => circuit.close(),
-            Kind::Unlabelled => return Err(ReplayError::Unlabelled(fields.text()?.to_owned())),
-            Kind::CloseSubscriber => known(&self.subscribers, fields.text()?)?.close(),
-            Kind::CloseSubscription => known(&self.labelled_subscriptions, fields.text()?)?(),
+            Kind::CloseCircuit => {
+                fields.end()?;
+                circuit.close();
+            }
+            Kind::Unlabelled => return Err(ReplayError::Unlabelled(fields.last_text()?.to_owned())),
+            Kind::CloseSubscriber => known(&self.subscribers, fields.last_text()?)?.close(),
+            Kind::CloseSubscription => known(&self.labelled_subscriptions, fields.last_text()?)?.close(),
             Kind::Unsubscribe => {
                 let number = fields.number()?;
-                self.subscriptions.remove(&number).ok_or_else(|| fields.damaged())?();
+                fields.end()?;
+                self.subscriptions.remove(&number).ok_or_else(|| fields.damaged())?.close();
             }
             Kind::Subscribe | Kind::SubscribeWith => {
-                let (number, close) = self.subscribe(kind, &mut fields)?;
-                self.subscriptions.insert(number, close);
+                let (number, subscription) = self.subscribe(kind, &mut fields)?;
+                self.subscriptions.insert(number, subscription);
             }
             Kind::CloseConduit | Kind::Emit | Kind::Replace | Kind::Fail | Kind::Send => {
                 self.give(kind, &mut fields)?;
@@ -278,9 +334,13 @@ impl<R: Read> Replay<R> {
         Ok(true)
     }
 
-    /// Begins a subscription, and returns its number and what ends it.
-    fn subscribe(&self, kind: Kind, fields: &mut Fields<'_>) -> Result<(u64, End), ReplayError> {
+    /// Begins a subscription, and returns it with its number.
+    fn subscribe(&self, kind: Kind, fields: &mut Fields<'_>) -> Result<(u64, Box<dyn Closing>), ReplayError> {
         let (label, subscriber_label, number) = (fields.text()?, fields.text()?, fields.number()?);
+        fields.end()?;
+        if self.subscriptions.contains_key(&number) {
+            return Err(fields.damaged());
+        }
         let subscriber = known(&self.subscribers, subscriber_label)?.as_any();
         let on_close = if kind == Kind::SubscribeWith {
             let none = || ReplayError::NoCallback(subscriber_label.to_owned());
@@ -288,8 +348,8 @@ impl<R: Read> Replay<R> {
         } else {
             None
         };
-        let close = known(&self.inputs, label)?.subscribe(subscriber, on_close);
-        Ok((number, close.ok_or_else(|| ReplayError::WrongType(label.to_owned()))?))
+        let subscription = known(&self.inputs, label)?.subscribe(subscriber, on_close);
+        Ok((number, subscription.ok_or_else(|| ReplayError::WrongType(label.to_owned()))?))
     }
 
     /// Gives something to what has this label.
@@ -297,7 +357,10 @@ impl<R: Read> Replay<R> {
         let label = fields.text()?;
         let input = known(&self.inputs, label)?;
         let given = match kind {
-            Kind::CloseConduit => input.close(),
+            Kind::CloseConduit => {
+                fields.end()?;
+                input.close()
+            }
             Kind::Emit => {
                 let name = fields.name()?;
                 input.emit(name, fields.rest)
@@ -306,12 +369,29 @@ impl<R: Read> Replay<R> {
             Kind::Fail => input.fail(str::from_utf8(fields.rest).map_err(|_| fields.damaged())?),
             Kind::Send => {
                 let (target_label, name) = (fields.text()?, fields.name()?);
+                fields.end()?;
                 let target = known(&self.inputs, target_label)?.target(name);
                 target.and_then(|target| input.send(&*target))
             }
             _ => return Err(fields.damaged()),
         };
         given.ok_or_else(|| ReplayError::WrongType(label.to_owned()))
+    }
+}
+
+/// A circuit for as long as it gets its inputs from a journal.
+struct InReplay<'a>(&'a Machine);
+
+impl<'a> InReplay<'a> {
+    /// None if the circuit is being run.
+    fn begin(machine: &'a Machine) -> Option<Self> {
+        machine.set_replayed(true).then_some(Self(machine))
+    }
+}
+
+impl Drop for InReplay<'_> {
+    fn drop(&mut self) {
+        self.0.set_replayed(false);
     }
 }
 
@@ -345,6 +425,18 @@ impl<'a> Fields<'a> {
     fn text(&mut self) -> Result<&'a str, ReplayError> {
         let number = self.number()?;
         self.text_of(number)
+    }
+
+    /// A text, behind which there is nothing.
+    fn last_text(&mut self) -> Result<&'a str, ReplayError> {
+        let text = self.text()?;
+        self.end()?;
+        Ok(text)
+    }
+
+    /// Behind what was taken there is nothing.
+    fn end(&self) -> Result<(), ReplayError> {
+        if self.rest.is_empty() { Ok(()) } else { Err(self.damaged()) }
     }
 
     /// A name, or nothing.

@@ -287,13 +287,14 @@ impl Machine {
     }
 
     /// Whether the circuit's own close is left to a journal that is run again. For circuits that their owner runs, between two
-    /// runs.
-    pub(crate) fn set_replayed(&self, replayed: bool) {
-        if let Some(running) = self.enter() {
+    /// runs; false if it is being run.
+    pub(crate) fn set_replayed(&self, replayed: bool) -> bool {
+        let running = self.enter();
+        if running.is_some() {
             // SAFETY: we are in the context.
             unsafe { (*self.inside.get()).replayed = replayed };
-            drop(running);
         }
+        running.is_some()
     }
 
     #[inline]
