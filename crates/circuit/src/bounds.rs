@@ -29,7 +29,8 @@ pub enum Overflow {
     DropNewest,
     /// The oldest value in the queue is dropped and counted. Admission takes a lock.
     DropOldest,
-    /// The caller waits for room. Not to be used by circuits that emit to each other in a circle, which could all wait.
+    /// The caller waits for room. Not to be used by circuits that emit to each other in a circle, which could all wait. A receptor
+    /// of another circuit makes the room itself if no thread of the pool does: it runs the circuit, within its `emit`.
     Block,
 }
 
@@ -123,6 +124,11 @@ impl Bounds {
     #[inline]
     pub(crate) fn latest(&self) -> Option<MutexGuard<'_, Latest>> {
         self.latest.as_ref().map(lock)
+    }
+
+    /// Whether callers wait for room.
+    pub(crate) fn blocks(&self) -> bool {
+        self.overflow == Overflow::Block
     }
 
     pub(crate) fn dropped(&self) -> u64 {

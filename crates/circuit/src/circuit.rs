@@ -249,8 +249,9 @@ impl Circuit {
     /// Waits until everything that was emitted before is handled, with all that it caused; at once if it is already, or the
     /// circuit has ended. What is emitted later is not waited for.
     ///
-    /// Everything that the circuit did to get there happened before this returns. Fails inside of the circuit, where it would
-    /// wait for itself. It does not see through two circuits on two threads whose receptors wait for each other: they do so for
+    /// Everything that the circuit did to get there happened before this returns. A receptor of another circuit may wait for one
+    /// that a pool runs, and runs it meanwhile on its own thread if no thread of the pool does. Fails inside of the circuit, where
+    /// it would wait for itself. It does not see through two circuits on two threads whose receptors wait for each other: they do so for
     /// ever.
     #[inline]
     pub fn settle(&self) -> Result<(), ContextError> {

@@ -13,7 +13,7 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use tasks::unparking;
-use tidemark_circuit::{Circuit, CircuitBuilder, Current, Pipe, RunBy, Supervision, ThreadPool};
+use tidemark_circuit::{Circuit, CircuitBuilder, Current, Overflow, Pipe, RunBy, Supervision, ThreadPool};
 
 /// How long a scenario may hang before it has failed.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -50,6 +50,58 @@ fn knotted(circuit: &Circuit, mut receptor: impl FnMut(&Pipe<u64>, u64) + Send +
 
 fn seen<E>(receiver: &mpsc::Receiver<E>) -> Vec<E> {
     receiver.try_iter().collect()
+}
+
+// Run by a pool.
+
+#[test]
+fn receptors_may_wait_for_circuits_of_their_pool_however_many_do() {
+    for threads in 1..=2 {
+        let pool = ThreadPool::new(threads).expect("threads");
+        let (sender, received) = mpsc::channel();
+        let last = run_by(RunBy::Pool(pool.clone()));
+        let mut next =
+            (last.clone(), last.pipe(move |value: u64| sender.send(value).expect("received")).expect("open"));
+        // Each waits for the next, more of them than there are threads.
+        for _ in 0..4 {
+            let circuit = run_by(RunBy::Pool(pool.clone()));
+            let (behind, pipe) = next;
+            let waits = circuit.pipe(move |value: u64| {
+                pipe.emit(value + 1);
+                behind.settle().expect("another circuit");
+            });
+            next = (circuit, waits.expect("open"));
+        }
+        let (first, pipe) = next;
+        (0..100).for_each(|value| pipe.emit(value));
+        let (done, is_done) = mpsc::channel();
+        thread::spawn(move || done.send(first.settle()));
+        assert_eq!(is_done.recv_timeout(PATIENCE).expect("it ends"), Ok(()));
+        assert_eq!(seen(&received), (4..104).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn receptors_may_wait_for_room_in_a_circuit_of_their_pool_however_many_do() {
+    for threads in 1..=2 {
+        let pool = ThreadPool::new(threads).expect("threads");
+        let (sender, received) = mpsc::channel();
+        let bounded = Circuit::builder().run_by(RunBy::Pool(pool.clone())).bounded(2, Overflow::Block);
+        let bounded = built(bounded);
+        let end = bounded.pipe(move |value: u64| sender.send(value).expect("received")).expect("open");
+        for first in [0, 1000, 2000] {
+            let (circuit, end) = (run_by(RunBy::Pool(pool.clone())), end.clone());
+            let floods =
+                circuit.pipe(move |first: u64| (first..first + 100).for_each(|value| end.emit(value)));
+            floods.expect("open").emit(first);
+        }
+        let all: Vec<_> = (0..300).map(|_| received.recv_timeout(PATIENCE).expect("it comes")).collect();
+        for first in [0, 1000, 2000] {
+            let own = all.iter().copied().filter(|value| (first..first + 1000).contains(value));
+            assert!(own.eq(first..first + 100), "in order");
+        }
+        assert_eq!(bounded.dropped(), 0);
+    }
 }
 
 // Run by its owner.

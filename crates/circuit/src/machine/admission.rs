@@ -1,14 +1,14 @@
 //! How values and other things come into a machine, and how its driver is told of them.
 #![allow(unsafe_code, reason = "see the parent module")]
 
-use super::{BOUNDED, CLOSED, CLOSED_INSIDE, IDLE, Machine};
+use super::{BOUNDED, CLOSED, CLOSED_INSIDE, IDLE, Machine, Progress};
 use crate::barrier;
-use crate::bounds::{Admission, Refused};
+use crate::bounds::{Admission, Bounds, Refused};
 use crate::event::Event;
 use crate::node::{self, Header};
 use crate::queue::lane::Writer;
 use crate::queue::token::{Job, Token};
-use crate::sync::Ordering;
+use crate::sync::{Ordering, hint};
 use crate::telemetry;
 
 impl Machine {
@@ -116,7 +116,7 @@ impl Machine {
             }
             return Ok(());
         }
-        match bounds.admit(may_wait, || self.is_closed()) {
+        match self.ask_for_room(bounds, may_wait) {
             Admission::Granted => {
                 // SAFETY: as above.
                 unsafe { self.ingress.push(token, value) };
@@ -244,6 +244,25 @@ impl Machine {
         drop(running);
         self.driver.on_ended();
         true
+    }
+
+    /// Asks for room for one emission. Who is to wait for it and has to run the circuit for that, does.
+    fn ask_for_room(&self, bounds: &Bounds, may_wait: bool) -> Admission {
+        if !bounds.blocks() || !may_wait || !self.is_run_by_caller() {
+            return bounds.admit(may_wait, || self.is_closed());
+        }
+        loop {
+            let admission = bounds.admit(true, || self.is_closed() || self.is_left());
+            if !matches!(admission, Admission::Refused) || self.is_closed() {
+                return admission;
+            }
+            if let Some(mut running) = self.enter()
+                && running.run(1, u64::MAX) == Progress::Idle
+            {
+                // Somebody is between getting room and filling it.
+                hint::spin_loop();
+            }
+        }
     }
 
     /// Tells the driver that there is something in the queues, if it has gone to sleep over them.

@@ -57,6 +57,8 @@ const ENDED: u32 = 4;
 const BOUNDED: u32 = 8;
 /// The context has closed the circuit itself, or has come to the close in its order. Set there only.
 const CLOSED_INSIDE: u32 = 16;
+/// A receptor of another circuit waits for this one, and runs it as soon as nobody else does.
+const HELPED: u32 = 32;
 
 /// How many entries are handled before everybody can see it, at the latest. Who waits for one of them is told at once.
 const PUBLISH_EVERY: u8 = 32;

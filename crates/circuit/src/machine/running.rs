@@ -4,7 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
-use super::{CLOSED, CLOSED_INSIDE, ENDED, Machine, PUBLISH_EVERY, Progress};
+use super::{CLOSED, CLOSED_INSIDE, ENDED, HELPED, Machine, PUBLISH_EVERY, Progress};
 use crate::bounds::Bounds;
 use crate::context;
 use crate::event::Event;
@@ -439,6 +439,9 @@ impl Drop for Running<'_> {
         context::replace(outer.map_or(ptr::null(), |outer| outer.as_ptr().cast_const()));
         // In one order with a waiter's registering, see `settle_at`.
         self.machine.running.swap(false, Ordering::SeqCst);
+        if self.machine.flags.load(Ordering::SeqCst) & HELPED != 0 {
+            self.machine.call_helpers();
+        }
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::task::Waker;
 
-use super::{Machine, Progress};
+use super::{HELPED, Machine, Progress};
+use crate::context;
+use crate::driver::Driver;
 use crate::error::ContextError;
 use crate::queue::token::Token;
 use crate::sync::{Ordering, hint};
@@ -82,7 +84,7 @@ impl Machine {
     }
 
     fn settle_at(&self, target: u64) {
-        if !self.driver.is_run_by_waiters() {
+        if !self.is_run_by_caller() {
             return self.waiters.wait(target, || self.is_done(target));
         }
         while !self.is_done(target) {
@@ -98,10 +100,38 @@ impl Machine {
                 }
                 // Whoever runs it may stop short of our target, and wakes us when it leaves.
                 None => {
-                    self.waiters
-                        .wait(target, || self.is_done(target) || !self.running.load(Ordering::SeqCst));
+                    self.waiters.wait(target, || self.is_done(target) || self.is_left());
                 }
             }
+        }
+    }
+
+    /// Whether the caller, which waits, has to run the circuit for itself: a thread of a pool may never come to it, because all of
+    /// them may be in receptors that wait.
+    pub(super) fn is_run_by_caller(&self) -> bool {
+        match self.driver {
+            Driver::Waiters => true,
+            Driver::Pool(_) => !context::inside().is_null(),
+            Driver::Owner | Driver::Thread(_) => false,
+        }
+    }
+
+    /// Whether nobody runs the circuit. If somebody does, who waits is woken when that one leaves.
+    pub(super) fn is_left(&self) -> bool {
+        // Said first, then looked: in one order with who leaves first and then looks.
+        if self.flags.load(Ordering::SeqCst) & HELPED == 0 {
+            self.flags.fetch_or(HELPED, Ordering::SeqCst);
+        }
+        !self.running.load(Ordering::SeqCst)
+    }
+
+    /// Has those look again who run the circuit when nobody else does.
+    #[cold]
+    pub(super) fn call_helpers(&self) {
+        self.flags.fetch_and(!HELPED, Ordering::SeqCst);
+        self.waiters.wake(u64::MAX);
+        if let Some(bounds) = &self.bounds {
+            bounds.wake();
         }
     }
 

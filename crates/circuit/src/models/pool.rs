@@ -7,7 +7,7 @@ use loom::thread;
 
 use super::{Sum, explore};
 use crate::sync::{Arc, Condvar, Mutex, lock, wait};
-use crate::{Circuit, RunBy, ThreadPool};
+use crate::{Circuit, Overflow, RunBy, ThreadPool};
 
 fn pool(threads: usize) -> ThreadPool {
     ThreadPool::new(threads).expect("threads")
@@ -106,5 +106,42 @@ fn loom_an_untouched_circuit_is_closed_while_a_thread_of_a_pool_comes() {
         let other = thread::spawn(move || drop(pipe));
         circuit.close_and_settle().expect("outside");
         other.join().unwrap();
+    });
+}
+
+#[test]
+fn loom_a_receptor_and_a_thread_of_a_pool_run_what_the_receptor_waits_for() {
+    explore(2, || {
+        let awaited = circuit(&pool(1));
+        let sum = Sum::new();
+        let pipe = sum.pipe(&awaited);
+        let outer = Circuit::builder().run_by(RunBy::Waiters).build().expect("no thread");
+        let seen = sum.clone();
+        let waits = outer.pipe(move |()| {
+            pipe.emit(1);
+            awaited.settle().expect("another circuit");
+            assert_eq!(seen.get(), 1);
+        });
+        waits.expect("open").emit(());
+        outer.settle().expect("outside");
+        assert_eq!(outer.failures(), 0);
+        assert_eq!(sum.get(), 1);
+    });
+}
+
+#[test]
+fn loom_a_receptor_on_the_only_thread_of_a_pool_waits_for_room_in_another_circuit_of_it() {
+    explore(2, || {
+        let pool = pool(1);
+        let bounded = Circuit::builder().run_by(RunBy::Pool(pool.clone())).bounded(1, Overflow::Block);
+        let bounded = bounded.build().expect("valid");
+        let sum = Sum::new();
+        let end = sum.pipe(&bounded);
+        let outer = circuit(&pool);
+        let floods = outer.pipe(move |count: u64| (0..count).for_each(|_| end.emit(1))).expect("open");
+        floods.emit(2);
+        outer.settle().expect("outside");
+        bounded.settle().expect("outside");
+        assert_eq!(sum.get(), 2);
     });
 }
