@@ -3,8 +3,9 @@
 use crate::circuit::Circuit;
 use crate::conduit::Conduit;
 use crate::error::Fault;
-use crate::extent::Extent;
+use crate::event::Event;
 use crate::failure::Failure;
+use crate::machine::Machine;
 use crate::name;
 
 impl Circuit {
@@ -12,7 +13,8 @@ impl Circuit {
     /// It is told for as long as it exists. Without one, failures are counted only. When its last handle is dropped is in no
     /// journal, so in a circuit that is recorded or replayed keep one, or else what its pipes are told may differ.
     ///
-    /// The failures of those who subscribe to it are counted but not emitted.
+    /// Once one failure was heard of here, what the same input fails with after that is counted but not emitted: it may come of
+    /// the hearing, and who fails on hearing of failures would otherwise be told of its own failure, and so on without end.
     ///
     /// ```
     /// use tidemark_circuit::{Circuit, Failure, Registrar, Subject};
@@ -35,10 +37,16 @@ impl Circuit {
         let weak = faults.downgrade();
         self.machine().failures.add_hook(Box::new(move |failure| {
             let Some(faults) = weak.upgrade() else { return false };
-            // A subscriber to failures that fails would otherwise be told of its own failure, and so on.
-            if !failure.subject().within(faults.subject()) {
+            Machine::with_inside(|machine| {
+                let Some(machine) = machine.filter(|machine| !machine.has_told_of_failure()) else { return };
+                // Directly in front of the failure: what failed before that is no consequence of it.
+                machine.submit(Event::Other, || {
+                    Machine::with_inside(|machine| {
+                        machine.iter().for_each(|machine| machine.tells_of_failure());
+                    });
+                });
                 faults.get(failure.subject()).emit(failure.clone());
-            }
+            });
             true
         }));
         Ok(faults)

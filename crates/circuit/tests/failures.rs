@@ -87,6 +87,50 @@ fn who_fails_on_hearing_of_failures_is_not_told_of_that() {
 }
 
 #[test]
+fn pipes_that_fail_on_being_told_of_failures_are_told_once_for_each_input() {
+    let circuit = circuit();
+    let (log, told) = mpsc::channel();
+    let log = circuit.pipe(move |failure: Failure| {
+        log.send(failure.message().to_owned()).expect("received");
+        panic!("the disk is full");
+    });
+    let log = log.expect("open");
+    // Two who tell of failures are no worse than one, and a pipe behind the pipe no better.
+    let both = [circuit.faults().expect("open"), circuit.faults().expect("open")];
+    for faults in &both {
+        let log = circuit.named(named("to.log")).forward(&log).expect("open");
+        let subscriber = circuit
+            .subscriber(move |_: &Subject, registrar: &mut Registrar<'_, Failure>| registrar.pipe(&log));
+        faults.subscribe(&subscriber.expect("open")).expect("open");
+    }
+    let pipe = circuit.pipe(|value: u32| panic!("{value} is too much")).expect("open");
+    (7..9).for_each(|value| pipe.emit(value));
+    circuit.close_and_settle().expect("it comes to an end");
+    let expected = ["7 is too much", "7 is too much", "8 is too much", "8 is too much"];
+    assert_eq!(told.iter().collect::<Vec<_>>(), expected);
+    assert_eq!(circuit.failures(), 6);
+}
+
+#[test]
+fn all_is_told_that_an_input_failed_with_before_anybody_heard_of_it() {
+    let circuit = circuit();
+    let faults = circuit.faults().expect("open");
+    let said = watch(&circuit, &faults);
+    let strict = circuit.named(named("strict")).pipe(|value: u32| panic!("{value}")).expect("open");
+    let twice = circuit.named(named("twice")).pipe({
+        let strict = strict.clone();
+        move |value: u32| {
+            strict.emit(value);
+            strict.emit(value + 1);
+        }
+    });
+    let twice = twice.expect("open");
+    (1..=2).for_each(|value| twice.emit(10 * value));
+    let expected = ["strict receive 10", "strict receive 11", "strict receive 20", "strict receive 21"];
+    assert_eq!(said(), expected);
+}
+
+#[test]
 fn a_receptor_that_fails_often_is_put_in_quarantine() {
     let supervision = Supervision::Quarantine { after: 2 };
     let circuit = Circuit::builder().run_by(RunBy::Waiters).supervision(supervision).build().expect("valid");

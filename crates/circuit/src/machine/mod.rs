@@ -116,7 +116,8 @@ struct Inside {
     taken: Option<latest::Entry>,
     scratch: Vec<u64>,
     /// The time of the input that is being handled, once somebody has asked.
-    time: Option<u64>,
+    time: u64,
+    has_time: bool,
     /// Whether there is a given time or a recorder.
     attended: bool,
     /// Whether inputs come from a journal, which also has the circuit's close in its place.
@@ -125,6 +126,8 @@ struct Inside {
     given_time: Option<u64>,
     recorder: Option<Arc<dyn Recorder>>,
     unpublished: u8,
+    /// Whether the input that is being handled has led to a failure of which somebody in the circuit was told.
+    has_told: bool,
     /// Whether the circuit is ending what is still open, on its way to its own end.
     closing: bool,
     endings: Endings,
@@ -338,8 +341,26 @@ impl Machine {
     pub(crate) fn stimulus_nanos(&self) -> u64 {
         debug_assert!(self.is_inside());
         // SAFETY: in the context, and nothing else holds a reference into `Inside` while user code runs.
-        let time = unsafe { &mut (*self.inside.get()).time };
-        *time.get_or_insert_with(context::clock_nanos)
+        let inside = unsafe { &mut *self.inside.get() };
+        if !inside.has_time {
+            (inside.time, inside.has_time) = (context::clock_nanos(), true);
+        }
+        inside.time
+    }
+
+    /// Whether somebody in the circuit was told already of a failure that the input led to which is being handled. In the
+    /// context only.
+    pub(crate) fn has_told_of_failure(&self) -> bool {
+        debug_assert!(self.is_inside());
+        // SAFETY: in the context.
+        unsafe { (*self.inside.get()).has_told }
+    }
+
+    /// Somebody in the circuit is told of a failure next. In the context only.
+    pub(crate) fn tells_of_failure(&self) {
+        debug_assert!(self.is_inside());
+        // SAFETY: in the context, and the borrow ends here.
+        unsafe { (*self.inside.get()).has_told = true };
     }
 
     /// Has this ended before the circuit ends, behind all that were said before. In the context only.

@@ -259,7 +259,8 @@ impl Running<'_> {
         // SAFETY: we are in the context.
         unsafe {
             let inside = &mut *self.machine.inside.get();
-            inside.time = None;
+            inside.has_time = false;
+            inside.has_told = false;
             if inside.attended {
                 self.begin_attended(token, value);
             }
@@ -276,7 +277,9 @@ impl Running<'_> {
         // SAFETY: we are in the context.
         unsafe {
             let inside = &mut *self.machine.inside.get();
-            inside.time = inside.given_time;
+            if let Some(time) = inside.given_time {
+                (inside.time, inside.has_time) = (time, true);
+            }
         }
         if let Some(node) = token.as_emission() {
             // SAFETY: the node exists, and the value is of its type.
@@ -375,6 +378,8 @@ impl Running<'_> {
             self.record_event(Event::CloseCircuit);
         }
         if !is_busy {
+            // SAFETY: as above.
+            unsafe { (*inside).has_told = false };
             // SAFETY: as above.
             match unsafe { (*inside).endings.next() } {
                 // SAFETY: we are in the context, between two entries. Its end may drop what it was the last to know.
