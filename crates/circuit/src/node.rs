@@ -141,7 +141,11 @@ impl NodeRef {
         };
         let node = Box::new(Node { header, receptor: UnsafeCell::new(ManuallyDrop::new(receptor)) });
         let node = NonNull::from(Box::leak(node)).cast::<Header>();
-        machine.nodes.insert(node.as_ptr());
+        if !machine.nodes.insert(node.as_ptr()) {
+            // The circuit has ended since the caller looked, and nobody but us knows of the node.
+            // SAFETY: we are alone with it.
+            unsafe { end_node(node.as_ptr()) };
+        }
         Self(node)
     }
 
@@ -505,10 +509,13 @@ unsafe fn free<R>(node: *mut Header) {
     drop(unsafe { Box::from_raw(node.cast::<Node<R>>()) });
 }
 
-/// The nodes of a circuit that exist.
+/// The nodes of a circuit that exist, until it ends: from then on who makes one ends it.
 pub(crate) struct Nodes(std::sync::Mutex<First>);
 
 struct First(*mut Header);
+
+/// In place of the first: the circuit has ended its nodes, and their links mean nothing any more.
+const ENDED: *mut Header = ptr::dangling_mut();
 
 // SAFETY: the list only links nodes, which are reached under its lock.
 unsafe impl Send for First {}
@@ -518,8 +525,13 @@ impl Nodes {
         Self(std::sync::Mutex::new(First(ptr::null_mut())))
     }
 
-    fn insert(&self, node: *mut Header) {
-        let mut first = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    /// Adds a node. False if the circuit has ended its nodes already, and so will not end this one.
+    #[must_use]
+    fn insert(&self, node: *mut Header) -> bool {
+        let mut first = self.lock();
+        if first.0 == ENDED {
+            return false;
+        }
         // SAFETY: nodes in the list exist, and their links are touched under this lock only.
         unsafe {
             (*node).links.set(Links { before: ptr::null_mut(), behind: first.0 });
@@ -528,10 +540,14 @@ impl Nodes {
             }
         }
         first.0 = node;
+        true
     }
 
     pub(crate) fn remove(&self, node: *mut Header) {
-        let mut first = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut first = self.lock();
+        if first.0 == ENDED {
+            return;
+        }
         // SAFETY: as above.
         unsafe {
             let Links { before, behind } = (*node).links.get();
@@ -546,19 +562,26 @@ impl Nodes {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).0.is_null()
+        let first = self.lock().0;
+        first.is_null() || first == ENDED
     }
 
-    /// All nodes that there are now.
-    pub(crate) fn list(&self) -> Vec<*mut Header> {
-        let first = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    /// All nodes that there are, for the circuit to end them. None if it was given them before.
+    pub(crate) fn end(&self) -> Vec<*mut Header> {
+        let mut next = std::mem::replace(&mut self.lock().0, ENDED);
         let mut all = Vec::new();
-        let mut next = first.0;
-        // SAFETY: as above.
+        if next == ENDED {
+            return all;
+        }
+        // SAFETY: nodes go in the circuit's context only, where the caller is, and nobody touches links any more.
         while let Some(node) = unsafe { next.as_ref() } {
             all.push(next);
             next = node.links.get().behind;
         }
         all
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, First> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }

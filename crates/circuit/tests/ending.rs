@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use tidemark_circuit::{
-    Circuit, Conduit, Current, Failure, Fiber, Pipe, Recording, Registrar, Replay, RunBy, Subject,
+    Circuit, Conduit, Current, Failure, Fiber, Pipe, Receptor, Recording, Registrar, Replay, RunBy, Subject,
     Subscription, ThreadPool, WeakPipe, name,
 };
 
@@ -521,5 +521,36 @@ fn whoever_is_the_last_to_let_go_leaves_nothing_behind() {
             others.into_iter().for_each(|other| other.join().expect("no panic"));
             assert_eq!(seen.strong_count(), 0);
         }
+    }
+}
+
+/// A receptor that must not receive anything.
+struct Keeper {
+    _held: Arc<()>,
+    _circuit: Circuit,
+}
+
+impl Receptor<u32> for Keeper {
+    fn receive(&mut self, value: u32) {
+        panic!("{value} came after the end");
+    }
+}
+
+#[test]
+fn a_pipe_that_is_made_while_its_circuit_ends_has_no_receptor() {
+    for circuit in every_circuit() {
+        let (held, seen) = held();
+        let closing = circuit.clone();
+        // The circuit is open when the pipe is asked for, and has ended when it is made.
+        let pipe = circuit.pipe_from(move || {
+            closing.close();
+            while closing.run(100) {}
+            closing.settle().expect("outside");
+            Keeper { _held: Arc::clone(&held), _circuit: closing.clone() }
+        });
+        assert!(seen.upgrade().is_none(), "the close has returned, so receptors are gone");
+        let pipe = pipe.expect("asked for in time");
+        pipe.emit(1);
+        drop((pipe, circuit));
     }
 }

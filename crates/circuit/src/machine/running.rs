@@ -408,7 +408,7 @@ impl Running<'_> {
     /// Drops all receptors. From now on whatever arrives is dropped.
     pub(super) fn end(&self) {
         self.machine.flags.fetch_or(CLOSED | CLOSED_INSIDE, Ordering::SeqCst);
-        for node in self.machine.nodes.list() {
+        for node in self.machine.nodes.end() {
             // SAFETY: we are in the context, between two entries: no receptor is running. A node leaves the list only here.
             unsafe { node::end_node(node) };
         }
