@@ -59,7 +59,8 @@ impl<'a> Naming<'a> {
 }
 
 impl<E: Send + 'static> DeadLetters<'_, E> {
-    /// Has values emitted to `dead` as well whose handling failed. Each value is cloned for that before it is handled.
+    /// Has values emitted to `dead` as well whose handling failed. Each value is cloned for that before it is handled; one that
+    /// cannot be cloned, because that panics, is not handled but emitted to `dead` itself.
     pub fn including_failed(self) -> Self
     where
         E: Clone,
@@ -133,7 +134,14 @@ struct Copying<E, R> {
 
 impl<E: Send + 'static, R: Receptor<E>> Receptor<E> for Copying<E, R> {
     fn receive(&mut self, value: E) {
-        let kept = (self.copy)(&value);
+        let kept = match catch_unwind(AssertUnwindSafe(|| (self.copy)(&value))) {
+            Ok(kept) => kept,
+            Err(panic) => {
+                // There is no copy, but nobody else needs the value any more.
+                self.dead.emit(value);
+                resume_unwind(panic);
+            }
+        };
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.receptor.receive(value))) {
             self.dead.emit(kept);
             resume_unwind(panic);

@@ -455,6 +455,32 @@ fn what_failed_goes_to_the_dead_letters_too_if_that_is_asked_for() {
     }
 }
 
+/// A value of which some cannot be cloned.
+#[derive(Debug, PartialEq)]
+struct Single(u32);
+
+impl Clone for Single {
+    fn clone(&self) -> Self {
+        assert!(self.0 != 2, "there is only one {}", self.0);
+        Self(self.0)
+    }
+}
+
+#[test]
+fn what_cannot_be_cloned_for_the_dead_letters_goes_there_itself() {
+    let circuit = circuit();
+    let ((dead, lost), (sender, out)) = (pipe_to::<Single>(&circuit), mpsc::channel());
+    let letters = circuit.dead_letters(&dead).including_failed();
+    let pipe = letters.pipe(move |value: Single| {
+        assert!(value.0 != 3, "three is not liked");
+        sender.send(value).expect("received");
+    });
+    let pipe = pipe.expect("open");
+    assert_eq!(given(&circuit, &pipe, (1..=4).map(Single), &out), [Single(1), Single(4)]);
+    assert_eq!(lost.try_iter().collect::<Vec<_>>(), [Single(2), Single(3)]);
+    assert_eq!(circuit.failures(), 2);
+}
+
 #[test]
 fn dead_letters_may_be_handled_by_another_circuit() {
     let (circuit, other) = (restarting(0), circuit());
