@@ -202,7 +202,11 @@ impl Circuit {
         Naming { circuit: self, name, supervision: None }
     }
 
-    /// Has the pipes that follow supervised like this, instead of like all others of this circuit.
+    /// Has the pipes that follow, and the receptors that subscribers register, supervised like this, instead of like all others of
+    /// this circuit.
+    ///
+    /// What the circuit brings along by itself (conduits, cells, ports, basins, reservoirs, streams) always resumes: it is the values
+    /// that make it fail, by a panic when they are cloned or dropped.
     ///
     /// ```
     /// # use tidemark_circuit::{Circuit, Supervision};
@@ -417,7 +421,7 @@ pub struct Naming<'a> {
 }
 
 impl Naming<'_> {
-    /// Has the pipes that follow supervised like this. See [`Circuit::supervised`].
+    /// Has the pipes and subscribers that follow supervised like this. See [`Circuit::supervised`].
     #[must_use]
     pub fn supervised(self, supervision: Supervision) -> Self {
         Self { supervision: Some(supervision), ..self }
@@ -483,6 +487,11 @@ impl Naming<'_> {
     pub(crate) fn care<E, R>(&self, make: Option<Make<R>>) -> Care<E, R> {
         let make = make.filter(|_| self.machine().supervises(self.supervision).restarts());
         Care { supervision: self.supervision, make, dead_letters: None }
+    }
+
+    /// What was asked for; none if as all others of the circuit.
+    pub(crate) fn supervision(&self) -> Option<Supervision> {
+        self.supervision
     }
 
     pub(crate) fn machine(&self) -> &MachineRef {

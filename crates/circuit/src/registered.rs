@@ -7,12 +7,15 @@ use crate::failure::{Failure, Trouble, shielded};
 use crate::machine::Machine;
 use crate::receptor::Receptor;
 use crate::subject::Subject;
-use crate::supervision::{Remedy, Restarts};
+use crate::supervision::{Remedy, Restarts, Supervision};
 
 /// A receptor with what is known of its failures.
 pub(crate) trait Registered<E>: Receptor<E> {
     /// Counts one more failure and returns how many there were.
     fn count_failure(&mut self) -> u32;
+
+    /// What is done about its failures, if that is not what the circuit does.
+    fn supervision(&self) -> Option<Supervision>;
 
     /// When it was made anew, if it can be.
     fn restarts(&mut self) -> Option<&mut Restarts>;
@@ -21,7 +24,7 @@ pub(crate) trait Registered<E>: Receptor<E> {
     fn renew(self: Box<Self>) -> Result<Box<dyn Registered<E>>, Trouble>;
 }
 
-/// Does about the panic of a pipe's registered receptor what the circuit's supervision says, and reports it. In the circuit's
+/// Does about the panic of a pipe's registered receptor what its supervision says, and reports it. In the circuit's
 /// context.
 #[cold]
 pub(crate) fn failed<E: 'static>(
@@ -33,7 +36,7 @@ pub(crate) fn failed<E: 'static>(
         let machine = machine.expect("in a circuit's context");
         let failure = Failure::of_panic(pipe.clone(), "receive", panic);
         let count = receptor.count_failure();
-        let mut remedy = machine.remedy(None, count, receptor.restarts());
+        let mut remedy = machine.remedy(receptor.supervision(), count, receptor.restarts());
         let mut trouble = None;
         match remedy {
             Remedy::Resumed => {}
@@ -56,12 +59,13 @@ pub(crate) fn failed<E: 'static>(
 /// A receptor as it was registered.
 pub(crate) struct Plain<R> {
     receptor: R,
+    supervision: Option<Supervision>,
     failures: u32,
 }
 
 impl<R> Plain<R> {
-    pub(crate) fn new(receptor: R) -> Self {
-        Self { receptor, failures: 0 }
+    pub(crate) fn new(receptor: R, supervision: Option<Supervision>) -> Self {
+        Self { receptor, supervision, failures: 0 }
     }
 }
 
@@ -78,6 +82,10 @@ impl<E, R: Receptor<E> + 'static> Registered<E> for Plain<R> {
         self.failures
     }
 
+    fn supervision(&self) -> Option<Supervision> {
+        self.supervision
+    }
+
     fn restarts(&mut self) -> Option<&mut Restarts> {
         None
     }
@@ -91,13 +99,14 @@ impl<E, R: Receptor<E> + 'static> Registered<E> for Plain<R> {
 pub(crate) struct Made<R, F> {
     receptor: R,
     make: F,
+    supervision: Option<Supervision>,
     failures: u32,
     restarts: Restarts,
 }
 
 impl<R, F> Made<R, F> {
-    pub(crate) fn new(receptor: R, make: F) -> Self {
-        Self { receptor, make, failures: 0, restarts: Restarts::default() }
+    pub(crate) fn new(receptor: R, make: F, supervision: Option<Supervision>) -> Self {
+        Self { receptor, make, supervision, failures: 0, restarts: Restarts::default() }
     }
 }
 
@@ -118,15 +127,19 @@ where
         self.failures
     }
 
+    fn supervision(&self) -> Option<Supervision> {
+        self.supervision
+    }
+
     fn restarts(&mut self) -> Option<&mut Restarts> {
         Some(&mut self.restarts)
     }
 
     fn renew(self: Box<Self>) -> Result<Box<dyn Registered<E>>, Trouble> {
-        let Self { receptor, mut make, failures, restarts } = *self;
+        let Self { receptor, mut make, supervision, failures, restarts } = *self;
         shielded(|| drop(receptor));
         match catch_unwind(AssertUnwindSafe(&mut make)) {
-            Ok(receptor) => Ok(Box::new(Self { receptor, make, failures, restarts })),
+            Ok(receptor) => Ok(Box::new(Self { receptor, make, supervision, failures, restarts })),
             Err(panic) => {
                 shielded(|| drop(make));
                 Err(Trouble::Panic(panic))
@@ -147,6 +160,10 @@ impl<E> Receptor<E> for Nobody {
 impl<E> Registered<E> for Nobody {
     fn count_failure(&mut self) -> u32 {
         1
+    }
+
+    fn supervision(&self) -> Option<Supervision> {
+        None
     }
 
     fn restarts(&mut self) -> Option<&mut Restarts> {

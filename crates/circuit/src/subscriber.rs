@@ -21,6 +21,7 @@ use crate::receptor::Receptor;
 use crate::registered::{Made, Plain, Registered};
 use crate::subject::{Kind, Subject};
 use crate::subscription::SubscriptionInner;
+use crate::supervision::Supervision;
 
 type Callback<E> = Box<dyn FnMut(&Subject, &mut Registrar<'_, E>) + Send>;
 
@@ -55,6 +56,8 @@ pub struct Subscriber<E> {
 pub(crate) struct SubscriberInner<E> {
     subject: Subject,
     closed: Closed,
+    /// Of what the callback registers; none if as all others of the circuit.
+    supervision: Option<Supervision>,
     callback: ContextCell<Callback<E>>,
     /// How often the callback has failed.
     failures: ContextCell<u32>,
@@ -73,6 +76,7 @@ pub(crate) struct SubscriberInner<E> {
 /// ```
 pub struct Registrar<'a, E> {
     receivers: &'a mut Vec<Receiver<E>>,
+    supervision: Option<Supervision>,
 }
 
 /// Who is given what a pipe emits.
@@ -115,7 +119,7 @@ pub trait ReceiverPool<E>: Send + 'static {
 impl<E: Clone + Send + 'static> Registrar<'_, E> {
     /// Registers a receptor for what the pipe emits from now on, beginning with the emission that led to this call.
     pub fn receptor(&mut self, receptor: impl Receptor<E> + 'static) {
-        self.receivers.push(Receiver::Receptor(Box::new(Plain::new(receptor))));
+        self.receivers.push(Receiver::Receptor(Box::new(Plain::new(receptor, self.supervision))));
     }
 
     /// As [`Registrar::receptor`], with a receptor that the function makes: now, and anew in each
@@ -126,7 +130,7 @@ impl<E: Clone + Send + 'static> Registrar<'_, E> {
         F: FnMut() -> R + Send + 'static,
     {
         let receptor = make();
-        self.receivers.push(Receiver::Receptor(Box::new(Made::new(receptor, make))));
+        self.receivers.push(Receiver::Receptor(Box::new(Made::new(receptor, make, self.supervision))));
     }
 
     /// Registers a pipe, of this circuit or another. One that is registered twice receives everything twice.
@@ -143,6 +147,8 @@ impl<E> fmt::Debug for Registrar<'_, E> {
 
 impl Circuit {
     /// A subscriber with this callback, which is given the subject of a pipe and a registrar for who wants its emissions.
+    ///
+    /// The receptors that it registers are supervised as the subscriber is; see [`Circuit::supervised`].
     ///
     /// If the callback panics, what it had registered stays, and it is not called again for this pipe.
     pub fn subscriber<E, F>(&self, callback: F) -> Result<Subscriber<E>, Fault>
@@ -173,6 +179,7 @@ impl Naming<'_> {
         let inner = SubscriberInner {
             subject: self.component(Kind::Subscriber, "subscriber")?,
             closed: Closed::default(),
+            supervision: self.supervision(),
             callback: ContextCell::new(Box::new(callback)),
             failures: ContextCell::new(0),
             subscriptions: ContextCell::new(Some(VecDeque::new())),
@@ -268,7 +275,8 @@ impl<E: Clone + Send + 'static> SubscriberInner<E> {
         let mut receivers = Vec::new();
         // SAFETY: as the caller says.
         let outcome = catch_unwind(AssertUnwindSafe(|| unsafe {
-            self.callback.with(|callback| callback(subject, &mut Registrar { receivers: &mut receivers }));
+            let mut registrar = Registrar { receivers: &mut receivers, supervision: self.supervision };
+            self.callback.with(|callback| callback(subject, &mut registrar));
         }));
         if let Err(panic) = outcome {
             // SAFETY: as the caller says.

@@ -7,8 +7,8 @@ use std::time::Duration;
 /// What is done about a receptor that panics, or a chain of operators in front of one. Whatever it is, the value that was being
 /// handled is lost, and the circuit goes on.
 ///
-/// A circuit has one for all ([`CircuitBuilder::supervision`](crate::CircuitBuilder::supervision)), and pipes may have their own
-/// ([`Circuit::supervised`](crate::Circuit::supervised)).
+/// A circuit has one for all ([`CircuitBuilder::supervision`](crate::CircuitBuilder::supervision)), and pipes and subscribers may
+/// have their own ([`Circuit::supervised`](crate::Circuit::supervised)).
 ///
 /// ```
 /// use std::sync::mpsc;

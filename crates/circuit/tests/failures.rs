@@ -482,6 +482,33 @@ fn what_cannot_be_cloned_for_the_dead_letters_goes_there_itself() {
 }
 
 #[test]
+fn receptors_of_a_subscriber_may_be_supervised_otherwise_than_its_circuit() {
+    let (rude, patient) = (Supervision::Quarantine { after: 1 }, Supervision::Resume);
+    let restart = Supervision::Restart { at_most: 1, within: Duration::from_hours(1) };
+    for (own, all, counts) in
+        [(rude, patient, vec![1]), (patient, rude, vec![1, 2, 3]), (restart, rude, vec![1, 1])]
+    {
+        let circuit = Circuit::builder().run_by(RunBy::Waiters).supervision(all).build().expect("valid");
+        let conduit = circuit.conduit::<u64>().expect("open");
+        let (sender, out) = mpsc::channel();
+        let subscriber =
+            circuit.supervised(own).subscriber(move |_: &Subject, registrar: &mut Registrar<'_, u64>| {
+                let sender = sender.clone();
+                registrar.receptor_from(move || {
+                    let (sender, mut count) = (sender.clone(), 0);
+                    move |_| {
+                        count += 1;
+                        sender.send(count).expect("received");
+                        panic!("always");
+                    }
+                });
+            });
+        conduit.subscribe(&subscriber.expect("open")).expect("open");
+        assert_eq!(given(&circuit, conduit.get(named("a")), 0..3, &out), counts);
+    }
+}
+
+#[test]
 fn dead_letters_may_be_handled_by_another_circuit() {
     let (circuit, other) = (restarting(0), circuit());
     let (dead, lost) = pipe_to::<String>(&other);
