@@ -73,8 +73,8 @@ impl Naming<'_> {
                 target.emit(value);
             }
         };
-        let pipe = Pipe::new(NodeRef::new(self.machine(), pipe_subject, 0, fill));
-        let drains = Pipe::new(NodeRef::new(self.machine(), subject, 0, drain));
+        let pipe = Pipe::new(NodeRef::built_in(self.machine(), pipe_subject, 0, fill));
+        let drains = Pipe::new(NodeRef::built_in(self.machine(), subject, 0, drain));
         Ok(Basin { inner: Arc::new(Inner { pipe, drains }) })
     }
 }

@@ -19,7 +19,7 @@ use crate::error::{ContextError, Fault};
 use crate::event::Event;
 use crate::failure::shielded;
 use crate::handle::handle;
-use crate::machine::MachineRef;
+use crate::machine::{Machine, MachineRef};
 use crate::name::Name;
 use crate::name_map::NameMap;
 use crate::node::NodeRef;
@@ -162,9 +162,10 @@ impl<E: Clone + Send + 'static> Conduit<E> {
             // Another one than the hub ever begins with.
             version: u64::MAX,
             routes: Vec::new(),
+            uncopied: 0,
             parent: parent.map(|parent| Parent::new(parent, depth)),
         };
-        Pipe::new(NodeRef::new(&inner.machine, subject, depth, channel))
+        Pipe::new(NodeRef::built_in(&inner.machine, subject, depth, channel))
     }
 
     /// The pipe of the enclosing name. Those that enclose it are made from the outermost on, none while another is being made: a deep
@@ -349,6 +350,8 @@ struct Channel<E> {
     /// The hub's version that `routes` is of.
     version: u64,
     routes: Vec<Route<E>>,
+    /// How often a value could not be copied for somebody.
+    uncopied: u32,
     /// The pipe of the enclosing name, which hears of everything too.
     parent: Option<Parent<E>>,
 }
@@ -379,7 +382,7 @@ impl<E: Clone + Send + 'static> Receptor<E> for Channel<E> {
                 // The last one gets the value itself.
                 return target.give(&self.subject, value);
             }
-            target.give(&self.subject, value.clone());
+            target.give_copy(&self.subject, &value, &mut self.uncopied);
         }
         match &mut self.parent {
             Some(Parent::Direct(parent)) => parent.receive(value),
@@ -439,6 +442,28 @@ impl<E: Clone + Send + 'static> Receiver<E> {
                 if let Err(panic) = catch_unwind(AssertUnwindSafe(|| receptor.receive(value))) {
                     registered::failed(receptor, pipe, panic);
                 }
+            }
+        }
+    }
+
+    /// Gives a copy. That one cannot be made is not the receiver's failure, and costs nobody else the value.
+    #[inline]
+    fn give_copy(&mut self, pipe: &Subject, value: &E, uncopied: &mut u32) {
+        let mut is_copied = false;
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let copy = value.clone();
+            is_copied = true;
+            match self {
+                Self::Pipe(target) => target.emit(copy),
+                Self::Receptor(receptor) => receptor.receive(copy),
+            }
+        }));
+        match (outcome, self) {
+            (Ok(()), _) => {}
+            (Err(panic), Self::Receptor(receptor)) if is_copied => registered::failed(receptor, pipe, panic),
+            (Err(panic), _) => {
+                *uncopied = uncopied.saturating_add(1);
+                Machine::report_inside(pipe, "clone", *uncopied, panic);
             }
         }
     }

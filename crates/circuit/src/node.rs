@@ -43,6 +43,8 @@ pub(crate) struct Header {
     failures: Cell<u32>,
     /// Whether the receptor is gone; touched in the circuit's context only.
     emptied: Cell<bool>,
+    /// Whether the receptor is the circuit's own, which goes on whatever values do to it.
+    built_in: bool,
     /// What is done about failures beyond what the circuit does about all.
     care: Option<Box<Kept>>,
     pub(crate) links: Cell<Links>,
@@ -85,7 +87,7 @@ pub(crate) struct NodeRef(NonNull<Header>);
 pub(crate) struct WeakNodeRef(NonNull<Header>);
 
 // SAFETY: a handle gives access to the header's immutable parts and atomics only; what is behind it runs in the circuit's
-// context. Values and receptors are `Send`, which `NodeRef::new` demands.
+// context. Values and receptors are `Send`, which `NodeRef::make` demands.
 unsafe impl Send for NodeRef {}
 // SAFETY: as above.
 unsafe impl Sync for NodeRef {}
@@ -95,21 +97,38 @@ unsafe impl Send for WeakNodeRef {}
 unsafe impl Sync for WeakNodeRef {}
 
 impl NodeRef {
-    pub(crate) fn new<E, R>(machine: &Machine, subject: Subject, depth: u32, receptor: R) -> Self
+    /// A node with a receptor of the circuit's own. It always resumes: when it fails, that is a value's doing, which is not to
+    /// cost all the others.
+    pub(crate) fn built_in<E, R>(machine: &Machine, subject: Subject, depth: u32, receptor: R) -> Self
     where
         E: Send + 'static,
         R: Receptor<E> + 'static,
     {
-        Self::with_care::<E, R>(machine, subject, depth, receptor, Care::default())
+        Self::make::<E, R>(machine, subject, depth, receptor, Care::default(), true)
     }
 
-    /// A node with something to be done about its failures.
+    /// A node with a receptor of users, and what is to be done about its failures.
     pub(crate) fn with_care<E, R>(
         machine: &Machine,
         subject: Subject,
         depth: u32,
         receptor: R,
         care: Care<E, R>,
+    ) -> Self
+    where
+        E: Send + 'static,
+        R: Receptor<E> + 'static,
+    {
+        Self::make(machine, subject, depth, receptor, care, false)
+    }
+
+    fn make<E, R>(
+        machine: &Machine,
+        subject: Subject,
+        depth: u32,
+        receptor: R,
+        care: Care<E, R>,
+        built_in: bool,
     ) -> Self
     where
         E: Send + 'static,
@@ -135,6 +154,7 @@ impl NodeRef {
             weak_handles: AtomicU32::new(1),
             failures: Cell::new(0),
             emptied: Cell::new(false),
+            built_in,
             care: care.keep(),
             links: Cell::new(links),
             subject,
@@ -295,6 +315,10 @@ impl Header {
 
     pub(crate) fn supervision(&self) -> Option<Supervision> {
         self.care.as_ref().and_then(|care| care.supervision())
+    }
+
+    pub(crate) fn is_built_in(&self) -> bool {
+        self.built_in
     }
 
     pub(crate) fn care(&self) -> Option<&Kept> {
@@ -505,7 +529,7 @@ unsafe fn empty<R>(node: *mut Header) {
 }
 
 unsafe fn free<R>(node: *mut Header) {
-    // SAFETY: `NodeRef::new` made the node as this box.
+    // SAFETY: `NodeRef::make` made the node as this box.
     drop(unsafe { Box::from_raw(node.cast::<Node<R>>()) });
 }
 

@@ -12,6 +12,7 @@ use crate::newest::push_newest;
 use crate::subject::Subject;
 use crate::subscriber::Registrar;
 use crate::subscription::Subscription;
+use crate::supervision::Supervision;
 
 /// The newest captures of a conduit, up to a capacity, until somebody drains them.
 ///
@@ -57,7 +58,10 @@ impl<E: Clone + Send + 'static> Conduit<E> {
                 kept.push(Capture::new(value, subject.clone(), Current::here()));
             });
         };
-        let subscriber = self.circuit().named(self.subject().name()).subscriber(callback)?;
+        let circuit = self.circuit();
+        // However values behave, what comes behind them is captured.
+        let naming = circuit.named(self.subject().name()).supervised(Supervision::Resume);
+        let subscriber = naming.subscriber(callback)?;
         Ok(Reservoir { subscription: self.subscribe(&subscriber)?, captures })
     }
 }

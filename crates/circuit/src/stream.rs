@@ -24,11 +24,13 @@ use crate::error::{ArgumentError, Error};
 use crate::failure::shielded;
 use crate::followers::Follower;
 use crate::name::Name;
+use crate::node::NodeRef;
 use crate::pipe::Pipe;
 use crate::receptor::Receptor;
-use crate::subject::Subject;
+use crate::subject::{Kind, Subject};
 use crate::subscriber::Registrar;
 use crate::subscription::WeakSubscription;
+use crate::supervision::Supervision;
 
 /// What a circuit emits, for a task. Made by [`Circuit::stream`] and [`Conduit::stream`].
 ///
@@ -136,8 +138,10 @@ impl Naming<'_> {
     /// See [`Circuit::stream`].
     pub fn stream<E: Send + 'static>(&self, capacity: usize) -> Result<(Pipe<E>, Emissions<E>), Error> {
         let buffer = Buffer::new(capacity)?;
+        let subject = self.component(Kind::Pipe, "pipe")?;
         let feed = Feed(Arc::new(Ending(Arc::clone(&buffer))));
-        Ok((self.pipe(feed)?, Emissions { buffer }))
+        let pipe = Pipe::new(NodeRef::built_in(self.machine(), subject, 0, feed));
+        Ok((pipe, Emissions { buffer }))
     }
 }
 
@@ -168,7 +172,7 @@ impl<E: Clone + Send + 'static> Conduit<E> {
         let unwanted = Arc::new(OnceLock::<WeakSubscription<E>>::new());
         let circuit = Circuit::of(self.machine());
         let known = Arc::clone(&unwanted);
-        let subscriber = circuit.named(self.subject().name()).subscriber(
+        let subscriber = circuit.named(self.subject().name()).supervised(Supervision::Resume).subscriber(
             move |subject: &Subject, registrar: &mut Registrar<'_, E>| {
                 let (name, feed, unwanted) = (subject.name(), feed.clone(), Arc::clone(&known));
                 registrar.receptor(move |value| {

@@ -482,6 +482,84 @@ fn what_cannot_be_cloned_for_the_dead_letters_goes_there_itself() {
 }
 
 #[test]
+fn a_value_that_cannot_be_cloned_costs_those_who_would_have_had_a_copy_this_one_value() {
+    for supervision in [Supervision::Resume, Supervision::Quarantine { after: 1 }] {
+        let circuit =
+            Circuit::builder().run_by(RunBy::Waiters).supervision(supervision).build().expect("valid");
+        let faults = circuit.faults().expect("open");
+        let said = watch(&circuit, &faults);
+        let conduit = circuit.conduit::<Single>().expect("open");
+        let outs = [true, false, true].map(|is_pipe| {
+            let (sender, out) = mpsc::channel();
+            let target = sender.clone();
+            let target = circuit.pipe(move |value| target.send(value).expect("received")).expect("open");
+            let subscriber = circuit.subscriber(move |_: &Subject, registrar: &mut Registrar<'_, Single>| {
+                let sender = sender.clone();
+                if is_pipe {
+                    registrar.pipe(&target);
+                } else {
+                    registrar.receptor(move |value| sender.send(value).expect("received"));
+                }
+            });
+            conduit.subscribe(&subscriber.expect("open")).expect("open");
+            out
+        });
+        let pipe = conduit.get(named("a"));
+        (1..=3).for_each(|value| pipe.emit(Single(value)));
+        let copy = "a clone there is only one 2";
+        assert_eq!(said(), [copy, copy]);
+        let heard = outs.map(|out| out.try_iter().map(|value| value.0).collect::<Vec<_>>());
+        assert_eq!(heard, [vec![1, 3], vec![1, 3], vec![1, 2, 3]], "the last is given the value itself");
+    }
+}
+
+/// A value of which some panic when they are dropped.
+#[derive(Clone)]
+struct Stubborn(u32);
+
+impl Drop for Stubborn {
+    fn drop(&mut self) {
+        assert!(self.0 != 2 || std::thread::panicking(), "two does not go");
+    }
+}
+
+#[test]
+fn what_a_circuit_has_made_itself_goes_on_whatever_a_value_does() {
+    let supervision = Supervision::Quarantine { after: 1 };
+    let circuit = Circuit::builder().run_by(RunBy::Waiters).supervision(supervision).build().expect("valid");
+    let ((kept, out), values) = (pipe_to(&circuit), || [1, 2, 3, 4].map(Stubborn));
+    let heard = |circuit: &Circuit| {
+        circuit.settle().expect("outside");
+        out.try_iter().map(|value: Stubborn| value.0).collect::<Vec<_>>()
+    };
+
+    let cell = circuit.cell(Stubborn(0)).expect("open");
+    values().into_iter().for_each(|value| cell.pipe().emit(value));
+    circuit.settle().expect("outside");
+    assert_eq!(cell.get().0, 4);
+
+    let port = circuit.port(Stubborn(0)).expect("open");
+    values().into_iter().for_each(|value| port.replace(value));
+    port.emit(&kept);
+    assert_eq!(heard(&circuit), [4]);
+
+    let basin = circuit.basin(1).expect("a capacity");
+    values().into_iter().for_each(|value| basin.pipe().emit(value));
+    basin.drain(&kept);
+    assert_eq!(heard(&circuit), [4]);
+
+    let conduit = circuit.conduit().expect("open");
+    let nobody = conduit.get(named("nobody"));
+    values().into_iter().for_each(|value| nobody.emit(value));
+    circuit.settle().expect("outside");
+    let reservoir = conduit.reservoir(1).expect("a capacity");
+    values().into_iter().for_each(|value| nobody.emit(value));
+    circuit.settle().expect("outside");
+    assert_eq!(reservoir.drain().iter().map(|capture| capture.emission().0).collect::<Vec<_>>(), [4]);
+    assert_eq!(circuit.failures(), 5);
+}
+
+#[test]
 fn receptors_of_a_subscriber_may_be_supervised_otherwise_than_its_circuit() {
     let (rude, patient) = (Supervision::Quarantine { after: 1 }, Supervision::Resume);
     let restart = Supervision::Restart { at_most: 1, within: Duration::from_hours(1) };

@@ -408,7 +408,9 @@ impl Machine {
         let failure = Failure::of_panic(subject, "receive", panic);
         // SAFETY: as above.
         let restarts = unsafe { (*node).care().and_then(|care| care.restarts()) };
-        let mut remedy = self.remedy(supervision, count, restarts);
+        // SAFETY: as above.
+        let own = if unsafe { (*node).is_built_in() } { Some(Supervision::Resume) } else { supervision };
+        let mut remedy = self.remedy(own, count, restarts);
         let mut trouble = None;
         if remedy == Remedy::Restarted {
             // SAFETY: as the caller says.
