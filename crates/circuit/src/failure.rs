@@ -54,8 +54,15 @@ impl Failure {
         &self.subject
     }
 
-    /// What the callback was called for: `receive`, `subscribe`, `close`, `update`; `record` for a value or the writer of a
-    /// [`crate::Recording`]; `restart` if what had failed could not be made anew.
+    /// What was being done:
+    ///
+    /// - `receive`: a pipe or a receptor was given a value;
+    /// - `clone`: a pipe of a conduit copied a value for one who has subscribed, who goes without;
+    /// - `subscribe`, `close`: a subscriber, or the end of a subscription, was told of a pipe or of the end;
+    /// - `update`: a port was to be changed;
+    /// - `restart`: what had failed was to be made anew;
+    /// - `record`: a value, or the writer of a [`crate::Recording`], was to tell of an input;
+    /// - `run`: the circuit did something of its own.
     pub fn operation(&self) -> &'static str {
         self.operation
     }
@@ -65,7 +72,8 @@ impl Failure {
         &self.message
     }
 
-    /// How often this callback has failed until now, this time included.
+    /// How often this callback has failed until now, this time included. Of `run` and `record`, which are nobody's callbacks: how many
+    /// failures of all kinds the circuit has counted.
     pub fn count(&self) -> u32 {
         self.count
     }
