@@ -7,8 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use tidemark_circuit::{
-    Circuit, Conduit, Failure, Name, Recorded, Recording, Registrar, Replay, ReplayError, RunBy, Subject,
-    Subscriber, name,
+    Circuit, Conduit, Failure, Name, Pipe, Recorded, Recording, Registrar, Replay, ReplayError, RunBy,
+    Simulation, Subject, Subscriber, name,
 };
 
 fn circuit(run_by: RunBy) -> Circuit {
@@ -159,44 +159,6 @@ fn a_writer_that_panics_at_a_subscription_or_a_close_stops_no_circuit() {
     }
 }
 
-/// A number of which two cannot be written.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct NotTwo(u64);
-
-impl Recorded for NotTwo {
-    fn write(&self, bytes: &mut Vec<u8>) {
-        if self.0 == 2 {
-            throw("not this one");
-        }
-        self.0.write(bytes);
-    }
-
-    fn read(bytes: &mut &[u8]) -> Option<Self> {
-        Recorded::read(bytes).map(Self)
-    }
-}
-
-#[test]
-fn what_an_update_makes_is_there_even_if_it_cannot_be_written() {
-    let structure = Structure::new(circuit(RunBy::Waiters));
-    let port = structure.circuit.port(NotTwo(1)).expect("open");
-    let (sender, values) = mpsc::channel();
-    let target = structure.circuit.pipe(move |value: NotTwo| sender.send(value).expect("received"));
-    let target = target.expect("open");
-    let recording = structure.record(Vec::new());
-    recording.port("port", &port);
-    recording.pipe("target", &target);
-    for _ in 0..2 {
-        port.update(|value| NotTwo(value.0 + 1));
-        port.emit(&target);
-    }
-    let journal = recording.finish().expect("memory does not fail");
-    assert_eq!(values.try_iter().collect::<Vec<_>>(), [NotTwo(2), NotTwo(3)]);
-    assert_eq!(structure.failed(), ["record"; 1]);
-    let error = Structure::replay(&journal).expect_err("a gap").to_string();
-    assert!(error.contains("panicked when it was to be written"), "{error}");
-}
-
 #[test]
 fn a_writer_that_panics_once_has_the_recording_fail_and_nothing_else() {
     let whole = Structure::new(circuit(RunBy::Waiters));
@@ -246,4 +208,155 @@ fn a_writer_that_panics_at_the_end_is_an_error_of_the_end() {
     structure.circuit.close_and_settle().expect("outside");
     let error = recording.finish().err().expect("it is stuck").to_string();
     assert!(error.contains("stuck"), "{error}");
+}
+
+/// A number of which two cannot be written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct NotTwo(u64);
+
+impl Recorded for NotTwo {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        if self.0 == 2 {
+            throw("not this one");
+        }
+        self.0.write(bytes);
+    }
+
+    fn read(bytes: &mut &[u8]) -> Option<Self> {
+        Recorded::read(bytes).map(Self)
+    }
+}
+
+#[test]
+fn what_an_update_makes_is_there_even_if_it_cannot_be_written() {
+    let structure = Structure::new(circuit(RunBy::Waiters));
+    let port = structure.circuit.port(NotTwo(1)).expect("open");
+    let (sender, values) = mpsc::channel();
+    let target = structure.circuit.pipe(move |value: NotTwo| sender.send(value).expect("received"));
+    let target = target.expect("open");
+    let recording = structure.record(Vec::new());
+    recording.port("port", &port);
+    recording.pipe("target", &target);
+    for _ in 0..2 {
+        port.update(|value| NotTwo(value.0 + 1));
+        port.emit(&target);
+    }
+    let journal = recording.finish().expect("memory does not fail");
+    assert_eq!(values.try_iter().collect::<Vec<_>>(), [NotTwo(2), NotTwo(3)]);
+    assert_eq!(structure.failed(), ["record"; 1]);
+    let error = Structure::replay(&journal).expect_err("a gap").to_string();
+    assert!(error.contains("panicked when it was to be written"), "{error}");
+}
+
+#[test]
+fn the_owner_of_a_circuit_can_finish_its_recording() {
+    let (journal, heard) = in_time(|| {
+        let structure = Structure::new(circuit(RunBy::Owner));
+        while structure.circuit.run(usize::MAX) {}
+        let recording = structure.record(Vec::new());
+        structure.play();
+        while structure.circuit.run(usize::MAX) {}
+        structure.conduit.get(name!("a")).emit(4);
+        let journal = recording.finish().expect("memory does not fail");
+        while structure.circuit.run(usize::MAX) {}
+        (journal, structure.heard())
+    });
+    assert_eq!(
+        Structure::replay(&journal).expect("as recorded"),
+        (5, heard),
+        "what was not run is not in it"
+    );
+}
+
+#[test]
+fn what_a_simulation_has_done_is_observed_again() {
+    for seed in 0..20 {
+        let (journal, heard) = in_time(move || {
+            let mut simulation = Simulation::new(seed);
+            let structure = Structure::new(simulation.circuit());
+            simulation.run();
+            let recording = structure.record(Vec::new());
+            structure.conduit.subscribe(&structure.subscriber).expect("open");
+            for caller in [name!("a"), name!("b")] {
+                let pipe = structure.conduit.get(caller);
+                simulation.caller((0..5).map(|value| {
+                    let pipe = pipe.clone();
+                    Box::new(move || pipe.emit(value)) as Box<dyn FnOnce()>
+                }));
+            }
+            simulation.run();
+            (recording.finish().expect("memory does not fail"), structure.heard())
+        });
+        assert_eq!(Structure::replay(&journal).expect("as recorded"), (11, heard));
+    }
+}
+
+#[test]
+fn a_recording_can_be_finished_inside_of_its_circuit() {
+    for run_by in drivers() {
+        let structure = Structure::new(circuit(run_by));
+        let (sender, finished) = mpsc::channel();
+        let mut recording = None;
+        let last = structure.circuit.pipe(move |given: Option<Recording<Vec<u8>>>| match given {
+            Some(_) => recording = given,
+            None => sender.send(recording.take().expect("it was given").finish()).expect("received"),
+        });
+        let last: Pipe<Option<Recording<Vec<u8>>>> = last.expect("open");
+        let recording = structure.record(Vec::new());
+        structure.play();
+        last.emit(Some(recording));
+        last.emit(None);
+        structure.circuit.settle().expect("outside");
+        structure.conduit.get(name!("a")).emit(4);
+        let journal = finished.try_recv().expect("it was finished").expect("memory does not fail");
+        let error = Structure::replay(&journal).expect_err("the pipe to the recording had no label");
+        assert!(matches!(error, ReplayError::Unlabelled(_)), "{error}");
+        assert!(Recording::begin(&structure.circuit, Vec::new()).is_ok(), "it can be recorded again");
+    }
+}
+
+#[test]
+fn a_recording_that_is_dropped_ends_where_its_circuit_is() {
+    for run_by in drivers() {
+        let structure = Structure::new(circuit(run_by));
+        let paper = Paper::new(|_| ());
+        let bytes = Arc::clone(&paper.bytes);
+        let recording = structure.record(paper);
+        structure.play();
+        structure.circuit.settle().expect("outside");
+        drop(recording);
+        let journal = bytes.lock().expect("no panic").clone();
+        assert_eq!(Arc::strong_count(&bytes), 1, "its writer was dropped");
+        let (inputs, heard) = Structure::replay(&journal).expect("as recorded");
+        assert_eq!((inputs, heard), (5, structure.heard()));
+        structure.play();
+        structure.circuit.settle().expect("outside");
+        assert_eq!(*bytes.lock().expect("no panic"), journal);
+
+        let recording = structure.record(Vec::new());
+        structure.play();
+        let journal = recording.finish().expect("memory does not fail");
+        assert_eq!(Structure::replay(&journal).expect("as recorded").0, 5, "it can be recorded again");
+    }
+}
+
+#[test]
+fn a_recording_of_before_does_not_end_the_one_after_it() {
+    let structure = Structure::new(circuit(RunBy::Waiters));
+    let (sender, begun) = mpsc::channel();
+    let again = structure.circuit.clone();
+    let begin = structure.circuit.pipe(move |()| {
+        sender.send(Recording::begin(&again, Vec::new()).expect("nobody records")).expect("received");
+    });
+    let begin = begin.expect("open");
+    let first = structure.record(Vec::new());
+    begin.emit(());
+    drop(first);
+    structure.circuit.settle().expect("outside");
+    let second = begun.try_recv().expect("it was begun");
+    second.conduit("conduit", &structure.conduit);
+    second.subscriber("subscriber", &structure.subscriber);
+    structure.play();
+    let journal = second.finish().expect("memory does not fail");
+    assert_eq!(Structure::replay(&journal).expect("as recorded").0, 5);
 }

@@ -11,9 +11,9 @@ use super::frame::{self, Kind};
 use super::label::{Asked, Labelled, Look, Role, look_at_request, look_at_target, look_at_value};
 use super::recorded::{Recorded, write_number};
 use crate::basin::Basin;
-use crate::circuit::Circuit;
+use crate::circuit::{Circuit, RunBy};
 use crate::conduit::Conduit;
-use crate::error::{ContextError, Fault};
+use crate::error::Fault;
 use crate::event::Event;
 use crate::failure::{message_of, shielded};
 use crate::pipe::Pipe;
@@ -30,7 +30,7 @@ use crate::subscription::Subscription;
 /// and tickers their target; pins cannot be reached from outside.
 ///
 /// The writer is called in the circuit's context: one that is slow slows the circuit down. When it fails or panics, recording
-/// ends, and [`Recording::finish`] says so; the circuit goes on.
+/// ends, and [`Recording::finish`] says so; the circuit goes on. A recording that is dropped ends there, without a word.
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -69,7 +69,7 @@ pub struct Recording<W: Write + Send + 'static> {
 struct Journal<W>(Mutex<State<W>>);
 
 struct State<W> {
-    /// Gone when the recording is finished.
+    /// Gone when the recording has ended.
     writer: Option<W>,
     failed: Option<io::Error>,
     /// Numbers of texts.
@@ -168,25 +168,35 @@ impl<W: Write + Send + 'static> Recording<W> {
     }
 
     /// Waits for what the caller emitted before, ends the journal and gives the writer back. Fails if writing failed at some
-    /// time, or when called inside of the circuit, for which it would have to wait.
+    /// time.
+    ///
+    /// Where waiting would be for ever, it ends the journal at once: inside of the circuit, whose own emissions are no inputs, and
+    /// for a circuit that is run by its owner or a [`crate::Simulation`]. What these have not run yet is not in the journal.
     pub fn finish(self) -> io::Result<W> {
-        let inside = |error: ContextError| io::Error::new(io::ErrorKind::InvalidInput, error);
-        self.circuit.settle().map_err(inside)?;
-        self.circuit.machine().end_recording();
-        self.circuit.settle().map_err(inside)?;
-        let mut state = self.journal.lock();
-        // What is thrown has made it fail.
-        shielded(|| state.end());
-        match (state.failed.take(), state.writer.take()) {
-            (None, Some(writer)) => Ok(writer),
-            (failed, _) => {
-                Err(failed.unwrap_or_else(|| io::Error::other("the recording is finished already")))
-            }
+        if !matches!(self.circuit.run_by(), RunBy::Owner) {
+            // Refused inside of the circuit, see above.
+            let _ = self.circuit.settle();
         }
+        self.end().unwrap_or_else(|| Err(io::Error::other("the recording is finished already")))
+    }
+
+    /// Ends the journal where the circuit is. None if it has ended before.
+    fn end(&self) -> Option<io::Result<W>> {
+        let ended = self.journal.finish()?;
+        let recorder: Arc<dyn Recorder> = Arc::<Journal<W>>::clone(&self.journal);
+        self.circuit.machine().end_recording(recorder);
+        Some(ended)
     }
 }
 
-impl<W: Write + Send> fmt::Debug for Recording<W> {
+/// Ends a recording that was not finished, where the circuit is. Nobody is told whether writing has failed.
+impl<W: Write + Send + 'static> Drop for Recording<W> {
+    fn drop(&mut self) {
+        shielded(|| drop(self.end()));
+    }
+}
+
+impl<W: Write + Send + 'static> fmt::Debug for Recording<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Recording").field("circuit", &self.circuit).finish_non_exhaustive()
     }
@@ -195,6 +205,23 @@ impl<W: Write + Send> fmt::Debug for Recording<W> {
 impl<W: Write + Send> Journal<W> {
     fn lock(&self) -> MutexGuard<'_, State<W>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes the end, and gives the writer back. None if that was done before.
+    fn finish(&self) -> Option<io::Result<W>> {
+        let mut state = self.lock();
+        // What is thrown has made it fail.
+        shielded(|| state.end());
+        let writer = state.writer.take()?;
+        let failed = state.failed.take();
+        drop(state);
+        Some(match failed {
+            None => Ok(writer),
+            Some(error) => {
+                shielded(|| drop(writer));
+                Err(error)
+            }
+        })
     }
 }
 

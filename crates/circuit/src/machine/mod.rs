@@ -222,24 +222,34 @@ impl Machine {
     pub(crate) fn begin_recording(&self, recorder: Arc<dyn Recorder>) -> bool {
         let begins = !self.recorded.swap(true, Ordering::AcqRel);
         if begins {
-            self.set_recorder(Some(recorder));
+            self.set_recorder(|_| true, Some(recorder));
         }
         begins
     }
 
-    /// Has the journal told of nothing from here on.
-    pub(crate) fn end_recording(&self) {
-        self.set_recorder(None);
+    /// Has this journal, which is the one that is told, be told of nothing from here on.
+    pub(crate) fn end_recording(&self, recorder: Arc<dyn Recorder>) {
+        // Another one may have begun inside of the circuit, ahead of this.
+        let is_told = move |told: &Arc<dyn Recorder>| ptr::addr_eq(Arc::as_ptr(told), Arc::as_ptr(&recorder));
+        self.set_recorder(is_told, None);
         self.recorded.store(false, Ordering::Release);
     }
 
-    fn set_recorder(&self, recorder: Option<Arc<dyn Recorder>>) {
+    /// Has this journal told from here on, if none is or `gives_way` says so of the one that is.
+    fn set_recorder(
+        &self,
+        gives_way: impl FnOnce(&Arc<dyn Recorder>) -> bool + Send + 'static,
+        recorder: Option<Arc<dyn Recorder>>,
+    ) {
         self.submit(Event::Other, move || {
             Self::with_inside(|machine| {
                 let machine = machine.expect("jobs run in the circuit's context");
                 // SAFETY: in the context; recorders are dropped outside of the borrow.
                 let before = unsafe {
                     let inside = &mut *machine.inside.get();
+                    if !inside.recorder.as_ref().is_none_or(gives_way) {
+                        return;
+                    }
                     inside.attended = recorder.is_some() || inside.given_time.is_some();
                     std::mem::replace(&mut inside.recorder, recorder)
                 };
