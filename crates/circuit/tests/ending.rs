@@ -253,8 +253,9 @@ fn a_replay_ends_what_the_original_ended() {
     let original = circuit(RunBy::Waiters);
     let (conduit, before) = run(&original);
     original.settle().expect("outside");
-    let recording = Recording::begin(&original, Vec::new()).expect("the only one");
-    recording.conduit("words", &conduit);
+    let recording = Recording::new(&original, Vec::new());
+    recording.conduit("words", &conduit).expect("its own");
+    recording.begin().expect("open");
     conduit.get(name!("a")).emit(1);
     original.close_and_settle().expect("outside");
     let journal = recording.finish().expect("in memory");

@@ -630,8 +630,11 @@ fn a_replay_restarts_and_gives_up_where_the_original_did() {
     let supervision = Supervision::Restart { at_most: 2, within: Duration::from_millis(1) };
     let circuit = Circuit::builder().run_by(RunBy::Waiters).supervision(supervision).build().expect("valid");
     let (pipes, before) = build(&circuit);
-    let recording = Recording::begin(&circuit, Vec::new()).expect("the only one");
-    pipes.iter().zip(0..).for_each(|(pipe, number)| recording.pipe(&format!("{number}"), pipe));
+    let recording = Recording::new(&circuit, Vec::new());
+    for (pipe, number) in pipes.iter().zip(0..) {
+        recording.pipe(&format!("{number}"), pipe).expect("its own");
+    }
+    recording.begin().expect("open");
     // How many restarts there are depends on how long all this takes. The replay has to find the same.
     for round in 0..10 {
         for pipe in &pipes {

@@ -111,15 +111,16 @@ fn data(file: &str) -> PathBuf {
 fn record() -> (Vec<u8>, String) {
     let circuit = Circuit::builder().run_by(RunBy::Thread).seed(42).build().expect("a thread");
     let structure = Structure::new(circuit);
-    let recording = Recording::begin(&structure.circuit, Vec::new()).expect("open");
-    recording.conduit("topics", &structure.topics);
-    recording.pipe("samples", &structure.samples);
-    recording.subscriber("all", &structure.all);
-    recording.port("level", &structure.level);
-    recording.basin("newest", &structure.newest);
-    recording.pipe("end", &structure.end);
-    recording.subscription("first", &structure.first);
-    recording.conduit("levels", &structure.levels);
+    let recording = Recording::new(&structure.circuit, Vec::new());
+    recording.conduit("topics", &structure.topics).expect("its own");
+    recording.pipe("samples", &structure.samples).expect("its own");
+    recording.subscriber("all", &structure.all).expect("its own");
+    recording.port("level", &structure.level).expect("its own");
+    recording.basin("newest", &structure.newest).expect("its own");
+    recording.pipe("end", &structure.end).expect("its own");
+    recording.subscription("first", &structure.first).expect("its own");
+    recording.conduit("levels", &structure.levels).expect("its own");
+    recording.begin().expect("open");
     structure.play();
     let journal = recording.finish().expect("memory does not fail");
     let seen = structure.seen.lock().expect("no panic").clone();

@@ -616,11 +616,12 @@ fn a_journal_looks_at_what_comes_through_all_queues() {
     };
     for run_by in [RunBy::Waiters, RunBy::Thread] {
         let structure = build(run_by);
-        let recording = Recording::begin(&structure.circuit, Vec::new()).expect("open");
-        recording.pipe("texts", &structure.texts);
-        recording.port("port", &structure.port);
-        recording.basin("basin", &structure.basin);
-        recording.pipe("end", &structure.end);
+        let recording = Recording::new(&structure.circuit, Vec::new());
+        recording.pipe("texts", &structure.texts).expect("its own");
+        recording.port("port", &structure.port).expect("its own");
+        recording.basin("basin", &structure.basin).expect("its own");
+        recording.pipe("end", &structure.end).expect("its own");
+        recording.begin().expect("open");
         let mut lane = structure.circuit.lane().expect("open");
         for number in 0..4 {
             lane.emit(&structure.texts, (number, "lane".to_owned()));
@@ -673,7 +674,8 @@ fn what_could_not_be_recorded_is_done_once() {
             let seen = seen.clone();
             registrar.receptor(move |value| seen.push(value));
         });
-        let _recording = Recording::begin(&circuit, Torn(false)).expect("open");
+        let recording = Recording::new(&circuit, Torn(false));
+        recording.begin().expect("open");
         let subscription = conduit.subscribe(&subscriber.expect("open")).expect("open");
         conduit.get(Name::new("a").expect("valid")).emit(1);
         subscription.close_and_settle().expect("outside");

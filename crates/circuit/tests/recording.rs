@@ -2,12 +2,13 @@
 
 use std::io;
 use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use tidemark_circuit::{
-    Circuit, Conduit, Failure, Name, Pipe, Recorded, Recording, Registrar, Replay, ReplayError, RunBy,
+    Circuit, Conduit, Failure, Fault, Name, Pipe, Recorded, Recording, Registrar, Replay, ReplayError, RunBy,
     Simulation, Subject, Subscriber, name,
 };
 
@@ -94,9 +95,10 @@ impl Structure {
     }
 
     fn record<W: io::Write + Send + 'static>(&self, writer: W) -> Recording<W> {
-        let recording = Recording::begin(&self.circuit, writer).expect("open");
-        recording.conduit("conduit", &self.conduit);
-        recording.subscriber("subscriber", &self.subscriber);
+        let recording = Recording::new(&self.circuit, writer);
+        recording.conduit("conduit", &self.conduit).expect("its own");
+        recording.subscriber("subscriber", &self.subscriber).expect("its own");
+        recording.begin().expect("open");
         recording
     }
 
@@ -235,8 +237,8 @@ fn what_an_update_makes_is_there_even_if_it_cannot_be_written() {
     let target = structure.circuit.pipe(move |value: NotTwo| sender.send(value).expect("received"));
     let target = target.expect("open");
     let recording = structure.record(Vec::new());
-    recording.port("port", &port);
-    recording.pipe("target", &target);
+    recording.port("port", &port).expect("its own");
+    recording.pipe("target", &target).expect("its own");
     for _ in 0..2 {
         port.update(|value| NotTwo(value.0 + 1));
         port.emit(&target);
@@ -311,7 +313,7 @@ fn a_recording_can_be_finished_inside_of_its_circuit() {
         let journal = finished.try_recv().expect("it was finished").expect("memory does not fail");
         let error = Structure::replay(&journal).expect_err("the pipe to the recording had no label");
         assert!(matches!(error, ReplayError::Unlabelled(_)), "{error}");
-        assert!(Recording::begin(&structure.circuit, Vec::new()).is_ok(), "it can be recorded again");
+        assert!(Recording::new(&structure.circuit, Vec::new()).begin().is_ok(), "it can be recorded again");
     }
 }
 
@@ -346,7 +348,9 @@ fn a_recording_of_before_does_not_end_the_one_after_it() {
     let (sender, begun) = mpsc::channel();
     let again = structure.circuit.clone();
     let begin = structure.circuit.pipe(move |()| {
-        sender.send(Recording::begin(&again, Vec::new()).expect("nobody records")).expect("received");
+        let recording = Recording::new(&again, Vec::new());
+        recording.begin().expect("nobody records");
+        sender.send(recording).expect("received");
     });
     let begin = begin.expect("open");
     let first = structure.record(Vec::new());
@@ -354,9 +358,82 @@ fn a_recording_of_before_does_not_end_the_one_after_it() {
     drop(first);
     structure.circuit.settle().expect("outside");
     let second = begun.try_recv().expect("it was begun");
-    second.conduit("conduit", &structure.conduit);
-    second.subscriber("subscriber", &structure.subscriber);
+    second.conduit("conduit", &structure.conduit).expect("its own");
+    second.subscriber("subscriber", &structure.subscriber).expect("its own");
     structure.play();
     let journal = second.finish().expect("memory does not fail");
     assert_eq!(Structure::replay(&journal).expect("as recorded").0, 5);
+}
+
+#[test]
+fn a_circuit_with_traffic_is_recorded_from_the_begin_on_without_a_gap() {
+    for run_by in drivers() {
+        let structure = Structure::new(circuit(run_by));
+        let recording = Recording::new(&structure.circuit, Vec::new());
+        recording.conduit("conduit", &structure.conduit).expect("its own");
+        recording.subscriber("subscriber", &structure.subscriber).expect("its own");
+        let (go_on, emitted) = (AtomicBool::new(true), AtomicU64::new(0));
+        let wait_for_more = || {
+            let before = emitted.load(Ordering::Relaxed);
+            while emitted.load(Ordering::Relaxed) < before + 100 {
+                thread::yield_now();
+            }
+        };
+        let journal = thread::scope(|scope| {
+            scope.spawn(|| {
+                let pipe = structure.conduit.get(name!("traffic"));
+                while go_on.load(Ordering::Relaxed) {
+                    pipe.emit(emitted.fetch_add(1, Ordering::Relaxed));
+                }
+            });
+            wait_for_more();
+            recording.begin().expect("open");
+            let subscription = structure.conduit.subscribe(&structure.subscriber).expect("open");
+            wait_for_more();
+            subscription.close();
+            wait_for_more();
+            let journal = recording.finish();
+            go_on.store(false, Ordering::Relaxed);
+            journal
+        });
+        let (inputs, heard) = Structure::replay(&journal.expect("memory does not fail")).expect("no gap");
+        assert!(inputs > 200 && heard.len() >= 100 && heard == structure.heard());
+    }
+}
+
+#[test]
+fn a_recording_that_has_not_begun_writes_nothing_and_ends_no_other() {
+    let structure = Structure::new(circuit(RunBy::Waiters));
+    let (other, early) = (structure.record(Vec::new()), Recording::new(&structure.circuit, Vec::new()));
+    assert!(early.begin().is_err(), "the circuit is recorded already");
+    assert_eq!(early.finish().expect("nothing was written"), b"");
+    drop(Recording::new(&structure.circuit, Vec::new()));
+    assert!(Recording::new(&structure.circuit, Vec::new()).begin().is_err());
+    structure.play();
+    let journal = other.finish().expect("memory does not fail");
+    assert_eq!(Structure::replay(&journal).expect("as recorded").0, 5);
+}
+
+#[test]
+fn a_label_stands_for_one_thing_of_the_circuit() {
+    let structure = Structure::new(circuit(RunBy::Waiters));
+    let basin = structure.circuit.basin::<u64>(1).expect("valid");
+    let recording = structure.record(Vec::new());
+    recording.conduit("conduit", &structure.conduit).expect("it has this label already");
+    recording.basin("basin", &basin).expect("its own");
+    recording.basin("basin", &basin).expect("it has this label already");
+    let refused = |outcome: Result<(), Fault>, why: &str| {
+        let fault = outcome.expect_err("refused");
+        assert!(fault.operation() == "label" && fault.message().contains(why), "{fault}");
+    };
+    let pipe = structure.conduit.get(name!("a"));
+    refused(recording.pipe("conduit", pipe), "is the label of");
+    refused(recording.pipe("subscriber", pipe), "is the label of");
+    refused(recording.pipe("basin", pipe), "is the label of");
+    refused(recording.conduit("another", &structure.conduit), "has the label \"conduit\" already");
+    refused(recording.pipe("another", basin.pipe()), "has the label \"basin\" already");
+    recording.pipe("another", pipe).expect("neither was taken by what was refused");
+    let elsewhere = Structure::new(circuit(RunBy::Waiters));
+    refused(recording.conduit("elsewhere", &elsewhere.conduit), "which is recorded");
+    refused(recording.subscriber("elsewhere", &elsewhere.subscriber), "which is recorded");
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use tidemark_circuit::{
-    Basin, Cell, Circuit, Conduit, Failure, Fiber, Flow, Name, Pipe, Port, Recorded, Recording, Registrar,
-    Replay, ReplayError, RunBy, Subject, Subscriber, Subscription,
+    Basin, Cell, Circuit, Conduit, Failure, Fault, Fiber, Flow, Name, Pipe, Port, Recorded, Recording,
+    Registrar, Replay, ReplayError, RunBy, Subject, Subscriber, Subscription,
 };
 
 /// A structure in which order, time, chance, names, subscriptions and cascades all show in what is observed, and what is asked
@@ -164,20 +164,21 @@ impl Structure {
     }
 
     fn record(&self) -> Recording<Vec<u8>> {
-        let recording = Recording::begin(&self.circuit, Vec::new()).expect("open");
-        recording.conduit("topics", &self.topics);
-        recording.pipe("samples", &self.samples);
-        recording.subscriber("all", &self.all);
-        recording.port("level", &self.level);
-        recording.conduit("levels", &self.levels);
-        recording.basin("newest", &self.newest);
-        recording.pipe("last", self.last.pipe());
-        recording.pipe("end", &self.end);
-        recording.pipe("toggle", &self.toggle);
-        recording.pipe("last will", &self.last_will);
-        recording.pipe("closer", &self.closer);
-        recording.subscriber("second", &self.second);
-        recording.subscription("first", &self.first);
+        let recording = Recording::new(&self.circuit, Vec::new());
+        recording.conduit("topics", &self.topics).expect("its own");
+        recording.pipe("samples", &self.samples).expect("its own");
+        recording.subscriber("all", &self.all).expect("its own");
+        recording.port("level", &self.level).expect("its own");
+        recording.conduit("levels", &self.levels).expect("its own");
+        recording.basin("newest", &self.newest).expect("its own");
+        recording.pipe("last", self.last.pipe()).expect("its own");
+        recording.pipe("end", &self.end).expect("its own");
+        recording.pipe("toggle", &self.toggle).expect("its own");
+        recording.pipe("last will", &self.last_will).expect("its own");
+        recording.pipe("closer", &self.closer).expect("its own");
+        recording.subscriber("second", &self.second).expect("its own");
+        recording.subscription("first", &self.first).expect("its own");
+        recording.begin().expect("open");
         recording
     }
 
@@ -493,9 +494,14 @@ fn a_replay_says_what_it_lacks() {
 }
 
 /// What the replay of a recording says that this has been done during.
-fn gap(label: impl FnOnce(&Circuit, &Recording<Vec<u8>>), circuit: &Circuit, act: impl FnOnce()) -> String {
-    let recording = Recording::begin(circuit, Vec::new()).expect("open");
-    label(circuit, &recording);
+fn gap(
+    label: impl FnOnce(&Circuit, &Recording<Vec<u8>>) -> Result<(), Fault>,
+    circuit: &Circuit,
+    act: impl FnOnce(),
+) -> String {
+    let recording = Recording::new(circuit, Vec::new());
+    label(circuit, &recording).expect("its own");
+    recording.begin().expect("open");
     act();
     let journal = recording.finish().expect("memory does not fail");
     let error = Structure::replay(&journal).expect_err("a gap");
@@ -707,16 +713,17 @@ impl std::io::Write for Full {
 #[test]
 fn a_writer_that_fails_ends_the_recording_and_nothing_else() {
     let structure = Structure::new(Circuit::builder().run_by(RunBy::Waiters).build().expect("valid"));
-    let recording = Recording::begin(&structure.circuit, Full(100)).expect("open");
-    recording.conduit("topics", &structure.topics);
-    recording.subscriber("all", &structure.all);
-    assert!(Recording::begin(&structure.circuit, Vec::new()).is_err(), "it is recorded already");
+    let recording = Recording::new(&structure.circuit, Full(100));
+    recording.conduit("topics", &structure.topics).expect("its own");
+    recording.subscriber("all", &structure.all).expect("its own");
+    recording.begin().expect("open");
+    assert!(Recording::new(&structure.circuit, Vec::new()).begin().is_err(), "it is recorded already");
     structure.topics.subscribe(&structure.all).expect("open");
     (0..50).for_each(|n| structure.topics.get(name(1)).emit((0, n.to_string())));
     let error = recording.finish().err().expect("the disk is full").to_string();
     assert!(error.contains("the disk is full"), "{error}");
     assert_eq!(structure.observed().len(), 52);
-    assert!(Recording::begin(&structure.circuit, Vec::new()).is_ok(), "it can be recorded again");
+    assert!(Recording::new(&structure.circuit, Vec::new()).begin().is_ok(), "it can be recorded again");
 }
 
 /// How a journal of the present version begins that has the seed 0.

@@ -15,6 +15,7 @@ use crate::circuit::{Circuit, RunBy};
 use crate::conduit::Conduit;
 use crate::error::Fault;
 use crate::event::Event;
+use crate::extent::Extent;
 use crate::failure::{message_of, shielded};
 use crate::pipe::Pipe;
 use crate::port::Port;
@@ -27,7 +28,8 @@ use crate::subscription::Subscription;
 /// Inputs are known by labels, under which a [`Replay`](crate::Replay) finds their counterparts: whatever is emitted to, asked,
 /// subscribed or closed from outside of the circuit is to be labelled, and the targets of ports and basins too. What happens to
 /// something without a label is noted as a gap, which a replay reports. Cells have a pipe to be labelled ([`crate::Cell::pipe`]),
-/// and tickers their target; pins cannot be reached from outside.
+/// and tickers their target; pins cannot be reached from outside. A label stands for one thing, of this circuit; what is made while
+/// the recording goes on is labelled then.
 ///
 /// The writer is called in the circuit's context: one that is slow slows the circuit down. When it fails or panics, recording
 /// ends, and [`Recording::finish`] says so; the circuit goes on. A recording that is dropped ends there, without a word.
@@ -48,8 +50,9 @@ use crate::subscription::Subscription;
 ///
 /// let circuit = Circuit::new();
 /// let (pipe, first) = sums(&circuit)?;
-/// let recording = Recording::begin(&circuit, Vec::new())?;
-/// recording.pipe("values", &pipe);
+/// let recording = Recording::new(&circuit, Vec::new());
+/// recording.pipe("values", &pipe)?;
+/// recording.begin()?;
 /// (1..=3).for_each(|value| pipe.emit(value));
 /// let journal = recording.finish()?;
 ///
@@ -72,21 +75,33 @@ struct State<W> {
     /// Gone when the recording has ended.
     writer: Option<W>,
     failed: Option<io::Error>,
+    phase: Phase,
     /// Numbers of texts.
     texts: HashMap<String, u64>,
+    /// What labels stand for.
+    subjects: HashMap<String, Subject>,
     labels: HashMap<Id, Labelled>,
     /// Numbers of the subscriptions that have begun meanwhile and were not closed one by one.
     subscriptions: HashMap<Id, u64>,
     /// How many subscriptions have begun.
     begun: u64,
     inputs: u64,
-    ended: bool,
     /// The time of the input before, in nanoseconds.
     time: u64,
     /// The frame that is being made.
     content: Vec<u8>,
     /// The value that is to be in it.
     value: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Nothing is written.
+    Before,
+    /// Inputs are written.
+    Open,
+    /// The end is written, and nothing after it.
+    Over,
 }
 
 /// What is told of inputs, before they are handled.
@@ -106,69 +121,118 @@ pub(crate) trait Recorder: Send + Sync {
 }
 
 impl<W: Write + Send + 'static> Recording<W> {
-    /// Begins to record what the circuit handles from now on. Fails if it is closed, or recorded already.
-    pub fn begin(circuit: &Circuit, mut writer: W) -> Result<Self, Fault> {
-        circuit.machine().check_open("record")?;
-        let failed = writer.write_all(&frame::header(circuit.machine().seed())).err();
-        let journal = Arc::new(Journal(Mutex::new(State {
+    /// A recording that has not begun: label first what has inputs already.
+    pub fn new(circuit: &Circuit, writer: W) -> Self {
+        let state = State {
             writer: Some(writer),
-            failed,
+            failed: None,
+            phase: Phase::Before,
             texts: HashMap::new(),
+            subjects: HashMap::new(),
             labels: HashMap::new(),
             subscriptions: HashMap::new(),
             begun: 0,
             inputs: 0,
-            ended: false,
             time: 0,
             content: Vec::new(),
             value: Vec::new(),
-        })));
-        if !circuit.machine().begin_recording(Arc::<Journal<W>>::clone(&journal)) {
-            let message = "the circuit is being recorded already";
-            return Err(Fault::new(circuit.subject().clone(), "record", message));
-        }
-        Ok(Self { journal, circuit: circuit.clone() })
+        };
+        Self { journal: Arc::new(Journal(Mutex::new(state))), circuit: circuit.clone() }
     }
 
-    /// Labels a conduit: what is emitted to its pipes, its subscriptions and its close are recorded.
-    pub fn conduit<E: Recorded + Clone + Send + 'static>(&self, label: &str, conduit: &Conduit<E>) {
-        self.label(conduit.subject(), label, Role::Conduit(look_at_value::<E>));
+    /// Begins to record what the circuit handles from now on: what the caller emitted before is not in the journal. Fails if the
+    /// circuit is closed, or recorded already.
+    pub fn begin(&self) -> Result<(), Fault> {
+        let machine = self.circuit.machine();
+        machine.check_open("record")?;
+        // Locked: the circuit may come to its first input before the beginning is written.
+        let mut state = self.journal.lock();
+        if !machine.begin_recording(Arc::<Journal<W>>::clone(&self.journal)) {
+            let message = "the circuit is being recorded already";
+            return Err(Fault::new(self.circuit.subject().clone(), "record", message));
+        }
+        state.begin(machine.seed());
+        Ok(())
+    }
+
+    /// Labels a conduit: what is emitted to its pipes, its subscriptions and its close are recorded. Fails, as all of these, if the
+    /// label stands for something else, or this has another label or is of another circuit.
+    pub fn conduit<E: Recorded + Clone + Send + 'static>(
+        &self,
+        label: &str,
+        conduit: &Conduit<E>,
+    ) -> Result<(), Fault> {
+        self.label(conduit.subject(), label, Role::Conduit(look_at_value::<E>))
     }
 
     /// Labels a pipe: what is emitted to it is recorded.
-    pub fn pipe<E: Recorded + Send + 'static>(&self, label: &str, pipe: &Pipe<E>) {
-        self.label(pipe.subject(), label, Role::Node(look_at_value::<E>));
+    pub fn pipe<E: Recorded + Send + 'static>(&self, label: &str, pipe: &Pipe<E>) -> Result<(), Fault> {
+        self.label(pipe.subject(), label, Role::Node(look_at_value::<E>))
     }
 
     /// Labels a port: what it is asked for is recorded, updates as the value that they make, or the message with which they
     /// panic. An update that does more than that to the circuit, such as emitting, is a gap; what it does elsewhere, or to a
     /// [`crate::Pin`], is not noticed, and does not happen again in a replay.
-    pub fn port<E: Recorded + Clone + Send + 'static>(&self, label: &str, port: &Port<E>) {
-        self.label(port.subject(), label, Role::Node(look_at_request::<E>));
+    pub fn port<E>(&self, label: &str, port: &Port<E>) -> Result<(), Fault>
+    where
+        E: Recorded + Clone + Send + 'static,
+    {
+        self.label(port.subject(), label, Role::Node(look_at_request::<E>))
     }
 
     /// Labels a basin: what is emitted to its pipe, and to where it is drained, is recorded.
-    pub fn basin<E: Recorded + Send + 'static>(&self, label: &str, basin: &Basin<E>) {
-        self.pipe(label, basin.pipe());
-        self.label(basin.subject(), label, Role::Node(look_at_target::<E>));
+    pub fn basin<E: Recorded + Send + 'static>(&self, label: &str, basin: &Basin<E>) -> Result<(), Fault> {
+        let (pipe, role) = (basin.pipe().subject(), Role::Node(look_at_value::<E>));
+        self.label_all(
+            label,
+            basin.subject(),
+            &[(basin.subject(), Role::Node(look_at_target::<E>)), (pipe, role)],
+        )
     }
 
     /// Labels a subscriber: its subscriptions and its close are recorded.
-    pub fn subscriber<E: Clone + Send + 'static>(&self, label: &str, subscriber: &Subscriber<E>) {
-        self.label(subscriber.subject(), label, Role::Life);
+    pub fn subscriber<E>(&self, label: &str, subscriber: &Subscriber<E>) -> Result<(), Fault>
+    where
+        E: Clone + Send + 'static,
+    {
+        self.label(subscriber.subject(), label, Role::Life)
     }
 
     /// Labels a subscription of before the recording: its close is recorded. Those that begin meanwhile are known by themselves.
-    pub fn subscription<E: Clone + Send + 'static>(&self, label: &str, subscription: &Subscription<E>) {
-        self.label(subscription.subject(), label, Role::Life);
+    pub fn subscription<E>(&self, label: &str, subscription: &Subscription<E>) -> Result<(), Fault>
+    where
+        E: Clone + Send + 'static,
+    {
+        self.label(subscription.subject(), label, Role::Life)
     }
 
-    fn label(&self, subject: &Subject, label: &str, role: Role) {
-        self.journal.lock().labels.insert(subject.id(), Labelled { label: label.to_owned(), role });
+    fn label(&self, subject: &Subject, label: &str, role: Role) -> Result<(), Fault> {
+        self.label_all(label, subject, &[(subject, role)])
     }
 
-    /// Waits for what the caller emitted before, ends the journal and gives the writer back. Fails if writing failed at some
-    /// time.
+    /// Labels what belongs to this subject, and is known together.
+    fn label_all(&self, label: &str, subject: &Subject, parts: &[(&Subject, Role)]) -> Result<(), Fault> {
+        let refuse = |message: String| Err(Fault::new(subject.clone(), "label", message));
+        if !subject.within(self.circuit.subject()) {
+            return refuse(format!("it is not of {}, which is recorded", self.circuit.subject()));
+        }
+        let mut state = self.journal.lock();
+        if let Some(other) = state.subjects.get(label).filter(|other| *other != subject) {
+            return refuse(format!("\"{label}\" is the label of {other}; give each its own"));
+        }
+        let mut known = parts.iter().filter_map(|(part, _)| state.labels.get(&part.id()));
+        if let Some(other) = known.find(|known| known.label != label) {
+            return refuse(format!("it has the label \"{}\" already", other.label));
+        }
+        state.subjects.insert(label.to_owned(), subject.clone());
+        for (part, role) in parts {
+            state.labels.insert(part.id(), Labelled { label: label.to_owned(), role: *role });
+        }
+        Ok(())
+    }
+
+    /// Waits for what the caller emitted before, ends the journal and gives the writer back: as it was if the recording has not
+    /// begun. Fails if writing failed at some time.
     ///
     /// Where waiting would be for ever, it ends the journal at once: inside of the circuit, whose own emissions are no inputs, and
     /// for a circuit that is run by its owner or a [`crate::Simulation`]. What these have not run yet is not in the journal.
@@ -182,7 +246,11 @@ impl<W: Write + Send + 'static> Recording<W> {
 
     /// Ends the journal where the circuit is. None if it has ended before.
     fn end(&self) -> Option<io::Result<W>> {
+        let has_begun = self.journal.lock().phase != Phase::Before;
         let ended = self.journal.finish()?;
+        if !has_begun {
+            return Some(ended);
+        }
         let recorder: Arc<dyn Recorder> = Arc::<Journal<W>>::clone(&self.journal);
         self.circuit.machine().end_recording(recorder);
         Some(ended)
@@ -228,7 +296,7 @@ impl<W: Write + Send> Journal<W> {
 impl<W: Write + Send> Recorder for Journal<W> {
     unsafe fn emission(&self, time: u64, pipe: &Subject, value: *mut u8) {
         let mut state = self.lock();
-        if state.ended {
+        if state.phase != Phase::Open {
             return;
         }
         let Some((label, name, look)) = state.find(pipe) else {
@@ -260,14 +328,14 @@ impl<W: Write + Send> Recorder for Journal<W> {
 
     fn gap(&self, time: u64, what: &str) {
         let mut state = self.lock();
-        if !state.ended {
+        if state.phase == Phase::Open {
             state.unlabelled(time, what);
         }
     }
 
     fn event(&self, time: u64, event: Event) {
         let mut state = self.lock();
-        if state.ended {
+        if state.phase != Phase::Open {
             return;
         }
         match event {
@@ -300,6 +368,14 @@ impl<W: Write + Send> Recorder for Journal<W> {
 }
 
 impl<W: Write> State<W> {
+    fn begin(&mut self, seed: u64) {
+        debug_assert_eq!(self.phase, Phase::Before, "a circuit that is recorded is not recorded again");
+        self.phase = Phase::Open;
+        self.content = frame::header(seed);
+        // What is thrown has made it fail.
+        shielded(|| self.attempt(W::write_all));
+    }
+
     /// The number of a text, which is written if it is new.
     fn text(&mut self, text: &str) -> u64 {
         if let Some(number) = self.texts.get(text) {
@@ -360,7 +436,7 @@ impl<W: Write> State<W> {
 
     fn write(&mut self) {
         debug_assert!(
-            !self.ended || self.content.first() == Some(&(Kind::End as u8)),
+            self.phase == Phase::Open || self.content.first() == Some(&(Kind::End as u8)),
             "nothing comes after the end"
         );
         self.attempt(|writer, content| frame::write(content, writer));
@@ -382,7 +458,7 @@ impl<W: Write> State<W> {
     }
 
     fn end(&mut self) {
-        if std::mem::replace(&mut self.ended, true) {
+        if std::mem::replace(&mut self.phase, Phase::Over) != Phase::Open {
             return;
         }
         self.content.clear();

@@ -19,9 +19,10 @@ fn xtr_09_a_replay_of_emissions_subscriptions_and_closes_is_observed_the_same() 
     };
     for circuit in circuits() {
         let (conduit, subscriber, first) = build(&circuit);
-        let recording = Recording::begin(&circuit, Vec::new()).expect("open");
-        recording.conduit("conduit", &conduit);
-        recording.subscriber("subscriber", &subscriber);
+        let recording = Recording::new(&circuit, Vec::new());
+        recording.conduit("conduit", &conduit).expect("its own");
+        recording.subscriber("subscriber", &subscriber).expect("its own");
+        recording.begin().expect("open");
         conduit.get(name!("a")).emit(1);
         let subscription = conduit.subscribe(&subscriber).expect("open");
         conduit.get(name!("a")).emit(2);

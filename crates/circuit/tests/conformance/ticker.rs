@@ -217,8 +217,9 @@ fn ticks_are_emissions_to_the_target_in_a_journal() {
     for circuit in driven() {
         let trace = Trace::new();
         let target = trace.pipe(&circuit);
-        let recording = Recording::begin(&circuit, Vec::new()).expect("open");
-        recording.pipe("ticks", &target);
+        let recording = Recording::new(&circuit, Vec::new());
+        recording.pipe("ticks", &target).expect("its own");
+        recording.begin().expect("open");
         let ticker = circuit.ticker(MILLI, &target).expect("open");
         trace.wait_for(3);
         ticker.close_and_settle().expect("outside");
