@@ -92,7 +92,7 @@ impl Interner {
         // No step below panics, so a lock is never left behind with half of a name.
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut known, start) = self.longest_known(path);
-        let missing = path[start..].split('.').filter(|part| !part.is_empty()).count() as u32;
+        let missing = count_parts(&path[start..]);
         if let Some(known) = known
             && missing == 0
         {
@@ -116,6 +116,12 @@ impl Interner {
             part_start = end + 1;
         }
         Ok(known.expect("a valid path has a part"))
+    }
+
+    /// How many names would have to be made for this valid path: itself and its unknown ancestors.
+    pub(crate) fn count_missing(&self, path: &str) -> u32 {
+        debug_assert!(Name::is_valid(path));
+        count_parts(&path[self.longest_known(path).1..])
     }
 
     /// The longest known ancestor (or the name itself), and where the part behind it starts.
@@ -194,6 +200,11 @@ impl Interner {
     fn generation(&self) -> Option<&Generation> {
         self.generations.get(self.current.load(Ordering::Acquire))?.get()
     }
+}
+
+/// How many parts this rest of a valid path has.
+fn count_parts(rest: &str) -> u32 {
+    rest.split('.').filter(|part| !part.is_empty()).count() as u32
 }
 
 impl Node {

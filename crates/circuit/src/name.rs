@@ -101,6 +101,11 @@ impl Name {
         }
     }
 
+    /// How many names would have to be made for this valid path.
+    pub(crate) fn count_missing(path: &str) -> u32 {
+        INTERNER.count_missing(path)
+    }
+
     /// Whether this is the path of a name, or could be.
     ///
     /// ```

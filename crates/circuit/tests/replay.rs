@@ -864,3 +864,120 @@ fn a_label_is_of_one_thing_of_the_circuit() {
         assert!(matches!(&error, ReplayError::Mislabelled(label) if label == "it"), "{error}");
     }
 }
+
+/// What a replay of these frames, with these limits, says of a pipe that takes an `E`.
+fn limited<E: Recorded + Send + 'static>(
+    frames: &[u8],
+    limit: impl FnOnce(&mut Replay<&[u8]>),
+) -> Result<u64, ReplayError> {
+    let journal = [&header(), frames].concat();
+    let circuit = Circuit::builder().run_by(RunBy::Owner).build().expect("valid");
+    let mut replay = Replay::new(&journal[..])?;
+    replay.pipe("pipe", &circuit.pipe(|_: E| ()).expect("open"));
+    let conduit = circuit.conduit::<u8>().expect("open");
+    replay.conduit("conduit", &conduit);
+    limit(&mut replay);
+    replay.run(&circuit).map(|replayed| replayed.inputs)
+}
+
+/// One byte each in the journal if there is nothing, and 64 KiB in memory.
+type Large = Vec<Option<[u8; 65_536]>>;
+
+#[test]
+fn a_value_takes_no_more_memory_than_is_allowed() {
+    let emit = |value: &[u8]| [frame(1, b"pipe"), frame(2, &[&[0, 0, 0], value].concat())].concat();
+    // As many values without bytes as a number can say.
+    let most = [&[0xFF; 9][..], &[1]].concat();
+    assert!(limited::<Vec<()>>(&emit(&most), |_| ()).is_err());
+    let many = emit(&[0xFF, 0xFF, 0x7F]);
+    assert!(matches!(
+        limited::<Vec<()>>(&many, |replay| replay.limit_value(1000)),
+        Err(ReplayError::TooLarge { bytes_max: 1000, .. })
+    ));
+    assert_eq!(limited::<Vec<()>>(&many, |_| ()).expect("little"), 1);
+
+    let nothings = emit(&[&[100][..], &[0; 100]].concat());
+    let error = limited::<Large>(&nothings, |replay| replay.limit_value(1 << 20)).expect_err("6 MiB");
+    assert!(error.to_string().contains("Replay::limit_value"), "{error}");
+    assert_eq!(limited::<Large>(&nothings, |_| ()).expect("no more than 64 MiB"), 1);
+
+    let long = emit(&[&[100][..], &[b'x'; 100]].concat());
+    assert!(matches!(
+        limited::<String>(&long, |replay| replay.limit_value(99)),
+        Err(ReplayError::TooLarge { bytes_max: 99, .. })
+    ));
+}
+
+#[test]
+fn a_journal_makes_no_more_names_than_are_allowed() {
+    let frames = |prefix: &str| {
+        let mut frames = [frame(1, b"conduit"), frame(1, b"pipe")].concat();
+        for number in 0..5 {
+            let name = format!("limited.{prefix}.n{number}");
+            frames.extend(frame(1, name.as_bytes()));
+            // One as the name of a conduit's pipe, and one within a value.
+            frames.extend(frame(2, &[0, 0, number + 3, 0]));
+            let value = [&[name.len() as u8 + 1][..], name.as_bytes(), b"x"].concat();
+            frames.extend(frame(2, &[&[0, 1, 0], &value[..]].concat()));
+        }
+        frames
+    };
+    let known = Name::new("limited").expect("valid");
+    let error = limited::<Name>(&frames("a"), |replay| replay.limit_names(10)).expect_err("eleven");
+    assert!(matches!(error, ReplayError::TooManyNames(10)), "{error}");
+    assert_eq!(limited::<Name>(&frames("b"), |replay| replay.limit_names(11)).expect("eleven"), 10);
+    assert_eq!(limited::<Name>(&frames("b"), |replay| replay.limit_names(0)).expect("none is new"), 10);
+    assert_eq!(known.depth(), 1);
+}
+
+/// What frames that nobody recorded are about.
+const LABELS: [&str; 7] = ["conduit", "port", "basin", "subscriber", "subscription", "pipe", "a.b"];
+
+/// Frames of all kinds with fields that are right, nearly right, or anything.
+fn any_frame() -> impl Strategy<Value = Vec<u8>> {
+    let number = prop_oneof![6 => 0..9_u8, 1 => any::<u8>()];
+    let numbers = prop::collection::vec(number, 0..6);
+    let value = prop_oneof![Just(vec![]), prop::collection::vec(any::<u8>(), 0..10)];
+    let text = prop_oneof![
+        4 => prop::sample::select(&LABELS[..]).prop_map(|text| text.as_bytes().to_vec()),
+        1 => prop::collection::vec(any::<u8>(), 0..10),
+    ];
+    prop_oneof![
+        2 => text.prop_map(|text| frame(1, &text)),
+        5 => (0..17_u8, numbers, value)
+            .prop_map(|(kind, numbers, value)| frame(kind, &[&numbers[..], &value].concat())),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn frames_that_nobody_recorded_are_an_error_or_inputs(
+        frames in prop::collection::vec(any_frame(), 0..30), ended: bool,
+    ) {
+        let mut journal = header();
+        LABELS.iter().for_each(|text| journal.extend(frame(1, text.as_bytes())));
+        frames.iter().for_each(|frame| journal.extend(frame));
+        if ended {
+            journal.extend(frame(9, &[frames.len() as u8]));
+        }
+        let circuit = Circuit::builder().run_by(RunBy::Owner).build().expect("valid");
+        let conduit = circuit.conduit::<Vec<Option<i64>>>().expect("open");
+        let subscriber = circuit.subscriber(|_: &Subject, _: &mut Registrar<'_, _>| ()).expect("open");
+        let subscription = conduit.subscribe(&subscriber).expect("open");
+        let mut replay = Replay::new(&journal[..]).expect("a journal");
+        replay.conduit("conduit", &conduit);
+        replay.subscriber("subscriber", &subscriber);
+        replay.subscription("subscription", &subscription);
+        replay.port("port", &circuit.port(1_i64).expect("open"));
+        replay.basin("basin", &circuit.basin::<i64>(2).expect("valid"));
+        replay.pipe("pipe", &circuit.pipe(|_: Vec<()>| ()).expect("open"));
+        match replay.run(&circuit) {
+            Ok(replayed) => prop_assert!(replayed.inputs <= frames.len() as u64),
+            Err(ReplayError::Damaged(at)) => prop_assert!((at as usize) < journal.len()),
+            Err(error) => {
+                let wrong = matches!(error, ReplayError::Io(_) | ReplayError::NotAJournal | ReplayError::Mislabelled(_));
+                prop_assert!(!wrong, "{error}");
+            }
+        }
+    }
+}

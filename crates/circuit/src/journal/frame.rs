@@ -137,6 +137,8 @@ pub(super) enum NoFrame {
     /// The journal ends within a frame.
     Torn,
     Damaged,
+    /// A frame that is longer than was allowed.
+    TooLong,
     Io(io::Error),
 }
 
@@ -146,11 +148,14 @@ impl From<io::Error> for NoFrame {
     }
 }
 
-/// Reads the content of the next frame into `content`, and returns how many bytes the frame took.
-pub(super) fn read(from: &mut impl Read, content: &mut Vec<u8>) -> Result<u64, NoFrame> {
+/// Reads the content of the next frame into `content`, at most as many bytes as are allowed, and returns how many the frame took.
+pub(super) fn read(from: &mut impl Read, content: &mut Vec<u8>, bytes_max: u64) -> Result<u64, NoFrame> {
     let (length, length_bytes) = read_length(from)?;
     if length == 0 || length > FRAME_BYTES_MAX {
         return Err(NoFrame::Damaged);
+    }
+    if length > bytes_max {
+        return Err(NoFrame::TooLong);
     }
     content.clear();
     // As much memory as there are bytes, whatever the length says.
@@ -240,16 +245,23 @@ mod tests {
         let mut whole = Vec::new();
         write(b"\x02hello", &mut whole).expect("memory");
         let mut content = Vec::new();
-        assert_eq!(read(&mut &whole[..], &mut content).expect("whole"), whole.len() as u64);
+        assert_eq!(read(&mut &whole[..], &mut content, FRAME_BYTES_MAX).expect("whole"), whole.len() as u64);
         assert_eq!(content, b"\x02hello");
-        assert!(matches!(read(&mut &[][..], &mut content), Err(NoFrame::End)));
+        assert!(matches!(read(&mut &[][..], &mut content, FRAME_BYTES_MAX), Err(NoFrame::End)));
+        assert!(matches!(read(&mut &whole[..], &mut content, 5), Err(NoFrame::TooLong)));
         for end in 1..whole.len() {
-            assert!(matches!(read(&mut &whole[..end], &mut content), Err(NoFrame::Torn)), "{end}");
+            assert!(
+                matches!(read(&mut &whole[..end], &mut content, FRAME_BYTES_MAX), Err(NoFrame::Torn)),
+                "{end}"
+            );
         }
         for bit in 8..whole.len() * 8 {
             let mut damaged = whole.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
-            assert!(matches!(read(&mut &damaged[..], &mut content), Err(NoFrame::Damaged)), "{bit}");
+            assert!(
+                matches!(read(&mut &damaged[..], &mut content, FRAME_BYTES_MAX), Err(NoFrame::Damaged)),
+                "{bit}"
+            );
         }
     }
 }

@@ -15,6 +15,7 @@
 //! Texts are written once, when they are first needed, and are referred to by their number from then on. Version 1, which is
 //! still read, had no frames for ports, basins, subscriptions of before the recording, and what is called when one ends.
 
+mod allowance;
 mod frame;
 mod input;
 mod label;

@@ -1,5 +1,6 @@
 //! Values as bytes.
 
+use super::allowance;
 use crate::name::Name;
 
 /// A value that can be written into a journal and read back, the same in every bit.
@@ -36,6 +37,9 @@ pub trait Recorded: Sized {
     /// Takes a value from the front; none if there is no such value.
     fn read(bytes: &mut &[u8]) -> Option<Self>;
 }
+
+/// How many values that take no memory one vector may have.
+const ZERO_SIZED_MAX: usize = 1 << 26;
 
 /// Appends a number: seven bits to a byte, the lowest first.
 pub(super) fn write_number(mut number: u64, bytes: &mut Vec<u8>) {
@@ -140,7 +144,7 @@ impl Recorded for Name {
     }
 
     fn read(bytes: &mut &[u8]) -> Option<Self> {
-        Self::new(&String::read(bytes)?).ok()
+        allowance::name(&String::read(bytes)?)
     }
 }
 
@@ -152,10 +156,12 @@ impl<T: Recorded> Recorded for Vec<T> {
 
     fn read(bytes: &mut &[u8]) -> Option<Self> {
         let length = usize::read(bytes)?;
-        // A length that lies must not have memory reserved for it; values without bytes need none.
-        if size_of::<T>() > 0 && length > bytes.len() {
+        // A length that lies must not have memory reserved for it, nor time spent on it.
+        let most = if size_of::<T>() > 0 { bytes.len() } else { ZERO_SIZED_MAX };
+        if length > most {
             return None;
         }
+        allowance::take_bytes(length.saturating_mul(size_of::<T>().max(1)))?;
         (0..length).map(|_| T::read(bytes)).collect()
     }
 }
@@ -233,7 +239,7 @@ mod tests {
         #[test]
         fn nonsense_is_refused_or_read_without_a_panic(bytes: Vec<u8>) {
             let _ = Everything::read(&mut &bytes[..]);
-            let _ = Vec::<()>::read(&mut &bytes[..bytes.len().min(2)]);
+            let _ = Vec::<()>::read(&mut &bytes[..]);
             let _ = Name::read(&mut &bytes[..]);
         }
     }

@@ -6,6 +6,7 @@ use std::fmt;
 use std::io::{self, BufReader, Read};
 use std::sync::Arc;
 
+use super::allowance::{self, Allowance, Limit};
 use super::frame::{self, Beginning, HEADER_BYTES, Kind, NoFrame, VERSION};
 use super::input::{Closing, Input, OnEnd, Subscribing};
 use super::recorded::{Recorded, read_number};
@@ -18,6 +19,12 @@ use crate::pipe::Pipe;
 use crate::port::Port;
 use crate::subscriber::Subscriber;
 use crate::subscription::Subscription;
+
+/// See [`Replay::limit_value`].
+const VALUE_BYTES_MAX: u64 = 64 << 20;
+
+/// See [`Replay::limit_names`].
+const NAMES_MAX: u32 = 1 << 16;
 
 /// Gives the inputs of a journal to a circuit with the same structure as the one that was recorded, so that it does the same
 /// again. See [`Recording`](crate::Recording) for an example.
@@ -39,6 +46,10 @@ pub struct Replay<R> {
     subscriptions: HashMap<u64, Box<dyn Closing>>,
     /// A label that was given twice.
     twice: Option<String>,
+    value_bytes_max: u64,
+    names_max: u32,
+    /// What is left of both.
+    allowance: Allowance,
     time: u64,
 }
 
@@ -72,6 +83,15 @@ pub enum ReplayError {
     Unlabelled(String),
     /// A value of the journal is none of the type that the label has here.
     WrongType(String),
+    /// The frame that begins at this byte has a value that takes more bytes than these; see [`Replay::limit_value`].
+    TooLarge {
+        /// Where the frame begins.
+        position: u64,
+        /// The limit.
+        bytes_max: u64,
+    },
+    /// The journal has more new names than these; see [`Replay::limit_names`].
+    TooManyNames(u32),
     /// This label was given to two things, or to something of another circuit than the one that is to do the same again.
     Mislabelled(String),
     /// The circuit is not run by its owner, is closed, or has another seed than the journal.
@@ -110,6 +130,20 @@ impl fmt::Display for ReplayError {
             }
             Self::WrongType(label) => {
                 write!(f, "a recorded value of \"{label}\" is not of the type it has here")
+            }
+            Self::TooLarge { position, bytes_max } => {
+                write!(
+                    f,
+                    "the value in the frame at byte {position} takes more than {bytes_max} bytes; \
+                     if the journal is to be trusted, allow more with Replay::limit_value"
+                )
+            }
+            Self::TooManyNames(names_max) => {
+                write!(
+                    f,
+                    "the journal has more than {names_max} new names; \
+                     if it is to be trusted, allow more with Replay::limit_names"
+                )
             }
             Self::Mislabelled(label) => {
                 write!(f, "the label \"{label}\" is of two things, or of something of another circuit")
@@ -157,8 +191,23 @@ impl<R: Read> Replay<R> {
             labelled_subscriptions: HashMap::new(),
             subscriptions: HashMap::new(),
             twice: None,
+            value_bytes_max: VALUE_BYTES_MAX,
+            names_max: NAMES_MAX,
+            allowance: Allowance { bytes: VALUE_BYTES_MAX, names: NAMES_MAX, exceeded: None },
             time: 0,
         })
+    }
+
+    /// Refuses values that take more bytes than these: in the journal, or in memory for the elements of their vectors. It is 64 MiB
+    /// unless set otherwise; a journal has at most 1 GiB for one.
+    pub fn limit_value(&mut self, bytes_max: u64) {
+        self.value_bytes_max = bytes_max;
+    }
+
+    /// Refuses more names than these that are new to the process, because names are never freed. It is 65,536 unless set otherwise.
+    pub fn limit_names(&mut self, names_max: u32) {
+        self.names_max = names_max;
+        self.allowance.names = names_max;
     }
 
     /// The seed that the circuit must have.
@@ -262,7 +311,7 @@ impl<R: Read> Replay<R> {
         loop {
             // What is there from making the structure, and then what each input causes.
             while given && circuit.run(usize::MAX) {}
-            match frame::read(&mut self.reader, &mut content) {
+            match frame::read(&mut self.reader, &mut content, self.value_bytes_max) {
                 Ok(bytes) => {
                     let damaged = ReplayError::Damaged(self.position);
                     let Some((kind, rest)) = content.split_first() else { return Err(damaged) };
@@ -275,12 +324,13 @@ impl<R: Read> Replay<R> {
                         self.position += bytes;
                         return self.expect_nothing().map(|()| Replayed { inputs, complete: true });
                     }
-                    given = self.take(kind, rest, circuit)?;
+                    given = self.take_within_limits(kind, rest, circuit)?;
                     inputs += u64::from(given);
                     self.position += bytes;
                 }
                 Err(NoFrame::End | NoFrame::Torn) => return Ok(Replayed { inputs, complete: false }),
                 Err(NoFrame::Damaged) => return Err(ReplayError::Damaged(self.position)),
+                Err(NoFrame::TooLong) => return Err(self.too_large()),
                 Err(NoFrame::Io(error)) => return Err(error.into()),
             }
         }
@@ -288,11 +338,34 @@ impl<R: Read> Replay<R> {
 
     /// Behind the end there is nothing.
     fn expect_nothing(&mut self) -> Result<(), ReplayError> {
-        match frame::read(&mut self.reader, &mut Vec::new()) {
+        match frame::read(&mut self.reader, &mut Vec::new(), self.value_bytes_max) {
             Err(NoFrame::End) => Ok(()),
             Err(NoFrame::Io(error)) => Err(error.into()),
-            Ok(_) | Err(NoFrame::Torn | NoFrame::Damaged) => Err(ReplayError::Damaged(self.position)),
+            Ok(_) | Err(NoFrame::Torn | NoFrame::Damaged | NoFrame::TooLong) => {
+                Err(ReplayError::Damaged(self.position))
+            }
         }
+    }
+
+    /// As `take`, unless that takes more memory than is allowed.
+    fn take_within_limits(
+        &mut self,
+        kind: Kind,
+        rest: &[u8],
+        circuit: &Circuit,
+    ) -> Result<bool, ReplayError> {
+        let mut allowance = Allowance { bytes: self.value_bytes_max, ..self.allowance };
+        let taken = allowance.during(|| self.take(kind, rest, circuit));
+        self.allowance = allowance;
+        match allowance.exceeded {
+            None => taken,
+            Some(Limit::Bytes) => Err(self.too_large()),
+            Some(Limit::Names) => Err(ReplayError::TooManyNames(self.names_max)),
+        }
+    }
+
+    fn too_large(&self) -> ReplayError {
+        ReplayError::TooLarge { position: self.position, bytes_max: self.value_bytes_max }
     }
 
     /// Takes what the frame says. False if it was a text, which is no input.
@@ -443,7 +516,10 @@ impl<'a> Fields<'a> {
     fn name(&mut self) -> Result<Option<Name>, ReplayError> {
         match self.number()? {
             0 => Ok(None),
-            number => Name::new(self.text_of(number - 1)?).map(Some).map_err(|_| self.damaged()),
+            number => {
+                let name = allowance::name(self.text_of(number - 1)?);
+                name.map(Some).ok_or_else(|| self.damaged())
+            }
         }
     }
 }
