@@ -139,7 +139,7 @@ fn replay(journal: &[u8]) -> String {
     replay.pipe("end", &structure.end);
     replay.subscription("first", &structure.first);
     replay.conduit("levels", &structure.levels);
-    replay.on_close("all", structure.on_close());
+    replay.on_close("topics", "all", structure.on_close());
     assert!(replay.run(&structure.circuit).expect("as recorded").complete);
     structure.seen.lock().expect("no panic").clone()
 }

@@ -1,7 +1,7 @@
 //! A recorded circuit can be made to do the same again, bit for bit.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -189,7 +189,7 @@ impl Structure {
         replay.conduit("topics", &structure.topics);
         replay.pipe("samples", &structure.samples);
         replay.subscriber("all", &structure.all);
-        replay.on_close("all", structure.on_close());
+        replay.on_close("topics", "all", structure.on_close());
         replay.port("level", &structure.level);
         replay.conduit("levels", &structure.levels);
         replay.basin("newest", &structure.newest);
@@ -670,7 +670,47 @@ fn what_is_called_at_the_end_of_a_subscription_must_be_given_to_the_replay() {
     replay.conduit("topics", &twin.topics);
     replay.subscriber("all", &twin.all);
     let error = replay.run(&twin.circuit).expect_err("it is not there");
-    assert!(matches!(&error, ReplayError::NoCallback(label) if label == "all"), "{error}");
+    assert!(
+        matches!(&error, ReplayError::NoCallback { conduit, subscriber } if conduit == "topics" && subscriber == "all"),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_is_called_at_the_end_of_a_subscription_is_known_by_conduit_and_subscriber() {
+    let (sender, receiver) = mpsc::channel();
+    let make = |circuit: &Circuit| {
+        let (one, other) = (circuit.conduit::<u8>().expect("open"), circuit.conduit::<u8>().expect("open"));
+        let nothing = circuit.subscriber(|_: &Subject, _: &mut Registrar<'_, u8>| ()).expect("open");
+        (one, other, nothing)
+    };
+    let tell = |what: &'static str| {
+        let sender = sender.clone();
+        move |_: &Subscription<u8>| sender.send(what).expect("heard")
+    };
+    let circuit = Circuit::builder().run_by(RunBy::Waiters).build().expect("valid");
+    let (one, other, nothing) = make(&circuit);
+    let recording = Recording::new(&circuit, Vec::new());
+    recording.conduit("one", &one).expect("its own");
+    recording.conduit("other", &other).expect("its own");
+    recording.subscriber("nothing", &nothing).expect("its own");
+    recording.begin().expect("open");
+    one.subscribe_with(&nothing, tell("one")).expect("open");
+    other.subscribe_with(&nothing, tell("other")).expect("open");
+    nothing.close();
+    let journal = recording.finish().expect("memory does not fail");
+    assert_eq!(receiver.try_iter().collect::<Vec<_>>(), ["one", "other"]);
+
+    let circuit = Circuit::builder().run_by(RunBy::Owner).build().expect("valid");
+    let (one, other, nothing) = make(&circuit);
+    let mut replay = Replay::new(&journal[..]).expect("a journal");
+    replay.conduit("one", &one);
+    replay.conduit("other", &other);
+    replay.subscriber("nothing", &nothing);
+    replay.on_close("one", "nothing", tell("one"));
+    replay.on_close("other", "nothing", tell("other"));
+    assert!(replay.run(&circuit).expect("as recorded").complete);
+    assert_eq!(receiver.try_iter().collect::<Vec<_>>(), ["one", "other"]);
 }
 
 #[test]

@@ -38,8 +38,8 @@ pub struct Replay<R> {
     texts: Vec<String>,
     inputs: HashMap<String, Box<dyn Input>>,
     subscribers: HashMap<String, Box<dyn Subscribing>>,
-    /// What is called when a subscription of the subscriber with this label ends: an [`OnEnd`].
-    on_close: HashMap<String, Box<dyn Any>>,
+    /// What is called when a subscription ends, by the labels of its conduit and its subscriber: an [`OnEnd`].
+    on_close: HashMap<(String, String), Box<dyn Any>>,
     /// The subscriptions of before the replay.
     labelled_subscriptions: HashMap<String, Box<dyn Closing>>,
     /// The subscriptions of the journal.
@@ -75,9 +75,13 @@ pub enum ReplayError {
     Damaged(u64),
     /// An input has a label that the replay does not know; label its counterpart before the replay is run.
     UnknownLabel(String),
-    /// Subscriptions of the subscriber with this label had something to call when they ended; give it with
-    /// [`Replay::on_close`].
-    NoCallback(String),
+    /// Subscriptions had something to call when they ended; give it with [`Replay::on_close`].
+    NoCallback {
+        /// The label of what they are to.
+        conduit: String,
+        /// The label of whose they are.
+        subscriber: String,
+    },
     /// The recording saw an input that it could not write down, most often to something without a label; label it before the next
     /// recording.
     Unlabelled(String),
@@ -118,10 +122,10 @@ impl fmt::Display for ReplayError {
                     "the journal has inputs of \"{label}\"; label its counterpart before the replay is run"
                 )
             }
-            Self::NoCallback(label) => {
+            Self::NoCallback { conduit, subscriber } => {
                 write!(
                     f,
-                    "subscriptions of \"{label}\" had something to call when they ended; \
+                    "subscriptions of \"{subscriber}\" to \"{conduit}\" had something to call when they ended; \
                      give it with Replay::on_close before the replay is run"
                 )
             }
@@ -256,14 +260,16 @@ impl<R: Read> Replay<R> {
         }
     }
 
-    /// What the recorded circuit's subscriptions of the subscriber with this label were given to call when they end, see
-    /// [`Conduit::subscribe_with`].
-    pub fn on_close<E, F>(&mut self, label: &str, on_close: F)
+    /// What the recorded circuit's subscriptions of the subscriber with this label to the conduit with that one were given to call
+    /// when they end, see [`Conduit::subscribe_with`]. If several were given something else each, it is for this to tell them
+    /// apart, by their order.
+    pub fn on_close<E, F>(&mut self, conduit: &str, subscriber: &str, on_close: F)
     where
         E: Clone + Send + 'static,
         F: Fn(&Subscription<E>) + Send + Sync + 'static,
     {
-        self.on_close.insert(label.to_owned(), Box::new(OnEnd::<E>(Arc::new(on_close))));
+        self.on_close
+            .insert((conduit.to_owned(), subscriber.to_owned()), Box::new(OnEnd::<E>(Arc::new(on_close))));
     }
 
     /// Gives the journal's inputs to the circuit, each with all that it causes before the next.
@@ -416,8 +422,11 @@ impl<R: Read> Replay<R> {
         }
         let subscriber = known(&self.subscribers, subscriber_label)?.as_any();
         let on_close = if kind == Kind::SubscribeWith {
-            let none = || ReplayError::NoCallback(subscriber_label.to_owned());
-            Some(&**self.on_close.get(subscriber_label).ok_or_else(none)?)
+            let labels = (label.to_owned(), subscriber_label.to_owned());
+            let Some(on_close) = self.on_close.get(&labels) else {
+                return Err(ReplayError::NoCallback { conduit: labels.0, subscriber: labels.1 });
+            };
+            Some(&**on_close)
         } else {
             None
         };
