@@ -3,8 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::circuit::{Circuit, Naming};
+use crate::closed::Closed;
 use crate::conduit::{Conduit, Routing};
 use crate::error::{ContextError, Fault};
+use crate::event::Event;
 use crate::handle::handle;
 use crate::machine::MachineRef;
 use crate::name::Name;
@@ -35,7 +37,8 @@ struct Inner<E> {
     routing: Routing,
     conduits: NameMap<Conduit<E>>,
     /// Held while a conduit is made, so that none is made behind the back of a close.
-    closed: Mutex<bool>,
+    /// Under a lock, so that no conduit is made while all are closed.
+    closed: Mutex<Closed>,
 }
 
 impl Circuit {
@@ -63,7 +66,7 @@ impl Naming<'_> {
             subject: self.component(Kind::Bank, "bank")?,
             routing,
             conduits: NameMap::default(),
-            closed: Mutex::new(false),
+            closed: Mutex::default(),
         };
         Ok(Bank { inner: Arc::new(inner) })
     }
@@ -80,7 +83,7 @@ impl<E: Clone + Send + 'static> Bank<E> {
         let (inner, name) = (&*self.inner, name.into());
         inner.machine.check_open("get")?;
         let closed = inner.closed.lock().unwrap_or_else(PoisonError::into_inner);
-        if *closed {
+        if closed.is_closed(inner.machine.is_inside()) {
             return Err(Fault::new(inner.subject.clone(), "get", "the bank is closed"));
         }
         Ok(inner.conduits.get_or_make(name, || {
@@ -91,9 +94,18 @@ impl<E: Clone + Send + 'static> Bank<E> {
 
     /// Closes all conduits, and refuses new ones from now on.
     pub fn close(&self) {
-        let mut closed = self.inner.closed.lock().unwrap_or_else(PoisonError::into_inner);
-        if !std::mem::replace(&mut *closed, true) {
-            self.inner.conduits.values().into_iter().for_each(Conduit::close);
+        let (inner, is_inside) = (&self.inner, self.inner.machine.is_inside());
+        let closed = inner.closed.lock().unwrap_or_else(PoisonError::into_inner);
+        if !closed.ask(is_inside) {
+            return;
+        }
+        inner.conduits.values().into_iter().for_each(Conduit::close);
+        drop(closed);
+        if !is_inside {
+            let reached = Arc::clone(inner);
+            inner.machine.submit(Event::Other, move || {
+                reached.closed.lock().unwrap_or_else(PoisonError::into_inner).reach();
+            });
         }
     }
 

@@ -7,8 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use tidemark_circuit::{
-    Circuit, Conduit, Current, Failure, Fiber, Pipe, Receptor, Recording, Registrar, Replay, RunBy, Subject,
-    Subscription, ThreadPool, WeakPipe, name,
+    Circuit, Conduit, Current, Failure, Fiber, Name, Pipe, Receptor, Recording, Registrar, Replay, RunBy,
+    Subject, Subscription, ThreadPool, WeakPipe, name,
 };
 
 fn circuit(run_by: RunBy) -> Circuit {
@@ -554,4 +554,20 @@ fn a_pipe_that_is_made_while_its_circuit_ends_has_no_receptor() {
         pipe.emit(1);
         drop((pipe, circuit));
     }
+}
+
+#[test]
+fn a_bank_is_closed_to_its_circuit_from_the_place_of_the_close_on() {
+    let circuit = Circuit::builder().run_by(RunBy::Owner).build().expect("a circuit");
+    let bank = circuit.bank::<u64>().expect("an open circuit");
+    let (sender, received) = mpsc::channel();
+    let asked = bank.clone();
+    let ask = circuit.pipe(move |name: Name| sender.send(asked.get(name).is_ok()).expect("somebody listens"));
+    let ask = ask.expect("an open circuit");
+    ask.emit(name!("before"));
+    bank.close();
+    ask.emit(name!("behind"));
+    assert!(bank.get(name!("outside")).is_err(), "who closed it knows at once");
+    while circuit.run(10) {}
+    assert_eq!(received.try_iter().collect::<Vec<_>>(), [true, false]);
 }
