@@ -1,0 +1,61 @@
+//! Any frames, with right checksums, are inputs of a circuit or an error.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tidemark_circuit::{Circuit, Registrar, Replay, RunBy, Subject};
+
+const LABELS: [&str; 6] = ["conduit", "port", "basin", "subscriber", "subscription", "pipe"];
+
+fuzz_target!(|data: &[u8]| {
+    let header = [&b"tidemark circuit journal 2\n"[..], &[0; 8]].concat();
+    let mut journal = [&header[..], &crc32(&header).to_le_bytes()].concat();
+    for label in LABELS {
+        frame(&[&[1], label.as_bytes()].concat(), &mut journal);
+    }
+    let mut data = data;
+    while let Some((&length, rest)) = data.split_first() {
+        let (content, rest) = rest.split_at(usize::from(length & 0x7F).min(rest.len()));
+        frame(content, &mut journal);
+        data = rest;
+    }
+    replay(&journal);
+});
+
+fn replay(journal: &[u8]) {
+    let circuit = Circuit::builder().run_by(RunBy::Owner).build().expect("valid");
+    let conduit = circuit.conduit::<Vec<Option<(String, i64)>>>().expect("open");
+    let subscriber = circuit.subscriber(|_: &Subject, _: &mut Registrar<'_, _>| ()).expect("open");
+    let mut replay = Replay::new(journal).expect("a journal");
+    // What it makes is never freed, so the fuzzer is not to make much of it.
+    replay.limit_names(1);
+    replay.limit_value(1 << 20);
+    replay.conduit("conduit", &conduit);
+    replay.port("port", &circuit.port(1_i64).expect("open"));
+    replay.basin("basin", &circuit.basin::<i64>(2).expect("valid"));
+    replay.subscription("subscription", &conduit.subscribe(&subscriber).expect("open"));
+    replay.subscriber("subscriber", &subscriber);
+    replay.on_close(
+        "conduit",
+        "subscriber",
+        |_: &tidemark_circuit::Subscription<Vec<Option<(String, i64)>>>| (),
+    );
+    replay.pipe("pipe", &circuit.pipe(|_: Vec<()>| ()).expect("open"));
+    if let Err(error) = replay.run(&circuit) {
+        assert!(!error.to_string().is_empty());
+    }
+    circuit.close();
+    while circuit.run(usize::MAX) {}
+}
+
+fn frame(content: &[u8], journal: &mut Vec<u8>) {
+    // The length is one byte, as it is below 128.
+    journal.push(content.len() as u8);
+    journal.extend_from_slice(content);
+    journal.extend(crc32(content).to_le_bytes());
+}
+
+/// The checksum of IEEE 802.3, bit by bit.
+fn crc32(bytes: &[u8]) -> u32 {
+    let step = |sum: u32, _| if sum & 1 == 1 { sum >> 1 ^ 0xEDB8_8320 } else { sum >> 1 };
+    !bytes.iter().fold(u32::MAX, |sum, byte| (0..8).fold(sum ^ u32::from(*byte), step))
+}
