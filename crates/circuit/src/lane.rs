@@ -7,7 +7,8 @@ use crate::machine::MachineRef;
 use crate::pipe::Pipe;
 use crate::queue::lane::Writer;
 
-/// A caller's own way into a circuit, several times as fast as the one that all share.
+/// A caller's own way into a circuit, without the counter that all callers of pipes share: many values in a row pass quickest
+/// here.
 ///
 /// What is emitted through one lane keeps its order, and every observer sees the same order. But what different lanes, or a
 /// lane and [`Pipe::emit`], bring is handled in an order of the circuit's choosing, *even if one was emitted after the other*.
