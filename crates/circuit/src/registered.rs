@@ -11,17 +11,21 @@ use crate::supervision::{Remedy, Restarts, Supervision};
 
 /// A receptor with what is known of its failures.
 pub(crate) trait Registered<E>: Receptor<E> {
-    /// Counts one more failure and returns how many there were.
-    fn count_failure(&mut self) -> u32;
-
-    /// What is done about its failures, if that is not what the circuit does.
-    fn supervision(&self) -> Option<Supervision>;
-
-    /// When it was made anew, if it can be.
-    fn restarts(&mut self) -> Option<&mut Restarts>;
+    /// What is known of its failures.
+    fn account(&mut self) -> &mut Account;
 
     /// The same with a fresh receptor, made after the old one was dropped.
     fn renew(self: Box<Self>) -> Result<Box<dyn Registered<E>>, Trouble>;
+}
+
+/// The failures of one registered receptor.
+#[derive(Default)]
+pub(crate) struct Account {
+    failures: u32,
+    /// What is done about them, if that is not what the circuit does.
+    supervision: Option<Supervision>,
+    /// When the receptor was made anew, if it can be.
+    restarts: Option<Restarts>,
 }
 
 /// Does about the panic of a pipe's registered receptor what its supervision says, and reports it. In the circuit's
@@ -35,16 +39,18 @@ pub(crate) fn failed<E: 'static>(
     Machine::with_inside(|machine| {
         let machine = machine.expect("in a circuit's context");
         let failure = Failure::of_panic(pipe.clone(), "receive", panic);
-        let count = receptor.count_failure();
-        let mut remedy = machine.remedy(receptor.supervision(), count, receptor.restarts());
+        let account = receptor.account();
+        account.failures = account.failures.saturating_add(1);
+        let count = account.failures;
+        let mut remedy = machine.remedy(account.supervision, count, account.restarts.as_mut());
         let mut trouble = None;
         match remedy {
             Remedy::Resumed => {}
             Remedy::Quarantined => {
-                let before = std::mem::replace(receptor, Box::new(Nobody));
+                let before = std::mem::replace(receptor, Box::new(Nobody::default()));
                 shielded(|| drop(before));
             }
-            Remedy::Restarted => match std::mem::replace(receptor, Box::new(Nobody)).renew() {
+            Remedy::Restarted => match std::mem::replace(receptor, Box::new(Nobody::default())).renew() {
                 Ok(fresh) => *receptor = fresh,
                 Err(why) => {
                     remedy = Remedy::Quarantined;
@@ -59,13 +65,12 @@ pub(crate) fn failed<E: 'static>(
 /// A receptor as it was registered.
 pub(crate) struct Plain<R> {
     receptor: R,
-    supervision: Option<Supervision>,
-    failures: u32,
+    account: Account,
 }
 
 impl<R> Plain<R> {
     pub(crate) fn new(receptor: R, supervision: Option<Supervision>) -> Self {
-        Self { receptor, supervision, failures: 0 }
+        Self { receptor, account: Account { supervision, ..Account::default() } }
     }
 }
 
@@ -77,17 +82,8 @@ impl<E, R: Receptor<E>> Receptor<E> for Plain<R> {
 }
 
 impl<E, R: Receptor<E> + 'static> Registered<E> for Plain<R> {
-    fn count_failure(&mut self) -> u32 {
-        self.failures = self.failures.saturating_add(1);
-        self.failures
-    }
-
-    fn supervision(&self) -> Option<Supervision> {
-        self.supervision
-    }
-
-    fn restarts(&mut self) -> Option<&mut Restarts> {
-        None
+    fn account(&mut self) -> &mut Account {
+        &mut self.account
     }
 
     fn renew(self: Box<Self>) -> Result<Box<dyn Registered<E>>, Trouble> {
@@ -99,14 +95,13 @@ impl<E, R: Receptor<E> + 'static> Registered<E> for Plain<R> {
 pub(crate) struct Made<R, F> {
     receptor: R,
     make: F,
-    supervision: Option<Supervision>,
-    failures: u32,
-    restarts: Restarts,
+    account: Account,
 }
 
 impl<R, F> Made<R, F> {
     pub(crate) fn new(receptor: R, make: F, supervision: Option<Supervision>) -> Self {
-        Self { receptor, make, supervision, failures: 0, restarts: Restarts::default() }
+        let restarts = Some(Restarts::default());
+        Self { receptor, make, account: Account { supervision, restarts, ..Account::default() } }
     }
 }
 
@@ -122,24 +117,15 @@ where
     R: Receptor<E> + 'static,
     F: FnMut() -> R + Send + 'static,
 {
-    fn count_failure(&mut self) -> u32 {
-        self.failures = self.failures.saturating_add(1);
-        self.failures
-    }
-
-    fn supervision(&self) -> Option<Supervision> {
-        self.supervision
-    }
-
-    fn restarts(&mut self) -> Option<&mut Restarts> {
-        Some(&mut self.restarts)
+    fn account(&mut self) -> &mut Account {
+        &mut self.account
     }
 
     fn renew(self: Box<Self>) -> Result<Box<dyn Registered<E>>, Trouble> {
-        let Self { receptor, mut make, supervision, failures, restarts } = *self;
+        let Self { receptor, mut make, account } = *self;
         shielded(|| drop(receptor));
         match catch_unwind(AssertUnwindSafe(&mut make)) {
-            Ok(receptor) => Ok(Box::new(Self { receptor, make, supervision, failures, restarts })),
+            Ok(receptor) => Ok(Box::new(Self { receptor, make, account })),
             Err(panic) => {
                 shielded(|| drop(make));
                 Err(Trouble::Panic(panic))
@@ -149,7 +135,8 @@ where
 }
 
 /// Who is left in quarantine.
-struct Nobody;
+#[derive(Default)]
+struct Nobody(Account);
 
 impl<E> Receptor<E> for Nobody {
     fn receive(&mut self, value: E) {
@@ -158,16 +145,8 @@ impl<E> Receptor<E> for Nobody {
 }
 
 impl<E> Registered<E> for Nobody {
-    fn count_failure(&mut self) -> u32 {
-        1
-    }
-
-    fn supervision(&self) -> Option<Supervision> {
-        None
-    }
-
-    fn restarts(&mut self) -> Option<&mut Restarts> {
-        None
+    fn account(&mut self) -> &mut Account {
+        &mut self.0
     }
 
     fn renew(self: Box<Self>) -> Result<Box<dyn Registered<E>>, Trouble> {
