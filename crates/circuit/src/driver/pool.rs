@@ -139,14 +139,15 @@ impl Shared {
             let batch = running.handled().wrapping_sub(before);
             drop(running);
             // A lane's producer may have more at any time: that is no reason to keep the others waiting.
-            let has_more = progress == Progress::More || self.is_wanted() && machine.has_work();
-            if has_more && self.is_wanted() {
+            let is_wanted = self.is_wanted();
+            let has_more = progress == Progress::More || is_wanted && machine.has_work();
+            if has_more && is_wanted {
                 return self.push(machine);
             }
             if has_more {
                 continue;
             }
-            if !self.is_wanted() {
+            if !is_wanted {
                 pace::gather(&machine, batch);
             }
             if self.linger(&machine) {

@@ -67,7 +67,7 @@ pub(crate) struct Lane {
     /// Chunks that were read to their end, for the writer to use again, linked by `next`. The reader puts single ones here, and
     /// the writer takes all at once, so that none comes back while somebody looks at it.
     spares: AtomicPtr<Chunk>,
-    /// How many there are: fewer than are meant to be counted, if both ends change it at once.
+    /// How many there are, about: a chunk that is put here while the writer takes all may not be counted.
     spares_count: AtomicUsize,
 }
 
