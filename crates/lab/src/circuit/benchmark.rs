@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 pub struct Benchmark {
     name: String,
     /// What the same was called in other versions of the original's suite.
-    other_names: &'static [&'static str],
+    other_names: Vec<String>,
     measures: String,
     group: Option<&'static str>,
     target: Option<f64>,
@@ -65,7 +65,7 @@ impl Benchmark {
         debug_assert!(name.split('.').count() == 2, "{name}: a suite and a benchmark");
         Benchmark {
             name,
-            other_names: &[],
+            other_names: Vec::new(),
             measures,
             group: None,
             target: None,
@@ -96,8 +96,8 @@ impl Benchmark {
     }
 
     /// The same under other names, by which it is found too.
-    pub(super) fn also(mut self, other_names: &'static [&'static str]) -> Self {
-        self.other_names = other_names;
+    pub(super) fn also<N: Into<String>>(mut self, other_names: impl IntoIterator<Item = N>) -> Self {
+        self.other_names = other_names.into_iter().map(N::into).collect();
         self
     }
 
@@ -133,8 +133,8 @@ impl Benchmark {
 
     /// What other versions of the original's suite call it.
     #[must_use]
-    pub fn other_names(&self) -> &[&'static str] {
-        self.other_names
+    pub fn other_names(&self) -> &[String] {
+        &self.other_names
     }
 
     /// What is measured, in a line.

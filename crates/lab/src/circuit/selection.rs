@@ -212,7 +212,7 @@ mod tests {
             benchmark("A.a").in_group("g"),
             benchmark("A.b").in_summary(),
             benchmark("A.c").in_group("g").in_summary(),
-            benchmark("A.d").in_group("g").also(&["Old.e"]),
+            benchmark("A.d").in_group("g").also(["Old.e"]),
         ]
     }
 

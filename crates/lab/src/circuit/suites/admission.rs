@@ -32,14 +32,14 @@ fn emissions() -> Vec<Benchmark> {
         .with_one_value()
         .until_returned()
         .row()
-        .also(&["PipeOps.async_emit_single"])
+        .also(["PipeOps.async_emit_single"])
         .at_most(7.0),
         Batch::new("PipeOps.async_emit_batch", "a pipe to a receptor", |circuit, counter| {
             Ok(end::<u64>(circuit, counter)?)
         })
         .with_one_value()
         .row()
-        .also(&["PipeOps.async_emit_batch_await"])
+        .also(["PipeOps.async_emit_batch_await"])
         .at_most(8.0)
         .in_summary(),
         Batch::new("PipeOps.async_emit_chained_batch", "a pipe forwarded to twice", |circuit, counter| {
@@ -48,7 +48,7 @@ fn emissions() -> Vec<Benchmark> {
         })
         .with_one_value()
         .row()
-        .also(&["PipeOps.async_emit_chained_await"]),
+        .also(["PipeOps.async_emit_chained_await"]),
         Batch::new(
             "PipeOps.async_emit_fanout_batch",
             "a conduit's pipe with three receptors",
@@ -57,7 +57,7 @@ fn emissions() -> Vec<Benchmark> {
         .with_one_value()
         .arriving_times(3)
         .row()
-        .also(&["PipeOps.async_emit_fanout_await"]),
+        .also(["PipeOps.async_emit_fanout_await"]),
         Batch::new(
             "PipeOps.async_emit_registered_fanout_batch",
             "a conduit's pipe with three pipes of the circuit, each of which queues",
@@ -83,14 +83,14 @@ fn emissions() -> Vec<Benchmark> {
         .with_one_value()
         .arriving_times(3)
         .row()
-        .also(&["PipeOps.static_fanout"]),
+        .also(["PipeOps.static_fanout"]),
         Batch::new(
             "PipeOps.async_emit_with_flow_batch",
             "a guard and a diff that all values pass",
             |circuit, counter| ahead(circuit, counter, &guard_diff()),
         )
         .row()
-        .also(&["PipeOps.async_emit_with_flow_await"]),
+        .also(["PipeOps.async_emit_with_flow_await"]),
         Batch::new(
             "PipeOps.empty_emit_batch",
             "a pipe that discards, so that nothing arrives",

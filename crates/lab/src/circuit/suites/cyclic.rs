@@ -28,7 +28,7 @@ pub(super) fn suite() -> Vec<Benchmark> {
             "the same with an await, ten thousand times around",
             |_| conduit_cycles(LIMIT * 10, true),
         )
-        .also(&["CyclicOps.cyclic_deep_await", "CyclicOps.cyclic_emit_deep_await_batch"]),
+        .also(["CyclicOps.cyclic_deep_await", "CyclicOps.cyclic_emit_deep_await_batch"]),
         around("cyclic_emit_direct", "10,000", 1, transit::cyclic),
         around("cyclic_emit_deep_100k", "100,000", 10, transit::cyclic),
         around("cyclic_emit_registrar", "10,000", 1, |circuit, limit, tally| {

@@ -38,7 +38,7 @@ pub(super) fn suite() -> Vec<Benchmark> {
         Benchmark::new("IngressOps.ingress_idle_roundtrip", idle, |_| {
             round_trips((Runner::THREAD.rig)()?, ROUND_TRIPS)
         })
-        .also(&["PipeOps.async_emit_single_await"]),
+        .also(["PipeOps.async_emit_single_await"]),
     );
     all
 }

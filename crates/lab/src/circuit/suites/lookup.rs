@@ -1,6 +1,6 @@
 //! `BankOps`, `PoolOps` and what `ConduitOps` has new in the original's newer suite: what there is for a name.
 
-use crate::circuit::benchmark::{Benchmark, each, several};
+use crate::circuit::benchmark::{Benchmark, Work, each, several};
 use crate::circuit::rig::{By, Rig};
 use std::hint::black_box;
 use tidemark_circuit::{Conduit, Fault, Name, Pool, cortex, name};
@@ -87,16 +87,18 @@ fn control(suite: &str) -> Benchmark {
     )
 }
 
-fn in_turn<R>(
+/// Calls that do something so often, with one of these after the other.
+pub(super) fn in_turn<T: Copy + 'static, R>(
     count: u64,
-    names: Vec<Name>,
-    mut operation: impl FnMut(Name) -> R + 'static,
-) -> anyhow::Result<crate::circuit::benchmark::Work> {
+    of: Vec<T>,
+    mut operation: impl FnMut(T) -> R + 'static,
+) -> anyhow::Result<Work> {
+    anyhow::ensure!(!of.is_empty(), "nothing to go through");
     let mut place = 0_usize;
     several(count, move |_| {
         for _ in 0..count {
-            place = (place + 1) % NAMES;
-            black_box(operation(names[place]));
+            place = if place + 1 == of.len() { 0 } else { place + 1 };
+            black_box(operation(black_box(of[place])));
         }
     })
 }
@@ -110,6 +112,6 @@ fn pool() -> Pool<Name> {
 }
 
 /// What was found, as something to return.
-fn address<T>(found: &T) -> *const T {
+pub(super) fn address<T>(found: &T) -> *const T {
     found
 }

@@ -10,12 +10,15 @@ mod conduit;
 mod cortex;
 mod cross_circuit;
 mod cyclic;
+mod divide_conquer;
 mod emission;
 mod fiber;
 mod flow;
 mod id;
 mod idle;
 mod ingress;
+mod instruments;
+mod lifting;
 mod lookup;
 mod map;
 mod name;
@@ -25,6 +28,8 @@ mod pipe;
 mod port;
 mod reservoir;
 mod scope;
+mod signal_maps;
+mod signal_monitor;
 mod sink;
 mod state;
 mod stem;
@@ -40,7 +45,7 @@ use super::benchmark::Benchmark;
 /// All benchmarks, in the order in which they run.
 #[must_use]
 pub fn all() -> Vec<Benchmark> {
-    let suites: [Vec<Benchmark>; 34] = [
+    let suites: [Vec<Benchmark>; 39] = [
         pipe::suite(),
         emission::suite(),
         admission::suite(),
@@ -55,6 +60,7 @@ pub fn all() -> Vec<Benchmark> {
         cross_circuit::suite(),
         cyclic::suite(),
         transit::suite(),
+        divide_conquer::suite().into(),
         flow::suite(),
         fiber::suite(),
         map::suite(),
@@ -68,6 +74,10 @@ pub fn all() -> Vec<Benchmark> {
         pin::suite().into(),
         ticker::suite().into(),
         tap::suite(),
+        signal_monitor::suite(),
+        instruments::suite(),
+        signal_maps::suite(),
+        lifting::suite(),
         name::suite(),
         subject::suite(),
         id::suite(),

@@ -1,5 +1,6 @@
 //! `NameOps`: making names that exist already, and asking them.
 
+use super::lookup::in_turn;
 use crate::circuit::benchmark::{Benchmark, each};
 use std::hash::{BuildHasher, RandomState};
 use std::hint::black_box;
@@ -13,6 +14,8 @@ pub(super) fn suite() -> Vec<Benchmark> {
     let mut all = making();
     all.extend(interning());
     all.extend(asking());
+    all.extend(depths("1k", 1_000));
+    all.extend(depths("10k", 10_000));
     all
 }
 
@@ -141,6 +144,33 @@ fn asking() -> Vec<Benchmark> {
         },
     ));
     all
+}
+
+/// Rows of so many names in one call, and what going through their depths costs alone.
+fn depths(size: &str, count: u64) -> [Benchmark; 2] {
+    [
+        Benchmark::new(
+            format!("NameOps.name_depth_varied_batch_{size}"),
+            format!(
+                "of how many parts a name is, {count} in one call, of 256 in turn with one part to eight; see \
+                 name_depth_control_batch_{size}"
+            ),
+            move |_| in_turn(count, varied()?, |name| name.depth()),
+        ),
+        Benchmark::new(
+            format!("NameOps.name_depth_control_batch_{size}"),
+            format!(
+                "going through {count} depths without asking for them, which is part of name_depth_varied_batch_{size}"
+            ),
+            move |_| in_turn(count, varied()?.iter().map(Name::depth).collect(), |depth| depth),
+        ),
+    ]
+}
+
+/// 256 names, some of which are eight times as deep as others.
+fn varied() -> Result<Vec<Name>, ArgumentError> {
+    let below = |name: Name, level| name.extend(&format!("level-{level}"));
+    (0..256).map(|number| (0..number % 8).try_fold(Name::new(&format!("varied-{number}"))?, below)).collect()
 }
 
 fn chained() -> Result<Name, ArgumentError> {
