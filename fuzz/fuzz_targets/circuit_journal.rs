@@ -1,13 +1,19 @@
 //! Any frames, with right checksums, are inputs of a circuit or an error.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use tidemark_circuit::{Circuit, Registrar, Replay, RunBy, Subject};
+use std::cell::RefCell;
+use std::rc::Rc;
 
-const LABELS: [&str; 6] = ["conduit", "port", "basin", "subscriber", "subscription", "pipe"];
+use libfuzzer_sys::fuzz_target;
+use tidemark_circuit::{Capture, Circuit, Flow, Registrar, Replay, Reservoir, RunBy, Subject, Subscription};
+
+const LABELS: [&str; 9] =
+    ["conduit", "port", "basin", "subscriber", "subscription", "pipe", "conduit#1", "sink", "captures"];
+
+type Value = Vec<Option<(String, i64)>>;
 
 fuzz_target!(|data: &[u8]| {
-    let header = [&b"tidemark circuit journal 2\n"[..], &[0; 8]].concat();
+    let header = [&b"tidemark circuit journal 3\n"[..], &[0; 8]].concat();
     let mut journal = [&header[..], &crc32(&header).to_le_bytes()].concat();
     for label in LABELS {
         frame(&[&[1], label.as_bytes()].concat(), &mut journal);
@@ -23,7 +29,7 @@ fuzz_target!(|data: &[u8]| {
 
 fn replay(journal: &[u8]) {
     let circuit = Circuit::builder().run_by(RunBy::Owner).build().expect("valid");
-    let conduit = circuit.conduit::<Vec<Option<(String, i64)>>>().expect("open");
+    let conduit = circuit.conduit::<Value>().expect("open");
     let subscriber = circuit.subscriber(|_: &Subject, _: &mut Registrar<'_, _>| ()).expect("open");
     let mut replay = Replay::new(journal).expect("a journal");
     // What it makes is never freed, so the fuzzer is not to make much of it.
@@ -34,11 +40,15 @@ fn replay(journal: &[u8]) {
     replay.basin("basin", &circuit.basin::<i64>(2).expect("valid"));
     replay.subscription("subscription", &conduit.subscribe(&subscriber).expect("open"));
     replay.subscriber("subscriber", &subscriber);
-    replay.on_close(
-        "conduit",
-        "subscriber",
-        |_: &tidemark_circuit::Subscription<Vec<Option<(String, i64)>>>| (),
-    );
+    replay.on_close("conduit", "subscriber", |_: &Subscription<Value>| ());
+    let captures = circuit.pipe(|_: Capture<u8>| ()).expect("open");
+    replay.pipe("captures", &captures);
+    replay.sink("sink", &circuit.sink(&captures).expect("open"));
+    let lengths = Flow::new().map(|value: Value| value.len());
+    replay.tapped("conduit", &conduit, &lengths).expect("open");
+    // The newest of each kind of reservoir stays.
+    let kept: Rc<RefCell<Option<Reservoir<Value>>>> = Rc::default();
+    replay.on_reservoir("conduit", move |reservoir| *kept.borrow_mut() = Some(reservoir));
     replay.pipe("pipe", &circuit.pipe(|_: Vec<()>| ()).expect("open"));
     if let Err(error) = replay.run(&circuit) {
         assert!(!error.to_string().is_empty());

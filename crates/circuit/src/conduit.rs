@@ -16,7 +16,7 @@ use crate::circuit::{Circuit, Naming};
 use crate::closed::Closed;
 use crate::context_cell::ContextCell;
 use crate::error::{ContextError, Fault};
-use crate::event::Event;
+use crate::event::{Event, Hearer};
 use crate::failure::shielded;
 use crate::handle::handle;
 use crate::machine::{Machine, MachineRef};
@@ -184,7 +184,8 @@ impl<E: Clone + Send + 'static> Conduit<E> {
     ///
     /// Fails if the conduit or the subscriber is closed, or the subscriber is of another circuit.
     pub fn subscribe(&self, subscriber: &Subscriber<E>) -> Result<Subscription<E>, Fault> {
-        self.begin(subscriber, None)
+        let hearer = Hearer::Subscriber { id: subscriber.subject().id(), has_on_close: false };
+        self.begin(subscriber, None, hearer)
     }
 
     /// As [`Conduit::subscribe`]; `on_close` is called once in the circuit's context when the subscription has ended, whoever
@@ -200,13 +201,15 @@ impl<E: Clone + Send + 'static> Conduit<E> {
     where
         F: FnOnce(&Subscription<E>) + Send + 'static,
     {
-        self.begin(subscriber, Some(Box::new(on_close)))
+        let hearer = Hearer::Subscriber { id: subscriber.subject().id(), has_on_close: true };
+        self.begin(subscriber, Some(Box::new(on_close)), hearer)
     }
 
-    fn begin(
+    pub(crate) fn begin(
         &self,
         subscriber: &Subscriber<E>,
         on_close: Option<OnClose<E>>,
+        hearer: Hearer,
     ) -> Result<Subscription<E>, Fault> {
         let inner = &*self.inner;
         let refuse = |message: String| Err(Fault::new(inner.subject.clone(), "subscribe", message));
@@ -219,18 +222,26 @@ impl<E: Clone + Send + 'static> Conduit<E> {
         if self.is_closed() {
             return refuse("the conduit is closed".to_owned());
         }
-        Ok(self.begin_anyway(subscriber, on_close))
+        let subscription = self.prepare(subscriber, on_close);
+        self.begin_prepared(&subscription, hearer);
+        Ok(subscription)
     }
 
-    /// A subscription to what may be closed by the time: it ends then without having begun. The subscriber must be of this circuit.
-    pub(crate) fn begin_anyway(
+    /// A subscription that has yet to begin. The subscriber must be of this circuit.
+    pub(crate) fn prepare(
         &self,
         subscriber: &Subscriber<E>,
         on_close: Option<OnClose<E>>,
     ) -> Subscription<E> {
         let inner = &*self.inner;
         assert!(subscriber.is_of(&inner.machine), "both are reached in the context of one circuit");
-        Subscription::begin(&inner.subject, &inner.hub, subscriber.inner(), on_close, &inner.machine)
+        Subscription::new(&inner.subject, &inner.hub, subscriber.inner(), on_close, &inner.machine)
+    }
+
+    /// Begins what [`Conduit::prepare`] of this conduit has made. If either may be closed by the time, it ends then without having
+    /// begun.
+    pub(crate) fn begin_prepared(&self, subscription: &Subscription<E>, hearer: Hearer) {
+        subscription.begin(&self.inner.subject, &self.inner.hub, hearer);
     }
 
     /// Whether it was closed, or its circuit was. Inside of the circuit that is up to the place in the order: what somebody else

@@ -50,6 +50,11 @@ impl Current {
         })
     }
 
+    /// The context with this subject, if it is one.
+    pub(crate) fn of_subject(subject: Subject) -> Option<Self> {
+        (subject.kind() == Kind::Current).then_some(Self(subject))
+    }
+
     /// The identity, which has a name of its own.
     pub fn subject(&self) -> &Subject {
         &self.0

@@ -9,10 +9,8 @@ pub(crate) enum Event {
     Other,
     Subscribe {
         source: Id,
-        subscriber: Id,
         subscription: Id,
-        /// Whether something is to be called when it ends.
-        has_on_close: bool,
+        hearer: Hearer,
     },
     Unsubscribe {
         subscription: Id,
@@ -24,4 +22,18 @@ pub(crate) enum Event {
         subscriber: Id,
     },
     CloseCircuit,
+}
+
+/// Who begins to hear of a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hearer {
+    Subscriber {
+        id: Id,
+        /// Whether something is to be called when the subscription ends.
+        has_on_close: bool,
+    },
+    /// A tap whose conduit this is.
+    Tap { mirror: Id },
+    /// A reservoir for so many captures.
+    Reservoir { capacity: usize },
 }

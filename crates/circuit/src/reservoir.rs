@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::capture::Capture;
 use crate::conduit::Conduit;
 use crate::current::Current;
-use crate::error::{ArgumentError, ContextError, Error};
+use crate::error::{ArgumentError, ContextError, Error, Fault};
+use crate::event::Hearer;
 use crate::newest::push_newest;
 use crate::subject::Subject;
-use crate::subscriber::Registrar;
+use crate::subscriber::{Registrar, Subscriber};
 use crate::subscription::Subscription;
 use crate::supervision::Supervision;
 
@@ -50,6 +51,21 @@ impl<E: Clone + Send + 'static> Conduit<E> {
         if capacity == 0 {
             return Err(ArgumentError::new("reservoir", "the capacity is 0; it must be at least 1").into());
         }
+        let (subscriber, captures) = self.reservoir_parts(capacity)?;
+        let subscription = self.begin(&subscriber, None, Hearer::Reservoir { capacity })?;
+        Ok(Reservoir { subscription, captures })
+    }
+
+    /// As [`Conduit::reservoir`], though the conduit may be closed by the time. One without capacity hears of everything as any
+    /// other, and keeps nothing.
+    pub(crate) fn reservoir_anyway(&self, capacity: usize) -> Result<Reservoir<E>, Fault> {
+        let (subscriber, captures) = self.reservoir_parts(capacity)?;
+        let subscription = self.prepare(&subscriber, None);
+        self.begin_prepared(&subscription, Hearer::Reservoir { capacity });
+        Ok(Reservoir { subscription, captures })
+    }
+
+    fn reservoir_parts(&self, capacity: usize) -> Result<(Subscriber<E>, Arc<Captures<E>>), Fault> {
         let captures = Arc::new(Captures { capacity, newest: Mutex::default() });
         let kept = Arc::clone(&captures);
         let callback = move |subject: &Subject, registrar: &mut Registrar<'_, E>| {
@@ -61,12 +77,15 @@ impl<E: Clone + Send + 'static> Conduit<E> {
         let circuit = self.circuit();
         // However values behave, what comes behind them is captured.
         let naming = circuit.named(self.subject().name()).supervised(Supervision::Resume);
-        let subscriber = naming.subscriber(callback)?;
-        Ok(Reservoir { subscription: self.subscribe(&subscriber)?, captures })
+        Ok((naming.subscriber(callback)?, captures))
     }
 }
 
 impl<E: Clone + Send + 'static> Reservoir<E> {
+    pub(crate) fn subscription(&self) -> &Subscription<E> {
+        &self.subscription
+    }
+
     /// What was captured since the last call, in the order in which the circuit handled it.
     pub fn drain(&self) -> Vec<Capture<E>> {
         std::mem::take(&mut *self.captures.lock()).into()
@@ -89,6 +108,9 @@ impl<E> Captures<E> {
     }
 
     fn push(&self, capture: Capture<E>) {
+        if self.capacity == 0 {
+            return;
+        }
         let oldest = push_newest(&mut self.lock(), self.capacity, capture);
         // Dropping calls code of users, which may drain.
         drop(oldest);

@@ -9,7 +9,7 @@ use crate::circuit::{Circuit, Naming};
 use crate::current::Current;
 use crate::error::Fault;
 use crate::handle::handle;
-use crate::machine::MachineRef;
+use crate::machine::{Machine, MachineRef};
 use crate::name::Name;
 use crate::name_map::NameMap;
 use crate::pipe::Pipe;
@@ -89,6 +89,11 @@ impl<E: Send + 'static> Sink<E> {
     /// Who this sink is.
     pub fn subject(&self) -> &Subject {
         &self.inner.subject
+    }
+
+    /// Whether the circuit is this sink's.
+    pub(crate) fn is_of(&self, machine: &Machine) -> bool {
+        std::ptr::eq(&raw const *self.inner.machine, machine)
     }
 
     /// The pipe of a name: always the same for the same name. Takes no lock if it was asked for before.

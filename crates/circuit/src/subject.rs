@@ -26,6 +26,10 @@ impl Id {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Self(NEXT.fetch_add(1, Memory::Relaxed))
     }
+
+    pub(crate) fn number(self) -> u64 {
+        self.0
+    }
 }
 
 impl fmt::Display for Id {

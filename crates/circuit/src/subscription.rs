@@ -9,7 +9,7 @@ use crate::conduit::Hub;
 use crate::context_cell::ContextCell;
 use crate::ending::Ending;
 use crate::error::ContextError;
-use crate::event::Event;
+use crate::event::{Event, Hearer};
 use crate::handle::handle;
 use crate::machine::{Machine, MachineRef};
 use crate::subject::{Kind, Subject};
@@ -58,15 +58,14 @@ pub(crate) struct SubscriptionInner<E> {
 }
 
 impl<E: Clone + Send + 'static> Subscription<E> {
-    /// A subscription that begins at this place in the order.
-    pub(crate) fn begin(
+    /// A subscription that has yet to begin.
+    pub(crate) fn new(
         source: &Subject,
         hub: &Arc<Hub<E>>,
         subscriber: &Arc<SubscriberInner<E>>,
         on_close: Option<OnClose<E>>,
         machine: &MachineRef,
     ) -> Self {
-        let has_on_close = on_close.is_some();
         let inner = Arc::new(SubscriptionInner {
             subject: Subject::new(Kind::Subscription, subscriber.subject().name(), Some(source.clone())),
             subscriber: Arc::clone(subscriber),
@@ -75,17 +74,16 @@ impl<E: Clone + Send + 'static> Subscription<E> {
             on_close: ContextCell::new(on_close),
             over: ContextCell::new(false),
         });
-        let event = Event::Subscribe {
-            source: source.id(),
-            subscriber: subscriber.subject().id(),
-            subscription: inner.subject.id(),
-            has_on_close,
-        };
-        // With the hub: whether it begins must not depend on when somebody lets go of the source.
-        let (beginning, hub) = (Arc::clone(&inner), Arc::clone(hub));
-        // SAFETY: jobs run in the context of the circuit that they are submitted to, which is the hub's and the subscriber's.
-        machine.submit(event, move || unsafe { beginning.enter(&hub) });
         Self { inner, machine: machine.clone() }
+    }
+
+    /// Begins it at this place in the order, with the source that it was made for.
+    pub(crate) fn begin(&self, source: &Subject, hub: &Arc<Hub<E>>, hearer: Hearer) {
+        let event = Event::Subscribe { source: source.id(), subscription: self.inner.subject.id(), hearer };
+        // With the hub: whether it begins must not depend on when somebody lets go of the source.
+        let (beginning, hub) = (Arc::clone(&self.inner), Arc::clone(hub));
+        // SAFETY: jobs run in the context of the circuit that they are submitted to, which is the hub's and the subscriber's.
+        self.machine.submit(event, move || unsafe { beginning.enter(&hub) });
     }
 
     /// Who this subscription is.

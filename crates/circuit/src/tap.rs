@@ -4,7 +4,9 @@ use std::fmt;
 
 use crate::conduit::Conduit;
 use crate::error::{ContextError, Fault};
+use crate::event::Hearer;
 use crate::recipe::Recipe;
+use crate::subscriber::Subscriber;
 use crate::subscription::Subscription;
 
 /// A conduit that has, for each pipe of a source, a pipe of the same name with what a recipe makes of the emissions there.
@@ -40,15 +42,43 @@ impl<E: Clone + Send + 'static> Conduit<E> {
         R: Recipe<In = E>,
         R::Out: Clone,
     {
+        let (subscriber, mirror) = self.tap_parts(recipe)?;
+        let hearer = Hearer::Tap { mirror: mirror.subject().id() };
+        Ok(Tap { subscription: self.begin(&subscriber, None, hearer)?, mirror })
+    }
+
+    /// A tap that has yet to begin, see [`Tap::begin`].
+    pub(crate) fn prepare_tap<R>(&self, recipe: &R) -> Result<Tap<E, R::Out>, Fault>
+    where
+        R: Recipe<In = E>,
+        R::Out: Clone,
+    {
+        let (subscriber, mirror) = self.tap_parts(recipe)?;
+        Ok(Tap { subscription: self.prepare(&subscriber, None), mirror })
+    }
+
+    fn tap_parts<R>(&self, recipe: &R) -> Result<(Subscriber<E>, Conduit<R::Out>), Fault>
+    where
+        R: Recipe<In = E>,
+        R::Out: Clone,
+    {
         let circuit = self.circuit();
         let naming = circuit.named(self.subject().name());
         let mirror = naming.conduit::<R::Out>()?;
-        let subscriber = naming.subscriber_to(mirror.pool(recipe))?;
-        Ok(Tap { subscription: self.subscribe(&subscriber)?, mirror })
+        Ok((naming.subscriber_to(mirror.pool(recipe))?, mirror))
     }
 }
 
 impl<E: Clone + Send + 'static, O: Clone + Send + 'static> Tap<E, O> {
+    /// Begins what this conduit has prepared, though it may be closed by the time.
+    pub(crate) fn begin(&self, source: &Conduit<E>) {
+        source.begin_prepared(&self.subscription, Hearer::Tap { mirror: self.mirror.subject().id() });
+    }
+
+    pub(crate) fn subscription(&self) -> &Subscription<E> {
+        &self.subscription
+    }
+
     /// The conduit of what the operators make.
     pub fn conduit(&self) -> &Conduit<O> {
         &self.mirror

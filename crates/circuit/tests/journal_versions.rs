@@ -3,20 +3,22 @@
 //! With `RECORD_JOURNAL=1` in the environment the journal of the present version is recorded anew.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use tidemark_circuit::operator::Plan;
 use tidemark_circuit::{
-    Basin, Circuit, Conduit, Fiber, Pipe, Port, Recording, Registrar, Replay, RunBy, Subject, Subscriber,
-    Subscription, name,
+    Basin, Capture, Circuit, Conduit, Fiber, Flow, Pipe, Port, Recording, Registrar, Replay, Reservoir,
+    RunBy, Sink, Subject, Subscriber, Subscription, Tap, name,
 };
 
 /// The version that is written.
-const PRESENT: u32 = 2;
+const PRESENT: u32 = 3;
 
 /// What a journal has to tell of: names, chance, time, subscriptions and closes; from version 2 on also requests to ports and
-/// basins, and what is called at the end of subscriptions.
+/// basins, and what is called at the end of subscriptions; from version 3 on also captures, and taps and reservoirs that are made
+/// meanwhile.
 struct Structure {
     circuit: Circuit,
     topics: Conduit<(u32, String)>,
@@ -27,17 +29,22 @@ struct Structure {
     end: Pipe<i64>,
     first: Subscription<i64>,
     levels: Conduit<i64>,
+    captures: Pipe<Capture<i64>>,
+    sink: Sink<i64>,
+    /// Hears of what taps make.
+    listener: Subscriber<i64>,
     seen: Arc<Mutex<String>>,
+}
+
+fn note(seen: &Arc<Mutex<String>>, line: &str) {
+    let mut seen = seen.lock().expect("no panic");
+    seen.push_str(line);
+    seen.push('\n');
 }
 
 impl Structure {
     fn new(circuit: Circuit) -> Self {
         let seen = Arc::new(Mutex::new(String::new()));
-        let note = |seen: &Arc<Mutex<String>>, line: &str| {
-            let mut seen = seen.lock().expect("no panic");
-            seen.push_str(line);
-            seen.push('\n');
-        };
         let log = Arc::clone(&seen);
         let all = circuit
             .subscriber(move |subject: &Subject, registrar: &mut Registrar<'_, (u32, String)>| {
@@ -60,7 +67,36 @@ impl Structure {
             .subscriber(move |_: &Subject, registrar: &mut Registrar<'_, i64>| registrar.pipe(&mirror))
             .expect("open");
         let first = levels.subscribe(&early).expect("open");
-        Self { circuit, topics, samples, all, level, newest, end, first, levels, seen }
+        let log = Arc::clone(&seen);
+        let captures = circuit
+            .pipe(move |capture: Capture<i64>| {
+                let (from, by) = (capture.subject(), capture.current());
+                note(&log, &format!("{} of {from} by {by}", capture.emission()));
+            })
+            .expect("open");
+        let sink = circuit.sink(&captures).expect("open");
+        let log = Arc::clone(&seen);
+        let listener = circuit
+            .subscriber(move |subject: &Subject, registrar: &mut Registrar<'_, i64>| {
+                let (name, log) = (subject.name(), Arc::clone(&log));
+                registrar.receptor(move |value| note(&log, &format!("{name} tapped {value}")));
+            })
+            .expect("open");
+        Self {
+            circuit,
+            topics,
+            samples,
+            all,
+            level,
+            newest,
+            end,
+            first,
+            levels,
+            captures,
+            sink,
+            listener,
+            seen,
+        }
     }
 
     /// What is called when a subscription ends.
@@ -69,7 +105,12 @@ impl Structure {
         move |_| end.emit(-1)
     }
 
-    fn play(&self) {
+    /// What the tap that is made meanwhile does.
+    fn tapping() -> Flow<i64, i64, impl Plan<i64, Out = i64> + Clone> {
+        Flow::new().map(|level: i64| level * 3)
+    }
+
+    fn play(&self) -> Reservoir<i64> {
         let subscription = self.topics.subscribe(&self.all).expect("open");
         for number in 0..12_u32 {
             self.topics.get(name!("a.b")).emit((number, "é".repeat(number as usize % 3)));
@@ -82,9 +123,33 @@ impl Structure {
         self.topics.get(name!("a")).emit((100, "heard".to_owned()));
         self.topics.subscribe_with(&self.all, self.on_close()).expect("open");
         self.ask();
+        let reservoir = self.watch();
         self.all.close();
         self.topics.close();
         self.circuit.close();
+        reservoir
+    }
+
+    fn watch(&self) -> Reservoir<i64> {
+        let tap: Tap<i64, i64> = self.levels.tap(&Self::tapping()).expect("open");
+        tap.conduit().subscribe(&self.listener).expect("open");
+        let reservoir = tap.conduit().reservoir(2).expect("valid");
+        (1..=3).for_each(|level| self.levels.get(name!("watched")).emit(level));
+        self.sink.get(name!("here")).emit(8);
+        thread::scope(|scope| {
+            let away = thread::Builder::new().name("away".to_owned());
+            away.spawn_scoped(scope, || self.sink.get(name!("there")).emit(9)).expect("a thread");
+        });
+        tap.close();
+        self.levels.get(name!("watched")).emit(4);
+        reservoir
+    }
+
+    /// Notes what a reservoir has kept.
+    fn note_kept(&self, reservoir: &Reservoir<i64>) {
+        for capture in reservoir.drain() {
+            note(&self.seen, &format!("{} kept {}", capture.name(), capture.emission()));
+        }
     }
 
     fn ask(&self) {
@@ -120,9 +185,13 @@ fn record() -> (Vec<u8>, String) {
     recording.pipe("end", &structure.end).expect("its own");
     recording.subscription("first", &structure.first).expect("its own");
     recording.conduit("levels", &structure.levels).expect("its own");
+    recording.pipe("captures", &structure.captures).expect("its own");
+    recording.sink("sink", &structure.sink).expect("its own");
+    recording.subscriber("listener", &structure.listener).expect("its own");
     recording.begin().expect("open");
-    structure.play();
+    let reservoir = structure.play();
     let journal = recording.finish().expect("memory does not fail");
+    structure.note_kept(&reservoir);
     let seen = structure.seen.lock().expect("no panic").clone();
     (journal, seen)
 }
@@ -140,7 +209,14 @@ fn replay(journal: &[u8]) -> String {
     replay.subscription("first", &structure.first);
     replay.conduit("levels", &structure.levels);
     replay.on_close("topics", "all", structure.on_close());
+    replay.pipe("captures", &structure.captures);
+    replay.sink("sink", &structure.sink);
+    replay.subscriber("listener", &structure.listener);
+    replay.tapped("levels", &structure.levels, &Structure::tapping()).expect("open");
+    let (sender, reservoirs) = mpsc::channel();
+    replay.on_reservoir::<i64, _>("levels#1", move |reservoir| sender.send(reservoir).expect("received"));
     assert!(replay.run(&structure.circuit).expect("as recorded").complete);
+    reservoirs.try_iter().for_each(|reservoir| structure.note_kept(&reservoir));
     structure.seen.lock().expect("no panic").clone()
 }
 

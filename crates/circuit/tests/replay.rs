@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use tidemark_circuit::{
-    Basin, Cell, Circuit, Conduit, Failure, Fault, Fiber, Flow, Name, Pipe, Port, Recorded, Recording,
-    Registrar, Replay, ReplayError, RunBy, Subject, Subscriber, Subscription,
+    Basin, Capture, Cell, Circuit, Conduit, Failure, Fault, Fiber, Flow, Name, Pipe, Port, Recorded,
+    Recording, Registrar, Replay, ReplayError, RunBy, Subject, Subscriber, Subscription,
 };
 
 /// A structure in which order, time, chance, names, subscriptions and cascades all show in what is observed, and what is asked
@@ -718,16 +718,16 @@ fn a_journal_of_another_version_is_told_from_damage() {
     let structure = Structure::new(Circuit::builder().run_by(RunBy::Waiters).build().expect("valid"));
     let mut journal = structure.record().finish().expect("memory does not fail");
     let digit = journal.iter().position(|byte| *byte == b'\n').expect("a first line") - 1;
-    journal[digit] = b'3';
+    journal[digit] = b'4';
     assert!(
         matches!(Replay::new(&journal[..]), Err(ReplayError::Damaged(0))),
-        "the checksum is of version 2"
+        "the checksum is of version 3"
     );
     // The header of a version to come: its text, a seed of zero, and the checksum that goes with them.
-    let header = b"tidemark circuit journal 3\n\0\0\0\0\0\0\0\0";
+    let header = b"tidemark circuit journal 4\n\0\0\0\0\0\0\0\0";
     let mut journal = header.to_vec();
     journal.extend(crc32(header).to_le_bytes());
-    assert!(matches!(Replay::new(&journal[..]), Err(ReplayError::OtherVersion('3'))));
+    assert!(matches!(Replay::new(&journal[..]), Err(ReplayError::OtherVersion('4'))));
 }
 
 /// The checksum of IEEE 802.3, bit by bit.
@@ -768,7 +768,7 @@ fn a_writer_that_fails_ends_the_recording_and_nothing_else() {
 
 /// How a journal of the present version begins that has the seed 0.
 fn header() -> Vec<u8> {
-    let header = [&b"tidemark circuit journal 2\n"[..], &[0; 8]].concat();
+    let header = [&b"tidemark circuit journal 3\n"[..], &[0; 8]].concat();
     [&header[..], &crc32(&header).to_le_bytes()].concat()
 }
 
@@ -971,11 +971,22 @@ fn a_journal_makes_no_more_names_than_are_allowed() {
 }
 
 /// What frames that nobody recorded are about.
-const LABELS: [&str; 7] = ["conduit", "port", "basin", "subscriber", "subscription", "pipe", "a.b"];
+const LABELS: [&str; 10] = [
+    "conduit",
+    "port",
+    "basin",
+    "subscriber",
+    "subscription",
+    "pipe",
+    "a.b",
+    "conduit#1",
+    "sink",
+    "captures",
+];
 
 /// Frames of all kinds with fields that are right, nearly right, or anything.
 fn any_frame() -> impl Strategy<Value = Vec<u8>> {
-    let number = prop_oneof![6 => 0..9_u8, 1 => any::<u8>()];
+    let number = prop_oneof![6 => 0..11_u8, 1 => any::<u8>()];
     let numbers = prop::collection::vec(number, 0..6);
     let value = prop_oneof![Just(vec![]), prop::collection::vec(any::<u8>(), 0..10)];
     let text = prop_oneof![
@@ -984,7 +995,7 @@ fn any_frame() -> impl Strategy<Value = Vec<u8>> {
     ];
     prop_oneof![
         2 => text.prop_map(|text| frame(1, &text)),
-        5 => (0..17_u8, numbers, value)
+        5 => (0..19_u8, numbers, value)
             .prop_map(|(kind, numbers, value)| frame(kind, &[&numbers[..], &value].concat())),
     ]
 }
@@ -1011,6 +1022,11 @@ proptest! {
         replay.port("port", &circuit.port(1_i64).expect("open"));
         replay.basin("basin", &circuit.basin::<i64>(2).expect("valid"));
         replay.pipe("pipe", &circuit.pipe(|_: Vec<()>| ()).expect("open"));
+        let captures = circuit.pipe(|_: Capture<u8>| ()).expect("open");
+        replay.pipe("captures", &captures);
+        replay.sink("sink", &circuit.sink(&captures).expect("open"));
+        replay.tapped("conduit", &conduit, &Flow::new().map(|value: Vec<Option<i64>>| value.len())).expect("open");
+        replay.on_reservoir::<Vec<Option<i64>>, _>("conduit", |reservoir| drop(reservoir.drain()));
         match replay.run(&circuit) {
             Ok(replayed) => prop_assert!(replayed.inputs <= frames.len() as u64),
             Err(ReplayError::Damaged(at)) => prop_assert!((at as usize) < journal.len()),

@@ -8,7 +8,7 @@ use super::recorded::write_number;
 const MAGIC: &[u8] = b"tidemark circuit journal ";
 
 /// The version that is written. All from the first on are read: each has had the frames of the one before.
-pub(super) const VERSION: u8 = 2;
+pub(super) const VERSION: u8 = 3;
 
 const _: () = assert!(VERSION < 10, "a version is one digit");
 
@@ -90,6 +90,10 @@ pub(super) enum Kind {
     SubscribeWith = 13,
     /// Time, label: the close of a subscription that there was before the recording.
     CloseSubscription = 14,
+    /// Time, label of the conduit, number of the subscription, capacity: a reservoir that begins.
+    Reservoir = 15,
+    /// Label of a sink, its number and that of the circuit's own context in what is captured from here on. Not an input.
+    Origin = 16,
 }
 
 impl Kind {
@@ -109,6 +113,8 @@ impl Kind {
             Self::Send,
             Self::SubscribeWith,
             Self::CloseSubscription,
+            Self::Reservoir,
+            Self::Origin,
         ];
         all.into_iter().find(|kind| *kind as u8 == byte)
     }

@@ -1,17 +1,21 @@
 //! What a replay gives inputs to, whatever its type.
 
 use std::any::Any;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use super::recorded::Recorded;
 use crate::basin::Basin;
 use crate::conduit::Conduit;
+use crate::event::Hearer;
 use crate::machine::Machine;
 use crate::name::Name;
 use crate::pipe::Pipe;
 use crate::port::Port;
+use crate::reservoir::Reservoir;
 use crate::subscriber::Subscriber;
 use crate::subscription::{OnClose, Subscription};
+use crate::tap::Tap;
 
 /// Something with a label. Whatever it cannot do, or not with what it is given, returns none.
 pub(super) trait Input {
@@ -48,6 +52,12 @@ pub(super) trait Input {
         None
     }
 
+    /// Begins a reservoir for so many captures, gives it to who is to have it, and returns what ends it. If nobody is, it keeps
+    /// nothing.
+    fn reserve(&self, _capacity: usize, _given: Option<&dyn Any>) -> Option<Box<dyn Closing>> {
+        None
+    }
+
     fn close(&self) -> Option<()> {
         None
     }
@@ -63,6 +73,9 @@ pub(super) trait Closing {
 
 /// What is called when a subscription has ended.
 pub(super) struct OnEnd<E>(pub(super) Arc<Callback<E>>);
+
+/// Who is given reservoirs.
+pub(super) struct OnReservoir<E: Clone + Send + 'static>(pub(super) RefCell<Box<dyn FnMut(Reservoir<E>)>>);
 
 type Callback<E> = dyn Fn(&Subscription<E>) + Send + Sync;
 
@@ -101,23 +114,114 @@ impl<E: Recorded + Clone + Send + 'static> Input for Conduit<E> {
     }
 
     fn subscribe(&self, subscriber: &dyn Any, on_close: Option<&dyn Any>) -> Option<Box<dyn Closing>> {
-        let subscriber: &Subscriber<E> = subscriber.downcast_ref()?;
-        let on_close = match on_close {
-            None => None,
-            Some(on_close) => {
-                let OnEnd::<E>(on_close) = on_close.downcast_ref()?;
-                let on_close = Arc::clone(on_close);
-                Some(Box::new(move |subscription: &Subscription<E>| on_close(subscription)) as OnClose<E>)
-            }
-        };
-        // It was accepted when it was recorded, though the circuit may have closed either before it came to it.
-        let subscription = self.begin_anyway(subscriber, on_close);
-        Some(Box::new(subscription))
+        subscribe(self, subscriber, on_close)
+    }
+
+    fn reserve(&self, capacity: usize, given: Option<&dyn Any>) -> Option<Box<dyn Closing>> {
+        reserve(self, capacity, given)
     }
 
     fn close(&self) -> Option<()> {
         Conduit::close(self);
         Some(())
+    }
+}
+
+/// A conduit that is not emitted to from outside: that of a tap. Its values need not be written down.
+pub(super) struct Mirror<O>(pub(super) Conduit<O>);
+
+impl<O: Clone + Send + 'static> Input for Mirror<O> {
+    fn is_of(&self, machine: &Machine) -> bool {
+        std::ptr::eq(&raw const **self.0.machine(), machine)
+    }
+
+    fn subscribe(&self, subscriber: &dyn Any, on_close: Option<&dyn Any>) -> Option<Box<dyn Closing>> {
+        subscribe(&self.0, subscriber, on_close)
+    }
+
+    fn reserve(&self, capacity: usize, given: Option<&dyn Any>) -> Option<Box<dyn Closing>> {
+        reserve(&self.0, capacity, given)
+    }
+
+    fn close(&self) -> Option<()> {
+        self.0.close();
+        Some(())
+    }
+}
+
+/// See [`Input::subscribe`].
+fn subscribe<E: Clone + Send + 'static>(
+    conduit: &Conduit<E>,
+    subscriber: &dyn Any,
+    on_close: Option<&dyn Any>,
+) -> Option<Box<dyn Closing>> {
+    let subscriber: &Subscriber<E> = subscriber.downcast_ref()?;
+    let has_on_close = on_close.is_some();
+    let on_close = match on_close {
+        None => None,
+        Some(on_close) => {
+            let OnEnd::<E>(on_close) = on_close.downcast_ref()?;
+            let on_close = Arc::clone(on_close);
+            Some(Box::new(move |subscription: &Subscription<E>| on_close(subscription)) as OnClose<E>)
+        }
+    };
+    // It was accepted when it was recorded, though the circuit may have closed either before it came to it.
+    let subscription = conduit.prepare(subscriber, on_close);
+    let hearer = Hearer::Subscriber { id: subscriber.subject().id(), has_on_close };
+    conduit.begin_prepared(&subscription, hearer);
+    Some(Box::new(subscription))
+}
+
+/// See [`Input::reserve`].
+fn reserve<E: Clone + Send + 'static>(
+    conduit: &Conduit<E>,
+    capacity: usize,
+    given: Option<&dyn Any>,
+) -> Option<Box<dyn Closing>> {
+    let Some(given) = given else {
+        // Hears of everything all the same: values may do something when they are copied.
+        return Some(Box::new(conduit.reservoir_anyway(0).ok()?));
+    };
+    let OnReservoir::<E>(given) = given.downcast_ref()?;
+    let reservoir = conduit.reservoir_anyway(capacity).ok()?;
+    let subscription = reservoir.subscription().clone();
+    given.try_borrow_mut().ok()?(reservoir);
+    Some(Box::new(subscription))
+}
+
+/// A tap that begins in its place in the order.
+pub(super) trait Tapping {
+    /// Begins it, once, and returns what ends it.
+    fn begin(&self) -> Option<Box<dyn Closing>>;
+
+    /// Whether the circuit is its own.
+    fn is_of(&self, machine: &Machine) -> bool;
+}
+
+/// A conduit and the tap of it that is to begin.
+pub(super) struct ToTap<E, O> {
+    source: Conduit<E>,
+    tap: Tap<E, O>,
+    has_begun: Cell<bool>,
+}
+
+impl<E, O> ToTap<E, O> {
+    pub(super) fn new(source: &Conduit<E>, tap: &Tap<E, O>) -> Self {
+        Self { source: source.clone(), tap: tap.clone(), has_begun: Cell::new(false) }
+    }
+}
+
+impl<E: Clone + Send + 'static, O: Clone + Send + 'static> Tapping for ToTap<E, O> {
+    fn begin(&self) -> Option<Box<dyn Closing>> {
+        if self.has_begun.replace(true) {
+            return None;
+        }
+        self.tap.begin(&self.source);
+        Some(Box::new(self.tap.subscription().clone()))
+    }
+
+    fn is_of(&self, machine: &Machine) -> bool {
+        std::ptr::eq(&raw const **self.source.machine(), machine)
     }
 }
 
@@ -179,6 +283,16 @@ impl<E: Clone + Send + 'static> Closing for Subscriber<E> {
 
     fn is_of(&self, machine: &Machine) -> bool {
         Subscriber::is_of(self, machine)
+    }
+}
+
+impl<E: Clone + Send + 'static> Closing for Reservoir<E> {
+    fn close(&self) {
+        Reservoir::close(self);
+    }
+
+    fn is_of(&self, machine: &Machine) -> bool {
+        self.subscription().is_of(machine)
     }
 }
 

@@ -14,14 +14,17 @@ use crate::basin::Basin;
 use crate::circuit::{Circuit, RunBy};
 use crate::conduit::Conduit;
 use crate::error::Fault;
-use crate::event::Event;
+use crate::event::{Event, Hearer};
 use crate::extent::Extent;
 use crate::failure::{message_of, shielded};
 use crate::pipe::Pipe;
 use crate::port::Port;
+use crate::reservoir::Reservoir;
+use crate::sink::Sink;
 use crate::subject::{Id, Subject};
 use crate::subscriber::Subscriber;
 use crate::subscription::Subscription;
+use crate::tap::Tap;
 
 /// Writes the inputs of a circuit into a journal while they are handled.
 ///
@@ -30,6 +33,10 @@ use crate::subscription::Subscription;
 /// something without a label is noted as a gap, which a replay reports. Cells have a pipe to be labelled ([`crate::Cell::pipe`]),
 /// and tickers their target; pins cannot be reached from outside. A label stands for one thing, of this circuit; what is made while
 /// the recording goes on is labelled then.
+///
+/// Taps and reservoirs that are made meanwhile need no label of their own: they are known by that of their conduit, see
+/// [`Replay::tapped`](crate::Replay::tapped) and [`Replay::on_reservoir`](crate::Replay::on_reservoir). The conduit of the first tap of
+/// what has the label `a` is known as `a#1`, and so on, unless it is given a label.
 ///
 /// The writer is called in the circuit's context: one that is slow slows the circuit down. When it fails or panics, recording
 /// ends, and [`Recording::finish`] says so; the circuit goes on. A recording that is dropped ends there, without a word.
@@ -85,6 +92,12 @@ struct State<W> {
     subscriptions: HashMap<Id, u64>,
     /// How many subscriptions have begun.
     begun: u64,
+    /// What the conduits of taps are known by that were made meanwhile, unless they have a label.
+    taps: HashMap<Id, String>,
+    /// How many taps of each conduit were made meanwhile.
+    tapped: HashMap<Id, u64>,
+    /// The labels and numbers of sinks, with the number of the circuit's own context, that are to be written when it begins.
+    sinks: Vec<(String, [u64; 2])>,
     inputs: u64,
     /// The time of the input before, in nanoseconds.
     time: u64,
@@ -132,6 +145,9 @@ impl<W: Write + Send + 'static> Recording<W> {
             labels: HashMap::new(),
             subscriptions: HashMap::new(),
             begun: 0,
+            taps: HashMap::new(),
+            tapped: HashMap::new(),
+            sinks: Vec::new(),
             inputs: 0,
             time: 0,
             content: Vec::new(),
@@ -206,6 +222,39 @@ impl<W: Write + Send + 'static> Recording<W> {
         self.label(subscription.subject(), label, Role::Life)
     }
 
+    /// Labels a tap of before the recording: its close, and subscriptions to its conduit, are recorded. What is emitted to its conduit
+    /// from outside is, too, if that is given the same label with [`Recording::conduit`].
+    pub fn tap<E, O>(&self, label: &str, tap: &Tap<E, O>) -> Result<(), Fault>
+    where
+        E: Clone + Send + 'static,
+        O: Clone + Send + 'static,
+    {
+        let (mirror, subscription) = (tap.conduit().subject(), tap.subscription().subject());
+        self.label_all(label, mirror, &[(mirror, Role::Life), (subscription, Role::Life)])
+    }
+
+    /// Labels a reservoir of before the recording: its close is recorded.
+    pub fn reservoir<E>(&self, label: &str, reservoir: &Reservoir<E>) -> Result<(), Fault>
+    where
+        E: Clone + Send + 'static,
+    {
+        self.label(reservoir.subscription().subject(), label, Role::Life)
+    }
+
+    /// Labels a sink: what it captures is of its own pipes again in a replay, not only of some with the same names. What it captures
+    /// outside of the circuit is recorded if its endpoint has a label, of its own or as a basin.
+    pub fn sink<E: Send + 'static>(&self, label: &str, sink: &Sink<E>) -> Result<(), Fault> {
+        self.label(sink.subject(), label, Role::Life)?;
+        let context = self.circuit.current().subject().id();
+        let mut state = self.journal.lock();
+        state.sinks.push((label.to_owned(), [sink.subject().id().number(), context.number()]));
+        if state.phase == Phase::Open {
+            // What is thrown has made it fail.
+            shielded(|| state.write_sinks());
+        }
+        Ok(())
+    }
+
     fn label(&self, subject: &Subject, label: &str, role: Role) -> Result<(), Fault> {
         self.label_all(label, subject, &[(subject, role)])
     }
@@ -220,13 +269,22 @@ impl<W: Write + Send + 'static> Recording<W> {
         if let Some(other) = state.subjects.get(label).filter(|other| *other != subject) {
             return refuse(format!("\"{label}\" is the label of {other}; give each its own"));
         }
+        if state.taps.iter().any(|(mirror, tap)| tap == label && *mirror != subject.id()) {
+            return refuse(format!("a tap is known as \"{label}\"; give this another label"));
+        }
         let mut known = parts.iter().filter_map(|(part, _)| state.labels.get(&part.id()));
         if let Some(other) = known.find(|known| known.label != label) {
             return refuse(format!("it has the label \"{}\" already", other.label));
         }
         state.subjects.insert(label.to_owned(), subject.clone());
         for (part, role) in parts {
-            state.labels.insert(part.id(), Labelled { label: label.to_owned(), role: *role });
+            let labelled = Labelled { label: label.to_owned(), role: *role };
+            if matches!(role, Role::Life) {
+                // What was labelled with more keeps that.
+                state.labels.entry(part.id()).or_insert(labelled);
+            } else {
+                state.labels.insert(part.id(), labelled);
+            }
         }
         Ok(())
     }
@@ -340,16 +398,8 @@ impl<W: Write + Send> Recorder for Journal<W> {
         }
         match event {
             Event::Other => {}
-            Event::Subscribe { source, subscriber, subscription, has_on_close } => {
-                let (Some(source), Some(subscriber)) = (state.label_of(source), state.label_of(subscriber))
-                else {
-                    return state.unlabelled(time, "a subscription");
-                };
-                let number = state.begun;
-                state.begun += 1;
-                state.subscriptions.insert(subscription, number);
-                let kind = if has_on_close { Kind::SubscribeWith } else { Kind::Subscribe };
-                state.input(kind, time, &[source, subscriber, number], &[]);
+            Event::Subscribe { source, subscription, hearer } => {
+                state.subscribe(time, source, subscription, hearer);
             }
             Event::Unsubscribe { subscription } => match state.subscriptions.remove(&subscription) {
                 Some(number) => state.input(Kind::Unsubscribe, time, &[number], &[]),
@@ -373,7 +423,59 @@ impl<W: Write> State<W> {
         self.phase = Phase::Open;
         self.content = frame::header(seed);
         // What is thrown has made it fail.
-        shielded(|| self.attempt(W::write_all));
+        shielded(|| {
+            self.attempt(W::write_all);
+            self.write_sinks();
+        });
+    }
+
+    /// Writes what is not known yet of sinks with labels.
+    fn write_sinks(&mut self) {
+        for (label, numbers) in std::mem::take(&mut self.sinks) {
+            let label = self.text(&label);
+            self.content.clear();
+            self.content.push(Kind::Origin as u8);
+            [label, numbers[0], numbers[1]]
+                .iter()
+                .for_each(|number| write_number(*number, &mut self.content));
+            self.write();
+        }
+    }
+
+    /// Notes that something begins to hear of a source.
+    fn subscribe(&mut self, time: u64, source: Id, subscription: Id, hearer: Hearer) {
+        let (what, known) = match hearer {
+            Hearer::Subscriber { id, .. } => ("a subscription", self.label_of(id)),
+            Hearer::Tap { mirror } => ("a tap", self.name_tap(source, mirror)),
+            Hearer::Reservoir { capacity } => ("a reservoir", Some(capacity as u64)),
+        };
+        let (Some(label), Some(known)) = (self.label_of(source), known) else {
+            return self.unlabelled(time, what);
+        };
+        let number = self.begun;
+        self.begun += 1;
+        self.subscriptions.insert(subscription, number);
+        let (kind, numbers) = match hearer {
+            Hearer::Reservoir { .. } => (Kind::Reservoir, [label, number, known]),
+            Hearer::Subscriber { has_on_close: true, .. } => (Kind::SubscribeWith, [label, known, number]),
+            Hearer::Subscriber { .. } | Hearer::Tap { .. } => (Kind::Subscribe, [label, known, number]),
+        };
+        self.input(kind, time, &numbers, &[]);
+    }
+
+    /// What a tap is known by that begins: its conduit's label and which of that conduit's it is. None if that has no label, or
+    /// something else has this one.
+    fn name_tap(&mut self, source: Id, mirror: Id) -> Option<u64> {
+        let count = self.tapped.entry(source).or_default();
+        *count += 1;
+        let count = *count;
+        let name = tap_name(self.label_text(source)?, count);
+        if self.subjects.get(&name).is_some_and(|other| other.id() != mirror) {
+            return None;
+        }
+        let number = self.text(&name);
+        self.taps.insert(mirror, name);
+        Some(number)
     }
 
     /// The number of a text, which is written if it is new.
@@ -391,8 +493,13 @@ impl<W: Write> State<W> {
     }
 
     fn label_of(&mut self, id: Id) -> Option<u64> {
-        let label = self.labels.get(&id)?.label.clone();
+        let label = self.label_text(id)?.to_owned();
         Some(self.text(&label))
+    }
+
+    fn label_text(&self, id: Id) -> Option<&str> {
+        let label = self.labels.get(&id).map(|labelled| &labelled.label);
+        label.or_else(|| self.taps.get(&id)).map(String::as_str)
     }
 
     /// The label of something that is given values, or else of its conduit with one more than the number of its name, and how its
@@ -467,4 +574,9 @@ impl<W: Write> State<W> {
         self.write();
         self.attempt(|writer, _| writer.flush());
     }
+}
+
+/// What the conduit of a tap is known by if it has no label: of the taps of what has this label it is the one of this number.
+pub(super) fn tap_name(label: &str, number: u64) -> String {
+    format!("{label}#{number}")
 }

@@ -1,24 +1,33 @@
 //! Running a journal again.
 
 use std::any::Any;
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
-use std::io::{self, BufReader, Read};
+use std::io::{BufReader, Read};
 use std::sync::Arc;
 
 use super::allowance::{self, Allowance, Limit};
-use super::frame::{self, Beginning, HEADER_BYTES, Kind, NoFrame, VERSION};
-use super::input::{Closing, Input, OnEnd, Subscribing};
+use super::error::ReplayError;
+use super::frame::{self, Beginning, HEADER_BYTES, Kind, NoFrame};
+use super::input::{Closing, Input, Mirror, OnEnd, OnReservoir, Subscribing, Tapping, ToTap};
+use super::origin::Origins;
 use super::recorded::{Recorded, read_number};
+use super::recording::tap_name;
 use crate::basin::Basin;
 use crate::circuit::{Circuit, RunBy};
 use crate::conduit::Conduit;
+use crate::error::Fault;
 use crate::machine::Machine;
 use crate::name::Name;
 use crate::pipe::Pipe;
 use crate::port::Port;
+use crate::recipe::Recipe;
+use crate::reservoir::Reservoir;
+use crate::sink::Sink;
 use crate::subscriber::Subscriber;
 use crate::subscription::Subscription;
+use crate::tap::Tap;
 
 /// See [`Replay::limit_value`].
 const VALUE_BYTES_MAX: u64 = 64 << 20;
@@ -37,6 +46,13 @@ pub struct Replay<R> {
     position: u64,
     texts: Vec<String>,
     inputs: HashMap<String, Box<dyn Input>>,
+    /// The conduits of taps, which may be among the inputs too.
+    mirrors: HashMap<String, Box<dyn Input>>,
+    /// The taps that are to be made, each once.
+    taps: HashMap<String, Box<dyn Tapping>>,
+    /// Who is given the reservoirs of a conduit, by its label: an [`OnReservoir`].
+    on_reservoir: HashMap<String, Box<dyn Any>>,
+    origins: Origins,
     subscribers: HashMap<String, Box<dyn Subscribing>>,
     /// What is called when a subscription ends, by the labels of its conduit and its subscriber: an [`OnEnd`].
     on_close: HashMap<(String, String), Box<dyn Any>>,
@@ -63,116 +79,6 @@ pub struct Replayed {
     pub complete: bool,
 }
 
-/// Why a journal could not be replayed further.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum ReplayError {
-    /// What was read is no journal.
-    NotAJournal,
-    /// The journal has this version, of which nothing is known here.
-    OtherVersion(char),
-    /// The journal is damaged in the frame that begins at this byte.
-    Damaged(u64),
-    /// An input has a label that the replay does not know; label its counterpart before the replay is run.
-    UnknownLabel(String),
-    /// Subscriptions had something to call when they ended; give it with [`Replay::on_close`].
-    NoCallback {
-        /// The label of what they are to.
-        conduit: String,
-        /// The label of whose they are.
-        subscriber: String,
-    },
-    /// The recording saw an input that it could not write down, most often to something without a label; label it before the next
-    /// recording.
-    Unlabelled(String),
-    /// A value of the journal is none of the type that the label has here.
-    WrongType(String),
-    /// The frame that begins at this byte has a value that takes more bytes than these; see [`Replay::limit_value`].
-    TooLarge {
-        /// Where the frame begins.
-        position: u64,
-        /// The limit.
-        bytes_max: u64,
-    },
-    /// The journal has more new names than these; see [`Replay::limit_names`].
-    TooManyNames(u32),
-    /// This label was given to two things, or to something of another circuit than the one that is to do the same again.
-    Mislabelled(String),
-    /// The circuit is not run by its owner, is closed, or has another seed than the journal.
-    WrongCircuit(&'static str),
-    /// Reading the journal failed.
-    Io(io::Error),
-}
-
-impl fmt::Display for ReplayError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotAJournal => f.write_str("this is not the journal of a circuit"),
-            Self::OtherVersion(version) => {
-                write!(
-                    f,
-                    "the journal has version {version}, and versions 1 to {VERSION} can be read; \
-                     replay it with what has recorded it"
-                )
-            }
-            Self::Damaged(position) => write!(f, "the journal is damaged in the frame at byte {position}"),
-            Self::UnknownLabel(label) => {
-                write!(
-                    f,
-                    "the journal has inputs of \"{label}\"; label its counterpart before the replay is run"
-                )
-            }
-            Self::NoCallback { conduit, subscriber } => {
-                write!(
-                    f,
-                    "subscriptions of \"{subscriber}\" to \"{conduit}\" had something to call when they ended; \
-                     give it with Replay::on_close before the replay is run"
-                )
-            }
-            Self::Unlabelled(what) => {
-                write!(f, "an input was not recorded, because nobody had labelled it: {what}")
-            }
-            Self::WrongType(label) => {
-                write!(f, "a recorded value of \"{label}\" is not of the type it has here")
-            }
-            Self::TooLarge { position, bytes_max } => {
-                write!(
-                    f,
-                    "the value in the frame at byte {position} takes more than {bytes_max} bytes; \
-                     if the journal is to be trusted, allow more with Replay::limit_value"
-                )
-            }
-            Self::TooManyNames(names_max) => {
-                write!(
-                    f,
-                    "the journal has more than {names_max} new names; \
-                     if it is to be trusted, allow more with Replay::limit_names"
-                )
-            }
-            Self::Mislabelled(label) => {
-                write!(f, "the label \"{label}\" is of two things, or of something of another circuit")
-            }
-            Self::WrongCircuit(why) => write!(f, "the circuit cannot replay this journal: {why}"),
-            Self::Io(error) => write!(f, "the journal cannot be read: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for ReplayError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Io(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-impl From<io::Error> for ReplayError {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
-}
-
 impl<R: Read> Replay<R> {
     /// A replay of the journal that is read from here. Reads its beginning.
     pub fn new(reader: R) -> Result<Self, ReplayError> {
@@ -190,6 +96,10 @@ impl<R: Read> Replay<R> {
             position: HEADER_BYTES as u64,
             texts: Vec::new(),
             inputs: HashMap::new(),
+            mirrors: HashMap::new(),
+            taps: HashMap::new(),
+            on_reservoir: HashMap::new(),
+            origins: Origins::default(),
             subscribers: HashMap::new(),
             on_close: HashMap::new(),
             labelled_subscriptions: HashMap::new(),
@@ -241,6 +151,97 @@ impl<R: Read> Replay<R> {
 
     fn input(&mut self, label: &str, input: Box<dyn Input>) {
         if self.inputs.insert(label.to_owned(), input).is_some() {
+            self.twice = Some(label.to_owned());
+        }
+    }
+
+    /// Labels a tap of before the replay, as the recording did with its counterpart.
+    pub fn tap<E, O>(&mut self, label: &str, tap: &Tap<E, O>)
+    where
+        E: Clone + Send + 'static,
+        O: Clone + Send + 'static,
+    {
+        self.mirror(label, tap.conduit());
+        self.subscription(label, tap.subscription());
+    }
+
+    fn mirror<O: Clone + Send + 'static>(&mut self, label: &str, mirror: &Conduit<O>) {
+        if self.mirrors.insert(label.to_owned(), Box::new(Mirror(mirror.clone()))).is_some() {
+            self.twice = Some(label.to_owned());
+        }
+    }
+
+    /// Has a tap of this conduit ready for when the recorded circuit's was made during the recording: the first call with a label
+    /// stands for the first tap of what has it, and so on. A recipe cannot be written down, so it is to be given again.
+    ///
+    /// Until then the tap has not begun. Its conduit is known as `label#1`, and so on: what was subscribed to it, or tapped, meanwhile
+    /// is so again. Fails if the circuit is closed.
+    ///
+    /// ```
+    /// # use tidemark_circuit::{Circuit, Flow, Recording, Replay, RunBy, name};
+    /// let circuit = Circuit::new();
+    /// let amounts = circuit.conduit::<u64>()?;
+    /// let recording = Recording::new(&circuit, Vec::new());
+    /// recording.conduit("amounts", &amounts)?;
+    /// recording.begin()?;
+    /// let doubled = amounts.tap(&Flow::new().map(|amount: u64| amount * 2))?;
+    /// let kept = doubled.conduit().reservoir(16)?;
+    /// amounts.get(name!("eu")).emit(21);
+    /// let journal = recording.finish()?;
+    /// assert_eq!(kept.drain()[0].emission(), &42);
+    ///
+    /// let mut replay = Replay::new(&journal[..])?;
+    /// let twin = Circuit::builder().run_by(RunBy::Owner).seed(replay.seed()).build()?;
+    /// let amounts = twin.conduit::<u64>()?;
+    /// replay.conduit("amounts", &amounts);
+    /// replay.tapped("amounts", &amounts, &Flow::new().map(|amount: u64| amount * 2))?;
+    /// let (sender, kept) = std::sync::mpsc::channel();
+    /// replay.on_reservoir::<u64, _>("amounts#1", move |reservoir| sender.send(reservoir).unwrap());
+    /// replay.run(&twin)?;
+    /// assert_eq!(kept.recv()?.drain()[0].emission(), &42);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn tapped<E, O>(
+        &mut self,
+        label: &str,
+        conduit: &Conduit<E>,
+        recipe: &impl Recipe<In = E, Out = O>,
+    ) -> Result<Tap<E, O>, Fault>
+    where
+        E: Clone + Send + 'static,
+        O: Clone + Send + 'static,
+    {
+        let tap = conduit.prepare_tap(recipe)?;
+        let mut names = (1..).map(|number| tap_name(label, number));
+        if let Some(name) = names.find(|name| !self.taps.contains_key(name)) {
+            self.mirror(&name, tap.conduit());
+            self.taps.insert(name, Box::new(ToTap::new(conduit, &tap)));
+        }
+        Ok(tap)
+    }
+
+    /// Labels a reservoir of before the replay, as the recording did with its counterpart.
+    pub fn reservoir<E: Clone + Send + 'static>(&mut self, label: &str, reservoir: &Reservoir<E>) {
+        self.subscription(label, reservoir.subscription());
+    }
+
+    /// Who is given the reservoirs that are made of the conduit with this label, each when it is made, with the capacity that the
+    /// recorded circuit's had. Draining is no input: what the original's were drained of, all in all, ends with what one of these has
+    /// at last. One that is dropped hears no more.
+    ///
+    /// If nobody is given them, they keep nothing. A journal that may be anybody's can have many reservoirs of any capacity.
+    pub fn on_reservoir<E, F>(&mut self, conduit: &str, given: F)
+    where
+        E: Clone + Send + 'static,
+        F: FnMut(Reservoir<E>) + 'static,
+    {
+        let given = OnReservoir::<E>(RefCell::new(Box::new(given)));
+        self.on_reservoir.insert(conduit.to_owned(), Box::new(given));
+    }
+
+    /// Labels a sink, as the recording did with its counterpart.
+    pub fn sink<E: Send + 'static>(&mut self, label: &str, sink: &Sink<E>) {
+        if !self.origins.label(label, Box::new(sink.clone())) {
             self.twice = Some(label.to_owned());
         }
     }
@@ -297,7 +298,9 @@ impl<R: Read> Replay<R> {
 
     /// The label of something that is of another circuit.
     fn stranger(&self, machine: &Machine) -> Option<&String> {
-        let input = self.inputs.iter().find(|(_, input)| !input.is_of(machine)).map(|(label, _)| label);
+        let inputs = self.inputs.iter().chain(&self.mirrors);
+        let input = inputs.into_iter().find(|(_, input)| !input.is_of(machine)).map(|(label, _)| label);
+        let tap = || self.taps.iter().find(|(_, tap)| !tap.is_of(machine)).map(|(label, _)| label);
         let subscriber = || {
             self.subscribers.iter().find(|(_, subscriber)| !subscriber.is_of(machine)).map(|(label, _)| label)
         };
@@ -307,7 +310,8 @@ impl<R: Read> Replay<R> {
                 .find(|(_, subscription)| !subscription.is_of(machine))
                 .map(|(label, _)| label)
         };
-        input.or_else(subscriber).or_else(subscription)
+        let origin = || self.origins.stranger(machine);
+        input.or_else(tap).or_else(subscriber).or_else(subscription).or_else(origin)
     }
 
     fn run_frames(&mut self, circuit: &Circuit) -> Result<Replayed, ReplayError> {
@@ -360,14 +364,30 @@ impl<R: Read> Replay<R> {
         rest: &[u8],
         circuit: &Circuit,
     ) -> Result<bool, ReplayError> {
+        if kind == Kind::Origin {
+            return self.link(rest, circuit).map(|()| false);
+        }
         let mut allowance = Allowance { bytes: self.value_bytes_max, ..self.allowance };
-        let taken = allowance.during(|| self.take(kind, rest, circuit));
-        self.allowance = allowance;
+        let mut origins = std::mem::take(&mut self.origins);
+        let taken = origins.during(|| allowance.during(|| self.take(kind, rest, circuit)));
+        (self.allowance, self.origins) = (allowance, origins);
         match allowance.exceeded {
             None => taken,
             Some(Limit::Bytes) => Err(self.too_large()),
             Some(Limit::Names) => Err(ReplayError::TooManyNames(self.names_max)),
         }
+    }
+
+    /// Learns which sink a number is of.
+    fn link(&mut self, rest: &[u8], circuit: &Circuit) -> Result<(), ReplayError> {
+        let mut fields = Fields { rest, texts: &self.texts, position: self.position };
+        let (label, sink, context) = (fields.text()?, fields.number()?, fields.number()?);
+        fields.end()?;
+        if !self.origins.link(sink, label) {
+            return Err(ReplayError::UnknownLabel(label.to_owned()));
+        }
+        self.origins.know(context, circuit.current().subject().clone());
+        Ok(())
     }
 
     fn too_large(&self) -> ReplayError {
@@ -388,8 +408,8 @@ impl<R: Read> Replay<R> {
         circuit.machine().set_time(self.time);
         let mut fields = Fields { rest, texts: &self.texts, position: self.position };
         match kind {
-            // Neither is an input: texts were dealt with above, and an end is not given.
-            Kind::Text | Kind::End => return Err(damaged()),
+            // None is an input: texts were dealt with above, origins ahead of this, and an end is not given.
+            Kind::Text | Kind::End | Kind::Origin => return Err(damaged()),
             Kind::CloseCircuit => {
                 fields.end()?;
                 circuit.close();
@@ -406,6 +426,13 @@ impl<R: Read> Replay<R> {
                 let (number, subscription) = self.subscribe(kind, &mut fields)?;
                 self.subscriptions.insert(number, subscription);
             }
+            Kind::Reservoir => {
+                if circuit.is_closed() {
+                    return Err(damaged());
+                }
+                let (number, subscription) = self.reserve(&mut fields)?;
+                self.subscriptions.insert(number, subscription);
+            }
             Kind::CloseConduit | Kind::Emit | Kind::Replace | Kind::Fail | Kind::Send => {
                 self.give(kind, &mut fields)?;
             }
@@ -420,6 +447,11 @@ impl<R: Read> Replay<R> {
         if self.subscriptions.contains_key(&number) {
             return Err(fields.damaged());
         }
+        if kind == Kind::Subscribe
+            && let Some(tap) = self.taps.get(subscriber_label)
+        {
+            return Ok((number, tap.begin().ok_or_else(|| fields.damaged())?));
+        }
         let subscriber = known(&self.subscribers, subscriber_label)?.as_any();
         let on_close = if kind == Kind::SubscribeWith {
             let labels = (label.to_owned(), subscriber_label.to_owned());
@@ -430,14 +462,35 @@ impl<R: Read> Replay<R> {
         } else {
             None
         };
-        let subscription = known(&self.inputs, label)?.subscribe(subscriber, on_close);
+        let subscription = self.known_input(label)?.subscribe(subscriber, on_close);
         Ok((number, subscription.ok_or_else(|| ReplayError::WrongType(label.to_owned()))?))
+    }
+
+    /// Begins a reservoir, and returns what ends it with its number.
+    fn reserve(&self, fields: &mut Fields<'_>) -> Result<(u64, Box<dyn Closing>), ReplayError> {
+        let (label, number, capacity) = (fields.text()?, fields.number()?, fields.number()?);
+        fields.end()?;
+        let capacity = usize::try_from(capacity).unwrap_or(usize::MAX);
+        if self.subscriptions.contains_key(&number) || capacity == 0 {
+            return Err(fields.damaged());
+        }
+        let given = self.on_reservoir.get(label).map(|given| &**given);
+        let reservoir = self.known_input(label)?.reserve(capacity, given);
+        Ok((number, reservoir.ok_or_else(|| ReplayError::WrongType(label.to_owned()))?))
+    }
+
+    /// What has this label, or is a tap's conduit that is known by it.
+    fn known_input(&self, label: &str) -> Result<&dyn Input, ReplayError> {
+        match self.inputs.get(label) {
+            Some(input) => Ok(&**input),
+            None => known(&self.mirrors, label),
+        }
     }
 
     /// Gives something to what has this label.
     fn give(&self, kind: Kind, fields: &mut Fields<'_>) -> Result<(), ReplayError> {
         let label = fields.text()?;
-        let input = known(&self.inputs, label)?;
+        let input = self.known_input(label)?;
         let given = match kind {
             Kind::CloseConduit => {
                 fields.end()?;
@@ -452,7 +505,7 @@ impl<R: Read> Replay<R> {
             Kind::Send => {
                 let (target_label, name) = (fields.text()?, fields.name()?);
                 fields.end()?;
-                let target = known(&self.inputs, target_label)?.target(name);
+                let target = self.known_input(target_label)?.target(name);
                 target.and_then(|target| input.send(&*target))
             }
             _ => return Err(fields.damaged()),

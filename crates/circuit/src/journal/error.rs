@@ -1,0 +1,116 @@
+//! Why a journal cannot be replayed.
+
+use std::fmt;
+use std::io;
+
+use super::frame::VERSION;
+
+/// Why a journal could not be replayed further.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ReplayError {
+    /// What was read is no journal.
+    NotAJournal,
+    /// The journal has this version, of which nothing is known here.
+    OtherVersion(char),
+    /// The journal is damaged in the frame that begins at this byte.
+    Damaged(u64),
+    /// An input has a label that the replay does not know; label its counterpart before the replay is run.
+    UnknownLabel(String),
+    /// Subscriptions had something to call when they ended; give it with [`Replay::on_close`].
+    NoCallback {
+        /// The label of what they are to.
+        conduit: String,
+        /// The label of whose they are.
+        subscriber: String,
+    },
+    /// The recording saw an input that it could not write down, most often to something without a label; label it before the next
+    /// recording.
+    Unlabelled(String),
+    /// A value of the journal is none of the type that the label has here.
+    WrongType(String),
+    /// The frame that begins at this byte has a value that takes more bytes than these; see [`Replay::limit_value`].
+    TooLarge {
+        /// Where the frame begins.
+        position: u64,
+        /// The limit.
+        bytes_max: u64,
+    },
+    /// The journal has more new names than these; see [`Replay::limit_names`].
+    TooManyNames(u32),
+    /// This label was given to two things, or to something of another circuit than the one that is to do the same again.
+    Mislabelled(String),
+    /// The circuit is not run by its owner, is closed, or has another seed than the journal.
+    WrongCircuit(&'static str),
+    /// Reading the journal failed.
+    Io(io::Error),
+}
+
+impl fmt::Display for ReplayError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAJournal => f.write_str("this is not the journal of a circuit"),
+            Self::OtherVersion(version) => {
+                write!(
+                    f,
+                    "the journal has version {version}, and versions 1 to {VERSION} can be read; \
+                     replay it with what has recorded it"
+                )
+            }
+            Self::Damaged(position) => write!(f, "the journal is damaged in the frame at byte {position}"),
+            Self::UnknownLabel(label) => {
+                write!(
+                    f,
+                    "the journal has inputs of \"{label}\"; label its counterpart before the replay is run"
+                )
+            }
+            Self::NoCallback { conduit, subscriber } => {
+                write!(
+                    f,
+                    "subscriptions of \"{subscriber}\" to \"{conduit}\" had something to call when they ended; \
+                     give it with Replay::on_close before the replay is run"
+                )
+            }
+            Self::Unlabelled(what) => {
+                write!(f, "an input was not recorded, because nobody had labelled it: {what}")
+            }
+            Self::WrongType(label) => {
+                write!(f, "a recorded value of \"{label}\" is not of the type it has here")
+            }
+            Self::TooLarge { position, bytes_max } => {
+                write!(
+                    f,
+                    "the value in the frame at byte {position} takes more than {bytes_max} bytes; \
+                     if the journal is to be trusted, allow more with Replay::limit_value"
+                )
+            }
+            Self::TooManyNames(names_max) => {
+                write!(
+                    f,
+                    "the journal has more than {names_max} new names; \
+                     if it is to be trusted, allow more with Replay::limit_names"
+                )
+            }
+            Self::Mislabelled(label) => {
+                write!(f, "the label \"{label}\" is of two things, or of something of another circuit")
+            }
+            Self::WrongCircuit(why) => write!(f, "the circuit cannot replay this journal: {why}"),
+            Self::Io(error) => write!(f, "the journal cannot be read: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ReplayError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<io::Error> for ReplayError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
