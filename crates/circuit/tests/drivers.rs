@@ -410,6 +410,55 @@ fn assert_others_are_run(pool: &ThreadPool) {
 }
 
 #[test]
+fn a_pool_leaves_a_circuit_to_the_receptor_that_runs_it_and_takes_it_again() {
+    let pool = ThreadPool::new(1).expect("a thread");
+    let (gate, opened) = mpsc::channel::<()>();
+    let (began, has_begun) = mpsc::channel();
+    let blocker = run_by(RunBy::Pool(pool.clone()));
+    let blocks = blocker.pipe(move |()| {
+        began.send(()).expect("received");
+        opened.recv().expect("opened");
+    });
+    blocks.expect("open").emit(());
+    has_begun.recv_timeout(PATIENCE).expect("it begins");
+
+    // The pool's only thread is held up, so who waits for this runs it.
+    let awaited = run_by(RunBy::Pool(pool.clone()));
+    let (inner_gate, inner_opened) = mpsc::channel::<()>();
+    let (began, has_begun) = mpsc::channel();
+    let (sender, received) = mpsc::channel();
+    let pipe = awaited.pipe(move |value: u64| {
+        if value == 0 {
+            began.send(thread::current().id()).expect("received");
+            inner_opened.recv().expect("opened");
+        }
+        sender.send(value).expect("received");
+    });
+    let pipe = pipe.expect("open");
+    let outer = run_by(RunBy::Waiters);
+    let (own, settled) = (pipe.clone(), awaited.clone());
+    let waits = outer.pipe(move |()| {
+        own.emit(0);
+        settled.settle().expect("another circuit");
+    });
+    waits.expect("open").emit(());
+    let waiter = thread::spawn(move || outer.settle());
+    let runs = has_begun.recv_timeout(PATIENCE).expect("it begins");
+    assert_eq!(runs, waiter.thread().id());
+
+    // The thread comes to the circuit that is being run, and has others to run meanwhile.
+    gate.send(()).expect("waiting");
+    assert_others_are_run(&pool);
+    (1..100).for_each(|value| pipe.emit(value));
+    inner_gate.send(()).expect("waiting");
+    waiter.join().expect("no panic").expect("outside");
+    awaited.settle().expect("outside");
+    pipe.emit(100);
+    let all: Vec<_> = (0..=100).map(|_| received.recv_timeout(PATIENCE).expect("it comes")).collect();
+    assert_eq!(all, (0..=100).collect::<Vec<_>>());
+}
+
+#[test]
 fn one_circuit_in_an_endless_cascade_does_not_starve_the_others() {
     let pool = ThreadPool::new(1).expect("a thread");
     let stop = Arc::new(AtomicBool::new(false));

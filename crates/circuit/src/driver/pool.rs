@@ -130,9 +130,11 @@ impl Shared {
     fn run(&self, machine: MachineRef) {
         loop {
             let Some(mut running) = machine.enter() else {
-                // Somebody looks into it for a moment, to close it.
-                thread::yield_now();
-                return self.push(machine);
+                // A receptor that waits for it runs it in its place, for however long, or somebody closes it.
+                if machine.put_off() {
+                    return;
+                }
+                continue;
             };
             let before = running.handled();
             let progress = running.run_published(TURN);

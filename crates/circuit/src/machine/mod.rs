@@ -59,6 +59,8 @@ const BOUNDED: u32 = 8;
 const CLOSED_INSIDE: u32 = 16;
 /// A receptor of another circuit waits for this one, and runs it as soon as nobody else does.
 const HELPED: u32 = 32;
+/// The driver came for it while somebody else ran it, who has the driver come again when leaving.
+const PUT_OFF: u32 = 64;
 
 /// How many entries are handled before everybody can see it, at the latest. Who waits for one of them is told at once.
 const PUBLISH_EVERY: u8 = 32;

@@ -4,7 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
-use super::{CLOSED, CLOSED_INSIDE, ENDED, HELPED, Machine, PUBLISH_EVERY, Progress};
+use super::{CLOSED, CLOSED_INSIDE, ENDED, HELPED, Machine, PUBLISH_EVERY, PUT_OFF, Progress};
 use crate::bounds::Bounds;
 use crate::context;
 use crate::event::Event;
@@ -442,10 +442,10 @@ impl Drop for Running<'_> {
         // SAFETY: we are in the context.
         let outer = unsafe { (*self.machine.inside.get()).outer };
         context::replace(outer.map_or(ptr::null(), |outer| outer.as_ptr().cast_const()));
-        // In one order with a waiter's registering, see `settle_at`.
+        // In one order with a waiter's registering, see `settle_at`, and with a driver's `put_off`.
         self.machine.running.swap(false, Ordering::SeqCst);
-        if self.machine.flags.load(Ordering::SeqCst) & HELPED != 0 {
-            self.machine.call_helpers();
+        if self.machine.flags.load(Ordering::SeqCst) & (HELPED | PUT_OFF) != 0 {
+            self.machine.call_others();
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::task::Waker;
 
-use super::{HELPED, Machine, Progress};
+use super::{HELPED, Machine, PUT_OFF, Progress};
 use crate::context;
 use crate::driver::Driver;
 use crate::error::ContextError;
@@ -125,10 +125,24 @@ impl Machine {
         !self.running.load(Ordering::SeqCst)
     }
 
+    /// For a driver that came while somebody else runs the circuit: true if that one has the driver come again, false if nobody
+    /// runs it any more and it is still the caller who has to.
+    pub(crate) fn put_off(&self) -> bool {
+        // Said first, then looked: in one order with who leaves first and then looks.
+        self.flags.fetch_or(PUT_OFF, Ordering::SeqCst);
+        self.running.load(Ordering::SeqCst) || self.flags.fetch_and(!PUT_OFF, Ordering::SeqCst) & PUT_OFF == 0
+    }
+
     /// Has those look again who run the circuit when nobody else does.
     #[cold]
-    pub(super) fn call_helpers(&self) {
-        self.flags.fetch_and(!HELPED, Ordering::SeqCst);
+    pub(super) fn call_others(&self) {
+        let before = self.flags.fetch_and(!(HELPED | PUT_OFF), Ordering::SeqCst);
+        if before & PUT_OFF != 0 {
+            self.driver.wake(self);
+        }
+        if before & HELPED == 0 {
+            return;
+        }
         self.waiters.wake(u64::MAX);
         if let Some(bounds) = &self.bounds {
             bounds.wake();

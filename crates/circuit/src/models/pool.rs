@@ -116,16 +116,20 @@ fn loom_a_receptor_and_a_thread_of_a_pool_run_what_the_receptor_waits_for() {
         let sum = Sum::new();
         let pipe = sum.pipe(&awaited);
         let outer = Circuit::builder().run_by(RunBy::Waiters).build().expect("no thread");
-        let seen = sum.clone();
+        let (seen, emits, settles) = (sum.clone(), pipe.clone(), awaited.clone());
         let waits = outer.pipe(move |()| {
-            pipe.emit(1);
-            awaited.settle().expect("another circuit");
+            emits.emit(1);
+            settles.settle().expect("another circuit");
             assert_eq!(seen.get(), 1);
         });
         waits.expect("open").emit(());
         outer.settle().expect("outside");
         assert_eq!(outer.failures(), 0);
         assert_eq!(sum.get(), 1);
+        // Whoever came too late for it then has it again.
+        pipe.emit(1);
+        awaited.settle().expect("outside");
+        assert_eq!(sum.get(), 2);
     });
 }
 
