@@ -21,31 +21,40 @@ pub(crate) struct Attachment<'a> {
     pub(crate) supervision: Option<Supervision>,
 }
 
-/// Makes a node of a receptor.
+/// Where a node is to be made, and who it is.
+pub(crate) struct Place<'a> {
+    pub(crate) machine: &'a Machine,
+    pub(crate) subject: Subject,
+    pub(crate) depth: u32,
+}
+
+impl Place<'_> {
+    /// The node of this receptor.
+    pub(crate) fn node<E, R>(self, receptor: R, care: Care<E, R>) -> NodeRef
+    where
+        E: Send + 'static,
+        R: Receptor<E> + 'static,
+    {
+        NodeRef::with_care(self.machine, self.subject, self.depth, receptor, care)
+    }
+}
+
+/// Makes a node of a receptor, and may put something around the receptor before.
 pub(crate) trait Finish<E> {
-    fn finish<R: Receptor<E> + 'static>(
-        &self,
-        machine: &Machine,
-        subject: Subject,
-        depth: u32,
-        receptor: R,
-        care: Care<E, R>,
-    ) -> NodeRef;
+    fn finish<R>(&self, place: Place<'_>, receptor: R, care: Care<E, R>) -> NodeRef
+    where
+        R: Receptor<E> + 'static;
 }
 
 /// Makes a node of the receptor as it is.
 pub(crate) struct AsItIs;
 
 impl<E: Send + 'static> Finish<E> for AsItIs {
-    fn finish<R: Receptor<E> + 'static>(
-        &self,
-        machine: &Machine,
-        subject: Subject,
-        depth: u32,
-        receptor: R,
-        care: Care<E, R>,
-    ) -> NodeRef {
-        NodeRef::with_care(machine, subject, depth, receptor, care)
+    fn finish<R>(&self, place: Place<'_>, receptor: R, care: Care<E, R>) -> NodeRef
+    where
+        R: Receptor<E> + 'static,
+    {
+        place.node(receptor, care)
     }
 }
 
@@ -74,7 +83,7 @@ impl Attachment<'_> {
             })
         });
         let care = Care { supervision, make, dead_letters: None };
-        Ok(finish.finish(machine, subject, depth, receptor, care))
+        Ok(finish.finish(Place { machine, subject, depth }, receptor, care))
     }
 }
 

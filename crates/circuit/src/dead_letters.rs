@@ -3,16 +3,15 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use crate::attachment::Finish;
+use crate::attachment::{Finish, Place};
 use crate::care::{Care, Make};
 use crate::circuit::{Circuit, Naming};
 use crate::error::Fault;
-use crate::machine::Machine;
 use crate::node::NodeRef;
 use crate::pipe::Pipe;
 use crate::receptor::Receptor;
 use crate::recipe::Recipe;
-use crate::subject::{Kind, Subject};
+use crate::subject::Kind;
 
 /// Makes pipes whose lost values are emitted to another pipe: those that come in
 /// [quarantine](crate::Supervision::Quarantine), and, if that is asked for, those whose handling failed.
@@ -73,9 +72,9 @@ impl<E: Send + 'static> DeadLetters<'_, E> {
     where
         R: Receptor<E> + 'static,
     {
-        let subject = self.naming.component(Kind::Pipe, "pipe")?;
+        let place = self.place()?;
         let care = self.naming.care(None);
-        Ok(Pipe::new(self.finish(self.naming.machine(), subject, 0, receptor, care)))
+        Ok(Pipe::new(self.finish(place, receptor, care)))
     }
 
     /// A pipe to a receptor that the function makes. See [`Circuit::pipe_from`].
@@ -84,10 +83,10 @@ impl<E: Send + 'static> DeadLetters<'_, E> {
         R: Receptor<E> + 'static,
         F: FnMut() -> R + Send + 'static,
     {
-        let subject = self.naming.component(Kind::Pipe, "pipe")?;
+        let place = self.place()?;
         let receptor = make();
         let care = self.naming.care(Some(Box::new(move |_| Ok(make()))));
-        Ok(Pipe::new(self.finish(self.naming.machine(), subject, 0, receptor, care)))
+        Ok(Pipe::new(self.finish(place, receptor, care)))
     }
 
     /// A pipe to the recipe's operators in front of the target, which must be of this circuit. See [`Naming::prepend`].
@@ -99,21 +98,21 @@ impl<E: Send + 'static> DeadLetters<'_, E> {
     {
         self.naming.prepend_as(target, recipe, self)
     }
+
+    fn place(&self) -> Result<Place<'_>, Fault> {
+        let subject = self.naming.component(Kind::Pipe, "pipe")?;
+        Ok(Place { machine: self.naming.machine(), subject, depth: 0 })
+    }
 }
 
 impl<E: Send + 'static> Finish<E> for DeadLetters<'_, E> {
-    fn finish<R: Receptor<E> + 'static>(
-        &self,
-        machine: &Machine,
-        subject: Subject,
-        depth: u32,
-        receptor: R,
-        care: Care<E, R>,
-    ) -> NodeRef {
+    fn finish<R>(&self, place: Place<'_>, receptor: R, care: Care<E, R>) -> NodeRef
+    where
+        R: Receptor<E> + 'static,
+    {
         let letters: Box<dyn Receptor<E>> = Box::new(self.dead.clone());
         let Some(copy) = self.copy else {
-            let care = Care { dead_letters: Some(letters), ..care };
-            return NodeRef::with_care(machine, subject, depth, receptor, care);
+            return place.node(receptor, Care { dead_letters: Some(letters), ..care });
         };
         let dead = self.dead.clone();
         let copying = move |receptor| Copying { receptor, copy, dead: dead.clone() };
@@ -121,7 +120,7 @@ impl<E: Send + 'static> Finish<E> for DeadLetters<'_, E> {
         let make =
             care.make.map(|mut make| -> Make<_> { Box::new(move |restarted| make(restarted).map(&copying)) });
         let care = Care { supervision: care.supervision, make, dead_letters: Some(letters) };
-        NodeRef::with_care(machine, subject, depth, receptor, care)
+        place.node(receptor, care)
     }
 }
 
