@@ -73,9 +73,7 @@ macro_rules! template {
             fn every_method_says_its_dimension_of_any_sign() {
                 use crate::signals::{Observation, Symbol, statuses, vocabulary};
 
-                let said = vocabulary::said(|conduit| {
-                    let pool = pool::<statuses::Sign>(conduit);
-                    let instrument = pool.get(crate::name!("subject")).expect("no factory fails");
+                let said = vocabulary::said_with(pool::<statuses::Sign>, |instrument| {
                     for &sign in statuses::Sign::ALL {
                         $(instrument.$method(sign);)+
                     }

@@ -132,6 +132,91 @@ macro_rules! instrument {
     };
 }
 
+/// The dimensions of a vocabulary, and the signals that its signs make with them; nothing if it has none.
+macro_rules! dimensions {
+    () => {};
+    (ordered $ordered:literal { $($(#[$respect:meta])* $Dimension:ident;)+ }) => {
+        symbols! {
+            /// In what respect it can be said.
+            Dimension { $($(#[$respect])* $Dimension,)+ }
+        }
+
+        impl $crate::signals::Dimension for Dimension {
+            const ORDERED: bool = $ordered;
+        }
+
+        /// What is said, and in what respect.
+        pub type Signal = $crate::signals::Signal<Sign, Dimension>;
+    };
+}
+
+/// The methods of an instrument: for signs, or for signals if the vocabulary has dimensions.
+macro_rules! methods {
+    ($Instrument:ident { $($(#[$meaning:meta])* $Word:ident $method:ident;)+ }) => {
+        instrument! { $Instrument Sign }
+
+        impl $Instrument {
+            /// Says what is given.
+            pub fn sign(&self, sign: Sign) {
+                self.pipe.emit(sign);
+            }
+
+            $(
+                $(#[$meaning])*
+                pub fn $method(&self) {
+                    self.sign(Sign::$Word);
+                }
+            )+
+        }
+
+        #[cfg(test)]
+        #[test]
+        fn every_method_says_its_sign() {
+            use $crate::signals::Symbol;
+
+            let said = $crate::signals::vocabulary::said_with(pool, |instrument| {
+                $(instrument.$method();)+
+                Sign::ALL.iter().for_each(|&sign| instrument.sign(sign));
+            });
+            assert_eq!(said, [Sign::ALL, Sign::ALL].concat());
+            $crate::signals::vocabulary::check_symbols::<Sign>();
+            assert_eq!(size_of::<Sign>(), 1);
+        }
+    };
+    ($Instrument:ident { $($(#[$meaning:meta])* $Word:ident $method:ident;)+ } ordered $ordered:literal) => {
+        instrument! { $Instrument Signal }
+
+        impl $Instrument {
+            /// Says what is given.
+            pub fn signal(&self, sign: Sign, dimension: Dimension) {
+                self.pipe.emit(Signal { sign, dimension });
+            }
+
+            $(
+                $(#[$meaning])*
+                pub fn $method(&self, dimension: Dimension) {
+                    self.signal(Sign::$Word, dimension);
+                }
+            )+
+        }
+
+        #[cfg(test)]
+        #[test]
+        fn every_method_says_its_sign_in_every_dimension() {
+            use $crate::signals::Symbol;
+
+            let said = $crate::signals::vocabulary::said_with(pool, |instrument| {
+                $(Dimension::ALL.iter().for_each(|&dimension| instrument.$method(dimension));)+
+            });
+            assert_eq!(said, <Signal as $crate::signals::Observation>::all().collect::<Vec<_>>());
+            assert_eq!(said.len(), Sign::ALL.len() * Dimension::ALL.len());
+            $crate::signals::vocabulary::check_symbols::<Sign>();
+            $crate::signals::vocabulary::check_symbols::<Dimension>();
+            assert_eq!(size_of::<Signal>(), 2);
+        }
+    };
+}
+
 /// A vocabulary: a module with its signs and its instrument, and with its dimensions if it has some.
 ///
 /// Each line is a sign, the method that says it, its kind, and the status that it is a sign of, if it is. Behind that follow, where
@@ -143,6 +228,7 @@ macro_rules! vocabulary {
         $plural:ident $Instrument:ident {
             $($(#[$meaning:meta])* $Word:ident $method:ident $kind:ident $(=> $status:ident)?;)+
         }
+        $(ordered $ordered:literal { $($(#[$respect:meta])* $Dimension:ident;)+ })?
         $(episodes { $($Part:ident: $($InPart:ident)+;)+ })?
         $(verdicts { $($Verdict:ident: $($WithVerdict:ident)+;)+ })?
     ) => {
@@ -153,109 +239,27 @@ macro_rules! vocabulary {
                 $(episodes { $($Part: $($InPart)+;)+ })?
                 $(verdicts { $($Verdict: $($WithVerdict)+;)+ })?
             }
-            instrument! { $Instrument Sign }
-
-            impl $Instrument {
-                /// Says what is given.
-                pub fn sign(&self, sign: Sign) {
-                    self.pipe.emit(sign);
-                }
-
-                $(
-                    $(#[$meaning])*
-                    pub fn $method(&self) {
-                        self.sign(Sign::$Word);
-                    }
-                )+
-            }
-
-            #[cfg(test)]
-            #[test]
-            fn every_method_says_its_sign() {
-                use $crate::signals::Symbol;
-
-                let said = $crate::signals::vocabulary::said(|conduit| {
-                    let pool = pool(conduit);
-                    let instrument = pool.get($crate::name!("subject")).expect("no factory fails");
-                    $(instrument.$method();)+
-                    Sign::ALL.iter().for_each(|&sign| instrument.sign(sign));
-                });
-                assert_eq!(said, [Sign::ALL, Sign::ALL].concat());
-                $crate::signals::vocabulary::check_symbols::<Sign>();
-                assert_eq!(size_of::<Sign>(), 1);
-            }
-        }
-    };
-    (
-        $(#[$about:meta])*
-        $plural:ident $Instrument:ident {
-            $($(#[$meaning:meta])* $Word:ident $method:ident $kind:ident $(=> $status:ident)?;)+
-        }
-        ordered $ordered:literal {
-            $($(#[$respect:meta])* $Dimension:ident;)+
-        }
-        $(episodes { $($Part:ident: $($InPart:ident)+;)+ })?
-        $(verdicts { $($Verdict:ident: $($WithVerdict:ident)+;)+ })?
-    ) => {
-        $(#[$about])*
-        pub mod $plural {
-            signs! {
-                $plural { $($(#[$meaning])* $Word $kind $(=> $status)?,)+ }
-                $(episodes { $($Part: $($InPart)+;)+ })?
-                $(verdicts { $($Verdict: $($WithVerdict)+;)+ })?
-            }
-
-            symbols! {
-                /// In what respect it can be said.
-                Dimension { $($(#[$respect])* $Dimension,)+ }
-            }
-
-            impl $crate::signals::Dimension for Dimension {
-                const ORDERED: bool = $ordered;
-            }
-
-            /// What is said, and in what respect.
-            pub type Signal = $crate::signals::Signal<Sign, Dimension>;
-
-            instrument! { $Instrument Signal }
-
-            impl $Instrument {
-                /// Says what is given.
-                pub fn signal(&self, sign: Sign, dimension: Dimension) {
-                    self.pipe.emit(Signal { sign, dimension });
-                }
-
-                $(
-                    $(#[$meaning])*
-                    pub fn $method(&self, dimension: Dimension) {
-                        self.signal(Sign::$Word, dimension);
-                    }
-                )+
-            }
-
-            #[cfg(test)]
-            #[test]
-            fn every_method_says_its_sign_in_every_dimension() {
-                use $crate::signals::Symbol;
-
-                let said = $crate::signals::vocabulary::said(|conduit| {
-                    let pool = pool(conduit);
-                    let instrument = pool.get($crate::name!("subject")).expect("no factory fails");
-                    $(Dimension::ALL.iter().for_each(|&dimension| instrument.$method(dimension));)+
-                });
-                assert_eq!(said, <Signal as $crate::signals::Observation>::all().collect::<Vec<_>>());
-                assert_eq!(said.len(), Sign::ALL.len() * Dimension::ALL.len());
-                $crate::signals::vocabulary::check_symbols::<Sign>();
-                $crate::signals::vocabulary::check_symbols::<Dimension>();
-                assert_eq!(size_of::<Signal>(), 2);
-            }
+            dimensions! { $(ordered $ordered { $($(#[$respect])* $Dimension;)+ })? }
+            methods! { $Instrument { $($(#[$meaning])* $Word $method;)+ } $(ordered $ordered)? }
         }
     };
 }
 
+/// What an instrument of a new conduit emits while `scenario` runs with it.
+#[cfg(test)]
+pub(super) fn said_with<O: super::Observation, I: Send + Sync + 'static>(
+    pool: fn(&crate::Conduit<O>) -> crate::Pool<I>,
+    scenario: impl FnOnce(&I),
+) -> Vec<O> {
+    said(|conduit| {
+        let pool = pool(conduit);
+        scenario(pool.get(crate::name!("subject")).expect("no factory fails"));
+    })
+}
+
 /// What is emitted to a new conduit while `scenario` runs.
 #[cfg(test)]
-pub(super) fn said<O: super::Observation>(scenario: impl FnOnce(&crate::Conduit<O>)) -> Vec<O> {
+fn said<O: super::Observation>(scenario: impl FnOnce(&crate::Conduit<O>)) -> Vec<O> {
     let circuit = crate::Circuit::builder().run_by(crate::RunBy::Waiters).build().expect("valid");
     let conduit = circuit.conduit::<O>().expect("open");
     let (sender, receiver) = std::sync::mpsc::channel();
