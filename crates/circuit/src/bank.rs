@@ -1,6 +1,6 @@
 //! Banks: owners of conduits.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::circuit::{Circuit, Naming};
 use crate::closed::Closed;
@@ -12,6 +12,7 @@ use crate::machine::MachineRef;
 use crate::name::Name;
 use crate::name_map::NameMap;
 use crate::subject::{Kind, Subject};
+use crate::sync::unpoisoned;
 
 /// One conduit per name, all closed with the bank.
 ///
@@ -82,7 +83,7 @@ impl<E: Clone + Send + 'static> Bank<E> {
     pub fn get(&self, name: impl Into<Name>) -> Result<&Conduit<E>, Fault> {
         let (inner, name) = (&*self.inner, name.into());
         inner.machine.check_open("get")?;
-        let closed = inner.closed.lock().unwrap_or_else(PoisonError::into_inner);
+        let closed = unpoisoned(inner.closed.lock());
         if closed.is_closed(inner.machine.is_inside()) {
             return Err(Fault::new(inner.subject.clone(), "get", "the bank is closed"));
         }
@@ -95,7 +96,7 @@ impl<E: Clone + Send + 'static> Bank<E> {
     /// Closes all conduits, and refuses new ones from now on.
     pub fn close(&self) {
         let (inner, is_inside) = (&self.inner, self.inner.machine.is_inside());
-        let closed = inner.closed.lock().unwrap_or_else(PoisonError::into_inner);
+        let closed = unpoisoned(inner.closed.lock());
         if !closed.ask(is_inside) {
             return;
         }
@@ -104,7 +105,7 @@ impl<E: Clone + Send + 'static> Bank<E> {
         if !is_inside {
             let reached = Arc::clone(inner);
             inner.machine.submit(Event::Other, move || {
-                reached.closed.lock().unwrap_or_else(PoisonError::into_inner).reach();
+                unpoisoned(reached.closed.lock()).reach();
             });
         }
     }

@@ -1,7 +1,7 @@
 //! Cells: the last value of a pipe, to be read from anywhere.
 
 use std::mem;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::circuit::{Circuit, Naming};
 use crate::error::Fault;
@@ -9,6 +9,7 @@ use crate::handle::handle;
 use crate::node::NodeRef;
 use crate::pipe::Pipe;
 use crate::subject::{Kind, Subject};
+use crate::sync::unpoisoned;
 
 /// A value that a pipe changes and anybody reads: always the last one that the circuit has handled, or the one that the cell
 /// began with.
@@ -52,7 +53,7 @@ impl Naming<'_> {
         let value = Arc::new(Mutex::new(seed));
         let published = Arc::clone(&value);
         let receptor = move |value: E| {
-            let before = mem::replace(&mut *published.lock().unwrap_or_else(PoisonError::into_inner), value);
+            let before = mem::replace(&mut *unpoisoned(published.lock()), value);
             // Dropping calls code of users, which may read the cell.
             drop(before);
         };
@@ -75,7 +76,7 @@ impl<E: Clone + Send + 'static> Cell<E> {
 
     /// The last value. `E::clone` runs under the cell's lock, so it must not read the same cell.
     pub fn get(&self) -> E {
-        self.inner.value.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        unpoisoned(self.inner.value.lock()).clone()
     }
 }
 

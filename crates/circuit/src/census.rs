@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use crate::circuit::Circuit;
 use crate::followers::Follower;
 use crate::machine::Machine;
 use crate::stats::Stats;
+use crate::sync::unpoisoned;
 
 /// What circuits have done so far, summed up by their names.
 ///
@@ -20,7 +21,7 @@ impl Census {
     /// Has the circuit counted for as long as it exists. Registering it twice makes no difference.
     pub(crate) fn register(&self, circuit: &Circuit) {
         let machine = circuit.machine();
-        let mut groups = lock(&self.0);
+        let mut groups = unpoisoned(self.0.lock());
         let group = groups.entry(circuit.subject().name().path()).or_default();
         if group.watches.iter().any(|watch| watch.is_of(machine)) {
             return;
@@ -33,14 +34,14 @@ impl Census {
 
     /// The sums of all names that there is a circuit of.
     pub(crate) fn take(&self) -> Vec<(&'static str, Stats)> {
-        let mut groups = lock(&self.0);
+        let mut groups = unpoisoned(self.0.lock());
         groups.retain(|_, group| group.forget_gone());
         groups.iter().map(|(name, group)| (*name, group.sum())).collect()
     }
 
     /// The names of what was registered, in order.
     pub(crate) fn names(&self) -> Vec<&'static str> {
-        lock(&self.0).keys().copied().collect()
+        unpoisoned(self.0.lock()).keys().copied().collect()
     }
 }
 
@@ -56,7 +57,7 @@ impl Group {
     /// False if no circuit is left.
     fn forget_gone(&mut self) -> bool {
         let gone = &mut self.gone;
-        self.watches.retain(|watch| match &*lock(&watch.0) {
+        self.watches.retain(|watch| match &*unpoisoned(watch.0.lock()) {
             Watched::There(_) => true,
             Watched::Gone(last) => {
                 *gone = add(*gone, *last);
@@ -107,27 +108,23 @@ impl At {
 
 impl Watch {
     fn stats(&self) -> Stats {
-        match &*lock(&self.0) {
+        match &*unpoisoned(self.0.lock()) {
             Watched::There(at) => at.stats(),
             Watched::Gone(last) => *last,
         }
     }
 
     fn is_of(&self, machine: &Machine) -> bool {
-        matches!(&*lock(&self.0), Watched::There(at) if std::ptr::eq(at.0.as_ptr(), machine))
+        matches!(&*unpoisoned(self.0.lock()), Watched::There(at) if std::ptr::eq(at.0.as_ptr(), machine))
     }
 }
 
 impl Follower for Watch {
     fn gone(&self) {
-        let mut watched = lock(&self.0);
+        let mut watched = unpoisoned(self.0.lock());
         if let Watched::There(at) = &*watched {
             // Nothing waits any more, whatever was left.
             *watched = Watched::Gone(Stats { backlog: 0, ..at.stats() });
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,10 +5,11 @@ use std::fmt;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::subject::Subject;
 use crate::supervision::{Remedy, Supervision};
+use crate::sync::unpoisoned;
 use crate::telemetry;
 
 /// A panic in a callback, which cost the value that the callback was given, and what was done about it.
@@ -149,7 +150,7 @@ impl Failures {
 
     #[allow(clippy::box_collection, reason = "see the field")]
     fn hooks(&self) -> MutexGuard<'_, Option<Box<Vec<Hook>>>> {
-        self.hooks.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.hooks.lock())
     }
 }
 

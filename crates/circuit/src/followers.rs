@@ -8,7 +8,9 @@ pub(crate) use without::Followers;
 
 #[cfg(any(feature = "stream", feature = "metrics", feature = "opentelemetry"))]
 mod with {
-    use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+    use std::sync::{Arc, Mutex, OnceLock, Weak};
+
+    use crate::sync::unpoisoned;
 
     /// Who is told.
     pub(crate) trait Follower: Send + Sync {
@@ -27,7 +29,7 @@ mod with {
 
     impl Followers {
         pub(crate) fn add(&self, follower: Weak<dyn Follower>) {
-            let mut all = self.0.get_or_init(Box::default).lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = unpoisoned(self.0.get_or_init(Box::default).lock());
             all.retain(|follower| follower.strong_count() > 0);
             all.push(follower);
         }
@@ -43,7 +45,7 @@ mod with {
         /// Not told under the lock: who is told may drop what else follows.
         fn all(&self) -> Vec<Arc<dyn Follower>> {
             let Some(all) = self.0.get() else { return Vec::new() };
-            let all = all.lock().unwrap_or_else(PoisonError::into_inner);
+            let all = unpoisoned(all.lock());
             all.iter().filter_map(Weak::upgrade).collect()
         }
     }

@@ -15,8 +15,9 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
+use crate::sync::unpoisoned;
 use crate::{ArgumentError, Name};
 
 /// The slots of the first generation; each further one has twice as many. A table is at most half full.
@@ -90,7 +91,7 @@ impl Interner {
     pub(crate) fn add(&self, path: &str) -> Result<Name, ArgumentError> {
         debug_assert!(Name::is_valid(path));
         // No step below panics, so a lock is never left behind with half of a name.
-        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut writer = unpoisoned(self.writer.lock());
         let (mut known, start) = self.longest_known(path);
         let missing = count_parts(&path[start..]);
         if let Some(known) = known

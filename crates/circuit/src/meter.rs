@@ -1,7 +1,7 @@
 //! The stats of circuits as metrics of OpenTelemetry.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use opentelemetry::KeyValue;
@@ -10,6 +10,7 @@ use opentelemetry::metrics::{AsyncInstrument, Meter};
 use crate::census::Census;
 use crate::circuit::Circuit;
 use crate::stats::Stats;
+use crate::sync::unpoisoned;
 
 /// Reports the [`Stats`] of circuits by instruments of a meter, whenever these are read.
 ///
@@ -139,7 +140,7 @@ const AGE_MAX: Duration = Duration::from_millis(100);
 impl Shared {
     /// The numbers that this instrument is to report now: those that others have just reported, but none twice.
     fn numbers(&self, instrument: &'static str, now: Instant) -> Numbers {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = unpoisoned(self.last.lock());
         let is_fresh = last.taken.is_some_and(|taken| now.saturating_duration_since(taken) <= AGE_MAX);
         if !is_fresh || last.reported.contains(&instrument) {
             *last = Last { taken: Some(now), numbers: self.census.take().into(), reported: Vec::new() };

@@ -19,7 +19,7 @@ use crate::queue::token::Token;
 use crate::receptor::Receptor;
 use crate::subject::Subject;
 use crate::supervision::Supervision;
-use crate::sync::{AtomicU32, AtomicUsize, Ordering, fence};
+use crate::sync::{AtomicU32, AtomicUsize, Ordering, fence, unpoisoned};
 
 /// What the queues and the circuit need of a node, whatever its type.
 #[repr(C)]
@@ -606,6 +606,6 @@ impl Nodes {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, First> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        unpoisoned(self.0.lock())
     }
 }

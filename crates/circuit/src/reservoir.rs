@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::capture::Capture;
 use crate::conduit::Conduit;
@@ -14,6 +14,7 @@ use crate::subject::Subject;
 use crate::subscriber::{Registrar, Subscriber};
 use crate::subscription::Subscription;
 use crate::supervision::Supervision;
+use crate::sync::unpoisoned;
 
 /// The newest captures of a conduit, up to a capacity, until somebody drains them.
 ///
@@ -104,7 +105,7 @@ impl<E: Clone + Send + 'static> Reservoir<E> {
 
 impl<E> Captures<E> {
     fn lock(&self) -> MutexGuard<'_, VecDeque<Capture<E>>> {
-        self.newest.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.newest.lock())
     }
 
     fn push(&self, capture: Capture<E>) {

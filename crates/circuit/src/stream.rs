@@ -13,7 +13,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::task::{Context, Poll, Waker};
 
 use futures_core::stream::{FusedStream, Stream};
@@ -31,6 +31,7 @@ use crate::subject::{Kind, Subject};
 use crate::subscriber::Registrar;
 use crate::subscription::WeakSubscription;
 use crate::supervision::Supervision;
+use crate::sync::unpoisoned;
 
 /// What a circuit emits, for a task. Made by [`Circuit::stream`] and [`Conduit::stream`].
 ///
@@ -237,7 +238,7 @@ impl<T> Buffer<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.state.lock())
     }
 
     /// Appends a value and wakes the task; false if nobody wants it.

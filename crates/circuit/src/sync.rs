@@ -155,18 +155,24 @@ mod chosen {
 }
 
 use std::mem::MaybeUninit;
+use std::sync::{LockResult, PoisonError};
 
 pub(crate) use chosen::*;
 
-/// Locks, also if a thread panicked while it held the lock: what these locks guard is never left half-changed by code that
-/// can panic.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+/// What a lock or a wait gives, of the standard library's or of loom's, also if a thread panicked while it held the lock: what
+/// the crate's locks guard is never left half-changed by code that can panic.
+pub(crate) fn unpoisoned<G>(held: LockResult<G>) -> G {
+    held.unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits, as [`Condvar::wait`] does, also if a thread panicked while it held the lock.
+/// Locks, as [`Mutex::lock`] does, by [`unpoisoned`].
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    unpoisoned(mutex.lock())
+}
+
+/// Waits, as [`Condvar::wait`] does, by [`unpoisoned`].
 pub(crate) fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-    condition.wait(guard).unwrap_or_else(std::sync::PoisonError::into_inner)
+    unpoisoned(condition.wait(guard))
 }
 
 /// A value that shares no cache line with its neighbours, so that writing it does not slow down who reads those. Padding does

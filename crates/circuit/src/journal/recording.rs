@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::frame::{self, Kind};
 use super::label::{Asked, Labelled, Look, Role, look_at_request, look_at_target, look_at_value};
@@ -24,6 +24,7 @@ use crate::sink::Sink;
 use crate::subject::{Id, Subject};
 use crate::subscriber::Subscriber;
 use crate::subscription::Subscription;
+use crate::sync::unpoisoned;
 use crate::tap::Tap;
 
 /// Writes the inputs of a circuit into a journal while they are handled.
@@ -330,7 +331,7 @@ impl<W: Write + Send + 'static> fmt::Debug for Recording<W> {
 
 impl<W: Write + Send> Journal<W> {
     fn lock(&self) -> MutexGuard<'_, State<W>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.0.lock())
     }
 
     /// Writes the end, and gives the writer back. None if that was done before.

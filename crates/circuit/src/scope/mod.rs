@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use crate::error::Fault;
 use crate::extent::Extent;
@@ -16,6 +16,7 @@ use crate::name;
 use crate::name::Name;
 use crate::resource::Resource;
 use crate::subject::{Id, Kind, Subject};
+use crate::sync::unpoisoned;
 
 pub use closure::Closure;
 
@@ -173,7 +174,7 @@ impl Scope {
 
 impl Inner {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.state.lock())
     }
 
     fn close(&self) {

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Inner;
 use crate::subject::Id;
+use crate::sync::unpoisoned;
 
 /// How many ticks that were missed are made up for; after a longer pause the rate starts anew.
 const MISSED_MAX: u32 = 8;
@@ -66,7 +67,7 @@ pub(super) fn wait_for(ticker: &Inner) {
     let timer = Timer::of_process();
     let mut schedule = timer.lock();
     while schedule.serving == Some(ticker.subject.id()) {
-        schedule = timer.served.wait(schedule).unwrap_or_else(PoisonError::into_inner);
+        schedule = unpoisoned(timer.served.wait(schedule));
     }
 }
 
@@ -77,7 +78,7 @@ impl Timer {
     }
 
     fn lock(&self) -> MutexGuard<'_, Schedule> {
-        self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.schedule.lock())
     }
 
     fn run(&self) {
@@ -85,8 +86,7 @@ impl Timer {
         while let Some(&(due, id)) = schedule.order.first() {
             let now = Instant::now();
             if now < due {
-                let waited = self.changed.wait_timeout(schedule, due - now);
-                schedule = waited.unwrap_or_else(PoisonError::into_inner).0;
+                schedule = unpoisoned(self.changed.wait_timeout(schedule, due - now)).0;
                 continue;
             }
             let ticker = schedule.take_turn(id, now);
