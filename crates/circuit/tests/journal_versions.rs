@@ -2,11 +2,14 @@
 //!
 //! With `RECORD_JOURNAL=1` in the environment the journal of the present version is recorded anew.
 
+mod labels;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use labels::Labels;
 use tidemark_circuit::operator::Plan;
 use tidemark_circuit::{
     Basin, Capture, Circuit, Conduit, Fiber, Flow, Pipe, Port, Recording, Registrar, Replay, Reservoir,
@@ -99,6 +102,20 @@ impl Structure {
         }
     }
 
+    fn label(&self, mut labels: Labels<'_, '_>) {
+        labels.conduit("topics", &self.topics);
+        labels.pipe("samples", &self.samples);
+        labels.subscriber("all", &self.all);
+        labels.port("level", &self.level);
+        labels.basin("newest", &self.newest);
+        labels.pipe("end", &self.end);
+        labels.subscription("first", &self.first);
+        labels.conduit("levels", &self.levels);
+        labels.pipe("captures", &self.captures);
+        labels.sink("sink", &self.sink);
+        labels.subscriber("listener", &self.listener);
+    }
+
     /// What is called when a subscription ends.
     fn on_close(&self) -> impl Fn(&Subscription<(u32, String)>) + Send + Sync + 'static {
         let end = self.end.clone();
@@ -177,17 +194,7 @@ fn record() -> (Vec<u8>, String) {
     let circuit = Circuit::builder().run_by(RunBy::Thread).seed(42).build().expect("a thread");
     let structure = Structure::new(circuit);
     let recording = Recording::new(&structure.circuit, Vec::new());
-    recording.conduit("topics", &structure.topics).expect("its own");
-    recording.pipe("samples", &structure.samples).expect("its own");
-    recording.subscriber("all", &structure.all).expect("its own");
-    recording.port("level", &structure.level).expect("its own");
-    recording.basin("newest", &structure.newest).expect("its own");
-    recording.pipe("end", &structure.end).expect("its own");
-    recording.subscription("first", &structure.first).expect("its own");
-    recording.conduit("levels", &structure.levels).expect("its own");
-    recording.pipe("captures", &structure.captures).expect("its own");
-    recording.sink("sink", &structure.sink).expect("its own");
-    recording.subscriber("listener", &structure.listener).expect("its own");
+    structure.label(Labels::Recorded(&recording));
     recording.begin().expect("open");
     let reservoir = structure.play();
     let journal = recording.finish().expect("memory does not fail");
@@ -200,18 +207,8 @@ fn replay(journal: &[u8]) -> String {
     let mut replay = Replay::new(journal).expect("a journal");
     let circuit = Circuit::builder().run_by(RunBy::Owner).seed(replay.seed()).build().expect("valid");
     let structure = Structure::new(circuit);
-    replay.conduit("topics", &structure.topics);
-    replay.pipe("samples", &structure.samples);
-    replay.subscriber("all", &structure.all);
-    replay.port("level", &structure.level);
-    replay.basin("newest", &structure.newest);
-    replay.pipe("end", &structure.end);
-    replay.subscription("first", &structure.first);
-    replay.conduit("levels", &structure.levels);
+    structure.label(Labels::Replayed(&mut replay));
     replay.on_close("topics", "all", structure.on_close());
-    replay.pipe("captures", &structure.captures);
-    replay.sink("sink", &structure.sink);
-    replay.subscriber("listener", &structure.listener);
     replay.tapped("levels", &structure.levels, &Structure::tapping()).expect("open");
     let (sender, reservoirs) = mpsc::channel();
     replay.on_reservoir::<i64, _>("levels#1", move |reservoir| sender.send(reservoir).expect("received"));

@@ -1,10 +1,13 @@
 //! A recorded circuit can be made to do the same again, bit for bit.
 
+mod labels;
+
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use labels::Labels;
 use proptest::prelude::*;
 use tidemark_circuit::{
     Basin, Capture, Cell, Circuit, Conduit, Failure, Fault, Fiber, Flow, Name, Pipe, Port, Recorded,
@@ -163,21 +166,25 @@ impl Structure {
         move |_| end.emit(-7)
     }
 
+    fn label(&self, mut labels: Labels<'_, '_>) {
+        labels.conduit("topics", &self.topics);
+        labels.pipe("samples", &self.samples);
+        labels.subscriber("all", &self.all);
+        labels.port("level", &self.level);
+        labels.conduit("levels", &self.levels);
+        labels.basin("newest", &self.newest);
+        labels.pipe("last", self.last.pipe());
+        labels.pipe("end", &self.end);
+        labels.pipe("toggle", &self.toggle);
+        labels.pipe("last will", &self.last_will);
+        labels.pipe("closer", &self.closer);
+        labels.subscriber("second", &self.second);
+        labels.subscription("first", &self.first);
+    }
+
     fn record(&self) -> Recording<Vec<u8>> {
         let recording = Recording::new(&self.circuit, Vec::new());
-        recording.conduit("topics", &self.topics).expect("its own");
-        recording.pipe("samples", &self.samples).expect("its own");
-        recording.subscriber("all", &self.all).expect("its own");
-        recording.port("level", &self.level).expect("its own");
-        recording.conduit("levels", &self.levels).expect("its own");
-        recording.basin("newest", &self.newest).expect("its own");
-        recording.pipe("last", self.last.pipe()).expect("its own");
-        recording.pipe("end", &self.end).expect("its own");
-        recording.pipe("toggle", &self.toggle).expect("its own");
-        recording.pipe("last will", &self.last_will).expect("its own");
-        recording.pipe("closer", &self.closer).expect("its own");
-        recording.subscriber("second", &self.second).expect("its own");
-        recording.subscription("first", &self.first).expect("its own");
+        self.label(Labels::Recorded(&recording));
         recording.begin().expect("open");
         recording
     }
@@ -186,20 +193,8 @@ impl Structure {
         let mut replay = Replay::new(journal)?;
         let circuit = Circuit::builder().run_by(RunBy::Owner).seed(replay.seed()).build().expect("valid");
         let structure = Self::new(circuit);
-        replay.conduit("topics", &structure.topics);
-        replay.pipe("samples", &structure.samples);
-        replay.subscriber("all", &structure.all);
+        structure.label(Labels::Replayed(&mut replay));
         replay.on_close("topics", "all", structure.on_close());
-        replay.port("level", &structure.level);
-        replay.conduit("levels", &structure.levels);
-        replay.basin("newest", &structure.newest);
-        replay.pipe("last", structure.last.pipe());
-        replay.pipe("end", &structure.end);
-        replay.pipe("toggle", &structure.toggle);
-        replay.pipe("last will", &structure.last_will);
-        replay.pipe("closer", &structure.closer);
-        replay.subscriber("second", &structure.second);
-        replay.subscription("first", &structure.first);
         let replayed = replay.run(&structure.circuit)?;
         Ok((structure.observed(), replayed.complete))
     }

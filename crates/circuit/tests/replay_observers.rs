@@ -1,11 +1,14 @@
 //! What is made while a circuit is recorded, and what is captured on its way into it, is there again in a replay.
 
+mod labels;
+
 use std::cell::RefCell;
 use std::fmt::Debug;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
+use labels::Labels;
 use proptest::prelude::*;
 use tidemark_circuit::{
     Basin, Capture, Circuit, Conduit, Fault, Flow, Name, Pipe, Recording, Registrar, Replay, ReplayError,
@@ -89,16 +92,20 @@ impl Structure {
         self.seen.lock().expect("no panic").clone()
     }
 
+    fn label(&self, mut labels: Labels<'_, '_>) {
+        labels.conduit("levels", &self.levels);
+        labels.subscriber("listener", &self.listener);
+        labels.pipe("end", &self.end);
+        labels.basin("newest", &self.newest);
+        labels.sink("near", &self.near);
+        labels.sink("far", &self.far);
+        labels.tap("early", &self.early);
+        labels.reservoir("kept", self.kept.lock().expect("no panic").as_ref().expect("it is there"));
+    }
+
     fn record(&self) -> Result<Recording<Vec<u8>>, Fault> {
         let recording = Recording::new(&self.circuit, Vec::new());
-        recording.conduit("levels", &self.levels)?;
-        recording.subscriber("listener", &self.listener)?;
-        recording.pipe("end", &self.end)?;
-        recording.basin("newest", &self.newest)?;
-        recording.sink("near", &self.near)?;
-        recording.sink("far", &self.far)?;
-        recording.tap("early", &self.early)?;
-        recording.reservoir("kept", self.kept.lock().expect("no panic").as_ref().expect("it is there"))?;
+        self.label(Labels::Recorded(&recording));
         recording.begin()?;
         Ok(recording)
     }
@@ -108,14 +115,7 @@ impl Structure {
     fn replay(journal: &[u8], taps: &[(String, i64)]) -> Result<(Vec<String>, Vec<Vec<Said>>), ReplayError> {
         let mut replay = Replay::new(journal)?;
         let twin = Self::new(circuit(RunBy::Owner));
-        replay.conduit("levels", &twin.levels);
-        replay.subscriber("listener", &twin.listener);
-        replay.pipe("end", &twin.end);
-        replay.basin("newest", &twin.newest);
-        replay.sink("near", &twin.near);
-        replay.sink("far", &twin.far);
-        replay.tap("early", &twin.early);
-        replay.reservoir("kept", twin.kept.lock().expect("no panic").as_ref().expect("it is there"));
+        twin.label(Labels::Replayed(&mut replay));
         let mut known = vec![("levels".to_owned(), twin.levels.clone())];
         let reservoirs: Rc<RefCell<Vec<Reservoir<i64>>>> = Rc::default();
         for (source, factor) in taps {
