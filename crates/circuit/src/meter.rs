@@ -47,39 +47,37 @@ pub struct CircuitMeter {
     census: Arc<Census>,
 }
 
+/// An instrument's name, unit and description, and what it reports.
+type Counter = (&'static str, &'static str, &'static str, fn(&Stats) -> u64);
+
+/// What only grows.
+const COUNTERS: [Counter; 4] = [
+    ("tidemark.circuit.entries.admitted", "{entry}", "Entries put into the queues of circuits.", |stats| {
+        stats.admitted
+    }),
+    ("tidemark.circuit.entries.handled", "{entry}", "Entries that circuits have handled.", |stats| {
+        stats.handled
+    }),
+    ("tidemark.circuit.failures", "{failure}", "Callbacks of circuits that have failed.", |stats| {
+        stats.failures
+    }),
+    (
+        "tidemark.circuit.emissions.dropped",
+        "{emission}",
+        "Emissions dropped because the queue of a circuit was full.",
+        |stats| stats.dropped,
+    ),
+];
+
 impl CircuitMeter {
     /// Makes the instruments, which report no circuits yet.
     pub fn new(meter: &Meter) -> Self {
         let census = Arc::new(Census::default());
         let shared = Arc::new(Shared { census: Arc::clone(&census), last: Mutex::default() });
-        let counter = |name, unit, description, value: fn(&Stats) -> u64| {
+        for (name, unit, description, value) in COUNTERS {
             let builder = meter.u64_observable_counter(name).with_unit(unit).with_description(description);
             builder.with_callback(callback(&shared, name, value)).build();
-        };
-        counter(
-            "tidemark.circuit.entries.admitted",
-            "{entry}",
-            "Entries put into the queues of circuits.",
-            |stats| stats.admitted,
-        );
-        counter(
-            "tidemark.circuit.entries.handled",
-            "{entry}",
-            "Entries that circuits have handled.",
-            |stats| stats.handled,
-        );
-        counter(
-            "tidemark.circuit.failures",
-            "{failure}",
-            "Callbacks of circuits that have failed.",
-            |stats| stats.failures,
-        );
-        counter(
-            "tidemark.circuit.emissions.dropped",
-            "{emission}",
-            "Emissions dropped because the queue of a circuit was full.",
-            |stats| stats.dropped,
-        );
+        }
         let backlog = "tidemark.circuit.backlog";
         meter
             .i64_observable_up_down_counter(backlog)
