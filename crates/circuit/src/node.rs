@@ -4,11 +4,13 @@
     reason = "one pointer stands for nodes of any type; the table of each node knows which"
 )]
 
+mod list;
+
 use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
 use std::mem::{ManuallyDrop, offset_of};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 
 use crate::care::{Care, Kept};
 use crate::context::is_inside;
@@ -19,7 +21,10 @@ use crate::queue::token::Token;
 use crate::receptor::Receptor;
 use crate::subject::Subject;
 use crate::supervision::Supervision;
-use crate::sync::{AtomicU32, AtomicUsize, Ordering, fence, unpoisoned};
+use crate::sync::{AtomicU32, AtomicUsize, Ordering, fence};
+use list::Links;
+
+pub(crate) use list::Nodes;
 
 /// What the queues and the circuit need of a node, whatever its type.
 #[repr(C)]
@@ -47,19 +52,12 @@ pub(crate) struct Header {
     built_in: bool,
     /// What is done about failures beyond what the circuit does about all.
     care: Option<Box<Kept>>,
-    pub(crate) links: Cell<Links>,
+    links: Cell<Links>,
     subject: Subject,
 }
 
 /// The number of handles of a node of which there is only memory.
 const GONE: usize = usize::MAX;
-
-/// Neighbours in the circuit's list of nodes, which that list's lock guards.
-#[derive(Clone, Copy)]
-pub(crate) struct Links {
-    pub(crate) before: *mut Header,
-    pub(crate) behind: *mut Header,
-}
 
 /// What is particular to a type of node.
 struct Table {
@@ -71,6 +69,19 @@ struct Table {
     free: unsafe fn(*mut Header),
     /// How far behind the header the receptor begins.
     receptor: usize,
+}
+
+impl Table {
+    const fn of<E, R>() -> &'static Self {
+        const {
+            &Table {
+                discard: discard::<E>,
+                empty: empty::<R>,
+                free: free::<R>,
+                receptor: offset_of!(Node<R>, receptor),
+            }
+        }
+    }
 }
 
 #[repr(C)]
@@ -134,19 +145,11 @@ impl NodeRef {
         E: Send + 'static,
         R: Receptor<E> + 'static,
     {
-        let links = Links { before: ptr::null_mut(), behind: ptr::null_mut() };
         let header = Header {
             run: run::<E, R>,
             value_bytes: const { value_size::<E>() },
             value_words: const { words_for(size_of::<E>()) as u32 },
-            table: const {
-                &Table {
-                    discard: discard::<E>,
-                    empty: empty::<R>,
-                    free: free::<R>,
-                    receptor: offset_of!(Node<R>, receptor),
-                }
-            },
+            table: Table::of::<E, R>(),
             machine: machine.hold_for_node(),
             handles: AtomicUsize::new(1),
             attachments: AtomicU32::new(0),
@@ -156,7 +159,7 @@ impl NodeRef {
             emptied: Cell::new(false),
             built_in,
             care: care.keep(),
-            links: Cell::new(links),
+            links: Cell::new(Links::default()),
             subject,
         };
         let node = Box::new(Node { header, receptor: UnsafeCell::new(ManuallyDrop::new(receptor)) });
@@ -531,81 +534,4 @@ unsafe fn empty<R>(node: *mut Header) {
 unsafe fn free<R>(node: *mut Header) {
     // SAFETY: `NodeRef::make` made the node as this box.
     drop(unsafe { Box::from_raw(node.cast::<Node<R>>()) });
-}
-
-/// The nodes of a circuit that exist, until it ends: from then on who makes one ends it.
-pub(crate) struct Nodes(std::sync::Mutex<First>);
-
-struct First(*mut Header);
-
-/// In place of the first: the circuit has ended its nodes, and their links mean nothing any more.
-const ENDED: *mut Header = ptr::dangling_mut();
-
-// SAFETY: the list only links nodes, which are reached under its lock.
-unsafe impl Send for First {}
-
-impl Nodes {
-    pub(crate) fn new() -> Self {
-        Self(std::sync::Mutex::new(First(ptr::null_mut())))
-    }
-
-    /// Adds a node. False if the circuit has ended its nodes already, and so will not end this one.
-    #[must_use]
-    fn insert(&self, node: *mut Header) -> bool {
-        let mut first = self.lock();
-        if first.0 == ENDED {
-            return false;
-        }
-        // SAFETY: nodes in the list exist, and their links are touched under this lock only.
-        unsafe {
-            (*node).links.set(Links { before: ptr::null_mut(), behind: first.0 });
-            if let Some(second) = first.0.as_ref() {
-                second.links.set(Links { before: node, ..second.links.get() });
-            }
-        }
-        first.0 = node;
-        true
-    }
-
-    pub(crate) fn remove(&self, node: *mut Header) {
-        let mut first = self.lock();
-        if first.0 == ENDED {
-            return;
-        }
-        // SAFETY: as above.
-        unsafe {
-            let Links { before, behind } = (*node).links.get();
-            match before.as_ref() {
-                Some(before) => before.links.set(Links { behind, ..before.links.get() }),
-                None => first.0 = behind,
-            }
-            if let Some(behind) = behind.as_ref() {
-                behind.links.set(Links { before, ..behind.links.get() });
-            }
-        }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        let first = self.lock().0;
-        first.is_null() || first == ENDED
-    }
-
-    /// All nodes that there are, for the circuit to end them. None if it was given them before.
-    pub(crate) fn end(&self) -> Vec<*mut Header> {
-        let mut next = std::mem::replace(&mut self.lock().0, ENDED);
-        let mut all = Vec::new();
-        if next == ENDED {
-            return all;
-        }
-        // SAFETY: nodes go in the circuit's context only, where the caller is, and nobody touches links any more.
-        while let Some(node) = unsafe { next.as_ref() } {
-            all.push(next);
-            next = node.links.get().behind;
-        }
-        all
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, First> {
-        unpoisoned(self.0.lock())
-    }
 }

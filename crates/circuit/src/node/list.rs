@@ -1,0 +1,98 @@
+//! The nodes that a circuit has, as a list through the nodes themselves.
+#![allow(unsafe_code, reason = "nodes are linked by bare pointers, under one lock")]
+
+use std::ptr;
+use std::sync::{Mutex, MutexGuard};
+
+use super::Header;
+use crate::sync::unpoisoned;
+
+/// The nodes of a circuit that exist, until it ends: from then on who makes one ends it.
+pub(crate) struct Nodes(Mutex<First>);
+
+struct First(*mut Header);
+
+/// In place of the first: the circuit has ended its nodes, and their links mean nothing any more.
+const ENDED: *mut Header = ptr::dangling_mut();
+
+// SAFETY: the list only links nodes, which are reached under its lock.
+unsafe impl Send for First {}
+
+/// Neighbours in the circuit's list of nodes, which that list's lock guards.
+#[derive(Clone, Copy)]
+pub(super) struct Links {
+    before: *mut Header,
+    behind: *mut Header,
+}
+
+impl Default for Links {
+    fn default() -> Self {
+        Self { before: ptr::null_mut(), behind: ptr::null_mut() }
+    }
+}
+
+impl Nodes {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(First(ptr::null_mut())))
+    }
+
+    /// Adds a node. False if the circuit has ended its nodes already, and so will not end this one.
+    #[must_use]
+    pub(super) fn insert(&self, node: *mut Header) -> bool {
+        let mut first = self.lock();
+        if first.0 == ENDED {
+            return false;
+        }
+        // SAFETY: nodes in the list exist, and their links are touched under this lock only.
+        unsafe {
+            (*node).links.set(Links { before: ptr::null_mut(), behind: first.0 });
+            if let Some(second) = first.0.as_ref() {
+                second.links.set(Links { before: node, ..second.links.get() });
+            }
+        }
+        first.0 = node;
+        true
+    }
+
+    pub(crate) fn remove(&self, node: *mut Header) {
+        let mut first = self.lock();
+        if first.0 == ENDED {
+            return;
+        }
+        // SAFETY: as above.
+        unsafe {
+            let Links { before, behind } = (*node).links.get();
+            match before.as_ref() {
+                Some(before) => before.links.set(Links { behind, ..before.links.get() }),
+                None => first.0 = behind,
+            }
+            if let Some(behind) = behind.as_ref() {
+                behind.links.set(Links { before, ..behind.links.get() });
+            }
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        let first = self.lock().0;
+        first.is_null() || first == ENDED
+    }
+
+    /// All nodes that there are, for the circuit to end them. None if it was given them before.
+    pub(crate) fn end(&self) -> Vec<*mut Header> {
+        let mut next = std::mem::replace(&mut self.lock().0, ENDED);
+        let mut all = Vec::new();
+        if next == ENDED {
+            return all;
+        }
+        // SAFETY: nodes go in the circuit's context only, where the caller is, and nobody touches links any more.
+        while let Some(node) = unsafe { next.as_ref() } {
+            all.push(next);
+            next = node.links.get().behind;
+        }
+        all
+    }
+
+    fn lock(&self) -> MutexGuard<'_, First> {
+        unpoisoned(self.0.lock())
+    }
+}
