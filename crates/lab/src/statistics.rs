@@ -77,16 +77,17 @@ impl Ratio {
         })
     }
 
-    /// The ratio of two runs' means that have nothing to do with each other, from the samples of either.
+    /// The ratio of two runs' [geometric means](geometric_mean) that have nothing to do with each other, from the samples of
+    /// either.
     ///
     /// The samples' logarithms are taken for normal, each run with a variance of its own (Welch). `None` without at least two
-    /// positive samples of each.
+    /// samples of each, all of them positive.
     #[must_use]
     pub fn of_runs(numerator: &[f64], denominator: &[f64]) -> Option<Self> {
-        let logs = |samples: &[f64]| -> Vec<f64> {
-            samples.iter().map(|sample| sample.ln()).filter(|log| log.is_finite()).collect()
+        let logs = |samples: &[f64]| -> Option<Vec<f64>> {
+            samples.iter().map(|sample| Some(sample.ln()).filter(|log| log.is_finite())).collect()
         };
-        let (above, below) = (logs(numerator), logs(denominator));
+        let (above, below) = (logs(numerator)?, logs(denominator)?);
         let (error_above, error_below) = (squared_error(&above)?, squared_error(&below)?);
         let error = error_above + error_below;
         let part = |error: f64, logs: &[f64]| error.powi(2) / (logs.len() - 1) as f64;
@@ -108,6 +109,12 @@ impl Ratio {
 #[must_use]
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The mean by which ratios multiply: 0 if one of the values is 0; not a number for no values, or with negative ones.
+#[must_use]
+pub fn geometric_mean(values: &[f64]) -> f64 {
+    (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp()
 }
 
 /// Half the width of the 99.9 % confidence interval of the mean, the values being taken for normal, as JMH reports it. `None`
@@ -137,7 +144,7 @@ fn quantile(table: &[f64; 30], degrees_of_freedom: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Ratio, Spread, error_999};
+    use super::{Ratio, Spread, error_999, geometric_mean};
     use proptest::prelude::*;
 
     #[test]
@@ -178,6 +185,14 @@ mod tests {
         let certain = Ratio::of_runs(&[3.0, 3.0], &[1.5, 1.5]).unwrap();
         assert_eq!((certain.low, certain.high), (certain.estimate, certain.estimate));
         assert_eq!(Ratio::of_runs(&[1.0], &[1.0, 2.0]), None);
+        assert_eq!(Ratio::of_runs(&[1.0, 0.0, 1.0], &[1.0, 2.0]), None, "nothing is left out of the mean");
+    }
+
+    #[test]
+    fn the_geometric_mean_is_that_of_the_logarithms() {
+        assert!((geometric_mean(&[1.0, 4.0]) - 2.0).abs() < 1e-12);
+        assert!(geometric_mean(&[0.0, 4.0]) < f64::MIN_POSITIVE);
+        assert!(geometric_mean(&[]).is_nan());
     }
 
     #[test]

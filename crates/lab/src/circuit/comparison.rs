@@ -1,7 +1,7 @@
 //! Two result files side by side: how many times longer, and how sure that is.
 
 use super::jmh::{Entry, Metric};
-use crate::statistics::Ratio;
+use crate::statistics::{Ratio, geometric_mean};
 use anyhow::Context;
 use std::fmt;
 use std::fs;
@@ -17,8 +17,10 @@ pub(super) struct Comparison {
 struct Pair {
     name: String,
     unit: String,
+    /// The geometric means, of which [`Pair::ratio`] is the ratio.
     a: f64,
     b: f64,
+    has_zeros: bool,
     ratio: Option<Ratio>,
 }
 
@@ -67,12 +69,14 @@ fn figures(entries: &[Entry]) -> Vec<Figure<'_>> {
 
 impl Pair {
     fn new(a: &Figure<'_>, b: &Figure<'_>) -> Self {
+        let (samples_a, samples_b) = (a.metric.samples(), b.metric.samples());
         Pair {
             name: a.name.clone(),
             unit: a.metric.score_unit.clone(),
-            a: a.metric.score,
-            b: b.metric.score,
-            ratio: Ratio::of_runs(&b.metric.samples(), &a.metric.samples()),
+            a: geometric_mean(&samples_a),
+            b: geometric_mean(&samples_b),
+            has_zeros: samples_a.iter().chain(&samples_b).any(|sample| *sample == 0.0),
+            ratio: Ratio::of_runs(&samples_b, &samples_a),
         }
     }
 
@@ -96,6 +100,7 @@ impl Pair {
             }
             Some(_) => "no difference shown",
             None if self.a.total_cmp(&self.b).is_eq() => "the same",
+            None if self.has_zeros => "a sample is 0",
             None => "too few samples",
         }
     }
@@ -116,7 +121,7 @@ impl fmt::Display for Comparison {
         writeln!(
             out,
             "{:width$}  {:>14}  {:>14}  {:9}  {:>9}  {:21}",
-            "Benchmark", "A", "B", "Units", "B / A", "95 % confidence"
+            "Benchmark", "A, geo. mean", "B, geo. mean", "Units", "B / A", "95 % confidence"
         )?;
         for pair in &self.pairs {
             let Pair { name, unit, a, b, .. } = pair;
@@ -172,6 +177,24 @@ mod tests {
         // Twice the time is half the throughput, and that is worse as well.
         let text = compare(Mode::Throughput, a, b).unwrap();
         assert!(text.contains(" 0.500  ") && text.contains("A is better"), "{text}");
+    }
+
+    #[test]
+    fn the_ratio_is_that_of_the_columns() {
+        let a: &[(&str, &[f64])] = &[("P.a", &[1.0, 4.0]), ("P.zero", &[0.0, 4.0]), ("P.gone", &[2.0, 2.0])];
+        let b: &[(&str, &[f64])] = &[("P.a", &[4.0, 4.0]), ("P.zero", &[1.0, 4.0]), ("P.gone", &[0.0, 2.0])];
+        let text = compare(Mode::AverageTime, a, b).unwrap();
+        let line = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+        let words = |name: &str| line(name).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert!(line("Benchmark").contains("A, geo. mean    B, geo. mean"), "{text}");
+        assert_eq!(words("P.a")[..5], ["P.a", "2.000", "4.000", "ns/op", "2.000"], "{text}");
+        // A zero makes the mean zero, of which nothing is so many times more.
+        assert_eq!(words("P.zero")[..5], ["P.zero", "0.000", "2.000", "ns/op", "-"], "{text}");
+        assert_eq!(words("P.gone")[..5], ["P.gone", "2.000", "0.000", "ns/op", "0.000"], "{text}");
+        assert!(
+            line("P.zero").ends_with("a sample is 0") && line("P.gone").ends_with("a sample is 0"),
+            "{text}"
+        );
     }
 
     #[test]
