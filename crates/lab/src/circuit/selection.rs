@@ -21,6 +21,11 @@ pub enum SelectionError {
     /// A pattern that has no letter would mean all, which is rarely meant.
     #[error("an empty pattern means nothing; leave it out to run all benchmarks, or -l to list them")]
     Empty,
+    /// A baseline that has no letter would fit all.
+    #[error(
+        "--against takes `peers` or a pattern of one benchmark, and an empty one names none; -l lists them"
+    )]
+    EmptyBaseline,
     /// A baseline is one benchmark.
     #[error(
         "--against takes one benchmark, and {pattern:?} fits {count}, such as {first}; write \"^{first}$\""
@@ -73,7 +78,7 @@ impl Selection<'_> {
             (!self.summary || one.is_in_summary()) && (self.against != Some(PEERS) || one.group().is_some())
         };
         for pattern in self.patterns {
-            if pattern.chars().all(char::is_whitespace) {
+            if is_empty(pattern) {
                 return Err(SelectionError::Empty);
             }
             let fits = |one: &&Benchmark| is_meant(pattern, one);
@@ -97,6 +102,9 @@ impl Selection<'_> {
         pattern: &str,
         meant: Vec<&'a Benchmark>,
     ) -> Result<Vec<Run<'a>>, SelectionError> {
+        if is_empty(pattern) {
+            return Err(SelectionError::EmptyBaseline);
+        }
         let fitting: Vec<&Benchmark> = benchmarks.iter().filter(|one| is_meant(pattern, one)).collect();
         let baseline = match fitting.as_slice() {
             [] => return Err(SelectionError::Unknown(pattern.to_owned())),
@@ -141,6 +149,10 @@ fn groups(benchmarks: Vec<&Benchmark>) -> Vec<Run<'_>> {
         }
     }
     runs
+}
+
+fn is_empty(pattern: &str) -> bool {
+    pattern.chars().all(char::is_whitespace)
 }
 
 /// Whether the pattern is in one of the benchmark's names.
@@ -262,6 +274,8 @@ mod tests {
         assert_eq!(names("A.b", &["A.a", "A.b", "A.c"]).unwrap(), [vec!["A.b", "A.a", "A.c"]]);
         assert_eq!(names("x", &["A.a"]).unwrap_err(), SelectionError::Unknown("x".into()));
         assert!(matches!(names("A.", &["A.a"]), Err(SelectionError::Ambiguous { count: 4, .. })));
+        assert_eq!(names("", &["A.a"]).unwrap_err(), SelectionError::EmptyBaseline);
+        assert_eq!(names(" ", &["A.a"]).unwrap_err(), SelectionError::EmptyBaseline);
         assert_eq!(names("A.b", &[]).unwrap_err(), SelectionError::Alone("A.b".into()));
         assert_eq!(names("A.b", &["A.b"]).unwrap_err(), SelectionError::Alone("A.b".into()));
     }
