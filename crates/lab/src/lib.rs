@@ -5,6 +5,7 @@
 //! - [`circuit`]: what circuits cost, each under the name that the original's benchmarks gave it, and beside their peers.
 //! - [`kv`]: throughput, latency and emission latency of a key-value load, closed or open loop, one server or two.
 //! - [`null_server`]: the ceiling: a server that only parses and answers.
+//! - [`output`]: printing to who may have stopped reading.
 //! - [`client`] and [`target`]: a blocking client for any server of the Redis protocol, used by the command line too.
 //!
 //! What needs a server is behind the feature `wire`, which is on unless it is turned off; with `peers` the laboratory of
@@ -23,6 +24,7 @@ pub mod latency;
 pub mod machine;
 #[cfg(feature = "wire")]
 pub mod null_server;
+pub mod output;
 pub mod single_dash;
 pub mod statistics;
 #[cfg(feature = "wire")]

@@ -20,7 +20,7 @@ struct Program {
 fn try_run(arguments: &[&str]) -> anyhow::Result<String> {
     let options = Program::parse_from([&["bench"], arguments].concat()).options;
     let mut out = Vec::new();
-    run(&options, &Caller { arguments: Vec::new() }, &mut out)?;
+    run(&options, &Caller { arguments: Vec::new() }, &mut out, &mut std::io::sink())?;
     Ok(String::from_utf8(out)?)
 }
 

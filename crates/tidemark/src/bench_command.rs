@@ -35,7 +35,7 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
         }
         Scenario::Circuit(options) => {
             let caller = circuit::Caller { arguments: vec!["bench".into(), "circuit".into()] };
-            circuit::run(&options, &caller, &mut std::io::stdout().lock())?;
+            circuit::run(&options, &caller, &mut std::io::stdout().lock(), &mut std::io::stderr())?;
         }
         Scenario::NullServer(options) => {
             null_server::run(&options).with_context(|| format!("null server on port {}", options.port))?;

@@ -6,9 +6,9 @@ mod log_command;
 mod serve_command;
 
 use clap::{ArgAction, Parser, Subcommand};
-use std::io;
 use std::process::ExitCode;
 use tidemark_lab::allocations::Counting;
+use tidemark_lab::output;
 
 #[global_allocator]
 static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting::new(mimalloc::MiMalloc);
@@ -54,21 +54,12 @@ fn main() -> ExitCode {
         Command::Log(log) => log_command::run(log),
     };
     result.unwrap_or_else(|error| {
-        if is_closed_output(&error) {
+        if output::is_closed(&error) {
             return ExitCode::SUCCESS;
         }
-        eprintln!("tidemark: {error:#}");
+        output::tell(format_args!("tidemark: {error:#}"));
         ExitCode::FAILURE
     })
-}
-
-/// Whether the reader of our output has seen enough, as `head` has. A connection that breaks is an error of another type.
-fn is_closed_output(error: &anyhow::Error) -> bool {
-    let kind = error
-        .downcast_ref::<io::Error>()
-        .map(io::Error::kind)
-        .or_else(|| error.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind));
-    kind == Some(io::ErrorKind::BrokenPipe)
 }
 
 #[cfg(test)]

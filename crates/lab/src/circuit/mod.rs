@@ -35,6 +35,7 @@ pub use sizes::Sizes;
 pub use suites::all as benchmarks;
 
 use crate::machine::Machine;
+use crate::output;
 use crate::single_dash;
 use anyhow::Context;
 use clap::{CommandFactory, Parser};
@@ -43,92 +44,143 @@ use interrupt::Interrupt;
 use markdown::Markdown;
 use options::{Action, Plan};
 use report::{Report, Row};
+use runner::Measured;
 use selection::{Run, Selection};
 use std::ffi::OsString;
 use std::fs::OpenOptions;
-use std::io::Write;
+use std::io::{Write, stderr, stdout};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Does what the flags say and writes to `out`.
-pub fn run(options: &CircuitOptions, caller: &Caller, out: &mut impl Write) -> anyhow::Result<()> {
+/// Does what the flags say. Writes what is found to `out`, and how far it is to `notes`, which may fail without a consequence.
+pub fn run(
+    options: &CircuitOptions,
+    caller: &Caller,
+    out: &mut impl Write,
+    notes: &mut impl Write,
+) -> anyhow::Result<()> {
+    run_of(&benchmarks(), options, caller, out, notes)
+}
+
+/// The same, of these benchmarks.
+fn run_of(
+    benchmarks: &[Benchmark],
+    options: &CircuitOptions,
+    caller: &Caller,
+    out: &mut impl Write,
+    notes: &mut impl Write,
+) -> anyhow::Result<()> {
     if let Some(Action::Compare { a, b }) = &options.action {
         write!(out, "{}", Comparison::read(a, b)?)?;
         return Ok(());
     }
     let plan = options.plan();
-    let benchmarks = benchmarks();
     if !options.as_fork.is_empty() {
-        return run_as_fork(options, &plan, &benchmarks, out);
+        return run_as_fork(options, &plan, benchmarks, out);
     }
     let selection = Selection {
         patterns: &options.patterns,
         summary: options.summary,
         against: options.against.as_deref(),
     };
-    let runs = selection.runs(&benchmarks)?;
+    let runs = selection.runs(benchmarks)?;
     if options.list {
         return list(runs.iter().flat_map(|run| &run.benchmarks), options.verbose, out);
     }
-    warn(options);
+    anyhow::ensure!(
+        !(options.markdown && options.prints_json()),
+        "--markdown and -rff - would both be standard output; write the results to a file, or leave one out"
+    );
+    warn(options, notes);
     // Before anything takes long: a mistaken name is told at once.
-    if let Some(path) = options.result_file.as_ref().filter(|path| *path != Path::new("-")) {
-        OpenOptions::new().append(true).create(true).open(path).with_context(|| cannot_write(path))?;
+    if let Some(path) = options.results_path() {
+        OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path)
+            .map_err(|error| cannot_write(path, &error))?;
     }
     let interrupt = Interrupt::by_signal()?;
-    let rows = measure(&runs, options, &plan, caller, &interrupt)?;
+    let Measured { found: rows, failure } =
+        measure(&runs, &How { options, plan: &plan, caller, interrupt: &interrupt }, notes);
     let report = Report { rows, machine: Machine::this(), verbose: options.verbose };
-    write_results(options, &report, &plan, out)?;
-    let count: usize = runs.iter().map(|run| run.benchmarks.len()).sum();
-    anyhow::ensure!(
-        !interrupt.is_asked_for(),
-        "interrupted: {} of {count} benchmarks were measured, the last ones maybe less often",
-        report.rows.len()
-    );
-    Ok(())
+    let count = runs.iter().map(|run| run.benchmarks.len()).sum();
+    let end = end_of(failure, &interrupt, report.rows.len(), count);
+    if report.rows.is_empty() && end.is_err() {
+        // A file with the results of another run is worth more than one without any.
+        return end;
+    }
+    match (write_results(options, &report, &plan, out), end) {
+        (Ok(()), end) => end,
+        // Whoever has stopped reading does not turn a failure into a success.
+        (Err(error), Err(end)) if output::is_closed(&error) => Err(end),
+        (Err(error), Err(end)) => Err(end.context(format!("{error:#}"))),
+        (Err(error), Ok(())) => Err(error),
+    }
+}
+
+/// How a run ends of which so many benchmarks were measured.
+fn end_of(
+    failure: Option<anyhow::Error>,
+    interrupt: &Interrupt,
+    measured: usize,
+    count: usize,
+) -> anyhow::Result<()> {
+    match failure {
+        Some(failure) => Err(failure.context(format!("{measured} of {count} benchmarks were measured"))),
+        None if interrupt.is_asked_for() => Err(anyhow::anyhow!(
+            "interrupted: {measured} of {count} benchmarks were measured, the last ones maybe less often"
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Says what the figures will not be.
-fn warn(options: &CircuitOptions) {
+fn warn(options: &CircuitOptions, notes: &mut impl Write) {
     if cfg!(debug_assertions) && !options.quick {
-        eprintln!("built with assertions: the figures are not those of a release build");
+        let _ = writeln!(notes, "built with assertions: the figures are not those of a release build");
     }
     if options.quick {
-        eprintln!("--quick: small scenarios, no figures to go by");
+        let _ = writeln!(notes, "--quick: small scenarios, no figures to go by");
     }
     if options.against.as_deref() == Some("peers") && !cfg!(feature = "peers") {
-        eprintln!("built without the feature `peers`: of those there is std::sync::mpsc alone");
+        let _ = writeln!(notes, "built without the feature `peers`: of those there is std::sync::mpsc alone");
     }
 }
 
-fn measure<'a>(
-    runs: &[Run<'a>],
-    options: &CircuitOptions,
-    plan: &Plan,
-    caller: &Caller,
-    interrupt: &Interrupt,
-) -> anyhow::Result<Vec<Row<'a>>> {
-    let mut rows: Vec<Row<'a>> = Vec::new();
+/// How a run is made.
+#[derive(Clone, Copy)]
+struct How<'a> {
+    options: &'a CircuitOptions,
+    plan: &'a Plan,
+    caller: &'a Caller,
+    interrupt: &'a Interrupt,
+}
+
+fn measure<'a>(runs: &[Run<'a>], how: &How<'_>, notes: &mut impl Write) -> Measured<Row<'a>> {
+    let How { options, plan, caller, interrupt } = *how;
+    let mut measured = Measured { found: Vec::new(), failure: None };
     for (number, run) in runs.iter().enumerate() {
         let names: Vec<&str> = run.benchmarks.iter().map(|one| one.name()).collect();
-        eprintln!("{}/{}: {}", number + 1, runs.len(), names.join(", "));
+        let _ = writeln!(notes, "{}/{}: {}", number + 1, runs.len(), names.join(", "));
         let outcomes = match plan.forks {
-            0 => runner::measure(&run.benchmarks, plan, interrupt)?,
-            _ => fork::measure(caller, &names, options, plan, interrupt)?,
+            0 => runner::measure(&run.benchmarks, plan, interrupt),
+            _ => fork::measure(caller, &names, options, plan, interrupt),
         };
-        let found = run.benchmarks.iter().zip(outcomes);
-        let found = found.filter(|(_, outcome)| outcome.samples.iter().any(|fork| !fork.is_empty()));
-        rows.extend(found.map(|(&benchmark, outcome)| {
+        let found = run.benchmarks.iter().zip(outcomes.found).filter(|(_, outcome)| outcome.has_figures());
+        measured.found.extend(found.map(|(&benchmark, outcome)| {
             let group = run.group.clone();
             Row { benchmark, outcome, mode: plan.mode, group }
         }));
-        if interrupt.is_asked_for() {
+        measured.failure = outcomes.failure;
+        if interrupt.is_asked_for() || measured.failure.is_some() {
             break;
         }
     }
-    Ok(rows)
+    measured
 }
 
+/// Writes the file before anything is printed: to print may fail for want of a reader.
 fn write_results(
     options: &CircuitOptions,
     report: &Report<'_>,
@@ -137,24 +189,24 @@ fn write_results(
 ) -> anyhow::Result<()> {
     let mut json = serde_json::to_string_pretty(&jmh::entries(report, plan))?;
     json.push('\n');
-    let file = options.result_file.as_deref();
-    if file == Some(Path::new("-")) {
-        out.write_all(json.as_bytes())?;
-        return Ok(());
+    let mut kept = Ok(());
+    if let Some(path) = options.results_path() {
+        kept = std::fs::write(path, &json).map_err(|error| cannot_write(path, &error));
     }
-    if options.markdown {
-        write!(out, "{}", Markdown(report))?;
+    let printed = if options.prints_json() {
+        out.write_all(json.as_bytes())
+    } else if options.markdown {
+        write!(out, "{}", Markdown(report))
     } else {
-        write!(out, "{report}")?;
-    }
-    match file {
-        Some(path) => std::fs::write(path, json).with_context(|| cannot_write(path)),
-        None => Ok(()),
-    }
+        write!(out, "{report}")
+    };
+    // Without the file, what is printed is all that is left of the run.
+    kept.and(printed.map_err(anyhow::Error::from))
 }
 
-fn cannot_write(path: &Path) -> String {
-    format!("cannot write {}", path.display())
+/// An error of its own type: a file that is a pipe and breaks is no output that was closed by who has seen enough.
+fn cannot_write(path: &Path, error: &std::io::Error) -> anyhow::Error {
+    anyhow::anyhow!("cannot write {}: {error}", path.display())
 }
 
 fn list<'a>(
@@ -187,8 +239,9 @@ fn run_as_fork(
             .with_context(|| format!("no benchmark is called {name}"))
     };
     let run = options.as_fork.iter().map(find).collect::<anyhow::Result<Vec<_>>>()?;
-    serde_json::to_writer(out, &runner::measure(&run, plan, &Interrupt::default())?)?;
-    Ok(())
+    let Measured { found, failure } = runner::measure(&run, plan, &Interrupt::default());
+    serde_json::to_writer(out, &found)?;
+    failure.map_or(Ok(()), Err)
 }
 
 /// The laboratory as a program of its own: what `cargo bench` starts.
@@ -208,10 +261,15 @@ pub fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let program = Program::parse_from(single_dash::normalise(arguments, &long_flags(&Program::command())));
     let caller = Caller { arguments: Vec::new() };
-    match run(&program.options, &caller, &mut std::io::stdout().lock()) {
+    exit_code(run(&program.options, &caller, &mut stdout().lock(), &mut stderr()))
+}
+
+fn exit_code(result: anyhow::Result<()>) -> ExitCode {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if output::is_closed(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{error:#}");
+            output::tell(format_args!("{error:#}"));
             ExitCode::FAILURE
         }
     }
@@ -222,4 +280,118 @@ pub fn main() -> ExitCode {
 pub fn long_flags(command: &clap::Command) -> Vec<String> {
     let names = command.get_arguments().filter_map(clap::Arg::get_long_and_visible_aliases);
     names.flatten().map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::benchmark::{Benchmark, Work, each};
+    use super::{Caller, Program, exit_code, run_of};
+    use clap::Parser;
+    use std::cell::Cell;
+    use std::io::{self, Write};
+    use std::path::Path;
+    use std::process::ExitCode;
+    use std::time::Duration;
+
+    /// A reader that has seen enough.
+    struct Closed;
+
+    impl Write for Closed {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn run(benchmarks: &[Benchmark], flags: &[&str], out: &mut impl Write) -> anyhow::Result<()> {
+        let short = ["circuit", "-i", "3", "--wi", "0", "-r", "1us"];
+        let options = Program::parse_from([&short, flags].concat()).options;
+        // Nobody reads how far it is, either.
+        run_of(benchmarks, &options, &Caller { arguments: Vec::new() }, out, &mut Closed)
+    }
+
+    fn sound(name: &str) -> Benchmark {
+        Benchmark::new(name, "", |_| each(|_| ()))
+    }
+
+    /// A benchmark that loses a value in its iteration of this number.
+    fn losing_in(iteration: u32, name: &str) -> Benchmark {
+        let begun = Cell::new(0);
+        Benchmark::new(name, "", move |_| {
+            begun.set(begun.get() + 1);
+            let is_lost = begun.get() == iteration;
+            Work::calls(1, move || {
+                anyhow::ensure!(!is_lost, "it did not arrive");
+                Ok(Duration::from_millis(1))
+            })
+        })
+    }
+
+    /// The benchmarks in a result file, with how many samples there are of each.
+    fn results(file: &Path) -> Vec<(String, usize)> {
+        let json: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+        let entry = |entry: &serde_json::Value| {
+            let samples = entry["primaryMetric"]["rawData"][0].as_array().unwrap().len();
+            (entry["benchmark"].as_str().unwrap().to_owned(), samples)
+        };
+        json.as_array().unwrap().iter().map(entry).collect()
+    }
+
+    #[test]
+    fn a_reader_that_has_seen_enough_costs_no_results_and_is_no_failure() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("results.json");
+        let result = run(&[sound("A.a")], &["--rff", file.to_str().unwrap()], &mut Closed);
+        assert_eq!(results(&file), [("A.a".to_owned(), 3)]);
+        assert_eq!(exit_code(result), ExitCode::SUCCESS);
+        assert_eq!(exit_code(run(&[sound("A.a")], &["-l"], &mut Closed)), ExitCode::SUCCESS);
+        assert_eq!(exit_code(run(&[sound("A.a")], &["--rff", "-"], &mut Closed)), ExitCode::SUCCESS);
+    }
+
+    #[test]
+    fn a_benchmark_that_fails_takes_nothing_from_those_before_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("results.json");
+        let benchmarks = [sound("A.a"), losing_in(2, "A.b"), sound("A.c")];
+        let mut out = Vec::new();
+        let error = run(&benchmarks, &["--rff", file.to_str().unwrap()], &mut out).unwrap_err();
+        let error = format!("{error:#}");
+        assert!(error.contains("1 of 3 benchmarks") && error.ends_with("A.b: it did not arrive"), "{error}");
+        assert_eq!(results(&file), [("A.a".to_owned(), 3)]);
+        let table = String::from_utf8(out).unwrap();
+        assert!(table.contains("\nA.a        avgt    3") && !table.contains("A.b"), "{table}");
+        // Nor is it hidden by a reader that has seen enough.
+        let result = run(&[sound("A.a"), losing_in(1, "A.b")], &[], &mut Closed);
+        assert_eq!(exit_code(result), ExitCode::FAILURE);
+    }
+
+    #[test]
+    fn who_was_measured_in_turns_with_one_that_fails_keeps_its_rounds() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("results.json");
+        let flags = ["A.", "--against", "A.a", "--rff", file.to_str().unwrap()];
+        let benchmarks = [sound("A.a"), losing_in(3, "A.b"), sound("A.c")];
+        assert!(run(&benchmarks, &flags, &mut Vec::new()).is_err());
+        // The third round begins with the last one, and then the first.
+        assert_eq!(results(&file), [("A.a".to_owned(), 3), ("A.c".to_owned(), 3)]);
+    }
+
+    #[test]
+    fn a_run_without_a_result_leaves_the_file_of_another_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("results.json");
+        let flags = ["--rff", file.to_str().unwrap()];
+        run(&[sound("A.a")], &flags, &mut Vec::new()).unwrap();
+        assert!(run(&[losing_in(1, "A.b")], &flags, &mut Vec::new()).is_err());
+        assert_eq!(results(&file), [("A.a".to_owned(), 3)]);
+    }
+
+    #[test]
+    fn tables_and_json_are_not_both_standard_output() {
+        let error = run(&[sound("A.a")], &["--markdown", "--rff", "-"], &mut Vec::new()).unwrap_err();
+        assert!(error.to_string().contains("--markdown"), "{error}");
+    }
 }

@@ -3,7 +3,7 @@
 use super::sizes::Sizes;
 use crate::duration;
 use clap::value_parser;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Flags of `tidemark bench circuit`.
@@ -21,23 +21,23 @@ pub struct CircuitOptions {
     /// Say of each benchmark what it measures
     #[arg(short, long)]
     pub(super) verbose: bool,
-    /// Only the benchmarks that say most, which docs/performance.md has
+    /// Only the benchmarks that say most
     #[arg(long)]
     pub(super) summary: bool,
     /// Measure in turns, round by round, and compare: with `peers` everybody that does the same as a circuit, or with a
     /// pattern all benchmarks that are meant with the one that fits it
     #[arg(long, value_name = "peers|PATTERN")]
     pub(super) against: Option<String>,
-    /// Print the results as tables in Markdown
+    /// Print the results as tables in Markdown, in place of the table
     #[arg(long)]
     pub(super) markdown: bool,
     /// What to report
     #[arg(long, visible_alias = "bm", value_enum, default_value = "avgt")]
     pub(super) mode: Mode,
-    /// Iterations that are not counted
+    /// Iterations that are not counted [default: 3; 0 with --mode ss]
     #[arg(long, visible_alias = "wi", value_name = "COUNT", value_parser = value_parser!(u32).range(..=ITERATIONS_MAX))]
     pub(super) warmup_iterations: Option<u32>,
-    /// Iterations that are counted; each gives one sample
+    /// Iterations that are counted; each gives one sample [default: 10; 1 with --mode ss]
     #[arg(short, long, value_name = "COUNT", value_parser = value_parser!(u32).range(1..=ITERATIONS_MAX))]
     pub(super) iterations: Option<u32>,
     /// Time of a warm-up iteration: seconds, or with a unit
@@ -68,16 +68,16 @@ pub struct CircuitOptions {
 }
 
 const AFTER_HELP: &str = "\
-Ctrl-C ends the run with what is measured until then; a second one ends it at once.
+Ctrl-C, or a benchmark that fails, ends the run with what is measured until then; a second Ctrl-C ends it at once.
 Flags may be written with one dash (-bm thrpt -wi 5 -i 10 -rf json -rff results.json).
 Rows under the original's names measure what the original's benchmarks measure; -v says where that is less than the name
 promises, and the rows beside them, such as those that end with _batch, are then the ones to look at.
 Peers other than std::sync::mpsc are there in a program that was built with them:
   cargo bench -p tidemark-circuit --features tidemark-lab/peers -- --against peers
-The tables of docs/performance.md:
-  cargo bench -p tidemark-circuit --features tidemark-lab/peers -- --summary --markdown
-Exit codes: 0 measured; 1 nothing fits a pattern, or it could not be measured, or a scenario lost a value, or Ctrl-C; 2 wrong
-flags.";
+The tables of docs/performance.md are that one's, with --markdown, and those of:
+  cargo bench -p tidemark-circuit -- --summary --markdown
+Exit codes: 0 measured; 1 nothing fits a pattern, or it could not be measured, or a scenario lost a value, or Ctrl-C, or
+standard output was asked for twice; 2 wrong flags.";
 
 /// What is done instead of measuring.
 #[derive(Clone, Debug, clap::Subcommand)]
@@ -132,6 +132,8 @@ pub(super) struct Plan {
     pub(super) sizes: Sizes,
 }
 
+/// What stands for it where a file may be given.
+const STANDARD_OUTPUT: &str = "-";
 const ITERATIONS_MAX: i64 = 10_000;
 const FORKS_MAX: i64 = 100;
 const TIME_MAX: Duration = Duration::from_hours(1);
@@ -150,6 +152,16 @@ impl CircuitOptions {
             allocations: self.profiler.is_some(),
             sizes: if self.quick { Sizes::QUICK } else { Sizes::FULL },
         }
+    }
+
+    /// Whether the results are printed in place of the table.
+    pub(super) fn prints_json(&self) -> bool {
+        self.result_file.as_deref() == Some(Path::new(STANDARD_OUTPUT))
+    }
+
+    /// The file in which the results are kept.
+    pub(super) fn results_path(&self) -> Option<&Path> {
+        self.result_file.as_deref().filter(|path| *path != Path::new(STANDARD_OUTPUT))
     }
 }
 
@@ -207,7 +219,7 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::{CircuitOptions, Mode, Profiler};
-    use clap::Parser;
+    use clap::{CommandFactory, Parser};
     use std::time::Duration;
 
     #[derive(Debug, Parser)]
@@ -239,6 +251,24 @@ mod tests {
         let plan = |flags: &[&str]| parse(flags).unwrap().plan();
         assert_eq!((plan(&["--bm", "ss"]).warmup_iterations, plan(&["--bm", "ss"]).iterations), (0, 1));
         assert_eq!(plan(&["--bm", "ss", "-i", "4"]).iterations, 4);
+    }
+
+    #[test]
+    fn the_help_gives_every_default() {
+        let help = Program::command().render_long_help().to_string().replace('\n', " ");
+        for flag in ["--warmup-iterations", "--iterations"] {
+            let (_, text) = help.split_once(&format!(" {flag} <COUNT>")).unwrap();
+            let text = text.split(" --").next().unwrap();
+            assert!(text.contains("[default: "), "{flag}: {text}");
+        }
+        let plan = |mode| parse(&["--mode", mode]).unwrap().plan();
+        for (mode, expected) in [("avgt", (3, 10)), ("ss", (0, 1))] {
+            assert_eq!((plan(mode).warmup_iterations, plan(mode).iterations), expected);
+        }
+        assert!(
+            help.contains("[default: 3; 0 with --mode ss]")
+                && help.contains("[default: 10; 1 with --mode ss]")
+        );
     }
 
     #[test]

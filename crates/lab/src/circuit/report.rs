@@ -257,7 +257,7 @@ pub(super) mod tests {
         let outcome = Outcome {
             name: benchmark.name().to_owned(),
             samples: vec![samples.to_vec()],
-            others: Vec::new(),
+            ..Outcome::default()
         };
         Row { benchmark, outcome, mode, group: benchmark.group().map(str::to_owned) }
     }

@@ -11,7 +11,6 @@ use super::options::{Mode, Plan};
 use crate::allocations;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
-use std::mem;
 use std::time::{Duration, Instant};
 
 /// What was measured of one benchmark.
@@ -22,6 +21,14 @@ pub(super) struct Outcome {
     pub(super) samples: Vec<Vec<f64>>,
     /// What else was found of it.
     pub(super) others: Vec<Finding>,
+    /// It has failed: what it found before then is no figure either.
+    pub(super) has_failed: bool,
+}
+
+/// What was found, of all or until something failed.
+pub(super) struct Measured<T> {
+    pub(super) found: Vec<T>,
+    pub(super) failure: Option<anyhow::Error>,
 }
 
 /// Something that was found of a benchmark besides what it measures.
@@ -48,27 +55,33 @@ const READING_MIN: Duration = Duration::from_micros(200);
 const AMOUNTS_MAX: u32 = 3;
 
 /// Measures benchmarks in turns: each iteration does the work of all of them, and begins with another one than that before it.
-/// Interrupted, it does no more iterations.
-pub(super) fn measure(
-    benchmarks: &[&Benchmark],
-    plan: &Plan,
-    interrupt: &Interrupt,
-) -> anyhow::Result<Vec<Outcome>> {
+/// Interrupted, or when one has failed, it does no more iterations. There is an outcome of each, in their order.
+pub(super) fn measure(benchmarks: &[&Benchmark], plan: &Plan, interrupt: &Interrupt) -> Measured<Outcome> {
     let mut running: Vec<Running<'_>> = benchmarks.iter().map(|one| Running::new(one, plan)).collect();
+    let failure = take_turns(&mut running, plan, interrupt).err();
+    Measured { found: running.into_iter().map(Running::finish).collect(), failure }
+}
+
+fn take_turns(running: &mut [Running<'_>], plan: &Plan, interrupt: &Interrupt) -> anyhow::Result<()> {
     for number in 0..plan.warmup_iterations {
-        for one in in_turn(&mut running, number).filter(|_| !interrupt.is_asked_for()) {
-            one.warm_up()?;
+        for one in in_turn(running, number).filter(|_| !interrupt.is_asked_for()) {
+            one.attempt(Running::warm_up)?;
         }
     }
     for number in 0..plan.iterations {
         if interrupt.is_asked_for() {
             break;
         }
-        for one in in_turn(&mut running, number) {
-            one.measure(number)?;
+        for one in in_turn(running, number) {
+            one.attempt(|one| one.measure(number))?;
         }
     }
-    running.into_iter().map(|one| one.finish(interrupt)).collect()
+    if plan.allocations {
+        for one in running.iter_mut().filter(|_| !interrupt.is_asked_for()) {
+            one.attempt(Running::count_allocations)?;
+        }
+    }
+    Ok(())
 }
 
 /// All, each being the first in some rounds: what the first leaves behind, or finds, is not always the same one's.
@@ -91,6 +104,8 @@ struct Running<'a> {
     percentiles: [Vec<f64>; PERCENTILES.len()],
     /// How many values the iterations had arrive in a second, of those that are to arrive at a rate.
     rates: Vec<f64>,
+    allocated: Vec<Finding>,
+    has_failed: bool,
 }
 
 impl<'a> Running<'a> {
@@ -102,7 +117,13 @@ impl<'a> Running<'a> {
             samples: Vec::new(),
             percentiles: Default::default(),
             rates: Vec::new(),
+            allocated: Vec::new(),
+            has_failed: false,
         }
+    }
+
+    fn attempt(&mut self, part: impl FnOnce(&mut Self) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        part(self).inspect_err(|_| self.has_failed = true)
     }
 
     fn warm_up(&mut self) -> anyhow::Result<()> {
@@ -171,23 +192,29 @@ impl<'a> Running<'a> {
         Ok(late.nanos)
     }
 
-    fn finish(mut self, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
-        let percentiles = mem::take(&mut self.percentiles).into_iter().zip(PERCENTILES);
+    fn finish(self) -> Outcome {
+        let percentiles = self.percentiles.into_iter().zip(PERCENTILES);
         let mut others: Vec<Finding> = percentiles
             .filter(|(samples, _)| !samples.is_empty())
             .map(|(samples, (label, _))| Finding::new(label, "ns/op", samples))
             .collect();
         if !self.rates.is_empty() {
-            others.push(Finding::new(RATE, "ops/s", mem::take(&mut self.rates)));
+            others.push(Finding::new(RATE, "ops/s", self.rates));
         }
-        if self.plan.allocations && !self.is_amount() && !interrupt.is_asked_for() {
-            others.extend(self.allocated()?);
+        others.extend(self.allocated);
+        Outcome {
+            name: self.benchmark.name().to_owned(),
+            samples: vec![self.samples],
+            others,
+            has_failed: self.has_failed,
         }
-        Ok(Outcome { name: self.benchmark.name().to_owned(), samples: vec![self.samples], others })
     }
 
     /// Does the work once more and counts what it asks the allocator for, the parts included that are not timed.
-    fn allocated(&self) -> anyhow::Result<[Finding; 2]> {
+    fn count_allocations(&mut self) -> anyhow::Result<()> {
+        if self.is_amount() {
+            return Ok(());
+        }
         let mut work = self.start()?;
         // What is allocated once and kept is not what an operation costs.
         self.run(&mut work, self.calls)?;
@@ -199,10 +226,11 @@ impl<'a> Running<'a> {
         done?;
         let allocated = allocated.context("this program's allocator does not count")?;
         let operations = self.calls as f64 * work.operations as f64;
-        Ok([
+        self.allocated = vec![
             Finding::new("gc.alloc.rate.norm", "B/op", vec![allocated.bytes as f64 / operations]),
             Finding::new("gc.alloc.count.norm", "allocs/op", vec![allocated.count as f64 / operations]),
-        ])
+        ];
+        Ok(())
     }
 
     fn start(&self) -> anyhow::Result<Work> {
@@ -221,9 +249,15 @@ impl Finding {
 }
 
 impl Outcome {
+    /// Whether anything was measured that holds.
+    pub(super) fn has_figures(&self) -> bool {
+        !self.has_failed && self.samples.iter().any(|fork| !fork.is_empty())
+    }
+
     /// Adds what another fork has found.
     pub(super) fn add(&mut self, fork: Outcome) {
         debug_assert_eq!(self.name, fork.name);
+        self.has_failed |= fork.has_failed;
         self.samples.extend(fork.samples);
         for (sum, other) in self.others.iter_mut().zip(fork.others) {
             debug_assert_eq!(sum.label, other.label);
@@ -234,7 +268,7 @@ impl Outcome {
 
 #[cfg(test)]
 mod tests {
-    use super::{Outcome, measure as measure_until};
+    use super::{Measured, Outcome, measure as measure_until};
     use crate::circuit::benchmark::{Benchmark, Work};
     use crate::circuit::interrupt::Interrupt;
     use crate::circuit::open_loop::{Lateness, emissions};
@@ -245,7 +279,8 @@ mod tests {
     use std::time::Duration;
 
     fn measure(benchmarks: &[&Benchmark], plan: &Plan) -> anyhow::Result<Vec<Outcome>> {
-        measure_until(benchmarks, plan, &Interrupt::default())
+        let Measured { found, failure } = measure_until(benchmarks, plan, &Interrupt::default());
+        failure.map_or(Ok(found), Err)
     }
 
     fn plan(mode: Mode) -> Plan {
@@ -326,7 +361,7 @@ mod tests {
             Work::calls(1, || Ok(Duration::ZERO))
         });
         let plan = Plan { iterations: 9, ..plan(Mode::SingleShot) };
-        let outcome = measure_until(&[&benchmark], &plan, &interrupt).unwrap().remove(0);
+        let outcome = measure_until(&[&benchmark], &plan, &interrupt).found.remove(0);
         assert_eq!(outcome.samples, [[0.0, 0.0]]);
     }
 }
