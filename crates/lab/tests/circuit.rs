@@ -46,6 +46,29 @@ fn names_are_unique_and_rows_say_what_they_measure() {
     }
 }
 
+#[test]
+fn the_aim_of_a_row_is_that_of_what_it_measures() {
+    // Emission alone is held to the aim of admission by a pipe, and what is drained as well to one of its own.
+    let (admission, drained) = (7.0, 8.0);
+    let all = benchmarks();
+    let until_returned = |one: &&Benchmark| one.measures().contains("until the last has returned");
+    let alone: Vec<_> = all.iter().filter(until_returned).collect();
+    assert!(alone.iter().any(|one| one.name() == "PipeOps.emit_to_async_pipe"));
+    for one in alone {
+        assert!(one.target().is_none_or(|target| target <= admission), "{}: {:?}", one.name(), one.target());
+    }
+    for one in all.iter().filter(|one| one.name().starts_with("PipeOps.emit_to_async_pipe_batch")) {
+        assert_eq!(one.target(), Some(drained), "{}", one.name());
+        assert!(one.measures().contains("one await"), "{}", one.name());
+    }
+}
+
+#[test]
+fn a_row_of_which_nothing_arrives_does_not_say_that_it_counts() {
+    let verbose = try_run(&["-l", "-v", "^PipeOps.empty_emit_batch$"]).unwrap();
+    assert!(verbose.contains("nothing to count") && !verbose.contains("is counted"), "{verbose}");
+}
+
 /// The names of the original's benchmarks, and those of its newer suite: each is a row's, or another name of one.
 #[test]
 fn the_originals_benchmarks_are_there_under_their_names() {

@@ -73,7 +73,9 @@ impl<W: Way, F: Fn(&Circuit, Counter) -> anyhow::Result<W> + 'static> Batch<F> {
 
     /// The benchmark.
     pub(super) fn row(self) -> Benchmark {
-        let until = if self.is_awaited {
+        let until = if *(self.arrivals)(Sizes::FULL.batch).end() == 0 {
+            "10,000 emissions and one await, each; there is nothing to count"
+        } else if self.is_awaited {
             "10,000 emissions and one await, each; what arrives is counted"
         } else {
             "10,000 emissions, until the last has returned; awaited and counted outside of the measured time"
