@@ -1,9 +1,6 @@
 //! Any frames, with right checksums, are inputs of a circuit or an error.
 #![no_main]
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
 use libfuzzer_sys::fuzz_target;
 use tidemark_circuit::{Capture, Circuit, Flow, Registrar, Replay, Reservoir, RunBy, Subject, Subscription};
 
@@ -47,8 +44,8 @@ fn replay(journal: &[u8]) {
     let lengths = Flow::new().map(|value: Value| value.len());
     replay.tapped("conduit", &conduit, &lengths).expect("open");
     // The newest of each kind of reservoir stays.
-    let kept: Rc<RefCell<Option<Reservoir<Value>>>> = Rc::default();
-    replay.on_reservoir("conduit", move |reservoir| *kept.borrow_mut() = Some(reservoir));
+    let mut kept: Option<Reservoir<Value>> = None;
+    replay.on_reservoir("conduit", move |reservoir| drop(kept.replace(reservoir)));
     replay.pipe("pipe", &circuit.pipe(|_: Vec<()>| ()).expect("open"));
     if let Err(error) = replay.run(&circuit) {
         assert!(!error.to_string().is_empty());

@@ -2,9 +2,7 @@
 
 mod labels;
 
-use std::cell::RefCell;
 use std::fmt::Debug;
-use std::rc::Rc;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
@@ -117,7 +115,7 @@ impl Structure {
         let twin = Self::new(circuit(RunBy::Owner));
         twin.label(Labels::Replayed(&mut replay));
         let mut known = vec![("levels".to_owned(), twin.levels.clone())];
-        let reservoirs: Rc<RefCell<Vec<Reservoir<i64>>>> = Rc::default();
+        let reservoirs: Arc<Mutex<Vec<Reservoir<i64>>>> = Arc::default();
         for (source, factor) in taps {
             let of = known.iter().find(|(label, _)| label == source).expect("made before").1.clone();
             let tap = replay.tapped(source, &of, &by(*factor)).expect("open");
@@ -126,12 +124,15 @@ impl Structure {
         }
         known.push(("early".to_owned(), twin.early.conduit().clone()));
         for (label, _) in &known {
-            let reservoirs = Rc::clone(&reservoirs);
-            replay.on_reservoir::<i64, _>(label, move |reservoir| reservoirs.borrow_mut().push(reservoir));
+            let reservoirs = Arc::clone(&reservoirs);
+            replay.on_reservoir::<i64, _>(label, move |reservoir| {
+                reservoirs.lock().expect("no panic").push(reservoir);
+            });
         }
         let replayed = replay.run(&twin.circuit)?;
         assert!(replayed.complete);
-        let held = reservoirs.borrow().iter().map(|reservoir| said(reservoir.drain())).collect();
+        let held =
+            reservoirs.lock().expect("no panic").iter().map(|reservoir| said(reservoir.drain())).collect();
         Ok((twin.seen(), held))
     }
 }

@@ -27,7 +27,8 @@ pub enum ReplayError {
     /// The recording saw an input that it could not write down, most often to something without a label; label it before the next
     /// recording.
     Unlabelled(String),
-    /// A value of the journal is none of the type that the label has here.
+    /// A value of the journal is none of the type that the label has here. Only the form is looked at: what was recorded as another type
+    /// of the same form, a `u64` for an `i64` or a struct with the same fields, is taken for a value of this one.
     WrongType(String),
     /// The frame that begins at this byte has a value that takes more bytes than these; see [`Replay::limit_value`].
     TooLarge {
@@ -42,6 +43,8 @@ pub enum ReplayError {
     Mislabelled(String),
     /// The circuit is not run by its owner, is closed, or has another seed than the journal.
     WrongCircuit(&'static str),
+    /// The replay has been run already, and its journal was read; make another one of the journal for another run.
+    HasRun,
     /// Reading the journal failed.
     Io(io::Error),
 }
@@ -72,7 +75,11 @@ impl fmt::Display for ReplayError {
                 )
             }
             Self::Unlabelled(what) => {
-                write!(f, "an input was not recorded, because nobody had labelled it: {what}")
+                write!(
+                    f,
+                    "an input was not recorded, because nobody had labelled it: {what}; label it before the next \
+                     recording (what is made by Circuit::named is easier to recognise)"
+                )
             }
             Self::WrongType(label) => {
                 write!(f, "a recorded value of \"{label}\" is not of the type it has here")
@@ -95,6 +102,9 @@ impl fmt::Display for ReplayError {
                 write!(f, "the label \"{label}\" is of two things, or of something of another circuit")
             }
             Self::WrongCircuit(why) => write!(f, "the circuit cannot replay this journal: {why}"),
+            Self::HasRun => f.write_str(
+                "the replay has been run, and its journal was read; make another Replay of the journal to run it again",
+            ),
             Self::Io(error) => write!(f, "the journal cannot be read: {error}"),
         }
     }

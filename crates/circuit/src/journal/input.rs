@@ -18,7 +18,7 @@ use crate::subscription::{OnClose, Subscription};
 use crate::tap::Tap;
 
 /// Something with a label. Whatever it cannot do, or not with what it is given, returns none.
-pub(super) trait Input {
+pub(super) trait Input: Send {
     /// Whether the circuit is its own.
     fn is_of(&self, machine: &Machine) -> bool;
 
@@ -64,7 +64,7 @@ pub(super) trait Input {
 }
 
 /// What can be closed, and no more.
-pub(super) trait Closing {
+pub(super) trait Closing: Send {
     fn close(&self);
 
     /// Whether the circuit is its own.
@@ -75,7 +75,9 @@ pub(super) trait Closing {
 pub(super) struct OnEnd<E>(pub(super) Arc<Callback<E>>);
 
 /// Who is given reservoirs.
-pub(super) struct OnReservoir<E: Clone + Send + 'static>(pub(super) RefCell<Box<dyn FnMut(Reservoir<E>)>>);
+pub(super) struct OnReservoir<E: Clone + Send + 'static>(
+    pub(super) RefCell<Box<dyn FnMut(Reservoir<E>) + Send>>,
+);
 
 type Callback<E> = dyn Fn(&Subscription<E>) + Send + Sync;
 
@@ -190,7 +192,7 @@ fn reserve<E: Clone + Send + 'static>(
 }
 
 /// A tap that begins in its place in the order.
-pub(super) trait Tapping {
+pub(super) trait Tapping: Send {
     /// Begins it, once, and returns what ends it.
     fn begin(&self) -> Option<Box<dyn Closing>>;
 

@@ -32,7 +32,7 @@ pub(super) struct Origins {
 }
 
 /// A sink with a label.
-pub(super) trait Origin {
+pub(super) trait Origin: Send {
     fn subject(&self) -> &Subject;
 
     /// The subject of its pipe of this name.

@@ -5,6 +5,9 @@ use crate::name::Name;
 
 /// A value that can be written into a journal and read back, the same in every bit.
 ///
+/// What is written does not say of which type it is: it is read as the type that its label has in the replay. A form that other types
+/// do not have by chance, as by a first byte of its own, has a mistake noticed.
+///
 /// ```
 /// use tidemark_circuit::Recorded;
 ///

@@ -72,6 +72,7 @@ use crate::tap::Tap;
 /// assert!(first.try_iter().eq(second.try_iter()));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[must_use = "a recording ends when it is dropped"]
 pub struct Recording<W: Write + Send + 'static> {
     journal: Arc<Journal<W>>,
     circuit: Circuit,
@@ -264,11 +265,11 @@ impl<W: Write + Send + 'static> Recording<W> {
     fn label_all(&self, label: &str, subject: &Subject, parts: &[(&Subject, Role)]) -> Result<(), Fault> {
         let refuse = |message: String| Err(Fault::new(subject.clone(), "label", message));
         if !subject.within(self.circuit.subject()) {
-            return refuse(format!("it is not of {}, which is recorded", self.circuit.subject()));
+            return refuse(format!("it is not of {:?}, which is recorded", self.circuit.subject()));
         }
         let mut state = self.journal.lock();
         if let Some(other) = state.subjects.get(label).filter(|other| *other != subject) {
-            return refuse(format!("\"{label}\" is the label of {other}; give each its own"));
+            return refuse(format!("\"{label}\" is the label of {other:?}; give each its own"));
         }
         if state.taps.iter().any(|(mirror, tap)| tap == label && *mirror != subject.id()) {
             return refuse(format!("a tap is known as \"{label}\"; give this another label"));
@@ -290,12 +291,17 @@ impl<W: Write + Send + 'static> Recording<W> {
         Ok(())
     }
 
-    /// Waits for what the caller emitted before, ends the journal and gives the writer back: as it was if the recording has not
-    /// begun. Fails if writing failed at some time.
+    /// Waits for what the caller emitted before, ends the journal and gives the writer back. Fails if writing failed at some time, and if
+    /// the recording has not [begun](Recording::begin): then nothing was written.
     ///
     /// Where waiting would be for ever, it ends the journal at once: inside of the circuit, whose own emissions are no inputs, and
     /// for a circuit that is run by its owner or a [`crate::Simulation`]. What these have not run yet is not in the journal.
     pub fn finish(self) -> io::Result<W> {
+        if self.journal.lock().phase == Phase::Before {
+            let message =
+                "the recording has not begun: call Recording::begin ahead of what is to be in the journal";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
         if !matches!(self.circuit.run_by(), RunBy::Owner) {
             // Refused inside of the circuit, see above.
             let _ = self.circuit.settle();
@@ -359,7 +365,7 @@ impl<W: Write + Send> Recorder for Journal<W> {
             return;
         }
         let Some((label, name, look)) = state.find(pipe) else {
-            return state.unlabelled(time, &pipe.to_string());
+            return state.unlabelled(time, &format!("{pipe:?}"));
         };
         let mut bytes = std::mem::take(&mut state.value);
         bytes.clear();
@@ -371,12 +377,12 @@ impl<W: Write + Send> Recorder for Journal<W> {
             Ok(Asked::Fail(message)) => state.input(Kind::Fail, time, &[label], message.as_bytes()),
             Ok(Asked::Send(target)) => match state.find(&target) {
                 Some((target, name, _)) => state.input(Kind::Send, time, &[label, target, name], &[]),
-                None => state.unlabelled(time, &format!("{target}, the target of {pipe}")),
+                None => state.unlabelled(time, &format!("{target:?}, the target of {pipe:?}")),
             },
             Ok(Asked::Later) => {}
             Err(panic) => {
                 let message = message_of(panic);
-                let what = format!("a value of {pipe}, which panicked when it was to be written");
+                let what = format!("a value of {pipe:?}, which panicked when it was to be written");
                 state.unlabelled(time, &what);
                 drop(state);
                 resume_unwind(Box::new(message.to_string()));

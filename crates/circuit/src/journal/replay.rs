@@ -51,11 +51,11 @@ pub struct Replay<R> {
     /// The taps that are to be made, each once.
     taps: HashMap<String, Box<dyn Tapping>>,
     /// Who is given the reservoirs of a conduit, by its label: an [`OnReservoir`].
-    on_reservoir: HashMap<String, Box<dyn Any>>,
+    on_reservoir: HashMap<String, Box<dyn Any + Send>>,
     origins: Origins,
     subscribers: HashMap<String, Box<dyn Subscribing>>,
     /// What is called when a subscription ends, by the labels of its conduit and its subscriber: an [`OnEnd`].
-    on_close: HashMap<(String, String), Box<dyn Any>>,
+    on_close: HashMap<(String, String), Box<dyn Any + Send>>,
     /// The subscriptions of before the replay.
     labelled_subscriptions: HashMap<String, Box<dyn Closing>>,
     /// The subscriptions of the journal.
@@ -67,6 +67,8 @@ pub struct Replay<R> {
     /// What is left of both.
     allowance: Allowance,
     time: u64,
+    /// Whether it was run, and has read its journal.
+    has_run: bool,
 }
 
 /// What a replay has done.
@@ -109,6 +111,7 @@ impl<R: Read> Replay<R> {
             names_max: NAMES_MAX,
             allowance: Allowance { bytes: VALUE_BYTES_MAX, names: NAMES_MAX, exceeded: None },
             time: 0,
+            has_run: false,
         })
     }
 
@@ -233,7 +236,7 @@ impl<R: Read> Replay<R> {
     pub fn on_reservoir<E, F>(&mut self, conduit: &str, given: F)
     where
         E: Clone + Send + 'static,
-        F: FnMut(Reservoir<E>) + 'static,
+        F: FnMut(Reservoir<E>) + Send + 'static,
     {
         let given = OnReservoir::<E>(RefCell::new(Box::new(given)));
         self.on_reservoir.insert(conduit.to_owned(), Box::new(given));
@@ -276,8 +279,12 @@ impl<R: Read> Replay<R> {
     /// Gives the journal's inputs to the circuit, each with all that it causes before the next.
     ///
     /// The journal is read to its end, behind which there must be nothing. On an error the inputs before it have been given, and
-    /// the circuit is as they left it; none have been if the circuit or a label is the wrong one.
+    /// the circuit is as they left it; none have been if the circuit or a label is the wrong one. Then this may be called again, with the
+    /// right one; once inputs have been given it fails, because a journal is read once.
     pub fn run(&mut self, circuit: &Circuit) -> Result<Replayed, ReplayError> {
+        if self.has_run {
+            return Err(ReplayError::HasRun);
+        }
         if !matches!(circuit.run_by(), RunBy::Owner) {
             return Err(ReplayError::WrongCircuit("it is not run by its owner (RunBy::Owner)"));
         }
@@ -293,6 +300,7 @@ impl<R: Read> Replay<R> {
         let Some(_replayed) = InReplay::begin(circuit.machine()) else {
             return Err(ReplayError::WrongCircuit("it is being run by somebody else"));
         };
+        self.has_run = true;
         self.run_frames(circuit)
     }
 
@@ -458,7 +466,7 @@ impl<R: Read> Replay<R> {
             let Some(on_close) = self.on_close.get(&labels) else {
                 return Err(ReplayError::NoCallback { conduit: labels.0, subscriber: labels.1 });
             };
-            Some(&**on_close)
+            Some(&**on_close as &dyn Any)
         } else {
             None
         };
@@ -474,7 +482,7 @@ impl<R: Read> Replay<R> {
         if self.subscriptions.contains_key(&number) || capacity == 0 {
             return Err(fields.damaged());
         }
-        let given = self.on_reservoir.get(label).map(|given| &**given);
+        let given = self.on_reservoir.get(label).map(|given| &**given as &dyn Any);
         let reservoir = self.known_input(label)?.reserve(capacity, given);
         Ok((number, reservoir.ok_or_else(|| ReplayError::WrongType(label.to_owned()))?))
     }
