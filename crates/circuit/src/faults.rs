@@ -10,7 +10,8 @@ use crate::name;
 
 impl Circuit {
     /// A conduit that emits each failure of a callback in this circuit, to the pipe with the name of whose callback it was.
-    /// It is told for as long as it exists. Without one, failures are counted only. When its last handle is dropped is in no
+    /// It is told for as long as it exists, and a subscription does not keep it: who hears of failures holds the conduit. Without one,
+    /// failures are counted only. When its last handle is dropped is in no
     /// journal, so in a circuit that is recorded or replayed keep one, or else what its pipes are told may differ.
     ///
     /// Once one failure was heard of here, what the same input fails with after that is counted but not emitted: it may come of
