@@ -112,7 +112,7 @@ impl<E: Clone + Send + 'static> Bank<E> {
 
     /// Closes the bank and waits until the subscriptions to its conduits have ended.
     pub fn close_and_settle(&self) -> Result<(), ContextError> {
-        self.inner.machine.check_outside()?;
+        self.inner.machine.check_can_close_and_wait()?;
         self.close();
         self.inner.machine.settle()
     }

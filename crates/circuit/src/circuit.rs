@@ -1,6 +1,7 @@
 //! Circuits: one sequential context each.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use crate::bounds::{Bounds, Overflow};
 use crate::care::{Care, Make};
 use crate::current::Current;
 use crate::driver::{Driver, ThreadPool, thread};
-use crate::error::{ArgumentError, ContextError, Fault};
+use crate::error::{ArgumentError, ContextError, Error, Fault};
 use crate::failure::Failures;
 use crate::lane::Lane;
 use crate::machine::{Machine, MachineRef, Progress};
@@ -60,9 +61,9 @@ pub struct Circuit(MachineRef);
 /// (1..=3).for_each(|value| last.pipe().emit(value));
 /// assert!(circuit.run(2), "there is more to do");
 /// assert_eq!(last.get(), 2);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # Ok::<(), tidemark_circuit::Error>(())
 /// ```
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RunBy {
     /// The threads of a pool that all circuits without another choice share. Costs nothing while there is nothing to do.
@@ -76,9 +77,22 @@ pub enum RunBy {
     /// handled by who drops the last other handle, and from then on by who drops a pipe: receptors run within that drop, so it is
     /// not to be done under a lock that they take.
     Waiters,
-    /// The owner, by calling [`Circuit::run`]. Once the last `Circuit` is dropped, nobody can do that any more, whoever has its
+    /// The owner, by calling [`Circuit::run`]. Who waits for it, as in [`Circuit::settle`], does not run it: another thread has to,
+    /// meanwhile. Once the last `Circuit` is dropped, nobody can do that any more, whoever has its
     /// pipes, conduits and so on: then the circuit has ended, and drops what it had not handled.
     Owner,
+}
+
+impl RunBy {
+    fn driver(self) -> io::Result<Driver> {
+        Ok(match self {
+            Self::SharedPool => Driver::Pool(ThreadPool::global()?),
+            Self::Pool(pool) => Driver::Pool(pool),
+            Self::Waiters => Driver::Waiters,
+            Self::Owner => Driver::Owner(None),
+            Self::Thread => Driver::Thread(Arc::default()),
+        })
+    }
 }
 
 /// How a circuit is to be made.
@@ -90,7 +104,7 @@ pub enum RunBy {
 /// assert_eq!(circuit.subject().name().to_string(), "orders");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct CircuitBuilder {
     name: Option<Name>,
@@ -135,18 +149,20 @@ impl CircuitBuilder {
         self
     }
 
-    /// Makes the circuit. Fails if the system gives no thread, or the choices contradict each other (`InvalidInput`).
-    pub fn build(self) -> io::Result<Circuit> {
+    /// Makes the circuit. Fails if the system gives no thread, or the choices contradict each other.
+    pub fn build(self) -> Result<Circuit, Error> {
+        self.build_with(RunBy::driver)
+    }
+
+    /// Makes the circuit with the driver that is made for who is to run it.
+    pub(crate) fn build_with(
+        self,
+        driver: impl FnOnce(RunBy) -> io::Result<Driver>,
+    ) -> Result<Circuit, Error> {
         let bounds = self.checked_bounds()?;
         let name = self.name.unwrap_or_else(|| name!("circuit"));
         let subject = Subject::new(Kind::Circuit, name, Some(Subject::cortex().clone()));
-        let driver = match self.run_by {
-            RunBy::SharedPool => Driver::Pool(ThreadPool::global()?),
-            RunBy::Pool(pool) => Driver::Pool(pool),
-            RunBy::Waiters => Driver::Waiters,
-            RunBy::Owner => Driver::Owner,
-            RunBy::Thread => Driver::Thread(Arc::default()),
-        };
+        let driver = driver(self.run_by)?;
         let machine = Machine::new(subject, driver, self.seed, bounds, Failures::new(self.supervision));
         if let Driver::Thread(parker) = machine.driver() {
             thread::start(machine.clone(), parker)?;
@@ -154,11 +170,8 @@ impl CircuitBuilder {
         Ok(Circuit::of(&machine))
     }
 
-    fn checked_bounds(&self) -> io::Result<Option<Bounds>> {
-        let refuse = |message: &str| {
-            let error = ArgumentError::new("bounded", message);
-            Err(io::Error::new(io::ErrorKind::InvalidInput, error))
-        };
+    fn checked_bounds(&self) -> Result<Option<Bounds>, ArgumentError> {
+        let refuse = |message: &str| Err(ArgumentError::new("bounded", message));
         match self.bounds {
             None => Ok(None),
             Some((0, _)) => refuse("the capacity is 0; at least one emission must have room"),
@@ -255,14 +268,17 @@ impl Circuit {
     ///
     /// Everything that the circuit did to get there happened before this returns. A receptor of another circuit may wait for one
     /// that a pool runs, and runs it meanwhile on its own thread if no thread of the pool does. Fails inside of the circuit, where
-    /// it would wait for itself. It does not see through two circuits on two threads whose receptors wait for each other: they do so for
-    /// ever.
+    /// it would wait for itself, and where it would wait for a [`crate::Simulation`], which is to be
+    /// [run](crate::Simulation::run) instead.
+    ///
+    /// What its owner runs is waited for until somebody else has called [`Circuit::run`] often enough: on the owner's own thread, for
+    /// ever. Nor does it see through two circuits on two threads whose receptors wait for each other: they do so for ever.
     #[inline]
     pub fn settle(&self) -> Result<(), ContextError> {
         self.0.settle()
     }
 
-    /// As [`Circuit::settle`], for a task instead of a thread. What it waits for is fixed when this is called.
+    /// As [`Circuit::settle`], for a task instead of a thread, and refused where that would be. What it waits for is fixed when this is called.
     ///
     /// ```
     /// # use tidemark_circuit::Circuit;
@@ -274,7 +290,18 @@ impl Circuit {
     /// }
     /// ```
     pub fn settled(&self) -> Result<Settled, ContextError> {
-        Ok(Settled { target: self.0.settle_target()?, registered: None, machine: self.0.clone() })
+        let settled =
+            self.settled_in_steps("Cannot call Circuit::settled from within the circuit's context")?;
+        if settled.target.is_some() {
+            self.0.check_not_simulated()?;
+        }
+        Ok(settled)
+    }
+
+    /// As [`Circuit::settled`], also in a simulation, for what is polled there from time to time. Inside of the circuit this refusal
+    /// is the answer.
+    pub(crate) fn settled_in_steps(&self, inside: &'static str) -> Result<Settled, ContextError> {
+        Ok(Settled { target: self.0.settle_target(inside)?, registered: None, machine: self.0.clone() })
     }
 
     /// Has the circuit end: what was emitted before is still handled, what comes after is dropped. Subscriptions that are open
@@ -290,11 +317,10 @@ impl Circuit {
         self.0.is_closed_here()
     }
 
-    /// Closes the circuit and waits until it has ended.
+    /// Closes the circuit and waits until it has ended. Fails, and closes nothing, inside of the circuit and in a
+    /// [`crate::Simulation`]; see [`Circuit::settle`] for one that its owner runs.
     pub fn close_and_settle(&self) -> Result<(), ContextError> {
-        if self.0.is_entered_here() {
-            return Err(ContextError::new("Cannot close a circuit and wait for it from within its context"));
-        }
+        self.0.check_can_wait("Cannot close a circuit and wait for it from within its context")?;
         self.close();
         self.settle()
     }
@@ -303,7 +329,7 @@ impl Circuit {
     ///
     /// Does nothing for a circuit with another driver, inside of the circuit, and while another thread runs it.
     pub fn run(&self, budget: usize) -> bool {
-        if !matches!(self.0.driver(), Driver::Owner) || budget == 0 {
+        if !matches!(self.0.driver(), Driver::Owner(_)) || budget == 0 {
             return self.0.has_work();
         }
         match self.0.enter() {
@@ -315,7 +341,7 @@ impl Circuit {
     /// Who runs it.
     pub fn run_by(&self) -> RunBy {
         match self.0.driver() {
-            Driver::Owner => RunBy::Owner,
+            Driver::Owner(_) => RunBy::Owner,
             Driver::Waiters => RunBy::Waiters,
             Driver::Thread(_) => RunBy::Thread,
             Driver::Pool(pool) => RunBy::Pool(pool.clone()),
@@ -352,6 +378,21 @@ impl Clone for Circuit {
 impl Drop for Circuit {
     fn drop(&mut self) {
         self.0.give_up_owner();
+    }
+}
+
+/// Whether two handles are of one circuit.
+impl PartialEq for Circuit {
+    fn eq(&self, other: &Self) -> bool {
+        self.subject() == other.subject()
+    }
+}
+
+impl Eq for Circuit {}
+
+impl Hash for Circuit {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.subject().hash(state);
     }
 }
 
@@ -413,6 +454,7 @@ impl fmt::Debug for Settled {
 /// # Ok::<(), tidemark_circuit::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
+#[must_use = "it only says how what it is asked to make is called and supervised"]
 pub struct Naming<'a> {
     circuit: &'a Circuit,
     name: Name,
@@ -422,7 +464,6 @@ pub struct Naming<'a> {
 
 impl Naming<'_> {
     /// Has the pipes and subscribers that follow supervised like this. See [`Circuit::supervised`].
-    #[must_use]
     pub fn supervised(self, supervision: Supervision) -> Self {
         Self { supervision: Some(supervision), ..self }
     }
@@ -468,7 +509,7 @@ impl Naming<'_> {
         R: Recipe,
     {
         if !target.is_of(self.machine()) {
-            let message = format!("the target belongs to a different circuit: {}", target.subject());
+            let message = format!("the target belongs to a different circuit: {:?}", target.subject());
             return Err(Fault::new(self.circuit.subject().clone(), "pipe", message));
         }
         target.prepend_as(self.name, self.supervision.or(target.node().supervision()), recipe, finish)

@@ -214,10 +214,10 @@ impl<E: Clone + Send + 'static> Conduit<E> {
         let inner = &*self.inner;
         let refuse = |message: String| Err(Fault::new(inner.subject.clone(), "subscribe", message));
         if !subscriber.is_of(&inner.machine) {
-            return refuse(format!("Subscriber belongs to a different circuit: {}", subscriber.subject()));
+            return refuse(format!("Subscriber belongs to a different circuit: {:?}", subscriber.subject()));
         }
         if subscriber.inner().is_closed(inner.machine.is_inside()) {
-            return refuse(format!("the subscriber {} is closed", subscriber.subject()));
+            return refuse(format!("the subscriber {:?} is closed", subscriber.subject()));
         }
         if self.is_closed() {
             return refuse("the conduit is closed".to_owned());
@@ -265,7 +265,7 @@ impl<E: Clone + Send + 'static> Conduit<E> {
 
     /// Closes the conduit and waits until its subscriptions have ended.
     pub fn close_and_settle(&self) -> Result<(), ContextError> {
-        self.inner.machine.check_outside()?;
+        self.inner.machine.check_can_close_and_wait()?;
         self.close();
         self.inner.machine.settle()
     }

@@ -2,10 +2,19 @@
 
 use std::error;
 use std::fmt;
+use std::io;
+use std::sync::Arc;
 
-use crate::Subject;
+use crate::bounds::Refused;
+#[cfg(feature = "stream")]
+use crate::inlet::InletError;
+use crate::journal::ReplayError;
+use crate::subject::Subject;
 
 /// A call that the component's state or ownership forbids: it is closed, or it belongs to another circuit.
+///
+/// Its text has the [id](crate::Id) of who is meant behind the path, as there may be many of one name: the path of what has no name
+/// says little but of which circuit it is.
 ///
 /// ```
 /// use tidemark_circuit::Circuit;
@@ -13,7 +22,8 @@ use crate::Subject;
 /// let circuit = Circuit::new();
 /// circuit.close();
 /// let fault = circuit.lane().unwrap_err();
-/// assert_eq!(fault.to_string(), "lane of cortex:cortex/circuit:circuit: the circuit is closed");
+/// let id = circuit.subject().id();
+/// assert_eq!(fault.to_string(), format!("lane of cortex:cortex/circuit:circuit#{id}: the circuit is closed"));
 /// assert_eq!(fault.subject(), circuit.subject());
 /// ```
 #[derive(Clone, Debug)]
@@ -47,7 +57,7 @@ impl Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of {}: {}", self.operation, self.subject, self.message)
+        write!(f, "{} of {:?}: {}", self.operation, self.subject, self.message)
     }
 }
 
@@ -121,7 +131,8 @@ impl fmt::Display for ContextError {
 
 impl error::Error for ContextError {}
 
-/// Any of the errors of this crate, for methods and functions that can fail in more than one way. The others become it by `?`.
+/// Any of the errors of this crate, for methods and functions that can fail in more than one way. The others become it by `?`, and so
+/// do those of the system. Of what was [refused](Refused) only the reason stays: who wants the value takes it out before.
 ///
 /// ```
 /// use tidemark_circuit::{Circuit, Error};
@@ -144,6 +155,12 @@ pub enum Error {
     Argument(ArgumentError),
     /// The call came from a context in which it cannot be answered.
     Context(ContextError),
+    /// A value was not taken.
+    Refused(Refused<()>),
+    /// A journal could not be replayed.
+    Replay(Arc<ReplayError>),
+    /// The system refused something: a thread, or what a journal is written to or read from.
+    Io(Arc<io::Error>),
 }
 
 impl fmt::Display for Error {
@@ -152,11 +169,23 @@ impl fmt::Display for Error {
             Self::Fault(fault) => fault.fmt(f),
             Self::Argument(error) => error.fmt(f),
             Self::Context(error) => error.fmt(f),
+            Self::Refused(refused) => fmt::Display::fmt(refused, f),
+            Self::Replay(error) => error.fmt(f),
+            Self::Io(error) => error.fmt(f),
         }
     }
 }
 
-impl error::Error for Error {}
+/// The text is that of what it stands for, so the source is what stands behind that.
+impl error::Error for Error {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            Self::Fault(_) | Self::Argument(_) | Self::Context(_) | Self::Refused(_) => None,
+            Self::Replay(error) => error.source(),
+            Self::Io(error) => error.source(),
+        }
+    }
+}
 
 impl From<Fault> for Error {
     fn from(fault: Fault) -> Self {
@@ -173,5 +202,36 @@ impl From<ArgumentError> for Error {
 impl From<ContextError> for Error {
     fn from(error: ContextError) -> Self {
         Self::Context(error)
+    }
+}
+
+impl<E> From<Refused<E>> for Error {
+    fn from(refused: Refused<E>) -> Self {
+        Self::Refused(match refused {
+            Refused::Full(_) => Refused::Full(()),
+            Refused::Closed(_) => Refused::Closed(()),
+        })
+    }
+}
+
+#[cfg(feature = "stream")]
+impl<E> From<InletError<E>> for Error {
+    fn from(error: InletError<E>) -> Self {
+        match error {
+            InletError::Refused(refused) => refused.into(),
+            InletError::Context(error) => error.into(),
+        }
+    }
+}
+
+impl From<ReplayError> for Error {
+    fn from(error: ReplayError) -> Self {
+        Self::Replay(Arc::new(error))
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Self::Io(Arc::new(error))
     }
 }

@@ -1,5 +1,6 @@
 //! Operators that keep the type of the values.
 
+use std::fmt;
 use std::marker::PhantomData;
 
 use crate::operator::{And, Attached, Boxed, Fresh, Identity, Part, Plan, Stage, Then};
@@ -51,6 +52,12 @@ use crate::{Fault, Receptor, Recipe, Site};
 pub struct Fiber<E, R = Identity> {
     plan: R,
     values: PhantomData<fn(E) -> E>,
+}
+
+impl<E, R> fmt::Debug for Fiber<E, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fiber").finish_non_exhaustive()
+    }
 }
 
 /// A fiber whose operators are forgotten by its type: see [`Fiber::boxed`].

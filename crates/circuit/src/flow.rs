@@ -1,5 +1,6 @@
 //! Operators that may change the type of the values.
 
+use std::fmt;
 use std::marker::PhantomData;
 
 use crate::operator::{And, Attached, Boxed, Fresh, Identity, Part, Plan, Stage, Then};
@@ -38,6 +39,12 @@ use crate::{Fault, Fiber, Receptor, Recipe, Site};
 pub struct Flow<I, O = I, R = Identity> {
     plan: R,
     values: PhantomData<fn(I) -> O>,
+}
+
+impl<I, O, R> fmt::Debug for Flow<I, O, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Flow").finish_non_exhaustive()
+    }
 }
 
 /// A flow whose operators are forgotten by its type: see [`Flow::boxed`].

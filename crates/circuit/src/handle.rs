@@ -1,10 +1,10 @@
 //! What all handles have in common.
 
 /// Handles of something that lives behind an `Arc` in their field `inner`: a clone is another handle of the same thing, two are
-/// equal if they are of the same thing, and to people a handle is its type and its subject.
+/// equal if they are of the same thing, which is hashed by its subject, and to people a handle is its type and its subject.
 ///
 /// Named are the type, its fields besides `inner`, and where its subject is. Nothing is asked of the type's parameters, as deriving
-/// would; `Debug` asks what stands behind `where`, for subjects that are not to be had otherwise.
+/// would; `Hash` and `Debug` ask what stands behind `where`, for subjects that are not to be had otherwise.
 ///
 /// ```text
 /// handle!(Bank<E>, |bank| &bank.inner.subject);
@@ -31,6 +31,13 @@ macro_rules! handle {
         }
 
         impl $(<$parameter>)? Eq for $Handle $(<$parameter>)? {}
+
+        impl $(<$parameter>)? ::std::hash::Hash for $Handle $(<$parameter>)? $(where $($bounds)+)? {
+            fn hash<Hash: ::std::hash::Hasher>(&self, state: &mut Hash) {
+                let $handle = self;
+                ::std::hash::Hash::hash($subject, state);
+            }
+        }
 
         impl $(<$parameter>)? ::std::fmt::Debug for $Handle $(<$parameter>)? $(where $($bounds)+)? {
             fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {

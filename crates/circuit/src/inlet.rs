@@ -14,6 +14,9 @@ use crate::pipe::Pipe;
 /// How often a sink tries in a row before it lets other tasks have their turn.
 const ATTEMPTS: u32 = 8;
 
+/// Why a sink cannot be waited for by what it feeds.
+const INSIDE: &str = "Cannot flush an inlet from within its circuit's context";
+
 /// A pipe as a `futures_sink::Sink`. Made by [`Pipe::inlet`].
 ///
 /// - It is always ready, unless the circuit is bounded and has its callers wait or rejects what they give it
@@ -126,7 +129,7 @@ impl<E: Send + 'static> Inlet<E> {
             Some(settled) => settled,
             none => {
                 let circuit = Circuit::of(&self.pipe.node().machine_ref());
-                none.insert(circuit.settled().map_err(InletError::Context)?)
+                none.insert(circuit.settled_in_steps(INSIDE).map_err(InletError::Context)?)
             }
         };
         ready!(Pin::new(settled).poll(context));

@@ -32,10 +32,12 @@
 //! ```
 //!
 //! - **Contexts.** Receptors, the functions of operators and the callbacks of subscribers run in their circuit's *context*: one at a
-//!   time, on whichever thread runs the circuit ([`RunBy`]), never inside of [`Pipe::emit`]. What one did happened before the next
-//!   one begins, so they need no locks. Nothing waits inside: [`Circuit::settle`] is an error there, not a deadlock.
-//! - **Handles.** What a circuit makes is known by handles: clones are the same thing, two are equal if they are of the same thing,
-//!   and all can be sent to other threads. Each thing has a [`Subject`], enclosed by that of what made it.
+//!   time, on whichever thread runs the circuit ([`RunBy`]), never inside of [`Pipe::emit`] to their own circuit. What one did
+//!   happened before the next one begins, so they need no locks. None waits for its own circuit: [`Circuit::settle`] is an error there,
+//!   not a deadlock. One that waits for another circuit of a pool, by that or for room in a queue that blocks ([`Overflow::Block`]),
+//!   may run that circuit meanwhile, within its `settle` or `emit`.
+//! - **Handles.** What a circuit makes is known by handles: clones are the same thing, two are equal, and hash alike, if they are of
+//!   the same thing, and all can be sent to other threads. Each thing has a [`Subject`], enclosed by that of what made it.
 //! - **Ends.** Dropping handles ends what nobody can reach any more. [`Circuit::close`] ends a circuit for everybody: what was
 //!   emitted before is still handled, what comes later is dropped, and calls that make something return a [`Fault`].
 //! - **Failures.** A panic in a callback costs the value that was being handled, nothing else; it is counted, and reported by
@@ -49,13 +51,16 @@
 //! |---|---|
 //! | who is who | [`Name`], [`Subject`], [`Extent`], [`Current`] |
 //! | what is said about someone | [`State`], [`Slot`], [`Value`] |
-//! | where values go in, and who hears of them | [`Circuit`], [`Pipe`], [`WeakPipe`], [`Conduit`], [`Subscriber`], [`Bank`], [`Pool`] |
+//! | where values go in, and who hears of them | [`Circuit`], [`Pipe`], [`WeakPipe`], [`Lane`], [`FanOut`], [`Conduit`], [`Subscriber`], [`Tap`], [`Bank`], [`Pool`] |
+//! | who runs a circuit, and how much may wait | [`RunBy`], [`ThreadPool`], [`Overflow`] |
 //! | what keeps values | [`Cell`], [`Port`], [`Pin`], [`Basin`], [`Reservoir`] |
 //! | where values came from | [`Sink`], [`Capture`], [`Ticker`] |
 //! | what ends when | [`Resource`], [`Scope`], [`Closure`] |
 //! | what is done to a value on its way | [`Fiber`], [`Flow`], [`Recipe`], [`Receptor`] |
 //! | what can go wrong | [`Error`], [`Fault`], [`Failure`] |
 //! | what is done about it | [`Supervision`], [`Remedy`], [`DeadLetters`] |
+//! | how a circuit does | [`Stats`], [`Pulse`] |
+//! | how a run is repeated | [`Recording`], [`Replay`], [`Simulation`] |
 //!
 //! # Features
 //!
@@ -69,6 +74,8 @@
 //! - `signals`: the module `signals`, typed vocabularies for what systems do and how they are.
 //! - `opentelemetry`: `signals::opentelemetry::Exporter`, which counts what is said, and `CircuitMeter`, which reports the [`Stats`] of
 //!   circuits, both by instruments of a `Meter` of the `opentelemetry` crate. With it comes `signals`.
+
+#![warn(missing_debug_implementations)]
 
 mod attachment;
 mod bank;
@@ -117,6 +124,7 @@ mod name;
 mod name_map;
 mod newest;
 mod node;
+#[allow(missing_debug_implementations, reason = "chains of them are seen as fibers and flows")]
 pub mod operator;
 mod pin;
 mod pipe;

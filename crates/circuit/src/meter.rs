@@ -40,7 +40,7 @@ use crate::sync::unpoisoned;
 /// let meter = CircuitMeter::new(&provider.meter("orders"));
 /// let circuit = Circuit::builder().name(name!("orders")).build()?;
 /// meter.register(&circuit);
-/// # std::io::Result::Ok(())
+/// # Ok::<(), tidemark_circuit::Error>(())
 /// ```
 #[derive(Clone)]
 pub struct CircuitMeter {

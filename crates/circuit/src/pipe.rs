@@ -1,6 +1,7 @@
 //! Pipes: where values are put in.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 
 use crate::attachment::{AsItIs, Attachment, Finish};
@@ -58,6 +59,12 @@ impl<E> PartialEq for Pipe<E> {
 }
 
 impl<E> Eq for Pipe<E> {}
+
+impl<E> Hash for Pipe<E> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.node.subject().hash(state);
+    }
+}
 
 impl<E> fmt::Debug for Pipe<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,6 +2,7 @@
 #![allow(unsafe_code, reason = "a journal is told of what an update has made")]
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -158,7 +159,7 @@ impl<E: Clone + Send + 'static> Held<E> {
         Machine::with_inside(|machine| {
             let machine = machine.expect("in the circuit's context");
             if machine.has_caused() {
-                let what = format!("an update of {} that does more than to make a value", self.subject);
+                let what = format!("an update of {:?} that does more than to make a value", self.subject);
                 machine.record_gap(&what);
             } else if let Some(outcome) = &mut outcome {
                 // SAFETY: this is the receptor of the node with this subject, which takes requests.
@@ -183,6 +184,12 @@ impl<E> PartialEq for Port<E> {
 }
 
 impl<E> Eq for Port<E> {}
+
+impl<E> Hash for Port<E> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.requests.hash(state);
+    }
+}
 
 impl<E: Send + 'static> fmt::Debug for Port<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -20,7 +20,7 @@ impl Circuit {
     /// Sends a pulse through the ingress queue and waits for it: behind what the caller emitted before, and with nothing done
     /// in the circuit but looking at the clock. None if the circuit is closed.
     ///
-    /// Fails inside of the circuit, where it would wait for itself. Costs a few allocations and what [`Circuit::settle`] costs.
+    /// Fails inside of the circuit, where it would wait for itself, and in a [`crate::Simulation`]. Costs a few allocations and what [`Circuit::settle`] costs.
     ///
     /// ```
     /// use tidemark_circuit::Circuit;
@@ -35,9 +35,7 @@ impl Circuit {
     /// ```
     pub fn pulse(&self) -> Result<Option<Pulse>, ContextError> {
         let machine = self.machine();
-        if machine.is_inside() {
-            return Err(ContextError::new("Cannot call Circuit::pulse from within the circuit's context"));
-        }
+        machine.check_can_wait("Cannot call Circuit::pulse from within the circuit's context")?;
         let arrived = Arc::new(OnceLock::new());
         let arrival = Arc::clone(&arrived);
         let start = Instant::now();

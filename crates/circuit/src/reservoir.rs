@@ -35,6 +35,7 @@ use crate::sync::unpoisoned;
 /// assert_eq!((captures[0].name(), *captures[0].emission()), (name!("orders"), 7));
 /// # Ok::<(), tidemark_circuit::Error>(())
 /// ```
+#[must_use = "a reservoir ends when it is dropped"]
 pub struct Reservoir<E: Clone + Send + 'static> {
     subscription: Subscription<E>,
     captures: Arc<Captures<E>>,

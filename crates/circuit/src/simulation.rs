@@ -2,11 +2,14 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::circuit::{Circuit, CircuitBuilder, RunBy};
+use crate::driver::Driver;
+use crate::error::Error;
 use crate::random::Generator;
+use crate::ticker::SimulatedClock;
 
 /// How many entries a circuit handles at most before somebody else gets on.
 const TURN_MAX: u64 = 8;
@@ -20,7 +23,10 @@ type Step = Box<dyn FnOnce()>;
 /// Runs circuits and scripted callers on the calling thread, one step at a time, each chosen by a generator: for tests. The
 /// same seed gives the same run, whatever the machine is doing; other seeds give other interleavings.
 ///
-/// Its circuits are run by their owner, the simulation, and have its clock, which moves only when the simulation does.
+/// Its circuits are run by their owner, the simulation, and have its clock, which moves only when the simulation does: by what it is
+/// told with [`Simulation::advance`], and by up to a microsecond in each step of a circuit. Tickers go by it too. Nobody can wait for a
+/// circuit in here, as [`Circuit::settle`] does: who would run it is the one that waits. That is an error; [`Simulation::run`] is what
+/// to call instead.
 ///
 /// ```
 /// use std::cell::RefCell;
@@ -53,13 +59,18 @@ pub struct Simulation {
     generator: Generator,
     circuits: Vec<Circuit>,
     callers: Vec<VecDeque<Step>>,
-    nanos: u64,
+    clock: Arc<SimulatedClock>,
 }
 
 impl Simulation {
     /// A simulation without circuits and callers, at time zero.
     pub fn new(seed: u64) -> Self {
-        Self { generator: Generator::new(seed), circuits: Vec::new(), callers: Vec::new(), nanos: 0 }
+        Self {
+            generator: Generator::new(seed),
+            circuits: Vec::new(),
+            callers: Vec::new(),
+            clock: Arc::default(),
+        }
     }
 
     /// A circuit that this simulation runs.
@@ -72,9 +83,10 @@ impl Simulation {
     }
 
     /// A circuit with choices; who runs it is the simulation, whatever the builder says. Fails as [`CircuitBuilder::build`].
-    pub fn circuit_from(&mut self, builder: CircuitBuilder) -> io::Result<Circuit> {
-        let circuit = builder.run_by(RunBy::Owner).build()?;
-        circuit.machine().set_time(self.nanos);
+    pub fn circuit_from(&mut self, builder: CircuitBuilder) -> Result<Circuit, Error> {
+        let circuit =
+            builder.run_by(RunBy::Owner).build_with(|_| Ok(Driver::Owner(Some(Arc::clone(&self.clock)))))?;
+        circuit.machine().set_time(self.clock.nanos());
         self.circuits.push(circuit.clone());
         Ok(circuit)
     }
@@ -84,13 +96,33 @@ impl Simulation {
         self.callers.push(steps.into_iter().collect());
     }
 
-    /// Has time pass.
+    /// Has time pass. What tickers send by then waits for their circuits, which come to it when the simulation is run, and see the
+    /// time of then: for each tick at its own time, have no more than an interval pass at once.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tidemark_circuit::Simulation;
+    ///
+    /// let mut simulation = Simulation::new(1);
+    /// let circuit = simulation.circuit();
+    /// let newest = circuit.cell(0)?;
+    /// let ticker = circuit.ticker(Duration::from_millis(10), newest.pipe())?;
+    /// for _ in 0..100 {
+    ///     simulation.advance(Duration::from_millis(10));
+    ///     simulation.run();
+    /// }
+    /// assert_eq!(newest.get(), 99); // 0, 1, 2, …: a second of ticks, in no time
+    /// # drop(ticker);
+    /// # Ok::<(), tidemark_circuit::Error>(())
+    /// ```
     pub fn advance(&mut self, time: Duration) {
-        self.nanos = self.nanos.saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
-        self.circuits.iter().for_each(|circuit| circuit.machine().set_time(self.nanos));
+        self.clock.advance(time);
+        let now = self.clock.nanos();
+        self.circuits.iter().for_each(|circuit| circuit.machine().set_time(now));
     }
 
-    /// Has one caller or circuit get on by one step. False if none of them has anything to do.
+    /// Has one caller or circuit get on by one step. False if none of them has anything to do. A step of a circuit has up to a
+    /// microsecond pass.
     pub fn step(&mut self) -> bool {
         self.callers.retain(|steps| !steps.is_empty());
         let busy: Vec<&Circuit> =
@@ -111,7 +143,8 @@ impl Simulation {
         true
     }
 
-    /// Takes steps until there is nothing left to do. Does not come back from circuits that never get done.
+    /// Takes steps until there is nothing left to do. As steps take time, so do runs. Does not come back from circuits that never
+    /// get done, such as one with a ticker that ticks faster than it takes steps.
     pub fn run(&mut self) {
         while self.step() {}
     }
@@ -119,6 +152,6 @@ impl Simulation {
 
 impl fmt::Debug for Simulation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Simulation").field("nanos", &self.nanos).finish_non_exhaustive()
+        f.debug_struct("Simulation").field("nanos", &self.clock.nanos()).finish_non_exhaustive()
     }
 }

@@ -15,6 +15,7 @@ use crate::context_cell::ContextCell;
 use crate::ending::push_living;
 use crate::error::{ContextError, Fault};
 use crate::event::Event;
+use crate::handle::handle;
 use crate::machine::{Machine, MachineRef};
 use crate::pipe::Pipe;
 use crate::receptor::Receptor;
@@ -226,7 +227,7 @@ impl<E: Clone + Send + 'static> Subscriber<E> {
 
     /// Closes the subscriber and waits until its subscriptions have ended.
     pub fn close_and_settle(&self) -> Result<(), ContextError> {
-        self.machine.check_outside()?;
+        self.machine.check_can_close_and_wait()?;
         self.close();
         self.machine.settle()
     }
@@ -292,14 +293,4 @@ impl<E: Clone + Send + 'static> SubscriberInner<E> {
     }
 }
 
-impl<E> Clone for Subscriber<E> {
-    fn clone(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner), machine: self.machine.clone() }
-    }
-}
-
-impl<E> fmt::Debug for Subscriber<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Subscriber").field(&self.inner.subject).finish()
-    }
-}
+handle!(Subscriber<E> { machine }, |subscriber| &subscriber.inner.subject);

@@ -109,7 +109,7 @@ impl<E: Clone + Send + 'static> Subscription<E> {
 
     /// Closes the subscription and waits until it has ended and what is to be called then has returned.
     pub fn close_and_settle(&self) -> Result<(), ContextError> {
-        self.machine.check_outside()?;
+        self.machine.check_can_close_and_wait()?;
         self.close();
         self.machine.settle()
     }

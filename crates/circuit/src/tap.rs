@@ -1,6 +1,7 @@
 //! Taps: a conduit of what is made of another conduit's emissions.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 use crate::conduit::Conduit;
 use crate::error::{ContextError, Fault};
@@ -92,6 +93,7 @@ impl<E: Clone + Send + 'static, O: Clone + Send + 'static> Tap<E, O> {
 
     /// Closes the tap and waits until everything emitted before is handled.
     pub fn close_and_settle(&self) -> Result<(), ContextError> {
+        self.mirror.machine().check_can_close_and_wait()?;
         self.subscription.close();
         self.mirror.close_and_settle()
     }
@@ -100,6 +102,21 @@ impl<E: Clone + Send + 'static, O: Clone + Send + 'static> Tap<E, O> {
 impl<E, O> Clone for Tap<E, O> {
     fn clone(&self) -> Self {
         Self { subscription: self.subscription.clone(), mirror: self.mirror.clone() }
+    }
+}
+
+/// Whether two handles are of one tap.
+impl<E, O> PartialEq for Tap<E, O> {
+    fn eq(&self, other: &Self) -> bool {
+        self.mirror == other.mirror
+    }
+}
+
+impl<E, O> Eq for Tap<E, O> {}
+
+impl<E, O> Hash for Tap<E, O> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.mirror.hash(state);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Handles of pipes that keep nothing.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 
 use crate::node::WeakNodeRef;
@@ -81,6 +82,21 @@ impl<E: Send + 'static> Receptor<E> for WeakPipe<E> {
 impl<E> Clone for WeakPipe<E> {
     fn clone(&self) -> Self {
         Self { node: self.node.clone(), takes: PhantomData }
+    }
+}
+
+/// Whether two handles are of one pipe.
+impl<E> PartialEq for WeakPipe<E> {
+    fn eq(&self, other: &Self) -> bool {
+        self.node.subject() == other.node.subject()
+    }
+}
+
+impl<E> Eq for WeakPipe<E> {}
+
+impl<E> Hash for WeakPipe<E> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.node.subject().hash(state);
     }
 }
 

@@ -204,6 +204,14 @@ pub struct WindowIter<'a, E> {
     reversed: bool,
 }
 
+/// Those that are still to come.
+impl<E: fmt::Debug> fmt::Debug for WindowIter<'_, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rest = Self { values: self.values.clone(), reversed: self.reversed };
+        f.debug_list().entries(rest).finish()
+    }
+}
+
 impl<'a, E> Iterator for WindowIter<'a, E> {
     type Item = &'a E;
 

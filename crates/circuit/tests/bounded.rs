@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::thread;
 
-use tidemark_circuit::{Circuit, Overflow, Pipe, Refused, RunBy};
+use tidemark_circuit::{Circuit, Error, Overflow, Pipe, Refused, RunBy};
 
 /// A circuit whose receptor notes values and waits at a gate before each of them.
 struct Stalled {
@@ -147,8 +147,10 @@ fn callers_wait_for_room_and_nothing_is_lost() {
 
 #[test]
 fn bounds_that_make_no_sense_are_refused() {
-    let refused =
-        |builder: tidemark_circuit::CircuitBuilder| builder.build().expect_err("refused").to_string();
+    let refused = |builder: tidemark_circuit::CircuitBuilder| match builder.build().expect_err("refused") {
+        Error::Argument(error) => error.to_string(),
+        other => panic!("{other:?}"),
+    };
     assert!(refused(Circuit::builder().bounded(0, Overflow::Reject)).contains("at least one"));
     for run_by in [RunBy::Waiters, RunBy::Owner] {
         let error = refused(Circuit::builder().run_by(run_by).bounded(1, Overflow::Block));

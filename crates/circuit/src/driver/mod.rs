@@ -7,13 +7,14 @@ pub(crate) mod thread;
 use std::sync::Arc;
 
 use crate::machine::Machine;
+use crate::ticker::SimulatedClock;
 pub use pool::ThreadPool;
 use thread::Parker;
 
 /// Who runs a circuit. What a circuit does, and in which order, is the same for all of them.
 pub(crate) enum Driver {
-    /// The owner, by calling for it.
-    Owner,
+    /// The owner, by calling for it; if that is a simulation, by its clock.
+    Owner(Option<Arc<SimulatedClock>>),
     /// Whoever waits for it.
     Waiters,
     /// A thread of its own.
@@ -42,10 +43,18 @@ impl Driver {
         matches!(self, Self::Waiters)
     }
 
+    /// The clock of the simulation that runs the circuit, if one does.
+    pub(crate) fn simulated_clock(&self) -> Option<&SimulatedClock> {
+        match self {
+            Self::Owner(clock) => clock.as_deref(),
+            Self::Waiters | Self::Thread(_) | Self::Pool(_) => None,
+        }
+    }
+
     /// Has the machine run soon, on another thread.
     pub(crate) fn wake(&self, machine: &Machine) {
         match self {
-            Self::Owner | Self::Waiters => {}
+            Self::Owner(_) | Self::Waiters => {}
             Self::Thread(parker) => parker.unpark(),
             Self::Pool(pool) => pool.schedule(machine.to_ref()),
         }

@@ -1,11 +1,13 @@
 //! A few threads for any number of circuits. A circuit without work costs them nothing.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::io;
 use std::num::NonZeroUsize;
 use std::sync::OnceLock;
 
 use super::pace;
+use crate::error::{ArgumentError, Error};
 use crate::machine::{MachineRef, Progress};
 use crate::sync::{Arc, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, hint, lock, thread, wait};
 
@@ -21,7 +23,8 @@ const LOOKS: u32 = if cfg!(loom) { 0 } else { 400 };
 /// use tidemark_circuit::ThreadPool;
 ///
 /// let pool = ThreadPool::new(2)?;
-/// # std::io::Result::Ok(())
+/// assert!(ThreadPool::new(0).is_err());
+/// # Ok::<(), tidemark_circuit::Error>(())
 /// ```
 #[derive(Clone)]
 pub struct ThreadPool(Arc<Owner>);
@@ -44,15 +47,23 @@ struct Queue {
 }
 
 impl ThreadPool {
-    /// A pool with this many threads, at least one. Fails if the system gives no thread.
-    pub fn new(threads: usize) -> io::Result<Self> {
+    /// A pool with this many threads. Fails if that is none, or the system gives no thread.
+    pub fn new(threads: usize) -> Result<Self, Error> {
+        if threads == 0 {
+            let message = "the number of threads is 0; it must be at least 1";
+            return Err(ArgumentError::new("new", message).into());
+        }
+        Ok(Self::start(threads)?)
+    }
+
+    fn start(threads: usize) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             queue: Mutex::new(Queue::default()),
             work: Condvar::new(),
             queued: AtomicUsize::new(0),
         });
         let pool = Self(Arc::new(Owner(Arc::clone(&shared))));
-        for number in 0..threads.max(1) {
+        for number in 0..threads {
             let shared = Arc::clone(&shared);
             thread::Builder::new().name(format!("circuits-{number}")).spawn(move || shared.work())?;
         }
@@ -65,13 +76,29 @@ impl ThreadPool {
         if let Some(pool) = GLOBAL.get() {
             return Ok(pool.clone());
         }
-        let pool = Self::new(std::thread::available_parallelism().map_or(1, NonZeroUsize::get))?;
+        let pool = Self::start(std::thread::available_parallelism().map_or(1, NonZeroUsize::get))?;
         Ok(GLOBAL.get_or_init(|| pool).clone())
     }
 
     /// Has the circuit run. It is in the queue at most once: only who ends its idleness comes here.
     pub(crate) fn schedule(&self, machine: MachineRef) {
         self.0.0.push(machine);
+    }
+}
+
+/// Whether both are the same pool.
+impl PartialEq for ThreadPool {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for ThreadPool {}
+
+impl fmt::Debug for ThreadPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let queued = self.0.0.queued.load(Ordering::Relaxed);
+        f.debug_struct("ThreadPool").field("queued", &queued).finish_non_exhaustive()
     }
 }
 

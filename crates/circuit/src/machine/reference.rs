@@ -63,7 +63,7 @@ impl Machine {
 
     /// One more handle that the circuit could be run with, by a caller that keeps a reference to it.
     pub(crate) fn add_owner(&self) {
-        if matches!(self.driver, Driver::Owner) {
+        if matches!(self.driver, Driver::Owner(_)) {
             let before = self.owners.fetch_add(1, Ordering::Relaxed);
             assert!(before < u32::MAX / 2, "too many handles of one circuit");
         }
@@ -71,7 +71,7 @@ impl Machine {
 
     /// One handle less. With the last the circuit ends, because nothing that it accepts would ever be handled.
     pub(crate) fn give_up_owner(&self) {
-        if !matches!(self.driver, Driver::Owner) || self.owners.fetch_sub(1, Ordering::AcqRel) > 1 {
+        if !matches!(self.driver, Driver::Owner(_)) || self.owners.fetch_sub(1, Ordering::AcqRel) > 1 {
             return;
         }
         // From within, it is its end that drops what its receptors held.
@@ -112,7 +112,7 @@ impl Drop for MachineRef {
         let last_words = self.driver.on_abandoned();
         let before = match self.driver {
             Driver::Waiters => self.give_up_handle(),
-            Driver::Owner | Driver::Thread(_) | Driver::Pool(_) => {
+            Driver::Owner(_) | Driver::Thread(_) | Driver::Pool(_) => {
                 self.references.fetch_sub(1, Ordering::AcqRel)
             }
         };

@@ -13,17 +13,18 @@ impl Machine {
     /// Waits until everything that was admitted before is done with all that it caused, or the circuit has ended.
     #[inline]
     pub(crate) fn settle(&self) -> Result<(), ContextError> {
-        if let Some(target) = self.settle_target()? {
-            self.settle_at(target);
+        match self.settle_target("Cannot call Circuit::settle from within the circuit's context")? {
+            Some(target) => self.settle_at(target),
+            None => Ok(()),
         }
-        Ok(())
     }
 
-    /// Where in the order one has to wait for, to have everything done that was admitted before; none if it is.
+    /// Where in the order one has to wait for, to have everything done that was admitted before; none if it is. Inside of the
+    /// context this refusal is the answer.
     #[inline]
-    pub(crate) fn settle_target(&self) -> Result<Option<u64>, ContextError> {
+    pub(crate) fn settle_target(&self, inside: &'static str) -> Result<Option<u64>, ContextError> {
         if self.is_entered_here() {
-            return Err(ContextError::new("Cannot call Circuit::settle from within the circuit's context"));
+            return Err(ContextError::new(inside));
         }
         let target = self.ingress.tail();
         let is_done = self.done.load(Ordering::Acquire) >= target;
@@ -83,9 +84,11 @@ impl Machine {
         self.done.load(Ordering::Acquire) >= target || self.has_ended()
     }
 
-    fn settle_at(&self, target: u64) {
+    fn settle_at(&self, target: u64) -> Result<(), ContextError> {
         if !self.is_run_by_caller() {
-            return self.waiters.wait(target, || self.is_done(target));
+            self.check_not_simulated()?;
+            self.waiters.wait(target, || self.is_done(target));
+            return Ok(());
         }
         while !self.is_done(target) {
             match self.enter() {
@@ -104,6 +107,7 @@ impl Machine {
                 }
             }
         }
+        Ok(())
     }
 
     /// Whether the caller, which waits, has to run the circuit for itself: a thread of a pool may never come to it, because all of
@@ -112,7 +116,7 @@ impl Machine {
         match self.driver {
             Driver::Waiters => true,
             Driver::Pool(_) => !context::inside().is_null(),
-            Driver::Owner | Driver::Thread(_) => false,
+            Driver::Owner(_) | Driver::Thread(_) => false,
         }
     }
 
@@ -149,10 +153,25 @@ impl Machine {
         }
     }
 
-    /// Refuses what would wait for this machine inside of its context.
-    pub(crate) fn check_outside(&self) -> Result<(), ContextError> {
+    /// Refuses, before it has done anything, what would wait for this machine and could not: inside of its context, and where
+    /// nothing runs it but a simulation.
+    pub(crate) fn check_can_wait(&self, inside: &'static str) -> Result<(), ContextError> {
         if self.is_entered_here() {
-            return Err(ContextError::new("Cannot wait for a circuit from within its own context"));
+            return Err(ContextError::new(inside));
+        }
+        self.check_not_simulated()
+    }
+
+    /// As [`Machine::check_can_wait`], for what ends with the circuit.
+    pub(crate) fn check_can_close_and_wait(&self) -> Result<(), ContextError> {
+        self.check_can_wait("Cannot wait for a circuit from within its own context")
+    }
+
+    /// Refuses what would wait for a simulation, whose thread is the one that waits.
+    pub(crate) fn check_not_simulated(&self) -> Result<(), ContextError> {
+        if self.driver.simulated_clock().is_some() {
+            let message = "Cannot wait for a circuit of a simulation, which does nothing meanwhile: call Simulation::run";
+            return Err(ContextError::new(message));
         }
         Ok(())
     }

@@ -82,7 +82,7 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
     where
         E: Part + PartialEq,
     {
-        self.steady_by(count, |first: &E, value: &E| first == value)
+        self.steady_as("steady", count, |first: &E, value: &E| first == value)
     }
 
     /// [`steady`](Self::steady) with `same` in place of equality: it is given the first value of the run, and
@@ -101,7 +101,20 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
         E: Part,
         P: FnMut(&E, &E) -> bool + Part,
     {
-        Ok(self.then(Steady { count: positive("steady", count)?, run: 0, first: None, same }))
+        self.steady_as("steady_by", count, same)
+    }
+
+    fn steady_as<P>(
+        self,
+        operation: &'static str,
+        count: u64,
+        same: P,
+    ) -> Result<Fiber<E, And<R, Steady<E, P>>>, ArgumentError>
+    where
+        E: Part,
+        P: FnMut(&E, &E) -> bool + Part,
+    {
+        Ok(self.then(Steady { count: positive(operation, count)?, run: 0, first: None, same }))
     }
 }
 

@@ -350,8 +350,14 @@ fn record<E: Part>(
 
 /// Refuses a lower bound that is above the upper one, or cannot be compared with it.
 fn in_order(operation: &'static str, lower_to_upper: Option<Ordering>) -> Result<(), ArgumentError> {
-    if lower_to_upper.is_none_or(Ordering::is_gt) {
-        return Err(ArgumentError::new(operation, "the lower bound must not be above the upper bound"));
+    match lower_to_upper {
+        None => Err(ArgumentError::new(
+            operation,
+            "the bounds cannot be compared; neither may be NaN or the like",
+        )),
+        Some(Ordering::Greater) => {
+            Err(ArgumentError::new(operation, "the lower bound must not be above the upper bound"))
+        }
+        Some(_) => Ok(()),
     }
-    Ok(())
 }

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use crate::error::Fault;
@@ -38,6 +39,7 @@ pub use closure::Closure;
 /// assert!(conduit.is_closed() && circuit.is_closed());
 /// # Ok::<(), tidemark_circuit::Error>(())
 /// ```
+#[must_use = "a scope closes what it was given when it is dropped"]
 pub struct Scope {
     inner: Arc<Inner>,
     /// Whether this is the handle that its maker has; the others are how scopes know what encloses them.
@@ -293,6 +295,12 @@ impl Ord for Scope {
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.path())
+    }
+}
+
+impl Hash for Scope {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.subject().hash(state);
     }
 }
 

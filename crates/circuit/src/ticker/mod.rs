@@ -1,5 +1,6 @@
 //! Tickers: numbers at a fixed rate.
 
+mod simulated;
 mod timer;
 
 use std::sync::Arc;
@@ -15,6 +16,8 @@ use crate::pipe::Pipe;
 use crate::receptor::Receptor;
 use crate::subject::{Kind, Subject};
 
+pub(crate) use simulated::SimulatedClock;
+
 /// The longest interval: a hundred years.
 const INTERVAL_MAX: Duration = Duration::from_hours(100 * 365 * 24);
 
@@ -26,6 +29,9 @@ const OUTSTANDING_MAX: u64 = 1024;
 /// No number is left out or comes twice. A circuit that is busy for a while gets the ticks that it missed when it comes to them,
 /// unless there are 1024 already: further ones are not made before it has caught up, and the next one then has the next number.
 /// The same after a time in which the process did not run: no more than eight missed ticks are made up for.
+///
+/// Where a [`crate::Simulation`] runs its circuit, its clock is the simulation's: as that has time pass, what is due by then waits
+/// for the circuit, in the order in which it was due, up to 1024 ticks. No other clock matters there.
 ///
 /// In the journal of a [`crate::Recording`] ticks are emissions to the target, which is to be labelled. A replay gives them to
 /// the target's counterpart; no ticker is to be made there.
@@ -60,7 +66,7 @@ struct Inner {
     subject: Subject,
     target: Pipe<u64>,
     closed: AtomicBool,
-    /// The number of the next tick. Changed by the timer only.
+    /// The number of the next tick. Changed by who has the time only.
     next: AtomicU64,
     /// How many ticks were given to the target.
     given: AtomicU64,
@@ -92,7 +98,14 @@ impl Naming<'_> {
             given: AtomicU64::new(0),
         });
         let held = Held(inner);
-        if let Err(error) = timer::add(&held.0, interval) {
+        let begun = match held.0.simulated_clock() {
+            Some(clock) => {
+                clock.add(&held.0, interval);
+                Ok(())
+            }
+            None => timer::add(&held.0, interval),
+        };
+        if let Err(error) = begun {
             let message = format!("the system gives no thread for the timer: {error}");
             return Err(Fault::new(self.machine().subject().clone(), "ticker", message).into());
         }
@@ -114,7 +127,7 @@ impl Ticker {
     /// Closes the ticker and waits until the target has handled what it was given.
     pub fn close_and_settle(&self) -> Result<(), ContextError> {
         let machine = &self.inner.0.machine;
-        machine.check_outside()?;
+        machine.check_can_close_and_wait()?;
         self.close();
         machine.settle()
     }
@@ -126,11 +139,11 @@ impl Inner {
         self.closed.load(Ordering::Acquire) || self.machine.is_closed()
     }
 
-    /// Sends the next tick, unless too many wait already. Called by the timer only.
-    fn send(self: &Arc<Self>) {
+    /// Sends the next tick, unless too many wait already: then false. Called by who has the time only.
+    fn send(self: &Arc<Self>) -> bool {
         let number = self.next.load(Ordering::Relaxed);
         if number - self.given.load(Ordering::Relaxed) >= OUTSTANDING_MAX {
-            return;
+            return false;
         }
         self.next.store(number + 1, Ordering::Relaxed);
         // A waiting tick keeps neither the ticker nor, through it, the circuit.
@@ -140,6 +153,7 @@ impl Inner {
                 ticker.give(number);
             }
         });
+        true
     }
 
     /// Gives a tick to the target, in the circuit's context.
@@ -152,16 +166,28 @@ impl Inner {
     }
 
     fn close(&self) {
-        if !self.closed.swap(true, Ordering::AcqRel) {
-            timer::remove(self);
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return;
         }
+        match self.simulated_clock() {
+            Some(clock) => clock.remove(self),
+            None => timer::remove(self),
+        }
+    }
+
+    /// The clock that it goes by, if that is not the system's.
+    fn simulated_clock(&self) -> Option<&SimulatedClock> {
+        self.machine.driver().simulated_clock()
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
         self.0.close();
-        timer::wait_for(&self.0);
+        // Who has a simulation's time pass drops what it has in its hands itself, where the circuit is run.
+        if self.0.simulated_clock().is_none() {
+            timer::wait_for(&self.0);
+        }
     }
 }
 
