@@ -29,8 +29,10 @@ pub enum Overflow {
     DropNewest,
     /// The oldest value in the queue is dropped and counted. Admission takes a lock.
     DropOldest,
-    /// The caller waits for room. Not to be used by circuits that emit to each other in a circle, which could all wait. A receptor
-    /// of another circuit makes the room itself if no thread of the pool does: it runs the circuit, within its `emit`.
+    /// The caller waits for room. A receptor of another circuit makes the room itself if no thread of the pool does: it runs the
+    /// circuit, within its `emit`. Not for circuits that emit to each other in a circle, which could all wait: who would close the
+    /// circle is refused ([`Refused::Circle`]), and what is emitted then is dropped, counted, and reported as a failure of the operation
+    /// `emit`.
     Block,
 }
 
@@ -53,13 +55,16 @@ pub enum Refused<E> {
     Full(E),
     /// The circuit was closed.
     Closed(E),
+    /// The queue was full, and the caller, a receptor of another circuit, would have waited for ever: this circuit waits for that one,
+    /// directly or not.
+    Circle(E),
 }
 
 impl<E> Refused<E> {
     /// The value.
     pub fn into_value(self) -> E {
         match self {
-            Self::Full(value) | Self::Closed(value) => value,
+            Self::Full(value) | Self::Closed(value) | Self::Circle(value) => value,
         }
     }
 }
@@ -69,6 +74,7 @@ impl<E> fmt::Debug for Refused<E> {
         f.write_str(match self {
             Self::Full(_) => "Full(..)",
             Self::Closed(_) => "Closed(..)",
+            Self::Circle(_) => "Circle(..)",
         })
     }
 }
@@ -78,6 +84,10 @@ impl<E> fmt::Display for Refused<E> {
         f.write_str(match self {
             Self::Full(_) => "the circuit's queue is full",
             Self::Closed(_) => "the circuit is closed",
+            Self::Circle(_) => {
+                "the circuit's queue is full, and it waits for the circuit that would wait for room; \
+                 break the circle: have one of them reject or drop, or take more"
+            }
         })
     }
 }
@@ -103,6 +113,8 @@ pub(crate) enum Admission {
     /// Drop it: that was asked for.
     Dropped,
     Refused,
+    /// To wait would be for ever.
+    Circle,
 }
 
 impl Bounds {
@@ -140,13 +152,18 @@ impl Bounds {
     }
 
     /// Asks for room for one emission. Waits for it if that is the policy and `may_wait`, unless `is_over` says that there will
-    /// be none.
-    pub(crate) fn admit(&self, may_wait: bool, is_over: impl Fn() -> bool) -> Admission {
+    /// be none, or, once there is none, `is_in_circle` that it would be for ever.
+    pub(crate) fn admit(
+        &self,
+        may_wait: bool,
+        is_over: impl Fn() -> bool,
+        is_in_circle: impl Fn() -> bool,
+    ) -> Admission {
         if self.claim() {
             return Admission::Granted;
         }
         match self.overflow {
-            Overflow::Block if may_wait => self.wait(is_over),
+            Overflow::Block if may_wait => self.wait(is_over, is_in_circle),
             Overflow::Block | Overflow::Reject => Admission::Refused,
             Overflow::DropNewest | Overflow::DropOldest => {
                 self.count_dropped();
@@ -160,7 +177,12 @@ impl Bounds {
         self.waiting.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
     }
 
-    fn wait(&self, is_over: impl Fn() -> bool) -> Admission {
+    /// Whether there is no room now.
+    pub(crate) fn is_full(&self) -> bool {
+        self.waiting.load(Ordering::SeqCst) >= self.capacity
+    }
+
+    fn wait(&self, is_over: impl Fn() -> bool, is_in_circle: impl Fn() -> bool) -> Admission {
         let mut guard = lock(&self.turnstile);
         // Counted first, then looked: in one order with `release`, which makes room first and then looks who waits.
         self.blocked.fetch_add(1, Ordering::SeqCst);
@@ -170,6 +192,10 @@ impl Bounds {
             }
             if self.claim() {
                 break Admission::Granted;
+            }
+            // Behind the claim: a circle that did not look like one, because there was room, is seen here if somebody else took it.
+            if is_in_circle() {
+                break Admission::Circle;
             }
             guard = wait(&self.room, guard);
         };

@@ -268,11 +268,12 @@ impl Circuit {
     ///
     /// Everything that the circuit did to get there happened before this returns. A receptor of another circuit may wait for one
     /// that a pool runs, and runs it meanwhile on its own thread if no thread of the pool does. Fails inside of the circuit, where
-    /// it would wait for itself, and where it would wait for a [`crate::Simulation`], which is to be
-    /// [run](crate::Simulation::run) instead.
+    /// it would wait for itself, inside of another one that it waits for, directly or through others, because that would never end
+    /// either ([`ContextError::is_circle`]), and where it would wait for a [`crate::Simulation`], which is to be
+    /// [run](crate::Simulation::run) instead. Of circuits that begin to wait for each other at the same time one is refused at least.
     ///
     /// What its owner runs is waited for until somebody else has called [`Circuit::run`] often enough: on the owner's own thread, for
-    /// ever. Nor does it see through two circuits on two threads whose receptors wait for each other: they do so for ever.
+    /// ever.
     #[inline]
     pub fn settle(&self) -> Result<(), ContextError> {
         self.0.settle()

@@ -97,8 +97,8 @@ impl fmt::Display for ArgumentError {
 
 impl error::Error for ArgumentError {}
 
-/// A call from a context in which it cannot be answered: waiting for a circuit from inside of it, or touching from outside
-/// what only the circuit may touch.
+/// A call from a context in which it cannot be answered: waiting for a circuit from inside of it, or of one that it waits for itself,
+/// or touching from outside what only the circuit may touch.
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -118,8 +118,40 @@ pub struct ContextError {
 }
 
 impl ContextError {
+    pub(crate) const CIRCLE: Self = Self::new(
+        "Cannot wait for a circuit that waits for this one, directly or through others: they would wait for ever; \
+         emit to it instead, and have the answer come through a pipe",
+    );
+
     pub(crate) const fn new(message: &'static str) -> Self {
         Self { message }
+    }
+
+    /// Whether the wait was refused because it would have closed a circle of circuits that wait for each other.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use tidemark_circuit::{Circuit, RunBy};
+    ///
+    /// let built = || Circuit::builder().run_by(RunBy::Thread).build();
+    /// let (one, other) = (built()?, built()?);
+    /// let (sender, outcomes) = mpsc::channel();
+    /// let (back, said) = (one.clone(), sender.clone());
+    /// let second = other.pipe(move |()| said.send(back.settle()).unwrap())?;
+    /// let (behind, there) = (other.clone(), second.clone());
+    /// let first = one.pipe(move |()| {
+    ///     there.emit(());
+    ///     sender.send(behind.settle()).unwrap();
+    /// })?;
+    /// first.emit(());
+    /// let outcomes = [outcomes.recv()?, outcomes.recv()?];
+    /// assert!(outcomes.iter().any(|outcome| outcome.as_ref().is_err_and(|error| error.is_circle())));
+    /// one.close();
+    /// other.close();
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn is_circle(&self) -> bool {
+        *self == Self::CIRCLE
     }
 }
 
@@ -210,6 +242,7 @@ impl<E> From<Refused<E>> for Error {
         Self::Refused(match refused {
             Refused::Full(_) => Refused::Full(()),
             Refused::Closed(_) => Refused::Closed(()),
+            Refused::Circle(_) => Refused::Circle(()),
         })
     }
 }

@@ -6,6 +6,7 @@
 #![allow(unsafe_code, reason = "cells that loom watches")]
 
 mod bounds;
+mod circles;
 mod names;
 mod pool;
 

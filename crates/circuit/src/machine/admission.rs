@@ -1,9 +1,11 @@
 //! How values and other things come into a machine, and how its driver is told of them.
 #![allow(unsafe_code, reason = "see the parent module")]
 
+use super::waits::{Until, Waiting};
 use super::{BOUNDED, CLOSED, CLOSED_INSIDE, IDLE, Machine, Progress};
 use crate::barrier;
 use crate::bounds::{Admission, Bounds, Refused};
+use crate::context;
 use crate::event::Event;
 use crate::node::{self, Header};
 use crate::queue::lane::Writer;
@@ -50,11 +52,17 @@ impl Machine {
         let flags = self.flags.load(Ordering::Relaxed);
         if flags & (CLOSED | BOUNDED) != 0 {
             // SAFETY: as the caller says.
-            if let Err(Refused::Full(_)) = unsafe { self.try_admit(node, value, true) }
-                && let Some(bounds) = &self.bounds
+            let refused = unsafe { self.try_admit(node, value, true) };
+            if let (Err(refused @ (Refused::Full(_) | Refused::Circle(_))), Some(bounds)) =
+                (refused, &self.bounds)
             {
                 bounds.count_dropped();
                 telemetry::overflowed(&self.subject);
+                if matches!(refused, Refused::Circle(_)) {
+                    // SAFETY: the caller has a handle of the node.
+                    let subject = unsafe { (*node).subject() };
+                    Self::report_inside(subject, "emit", 1, Box::new(refused.to_string()));
+                }
             }
             return;
         }
@@ -127,6 +135,7 @@ impl Machine {
                 telemetry::overflowed(&self.subject);
                 Ok(())
             }
+            Admission::Circle => Err(Refused::Circle(value)),
             Admission::Refused if self.is_closed() => Err(Refused::Closed(value)),
             Admission::Refused => Err(Refused::Full(value)),
         }
@@ -246,13 +255,22 @@ impl Machine {
         true
     }
 
-    /// Asks for room for one emission. Who is to wait for it and has to run the circuit for that, does.
+    /// Asks for room for one emission. Who is to wait for it and has to run the circuit for that, does; who would for ever is
+    /// refused.
     fn ask_for_room(&self, bounds: &Bounds, may_wait: bool) -> Admission {
-        if !bounds.blocks() || !may_wait || !self.is_run_by_caller() {
-            return bounds.admit(may_wait, || self.is_closed());
+        if !bounds.blocks() || !may_wait || context::inside().is_null() {
+            return bounds.admit(may_wait, || self.is_closed(), || false);
+        }
+        if let admission @ Admission::Granted = bounds.admit(false, || false, || false) {
+            return admission;
+        }
+        let Ok(waiting) = Waiting::begin(self, Until::Room) else { return Admission::Circle };
+        let is_in_circle = || waiting.as_ref().is_some_and(Waiting::is_in_circle);
+        if !self.is_run_by_caller() {
+            return bounds.admit(true, || self.is_closed(), is_in_circle);
         }
         loop {
-            let admission = bounds.admit(true, || self.is_closed() || self.is_left());
+            let admission = bounds.admit(true, || self.is_closed() || self.is_left(), is_in_circle);
             if !matches!(admission, Admission::Refused) || self.is_closed() {
                 return admission;
             }

@@ -11,6 +11,7 @@ mod admission;
 mod reference;
 mod running;
 mod settling;
+mod waits;
 
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -395,10 +396,15 @@ impl Machine {
 
     /// Whether this thread is in the machine's context, or in that of another machine which is run inside of it.
     pub(crate) fn is_entered_here(&self) -> bool {
+        Self::each_entered_here(|machine| ptr::eq(machine, self))
+    }
+
+    /// Shows the machines in whose context this thread is, the innermost first, until one is the right one; false if none is.
+    fn each_entered_here(mut is_right: impl FnMut(&Self) -> bool) -> bool {
         let mut at = context::inside();
         // SAFETY: this thread is in the context of all that it comes across, and whoever runs a machine has a reference to it.
         while let Some(machine) = unsafe { at.as_ref() } {
-            if ptr::eq(machine, self) {
+            if is_right(machine) {
                 return true;
             }
             // SAFETY: as above.

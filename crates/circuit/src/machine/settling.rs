@@ -2,6 +2,7 @@
 
 use std::task::Waker;
 
+use super::waits::{Until, Waiting};
 use super::{HELPED, Machine, PUT_OFF, Progress};
 use crate::context;
 use crate::driver::Driver;
@@ -10,11 +11,15 @@ use crate::queue::token::Token;
 use crate::sync::{Ordering, hint};
 
 impl Machine {
-    /// Waits until everything that was admitted before is done with all that it caused, or the circuit has ended.
+    /// Waits until everything that was admitted before is done with all that it caused, or the circuit has ended. Fails if it would
+    /// for ever.
     #[inline]
     pub(crate) fn settle(&self) -> Result<(), ContextError> {
         match self.settle_target("Cannot call Circuit::settle from within the circuit's context")? {
-            Some(target) => self.settle_at(target),
+            Some(target) => {
+                let _waiting = Waiting::begin(self, Until::Done(target))?;
+                self.settle_at(target)
+            }
             None => Ok(()),
         }
     }
@@ -80,7 +85,7 @@ impl Machine {
         (admitted, if has_ended { admitted } else { done })
     }
 
-    fn is_done(&self, target: u64) -> bool {
+    pub(super) fn is_done(&self, target: u64) -> bool {
         self.done.load(Ordering::Acquire) >= target || self.has_ended()
     }
 
@@ -153,12 +158,13 @@ impl Machine {
         }
     }
 
-    /// Refuses, before it has done anything, what would wait for this machine and could not: inside of its context, and where
-    /// nothing runs it but a simulation.
+    /// Refuses, before it has done anything, what would wait for this machine and could not: inside of its context, in a circle, and
+    /// where nothing runs it but a simulation.
     pub(crate) fn check_can_wait(&self, inside: &'static str) -> Result<(), ContextError> {
         if self.is_entered_here() {
             return Err(ContextError::new(inside));
         }
+        Waiting::check(self)?;
         self.check_not_simulated()
     }
 
@@ -173,6 +179,6 @@ impl Machine {
             let message = "Cannot wait for a circuit of a simulation, which does nothing meanwhile: call Simulation::run";
             return Err(ContextError::new(message));
         }
-        Ok(())
+        Waiting::check(self)
     }
 }

@@ -16,7 +16,7 @@ fn loom_no_more_get_in_than_there_is_room_for_and_who_waits_gets_in_then() {
         let come_and_go = {
             let (bounds, inside) = (Arc::clone(&bounds), Arc::clone(&inside));
             move || {
-                assert!(matches!(bounds.admit(true, || false), Admission::Granted));
+                assert!(matches!(bounds.admit(true, || false, || false), Admission::Granted));
                 assert_eq!(inside.fetch_add(1, Ordering::Relaxed), 0, "there is room for one");
                 inside.fetch_sub(1, Ordering::Relaxed);
                 bounds.release();
@@ -33,10 +33,10 @@ fn loom_who_waits_for_room_is_let_go_at_the_close() {
     explore(3, || {
         let bounds = Arc::new(Bounds::new(1, Overflow::Block));
         let is_over = Arc::new(AtomicBool::new(false));
-        assert!(matches!(bounds.admit(true, || false), Admission::Granted));
+        assert!(matches!(bounds.admit(true, || false, || false), Admission::Granted));
         let waiting = {
             let (bounds, is_over) = (Arc::clone(&bounds), Arc::clone(&is_over));
-            thread::spawn(move || bounds.admit(true, || is_over.load(Ordering::Acquire)))
+            thread::spawn(move || bounds.admit(true, || is_over.load(Ordering::Acquire), || false))
         };
         is_over.store(true, Ordering::Release);
         bounds.wake();

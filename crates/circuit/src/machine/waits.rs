@@ -1,0 +1,170 @@
+//! Who waits for whom: a wait that would close a circle is refused, because it would never end.
+//!
+//! A receptor that waits keeps its circuit from going on. So does everything that its thread is in the middle of: a receptor may have
+//! had another circuit run on its own thread, whose receptor waits. What waits from inside of circuits is noted here for as long as
+//! it does; what waits from outside keeps no circuit from anything and never comes here.
+//!
+//! All is done under one lock, so of those that would close a circle at the same time the last one finds it.
+
+use std::ptr::{self, NonNull};
+
+use super::Machine;
+use crate::context;
+use crate::error::ContextError;
+use crate::sync::{Mutex, lock};
+
+#[cfg(not(loom))]
+static WAITS: Mutex<Vec<Wait>> = Mutex::new(Vec::new());
+
+#[cfg(loom)]
+loom::lazy_static! {
+    static ref WAITS: Mutex<Vec<Wait>> = Mutex::new(Vec::new());
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Until {
+    /// That everything below this ticket is done.
+    Done(u64),
+    /// That there is room for one more emission.
+    Room,
+}
+
+/// A thread that waits inside of circuits.
+struct Wait {
+    /// The circuits that cannot go on meanwhile, which the thread is in the context of. Known by their addresses.
+    held: Vec<usize>,
+    awaited: NonNull<Machine>,
+    until: Until,
+}
+
+// SAFETY: a machine may be looked at from any thread.
+unsafe impl Send for Wait {}
+
+impl Wait {
+    /// Whether it goes on, as far as anybody knows: the awaited circuit may have got there without having said so.
+    fn goes_on(&self) -> bool {
+        // SAFETY: who waits borrows the machine for as long as the wait is in the list.
+        let awaited = unsafe { self.awaited.as_ref() };
+        match self.until {
+            Until::Done(ticket) => !awaited.is_done(ticket),
+            Until::Room => awaited.bounds.as_ref().is_some_and(|bounds| bounds.is_full()),
+        }
+    }
+
+    /// What tells it from all others: a thread that is in the middle of something waits for one thing.
+    fn is(&self, awaited: &Machine, innermost: usize) -> bool {
+        self.awaited == NonNull::from(awaited) && self.held.first() == Some(&innermost)
+    }
+}
+
+/// A wait, for as long as this is there.
+pub(super) struct Waiting<'a> {
+    awaited: &'a Machine,
+    innermost: usize,
+}
+
+impl<'a> Waiting<'a> {
+    /// Notes that the caller waits from here on. None if it does from outside of all circuits; an error if it would for ever.
+    #[inline]
+    pub(super) fn begin(awaited: &'a Machine, until: Until) -> Result<Option<Self>, ContextError> {
+        if context::inside().is_null() { Ok(None) } else { Self::begin_inside(awaited, until).map(Some) }
+    }
+
+    #[cold]
+    fn begin_inside(awaited: &'a Machine, until: Until) -> Result<Self, ContextError> {
+        let held = held_here();
+        let innermost = held.first().copied().unwrap_or_default();
+        let mut waits = lock(&WAITS);
+        if closes_circle(&waits, &held, awaited) {
+            return Err(ContextError::CIRCLE);
+        }
+        waits.push(Wait { held, awaited: NonNull::from(awaited), until });
+        Ok(Self { awaited, innermost })
+    }
+
+    /// Whether others have closed a circle meanwhile, at a moment when it did not look like one.
+    pub(super) fn is_in_circle(&self) -> bool {
+        closes_circle(&lock(&WAITS), &held_here(), self.awaited)
+    }
+
+    /// Refuses what would be a wait for ever, before anything is done.
+    pub(super) fn check(awaited: &Machine) -> Result<(), ContextError> {
+        let is_circle = !context::inside().is_null() && closes_circle(&lock(&WAITS), &held_here(), awaited);
+        if is_circle { Err(ContextError::CIRCLE) } else { Ok(()) }
+    }
+}
+
+/// Takes the wait out of the list, also if it ends by a panic.
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut waits = lock(&WAITS);
+        let mine = waits.iter().position(|wait| wait.is(self.awaited, self.innermost));
+        debug_assert!(mine.is_some(), "it was noted");
+        let removed = mine.map(|mine| waits.swap_remove(mine));
+        drop(waits);
+        drop(removed);
+    }
+}
+
+/// The circuits that this thread is in the context of, the innermost first.
+fn held_here() -> Vec<usize> {
+    let mut held = Vec::new();
+    Machine::each_entered_here(|machine| {
+        held.push(ptr::from_ref(machine).addr());
+        false
+    });
+    held
+}
+
+/// Whether this or what it waits for, directly or not, waits for one of those that are held.
+fn closes_circle(waits: &[Wait], held: &[usize], awaited: &Machine) -> bool {
+    let mut reached = vec![ptr::from_ref(awaited).addr()];
+    let mut next = 0;
+    while let Some(&at) = reached.get(next) {
+        if held.contains(&at) {
+            return true;
+        }
+        next += 1;
+        for wait in waits.iter().filter(|wait| wait.held.contains(&at) && wait.goes_on()) {
+            let behind = wait.awaited.as_ptr().addr();
+            if !reached.contains(&behind) {
+                reached.push(behind);
+            }
+        }
+    }
+    false
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+    use super::*;
+    use crate::circuit::{Circuit, RunBy};
+
+    /// Here, because nobody else can tell what is noted.
+    #[test]
+    fn a_wait_is_noted_until_it_ends_also_by_a_panic() {
+        let built = || Circuit::builder().run_by(RunBy::Owner).build().expect("valid");
+        let (waits, awaited) = (built(), built());
+        let of_awaited = || {
+            let machine = NonNull::from(&**awaited.machine());
+            lock(&WAITS).iter().filter(|wait| wait.awaited == machine).count()
+        };
+        assert!(matches!(Waiting::begin(awaited.machine(), Until::Done(1)), Ok(None)), "it is outside");
+        let running = waits.machine().enter().expect("nobody else is here");
+        let waiting = Waiting::begin(awaited.machine(), Until::Done(1)).expect("no circle");
+        assert_eq!((waiting.is_some(), of_awaited()), (true, 1));
+        drop(waiting);
+        assert_eq!(of_awaited(), 0);
+        let thrown = catch_unwind(AssertUnwindSafe(|| {
+            let _waiting = Waiting::begin(awaited.machine(), Until::Done(1)).expect("no circle");
+            assert_eq!(of_awaited(), 1);
+            resume_unwind(Box::new(()));
+        }));
+        assert!(thrown.is_err() && of_awaited() == 0);
+        assert!(matches!(Waiting::begin(waits.machine(), Until::Room), Err(error) if error.is_circle()));
+        drop(running);
+    }
+}

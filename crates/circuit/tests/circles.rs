@@ -1,0 +1,338 @@
+//! Circuits that would wait for each other in a circle are refused that, whoever runs them, and go on.
+
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Barrier, OnceLock};
+use std::thread;
+use std::time::Duration;
+
+use tidemark_circuit::{
+    Circuit, CircuitBuilder, ContextError, Overflow, Pipe, Refused, RunBy, ThreadPool, name,
+};
+
+/// How long a scenario may hang before it has failed.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn built(builder: CircuitBuilder) -> Circuit {
+    builder.build().expect("valid choices, and a thread")
+}
+
+fn run_by(run_by: RunBy) -> Circuit {
+    built(Circuit::builder().run_by(run_by))
+}
+
+/// Every way in which circuits are run that a receptor can wait for, with as few threads as it can have.
+fn drivers() -> Vec<RunBy> {
+    let pool = |threads| RunBy::Pool(ThreadPool::new(threads).expect("threads"));
+    vec![RunBy::SharedPool, pool(1), pool(2), RunBy::Thread, RunBy::Waiters]
+}
+
+/// What is done in a receptor about the next circuit.
+type Act = fn(&Circuit) -> Result<(), ContextError>;
+
+/// Circuits of which each one's receptor emits to the next and then acts on it, and the last is the first. Returns them, the first
+/// one's pipe, and what came of it.
+fn ring(drivers: &[RunBy], act: Act) -> (Vec<Circuit>, Pipe<u32>, Receiver<Result<(), ContextError>>) {
+    let (sender, outcomes) = mpsc::channel();
+    let circuits: Vec<Circuit> = drivers.iter().cloned().map(run_by).collect();
+    let pipes: Arc<OnceLock<Vec<Pipe<u32>>>> = Arc::default();
+    let made = circuits.iter().enumerate().map(|(at, circuit)| {
+        let next = (at + 1) % circuits.len();
+        let (behind, sender, known) = (circuits[next].clone(), sender.clone(), Arc::clone(&pipes));
+        let receptor = move |steps: u32| {
+            if steps > 0 {
+                known.get().expect("tied")[next].emit(steps - 1);
+            }
+            sender.send(act(&behind)).expect("somebody listens");
+        };
+        circuit.pipe(receptor).expect("open")
+    });
+    let made: Vec<_> = made.collect();
+    let first = made[0].clone();
+    pipes.set(made).expect("once");
+    (circuits, first, outcomes)
+}
+
+/// Lets a ring go round once, and returns what came of it, once all circuits have done what they had to.
+fn go_round(drivers: &[RunBy], act: Act) -> Vec<Result<(), ContextError>> {
+    let (circuits, first, outcomes) = ring(drivers, act);
+    let steps = circuits.len() as u32 - 1;
+    first.emit(steps);
+    let (done, is_done) = mpsc::channel();
+    let all = circuits.clone();
+    thread::spawn(move || {
+        // In the order in which they wait for each other, twice: what one refuses, the next has yet to do.
+        let settled = (0..2).all(|_| all.iter().all(|circuit| circuit.settle().is_ok()));
+        done.send(settled).expect("somebody listens");
+    });
+    assert!(is_done.recv_timeout(PATIENCE).expect("they go on"), "outside");
+    let outcomes: Vec<_> = outcomes.try_iter().collect();
+    assert_eq!(outcomes.len(), circuits.len());
+    circuits.iter().for_each(Circuit::close);
+    outcomes
+}
+
+#[test]
+fn circuits_that_settle_each_other_in_a_circle_are_refused_that() {
+    for one in drivers() {
+        for other in drivers() {
+            for third in [None, Some(RunBy::Thread), Some(RunBy::Waiters), Some(one.clone())] {
+                let drivers: Vec<_> =
+                    [Some(one.clone()), Some(other.clone()), third].into_iter().flatten().collect();
+                let outcomes = go_round(&drivers, Circuit::settle);
+                let refused = outcomes.iter().filter(|outcome| outcome.is_err()).count();
+                assert_eq!(refused, 1, "who closes the circle: {outcomes:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn whoever_would_close_a_circle_is_told_what_to_do() {
+    let outcomes = go_round(&[RunBy::Thread, RunBy::Thread, RunBy::Thread], Circuit::settle);
+    let error = outcomes.into_iter().find_map(Result::err).expect("one is refused");
+    assert!(error.is_circle() && error.to_string().contains("emit to it instead"), "{error}");
+}
+
+#[test]
+fn all_that_waits_is_refused_where_settling_is() {
+    let acts: [Act; 5] = [
+        |circuit| circuit.pulse().map(drop),
+        |circuit| circuit.conduit::<u8>().map_or(Ok(()), |conduit| conduit.close_and_settle()),
+        |circuit| {
+            let conduit = circuit.conduit::<u8>().expect("open");
+            conduit.reservoir(1).expect("open").close_and_settle()
+        },
+        |circuit| {
+            let conduit = circuit.conduit::<u8>().expect("open");
+            conduit.tap(&tidemark_circuit::Fiber::new().diff()).expect("open").close_and_settle()
+        },
+        |circuit| circuit.bank::<u8>().map_or(Ok(()), |bank| bank.close_and_settle()),
+    ];
+    for act in acts {
+        for driver in drivers() {
+            let outcomes = go_round(&[driver.clone(), RunBy::Thread, driver], act);
+            assert_eq!(outcomes.iter().filter(|outcome| outcome.is_err()).count(), 1, "{outcomes:?}");
+        }
+    }
+}
+
+#[test]
+fn a_circuit_that_may_not_be_waited_for_is_not_closed_either() {
+    for driver in drivers() {
+        let (one, other) = (run_by(driver), run_by(RunBy::Thread));
+        let (sender, outcomes) = mpsc::channel();
+        let (own, of_first) = mpsc::channel();
+        let first = one.clone();
+        let back = other.pipe(move |()| {
+            // Time for the first one to wait. If it does not take it, it is the one that is refused.
+            thread::sleep(Duration::from_millis(20));
+            let outcome = first.close_and_settle();
+            sender.send((outcome, first.is_closed())).expect("somebody listens");
+        });
+        let (back, behind) = (back.expect("open"), other.clone());
+        let start = one.pipe(move |()| {
+            back.emit(());
+            own.send(behind.settle()).expect("somebody listens");
+        });
+        start.expect("open").emit(());
+        let (done, is_done) = mpsc::channel();
+        let waits = one.clone();
+        thread::spawn(move || done.send(waits.settle()));
+        assert_eq!(is_done.recv_timeout(PATIENCE), Ok(Ok(())));
+        let (outcome, is_closed) = outcomes.recv_timeout(PATIENCE).expect("it was tried");
+        let of_first = of_first.recv_timeout(PATIENCE).expect("it was tried");
+        assert!(outcome.is_err() != of_first.is_err() && is_closed == outcome.is_ok(), "{outcome:?}");
+        one.close();
+        other.close();
+    }
+}
+
+#[test]
+fn of_those_that_begin_to_wait_for_each_other_at_once_one_is_refused_at_least() {
+    let pool = ThreadPool::new(3).expect("threads");
+    for drivers in [[RunBy::Thread, RunBy::Thread], [RunBy::Pool(pool.clone()), RunBy::Pool(pool)]] {
+        for length in [2, 3] {
+            let circuits: Vec<Circuit> = (0..length).map(|at| run_by(drivers[at % 2].clone())).collect();
+            let (sender, outcomes) = mpsc::channel();
+            let together = Arc::new(Barrier::new(length));
+            let pipes: Vec<_> = (0..length)
+                .map(|at| {
+                    let (behind, sender) = (circuits[(at + 1) % length].clone(), sender.clone());
+                    let together = Arc::clone(&together);
+                    let receptor = move |()| {
+                        // Each is in the middle of an input now, and is so until its wait has ended.
+                        together.wait();
+                        sender.send(behind.settle()).expect("somebody listens");
+                    };
+                    circuits[at].pipe(receptor).expect("open")
+                })
+                .collect();
+            for _ in 0..500 {
+                pipes.iter().for_each(|pipe| pipe.emit(()));
+                let all: Vec<_> =
+                    (0..length).map(|_| outcomes.recv_timeout(PATIENCE).expect("nobody hangs")).collect();
+                assert!(all.iter().any(Result::is_err), "{all:?}");
+            }
+            circuits.iter().for_each(Circuit::close);
+        }
+    }
+}
+
+#[test]
+fn a_chain_of_waits_is_no_circle_nor_are_two_ways_to_the_same_end() {
+    for driver in drivers() {
+        let (end, heard) = (run_by(driver.clone()), mpsc::channel());
+        let (sender, received) = heard;
+        let pipe = end.pipe(move |value: u32| sender.send(value).expect("somebody listens")).expect("open");
+        let wait_for = |behind: Vec<(Circuit, Pipe<u32>)>| {
+            let circuit = run_by(driver.clone());
+            let pipe = circuit.pipe(move |value: u32| {
+                for (circuit, pipe) in &behind {
+                    pipe.emit(value);
+                    circuit.settle().expect("no circle");
+                }
+            });
+            (circuit, pipe.expect("open"))
+        };
+        let (left, right) =
+            (wait_for(vec![(end.clone(), pipe.clone())]), wait_for(vec![(end.clone(), pipe)]));
+        let (top, start) = wait_for(vec![left, right]);
+        (0..50).for_each(|value| start.emit(value));
+        let (done, is_done) = mpsc::channel();
+        let waits = top.clone();
+        thread::spawn(move || done.send(waits.settle()));
+        assert_eq!(is_done.recv_timeout(PATIENCE), Ok(Ok(())));
+        assert_eq!((top.failures(), received.try_iter().count()), (0, 100));
+    }
+}
+
+/// Two circuits of which each one's receptor emits more to the other than there is room for.
+fn flooding(drivers: [RunBy; 2], emit: fn(&Pipe<u32>, u32)) -> ([Circuit; 2], Pipe<u32>) {
+    let circuits = drivers.map(|driver| built(Circuit::builder().run_by(driver).bounded(1, Overflow::Block)));
+    let pipes: Arc<OnceLock<[Pipe<u32>; 2]>> = Arc::default();
+    let made = [0, 1].map(|at: usize| {
+        let known = Arc::clone(&pipes);
+        let receptor = move |left: u32| {
+            let other = &known.get().expect("tied")[1 - at];
+            (0..left).for_each(|_| emit(other, left - 1));
+        };
+        circuits[at].pipe(receptor).expect("open")
+    });
+    let first = made[0].clone();
+    pipes.set(made).expect("once");
+    (circuits, first)
+}
+
+fn bounded_drivers() -> Vec<RunBy> {
+    drivers().into_iter().filter(|driver| !matches!(driver, RunBy::Waiters)).collect()
+}
+
+#[test]
+fn circuits_that_wait_for_room_in_each_other_drop_what_would_close_the_circle_and_say_so() {
+    for one in bounded_drivers() {
+        for other in bounded_drivers() {
+            let (circuits, first) = flooding([one.clone(), other.clone()], Pipe::emit);
+            first.emit(4);
+            let (done, is_done) = mpsc::channel();
+            let all = circuits.clone();
+            thread::spawn(move || {
+                // As often as one may have given the other something to do.
+                let settled = (0..10).all(|_| all.iter().all(|circuit| circuit.settle().is_ok()));
+                done.send(settled).expect("somebody listens");
+            });
+            assert!(is_done.recv_timeout(PATIENCE).expect("they go on"), "outside");
+            let dropped: u64 = circuits.iter().map(Circuit::dropped).sum();
+            let failures: u64 = circuits.iter().map(Circuit::failures).sum();
+            assert!(dropped > 0 && dropped == failures, "what is dropped is told: {dropped} {failures}");
+            circuits.iter().for_each(Circuit::close);
+        }
+    }
+}
+
+#[test]
+fn what_would_wait_for_room_in_a_circle_is_given_back() {
+    for driver in bounded_drivers() {
+        let one = built(Circuit::builder().run_by(driver).bounded(1, Overflow::Block));
+        let other = run_by(RunBy::Thread);
+        let (sender, outcomes) = mpsc::channel();
+        let (own, of_first) = mpsc::channel();
+        let sink = one.discard::<u32>().expect("open");
+        let back = other.pipe(move |()| {
+            // As above.
+            thread::sleep(Duration::from_millis(20));
+            let outcomes = [sink.try_emit(1), sink.try_emit(2)];
+            sender.send(outcomes).expect("somebody listens");
+        });
+        let (back, behind) = (back.expect("open"), other.clone());
+        let start = one.pipe(move |()| {
+            back.emit(());
+            own.send(behind.settle()).expect("somebody listens");
+        });
+        start.expect("open").emit(());
+        let outcomes = outcomes.recv_timeout(PATIENCE).expect("nobody hangs");
+        if of_first.recv_timeout(PATIENCE).expect("nobody hangs").is_ok() {
+            assert_eq!(outcomes, [Ok(()), Err(Refused::Circle(2))]);
+            assert!(outcomes[1].unwrap_err().to_string().contains("break the circle"));
+        } else {
+            assert_eq!(outcomes, [Ok(()), Ok(())]);
+        }
+        one.close();
+        other.close();
+    }
+}
+
+#[test]
+fn who_is_run_by_a_receptor_cannot_wait_for_room_in_that_ones_circuit() {
+    let pool = ThreadPool::new(1).expect("a thread");
+    let one = built(Circuit::builder().run_by(RunBy::Pool(pool.clone())).bounded(1, Overflow::Block));
+    let other = run_by(RunBy::Pool(pool));
+    let (sender, outcomes) = mpsc::channel();
+    let sink = one.discard::<u32>().expect("open");
+    let inner = other.pipe(move |()| sender.send([sink.try_emit(1), sink.try_emit(2)]).expect("received"));
+    let (inner, behind) = (inner.expect("open"), other.clone());
+    let start = one.pipe(move |()| {
+        inner.emit(());
+        // The only thread of the pool is here, so this runs the other one.
+        behind.settle().expect("no circle");
+    });
+    start.expect("open").emit(());
+    let outcomes = outcomes.recv_timeout(PATIENCE).expect("nobody hangs");
+    assert_eq!(outcomes, [Ok(()), Err(Refused::Circle(2))]);
+}
+
+#[test]
+fn a_circuit_that_was_refused_can_wait_again() {
+    for driver in drivers() {
+        let (one, other) = (run_by(driver), run_by(RunBy::Thread));
+        let (sender, outcomes) = mpsc::channel();
+        let (first, said) = (one.clone(), sender.clone());
+        let waits = other.pipe(move |panics: bool| {
+            said.send(first.settle().is_ok()).expect("somebody listens");
+            if panics {
+                std::panic::resume_unwind(Box::new("the wait is over"));
+            }
+        });
+        let (waits, behind) = (waits.expect("open"), other.clone());
+        let own = waits.clone();
+        let start = one.named(name!("start")).pipe(move |()| {
+            own.emit(true);
+            sender.send(behind.settle().is_ok()).expect("somebody listens");
+        });
+        let start = start.expect("open");
+        for _ in 0..20 {
+            start.emit(());
+            let (done, is_done) = mpsc::channel();
+            let all = [one.clone(), other.clone()];
+            thread::spawn(move || done.send(all.iter().all(|circuit| circuit.settle().is_ok())));
+            assert_eq!(is_done.recv_timeout(PATIENCE), Ok(true));
+            // Alone, each may wait.
+            waits.emit(false);
+            let mut said: Vec<bool> =
+                (0..3).map(|_| outcomes.recv_timeout(PATIENCE).expect("nobody hangs")).collect();
+            said.sort_unstable();
+            assert_eq!(said, [false, true, true]);
+        }
+        one.close();
+        other.close();
+    }
+}
