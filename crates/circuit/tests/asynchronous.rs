@@ -1,5 +1,6 @@
 //! Waiting for circuits in tasks.
 
+mod limit;
 mod tasks;
 
 use std::future::Future;
@@ -9,11 +10,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
+use limit::Limit;
 use tasks::block_on;
 use tidemark_circuit::{Circuit, RunBy};
 
 #[test]
 fn a_task_sees_what_it_waited_for() {
+    let _limit = Limit::new();
     for run_by in [RunBy::Waiters, RunBy::Thread, RunBy::SharedPool] {
         let circuit = Circuit::builder().run_by(run_by).build().expect("valid");
         let last = Arc::new(AtomicU64::new(0));
@@ -34,6 +37,7 @@ fn a_task_sees_what_it_waited_for() {
 
 #[test]
 fn tasks_and_threads_wait_beside_each_other() {
+    let _limit = Limit::new();
     for run_by in [RunBy::Waiters, RunBy::Thread, RunBy::SharedPool] {
         let circuit = Circuit::builder().run_by(run_by).build().expect("valid");
         thread::scope(|scope| {

@@ -5,6 +5,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use tidemark_circuit::{Circuit, Pipe};
 
@@ -37,6 +39,9 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
+/// What the threads' pool that all circuits share may keep for each circuit that was once waiting in it.
+const KEPT_BYTES_MAX: usize = 16;
+
 /// What `make` made this many of, and the bytes that each takes.
 fn measured<T>(make: impl Fn() -> T) -> (Vec<T>, usize) {
     let mut all = Vec::with_capacity(CIRCUITS);
@@ -49,7 +54,11 @@ fn measured<T>(make: impl Fn() -> T) -> (Vec<T>, usize) {
 #[test]
 fn a_hundred_thousand_idle_circuits_take_little_memory_and_each_does_its_work() {
     // What all circuits share is there before anything is counted.
-    let _first = Circuit::new();
+    let first = Circuit::new();
+    let first_pipe: Pipe<u64> = first.pipe(|_| ()).expect("open");
+    first_pipe.emit(1);
+    first.settle().expect("outside");
+    let in_use = IN_USE.load(Ordering::Relaxed);
     let (circuits, alone) = measured(Circuit::new);
 
     let sum = Arc::new(AtomicU64::new(0));
@@ -74,5 +83,12 @@ fn a_hundred_thousand_idle_circuits_take_little_memory_and_each_does_its_work() 
         "a circuit alone takes {alone} bytes, of at most {CIRCUIT_BYTES_MAX}"
     );
 
-    drop((pipes, circuits));
+    // What a circuit's threads still have to do for it, they do now.
+    drop((pipes, circuits, sum));
+    let end = Instant::now() + Duration::from_mins(1);
+    let kept = || IN_USE.load(Ordering::Relaxed).saturating_sub(in_use);
+    while kept() > CIRCUITS * KEPT_BYTES_MAX && Instant::now() < end {
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert!(kept() <= CIRCUITS * KEPT_BYTES_MAX, "{} bytes of circuits that are gone", kept());
 }

@@ -1,5 +1,7 @@
 //! What code of users may do, in callbacks and in `drop`, without taking a circuit or its threads down.
 
+mod limit;
+
 use std::panic::panic_any;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,6 +9,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Wake, Waker};
 use std::thread;
 
+use limit::{Limit, wait_until};
 use tidemark_circuit::{
     Circuit, ContextError, Name, Pipe, Registrar, Resource, Routing, RunBy, Scope, Settled, Subject,
     Subscription, ThreadPool,
@@ -33,9 +36,15 @@ fn circuit(run_by: RunBy) -> Circuit {
     Circuit::builder().run_by(run_by).build().expect("a thread")
 }
 
+/// A circuit for each way of running one. All of them together have a limit.
+#[track_caller]
 fn all() -> impl Iterator<Item = Circuit> {
     let pool = ThreadPool::new(1).expect("a thread");
-    [RunBy::Pool(pool), RunBy::Thread, RunBy::Waiters, RunBy::Owner].into_iter().map(circuit)
+    let limit = Limit::new();
+    [RunBy::Pool(pool), RunBy::Thread, RunBy::Waiters, RunBy::Owner].into_iter().map(move |run_by| {
+        let _ = &limit;
+        circuit(run_by)
+    })
 }
 
 /// Waits until what was emitted is handled, whoever runs the circuit.
@@ -110,16 +119,22 @@ fn a_value_whose_drop_fails_costs_nothing_but_itself() {
 
 #[test]
 fn values_that_nobody_receives_any_more_may_fail_in_drop() {
-    for circuit in all() {
+    let _limit = Limit::new();
+    // All on the one thread of a pool, which has to survive.
+    let pool = ThreadPool::new(1).expect("a thread");
+    for run_by in [RunBy::Pool(pool.clone()), RunBy::Thread, RunBy::Waiters, RunBy::Owner] {
+        let circuit = circuit(run_by);
         let (pipe, keeper) = self_keeping(&circuit);
         pipe.emit(Some(Bomb));
         // Still handled, and emitted on to a receptor that is gone by then.
         pipe.emit(None);
         circuit.close();
         settle(&circuit);
+        assert!(circuit.is_closed());
         drop((pipe, keeper));
         circuit.settle().expect("outside");
     }
+    assert_well(&circuit(RunBy::Pool(pool)));
 }
 
 /// A pipe that emits a bomb from the `drop` of its receptor.
@@ -171,6 +186,7 @@ fn what_is_to_be_called_at_a_close_that_never_comes_may_fail_in_drop() {
         }
     }
 
+    let _limit = Limit::new();
     // Each on the one thread of a pool, which has to survive.
     let pool = ThreadPool::new(1).expect("a thread");
     for run_by in [RunBy::Pool(pool.clone()), RunBy::Thread, RunBy::Waiters, RunBy::Owner] {
@@ -280,10 +296,19 @@ fn a_receptor_may_drop_the_last_handles_of_everything_it_is_part_of() {
         // Whoever runs the circuit has to have a handle for that.
         settle(&circuit);
         drop(circuit);
-        while Arc::strong_count(&alive) > 1 {
-            thread::yield_now();
-        }
+        wait_until(|| Arc::strong_count(&alive) == 1, "the receptor is gone");
     }
+}
+
+/// What a callback was told when it waited, closed and made something: nothing that fails inside of one is seen outside.
+#[derive(Debug, PartialEq)]
+enum Told {
+    /// By waiting for its circuit in a subscriber's callback.
+    Settle { is_refused: bool },
+    /// By waiting for a conduit's end, and making a pipe in a circuit that it had just closed, when it had received this.
+    Close { value: u64, is_refused: bool, makes_pipe: bool },
+    /// That the subscription has ended.
+    Ended,
 }
 
 #[test]
@@ -291,14 +316,18 @@ fn a_circuit_may_be_closed_and_left_from_any_callback() {
     for circuit in all() {
         let conduit = circuit.conduit::<u64>().expect("open");
         let (inner, again) = (circuit.clone(), conduit.clone());
+        let (sender, receiver) = mpsc::channel();
+        let tell = sender.clone();
         let subscriber = circuit
             .subscriber(move |subject: &Subject, registrar: &mut Registrar<'_, u64>| {
                 let (circuit, conduit, subject) = (inner.clone(), again.clone(), subject.clone());
-                assert!(circuit.settle().is_err());
+                let tell = tell.clone();
+                tell.send(Told::Settle { is_refused: circuit.settle().is_err() }).expect("a receiver");
                 registrar.receptor(move |value: u64| {
-                    assert!(conduit.close_and_settle().is_err());
+                    let is_refused = conduit.close_and_settle().is_err();
                     circuit.close();
-                    assert!(circuit.pipe(|()| ()).is_err());
+                    let makes_pipe = circuit.pipe(|()| ()).is_ok();
+                    tell.send(Told::Close { value, is_refused, makes_pipe }).expect("a receiver");
                     if value > 0 {
                         conduit.get(subject.name()).emit(value - 1);
                     }
@@ -306,20 +335,22 @@ fn a_circuit_may_be_closed_and_left_from_any_callback() {
                 });
             })
             .expect("open");
-        let (sender, receiver) = mpsc::channel();
         let outside = circuit.clone();
         conduit
             .subscribe_with(&subscriber, move |subscription| {
                 subscription.close();
                 outside.close();
-                sender.send(()).expect("a receiver");
+                sender.send(Told::Ended).expect("a receiver");
                 panic_any(Fuse);
             })
             .expect("open");
         conduit.get(circuit.subject().name()).emit(2);
         conduit.close();
         settle(&circuit);
-        assert_eq!(receiver.try_recv(), Ok(()));
+        let told: Vec<Told> = receiver.try_iter().collect();
+        let close = |value| Told::Close { value, is_refused: true, makes_pipe: false };
+        let expected = [Told::Settle { is_refused: true }, close(2), close(1), close(0), Told::Ended];
+        assert_eq!(told, expected);
         assert!(circuit.is_closed());
     }
 }

@@ -1,12 +1,19 @@
 //! Random circuits and random callers against a plain queue: the order in which a circuit handles things is one that an
 //! interpreter of a few lines predicts.
 
+mod limit;
+
+use std::cell::Cell;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Barrier, Mutex, OnceLock};
 use std::thread;
 
+use limit::Limit;
 use proptest::prelude::*;
-use tidemark_circuit::{Circuit, Conduit, Name, Overflow, Pipe, Registrar, RunBy, Subject, ThreadPool};
+use proptest::test_runner::TestRunner;
+use tidemark_circuit::{
+    Circuit, Conduit, Name, Overflow, Pipe, Registrar, RunBy, Subject, Subscriber, ThreadPool,
+};
 
 /// What is emitted: who began it, which of his it is, and for how many steps it may still be handed on.
 type Value = (usize, u32, u32);
@@ -38,7 +45,21 @@ struct Built {
     circuit: Circuit,
     pipes: Arc<OnceLock<Vec<Pipe<Value>>>>,
     trace: Trace,
-    _conduit: Conduit<Value>,
+    conduit: Conduit<Value>,
+    /// Hears of all nodes that are pipes of the conduit.
+    listener: Subscriber<Value>,
+}
+
+/// What is added to the index of a node that a listener heard of.
+const LISTENER: usize = 100;
+
+/// What comes to a topology from outside.
+enum Input {
+    Emit(usize, Value),
+    /// One more listens to the conduit, behind those who do, from here on.
+    Listen,
+    /// One of those who listen stops.
+    Stop,
 }
 
 impl Topology {
@@ -76,25 +97,46 @@ impl Topology {
             conduit.get(name).clone()
         });
         pipes.set(made.collect()).expect("once");
-        Built { circuit, pipes, trace, _conduit: conduit }
+        let heard = Arc::clone(&trace);
+        let listener = circuit.subscriber(move |subject: &Subject, registrar: &mut Registrar<'_, Value>| {
+            let name = subject.name().to_string();
+            let index: usize = name.trim_start_matches("node").parse().expect("the name of a node");
+            let heard = Arc::clone(&heard);
+            registrar.receptor(move |value| heard.lock().expect("no panic").push((LISTENER + index, value)));
+        });
+        let listener = listener.expect("open");
+        Built { circuit, pipes, trace, conduit, listener }
     }
 
     /// What happens if these values come to these nodes: each is handled with all that it causes before the next, and what is
     /// caused is handled in the order in which it was caused.
     fn predict(&self, inputs: impl IntoIterator<Item = (usize, Value)>) -> Vec<(usize, Value)> {
+        self.predict_with_listeners(inputs.into_iter().map(|(node, value)| Input::Emit(node, value)))
+    }
+
+    /// As [`Topology::predict`]; who listens hears after those whom the topology has, from his place in the order on.
+    fn predict_with_listeners(&self, inputs: impl IntoIterator<Item = Input>) -> Vec<(usize, Value)> {
         let mut trace = Vec::new();
         let mut transit = VecDeque::new();
+        let mut listeners = 0;
         for input in inputs {
-            transit.push_back(input);
-            while let Some((index, (caller, number, steps))) = transit.pop_front() {
+            match input {
+                Input::Emit(node, value) => transit.push_back((node, value)),
+                Input::Listen => listeners += 1,
+                Input::Stop => listeners -= 1,
+            }
+            while let Some((index, value)) = transit.pop_front() {
+                let (caller, number, steps) = value;
                 let node = &self.0[index];
                 for _ in 0..node.subscribers.max(1) {
-                    trace.push((index, (caller, number, steps)));
+                    trace.push((index, value));
                     if steps > 0 {
-                        transit
-                            .extend(node.targets.iter().map(|target| (*target, (caller, number, steps - 1))));
+                        let caused = node.targets.iter().map(|target| (*target, (caller, number, steps - 1)));
+                        transit.extend(caused);
                     }
                 }
+                let hearing = if node.subscribers > 0 { listeners } else { 0 };
+                trace.extend((0..hearing).map(|_| (LISTENER + index, value)));
             }
         }
         trace
@@ -125,13 +167,17 @@ fn circuit(run_by: RunBy) -> Circuit {
 #[derive(Clone, Debug)]
 enum Step {
     Emit { node: usize, steps: u32 },
+    Listen,
+    Stop,
     Run(usize),
 }
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        2 => (0_usize..6, 0_u32..4).prop_map(|(node, steps)| Step::Emit { node, steps }),
-        1 => (1_usize..12).prop_map(Step::Run),
+        6 => (0_usize..6, 0_u32..4).prop_map(|(node, steps)| Step::Emit { node, steps }),
+        1 => Just(Step::Listen),
+        1 => Just(Step::Stop),
+        3 => (1_usize..12).prop_map(Step::Run),
     ]
 }
 
@@ -141,17 +187,29 @@ proptest! {
     #[test]
     fn a_circuit_that_its_owner_runs_does_what_is_predicted(
         topology in topology(),
-        steps in prop::collection::vec(step(), 0..40),
+        steps in prop::collection::vec(step(), 0..60),
     ) {
         let built = topology.build(circuit(RunBy::Owner));
         while built.circuit.run(100) {}
-        let mut inputs = Vec::new();
+        let (mut inputs, mut listening, mut changes) = (Vec::new(), VecDeque::new(), 0);
         for (number, step) in (0_u32..).zip(steps) {
             match step {
                 Step::Emit { node, steps } => {
                     let value = (0, number, steps);
                     built.emit(node, value);
-                    inputs.push((node % topology.0.len(), value));
+                    inputs.push(Input::Emit(node % topology.0.len(), value));
+                }
+                Step::Listen => {
+                    listening.push_back(built.conduit.subscribe(&built.listener).expect("open"));
+                    inputs.push(Input::Listen);
+                    changes += 1;
+                }
+                Step::Stop => {
+                    if let Some(subscription) = listening.pop_front() {
+                        subscription.close();
+                        inputs.push(Input::Stop);
+                        changes += 1;
+                    }
                 }
                 Step::Run(budget) => {
                     built.circuit.run(budget);
@@ -162,8 +220,8 @@ proptest! {
         while built.circuit.run(1) {
             runs += 1;
         }
-        let expected = topology.predict(inputs);
-        prop_assert!(runs <= expected.len(), "a run of one entry handles one");
+        let expected = topology.predict_with_listeners(inputs);
+        prop_assert!(runs <= expected.len() + changes, "a run of one entry handles one");
         prop_assert_eq!(built.take(), expected);
     }
 }
@@ -173,7 +231,7 @@ type Emission = (usize, u32, bool);
 
 fn scripts(threads: usize) -> impl Strategy<Value = Vec<Vec<Emission>>> {
     let emission = (0_usize..6, 0_u32..3, any::<bool>());
-    prop::collection::vec(prop::collection::vec(emission, 0..20), 1..=threads)
+    prop::collection::vec(prop::collection::vec(emission, 100..300), 2..=threads)
 }
 
 /// Who keeps an order: a thread through the pipes that all share, and the same thread through its lane.
@@ -195,9 +253,11 @@ fn by_caller(scripts: &[Vec<Emission>]) -> Vec<Vec<(usize, u32)>> {
 /// Emits from several threads at once and returns what the circuit made of it.
 fn trace_of_callers(built: &Built, scripts: &[Vec<Emission>]) -> Vec<(usize, Value)> {
     let nodes = built.pipes.get().expect("built");
+    let start = &Barrier::new(scripts.len());
     thread::scope(|scope| {
         for (thread, script) in scripts.iter().enumerate() {
             scope.spawn(move || {
+                start.wait();
                 let mut lane = built.circuit.lane().expect("open");
                 let mut numbers = [0; 2];
                 for (at, (node, steps, by_lane)) in script.iter().enumerate() {
@@ -209,7 +269,7 @@ fn trace_of_callers(built: &Built, scripts: &[Vec<Emission>]) -> Vec<(usize, Val
                     } else {
                         built.emit(*node, value);
                     }
-                    if at % 7 == 3 {
+                    if at % 31 == 3 {
                         built.circuit.settle().expect("outside");
                     }
                 }
@@ -243,14 +303,20 @@ fn inputs_of(
     Ok((inputs, missing))
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+/// How often the next input is another thread's.
+fn switches(inputs: &[(usize, Value)]) -> usize {
+    let thread = |input: &(usize, Value)| input.1.0 / 2;
+    inputs.windows(2).filter(|pair| thread(&pair[0]) != thread(&pair[1])).count()
+}
 
-    #[test]
-    fn a_circuit_with_any_driver_does_what_is_predicted_for_the_order_of_its_inputs(
-        topology in topology(),
-        scripts in scripts(3),
-    ) {
+#[test]
+fn a_circuit_with_any_driver_does_what_is_predicted_for_the_order_of_its_inputs() {
+    /// In all cases together: in a single one a thread may be done before the next has started.
+    const SWITCHES_MIN: usize = 1000;
+    let seen = Cell::new(0);
+    let mut runner = TestRunner::new(ProptestConfig { cases: 40, ..ProptestConfig::default() });
+    let outcome = runner.run(&(topology(), scripts(3)), |(topology, scripts)| {
+        let _limit = Limit::new();
         let pool = ThreadPool::new(2).expect("threads");
         let callers = by_caller(&scripts);
         for run_by in [RunBy::Thread, RunBy::Waiters, RunBy::Pool(pool)] {
@@ -258,10 +324,18 @@ proptest! {
             built.circuit.settle().expect("outside");
             let trace = trace_of_callers(&built, &scripts);
             let (inputs, missing) = inputs_of(&trace, &callers, topology.0.len())?;
+            seen.set(seen.get() + switches(&inputs));
             prop_assert_eq!(missing, 0, "every input of every caller, in his order, once");
             prop_assert_eq!(trace, topology.predict(inputs));
         }
-    }
+        Ok(())
+    });
+    outcome.expect("every order is the predicted one");
+    assert!(seen.get() >= SWITCHES_MIN, "{} changes from one caller to another", seen.get());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
     #[test]
     fn a_bounded_circuit_does_what_is_predicted_for_what_it_takes_and_counts_the_rest(
@@ -269,6 +343,7 @@ proptest! {
         scripts in scripts(3),
         capacity in 1_usize..6,
     ) {
+        let _limit = Limit::new();
         let pool = ThreadPool::new(2).expect("threads");
         let callers = by_caller(&scripts);
         for overflow in [Overflow::Block, Overflow::DropNewest, Overflow::DropOldest, Overflow::Reject] {
@@ -287,6 +362,7 @@ proptest! {
 
     #[test]
     fn circuits_that_share_two_threads_keep_their_orders(topology in topology(), scripts in scripts(2)) {
+        let _limit = Limit::new();
         let pool = ThreadPool::new(2).expect("threads");
         let callers = by_caller(&scripts);
         let all: Vec<Built> = (0..5).map(|_| topology.build(circuit(RunBy::Pool(pool.clone())))).collect();
@@ -309,6 +385,7 @@ proptest! {
         scripts in scripts(2),
         by_lane: bool,
     ) {
+        let _limit = Limit::new();
         let pool = ThreadPool::new(2).expect("threads");
         for (first, second) in [
             (RunBy::Thread, RunBy::Pool(pool.clone())),
@@ -358,6 +435,7 @@ proptest! {
 /// A circuit is put back while it is within what one input causes, when others wait for its thread.
 #[test]
 fn circuits_that_take_turns_on_one_thread_within_an_input_keep_their_orders() {
+    let _limit = Limit::new();
     // Each step goes on to the next node and to one that only counts.
     let nodes = [vec![1, 2], vec![0], vec![]].map(|targets| Node { targets, subscribers: 0 });
     let topology = Topology(nodes.to_vec());
@@ -377,6 +455,7 @@ fn circuits_that_take_turns_on_one_thread_within_an_input_keep_their_orders() {
 /// waited.
 #[test]
 fn what_one_caller_emits_after_another_is_handled_after_it() {
+    let _limit = Limit::new();
     let pool = ThreadPool::new(2).expect("threads");
     for run_by in [RunBy::Thread, RunBy::Waiters, RunBy::Pool(pool)] {
         for by_lanes in [false, true] {
