@@ -1,10 +1,11 @@
 //! Scenarios of banks.
 
+use std::sync::{Arc, Barrier};
 use std::thread;
 
 use tidemark_circuit::{Registrar, Routing, Subject};
 
-use crate::support::{Gate, Trace, circuits, name};
+use crate::support::{Trace, circuits, name};
 
 #[test]
 fn bnk_01_the_conduits_of_a_bank_have_its_routing() {
@@ -84,17 +85,16 @@ fn bnk_05_different_names_have_different_conduits() {
 fn bnk_06_all_threads_get_the_same_conduit() {
     for circuit in circuits() {
         let bank = circuit.bank::<u64>().expect("open");
-        let gate = Gate::default();
+        let start = Arc::new(Barrier::new(20));
         let threads: Vec<_> = (0..20)
             .map(|_| {
-                let (bank, gate) = (bank.clone(), gate.clone());
+                let (bank, start) = (bank.clone(), Arc::clone(&start));
                 thread::spawn(move || {
-                    gate.pass();
+                    start.wait();
                     bank.get(name("shared")).expect("open").clone()
                 })
             })
             .collect();
-        gate.open();
         for thread in threads {
             assert_eq!(&thread.join().unwrap(), bank.get(name("shared")).unwrap());
         }

@@ -3,17 +3,26 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidemark_circuit::{Fiber, Flow, Kind, Name, Registrar, Subject};
+use tidemark_circuit::{Cell, Fiber, Flow, Kind, Name, Pipe, Receptor, Registrar, Subject};
 
-use crate::support::{circuits, name};
+use crate::support::{NoEmit, circuits, has, name};
 
 /// Scenarios that make no sense in Rust, with the reason.
 #[allow(dead_code, unreachable_pub, reason = "read from the source, to prove that every scenario is covered")]
-pub const NOT_APPLICABLE: &[(&str, &str)] = &[
-    ("CEL-01", "the type system: a cell has neither emit nor receive"),
-    ("CEL-02", "Java: null arguments"),
-    ("CEL-03", "Java: null arguments"),
-];
+pub const NOT_APPLICABLE: &[(&str, &str)] =
+    &[("CEL-02", "Java: null arguments"), ("CEL-03", "Java: null arguments")];
+
+#[test]
+fn cel_01_a_cell_has_a_subject_and_is_no_receptor_and_no_pipe() {
+    assert!(has!(fn(u64), Receptor<u64>), "the check tells what is one");
+    assert!(!has!(Cell<u64>, Receptor<u64>) && !has!(Cell<u64>, Into<Pipe<u64>>));
+    for circuit in circuits() {
+        let cell = circuit.named(name("level")).cell(0_u64).expect("open");
+        assert_eq!((cell.subject().kind(), cell.subject().name()), (Kind::Cell, name("level")));
+        assert_eq!(cell.emit(1), "no pipe");
+        let () = cell.pipe().emit(1);
+    }
+}
 
 #[test]
 fn cel_04_namesakes_are_two_cells() {
@@ -39,7 +48,7 @@ fn cel_05_a_cell_has_the_name_that_was_asked_for() {
 
 #[test]
 fn cel_06_a_cell_of_another_circuit_can_be_fed_through_a_fiber() {
-    for (first, second) in circuits().into_iter().zip(circuits()) {
+    for (first, second) in circuits().zip(circuits()) {
         let cell = second.cell(0).expect("open");
         let sum = Fiber::<i32>::new().reduce(0, |sum, value| sum + value);
         let target = cell.pipe().prepend(&sum).expect("open");
@@ -167,7 +176,7 @@ type Board = Arc<BTreeMap<Name, i32>>;
 
 #[test]
 fn cel_16_a_subscriber_folds_a_conduit_into_a_cell_of_another_circuit() {
-    for (first, second) in circuits().into_iter().zip(circuits()) {
+    for (first, second) in circuits().zip(circuits()) {
         let conduit = first.conduit::<i32>().expect("open");
         let cell = second.cell(Board::default()).expect("open");
         let fold = Flow::<(Name, i32)>::new().scan(Board::default, |board, (name, value)| {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidemark_circuit::{Circuit, Error, Fault, Registrar, Routing, Subject};
+use tidemark_circuit::{Circuit, Error, Fault, Fiber, Registrar, Routing, Subject};
 
 use crate::support::{circuits, name};
 
@@ -152,8 +152,13 @@ fn clr_19_no_named_subscriber() {
 
 #[test]
 fn clr_20_no_named_subscriber_to_a_pool() {
-    let pool = Circuit::new().conduit::<u64>().expect("open");
-    refuses("subscriber", |circuit| circuit.named(name("mirror")).subscriber_to(pool.clone()));
+    for circuit in circuits() {
+        let pool = circuit.conduit::<u64>().expect("open").pool(&Fiber::new().diff());
+        circuit.close();
+        let fault = circuit.named(name("mirror")).subscriber_to(pool).expect_err("a fault");
+        assert_eq!((fault.subject(), fault.operation()), (circuit.subject(), "subscriber"));
+        assert_eq!(fault.message(), "the circuit is closed");
+    }
 }
 
 #[test]

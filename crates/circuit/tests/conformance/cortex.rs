@@ -181,7 +181,7 @@ fn ctx_09_scopes_may_be_closed_from_the_inside_out() {
 #[test]
 fn ctx_11_a_scope_closes_all_its_circuits() {
     let scope = cortex().scope();
-    let circuits = circuits().into_iter().map(|circuit| scope.register(circuit).expect("open"));
+    let circuits = circuits().map(|circuit| scope.register(circuit).expect("open"));
     let circuits: Vec<_> = circuits.collect();
     assert_eq!(circuits.len(), 3);
     scope.close();

@@ -1,13 +1,16 @@
 //! Scenarios that the specification's own suite has no test for.
 
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tidemark_circuit::{Circuit, Failure, Fault, Fiber, Pipe, Registrar, RunBy, Simulation, Subject};
+use tidemark_circuit::{
+    Circuit, Failure, Fault, Fiber, Pipe, Registrar, RunBy, Simulation, Subject, ThreadPool,
+};
 
-use crate::support::{Gate, Trace, circuits, driven, fail, name, run_by};
+use crate::support::{Gate, Limit, Trace, circuits, driven, fail, name, run_by, wait_until};
 
 /// A pipe that can be known to its own receptor.
 fn knot<E>() -> Arc<OnceLock<Pipe<E>>> {
@@ -62,32 +65,60 @@ fn xtr_02_settling_covers_what_is_being_handled() {
 }
 
 #[test]
-fn xtr_03_settling_does_not_wait_for_what_comes_later() {
+fn xtr_03_settling_waits_for_what_is_there_and_not_for_what_comes_later() {
     for circuit in circuits() {
-        circuit.settle().expect("outside");
-        let stop = Arc::new(AtomicU64::new(0));
-        let pipe = circuit.pipe(|_: u64| ()).expect("open");
-        let producer = {
-            let (stop, pipe) = (Arc::clone(&stop), pipe.clone());
-            thread::spawn(move || {
-                while stop.load(Ordering::Relaxed) == 0 {
-                    pipe.emit(1);
-                    thread::yield_now();
-                }
-            })
-        };
-        for value in 0..100 {
-            pipe.emit(value);
-            circuit.settle().expect("outside");
-        }
-        stop.store(1, Ordering::Relaxed);
-        producer.join().expect("no panic");
+        // Who begins to wait too late for that waits for all, and rightly: then there is more time for it.
+        let moments = [50, 500, 2000].map(Duration::from_millis);
+        assert!(moments.into_iter().any(|moment| ends_before_what_comes_later(&circuit, moment)));
+    }
+    // With nothing there, nobody else is needed: here nobody could come.
+    let (pool, gate) = (ThreadPool::new(1).expect("a thread"), Gate::default());
+    let idle = [RunBy::Pool(pool.clone()), RunBy::Owner].map(run_by);
+    let pipe = idle[0].pipe(|(): ()| ()).expect("open");
+    pipe.emit(());
+    idle[0].settle().expect("outside");
+    let (door, keeper) = (gate.clone(), run_by(RunBy::Pool(pool)));
+    let pipe = keeper.pipe(move |(): ()| door.pass()).expect("open");
+    pipe.emit(());
+    let _limit = Limit::new();
+    idle.iter().for_each(|circuit| circuit.settle().expect("outside"));
+    gate.open();
+    keeper.settle().expect("outside");
+}
+
+/// Whether a thread that waits for the first of two values, which is held until this moment is over, gets on while the second is
+/// held.
+fn ends_before_what_comes_later(circuit: &Circuit, moment: Duration) -> bool {
+    let (trace, gates) = (Trace::new(), [Gate::default(), Gate::default()]);
+    let (seen, doors) = (trace.clone(), gates.clone());
+    let pipe = circuit.pipe(move |value: usize| {
+        doors[value].pass();
+        seen.push(value);
+    });
+    let pipe = pipe.expect("open");
+    pipe.emit(0);
+    let (sender, settled) = mpsc::channel();
+    let (waiting, seen) = (circuit.clone(), trace.clone());
+    let waiter = thread::spawn(move || {
+        waiting.settle().expect("outside");
+        sender.send(seen.take()).expect("a receiver");
+    });
+    thread::sleep(moment);
+    pipe.emit(1);
+    gates[0].open();
+    let in_time = settled.recv_timeout(Duration::from_secs(5));
+    gates[1].open();
+    waiter.join().expect("no panic");
+    circuit.settle().expect("outside");
+    match in_time {
+        Ok(seen) => seen == [0] && trace.take() == [1],
+        Err(_) => false,
     }
 }
 
 #[test]
 fn xtr_04_a_pipe_of_another_circuit_is_never_run_by_the_emitting_one() {
-    for (first, second) in driven().into_iter().zip(circuits()) {
+    for (first, second) in driven().zip(circuits()) {
         let trace = Trace::new();
         let (seen, expected) = (trace.clone(), second.current().clone());
         let target = second
@@ -98,12 +129,46 @@ fn xtr_04_a_pipe_of_another_circuit_is_never_run_by_the_emitting_one() {
         first.settle().expect("outside");
         second.settle().expect("outside");
         assert_eq!(trace.take(), (0..100).map(|value| (value, true)).collect::<Vec<_>>());
+        waits_for_a_cascade(&first, &second);
     }
+}
+
+/// What comes from another circuit while a circuit is within what one input causes comes behind all of that.
+fn waits_for_a_cascade(first: &Circuit, second: &Circuit) {
+    let (trace, gate, again) = (Trace::new(), Gate::default(), knot::<u32>());
+    let (seen, door, knot) = (trace.clone(), gate.clone(), Arc::clone(&again));
+    let target = second.pipe(move |value: u32| {
+        seen.push(value);
+        if value == 10 {
+            door.pass();
+        }
+        if (10..15).contains(&value) {
+            knot.get().expect("tied").emit(value + 1);
+        }
+    });
+    let target = target.expect("open");
+    again.set(target.clone()).expect("once");
+    let next = target.clone();
+    let source = first.pipe(move |value: u32| next.emit(value)).expect("open");
+    thread::scope(|scope| {
+        target.emit(10);
+        // Whoever runs the second circuit is at the gate now.
+        scope.spawn(|| second.settle().expect("outside"));
+        trace.wait_for(1);
+        source.emit(1);
+        first.settle().expect("outside");
+        gate.open();
+    });
+    second.settle().expect("outside");
+    assert_eq!(trace.take(), [10, 11, 12, 13, 14, 15, 1]);
 }
 
 #[test]
 fn xtr_05_two_circuits_play_a_million_hops() {
-    for (first, second) in driven().into_iter().zip(driven()) {
+    let both = || [RunBy::SharedPool, RunBy::Thread];
+    for (first, second) in both().into_iter().flat_map(|first| both().map(|second| (first.clone(), second))) {
+        let _limit = Limit::new();
+        let (first, second) = (run_by(first), run_by(second));
         let hops = Arc::new(AtomicU64::new(0));
         let there = knot::<u64>();
         let (count, other) = (Arc::clone(&hops), Arc::clone(&there));
@@ -126,10 +191,14 @@ fn xtr_05_two_circuits_play_a_million_hops() {
             .expect("open");
         there.set(pong).expect("once");
         ping.emit(1_000_000);
+        let mut most = 0;
         while hops.load(Ordering::Relaxed) < 1_000_001 {
             first.settle().expect("outside");
             second.settle().expect("outside");
+            most = most.max(first.stats().backlog + second.stats().backlog);
         }
+        // One value is on its way, and what is done with it is counted up to some dozen entries late.
+        assert!(most <= 2 * 100, "{most} entries waited at once");
         assert_eq!(hops.load(Ordering::Relaxed), 1_000_001);
         first.close();
         second.close();
@@ -158,25 +227,48 @@ fn xtr_06_a_million_deep_cascade_needs_no_stack() {
     }
 }
 
+/// Says when the thread that made it has ended.
+struct Farewell(mpsc::Sender<()>);
+
+impl Drop for Farewell {
+    fn drop(&mut self) {
+        let _ = self.0.send(());
+    }
+}
+
+thread_local! {
+    static FAREWELL: RefCell<Option<Farewell>> = const { RefCell::new(None) };
+}
+
 #[test]
-fn xtr_07_a_circuit_without_handles_handles_what_it_has_and_is_gone() {
-    for circuit in circuits() {
+fn xtr_07_a_circuit_without_handles_handles_what_it_has_and_ends_its_thread() {
+    let pool = ThreadPool::new(1).expect("a thread");
+    for way in [RunBy::Pool(pool), RunBy::Thread, RunBy::Waiters] {
+        let _limit = Limit::new();
+        let is_run_by_waiters = matches!(way, RunBy::Waiters);
+        let circuit = run_by(way);
         let alive = Arc::new(());
         let trace = Trace::new();
         let (held, seen) = (Arc::clone(&alive), trace.clone());
+        let (sender, ended) = mpsc::channel();
+        let here = thread::current().id();
         let pipe = circuit
             .pipe(move |value: u32| {
                 let _ = &held;
+                if thread::current().id() != here {
+                    FAREWELL.with_borrow_mut(|last| _ = last.get_or_insert_with(|| Farewell(sender.clone())));
+                }
                 seen.push(value);
             })
             .expect("open");
         (0..1000).for_each(|value| pipe.emit(value));
         drop(pipe);
         drop(circuit);
-        while Arc::strong_count(&alive) > 1 {
-            thread::yield_now();
-        }
+        wait_until(|| Arc::strong_count(&alive) == 1, "the receptor is gone");
         assert_eq!(trace.take(), (0..1000).collect::<Vec<_>>());
+        if !is_run_by_waiters {
+            assert_eq!(ended.recv_timeout(Duration::from_mins(1)), Ok(()), "its thread ends");
+        }
     }
 }
 
@@ -214,6 +306,7 @@ fn xtr_13_more_circuits_than_cores_all_get_on() {
     }
 }
 
+/// A producer that pauses within an emission cannot be had from outside: that one is in `queue/ingress.rs`, beside the slots.
 #[test]
 fn xtr_14_nothing_is_lost_or_doubled_while_segments_are_used_again_and_again() {
     for circuit in circuits() {
@@ -265,22 +358,27 @@ fn xtr_15_what_is_in_a_lane_becomes_visible() {
         let trace = Trace::new();
         let pipe = trace.pipe(&circuit);
         let mut lane = circuit.lane().expect("open");
+        let mut soonest = Duration::MAX;
         for round in 0..200 {
+            let start = Instant::now();
             lane.emit(&pipe, round);
-            while trace.len() == 0 {
-                thread::yield_now();
-            }
+            wait_until(|| trace.len() > 0, "the value is visible");
+            soonest = soonest.min(start.elapsed());
             assert_eq!(trace.take(), [round]);
             if round % 50 == 0 {
                 thread::sleep(Duration::from_millis(5));
             }
         }
+        // The least of many: no machine is busy with others all of the time.
+        assert!(soonest < Duration::from_millis(5), "at the soonest it took {soonest:?}");
     }
 }
 
-/// What the process has used of processors so far, in ticks of 10 ms.
-#[cfg(target_os = "linux")]
-fn ticks_used() -> u64 {
+/// What the process has used of processors so far, in ticks of 10 ms, where the system tells.
+fn ticks_used() -> Option<u64> {
+    if !cfg!(target_os = "linux") {
+        return None;
+    }
     let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux tells about processes");
     // The name, in parentheses, may contain anything.
     let (_, fields) = stat.rsplit_once(") ").expect("a name");
@@ -288,12 +386,11 @@ fn ticks_used() -> u64 {
         |number: usize| fields.split(' ').nth(number).and_then(|field| field.parse().ok()).unwrap_or(0);
     // The 14th and the 15th field; those after the name begin with the third.
     let (user, system): (u64, u64) = (field(11), field(12));
-    user + system
+    Some(user + system)
 }
 
 /// In a process of its own, so that nothing else is measured.
 #[test]
-#[cfg(target_os = "linux")]
 fn xtr_12_a_thousand_idle_circuits_use_no_processor() {
     const ALONE: &str = "TIDEMARK_CIRCUIT_IDLE";
     if std::env::var_os(ALONE).is_some() {
@@ -309,7 +406,6 @@ fn xtr_12_a_thousand_idle_circuits_use_no_processor() {
     assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{output:?}");
 }
 
-#[cfg(target_os = "linux")]
 fn idle_for_three_seconds() {
     let all: Vec<_> = (0..1000)
         .map(|number| match number % 10 {
@@ -325,10 +421,12 @@ fn idle_for_three_seconds() {
     assert_eq!(trace.len(), 1000);
     // Threads look around for some microseconds before they sleep.
     thread::sleep(Duration::from_millis(100));
-    let (ticks, start) = (ticks_used(), std::time::Instant::now());
+    let (before, start) = (ticks_used(), Instant::now());
     thread::sleep(Duration::from_secs(3));
-    let (used, elapsed) = (ticks_used() - ticks, start.elapsed());
-    assert!(used * 10 * 100 < elapsed.as_millis() as u64, "{used} ticks of 10 ms in {elapsed:?}");
+    if let (Some(before), Some(after)) = (before, ticks_used()) {
+        let (used, elapsed) = (after - before, start.elapsed());
+        assert!(used * 10 * 100 < elapsed.as_millis() as u64, "{used} ticks of 10 ms in {elapsed:?}");
+    }
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn noting(circuit: &Circuit, trace: &Trace<(char, i32)>, letter: char) -> Pipe<i
 
 #[test]
 fn fan_01_targets_may_be_of_several_circuits() {
-    for (first, second) in circuits().into_iter().zip(circuits()) {
+    for (first, second) in circuits().zip(circuits()) {
         let trace = Trace::new();
         let targets = [noting(&first, &trace, 'a'), noting(&second, &trace, 'b')];
         first.fan_out(&targets).expect("open").emit(5);
@@ -158,7 +158,7 @@ fn fan_12_a_named_one_to_a_single_target_is_a_pipe_of_its_own() {
 
 #[test]
 fn fan_15_an_unnamed_one_to_a_single_target_is_the_target() {
-    for (circuit, other) in circuits().into_iter().zip(circuits()) {
+    for (circuit, other) in circuits().zip(circuits()) {
         let target = circuit.discard::<i32>().expect("open");
         assert_eq!(circuit.fan_out(std::slice::from_ref(&target)).expect("open"), target);
         assert_ne!(other.fan_out(std::slice::from_ref(&target)).expect("open"), target);

@@ -22,6 +22,8 @@ mod flow;
 mod isolation;
 mod journal;
 mod ledger;
+#[path = "../limit/mod.rs"]
+mod limit;
 mod mirror;
 mod name;
 mod older;

@@ -73,19 +73,37 @@ fn old_04_operators_stand_before_a_pipe_or_before_every_pipe_of_a_conduit() {
     for circuit in circuits() {
         let trace = Trace::new();
         let target = trace.pipe(&circuit);
-        let fibers: [(&str, Fiber<i32, _>); 4] = [
-            ("diff", Fiber::new().diff().boxed()),
-            ("guard", Fiber::new().guard(|value| *value > 1).boxed()),
-            ("limit", Fiber::new().limit(2).boxed()),
-            ("sample", Fiber::new().every(2).expect("above zero").boxed()),
+        let peeked = Trace::new();
+        let peek = peeked.clone();
+        let table = [
+            ("diff", Fiber::new().diff().boxed(), vec![1, 2, 3, 0]),
+            ("guard", Fiber::new().guard(|value| *value > 1).boxed(), vec![2, 3]),
+            ("limit", Fiber::new().limit(2).boxed(), vec![1, 1]),
+            ("sample", Fiber::new().every(2).expect("above zero").boxed(), vec![1, 3]),
+            ("sift above", Fiber::new().above(1).boxed(), vec![2, 3]),
+            ("sift below", Fiber::new().below(2).boxed(), vec![1, 1, 0]),
+            ("sift min", Fiber::new().min(2).boxed(), vec![2, 3]),
+            ("sift max", Fiber::new().max(1).boxed(), vec![1, 1, 0]),
+            ("sift range", Fiber::new().range(1, 2).expect("in order").boxed(), vec![1, 1, 2]),
+            ("sift high", Fiber::new().high().boxed(), vec![1, 2, 3]),
+            ("sift low", Fiber::new().low().boxed(), vec![1, 0]),
+            ("reduce", Fiber::new().reduce(0, |sum, value| sum + value).boxed(), vec![1, 2, 4, 7, 7]),
+            ("replace", Fiber::new().replace(|value: i32| value * 2).boxed(), vec![2, 2, 4, 6, 0]),
+            ("skip", Fiber::new().skip(3).boxed(), vec![3, 0]),
+            ("peek", Fiber::new().peek(move |value: &i32| peek.push(*value)).boxed(), vec![1, 1, 2, 3, 0]),
         ];
-        let expected = [vec![1, 2, 3], vec![2, 3], vec![1, 1], vec![1, 3]];
-        for ((_, fiber), expected) in fibers.iter().zip(expected) {
-            let pipe = target.prepend(fiber).expect("open");
-            [1, 1, 2, 3].into_iter().for_each(|value| pipe.emit(value));
+        for (operator, fiber, expected) in table {
+            let pipe = target.prepend(&fiber).expect("open");
+            [1, 1, 2, 3, 0].into_iter().for_each(|value| pipe.emit(value));
             circuit.settle().expect("outside");
-            assert_eq!(trace.take(), expected);
+            assert_eq!(trace.take(), expected, "{operator}");
         }
+        assert_eq!(peeked.take(), [1, 1, 2, 3, 0]);
+        let other = Circuit::new();
+        other.forward(&target).expect("open").emit(7);
+        other.settle().expect("outside");
+        circuit.settle().expect("outside");
+        assert_eq!(trace.take(), [7], "forward");
 
         let conduit = circuit.conduit().expect("open");
         let reservoir = conduit.reservoir(16).expect("open");

@@ -34,7 +34,7 @@ impl Watched {
 }
 
 fn watched() -> impl Iterator<Item = Watched> {
-    circuits().into_iter().map(Watched::on)
+    circuits().map(Watched::on)
 }
 
 #[test]

@@ -1,16 +1,13 @@
 //! Scenarios of pins.
 
-use tidemark_circuit::{Circuit, ContextError, Kind, Pin};
+use tidemark_circuit::{Circuit, ContextError, Kind, Pin, Pipe, Receptor};
 
-use crate::support::{Trace, circuits, name};
+use crate::support::{NoEmit, Trace, circuits, has, name};
 
 /// Scenarios that make no sense in Rust, with the reason.
 #[allow(dead_code, unreachable_pub, reason = "read from the source, to prove that every scenario is covered")]
-pub const NOT_APPLICABLE: &[(&str, &str)] = &[
-    ("PIN-09", "the type system: a pin has neither emit nor receive"),
-    ("PIN-11", "Java: null arguments"),
-    ("PIN-18", "Java: null arguments"),
-];
+pub const NOT_APPLICABLE: &[(&str, &str)] =
+    &[("PIN-11", "Java: null arguments"), ("PIN-18", "Java: null arguments")];
 
 /// What `act` gives with a pin that begins with 42, in the context of this circuit.
 fn inside<T: Send + 'static>(
@@ -60,7 +57,7 @@ fn pin_02_a_receptor_of_the_owner_reads_and_writes_at_once() {
 
 #[test]
 fn pin_03_the_handle_comes_back_from_another_circuit() {
-    for (owner, other) in circuits().into_iter().zip(circuits()) {
+    for (owner, other) in circuits().zip(circuits()) {
         let (pin, trace) = (owner.pin(11_u64).expect("open"), Trace::new());
         let seen = trace.clone();
         let home = owner.pipe(move |pin: Pin<u64>| seen.push(pin.get())).expect("open");
@@ -82,7 +79,7 @@ fn pin_04_a_pin_begins_with_its_seed() {
 
 #[test]
 fn pin_05_another_circuit_cannot_open_a_handle_that_it_was_given() {
-    for (owner, other) in circuits().into_iter().zip(circuits()) {
+    for (owner, other) in circuits().zip(circuits()) {
         let (pin, trace) = (owner.pin(42_u64).expect("open"), Trace::new());
         let seen = trace.clone();
         let abroad = other.pipe(move |pin: Pin<u64>| seen.push(text(pin.get()))).expect("open");
@@ -103,7 +100,7 @@ fn pin_06_a_thread_cannot_read() {
 
 #[test]
 fn pin_07_a_receptor_of_another_circuit_cannot_read() {
-    for (owner, other) in circuits().into_iter().zip(circuits()) {
+    for (owner, other) in circuits().zip(circuits()) {
         let pin = owner.pin(42).expect("open");
         assert_eq!(text(inside(&other, &pin, Pin::get)), refused());
     }
@@ -116,6 +113,14 @@ fn pin_08_a_closed_circuit_makes_no_pin() {
         let fault = circuit.pin(42).unwrap_err();
         assert_eq!((fault.subject(), fault.operation()), (circuit.subject(), "pin"));
     }
+}
+
+#[test]
+fn pin_09_a_pin_is_no_pipe_and_no_receptor() {
+    assert!(has!(fn(u64), Receptor<u64>) && has!(Pipe<u64>, Into<Pipe<u64>>), "the check tells what is one");
+    assert!(!has!(Pin<u64>, Receptor<u64>) && !has!(Pin<u64>, Into<Pipe<u64>>));
+    let pin = Circuit::new().pin(1_u64).expect("open");
+    assert_eq!(pin.emit(1), "no pipe");
 }
 
 #[test]
@@ -163,7 +168,7 @@ fn pin_15_a_thread_cannot_write() {
 
 #[test]
 fn pin_16_a_receptor_of_another_circuit_cannot_write() {
-    for (owner, other) in circuits().into_iter().zip(circuits()) {
+    for (owner, other) in circuits().zip(circuits()) {
         let pin = owner.pin(42).expect("open");
         assert_eq!(text(inside(&other, &pin, |pin| pin.set(1))), refused());
         assert_eq!(inside(&owner, &pin, Pin::get), Ok(42));

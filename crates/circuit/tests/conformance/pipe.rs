@@ -118,7 +118,7 @@ fn pip_04_a_receptor_does_not_run_on_the_callers_thread() {
 
 #[test]
 fn pip_05_each_receptor_runs_in_its_own_circuit() {
-    for (first, second) in driven().into_iter().zip(driven()) {
+    for (first, second) in driven().zip(driven()) {
         let (here, there) = (Trace::new(), Trace::new());
         let target = noting(&second, &there, None);
         noting(&first, &here, Some(target)).emit(1);
@@ -226,7 +226,7 @@ fn pip_16_one_receptor_may_write_to_three_lists() {
 
 #[test]
 fn pip_17_two_circuits_deliver_independently() {
-    for (first, second) in circuits().into_iter().zip(circuits()) {
+    for (first, second) in circuits().zip(circuits()) {
         let traces = [Trace::new(), Trace::new()];
         let pipes = [traces[0].pipe(&first), traces[1].pipe(&second)];
         for value in 0..10 {

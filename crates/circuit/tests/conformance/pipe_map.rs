@@ -14,7 +14,7 @@ where
     R::Out: PartialEq + std::fmt::Debug,
 {
     let inputs = inputs.into_iter();
-    let all = circuits().into_iter().map(|circuit| {
+    let all = circuits().map(|circuit| {
         let trace = Trace::new();
         let head = trace.pipe(&circuit).prepend(recipe).expect("open");
         inputs.clone().for_each(|value| head.emit(value));

@@ -1,12 +1,13 @@
 //! Scenarios of pools.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread;
+use std::time::Duration;
 
 use tidemark_circuit::{Circuit, Fault, Name, Pool, cortex};
 
-use crate::support::{Gate, circuits, name};
+use crate::support::{circuits, name, wait_until};
 
 /// Scenarios that make no sense in Rust, with the reason.
 #[allow(dead_code, unreachable_pub, reason = "read from the source, to prove that every scenario is covered")]
@@ -155,27 +156,31 @@ fn poo_07_the_factory_is_called_once_per_name() {
     }
 }
 
-/// Twenty threads ask the pool for one name at once.
+/// Twenty threads ask the pool for one name at once, while its factory is at work.
 fn contended(which: usize) {
     for circuit in circuits() {
         let calls = Calls::default();
         let counter = calls.clone();
+        let asking = Arc::new(AtomicUsize::new(0));
+        let others = Arc::clone(&asking);
         let pools = derived_and_root(&circuit, move |name| {
             counter.count();
-            thread::yield_now();
+            wait_until(|| others.load(Ordering::SeqCst) >= 2, "another thread asks");
+            // Time for it to come as far as it can.
+            thread::sleep(Duration::from_millis(2));
             Ok(Arc::new(name))
         });
-        let (pool, gate) = (&pools[which], Gate::default());
+        let (pool, start) = (&pools[which], Barrier::new(20));
         let made: Vec<Arc<Name>> = thread::scope(|scope| {
             let threads: Vec<_> = (0..20)
                 .map(|_| {
                     scope.spawn(|| {
-                        gate.pass();
+                        start.wait();
+                        asking.fetch_add(1, Ordering::SeqCst);
                         Arc::clone(pool.get(name("shared")).unwrap())
                     })
                 })
                 .collect();
-            gate.open();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         assert!(made.iter().all(|made_there| Arc::ptr_eq(made_there, &made[0])));

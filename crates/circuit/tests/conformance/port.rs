@@ -1,15 +1,14 @@
 //! Scenarios of ports.
 
-use tidemark_circuit::{Circuit, Fiber, Flow, Kind, Port};
+use tidemark_circuit::{Circuit, Fiber, Flow, Kind, Pipe, Port, Receptor};
 
-use crate::support::{Trace, circuits, name};
+use crate::support::{Trace, circuits, has, name};
 
 /// Scenarios that make no sense in Rust, with the reason.
 #[allow(dead_code, unreachable_pub, reason = "read from the source, to prove that every scenario is covered")]
 pub const NOT_APPLICABLE: &[(&str, &str)] = &[
     ("POR-03", "the type system: there are no pipes of another implementation"),
     ("POR-05", "Java: null arguments"),
-    ("POR-08", "the type system: a port's emit takes a pipe, and it has no receive"),
     ("POR-10", "Java: null arguments"),
     ("POR-16", "Java: null arguments"),
     ("POR-21", "Java: null arguments"),
@@ -90,6 +89,14 @@ fn por_07_a_closed_circuit_makes_no_port() {
         let fault = circuit.port(1).unwrap_err();
         assert_eq!((fault.subject(), fault.operation()), (circuit.subject(), "port"));
     }
+}
+
+/// Its `emit` takes a pipe, to which it gives its value.
+#[test]
+fn por_08_a_port_is_no_pipe_and_no_receptor() {
+    assert!(has!(fn(u64), Receptor<u64>) && has!(Pipe<u64>, Into<Pipe<u64>>), "the check tells what is one");
+    assert!(!has!(Port<u64>, Receptor<u64>) && !has!(Port<u64>, Into<Pipe<u64>>));
+    let _: fn(&Port<u64>, &Pipe<u64>) = Port::emit;
 }
 
 #[test]

@@ -22,7 +22,6 @@ fn ending(circuit: &Circuit, conduit: &Conduit<u64>, trace: &Trace<u32>, number:
 fn sco_01_the_circuits_of_a_scope_end_with_it() {
     let scope = Scope::new();
     let pipes: Vec<_> = circuits()
-        .into_iter()
         .map(|circuit| {
             let circuit = scope.register(circuit).expect("open");
             assert!(!circuit.is_closed());

@@ -10,7 +10,7 @@ use tidemark_circuit::{
     State, Subject, Subscriber, Subscription, Ticker, cortex,
 };
 
-use crate::support::{Trace, circuits, name};
+use crate::support::{Trace, circuits, has, name};
 
 /// Scenarios that make no sense in Rust, and why.
 #[allow(dead_code, reason = "read as text, to see that no scenario is missing")]
@@ -88,6 +88,8 @@ fn shp_02_a_closure_receives_and_a_state_is_iterated() {
     assert_eq!(State::empty().with(name("one"), 1).iter().count(), 1);
 }
 
+/// Two of the types have no counterpart: what a `Lookup` can do is the `get` of pools, banks and conduits, and a conduit is the one
+/// kind of `Source`.
 #[test]
 fn shp_03_every_type_is_had_by_public_calls() {
     for circuit in circuits() {
@@ -96,7 +98,11 @@ fn shp_03_every_type_is_had_by_public_calls() {
         let _: Name = circuit.subject().name();
         let _: Id = circuit.subject().id();
         let _: &Current = circuit.current();
-        let _: Slot<i32> = Slot::new(name("slot"), 1);
+        let slot: Slot<i32> = Slot::new(name("slot"), 1);
+        let _: State = State::empty().with(slot.name(), 1);
+        let _: &dyn Resource = &all.circuit;
+        let mut receptor = Trace::new().receptor();
+        Receptor::receive(&mut receptor, 1_u64);
         let _: Option<Pulse> = circuit.pulse().expect("outside");
         let _: Pool<Pipe<u64>> = all.conduit.pool(&Fiber::new().diff());
         let closure: Closure<Circuit> = all.scope.closure(&circuit).expect("open");
@@ -136,30 +142,12 @@ fn shp_05_what_ends_is_a_resource() {
     is_resource(&all.ticker);
 }
 
-/// Whether a type implements [`Resource`], found while compiling: the inherent constant is preferred where it exists.
-macro_rules! is_resource {
-    ($type:ty) => {{
-        #[allow(dead_code, reason = "one of the two constants is used")]
-        trait Otherwise {
-            const IS: bool = false;
-        }
-        impl<T> Otherwise for T {}
-        #[allow(dead_code, reason = "one of the two constants is used")]
-        struct Check<T>(T);
-        #[allow(dead_code, reason = "one of the two constants is used")]
-        impl<T: Resource> Check<T> {
-            const IS: bool = true;
-        }
-        <Check<$type>>::IS
-    }};
-}
-
 #[test]
 fn shp_06_what_only_keeps_or_leads_on_is_no_resource() {
-    assert!(is_resource!(Circuit) && is_resource!(Conduit<u64>), "the check tells what is one");
-    assert!(!is_resource!(Basin<u64>) && !is_resource!(Cell<u64>) && !is_resource!(Current));
-    assert!(!is_resource!(Pin<u64>) && !is_resource!(Pipe<u64>) && !is_resource!(Port<u64>));
-    assert!(!is_resource!(Scope) && !is_resource!(Sink<u64>));
+    assert!(has!(Circuit, Resource) && has!(Conduit<u64>, Resource), "the check tells what is one");
+    assert!(!has!(Basin<u64>, Resource) && !has!(Cell<u64>, Resource) && !has!(Current, Resource));
+    assert!(!has!(Pin<u64>, Resource) && !has!(Pipe<u64>, Resource) && !has!(Port<u64>, Resource));
+    assert!(!has!(Scope, Resource) && !has!(Sink<u64>, Resource));
     let circuit = Circuit::new();
     drop(Everything { scope: scope_of(&circuit), ..Everything::of(&Circuit::new()) });
     assert!(circuit.is_closed(), "a scope ends by being dropped");
@@ -171,11 +159,25 @@ fn scope_of(circuit: &Circuit) -> Scope {
     scope
 }
 
-/// That banks and sinks have no `subscribe` is seen by the compiler.
+/// A `subscribe` for those who have none of their own: a type's own method is preferred where there is one.
+trait NoSource {
+    fn subscribe(&self, _: &Subscriber<u64>) -> &'static str {
+        "no source"
+    }
+}
+
+impl NoSource for Bank<u64> {}
+impl NoSource for Sink<u64> {}
+impl NoSource for Conduit<u64> {}
+
 #[test]
-fn shp_07_a_conduit_is_a_source() {
+fn shp_07_a_conduit_is_a_source_and_a_bank_and_a_sink_are_none() {
     for circuit in circuits() {
         let all = Everything::of(&circuit);
+        let _: Subscription<u64> =
+            all.conduit.subscribe(&all.subscriber).expect("its own method is preferred");
+        assert_eq!(all.bank.subscribe(&all.subscriber), "no source");
+        assert_eq!(all.sink.subscribe(&all.subscriber), "no source");
         assert_eq!(all.subscription.subject().enclosure(), Some(all.conduit.subject()));
     }
 }

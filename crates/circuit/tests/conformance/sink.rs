@@ -58,7 +58,7 @@ fn snk_03_values_pass_operators_before_they_are_captured() {
 
 #[test]
 fn snk_04_an_endpoint_of_another_circuit_hears_of_the_first_caller() {
-    for (first, second) in circuits().into_iter().zip(circuits()) {
+    for (first, second) in circuits().zip(circuits()) {
         let trace = Trace::<Capture<u64>>::new();
         let sink = first.sink(&trace.pipe(&second)).expect("open");
         sink.get(name("channel")).emit(7);

@@ -5,18 +5,31 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+pub(crate) use crate::limit::{Limit, wait_until};
 use tidemark_circuit::{
-    Basin, Capture, Circuit, Conduit, Name, Pipe, Receptor, Registrar, RunBy, Subject, Subscriber,
+    Basin, Capture, Cell, Circuit, Conduit, Name, Pin, Pipe, Receptor, Registrar, RunBy, Subject, Subscriber,
 };
 
 /// A circuit for each way of running one where nobody but the driver runs it.
-pub(crate) fn driven() -> Vec<Circuit> {
-    [RunBy::SharedPool, RunBy::Thread].into_iter().map(run_by).collect()
+#[track_caller]
+pub(crate) fn driven() -> impl Iterator<Item = Circuit> {
+    each_in_time([RunBy::SharedPool, RunBy::Thread])
 }
 
 /// A circuit for each way of running one in which waiting for it is enough.
-pub(crate) fn circuits() -> Vec<Circuit> {
-    [RunBy::SharedPool, RunBy::Thread, RunBy::Waiters].into_iter().map(run_by).collect()
+#[track_caller]
+pub(crate) fn circuits() -> impl Iterator<Item = Circuit> {
+    each_in_time([RunBy::SharedPool, RunBy::Thread, RunBy::Waiters])
+}
+
+/// What is done with these circuits, all together, has a limit.
+#[track_caller]
+fn each_in_time<const N: usize>(ways: [RunBy; N]) -> impl Iterator<Item = Circuit> {
+    let limit = Limit::new();
+    ways.into_iter().map(move |way| {
+        let _ = &limit;
+        run_by(way)
+    })
 }
 
 pub(crate) fn run_by(run_by: RunBy) -> Circuit {
@@ -26,6 +39,37 @@ pub(crate) fn run_by(run_by: RunBy) -> Circuit {
 pub(crate) fn name(path: &str) -> Name {
     Name::new(path).expect("a valid name")
 }
+
+/// Whether a type implements a trait, found while compiling: the inherent constant is preferred where it exists.
+macro_rules! has {
+    ($type:ty, $($capability:tt)+) => {{
+        #[allow(dead_code, reason = "one of the two constants is used")]
+        trait Otherwise {
+            const IS: bool = false;
+        }
+        impl<T> Otherwise for T {}
+        #[allow(dead_code, reason = "one of the two constants is used")]
+        struct Check<T>(T);
+        #[allow(dead_code, reason = "one of the two constants is used")]
+        impl<T: $($capability)+> Check<T> {
+            const IS: bool = true;
+        }
+        <Check<$type>>::IS
+    }};
+}
+
+pub(crate) use has;
+
+/// An `emit` of a value for those who have none of their own: a type's own method is preferred where there is one.
+pub(crate) trait NoEmit {
+    fn emit(&self, _: u64) -> &'static str {
+        "no pipe"
+    }
+}
+
+impl NoEmit for Cell<u64> {}
+impl NoEmit for Pin<u64> {}
+impl NoEmit for Pipe<u64> {}
 
 /// What a receptor saw, in order.
 pub(crate) struct Trace<T>(Arc<Mutex<Vec<T>>>);
