@@ -66,14 +66,25 @@ pub(crate) struct SubscriberInner<E> {
     subscriptions: ContextCell<Option<VecDeque<Weak<SubscriptionInner<E>>>>>,
 }
 
-/// What a subscriber's callback registers receivers with. It cannot be kept: it ends with the callback.
+/// What a subscriber's callback registers receivers with. It ends with the callback. The subject can be kept, and to keep the registrar
+/// does not compile:
 ///
-/// ```compile_fail
+/// ```
 /// use tidemark_circuit::{Circuit, Registrar, Subject};
 ///
 /// let circuit = Circuit::new();
-/// let mut kept: Option<&mut Registrar<'_, u64>> = None;
-/// circuit.subscriber(move |_: &Subject, registrar: &mut Registrar<'_, u64>| kept = Some(registrar));
+/// let mut kept = None;
+/// circuit.subscriber(move |subject: &Subject, _: &mut Registrar<'_, u64>| kept = Some(subject.clone()))?;
+/// # Ok::<(), tidemark_circuit::Fault>(())
+/// ```
+///
+/// ```compile_fail,E0521
+/// use tidemark_circuit::{Circuit, Registrar, Subject};
+///
+/// let circuit = Circuit::new();
+/// let mut kept = None;
+/// circuit.subscriber(move |_: &Subject, registrar: &mut Registrar<'_, u64>| kept = Some(registrar))?;
+/// # Ok::<(), tidemark_circuit::Fault>(())
 /// ```
 pub struct Registrar<'a, E> {
     receivers: &'a mut Vec<Receiver<E>>,

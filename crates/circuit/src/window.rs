@@ -15,11 +15,19 @@ use std::fmt;
 /// # Ok::<(), ArgumentError>(())
 /// ```
 ///
-/// It can be used only in the function that it is shown to; to keep it does not compile:
+/// It can be used only in the function that it is shown to. What it has can be kept, and to keep itself does not compile:
 ///
-/// ```compile_fail
+/// ```
 /// # use tidemark_circuit::{ArgumentError, Flow};
-/// let flow = Flow::<i32>::new().window(8)?.map(|window| window);
+/// let mut kept = None;
+/// let flow = Flow::<i32>::new().window(8)?.map(move |window| kept = Some(window.len()));
+/// # Ok::<(), ArgumentError>(())
+/// ```
+///
+/// ```compile_fail,E0521
+/// # use tidemark_circuit::{ArgumentError, Flow};
+/// let mut kept = None;
+/// let flow = Flow::<i32>::new().window(8)?.map(move |window| kept = Some(window));
 /// # Ok::<(), ArgumentError>(())
 /// ```
 ///

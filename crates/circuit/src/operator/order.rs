@@ -361,3 +361,33 @@ fn in_order(operation: &'static str, lower_to_upper: Option<Ordering>) -> Result
         Some(_) => Ok(()),
     }
 }
+
+/// What does not compile: values without an order, and bounds of another type than the values. Each beside one that differs only in
+/// that, and compiles.
+#[cfg(doctest)]
+mod refused {
+    macro_rules! refused {
+        ($($name:ident: $good:literal, $values:literal $code:literal $bad:literal;)*) => {$(
+            #[doc = concat!(
+                "```\n#[derive(Clone, PartialEq, PartialOrd)]\nstruct Value;\n",
+                "let _ = tidemark_circuit::Fiber::<Value>::new().", $good, ";\n```\n\n",
+                "```compile_fail,", $code, "\n#[derive(Clone, PartialEq", $values, ")]\nstruct Value;\n",
+                "let _ = tidemark_circuit::Fiber::<Value>::new().", $bad, ";\n```",
+            )]
+            struct $name;
+        )*};
+    }
+
+    refused! {
+        Above: "above(Value)", "" "E0277" "above(Value)";
+        Below: "below(Value)", "" "E0277" "below(Value)";
+        Clamp: "clamp(Value, Value)", "" "E0277" "clamp(Value, Value)";
+        ClampMixed: "clamp(Value, Value)", ", PartialOrd" "E0308" "clamp(Value, 1)";
+        Deadband: "deadband(Value, Value)", "" "E0277" "deadband(Value, Value)";
+        DeadbandMixed: "deadband(Value, Value)", ", PartialOrd" "E0308" "deadband(Value, 1)";
+        Max: "max(Value)", "" "E0277" "max(Value)";
+        Min: "min(Value)", "" "E0277" "min(Value)";
+        Range: "range(Value, Value)", "" "E0277" "range(Value, Value)";
+        RangeMixed: "range(Value, Value)", ", PartialOrd" "E0308" "range(Value, 1)";
+    }
+}

@@ -403,3 +403,66 @@ impl Ingress {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn token() -> Token {
+        Token::from_raw(ptr::without_provenance_mut(8))
+    }
+
+    fn push(ingress: &Ingress, values: impl IntoIterator<Item = u64>) {
+        for value in values {
+            // SAFETY: what takes entries out reads numbers.
+            unsafe { ingress.push(token(), value) };
+        }
+    }
+
+    /// What is there in order, up to a place that is claimed and not filled.
+    fn drain(ingress: &Ingress, cursor: &mut Cursor) -> Vec<u64> {
+        let (mut scratch, mut found) = (Vec::new(), Vec::new());
+        // SAFETY: the cursor is the only one, and every value is a number.
+        unsafe {
+            while let Some((_, value, count)) = ingress.peek(cursor, &mut scratch, |_| size_of::<u64>()) {
+                found.push(value.cast::<u64>().read_unaligned());
+                ingress.advance(cursor, count);
+            }
+        }
+        found
+    }
+
+    /// The system may stop a thread anywhere: here it does between the halves of an emission.
+    #[test]
+    fn a_producer_that_pauses_between_its_ticket_and_its_slot_loses_and_doubles_nothing() {
+        const OTHERS: u64 = 5 * SLOTS_MAX as u64;
+        const LATE: u64 = u64::MAX;
+        let (ingress, mut cursor) = (Ingress::new(), Cursor::default());
+        for round in 0..if cfg!(miri) { 2 } else { 20 } {
+            push(&ingress, 0..OTHERS);
+            assert!(drain(&ingress, &mut cursor).into_iter().eq(0..OTHERS));
+            push(&ingress, 0..round);
+            // It has looked where the segment may be, and stops.
+            let ticket = ingress.claim();
+            let hint = ingress.hint.load(Ordering::Acquire);
+            push(&ingress, 0..OTHERS);
+            assert!(drain(&ingress, &mut cursor).into_iter().eq(0..round));
+            // SAFETY: the cursor is the only one.
+            unsafe { ingress.settle(&mut cursor) };
+            assert_eq!(drain(&ingress, &mut cursor), []);
+            // It goes on with what it has seen.
+            // SAFETY: a segment is freed only while no producer holds a ticket.
+            let seen = unsafe { hint.as_ref() }.and_then(|segment| segment.slot(ticket));
+            let slot = seen.unwrap_or_else(|| ingress.slot(ticket));
+            // SAFETY: the slot is the ticket's, and a number fits.
+            slot.payload.with_mut(|payload| unsafe { payload.cast::<u64>().write_unaligned(LATE) });
+            slot.token.store(token().into_raw(), Ordering::Release);
+            assert!(drain(&ingress, &mut cursor).into_iter().eq([LATE].into_iter().chain(0..OTHERS)));
+            if round % 3 == 0 {
+                // Otherwise the segments are used again.
+                // SAFETY: the cursor is the only one.
+                unsafe { ingress.settle(&mut cursor) };
+            }
+        }
+    }
+}
