@@ -1,0 +1,117 @@
+//! Circuits come and go, with all that is made in them, and leave nothing behind: memory is counted by the allocator. The only test
+//! of its binary, so that nothing else is counted.
+
+mod counting;
+mod limit;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use counting::bytes_in_use;
+use limit::Limit;
+use tidemark_circuit::{Circuit, Fiber, Registrar, RunBy, Subject, ThreadPool, name};
+
+/// How many circuits of each driver come and go before memory is looked at again.
+const CIRCUITS: u64 = 50;
+
+const ROUNDS: u64 = 10;
+
+/// How what is in a circuit goes.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Closed,
+    /// While there is still something to do in it, and the handles go first.
+    Dropped,
+}
+
+/// Makes a circuit and one of everything that keeps a part of it, uses all that, and leaves.
+fn come_and_go(run_by: RunBy, end: End, handled: &Arc<AtomicU64>) {
+    let is_run_by_owner = matches!(run_by, RunBy::Owner);
+    let circuit = Circuit::builder().run_by(run_by).build().expect("a thread");
+    let count = Arc::clone(handled);
+    let pipe = circuit.pipe(move |value: u64| _ = count.fetch_add(value, Ordering::Relaxed)).expect("open");
+    let weak = pipe.downgrade();
+
+    let conduit = circuit.conduit::<u64>().expect("open");
+    let target = pipe.clone();
+    let subscriber = circuit.subscriber(move |_: &Subject, registrar: &mut Registrar<'_, u64>| {
+        registrar.pipe(&target);
+    });
+    let subscriber = subscriber.expect("open");
+    let subscription = conduit.subscribe(&subscriber).expect("open");
+    let derived = conduit.pool(&Fiber::new().diff());
+
+    let mut lane = circuit.lane().expect("open");
+    pipe.emit(1);
+    lane.emit(&pipe, 1);
+    conduit.get(name!("churn.a")).emit(1);
+    derived.get(name!("churn.b")).expect("no factory").emit(1);
+    weak.upgrade().expect("there are handles").emit(1);
+    match end {
+        End::Closed => {
+            while is_run_by_owner && circuit.run(100) {}
+            circuit.settle().expect("outside");
+            subscription.close();
+            circuit.close();
+            while is_run_by_owner && circuit.run(100) {}
+            circuit.settle().expect("outside");
+            assert!(weak.upgrade().is_some(), "its handle is still there");
+        }
+        End::Dropped => {
+            lane.emit(&pipe, 1);
+            drop((circuit, pipe));
+            drop((conduit, subscription, derived, subscriber));
+        }
+    }
+}
+
+/// So many circuits come and go. All that they share goes with them, their threads too.
+fn round(way: usize, end: End, handled: &Arc<AtomicU64>) {
+    for _ in 0..CIRCUITS / 10 {
+        let pool = ThreadPool::new(2).expect("threads");
+        let run_by = [RunBy::Pool(pool), RunBy::Thread, RunBy::Waiters, RunBy::Owner][way].clone();
+        for _ in 0..10 {
+            come_and_go(run_by.clone(), end, handled);
+        }
+    }
+}
+
+/// The bytes that circuits leave behind that are run in this way and go in that.
+fn left_behind(way: usize, end: End) -> usize {
+    let handled = Arc::new(AtomicU64::new(0));
+    // What all circuits share, such as names, is there before anything is counted.
+    round(way, end, &handled);
+    thread::sleep(Duration::from_millis(200));
+    let before = bytes_in_use();
+    (0..ROUNDS).for_each(|_| round(way, end, &handled));
+    // What is emitted to a circuit that nobody runs any more may go unhandled.
+    assert!(handled.load(Ordering::Relaxed) > 0 || matches!(end, End::Dropped));
+    // Threads may have a while to go.
+    let end = Instant::now() + Duration::from_secs(5);
+    while bytes_in_use() > before && Instant::now() < end {
+        thread::sleep(Duration::from_millis(1));
+    }
+    bytes_in_use().saturating_sub(before)
+}
+
+#[test]
+fn circuits_come_and_go_and_leave_nothing_behind() {
+    let _limit = Limit::new();
+    let ways = ["a pool", "a thread", "who waits", "its owner"];
+    let mut left = Vec::new();
+    for (way, driver) in ways.into_iter().enumerate() {
+        for end in [End::Closed, End::Dropped] {
+            if driver == "its owner" && matches!(end, End::Dropped) {
+                // Nobody runs it any more, so nothing is said here of what is left of it.
+                continue;
+            }
+            let bytes = left_behind(way, end);
+            if bytes > 0 {
+                left.push(format!("{bytes} bytes of those {end:?} that were run by {driver}"));
+            }
+        }
+    }
+    assert_eq!(left, [""; 0]);
+}
