@@ -31,7 +31,8 @@ pub(crate) const fn words_for(bytes: usize) -> usize {
 /// A growing queue of entries. Keeps one chunk in reserve; [`Fifo::shrink`] gives memory back.
 ///
 /// Invariants: `read <= write` in the back chunk if that is also the front chunk, and then `read_end` is null; otherwise
-/// `read <= read_end` in the front chunk. A chunk behind the front holds at least one entry.
+/// `read <= read_end` in the front chunk. A chunk behind the front holds at least one entry. The last word of a chunk holds
+/// none, so that no entry ends where another allocation may begin: `read == write` only if both are in one chunk.
 pub(crate) struct Fifo {
     read: *mut Word,
     read_end: *mut Word,
@@ -134,7 +135,7 @@ impl Fifo {
     fn make_room(&mut self, needed: usize) {
         if self.is_empty()
             && let Some(chunk) = self.chunks.back()
-            && chunk.words.len() >= needed
+            && chunk.words.len() > needed
         {
             debug_assert!(self.chunks.len() == 1);
             return self.begin_at_front();
@@ -155,16 +156,16 @@ impl Fifo {
         } else {
             let back = self.chunks.back().expect("a chunk was pushed");
             self.write = back.words.start();
-            self.write_end = back.words.end();
+            self.write_end = end_of_entries(&back.words);
         }
     }
 
     fn new_chunk(&mut self, needed: usize) -> Words {
         match self.spare.take() {
-            Some(words) if words.len() >= needed => words,
+            Some(words) if words.len() > needed => words,
             _ => {
                 let last = self.chunks.back().map_or(0, |chunk| chunk.words.len());
-                let length = (last * 2).clamp(FIRST_CHUNK_WORDS, CHUNK_WORDS_MAX).max(needed);
+                let length = (last * 2).clamp(FIRST_CHUNK_WORDS, CHUNK_WORDS_MAX).max(needed + 1);
                 Words::new(length)
             }
         }
@@ -177,7 +178,7 @@ impl Fifo {
         self.read = words.start();
         self.read_end = ptr::null_mut();
         self.write = words.start();
-        self.write_end = words.end();
+        self.write_end = end_of_entries(words);
     }
 
     #[cold]
@@ -201,6 +202,13 @@ impl Fifo {
         }
         self.spare = None;
     }
+}
+
+/// Where the entries of a chunk end at the latest.
+fn end_of_entries(words: &Words) -> *mut Word {
+    debug_assert!(words.len() > 0);
+    // SAFETY: within the allocation.
+    unsafe { words.start().add(words.len() - 1) }
 }
 
 #[cfg(test)]
@@ -272,6 +280,11 @@ mod tests {
                     Step::Shrink => fifo.shrink(),
                 }
                 prop_assert_eq!(fifo.is_empty(), model.is_empty());
+                // What lies behind an allocation may be the beginning of another: places in two chunks are not to be equal.
+                for chunk in &fifo.chunks {
+                    prop_assert_ne!(fifo.write, chunk.words.end());
+                    prop_assert_ne!(fifo.read, chunk.words.end());
+                }
             }
         }
     }
