@@ -9,26 +9,59 @@ use crate::machine::Machine;
 use crate::sync::thread_local;
 
 thread_local! {
-    /// The circuit that this thread is running, or null.
+    /// The circuit that this thread is running, or null. Its lowest bit says that the thread has stepped out for a while.
     static INSIDE: Cell<*const Machine> = const { Cell::new(ptr::null()) };
 }
+
+const OUT: usize = 1;
 
 /// Whether the running code is in this circuit's context.
 #[inline]
 pub(crate) fn is_inside(machine: *const Machine) -> bool {
-    inside() == machine
+    entered() == machine
 }
 
 /// The circuit whose context this is, if any. Valid as long as the caller does not leave the context.
 #[inline]
 pub(crate) fn inside() -> *const Machine {
+    let entered = entered();
+    if entered.addr() & OUT == 0 { entered } else { ptr::null() }
+}
+
+/// What [`replace`] was last given on this thread: the circuit that it is running, if any, perhaps with a mark.
+#[inline]
+pub(crate) fn entered() -> *const Machine {
     INSIDE.with(Cell::get)
+}
+
+/// The circuit itself, whether the thread has stepped out of it or not.
+pub(crate) fn without_mark(entered: *const Machine) -> *const Machine {
+    entered.map_addr(|address| address & !OUT)
+}
+
+/// Whether this thread is running any circuit, also if it has stepped out of it.
+#[inline]
+pub(crate) fn is_within_any() -> bool {
+    !without_mark(entered()).is_null()
 }
 
 /// Enters a context, or leaves it with null, and returns the one before.
 #[inline]
 pub(crate) fn replace(machine: *const Machine) -> *const Machine {
     INSIDE.with(|inside| inside.replace(machine))
+}
+
+/// Runs code that is not the circuit's, though the circuit's thread has to run it: to that code it is as if it were outside. What
+/// it emits to the circuit is an input like any other. That it must not wait for the circuit is still known.
+pub(crate) fn step_out<R>(run: impl FnOnce() -> R) -> R {
+    struct Back(*const Machine);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            replace(self.0);
+        }
+    }
+    let _back = Back(replace(entered().map_addr(|address| address | OUT)));
+    run()
 }
 
 /// Nanoseconds on a clock that only grows. Inside a circuit it stands still while one input and all that it causes are

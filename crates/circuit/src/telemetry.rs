@@ -12,16 +12,17 @@
 //! A subscriber of `tracing` may panic; that is kept from the circuit, as panics of all other code of users are.
 
 #[cfg(feature = "tracing")]
-pub(crate) use with::{closed, failed, overflowed, quarantined, restarted, run};
+pub(crate) use with::{closed, failed, leave, overflowed, quarantined, restarted, run};
 
 #[cfg(not(feature = "tracing"))]
-pub(crate) use without::{closed, failed, overflowed, quarantined, restarted, run};
+pub(crate) use without::{closed, failed, leave, overflowed, quarantined, restarted, run};
 
 #[cfg(feature = "tracing")]
 mod with {
     use tracing::span::EnteredSpan;
     use tracing::{Level, debug, debug_span, enabled, error};
 
+    use crate::context;
     use crate::failure::{Failure, shielded};
     use crate::machine::Machine;
     use crate::subject::Subject;
@@ -49,6 +50,14 @@ mod with {
             }
         });
         Span(span)
+    }
+
+    /// Ends the span. What its end calls is not the circuit's, and nothing is looked at behind it.
+    #[inline]
+    pub(crate) fn leave(span: Span) {
+        if span.0.is_some() {
+            context::step_out(|| drop(span));
+        }
     }
 
     #[cold]
@@ -96,6 +105,9 @@ mod without {
     pub(crate) fn run(_: &Machine) -> Span {
         Span
     }
+
+    #[inline]
+    pub(crate) fn leave(_: Span) {}
 
     #[inline]
     pub(crate) fn failed(_: &Failure) {}

@@ -2,9 +2,10 @@
 
 use std::task::Waker;
 
+use crate::barrier;
 use crate::failure::shielded;
 use crate::sync::thread::{self, Thread};
-use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering, fence, hint, lock};
+use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering, hint, lock};
 
 /// How often a waiting thread looks before it parks: some ten microseconds, about what parking and being woken costs.
 const LOOKS: u32 = if cfg!(loom) { 0 } else { 400 };
@@ -40,10 +41,11 @@ impl Waiters {
         Self { lowest: AtomicU64::new(u64::MAX), watching: AtomicU32::new(0), list: Mutex::new(list) }
     }
 
-    /// Blocks until `is_done`, which becomes true no later than a call of [`Waiters::wake`] with `target` or more.
-    pub(crate) fn wait(&self, target: u64, is_done: impl Fn() -> bool) {
+    /// Blocks until `is_done`, which becomes true no later than a call of [`Waiters::wake`] with `target` or more. `is_seen` is
+    /// what may be looked at often, and may be late to tell.
+    pub(crate) fn wait(&self, target: u64, is_seen: impl Fn() -> bool, is_done: impl Fn() -> bool) {
         self.watching.fetch_add(1, Ordering::Relaxed);
-        self.wait_watching(target, is_done);
+        self.wait_watching(target, is_seen, is_done);
         self.watching.fetch_sub(1, Ordering::Relaxed);
     }
 
@@ -58,9 +60,9 @@ impl Waiters {
         self.lowest.load(Ordering::Relaxed) <= ticket
     }
 
-    fn wait_watching(&self, target: u64, is_done: impl Fn() -> bool) {
+    fn wait_watching(&self, target: u64, is_seen: impl Fn() -> bool, is_done: impl Fn() -> bool) {
         for _ in 0..LOOKS {
-            if is_done() {
+            if is_seen() {
                 return;
             }
             hint::spin_loop();
@@ -97,8 +99,8 @@ impl Waiters {
         list.next_id += 1;
         list.entries.push(Entry { id, target, who });
         self.lowest.fetch_min(target, Ordering::SeqCst);
-        // Whoever registers looks next, and what it looks at may be an ordinary load.
-        fence(Ordering::SeqCst);
+        // Whoever registers looks next, at what a circuit's context says with an ordinary store before it looks here.
+        barrier::heavy();
         id
     }
 
@@ -122,7 +124,8 @@ impl Waiters {
         self.lowest.store(lowest.unwrap_or(u64::MAX), Ordering::SeqCst);
     }
 
-    /// Wakes who waits for a ticket up to `done`. What they look at was changed before, with sequential consistency.
+    /// Wakes who waits for a ticket up to `done`. What they look at was changed before, with sequential consistency or ahead of
+    /// a light barrier.
     #[inline]
     pub(crate) fn wake(&self, done: u64) {
         let lowest = self.lowest.load(Ordering::SeqCst);

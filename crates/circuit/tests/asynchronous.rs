@@ -5,14 +5,18 @@ mod tasks;
 
 use std::future::Future;
 use std::pin::pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, mpsc};
+use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
+use std::time::Duration;
 
 use limit::Limit;
 use tasks::block_on;
-use tidemark_circuit::{Circuit, RunBy};
+use tidemark_circuit::{Circuit, Pipe, RunBy, ThreadPool, WeakPipe};
+
+/// How long a scenario may hang before it has failed.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 #[test]
 fn a_task_sees_what_it_waited_for() {
@@ -73,4 +77,110 @@ fn waiting_can_be_given_up() {
     while circuit.run(10) {}
     let mut settled = pin!(circuit.settled().expect("outside"));
     assert_eq!(settled.as_mut().poll(&mut context), Poll::Ready(()));
+}
+
+#[test]
+fn what_is_done_is_known_while_what_comes_later_takes_long() {
+    for run_by in [RunBy::SharedPool, RunBy::Thread] {
+        let circuit = Circuit::builder().run_by(run_by).build().expect("a thread");
+        let (start, started) = mpsc::channel();
+        let (answer, answers) = mpsc::channel();
+        let pipe = circuit.pipe(move |value: u64| {
+            start.send(value).expect("somebody listens");
+            assert!(value == 1 || answers.recv_timeout(PATIENCE).is_ok());
+        });
+        let pipe = pipe.expect("open");
+        pipe.emit(1);
+        let first = circuit.settled().expect("outside");
+        pipe.emit(2);
+        assert_eq!(started.recv_timeout(PATIENCE), Ok(1));
+        // From here on the first is done, though nobody has looked yet, and the second will not be.
+        assert_eq!(started.recv_timeout(PATIENCE), Ok(2));
+        assert_settles(first);
+        answer.send(()).expect("the receptor waits");
+        circuit.settle().expect("outside");
+        assert_eq!(circuit.failures(), 0);
+    }
+}
+
+#[test]
+fn what_is_done_is_known_while_what_comes_later_goes_around_without_an_end() {
+    let pool = ThreadPool::new(1).expect("a thread");
+    for run_by in [RunBy::Pool(pool), RunBy::Thread] {
+        let circuit = Circuit::builder().run_by(run_by).build().expect("a thread");
+        let stop = Arc::new(AtomicBool::new(false));
+        let own: Arc<OnceLock<WeakPipe<u64>>> = Arc::default();
+        let (start, started) = mpsc::channel();
+        let (stopped, itself) = (Arc::clone(&stop), Arc::clone(&own));
+        let mut has_told = false;
+        let pipe = circuit.pipe(move |value: u64| {
+            if value == 2 && !stopped.load(Ordering::Relaxed) {
+                itself.get().expect("tied").emit(2);
+                if !std::mem::replace(&mut has_told, true) {
+                    start.send(()).expect("somebody listens");
+                }
+            }
+        });
+        let pipe = pipe.expect("open");
+        own.set(pipe.downgrade()).expect("once");
+        pipe.emit(1);
+        let first = circuit.settled().expect("outside");
+        pipe.emit(2);
+        started.recv_timeout(PATIENCE).expect("it goes around");
+        assert_settles(first);
+        stop.store(true, Ordering::Relaxed);
+    }
+}
+
+fn assert_settles(future: impl Future<Output = ()> + Send + 'static) {
+    let (settle, settled) = mpsc::channel();
+    thread::spawn(move || {
+        block_on(future);
+        settle.send(()).expect("somebody listens");
+    });
+    settled.recv_timeout(PATIENCE).expect("what is waited for is done");
+}
+
+/// A task that has something to say to the circuit that it waited for.
+struct Emits {
+    circuit: Circuit,
+    pipe: Pipe<u64>,
+    refused: mpsc::Sender<bool>,
+}
+
+impl Wake for Emits {
+    fn wake(self: Arc<Self>) {
+        self.pipe.emit(2);
+        self.refused.send(self.circuit.settle().is_err()).expect("somebody listens");
+    }
+}
+
+#[test]
+fn what_a_waker_emits_is_an_input_like_any_other() {
+    for run_by in [RunBy::SharedPool, RunBy::Thread] {
+        let circuit = Circuit::builder().run_by(run_by).build().expect("a thread");
+        let (gate, opened) = mpsc::channel();
+        let (sender, received) = mpsc::channel();
+        let pipe = circuit.pipe(move |value: u64| {
+            assert!(value != 1 || opened.recv_timeout(PATIENCE).is_ok());
+            sender.send(value).expect("somebody listens");
+        });
+        let pipe = pipe.expect("open");
+        pipe.emit(1);
+        let mut settled = pin!(circuit.settled().expect("outside"));
+        let (refused, is_refused) = mpsc::channel();
+        let emits = Emits { circuit: circuit.clone(), pipe: pipe.clone(), refused };
+        let waker = Waker::from(Arc::new(emits));
+        assert!(settled.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        gate.send(()).expect("the receptor waits");
+        assert_eq!(received.recv_timeout(PATIENCE), Ok(1));
+        assert_eq!(received.recv_timeout(PATIENCE), Ok(2), "nothing else comes that would have it handled");
+        assert_eq!(
+            is_refused.recv_timeout(PATIENCE),
+            Ok(true),
+            "the circuit's own thread is not to wait for it"
+        );
+        circuit.settle().expect("outside");
+        assert_eq!(circuit.failures(), 0);
+    }
 }

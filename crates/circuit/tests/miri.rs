@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use tidemark_circuit::{
-    Basin, Circuit, Flow, Name, Overflow, Pipe, Port, Recording, Registrar, Replay, Routing, RunBy,
+    Basin, Circuit, Fiber, Flow, Name, Overflow, Pipe, Port, Recording, Registrar, Replay, Routing, RunBy,
     Simulation, Subject, Supervision, ThreadPool, WeakPipe,
 };
 
@@ -310,6 +310,19 @@ fn bounded_queues_drop_and_refuse() {
         assert_eq!(trace.take(), if overflow == Overflow::DropOldest { [2, 3] } else { [0, 1] });
         assert_eq!(circuit.dropped(), 2);
     }
+}
+
+#[test]
+fn small_values_lie_in_a_bounded_circuit_while_they_are_handled() {
+    let circuit =
+        Circuit::builder().run_by(RunBy::Owner).bounded(2, Overflow::DropOldest).build().expect("no thread");
+    let trace = Trace::default();
+    // Reads the time of its input, and sends on, while its value is being handled.
+    let every = Fiber::new().every_duration(Duration::from_nanos(1)).expect("valid");
+    let pipe = every.pipe(&trace.pipe::<u64>(&circuit)).expect("open");
+    (0..4).for_each(|value| pipe.emit(value));
+    while circuit.run(1) {}
+    assert_eq!(trace.take().last(), Some(&3));
 }
 
 #[test]

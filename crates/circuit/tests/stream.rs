@@ -9,12 +9,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
+use std::time::Duration;
 
 use futures_core::Stream;
 use futures_core::stream::FusedStream;
 use futures_sink::Sink;
 use tasks::block_on;
 use tidemark_circuit::{Circuit, Emissions, Error, Inlet, InletError, Overflow, Refused, RunBy, name};
+
+/// How long a scenario may hang before it has failed.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Counts how often it was called.
 #[derive(Default)]
@@ -347,4 +351,41 @@ fn a_sink_is_not_flushed_inside_of_its_circuit() {
     sinks.emit(circuit.pipe(|_: u32| ()).expect("open").inlet());
     while circuit.run(10) {}
     assert_eq!(receiver.try_recv(), Ok(true));
+}
+
+#[test]
+fn a_task_that_flushes_is_woken_by_who_drops_the_last_handle_of_the_circuit() {
+    let circuit = Circuit::builder().run_by(RunBy::Waiters).build().expect("valid");
+    let (start, started) = mpsc::channel();
+    let (gate, opened) = mpsc::channel();
+    let pipe = circuit.pipe(move |value: u64| {
+        start.send(value).expect("somebody listens");
+        assert!(value != 1 || opened.recv_timeout(PATIENCE).is_ok());
+    });
+    let pipe = pipe.expect("open");
+    pipe.emit(1);
+    // What was accepted is handled within the drop.
+    let dropper = thread::spawn(move || drop(circuit));
+    assert_eq!(started.recv_timeout(PATIENCE), Ok(1));
+    let (flush, flushed) = mpsc::channel();
+    let (polled, is_polled) = mpsc::channel();
+    thread::spawn(move || {
+        let mut inlet = pipe.inlet();
+        block_on(async {
+            send(&mut inlet, 2).await.expect("open");
+            poll_fn(|context| {
+                let poll = Pin::new(&mut inlet).poll_flush(context);
+                polled.send(()).expect("somebody listens");
+                poll
+            })
+            .await
+            .expect("open");
+        });
+        flush.send(()).expect("somebody listens");
+    });
+    is_polled.recv_timeout(PATIENCE).expect("it waits");
+    gate.send(()).expect("the receptor waits");
+    dropper.join().expect("no panic");
+    flushed.recv_timeout(PATIENCE).expect("it is woken");
+    assert_eq!(started.recv_timeout(PATIENCE), Ok(2));
 }

@@ -258,7 +258,7 @@ impl Machine {
     /// Asks for room for one emission. Who is to wait for it and has to run the circuit for that, does; who would for ever is
     /// refused.
     fn ask_for_room(&self, bounds: &Bounds, may_wait: bool) -> Admission {
-        if !bounds.blocks() || !may_wait || context::inside().is_null() {
+        if !bounds.blocks() || !may_wait || !context::is_within_any() {
             return bounds.admit(may_wait, || self.is_closed(), || false);
         }
         if let admission @ Admission::Granted = bounds.admit(false, || false, || false) {

@@ -20,6 +20,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
 use std::sync::{Arc, OnceLock, Weak};
 
+use crate::barrier;
 use crate::bounds::Bounds;
 use crate::context;
 use crate::current::Current;
@@ -63,7 +64,7 @@ const HELPED: u32 = 32;
 /// The driver came for it while somebody else ran it, who has the driver come again when leaving.
 const PUT_OFF: u32 = 64;
 
-/// How many entries are handled before everybody can see it, at the latest. Who waits for one of them is told at once.
+/// How many entries are handled before everybody can see it, at the latest. Who has registered for one of them is told at once.
 const PUBLISH_EVERY: u8 = 32;
 
 /// How a call of [`Running::run`] ended.
@@ -89,6 +90,8 @@ pub(crate) struct Machine {
     /// have handles.
     references: AtomicU64,
     running: AtomicBool,
+    /// Whether who waits has a heavy barrier, so that the context needs none.
+    asymmetric: bool,
     driver: Driver,
     subject: Subject,
     current: OnceLock<Current>,
@@ -102,8 +105,10 @@ pub(crate) struct Machine {
     pub(crate) bounds: Option<Box<Bounds>>,
     ingress: Ingress,
     // From here on in this order: what others poll, and what only the context touches, are kept apart.
-    /// How many tickets are done with all that they caused. All of them once the circuit has ended.
+    /// How many tickets are done with all that they caused, as others see who look often: so it is not written for each.
     done: Apart<AtomicU64>,
+    /// How many are, exactly. For who is about to sleep.
+    finished: AtomicU64,
     inside: UnsafeCell<Inside>,
 }
 
@@ -111,7 +116,7 @@ pub(crate) struct Machine {
 #[derive(Default)]
 struct Inside {
     /// In whose context the thread was before it came here.
-    outer: Option<NonNull<Machine>>,
+    outer: *const Machine,
     cursor: Cursor,
     transit: Fifo,
     readers: Readers,
@@ -121,6 +126,7 @@ struct Inside {
     /// The time of the input that is being handled, once somebody has asked.
     time: u64,
     has_time: bool,
+    unpublished: u8,
     /// Whether there is a given time or a recorder.
     attended: bool,
     /// Whether inputs come from a journal, which also has the circuit's close in its place.
@@ -128,7 +134,6 @@ struct Inside {
     /// The time that inputs have in a replay.
     given_time: Option<u64>,
     recorder: Option<Arc<dyn Recorder>>,
-    unpublished: u8,
     /// Whether the input that is being handled has led to a failure of which somebody in the circuit was told.
     has_told: bool,
     /// Whether the circuit is ending what is still open, on its way to its own end.
@@ -163,6 +168,7 @@ impl Machine {
             itself,
             references: AtomicU64::new(1),
             running: AtomicBool::new(false),
+            asymmetric: barrier::is_asymmetric(),
             driver,
             subject,
             current: OnceLock::new(),
@@ -176,6 +182,7 @@ impl Machine {
             bounds: bounds.map(Box::new),
             ingress: Ingress::new(),
             done: Apart::new(AtomicU64::new(0)),
+            finished: AtomicU64::new(0),
             inside: UnsafeCell::new(Inside::default()),
         };
         // SAFETY: this was allocated for it.
@@ -353,12 +360,14 @@ impl Machine {
     /// The time of the input that is being handled. In the context only.
     pub(crate) fn stimulus_nanos(&self) -> u64 {
         debug_assert!(self.is_inside());
-        // SAFETY: in the context, and nothing else holds a reference into `Inside` while user code runs.
-        let inside = unsafe { &mut *self.inside.get() };
-        if !inside.has_time {
-            (inside.time, inside.has_time) = (context::clock_nanos(), true);
+        // SAFETY: in the context. Not through a reference to all of `Inside`, where the input may lie that is being handled.
+        unsafe {
+            let inside = self.inside.get();
+            if !(*inside).has_time {
+                ((*inside).time, (*inside).has_time) = (context::clock_nanos(), true);
+            }
+            (*inside).time
         }
-        inside.time
     }
 
     /// Whether somebody in the circuit was told already of a failure that the input led to which is being handled. In the
@@ -388,7 +397,7 @@ impl Machine {
         if self.running.swap(true, Ordering::SeqCst) {
             return None;
         }
-        let outer = NonNull::new(context::replace(self).cast_mut());
+        let outer = context::replace(self);
         // SAFETY: we are in the context.
         unsafe { (*self.inside.get()).outer = outer };
         Some(Running { machine: self })
@@ -401,15 +410,14 @@ impl Machine {
 
     /// Shows the machines in whose context this thread is, the innermost first, until one is the right one; false if none is.
     fn each_entered_here(mut is_right: impl FnMut(&Self) -> bool) -> bool {
-        let mut at = context::inside();
+        let mut at = context::entered();
         // SAFETY: this thread is in the context of all that it comes across, and whoever runs a machine has a reference to it.
-        while let Some(machine) = unsafe { at.as_ref() } {
+        while let Some(machine) = unsafe { context::without_mark(at).as_ref() } {
             if is_right(machine) {
                 return true;
             }
             // SAFETY: as above.
-            at = unsafe { (*machine.inside.get()).outer }
-                .map_or(ptr::null(), |outer| outer.as_ptr().cast_const());
+            at = unsafe { (*machine.inside.get()).outer };
         }
         false
     }

@@ -164,6 +164,9 @@ impl MachineRef {
         };
         // What was accepted is handled. Pipes that somebody else holds go on accepting, and this comes again with the last.
         running.run(usize::MAX, self.ingress.tail());
+        drop(running);
+        // Whoever waits and found the machine running while we were in it has left what it wanted done to us.
+        self.waiters.wake(u64::MAX);
         true
     }
 

@@ -2,9 +2,9 @@
 #![allow(unsafe_code, reason = "see the parent module")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::ptr;
 
 use super::{CLOSED, CLOSED_INSIDE, ENDED, HELPED, Machine, PUBLISH_EVERY, PUT_OFF, Progress};
+use crate::barrier;
 use crate::bounds::Bounds;
 use crate::context;
 use crate::event::Event;
@@ -83,15 +83,26 @@ impl Running<'_> {
         self.run_to(Edge::Published, budget, u64::MAX)
     }
 
+    #[inline]
     fn run_to(&mut self, edge: Edge, budget: usize, until: u64) -> Progress {
+        let span = telemetry::run(self.machine);
+        let progress = self.run_in_span(edge, budget, until);
+        telemetry::leave(span);
+        progress
+    }
+
+    fn run_in_span(&mut self, edge: Edge, budget: usize, until: u64) -> Progress {
         debug_assert!(budget > 0);
-        let _span = telemetry::run(self.machine);
         let inside = self.machine.inside.get();
         let mut left = budget;
         let mut next_edge = Edge::Written;
         if !self.drain_transit(&mut left) {
             return Progress::More;
         }
+        // What was begun in the last run has ended only now.
+        // SAFETY: we are in the context, and this borrow ends here.
+        unsafe { (*inside).readers.consume() };
+        self.finish();
         loop {
             // SAFETY: we are in the context, and these borrows end before user code runs.
             let next = unsafe {
@@ -138,7 +149,7 @@ impl Running<'_> {
             if !self.drain_transit(&mut left) {
                 return Progress::More;
             }
-            self.publish_now_and_then();
+            self.finish();
         }
     }
 
@@ -174,7 +185,6 @@ impl Running<'_> {
         *from_lanes = from_lanes.wrapping_add(count as u32);
         for _ in 0..count {
             if *left == 0 {
-                self.publish();
                 return false;
             }
             *left -= 1;
@@ -188,6 +198,8 @@ impl Running<'_> {
                 return false;
             }
         }
+        // SAFETY: as the caller says.
+        unsafe { (*reader).consume() };
         true
     }
 
@@ -258,10 +270,11 @@ impl Running<'_> {
     unsafe fn begin_input(&self, token: Token, value: *mut u8) {
         // SAFETY: we are in the context.
         unsafe {
-            let inside = &mut *self.machine.inside.get();
-            inside.has_time = false;
-            inside.has_told = false;
-            if inside.attended {
+            // Not through a reference to all of `Inside`, where the value may lie.
+            let inside = self.machine.inside.get();
+            (*inside).has_time = false;
+            (*inside).has_told = false;
+            if (*inside).attended {
                 self.begin_attended(token, value);
             }
         }
@@ -276,9 +289,9 @@ impl Running<'_> {
     unsafe fn begin_attended(&self, token: Token, value: *mut u8) {
         // SAFETY: we are in the context.
         unsafe {
-            let inside = &mut *self.machine.inside.get();
-            if let Some(time) = inside.given_time {
-                (inside.time, inside.has_time) = (time, true);
+            let inside = self.machine.inside.get();
+            if let Some(time) = (*inside).given_time {
+                ((*inside).time, (*inside).has_time) = (time, true);
             }
         }
         if let Some(node) = token.as_emission() {
@@ -330,39 +343,35 @@ impl Running<'_> {
         }
     }
 
+    /// What was taken so far is done with all that it caused: who has waited for that is woken.
     #[inline]
-    fn publish_now_and_then(&self) {
+    fn finish(&self) {
         let inside = self.machine.inside.get();
         // SAFETY: we are in the context.
         let (unpublished, ticket) = unsafe {
             (*inside).unpublished += 1;
             ((*inside).unpublished, (*inside).cursor.ticket())
         };
-        // The next entry may take long: who can go now is not to wait for it.
-        if unpublished > PUBLISH_EVERY || self.machine.waiters.is_due(ticket) {
+        // The next entry may take long, so this is said after each. Said first, then looked: in one order with who registers
+        // first and then looks.
+        self.machine.finished.store(ticket, Ordering::Release);
+        barrier::light(self.machine.asymmetric);
+        if self.machine.waiters.is_due(ticket) {
+            self.publish();
+            // Tasks are woken by code of others, which is not the circuit's.
+            context::step_out(|| self.machine.waiters.wake(ticket));
+        } else if unpublished > PUBLISH_EVERY {
             self.publish();
         }
     }
 
-    /// Tells who waits how far we are.
+    /// Shows everybody how far we are.
     fn publish(&self) {
         // SAFETY: we are in the context.
-        let ticket = unsafe {
-            (*self.machine.inside.get()).unpublished = 0;
-            (*self.machine.inside.get()).readers.consume();
-            (*self.machine.inside.get()).cursor.ticket()
-        };
-        let done = &self.machine.done;
-        if done.load(Ordering::Relaxed) == ticket {
-            return;
-        }
-        if self.machine.driver.is_run_by_waiters() && !self.machine.waiters.is_due(ticket) {
-            // Who registers from now on sees this, or is woken when this run ends.
-            done.store(ticket, Ordering::Release);
-        } else {
-            // In one order with a waiter's registering: either we see it, or it sees this.
-            done.swap(ticket, Ordering::SeqCst);
-            self.machine.waiters.wake(ticket);
+        unsafe { (*self.machine.inside.get()).unpublished = 0 };
+        let ticket = self.machine.finished.load(Ordering::Relaxed);
+        if self.machine.done.load(Ordering::Relaxed) != ticket {
+            self.machine.done.store(ticket, Ordering::Release);
         }
     }
 
@@ -441,7 +450,7 @@ impl Drop for Running<'_> {
     fn drop(&mut self) {
         // SAFETY: we are in the context.
         let outer = unsafe { (*self.machine.inside.get()).outer };
-        context::replace(outer.map_or(ptr::null(), |outer| outer.as_ptr().cast_const()));
+        context::replace(outer);
         // In one order with a waiter's registering, see `settle_at`, and with a driver's `put_off`.
         self.machine.running.swap(false, Ordering::SeqCst);
         if self.machine.flags.load(Ordering::SeqCst) & (HELPED | PUT_OFF) != 0 {

@@ -67,7 +67,7 @@ impl Machine {
                 self.waiters.wake(u64::MAX);
             }
         }
-        let is_done = self.is_done(target);
+        let is_done = self.is_finished(target);
         if is_done && let Some(id) = registered.take() {
             self.waiters.remove(id);
         }
@@ -85,17 +85,23 @@ impl Machine {
         (admitted, if has_ended { admitted } else { done })
     }
 
-    pub(super) fn is_done(&self, target: u64) -> bool {
+    /// Whether it is known to be done. May be late to tell, where it is handled by another thread.
+    fn is_done(&self, target: u64) -> bool {
         self.done.load(Ordering::Acquire) >= target || self.has_ended()
+    }
+
+    /// Whether it is done. Who asks often slows the circuit down.
+    pub(super) fn is_finished(&self, target: u64) -> bool {
+        self.finished.load(Ordering::Acquire) >= target || self.has_ended()
     }
 
     fn settle_at(&self, target: u64) -> Result<(), ContextError> {
         if !self.is_run_by_caller() {
             self.check_not_simulated()?;
-            self.waiters.wait(target, || self.is_done(target));
+            self.waiters.wait(target, || self.is_done(target), || self.is_finished(target));
             return Ok(());
         }
-        while !self.is_done(target) {
+        while !self.is_finished(target) {
             match self.enter() {
                 Some(mut running) => {
                     let progress = running.run(usize::MAX, target);
@@ -108,7 +114,8 @@ impl Machine {
                 }
                 // Whoever runs it may stop short of our target, and wakes us when it leaves.
                 None => {
-                    self.waiters.wait(target, || self.is_done(target) || self.is_left());
+                    let is_left = || self.is_done(target) || self.is_left();
+                    self.waiters.wait(target, is_left, || self.is_finished(target) || self.is_left());
                 }
             }
         }
@@ -120,7 +127,7 @@ impl Machine {
     pub(super) fn is_run_by_caller(&self) -> bool {
         match self.driver {
             Driver::Waiters => true,
-            Driver::Pool(_) => !context::inside().is_null(),
+            Driver::Pool(_) => context::is_within_any(),
             Driver::Owner(_) | Driver::Thread(_) => false,
         }
     }

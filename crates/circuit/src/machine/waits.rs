@@ -42,12 +42,12 @@ struct Wait {
 unsafe impl Send for Wait {}
 
 impl Wait {
-    /// Whether it goes on, as far as anybody knows: the awaited circuit may have got there without having said so.
+    /// Whether it goes on, as far as anybody knows: the awaited circuit may just have got there.
     fn goes_on(&self) -> bool {
         // SAFETY: who waits borrows the machine for as long as the wait is in the list.
         let awaited = unsafe { self.awaited.as_ref() };
         match self.until {
-            Until::Done(ticket) => !awaited.is_done(ticket),
+            Until::Done(ticket) => !awaited.is_finished(ticket),
             Until::Room => awaited.bounds.as_ref().is_some_and(|bounds| bounds.is_full()),
         }
     }
@@ -68,7 +68,7 @@ impl<'a> Waiting<'a> {
     /// Notes that the caller waits from here on. None if it does from outside of all circuits; an error if it would for ever.
     #[inline]
     pub(super) fn begin(awaited: &'a Machine, until: Until) -> Result<Option<Self>, ContextError> {
-        if context::inside().is_null() { Ok(None) } else { Self::begin_inside(awaited, until).map(Some) }
+        if context::is_within_any() { Self::begin_inside(awaited, until).map(Some) } else { Ok(None) }
     }
 
     #[cold]
@@ -90,7 +90,7 @@ impl<'a> Waiting<'a> {
 
     /// Refuses what would be a wait for ever, before anything is done.
     pub(super) fn check(awaited: &Machine) -> Result<(), ContextError> {
-        let is_circle = !context::inside().is_null() && closes_circle(&lock(&WAITS), &held_here(), awaited);
+        let is_circle = context::is_within_any() && closes_circle(&lock(&WAITS), &held_here(), awaited);
         if is_circle { Err(ContextError::CIRCLE) } else { Ok(()) }
     }
 }
