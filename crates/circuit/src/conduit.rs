@@ -23,7 +23,7 @@ use crate::machine::{Machine, MachineRef};
 use crate::name::Name;
 use crate::name_map::NameMap;
 use crate::node::NodeRef;
-use crate::pipe::{DEPTH_MAX, Forward, Pipe};
+use crate::pipe::{Forward, Pipe, calls_directly};
 use crate::receptor::Receptor;
 use crate::registered;
 use crate::subject::{Kind, Subject};
@@ -293,6 +293,10 @@ impl<E> WeakConduit<E> {
     pub(crate) fn upgrade(&self) -> Option<Conduit<E>> {
         self.0.upgrade().map(|inner| Conduit { inner })
     }
+
+    pub(crate) fn exists(&self) -> bool {
+        self.0.strong_count() > 0
+    }
 }
 
 /// Mirroring: a subscriber to a conduit has each pipe's emissions go to the conduit's pipe of the same name.
@@ -406,11 +410,7 @@ impl<E: Clone + Send + 'static> Receptor<E> for Channel<E> {
 impl<E: Send + 'static> Parent<E> {
     /// For a pipe that lies so deep.
     fn new(parent: &Pipe<E>, depth: u32) -> Self {
-        if depth.is_multiple_of(DEPTH_MAX) {
-            Self::Queued(parent.clone())
-        } else {
-            Self::Direct(parent.forward())
-        }
+        if calls_directly::<E>(depth) { Self::Direct(parent.forward()) } else { Self::Queued(parent.clone()) }
     }
 }
 

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use crate::circuit::{Circuit, Naming};
 use crate::error::Fault;
-use crate::pipe::{DEPTH_MAX, Forward, Pipe};
+use crate::pipe::{Forward, Pipe, calls_directly};
 use crate::receptor::Receptor;
 use crate::subject::Kind;
 
@@ -100,10 +100,10 @@ impl Naming<'_> {
     pub fn forward<E: Send + 'static>(&self, target: &Pipe<E>) -> Result<Pipe<E>, Fault> {
         let subject = self.component(Kind::Pipe, "pipe")?;
         let depth = self.depth_before(std::slice::from_ref(target));
-        let node = if depth.is_multiple_of(DEPTH_MAX) {
-            self.node(subject, depth, target.clone())
-        } else {
+        let node = if calls_directly::<E>(depth) {
             self.node(subject, depth, target.forward())
+        } else {
+            self.node(subject, depth, target.clone())
         };
         Ok(Pipe::new(node))
     }
@@ -112,12 +112,12 @@ impl Naming<'_> {
     pub fn fan_out<E: Clone + Send + 'static>(&self, targets: &[Pipe<E>]) -> Result<Pipe<E>, Fault> {
         let subject = self.component(Kind::Pipe, "pipe")?;
         let depth = self.depth_before(targets);
-        let node = if depth.is_multiple_of(DEPTH_MAX) {
-            self.node(subject, depth, FanOut(targets.to_vec()))
-        } else {
+        let node = if calls_directly::<E>(depth) {
             let own = targets.iter().all(|target| target.is_of(self.machine()));
             let targets = Targets { all: targets.iter().map(Pipe::forward).collect(), own };
             self.node(subject, depth, targets)
+        } else {
+            self.node(subject, depth, FanOut(targets.to_vec()))
         };
         Ok(Pipe::new(node))
     }

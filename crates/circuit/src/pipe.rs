@@ -18,9 +18,17 @@ use crate::recipe::{Recipe, Site};
 use crate::subject::{Kind, Subject};
 use crate::supervision::Supervision;
 
-/// How many pipes in a row call each other directly. The next one is reached through the transit queue, so that the stack
-/// stays small however many there are.
-pub(crate) const DEPTH_MAX: u32 = 64;
+/// Whether a node that lies so deep calls those behind it directly. If not, it reaches them through the transit queue, so that the
+/// stack stays small, however many there are in a row and however large the values: each call has a few on the stack.
+pub(crate) const fn calls_directly<E>(depth: u32) -> bool {
+    const DEPTH_MAX: u32 = 64;
+    const BYTES_MAX: usize = 16 * 1024;
+    let fitting = match BYTES_MAX.checked_div(size_of::<E>()) {
+        Some(fitting) if fitting < DEPTH_MAX as usize => fitting as u32,
+        _ => DEPTH_MAX,
+    };
+    fitting > 1 && !depth.is_multiple_of(fitting)
+}
 
 /// A way into a circuit: what is emitted is handled in the circuit's context, in its place in the order.
 ///
@@ -145,10 +153,10 @@ impl<E: Send + 'static> Pipe<E> {
             depth,
             supervision,
         };
-        let node = if depth.is_multiple_of(DEPTH_MAX) {
-            attachment.node(recipe, finish, self, Self::clone)
-        } else {
+        let node = if calls_directly::<E>(depth) {
             attachment.node(recipe, finish, self, Self::forward)
+        } else {
+            attachment.node(recipe, finish, self, Self::clone)
         };
         Ok(Pipe::new(node?))
     }

@@ -386,18 +386,18 @@ fn a_resource_that_takes_a_scope_for_itself_is_refused() {
 
 #[test]
 fn names_of_many_parts_and_large_values_need_no_deep_stack() {
-    type Large = [u64; 256];
+    type Large = [u64; 2048];
     const DEPTH: usize = 1000;
     for circuit in all() {
         let conduit = circuit.conduit_with::<Large>(Routing::Stem).expect("open");
         let (sender, receiver) = mpsc::channel();
         let subscriber = circuit.subscriber(move |pipe: &Subject, registrar: &mut Registrar<'_, Large>| {
             let (depth, sender) = (pipe.name().depth(), sender.clone());
-            registrar.receptor(move |value: Large| sender.send((depth, value[255])).expect("a receiver"));
+            registrar.receptor(move |value: Large| sender.send((depth, value[2047])).expect("a receiver"));
         });
         conduit.subscribe(&subscriber.expect("open")).expect("open");
         let name = Name::new(&vec!["part"; DEPTH].join(".")).expect("a name");
-        conduit.get(name).emit([7; 256]);
+        conduit.get(name).emit([7; 2048]);
         settle(&circuit);
         let heard: Vec<(usize, u64)> = receiver.try_iter().collect();
         let nearest_first: Vec<(usize, u64)> = (1..=DEPTH).rev().map(|depth| (depth, 7)).collect();
