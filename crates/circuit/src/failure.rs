@@ -99,8 +99,13 @@ pub(crate) enum Trouble {
     Refusal(String),
 }
 
-/// Who hears of failures; false if it does not want to any more.
-type Hook = Box<dyn FnMut(&Failure) -> bool + Send>;
+/// Who hears of failures.
+pub(crate) struct Hook {
+    /// Whether it still wants to. Calls no code of users.
+    pub(crate) is_wanted: Box<dyn Fn() -> bool + Send>,
+    /// Tells it of one; false if it does not want to any more.
+    pub(crate) tell: Box<dyn FnMut(&Failure) -> bool + Send>,
+}
 
 /// A circuit's account of failures.
 #[derive(Default)]
@@ -124,9 +129,21 @@ impl Failures {
         self.supervision.as_deref().copied().unwrap_or_default()
     }
 
-    /// Has `hook` told of each failure, in the circuit's context.
+    /// Has `hook` told of each failure, in the circuit's context. Now and then forgets those that want to hear nothing more.
     pub(crate) fn add_hook(&self, hook: Hook) {
-        self.hooks().get_or_insert_default().push(hook);
+        let mut place = self.hooks();
+        let hooks = place.get_or_insert_default();
+        let mut unwanted = Vec::new();
+        if hooks.len() == hooks.capacity() {
+            let looked_at = hooks.len();
+            unwanted.extend(hooks.extract_if(.., |hook| !(hook.is_wanted)()));
+            // Before they are looked at again, half as many have to come as there were.
+            hooks.reserve(looked_at / 2 + 1);
+        }
+        hooks.push(hook);
+        drop(place);
+        // Not under the lock: what they held may add hooks as it is dropped.
+        drop(unwanted);
     }
 
     pub(crate) fn count(&self) -> u64 {
@@ -140,7 +157,7 @@ impl Failures {
         // Not under the lock: what hooks call and drop may add hooks. Those come behind, and hear of the next failure.
         hooks.retain_mut(|hook| {
             let mut wants_more = true;
-            shielded(|| wants_more = hook(failure));
+            shielded(|| wants_more = (hook.tell)(failure));
             wants_more
         });
         let mut place = self.hooks();
@@ -194,8 +211,22 @@ mod tests {
     impl Drop for Late {
         fn drop(&mut self) {
             let sender = self.1.clone();
-            self.0.add_hook(Box::new(move |_| sender.send("late").is_ok()));
+            self.0.add_hook(hook(move |_| sender.send("late").is_ok()));
         }
+    }
+
+    fn hook(tell: impl FnMut(&Failure) -> bool + Send + 'static) -> Hook {
+        Hook { is_wanted: Box::new(|| true), tell: Box::new(tell) }
+    }
+
+    #[test]
+    fn hooks_that_nobody_wants_any_more_take_no_room() {
+        let failures = Failures::default();
+        for number in 0..10_000 {
+            let is_wanted = Box::new(move || number % 1000 == 0);
+            failures.add_hook(Hook { is_wanted, tell: Box::new(|_| true) });
+        }
+        assert!(failures.hooks().as_ref().is_some_and(|hooks| (10..100).contains(&hooks.capacity())));
     }
 
     fn failure() -> Failure {
@@ -207,12 +238,12 @@ mod tests {
         let failures = Arc::new(Failures::default());
         let (sender, told) = mpsc::channel();
         let late = Late(Arc::clone(&failures), sender.clone());
-        failures.add_hook(Box::new(move |_| {
+        failures.add_hook(hook(move |_| {
             let _dropped_with_the_hook = &late;
             false
         }));
         let first = sender.clone();
-        failures.add_hook(Box::new(move |_| first.send("first").is_ok()));
+        failures.add_hook(hook(move |_| first.send("first").is_ok()));
         let (done, is_done) = mpsc::channel();
         thread::spawn(move || {
             failures.report(&failure());

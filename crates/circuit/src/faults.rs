@@ -4,7 +4,7 @@ use crate::circuit::Circuit;
 use crate::conduit::Conduit;
 use crate::error::Fault;
 use crate::event::Event;
-use crate::failure::Failure;
+use crate::failure::{Failure, Hook};
 use crate::machine::Machine;
 use crate::name;
 
@@ -35,8 +35,9 @@ impl Circuit {
     /// ```
     pub fn faults(&self) -> Result<Conduit<Failure>, Fault> {
         let faults = self.named(name!("faults")).conduit::<Failure>()?;
-        let weak = faults.downgrade();
-        self.machine().failures.add_hook(Box::new(move |failure| {
+        let (known, weak) = (faults.downgrade(), faults.downgrade());
+        let is_wanted = Box::new(move || known.exists());
+        let tell = Box::new(move |failure: &Failure| {
             let Some(faults) = weak.upgrade() else { return false };
             Machine::with_inside(|machine| {
                 let Some(machine) = machine.filter(|machine| !machine.has_told_of_failure()) else { return };
@@ -49,7 +50,8 @@ impl Circuit {
                 faults.get(failure.subject()).emit(failure.clone());
             });
             true
-        }));
+        });
+        self.machine().failures.add_hook(Hook { is_wanted, tell });
         Ok(faults)
     }
 }
