@@ -75,7 +75,8 @@ pub enum RunBy {
     Thread,
     /// Whoever waits in [`Circuit::settle`], on its own thread. Once only pipes are left, which cannot wait, what is in its queue is
     /// handled by who drops the last other handle, and from then on by who drops a pipe: receptors run within that drop, so it is
-    /// not to be done under a lock that they take.
+    /// not to be done under a lock that they take. Where such circuits hold each other in a chain, thousands of them, let go of them
+    /// one by one: each drop runs within the one before, on one stack.
     Waiters,
     /// The owner, by calling [`Circuit::run`]. Who waits for it, as in [`Circuit::settle`], does not run it: another thread has to,
     /// meanwhile. Once the last `Circuit` is dropped, nobody can do that any more, whoever has its

@@ -12,6 +12,13 @@ pub(crate) trait Ending: Send + Sync {
     ///
     /// In the circuit's context, between two deliveries.
     unsafe fn end(self: Arc<Self>);
+
+    /// Lets go of it without a word: the circuit has ended, and nobody could run what it would say.
+    ///
+    /// # Safety
+    ///
+    /// As for `end`.
+    unsafe fn forget(self: Arc<Self>);
 }
 
 /// What is open in a circuit, in the order in which it was opened. Takes one word while there is nothing.
@@ -62,6 +69,8 @@ mod tests {
 
     impl Ending for Open {
         unsafe fn end(self: Arc<Self>) {}
+
+        unsafe fn forget(self: Arc<Self>) {}
     }
 
     #[test]

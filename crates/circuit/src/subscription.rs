@@ -156,6 +156,24 @@ impl<E: Clone + Send + 'static> SubscriptionInner<E> {
         }
     }
 
+    /// Takes the subscription from where it is known, once, and gives what is to be called then.
+    ///
+    /// # Safety
+    ///
+    /// As for `enter`.
+    unsafe fn leave(self: &Arc<Self>) -> Option<OnClose<E>> {
+        // SAFETY: as the caller says.
+        unsafe {
+            if self.over.with(|over| std::mem::replace(over, true)) {
+                return None;
+            }
+            if let Some(hub) = self.hub.upgrade() {
+                hub.remove(self);
+            }
+            self.on_close.with(Option::take)
+        }
+    }
+
     /// Ends the subscription, once, and calls what is to be called then.
     ///
     /// # Safety
@@ -163,16 +181,7 @@ impl<E: Clone + Send + 'static> SubscriptionInner<E> {
     /// As for `enter`.
     pub(crate) unsafe fn end(self: &Arc<Self>) {
         // SAFETY: as the caller says.
-        let on_close = unsafe {
-            if self.over.with(|over| std::mem::replace(over, true)) {
-                return;
-            }
-            if let Some(hub) = self.hub.upgrade() {
-                hub.remove(self);
-            }
-            self.on_close.with(Option::take)
-        };
-        if let Some(on_close) = on_close {
+        if let Some(on_close) = unsafe { self.leave() } {
             let subscription = Subscription { inner: Arc::clone(self), machine: MachineRef::inside() };
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| on_close(&subscription))) {
                 Machine::report_inside(&self.subject, "close", 1, panic);
@@ -185,6 +194,11 @@ impl<E: Clone + Send + 'static> Ending for SubscriptionInner<E> {
     unsafe fn end(self: Arc<Self>) {
         // SAFETY: as the caller says.
         unsafe { Self::end(&self) };
+    }
+
+    unsafe fn forget(self: Arc<Self>) {
+        // SAFETY: as the caller says.
+        drop(unsafe { self.leave() });
     }
 }
 

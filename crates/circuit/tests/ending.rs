@@ -571,3 +571,47 @@ fn a_bank_is_closed_to_its_circuit_from_the_place_of_the_close_on() {
     while circuit.run(10) {}
     assert_eq!(received.try_iter().collect::<Vec<_>>(), [true, false]);
 }
+
+/// A circuit that its owner runs, and something that tells when it is dropped.
+fn owned() -> (Circuit, Arc<()>) {
+    (circuit(RunBy::Owner), Arc::default())
+}
+
+#[test]
+fn what_an_owner_has_not_handled_goes_with_the_circuit() {
+    let (circuit, kept) = owned();
+    let pipe = circuit.pipe(drop::<Arc<()>>).expect("open");
+    pipe.emit(Arc::clone(&kept));
+    drop(circuit);
+    assert_eq!(Arc::strong_count(&kept), 1, "while somebody has its pipe");
+    drop(pipe);
+}
+
+#[test]
+fn what_an_owner_has_not_handled_does_not_keep_the_circuit() {
+    let (circuit, kept) = owned();
+    let basin = circuit.basin::<u64>(3).expect("valid");
+    let (drained, pipe) = (circuit.discard::<u64>().expect("open"), circuit.discard().expect("open"));
+    pipe.emit(Arc::clone(&kept));
+    basin.drain(&drained);
+    drop((circuit, basin, drained, pipe));
+    assert_eq!(Arc::strong_count(&kept), 1);
+}
+
+#[test]
+fn a_loop_through_a_conduit_ends_with_the_circuit_of_an_owner_and_nobody_hears_of_it() {
+    let (circuit, kept) = owned();
+    let (sender, ends) = mpsc::channel::<()>();
+    let conduit = circuit.conduit::<u64>().expect("open");
+    let (again, held) = (conduit.clone(), Arc::clone(&kept));
+    let subscriber = circuit.subscriber(move |subject: &Subject, registrar: &mut Registrar<'_, u64>| {
+        assert_eq!(Arc::strong_count(&held), 2);
+        registrar.pipe(again.get(subject.name()));
+    });
+    let on_close = move |_: &Subscription<u64>| sender.send(()).expect("received");
+    conduit.subscribe_with(&subscriber.expect("open"), on_close).expect("open");
+    while circuit.run(10) {}
+    drop((conduit, circuit));
+    assert_eq!(Arc::strong_count(&kept), 1);
+    assert_eq!(ends.try_recv(), Err(TryRecvError::Disconnected));
+}

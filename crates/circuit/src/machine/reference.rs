@@ -76,8 +76,8 @@ impl Machine {
         }
         // From within, it is its end that drops what its receptors held.
         while !self.has_ended() && !self.is_entered_here() {
-            if let Some(running) = self.enter() {
-                return running.end();
+            if let Some(mut running) = self.enter() {
+                return running.end_unhandled();
             }
             // Nobody can run it any more, so who is in it only looks.
             hint::spin_loop();

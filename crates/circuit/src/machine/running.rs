@@ -338,6 +338,7 @@ impl Running<'_> {
                     self.machine.report("run", panic);
                 }
             }
+            Entry::Close if self.machine.has_ended() => {}
             Entry::Close => self.close(),
             Entry::Barrier => {}
         }
@@ -412,6 +413,18 @@ impl Running<'_> {
         let mut unlimited = usize::MAX;
         while !self.drain_transit(&mut unlimited) {}
         debug_assert!(self.machine.has_ended());
+    }
+
+    /// Ends a circuit that nobody can run any more: what it has accepted is dropped, and who has something open hears nothing.
+    pub(super) fn end_unhandled(&mut self) {
+        self.end();
+        // All of it now: what is in there may keep the circuit. It is no run of the circuit that anybody is told of.
+        self.run_in_span(Edge::Written, usize::MAX, u64::MAX);
+        // SAFETY: we are in the context, and borrows end before code of users runs.
+        while let Some(open) = unsafe { (*self.machine.inside.get()).endings.next() } {
+            // SAFETY: as above.
+            shielded(|| unsafe { open.forget() });
+        }
     }
 
     /// Drops all receptors. From now on whatever arrives is dropped.

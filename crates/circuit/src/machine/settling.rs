@@ -41,7 +41,7 @@ impl Machine {
 
     #[cold]
     fn target_behind_lanes(&self, target: u64) -> Option<u64> {
-        if self.lanes.have_work() {
+        if self.lanes.have_work() && !self.has_ended() {
             // What is in the lanes has no place in the order yet; it comes before this.
             self.push_bare(Token::barrier());
             return Some(self.ingress.tail());
