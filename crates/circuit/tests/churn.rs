@@ -103,10 +103,6 @@ fn circuits_come_and_go_and_leave_nothing_behind() {
     let mut left = Vec::new();
     for (way, driver) in ways.into_iter().enumerate() {
         for end in [End::Closed, End::Dropped] {
-            if driver == "its owner" && matches!(end, End::Dropped) {
-                // Nobody runs it any more, so nothing is said here of what is left of it.
-                continue;
-            }
             let bytes = left_behind(way, end);
             if bytes > 0 {
                 left.push(format!("{bytes} bytes of those {end:?} that were run by {driver}"));
