@@ -5,7 +5,7 @@ use std::task::Waker;
 use crate::barrier;
 use crate::failure::shielded;
 use crate::sync::thread::{self, Thread};
-use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering, hint, lock};
+use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering, fence, hint, lock};
 
 /// How often a waiting thread looks before it parks: some ten microseconds, about what parking and being woken costs.
 const LOOKS: u32 = if cfg!(loom) { 0 } else { 400 };
@@ -34,6 +34,16 @@ enum Who {
     Thread(Thread),
     Task(Waker),
 }
+
+/// Parks for so long at most that who did so in vain may as well pay for a barrier that interrupts all processors. Most who wait
+/// are woken before.
+#[cfg(not(loom))]
+fn doze() {
+    thread::park_timeout(std::time::Duration::from_millis(1));
+}
+
+#[cfg(loom)]
+fn doze() {}
 
 impl Waiters {
     pub(crate) fn new() -> Self {
@@ -68,6 +78,7 @@ impl Waiters {
             hint::spin_loop();
         }
         let mut id = None;
+        let mut has_barrier = false;
         loop {
             // Registered first, then looked: in one order with `wake`, which looks after something was done.
             let mine = *id.get_or_insert_with(|| self.add(target, Who::Thread(thread::current())));
@@ -75,12 +86,20 @@ impl Waiters {
                 self.remove(mine);
                 return;
             }
-            thread::park();
+            if has_barrier {
+                thread::park();
+            } else {
+                doze();
+            }
             if !self.is_waiting(mine) {
-                id = None;
+                (id, has_barrier) = (None, false);
                 if is_done() {
                     return;
                 }
+            } else if !has_barrier {
+                // Only now it is in one order with what a circuit's context says with an ordinary store before it looks here.
+                barrier::heavy();
+                has_barrier = true;
             }
         }
     }
@@ -90,7 +109,10 @@ impl Waiters {
         if let Some(before) = before {
             self.remove(before);
         }
-        self.add(target, Who::Task(waker.clone()))
+        let id = self.add(target, Who::Task(waker.clone()));
+        // A task cannot look again on its own, as a thread does.
+        barrier::heavy();
+        id
     }
 
     fn add(&self, target: u64, who: Who) -> u64 {
@@ -99,8 +121,8 @@ impl Waiters {
         list.next_id += 1;
         list.entries.push(Entry { id, target, who });
         self.lowest.fetch_min(target, Ordering::SeqCst);
-        // Whoever registers looks next, at what a circuit's context says with an ordinary store before it looks here.
-        barrier::heavy();
+        // Whoever registers looks next, and what it looks at may be an ordinary load.
+        fence(Ordering::SeqCst);
         id
     }
 
