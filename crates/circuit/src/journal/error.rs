@@ -17,7 +17,7 @@ pub enum ReplayError {
     Damaged(u64),
     /// An input has a label that the replay does not know; label its counterpart before the replay is run.
     UnknownLabel(String),
-    /// Subscriptions had something to call when they ended; give it with [`Replay::on_close`].
+    /// Subscriptions had something to call when they ended; give it with [`Replay::on_close`](crate::Replay::on_close).
     NoCallback {
         /// The label of what they are to.
         conduit: String,
@@ -30,14 +30,15 @@ pub enum ReplayError {
     /// A value of the journal is none of the type that the label has here. Only the form is looked at: what was recorded as another type
     /// of the same form, a `u64` for an `i64` or a struct with the same fields, is taken for a value of this one.
     WrongType(String),
-    /// The frame that begins at this byte has a value that takes more bytes than these; see [`Replay::limit_value`].
+    /// The frame that begins at this byte has a value that takes more bytes than these; see
+    /// [`Replay::limit_value`](crate::Replay::limit_value).
     TooLarge {
         /// Where the frame begins.
         position: u64,
         /// The limit.
         bytes_max: u64,
     },
-    /// The journal has more new names than these; see [`Replay::limit_names`].
+    /// The journal has more new names than these; see [`Replay::limit_names`](crate::Replay::limit_names).
     TooManyNames(u32),
     /// This label was given to two things, or to something of another circuit than the one that is to do the same again.
     Mislabelled(String),
