@@ -16,6 +16,9 @@ const CIRCUITS: usize = 100_000;
 /// What a circuit alone may take, in bytes.
 const CIRCUIT_BYTES_MAX: usize = 1024;
 
+/// What one may take with a pipe that was used: the pipe, and the first part of the queue.
+const USED_BYTES_MAX: usize = 1536;
+
 struct Counting;
 
 /// Bytes that are allocated and not freed.
@@ -81,6 +84,10 @@ fn a_hundred_thousand_idle_circuits_take_little_memory_and_each_does_its_work() 
     assert!(
         alone <= CIRCUIT_BYTES_MAX,
         "a circuit alone takes {alone} bytes, of at most {CIRCUIT_BYTES_MAX}"
+    );
+    assert!(
+        after_emission <= USED_BYTES_MAX,
+        "a circuit that was used takes {after_emission} bytes, of at most {USED_BYTES_MAX}"
     );
 
     // What a circuit's threads still have to do for it, they do now.
