@@ -217,10 +217,11 @@ fn reply_to(command: &[u8]) -> &'static [u8] {
 /// Runs `tidemark bench null-server`.
 pub fn run(options: &NullServerOptions) -> io::Result<()> {
     let mut server = NullServer::bind(options.port)?;
-    println!(
+    writeln!(
+        io::stdout(),
         "null server: parses every request, answers +OK, stores nothing; listening on {}",
         server.address()?
-    );
+    )?;
     server.run()
 }
 

@@ -5,6 +5,7 @@
 
 use super::options::KvOptions;
 use super::report::Report;
+use crate::output;
 use crate::statistics::{Ratio, Spread};
 use crate::target::Target;
 use anyhow::Context;
@@ -54,13 +55,13 @@ pub(super) fn run(options: &KvOptions, a: &Target, b: &Target, out: &mut impl Wr
             let first = measure(b)?;
             (measure(a)?, first)
         };
-        eprintln!(
+        output::tell(format_args!(
             "round {}/{}: A {:.0} ops/s, B {:.0} ops/s",
             round + 1,
             options.rounds,
             report_a.throughput_ops_sec,
             report_b.throughput_ops_sec
-        );
+        ));
         runs_a.push(report_a);
         runs_b.push(report_b);
     }
