@@ -174,9 +174,20 @@ fn results_go_to_a_file_in_jmhs_format_and_two_files_compare() {
 
     let error = format!("{:#}", try_run(&["compare", &a, &path("c.json")]).unwrap_err());
     assert!(error.contains("cannot read") && error.contains("c.json"), "{error}");
-    std::fs::write(&b, "{}").unwrap();
-    let error = format!("{:#}", try_run(&["compare", &a, &b]).unwrap_err());
-    assert!(error.contains("is no result file"), "{error}");
+    let whole = std::fs::read(&a).unwrap();
+    for (bytes, expected) in [
+        (&b""[..], "b.json is empty; measure again"),
+        (&whole[..whole.len() / 2], "b.json is cut off"),
+        (b"[]", "b.json has no results"),
+        (b"{}", "b.json is no result file"),
+        (b"[{}]", "b.json is no result file"),
+        (b"hello", "b.json is no result file"),
+        (b"\xff\xfe", "b.json is no result file"),
+    ] {
+        std::fs::write(&b, bytes).unwrap();
+        let error = format!("{:#}", try_run(&["compare", &a, &b]).unwrap_err());
+        assert!(error.contains(expected), "{error}");
+    }
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use super::jmh::{Entry, Metric};
 use crate::statistics::{Ratio, geometric_mean};
-use anyhow::Context;
+use anyhow::{Context, anyhow};
+use serde_json::error::Category;
 use std::fmt;
 use std::fs;
 use std::path::Path;
@@ -106,12 +107,17 @@ impl Pair {
     }
 }
 
-fn read(path: &Path) -> anyhow::Result<Vec<Entry>> {
-    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let entries: Vec<Entry> = serde_json::from_str(&text).with_context(|| {
-        format!("{} is no result file, as -rff FILE writes them (JMH's JSON)", path.display())
+fn read(file: &Path) -> anyhow::Result<Vec<Entry>> {
+    let path = file.display();
+    let bytes = fs::read(file).with_context(|| format!("cannot read {path}"))?;
+    anyhow::ensure!(!bytes.is_empty(), "{path} is empty; measure again with -rff {path}");
+    let entries: Vec<Entry> = serde_json::from_slice(&bytes).map_err(|error| match error.classify() {
+        Category::Eof => {
+            anyhow!("{path} is cut off; take a whole copy, or measure again with -rff {path}: {error}")
+        }
+        _ => anyhow!("{path} is no result file, as -rff FILE or JMH's -rf json writes them: {error}"),
     })?;
-    anyhow::ensure!(!entries.is_empty(), "{} has no results", path.display());
+    anyhow::ensure!(!entries.is_empty(), "{path} has no results; measure again with -rff {path}");
     Ok(entries)
 }
 
