@@ -2,10 +2,12 @@
 
 use super::interrupt::Interrupt;
 use super::options::{CircuitOptions, Plan};
-use super::runner::{Measured, Outcome};
-use anyhow::Context;
+use super::runner::Outcome;
+use signal_hook::consts::SIGINT;
 use std::ffi::OsString;
-use std::process::{Command, Output, Stdio};
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus, Output, Stdio};
 
 /// How this program is called so that it comes back to the laboratory of circuits.
 #[derive(Clone, Debug)]
@@ -14,41 +16,63 @@ pub struct Caller {
     pub arguments: Vec<OsString>,
 }
 
-/// Measures these benchmarks in fresh processes, one after the other, and puts together what they found.
+/// Why a fork has no samples, as what it did.
+#[derive(Debug, thiserror::Error)]
+enum ForkError {
+    #[error("could not be started: {0}")]
+    NotStarted(io::Error),
+    #[error("ended with {0}")]
+    Ended(ExitStatus),
+    #[error("has written no samples: {0}")]
+    Unreadable(serde_json::Error),
+    #[error("has measured something else")]
+    SomethingElse,
+}
+
+/// Measures these benchmarks in fresh processes, one after the other, and puts together what they found. There is an outcome of
+/// each, in their order.
 pub(super) fn measure(
     caller: &Caller,
     names: &[&str],
     options: &CircuitOptions,
     plan: &Plan,
     interrupt: &Interrupt,
-) -> Measured<Outcome> {
-    let mut all: Vec<Outcome> = Vec::new();
-    for _ in 0..plan.forks {
-        let fork = measure_once(caller, names, options, plan);
-        if interrupt.is_asked_for() {
-            // It was asked too, and has ended in the middle.
+) -> Vec<Outcome> {
+    let outcome = |name: &&str| Outcome { name: (*name).to_owned(), ..Outcome::default() };
+    let mut all: Vec<Outcome> = names.iter().map(outcome).collect();
+    for number in 1..=plan.forks {
+        let is_left = |(one, _): &(&Outcome, &&str)| one.failure.is_none();
+        let left: Vec<&str> = all.iter().zip(names).filter(is_left).map(|(_, name)| *name).collect();
+        if left.is_empty() || interrupt.is_asked_for() {
             break;
         }
-        match fork {
-            Ok(Measured { found, failure }) => {
-                add(&mut all, found);
-                if failure.is_some() {
-                    return Measured { found: all, failure };
-                }
+        match measure_once(caller, &left, options, plan) {
+            Ok(found) => add(&mut all, found),
+            // It was asked too, before it could answer.
+            Err(ForkError::Ended(how)) if how.signal() == Some(SIGINT) && interrupt.is_asked_for() => break,
+            Err(error) => {
+                let turns = match left.len() {
+                    1 => String::new(),
+                    count => format!(", in which {count} took turns,"),
+                };
+                fail(&mut all, &format!("fork {number} of {}{turns} {error}", plan.forks));
+                break;
             }
-            // Nobody says which of them it was.
-            Err(failure) => return Measured { found: Vec::new(), failure: Some(failure) },
         }
     }
-    Measured { found: all, failure: None }
+    all
 }
 
-/// Adds what a fork has found to what those before it have.
-fn add(all: &mut Vec<Outcome>, found: Vec<Outcome>) {
-    if all.is_empty() {
-        *all = found;
-    } else {
-        all.iter_mut().zip(found).for_each(|(sum, fork)| sum.add(fork));
+/// Adds what a fork has found to what those before it have, as far as they had not failed.
+fn add(all: &mut [Outcome], found: Vec<Outcome>) {
+    let left = all.iter_mut().filter(|one| one.failure.is_none());
+    left.zip(found).for_each(|(sum, fork)| sum.add(fork));
+}
+
+/// Lets all fail that have not yet: nobody says which of them it was.
+fn fail(all: &mut [Outcome], why: &str) {
+    for one in all.iter_mut().filter(|one| one.failure.is_none()) {
+        one.failure = Some(why.to_owned());
     }
 }
 
@@ -57,9 +81,8 @@ fn measure_once(
     names: &[&str],
     options: &CircuitOptions,
     plan: &Plan,
-) -> anyhow::Result<Measured<Outcome>> {
-    let program =
-        std::env::current_exe().context("cannot tell which program this is, to start it as a fork")?;
+) -> Result<Vec<Outcome>, ForkError> {
+    let program = std::env::current_exe().map_err(ForkError::NotStarted)?;
     let seconds = |time: std::time::Duration| time.as_secs_f64().to_string();
     let mut command = Command::new(program);
     command.args(&caller.arguments).arg("--as-fork").arg(names.join(","));
@@ -73,34 +96,29 @@ fn measure_once(
     if options.quick {
         command.arg("--quick");
     }
-    let output = command.stderr(Stdio::inherit()).output().context("cannot start a fork")?;
+    let output = command.stderr(Stdio::inherit()).output().map_err(ForkError::NotStarted)?;
     read(&output, names)
 }
 
-/// What a fork has written, which one that has failed does as well unless it was ended from outside.
-fn read(output: &Output, names: &[&str]) -> anyhow::Result<Measured<Outcome>> {
-    let names_joined = || names.join(", ");
-    let failure = (!output.status.success())
-        .then(|| anyhow::anyhow!("the fork for {} failed: {}", names_joined(), output.status));
-    let found = match (serde_json::from_slice::<Vec<Outcome>>(&output.stdout), failure) {
-        (Ok(found), failure) => Measured { found, failure },
-        (Err(_), Some(failure)) => return Err(failure),
-        (Err(error), None) => return Err(error).context("a fork's samples are not readable"),
-    };
-    let same = found.found.iter().map(|outcome| outcome.name.as_str()).eq(names.iter().copied());
-    anyhow::ensure!(same, "a fork has measured something else than {}", names_joined());
-    Ok(found)
+/// What a fork has written.
+fn read(output: &Output, names: &[&str]) -> Result<Vec<Outcome>, ForkError> {
+    if !output.status.success() {
+        return Err(ForkError::Ended(output.status));
+    }
+    let found: Vec<Outcome> = serde_json::from_slice(&output.stdout).map_err(ForkError::Unreadable)?;
+    let same = found.iter().map(|outcome| outcome.name.as_str()).eq(names.iter().copied());
+    if same { Ok(found) } else { Err(ForkError::SomethingElse) }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{add, read};
+    use super::{add, fail, read};
     use crate::circuit::runner::Outcome;
     use std::os::unix::process::ExitStatusExt;
     use std::process::{ExitStatus, Output};
 
-    fn outcome(name: &str, sample: f64, has_failed: bool) -> Outcome {
-        Outcome { name: name.to_owned(), samples: vec![vec![sample]], has_failed, ..Outcome::default() }
+    fn outcome(name: &str, samples: &[f64]) -> Outcome {
+        Outcome { name: name.to_owned(), samples: vec![samples.to_vec()], ..Outcome::default() }
     }
 
     fn output(exit_code: i32, found: &[Outcome]) -> Output {
@@ -109,25 +127,47 @@ mod tests {
     }
 
     #[test]
-    fn a_fork_that_fails_takes_the_figures_of_its_failure_alone() {
-        let mut all = Vec::new();
-        let first =
-            read(&output(0, &[outcome("A.a", 1.0, false), outcome("A.b", 2.0, false)]), &["A.a", "A.b"]);
-        add(&mut all, first.unwrap().found);
-        let second = output(1, &[outcome("A.a", 3.0, false), outcome("A.b", 4.0, true)]);
-        let second = read(&second, &["A.a", "A.b"]).unwrap();
-        assert!(second.failure.unwrap().to_string().contains("the fork for A.a, A.b failed: exit status: 1"));
-        add(&mut all, second.found);
-        assert_eq!(all[0].samples, [[1.0], [3.0]]);
+    fn a_benchmark_that_fails_in_a_fork_has_no_figures_and_is_not_in_the_next() {
+        let mut all = vec![Outcome::default(), Outcome::default()];
+        (all[0].name, all[1].name) = ("A.a".to_owned(), "A.b".to_owned());
+        let mut fork = |found: &[Outcome], names: &[&str]| {
+            add(&mut all, read(&output(0, found), names).unwrap());
+        };
+        fork(&[outcome("A.a", &[1.0]), outcome("A.b", &[2.0])], &["A.a", "A.b"]);
+        let mut failed = outcome("A.b", &[]);
+        (failed.samples, failed.failure) = (Vec::new(), Some("it is wrong".to_owned()));
+        fork(&[outcome("A.a", &[3.0]), failed], &["A.a", "A.b"]);
+        fork(&[outcome("A.a", &[5.0])], &["A.a"]);
+        assert_eq!(all[0].samples, [[1.0], [3.0], [5.0]]);
+        assert_eq!(all[1].failure.as_deref(), Some("it is wrong"));
         assert_eq!([all[0].has_figures(), all[1].has_figures()], [true, false]);
     }
 
     #[test]
+    fn a_fork_that_dies_takes_nothing_from_those_before_it() {
+        let mut all = vec![outcome("A.a", &[1.0]), outcome("A.b", &[2.0])];
+        all[1].failure = Some("it is wrong".to_owned());
+        fail(&mut all, "it died");
+        assert_eq!(all[0].samples, [[1.0]]);
+        assert_eq!(
+            all.iter().map(|one| one.failure.as_deref().unwrap()).collect::<Vec<_>>(),
+            ["it died", "it is wrong"]
+        );
+    }
+
+    #[test]
+    fn a_fork_that_was_interrupted_before_it_had_a_sample_adds_none() {
+        let mut all = vec![outcome("A.a", &[1.0])];
+        add(&mut all, vec![outcome("A.a", &[])]);
+        assert_eq!(all[0].samples, [[1.0]]);
+    }
+
+    #[test]
     fn a_fork_without_a_word_or_with_another_ones_is_an_error() {
-        let error = |output: &Output| read(output, &["A.a"]).map(drop).unwrap_err().to_string();
+        let error = |output: &Output| read(output, &["A.a"]).unwrap_err().to_string();
         let silent = |exit_code| Output { stdout: Vec::new(), ..output(exit_code, &[]) };
-        assert!(error(&silent(101)).contains("the fork for A.a failed: exit status: 101"));
-        assert!(error(&silent(0)).contains("not readable"));
-        assert!(error(&output(0, &[outcome("A.b", 1.0, false)])).contains("something else than A.a"));
+        assert_eq!(error(&silent(101)), "ended with exit status: 101");
+        assert!(error(&silent(0)).contains("no samples"));
+        assert!(error(&output(0, &[outcome("A.b", &[1.0])])).contains("something else"));
     }
 }

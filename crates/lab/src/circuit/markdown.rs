@@ -2,7 +2,7 @@
 
 use super::benchmark::Quantity;
 use super::ratios::{RatioLine, Ratios};
-use super::report::{Report, Row, Series, number};
+use super::report::{Failure, Report, Row, Series, number};
 use crate::machine::Machine;
 use crate::statistics::Spread;
 use std::fmt;
@@ -17,6 +17,9 @@ impl fmt::Display for Markdown<'_> {
         writeln!(out, "| row | what is measured | median | best | unit | aim |\n|---|---|--:|--:|---|--:|")?;
         let is_late = |row: &&Row<'_>| row.benchmark.quantity() == Quantity::Latency;
         self.0.rows.iter().filter(|row| !is_late(row)).try_for_each(|row| write_row(row, out))?;
+        for Failure { name, why } in &self.0.failures {
+            writeln!(out, "| `{name}` | failed: {} | | | | |", in_a_cell(why))?;
+        }
         let late: Vec<&Row<'_>> = self.0.rows.iter().filter(is_late).collect();
         if !late.is_empty() {
             write_latencies(&late, out)?;
@@ -32,9 +35,13 @@ fn write_row(row: &Row<'_>, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (median, best) = (number(series.summary().spread.median), number(series.best()));
         let aim = target.map(number).unwrap_or_default();
         let name = series.full_name();
-        writeln!(out, "| `{name}` | {} | {median} | {best} | {unit} | {aim} |", what.replace('|', "\\|"))?;
+        writeln!(out, "| `{name}` | {} | {median} | {best} | {unit} | {aim} |", in_a_cell(what))?;
     }
     Ok(())
+}
+
+fn in_a_cell(text: &str) -> String {
+    text.replace('|', "\\|")
 }
 
 /// Latencies by their percentiles, of which each is the median of the iterations', as are the rates at which values arrived.
@@ -71,6 +78,12 @@ fn micros_or_rate(series: &Series) -> f64 {
 
 fn write_ratios(ratios: &Ratios, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     let Ratios { group, baseline, lines } = ratios;
+    let Some(lines) = lines else {
+        return writeln!(
+            out,
+            "\nNo ratios of {group}: there are no figures of `{baseline}`, which they are over."
+        );
+    };
     writeln!(out, "\nTimes of {group} over that of `{baseline}`, round by round:\n")?;
     writeln!(
         out,
@@ -86,7 +99,7 @@ fn write_ratios(ratios: &Ratios, out: &mut fmt::Formatter<'_>) -> fmt::Result {
 
 #[cfg(test)]
 mod tests {
-    use super::Markdown;
+    use super::{Failure, Markdown, Report};
     use crate::circuit::options::Mode;
     use crate::circuit::report::tests::{benchmark, report, row};
     use crate::circuit::runner::Finding;
@@ -111,6 +124,18 @@ Times of sending over that of `P.a`, round by round:
 | `P.b` | 2.00 | 2.00 | 2.00 | 2.00 to 2.00 |
 ";
         assert_eq!(Markdown(&report(rows)).to_string(), expected);
+    }
+
+    #[test]
+    fn what_has_failed_is_a_row() {
+        let [a, b] = ["P.b", "P.c"].map(|name| benchmark(name).in_group("sending"));
+        let rows = vec![row(&a, Mode::AverageTime, &[1.0]), row(&b, Mode::AverageTime, &[2.0])];
+        let failures = vec![Failure { name: "P.a".to_owned(), why: "no a|b".to_owned() }];
+        let text = Markdown(&Report { failures, ..report(rows) }).to_string();
+        assert!(
+            text.contains("| ns/op |  |\n| `P.a` | failed: no a\\|b | | | | |\n\nNo ratios of sending:"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //!
 //! - [`Benchmark`] is a row; the suites in `suites/` are lists of them.
 //! - `runner.rs` does a benchmark's work for a while and looks at the clock.
-//! - `report.rs`, `ratios.rs`, `markdown.rs`, `jmh.rs` and `comparison.rs` say what was found.
+//! - `report.rs`, `ratios.rs`, `markdown.rs`, `jmh.rs` and `comparison.rs` say what was found, `result_file.rs` keeps it.
 //!
 //! A scenario whose values do not all arrive is an error, not a figure.
 
@@ -20,6 +20,7 @@ mod open_loop;
 mod options;
 mod ratios;
 mod report;
+mod result_file;
 mod rig;
 mod runner;
 mod selection;
@@ -37,19 +38,17 @@ pub use suites::all as benchmarks;
 use crate::machine::Machine;
 use crate::output;
 use crate::single_dash;
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::{CommandFactory, Parser};
 use comparison::Comparison;
 use interrupt::Interrupt;
 use markdown::Markdown;
 use options::{Action, Plan};
-use report::{Report, Row};
-use runner::Measured;
+use report::{Failure, Report, Row};
+use result_file::ResultFile;
 use selection::{Run, Selection};
 use std::ffi::OsString;
-use std::fs::OpenOptions;
-use std::io::{Write, stderr, stdout};
-use std::path::Path;
+use std::io::{self, Write, stderr, stdout};
 use std::process::ExitCode;
 
 /// Does what the flags say. Writes what is found to `out`, and how far it is to `notes`, which may fail without a consequence.
@@ -71,8 +70,8 @@ fn run_of(
     notes: &mut impl Write,
 ) -> anyhow::Result<()> {
     if let Some(Action::Compare { a, b }) = &options.action {
-        write!(out, "{}", Comparison::read(a, b)?)?;
-        return Ok(());
+        let comparison = Comparison::read(a, b)?;
+        return printed(write!(out, "{comparison}"));
     }
     let plan = options.plan();
     if !options.as_fork.is_empty() {
@@ -85,7 +84,7 @@ fn run_of(
     };
     let runs = selection.runs(benchmarks)?;
     if options.list {
-        return list(runs.iter().flat_map(|run| &run.benchmarks), options.verbose, out);
+        return printed(list(runs.iter().flat_map(|run| &run.benchmarks), options.verbose, out));
     }
     anyhow::ensure!(
         !(options.markdown && options.prints_json()),
@@ -93,24 +92,16 @@ fn run_of(
     );
     warn(options, notes);
     // Before anything takes long: a mistaken name is told at once.
-    if let Some(path) = options.results_path() {
-        OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(path)
-            .map_err(|error| cannot_write(path, &error))?;
-    }
+    let file = options.results_path().map(ResultFile::at).transpose()?;
     let interrupt = Interrupt::by_signal()?;
-    let Measured { found: rows, failure } =
-        measure(&runs, &How { options, plan: &plan, caller, interrupt: &interrupt }, notes);
-    let report = Report { rows, machine: Machine::this(), verbose: options.verbose };
+    let report = measure(&runs, &How { options, plan: &plan, caller, interrupt: &interrupt }, notes);
     let count = runs.iter().map(|run| run.benchmarks.len()).sum();
-    let end = end_of(failure, &interrupt, report.rows.len(), count);
+    let end = end_of(&report, &interrupt, count);
     if report.rows.is_empty() && end.is_err() {
         // A file with the results of another run is worth more than one without any.
         return end;
     }
-    match (write_results(options, &report, &plan, out), end) {
+    match (write_results(options, file.as_ref(), &report, &plan, out), end) {
         (Ok(()), end) => end,
         // Whoever has stopped reading does not turn a failure into a success.
         (Err(error), Err(end)) if output::is_closed(&error) => Err(end),
@@ -119,19 +110,21 @@ fn run_of(
     }
 }
 
-/// How a run ends of which so many benchmarks were measured.
-fn end_of(
-    failure: Option<anyhow::Error>,
-    interrupt: &Interrupt,
-    measured: usize,
-    count: usize,
-) -> anyhow::Result<()> {
-    match failure {
-        Some(failure) => Err(failure.context(format!("{measured} of {count} benchmarks were measured"))),
-        None if interrupt.is_asked_for() => Err(anyhow::anyhow!(
-            "interrupted: {measured} of {count} benchmarks were measured, the last ones maybe less often"
-        )),
-        None => Ok(()),
+/// How a run of so many benchmarks ends.
+fn end_of(report: &Report<'_>, interrupt: &Interrupt, count: usize) -> anyhow::Result<()> {
+    let (measured, failed) = (report.rows.len(), report.failures.len());
+    let failure = report.failures.first().map(|Failure { name, why }| {
+        let first = if failed > 1 { ", the first of them" } else { ":" };
+        anyhow!("{failed} of {count} benchmarks failed{first} {name}: {why}")
+    });
+    let interrupted = interrupt.is_asked_for().then(|| {
+        format!("interrupted: {measured} of {count} benchmarks were measured, the last ones maybe less often")
+    });
+    match (failure, interrupted) {
+        (None, None) => Ok(()),
+        (None, Some(interrupted)) => Err(anyhow!(interrupted)),
+        (Some(failure), None) => Err(failure),
+        (Some(failure), Some(interrupted)) => Err(failure.context(interrupted)),
     }
 }
 
@@ -157,9 +150,9 @@ struct How<'a> {
     interrupt: &'a Interrupt,
 }
 
-fn measure<'a>(runs: &[Run<'a>], how: &How<'_>, notes: &mut impl Write) -> Measured<Row<'a>> {
+fn measure<'a>(runs: &[Run<'a>], how: &How<'_>, notes: &mut impl Write) -> Report<'a> {
     let How { options, plan, caller, interrupt } = *how;
-    let mut measured = Measured { found: Vec::new(), failure: None };
+    let (mut rows, mut failures) = (Vec::new(), Vec::new());
     for (number, run) in runs.iter().enumerate() {
         let names: Vec<&str> = run.benchmarks.iter().map(|one| one.name()).collect();
         let _ = writeln!(notes, "{}/{}: {}", number + 1, runs.len(), names.join(", "));
@@ -167,33 +160,35 @@ fn measure<'a>(runs: &[Run<'a>], how: &How<'_>, notes: &mut impl Write) -> Measu
             0 => runner::measure(&run.benchmarks, plan, interrupt),
             _ => fork::measure(caller, &names, options, plan, interrupt),
         };
-        let found = run.benchmarks.iter().zip(outcomes.found).filter(|(_, outcome)| outcome.has_figures());
-        measured.found.extend(found.map(|(&benchmark, outcome)| {
-            let group = run.group.clone();
-            Row { benchmark, outcome, mode: plan.mode, group }
-        }));
-        measured.failure = outcomes.failure;
-        if interrupt.is_asked_for() || measured.failure.is_some() {
+        for (&benchmark, outcome) in run.benchmarks.iter().zip(outcomes) {
+            if let Some(why) = outcome.failure.clone() {
+                let failure = Failure { name: benchmark.name().to_owned(), why };
+                let _ = writeln!(notes, "{failure}");
+                failures.push(failure);
+            }
+            if outcome.has_figures() {
+                rows.push(Row { benchmark, outcome, mode: plan.mode, group: run.group() });
+            }
+        }
+        if interrupt.is_asked_for() {
             break;
         }
     }
-    measured
+    Report { rows, failures, machine: Machine::this(), verbose: options.verbose }
 }
 
 /// Writes the file before anything is printed: to print may fail for want of a reader.
 fn write_results(
     options: &CircuitOptions,
+    file: Option<&ResultFile<'_>>,
     report: &Report<'_>,
     plan: &Plan,
     out: &mut impl Write,
 ) -> anyhow::Result<()> {
     let mut json = serde_json::to_string_pretty(&jmh::entries(report, plan))?;
     json.push('\n');
-    let mut kept = Ok(());
-    if let Some(path) = options.results_path() {
-        kept = std::fs::write(path, &json).map_err(|error| cannot_write(path, &error));
-    }
-    let printed = if options.prints_json() {
+    let kept = file.map_or(Ok(()), |file| file.write(&json));
+    let written = if options.prints_json() {
         out.write_all(json.as_bytes())
     } else if options.markdown {
         write!(out, "{}", Markdown(report))
@@ -201,19 +196,19 @@ fn write_results(
         write!(out, "{report}")
     };
     // Without the file, what is printed is all that is left of the run.
-    kept.and(printed.map_err(anyhow::Error::from))
+    kept.map_err(anyhow::Error::from).and(printed(written))
 }
 
-/// An error of its own type: a file that is a pipe and breaks is no output that was closed by who has seen enough.
-fn cannot_write(path: &Path, error: &std::io::Error) -> anyhow::Error {
-    anyhow::anyhow!("cannot write {}: {error}", path.display())
+/// Says of an error what it is of.
+fn printed(result: io::Result<()>) -> anyhow::Result<()> {
+    result.context("cannot write to standard output")
 }
 
 fn list<'a>(
     benchmarks: impl Iterator<Item = &'a &'a Benchmark>,
     verbose: bool,
     out: &mut impl Write,
-) -> anyhow::Result<()> {
+) -> io::Result<()> {
     for benchmark in benchmarks {
         writeln!(out, "{}", benchmark.name())?;
         if verbose {
@@ -239,9 +234,10 @@ fn run_as_fork(
             .with_context(|| format!("no benchmark is called {name}"))
     };
     let run = options.as_fork.iter().map(find).collect::<anyhow::Result<Vec<_>>>()?;
-    let Measured { found, failure } = runner::measure(&run, plan, &Interrupt::default());
+    // Ctrl-C is for all processes of the terminal: this one gives what it has found until then.
+    let found = runner::measure(&run, plan, &Interrupt::by_signal()?);
     serde_json::to_writer(out, &found)?;
-    failure.map_or(Ok(()), Err)
+    Ok(())
 }
 
 /// The laboratory as a program of its own: what `cargo bench` starts.
@@ -352,20 +348,52 @@ mod tests {
     }
 
     #[test]
-    fn a_benchmark_that_fails_takes_nothing_from_those_before_it() {
+    fn a_benchmark_that_fails_takes_nothing_from_the_others() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("results.json");
         let benchmarks = [sound("A.a"), losing_in(2, "A.b"), sound("A.c")];
         let mut out = Vec::new();
         let error = run(&benchmarks, &["--rff", file.to_str().unwrap()], &mut out).unwrap_err();
         let error = format!("{error:#}");
-        assert!(error.contains("1 of 3 benchmarks") && error.ends_with("A.b: it did not arrive"), "{error}");
-        assert_eq!(results(&file), [("A.a".to_owned(), 3)]);
+        assert_eq!(error, "1 of 3 benchmarks failed: A.b: it did not arrive");
+        assert_eq!(results(&file), [("A.a".to_owned(), 3), ("A.c".to_owned(), 3)]);
         let table = String::from_utf8(out).unwrap();
-        assert!(table.contains("\nA.a        avgt    3") && !table.contains("A.b"), "{table}");
+        assert!(
+            table.contains("\nA.a        avgt    3") && table.contains("\nA.c        avgt    3"),
+            "{table}"
+        );
+        assert!(table.ends_with("\nA.b failed: it did not arrive\n"), "{table}");
         // Nor is it hidden by a reader that has seen enough.
         let result = run(&[sound("A.a"), losing_in(1, "A.b")], &[], &mut Closed);
         assert_eq!(exit_code(result), ExitCode::FAILURE);
+    }
+
+    #[test]
+    fn a_benchmark_that_panics_takes_nothing_from_the_others() {
+        let panics = |name| Benchmark::new(name, "", |_| panic!("it broke"));
+        let mut out = Vec::new();
+        let error =
+            run(&[sound("A.a"), panics("A.b"), panics("A.c"), sound("A.d")], &[], &mut out).unwrap_err();
+        let expected = "2 of 4 benchmarks failed, the first of them A.b: it panicked: it broke";
+        assert_eq!(format!("{error:#}"), expected);
+        let table = String::from_utf8(out).unwrap();
+        assert!(table.contains("\nA.a ") && table.contains("\nA.d "), "{table}");
+        assert!(table.contains("\nA.b failed: it panicked: it broke\nA.c failed: "), "{table}");
+    }
+
+    #[test]
+    fn without_what_they_are_over_there_are_no_ratios() {
+        for (format, heading) in
+            [(&[][..], "No ratios of the bench"), (&["--markdown"], "\nNo ratios of the")]
+        {
+            let benchmarks = [losing_in(2, "A.a"), sound("A.b"), sound("A.c")];
+            let mut out = Vec::new();
+            let flags = [&["A.", "--against", "A.a"], format].concat();
+            assert!(run(&benchmarks, &flags, &mut out).is_err());
+            let table = String::from_utf8(out).unwrap();
+            assert!(table.contains(heading) && !table.contains("Times of"), "{table}");
+            assert!(table.contains("figures of A.a") || table.contains("figures of `A.a`"), "{table}");
+        }
     }
 
     #[test]
@@ -375,7 +403,6 @@ mod tests {
         let flags = ["A.", "--against", "A.a", "--rff", file.to_str().unwrap()];
         let benchmarks = [sound("A.a"), losing_in(3, "A.b"), sound("A.c")];
         assert!(run(&benchmarks, &flags, &mut Vec::new()).is_err());
-        // The third round begins with the last one, and then the first.
         assert_eq!(results(&file), [("A.a".to_owned(), 3), ("A.c".to_owned(), 3)]);
     }
 

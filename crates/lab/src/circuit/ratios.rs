@@ -9,7 +9,16 @@ pub(super) struct Ratios {
     pub(super) group: String,
     /// The row that the others are compared with.
     pub(super) baseline: String,
-    pub(super) lines: Vec<RatioLine>,
+    /// None if there are no figures of that row.
+    pub(super) lines: Option<Vec<RatioLine>>,
+}
+
+/// Benchmarks that are measured in turns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Group {
+    pub(super) name: String,
+    /// The benchmark that the others are compared with.
+    pub(super) baseline: String,
 }
 
 /// One comparison, of all rounds.
@@ -22,30 +31,31 @@ pub(super) struct RatioLine {
 }
 
 impl Ratios {
-    /// The ratios of all groups that have more than one row.
+    /// The ratios of all groups that have more rows than the one that the others are compared with.
     pub(super) fn of(rows: &[Row<'_>]) -> Vec<Self> {
-        let mut groups: Vec<&str> = Vec::new();
+        let mut groups: Vec<&Group> = Vec::new();
         for row in rows {
-            groups.extend(row.group.as_deref().filter(|group| !groups.contains(group)));
+            groups.extend(row.group.as_ref().filter(|group| !groups.contains(group)));
         }
-        let group = |name: &&str| Self::of_group(rows, name);
-        groups.iter().map(group).filter(|one| !one.lines.is_empty()).collect()
+        groups.iter().filter_map(|group| Self::of_group(rows, group)).collect()
     }
 
-    fn of_group(rows: &[Row<'_>], group: &str) -> Self {
-        let mut members = rows.iter().filter(|row| row.group.as_deref() == Some(group));
-        let first = members.next();
-        let baseline: Vec<Series> = first.map(Row::times).unwrap_or_default();
-        let lines = members.flat_map(compared).filter_map(|series| {
-            let counterpart = |one: &&Series| (&one.label, &one.unit) == (&series.label, &series.unit);
-            RatioLine::new(&series, baseline.iter().find(counterpart)?)
-        });
-        Ratios {
-            group: group.to_owned(),
-            baseline: first.map(|row| row.benchmark.name().to_owned()).unwrap_or_default(),
-            lines: lines.collect(),
-        }
+    fn of_group(rows: &[Row<'_>], group: &Group) -> Option<Self> {
+        let members = rows.iter().filter(|row| row.group.as_ref() == Some(group));
+        let (baselines, others): (Vec<_>, Vec<_>) =
+            members.partition(|row| row.benchmark.name() == group.baseline);
+        let lines = baselines.first().map(|baseline| lines(&others, &baseline.times()));
+        let Group { name, baseline } = group.clone();
+        (!lines.as_ref().is_some_and(Vec::is_empty)).then_some(Ratios { group: name, baseline, lines })
     }
+}
+
+fn lines(others: &[&Row<'_>], baseline: &[Series]) -> Vec<RatioLine> {
+    let line = |series: Series| {
+        let counterpart = |one: &&Series| (&one.label, &one.unit) == (&series.label, &series.unit);
+        RatioLine::new(&series, baseline.iter().find(counterpart)?)
+    };
+    others.iter().flat_map(|row| compared(row)).filter_map(line).collect()
 }
 
 /// The percentiles of latencies that are compared.
@@ -63,8 +73,10 @@ fn compared(row: &Row<'_>) -> Vec<Series> {
 impl RatioLine {
     /// None if nothing was measured of either in the same round.
     fn new(series: &Series, baseline: &Series) -> Option<Self> {
+        // Fork by fork: one that was interrupted may have a sample less of the one than of the other.
+        let forks = series.samples.iter().zip(&baseline.samples);
         let pairs: Vec<(f64, f64)> =
-            series.samples.concat().into_iter().zip(baseline.samples.concat()).collect();
+            forks.flat_map(|(one, other)| one.iter().copied().zip(other.iter().copied())).collect();
         let quotients: Vec<f64> =
             pairs.iter().map(|(one, other)| one / other).filter(|quotient| quotient.is_finite()).collect();
         let ratio = Ratio::of(&pairs);

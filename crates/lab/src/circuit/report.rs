@@ -2,7 +2,7 @@
 
 use super::benchmark::{Benchmark, Quantity};
 use super::options::Mode;
-use super::ratios::{RatioLine, Ratios};
+use super::ratios::{Group, RatioLine, Ratios};
 use super::runner::Outcome;
 use crate::machine::Machine;
 use crate::statistics::{self, Ratio, Spread};
@@ -24,12 +24,25 @@ pub(super) struct Row<'a> {
     pub(super) outcome: Outcome,
     pub(super) mode: Mode,
     /// With which others it was measured in turns.
-    pub(super) group: Option<String>,
+    pub(super) group: Option<Group>,
 }
 
-/// All rows of a run.
+/// A benchmark that has failed.
+pub(super) struct Failure {
+    pub(super) name: String,
+    pub(super) why: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} failed: {}", self.name, self.why)
+    }
+}
+
+/// All that a run has found.
 pub(super) struct Report<'a> {
     pub(super) rows: Vec<Row<'a>>,
+    pub(super) failures: Vec<Failure>,
     pub(super) machine: Machine,
     pub(super) verbose: bool,
 }
@@ -219,6 +232,7 @@ impl fmt::Display for Report<'_> {
                 writeln!(out, "    measures: {measures}")?;
             }
         }
+        self.failures.iter().try_for_each(|failure| writeln!(out, "{failure}"))?;
         Ratios::of(&self.rows).iter().try_for_each(|ratios| write!(out, "\n{ratios}"))
     }
 }
@@ -226,6 +240,12 @@ impl fmt::Display for Report<'_> {
 impl fmt::Display for Ratios {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Ratios { group, baseline, lines } = self;
+        let Some(lines) = lines else {
+            return writeln!(
+                out,
+                "No ratios of {group}: there are no figures of {baseline}, which they are over"
+            );
+        };
         writeln!(out, "Times of {group}, in turns, over that of {baseline}: median, smallest and largest")?;
         let width = lines.iter().map(|line| line.name.len()).max().unwrap_or(0);
         for RatioLine { name, spread: Spread { median, min, max }, ratio } in lines {
@@ -246,6 +266,7 @@ pub(super) mod tests {
     use super::{Report, Row};
     use crate::circuit::benchmark::{Benchmark, each};
     use crate::circuit::options::Mode;
+    use crate::circuit::ratios::Group;
     use crate::circuit::runner::{Finding, Outcome};
     use crate::machine::Machine;
 
@@ -259,12 +280,13 @@ pub(super) mod tests {
             samples: vec![samples.to_vec()],
             ..Outcome::default()
         };
-        Row { benchmark, outcome, mode, group: benchmark.group().map(str::to_owned) }
+        let group = benchmark.group().map(|name| Group { name: name.to_owned(), baseline: "P.a".to_owned() });
+        Row { benchmark, outcome, mode, group }
     }
 
     pub(crate) fn report(rows: Vec<Row<'_>>) -> Report<'_> {
         let machine = Machine { cores: 2, processor: "a processor".into(), kernel: "a kernel".into() };
-        Report { rows, machine, verbose: false }
+        Report { rows, failures: Vec::new(), machine, verbose: false }
     }
 
     #[test]

@@ -11,6 +11,8 @@ use super::options::{Mode, Plan};
 use crate::allocations;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 /// What was measured of one benchmark.
@@ -21,14 +23,9 @@ pub(super) struct Outcome {
     pub(super) samples: Vec<Vec<f64>>,
     /// What else was found of it.
     pub(super) others: Vec<Finding>,
-    /// It has failed: what it found before then is no figure either.
-    pub(super) has_failed: bool,
-}
-
-/// What was found, of all or until something failed.
-pub(super) struct Measured<T> {
-    pub(super) found: Vec<T>,
-    pub(super) failure: Option<anyhow::Error>,
+    /// Why it has failed, in a line. What it found itself before then is no figure either; what processes have found that came to
+    /// their end before another one died is.
+    pub(super) failure: Option<String>,
 }
 
 /// Something that was found of a benchmark besides what it measures.
@@ -55,33 +52,25 @@ const READING_MIN: Duration = Duration::from_micros(200);
 const AMOUNTS_MAX: u32 = 3;
 
 /// Measures benchmarks in turns: each iteration does the work of all of them, and begins with another one than that before it.
-/// Interrupted, or when one has failed, it does no more iterations. There is an outcome of each, in their order.
-pub(super) fn measure(benchmarks: &[&Benchmark], plan: &Plan, interrupt: &Interrupt) -> Measured<Outcome> {
+/// Interrupted, it does no more iterations, and of one that has failed neither. There is an outcome of each, in their order.
+pub(super) fn measure(benchmarks: &[&Benchmark], plan: &Plan, interrupt: &Interrupt) -> Vec<Outcome> {
     let mut running: Vec<Running<'_>> = benchmarks.iter().map(|one| Running::new(one, plan)).collect();
-    let failure = take_turns(&mut running, plan, interrupt).err();
-    Measured { found: running.into_iter().map(Running::finish).collect(), failure }
-}
-
-fn take_turns(running: &mut [Running<'_>], plan: &Plan, interrupt: &Interrupt) -> anyhow::Result<()> {
     for number in 0..plan.warmup_iterations {
-        for one in in_turn(running, number).filter(|_| !interrupt.is_asked_for()) {
-            one.attempt(Running::warm_up)?;
+        for one in in_turn(&mut running, number).filter(|_| !interrupt.is_asked_for()) {
+            one.attempt(Running::warm_up);
         }
     }
     for number in 0..plan.iterations {
-        if interrupt.is_asked_for() {
-            break;
-        }
-        for one in in_turn(running, number) {
-            one.attempt(|one| one.measure(number))?;
+        for one in in_turn(&mut running, number).filter(|_| !interrupt.is_asked_for()) {
+            one.attempt(|one| one.measure(number));
         }
     }
     if plan.allocations {
         for one in running.iter_mut().filter(|_| !interrupt.is_asked_for()) {
-            one.attempt(Running::count_allocations)?;
+            one.attempt(Running::count_allocations);
         }
     }
-    Ok(())
+    running.into_iter().map(Running::finish).collect()
 }
 
 /// All, each being the first in some rounds: what the first leaves behind, or finds, is not always the same one's.
@@ -105,7 +94,7 @@ struct Running<'a> {
     /// How many values the iterations had arrive in a second, of those that are to arrive at a rate.
     rates: Vec<f64>,
     allocated: Vec<Finding>,
-    has_failed: bool,
+    failure: Option<String>,
 }
 
 impl<'a> Running<'a> {
@@ -118,12 +107,21 @@ impl<'a> Running<'a> {
             percentiles: Default::default(),
             rates: Vec::new(),
             allocated: Vec::new(),
-            has_failed: false,
+            failure: None,
         }
     }
 
-    fn attempt(&mut self, part: impl FnOnce(&mut Self) -> anyhow::Result<()>) -> anyhow::Result<()> {
-        part(self).inspect_err(|_| self.has_failed = true)
+    /// Does a part of it, if it has not failed before. To panic is to fail.
+    fn attempt(&mut self, part: impl FnOnce(&mut Self) -> anyhow::Result<()>) {
+        if self.failure.is_some() {
+            return;
+        }
+        // Nothing that a panic may have left half done is used again.
+        let why = match catch_unwind(AssertUnwindSafe(|| part(self))) {
+            Ok(done) => done.err().map(|error| format!("{error:#}")),
+            Err(panic) => Some(format!("it panicked: {}", said_by(&*panic))),
+        };
+        self.failure = why.map(|why| in_a_line(&why));
     }
 
     fn warm_up(&mut self) -> anyhow::Result<()> {
@@ -151,19 +149,19 @@ impl<'a> Running<'a> {
 
     /// Does the work for about this long. Returns what one operation took.
     fn iterate(&mut self, time: Duration) -> anyhow::Result<f64> {
-        let mut work = self.start()?;
+        let mut work = self.benchmark.start(&self.plan.sizes)?;
         let time = if self.plan.mode == Mode::SingleShot || self.is_amount() { Duration::ZERO } else { time };
         if let Some(end) = work.end.take() {
             return self.take_latencies(&mut work, end, time);
         }
         if time.is_zero() {
-            return Ok(self.run(&mut work, 1)? / work.operations as f64);
+            return Ok((work.run)(1)? / work.operations as f64);
         }
         let began = Instant::now();
         let (mut amount, mut calls) = (0.0, 0_u64);
         loop {
             let reading = Instant::now();
-            amount += self.run(&mut work, self.calls)?;
+            amount += (work.run)(self.calls)?;
             calls += self.calls;
             if reading.elapsed() < READING_MIN {
                 // Looking at the clock took too much of it: it does not count.
@@ -179,12 +177,12 @@ impl<'a> Running<'a> {
     fn take_latencies(&mut self, work: &mut Work, end: End, time: Duration) -> anyhow::Result<f64> {
         let began = Instant::now();
         loop {
-            self.run(work, 1)?;
+            (work.run)(1)?;
             if began.elapsed() >= time {
                 break;
             }
         }
-        let late = end().with_context(|| self.benchmark.name().to_owned())?;
+        let late = end()?;
         for (samples, (_, quantile)) in self.percentiles.iter_mut().zip(PERCENTILES) {
             samples.push(late.latencies.nanos_at(quantile) as f64);
         }
@@ -193,6 +191,10 @@ impl<'a> Running<'a> {
     }
 
     fn finish(self) -> Outcome {
+        let name = self.benchmark.name().to_owned();
+        if self.failure.is_some() {
+            return Outcome { name, failure: self.failure, ..Outcome::default() };
+        }
         let percentiles = self.percentiles.into_iter().zip(PERCENTILES);
         let mut others: Vec<Finding> = percentiles
             .filter(|(samples, _)| !samples.is_empty())
@@ -202,12 +204,7 @@ impl<'a> Running<'a> {
             others.push(Finding::new(RATE, "ops/s", self.rates));
         }
         others.extend(self.allocated);
-        Outcome {
-            name: self.benchmark.name().to_owned(),
-            samples: vec![self.samples],
-            others,
-            has_failed: self.has_failed,
-        }
+        Outcome { name, samples: vec![self.samples], others, failure: None }
     }
 
     /// Does the work once more and counts what it asks the allocator for, the parts included that are not timed.
@@ -215,12 +212,12 @@ impl<'a> Running<'a> {
         if self.is_amount() {
             return Ok(());
         }
-        let mut work = self.start()?;
+        let mut work = self.benchmark.start(&self.plan.sizes)?;
         // What is allocated once and kept is not what an operation costs.
-        self.run(&mut work, self.calls)?;
+        (work.run)(self.calls)?;
         let end = work.end.take();
         let (done, allocated) = allocations::during(|| {
-            self.run(&mut work, self.calls)?;
+            (work.run)(self.calls)?;
             end.map_or(Ok(()), |end| end().map(drop))
         });
         done?;
@@ -232,14 +229,17 @@ impl<'a> Running<'a> {
         ];
         Ok(())
     }
+}
 
-    fn start(&self) -> anyhow::Result<Work> {
-        self.benchmark.start(&self.plan.sizes).with_context(|| self.benchmark.name().to_owned())
-    }
+/// What somebody said who panicked.
+fn said_by(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("nobody says why")
+}
 
-    fn run(&self, work: &mut Work, calls: u64) -> anyhow::Result<f64> {
-        (work.run)(calls).with_context(|| self.benchmark.name().to_owned())
-    }
+/// A text as a line of a table, which the texts of assertions are not.
+fn in_a_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 impl Finding {
@@ -251,13 +251,20 @@ impl Finding {
 impl Outcome {
     /// Whether anything was measured that holds.
     pub(super) fn has_figures(&self) -> bool {
-        !self.has_failed && self.samples.iter().any(|fork| !fork.is_empty())
+        self.samples.iter().any(|fork| !fork.is_empty())
     }
 
-    /// Adds what another fork has found.
+    /// Adds what another fork has found. If that has failed, all are not to be trusted.
     pub(super) fn add(&mut self, fork: Outcome) {
         debug_assert_eq!(self.name, fork.name);
-        self.has_failed |= fork.has_failed;
+        if fork.failure.is_some() || self.samples.is_empty() {
+            *self = fork;
+            return;
+        }
+        // One that was interrupted before its first iteration had ended.
+        if !fork.has_figures() {
+            return;
+        }
         self.samples.extend(fork.samples);
         for (sum, other) in self.others.iter_mut().zip(fork.others) {
             debug_assert_eq!(sum.label, other.label);
@@ -268,7 +275,7 @@ impl Outcome {
 
 #[cfg(test)]
 mod tests {
-    use super::{Measured, Outcome, measure as measure_until};
+    use super::{Outcome, measure as measure_until};
     use crate::circuit::benchmark::{Benchmark, Work};
     use crate::circuit::interrupt::Interrupt;
     use crate::circuit::open_loop::{Lateness, emissions};
@@ -278,9 +285,8 @@ mod tests {
     use std::rc::Rc;
     use std::time::Duration;
 
-    fn measure(benchmarks: &[&Benchmark], plan: &Plan) -> anyhow::Result<Vec<Outcome>> {
-        let Measured { found, failure } = measure_until(benchmarks, plan, &Interrupt::default());
-        failure.map_or(Ok(found), Err)
+    fn measure(benchmarks: &[&Benchmark], plan: &Plan) -> Vec<Outcome> {
+        measure_until(benchmarks, plan, &Interrupt::default())
     }
 
     fn plan(mode: Mode) -> Plan {
@@ -291,7 +297,7 @@ mod tests {
     fn a_sample_is_the_time_that_the_work_says_it_took_for_one_operation() {
         let benchmark = Benchmark::new("A.a", "", |_| Work::calls(10, || Ok(Duration::from_nanos(70))));
         for mode in [Mode::SingleShot, Mode::AverageTime] {
-            let outcome = measure(&[&benchmark], &plan(mode)).unwrap().remove(0);
+            let outcome = measure(&[&benchmark], &plan(mode)).remove(0);
             assert_eq!(outcome.samples, [[7.0; 3]]);
         }
     }
@@ -307,7 +313,7 @@ mod tests {
             })
         };
         let (a, b, c) = (benchmark("a"), benchmark("b"), benchmark("c"));
-        measure(&[&a, &b, &c], &plan(Mode::SingleShot)).unwrap();
+        measure(&[&a, &b, &c], &plan(Mode::SingleShot));
         assert_eq!(*order.borrow(), ["abc", "abc", "bca", "cab"].concat());
     }
 
@@ -315,14 +321,23 @@ mod tests {
     fn an_amount_is_not_warmed_up_and_not_repeated_for_long() {
         let benchmark = Benchmark::new("A.a", "", |_| Work::amounts(2, || Ok(6.0))).in_unit("B");
         let plan = Plan { warmup_iterations: 9, iterations: 9, ..plan(Mode::AverageTime) };
-        assert_eq!(measure(&[&benchmark], &plan).unwrap()[0].samples, [[3.0; 3]]);
+        assert_eq!(measure(&[&benchmark], &plan)[0].samples, [[3.0; 3]]);
     }
 
     #[test]
-    fn a_failure_says_of_which_benchmark_it_is() {
-        let benchmark = Benchmark::new("A.a", "", |_| Work::calls(1, || anyhow::bail!("it did not arrive")));
-        let error = measure(&[&benchmark], &plan(Mode::SingleShot)).unwrap_err();
-        assert_eq!(format!("{error:#}"), "A.a: it did not arrive");
+    fn a_failure_says_why_in_a_line_and_to_panic_is_one() {
+        let lost = Benchmark::new("A.a", "", |_| Work::calls(1, || anyhow::bail!("it did not arrive")));
+        let wrong = Benchmark::new("A.b", "", |_| Work::calls(1, || panic!("left: {}\n right: 2", 1)));
+        let none = Benchmark::new("A.c", "", |_| std::panic::resume_unwind(Box::new(1)));
+        let sound = Benchmark::new("A.d", "", |_| Work::calls(1, || Ok(Duration::ZERO)));
+        let outcomes = measure(&[&lost, &wrong, &none, &sound], &plan(Mode::SingleShot));
+        let failures: Vec<_> = outcomes.iter().map(|one| one.failure.as_deref()).collect();
+        let (panicked, silent) = ("it panicked: left: 1 right: 2", "it panicked: nobody says why");
+        assert_eq!(failures, [Some("it did not arrive"), Some(panicked), Some(silent), None]);
+        assert_eq!(
+            outcomes.iter().map(Outcome::has_figures).collect::<Vec<_>>(),
+            [false, false, false, true]
+        );
     }
 
     #[test]
@@ -337,7 +352,7 @@ mod tests {
             emissions((), &lateness, 100_000, emit, |()| Ok(()))
         })
         .of_latencies();
-        let outcome = measure(&[&benchmark], &plan(Mode::AverageTime)).unwrap().remove(0);
+        let outcome = measure(&[&benchmark], &plan(Mode::AverageTime)).remove(0);
         let labels: Vec<&str> = outcome.others.iter().map(|one| one.label.as_str()).collect();
         assert_eq!(labels, ["p50", "p90", "p99", "p99.9", "max", "rate"]);
         for number in 0..3 {
@@ -361,7 +376,7 @@ mod tests {
             Work::calls(1, || Ok(Duration::ZERO))
         });
         let plan = Plan { iterations: 9, ..plan(Mode::SingleShot) };
-        let outcome = measure_until(&[&benchmark], &plan, &interrupt).found.remove(0);
+        let outcome = measure_until(&[&benchmark], &plan, &interrupt).remove(0);
         assert_eq!(outcome.samples, [[0.0, 0.0]]);
     }
 }

@@ -1,6 +1,7 @@
 //! Which benchmarks are meant, and which of them are measured in turns.
 
 use super::benchmark::Benchmark;
+use super::ratios::Group;
 
 /// Why it is not known what is meant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -55,8 +56,17 @@ pub(super) struct Selection<'a> {
 /// Benchmarks that are measured in turns.
 pub(super) struct Run<'a> {
     /// What they are called together, if they are compared.
-    pub(super) group: Option<String>,
+    name: Option<String>,
+    /// The first is the one that the others are compared with.
     pub(super) benchmarks: Vec<&'a Benchmark>,
+}
+
+impl Run<'_> {
+    /// How they are compared, if they are.
+    pub(super) fn group(&self) -> Option<Group> {
+        let baseline = self.benchmarks.first()?.name().to_owned();
+        self.name.clone().map(|name| Group { name, baseline })
+    }
 }
 
 /// What `--against` takes besides patterns.
@@ -122,7 +132,7 @@ impl Selection<'_> {
         if self.patterns.is_empty() && !self.summary || benchmarks.len() < 2 {
             return Err(SelectionError::Alone(pattern.to_owned()));
         }
-        Ok(vec![Run { group: Some("the benchmarks that are meant".to_owned()), benchmarks }])
+        Ok(vec![Run { name: Some("the benchmarks that are meant".to_owned()), benchmarks }])
     }
 }
 
@@ -142,10 +152,10 @@ fn with_baselines<'a>(benchmarks: &'a [Benchmark], meant: &[&'a Benchmark]) -> V
 fn groups(benchmarks: Vec<&Benchmark>) -> Vec<Run<'_>> {
     let mut runs: Vec<Run<'_>> = Vec::new();
     for one in benchmarks {
-        let same = |run: &&mut Run<'_>| run.group.is_some() && run.group.as_deref() == one.group();
+        let same = |run: &&mut Run<'_>| run.name.is_some() && run.name.as_deref() == one.group();
         match runs.iter_mut().find(same) {
             Some(run) => run.benchmarks.push(one),
-            None => runs.push(Run { group: one.group().map(str::to_owned), benchmarks: vec![one] }),
+            None => runs.push(Run { name: one.group().map(str::to_owned), benchmarks: vec![one] }),
         }
     }
     runs
