@@ -68,6 +68,26 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// All of them. The order is part of the format of journals, in which a kind is its number here, less one as the cortex is never
+    /// written: new ones come last, and none goes.
+    pub(crate) const ALL: [Self; 15] = [
+        Self::Cortex,
+        Self::Bank,
+        Self::Basin,
+        Self::Cell,
+        Self::Circuit,
+        Self::Conduit,
+        Self::Current,
+        Self::Pin,
+        Self::Pipe,
+        Self::Port,
+        Self::Scope,
+        Self::Sink,
+        Self::Subscriber,
+        Self::Subscription,
+        Self::Ticker,
+    ];
+
     /// The word for it, in lower case.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -280,26 +300,9 @@ mod tests {
 
     #[test]
     fn every_kind_has_its_own_word() {
-        let kinds = [
-            Kind::Cortex,
-            Kind::Bank,
-            Kind::Basin,
-            Kind::Cell,
-            Kind::Circuit,
-            Kind::Conduit,
-            Kind::Current,
-            Kind::Pin,
-            Kind::Pipe,
-            Kind::Port,
-            Kind::Scope,
-            Kind::Sink,
-            Kind::Subscriber,
-            Kind::Subscription,
-            Kind::Ticker,
-        ];
-        let words: HashSet<&str> = kinds.iter().map(|kind| kind.as_str()).collect();
-        assert_eq!(words.len(), 15);
-        for kind in kinds {
+        let words: HashSet<&str> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
+        assert_eq!(words.len(), Kind::ALL.len());
+        for kind in Kind::ALL {
             assert_eq!(format!("{kind:?}").to_lowercase(), kind.to_string());
         }
     }
