@@ -436,6 +436,31 @@ fn a_tap_that_is_made_meanwhile_must_be_given_to_the_replay() {
 }
 
 #[test]
+fn taps_are_counted_by_the_label_that_their_conduit_has_at_the_time() {
+    let one = circuit(RunBy::Waiters);
+    let conduit = one.conduit::<i64>().expect("open");
+    let recording = Recording::new(&one, Vec::new());
+    recording.conduit("a", &conduit).expect("its own");
+    recording.begin().expect("open");
+    let tap = conduit.tap(&by(2)).expect("open");
+    tap.conduit().tap(&by(3)).expect("open");
+    one.settle().expect("outside");
+    recording.conduit("b", tap.conduit()).expect("its own");
+    tap.conduit().tap(&by(5)).expect("open");
+    let journal = recording.finish().expect("memory does not fail");
+
+    let mut replay = Replay::new(&journal[..]).expect("a journal");
+    let twin = circuit(RunBy::Owner);
+    let conduit = twin.conduit::<i64>().expect("open");
+    replay.conduit("a", &conduit);
+    let tap = replay.tapped("a", &conduit, &by(2)).expect("open");
+    replay.tapped("a#1", tap.conduit(), &by(3)).expect("open");
+    replay.conduit("b", tap.conduit());
+    replay.tapped("b", tap.conduit(), &by(5)).expect("open");
+    assert_eq!(replay.run(&twin).expect("as recorded").inputs, 3);
+}
+
+#[test]
 fn what_comes_from_outside_to_the_conduit_of_a_tap_is_recorded_if_that_has_a_label() {
     let (sender, receiver) = mpsc::channel();
     let listen = |circuit: &Circuit, tap: &Tap<i64, i64>| {

@@ -96,8 +96,8 @@ struct State<W> {
     begun: u64,
     /// What the conduits of taps are known by that were made meanwhile, unless they have a label.
     taps: HashMap<Id, String>,
-    /// How many taps of each conduit were made meanwhile.
-    tapped: HashMap<Id, u64>,
+    /// How many taps were made meanwhile of what is known by each label.
+    tapped: HashMap<String, u64>,
     /// The labels and numbers of sinks, with the number of the circuit's own context, that are to be written when it begins.
     sinks: Vec<(String, [u64; 2])>,
     inputs: u64,
@@ -473,10 +473,10 @@ impl<W: Write> State<W> {
     /// What a tap is known by that begins: its conduit's label and which of that conduit's it is. None if that has no label, or
     /// something else has this one.
     fn name_tap(&mut self, source: Id, mirror: Id) -> Option<u64> {
-        let count = self.tapped.entry(source).or_default();
+        let label = self.label_text(source)?.to_owned();
+        let count = self.tapped.entry(label.clone()).or_default();
         *count += 1;
-        let count = *count;
-        let name = tap_name(self.label_text(source)?, count);
+        let name = tap_name(&label, *count);
         if self.subjects.get(&name).is_some_and(|other| other.id() != mirror) {
             return None;
         }

@@ -50,6 +50,8 @@ pub struct Replay<R> {
     mirrors: HashMap<String, Box<dyn Input>>,
     /// The taps that are to be made, each once.
     taps: HashMap<String, Box<dyn Tapping>>,
+    /// How many of them there are of what has a label.
+    tapped: HashMap<String, u64>,
     /// Who is given the reservoirs of a conduit, by its label: an [`OnReservoir`].
     on_reservoir: HashMap<String, Box<dyn Any + Send>>,
     origins: Origins,
@@ -100,6 +102,7 @@ impl<R: Read> Replay<R> {
             inputs: HashMap::new(),
             mirrors: HashMap::new(),
             taps: HashMap::new(),
+            tapped: HashMap::new(),
             on_reservoir: HashMap::new(),
             origins: Origins::default(),
             subscribers: HashMap::new(),
@@ -215,11 +218,11 @@ impl<R: Read> Replay<R> {
         O: Clone + Send + 'static,
     {
         let tap = conduit.prepare_tap(recipe)?;
-        let mut names = (1..).map(|number| tap_name(label, number));
-        if let Some(name) = names.find(|name| !self.taps.contains_key(name)) {
-            self.mirror(&name, tap.conduit());
-            self.taps.insert(name, Box::new(ToTap::new(conduit, &tap)));
-        }
+        let count = self.tapped.entry(label.to_owned()).or_default();
+        *count += 1;
+        let name = tap_name(label, *count);
+        self.mirror(&name, tap.conduit());
+        self.taps.insert(name, Box::new(ToTap::new(conduit, &tap)));
         Ok(tap)
     }
 
