@@ -1,5 +1,6 @@
 //! A recorded circuit can be made to do the same again, bit for bit.
 
+mod frames;
 mod labels;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -7,11 +8,12 @@ use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use frames::{crc32, frame, header};
 use labels::Labels;
 use proptest::prelude::*;
 use tidemark_circuit::{
-    Basin, Capture, Cell, Circuit, Conduit, Failure, Fault, Fiber, Flow, Name, Pipe, Port, Recorded,
-    Recording, Registrar, Replay, ReplayError, RunBy, Subject, Subscriber, Subscription,
+    Basin, Cell, Circuit, Conduit, Failure, Fault, Fiber, Flow, Name, Pipe, Port, Recorded, Recording,
+    Registrar, Replay, ReplayError, RunBy, Subject, Subscriber, Subscription,
 };
 
 /// A structure in which order, time, chance, names, subscriptions and cascades all show in what is observed, and what is asked
@@ -734,12 +736,6 @@ fn a_journal_of_another_version_is_told_from_damage() {
     assert!(matches!(Replay::new(&journal[..]), Err(ReplayError::OtherVersion('4'))));
 }
 
-/// The checksum of IEEE 802.3, bit by bit.
-fn crc32(bytes: &[u8]) -> u32 {
-    let step = |sum: u32, _| if sum & 1 == 1 { sum >> 1 ^ 0xEDB8_8320 } else { sum >> 1 };
-    !bytes.iter().fold(u32::MAX, |sum, byte| (0..8).fold(sum ^ u32::from(*byte), step))
-}
-
 /// A writer with room for so many bytes.
 struct Full(usize);
 
@@ -768,19 +764,6 @@ fn a_writer_that_fails_ends_the_recording_and_nothing_else() {
     assert!(error.contains("the disk is full"), "{error}");
     assert_eq!(structure.observed().len(), 52);
     assert!(Recording::new(&structure.circuit, Vec::new()).begin().is_ok(), "it can be recorded again");
-}
-
-/// How a journal of the present version begins that has the seed 0.
-fn header() -> Vec<u8> {
-    let header = [&b"tidemark circuit journal 3\n"[..], &[0; 8]].concat();
-    [&header[..], &crc32(&header).to_le_bytes()].concat()
-}
-
-/// A frame of this kind with this content, whose checksum is right.
-fn frame(kind: u8, content: &[u8]) -> Vec<u8> {
-    let content = [&[kind], content].concat();
-    let length = u8::try_from(content.len()).ok().filter(|length| *length < 0x80).expect("a short one");
-    [&[length], &content[..], &crc32(&content).to_le_bytes()].concat()
 }
 
 #[test]
@@ -906,139 +889,6 @@ fn a_label_is_of_one_thing_of_the_circuit() {
         };
         let error = run(&twice).expect_err("two things");
         assert!(matches!(&error, ReplayError::Mislabelled(label) if label == "it"), "{error}");
-    }
-}
-
-/// What a replay of these frames, with these limits, says of a pipe that takes an `E`.
-fn limited<E: Recorded + Send + 'static>(
-    frames: &[u8],
-    limit: impl FnOnce(&mut Replay<&[u8]>),
-) -> Result<u64, ReplayError> {
-    let journal = [&header(), frames].concat();
-    let circuit = Circuit::builder().run_by(RunBy::Owner).build().expect("valid");
-    let mut replay = Replay::new(&journal[..])?;
-    replay.pipe("pipe", &circuit.pipe(|_: E| ()).expect("open"));
-    let conduit = circuit.conduit::<u8>().expect("open");
-    replay.conduit("conduit", &conduit);
-    limit(&mut replay);
-    replay.run(&circuit).map(|replayed| replayed.inputs)
-}
-
-/// One byte each in the journal if there is nothing, and 64 KiB in memory.
-type Large = Vec<Option<[u8; 65_536]>>;
-
-#[test]
-fn a_value_takes_no_more_memory_than_is_allowed() {
-    let emit = |value: &[u8]| [frame(1, b"pipe"), frame(2, &[&[0, 0, 0], value].concat())].concat();
-    // As many values without bytes as a number can say.
-    let most = [&[0xFF; 9][..], &[1]].concat();
-    assert!(limited::<Vec<()>>(&emit(&most), |_| ()).is_err());
-    let many = emit(&[0xFF, 0xFF, 0x7F]);
-    assert!(matches!(
-        limited::<Vec<()>>(&many, |replay| replay.limit_value(1000)),
-        Err(ReplayError::TooLarge { bytes_max: 1000, .. })
-    ));
-    assert_eq!(limited::<Vec<()>>(&many, |_| ()).expect("little"), 1);
-
-    let nothings = emit(&[&[100][..], &[0; 100]].concat());
-    let error = limited::<Large>(&nothings, |replay| replay.limit_value(1 << 20)).expect_err("6 MiB");
-    assert!(error.to_string().contains("Replay::limit_value"), "{error}");
-    assert_eq!(limited::<Large>(&nothings, |_| ()).expect("no more than 64 MiB"), 1);
-
-    let long = emit(&[&[100][..], &[b'x'; 100]].concat());
-    assert!(matches!(
-        limited::<String>(&long, |replay| replay.limit_value(99)),
-        Err(ReplayError::TooLarge { bytes_max: 99, .. })
-    ));
-}
-
-#[test]
-fn a_journal_makes_no_more_names_than_are_allowed() {
-    let frames = |prefix: &str| {
-        let mut frames = [frame(1, b"conduit"), frame(1, b"pipe")].concat();
-        for number in 0..5 {
-            let name = format!("limited.{prefix}.n{number}");
-            frames.extend(frame(1, name.as_bytes()));
-            // One as the name of a conduit's pipe, and one within a value.
-            frames.extend(frame(2, &[0, 0, number + 3, 0]));
-            let value = [&[name.len() as u8 + 1][..], name.as_bytes(), b"x"].concat();
-            frames.extend(frame(2, &[&[0, 1, 0], &value[..]].concat()));
-        }
-        frames
-    };
-    let known = Name::new("limited").expect("valid");
-    let error = limited::<Name>(&frames("a"), |replay| replay.limit_names(10)).expect_err("eleven");
-    assert!(matches!(error, ReplayError::TooManyNames(10)), "{error}");
-    assert_eq!(limited::<Name>(&frames("b"), |replay| replay.limit_names(11)).expect("eleven"), 10);
-    assert_eq!(limited::<Name>(&frames("b"), |replay| replay.limit_names(0)).expect("none is new"), 10);
-    assert_eq!(known.depth(), 1);
-}
-
-/// What frames that nobody recorded are about.
-const LABELS: [&str; 10] = [
-    "conduit",
-    "port",
-    "basin",
-    "subscriber",
-    "subscription",
-    "pipe",
-    "a.b",
-    "conduit#1",
-    "sink",
-    "captures",
-];
-
-/// Frames of all kinds with fields that are right, nearly right, or anything.
-fn any_frame() -> impl Strategy<Value = Vec<u8>> {
-    let number = prop_oneof![6 => 0..11_u8, 1 => any::<u8>()];
-    let numbers = prop::collection::vec(number, 0..6);
-    let value = prop_oneof![Just(vec![]), prop::collection::vec(any::<u8>(), 0..10)];
-    let text = prop_oneof![
-        4 => prop::sample::select(&LABELS[..]).prop_map(|text| text.as_bytes().to_vec()),
-        1 => prop::collection::vec(any::<u8>(), 0..10),
-    ];
-    prop_oneof![
-        2 => text.prop_map(|text| frame(1, &text)),
-        5 => (0..19_u8, numbers, value)
-            .prop_map(|(kind, numbers, value)| frame(kind, &[&numbers[..], &value].concat())),
-    ]
-}
-
-proptest! {
-    #[test]
-    fn frames_that_nobody_recorded_are_an_error_or_inputs(
-        frames in prop::collection::vec(any_frame(), 0..30), ended: bool,
-    ) {
-        let mut journal = header();
-        LABELS.iter().for_each(|text| journal.extend(frame(1, text.as_bytes())));
-        frames.iter().for_each(|frame| journal.extend(frame));
-        if ended {
-            journal.extend(frame(9, &[frames.len() as u8]));
-        }
-        let circuit = Circuit::builder().run_by(RunBy::Owner).build().expect("valid");
-        let conduit = circuit.conduit::<Vec<Option<i64>>>().expect("open");
-        let subscriber = circuit.subscriber(|_: &Subject, _: &mut Registrar<'_, _>| ()).expect("open");
-        let subscription = conduit.subscribe(&subscriber).expect("open");
-        let mut replay = Replay::new(&journal[..]).expect("a journal");
-        replay.conduit("conduit", &conduit);
-        replay.subscriber("subscriber", &subscriber);
-        replay.subscription("subscription", &subscription);
-        replay.port("port", &circuit.port(1_i64).expect("open"));
-        replay.basin("basin", &circuit.basin::<i64>(2).expect("valid"));
-        replay.pipe("pipe", &circuit.pipe(|_: Vec<()>| ()).expect("open"));
-        let captures = circuit.pipe(|_: Capture<u8>| ()).expect("open");
-        replay.pipe("captures", &captures);
-        replay.sink("sink", &circuit.sink(&captures).expect("open"));
-        replay.tapped("conduit", &conduit, &Flow::new().map(|value: Vec<Option<i64>>| value.len())).expect("open");
-        replay.on_reservoir::<Vec<Option<i64>>, _>("conduit", |reservoir| drop(reservoir.drain()));
-        match replay.run(&circuit) {
-            Ok(replayed) => prop_assert!(replayed.inputs <= frames.len() as u64),
-            Err(ReplayError::Damaged(at)) => prop_assert!((at as usize) < journal.len()),
-            Err(error) => {
-                let wrong = matches!(error, ReplayError::Io(_) | ReplayError::NotAJournal | ReplayError::Mislabelled(_));
-                prop_assert!(!wrong, "{error}");
-            }
-        }
     }
 }
 

@@ -543,19 +543,22 @@ fn a_sink_that_is_labelled_meanwhile_is_itself_from_there_on() {
     let recording = Recording::new(&one, Vec::new());
     recording.pipe("endpoint", &endpoint).expect("its own");
     recording.begin().expect("open");
+    // What it stands for so far, its pipe too, is another one in the replay.
+    sink.get(name!("a")).emit(0);
+    one.settle().expect("outside");
     recording.sink("sink", &sink).expect("its own");
     sink.get(name!("a")).emit(1);
     sink.get(name!("b")).emit(2);
     let journal = recording.finish().expect("memory does not fail");
-    assert_eq!(receiver.try_iter().collect::<Vec<_>>(), [(1, true), (2, true)]);
+    assert_eq!(receiver.try_iter().collect::<Vec<_>>(), [(0, true), (1, true), (2, true)]);
 
     let mut replay = Replay::new(&journal[..]).expect("a journal");
     let twin = circuit(RunBy::Owner);
     let (endpoint, sink) = make(&twin);
     replay.pipe("endpoint", &endpoint);
     replay.sink("sink", &sink);
-    assert_eq!(replay.run(&twin).expect("as recorded").inputs, 2);
-    assert_eq!(receiver.try_iter().collect::<Vec<_>>(), [(1, true), (2, true)]);
+    assert_eq!(replay.run(&twin).expect("as recorded").inputs, 3);
+    assert_eq!(receiver.try_iter().collect::<Vec<_>>(), [(0, false), (1, true), (2, true)]);
     twin.close();
 }
 

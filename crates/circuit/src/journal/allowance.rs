@@ -14,8 +14,12 @@ thread_local! {
 pub(super) struct Allowance {
     /// In the memory of values, beyond the bytes that they are read from.
     pub(super) bytes: u64,
+    /// Of texts, and of names that are new to the process: what stays for as long as the journal is read, or longer.
+    pub(super) kept: u64,
     /// Of the names that are new to the process, which are never freed.
-    pub(super) names: u32,
+    pub(super) names: u64,
+    /// Of those whom the numbers of captures stand for.
+    pub(super) subjects: u64,
     pub(super) exceeded: Option<Limit>,
 }
 
@@ -24,6 +28,7 @@ pub(super) struct Allowance {
 pub(super) enum Limit {
     Bytes,
     Names,
+    Subjects,
 }
 
 impl Allowance {
@@ -50,30 +55,39 @@ impl Drop for Within<'_> {
 
 /// Takes so much memory for values; none if that is more than is left. What is read from elsewhere than a journal has no limit.
 pub(super) fn take_bytes(bytes: usize) -> Option<()> {
+    take(Limit::Bytes, |left| &mut left.bytes, bytes as u64)
+}
+
+/// As [`take_bytes`], for what stays.
+pub(super) fn keep_bytes(bytes: usize) -> Option<()> {
+    take(Limit::Bytes, |left| &mut left.kept, bytes as u64)
+}
+
+/// Takes a subject, which stays; none if there are too many.
+pub(super) fn take_subject() -> Option<()> {
+    take(Limit::Subjects, |left| &mut left.subjects, 1)
+}
+
+/// The name of this path; none if it is none, or would take more new names, or more for their text, than is left.
+pub(super) fn name(path: &str) -> Option<Name> {
+    if LEFT.get().is_some() && Name::is_valid(path) {
+        let missing = Name::count_missing(path);
+        take(Limit::Names, |left| &mut left.names, u64::from(missing))?;
+        keep_bytes(if missing == 0 { 0 } else { path.len() })?;
+    }
+    Name::new(path).ok()
+}
+
+/// Takes so much of what this limit is about; none if that is more than is left.
+fn take(limit: Limit, of: impl Fn(&mut Allowance) -> &mut u64, number: u64) -> Option<()> {
     let Some(mut left) = LEFT.get() else { return Some(()) };
-    let rest = left.bytes.checked_sub(bytes as u64);
+    let rest = of(&mut left).checked_sub(number);
     match rest {
-        Some(rest) => left.bytes = rest,
-        None => left.exceeded = Some(Limit::Bytes),
+        Some(rest) => *of(&mut left) = rest,
+        None => left.exceeded = Some(limit),
     }
     LEFT.set(Some(left));
     rest.map(drop)
-}
-
-/// The name of this path; none if it is none, or would take more new names than are left.
-pub(super) fn name(path: &str) -> Option<Name> {
-    if let Some(mut left) = LEFT.get()
-        && Name::is_valid(path)
-    {
-        let rest = left.names.checked_sub(Name::count_missing(path));
-        match rest {
-            Some(rest) => left.names = rest,
-            None => left.exceeded = Some(Limit::Names),
-        }
-        LEFT.set(Some(left));
-        rest?;
-    }
-    Name::new(path).ok()
 }
 
 #[cfg(test)]
@@ -82,15 +96,19 @@ mod tests {
 
     #[test]
     fn what_is_read_takes_from_the_allowance_of_its_time() {
-        let mut allowance = Allowance { bytes: 5, names: 3, exceeded: None };
+        let mut allowance = Allowance { bytes: 5, kept: 30, names: 3, subjects: 1, exceeded: None };
         let within = || (take_bytes(3), name("allowance.of.three").is_some(), name("allowance.of").is_some());
         assert_eq!(allowance.during(within), (Some(()), true, true));
-        assert_eq!((allowance.bytes, allowance.names, allowance.exceeded), (2, 0, None));
+        assert_eq!((allowance.bytes, allowance.kept, allowance.names, allowance.exceeded), (2, 12, 0, None));
         assert_eq!(allowance.during(|| take_bytes(3)), None);
         assert_eq!(allowance.exceeded, Some(Limit::Bytes));
         assert!(allowance.during(|| name("allowance.of.more")).is_none());
         assert_eq!(allowance.exceeded, Some(Limit::Names));
-        assert_eq!(take_bytes(usize::MAX), Some(()));
+        assert_eq!(allowance.during(|| (keep_bytes(12), keep_bytes(1))), (Some(()), None));
+        assert_eq!(allowance.exceeded, Some(Limit::Bytes));
+        assert_eq!(allowance.during(|| (take_subject(), take_subject())), (Some(()), None));
+        assert_eq!(allowance.exceeded, Some(Limit::Subjects));
+        assert_eq!((take_bytes(usize::MAX), take_subject()), (Some(()), Some(())));
         assert_eq!(name("allowance.of.more").map(|name| name.depth()), Some(3));
     }
 }

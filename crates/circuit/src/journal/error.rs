@@ -30,8 +30,16 @@ pub enum ReplayError {
     /// A value of the journal is none of the type that the label has here. Only the form is looked at: what was recorded as another type
     /// of the same form, a `u64` for an `i64` or a struct with the same fields, is taken for a value of this one.
     WrongType(String),
-    /// The frame that begins at this byte has a value that takes more bytes than these; see
-    /// [`Replay::limit_value`](crate::Replay::limit_value).
+    /// The frame that begins at this byte says of a subject, by its number, something else than a frame before it: the journal was
+    /// changed after it was recorded, or put together.
+    Contradiction {
+        /// Where the frame begins.
+        position: u64,
+        /// The number of the subject.
+        subject: u64,
+    },
+    /// The frame that begins at this byte has a value that takes more bytes than these, or with it the texts and new names of the journal
+    /// do; see [`Replay::limit_value`](crate::Replay::limit_value).
     TooLarge {
         /// Where the frame begins.
         position: u64,
@@ -40,6 +48,9 @@ pub enum ReplayError {
     },
     /// The journal has more new names than these; see [`Replay::limit_names`](crate::Replay::limit_names).
     TooManyNames(u32),
+    /// The journal has captures of more subjects than these, or more subscriptions; see
+    /// [`Replay::limit_subjects`](crate::Replay::limit_subjects).
+    TooManySubjects(u32),
     /// This label was given to two things, or to something of another circuit than the one that is to do the same again.
     Mislabelled(String),
     /// The circuit is not run by its owner, is closed, or has another seed than the journal.
@@ -85,11 +96,18 @@ impl fmt::Display for ReplayError {
             Self::WrongType(label) => {
                 write!(f, "a recorded value of \"{label}\" is not of the type it has here")
             }
+            Self::Contradiction { position, subject } => {
+                write!(
+                    f,
+                    "the frame at byte {position} says of the subject {subject} something else than one before it: the \
+                     journal is not as it was recorded; replay one that a Recording has written, from its beginning on"
+                )
+            }
             Self::TooLarge { position, bytes_max } => {
                 write!(
                     f,
-                    "the value in the frame at byte {position} takes more than {bytes_max} bytes; \
-                     if the journal is to be trusted, allow more with Replay::limit_value"
+                    "the value in the frame at byte {position}, or all texts and new names up to there, take more than \
+                     {bytes_max} bytes; if the journal is to be trusted, allow more with Replay::limit_value"
                 )
             }
             Self::TooManyNames(names_max) => {
@@ -97,6 +115,13 @@ impl fmt::Display for ReplayError {
                     f,
                     "the journal has more than {names_max} new names; \
                      if it is to be trusted, allow more with Replay::limit_names"
+                )
+            }
+            Self::TooManySubjects(subjects_max) => {
+                write!(
+                    f,
+                    "the journal has captures of more than {subjects_max} subjects, or as many subscriptions that nobody \
+                     has closed; if it is to be trusted, allow more with Replay::limit_subjects"
                 )
             }
             Self::Mislabelled(label) => {

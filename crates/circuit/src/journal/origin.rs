@@ -6,6 +6,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
+use super::allowance;
 use super::recorded::{Recorded, read_number, write_number};
 use crate::capture::Capture;
 use crate::current::Current;
@@ -22,13 +23,42 @@ thread_local! {
     static KNOWN: RefCell<Option<Origins>> = const { RefCell::new(None) };
 }
 
-/// Who the numbers of a journal stand for.
+/// What a subject and its place among the numbers take in memory, at most.
+const SUBJECT_BYTES: usize = 192;
+
+/// Who the numbers of a journal stand for. Each stands for one subject, of which nothing else is said later.
 #[derive(Default)]
 pub(super) struct Origins {
-    subjects: HashMap<u64, Subject>,
-    sinks: HashMap<String, Box<dyn Origin>>,
+    subjects: HashMap<u64, Known>,
+    sinks: HashMap<String, LabelledSink>,
     /// The labels of the sinks with these numbers.
     labels: HashMap<u64, String>,
+    /// The number of the circuit's own context.
+    context: Option<u64>,
+    /// The number of which something else was said.
+    contradicted: Option<u64>,
+}
+
+/// The subject of a number.
+struct Known {
+    subject: Subject,
+    /// Its name and the number of what is around it, as the first path said that it was in; none if there was none so far. Those of a
+    /// sink with a label, and of the circuit's context, may be others in the replay.
+    said: Option<(Name, Option<u64>)>,
+}
+
+struct LabelledSink {
+    sink: Box<dyn Origin>,
+    number: Option<u64>,
+}
+
+/// Why numbers cannot be linked to a label.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum NoLink {
+    /// There is no sink with the label.
+    Unknown,
+    /// This number, or the one in its place, stands for something else.
+    Contradiction(u64),
 }
 
 /// A sink with a label.
@@ -59,25 +89,41 @@ impl<E: Send + 'static> Origin for Sink<E> {
 impl Origins {
     /// Gives a sink a label; false if it is another one's.
     pub(super) fn label(&mut self, label: &str, sink: Box<dyn Origin>) -> bool {
-        self.sinks.insert(label.to_owned(), sink).is_none()
+        self.sinks.insert(label.to_owned(), LabelledSink { sink, number: None }).is_none()
     }
 
     /// The label of a sink that is of another circuit.
     pub(super) fn stranger(&self, machine: &Machine) -> Option<&String> {
-        self.sinks.iter().find(|(_, sink)| !sink.is_of(machine)).map(|(label, _)| label)
+        self.sinks.iter().find(|(_, labelled)| !labelled.sink.is_of(machine)).map(|(label, _)| label)
     }
 
-    /// Has this number stand for the sink with the label; false if there is none.
-    pub(super) fn link(&mut self, number: u64, label: &str) -> bool {
-        let Some(sink) = self.sinks.get(label) else { return false };
-        self.subjects.insert(number, sink.subject().clone());
-        self.labels.insert(number, label.to_owned());
-        true
+    /// Has the numbers stand for the sink with the label and for the circuit's own context. What the sink's number stood for so far,
+    /// when it had no label, is forgotten, and so is what was in that: the pipes are the sink's own from here on.
+    ///
+    /// That is looked for once for each label.
+    pub(super) fn link(&mut self, label: &str, number: u64, context: (u64, &Subject)) -> Result<(), NoLink> {
+        let Self { subjects, sinks, labels, context: own, .. } = self;
+        let LabelledSink { sink, number: known } = sinks.get_mut(label).ok_or(NoLink::Unknown)?;
+        let is_new = known.is_none();
+        if *known.get_or_insert(number) != number
+            || is_new && labels.insert(number, label.to_owned()).is_some()
+        {
+            return Err(NoLink::Contradiction(number));
+        }
+        if *own.get_or_insert(context.0) != context.0 {
+            return Err(NoLink::Contradiction(context.0));
+        }
+        stand_for(subjects, context.0, context.1)?;
+        stand_for(subjects, number, sink.subject())?;
+        if is_new {
+            subjects.retain(|_, known| known.said.is_none_or(|(_, around)| around != Some(number)));
+        }
+        Ok(())
     }
 
-    /// Has this number stand for the subject.
-    pub(super) fn know(&mut self, number: u64, subject: Subject) {
-        self.subjects.insert(number, subject);
+    /// The number of which something else was said than before, once.
+    pub(super) fn take_contradiction(&mut self) -> Option<u64> {
+        self.contradicted.take()
     }
 
     /// Has what is read meanwhile be of these.
@@ -87,18 +133,37 @@ impl Origins {
         read()
     }
 
-    /// The subject of a part of a path, within what is around it.
-    fn resolve(&mut self, part: &Part, around: &Part, enclosure: Subject) -> Subject {
-        let Self { subjects, sinks, labels } = self;
-        let subject = subjects.entry(part.number).or_insert_with(|| {
-            let sink = labels.get(&around.number).and_then(|label| sinks.get(label));
-            match sink {
-                Some(sink) if part.kind == Kind::Pipe => sink.pipe(part.name),
-                _ => Subject::new(part.kind, part.name, Some(enclosure)),
+    /// The subject of a part of a path, within what is around it. None if that is not what was said of its number, or there are too
+    /// many.
+    fn resolve(&mut self, part: &Part, around: Option<u64>, enclosure: Subject) -> Option<Subject> {
+        let said = (part.name, around);
+        if let Some(known) = self.subjects.get_mut(&part.number) {
+            if known.subject.kind() != part.kind || *known.said.get_or_insert(said) != said {
+                self.contradicted = Some(part.number);
+                return None;
             }
-        });
-        subject.clone()
+            return Some(known.subject.clone());
+        }
+        allowance::take_subject()?;
+        allowance::take_bytes(SUBJECT_BYTES)?;
+        let labelled = around.and_then(|around| self.sinks.get(self.labels.get(&around)?));
+        let subject = match labelled {
+            Some(LabelledSink { sink, .. }) if part.kind == Kind::Pipe => sink.pipe(part.name),
+            _ => Subject::new(part.kind, part.name, Some(enclosure)),
+        };
+        self.subjects.insert(part.number, Known { subject: subject.clone(), said: Some(said) });
+        Some(subject)
     }
+}
+
+/// Has a number stand for this subject, if what was said of it so far is of the same kind.
+fn stand_for(subjects: &mut HashMap<u64, Known>, number: u64, subject: &Subject) -> Result<(), NoLink> {
+    let known = subjects.entry(number).or_insert_with(|| Known { subject: subject.clone(), said: None });
+    if known.subject.kind() != subject.kind() {
+        return Err(NoLink::Contradiction(number));
+    }
+    known.subject = subject.clone();
+    Ok(())
 }
 
 /// The time within which what is read is of some origins.
@@ -170,15 +235,15 @@ fn write_path(subject: &Subject, bytes: &mut Vec<u8>) {
 fn read_path(bytes: &mut &[u8]) -> Option<Subject> {
     let length = read_number(bytes).filter(|length| *length <= PARTS_MAX)?;
     let mut subject = Subject::cortex().clone();
-    let mut around = Part { number: 0, kind: Kind::Cortex, name: subject.name() };
+    let mut around = None;
     for _ in 0..length {
         let (number, kind) = (read_number(bytes)?, kind_of(*bytes.split_off_first()?)?);
         let part = Part { number, kind, name: Name::read(bytes)? };
         subject = KNOWN.with_borrow_mut(|known| match known {
-            Some(known) => known.resolve(&part, &around, subject),
-            None => Subject::new(part.kind, part.name, Some(subject)),
-        });
-        around = part;
+            Some(known) => known.resolve(&part, around, subject),
+            None => Some(Subject::new(part.kind, part.name, Some(subject))),
+        })?;
+        around = Some(part.number);
     }
     Some(subject)
 }

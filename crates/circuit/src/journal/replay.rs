@@ -11,7 +11,7 @@ use super::allowance::{self, Allowance, Limit};
 use super::error::ReplayError;
 use super::frame::{self, Beginning, HEADER_BYTES, Kind, NoFrame};
 use super::input::{Closing, Input, Mirror, OnEnd, OnReservoir, Subscribing, Tapping, ToTap};
-use super::origin::Origins;
+use super::origin::{NoLink, Origins};
 use super::recorded::{Recorded, read_number};
 use super::recording::tap_name;
 use crate::basin::Basin;
@@ -34,6 +34,9 @@ const VALUE_BYTES_MAX: u64 = 64 << 20;
 
 /// See [`Replay::limit_names`].
 const NAMES_MAX: u32 = 1 << 16;
+
+/// See [`Replay::limit_subjects`].
+const SUBJECTS_MAX: u32 = 1 << 18;
 
 /// Gives the inputs of a journal to a circuit with the same structure as the one that was recorded, so that it does the same
 /// again. See [`Recording`](crate::Recording) for an example.
@@ -66,7 +69,8 @@ pub struct Replay<R> {
     twice: Option<String>,
     value_bytes_max: u64,
     names_max: u32,
-    /// What is left of both.
+    subjects_max: u32,
+    /// What is left of these.
     allowance: Allowance,
     time: u64,
     /// Whether it was run, and has read its journal.
@@ -112,22 +116,39 @@ impl<R: Read> Replay<R> {
             twice: None,
             value_bytes_max: VALUE_BYTES_MAX,
             names_max: NAMES_MAX,
-            allowance: Allowance { bytes: VALUE_BYTES_MAX, names: NAMES_MAX, exceeded: None },
+            subjects_max: SUBJECTS_MAX,
+            allowance: Allowance {
+                bytes: VALUE_BYTES_MAX,
+                kept: VALUE_BYTES_MAX,
+                names: u64::from(NAMES_MAX),
+                subjects: u64::from(SUBJECTS_MAX),
+                exceeded: None,
+            },
             time: 0,
             has_run: false,
         })
     }
 
-    /// Refuses values that take more bytes than these: in the journal, or in memory for the elements of their vectors. It is 64 MiB
-    /// unless set otherwise; a journal has at most 1 GiB for one.
+    /// Refuses values that take more bytes than these: in the journal, or in memory for the elements of their vectors and for who was
+    /// captured. The labels and other texts of the journal, together with the names that are new to the process, may take as much once
+    /// more. It is 64 MiB unless set otherwise; a journal has at most 1 GiB for one value.
     pub fn limit_value(&mut self, bytes_max: u64) {
         self.value_bytes_max = bytes_max;
+        self.allowance.kept = bytes_max;
     }
 
     /// Refuses more names than these that are new to the process, because names are never freed. It is 65,536 unless set otherwise.
     pub fn limit_names(&mut self, names_max: u32) {
         self.names_max = names_max;
-        self.allowance.names = names_max;
+        self.allowance.names = u64::from(names_max);
+    }
+
+    /// Refuses captures of more subjects than these, all in all: pipes, threads, and what is around them. There may be as many
+    /// subscriptions, taps and reservoirs too that were made during the recording and have not been closed, each by itself. It is 262,144 unless
+    /// set otherwise: some 50 MiB for subjects, and more for subscriptions.
+    pub fn limit_subjects(&mut self, subjects_max: u32) {
+        self.subjects_max = subjects_max;
+        self.allowance.subjects = u64::from(subjects_max);
     }
 
     /// The seed that the circuit must have.
@@ -382,10 +403,12 @@ impl<R: Read> Replay<R> {
         let mut origins = std::mem::take(&mut self.origins);
         let taken = origins.during(|| allowance.during(|| self.take(kind, rest, circuit)));
         (self.allowance, self.origins) = (allowance, origins);
-        match allowance.exceeded {
-            None => taken,
-            Some(Limit::Bytes) => Err(self.too_large()),
-            Some(Limit::Names) => Err(ReplayError::TooManyNames(self.names_max)),
+        match (self.origins.take_contradiction(), allowance.exceeded) {
+            (None, None) => taken,
+            (Some(subject), _) => Err(ReplayError::Contradiction { position: self.position, subject }),
+            (None, Some(Limit::Bytes)) => Err(self.too_large()),
+            (None, Some(Limit::Names)) => Err(ReplayError::TooManyNames(self.names_max)),
+            (None, Some(Limit::Subjects)) => Err(ReplayError::TooManySubjects(self.subjects_max)),
         }
     }
 
@@ -394,11 +417,10 @@ impl<R: Read> Replay<R> {
         let mut fields = Fields { rest, texts: &self.texts, position: self.position };
         let (label, sink, context) = (fields.text()?, fields.number()?, fields.number()?);
         fields.end()?;
-        if !self.origins.link(sink, label) {
-            return Err(ReplayError::UnknownLabel(label.to_owned()));
-        }
-        self.origins.know(context, circuit.current().subject().clone());
-        Ok(())
+        self.origins.link(label, sink, (context, circuit.current().subject())).map_err(|error| match error {
+            NoLink::Unknown => ReplayError::UnknownLabel(label.to_owned()),
+            NoLink::Contradiction(subject) => ReplayError::Contradiction { position: self.position, subject },
+        })
     }
 
     fn too_large(&self) -> ReplayError {
@@ -410,6 +432,7 @@ impl<R: Read> Replay<R> {
         let damaged = || ReplayError::Damaged(self.position);
         if kind == Kind::Text {
             let text = str::from_utf8(rest).map_err(|_| damaged())?;
+            allowance::keep_bytes(size_of::<String>() + text.len()).ok_or_else(|| self.too_large())?;
             self.texts.push(text.to_owned());
             return Ok(false);
         }
@@ -451,13 +474,22 @@ impl<R: Read> Replay<R> {
         Ok(true)
     }
 
+    /// Whether a subscription may begin with this number.
+    fn check_new(&self, number: u64, fields: &Fields<'_>) -> Result<(), ReplayError> {
+        if self.subscriptions.contains_key(&number) {
+            return Err(fields.damaged());
+        }
+        if self.subscriptions.len() as u64 >= u64::from(self.subjects_max) {
+            return Err(ReplayError::TooManySubjects(self.subjects_max));
+        }
+        Ok(())
+    }
+
     /// Begins a subscription, and returns it with its number.
     fn subscribe(&self, kind: Kind, fields: &mut Fields<'_>) -> Result<(u64, Box<dyn Closing>), ReplayError> {
         let (label, subscriber_label, number) = (fields.text()?, fields.text()?, fields.number()?);
         fields.end()?;
-        if self.subscriptions.contains_key(&number) {
-            return Err(fields.damaged());
-        }
+        self.check_new(number, fields)?;
         if kind == Kind::Subscribe
             && let Some(tap) = self.taps.get(subscriber_label)
         {
@@ -482,7 +514,8 @@ impl<R: Read> Replay<R> {
         let (label, number, capacity) = (fields.text()?, fields.number()?, fields.number()?);
         fields.end()?;
         let capacity = usize::try_from(capacity).unwrap_or(usize::MAX);
-        if self.subscriptions.contains_key(&number) || capacity == 0 {
+        self.check_new(number, fields)?;
+        if capacity == 0 {
             return Err(fields.damaged());
         }
         let given = self.on_reservoir.get(label).map(|given| &**given as &dyn Any);
