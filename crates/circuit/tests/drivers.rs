@@ -655,3 +655,31 @@ fn a_receptor_that_failed_often_enough_is_put_away() {
         assert_eq!(circuit.failures(), 2);
     }
 }
+
+/// What a thread's stack takes, which the library's threads follow too.
+#[cfg(target_os = "linux")]
+const STACK: &str = "RUST_MIN_STACK";
+
+/// Runs itself again, where no thread can be had: no system has room for such a stack.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_ticker_for_which_there_is_no_thread_is_an_error_of_the_system() {
+    use std::process::Command;
+
+    use tidemark_circuit::Error;
+
+    let most = (1_u64 << 60).to_string();
+    if std::env::var(STACK).as_ref() != Ok(&most) {
+        let test = "a_ticker_for_which_there_is_no_thread_is_an_error_of_the_system";
+        let this = std::env::current_exe().expect("the test");
+        let mut again = Command::new(this);
+        again.args(["--exact", test, "--test-threads=1"]).env(STACK, &most);
+        let output = again.output().expect("a process");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        return;
+    }
+    let circuit = run_by(RunBy::Owner);
+    let target = circuit.discard::<u64>().expect("open");
+    let refused = circuit.ticker(Duration::from_secs(1), &target);
+    assert!(matches!(refused, Err(Error::Io(_))), "{refused:?}");
+}

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::circuit::{Circuit, Naming};
-use crate::error::{ArgumentError, ContextError, Error, Fault};
+use crate::error::{ArgumentError, ContextError, Error};
 use crate::event::Event;
 use crate::handle::handle;
 use crate::machine::MachineRef;
@@ -75,7 +75,8 @@ struct Inner {
 impl Circuit {
     /// A ticker of this circuit. The target may be of another circuit; it is emitted to from this one then.
     ///
-    /// Fails if the interval is zero or above a hundred years, or the system gives no thread. See [`Ticker`].
+    /// Fails if the circuit is closed, if the interval is zero or above a hundred years, or with [`Error::Io`] if the system gives no thread. See
+    /// [`Ticker`].
     pub fn ticker(&self, interval: Duration, target: &Pipe<u64>) -> Result<Ticker, Error> {
         self.unnamed().ticker(interval, target)
     }
@@ -98,16 +99,9 @@ impl Naming<'_> {
             given: AtomicU64::new(0),
         });
         let held = Held(inner);
-        let begun = match held.0.simulated_clock() {
-            Some(clock) => {
-                clock.add(&held.0, interval);
-                Ok(())
-            }
-            None => timer::add(&held.0, interval),
-        };
-        if let Err(error) = begun {
-            let message = format!("the system gives no thread for the timer: {error}");
-            return Err(Fault::new(self.machine().subject().clone(), "ticker", message).into());
+        match held.0.simulated_clock() {
+            Some(clock) => clock.add(&held.0, interval),
+            None => timer::add(&held.0, interval)?,
         }
         Ok(Ticker { inner: Arc::new(held) })
     }
@@ -124,7 +118,9 @@ impl Ticker {
         self.inner.0.close();
     }
 
-    /// Closes the ticker and waits until the target has handled what it was given.
+    /// Closes the ticker and waits for its circuit, as [`Circuit::settle`] does: the target is given no tick any more, and one of this
+    /// circuit has handled those that it was given. A target of another circuit may still have some before it; that circuit is to be
+    /// settled for them. Fails where [`Circuit::settle`] would, and does nothing then.
     pub fn close_and_settle(&self) -> Result<(), ContextError> {
         let machine = &self.inner.0.machine;
         machine.check_can_close_and_wait()?;

@@ -38,7 +38,7 @@ struct Entry {
     due: Instant,
 }
 
-/// Has the ticker called at each interval from now on.
+/// Has the ticker called at each interval from now on. Fails if the system gives no thread.
 pub(super) fn add(ticker: &Arc<Inner>, interval: Duration) -> io::Result<()> {
     let timer = Timer::of_process();
     let mut schedule = timer.lock();
