@@ -34,6 +34,6 @@ pub(crate) enum Hearer {
     },
     /// A tap whose conduit this is.
     Tap { mirror: Id },
-    /// A reservoir for so many captures.
+    /// A reservoir for so many captures, or a stream for as many emissions.
     Reservoir { capacity: usize },
 }

@@ -21,6 +21,7 @@ use futures_core::stream::{FusedStream, Stream};
 use crate::circuit::{Circuit, Naming};
 use crate::conduit::Conduit;
 use crate::error::{ArgumentError, Error};
+use crate::event::Hearer;
 use crate::failure::shielded;
 use crate::followers::Follower;
 use crate::name::Name;
@@ -29,7 +30,7 @@ use crate::pipe::Pipe;
 use crate::receptor::Receptor;
 use crate::subject::{Kind, Subject};
 use crate::subscriber::Registrar;
-use crate::subscription::WeakSubscription;
+use crate::subscription::{OnClose, WeakSubscription};
 use crate::supervision::Supervision;
 use crate::sync::unpoisoned;
 
@@ -150,6 +151,9 @@ impl<E: Clone + Send + 'static> Conduit<E> {
     /// What is emitted through this conduit from here on, with the name of the pipe. At most `capacity` emissions wait for the
     /// task; when there are more, the oldest is dropped and counted. Fails if the conduit is closed or the capacity is 0.
     ///
+    /// In the journal of a [`crate::Recording`] it is a reservoir of this conduit: a replay has what the stream was given for whom
+    /// [`crate::Replay::on_reservoir`] says. When it was dropped is not in the journal.
+    ///
     /// ```
     /// use std::pin::Pin;
     /// use std::task::{Context, Poll, Waker};
@@ -186,7 +190,8 @@ impl<E: Clone + Send + 'static> Conduit<E> {
             },
         )?;
         let closed = Arc::clone(&buffer);
-        let subscription = self.subscribe_with(&subscriber, move |_| closed.end())?;
+        let ended: OnClose<E> = Box::new(move |_| closed.end());
+        let subscription = self.begin(&subscriber, Some(ended), Hearer::Reservoir { capacity })?;
         // Nobody else sets it.
         let _ = unwanted.set(subscription.downgrade());
         let follower: Weak<Buffer<(Name, E)>> = Arc::downgrade(&buffer);

@@ -15,7 +15,9 @@ use futures_core::Stream;
 use futures_core::stream::FusedStream;
 use futures_sink::Sink;
 use tasks::block_on;
-use tidemark_circuit::{Circuit, Emissions, Error, Inlet, InletError, Overflow, Refused, RunBy, name};
+use tidemark_circuit::{
+    Circuit, Emissions, Error, Inlet, InletError, Overflow, Recording, Refused, Replay, RunBy, name,
+};
 
 /// How long a scenario may hang before it has failed.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -241,6 +243,32 @@ fn a_dropped_stream_is_forgotten_with_the_next_emission() {
     while circuit.run(10) {}
     assert_eq!(Arc::strong_count(&value), 1);
     assert_eq!(circuit.failures(), 0);
+}
+
+#[test]
+fn a_conduits_stream_is_a_reservoir_in_a_replay() {
+    let circuit = owned();
+    let conduit = circuit.conduit::<u32>().expect("open");
+    let recording = Recording::new(&circuit, Vec::new());
+    recording.conduit("conduit", &conduit).expect("its own");
+    recording.begin().expect("open");
+    let stream = conduit.stream(2).expect("open");
+    (1..=3).for_each(|value| conduit.get(name!("stream.recorded")).emit(value));
+    conduit.close();
+    while circuit.run(10) {}
+    let journal = recording.finish().expect("memory does not fail");
+    let given = block_on(rest(stream));
+    assert_eq!(given, [2, 3].map(|value| (name!("stream.recorded"), value)));
+
+    let mut replay = Replay::new(&journal[..]).expect("a journal");
+    let twin = Circuit::builder().run_by(RunBy::Owner).seed(replay.seed()).build().expect("valid");
+    replay.conduit("conduit", &twin.conduit::<u32>().expect("open"));
+    let (sender, reservoirs) = mpsc::channel();
+    replay.on_reservoir::<u32, _>("conduit", move |reservoir| sender.send(reservoir).expect("received"));
+    assert_eq!(replay.run(&twin).expect("as recorded").inputs, 5);
+    let captures = reservoirs.recv().expect("one").drain();
+    let again = captures.into_iter().map(|capture| (capture.name(), capture.into_emission()));
+    assert_eq!(again.collect::<Vec<_>>(), given);
 }
 
 #[test]

@@ -90,7 +90,7 @@ pub(super) enum Kind {
     SubscribeWith = 13,
     /// Time, label: the close of a subscription that there was before the recording.
     CloseSubscription = 14,
-    /// Time, label of the conduit, number of the subscription, capacity: a reservoir that begins.
+    /// Time, label of the conduit, number of the subscription, capacity: a reservoir, or a stream, that begins.
     Reservoir = 15,
     /// Label of a sink, its number and that of the circuit's own context in what is captured from here on. Not an input.
     Origin = 16,

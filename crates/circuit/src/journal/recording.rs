@@ -36,7 +36,8 @@ use crate::tap::Tap;
 /// the recording goes on is labelled then.
 ///
 /// Taps and reservoirs that are made meanwhile need no label of their own: they are known by that of their conduit, see
-/// [`Replay::tapped`](crate::Replay::tapped) and [`Replay::on_reservoir`](crate::Replay::on_reservoir). The conduit of the first tap of
+/// [`Replay::tapped`](crate::Replay::tapped) and [`Replay::on_reservoir`](crate::Replay::on_reservoir). So are the streams of conduits
+/// (feature `stream`), which a replay has reservoirs for. The conduit of the first tap of
 /// what has the label `a` is known as `a#1`, and so on, unless it is given a label.
 ///
 /// The writer is called in the circuit's context: one that is slow slows the circuit down. When it fails or panics, recording
@@ -454,7 +455,7 @@ impl<W: Write> State<W> {
         let (what, known) = match hearer {
             Hearer::Subscriber { id, .. } => ("a subscription", self.label_of(id)),
             Hearer::Tap { mirror } => ("a tap", self.name_tap(source, mirror)),
-            Hearer::Reservoir { capacity } => ("a reservoir", Some(capacity as u64)),
+            Hearer::Reservoir { capacity } => ("a reservoir or a stream", Some(capacity as u64)),
         };
         let (Some(label), Some(known)) = (self.label_of(source), known) else {
             return self.unlabelled(time, what);

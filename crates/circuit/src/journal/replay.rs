@@ -254,7 +254,8 @@ impl<R: Read> Replay<R> {
 
     /// Who is given the reservoirs that are made of the conduit with this label, each when it is made, with the capacity that the
     /// recorded circuit's had. Draining is no input: what the original's were drained of, all in all, ends with what one of these has
-    /// at last. One that is dropped hears no more.
+    /// at last. One that is dropped hears no more. There is one for each stream of the conduit too (feature `stream`); it has what the stream
+    /// was given, and what would have come after that was dropped.
     ///
     /// If nobody is given them, they keep nothing. A journal that may be anybody's can have many reservoirs of any capacity.
     pub fn on_reservoir<E, F>(&mut self, conduit: &str, given: F)
