@@ -75,8 +75,8 @@ struct Inner {
 impl Circuit {
     /// A ticker of this circuit. The target may be of another circuit; it is emitted to from this one then.
     ///
-    /// Fails if the circuit is closed, if the interval is zero or above a hundred years, or with [`Error::Io`] if the system gives no thread. See
-    /// [`Ticker`].
+    /// Fails if the circuit is closed, if the interval is zero or above a hundred years, or with [`Error::Io`] if the system gives no
+    /// thread. See [`Ticker`].
     pub fn ticker(&self, interval: Duration, target: &Pipe<u64>) -> Result<Ticker, Error> {
         self.unnamed().ticker(interval, target)
     }
