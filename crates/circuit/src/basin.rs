@@ -73,8 +73,8 @@ impl Naming<'_> {
                 target.emit(value);
             }
         };
-        let pipe = Pipe::new(NodeRef::built_in(self.machine(), pipe_subject, 0, fill));
-        let drains = Pipe::new(NodeRef::built_in(self.machine(), subject, 0, drain));
+        let pipe = Pipe::new(NodeRef::built_in(self.machine(), pipe_subject, None, fill));
+        let drains = Pipe::new(NodeRef::built_in(self.machine(), subject, None, drain));
         Ok(Basin { inner: Arc::new(Inner { pipe, drains }) })
     }
 }

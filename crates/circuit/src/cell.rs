@@ -58,7 +58,7 @@ impl Naming<'_> {
             drop(before);
         };
         let pipe_subject = Subject::new(Kind::Pipe, subject.name(), Some(subject.clone()));
-        let pipe = Pipe::new(NodeRef::built_in(self.machine(), pipe_subject, 0, receptor));
+        let pipe = Pipe::new(NodeRef::built_in(self.machine(), pipe_subject, None, receptor));
         Ok(Cell { inner: Arc::new(Inner { subject, value, pipe }) })
     }
 }

@@ -11,6 +11,7 @@ use crate::attachment::{AsItIs, Finish};
 use crate::bounds::{Bounds, Overflow};
 use crate::care::{Care, Make};
 use crate::current::Current;
+use crate::depth::Depth;
 use crate::driver::{Driver, ThreadPool, thread};
 use crate::error::{ArgumentError, ContextError, Error, Fault};
 use crate::failure::Failures;
@@ -292,10 +293,10 @@ impl Circuit {
     /// }
     /// ```
     pub fn settled(&self) -> Result<Settled, ContextError> {
-        let settled =
-            self.settled_in_steps("Cannot call Circuit::settled from within the circuit's context")?;
+        let inside = "Cannot call Circuit::settled from within the circuit's context";
+        let settled = self.settled_in_steps(inside)?;
         if settled.target.is_some() {
-            self.0.check_not_simulated()?;
+            self.0.check_can_wait(inside)?;
         }
         Ok(settled)
     }
@@ -477,7 +478,7 @@ impl Naming<'_> {
         R: Receptor<E> + 'static,
     {
         let subject = self.component(Kind::Pipe, "pipe")?;
-        Ok(Pipe::new(self.node(subject, 0, receptor)))
+        Ok(Pipe::new(self.node(subject, None, receptor)))
     }
 
     /// A pipe to a receptor that the function makes. See [`Circuit::pipe_from`].
@@ -490,7 +491,7 @@ impl Naming<'_> {
         let subject = self.component(Kind::Pipe, "pipe")?;
         let receptor = make();
         let care = self.care(Some(Box::new(move |_| Ok(make()))));
-        Ok(Pipe::new(NodeRef::with_care(self.machine(), subject, 0, receptor, care)))
+        Ok(Pipe::new(NodeRef::with_care(self.machine(), subject, None, receptor, care)))
     }
 
     /// As [`Pipe::prepend`], under this name and with this supervision. The target must be of this circuit.
@@ -517,13 +518,13 @@ impl Naming<'_> {
         target.prepend_as(self.name, self.supervision.or(target.node().supervision()), recipe, finish)
     }
 
-    /// A node of the circuit, supervised as was asked for.
-    pub(crate) fn node<E, R>(&self, subject: Subject, depth: u32, receptor: R) -> NodeRef
+    /// A node of the circuit, supervised as was asked for, which directly calls one of this depth or none.
+    pub(crate) fn node<E, R>(&self, subject: Subject, calls: Option<Depth>, receptor: R) -> NodeRef
     where
         E: Send + 'static,
         R: Receptor<E> + 'static,
     {
-        NodeRef::with_care(self.machine(), subject, depth, receptor, self.care::<E, R>(None))
+        NodeRef::with_care(self.machine(), subject, calls, receptor, self.care::<E, R>(None))
     }
 
     /// What is to be done about the failures of a pipe. What makes its receptor is forgotten if it is never made anew.

@@ -23,7 +23,7 @@ use crate::machine::{Machine, MachineRef};
 use crate::name::Name;
 use crate::name_map::NameMap;
 use crate::node::NodeRef;
-use crate::pipe::{Forward, Pipe, calls_directly};
+use crate::pipe::{Forward, Pipe};
 use crate::receptor::Receptor;
 use crate::registered;
 use crate::subject::{Kind, Subject};
@@ -155,7 +155,7 @@ impl<E: Clone + Send + 'static> Conduit<E> {
             Routing::Stem => self.parent(name),
         };
         let subject = Subject::new(Kind::Pipe, name, Some(inner.subject.clone()));
-        let depth = parent.map_or(0, |parent| parent.node().depth() + 1);
+        let calls = parent.and_then(|parent| parent.node().depth().called_by::<E>());
         let channel = Channel {
             subject: subject.clone(),
             hub: Arc::clone(&inner.hub),
@@ -163,9 +163,9 @@ impl<E: Clone + Send + 'static> Conduit<E> {
             version: u64::MAX,
             routes: Vec::new(),
             uncopied: 0,
-            parent: parent.map(|parent| Parent::new(parent, depth)),
+            parent: parent.map(|parent| Parent::new(parent, calls.is_some())),
         };
-        Pipe::new(NodeRef::built_in(&inner.machine, subject, depth, channel))
+        Pipe::new(NodeRef::built_in(&inner.machine, subject, calls, channel))
     }
 
     /// The pipe of the enclosing name. Those that enclose it are made from the outermost on, none while another is being made: a deep
@@ -408,9 +408,8 @@ impl<E: Clone + Send + 'static> Receptor<E> for Channel<E> {
 }
 
 impl<E: Send + 'static> Parent<E> {
-    /// For a pipe that lies so deep.
-    fn new(parent: &Pipe<E>, depth: u32) -> Self {
-        if calls_directly::<E>(depth) { Self::Direct(parent.forward()) } else { Self::Queued(parent.clone()) }
+    fn new(parent: &Pipe<E>, is_called: bool) -> Self {
+        if is_called { Self::Direct(parent.forward()) } else { Self::Queued(parent.clone()) }
     }
 }
 

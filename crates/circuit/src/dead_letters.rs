@@ -101,7 +101,7 @@ impl<E: Send + 'static> DeadLetters<'_, E> {
 
     fn place(&self) -> Result<Place<'_>, Fault> {
         let subject = self.naming.component(Kind::Pipe, "pipe")?;
-        Ok(Place { machine: self.naming.machine(), subject, depth: 0 })
+        Ok(Place { machine: self.naming.machine(), subject, calls: None })
     }
 }
 

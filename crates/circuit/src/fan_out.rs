@@ -5,8 +5,9 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use crate::circuit::{Circuit, Naming};
+use crate::depth::Depth;
 use crate::error::Fault;
-use crate::pipe::{Forward, Pipe, calls_directly};
+use crate::pipe::{Forward, Pipe};
 use crate::receptor::Receptor;
 use crate::subject::Kind;
 
@@ -99,11 +100,11 @@ impl Naming<'_> {
     /// A new pipe to the target, which is run as part of the emission if it is of this circuit, and emitted to otherwise.
     pub fn forward<E: Send + 'static>(&self, target: &Pipe<E>) -> Result<Pipe<E>, Fault> {
         let subject = self.component(Kind::Pipe, "pipe")?;
-        let depth = self.depth_before(std::slice::from_ref(target));
-        let node = if calls_directly::<E>(depth) {
-            self.node(subject, depth, target.forward())
+        let calls = self.calls(std::slice::from_ref(target));
+        let node = if calls.is_some() {
+            self.node(subject, calls, target.forward())
         } else {
-            self.node(subject, depth, target.clone())
+            self.node(subject, calls, target.clone())
         };
         Ok(Pipe::new(node))
     }
@@ -111,21 +112,21 @@ impl Naming<'_> {
     /// See [`Circuit::fan_out`]; always a new pipe, also to a single target.
     pub fn fan_out<E: Clone + Send + 'static>(&self, targets: &[Pipe<E>]) -> Result<Pipe<E>, Fault> {
         let subject = self.component(Kind::Pipe, "pipe")?;
-        let depth = self.depth_before(targets);
-        let node = if calls_directly::<E>(depth) {
+        let calls = self.calls(targets);
+        let node = if calls.is_some() {
             let own = targets.iter().all(|target| target.is_of(self.machine()));
             let targets = Targets { all: targets.iter().map(Pipe::forward).collect(), own };
-            self.node(subject, depth, targets)
+            self.node(subject, calls, targets)
         } else {
-            self.node(subject, depth, FanOut(targets.to_vec()))
+            self.node(subject, calls, FanOut(targets.to_vec()))
         };
         Ok(Pipe::new(node))
     }
 
-    /// The depth of a node that calls these directly. Those of other circuits are never called.
-    fn depth_before<E: Send + 'static>(&self, targets: &[Pipe<E>]) -> u32 {
+    /// The depth of the deepest of these, if all may be called directly. Those of other circuits are never called.
+    fn calls<E: Send + 'static>(&self, targets: &[Pipe<E>]) -> Option<Depth> {
         let own = targets.iter().filter(|target| target.is_of(self.machine()));
-        own.map(|target| target.node().depth()).max().map_or(0, |depth| depth + 1)
+        own.map(|target| target.node().depth()).max()?.called_by::<E>()
     }
 }
 

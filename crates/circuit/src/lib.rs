@@ -95,6 +95,7 @@ mod context_cell;
 mod cortex;
 mod current;
 mod dead_letters;
+mod depth;
 mod driver;
 mod ending;
 mod error;

@@ -14,6 +14,7 @@ use std::ptr::NonNull;
 
 use crate::care::{Care, Kept};
 use crate::context::is_inside;
+use crate::depth::Depth;
 use crate::failure::{Trouble, shielded};
 use crate::machine::{Machine, MachineRef};
 use crate::queue::fifo::words_for;
@@ -40,8 +41,7 @@ pub(crate) struct Header {
     handles: AtomicUsize,
     /// How many pipes were put in front of this one.
     attachments: AtomicU32,
-    /// How many nodes are behind this one that it calls directly.
-    depth: u32,
+    depth: Depth,
     /// Handles that do not keep the node, and one more while there is a node.
     weak_handles: AtomicU32,
     /// Failures so far; touched in the circuit's context only.
@@ -110,19 +110,24 @@ unsafe impl Sync for WeakNodeRef {}
 impl NodeRef {
     /// A node with a receptor of the circuit's own. It always resumes: when it fails, that is a value's doing, which is not to
     /// cost all the others.
-    pub(crate) fn built_in<E, R>(machine: &Machine, subject: Subject, depth: u32, receptor: R) -> Self
+    pub(crate) fn built_in<E, R>(
+        machine: &Machine,
+        subject: Subject,
+        calls: Option<Depth>,
+        receptor: R,
+    ) -> Self
     where
         E: Send + 'static,
         R: Receptor<E> + 'static,
     {
-        Self::make::<E, R>(machine, subject, depth, receptor, Care::default(), true)
+        Self::make::<E, R>(machine, subject, calls, receptor, Care::default(), true)
     }
 
     /// A node with a receptor of users, and what is to be done about its failures.
     pub(crate) fn with_care<E, R>(
         machine: &Machine,
         subject: Subject,
-        depth: u32,
+        calls: Option<Depth>,
         receptor: R,
         care: Care<E, R>,
     ) -> Self
@@ -130,13 +135,13 @@ impl NodeRef {
         E: Send + 'static,
         R: Receptor<E> + 'static,
     {
-        Self::make(machine, subject, depth, receptor, care, false)
+        Self::make(machine, subject, calls, receptor, care, false)
     }
 
     fn make<E, R>(
         machine: &Machine,
         subject: Subject,
-        depth: u32,
+        calls: Option<Depth>,
         receptor: R,
         care: Care<E, R>,
         built_in: bool,
@@ -153,7 +158,7 @@ impl NodeRef {
             machine: machine.hold_for_node(),
             handles: AtomicUsize::new(1),
             attachments: AtomicU32::new(0),
-            depth,
+            depth: Depth::of::<E>(calls),
             weak_handles: AtomicU32::new(1),
             failures: Cell::new(0),
             emptied: Cell::new(false),
@@ -203,7 +208,7 @@ impl NodeRef {
         self.header().attachments.fetch_add(1, Ordering::Relaxed)
     }
 
-    pub(crate) fn depth(&self) -> u32 {
+    pub(crate) fn depth(&self) -> Depth {
         self.header().depth
     }
 

@@ -18,18 +18,6 @@ use crate::recipe::{Recipe, Site};
 use crate::subject::{Kind, Subject};
 use crate::supervision::Supervision;
 
-/// Whether a node that lies so deep calls those behind it directly. If not, it reaches them through the transit queue, so that the
-/// stack stays small, however many there are in a row and however large the values: each call has a few on the stack.
-pub(crate) const fn calls_directly<E>(depth: u32) -> bool {
-    const DEPTH_MAX: u32 = 64;
-    const BYTES_MAX: usize = 16 * 1024;
-    let fitting = match BYTES_MAX.checked_div(size_of::<E>()) {
-        Some(fitting) if fitting < DEPTH_MAX as usize => fitting as u32,
-        _ => DEPTH_MAX,
-    };
-    fitting > 1 && !depth.is_multiple_of(fitting)
-}
-
 /// A way into a circuit: what is emitted is handled in the circuit's context, in its place in the order.
 ///
 /// Clones are the same pipe. Pipes may be used from any thread, and from inside of any circuit. A pipe keeps its circuit
@@ -145,15 +133,15 @@ impl<E: Send + 'static> Pipe<E> {
         let machine = self.machine();
         machine.check_open("pipe")?;
         let subject = self.subject();
-        let depth = self.node.depth() + 1;
+        let calls = self.node.depth().called_by::<R::In>();
         let attachment = Attachment {
             machine,
             subject: Subject::new(Kind::Pipe, name, Some(subject.clone())),
             site: Site { subject, seed: machine.seed_for(subject.name(), self.node.next_attachment()) },
-            depth,
+            calls,
             supervision,
         };
-        let node = if calls_directly::<E>(depth) {
+        let node = if calls.is_some() {
             attachment.node(recipe, finish, self, Self::forward)
         } else {
             attachment.node(recipe, finish, self, Self::clone)

@@ -62,7 +62,7 @@ impl Naming<'_> {
     pub fn port<E: Clone + Send + 'static>(&self, seed: E) -> Result<Port<E>, Fault> {
         let subject = self.component(Kind::Port, "port")?;
         let held = Held { subject: subject.clone(), value: seed, failures: 0 };
-        Ok(Port { requests: Pipe::new(NodeRef::built_in(self.machine(), subject, 0, held)) })
+        Ok(Port { requests: Pipe::new(NodeRef::built_in(self.machine(), subject, None, held)) })
     }
 }
 

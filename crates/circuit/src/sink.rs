@@ -130,7 +130,7 @@ impl<E: Send + 'static> Sink<E> {
             machine,
             subject: Subject::new(Kind::Pipe, name, Some(subject.clone())),
             site: Site { subject, seed: machine.seed_for(name, number) },
-            depth: 0,
+            calls: None,
             supervision: None,
         };
         Ok(Pipe::new(attachment.node(recipe, &AsItIs, channel, SinkPipe::clone)?))

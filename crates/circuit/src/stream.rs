@@ -142,7 +142,7 @@ impl Naming<'_> {
         let buffer = Buffer::new(capacity)?;
         let subject = self.component(Kind::Pipe, "pipe")?;
         let feed = Feed(Arc::new(Ending(Arc::clone(&buffer))));
-        let pipe = Pipe::new(NodeRef::built_in(self.machine(), subject, 0, feed));
+        let pipe = Pipe::new(NodeRef::built_in(self.machine(), subject, None, feed));
         Ok((pipe, Emissions { buffer }))
     }
 }

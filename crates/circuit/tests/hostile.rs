@@ -11,7 +11,7 @@ use std::thread;
 
 use limit::{Limit, wait_until};
 use tidemark_circuit::{
-    Circuit, ContextError, Name, Pipe, Registrar, Resource, Routing, RunBy, Scope, Settled, Subject,
+    Circuit, ContextError, Flow, Name, Pipe, Registrar, Resource, Routing, RunBy, Scope, Settled, Subject,
     Subscription, ThreadPool,
 };
 
@@ -403,4 +403,24 @@ fn names_of_many_parts_and_large_values_need_no_deep_stack() {
         let nearest_first: Vec<(usize, u64)> = (1..=DEPTH).rev().map(|depth| (depth, 7)).collect();
         assert_eq!(heard, nearest_first);
     }
+}
+
+#[test]
+fn large_values_with_small_ones_between_them_need_no_deep_stack() {
+    type Large = [u64; 1000];
+    let scenario = || {
+        let circuit = circuit(RunBy::Owner);
+        let grown = Flow::new().map(|value: u64| -> Large { [value; 1000] });
+        let shrunk = Flow::new().map(|value: Large| value[999]);
+        let sum = circuit.cell(0_u64).expect("open");
+        let mut pipe = sum.pipe().prepend(&Flow::new().map(|value: u64| value + 1)).expect("open");
+        for _ in 0..200 {
+            pipe = pipe.prepend(&shrunk).and_then(|large| large.prepend(&grown)).expect("open");
+        }
+        pipe.emit(7);
+        settle(&circuit);
+        assert_eq!(sum.get(), 8);
+    };
+    let small = thread::Builder::new().stack_size(256 << 10).spawn(scenario).expect("a thread");
+    small.join().expect("no panic");
 }
