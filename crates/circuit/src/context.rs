@@ -5,6 +5,7 @@ use std::ptr;
 use std::sync::OnceLock;
 use std::time::Instant;
 
+use crate::failure::shielded;
 use crate::machine::Machine;
 use crate::sync::thread_local;
 
@@ -53,7 +54,7 @@ pub(crate) fn replace(machine: *const Machine) -> *const Machine {
 
 /// Runs code that is not the circuit's, though the circuit's thread has to run it: to that code it is as if it were outside. What
 /// it emits to the circuit is an input like any other. That it must not wait for the circuit is still known.
-pub(crate) fn step_out<R>(run: impl FnOnce() -> R) -> R {
+fn step_out<R>(run: impl FnOnce() -> R) -> R {
     struct Back(*const Machine);
     impl Drop for Back {
         fn drop(&mut self) {
@@ -62,6 +63,11 @@ pub(crate) fn step_out<R>(run: impl FnOnce() -> R) -> R {
     }
     let _back = Back(replace(entered().map_addr(|address| address | OUT)));
     run()
+}
+
+/// Calls code that is not the circuit's, see [`step_out`], and keeps what it throws from the circuit.
+pub(crate) fn call_outside(call: impl FnOnce()) {
+    step_out(|| shielded(call));
 }
 
 /// Nanoseconds on a clock that only grows. Inside a circuit it stands still while one input and all that it causes are

@@ -20,9 +20,9 @@ use futures_core::stream::{FusedStream, Stream};
 
 use crate::circuit::{Circuit, Naming};
 use crate::conduit::Conduit;
+use crate::context::call_outside;
 use crate::error::{ArgumentError, Error};
 use crate::event::Hearer;
-use crate::failure::shielded;
 use crate::followers::Follower;
 use crate::name::Name;
 use crate::node::NodeRef;
@@ -281,7 +281,7 @@ impl<T: Send> Follower for Buffer<T> {
 
 fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
-        shielded(|| waker.wake());
+        call_outside(|| waker.wake());
     }
 }
 

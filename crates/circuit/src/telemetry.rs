@@ -9,21 +9,22 @@
 //! | event `overflow`: an emission was dropped because the queue was full | debug | `tidemark_circuit` | `subject` |
 //! | event `close`: a circuit was closed | debug | `tidemark_circuit` | `subject` |
 //!
-//! A subscriber of `tracing` may panic; that is kept from the circuit, as panics of all other code of users are.
+//! What a subscriber of `tracing` does is not the circuit's: what it emits is an input, and its panics are kept from the circuit, as
+//! those of all other code of users are.
 
 #[cfg(feature = "tracing")]
-pub(crate) use with::{closed, failed, leave, overflowed, quarantined, restarted, run};
+pub(crate) use with::{closed, failed, overflowed, quarantined, restarted, run};
 
 #[cfg(not(feature = "tracing"))]
-pub(crate) use without::{closed, failed, leave, overflowed, quarantined, restarted, run};
+pub(crate) use without::{closed, failed, overflowed, quarantined, restarted, run};
 
 #[cfg(feature = "tracing")]
 mod with {
     use tracing::span::EnteredSpan;
     use tracing::{Level, debug, debug_span, enabled, error};
 
-    use crate::context;
-    use crate::failure::{Failure, shielded};
+    use crate::context::call_outside;
+    use crate::failure::Failure;
     use crate::machine::Machine;
     use crate::subject::Subject;
 
@@ -33,7 +34,7 @@ mod with {
     impl Drop for Span {
         fn drop(&mut self) {
             if let Some(span) = self.0.take() {
-                shielded(|| drop(span));
+                call_outside(|| drop(span));
             }
         }
     }
@@ -41,7 +42,7 @@ mod with {
     #[inline]
     pub(crate) fn run(machine: &Machine) -> Span {
         let mut span = None;
-        shielded(|| {
+        call_outside(|| {
             // Drivers look into empty queues often.
             if enabled!(target: "tidemark_circuit", Level::DEBUG) && machine.has_work() {
                 let name = machine.subject().name();
@@ -52,17 +53,9 @@ mod with {
         Span(span)
     }
 
-    /// Ends the span. What its end calls is not the circuit's, and nothing is looked at behind it.
-    #[inline]
-    pub(crate) fn leave(span: Span) {
-        if span.0.is_some() {
-            context::step_out(|| drop(span));
-        }
-    }
-
     #[cold]
     pub(crate) fn failed(failure: &Failure) {
-        shielded(|| {
+        call_outside(|| {
             error!(
                 target: "tidemark_circuit",
                 subject = %failure.subject(),
@@ -74,22 +67,22 @@ mod with {
 
     #[cold]
     pub(crate) fn quarantined(subject: &Subject, failures: u32) {
-        shielded(|| debug!(target: "tidemark_circuit", %subject, failures, "quarantine"));
+        call_outside(|| debug!(target: "tidemark_circuit", %subject, failures, "quarantine"));
     }
 
     #[cold]
     pub(crate) fn restarted(subject: &Subject, failures: u32) {
-        shielded(|| debug!(target: "tidemark_circuit", %subject, failures, "restart"));
+        call_outside(|| debug!(target: "tidemark_circuit", %subject, failures, "restart"));
     }
 
     #[cold]
     pub(crate) fn overflowed(subject: &Subject) {
-        shielded(|| debug!(target: "tidemark_circuit", %subject, "overflow"));
+        call_outside(|| debug!(target: "tidemark_circuit", %subject, "overflow"));
     }
 
     #[cold]
     pub(crate) fn closed(subject: &Subject) {
-        shielded(|| debug!(target: "tidemark_circuit", %subject, "close"));
+        call_outside(|| debug!(target: "tidemark_circuit", %subject, "close"));
     }
 }
 
@@ -105,9 +98,6 @@ mod without {
     pub(crate) fn run(_: &Machine) -> Span {
         Span
     }
-
-    #[inline]
-    pub(crate) fn leave(_: Span) {}
 
     #[inline]
     pub(crate) fn failed(_: &Failure) {}

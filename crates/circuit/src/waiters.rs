@@ -3,7 +3,7 @@
 use std::task::Waker;
 
 use crate::barrier;
-use crate::failure::shielded;
+use crate::context::call_outside;
 use crate::sync::thread::{self, Thread};
 use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering, fence, hint, lock};
 
@@ -167,7 +167,8 @@ impl Waiters {
         for entry in first.into_iter().chain(others) {
             match entry.who {
                 Who::Thread(thread) => thread.unpark(),
-                Who::Task(waker) => shielded(|| waker.wake()),
+                // Code of others, which is not the circuit's.
+                Who::Task(waker) => call_outside(|| waker.wake()),
             }
         }
     }

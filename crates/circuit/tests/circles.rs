@@ -1,7 +1,10 @@
 //! Circuits that would wait for each other in a circle are refused that, whoever runs them, and go on.
 
+use std::future::Future;
+use std::pin::pin;
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Barrier, OnceLock};
+use std::task::{Context, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
@@ -298,6 +301,38 @@ fn who_is_run_by_a_receptor_cannot_wait_for_room_in_that_ones_circuit() {
     start.expect("open").emit(());
     let outcomes = outcomes.recv_timeout(PATIENCE).expect("nobody hangs");
     assert_eq!(outcomes, [Ok(()), Err(Refused::Circle(2))]);
+}
+
+/// Emits twice when it is called.
+struct Twice(Pipe<u32>);
+
+impl Wake for Twice {
+    fn wake(self: Arc<Self>) {
+        self.0.emit(1);
+        self.0.emit(2);
+    }
+}
+
+#[test]
+fn what_a_waker_is_refused_is_a_failure_of_the_circuit_that_called_it() {
+    let pool = ThreadPool::new(1).expect("a thread");
+    let one = built(Circuit::builder().run_by(RunBy::Pool(pool.clone())).bounded(1, Overflow::Block));
+    let other = run_by(RunBy::Pool(pool));
+    let waker = Waker::from(Arc::new(Twice(one.discard().expect("open"))));
+    let (inner, behind) = (other.discard::<()>().expect("open"), other.clone());
+    let start = one.pipe(move |()| {
+        inner.emit(());
+        let mut settled = pin!(behind.settled().expect("no circle"));
+        assert!(settled.as_mut().poll(&mut Context::from_waker(&waker)).is_pending(), "nobody runs it yet");
+        // The only thread of the pool is here, so this runs the other one, which wakes the task.
+        behind.settle().expect("no circle");
+    });
+    start.expect("open").emit(());
+    let (done, is_done) = mpsc::channel();
+    let waits = one.clone();
+    thread::spawn(move || done.send(waits.settle()));
+    assert_eq!(is_done.recv_timeout(PATIENCE), Ok(Ok(())));
+    assert_eq!((one.dropped(), one.failures(), other.failures()), (1, 0, 1));
 }
 
 #[test]

@@ -16,7 +16,7 @@ use futures_core::stream::FusedStream;
 use futures_sink::Sink;
 use tasks::block_on;
 use tidemark_circuit::{
-    Circuit, Emissions, Error, Inlet, InletError, Overflow, Recording, Refused, Replay, RunBy, name,
+    Circuit, Emissions, Error, Inlet, InletError, Overflow, Pipe, Recording, Refused, Replay, RunBy, name,
 };
 
 /// How long a scenario may hang before it has failed.
@@ -182,6 +182,29 @@ fn only_the_last_waker_is_woken_and_once() {
     (1..=3).for_each(|value| pipe.emit(value));
     while circuit.run(10) {}
     assert_eq!((first.count(), second.count()), (0, 1));
+}
+
+/// Emits when it is called.
+struct Emitting(Pipe<&'static str>);
+
+impl Wake for Emitting {
+    fn wake(self: Arc<Self>) {
+        self.0.emit("woken");
+    }
+}
+
+#[test]
+fn what_a_streams_waker_emits_is_an_input_and_no_effect_of_the_value() {
+    let circuit = owned();
+    let (sender, heard) = mpsc::channel();
+    let note = circuit.pipe(move |text| sender.send(text).expect("somebody listens")).expect("open");
+    let (pipe, mut stream) = circuit.stream(10).expect("open");
+    let waker = Waker::from(Arc::new(Emitting(note.clone())));
+    assert!(Pin::new(&mut stream).poll_next(&mut Context::from_waker(&waker)).is_pending());
+    pipe.emit(1);
+    note.emit("next");
+    circuit.run(10);
+    assert_eq!(heard.try_iter().collect::<Vec<_>>(), ["next", "woken"]);
 }
 
 #[test]

@@ -3,9 +3,9 @@
 
 use std::fmt::{Debug, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 
-use tidemark_circuit::{Circuit, CircuitBuilder, Overflow, RunBy, Supervision, name};
+use tidemark_circuit::{Circuit, CircuitBuilder, Overflow, Pipe, RunBy, Supervision, name};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Interest;
@@ -179,6 +179,45 @@ fn a_subscriber_that_panics_harms_no_circuit() {
         assert_eq!(circuit.failures(), 1);
     });
     assert_eq!(seen.load(Ordering::Relaxed), 4);
+}
+
+/// A subscriber that emits at each event.
+struct Emitting(Pipe<&'static str>);
+
+impl Subscriber for Emitting {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, _: &Event<'_>) {
+        self.0.emit("told");
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+#[test]
+fn what_a_subscriber_emits_is_an_input_and_no_effect_of_what_it_was_told_of() {
+    std::panic::set_hook(Box::new(|_| ()));
+    let circuit = build(Circuit::builder());
+    let (sender, heard) = mpsc::channel();
+    let note = circuit.pipe(move |text| sender.send(text).expect("somebody listens")).expect("open");
+    subscriber::with_default(Emitting(note.clone()), || {
+        circuit.pipe(|()| panic!("broken")).expect("open").emit(());
+        note.emit("next");
+        circuit.run(10);
+    });
+    assert_eq!(heard.try_iter().collect::<Vec<_>>(), ["next", "told"]);
 }
 
 /// A subscriber that fails when it is asked what it wants to hear.

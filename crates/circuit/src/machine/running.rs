@@ -85,10 +85,8 @@ impl Running<'_> {
 
     #[inline]
     fn run_to(&mut self, edge: Edge, budget: usize, until: u64) -> Progress {
-        let span = telemetry::run(self.machine);
-        let progress = self.run_in_span(edge, budget, until);
-        telemetry::leave(span);
-        progress
+        let _span = telemetry::run(self.machine);
+        self.run_in_span(edge, budget, until)
     }
 
     fn run_in_span(&mut self, edge: Edge, budget: usize, until: u64) -> Progress {
@@ -359,8 +357,7 @@ impl Running<'_> {
         barrier::light(self.machine.asymmetric);
         if self.machine.waiters.is_due(ticket) {
             self.publish();
-            // Tasks are woken by code of others, which is not the circuit's.
-            context::step_out(|| self.machine.waiters.wake(ticket));
+            self.machine.waiters.wake(ticket);
         } else if unpublished > PUBLISH_EVERY {
             self.publish();
         }
@@ -418,13 +415,13 @@ impl Running<'_> {
     /// Ends a circuit that nobody can run any more: what it has accepted is dropped, and who has something open hears nothing.
     pub(super) fn end_unhandled(&mut self) {
         self.end();
-        // All of it now: what is in there may keep the circuit. It is no run of the circuit that anybody is told of.
-        self.run_in_span(Edge::Written, usize::MAX, u64::MAX);
         // SAFETY: we are in the context, and borrows end before code of users runs.
         while let Some(open) = unsafe { (*self.machine.inside.get()).endings.next() } {
             // SAFETY: as above.
             shielded(|| unsafe { open.forget() });
         }
+        // All of it now: what is in there may keep the circuit. It is no run of the circuit that anybody is told of.
+        self.run_in_span(Edge::Written, usize::MAX, u64::MAX);
     }
 
     /// Drops all receptors. From now on whatever arrives is dropped.

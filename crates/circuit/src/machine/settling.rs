@@ -171,8 +171,8 @@ impl Machine {
         if self.is_entered_here() {
             return Err(ContextError::new(inside));
         }
-        Waiting::check(self)?;
-        self.check_not_simulated()
+        self.check_not_simulated()?;
+        Waiting::check(self)
     }
 
     /// As [`Machine::check_can_wait`], for what ends with the circuit.
@@ -181,11 +181,11 @@ impl Machine {
     }
 
     /// Refuses what would wait for a simulation, whose thread is the one that waits.
-    pub(crate) fn check_not_simulated(&self) -> Result<(), ContextError> {
+    fn check_not_simulated(&self) -> Result<(), ContextError> {
         if self.driver.simulated_clock().is_some() {
             let message = "Cannot wait for a circuit of a simulation, which does nothing meanwhile: call Simulation::run";
             return Err(ContextError::new(message));
         }
-        Waiting::check(self)
+        Ok(())
     }
 }

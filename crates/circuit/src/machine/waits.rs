@@ -48,7 +48,9 @@ impl Wait {
         let awaited = unsafe { self.awaited.as_ref() };
         match self.until {
             Until::Done(ticket) => !awaited.is_finished(ticket),
-            Until::Room => awaited.bounds.as_ref().is_some_and(|bounds| bounds.is_full()),
+            Until::Room => {
+                awaited.bounds.as_ref().is_some_and(|bounds| !awaited.is_closed() && bounds.is_full())
+            }
         }
     }
 
@@ -101,9 +103,9 @@ impl Drop for Waiting<'_> {
         let mut waits = lock(&WAITS);
         let mine = waits.iter().position(|wait| wait.is(self.awaited, self.innermost));
         debug_assert!(mine.is_some(), "it was noted");
-        let removed = mine.map(|mine| waits.swap_remove(mine));
-        drop(waits);
-        drop(removed);
+        if let Some(mine) = mine {
+            waits.swap_remove(mine);
+        }
     }
 }
 
@@ -141,6 +143,7 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
     use super::*;
+    use crate::bounds::Overflow;
     use crate::circuit::{Circuit, RunBy};
 
     /// Here, because nobody else can tell what is noted.
@@ -166,5 +169,24 @@ mod tests {
         assert!(thrown.is_err() && of_awaited() == 0);
         assert!(matches!(Waiting::begin(waits.machine(), Until::Room), Err(error) if error.is_circle()));
         drop(running);
+    }
+
+    #[test]
+    fn who_waits_for_room_goes_on_when_the_circuit_is_closed() {
+        let builder = || Circuit::builder().run_by(RunBy::Owner);
+        let (waits, awaited) = (
+            builder().build().expect("valid"),
+            builder().bounded(1, Overflow::Reject).build().expect("valid"),
+        );
+        awaited.discard().expect("open").emit(1);
+        let running = waits.machine().enter().expect("nobody else is here");
+        let waiting = Waiting::begin(awaited.machine(), Until::Room).expect("no circle");
+        // The awaited circuit's context is no more than a place to ask from, so one thread will do for both.
+        let held = [ptr::from_ref::<Machine>(awaited.machine()).addr()];
+        let asks_from_awaited = || closes_circle(&lock(&WAITS), &held, waits.machine());
+        assert!(asks_from_awaited());
+        awaited.close();
+        assert!(!asks_from_awaited());
+        drop((waiting, running));
     }
 }
