@@ -9,6 +9,7 @@ mod bounds;
 mod circles;
 mod names;
 mod pool;
+mod tasks;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

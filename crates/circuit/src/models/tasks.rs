@@ -1,0 +1,108 @@
+//! Tasks that wait for a circuit: whose waker was registered is woken, however close registering and getting there are, and
+//! who gives up takes nobody else's waking with it.
+
+use std::pin::pin;
+use std::task::{Context, Poll, Wake, Waker};
+
+use loom::thread::{self, Thread};
+
+use super::{Sum, circuit, explore};
+use crate::RunBy;
+use crate::sync::{Arc, AtomicBool, Ordering};
+use crate::waiters::Waiters;
+
+/// Wakes a thread that runs a task and parks while that has nothing to do.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// A waker for what this thread runs.
+fn waker() -> Waker {
+    Waker::from(std::sync::Arc::new(Unpark(thread::current())))
+}
+
+/// Polls until it is ready, and looks again only when it is woken.
+pub(super) fn block_on(future: impl Future) {
+    let (mut future, waker) = (pin!(future), waker());
+    while future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending() {
+        thread::park();
+    }
+}
+
+#[test]
+fn loom_a_task_is_woken_when_the_circuit_gets_there() {
+    explore(2, || {
+        let circuit = circuit(RunBy::Thread);
+        let sum = Sum::new();
+        let pipe = sum.pipe(&circuit);
+        pipe.emit(1);
+        block_on(circuit.settled().expect("outside"));
+        assert_eq!(sum.get(), 1);
+    });
+}
+
+#[test]
+fn loom_a_task_is_woken_by_who_runs_the_circuit_and_stops_short_of_it() {
+    explore(2, || {
+        let circuit = circuit(RunBy::Waiters);
+        let sum = Sum::new();
+        let pipe = sum.pipe(&circuit);
+        pipe.emit(1);
+        let task = {
+            let (circuit, sum) = (circuit.clone(), sum.clone());
+            thread::spawn(move || {
+                pipe.emit(1);
+                block_on(circuit.settled().expect("outside"));
+                assert_eq!(sum.get(), 2);
+            })
+        };
+        circuit.settle().expect("outside");
+        task.join().unwrap();
+    });
+}
+
+#[test]
+fn loom_a_task_is_woken_where_it_was_polled_last() {
+    explore(2, || {
+        let circuit = circuit(RunBy::Thread);
+        let sum = Sum::new();
+        let pipe = sum.pipe(&circuit);
+        pipe.emit(1);
+        let mut settled = Box::pin(circuit.settled().expect("outside"));
+        // Its first waker wakes nobody.
+        if settled.as_mut().poll(&mut Context::from_waker(Waker::noop())) == Poll::Pending {
+            block_on(settled);
+        }
+        assert_eq!(sum.get(), 1);
+    });
+}
+
+#[test]
+fn loom_who_gives_up_waiting_leaves_the_others_registered() {
+    explore(3, || {
+        let (waiters, is_done) = (Arc::new(Waiters::new()), Arc::new(AtomicBool::new(false)));
+        let waiting = {
+            let (waiters, is_done) = (Arc::clone(&waiters), Arc::clone(&is_done));
+            thread::spawn(move || {
+                let look = || is_done.load(Ordering::SeqCst);
+                waiters.wait(2, look, look);
+            })
+        };
+        let gets_there = {
+            let (waiters, is_done) = (Arc::clone(&waiters), Arc::clone(&is_done));
+            thread::spawn(move || {
+                waiters.wake(1);
+                is_done.store(true, Ordering::SeqCst);
+                waiters.wake(2);
+            })
+        };
+        let id = waiters.wake_later(1, Waker::noop(), None);
+        waiters.remove(id);
+        waiting.join().unwrap();
+        gets_there.join().unwrap();
+    });
+}
