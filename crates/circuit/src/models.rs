@@ -7,6 +7,7 @@
 
 mod bounds;
 mod circles;
+mod ends;
 mod names;
 mod pool;
 mod tasks;

@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "see the parent module")]
 
 use super::waits::{Until, Waiting};
-use super::{BOUNDED, CLOSED, CLOSED_INSIDE, IDLE, Machine, Progress};
+use super::{BOUNDED, CLOSED, CLOSED_INSIDE, ENDED, IDLE, Machine, Progress};
 use crate::barrier;
 use crate::bounds::{Admission, Bounds, Refused};
 use crate::context;
@@ -286,13 +286,16 @@ impl Machine {
     /// Tells the driver that there is something in the queues, if it has gone to sleep over them.
     #[inline]
     fn tell_driver(&self) {
-        if self.flags.load(Ordering::SeqCst) & IDLE != 0 {
+        if self.flags.load(Ordering::SeqCst) & (IDLE | ENDED) != 0 {
             self.rouse();
         }
     }
 
     #[cold]
     fn rouse(&self) {
+        if self.has_ended() {
+            return self.drop_late();
+        }
         if self.flags.fetch_and(!IDLE, Ordering::SeqCst) & IDLE != 0 {
             self.driver.wake(self);
         }

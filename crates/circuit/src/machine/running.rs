@@ -1,6 +1,7 @@
 //! The loop: what is handled next, and how.
 #![allow(unsafe_code, reason = "see the parent module")]
 
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::{CLOSED, CLOSED_INSIDE, ENDED, HELPED, Machine, PUBLISH_EVERY, PUT_OFF, Progress};
@@ -12,10 +13,32 @@ use crate::failure::shielded;
 use crate::node;
 use crate::queue::lane::{Edge, Reader};
 use crate::queue::token::{Entry, Token};
-use crate::sync::Ordering;
+use crate::sync::{Ordering, hint};
 use crate::telemetry;
 
 impl Machine {
+    /// Drops what was accepted before the circuit ended and came into its queues only afterwards: nobody runs the circuit for that
+    /// any more, and it may keep the circuit. Who brings something looks then whether the circuit has ended, and who leaves an ended
+    /// circuit whether something has come, so one of them sees the other.
+    #[cold]
+    pub(super) fn drop_late(&self) {
+        if !self.lanes.is_empty() {
+            barrier::heavy();
+        }
+        while self.has_work() {
+            // Who is in it comes here when leaving.
+            let Some(mut running) = self.enter() else { return };
+            // It is no run of the circuit that anybody is told of.
+            let progress = running.run_in_span(Edge::Written, usize::MAX, u64::MAX);
+            running.leave();
+            mem::forget(running);
+            if progress == Progress::Idle {
+                // Perhaps somebody is between claiming a place and filling it.
+                hint::spin_loop();
+            }
+        }
+    }
+
     /// The next entry of a bounded queue, which from then on is as good as gone from it.
     ///
     /// # Safety
@@ -444,6 +467,16 @@ impl Running<'_> {
         unsafe { (*inside).cursor.ticket() + u64::from((*inside).from_lanes) }
     }
 
+    /// Leaves the context. The caller does nothing with this any more.
+    #[inline]
+    fn leave(&mut self) {
+        // SAFETY: we are in the context.
+        let outer = unsafe { (*self.machine.inside.get()).outer };
+        context::replace(outer);
+        // In one order with a waiter's registering, see `settle_at`, with a driver's `put_off`, and with `drop_late`.
+        self.machine.running.swap(false, Ordering::SeqCst);
+    }
+
     /// Gives back memory that a backlog needed, if there is none any more.
     pub(crate) fn shrink(&mut self) {
         // SAFETY: we are in the context.
@@ -458,13 +491,13 @@ impl Running<'_> {
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        // SAFETY: we are in the context.
-        let outer = unsafe { (*self.machine.inside.get()).outer };
-        context::replace(outer);
-        // In one order with a waiter's registering, see `settle_at`, and with a driver's `put_off`.
-        self.machine.running.swap(false, Ordering::SeqCst);
-        if self.machine.flags.load(Ordering::SeqCst) & (HELPED | PUT_OFF) != 0 {
+        self.leave();
+        let flags = self.machine.flags.load(Ordering::SeqCst);
+        if flags & (HELPED | PUT_OFF) != 0 {
             self.machine.call_others();
+        }
+        if flags & ENDED != 0 {
+            self.machine.drop_late();
         }
     }
 }

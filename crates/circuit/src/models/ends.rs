@@ -1,0 +1,121 @@
+//! Ends of circuits that others are still using: nothing that they bring is left over, and nobody waits for it for ever.
+
+use loom::thread;
+
+use super::tasks::block_on;
+use super::{Sum, circuit, explore};
+use crate::sync::Arc;
+use crate::{Circuit, Pipe, RunBy};
+
+/// A value that loom reports if it is left over, or dropped twice.
+type Counted = Arc<()>;
+
+/// A pipe that only takes values.
+fn sink<E: Send + 'static>(circuit: &Circuit) -> Pipe<E> {
+    circuit.pipe(|_: E| ()).expect("open")
+}
+
+#[test]
+fn loom_a_lane_is_used_and_dropped_while_the_circuit_closes() {
+    explore(2, || {
+        let circuit = circuit(RunBy::Waiters);
+        let pipe = sink::<Counted>(&circuit);
+        let mut lane = circuit.lane().expect("open");
+        let other = thread::spawn(move || {
+            lane.emit(&pipe, Counted::new(()));
+            drop(lane);
+        });
+        circuit.close_and_settle().expect("outside");
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn loom_a_lane_is_dropped_last() {
+    explore(2, || {
+        let circuit = circuit(RunBy::Waiters);
+        let sum = Sum::new();
+        let pipe = sum.pipe(&circuit);
+        let mut lane = circuit.lane().expect("open");
+        let other = thread::spawn(move || {
+            lane.emit(&pipe, 1);
+            drop(pipe);
+            drop(lane);
+        });
+        drop(circuit);
+        other.join().unwrap();
+        assert_eq!(sum.get(), 1, "nobody waits, and it is handled all the same");
+    });
+}
+
+#[test]
+fn loom_a_thread_ends_when_the_last_lane_goes() {
+    explore(1, || {
+        let circuit = circuit(RunBy::Thread);
+        let lane = circuit.lane().expect("open");
+        let other = thread::spawn(move || drop(lane));
+        drop(circuit);
+        other.join().unwrap();
+        // That the circuit's thread ends is what is to be proved.
+    });
+}
+
+fn close(circuit: Circuit) {
+    circuit.close_and_settle().expect("outside");
+}
+
+/// Emits a value that keeps its circuit while somebody else ends that.
+fn bring_something_late(preemptions: usize, run_by: RunBy, end: fn(Circuit)) {
+    explore(preemptions, move || {
+        let circuit = circuit(run_by.clone());
+        let pipe = sink::<(Counted, Pipe<()>)>(&circuit);
+        let held = sink::<()>(&circuit);
+        let other = thread::spawn(move || pipe.emit((Counted::new(()), held)));
+        end(circuit);
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn loom_an_owner_drops_a_circuit_that_others_emit_to() {
+    bring_something_late(2, RunBy::Owner, drop);
+}
+
+#[test]
+fn loom_who_waits_ends_a_circuit_that_others_emit_to() {
+    bring_something_late(2, RunBy::Waiters, close);
+}
+
+#[test]
+fn loom_a_thread_ends_a_circuit_that_others_emit_to() {
+    bring_something_late(1, RunBy::Thread, close);
+}
+
+#[test]
+fn loom_an_owner_drops_a_circuit_with_a_lane_in_use() {
+    explore(2, || {
+        let circuit = circuit(RunBy::Owner);
+        let pipe = sink::<(Counted, Pipe<()>)>(&circuit);
+        let held = sink::<()>(&circuit);
+        let mut lane = circuit.lane().expect("open");
+        let other = thread::spawn(move || {
+            lane.emit(&pipe, (Counted::new(()), held));
+            drop(lane);
+        });
+        drop(circuit);
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn loom_two_owners_drop_a_circuit_that_a_task_waits_for() {
+    explore(2, || {
+        let circuit = circuit(RunBy::Owner);
+        let pipe = sink::<Counted>(&circuit);
+        pipe.emit(Counted::new(()));
+        let settled = circuit.settled().expect("outside");
+        let owners = [circuit.clone(), circuit].map(|circuit| thread::spawn(move || drop(circuit)));
+        block_on(settled);
+        owners.into_iter().for_each(|owner| owner.join().unwrap());
+    });
+}
