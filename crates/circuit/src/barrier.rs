@@ -3,7 +3,8 @@
 //! A producer writes an entry and then looks whether the consumer sleeps; the consumer says that it sleeps and then looks for
 //! entries. One of them must see the other, which takes a barrier between the write and the look on both sides. [`light`]
 //! is the producer's, [`heavy`] the consumer's: it has the kernel put a barrier into every running thread of the process
-//! (`membarrier(2)`). Where there is no such call, both are ordinary fences.
+//! (`membarrier(2)`). Where there is no such call, both are ordinary fences; and so they are from the moment on that the kernel
+//! refuses it, which it may have been told to once the process had begun.
 
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(miri), not(loom)))]
 #[allow(
@@ -12,7 +13,6 @@
 )]
 mod system {
     use std::ffi::{c_int, c_long, c_uint};
-    use std::sync::OnceLock;
 
     #[cfg(target_arch = "x86_64")]
     const MEMBARRIER: c_long = 324;
@@ -31,13 +31,13 @@ mod system {
         unsafe { syscall(MEMBARRIER, command, flags, processor) == 0 }
     }
 
-    pub(super) fn is_there() -> bool {
-        static REGISTERED: OnceLock<bool> = OnceLock::new();
-        *REGISTERED.get_or_init(|| membarrier(REGISTER_PRIVATE_EXPEDITED))
+    /// Asks for the right to have barriers.
+    pub(super) fn register() -> bool {
+        membarrier(REGISTER_PRIVATE_EXPEDITED)
     }
 
-    pub(super) fn heavy() {
-        assert!(membarrier(PRIVATE_EXPEDITED), "a registered process may have a barrier");
+    pub(super) fn heavy() -> bool {
+        membarrier(PRIVATE_EXPEDITED)
     }
 }
 
@@ -48,26 +48,47 @@ mod system {
     not(loom)
 )))]
 mod system {
-    pub(super) fn is_there() -> bool {
+    pub(super) fn register() -> bool {
         false
     }
 
-    pub(super) fn heavy() {}
+    pub(super) fn heavy() -> bool {
+        false
+    }
 }
 
-use std::sync::atomic::compiler_fence;
+use std::sync::atomic::{self, AtomicBool, compiler_fence};
+use std::sync::{Mutex, OnceLock};
+use std::thread;
+use std::time::Duration;
 
-use crate::sync::{Ordering, fence};
+use crate::sync::{Ordering, fence, unpoisoned};
 
-/// Whether [`light`] may be told that the other side has a heavy barrier.
-pub(crate) fn is_asymmetric() -> bool {
-    system::is_there()
+/// Whether the side that comes here seldom has the kernel's barrier.
+static ASYMMETRIC: AtomicBool = AtomicBool::new(false);
+
+/// How long after it has stopped to be so nobody acts on it any more: what a processor has not shown the others for so long it will
+/// have shown them when a thread of it sleeps, and far sooner.
+const AFTERMATH: Duration = Duration::from_millis(1);
+
+/// To be called before anything relies on these barriers.
+pub(crate) fn prepare() {
+    is_registered();
 }
 
-/// The barrier of the side that comes here often. `asymmetric` is what [`is_asymmetric`] said.
+fn is_registered() -> bool {
+    static REGISTERED: OnceLock<bool> = OnceLock::new();
+    *REGISTERED.get_or_init(|| {
+        let is_registered = system::register();
+        ASYMMETRIC.store(is_registered, atomic::Ordering::SeqCst);
+        is_registered
+    })
+}
+
+/// The barrier of the side that comes here often.
 #[inline]
-pub(crate) fn light(asymmetric: bool) {
-    if asymmetric {
+pub(crate) fn light() {
+    if ASYMMETRIC.load(atomic::Ordering::Relaxed) {
         compiler_fence(Ordering::SeqCst);
     } else {
         fence(Ordering::SeqCst);
@@ -76,8 +97,18 @@ pub(crate) fn light(asymmetric: bool) {
 
 /// The barrier of the side that comes here seldom.
 pub(crate) fn heavy() {
-    if is_asymmetric() {
-        system::heavy();
+    if is_registered() && !system::heavy() {
+        give_up();
     }
     fence(Ordering::SeqCst);
+}
+
+/// Has everybody use fences from here on, and returns when everybody does.
+#[cold]
+fn give_up() {
+    static GIVING_UP: Mutex<()> = Mutex::new(());
+    let _alone = unpoisoned(GIVING_UP.lock());
+    if ASYMMETRIC.swap(false, atomic::Ordering::SeqCst) {
+        thread::sleep(AFTERMATH);
+    }
 }

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use crate::barrier;
 use crate::machine::MachineRef;
 use crate::pipe::Pipe;
 use crate::queue::lane::Writer;
@@ -37,12 +36,11 @@ pub struct Lane {
     /// Dropped before the circuit is told, and before the reference to it is.
     writer: Option<Writer>,
     machine: MachineRef,
-    asymmetric: bool,
 }
 
 impl Lane {
     pub(crate) fn new(machine: MachineRef) -> Self {
-        Self { writer: Some(machine.open_lane()), machine, asymmetric: barrier::is_asymmetric() }
+        Self { writer: Some(machine.open_lane()), machine }
     }
 
     /// Gives the circuit a value, as [`Pipe::emit`] does. A pipe of another circuit is emitted to in the way that all share.
@@ -52,7 +50,7 @@ impl Lane {
         match &mut self.writer {
             Some(writer) if std::ptr::eq(pipe.machine(), &raw const *self.machine) => {
                 // SAFETY: the pipe is a handle of a node of this machine, and the node takes an `E`.
-                unsafe { self.machine.emit_by(writer, self.asymmetric, pipe.node().as_ptr(), value) };
+                unsafe { self.machine.emit_by(writer, pipe.node().as_ptr(), value) };
             }
             _ => pipe.emit(value),
         }

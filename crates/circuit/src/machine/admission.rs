@@ -145,15 +145,9 @@ impl Machine {
     ///
     /// # Safety
     ///
-    /// As for [`Machine::emit`]; the lane is one of this machine's, and `asymmetric` is what the barrier said.
+    /// As for [`Machine::emit`]; the lane is one of this machine's.
     #[inline]
-    pub(crate) unsafe fn emit_by<E: Send>(
-        &self,
-        lane: &mut Writer,
-        asymmetric: bool,
-        node: *mut Header,
-        value: E,
-    ) {
+    pub(crate) unsafe fn emit_by<E: Send>(&self, lane: &mut Writer, node: *mut Header, value: E) {
         if self.is_inside() {
             // SAFETY: in the context; the rest as the caller says.
             return unsafe { self.emit_inside(node, value) };
@@ -165,7 +159,7 @@ impl Machine {
         }
         // SAFETY: the node takes an `E`.
         unsafe { lane.push(Token::emission(node), value) };
-        barrier::light(asymmetric);
+        barrier::light();
         self.tell_driver();
     }
 

@@ -90,8 +90,6 @@ pub(crate) struct Machine {
     /// have handles.
     references: AtomicU64,
     running: AtomicBool,
-    /// Whether who waits has a heavy barrier, so that the context needs none.
-    asymmetric: bool,
     driver: Driver,
     subject: Subject,
     current: OnceLock<Current>,
@@ -158,6 +156,7 @@ impl Machine {
         bounds: Option<Bounds>,
         failures: Failures,
     ) -> MachineRef {
+        barrier::prepare();
         let idle = if driver.must_be_told() { IDLE } else { 0 };
         let bounded = if bounds.is_some() { BOUNDED } else { 0 };
         let machine = Box::leak(Box::new(MaybeUninit::<Self>::uninit()));
@@ -168,7 +167,6 @@ impl Machine {
             itself,
             references: AtomicU64::new(1),
             running: AtomicBool::new(false),
-            asymmetric: barrier::is_asymmetric(),
             driver,
             subject,
             current: OnceLock::new(),

@@ -377,7 +377,7 @@ impl Running<'_> {
         // The next entry may take long, so this is said after each. Said first, then looked: in one order with who registers
         // first and then looks.
         self.machine.finished.store(ticket, Ordering::Release);
-        barrier::light(self.machine.asymmetric);
+        barrier::light();
         if self.machine.waiters.is_due(ticket) {
             self.publish();
             self.machine.waiters.wake(ticket);

@@ -1,0 +1,87 @@
+//! Processes that give up rights once they have begun, as servers do: circuits go on when the kernel has no barriers for them any more.
+#![cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
+#![allow(unsafe_code, reason = "the standard library has no name for these system calls")]
+
+use std::ffi::{c_int, c_ulong};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use tidemark_circuit::{Circuit, RunBy, ThreadPool};
+
+/// How long a scenario may hang before it has failed.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[repr(C)]
+struct Instruction {
+    code: u16,
+    if_true: u8,
+    if_false: u8,
+    operand: u32,
+}
+
+#[repr(C)]
+struct Program {
+    length: u16,
+    instructions: *const Instruction,
+}
+
+unsafe extern "C" {
+    fn prctl(option: c_int, first: c_ulong, second: c_ulong, third: c_ulong, fourth: c_ulong) -> c_int;
+}
+
+/// Has `membarrier(2)` refused with `EPERM` from here on, to this thread and those that it starts.
+fn give_up_barriers() {
+    const NO_NEW_PRIVILEGES: c_int = 38;
+    const SECCOMP: c_int = 22;
+    const FILTER: c_ulong = 2;
+    const LOAD: u16 = 0x20;
+    const JUMP_IF_EQUAL: u16 = 0x15;
+    const RETURN: u16 = 0x06;
+    const MEMBARRIER: u32 = 324;
+    const ERROR_EPERM: u32 = 0x0005_0001;
+    const ALLOW: u32 = 0x7fff_0000;
+    let instruction = |code, if_true, if_false, operand| Instruction { code, if_true, if_false, operand };
+    let instructions = [
+        instruction(LOAD, 0, 0, 0),
+        instruction(JUMP_IF_EQUAL, 0, 1, MEMBARRIER),
+        instruction(RETURN, 0, 0, ERROR_EPERM),
+        instruction(RETURN, 0, 0, ALLOW),
+    ];
+    let program = Program { length: 4, instructions: instructions.as_ptr() };
+    // SAFETY: the kernel copies the program, which is as long as it says.
+    unsafe {
+        assert_eq!(prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0), 0);
+        assert_eq!(prctl(SECCOMP, FILTER, (&raw const program).addr() as c_ulong, 0, 0), 0);
+    }
+}
+
+/// The only test of its binary, because it is about the process.
+#[test]
+fn circuits_go_on_without_barriers() {
+    // The right to have them is asked for with the first circuit.
+    let before = Circuit::builder().run_by(RunBy::Thread).build().expect("a thread");
+    give_up_barriers();
+    let pool = RunBy::Pool(ThreadPool::new(1).expect("a thread"));
+    let behind = Circuit::builder().run_by(pool).build().expect("valid");
+    let (done, is_done) = mpsc::channel();
+    thread::spawn(move || {
+        for circuit in [before, behind] {
+            let sum = circuit.cell(0_u64).expect("open");
+            let slow = circuit.pipe(|()| thread::sleep(Duration::from_millis(20))).expect("open");
+            // Who waits for so long would have a barrier.
+            slow.emit(());
+            circuit.settle().expect("outside");
+            let mut lane = circuit.lane().expect("open");
+            for value in 1..=5 {
+                lane.emit(sum.pipe(), value);
+                // Time for the thread to sleep.
+                thread::sleep(Duration::from_millis(20));
+                circuit.settle().expect("outside");
+                assert_eq!(sum.get(), value);
+            }
+        }
+        done.send(()).expect("somebody waits");
+    });
+    is_done.recv_timeout(PATIENCE).expect("nobody hangs");
+}
