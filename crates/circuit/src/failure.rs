@@ -61,6 +61,8 @@ impl Failure {
     /// - `clone`: a pipe of a conduit copied a value for one who has subscribed, who goes without;
     /// - `subscribe`, `close`: a subscriber, or the end of a subscription, was told of a pipe or of the end;
     /// - `update`: a port was to be changed;
+    /// - `emit`: a receptor emitted to a circuit whose queue was full, and would have waited for room in a circle; the value was dropped,
+    ///   and the subject is the circuit of the receptor. How threads meet decides whether that happens, so a replay does not repeat it;
     /// - `restart`: what had failed was to be made anew;
     /// - `record`: a value, or the writer of a [`crate::Recording`], was to tell of an input;
     /// - `run`: the circuit did something of its own.

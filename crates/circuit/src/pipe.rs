@@ -87,7 +87,8 @@ impl<E: Send + 'static> Pipe<E> {
     /// Gives the circuit a value. Returns at once: from outside the value waits in the ingress queue, from inside the circuit
     /// in its transit queue. Dropped if the circuit is closed.
     ///
-    /// Does not block, and does not allocate but where a queue grows.
+    /// Does not allocate but where a queue grows, and does not block but for [`Overflow::Block`](crate::Overflow::Block): from
+    /// outside of a circuit that is bounded like this it waits for room.
     #[inline]
     #[allow(unsafe_code, reason = "the type of the pipe is the type of its node")]
     pub fn emit(&self, value: E) {

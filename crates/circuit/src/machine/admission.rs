@@ -60,8 +60,10 @@ impl Machine {
                 telemetry::overflowed(&self.subject);
                 if matches!(refused, Refused::Circle(_)) {
                     // SAFETY: the caller has a handle of the node.
-                    let subject = unsafe { (*node).subject() };
-                    Self::report_inside(subject, "emit", 1, Box::new(refused.to_string()));
+                    let target = unsafe { (*node).subject() };
+                    if let Some(machine) = Self::entered_here() {
+                        machine.report("emit", Box::new(format!("{target}: {refused}")));
+                    }
                 }
             }
             return;

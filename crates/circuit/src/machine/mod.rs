@@ -401,6 +401,12 @@ impl Machine {
         Some(Running { machine: self })
     }
 
+    /// The machine in whose context the caller runs, or has stepped out of.
+    fn entered_here<'a>() -> Option<&'a Self> {
+        // SAFETY: whoever runs a machine has a reference to it, until the caller has returned.
+        unsafe { context::without_mark(context::entered()).as_ref() }
+    }
+
     /// Whether this thread is in the machine's context, or in that of another machine which is run inside of it.
     pub(crate) fn is_entered_here(&self) -> bool {
         Self::each_entered_here(|machine| ptr::eq(machine, self))
@@ -486,8 +492,7 @@ impl Machine {
         count: u32,
         panic: Box<dyn Any + Send>,
     ) {
-        // SAFETY: whoever runs a machine has a reference to it.
-        let machine = unsafe { context::without_mark(context::entered()).as_ref() };
+        let machine = Self::entered_here();
         debug_assert!(machine.is_some(), "in a circuit's context");
         if let Some(machine) = machine {
             let failure = Failure::of_panic(subject.clone(), operation, panic);
