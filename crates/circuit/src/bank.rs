@@ -97,12 +97,13 @@ impl<E: Clone + Send + 'static> Bank<E> {
     pub fn close(&self) {
         let (inner, is_inside) = (&self.inner, self.inner.machine.is_inside());
         let closed = unpoisoned(inner.closed.lock());
-        if !closed.ask(is_inside) {
-            return;
-        }
-        inner.conduits.values().into_iter().for_each(Conduit::close);
+        let mut is_first = false;
+        closed.ask(&inner.machine, || {
+            is_first = true;
+            inner.conduits.values().into_iter().for_each(Conduit::close);
+        });
         drop(closed);
-        if !is_inside {
+        if is_first && !is_inside {
             let reached = Arc::clone(inner);
             inner.machine.submit(Event::Other, move || {
                 unpoisoned(reached.closed.lock()).reach();

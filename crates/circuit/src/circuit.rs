@@ -325,7 +325,7 @@ impl Circuit {
     pub fn close_and_settle(&self) -> Result<(), ContextError> {
         self.0.check_can_wait("Cannot close a circuit and wait for it from within its context")?;
         self.close();
-        self.settle()
+        self.0.settle_end()
     }
 
     /// Handles up to `budget` entries on this thread, for circuits that their owner runs. Returns whether there are more.

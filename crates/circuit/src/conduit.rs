@@ -254,13 +254,13 @@ impl<E: Clone + Send + 'static> Conduit<E> {
     /// Ends all subscriptions, behind what the caller emitted before. New ones are refused from now on, those of the circuit itself,
     /// unless it is the caller, from that place in the order on; and what is emitted later is dropped.
     pub fn close(&self) {
-        if !self.inner.hub.closed.ask(self.inner.machine.is_inside()) {
-            return;
-        }
-        let hub = Arc::clone(&self.inner.hub);
-        let event = Event::CloseConduit { source: self.inner.subject.id() };
-        // SAFETY: jobs run in the context of the circuit that they are submitted to.
-        self.inner.machine.submit(event, move || unsafe { hub.close() });
+        let Inner { hub, machine, subject, .. } = &*self.inner;
+        hub.closed.ask(machine, || {
+            let hub = Arc::clone(hub);
+            let event = Event::CloseConduit { source: subject.id() };
+            // SAFETY: jobs run in the context of the circuit that they are submitted to.
+            machine.submit(event, move || unsafe { hub.close() });
+        });
     }
 
     /// Closes the conduit and waits until its subscriptions have ended.

@@ -220,19 +220,11 @@ impl<E: Clone + Send + 'static> Subscriber<E> {
     /// Ends all subscriptions, behind what the caller emitted before, and refuses new ones from now on; those of the circuit itself,
     /// unless it is the caller, from that place in the order on.
     pub fn close(&self) {
-        if !self.inner.closed.ask(self.machine.is_inside()) {
-            return;
-        }
-        let inner = Arc::clone(&self.inner);
-        let event = Event::CloseSubscriber { subscriber: inner.subject.id() };
-        self.machine.submit(event, move || {
-            inner.closed.reach();
+        self.inner.closed.ask(&self.machine, || {
+            let inner = Arc::clone(&self.inner);
+            let event = Event::CloseSubscriber { subscriber: inner.subject.id() };
             // SAFETY: jobs run in the context of the circuit that they are submitted to.
-            let subscriptions = unsafe { inner.subscriptions.with(Option::take) };
-            for subscription in subscriptions.iter().flatten().filter_map(Weak::upgrade) {
-                // SAFETY: as above; a subscriber's subscriptions are of its circuit.
-                unsafe { subscription.end() };
-            }
+            self.machine.submit(event, move || unsafe { inner.end() });
         });
     }
 
@@ -260,6 +252,21 @@ impl<E: Clone + Send + 'static> SubscriberInner<E> {
     /// Whether it was closed, to whoever asks from there.
     pub(crate) fn is_closed(&self, is_inside: bool) -> bool {
         self.closed.is_closed(is_inside)
+    }
+
+    /// Ends all subscriptions.
+    ///
+    /// # Safety
+    ///
+    /// In the circuit's context, to which its subscriptions belong.
+    unsafe fn end(&self) {
+        self.closed.reach();
+        // SAFETY: as the caller says.
+        let subscriptions = unsafe { self.subscriptions.with(Option::take) };
+        for subscription in subscriptions.iter().flatten().filter_map(Weak::upgrade) {
+            // SAFETY: as above.
+            unsafe { subscription.end() };
+        }
     }
 
     /// Remembers a subscription, to end it when the subscriber is closed; false if it is.

@@ -93,13 +93,12 @@ impl<E: Clone + Send + 'static> Subscription<E> {
 
     /// Ends it, behind what the caller emitted before.
     pub fn close(&self) {
-        if !self.inner.closed.ask(self.machine.is_inside()) {
-            return;
-        }
-        let event = Event::Unsubscribe { subscription: self.inner.subject.id() };
-        let inner = Arc::clone(&self.inner);
-        // SAFETY: jobs run in the context of the circuit that they are submitted to.
-        self.machine.submit(event, move || unsafe { inner.end() });
+        self.inner.closed.ask(&self.machine, || {
+            let event = Event::Unsubscribe { subscription: self.inner.subject.id() };
+            let inner = Arc::clone(&self.inner);
+            // SAFETY: jobs run in the context of the circuit that they are submitted to.
+            self.machine.submit(event, move || unsafe { inner.end() });
+        });
     }
 
     /// Whether the circuit is this subscription's.

@@ -10,7 +10,7 @@
 //! | event `close`: a circuit was closed | debug | `tidemark_circuit` | `subject` |
 //!
 //! What a subscriber of `tracing` does is not the circuit's: what it emits is an input, and its panics are kept from the circuit, as
-//! those of all other code of users are.
+//! those of all other code of users are. Of what circuits do meanwhile on its thread it is not told, as that would have no end.
 
 #[cfg(feature = "tracing")]
 pub(crate) use with::{closed, failed, overflowed, quarantined, restarted, run};
@@ -20,6 +20,8 @@ pub(crate) use without::{closed, failed, overflowed, quarantined, restarted, run
 
 #[cfg(feature = "tracing")]
 mod with {
+    use std::cell::Cell;
+
     use tracing::span::EnteredSpan;
     use tracing::{Level, debug, debug_span, enabled, error};
 
@@ -28,13 +30,26 @@ mod with {
     use crate::machine::Machine;
     use crate::subject::Subject;
 
+    thread_local! {
+        /// Whether a subscriber is being told of something.
+        static TELLING: Cell<bool> = const { Cell::new(false) };
+    }
+
+    /// Calls a subscriber, unless it is one that has come here.
+    fn tell(call: impl FnOnce()) {
+        if !TELLING.replace(true) {
+            call_outside(call);
+            TELLING.set(false);
+        }
+    }
+
     /// The span of a run, until it is dropped.
     pub(crate) struct Span(Option<EnteredSpan>);
 
     impl Drop for Span {
         fn drop(&mut self) {
             if let Some(span) = self.0.take() {
-                call_outside(|| drop(span));
+                tell(|| drop(span));
             }
         }
     }
@@ -42,7 +57,7 @@ mod with {
     #[inline]
     pub(crate) fn run(machine: &Machine) -> Span {
         let mut span = None;
-        call_outside(|| {
+        tell(|| {
             // Drivers look into empty queues often.
             if enabled!(target: "tidemark_circuit", Level::DEBUG) && machine.has_work() {
                 let name = machine.subject().name();
@@ -55,7 +70,7 @@ mod with {
 
     #[cold]
     pub(crate) fn failed(failure: &Failure) {
-        call_outside(|| {
+        tell(|| {
             error!(
                 target: "tidemark_circuit",
                 subject = %failure.subject(),
@@ -67,22 +82,22 @@ mod with {
 
     #[cold]
     pub(crate) fn quarantined(subject: &Subject, failures: u32) {
-        call_outside(|| debug!(target: "tidemark_circuit", %subject, failures, "quarantine"));
+        tell(|| debug!(target: "tidemark_circuit", %subject, failures, "quarantine"));
     }
 
     #[cold]
     pub(crate) fn restarted(subject: &Subject, failures: u32) {
-        call_outside(|| debug!(target: "tidemark_circuit", %subject, failures, "restart"));
+        tell(|| debug!(target: "tidemark_circuit", %subject, failures, "restart"));
     }
 
     #[cold]
     pub(crate) fn overflowed(subject: &Subject) {
-        call_outside(|| debug!(target: "tidemark_circuit", %subject, "overflow"));
+        tell(|| debug!(target: "tidemark_circuit", %subject, "overflow"));
     }
 
     #[cold]
     pub(crate) fn closed(subject: &Subject) {
-        call_outside(|| debug!(target: "tidemark_circuit", %subject, "close"));
+        tell(|| debug!(target: "tidemark_circuit", %subject, "close"));
     }
 }
 

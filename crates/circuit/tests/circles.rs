@@ -9,7 +9,8 @@ use std::thread;
 use std::time::Duration;
 
 use tidemark_circuit::{
-    Circuit, CircuitBuilder, ContextError, Overflow, Pipe, Refused, RunBy, ThreadPool, name,
+    Circuit, CircuitBuilder, ContextError, Failure, Overflow, Pipe, Refused, Registrar, RunBy, Subject,
+    ThreadPool, name,
 };
 
 /// How long a scenario may hang before it has failed.
@@ -209,6 +210,22 @@ fn a_chain_of_waits_is_no_circle_nor_are_two_ways_to_the_same_end() {
     }
 }
 
+/// What each of these circuits is told of failures from here on.
+fn failures_of<const N: usize>(circuits: &[Circuit; N]) -> [Receiver<Failure>; N] {
+    circuits.each_ref().map(|circuit| {
+        let (sender, told) = mpsc::channel();
+        let faults = circuit.faults().expect("open");
+        let subscriber = circuit.subscriber(move |_: &Subject, registrar: &mut Registrar<'_, Failure>| {
+            let sender = sender.clone();
+            registrar.receptor(move |failure| sender.send(failure).expect("somebody listens"));
+        });
+        faults.subscribe(&subscriber.expect("open")).expect("open");
+        // Who hears of failures keeps the conduit that they come by.
+        std::mem::forget(faults);
+        told
+    })
+}
+
 /// Two circuits of which each one's receptor emits more to the other than there is room for.
 fn flooding(drivers: [RunBy; 2], emit: fn(&Pipe<u32>, u32)) -> ([Circuit; 2], Pipe<u32>) {
     let circuits = drivers.map(|driver| built(Circuit::builder().run_by(driver).bounded(1, Overflow::Block)));
@@ -235,6 +252,7 @@ fn circuits_that_wait_for_room_in_each_other_drop_what_would_close_the_circle_an
     for one in bounded_drivers() {
         for other in bounded_drivers() {
             let (circuits, first) = flooding([one.clone(), other.clone()], Pipe::emit);
+            let told = failures_of(&circuits);
             first.emit(4);
             let (done, is_done) = mpsc::channel();
             let all = circuits.clone();
@@ -247,6 +265,14 @@ fn circuits_that_wait_for_room_in_each_other_drop_what_would_close_the_circle_an
             let dropped: u64 = circuits.iter().map(Circuit::dropped).sum();
             let failures: u64 = circuits.iter().map(Circuit::failures).sum();
             assert!(dropped > 0 && dropped == failures, "what is dropped is told: {dropped} {failures}");
+            for (circuit, told) in circuits.iter().zip(told) {
+                assert!(circuit.close_and_settle().is_ok());
+                let told: Vec<Failure> = told.try_iter().collect();
+                let counts: Vec<u32> = told.iter().map(Failure::count).collect();
+                assert_eq!(counts, (1..=circuit.failures() as u32).collect::<Vec<_>>());
+                assert!(told.iter().all(|failure| failure.operation() == "emit"));
+                assert!(told.iter().all(|failure| failure.subject() == circuit.subject()));
+            }
             circuits.iter().for_each(Circuit::close);
         }
     }
@@ -301,6 +327,40 @@ fn who_is_run_by_a_receptor_cannot_wait_for_room_in_that_ones_circuit() {
     start.expect("open").emit(());
     let outcomes = outcomes.recv_timeout(PATIENCE).expect("nobody hangs");
     assert_eq!(outcomes, [Ok(()), Err(Refused::Circle(2))]);
+}
+
+#[test]
+fn a_chain_of_waits_may_be_longer_than_a_stack_is_deep() {
+    const LENGTH: u64 = 500;
+    let pool = ThreadPool::new(1).expect("a thread");
+    let settles: [fn(&Circuit); 2] = [|circuit| circuit.settle().expect("no circle"), |_| ()];
+    for (bound, wait) in [usize::MAX, 1].into_iter().zip(settles) {
+        let circuit =
+            || built(Circuit::builder().run_by(RunBy::Pool(pool.clone())).bounded(bound, Overflow::Block));
+        let last = circuit();
+        let sum = last.cell(0).expect("open");
+        let (mut next, mut circuits) = (sum.pipe().clone(), vec![last]);
+        for _ in 0..LENGTH {
+            let (before, behind, target) = (circuit(), circuits[circuits.len() - 1].clone(), next);
+            let mut is_first = true;
+            let receptor = move |value: u64| {
+                // All of them together are far more than a thread's stack has room for.
+                std::hint::black_box([value; 1024]);
+                if std::mem::take(&mut is_first) {
+                    // There is room for one.
+                    target.emit(value + 1);
+                    target.emit(value + 1);
+                    wait(&behind);
+                }
+            };
+            next = before.pipe(receptor).expect("open");
+            circuits.push(before);
+        }
+        next.emit(0);
+        circuits.iter().rev().for_each(|circuit| circuit.settle().expect("outside"));
+        assert_eq!(sum.get(), LENGTH);
+        assert_eq!(circuits.iter().map(|circuit| circuit.failures() + circuit.dropped()).sum::<u64>(), 0);
+    }
 }
 
 /// Emits twice when it is called.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, TryRecvError};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Barrier, OnceLock, Weak};
 use std::thread;
 use std::time::Duration;
 
@@ -19,6 +19,60 @@ fn circuit(run_by: RunBy) -> Circuit {
 fn circuits() -> impl Iterator<Item = Circuit> {
     let pool = ThreadPool::new(1).expect("a thread");
     [RunBy::Pool(pool), RunBy::Thread, RunBy::Waiters].into_iter().map(circuit)
+}
+
+/// Has two threads close the same at once, each with a way of its own, and looks at what has ended when the second one's returned.
+fn close_beside<T: Sync>(
+    thing: &T,
+    one: impl Fn(&T) + Sync,
+    other: impl Fn(&T),
+    has_ended: impl Fn() -> bool,
+) {
+    let both = Barrier::new(2);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            both.wait();
+            one(thing);
+        });
+        both.wait();
+        other(thing);
+        assert!(has_ended(), "who waits for the end has seen it");
+    });
+}
+
+#[test]
+fn who_closes_and_waits_sees_the_end_though_somebody_else_closes_too() {
+    let pool = ThreadPool::new(1).expect("a thread");
+    for run_by in [RunBy::Pool(pool), RunBy::Waiters] {
+        for _ in 0..3000 {
+            let circuit = circuit(run_by.clone());
+            let conduit = circuit.conduit().expect("open");
+            let (held, ends) = (Arc::new(()), Arc::new(AtomicU64::new(0)));
+            let (kept, counts) = (Arc::clone(&held), Arc::clone(&ends));
+            let subscription = subscribe(
+                &circuit,
+                &conduit,
+                |_| (),
+                move |_| {
+                    counts.fetch_add(1, Ordering::Relaxed);
+                },
+            );
+            let pipe: Pipe<u64> = circuit.pipe(move |_| _ = &kept).expect("open");
+            pipe.emit(1);
+            close_beside(
+                &subscription,
+                Subscription::close,
+                |subscription| subscription.close_and_settle().expect("outside"),
+                || ends.load(Ordering::Relaxed) == 1,
+            );
+            close_beside(
+                &circuit,
+                Circuit::close,
+                |circuit| circuit.close_and_settle().expect("outside"),
+                || Arc::strong_count(&held) == 1,
+            );
+        }
+    }
 }
 
 /// Subscribes with a function that is called in the end, to somebody who is told what is emitted.

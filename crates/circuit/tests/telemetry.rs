@@ -3,7 +3,9 @@
 
 use std::fmt::{Debug, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Barrier, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
 
 use tidemark_circuit::{Circuit, CircuitBuilder, Overflow, Pipe, RunBy, Supervision, name};
 use tracing::field::{Field, Visit};
@@ -218,6 +220,64 @@ fn what_a_subscriber_emits_is_an_input_and_no_effect_of_what_it_was_told_of() {
         circuit.run(10);
     });
     assert_eq!(heard.try_iter().collect::<Vec<_>>(), ["next", "told"]);
+}
+
+#[test]
+fn a_subscriber_that_emits_to_a_full_circuit_is_not_told_of_that_without_end() {
+    for overflow in [Overflow::DropNewest, Overflow::DropOldest, Overflow::Reject] {
+        let circuit = build(Circuit::builder().bounded(1, overflow));
+        let pipe = circuit.pipe(|_| ()).expect("open");
+        subscriber::with_default(Emitting(pipe.clone()), || {
+            pipe.emit("first");
+            pipe.emit("second");
+            pipe.emit("third");
+        });
+        assert_eq!(circuit.dropped(), 4, "each time what was emitted, and what the subscriber did");
+    }
+}
+
+/// What happens in the middle of a close, to whoever waits for the end meanwhile.
+struct Slow(Barrier);
+
+impl Subscriber for Slow {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, _: &Event<'_>) {
+        self.0.wait();
+        thread::sleep(Duration::from_millis(50));
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+#[test]
+fn who_waits_for_the_end_waits_for_who_is_told_of_the_close() {
+    for run_by in [RunBy::Thread, RunBy::SharedPool, RunBy::Waiters] {
+        let circuit = Circuit::builder().run_by(run_by).build().expect("a thread");
+        let held = Arc::new(());
+        let kept = Arc::clone(&held);
+        let _pipe: Pipe<u64> = circuit.pipe(move |_| _ = &kept).expect("open");
+        let slow = Arc::new(Slow(Barrier::new(2)));
+        let closes = circuit.clone();
+        let told = Arc::clone(&slow);
+        let other = thread::spawn(move || subscriber::with_default(told, || closes.close()));
+        slow.0.wait();
+        circuit.close_and_settle().expect("outside");
+        assert_eq!(Arc::strong_count(&held), 1, "the receptor is gone");
+        other.join().expect("no panic");
+    }
 }
 
 /// A subscriber that fails when it is asked what it wants to hear.

@@ -270,9 +270,7 @@ impl Machine {
             if !matches!(admission, Admission::Refused) || self.is_closed() {
                 return admission;
             }
-            if let Some(mut running) = self.enter()
-                && running.run(1, u64::MAX) == Progress::Idle
-            {
+            if self.run_for_caller(1, u64::MAX) == Some(Progress::Idle) {
                 // Somebody is between getting room and filling it.
                 hint::spin_loop();
             }

@@ -1,6 +1,9 @@
 //! Waiting until a machine has done what was admitted before.
 
+#![allow(unsafe_code, reason = "see the parent module")]
+
 use std::task::Waker;
+use std::thread;
 
 use super::waits::{Until, Waiting};
 use super::{HELPED, Machine, PUT_OFF, Progress};
@@ -9,6 +12,12 @@ use crate::driver::Driver;
 use crate::error::ContextError;
 use crate::queue::token::Token;
 use crate::sync::{Ordering, hint};
+
+/// A ticket that only the end of a circuit comes to.
+const END: u64 = u64::MAX - 1;
+
+/// How many circuits are run inside of each other on one stack.
+const DEPTH_MAX: u32 = 32;
 
 impl Machine {
     /// Waits until everything that was admitted before is done with all that it caused, or the circuit has ended. Fails if it would
@@ -22,6 +31,15 @@ impl Machine {
             }
             None => Ok(()),
         }
+    }
+
+    /// Waits until the circuit, which was closed, has ended: the close may not be in the order yet, if somebody else is at it.
+    pub(crate) fn settle_end(&self) -> Result<(), ContextError> {
+        if self.has_ended() {
+            return Ok(());
+        }
+        let _waiting = Waiting::begin(self, Until::Done(END))?;
+        self.settle_at(END)
     }
 
     /// Where in the order one has to wait for, to have everything done that was admitted before; none if it is. Inside of the
@@ -102,10 +120,8 @@ impl Machine {
             return Ok(());
         }
         while !self.is_finished(target) {
-            match self.enter() {
-                Some(mut running) => {
-                    let progress = running.run(usize::MAX, target);
-                    drop(running);
+            match self.run_for_caller(usize::MAX, target) {
+                Some(progress) => {
                     self.waiters.wake(u64::MAX);
                     if progress == Progress::Idle {
                         // Perhaps somebody is between claiming a place and filling it.
@@ -130,6 +146,26 @@ impl Machine {
             Driver::Pool(_) => context::is_within_any(),
             Driver::Owner(_) | Driver::Thread(_) => false,
         }
+    }
+
+    /// Runs the circuit for the caller, which waits for it; none if somebody else does. The wait is noted, if the caller is inside of
+    /// a circuit.
+    ///
+    /// A circuit that is run like this may have the next one run, and so on: after a number of them it goes on with the stack of
+    /// another thread, if one can be had.
+    pub(super) fn run_for_caller(&self, budget: usize, until: u64) -> Option<Progress> {
+        let run = || self.enter().map(|mut running| running.run(budget, until));
+        if Self::has_deep_stack() { apart(run) } else { run() }
+    }
+
+    /// Whether the thread runs as many circuits inside of each other as are to be on one stack.
+    fn has_deep_stack() -> bool {
+        let mut depth = 0_u32;
+        Self::each_entered_here(|_| {
+            depth += 1;
+            false
+        });
+        depth > 0 && depth.is_multiple_of(DEPTH_MAX)
     }
 
     /// Whether nobody runs the circuit. If somebody does, who waits is woken when that one leaves.
@@ -188,4 +224,33 @@ impl Machine {
         }
         Ok(())
     }
+}
+
+/// Runs this on another thread, as if it were this one, which waits for it: in the context of the same circuits. On this one where the
+/// system gives no thread.
+#[cold]
+fn apart<R: Send>(run: impl Fn() -> R + Sync) -> R {
+    /// What the thread is in the context of.
+    struct Entered(*const Machine);
+    // SAFETY: those that it is in the context of stay as they are until the other thread has ended, and only that one touches them
+    // meanwhile.
+    unsafe impl Send for Entered {}
+
+    impl Entered {
+        fn enter(self) {
+            context::replace(self.0);
+        }
+    }
+
+    let (entered, there) = (Entered(context::entered()), &run);
+    let outcome = thread::scope(|scope| {
+        let work = move || {
+            entered.enter();
+            there()
+        };
+        let thread = thread::Builder::new().name("circuits-apart".to_owned()).spawn_scoped(scope, work);
+        // What circuits run does not unwind.
+        thread.ok().and_then(|thread| thread.join().ok())
+    });
+    outcome.unwrap_or_else(run)
 }

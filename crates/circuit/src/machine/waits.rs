@@ -6,6 +6,7 @@
 //!
 //! All is done under one lock, so of those that would close a circle at the same time the last one finds it.
 
+use std::collections::HashSet;
 use std::ptr::{self, NonNull};
 
 use super::Machine;
@@ -14,11 +15,24 @@ use crate::error::ContextError;
 use crate::sync::{Mutex, lock};
 
 #[cfg(not(loom))]
-static WAITS: Mutex<Vec<Wait>> = Mutex::new(Vec::new());
+static WAITS: Mutex<Waits> = Mutex::new(Waits::new());
 
 #[cfg(loom)]
 loom::lazy_static! {
-    static ref WAITS: Mutex<Vec<Wait>> = Mutex::new(Vec::new());
+    static ref WAITS: Mutex<Waits> = Mutex::new(Waits::new());
+}
+
+/// All waits of the process.
+struct Waits {
+    all: Vec<Wait>,
+    /// The number of the next one.
+    next: u64,
+}
+
+impl Waits {
+    const fn new() -> Self {
+        Self { all: Vec::new(), next: 0 }
+    }
 }
 
 /// What is waited for.
@@ -32,8 +46,9 @@ pub(super) enum Until {
 
 /// A thread that waits inside of circuits.
 struct Wait {
+    number: u64,
     /// The circuits that cannot go on meanwhile, which the thread is in the context of. Known by their addresses.
-    held: Vec<usize>,
+    held: HashSet<usize>,
     awaited: NonNull<Machine>,
     until: Until,
 }
@@ -53,17 +68,12 @@ impl Wait {
             }
         }
     }
-
-    /// What tells it from all others: a thread that is in the middle of something waits for one thing.
-    fn is(&self, awaited: &Machine, innermost: usize) -> bool {
-        self.awaited == NonNull::from(awaited) && self.held.first() == Some(&innermost)
-    }
 }
 
 /// A wait, for as long as this is there.
 pub(super) struct Waiting<'a> {
     awaited: &'a Machine,
-    innermost: usize,
+    number: u64,
 }
 
 impl<'a> Waiting<'a> {
@@ -76,23 +86,24 @@ impl<'a> Waiting<'a> {
     #[cold]
     fn begin_inside(awaited: &'a Machine, until: Until) -> Result<Self, ContextError> {
         let held = held_here();
-        let innermost = held.first().copied().unwrap_or_default();
         let mut waits = lock(&WAITS);
-        if closes_circle(&waits, &held, awaited) {
+        if closes_circle(&waits.all, &held, awaited) {
             return Err(ContextError::CIRCLE);
         }
-        waits.push(Wait { held, awaited: NonNull::from(awaited), until });
-        Ok(Self { awaited, innermost })
+        let number = waits.next;
+        waits.next += 1;
+        waits.all.push(Wait { number, held, awaited: NonNull::from(awaited), until });
+        Ok(Self { awaited, number })
     }
 
     /// Whether others have closed a circle meanwhile, at a moment when it did not look like one.
     pub(super) fn is_in_circle(&self) -> bool {
-        closes_circle(&lock(&WAITS), &held_here(), self.awaited)
+        closes_circle(&lock(&WAITS).all, &held_here(), self.awaited)
     }
 
     /// Refuses what would be a wait for ever, before anything is done.
     pub(super) fn check(awaited: &Machine) -> Result<(), ContextError> {
-        let is_circle = context::is_within_any() && closes_circle(&lock(&WAITS), &held_here(), awaited);
+        let is_circle = context::is_within_any() && closes_circle(&lock(&WAITS).all, &held_here(), awaited);
         if is_circle { Err(ContextError::CIRCLE) } else { Ok(()) }
     }
 }
@@ -101,26 +112,26 @@ impl<'a> Waiting<'a> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let mut waits = lock(&WAITS);
-        let mine = waits.iter().position(|wait| wait.is(self.awaited, self.innermost));
+        let mine = waits.all.iter().position(|wait| wait.number == self.number);
         debug_assert!(mine.is_some(), "it was noted");
         if let Some(mine) = mine {
-            waits.swap_remove(mine);
+            waits.all.swap_remove(mine);
         }
     }
 }
 
-/// The circuits that this thread is in the context of, the innermost first.
-fn held_here() -> Vec<usize> {
-    let mut held = Vec::new();
+/// The circuits that this thread is in the context of.
+fn held_here() -> HashSet<usize> {
+    let mut held = HashSet::new();
     Machine::each_entered_here(|machine| {
-        held.push(ptr::from_ref(machine).addr());
+        held.insert(ptr::from_ref(machine).addr());
         false
     });
     held
 }
 
 /// Whether this or what it waits for, directly or not, waits for one of those that are held.
-fn closes_circle(waits: &[Wait], held: &[usize], awaited: &Machine) -> bool {
+fn closes_circle(waits: &[Wait], held: &HashSet<usize>, awaited: &Machine) -> bool {
     let mut reached = vec![ptr::from_ref(awaited).addr()];
     let mut next = 0;
     while let Some(&at) = reached.get(next) {
@@ -153,7 +164,7 @@ mod tests {
         let (waits, awaited) = (built(), built());
         let of_awaited = || {
             let machine = NonNull::from(&**awaited.machine());
-            lock(&WAITS).iter().filter(|wait| wait.awaited == machine).count()
+            lock(&WAITS).all.iter().filter(|wait| wait.awaited == machine).count()
         };
         assert!(matches!(Waiting::begin(awaited.machine(), Until::Done(1)), Ok(None)), "it is outside");
         let running = waits.machine().enter().expect("nobody else is here");
@@ -172,6 +183,26 @@ mod tests {
     }
 
     #[test]
+    fn waits_for_the_same_from_the_same_place_are_two() {
+        let built = || Circuit::builder().run_by(RunBy::Owner).build().expect("valid");
+        let (waits, awaited) = (built(), built());
+        let running = waits.machine().enter().expect("nobody else is here");
+        let outer = Waiting::begin(awaited.machine(), Until::Done(7)).expect("no circle");
+        drop(Waiting::begin(awaited.machine(), Until::Done(1)).expect("no circle"));
+        let left = |until| {
+            let machine = NonNull::from(&**awaited.machine());
+            let waits = lock(&WAITS);
+            waits
+                .all
+                .iter()
+                .filter(|wait| wait.awaited == machine)
+                .any(|wait| matches!(wait.until, Until::Done(at) if at == until))
+        };
+        assert!(left(7) && !left(1));
+        drop((outer, running));
+    }
+
+    #[test]
     fn who_waits_for_room_goes_on_when_the_circuit_is_closed() {
         let builder = || Circuit::builder().run_by(RunBy::Owner);
         let (waits, awaited) = (
@@ -182,8 +213,8 @@ mod tests {
         let running = waits.machine().enter().expect("nobody else is here");
         let waiting = Waiting::begin(awaited.machine(), Until::Room).expect("no circle");
         // The awaited circuit's context is no more than a place to ask from, so one thread will do for both.
-        let held = [ptr::from_ref::<Machine>(awaited.machine()).addr()];
-        let asks_from_awaited = || closes_circle(&lock(&WAITS), &held, waits.machine());
+        let held = HashSet::from([ptr::from_ref::<Machine>(awaited.machine()).addr()]);
+        let asks_from_awaited = || closes_circle(&lock(&WAITS).all, &held, waits.machine());
         assert!(asks_from_awaited());
         awaited.close();
         assert!(!asks_from_awaited());
