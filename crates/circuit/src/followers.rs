@@ -30,7 +30,12 @@ mod with {
     impl Followers {
         pub(crate) fn add(&self, follower: Weak<dyn Follower>) {
             let mut all = unpoisoned(self.0.get_or_init(Box::default).lock());
-            all.retain(|follower| follower.strong_count() > 0);
+            if all.len() == all.capacity() {
+                let looked_at = all.len();
+                all.retain(|follower| follower.strong_count() > 0);
+                // Before they are looked at again, half as many have to come as there were.
+                all.reserve(looked_at / 2 + 1);
+            }
             all.push(follower);
         }
 
@@ -47,6 +52,40 @@ mod with {
             let Some(all) = self.0.get() else { return Vec::new() };
             let all = unpoisoned(all.lock());
             all.iter().filter_map(Weak::upgrade).collect()
+        }
+    }
+
+    #[cfg(all(test, not(loom)))]
+    mod tests {
+        use std::sync::atomic::{AtomicU32, Ordering};
+
+        use super::*;
+
+        #[derive(Default)]
+        struct Counting(AtomicU32);
+
+        impl Follower for Counting {
+            fn ended(&self) {
+                self.0.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+
+        #[test]
+        fn followers_that_are_gone_take_no_room_and_all_others_are_told() {
+            let followers = Followers::default();
+            let mut stay = Vec::new();
+            for number in 0..10_000 {
+                let follower = Arc::new(Counting::default());
+                let weak: Weak<Counting> = Arc::downgrade(&follower);
+                followers.add(weak);
+                if number % 1000 == 0 {
+                    stay.push(follower);
+                }
+            }
+            let all = followers.0.get().expect("some were added");
+            assert!((10..100).contains(&unpoisoned(all.lock()).capacity()));
+            followers.ended();
+            assert!(stay.iter().all(|follower| follower.0.load(Ordering::Relaxed) == 1));
         }
     }
 }
