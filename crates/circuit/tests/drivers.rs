@@ -13,7 +13,9 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use tasks::unparking;
-use tidemark_circuit::{Circuit, CircuitBuilder, Current, Overflow, Pipe, RunBy, Supervision, ThreadPool};
+use tidemark_circuit::{
+    Circuit, CircuitBuilder, Current, Name, Overflow, Pipe, RunBy, Supervision, ThreadPool,
+};
 
 /// How long a scenario may hang before it has failed.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -569,6 +571,17 @@ fn watch_thread(circuit: &Circuit) -> mpsc::Receiver<ThreadId> {
     pipe.emit(());
     circuit.settle().expect("outside");
     ended
+}
+
+#[test]
+fn a_circuit_may_have_a_name_that_its_thread_cannot_have() {
+    let name = Name::new("or\0ders.\0").expect("no part is empty");
+    let circuit = built(Circuit::builder().name(name).run_by(RunBy::Thread));
+    let (pipe, received) = sending(&circuit);
+    pipe.emit(1);
+    circuit.settle().expect("outside");
+    assert_eq!(seen(&received), [1]);
+    assert_eq!(circuit.subject().name(), name);
 }
 
 #[test]

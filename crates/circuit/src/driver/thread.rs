@@ -26,7 +26,8 @@ impl Parker {
 
 /// Starts the thread of a circuit. It ends when the circuit has ended, or nobody else has a reference to it.
 pub(crate) fn start(machine: MachineRef, parker: &Parker) -> io::Result<()> {
-    let name = machine.subject().name().to_string();
+    // The name of a circuit may have what that of a thread may not.
+    let name = machine.subject().name().path().replace('\0', "?");
     let handle = thread::Builder::new().name(name).spawn(move || drive(machine))?;
     // The thread does not need to know: whoever finds it asleep finds this set.
     let _ = parker.0.set(handle.thread().clone());
