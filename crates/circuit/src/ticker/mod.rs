@@ -57,8 +57,9 @@ pub struct Ticker {
     inner: Arc<Held>,
 }
 
-/// What the handles of a ticker share. With the last of them it ends, and nobody else is the last to let go of its circuit: the
-/// receptors of a circuit that is run by who waits would otherwise run on the timer's thread.
+/// What the handles of a ticker share. With the last of them it ends, and the timer is not the last to let go of its circuit: the
+/// receptors of a circuit that is run by who waits would otherwise run on the timer's thread. Unless the last handle itself is
+/// dropped on that thread, in a value that the timer has to drop while it sends the ticker's tick: it cannot wait for itself.
 struct Held(Arc<Inner>);
 
 struct Inner {

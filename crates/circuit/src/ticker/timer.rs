@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, Weak};
-use std::thread;
+use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use super::Inner;
@@ -29,7 +29,8 @@ struct Schedule {
     entries: HashMap<Id, Entry>,
     /// The ticker that the timer has in its hands, without the lock.
     serving: Option<Id>,
-    running: bool,
+    /// The timer's thread, while there is one.
+    thread: Option<ThreadId>,
 }
 
 struct Entry {
@@ -42,9 +43,9 @@ struct Entry {
 pub(super) fn add(ticker: &Arc<Inner>, interval: Duration) -> io::Result<()> {
     let timer = Timer::of_process();
     let mut schedule = timer.lock();
-    if !schedule.running {
-        thread::Builder::new().name("tickers".to_owned()).spawn(|| timer.run())?;
-        schedule.running = true;
+    if schedule.thread.is_none() {
+        let handle = thread::Builder::new().name("tickers".to_owned()).spawn(|| timer.run())?;
+        schedule.thread = Some(handle.thread().id());
     }
     let (id, due) = (ticker.subject.id(), Instant::now() + interval);
     schedule.order.insert((due, id));
@@ -62,13 +63,10 @@ pub(super) fn remove(ticker: &Inner) {
     timer.changed.notify_one();
 }
 
-/// Waits until the timer has let go of a ticker that was removed: a moment, in which it sends a tick.
+/// Waits until the timer has let go of a ticker that was removed: a moment, in which it sends a tick. Returns at once on the
+/// timer's own thread.
 pub(super) fn wait_for(ticker: &Inner) {
-    let timer = Timer::of_process();
-    let mut schedule = timer.lock();
-    while schedule.serving == Some(ticker.subject.id()) {
-        schedule = unpoisoned(timer.served.wait(schedule));
-    }
+    Timer::of_process().wait_for(ticker.subject.id());
 }
 
 impl Timer {
@@ -79,6 +77,13 @@ impl Timer {
 
     fn lock(&self) -> MutexGuard<'_, Schedule> {
         unpoisoned(self.schedule.lock())
+    }
+
+    fn wait_for(&self, id: Id) {
+        let mut schedule = self.lock();
+        while schedule.serving == Some(id) && schedule.thread != Some(thread::current().id()) {
+            schedule = unpoisoned(self.served.wait(schedule));
+        }
     }
 
     fn run(&self) {
@@ -100,7 +105,7 @@ impl Timer {
             schedule.serving = None;
             self.served.notify_all();
         }
-        schedule.running = false;
+        schedule.thread = None;
     }
 }
 
@@ -134,6 +139,8 @@ fn due_after(due: Instant, interval: Duration, now: Instant) -> Instant {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
     use super::*;
 
     #[test]
@@ -143,5 +150,19 @@ mod tests {
         assert_eq!(next(0).as_millis(), 5);
         assert_eq!(next(40).as_millis(), 5);
         assert_eq!(next(41).as_millis(), 46);
+    }
+
+    #[test]
+    fn the_timer_does_not_wait_for_itself() {
+        let (done, is_done) = mpsc::channel();
+        thread::spawn(move || {
+            let timer = Timer::default();
+            let id = Id::fresh();
+            let thread = Some(thread::current().id());
+            *timer.lock() = Schedule { serving: Some(id), thread, ..Schedule::default() };
+            timer.wait_for(id);
+            done.send(()).expect("somebody waits");
+        });
+        is_done.recv_timeout(Duration::from_mins(1)).expect("it does not wait");
     }
 }
