@@ -408,11 +408,14 @@ impl Machine {
     }
 
     /// Whether this thread is in the machine's context, or in that of another machine which is run inside of it.
+    #[inline]
     pub(crate) fn is_entered_here(&self) -> bool {
-        Self::each_entered_here(|machine| ptr::eq(machine, self))
+        // Nearly always it is in none.
+        !context::entered().is_null() && Self::each_entered_here(|machine| ptr::eq(machine, self))
     }
 
     /// Shows the machines in whose context this thread is, the innermost first, until one is the right one; false if none is.
+    #[cold]
     fn each_entered_here(mut is_right: impl FnMut(&Self) -> bool) -> bool {
         let mut at = context::entered();
         // SAFETY: this thread is in the context of all that it comes across, and whoever runs a machine has a reference to it.

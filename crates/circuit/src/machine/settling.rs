@@ -25,12 +25,16 @@ impl Machine {
     #[inline]
     pub(crate) fn settle(&self) -> Result<(), ContextError> {
         match self.settle_target("Cannot call Circuit::settle from within the circuit's context")? {
-            Some(target) => {
-                let _waiting = Waiting::begin(self, Until::Done(target))?;
-                self.settle_at(target)
-            }
+            Some(target) => self.settle_to(target),
             None => Ok(()),
         }
+    }
+
+    /// As [`Machine::settle`], where there is something to wait for. By itself, so that who finds nothing saves no registers for it.
+    #[inline(never)]
+    fn settle_to(&self, target: u64) -> Result<(), ContextError> {
+        let _waiting = Waiting::begin(self, Until::Done(target))?;
+        self.settle_at(target)
     }
 
     /// Waits until the circuit, which was closed, has ended: the close may not be in the order yet, if somebody else is at it.
@@ -38,8 +42,7 @@ impl Machine {
         if self.has_ended() {
             return Ok(());
         }
-        let _waiting = Waiting::begin(self, Until::Done(END))?;
-        self.settle_at(END)
+        self.settle_to(END)
     }
 
     /// Where in the order one has to wait for, to have everything done that was admitted before; none if it is. Inside of the
@@ -159,13 +162,17 @@ impl Machine {
     }
 
     /// Whether the thread runs as many circuits inside of each other as are to be on one stack.
+    #[inline]
     fn has_deep_stack() -> bool {
+        if !context::is_within_any() {
+            return false;
+        }
         let mut depth = 0_u32;
         Self::each_entered_here(|_| {
             depth += 1;
             false
         });
-        depth > 0 && depth.is_multiple_of(DEPTH_MAX)
+        depth.is_multiple_of(DEPTH_MAX)
     }
 
     /// Whether nobody runs the circuit. If somebody does, who waits is woken when that one leaves.
