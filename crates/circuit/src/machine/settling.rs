@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "see the parent module")]
 
+use std::ptr;
 use std::task::Waker;
 use std::thread;
 
@@ -244,17 +245,18 @@ fn apart<R: Send>(run: impl Fn() -> R + Sync) -> R {
     unsafe impl Send for Entered {}
 
     impl Entered {
-        fn enter(self) {
+        /// Runs it there. What the thread drops when it ends is not there any more.
+        fn run<R>(self, run: impl Fn() -> R) -> R {
             context::replace(self.0);
+            let outcome = run();
+            context::replace(ptr::null());
+            outcome
         }
     }
 
     let (entered, there) = (Entered(context::entered()), &run);
     let outcome = thread::scope(|scope| {
-        let work = move || {
-            entered.enter();
-            there()
-        };
+        let work = move || entered.run(there);
         let thread = thread::Builder::new().name("circuits-apart".to_owned()).spawn_scoped(scope, work);
         // What circuits run does not unwind.
         thread.ok().and_then(|thread| thread.join().ok())
