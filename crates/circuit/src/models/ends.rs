@@ -1,5 +1,8 @@
 //! Ends of circuits that others are still using: nothing that they bring is left over, and nobody waits for it for ever.
 
+use std::sync::Arc as StdArc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use loom::thread;
 
 use super::tasks::block_on;
@@ -57,6 +60,32 @@ fn loom_a_thread_ends_when_the_last_lane_goes() {
         drop(circuit);
         other.join().unwrap();
         // That the circuit's thread ends is what is to be proved.
+    });
+}
+
+/// Says that it was dropped.
+struct Dropped(StdArc<AtomicBool>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn loom_who_closes_second_and_waits_sees_the_end() {
+    explore(2, || {
+        let circuit = circuit(RunBy::Waiters);
+        let is_dropped: StdArc<AtomicBool> = StdArc::default();
+        let dropped = Dropped(StdArc::clone(&is_dropped));
+        let _pipe = circuit.pipe(move |_: u64| _ = &dropped).expect("open");
+        let other = thread::spawn({
+            let circuit = circuit.clone();
+            move || circuit.close()
+        });
+        circuit.close_and_settle().expect("outside");
+        assert!(is_dropped.load(Ordering::Relaxed), "who waits relies on it");
+        other.join().unwrap();
     });
 }
 
