@@ -115,7 +115,7 @@ impl<E: Clone + Send + 'static> Bank<E> {
     pub fn close_and_settle(&self) -> Result<(), ContextError> {
         self.inner.machine.check_can_close_and_wait()?;
         self.close();
-        self.inner.machine.settle()
+        self.inner.machine.settle_closed()
     }
 }
 

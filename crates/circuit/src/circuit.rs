@@ -269,7 +269,8 @@ impl Circuit {
     /// circuit has ended. What is emitted later is not waited for.
     ///
     /// Everything that the circuit did to get there happened before this returns. A receptor of another circuit may wait for one
-    /// that a pool runs, and runs it meanwhile on its own thread if no thread of the pool does. Fails inside of the circuit, where
+    /// that a pool runs, and runs it meanwhile on its own thread if no thread of the pool does; of circuits that wait for the next one like
+    /// this, every 32nd runs it on a thread apart, which has its own locks and thread-locals. Fails inside of the circuit, where
     /// it would wait for itself, inside of another one that it waits for, directly or through others, because that would never end
     /// either ([`ContextError::is_circle`]), and where it would wait for a [`crate::Simulation`], which is to be
     /// [run](crate::Simulation::run) instead. Of circuits that begin to wait for each other at the same time one is refused at least.

@@ -50,7 +50,8 @@ pub enum Routing {
     #[default]
     Pipe,
     /// To the pipes of all names that enclose its name, the nearest first: `app.orders.eu`, then `app.orders`, then `app`. They are
-    /// part of the emission, but in names of more than 64 parts: there every 64th goes by the circuit's own queue.
+    /// part of the emission, but where a name has more parts than are to be on one stack: there every 64th goes by the circuit's own queue,
+    /// and of values above 256 bytes a part counts as many times as they have 256 bytes.
     Stem,
 }
 
@@ -267,7 +268,7 @@ impl<E: Clone + Send + 'static> Conduit<E> {
     pub fn close_and_settle(&self) -> Result<(), ContextError> {
         self.inner.machine.check_can_close_and_wait()?;
         self.close();
-        self.inner.machine.settle()
+        self.inner.machine.settle_closed()
     }
 }
 

@@ -55,13 +55,22 @@ pub(crate) fn replace(machine: *const Machine) -> *const Machine {
 /// Runs code that is not the circuit's, though the circuit's thread has to run it: to that code it is as if it were outside. What
 /// it emits to the circuit is an input like any other. That it must not wait for the circuit is still known.
 fn step_out<R>(run: impl FnOnce() -> R) -> R {
+    within(entered().map_addr(|address| address | OUT), run)
+}
+
+/// Runs code of the circuit that the thread may have stepped out of.
+pub(crate) fn step_in<R>(run: impl FnOnce() -> R) -> R {
+    within(without_mark(entered()), run)
+}
+
+fn within<R>(context: *const Machine, run: impl FnOnce() -> R) -> R {
     struct Back(*const Machine);
     impl Drop for Back {
         fn drop(&mut self) {
             replace(self.0);
         }
     }
-    let _back = Back(replace(entered().map_addr(|address| address | OUT)));
+    let _back = Back(replace(context));
     run()
 }
 

@@ -232,7 +232,7 @@ impl<E: Clone + Send + 'static> Subscriber<E> {
     pub fn close_and_settle(&self) -> Result<(), ContextError> {
         self.machine.check_can_close_and_wait()?;
         self.close();
-        self.machine.settle()
+        self.machine.settle_closed()
     }
 
     pub(crate) fn inner(&self) -> &Arc<SubscriberInner<E>> {

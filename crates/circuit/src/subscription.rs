@@ -110,7 +110,7 @@ impl<E: Clone + Send + 'static> Subscription<E> {
     pub fn close_and_settle(&self) -> Result<(), ContextError> {
         self.machine.check_can_close_and_wait()?;
         self.close();
-        self.machine.settle()
+        self.machine.settle_closed()
     }
 }
 

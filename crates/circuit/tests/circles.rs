@@ -387,12 +387,17 @@ fn what_a_waker_is_refused_is_a_failure_of_the_circuit_that_called_it() {
         // The only thread of the pool is here, so this runs the other one, which wakes the task.
         behind.settle().expect("no circle");
     });
+    let circuits = [other];
+    let [told] = failures_of(&circuits);
     start.expect("open").emit(());
     let (done, is_done) = mpsc::channel();
     let waits = one.clone();
     thread::spawn(move || done.send(waits.settle()));
     assert_eq!(is_done.recv_timeout(PATIENCE), Ok(Ok(())));
+    let [other] = circuits;
     assert_eq!((one.dropped(), one.failures(), other.failures()), (1, 0, 1));
+    other.settle().expect("outside");
+    assert_eq!(told.try_iter().map(|failure| failure.operation()).collect::<Vec<_>>(), ["emit"]);
 }
 
 #[test]

@@ -65,6 +65,19 @@ fn who_closes_and_waits_sees_the_end_though_somebody_else_closes_too() {
                 |subscription| subscription.close_and_settle().expect("outside"),
                 || ends.load(Ordering::Relaxed) == 1,
             );
+            let second = subscribe(&circuit, &conduit, |_| (), {
+                let counts = Arc::clone(&ends);
+                move |_| {
+                    counts.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+            let other = circuit.clone();
+            close_beside(
+                &second,
+                |_| other.close(),
+                |second| second.close_and_settle().expect("outside"),
+                || ends.load(Ordering::Relaxed) == 2,
+            );
             close_beside(
                 &circuit,
                 Circuit::close,

@@ -62,7 +62,7 @@ impl Machine {
                     // SAFETY: the caller has a handle of the node.
                     let target = unsafe { (*node).subject() };
                     if let Some(machine) = Self::entered_here() {
-                        machine.report("emit", Box::new(format!("{target}: {refused}")));
+                        context::step_in(|| machine.report("emit", Box::new(format!("{target}: {refused}"))));
                     }
                 }
             }
@@ -221,14 +221,14 @@ impl Machine {
         if before & CLOSED != 0 {
             return;
         }
-        telemetry::closed(&self.subject);
         if let Some(bounds) = &self.bounds {
             bounds.wake();
         }
-        if !self.is_inside() && self.end_untouched() {
-            return;
+        // No code of others until the close has its place: from the flag on others wait for the end.
+        if self.is_inside() || !self.end_untouched() {
+            self.push_bare(Token::close());
         }
-        self.push_bare(Token::close());
+        telemetry::closed(&self.subject);
     }
 
     /// Ends a circuit that has nothing to do, nothing to end and nothing to drop, without its driver.

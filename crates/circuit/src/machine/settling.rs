@@ -46,6 +46,12 @@ impl Machine {
         self.settle_to(END)
     }
 
+    /// Waits until what the caller has closed in the circuit has ended. In a circuit that is being closed it may have got no place in
+    /// the order, and ends with the circuit.
+    pub(crate) fn settle_closed(&self) -> Result<(), ContextError> {
+        if self.is_closed() { self.settle_end() } else { self.settle() }
+    }
+
     /// Where in the order one has to wait for, to have everything done that was admitted before; none if it is. Inside of the
     /// context this refusal is the answer.
     #[inline]
@@ -159,7 +165,11 @@ impl Machine {
     /// another thread, if one can be had.
     pub(super) fn run_for_caller(&self, budget: usize, until: u64) -> Option<Progress> {
         let run = || self.enter().map(|mut running| running.run(budget, until));
-        if Self::has_deep_stack() { apart(run) } else { run() }
+        if !Self::has_deep_stack() {
+            return run();
+        }
+        // Nobody starts a thread to find somebody else there.
+        if self.running.load(Ordering::SeqCst) { None } else { apart(run) }
     }
 
     /// Whether the thread runs as many circuits inside of each other as are to be on one stack.
