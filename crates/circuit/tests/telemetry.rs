@@ -183,10 +183,10 @@ fn a_subscriber_that_panics_harms_no_circuit() {
     assert_eq!(seen.load(Ordering::Relaxed), 4);
 }
 
-/// A subscriber that emits at each event.
-struct Emitting(Pipe<&'static str>);
+/// A subscriber that does something at each event.
+struct AtEvents<F>(F);
 
-impl Subscriber for Emitting {
+impl<F: Fn() + Send + Sync + 'static> Subscriber for AtEvents<F> {
     fn enabled(&self, _: &Metadata<'_>) -> bool {
         true
     }
@@ -200,7 +200,7 @@ impl Subscriber for Emitting {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, _: &Event<'_>) {
-        self.0.emit("told");
+        (self.0)();
     }
 
     fn enter(&self, _: &Id) {}
@@ -214,7 +214,8 @@ fn what_a_subscriber_emits_is_an_input_and_no_effect_of_what_it_was_told_of() {
     let circuit = build(Circuit::builder());
     let (sender, heard) = mpsc::channel();
     let note = circuit.pipe(move |text| sender.send(text).expect("somebody listens")).expect("open");
-    subscriber::with_default(Emitting(note.clone()), || {
+    let told = note.clone();
+    subscriber::with_default(AtEvents(move || told.emit("told")), || {
         circuit.pipe(|()| panic!("broken")).expect("open").emit(());
         note.emit("next");
         circuit.run(10);
@@ -227,7 +228,8 @@ fn a_subscriber_that_emits_to_a_full_circuit_is_not_told_of_that_without_end() {
     for overflow in [Overflow::DropNewest, Overflow::DropOldest, Overflow::Reject] {
         let circuit = build(Circuit::builder().bounded(1, overflow));
         let pipe = circuit.pipe(|_| ()).expect("open");
-        subscriber::with_default(Emitting(pipe.clone()), || {
+        let told = pipe.clone();
+        subscriber::with_default(AtEvents(move || told.emit("told")), || {
             pipe.emit("first");
             pipe.emit("second");
             pipe.emit("third");
@@ -236,44 +238,21 @@ fn a_subscriber_that_emits_to_a_full_circuit_is_not_told_of_that_without_end() {
     }
 }
 
-/// What happens in the middle of a close, to whoever waits for the end meanwhile.
-struct Slow(Barrier);
-
-impl Subscriber for Slow {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn event(&self, _: &Event<'_>) {
-        self.0.wait();
-        thread::sleep(Duration::from_millis(50));
-    }
-
-    fn enter(&self, _: &Id) {}
-
-    fn exit(&self, _: &Id) {}
-}
-
 #[test]
-fn who_waits_for_the_end_waits_for_who_is_told_of_the_close() {
+fn who_waits_for_the_end_sees_it_while_somebody_is_told_of_the_close() {
     for run_by in [RunBy::Thread, RunBy::SharedPool, RunBy::Waiters] {
         let circuit = Circuit::builder().run_by(run_by).build().expect("a thread");
         let held = Arc::new(());
         let kept = Arc::clone(&held);
         let _pipe: Pipe<u64> = circuit.pipe(move |_| _ = &kept).expect("open");
-        let slow = Arc::new(Slow(Barrier::new(2)));
-        let closes = circuit.clone();
-        let told = Arc::clone(&slow);
-        let other = thread::spawn(move || subscriber::with_default(told, || closes.close()));
-        slow.0.wait();
+        let both = Arc::new(Barrier::new(2));
+        let (closes, meets) = (circuit.clone(), Arc::clone(&both));
+        let slow = AtEvents(move || {
+            meets.wait();
+            thread::sleep(Duration::from_millis(50));
+        });
+        let other = thread::spawn(move || subscriber::with_default(slow, || closes.close()));
+        both.wait();
         circuit.close_and_settle().expect("outside");
         assert_eq!(Arc::strong_count(&held), 1, "the receptor is gone");
         other.join().expect("no panic");
