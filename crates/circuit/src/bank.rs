@@ -1,5 +1,6 @@
 //! Banks: owners of conduits.
 
+use std::ptr;
 use std::sync::{Arc, Mutex};
 
 use crate::circuit::{Circuit, Naming};
@@ -8,7 +9,7 @@ use crate::conduit::{Conduit, Routing};
 use crate::error::{ContextError, Fault};
 use crate::event::Event;
 use crate::handle::handle;
-use crate::machine::MachineRef;
+use crate::machine::{Machine, MachineRef};
 use crate::name::Name;
 use crate::name_map::NameMap;
 use crate::subject::{Kind, Subject};
@@ -16,7 +17,7 @@ use crate::sync::unpoisoned;
 
 /// One conduit per name, all closed with the bank.
 ///
-/// Clones are the same bank; dropping it changes nothing. Looking up a conduit takes a lock: keep the conduit.
+/// Clones are the same bank; dropping it changes nothing. Asking for a conduit takes a lock the first time only.
 ///
 /// ```
 /// use tidemark_circuit::{Circuit, name};
@@ -37,9 +38,10 @@ struct Inner<E> {
     subject: Subject,
     routing: Routing,
     conduits: NameMap<Conduit<E>>,
-    /// Held while a conduit is made, so that none is made behind the back of a close.
-    /// Under a lock, so that no conduit is made while all are closed.
-    closed: Mutex<Closed>,
+    closed: Closed,
+    /// Held while a conduit is made or all are listed, so that none is made behind the back of a close. Nothing of users is called
+    /// meanwhile.
+    making: Mutex<()>,
 }
 
 impl Circuit {
@@ -67,7 +69,8 @@ impl Naming<'_> {
             subject: self.component(Kind::Bank, "bank")?,
             routing,
             conduits: NameMap::default(),
-            closed: Mutex::default(),
+            closed: Closed::default(),
+            making: Mutex::new(()),
         };
         Ok(Bank { inner: Arc::new(inner) })
     }
@@ -83,32 +86,33 @@ impl<E: Clone + Send + 'static> Bank<E> {
     pub fn get(&self, name: impl Into<Name>) -> Result<&Conduit<E>, Fault> {
         let (inner, name) = (&*self.inner, name.into());
         inner.machine.check_open("get")?;
-        let closed = unpoisoned(inner.closed.lock());
-        if closed.is_closed(inner.machine.is_inside()) {
-            return Err(Fault::new(inner.subject.clone(), "get", "the bank is closed"));
+        inner.check_open()?;
+        if let Some(conduit) = inner.conduits.get(name) {
+            return Ok(conduit);
         }
+        let _making = unpoisoned(inner.making.lock());
+        inner.check_open()?;
         Ok(inner.conduits.get_or_make(name, || {
             let subject = Subject::new(Kind::Conduit, name, Some(inner.subject.clone()));
             Conduit::new(&inner.machine, subject, inner.routing)
         }))
     }
 
-    /// Closes all conduits, and refuses new ones from now on.
+    /// Closes all conduits in the order of their names, behind what the caller emitted before. New ones are refused from now on, to
+    /// the circuit itself, unless it is the caller, from that place in the order on.
     pub fn close(&self) {
-        let (inner, is_inside) = (&self.inner, self.inner.machine.is_inside());
-        let closed = unpoisoned(inner.closed.lock());
-        let mut is_first = false;
-        closed.ask(&inner.machine, || {
-            is_first = true;
-            inner.conduits.values().into_iter().for_each(Conduit::close);
-        });
-        drop(closed);
-        if is_first && !is_inside {
-            let reached = Arc::clone(inner);
-            inner.machine.submit(Event::Other, move || {
-                unpoisoned(reached.closed.lock()).reach();
+        let Inner { machine, subject, closed, .. } = &*self.inner;
+        closed.ask(machine, || {
+            if machine.is_inside() {
+                return self.inner.conduits().into_iter().for_each(Conduit::close);
+            }
+            let bank = Arc::clone(&self.inner);
+            machine.submit(Event::CloseBank { bank: subject.id() }, move || {
+                bank.closed.reach();
+                bank.conduits().into_iter().for_each(Conduit::close);
             });
-        }
+            self.inner.conduits().into_iter().for_each(Conduit::expect_close);
+        });
     }
 
     /// Closes the bank and waits until the subscriptions to its conduits have ended.
@@ -116,6 +120,31 @@ impl<E: Clone + Send + 'static> Bank<E> {
         self.inner.machine.check_can_close_and_wait()?;
         self.close();
         self.inner.machine.settle_closed()
+    }
+}
+
+impl<E> Bank<E> {
+    pub(crate) fn is_of(&self, machine: &Machine) -> bool {
+        ptr::eq(&raw const *self.inner.machine, machine)
+    }
+}
+
+impl<E: Clone + Send + 'static> Inner<E> {
+    /// Refuses what a closed bank does not do.
+    fn check_open(&self) -> Result<(), Fault> {
+        if self.closed.is_closed(self.machine.is_inside()) {
+            return Err(Fault::new(self.subject.clone(), "get", "the bank is closed"));
+        }
+        Ok(())
+    }
+
+    /// All that there are, in the order of their names.
+    fn conduits(&self) -> Vec<&Conduit<E>> {
+        let making = unpoisoned(self.making.lock());
+        let mut conduits = self.conduits.values();
+        drop(making);
+        conduits.sort_by_key(|conduit| conduit.subject().name());
+        conduits
     }
 }
 

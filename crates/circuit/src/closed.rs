@@ -37,6 +37,11 @@ impl Closed {
         }
     }
 
+    /// Notes that what was put into the order closes this as well.
+    pub(crate) fn expect(&self) {
+        self.0.fetch_or(ASKED | PUT, Ordering::AcqRel);
+    }
+
     /// Notes that the circuit has come to the close.
     pub(crate) fn reach(&self) {
         self.0.fetch_or(INSIDE, Ordering::AcqRel);
@@ -74,6 +79,11 @@ mod tests {
         assert!(closed.is_closed(false) && !closed.is_closed(true));
         assert!(ask_inside(&closed) && !ask_inside(&closed));
         assert!(closed.is_closed(true));
+
+        let closed = Closed::default();
+        closed.expect();
+        assert!(closed.is_closed(false) && !closed.is_closed(true) && !ask(&closed));
+        assert!(ask_inside(&closed));
 
         let closed = Closed::default();
         assert!(ask_inside(&closed) && !ask(&closed));

@@ -264,6 +264,11 @@ impl<E: Clone + Send + 'static> Conduit<E> {
         });
     }
 
+    /// Notes that what was put into the order closes the conduit as well.
+    pub(crate) fn expect_close(&self) {
+        self.inner.hub.closed.expect();
+    }
+
     /// Closes the conduit and waits until its subscriptions have ended.
     pub fn close_and_settle(&self) -> Result<(), ContextError> {
         self.inner.machine.check_can_close_and_wait()?;

@@ -18,6 +18,9 @@ pub(crate) enum Event {
     CloseConduit {
         source: Id,
     },
+    CloseBank {
+        bank: Id,
+    },
     CloseSubscriber {
         subscriber: Id,
     },

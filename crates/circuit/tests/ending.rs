@@ -639,6 +639,25 @@ fn a_bank_is_closed_to_its_circuit_from_the_place_of_the_close_on() {
     assert_eq!(received.try_iter().collect::<Vec<_>>(), [true, false]);
 }
 
+#[test]
+fn what_a_circuit_has_of_a_bank_when_it_comes_to_its_close_is_closed_too() {
+    let circuit = Circuit::builder().run_by(RunBy::Owner).build().expect("a circuit");
+    let bank = circuit.bank::<u64>().expect("an open circuit");
+    let (sender, received) = mpsc::channel();
+    let (asked, quiet) = (bank.clone(), circuit.subscriber(|_, _| {}).expect("an open circuit"));
+    let ask = circuit.pipe(move |name: Name| {
+        let ended = sender.clone();
+        let tell = move |_: &Subscription<u64>| ended.send(name).expect("somebody listens");
+        asked.get(name).expect("open to the circuit").subscribe_with(&quiet, tell).expect("open");
+    });
+    let ask = ask.expect("an open circuit");
+    // All are asked for by the circuit itself after the close from outside, which is not in the order of their making.
+    ["b", "c", "a"].into_iter().for_each(|name| ask.emit(Name::new(name).expect("valid")));
+    bank.close();
+    while circuit.run(10) {}
+    assert_eq!(received.try_iter().map(|name| name.path().to_owned()).collect::<Vec<_>>(), ["a", "b", "c"]);
+}
+
 /// A circuit that its owner runs, and something that tells when it is dropped.
 fn owned() -> (Circuit, Arc<()>) {
     (circuit(RunBy::Owner), Arc::default())

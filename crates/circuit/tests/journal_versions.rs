@@ -12,16 +12,16 @@ use std::time::Duration;
 use labels::Labels;
 use tidemark_circuit::operator::Plan;
 use tidemark_circuit::{
-    Basin, Capture, Circuit, Conduit, Fiber, Flow, Pipe, Port, Recording, Registrar, Replay, Reservoir,
+    Bank, Basin, Capture, Circuit, Conduit, Fiber, Flow, Name, Pipe, Port, Recording, Registrar, Replay, Reservoir,
     RunBy, Sink, Subject, Subscriber, Subscription, Tap, name,
 };
 
 /// The version that is written.
-const PRESENT: u32 = 3;
+const PRESENT: u32 = 4;
 
 /// What a journal has to tell of: names, chance, time, subscriptions and closes; from version 2 on also requests to ports and
 /// basins, and what is called at the end of subscriptions; from version 3 on also captures, and taps and reservoirs that are made
-/// meanwhile.
+/// meanwhile; from version 4 on also closes of banks.
 struct Structure {
     circuit: Circuit,
     topics: Conduit<(u32, String)>,
@@ -36,6 +36,9 @@ struct Structure {
     sink: Sink<i64>,
     /// Hears of what taps make.
     listener: Subscriber<i64>,
+    bank: Bank<i64>,
+    /// Asks the bank from inside for a conduit of this name.
+    asking: Pipe<Name>,
     seen: Arc<Mutex<String>>,
 }
 
@@ -85,6 +88,14 @@ impl Structure {
                 registrar.receptor(move |value| note(&log, &format!("{name} tapped {value}")));
             })
             .expect("open");
+        let bank = circuit.bank::<i64>().expect("open");
+        let (asked, log) = (bank.clone(), Arc::clone(&seen));
+        let asking = circuit
+            .pipe(move |name: Name| {
+                let answer = if asked.get(name).is_ok() { "has" } else { "refuses" };
+                note(&log, &format!("the bank {answer} {name}"));
+            })
+            .expect("open");
         Self {
             circuit,
             topics,
@@ -98,6 +109,8 @@ impl Structure {
             captures,
             sink,
             listener,
+            bank,
+            asking,
             seen,
         }
     }
@@ -114,6 +127,8 @@ impl Structure {
         labels.pipe("captures", &self.captures);
         labels.sink("sink", &self.sink);
         labels.subscriber("listener", &self.listener);
+        labels.bank("bank", &self.bank);
+        labels.pipe("asking", &self.asking);
     }
 
     /// What is called when a subscription ends.
@@ -141,6 +156,10 @@ impl Structure {
         self.topics.subscribe_with(&self.all, self.on_close()).expect("open");
         self.ask();
         let reservoir = self.watch();
+        self.asking.emit(name!("eu"));
+        self.bank.close();
+        self.asking.emit(name!("eu"));
+        self.asking.emit(name!("us"));
         self.all.close();
         self.topics.close();
         self.circuit.close();

@@ -510,6 +510,14 @@ fn gap(
 }
 
 #[test]
+fn the_close_of_a_bank_without_a_label_is_a_gap() {
+    let circuit = Circuit::builder().run_by(RunBy::Waiters).build().expect("valid");
+    let bank = circuit.bank::<u64>().expect("open");
+    bank.get("eu".parse::<Name>().expect("valid")).expect("open");
+    assert!(gap(|_, _| Ok(()), &circuit, || bank.close()).contains("the close of a bank"));
+}
+
+#[test]
 fn a_pipe_in_front_of_one_with_a_label_has_none() {
     let circuit = Circuit::builder().run_by(RunBy::Waiters).build().expect("valid");
     let end = circuit.pipe(|_: String| ()).expect("open");
@@ -724,16 +732,16 @@ fn a_journal_of_another_version_is_told_from_damage() {
     let structure = Structure::new(Circuit::builder().run_by(RunBy::Waiters).build().expect("valid"));
     let mut journal = structure.record().finish().expect("memory does not fail");
     let digit = journal.iter().position(|byte| *byte == b'\n').expect("a first line") - 1;
-    journal[digit] = b'4';
+    journal[digit] = b'5';
     assert!(
         matches!(Replay::new(&journal[..]), Err(ReplayError::Damaged(0))),
-        "the checksum is of version 3"
+        "the checksum is of version 4"
     );
     // The header of a version to come: its text, a seed of zero, and the checksum that goes with them.
-    let header = b"tidemark circuit journal 4\n\0\0\0\0\0\0\0\0";
+    let header = b"tidemark circuit journal 5\n\0\0\0\0\0\0\0\0";
     let mut journal = header.to_vec();
     journal.extend(crc32(header).to_le_bytes());
-    assert!(matches!(Replay::new(&journal[..]), Err(ReplayError::OtherVersion('4'))));
+    assert!(matches!(Replay::new(&journal[..]), Err(ReplayError::OtherVersion('5'))));
 }
 
 /// A writer with room for so many bytes.

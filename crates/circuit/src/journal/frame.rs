@@ -8,7 +8,7 @@ use super::recorded::write_number;
 const MAGIC: &[u8] = b"tidemark circuit journal ";
 
 /// The version that is written. All from the first on are read: each has had the frames of the one before.
-pub(super) const VERSION: u8 = 3;
+pub(super) const VERSION: u8 = 4;
 
 const _: () = assert!(VERSION < 10, "a version is one digit");
 
@@ -94,6 +94,8 @@ pub(super) enum Kind {
     Reservoir = 15,
     /// Label of a sink, its number and that of the circuit's own context in what is captured from here on. Not an input.
     Origin = 16,
+    /// Time, label.
+    CloseBank = 17,
 }
 
 impl Kind {
@@ -115,6 +117,7 @@ impl Kind {
             Self::CloseSubscription,
             Self::Reservoir,
             Self::Origin,
+            Self::CloseBank,
         ];
         all.into_iter().find(|kind| *kind as u8 == byte)
     }

@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use super::recorded::Recorded;
+use crate::bank::Bank;
 use crate::basin::Basin;
 use crate::conduit::Conduit;
 use crate::event::Hearer;
@@ -285,6 +286,16 @@ impl<E: Clone + Send + 'static> Closing for Subscriber<E> {
 
     fn is_of(&self, machine: &Machine) -> bool {
         Subscriber::is_of(self, machine)
+    }
+}
+
+impl<E: Clone + Send + 'static> Closing for Bank<E> {
+    fn close(&self) {
+        Bank::close(self);
+    }
+
+    fn is_of(&self, machine: &Machine) -> bool {
+        Bank::is_of(self, machine)
     }
 }
 

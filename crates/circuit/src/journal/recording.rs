@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use super::frame::{self, Kind};
 use super::label::{Asked, Labelled, Look, Role, look_at_request, look_at_target, look_at_value};
 use super::recorded::{Recorded, write_number};
+use crate::bank::Bank;
 use crate::basin::Basin;
 use crate::circuit::{Circuit, RunBy};
 use crate::conduit::Conduit;
@@ -164,13 +165,13 @@ impl<W: Write + Send + 'static> Recording<W> {
     pub fn begin(&self) -> Result<(), Fault> {
         let machine = self.circuit.machine();
         machine.check_open("record")?;
-        // Locked: the circuit may come to its first input before the beginning is written.
-        let mut state = self.journal.lock();
-        if !machine.begin_recording(Arc::<Journal<W>>::clone(&self.journal)) {
+        if !machine.reserve_recording() {
             let message = "the circuit is being recorded already";
             return Err(Fault::new(self.circuit.subject().clone(), "record", message));
         }
-        state.begin(machine.seed());
+        // Written first: the circuit may come to its first input at once.
+        self.journal.lock().begin(machine.seed());
+        machine.begin_recording(Arc::<Journal<W>>::clone(&self.journal));
         Ok(())
     }
 
@@ -207,6 +208,11 @@ impl<W: Write + Send + 'static> Recording<W> {
             basin.subject(),
             &[(basin.subject(), Role::Node(look_at_target::<E>)), (pipe, role)],
         )
+    }
+
+    /// Labels a bank: its close is recorded. Its conduits have labels of their own.
+    pub fn bank<E: Clone + Send + 'static>(&self, label: &str, bank: &Bank<E>) -> Result<(), Fault> {
+        self.label(bank.subject(), label, Role::Life)
     }
 
     /// Labels a subscriber: its subscriptions and its close are recorded.
@@ -414,6 +420,7 @@ impl<W: Write + Send> Recorder for Journal<W> {
                 None => state.close(Kind::CloseSubscription, time, subscription, "a subscription"),
             },
             Event::CloseConduit { source } => state.close(Kind::CloseConduit, time, source, "a conduit"),
+            Event::CloseBank { bank } => state.close(Kind::CloseBank, time, bank, "a bank"),
             Event::CloseSubscriber { subscriber } => {
                 state.close(Kind::CloseSubscriber, time, subscriber, "a subscriber");
             }

@@ -14,6 +14,7 @@ use super::input::{Closing, Input, Mirror, OnEnd, OnReservoir, Subscribing, Tapp
 use super::origin::{NoLink, Origins};
 use super::recorded::{Recorded, read_number};
 use super::recording::tap_name;
+use crate::bank::Bank;
 use crate::basin::Basin;
 use crate::circuit::{Circuit, RunBy};
 use crate::conduit::Conduit;
@@ -61,6 +62,7 @@ pub struct Replay<R> {
     subscribers: HashMap<String, Box<dyn Subscribing>>,
     /// What is called when a subscription ends, by the labels of its conduit and its subscriber: an [`OnEnd`].
     on_close: HashMap<(String, String), Box<dyn Any + Send>>,
+    banks: HashMap<String, Box<dyn Closing>>,
     /// The subscriptions of before the replay.
     labelled_subscriptions: HashMap<String, Box<dyn Closing>>,
     /// The subscriptions of the journal.
@@ -111,6 +113,7 @@ impl<R: Read> Replay<R> {
             origins: Origins::default(),
             subscribers: HashMap::new(),
             on_close: HashMap::new(),
+            banks: HashMap::new(),
             labelled_subscriptions: HashMap::new(),
             subscriptions: HashMap::new(),
             twice: None,
@@ -281,6 +284,13 @@ impl<R: Read> Replay<R> {
         }
     }
 
+    /// Labels a bank, as the recording did with its counterpart.
+    pub fn bank<E: Clone + Send + 'static>(&mut self, label: &str, bank: &Bank<E>) {
+        if self.banks.insert(label.to_owned(), Box::new(bank.clone())).is_some() {
+            self.twice = Some(label.to_owned());
+        }
+    }
+
     /// Labels a subscription of before the replay, as the recording did with its counterpart.
     pub fn subscription<E: Clone + Send + 'static>(&mut self, label: &str, subscription: &Subscription<E>) {
         let subscription = Box::new(subscription.clone());
@@ -337,14 +347,12 @@ impl<R: Read> Replay<R> {
         let subscriber = || {
             self.subscribers.iter().find(|(_, subscriber)| !subscriber.is_of(machine)).map(|(label, _)| label)
         };
-        let subscription = || {
-            self.labelled_subscriptions
-                .iter()
-                .find(|(_, subscription)| !subscription.is_of(machine))
-                .map(|(label, _)| label)
+        let closing = || {
+            let closings = self.banks.iter().chain(&self.labelled_subscriptions);
+            closings.into_iter().find(|(_, closing)| !closing.is_of(machine)).map(|(label, _)| label)
         };
         let origin = || self.origins.stranger(machine);
-        input.or_else(tap).or_else(subscriber).or_else(subscription).or_else(origin)
+        input.or_else(tap).or_else(subscriber).or_else(closing).or_else(origin)
     }
 
     fn run_frames(&mut self, circuit: &Circuit) -> Result<Replayed, ReplayError> {
@@ -450,6 +458,7 @@ impl<R: Read> Replay<R> {
                 circuit.close();
             }
             Kind::Unlabelled => return Err(ReplayError::Unlabelled(fields.last_text()?.to_owned())),
+            Kind::CloseBank => known(&self.banks, fields.last_text()?)?.close(),
             Kind::CloseSubscriber => known(&self.subscribers, fields.last_text()?)?.close(),
             Kind::CloseSubscription => known(&self.labelled_subscriptions, fields.last_text()?)?.close(),
             Kind::Unsubscribe => {

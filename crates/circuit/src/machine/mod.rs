@@ -226,13 +226,14 @@ impl Machine {
         }
     }
 
-    /// Has a journal told of inputs from here on; false if one is told already.
-    pub(crate) fn begin_recording(&self, recorder: Arc<dyn Recorder>) -> bool {
-        let begins = !self.recorded.swap(true, Ordering::AcqRel);
-        if begins {
-            self.set_recorder(|_| true, Some(recorder));
-        }
-        begins
+    /// Reserves the circuit for a journal, which [`Machine::begin_recording`] is given next; false if one is told already.
+    pub(crate) fn reserve_recording(&self) -> bool {
+        !self.recorded.swap(true, Ordering::AcqRel)
+    }
+
+    /// Has the journal that the circuit is reserved for told of inputs from here on.
+    pub(crate) fn begin_recording(&self, recorder: Arc<dyn Recorder>) {
+        self.set_recorder(|_| true, Some(recorder));
     }
 
     /// Has this journal, which is the one that is told, be told of nothing from here on.

@@ -2,7 +2,8 @@
 #![allow(dead_code, reason = "not every test needs all of it")]
 
 use tidemark_circuit::{
-    Basin, Conduit, Pipe, Port, Recorded, Recording, Replay, Reservoir, Sink, Subscriber, Subscription, Tap,
+    Bank, Basin, Conduit, Pipe, Port, Recorded, Recording, Replay, Reservoir, Sink, Subscriber, Subscription,
+    Tap,
 };
 
 /// Who is told the labels.
@@ -33,5 +34,6 @@ labels! {
     tap Tap<E, E>;
     reservoir Reservoir<E>;
     subscriber Subscriber<E>;
+    bank Bank<E>;
     subscription Subscription<E>;
 }
