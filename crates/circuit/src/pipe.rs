@@ -88,8 +88,8 @@ impl<E: Send + 'static> Pipe<E> {
     /// in its transit queue. Dropped if the circuit is closed.
     ///
     /// Does not allocate but where a queue grows, and does not block but for [`Overflow::Block`](crate::Overflow::Block): from
-    /// outside of a circuit that is bounded like this it waits for room. Of a circuit that has just ended it may drop what others have
-    /// brought too late, on this thread.
+    /// outside of a circuit that is bounded like this it waits for room. Of a circuit that has just ended, unless a pool ran it, it may
+    /// drop what others have brought too late, on this thread.
     #[inline]
     #[allow(unsafe_code, reason = "the type of the pipe is the type of its node")]
     pub fn emit(&self, value: E) {

@@ -33,7 +33,7 @@ impl LastWords {
 }
 
 impl Driver {
-    /// Whether somebody sleeps who has to be told of work.
+    /// Whether somebody sleeps who has to be told of work, and comes for it also after the circuit's end.
     pub(crate) fn must_be_told(&self) -> bool {
         matches!(self, Self::Pool(_))
     }

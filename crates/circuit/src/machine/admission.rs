@@ -287,7 +287,7 @@ impl Machine {
 
     #[cold]
     fn rouse(&self) {
-        if self.has_ended() {
+        if self.has_ended() && !self.driver.must_be_told() {
             return self.drop_late();
         }
         if self.flags.fetch_and(!IDLE, Ordering::SeqCst) & IDLE != 0 {

@@ -13,13 +13,13 @@ use crate::failure::shielded;
 use crate::node;
 use crate::queue::lane::{Edge, Reader};
 use crate::queue::token::{Entry, Token};
-use crate::sync::{Ordering, hint};
+use crate::sync::{Ordering, thread};
 use crate::telemetry;
 
 impl Machine {
     /// Drops what was accepted before the circuit ended and came into its queues only afterwards: nobody runs the circuit for that
     /// any more, and it may keep the circuit. Who brings something looks then whether the circuit has ended, and who leaves an ended
-    /// circuit whether something has come, so one of them sees the other.
+    /// circuit whether something has come, so one of them sees the other. Only for drivers that do not come any more by themselves.
     #[cold]
     pub(super) fn drop_late(&self) {
         if !self.lanes.is_empty() {
@@ -34,7 +34,7 @@ impl Machine {
             mem::forget(running);
             if progress == Progress::Idle {
                 // Perhaps somebody is between claiming a place and filling it.
-                hint::spin_loop();
+                thread::yield_now();
             }
         }
     }
@@ -496,7 +496,7 @@ impl Drop for Running<'_> {
         if flags & (HELPED | PUT_OFF) != 0 {
             self.machine.call_others();
         }
-        if flags & ENDED != 0 {
+        if flags & ENDED != 0 && !self.machine.driver.must_be_told() {
             self.machine.drop_late();
         }
     }
