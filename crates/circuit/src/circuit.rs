@@ -25,6 +25,7 @@ use crate::receptor::Receptor;
 use crate::recipe::Recipe;
 use crate::subject::{Kind, Subject};
 use crate::supervision::Supervision;
+use crate::waiters::Place;
 
 /// One sequential execution context: values come in from any thread, are handled one at a time in one order, and everything
 /// that one causes is done before the next one starts.
@@ -270,7 +271,7 @@ impl Circuit {
     ///
     /// Everything that the circuit did to get there happened before this returns. A receptor of another circuit may wait for one
     /// that a pool runs, and runs it meanwhile on its own thread if no thread of the pool does; of circuits that wait for the next one like
-    /// this, every 32nd runs it on a thread apart, which has its own locks and thread-locals. Fails inside of the circuit, where
+    /// this, every 32nd does on a thread apart, which has its own locks and thread-locals. Fails inside of the circuit, where
     /// it would wait for itself, inside of another one that it waits for, directly or through others, because that would never end
     /// either ([`ContextError::is_circle`]), and where it would wait for a [`crate::Simulation`], which is to be
     /// [run](crate::Simulation::run) instead. Of circuits that begin to wait for each other at the same time one is refused at least.
@@ -326,7 +327,7 @@ impl Circuit {
     pub fn close_and_settle(&self) -> Result<(), ContextError> {
         self.0.check_can_wait("Cannot close a circuit and wait for it from within its context")?;
         self.close();
-        self.0.settle_end()
+        self.0.settle_closed()
     }
 
     /// Handles up to `budget` entries on this thread, for circuits that their owner runs. Returns whether there are more.
@@ -414,7 +415,7 @@ pub struct Settled {
     machine: MachineRef,
     /// None once there is nothing to wait for.
     target: Option<u64>,
-    registered: Option<u64>,
+    registered: Option<Place>,
 }
 
 impl Future for Settled {
@@ -434,8 +435,8 @@ impl Future for Settled {
 
 impl Drop for Settled {
     fn drop(&mut self) {
-        if let Some(id) = self.registered {
-            self.machine.waiters.remove(id);
+        if let Some(place) = self.registered {
+            self.machine.waiters.remove(place);
         }
     }
 }

@@ -13,15 +13,16 @@
 //! those of all other code of users are. Of what circuits do meanwhile on its thread it is not told, as that would have no end.
 
 #[cfg(feature = "tracing")]
-pub(crate) use with::{closed, failed, overflowed, quarantined, restarted, run};
+pub(crate) use with::{Listener, closed, failed, overflowed, quarantined, restarted, run};
 
 #[cfg(not(feature = "tracing"))]
-pub(crate) use without::{closed, failed, overflowed, quarantined, restarted, run};
+pub(crate) use without::{Listener, closed, failed, overflowed, quarantined, restarted, run};
 
 #[cfg(feature = "tracing")]
 mod with {
     use std::cell::Cell;
 
+    use tracing::dispatcher::{self, Dispatch};
     use tracing::span::EnteredSpan;
     use tracing::{Level, debug, debug_span, enabled, error};
 
@@ -51,6 +52,34 @@ mod with {
             if let Some(span) = self.0.take() {
                 tell(|| drop(span));
             }
+        }
+    }
+
+    /// Who hears of what a thread does: for another one that works in its place.
+    pub(crate) struct Listener {
+        /// The subscriber, and the span that the thread is in. None while the subscriber is being told of something.
+        subscriber: Option<(Dispatch, tracing::Span)>,
+    }
+
+    impl Listener {
+        /// Who hears of this thread.
+        pub(crate) fn here() -> Self {
+            let mut subscriber = None;
+            tell(|| subscriber = Some((dispatcher::get_default(Clone::clone), tracing::Span::current())));
+            Self { subscriber }
+        }
+
+        /// Does this on a thread that nobody else is told of yet.
+        pub(crate) fn hears<R>(self, work: impl FnOnce() -> R) -> R {
+            let Some((subscriber, span)) = self.subscriber else {
+                TELLING.set(true);
+                return work();
+            };
+            let _default = dispatcher::set_default(&subscriber);
+            let mut entered = None;
+            tell(|| entered = Some(span.entered()));
+            let _span = Span(entered);
+            work()
         }
     }
 
@@ -108,6 +137,20 @@ mod without {
     use crate::subject::Subject;
 
     pub(crate) struct Span;
+
+    pub(crate) struct Listener;
+
+    impl Listener {
+        #[inline]
+        pub(crate) fn here() -> Self {
+            Self
+        }
+
+        #[inline]
+        pub(crate) fn hears<R>(self, work: impl FnOnce() -> R) -> R {
+            work()
+        }
+    }
 
     #[inline]
     pub(crate) fn run(_: &Machine) -> Span {

@@ -1,5 +1,7 @@
 //! Who waits for a circuit to get as far as a ticket.
 
+use std::collections::BTreeMap;
+use std::iter;
 use std::task::Waker;
 
 use crate::barrier;
@@ -20,14 +22,15 @@ pub(crate) struct Waiters {
 }
 
 struct List {
-    entries: Vec<Entry>,
-    next_id: u64,
+    entries: BTreeMap<Place, Who>,
+    next_number: u64,
 }
 
-struct Entry {
-    id: u64,
+/// Where somebody is in the list: by the ticket that is waited for, then by who came first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
     target: u64,
-    who: Who,
+    number: u64,
 }
 
 enum Who {
@@ -47,7 +50,7 @@ fn doze() {}
 
 impl Waiters {
     pub(crate) fn new() -> Self {
-        let list = List { entries: Vec::new(), next_id: 0 };
+        let list = List { entries: BTreeMap::new(), next_number: 0 };
         Self { lowest: AtomicU64::new(u64::MAX), watching: AtomicU32::new(0), list: Mutex::new(list) }
     }
 
@@ -77,11 +80,11 @@ impl Waiters {
             }
             hint::spin_loop();
         }
-        let mut id = None;
+        let mut place = None;
         let mut has_barrier = false;
         loop {
             // Registered first, then looked: in one order with `wake`, which looks after something was done.
-            let mine = *id.get_or_insert_with(|| self.add(target, Who::Thread(thread::current())));
+            let mine = *place.get_or_insert_with(|| self.add(target, Who::Thread(thread::current())));
             if is_done() {
                 self.remove(mine);
                 return;
@@ -92,7 +95,7 @@ impl Waiters {
                 doze();
             }
             if !self.is_waiting(mine) {
-                (id, has_barrier) = (None, false);
+                (place, has_barrier) = (None, false);
                 if is_done() {
                     return;
                 }
@@ -104,46 +107,45 @@ impl Waiters {
         }
     }
 
-    /// Has the task woken by a call of [`Waiters::wake`] with `target` or more, instead of the entry that it had before.
-    pub(crate) fn wake_later(&self, target: u64, waker: &Waker, before: Option<u64>) -> u64 {
+    /// Has the task woken by a call of [`Waiters::wake`] with `target` or more, instead of where it was in the list before.
+    pub(crate) fn wake_later(&self, target: u64, waker: &Waker, before: Option<Place>) -> Place {
         if let Some(before) = before {
             self.remove(before);
         }
-        let id = self.add(target, Who::Task(waker.clone()));
+        let place = self.add(target, Who::Task(waker.clone()));
         // A task cannot look again on its own, as a thread does.
         barrier::heavy();
-        id
+        place
     }
 
-    fn add(&self, target: u64, who: Who) -> u64 {
+    fn add(&self, target: u64, who: Who) -> Place {
         let mut list = lock(&self.list);
-        let id = list.next_id;
-        list.next_id += 1;
-        list.entries.push(Entry { id, target, who });
+        let place = Place { target, number: list.next_number };
+        list.next_number += 1;
+        list.entries.insert(place, who);
         self.lowest.fetch_min(target, Ordering::SeqCst);
         // Whoever registers looks next, and what it looks at may be an ordinary load.
         fence(Ordering::SeqCst);
-        id
+        place
     }
 
-    pub(crate) fn remove(&self, id: u64) {
+    /// Takes somebody out of the list, who may have been woken and be in it no more.
+    pub(crate) fn remove(&self, place: Place) {
         let mut list = lock(&self.list);
-        let index = list.entries.iter().position(|entry| entry.id == id);
-        let removed = index.map(|index| list.entries.swap_remove(index));
+        let removed = list.entries.remove(&place);
         self.note_lowest(&list);
         drop(list);
         // A waker may be the last to know a task, which may wait for this circuit as well.
         drop(removed);
     }
 
-    fn is_waiting(&self, id: u64) -> bool {
-        let list = lock(&self.list);
-        list.entries.iter().any(|entry| entry.id == id)
+    fn is_waiting(&self, place: Place) -> bool {
+        lock(&self.list).entries.contains_key(&place)
     }
 
     fn note_lowest(&self, list: &List) {
-        let lowest = list.entries.iter().map(|entry| entry.target).min();
-        self.lowest.store(lowest.unwrap_or(u64::MAX), Ordering::SeqCst);
+        let lowest = list.entries.first_key_value().map_or(u64::MAX, |(place, _)| place.target);
+        self.lowest.store(lowest, Ordering::SeqCst);
     }
 
     /// Wakes who waits for a ticket up to `done`. What they look at was changed before, with sequential consistency or ahead of
@@ -159,17 +161,25 @@ impl Waiters {
     #[cold]
     fn wake_registered(&self, done: u64) {
         let mut list = lock(&self.list);
-        let mut woken = list.entries.extract_if(.., |entry| entry.target <= done);
         // Most often there is one, which needs no list.
-        let (first, others) = (woken.next(), woken.collect::<Vec<_>>());
+        let (first, mut others) = (list.pop_due(done), Vec::new());
+        others.extend(iter::from_fn(|| list.pop_due(done)));
         self.note_lowest(&list);
         drop(list);
-        for entry in first.into_iter().chain(others) {
-            match entry.who {
+        for who in first.into_iter().chain(others) {
+            match who {
                 Who::Thread(thread) => thread.unpark(),
                 // Code of others, which is not the circuit's.
                 Who::Task(waker) => call_outside(|| waker.wake()),
             }
         }
+    }
+}
+
+impl List {
+    /// Takes out the first who waits for a ticket up to this one.
+    fn pop_due(&mut self, done: u64) -> Option<Who> {
+        let first = self.entries.first_entry()?;
+        (first.key().target <= done).then(|| first.remove())
     }
 }

@@ -1,5 +1,6 @@
 //! Circuits that would wait for each other in a circle are refused that, whoever runs them, and go on.
 
+use std::cell::RefCell;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::mpsc::{self, Receiver};
@@ -361,6 +362,45 @@ fn a_chain_of_waits_may_be_longer_than_a_stack_is_deep() {
         assert_eq!(sum.get(), LENGTH);
         assert_eq!(circuits.iter().map(|circuit| circuit.failures() + circuit.dropped()).sum::<u64>(), 0);
     }
+}
+
+/// Waits for a circuit when it is dropped.
+struct Waits(Circuit);
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.0.settle().expect("of a thread that is in no circuit");
+    }
+}
+
+thread_local! {
+    static AT_THE_END: RefCell<Option<Waits>> = const { RefCell::new(None) };
+}
+
+#[test]
+fn what_a_thread_drops_at_its_end_may_wait_for_circuits_that_others_are_in() {
+    const LENGTH: usize = 40;
+    let (done, is_done) = mpsc::channel();
+    thread::spawn(move || {
+        let first = run_by(RunBy::Waiters);
+        let (mut last, mut held) = (run_by(RunBy::Waiters), Some(first.clone()));
+        let keep = move |()| AT_THE_END.set(held.take().map(Waits));
+        let mut next = last.pipe(keep).expect("open");
+        for before in (1..LENGTH).map(|_| run_by(RunBy::Waiters)).chain([first]) {
+            let (behind, target) = (last, next);
+            let receptor = move |()| {
+                target.emit(());
+                behind.settle().expect("no circle");
+            };
+            next = before.pipe(receptor).expect("open");
+            last = before;
+        }
+        next.emit(());
+        last.settle().expect("outside");
+        let is_here = AT_THE_END.with_borrow(Option::is_some);
+        done.send(is_here).expect("somebody listens");
+    });
+    assert_eq!(is_done.recv_timeout(PATIENCE), Ok(false), "another thread has lent its stack");
 }
 
 /// Emits twice when it is called.

@@ -183,6 +183,32 @@ fn a_subscriber_that_panics_harms_no_circuit() {
     assert_eq!(seen.load(Ordering::Relaxed), 4);
 }
 
+#[test]
+fn a_subscriber_of_one_thread_hears_of_all_circuits_that_this_one_waits_for() {
+    const LENGTH: usize = 70;
+    let lines = told(|| {
+        let waiting = || Circuit::builder().run_by(RunBy::Waiters).build().expect("valid");
+        let mut last = waiting();
+        let mut next = last.pipe(|()| panic!("at the end")).expect("open");
+        for _ in 1..LENGTH {
+            let (before, behind, target) = (waiting(), last, next);
+            let receptor = move |()| {
+                target.emit(());
+                behind.settle().expect("no circle");
+            };
+            next = before.pipe(receptor).expect("open");
+            last = before;
+        }
+        next.emit(());
+        last.settle().expect("outside");
+    });
+    let failed = lines.iter().position(|line| line.starts_with("ERROR")).expect("the last one fails");
+    let (before, behind) = lines.split_at(failed);
+    let count = |lines: &[String], begin: &str| lines.iter().filter(|line| line.starts_with(begin)).count();
+    assert_eq!((count(before, "span circuit"), count(behind, "ERROR")), (LENGTH, 1), "{lines:?}");
+    assert_eq!(count(&lines, "enter"), count(&lines, "exit"));
+}
+
 /// A subscriber that does something at each event.
 struct AtEvents<F>(F);
 

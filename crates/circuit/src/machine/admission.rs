@@ -1,6 +1,7 @@
 //! How values and other things come into a machine, and how its driver is told of them.
 #![allow(unsafe_code, reason = "see the parent module")]
 
+use super::settling::on_one_stack;
 use super::waits::{Until, Waiting};
 use super::{BOUNDED, CLOSED, CLOSED_INSIDE, ENDED, IDLE, Machine, Progress};
 use crate::barrier;
@@ -265,8 +266,13 @@ impl Machine {
         if !self.is_run_by_caller() {
             return bounds.admit(true, || self.is_closed(), is_in_circle);
         }
+        on_one_stack(|| self.run_for_room(bounds, is_in_circle))
+    }
+
+    /// Runs the circuit for the caller, which waits for room, until there is.
+    fn run_for_room(&self, bounds: &Bounds, is_in_circle: impl Fn() -> bool) -> Admission {
         loop {
-            let admission = bounds.admit(true, || self.is_closed() || self.is_left(), is_in_circle);
+            let admission = bounds.admit(true, || self.is_closed() || self.is_left(), &is_in_circle);
             if !matches!(admission, Admission::Refused) || self.is_closed() {
                 return admission;
             }

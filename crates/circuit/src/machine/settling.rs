@@ -2,7 +2,9 @@
 
 #![allow(unsafe_code, reason = "see the parent module")]
 
+use std::mem;
 use std::ptr;
+use std::sync::mpsc;
 use std::task::Waker;
 use std::thread;
 
@@ -13,6 +15,8 @@ use crate::driver::Driver;
 use crate::error::ContextError;
 use crate::queue::token::Token;
 use crate::sync::{Ordering, hint};
+use crate::telemetry;
+use crate::waiters::Place;
 
 /// A ticket that only the end of a circuit comes to.
 const END: u64 = u64::MAX - 1;
@@ -38,18 +42,13 @@ impl Machine {
         self.settle_at(target)
     }
 
-    /// Waits until the circuit, which was closed, has ended: the close may not be in the order yet, if somebody else is at it.
-    pub(crate) fn settle_end(&self) -> Result<(), ContextError> {
-        if self.has_ended() {
-            return Ok(());
-        }
-        self.settle_to(END)
-    }
-
-    /// Waits until what the caller has closed in the circuit has ended. In a circuit that is being closed it may have got no place in
-    /// the order, and ends with the circuit.
+    /// Waits until what the caller has closed has ended: the circuit, or something in it. In a circuit that is being closed that may
+    /// have got no place in the order, and ends with the circuit, whose close may not be in the order yet if somebody else is at it.
     pub(crate) fn settle_closed(&self) -> Result<(), ContextError> {
-        if self.is_closed() { self.settle_end() } else { self.settle() }
+        if !self.is_closed() {
+            return self.settle();
+        }
+        if self.has_ended() { Ok(()) } else { self.settle_to(END) }
     }
 
     /// Where in the order one has to wait for, to have everything done that was admitted before; none if it is. Inside of the
@@ -79,7 +78,7 @@ impl Machine {
 
     /// As [`Machine::settle_at`] for a task: false if it has to wait, and then its waker will be called. `registered` is what
     /// the task was registered as before, and is changed.
-    pub(crate) fn poll_settled(&self, target: u64, waker: &Waker, registered: &mut Option<u64>) -> bool {
+    pub(crate) fn poll_settled(&self, target: u64, waker: &Waker, registered: &mut Option<Place>) -> bool {
         if self.driver.is_run_by_waiters()
             && let Some(mut running) = self.enter()
         {
@@ -96,8 +95,8 @@ impl Machine {
             }
         }
         let is_done = self.is_finished(target);
-        if is_done && let Some(id) = registered.take() {
-            self.waiters.remove(id);
+        if is_done && let Some(place) = registered.take() {
+            self.waiters.remove(place);
         }
         is_done
     }
@@ -129,6 +128,12 @@ impl Machine {
             self.waiters.wait(target, || self.is_done(target), || self.is_finished(target));
             return Ok(());
         }
+        on_one_stack(|| self.run_for_caller_to(target));
+        Ok(())
+    }
+
+    /// Runs the circuit up to this ticket for the caller, which waits for it and is noted as waiting.
+    fn run_for_caller_to(&self, target: u64) {
         while !self.is_finished(target) {
             match self.run_for_caller(usize::MAX, target) {
                 Some(progress) => {
@@ -145,7 +150,6 @@ impl Machine {
                 }
             }
         }
-        Ok(())
     }
 
     /// Whether the caller, which waits, has to run the circuit for itself: a thread of a pool may never come to it, because all of
@@ -158,32 +162,10 @@ impl Machine {
         }
     }
 
-    /// Runs the circuit for the caller, which waits for it; none if somebody else does. The wait is noted, if the caller is inside of
-    /// a circuit.
-    ///
-    /// A circuit that is run like this may have the next one run, and so on: after a number of them it goes on with the stack of
-    /// another thread, if one can be had.
+    /// Runs the circuit for the caller, which waits for it and is noted as waiting; none if somebody else does. By way of
+    /// [`on_one_stack`].
     pub(super) fn run_for_caller(&self, budget: usize, until: u64) -> Option<Progress> {
-        let run = || self.enter().map(|mut running| running.run(budget, until));
-        if !Self::has_deep_stack() {
-            return run();
-        }
-        // Nobody starts a thread to find somebody else there.
-        if self.running.load(Ordering::SeqCst) { None } else { apart(run) }
-    }
-
-    /// Whether the thread runs as many circuits inside of each other as are to be on one stack.
-    #[inline]
-    fn has_deep_stack() -> bool {
-        if !context::is_within_any() {
-            return false;
-        }
-        let mut depth = 0_u32;
-        Self::each_entered_here(|_| {
-            depth += 1;
-            false
-        });
-        depth.is_multiple_of(DEPTH_MAX)
+        self.enter().map(|mut running| running.run(budget, until))
     }
 
     /// Whether nobody runs the circuit. If somebody does, who waits is woken when that one leaves.
@@ -244,32 +226,69 @@ impl Machine {
     }
 }
 
-/// Runs this on another thread, as if it were this one, which waits for it: in the context of the same circuits. On this one where the
-/// system gives no thread.
-#[cold]
-fn apart<R: Send>(run: impl Fn() -> R + Sync) -> R {
-    /// What the thread is in the context of.
-    struct Entered(*const Machine);
-    // SAFETY: those that it is in the context of stay as they are until the other thread has ended, and only that one touches them
-    // meanwhile.
-    unsafe impl Send for Entered {}
+/// Does what may run a circuit for the caller. That one may have the next one run, and so on: after a number of them this goes on with
+/// the stack of another thread, if one can be had.
+#[inline]
+pub(super) fn on_one_stack<R: Send + 'static>(run: impl Fn() -> R + Sync) -> R {
+    if has_deep_stack() { apart(run) } else { run() }
+}
 
-    impl Entered {
+/// Whether the thread runs as many circuits inside of each other as are to be on one stack.
+#[inline]
+fn has_deep_stack() -> bool {
+    if !context::is_within_any() {
+        return false;
+    }
+    let mut depth = 0_u32;
+    Machine::each_entered_here(|_| {
+        depth += 1;
+        false
+    });
+    depth.is_multiple_of(DEPTH_MAX)
+}
+
+/// Runs this on another thread as if it were this one, which waits for it: in the context of the same circuits, and heard by the same
+/// subscriber of `tracing`. On this one where the system gives no thread.
+#[cold]
+fn apart<R: Send + 'static>(run: impl Fn() -> R + Sync) -> R {
+    /// What this thread lends until it has its answer.
+    struct Lent<'a, R> {
+        /// What the thread is in the context of.
+        entered: *const Machine,
+        run: *const (dyn Fn() -> R + Sync + 'a),
+    }
+    // SAFETY: what it may do on another thread says `Sync`, and those that the thread is in the context of stay as they are until it has
+    // its answer, touched by the other thread only.
+    unsafe impl<R> Send for Lent<'_, R> {}
+
+    impl<R> Lent<'_, R> {
         /// Runs it there. What the thread drops when it ends is not there any more.
-        fn run<R>(self, run: impl Fn() -> R) -> R {
-            context::replace(self.0);
-            let outcome = run();
+        ///
+        /// # Safety
+        ///
+        /// The thread that has lent this waits.
+        unsafe fn run(self) -> R {
+            context::replace(self.entered);
+            // SAFETY: as the caller says.
+            let outcome = unsafe { (*self.run)() };
             context::replace(ptr::null());
             outcome
         }
     }
 
-    let (entered, there) = (Entered(context::entered()), &run);
-    let outcome = thread::scope(|scope| {
-        let work = move || entered.run(there);
-        let thread = thread::Builder::new().name("circuits-apart".to_owned()).spawn_scoped(scope, work);
-        // What circuits run does not unwind.
-        thread.ok().and_then(|thread| thread.join().ok())
-    });
-    outcome.unwrap_or_else(run)
+    let (answer, answered) = mpsc::channel();
+    let lent = Lent { entered: context::entered(), run: ptr::from_ref::<dyn Fn() -> R + Sync + '_>(&run) };
+    // SAFETY: nothing of it is used any more when there is an answer, or nobody is left to give one, and until then we wait. Not for
+    // the end of the thread: what is dropped then is its own, and may wait for circuits that we hold.
+    let lent = unsafe { mem::transmute::<Lent<'_, R>, Lent<'static, R>>(lent) };
+    let listener = telemetry::Listener::here();
+    let work = move || {
+        // SAFETY: see above.
+        let outcome = listener.hears(|| unsafe { lent.run() });
+        // Nobody waits for it if nobody is there.
+        let _ = answer.send(outcome);
+    };
+    let thread = thread::Builder::new().name("circuits-apart".to_owned()).spawn(work);
+    // What circuits run does not unwind.
+    thread.ok().and_then(|_| answered.recv().ok()).unwrap_or_else(run)
 }
