@@ -8,7 +8,7 @@ use loom::thread;
 use super::tasks::block_on;
 use super::{Sum, circuit, explore};
 use crate::sync::Arc;
-use crate::{Circuit, Pipe, RunBy};
+use crate::{Circuit, Pipe, RunBy, Subscription, ThreadPool};
 
 /// A value that loom reports if it is left over, or dropped twice.
 type Counted = Arc<()>;
@@ -89,14 +89,34 @@ fn loom_who_closes_second_and_waits_sees_the_end() {
     });
 }
 
+#[test]
+fn loom_who_closes_a_subscription_of_a_closing_circuit_and_waits_sees_its_end() {
+    explore(2, || {
+        let circuit = circuit(RunBy::Waiters);
+        let conduit = circuit.conduit::<u64>().expect("open");
+        let subscriber = circuit.subscriber(|_, _| ()).expect("open");
+        let is_told: StdArc<AtomicBool> = StdArc::default();
+        let tell = StdArc::clone(&is_told);
+        let on_close = move |_: &Subscription<u64>| tell.store(true, Ordering::Relaxed);
+        let subscription = conduit.subscribe_with(&subscriber, on_close).expect("open");
+        let other = thread::spawn({
+            let circuit = circuit.clone();
+            move || circuit.close()
+        });
+        subscription.close_and_settle().expect("outside");
+        assert!(is_told.load(Ordering::Relaxed), "who waits relies on it");
+        other.join().unwrap();
+    });
+}
+
 fn close(circuit: Circuit) {
     circuit.close_and_settle().expect("outside");
 }
 
 /// Emits a value that keeps its circuit while somebody else ends that.
-fn bring_something_late(preemptions: usize, run_by: RunBy, end: fn(Circuit)) {
+fn bring_something_late(preemptions: usize, run_by: fn() -> RunBy, end: fn(Circuit)) {
     explore(preemptions, move || {
-        let circuit = circuit(run_by.clone());
+        let circuit = circuit(run_by());
         let pipe = sink::<(Counted, Pipe<()>)>(&circuit);
         let held = sink::<()>(&circuit);
         let other = thread::spawn(move || pipe.emit((Counted::new(()), held)));
@@ -107,17 +127,22 @@ fn bring_something_late(preemptions: usize, run_by: RunBy, end: fn(Circuit)) {
 
 #[test]
 fn loom_an_owner_drops_a_circuit_that_others_emit_to() {
-    bring_something_late(2, RunBy::Owner, drop);
+    bring_something_late(2, || RunBy::Owner, drop);
 }
 
 #[test]
 fn loom_who_waits_ends_a_circuit_that_others_emit_to() {
-    bring_something_late(2, RunBy::Waiters, close);
+    bring_something_late(2, || RunBy::Waiters, close);
 }
 
 #[test]
 fn loom_a_thread_ends_a_circuit_that_others_emit_to() {
-    bring_something_late(1, RunBy::Thread, close);
+    bring_something_late(1, || RunBy::Thread, close);
+}
+
+#[test]
+fn loom_a_pool_ends_a_circuit_that_others_emit_to() {
+    bring_something_late(1, || RunBy::Pool(ThreadPool::new(1).expect("a thread")), close);
 }
 
 #[test]
