@@ -17,8 +17,8 @@ pub(crate) struct Attachment<'a> {
     /// Who the new node is.
     pub(crate) subject: Subject,
     pub(crate) site: Site<'a>,
-    /// The depth of what the new node calls directly, if it does so.
-    pub(crate) calls: Option<Depth>,
+    /// With what the new node calls directly, if it does so.
+    pub(crate) depth: Depth,
     /// None if the circuit's holds.
     pub(crate) supervision: Option<Supervision>,
 }
@@ -27,8 +27,8 @@ pub(crate) struct Attachment<'a> {
 pub(crate) struct Place<'a> {
     pub(crate) machine: &'a Machine,
     pub(crate) subject: Subject,
-    /// The depth of what the node calls directly, if it does so.
-    pub(crate) calls: Option<Depth>,
+    /// With what the node calls directly, if it does so.
+    pub(crate) depth: Depth,
 }
 
 impl Place<'_> {
@@ -38,7 +38,7 @@ impl Place<'_> {
         E: Send + 'static,
         R: Receptor<E> + 'static,
     {
-        NodeRef::with_care(self.machine, self.subject, self.calls, receptor, care)
+        NodeRef::with_care(self.machine, self.subject, self.depth, receptor, care)
     }
 }
 
@@ -75,7 +75,7 @@ impl Attachment<'_> {
         T: Clone + Send + 'static,
         N: Receptor<R::Out> + 'static,
     {
-        let Self { machine, subject, site, calls, supervision } = self;
+        let Self { machine, subject, site, depth, supervision } = self;
         let receptor = recipe.attach(&site, next(target))?;
         let make = machine.supervises(supervision).restarts().then(|| -> Make<_> {
             let (recipe, target) = (recipe.clone(), target.clone());
@@ -86,7 +86,7 @@ impl Attachment<'_> {
             })
         });
         let care = Care { supervision, make, dead_letters: None };
-        Ok(finish.finish(Place { machine, subject, calls }, receptor, care))
+        Ok(finish.finish(Place { machine, subject, depth }, receptor, care))
     }
 }
 

@@ -283,7 +283,9 @@ impl Circuit {
         self.0.settle()
     }
 
-    /// As [`Circuit::settle`], for a task instead of a thread, and refused where that would be. What it waits for is fixed when this is called.
+    /// As [`Circuit::settle`], for a task instead of a thread, and refused where that would be. What it waits for is fixed when this is
+    /// called, and whether that would be for ever is looked at then: of two receptors that block on each other's circuit by this, nobody
+    /// knows.
     ///
     /// ```
     /// # use tidemark_circuit::Circuit;
@@ -491,9 +493,9 @@ impl Naming<'_> {
         F: FnMut() -> R + Send + 'static,
     {
         let subject = self.component(Kind::Pipe, "pipe")?;
-        let receptor = make();
+        let (receptor, depth) = (make(), Depth::of(size_of::<E>(), None));
         let care = self.care(Some(Box::new(move |_| Ok(make()))));
-        Ok(Pipe::new(NodeRef::with_care(self.machine(), subject, None, receptor, care)))
+        Ok(Pipe::new(NodeRef::with_care(self.machine(), subject, depth, receptor, care)))
     }
 
     /// As [`Pipe::prepend`], under this name and with this supervision. The target must be of this circuit.
@@ -526,7 +528,8 @@ impl Naming<'_> {
         E: Send + 'static,
         R: Receptor<E> + 'static,
     {
-        NodeRef::with_care(self.machine(), subject, calls, receptor, self.care::<E, R>(None))
+        let depth = Depth::of(size_of::<E>(), calls);
+        NodeRef::with_care(self.machine(), subject, depth, receptor, self.care::<E, R>(None))
     }
 
     /// What is to be done about the failures of a pipe. What makes its receptor is forgotten if it is never made anew.

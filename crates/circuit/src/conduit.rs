@@ -156,7 +156,7 @@ impl<E: Clone + Send + 'static> Conduit<E> {
             Routing::Stem => self.parent(name),
         };
         let subject = Subject::new(Kind::Pipe, name, Some(inner.subject.clone()));
-        let calls = parent.and_then(|parent| parent.node().depth().called_by::<E>());
+        let calls = parent.and_then(|parent| parent.node().depth().called_by(size_of::<E>()));
         let channel = Channel {
             subject: subject.clone(),
             hub: Arc::clone(&inner.hub),

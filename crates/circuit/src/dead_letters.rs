@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use crate::attachment::{Finish, Place};
 use crate::care::{Care, Make};
 use crate::circuit::{Circuit, Naming};
+use crate::depth::Depth;
 use crate::error::Fault;
 use crate::node::NodeRef;
 use crate::pipe::Pipe;
@@ -101,7 +102,7 @@ impl<E: Send + 'static> DeadLetters<'_, E> {
 
     fn place(&self) -> Result<Place<'_>, Fault> {
         let subject = self.naming.component(Kind::Pipe, "pipe")?;
-        Ok(Place { machine: self.naming.machine(), subject, calls: None })
+        Ok(Place { machine: self.naming.machine(), subject, depth: Depth::of(size_of::<E>(), None) })
     }
 }
 

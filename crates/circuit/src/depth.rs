@@ -12,56 +12,48 @@ const LEVELS_MAX: u32 = 64;
 pub(crate) struct Depth(u32);
 
 impl Depth {
-    /// Of a node that takes an `E` and directly calls one of this depth, or none.
-    pub(crate) const fn of<E>(calls: Option<Self>) -> Self {
-        let behind = match calls {
-            Some(called) => called.0,
-            None => 0,
-        };
-        Self(behind + levels::<E>())
+    /// Of a node whose largest value is of so many bytes, whether it takes that or makes it, and which directly calls one of this
+    /// depth or none.
+    pub(crate) fn of(bytes: usize, calls: Option<Self>) -> Self {
+        Self(calls.map_or(0, |called| called.0) + levels(bytes))
     }
 
-    /// This, if a node that takes an `E` may call the one of this depth directly.
-    pub(crate) fn called_by<E>(self) -> Option<Self> {
-        (self.0 + levels::<E>() <= LEVELS_MAX).then_some(self)
+    /// This, if a node whose largest value is of so many bytes may call the one of this depth directly.
+    pub(crate) fn called_by(self, bytes: usize) -> Option<Self> {
+        (self.0 + levels(bytes) <= LEVELS_MAX).then_some(self)
     }
 }
 
-/// What a node that takes an `E` takes itself. As many as there are is enough to say of a large value.
-const fn levels<E>() -> u32 {
-    let levels = size_of::<E>().div_ceil(BYTES_PER_LEVEL);
-    match levels {
-        0 => 1,
-        _ if levels > LEVELS_MAX as usize => LEVELS_MAX,
-        _ => levels as u32,
-    }
+/// What a node takes by itself. As many as there are is enough to say of a large value.
+fn levels(bytes: usize) -> u32 {
+    bytes.div_ceil(BYTES_PER_LEVEL).clamp(1, LEVELS_MAX as usize) as u32
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    type Large = [u8; 8_000];
-    type Huge = [u8; 1 << 40];
+    const LARGE: usize = 8_000;
+    const HUGE: usize = usize::MAX;
 
     #[test]
     fn small_values_are_called_on_for_as_many_levels_as_there_are() {
-        let mut depth = Depth::of::<u64>(None);
+        let mut depth = Depth::of(8, None);
         for _ in 1..LEVELS_MAX {
-            let calls = depth.called_by::<()>();
+            let calls = depth.called_by(0);
             assert_eq!(calls, Some(depth));
-            depth = Depth::of::<()>(calls);
+            depth = Depth::of(0, calls);
         }
-        assert_eq!(depth.called_by::<u64>(), None);
+        assert_eq!(depth.called_by(8), None);
     }
 
     #[test]
     fn large_values_count_by_their_size_whatever_is_between_them() {
-        let small_before_large = Depth::of::<u64>(Depth::of::<Large>(None).called_by::<u64>());
+        let small_before_large = Depth::of(8, Depth::of(LARGE, None).called_by(8));
         assert_eq!(small_before_large, Depth(33));
-        assert_eq!(small_before_large.called_by::<Large>(), None);
-        assert_eq!(Depth::of::<Large>(None).called_by::<Large>(), Some(Depth(32)));
-        assert_eq!(Depth::of::<Huge>(None).called_by::<u64>(), None);
-        assert_eq!(Depth::of::<u64>(None).called_by::<Huge>(), None);
+        assert_eq!(small_before_large.called_by(LARGE), None);
+        assert_eq!(Depth::of(LARGE, None).called_by(LARGE), Some(Depth(32)));
+        assert_eq!(Depth::of(HUGE, None).called_by(8), None);
+        assert_eq!(Depth::of(8, None).called_by(HUGE), None);
     }
 }

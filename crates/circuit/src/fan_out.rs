@@ -126,7 +126,7 @@ impl Naming<'_> {
     /// The depth of the deepest of these, if all may be called directly. Those of other circuits are never called.
     fn calls<E: Send + 'static>(&self, targets: &[Pipe<E>]) -> Option<Depth> {
         let own = targets.iter().filter(|target| target.is_of(self.machine()));
-        own.map(|target| target.node().depth()).max()?.called_by::<E>()
+        own.map(|target| target.node().depth()).max()?.called_by(size_of::<E>())
     }
 }
 

@@ -144,6 +144,10 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Recipe for Fiber<E, R> {
     type In = E;
     type Out = E;
 
+    fn largest(&self) -> usize {
+        self.plan.largest()
+    }
+
     fn attach<N>(&self, site: &Site<'_>, next: N) -> Result<impl Receptor<E> + use<E, R, N>, Fault>
     where
         N: Receptor<E> + 'static,

@@ -120,14 +120,15 @@ impl NodeRef {
         E: Send + 'static,
         R: Receptor<E> + 'static,
     {
-        Self::make::<E, R>(machine, subject, calls, receptor, Care::default(), true)
+        let depth = Depth::of(size_of::<E>(), calls);
+        Self::make::<E, R>(machine, subject, depth, receptor, Care::default(), true)
     }
 
     /// A node with a receptor of users, and what is to be done about its failures.
     pub(crate) fn with_care<E, R>(
         machine: &Machine,
         subject: Subject,
-        calls: Option<Depth>,
+        depth: Depth,
         receptor: R,
         care: Care<E, R>,
     ) -> Self
@@ -135,13 +136,13 @@ impl NodeRef {
         E: Send + 'static,
         R: Receptor<E> + 'static,
     {
-        Self::make(machine, subject, calls, receptor, care, false)
+        Self::make(machine, subject, depth, receptor, care, false)
     }
 
     fn make<E, R>(
         machine: &Machine,
         subject: Subject,
-        calls: Option<Depth>,
+        depth: Depth,
         receptor: R,
         care: Care<E, R>,
         built_in: bool,
@@ -158,7 +159,7 @@ impl NodeRef {
             machine: machine.hold_for_node(),
             handles: AtomicUsize::new(1),
             attachments: AtomicU32::new(0),
-            depth: Depth::of::<E>(calls),
+            depth,
             weak_handles: AtomicU32::new(1),
             failures: Cell::new(0),
             emptied: Cell::new(false),

@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 
 use crate::attachment::{AsItIs, Attachment, Finish};
 use crate::bounds::Refused;
+use crate::depth::Depth;
 use crate::error::Fault;
 use crate::fiber::Fiber;
 use crate::flow::Flow;
@@ -135,12 +136,13 @@ impl<E: Send + 'static> Pipe<E> {
         let machine = self.machine();
         machine.check_open("pipe")?;
         let subject = self.subject();
-        let calls = self.node.depth().called_by::<R::In>();
+        let bytes = size_of::<R::In>().max(recipe.largest());
+        let calls = self.node.depth().called_by(bytes);
         let attachment = Attachment {
             machine,
             subject: Subject::new(Kind::Pipe, name, Some(subject.clone())),
             site: Site { subject, seed: machine.seed_for(subject.name(), self.node.next_attachment()) },
-            calls,
+            depth: Depth::of(bytes, calls),
             supervision,
         };
         let node = if calls.is_some() {

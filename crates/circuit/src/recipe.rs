@@ -44,6 +44,10 @@ impl Site<'static> {
 ///     type In = u64;
 ///     type Out = u64;
 ///
+///     fn largest(&self) -> usize {
+///         size_of::<u64>()
+///     }
+///
 ///     fn attach<N>(&self, _: &Site<'_>, next: N) -> Result<impl Receptor<u64> + use<N>, Fault>
 ///     where
 ///         N: Receptor<u64> + 'static,
@@ -57,6 +61,10 @@ pub trait Recipe: Sealed + Clone + Send + Sync + 'static {
     type In: Send + 'static;
     /// What comes out.
     type Out: Send + 'static;
+
+    /// How many bytes the largest of the values has that the operators pass on, of those that are known to have one: a circuit calls
+    /// large ones on by its queue, to keep its stack small.
+    fn largest(&self) -> usize;
 
     /// The operators with fresh state, ahead of `next`. Fails if a factory among them refuses the site.
     fn attach<N>(&self, site: &Site<'_>, next: N) -> Result<impl Receptor<Self::In> + use<Self, N>, Fault>

@@ -7,6 +7,7 @@ use crate::attachment::{AsItIs, Attachment};
 use crate::capture::Capture;
 use crate::circuit::{Circuit, Naming};
 use crate::current::Current;
+use crate::depth::Depth;
 use crate::error::Fault;
 use crate::handle::handle;
 use crate::machine::{Machine, MachineRef};
@@ -130,7 +131,7 @@ impl<E: Send + 'static> Sink<E> {
             machine,
             subject: Subject::new(Kind::Pipe, name, Some(subject.clone())),
             site: Site { subject, seed: machine.seed_for(name, number) },
-            calls: None,
+            depth: Depth::of(size_of::<R::In>().max(recipe.largest()), None),
             supervision: None,
         };
         Ok(Pipe::new(attachment.node(recipe, &AsItIs, channel, SinkPipe::clone)?))

@@ -417,6 +417,11 @@ fn large_values_with_small_ones_between_them_need_no_deep_stack() {
         for _ in 0..200 {
             pipe = pipe.prepend(&shrunk).and_then(|large| large.prepend(&grown)).expect("open");
         }
+        // So it is if they are there only inside of a pipe.
+        let both = Flow::new().map(|value: u64| -> Large { [value; 1000] }).map(|value: Large| value[999]);
+        for _ in 0..100 {
+            pipe = pipe.prepend(&both).and_then(|pipe| pipe.prepend(&both.clone().boxed())).expect("open");
+        }
         pipe.emit(7);
         settle(&circuit);
         assert_eq!(sum.get(), 8);

@@ -25,6 +25,10 @@ impl<I: 'static, O: 'static> Plan<I> for Boxed<I, O> {
     type Out = O;
     type Stage = BoxedStage<I, O>;
 
+    fn largest(&self) -> usize {
+        self.0.largest_boxed()
+    }
+
     fn start(&self, site: &Site<'_>) -> Result<Self::Stage, Fault> {
         self.0.start_boxed(site).map(BoxedStage)
     }
@@ -45,10 +49,16 @@ impl<I: 'static, O: 'static> Stage<I> for BoxedStage<I, O> {
 /// [`Plan`] without the type of its stage.
 trait Starter<I, O>: Send + Sync {
     fn start_boxed(&self, site: &Site<'_>) -> Result<Box<dyn Stage<I, Out = O>>, Fault>;
+
+    fn largest_boxed(&self) -> usize;
 }
 
 impl<I, O, P: Plan<I, Out = O>> Starter<I, O> for P {
     fn start_boxed(&self, site: &Site<'_>) -> Result<Box<dyn Stage<I, Out = O>>, Fault> {
         Ok(Box::new(self.start(site)?))
+    }
+
+    fn largest_boxed(&self) -> usize {
+        self.largest()
     }
 }

@@ -64,6 +64,8 @@ impl<I, N: Plan<I>, F: Fn(&Subject) -> Result<N, Error> + Part> Plan<I> for Fact
     type Out = N::Out;
     type Stage = N::Stage;
 
+    const LARGEST: usize = N::LARGEST;
+
     fn start(&self, site: &Site<'_>) -> Result<Self::Stage, Fault> {
         let plan = (self.0)(site.subject).map_err(|error| match error {
             Error::Fault(fault) => fault,

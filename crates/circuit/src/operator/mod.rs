@@ -103,6 +103,14 @@ pub trait Plan<I>: Part {
     /// The stage that it makes.
     type Stage: Stage<I, Out = Self::Out>;
 
+    /// How many bytes the largest of the values has that the stages make.
+    const LARGEST: usize = size_of::<Self::Out>();
+
+    /// [`Plan::LARGEST`], also of what is behind a pointer.
+    fn largest(&self) -> usize {
+        Self::LARGEST
+    }
+
     /// A stage with fresh state. Fails if a factory refuses the site.
     fn start(&self, site: &Site<'_>) -> Result<Self::Stage, Fault>;
 }
@@ -152,6 +160,12 @@ pub struct Then<A, B> {
 impl<I, A: Plan<I>, B: Plan<A::Out>> Plan<I> for Then<A, B> {
     type Out = B::Out;
     type Stage = Linked<A::Stage, B::Stage>;
+
+    const LARGEST: usize = if A::LARGEST > B::LARGEST { A::LARGEST } else { B::LARGEST };
+
+    fn largest(&self) -> usize {
+        self.first.largest().max(self.second.largest())
+    }
 
     fn start(&self, site: &Site<'_>) -> Result<Self::Stage, Fault> {
         let second = self.second.start(&site.part(Branch::Second))?;

@@ -135,6 +135,12 @@ impl<E, P: FnMut(&E) -> bool + Part, N: Plan<E, Out = E>> Plan<E> for When<P, N>
     type Out = E;
     type Stage = Whenever<P, N::Stage>;
 
+    const LARGEST: usize = N::LARGEST;
+
+    fn largest(&self) -> usize {
+        self.inner.largest()
+    }
+
     fn start(&self, site: &Site<'_>) -> Result<Self::Stage, Fault> {
         Ok(Whenever {
             predicate: self.predicate.clone(),
