@@ -121,7 +121,7 @@ impl Ticker {
 
     /// Closes the ticker and waits for its circuit, as [`Circuit::settle`] does: the target is given no tick any more, and one of this
     /// circuit has handled those that it was given. A target of another circuit may still have some before it; that circuit is to be
-    /// settled for them. Fails where [`Circuit::settle`] would, and does nothing then.
+    /// settled for them. Fails where waiting for the circuit is refused, and does nothing then, but where others come to wait in a circle meanwhile.
     pub fn close_and_settle(&self) -> Result<(), ContextError> {
         let machine = &self.inner.0.machine;
         machine.check_can_close_and_wait()?;

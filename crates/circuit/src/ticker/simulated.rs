@@ -1,6 +1,6 @@
 //! The clock of a simulation, which has its tickers tick.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
@@ -19,6 +19,8 @@ struct Schedule {
     nanos: u64,
     /// By the time at which they are due next; of those with the same time the older one is first.
     entries: BTreeMap<(u64, Id), Entry>,
+    /// When each of them is due.
+    due: HashMap<Id, u64>,
 }
 
 struct Entry {
@@ -51,14 +53,18 @@ impl SimulatedClock {
 
     /// Has the ticker not called any more.
     pub(super) fn remove(&self, ticker: &Inner) {
-        self.lock().entries.retain(|(_, id), _| *id != ticker.subject.id());
+        let (id, mut schedule) = (ticker.subject.id(), self.lock());
+        if let Some(due) = schedule.due.remove(&id) {
+            schedule.entries.remove(&(due, id));
+        }
     }
 
     fn take_due(&self) -> Option<(u64, Entry)> {
         let mut schedule = self.lock();
         let now = schedule.nanos;
         let first = schedule.entries.first_entry().filter(|first| first.key().0 <= now)?;
-        let ((due, _), entry) = first.remove_entry();
+        let ((due, id), entry) = first.remove_entry();
+        schedule.due.remove(&id);
         Some((due, entry))
     }
 
@@ -86,6 +92,7 @@ impl Schedule {
     fn plan(&mut self, due: Option<u64>, id: Id, entry: Entry) {
         if let Some(due) = due {
             self.entries.insert((due, id), entry);
+            self.due.insert(id, due);
         }
     }
 }
