@@ -6,7 +6,7 @@
 //!
 //! All is done under one lock, so of those that would close a circle at the same time the last one finds it.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ptr::{self, NonNull};
 
 use super::Machine;
@@ -24,15 +24,20 @@ loom::lazy_static! {
 
 /// All waits of the process.
 struct Waits {
-    all: Vec<Wait>,
-    /// The number of the next one.
+    /// The circuits that threads are in the context of which wait, by their addresses.
+    held: BTreeMap<usize, Held>,
+    /// The number of the next wait.
     next: u64,
 }
 
-impl Waits {
-    const fn new() -> Self {
-        Self { all: Vec::new(), next: 0 }
-    }
+/// What keeps a circuit from going on.
+#[derive(Default)]
+struct Held {
+    /// The circuit that the same thread has gone on to from inside of this one, if it waits in there.
+    within: Option<usize>,
+    /// What the thread waits for in this very context: most often one thing. While it does it may be called back, and wait for
+    /// another.
+    waits: Vec<Wait>,
 }
 
 /// What is waited for.
@@ -44,11 +49,8 @@ pub(super) enum Until {
     Room,
 }
 
-/// A thread that waits inside of circuits.
 struct Wait {
     number: u64,
-    /// The circuits that cannot go on meanwhile, which the thread is in the context of. Known by their addresses.
-    held: HashSet<usize>,
     awaited: NonNull<Machine>,
     until: Until,
 }
@@ -70,10 +72,98 @@ impl Wait {
     }
 }
 
-/// A wait, for as long as this is there.
+impl Waits {
+    const fn new() -> Self {
+        Self { held: BTreeMap::new(), next: 0 }
+    }
+
+    /// Notes for each circuit that this thread is in the context of, but the innermost, where it has gone on to. Those behind one of
+    /// which that is known are known too. Returns of how many it was not.
+    fn link_here(&mut self) -> usize {
+        let (mut inner, mut links) = (None, 0);
+        Machine::each_entered_here(|machine| {
+            let outer = address(machine);
+            if let Some(inner) = inner {
+                let held = self.held.entry(outer).or_default();
+                if held.within.is_some() {
+                    debug_assert_eq!(
+                        held.within,
+                        Some(inner),
+                        "who is waited for inside of it has not returned"
+                    );
+                    return true;
+                }
+                held.within = Some(inner);
+                links += 1;
+            }
+            inner = Some(outer);
+            false
+        });
+        links
+    }
+
+    /// Takes back what [`Waits::link_here`] has noted in the same context.
+    fn unlink_here(&mut self, links: usize) {
+        let mut left = links;
+        let mut is_outer = false;
+        Machine::each_entered_here(|machine| {
+            if std::mem::replace(&mut is_outer, true) && left > 0 {
+                left -= 1;
+                self.change(address(machine), |held| held.within = None);
+            }
+            left == 0
+        });
+        debug_assert_eq!(left, 0, "the context is the same");
+    }
+
+    /// Changes what is known of a circuit, and forgets it if that is nothing.
+    fn change(&mut self, circuit: usize, change: impl FnOnce(&mut Held)) {
+        if let Some(held) = self.held.get_mut(&circuit) {
+            change(held);
+            if held.within.is_none() && held.waits.is_empty() {
+                self.held.remove(&circuit);
+            }
+        }
+    }
+
+    /// Whether this thread is waited for by the circuit, directly or not. Where it is in was noted.
+    fn closes_circle(&self, awaited: &Machine) -> bool {
+        innermost_here().is_some_and(|own| self.is_kept_by(address(awaited), own))
+    }
+
+    /// Whether the circuit cannot go on before the other one does.
+    fn is_kept_by(&self, circuit: usize, other: usize) -> bool {
+        let (mut reached, mut next) = (BTreeSet::new(), vec![circuit]);
+        while let Some(at) = next.pop() {
+            if at == other {
+                return true;
+            }
+            if let Some(held) = self.held.get(&at)
+                && reached.insert(at)
+            {
+                let awaited =
+                    held.waits.iter().filter(|wait| wait.goes_on()).map(|wait| wait.awaited.as_ptr().addr());
+                next.extend(awaited.chain(held.within));
+            }
+        }
+        false
+    }
+}
+
+fn address(machine: &Machine) -> usize {
+    ptr::from_ref(machine).addr()
+}
+
+/// The innermost circuit that this thread is in the context of.
+fn innermost_here() -> Option<usize> {
+    Machine::entered_here().map(address)
+}
+
+/// A wait, for as long as this is there: in the context that it was begun in.
 pub(super) struct Waiting<'a> {
     awaited: &'a Machine,
     number: u64,
+    links: usize,
 }
 
 impl<'a> Waiting<'a> {
@@ -85,25 +175,34 @@ impl<'a> Waiting<'a> {
 
     #[cold]
     fn begin_inside(awaited: &'a Machine, until: Until) -> Result<Self, ContextError> {
-        let held = held_here();
         let mut waits = lock(&WAITS);
-        if closes_circle(&waits.all, &held, awaited) {
+        let links = waits.link_here();
+        if waits.closes_circle(awaited) {
+            waits.unlink_here(links);
             return Err(ContextError::CIRCLE);
         }
         let number = waits.next;
         waits.next += 1;
-        waits.all.push(Wait { number, held, awaited: NonNull::from(awaited), until });
-        Ok(Self { awaited, number })
+        let own = innermost_here().expect("the caller is inside");
+        let wait = Wait { number, awaited: NonNull::from(awaited), until };
+        waits.held.entry(own).or_default().waits.push(wait);
+        Ok(Self { awaited, number, links })
     }
 
     /// Whether others have closed a circle meanwhile, at a moment when it did not look like one.
     pub(super) fn is_in_circle(&self) -> bool {
-        closes_circle(&lock(&WAITS).all, &held_here(), self.awaited)
+        lock(&WAITS).closes_circle(self.awaited)
     }
 
     /// Refuses what would be a wait for ever, before anything is done.
     pub(super) fn check(awaited: &Machine) -> Result<(), ContextError> {
-        let is_circle = context::is_within_any() && closes_circle(&lock(&WAITS).all, &held_here(), awaited);
+        if !context::is_within_any() {
+            return Ok(());
+        }
+        let mut waits = lock(&WAITS);
+        let links = waits.link_here();
+        let is_circle = waits.closes_circle(awaited);
+        waits.unlink_here(links);
         if is_circle { Err(ContextError::CIRCLE) } else { Ok(()) }
     }
 }
@@ -112,41 +211,13 @@ impl<'a> Waiting<'a> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let mut waits = lock(&WAITS);
-        let mine = waits.all.iter().position(|wait| wait.number == self.number);
-        debug_assert!(mine.is_some(), "it was noted");
-        if let Some(mine) = mine {
-            waits.all.swap_remove(mine);
+        let own = innermost_here();
+        debug_assert!(own.is_some(), "the context is the same");
+        if let Some(own) = own {
+            waits.change(own, |held| held.waits.retain(|wait| wait.number != self.number));
+            waits.unlink_here(self.links);
         }
     }
-}
-
-/// The circuits that this thread is in the context of.
-fn held_here() -> HashSet<usize> {
-    let mut held = HashSet::new();
-    Machine::each_entered_here(|machine| {
-        held.insert(ptr::from_ref(machine).addr());
-        false
-    });
-    held
-}
-
-/// Whether this or what it waits for, directly or not, waits for one of those that are held.
-fn closes_circle(waits: &[Wait], held: &HashSet<usize>, awaited: &Machine) -> bool {
-    let mut reached = vec![ptr::from_ref(awaited).addr()];
-    let mut next = 0;
-    while let Some(&at) = reached.get(next) {
-        if held.contains(&at) {
-            return true;
-        }
-        next += 1;
-        for wait in waits.iter().filter(|wait| wait.held.contains(&at) && wait.goes_on()) {
-            let behind = wait.awaited.as_ptr().addr();
-            if !reached.contains(&behind) {
-                reached.push(behind);
-            }
-        }
-    }
-    false
 }
 
 #[cfg(all(test, not(loom)))]
@@ -164,7 +235,8 @@ mod tests {
         let (waits, awaited) = (built(), built());
         let of_awaited = || {
             let machine = NonNull::from(&**awaited.machine());
-            lock(&WAITS).all.iter().filter(|wait| wait.awaited == machine).count()
+            let waits = lock(&WAITS);
+            waits.held.values().flat_map(|held| &held.waits).filter(|wait| wait.awaited == machine).count()
         };
         assert!(matches!(Waiting::begin(awaited.machine(), Until::Done(1)), Ok(None)), "it is outside");
         let running = waits.machine().enter().expect("nobody else is here");
@@ -193,8 +265,9 @@ mod tests {
             let machine = NonNull::from(&**awaited.machine());
             let waits = lock(&WAITS);
             waits
-                .all
-                .iter()
+                .held
+                .values()
+                .flat_map(|held| &held.waits)
                 .filter(|wait| wait.awaited == machine)
                 .any(|wait| matches!(wait.until, Until::Done(at) if at == until))
         };
@@ -213,8 +286,8 @@ mod tests {
         let running = waits.machine().enter().expect("nobody else is here");
         let waiting = Waiting::begin(awaited.machine(), Until::Room).expect("no circle");
         // The awaited circuit's context is no more than a place to ask from, so one thread will do for both.
-        let held = HashSet::from([ptr::from_ref::<Machine>(awaited.machine()).addr()]);
-        let asks_from_awaited = || closes_circle(&lock(&WAITS).all, &held, waits.machine());
+        let asks_from_awaited =
+            || lock(&WAITS).is_kept_by(address(waits.machine()), address(awaited.machine()));
         assert!(asks_from_awaited());
         awaited.close();
         assert!(!asks_from_awaited());
