@@ -39,6 +39,42 @@ fn a_task_sees_what_it_waited_for() {
     }
 }
 
+/// Closes a circuit when it is called, and says how that went.
+struct Closes(Circuit, mpsc::Sender<bool>);
+
+impl Wake for Closes {
+    fn wake(self: Arc<Self>) {
+        self.1.send(self.0.close_and_settle().is_ok()).expect("somebody listens");
+    }
+}
+
+#[test]
+fn who_is_woken_by_a_close_may_wait_for_it() {
+    let _limit = Limit::new();
+    let pool = ThreadPool::new(1).expect("a thread");
+    let build = || Circuit::builder().run_by(RunBy::Pool(pool.clone())).build().expect("valid");
+    // The only thread of the pool is here until the close has met what it is to do.
+    let (busy, (open, gate)) = (build(), mpsc::channel::<()>());
+    let (starts, is_started) = mpsc::channel();
+    let block = busy.pipe(move |()| {
+        starts.send(()).expect("somebody listens");
+        gate.recv().expect("opened");
+    });
+    block.expect("open").emit(());
+    is_started.recv().expect("a thread runs it");
+    let circuit = build();
+    circuit.discard().expect("open").emit(1);
+    let (sender, closed) = mpsc::channel();
+    let mut settled = pin!(circuit.settled().expect("outside"));
+    let waker = Waker::from(Arc::new(Closes(circuit.clone(), sender)));
+    assert!(settled.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    let closing = thread::spawn(move || circuit.close());
+    thread::sleep(Duration::from_millis(20));
+    open.send(()).expect("it is waited for");
+    assert_eq!(closed.recv_timeout(PATIENCE), Ok(true));
+    closing.join().expect("no panic");
+}
+
 #[test]
 fn tasks_and_threads_wait_beside_each_other() {
     let _limit = Limit::new();

@@ -1,14 +1,18 @@
 //! Circuits that would wait for each other in a circle are refused that, whoever runs them, and go on.
 
+mod tasks;
+
 use std::cell::RefCell;
 use std::future::Future;
 use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Barrier, OnceLock};
 use std::task::{Context, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
+use tasks::block_on;
 use tidemark_circuit::{
     Circuit, CircuitBuilder, ContextError, Failure, Overflow, Pipe, Refused, Registrar, RunBy, Subject,
     ThreadPool, name,
@@ -364,6 +368,52 @@ fn a_chain_of_waits_may_be_longer_than_a_stack_is_deep() {
     }
 }
 
+#[test]
+fn a_chain_of_tasks_that_wait_may_be_as_long() {
+    const LENGTH: u64 = 500;
+    let first = run_by(RunBy::Waiters);
+    let sum = first.cell(0).expect("open");
+    let (mut next, mut last) = (sum.pipe().clone(), first);
+    for _ in 0..LENGTH {
+        let (before, behind, target) = (run_by(RunBy::Waiters), last, next);
+        let receptor = move |value: u64| {
+            std::hint::black_box([value; 1024]);
+            target.emit(value + 1);
+            block_on(behind.settled().expect("no circle"));
+        };
+        next = before.pipe(receptor).expect("open");
+        last = before;
+    }
+    next.emit(0);
+    last.settle().expect("outside");
+    assert_eq!(sum.get(), LENGTH);
+}
+
+/// Drops what is behind it with much on the stack.
+struct Last(Option<Circuit>, Arc<AtomicU64>);
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        std::hint::black_box([0_u64; 1024]);
+        self.1.fetch_add(1, Ordering::Relaxed);
+        drop(self.0.take());
+    }
+}
+
+#[test]
+fn a_chain_of_circuits_that_each_have_the_next_in_their_queue_is_dropped_without_a_deep_stack() {
+    const LENGTH: u64 = 500;
+    let dropped = Arc::new(AtomicU64::new(0));
+    let mut behind = None;
+    for _ in 0..LENGTH {
+        let circuit = run_by(RunBy::Waiters);
+        circuit.discard().expect("open").emit(Last(behind.take(), Arc::clone(&dropped)));
+        behind = Some(circuit);
+    }
+    drop(behind);
+    assert_eq!(dropped.load(Ordering::Relaxed), LENGTH);
+}
+
 /// Waits for a circuit when it is dropped.
 struct Waits(Circuit);
 
@@ -401,6 +451,53 @@ fn what_a_thread_drops_at_its_end_may_wait_for_circuits_that_others_are_in() {
         done.send(is_here).expect("somebody listens");
     });
     assert_eq!(is_done.recv_timeout(PATIENCE), Ok(false), "another thread has lent its stack");
+}
+
+/// Emits when it is called.
+struct Emits(Pipe<u32>);
+
+impl Wake for Emits {
+    fn wake(self: Arc<Self>) {
+        self.0.emit(0);
+    }
+}
+
+#[test]
+fn what_a_waker_is_refused_is_told_ahead_of_the_next_input() {
+    let one = run_by(RunBy::Owner);
+    let other = built(Circuit::builder().run_by(RunBy::Thread).bounded(1, Overflow::Block));
+    let (sender, heard) = mpsc::channel();
+    let faults = one.faults().expect("open");
+    let told = sender.clone();
+    let subscriber = one.subscriber(move |_: &Subject, registrar: &mut Registrar<'_, Failure>| {
+        let told = told.clone();
+        registrar.receptor(move |failure: Failure| told.send(failure.operation()).expect("received"));
+    });
+    faults.subscribe(&subscriber.expect("open")).expect("open");
+    let input = one.pipe(move |value| sender.send(value).expect("received")).expect("open");
+    while one.run(10) {}
+    let (waits, is_waiting) = mpsc::channel();
+    let awaited = one.clone();
+    let full = other.pipe(move |wait: u32| {
+        if wait > 0 {
+            waits.send(()).expect("received");
+            awaited.settle().expect("run by its owner");
+        }
+    });
+    let full = full.expect("open");
+    input.emit("first");
+    let mut settled = pin!(one.settled().expect("outside"));
+    let waker = Waker::from(Arc::new(Emits(full.clone())));
+    assert!(settled.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    input.emit("second");
+    full.emit(1);
+    is_waiting.recv_timeout(PATIENCE).expect("it is run by its thread");
+    // As long as it takes to note that it waits: without that there is no circle to be refused for.
+    thread::sleep(Duration::from_millis(50));
+    full.emit(0);
+    while one.run(10) {}
+    assert_eq!(heard.try_iter().collect::<Vec<_>>(), ["first", "emit", "second"]);
+    other.close();
 }
 
 /// Emits twice when it is called.

@@ -12,8 +12,8 @@ use std::time::Duration;
 use labels::Labels;
 use tidemark_circuit::operator::Plan;
 use tidemark_circuit::{
-    Bank, Basin, Capture, Circuit, Conduit, Fiber, Flow, Name, Pipe, Port, Recording, Registrar, Replay, Reservoir,
-    RunBy, Sink, Subject, Subscriber, Subscription, Tap, name,
+    Bank, Basin, Capture, Circuit, Conduit, Fiber, Flow, Name, Pipe, Port, Recording, Registrar, Replay,
+    Reservoir, RunBy, Sink, Subject, Subscriber, Subscription, Tap, name,
 };
 
 /// The version that is written.

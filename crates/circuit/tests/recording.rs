@@ -402,6 +402,22 @@ fn a_circuit_with_traffic_is_recorded_from_the_begin_on_without_a_gap() {
 }
 
 #[test]
+fn the_close_of_a_circuit_in_which_nothing_is_left_is_recorded() {
+    for run_by in drivers() {
+        let circuit = circuit(run_by);
+        let recording = Recording::new(&circuit, Vec::new());
+        recording.begin().expect("open");
+        circuit.settle().expect("outside");
+        circuit.close_and_settle().expect("outside");
+        let journal = recording.finish().expect("memory does not fail");
+        let mut replay = Replay::new(&journal[..]).expect("a journal");
+        let twin = Circuit::builder().run_by(RunBy::Owner).seed(replay.seed()).build().expect("valid");
+        assert_eq!(replay.run(&twin).expect("as recorded").inputs, 1);
+        assert!(twin.is_closed());
+    }
+}
+
+#[test]
 fn a_recording_that_has_not_begun_writes_nothing_and_ends_no_other() {
     let structure = Structure::new(circuit(RunBy::Waiters));
     let (other, early) = (structure.record(Vec::new()), Recording::new(&structure.circuit, Vec::new()));

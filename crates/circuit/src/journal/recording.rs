@@ -41,7 +41,8 @@ use crate::tap::Tap;
 /// (feature `stream`), which a replay has reservoirs for. The conduit of the first tap of
 /// what has the label `a` is known as `a#1`, and so on, unless it is given a label.
 ///
-/// The writer is called in the circuit's context: one that is slow slows the circuit down. When it fails or panics, recording
+/// The writer is called in the circuit's context: one that is slow slows the circuit down. It must not emit to the circuit, which would
+/// be in no journal, nor label anything of this recording, which would wait for itself. When it fails or panics, recording
 /// ends, and [`Recording::finish`] says so; the circuit goes on. A recording that is dropped ends there, without a word.
 ///
 /// ```

@@ -171,9 +171,11 @@ impl Machine {
         self.lanes.open()
     }
 
-    /// Says that a lane was closed.
+    /// Says that a lane was closed. An ended circuit takes no more of them, and keeps those that it has until it is freed.
     pub(crate) fn lane_closed(&self) {
-        self.push_bare(Token::barrier());
+        if !self.has_ended() {
+            self.push_bare(Token::barrier());
+        }
     }
 
     /// Puts an entry without a value into the ingress queue.
@@ -225,31 +227,24 @@ impl Machine {
         if let Some(bounds) = &self.bounds {
             bounds.wake();
         }
-        // No code of others until the close has its place: from the flag on others wait for the end.
-        if self.is_inside() || !self.end_untouched() {
-            self.push_bare(Token::close());
+        match if self.is_inside() { None } else { self.enter() } {
+            // It has nothing to do, to end, to drop or to tell, and does not need its driver for that.
+            Some(running) if running.is_untouched() => {
+                running.end();
+                drop(running);
+                self.driver.on_ended();
+            }
+            running => {
+                // Before we leave, which calls code of others: they may wait for the end from the flag on.
+                self.push_bare(Token::close());
+                if let Some(running) = running {
+                    drop(running);
+                    // Whoever found the machine running while we looked has left what it wanted done to us.
+                    self.waiters.wake(u64::MAX);
+                }
+            }
         }
         telemetry::closed(&self.subject);
-    }
-
-    /// Ends a circuit that has nothing to do, nothing to end and nothing to drop, without its driver.
-    fn end_untouched(&self) -> bool {
-        let Some(running) = self.enter() else { return false };
-        // SAFETY: we are in the context.
-        let (handled, is_open) = unsafe {
-            let inside = self.inside.get();
-            ((*inside).cursor.ticket(), !(*inside).endings.is_empty() || !(*inside).transit.is_empty())
-        };
-        if self.ingress.tail() != handled || !self.nodes.is_empty() || !self.lanes.is_empty() || is_open {
-            drop(running);
-            // Whoever found the machine running while we looked has left what it wanted done to us.
-            self.waiters.wake(u64::MAX);
-            return false;
-        }
-        running.end();
-        drop(running);
-        self.driver.on_ended();
-        true
     }
 
     /// Asks for room for one emission. Who is to wait for it and has to run the circuit for that, does; who would for ever is

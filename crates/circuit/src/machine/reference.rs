@@ -11,6 +11,7 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 
 use super::Machine;
+use super::settling::on_one_stack;
 use crate::driver::Driver;
 use crate::sync::{Ordering, hint};
 
@@ -158,13 +159,11 @@ impl MachineRef {
         if self.has_ended() || self.is_entered_here() {
             return true;
         }
-        let Some(mut running) = self.enter() else {
+        // What was accepted is handled. Pipes that somebody else holds go on accepting, and this comes again with the last.
+        if on_one_stack(|| self.run_for_caller(usize::MAX, self.ingress.tail())).is_none() {
             hint::spin_loop();
             return false;
-        };
-        // What was accepted is handled. Pipes that somebody else holds go on accepting, and this comes again with the last.
-        running.run(usize::MAX, self.ingress.tail());
-        drop(running);
+        }
         // Whoever waits and found the machine running while we were in it has left what it wanted done to us.
         self.waiters.wake(u64::MAX);
         true
@@ -176,10 +175,11 @@ impl MachineRef {
             // Nobody will wait any more, so what was accepted is handled now; then it is closed, and this comes again.
             self.references.store(1, Ordering::Relaxed);
             let again = Self(self.0);
-            if let Some(mut running) = again.enter() {
-                running.run_to_end();
-            }
-            return;
+            return on_one_stack(|| {
+                if let Some(mut running) = again.enter() {
+                    running.run_to_end();
+                }
+            });
         }
         self.followers.gone();
         // SAFETY: this was the last reference, so nobody else is here, and no node has handles.

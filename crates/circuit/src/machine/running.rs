@@ -22,9 +22,6 @@ impl Machine {
     /// circuit whether something has come, so one of them sees the other. Only for drivers that do not come any more by themselves.
     #[cold]
     pub(super) fn drop_late(&self) {
-        if !self.lanes.is_empty() {
-            barrier::heavy();
-        }
         while self.has_work() {
             // Who is in it comes here when leaving.
             let Some(mut running) = self.enter() else { return };
@@ -171,6 +168,10 @@ impl Running<'_> {
                 return Progress::More;
             }
             self.finish();
+            // Those whom it woke may have failed, which the circuit is told of as part of the input that they waited for.
+            if !self.drain_transit(&mut left) {
+                return Progress::More;
+            }
         }
     }
 
@@ -447,6 +448,20 @@ impl Running<'_> {
         self.run_in_span(Edge::Written, usize::MAX, u64::MAX);
     }
 
+    /// Whether nothing has to be handled, ended, dropped or told of before the circuit may end.
+    pub(super) fn is_untouched(&self) -> bool {
+        let Machine { ingress, nodes, lanes, inside, .. } = self.machine;
+        // SAFETY: we are in the context, and borrows end here.
+        let is_at_rest = unsafe {
+            let inside = inside.get();
+            (*inside).cursor.ticket() == ingress.tail()
+                && (*inside).transit.is_empty()
+                && (*inside).endings.is_empty()
+                && (*inside).recorder.is_none()
+        };
+        is_at_rest && nodes.is_empty() && lanes.is_empty()
+    }
+
     /// Drops all receptors. From now on whatever arrives is dropped.
     pub(super) fn end(&self) {
         self.machine.flags.fetch_or(CLOSED | CLOSED_INSIDE, Ordering::SeqCst);
@@ -497,6 +512,10 @@ impl Drop for Running<'_> {
             self.machine.call_others();
         }
         if flags & ENDED != 0 && !self.machine.driver.must_be_told() {
+            // Of whoever has not seen that it has ended, we see what that one has brought.
+            if !self.machine.lanes.is_empty() {
+                barrier::heavy();
+            }
             self.machine.drop_late();
         }
     }

@@ -3,6 +3,7 @@
 #![allow(unsafe_code, reason = "see the parent module")]
 
 use std::mem;
+use std::panic::resume_unwind;
 use std::ptr;
 use std::sync::mpsc;
 use std::task::Waker;
@@ -80,10 +81,8 @@ impl Machine {
     /// the task was registered as before, and is changed.
     pub(crate) fn poll_settled(&self, target: u64, waker: &Waker, registered: &mut Option<Place>) -> bool {
         if self.driver.is_run_by_waiters()
-            && let Some(mut running) = self.enter()
+            && on_one_stack(|| self.run_for_caller(usize::MAX, target)).is_some()
         {
-            running.run(usize::MAX, target);
-            drop(running);
             self.waiters.wake(u64::MAX);
         }
         if !self.is_done(target) {
@@ -289,6 +288,13 @@ fn apart<R: Send + 'static>(run: impl Fn() -> R + Sync) -> R {
         let _ = answer.send(outcome);
     };
     let thread = thread::Builder::new().name("circuits-apart".to_owned()).spawn(work);
-    // What circuits run does not unwind.
-    thread.ok().and_then(|_| answered.recv().ok()).unwrap_or_else(run)
+    let Ok(thread) = thread else { return run() };
+    match (answered.recv(), thread) {
+        (Ok(outcome), _) => outcome,
+        // What circuits run does not unwind, unless an invariant is broken.
+        (Err(_), thread) => match thread.join() {
+            Err(panic) => resume_unwind(panic),
+            Ok(()) => unreachable!("it has given no answer"),
+        },
+    }
 }
