@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::queue::latest::Latest;
-use crate::sync::{AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, lock, wait};
+use crate::queue::latest::SharedLatest;
+use crate::sync::{AtomicU64, AtomicUsize, Condvar, Mutex, Ordering, lock, wait};
 
 /// What a circuit with a bounded ingress queue does when the queue is full. See [`crate::CircuitBuilder::bounded`].
 ///
@@ -104,7 +104,7 @@ pub(crate) struct Bounds {
     blocked: AtomicUsize,
     turnstile: Mutex<()>,
     room: Condvar,
-    latest: Option<Mutex<Latest>>,
+    latest: Option<SharedLatest>,
 }
 
 /// Whether an emission may be put into the queue.
@@ -119,7 +119,7 @@ pub(crate) enum Admission {
 
 impl Bounds {
     pub(crate) fn new(capacity: usize, overflow: Overflow) -> Self {
-        let latest = (overflow == Overflow::DropOldest).then(|| Mutex::new(Latest::new(capacity)));
+        let latest = (overflow == Overflow::DropOldest).then(|| SharedLatest::new(capacity));
         Self {
             capacity,
             overflow,
@@ -134,8 +134,8 @@ impl Bounds {
 
     /// The queue to use instead of the usual one, if it is one that drops its oldest emissions.
     #[inline]
-    pub(crate) fn latest(&self) -> Option<MutexGuard<'_, Latest>> {
-        self.latest.as_ref().map(lock)
+    pub(crate) fn latest(&self) -> Option<&SharedLatest> {
+        self.latest.as_ref()
     }
 
     /// Whether callers wait for room.

@@ -1,7 +1,7 @@
 //! The lanes of a circuit: which there are, and in which turn they are read.
 
 use crate::queue::lane::{Edge, Lane, Reader, Writer, lane};
-use crate::sync::{Arc, AtomicUsize, Mutex, MutexGuard, Ordering, lock};
+use crate::sync::{Arc, AtomicUsize, Mutex, MutexGuard, OnceLock, Ordering, lock};
 
 /// How many entries a lane or the shared queue may hand out in a row while others have some too.
 const TURN: usize = 64;
@@ -13,11 +13,11 @@ const ROUNDS: u32 = 64;
 /// How many entries of a lane are handled in a row to get to a place that all must have reached.
 const BEFORE_BARRIER: usize = 1024;
 
-/// The lanes of a circuit, for everybody.
-#[derive(Default)]
+/// The lanes of a circuit, for everybody. Most circuits have none, and then this should be small.
 pub(crate) struct Lanes {
     count: AtomicUsize,
-    list: Mutex<List>,
+    /// There from the first lane on.
+    list: OnceLock<Box<Mutex<List>>>,
 }
 
 #[derive(Default)]
@@ -29,7 +29,7 @@ struct List {
     new: Vec<Reader>,
 }
 
-/// The lanes of a circuit, for its context.
+/// The lanes of a circuit, for its context, once that knows of one.
 #[derive(Default)]
 pub(crate) struct Readers {
     all: Vec<Reader>,
@@ -45,19 +45,30 @@ pub(crate) struct Readers {
 }
 
 impl Lanes {
-    fn lock(&self) -> MutexGuard<'_, List> {
-        lock(&self.list)
+    pub(crate) fn new() -> Self {
+        Self { count: AtomicUsize::new(0), list: OnceLock::new() }
+    }
+
+    /// What there is to know of lanes, if there ever were any.
+    fn lock(&self) -> Option<MutexGuard<'_, List>> {
+        self.list.get().map(|list| lock(list))
+    }
+
+    /// How many there are, as far as this thread knows.
+    #[inline]
+    pub(crate) fn count(&self) -> usize {
+        self.count.load(Ordering::SeqCst)
     }
 
     /// Whether there are none, as far as this thread knows.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.count.load(Ordering::SeqCst) == 0
+        self.count() == 0
     }
 
     pub(crate) fn open(&self) -> Writer {
         let (writer, reader) = lane();
-        let mut list = self.lock();
+        let mut list = lock(self.list.get_or_init(Box::default));
         list.all.push(Arc::clone(writer.lane()));
         list.new.push(reader);
         // In one order with the consumer's going to sleep, which looks at this to know whether it needs a barrier.
@@ -67,7 +78,7 @@ impl Lanes {
 
     /// How many entries were ever written, and how many of them are done.
     pub(crate) fn counts(&self) -> (u64, u64) {
-        let list = self.lock();
+        let Some(list) = self.lock() else { return (0, 0) };
         list.all
             .iter()
             .map(|lane| lane.counts())
@@ -76,14 +87,15 @@ impl Lanes {
 
     /// Whether any lane has entries that are not done.
     pub(crate) fn have_work(&self) -> bool {
-        !self.is_empty() && self.lock().all.iter().any(|lane| lane.has_work())
+        !self.is_empty() && self.lock().is_some_and(|list| list.all.iter().any(|lane| lane.has_work()))
     }
 }
 
 impl Readers {
     /// Learns of new lanes and forgets those that are read to their end.
     pub(crate) fn refresh(&mut self, lanes: &Lanes) {
-        let mut list = lanes.lock();
+        self.reaching = false;
+        let Some(mut list) = lanes.lock() else { return };
         self.all.append(&mut list.new);
         let known = self.all.len();
         let gone = |reader: &mut Reader| reader.is_exhausted();
@@ -96,7 +108,6 @@ impl Readers {
             self.turn = 0;
             self.left = TURN;
         }
-        self.reaching = false;
     }
 
     /// Learns of lanes that were opened since it last looked, also while there is always something in those that it knows.

@@ -175,6 +175,9 @@ pub(crate) fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> Mute
     unpoisoned(condition.wait(guard))
 }
 
+/// How many bytes a cache line has. What lies so far from each other is on different ones, wherever the first is.
+pub(crate) const LINE_BYTES: usize = 64;
+
 /// A value that shares no cache line with its neighbours, so that writing it does not slow down who reads those. Padding does
 /// that without an alignment, which would make allocations several times as expensive.
 #[derive(Debug)]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::iter;
+use std::mem::offset_of;
 use std::task::Waker;
 
 use crate::barrier;
@@ -12,7 +13,8 @@ use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering, fence, hint, lock};
 /// How often a waiting thread looks before it parks: some ten microseconds, about what parking and being woken costs.
 const LOOKS: u32 = if cfg!(loom) { 0 } else { 400 };
 
-/// Threads and tasks that wait, each for a ticket.
+/// Threads and tasks that wait, each for a ticket. What is looked at for each entry comes first, and the list, which seldom is, last.
+#[repr(C)]
 pub(crate) struct Waiters {
     /// The lowest ticket that anybody waits for; `u64::MAX` if nobody waits.
     lowest: AtomicU64,
@@ -49,6 +51,9 @@ fn doze() {
 fn doze() {}
 
 impl Waiters {
+    /// Where in them the last word is that who waits writes without looking at the list.
+    pub(crate) const WATCHING: usize = offset_of!(Self, watching);
+
     pub(crate) fn new() -> Self {
         let list = List { entries: BTreeMap::new(), next_number: 0 };
         Self { lowest: AtomicU64::new(u64::MAX), watching: AtomicU32::new(0), list: Mutex::new(list) }

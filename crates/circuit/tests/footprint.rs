@@ -14,10 +14,10 @@ use tidemark_circuit::{Circuit, Pipe};
 const CIRCUITS: usize = 100_000;
 
 /// What a circuit alone may take, in bytes.
-const CIRCUIT_BYTES_MAX: usize = 1024;
+const CIRCUIT_BYTES_MAX: usize = 640;
 
 /// What one may take with a pipe that was used: the pipe, and the first part of the queue.
-const USED_BYTES_MAX: usize = 1536;
+const USED_BYTES_MAX: usize = 1024;
 
 struct Counting;
 

@@ -111,7 +111,8 @@ impl Machine {
             self.tell_driver();
             return Ok(());
         };
-        if let Some(mut latest) = bounds.latest() {
+        if let Some(latest) = bounds.latest() {
+            let mut latest = latest.lock();
             // SAFETY: as above. The ticket is taken under the lock, so entries are in the order of their tickets.
             let oldest = unsafe { latest.push(self.ingress.claim(), token, value) };
             // Under the lock, because the release of the entry's node may be next in the queue.
@@ -183,7 +184,10 @@ impl Machine {
         // SAFETY: there is no value behind a token that is no emission.
         unsafe {
             match self.bounds.as_ref().and_then(|bounds| bounds.latest()) {
-                Some(mut latest) => drop(latest.push(self.ingress.claim(), token, ())),
+                Some(latest) => {
+                    let mut latest = latest.lock();
+                    drop(latest.push(self.ingress.claim(), token, ()));
+                }
                 None => self.ingress.push(token, ()),
             }
         }

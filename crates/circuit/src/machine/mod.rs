@@ -15,7 +15,7 @@ mod waits;
 
 use std::any::Any;
 use std::cell::UnsafeCell;
-use std::mem::MaybeUninit;
+use std::mem::{MaybeUninit, offset_of};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
 use std::sync::{Arc, OnceLock, Weak};
@@ -37,11 +37,10 @@ use crate::node::{self, Header, Nodes};
 use crate::pipe::Pipe;
 use crate::queue::fifo::Fifo;
 use crate::queue::ingress::{Cursor, Ingress};
-use crate::queue::latest;
 use crate::queue::token::{Entry, Token};
 use crate::subject::Subject;
 use crate::supervision::{Remedy, Restarts, Supervision};
-use crate::sync::{Apart, AtomicBool, AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, LINE_BYTES, Ordering};
 use crate::telemetry;
 use crate::waiters::Waiters;
 
@@ -79,36 +78,59 @@ pub(crate) enum Progress {
 }
 
 /// A circuit without its driver's threads. See the module.
+///
+/// The fields are in this order: what is seldom touched keeps apart what different threads touch often, see below. Padding would do
+/// that as well, and make an idle circuit larger.
 #[repr(C)]
 pub(crate) struct Machine {
+    // What who brings something looks at, and who comes and goes changes.
     flags: AtomicU32,
+    running: AtomicBool,
+    recorded: AtomicBool,
+    /// Who keeps the machine: handles of the circuit and the driver while it has something to do, and, counted apart, nodes that
+    /// have handles.
+    references: AtomicU64,
+    pub(crate) bounds: Option<Box<Bounds>>,
+    lanes: Lanes,
+    // Ends with the word that all who bring something write.
+    ingress: Ingress,
+    pub(crate) failures: Failures,
+    pub(crate) nodes: Nodes,
+    seed: u64,
+    pub(crate) followers: Followers,
+    // What those poll who wait, and write.
+    /// How many tickets are done with all that they caused, as others see who look often: so it is not written for each.
+    done: AtomicU64,
+    pub(crate) waiters: Waiters,
+    driver: Driver,
+    subject: Subject,
+    current: OnceLock<Current>,
     /// How many handles there are that an owner could run it with. Not counted for other drivers.
     owners: AtomicU32,
     /// Where this is, as it was allocated: a reference to it could not be used to free it.
     itself: NonNull<Self>,
-    /// Who keeps the machine: handles of the circuit and the driver while it has something to do, and, counted apart, nodes that
-    /// have handles.
-    references: AtomicU64,
-    running: AtomicBool,
-    driver: Driver,
-    subject: Subject,
-    current: OnceLock<Current>,
-    seed: u64,
-    recorded: AtomicBool,
-    pub(crate) failures: Failures,
-    pub(crate) followers: Followers,
-    pub(crate) nodes: Nodes,
-    pub(crate) waiters: Waiters,
-    lanes: Lanes,
-    pub(crate) bounds: Option<Box<Bounds>>,
-    ingress: Ingress,
-    // From here on in this order: what others poll, and what only the context touches, are kept apart.
-    /// How many tickets are done with all that they caused, as others see who look often: so it is not written for each.
-    done: Apart<AtomicU64>,
-    /// How many are, exactly. For who is about to sleep.
+    // From here on what the context writes for each entry.
+    /// How many tickets are done, exactly. For who is about to sleep.
     finished: AtomicU64,
     inside: UnsafeCell<Inside>,
 }
+
+/// Who brings something, who waits and the context do not take cache lines from each other. Where locks and pointers are smaller they
+/// may: that costs no more than time.
+const _: () = {
+    const IS_USUAL: bool = cfg!(all(not(loom), target_os = "linux", target_pointer_width = "64"));
+    const HINT: usize = offset_of!(Machine, ingress) + Ingress::HINT;
+    const TAIL: usize = offset_of!(Machine, ingress) + Ingress::TAIL;
+    const DONE: usize = offset_of!(Machine, done);
+    const WATCHING: usize = offset_of!(Machine, waiters) + Waiters::WATCHING;
+    const FINISHED: usize = offset_of!(Machine, finished);
+    assert!(offset_of!(Machine, lanes) < HINT && FINISHED < offset_of!(Machine, inside));
+    assert!(!IS_USUAL || HINT + LINE_BYTES <= TAIL);
+    assert!(!IS_USUAL || TAIL + LINE_BYTES <= DONE);
+    assert!(!IS_USUAL || WATCHING + LINE_BYTES <= FINISHED);
+    // With a pipe that was used an idle circuit is to take 1 KiB: half of it is for what goes with the machine.
+    assert!(!IS_USUAL || size_of::<Machine>() <= 512);
+};
 
 /// What belongs to the context.
 #[derive(Default)]
@@ -117,21 +139,16 @@ struct Inside {
     outer: *const Machine,
     cursor: Cursor,
     transit: Fifo,
-    readers: Readers,
-    /// The entry of a bounded queue that is being handled.
-    taken: Option<latest::Entry>,
-    scratch: Vec<u64>,
+    /// There once the context knows of a lane.
+    readers: Option<Box<Readers>>,
     /// The time of the input that is being handled, once somebody has asked.
     time: u64,
     has_time: bool,
     unpublished: u8,
-    /// Whether there is a given time or a recorder.
-    attended: bool,
     /// Whether inputs come from a journal, which also has the circuit's close in its place.
     replayed: bool,
-    /// The time that inputs have in a replay.
-    given_time: Option<u64>,
-    recorder: Option<Arc<dyn Recorder>>,
+    /// There if there is a given time or a recorder.
+    attendance: Option<Box<Attendance>>,
     /// Whether the input that is being handled has led to a failure of which somebody in the circuit was told.
     has_told: bool,
     /// Whether the circuit is ending what is still open, on its way to its own end.
@@ -139,6 +156,27 @@ struct Inside {
     endings: Endings,
     /// How many inputs came through lanes, about; begins anew after a while.
     from_lanes: u32,
+}
+
+/// What is done with each input of a circuit that is recorded, or whose clock somebody else sets.
+#[derive(Default)]
+struct Attendance {
+    /// The time that inputs have in a replay.
+    given_time: Option<u64>,
+    recorder: Option<Arc<dyn Recorder>>,
+}
+
+impl Attendance {
+    fn is_over(&self) -> bool {
+        self.given_time.is_none() && self.recorder.is_none()
+    }
+}
+
+impl Inside {
+    #[inline]
+    fn knows_no_lane(&self) -> bool {
+        self.readers.as_ref().is_none_or(|readers| readers.is_empty())
+    }
 }
 
 // SAFETY: `inside` is reached only by the thread that has set `running`; everything else is synchronised by itself.
@@ -163,23 +201,23 @@ impl Machine {
         let itself = NonNull::from(&mut *machine).cast::<Self>();
         let content = Self {
             flags: AtomicU32::new(idle | bounded),
-            owners: AtomicU32::new(0),
-            itself,
-            references: AtomicU64::new(1),
             running: AtomicBool::new(false),
+            recorded: AtomicBool::new(false),
+            references: AtomicU64::new(1),
+            bounds: bounds.map(Box::new),
+            lanes: Lanes::new(),
+            ingress: Ingress::new(),
+            failures,
+            nodes: Nodes::new(),
+            seed,
+            followers: Followers::default(),
+            done: AtomicU64::new(0),
+            waiters: Waiters::new(),
             driver,
             subject,
             current: OnceLock::new(),
-            seed,
-            recorded: AtomicBool::new(false),
-            failures,
-            followers: Followers::default(),
-            nodes: Nodes::new(),
-            waiters: Waiters::new(),
-            lanes: Lanes::default(),
-            bounds: bounds.map(Box::new),
-            ingress: Ingress::new(),
-            done: Apart::new(AtomicU64::new(0)),
+            owners: AtomicU32::new(0),
+            itself,
             finished: AtomicU64::new(0),
             inside: UnsafeCell::new(Inside::default()),
         };
@@ -219,8 +257,7 @@ impl Machine {
         if let Some(running) = self.enter() {
             // SAFETY: we are in the context.
             unsafe {
-                (*self.inside.get()).given_time = Some(nanos);
-                (*self.inside.get()).attended = true;
+                (*self.inside.get()).attendance.get_or_insert_default().given_time = Some(nanos);
             }
             drop(running);
         }
@@ -255,12 +292,14 @@ impl Machine {
                 let machine = machine.expect("jobs run in the circuit's context");
                 // SAFETY: in the context; recorders are dropped outside of the borrow.
                 let before = unsafe {
-                    let inside = &mut *machine.inside.get();
-                    if !inside.recorder.as_ref().is_none_or(gives_way) {
+                    let place = &mut (*machine.inside.get()).attendance;
+                    let attendance = place.get_or_insert_default();
+                    if !attendance.recorder.as_ref().is_none_or(gives_way) {
                         return;
                     }
-                    inside.attended = recorder.is_some() || inside.given_time.is_some();
-                    std::mem::replace(&mut inside.recorder, recorder)
+                    let before = std::mem::replace(&mut attendance.recorder, recorder);
+                    place.take_if(|attendance| attendance.is_over());
+                    before
                 };
                 drop(before);
             });
@@ -296,7 +335,9 @@ impl Machine {
     fn record(&self, tell: impl FnOnce(&dyn Recorder, u64)) {
         debug_assert!(self.is_inside());
         // SAFETY: in the context. Another handle, because what is called may change ours.
-        let Some(recorder) = (unsafe { (*self.inside.get()).recorder.clone() }) else { return };
+        let attendance = unsafe { &(*self.inside.get()).attendance };
+        let recorder = attendance.as_ref().and_then(|attendance| attendance.recorder.clone());
+        let Some(recorder) = recorder else { return };
         let time = self.stimulus_nanos();
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| tell(&*recorder, time))) {
             self.report("record", panic);
@@ -359,7 +400,7 @@ impl Machine {
     /// The time of the input that is being handled. In the context only.
     pub(crate) fn stimulus_nanos(&self) -> u64 {
         debug_assert!(self.is_inside());
-        // SAFETY: in the context. Not through a reference to all of `Inside`, where the input may lie that is being handled.
+        // SAFETY: in the context, and no borrow is kept.
         unsafe {
             let inside = self.inside.get();
             if !(*inside).has_time {
@@ -515,7 +556,7 @@ impl Machine {
 impl Drop for Machine {
     fn drop(&mut self) {
         let inside = self.inside.get_mut();
-        let (cursor, scratch) = (&mut inside.cursor, &mut inside.scratch);
+        let cursor = &mut inside.cursor;
         let mut released = Vec::new();
         let mut drop_entry = |token: Token, value: *mut u8| match token.entry() {
             // SAFETY: nodes are freed after both queues were emptied; the value is dropped here and nowhere else.
@@ -525,25 +566,28 @@ impl Drop for Machine {
             Entry::Job(job) => shielded(|| drop(unsafe { Box::from_raw(job) })),
             Entry::Close | Entry::Barrier => {}
         };
-        inside.readers.refresh(&self.lanes);
         // SAFETY: this is the only thread that knows the machine.
         unsafe {
-            while let Some((reader, count)) = inside.readers.before_barrier(&self.lanes) {
-                for _ in 0..count {
-                    let (token, value) = reader.next(value_words);
-                    drop_entry(token, value);
+            if !self.lanes.is_empty() {
+                let readers = inside.readers.get_or_insert_default();
+                readers.refresh(&self.lanes);
+                while let Some((reader, count)) = readers.before_barrier(&self.lanes) {
+                    for _ in 0..count {
+                        let (token, value) = reader.next(value_words);
+                        drop_entry(token, value);
+                    }
                 }
             }
             while let Some((token, value)) = inside.transit.pop(value_words) {
                 drop_entry(token, value);
             }
-            while let Some((token, value, slots)) = self.ingress.peek(cursor, scratch, value_bytes) {
+            while let Some((token, value, slots)) = self.ingress.peek(cursor, value_bytes) {
                 drop_entry(token, value);
                 self.ingress.advance(cursor, slots);
             }
-            if let Some(mut latest) = self.bounds.as_ref().and_then(|bounds| bounds.latest()) {
-                while let Some(mut entry) = latest.pop() {
-                    drop_entry(entry.token, entry.value());
+            if let Some(latest) = self.bounds.as_ref().and_then(|bounds| bounds.latest()) {
+                while let Some((token, value)) = latest.take() {
+                    drop_entry(token, value);
                 }
             }
         }

@@ -43,15 +43,13 @@ impl Machine {
     /// In the context, or alone. No reference into [`Inside`] is in use.
     #[cold]
     unsafe fn peek_bounded(&self, bounds: &Bounds) -> Option<(Token, *mut u8, usize)> {
-        // Not through a reference to all of `Inside`: the caller may have one to its readers.
-        let inside = self.inside.get();
-        if let Some(mut latest) = bounds.latest() {
-            // SAFETY: as the caller says.
-            let entry = unsafe { &mut (*inside).taken }.insert(latest.pop()?);
-            return Some((entry.token, entry.value(), 0));
+        if let Some(latest) = bounds.latest() {
+            // SAFETY: the context, or who is alone, is the only consumer, and was done with an entry when it passed that.
+            return unsafe { latest.take() }.map(|(token, value)| (token, value, 0));
         }
+        // Not through a reference to all of `Inside`: the caller may have one to its readers.
         // SAFETY: the machine's only cursor.
-        let next = unsafe { self.ingress.peek(&mut (*inside).cursor, &mut (*inside).scratch, value_bytes) }?;
+        let next = unsafe { self.ingress.peek(&mut (*self.inside.get()).cursor, value_bytes) }?;
         if next.0.as_emission().is_some() {
             bounds.release();
         }
@@ -67,12 +65,26 @@ impl Machine {
     unsafe fn advance(&self, slots: usize) {
         // SAFETY: as the caller says.
         unsafe {
-            let inside = self.inside.get();
             if slots > 0 {
-                self.ingress.advance(&mut (*inside).cursor, slots);
-            } else if let Some(entry) = (*inside).taken.take() {
-                (*inside).cursor.skip_to(entry.ticket + 1);
+                self.ingress.advance(&mut (*self.inside.get()).cursor, slots);
+            } else {
+                self.advance_latest();
             }
+        }
+    }
+
+    /// As [`Machine::advance`], in a queue that drops its oldest.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Machine::advance`].
+    #[cold]
+    unsafe fn advance_latest(&self) {
+        let latest = self.bounds.as_ref().and_then(|bounds| bounds.latest());
+        // SAFETY: the context, or who is alone, is the only consumer.
+        if let Some(ticket) = latest.and_then(|latest| unsafe { latest.drop_taken() }) {
+            // SAFETY: as the caller says.
+            unsafe { (*self.inside.get()).cursor.skip_to(ticket + 1) };
         }
     }
 }
@@ -119,7 +131,7 @@ impl Running<'_> {
         }
         // What was begun in the last run has ended only now.
         // SAFETY: we are in the context, and this borrow ends here.
-        unsafe { (*inside).readers.consume() };
+        unsafe { (*inside).readers.iter().for_each(|readers| readers.consume()) };
         self.finish();
         loop {
             // SAFETY: we are in the context, and these borrows end before user code runs.
@@ -132,7 +144,7 @@ impl Running<'_> {
                     self.publish();
                     return Progress::More;
                 }
-                if self.machine.lanes.is_empty() && (*inside).readers.is_empty() {
+                if self.machine.lanes.is_empty() && (*inside).knows_no_lane() {
                     self.peek()
                 } else {
                     match self.next_source(next_edge) {
@@ -193,7 +205,7 @@ impl Running<'_> {
     /// Whether there are lanes and the context knows of none.
     fn has_unknown_lanes(&self) -> bool {
         // SAFETY: we are in the context, and this borrow ends here.
-        !self.machine.lanes.is_empty() && unsafe { (*self.machine.inside.get()).readers.is_empty() }
+        !self.machine.lanes.is_empty() && unsafe { (*self.machine.inside.get()).knows_no_lane() }
     }
 
     /// Handles up to `count` entries of a lane, each with all that it causes. False if the budget is used up.
@@ -229,15 +241,15 @@ impl Running<'_> {
     ///
     /// # Safety
     ///
-    /// No reference to the cursor or the scratch is in use.
+    /// No reference to the cursor is in use.
     #[inline]
     unsafe fn peek(&self) -> Option<(Token, *mut u8, usize)> {
         // SAFETY: we are in the context, which has the machine's only cursor.
         unsafe {
             // Not through a reference to all of `Inside`: the caller may have one to its readers.
-            let inside = self.machine.inside.get();
+            let cursor = &raw mut (*self.machine.inside.get()).cursor;
             match &self.machine.bounds {
-                None => self.machine.ingress.peek(&mut (*inside).cursor, &mut (*inside).scratch, value_bytes),
+                None => self.machine.ingress.peek(&mut *cursor, value_bytes),
                 Some(bounds) => self.machine.peek_bounded(bounds),
             }
         }
@@ -250,7 +262,7 @@ impl Running<'_> {
     /// No reference into [`Inside`] is in use.
     unsafe fn next_source(&self, edge: Edge) -> Source {
         // SAFETY: we are in the context.
-        let readers = unsafe { &mut (*self.machine.inside.get()).readers };
+        let readers = unsafe { (*self.machine.inside.get()).readers.get_or_insert_default() };
         readers.notice(&self.machine.lanes);
         for look in [Edge::Published, Edge::Written] {
             for _ in 0..=readers.len() {
@@ -292,11 +304,10 @@ impl Running<'_> {
     unsafe fn begin_input(&self, token: Token, value: *mut u8) {
         // SAFETY: we are in the context.
         unsafe {
-            // Not through a reference to all of `Inside`, where the value may lie.
             let inside = self.machine.inside.get();
             (*inside).has_time = false;
             (*inside).has_told = false;
-            if (*inside).attended {
+            if (*inside).attendance.is_some() {
                 self.begin_attended(token, value);
             }
         }
@@ -312,7 +323,7 @@ impl Running<'_> {
         // SAFETY: we are in the context.
         unsafe {
             let inside = self.machine.inside.get();
-            if let Some(time) = (*inside).given_time {
+            if let Some(time) = (*inside).attendance.as_ref().and_then(|attendance| attendance.given_time) {
                 ((*inside).time, (*inside).has_time) = (time, true);
             }
         }
@@ -457,7 +468,7 @@ impl Running<'_> {
             (*inside).cursor.ticket() == ingress.tail()
                 && (*inside).transit.is_empty()
                 && (*inside).endings.is_empty()
-                && (*inside).recorder.is_none()
+                && (*inside).attendance.as_ref().is_none_or(|attendance| attendance.recorder.is_none())
         };
         is_at_rest && nodes.is_empty() && lanes.is_empty()
     }
@@ -498,7 +509,7 @@ impl Running<'_> {
         unsafe {
             let inside = &mut *self.machine.inside.get();
             inside.transit.shrink();
-            inside.scratch = Vec::new();
+            inside.readers.take_if(|readers| readers.is_empty());
             self.machine.ingress.settle(&mut inside.cursor);
         }
     }

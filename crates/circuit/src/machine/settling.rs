@@ -60,8 +60,9 @@ impl Machine {
             return Err(ContextError::new(inside));
         }
         let target = self.ingress.tail();
-        let is_done = self.done.load(Ordering::Acquire) >= target;
-        if is_done & self.lanes.is_empty() {
+        // What is left and how many lanes there are in one condition: this is all that awaiting an idle circuit costs.
+        let left = target.saturating_sub(self.done.load(Ordering::Acquire));
+        if left | self.lanes.count() as u64 == 0 {
             return Ok(None);
         }
         Ok(self.target_behind_lanes(target))

@@ -18,13 +18,12 @@
 //! producer is between its ticket and its slot, and who takes a ticket later reads the hint that was withdrawn.
 #![allow(unsafe_code, reason = "slots are shared without a lock, see above")]
 
-use std::collections::VecDeque;
-use std::mem::{ManuallyDrop, MaybeUninit};
-use std::ops::Deref;
-use std::ptr::{self, NonNull};
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::mem::{self, ManuallyDrop, MaybeUninit, offset_of};
+use std::ptr;
 
 use super::token::Token;
-use crate::sync::{Apart, AtomicPtr, AtomicU64, Mutex, Ordering, UnsafeCell, lock};
+use crate::sync::{AtomicPtr, AtomicU64, Mutex, Ordering, UnsafeCell, lock};
 
 /// Words of a value that a slot has room for. A larger value takes several slots.
 pub(crate) const SLOT_WORDS: usize = 3;
@@ -55,105 +54,242 @@ struct Slot {
     payload: UnsafeCell<Payload>,
 }
 
+impl Slot {
+    fn free() -> Self {
+        Self {
+            token: AtomicPtr::new(ptr::null_mut()),
+            payload: UnsafeCell::new([MaybeUninit::uninit(); SLOT_WORDS]),
+        }
+    }
+}
+
+/// A row of slots, which lie behind this in the same allocation.
+///
+/// Others read it while it is linked, moved and freed, so it is known by pointers to the whole allocation only: a reference would
+/// end where the slots begin, and promise that nobody links it anew.
+#[repr(C)]
 struct Segment {
     /// The ticket of the first slot. Changes only when the segment is put to use again.
     base: AtomicU64,
-    slots: Box<[Slot]>,
+    count: usize,
+    /// Its neighbours in a list of the directory, whose lock guards both.
+    before: *mut Segment,
+    behind: *mut Segment,
+    slots: [Slot; 0],
 }
+
+/// Nothing lies between it and its slots. Loom's atomics are larger.
+const _: () = assert!(cfg!(loom) || size_of::<Segment>() == size_of::<Slot>());
 
 impl Segment {
-    fn with_slots(count: usize) -> SegmentBox {
-        let slot = || Slot {
-            token: AtomicPtr::new(ptr::null_mut()),
-            payload: UnsafeCell::new([MaybeUninit::uninit(); SLOT_WORDS]),
-        };
-        let segment = Self { base: AtomicU64::new(0), slots: (0..count).map(|_| slot()).collect() };
-        SegmentBox(NonNull::from(Box::leak(Box::new(segment))))
+    fn layout(count: usize) -> Layout {
+        let slots = Layout::array::<Slot>(count);
+        let both = slots.and_then(|slots| Layout::new::<Self>().extend(slots));
+        both.expect("there are at most so many slots").0
     }
 
+    #[allow(clippy::cast_ptr_alignment, reason = "the layout has the alignment")]
+    fn with_slots(count: usize) -> *mut Self {
+        let layout = Self::layout(count);
+        // SAFETY: it has a size.
+        let segment = unsafe { alloc(layout) }.cast::<Self>();
+        if segment.is_null() {
+            handle_alloc_error(layout);
+        }
+        let (before, behind) = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: there is room for the segment and for as many slots.
+        unsafe {
+            segment.write(Self { base: AtomicU64::new(0), count, before, behind, slots: [] });
+            let slots = Self::slots(segment).cast_mut();
+            (0..count).for_each(|index| slots.add(index).write(Slot::free()));
+        }
+        segment
+    }
+
+    /// # Safety
+    ///
+    /// The segment was made by [`Segment::with_slots`], and nobody looks at it any more.
+    unsafe fn free(segment: *mut Self) {
+        // SAFETY: as the caller says.
+        unsafe {
+            let count = (*segment).count;
+            // Loom's have something to drop.
+            ptr::slice_from_raw_parts_mut(Self::slots(segment).cast_mut(), count).drop_in_place();
+            segment.drop_in_place();
+            dealloc(segment.cast(), Self::layout(count));
+        }
+    }
+
+    /// # Safety
+    ///
+    /// The segment exists.
     #[inline]
-    fn slot(&self, ticket: u64) -> Option<&Slot> {
-        let index = ticket.wrapping_sub(self.base.load(Ordering::Acquire));
-        self.slots.get(usize::try_from(index).unwrap_or(usize::MAX))
+    unsafe fn slots(segment: *const Self) -> *const Slot {
+        // SAFETY: as the caller says. The pointer to no slots may be used for those that are there, as the segment's may.
+        unsafe { (&raw const (*segment).slots).cast() }
+    }
+
+    /// The slot at this place, if there is a segment and that has so many.
+    ///
+    /// # Safety
+    ///
+    /// The segment exists as long as the slot is used, or is null.
+    #[inline]
+    unsafe fn at<'a>(segment: *const Self, index: usize) -> Option<&'a Slot> {
+        // SAFETY: as the caller says.
+        unsafe {
+            if segment.is_null() || index >= (*segment).count {
+                return None;
+            }
+            Some(&*Self::slots(segment).add(index))
+        }
+    }
+
+    /// The slot of this ticket, if there is a segment and that has it.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Segment::at`].
+    #[inline]
+    unsafe fn of<'a>(segment: *const Self, ticket: u64) -> Option<&'a Slot> {
+        if segment.is_null() {
+            return None;
+        }
+        // SAFETY: as the caller says.
+        unsafe {
+            let index = ticket.wrapping_sub((*segment).base.load(Ordering::Acquire));
+            Self::at(segment, usize::try_from(index).unwrap_or(usize::MAX))
+        }
+    }
+
+    /// The ticket behind the last slot.
+    ///
+    /// # Safety
+    ///
+    /// The segment exists, and is not put to use again meanwhile.
+    unsafe fn end(segment: *const Self) -> u64 {
+        // SAFETY: as the caller says.
+        unsafe { (*segment).base.load(Ordering::Relaxed) + (*segment).count as u64 }
     }
 }
 
-/// A segment and the right to free it. Others read it while this is moved, which a box would not allow.
-struct SegmentBox(NonNull<Segment>);
-
-// SAFETY: segments are shared between threads, see the module.
-unsafe impl Send for SegmentBox {}
-
-impl SegmentBox {
-    fn as_ptr(&self) -> *mut Segment {
-        self.0.as_ptr()
-    }
-}
-
-impl Deref for SegmentBox {
-    type Target = Segment;
-
-    fn deref(&self) -> &Segment {
-        // SAFETY: it exists as long as this.
-        unsafe { self.0.as_ref() }
-    }
-}
-
-impl Drop for SegmentBox {
-    fn drop(&mut self) {
-        // SAFETY: made as a box.
-        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
-    }
-}
-
-/// The segments, for who has to find, add or remove one.
-#[derive(Default)]
+/// The segments, for who has to find, add or remove one. It owns all that are in its lists, which are linked by `behind`.
 struct Directory {
-    /// In the order of their tickets, without gaps.
-    live: VecDeque<SegmentBox>,
+    /// The oldest of those that are in use, which are in the order of their tickets, without gaps, and linked by `before` as well.
+    first: *mut Segment,
+    /// The newest of them. Means nothing if there is none.
+    last: *mut Segment,
     /// Consumed and full-sized: used again for the next tickets.
-    spare: Vec<SegmentBox>,
-    /// Consumed and small: kept only because a producer may still look at them.
-    retired: Vec<SegmentBox>,
-    /// The ticket behind the last slot of the last live segment.
+    spare: *mut Segment,
+    /// Consumed and small, the largest first: kept only because a producer may still look at them.
+    retired: *mut Segment,
+    /// The ticket behind the last slot of the last segment in use.
     end: u64,
 }
 
+// SAFETY: segments are shared between threads, see the module.
+unsafe impl Send for Directory {}
+
 impl Directory {
-    /// The live segment that contains the ticket, adding segments up to it.
+    fn new() -> Self {
+        let none = ptr::null_mut();
+        Self { first: none, last: none, spare: none, retired: none, end: 0 }
+    }
+
+    /// The segment in use that contains the ticket, adding segments up to it.
     fn reach(&mut self, ticket: u64) -> *mut Segment {
         while self.end <= ticket {
-            let last =
-                self.live.back().or(self.retired.last()).map_or(FIRST_SLOTS / 2, |last| last.slots.len());
-            let segment = self.spare.pop().unwrap_or_else(|| Segment::with_slots((last * 2).min(SLOTS_MAX)));
-            segment.base.store(self.end, Ordering::Release);
-            self.end += segment.slots.len() as u64;
-            self.live.push_back(segment);
+            self.append();
         }
-        let behind = self.live.partition_point(|segment| segment.base.load(Ordering::Relaxed) <= ticket);
-        let index = behind.checked_sub(1).expect("a ticket that is not consumed has its segment");
-        self.live[index].as_ptr()
+        assert!(!self.first.is_null(), "a ticket that is not consumed has its segment");
+        // SAFETY: segments in the directory exist, and their links are touched under its lock only.
+        unsafe {
+            let start = (*self.first).base.load(Ordering::Relaxed);
+            assert!(start <= ticket, "a ticket that is not consumed has its segment");
+            // The consumer comes for one of the oldest, and producers for one of the newest.
+            let is_old = ticket - start < self.end - ticket;
+            let mut at = if is_old { self.first } else { self.last };
+            while is_old && Segment::end(at) <= ticket {
+                at = (*at).behind;
+            }
+            while (*at).base.load(Ordering::Relaxed) > ticket {
+                at = (*at).before;
+            }
+            at
+        }
+    }
+
+    /// Puts one more segment to use.
+    fn append(&mut self) {
+        let before = if self.first.is_null() { ptr::null_mut() } else { self.last };
+        let largest = if before.is_null() { self.retired } else { before };
+        // SAFETY: as in `reach`.
+        unsafe {
+            let count = if largest.is_null() { FIRST_SLOTS } else { ((*largest).count * 2).min(SLOTS_MAX) };
+            let segment = pop(&mut self.spare).unwrap_or_else(|| Segment::with_slots(count));
+            (*segment).base.store(self.end, Ordering::Release);
+            self.end += (*segment).count as u64;
+            ((*segment).before, (*segment).behind) = (before, ptr::null_mut());
+            if before.is_null() {
+                self.first = segment;
+            } else {
+                (*before).behind = segment;
+            }
+            self.last = segment;
+        }
     }
 
     /// Puts the segments whose tickets are all below `ticket` aside.
     fn retire_before(&mut self, ticket: u64) {
-        while let Some(first) = self.live.front() {
-            if first.base.load(Ordering::Relaxed) + first.slots.len() as u64 > ticket {
-                break;
+        // SAFETY: as in `reach`.
+        unsafe {
+            while !self.first.is_null() && Segment::end(self.first) <= ticket {
+                let segment = self.first;
+                self.first = (*segment).behind;
+                let aside = if (*segment).count == SLOTS_MAX { &mut self.spare } else { &mut self.retired };
+                (*segment).behind = mem::replace(aside, segment);
             }
-            let segment = self.live.pop_front().expect("there is a first segment");
-            if segment.slots.len() == SLOTS_MAX { &mut self.spare } else { &mut self.retired }.push(segment);
+        }
+    }
+
+    /// Takes any segment out.
+    fn pop_any(&mut self) -> Option<*mut Segment> {
+        [&mut self.first, &mut self.retired, &mut self.spare].into_iter().find_map(pop)
+    }
+}
+
+/// Takes the first segment out of a list, which is under its directory's lock.
+fn pop(list: &mut *mut Segment) -> Option<*mut Segment> {
+    let first = *list;
+    if first.is_null() {
+        return None;
+    }
+    // SAFETY: segments in a list exist.
+    *list = unsafe { (*first).behind };
+    Some(first)
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        while let Some(segment) = self.pop_any() {
+            // SAFETY: who drops the queue is the last to know it.
+            unsafe { Segment::free(segment) };
         }
     }
 }
 
 /// See the module.
+#[repr(C)]
 pub(crate) struct Ingress {
-    /// The next ticket.
-    tail: Apart<AtomicU64>,
     /// A segment that was the last one not long ago, or null.
     hint: AtomicPtr<Segment>,
+    /// Where the consumer puts a value together that spans several slots. Most queues never have one, and should be small.
+    #[allow(clippy::box_collection, reason = "two words less in queues without large values")]
+    scratch: UnsafeCell<Option<Box<Vec<u64>>>>,
+    // Seldom touched, so it keeps apart what all producers read and what each of them writes.
     directory: Mutex<Directory>,
+    /// The next ticket.
+    tail: AtomicU64,
 }
 
 /// Where the consumer is. There is one per queue.
@@ -193,11 +329,17 @@ impl Cursor {
 }
 
 impl Ingress {
+    /// Where in it the hint is, which producers read.
+    pub(crate) const HINT: usize = offset_of!(Self, hint);
+    /// Where in it the word is that each producer writes.
+    pub(crate) const TAIL: usize = offset_of!(Self, tail);
+
     pub(crate) fn new() -> Self {
         Self {
-            tail: Apart::new(AtomicU64::new(0)),
             hint: AtomicPtr::new(ptr::null_mut()),
-            directory: Mutex::new(Directory::default()),
+            scratch: UnsafeCell::new(None),
+            directory: Mutex::new(Directory::new()),
+            tail: AtomicU64::new(0),
         }
     }
 
@@ -254,51 +396,42 @@ impl Ingress {
 
     #[inline]
     fn slot(&self, ticket: u64) -> &Slot {
-        let segment = self.hint.load(Ordering::Acquire);
         // SAFETY: a segment is freed only while no producer holds a ticket, see the module; we hold one.
-        if let Some(segment) = unsafe { segment.as_ref() }
-            && let Some(slot) = segment.slot(ticket)
-        {
-            return slot;
-        }
-        self.slot_in_directory(ticket)
+        let slot = unsafe { Segment::of(self.hint.load(Ordering::Acquire), ticket) };
+        slot.unwrap_or_else(|| self.slot_in_directory(ticket))
     }
 
     #[cold]
     fn slot_in_directory(&self, ticket: u64) -> &Slot {
         let mut directory = lock(&self.directory);
-        let reached = directory.reach(ticket);
-        // SAFETY: as in `slot`. Under the lock the hint is compared with segments that are still there.
-        let segment = unsafe { &*reached };
+        let segment = directory.reach(ticket);
         let hint = self.hint.load(Ordering::Relaxed);
-        // SAFETY: as in `slot`.
-        let behind = unsafe { hint.as_ref() }
-            .is_none_or(|hint| hint.base.load(Ordering::Relaxed) < segment.base.load(Ordering::Relaxed));
-        if behind {
-            self.hint.store(reached, Ordering::Release);
+        // SAFETY: as in `slot`. Under the lock the hint is compared with segments that are still there.
+        unsafe {
+            let base = |segment: *mut Segment| (*segment).base.load(Ordering::Relaxed);
+            if hint.is_null() || base(hint) < base(segment) {
+                self.hint.store(segment, Ordering::Release);
+            }
+            Segment::of(segment, ticket).expect("reach gives the segment of the ticket")
         }
-        segment.slot(ticket).expect("reach gives the segment of the ticket")
     }
 
     /// The next entry if it is there: its token, and where its value lies until [`Ingress::advance`].
     ///
     /// # Safety
     ///
-    /// The cursor is the only one of this queue. `bytes` tells the size of the value that was pushed with this token;
-    /// `scratch` is where a value that spans several slots is put together.
+    /// The cursor is the only one of this queue. `bytes` tells the size of the value that was pushed with this token.
     #[inline]
     pub(crate) unsafe fn peek(
         &self,
         cursor: &mut Cursor,
-        scratch: &mut Vec<u64>,
         bytes: impl FnOnce(Token) -> usize,
     ) -> Option<(Token, *mut u8, usize)> {
         // SAFETY: the cursor's segment is live: only the consumer retires segments.
-        let slot =
-            match unsafe { cursor.segment.as_ref() }.and_then(|segment| segment.slots.get(cursor.index)) {
-                Some(slot) => slot,
-                None => self.next_segment(cursor)?,
-            };
+        let slot = match unsafe { Segment::at(cursor.segment, cursor.index) } {
+            Some(slot) => slot,
+            None => self.next_segment(cursor)?,
+        };
         let raw = slot.token.load(Ordering::Acquire);
         if raw.is_null() {
             return None;
@@ -310,19 +443,22 @@ impl Ingress {
             return Some((token, slot.payload.with_mut(<*mut Payload>::cast), 1));
         }
         // SAFETY: the token of the first slot was stored after the other slots had been written.
-        Some((token, unsafe { self.read_large(cursor, scratch, bytes) }, count))
+        Some((token, unsafe { self.read_large(cursor, bytes) }, count))
     }
 
     #[cold]
-    unsafe fn read_large(&self, cursor: &Cursor, scratch: &mut Vec<u64>, bytes: usize) -> *mut u8 {
+    unsafe fn read_large(&self, cursor: &Cursor, bytes: usize) -> *mut u8 {
         let count = slots_for(bytes);
-        scratch.clear();
-        scratch.reserve(count * SLOT_WORDS);
-        let to = scratch.as_mut_ptr();
-        // SAFETY: the cursor's segment is live.
-        let segment = unsafe { &*cursor.segment };
+        let to = self.scratch.with_mut(|scratch| {
+            // SAFETY: only the consumer comes here, of which there is one.
+            let scratch = unsafe { &mut *scratch }.get_or_insert_default();
+            scratch.clear();
+            scratch.reserve(count * SLOT_WORDS);
+            scratch.as_mut_ptr()
+        });
         for part in 0..count {
-            let slot = match segment.slots.get(cursor.index + part) {
+            // SAFETY: the cursor's segment is live.
+            let slot = match unsafe { Segment::at(cursor.segment, cursor.index + part) } {
                 Some(slot) => slot,
                 None => self.slot_in_directory(cursor.ticket + part as u64),
             };
@@ -343,12 +479,16 @@ impl Ingress {
     #[allow(clippy::unused_self, reason = "the cursor is of this queue")]
     pub(crate) unsafe fn advance(&self, cursor: &mut Cursor, count: usize) {
         // SAFETY: `peek` has found an entry here.
-        let segment = unsafe { &*cursor.segment };
-        // A producer of a later use of this slot reads the segment's new base first, with acquire.
-        segment.slots[cursor.index].token.store(ptr::null_mut(), Ordering::Relaxed);
+        let slots = unsafe {
+            debug_assert!(cursor.index < (*cursor.segment).count);
+            let slot = Segment::slots(cursor.segment).add(cursor.index);
+            // A producer of a later use of this slot reads the segment's new base first, with acquire.
+            (*slot).token.store(ptr::null_mut(), Ordering::Relaxed);
+            (*cursor.segment).count
+        };
         cursor.index += count;
         cursor.ticket += count as u64;
-        if cursor.index > segment.slots.len() {
+        if cursor.index > slots {
             // A large value went on in the next segment.
             cursor.segment = ptr::null();
         }
@@ -364,20 +504,24 @@ impl Ingress {
         let segment = directory.reach(cursor.ticket);
         cursor.segment = segment;
         // SAFETY: the segment is live until the cursor has passed it.
-        let segment = unsafe { &*segment };
-        cursor.index = (cursor.ticket - segment.base.load(Ordering::Relaxed)) as usize;
-        segment.slots.get(cursor.index)
+        unsafe {
+            cursor.index = (cursor.ticket - (*segment).base.load(Ordering::Relaxed)) as usize;
+            Segment::at(segment, cursor.index)
+        }
     }
 
-    /// Gives memory back, down to one small segment, if everything that was claimed is consumed; otherwise nothing changes.
+    /// Gives memory back, down to one small segment, if everything that was claimed is consumed; otherwise only what large values
+    /// needed.
     ///
     /// # Safety
     ///
     /// The cursor is the only one of this queue.
     pub(crate) unsafe fn settle(&self, cursor: &mut Cursor) {
-        let room = |segment: &Segment| segment.slots.len() == FIRST_SLOTS && cursor.index * 2 <= FIRST_SLOTS;
+        // SAFETY: only the consumer touches it, of which there is one; what was put together there is handled.
+        self.scratch.with_mut(|scratch| drop(unsafe { (*scratch).take() }));
         // SAFETY: the cursor's segment is live.
-        if unsafe { cursor.segment.as_ref() }.is_none_or(room) {
+        let has_room = |segment: *const Segment| unsafe { (*segment).count } == FIRST_SLOTS;
+        if cursor.segment.is_null() || has_room(cursor.segment) && cursor.index * 2 <= FIRST_SLOTS {
             return;
         }
         let mut directory = lock(&self.directory);
@@ -386,20 +530,24 @@ impl Ingress {
         if self.tail.fetch_add(0, Ordering::SeqCst) != cursor.ticket {
             return;
         }
-        let Directory { live, spare, retired, end } = &mut *directory;
-        let mut all = live.drain(..).chain(retired.drain(..)).chain(spare.drain(..));
-        let keep = all.find(|segment| segment.slots.len() == FIRST_SLOTS);
-        drop(all);
-        live.shrink_to(1);
-        (*spare, *retired) = (Vec::new(), Vec::new());
-        *end = cursor.ticket;
+        let mut kept: *mut Segment = ptr::null_mut();
+        while let Some(segment) = directory.pop_any() {
+            // SAFETY: no producer looks at any, see the module.
+            unsafe {
+                if kept.is_null() && (*segment).count == FIRST_SLOTS {
+                    kept = segment;
+                } else {
+                    Segment::free(segment);
+                }
+            }
+        }
+        directory.end = cursor.ticket;
         *cursor = Cursor { segment: ptr::null(), index: 0, ticket: cursor.ticket };
-        if let Some(segment) = keep {
-            segment.base.store(*end, Ordering::Release);
-            *end += segment.slots.len() as u64;
-            cursor.segment = segment.as_ptr();
-            self.hint.store(segment.as_ptr(), Ordering::Release);
-            live.push_back(segment);
+        if !kept.is_null() {
+            directory.spare = kept;
+            directory.append();
+            cursor.segment = kept;
+            self.hint.store(kept, Ordering::Release);
         }
     }
 }
@@ -421,10 +569,10 @@ mod tests {
 
     /// What is there in order, up to a place that is claimed and not filled.
     fn drain(ingress: &Ingress, cursor: &mut Cursor) -> Vec<u64> {
-        let (mut scratch, mut found) = (Vec::new(), Vec::new());
+        let mut found = Vec::new();
         // SAFETY: the cursor is the only one, and every value is a number.
         unsafe {
-            while let Some((_, value, count)) = ingress.peek(cursor, &mut scratch, |_| size_of::<u64>()) {
+            while let Some((_, value, count)) = ingress.peek(cursor, |_| size_of::<u64>()) {
                 found.push(value.cast::<u64>().read_unaligned());
                 ingress.advance(cursor, count);
             }
@@ -452,7 +600,7 @@ mod tests {
             assert_eq!(drain(&ingress, &mut cursor), []);
             // It goes on with what it has seen.
             // SAFETY: a segment is freed only while no producer holds a ticket.
-            let seen = unsafe { hint.as_ref() }.and_then(|segment| segment.slot(ticket));
+            let seen = unsafe { Segment::of(hint, ticket) };
             let slot = seen.unwrap_or_else(|| ingress.slot(ticket));
             // SAFETY: the slot is the ticket's, and a number fits.
             slot.payload.with_mut(|payload| unsafe { payload.cast::<u64>().write_unaligned(LATE) });

@@ -1,6 +1,7 @@
 //! A bounded queue that makes room by dropping its oldest emission, for circuits that are asked for this.
 //!
-//! It is behind a lock, because here producers take out of the queue as well. Entries that are no emissions are never dropped.
+//! It is behind a lock, because here producers take out of the queue as well. Entries that are no emissions are never dropped. What
+//! the consumer has taken out lies beside the lock while it is handled.
 #![allow(
     unsafe_code,
     reason = "values of any types are moved in and out as words; each function says what it relies on"
@@ -12,10 +13,18 @@ use std::ptr;
 
 use super::fifo::words_for;
 use super::token::Token;
+use crate::sync::{Mutex, MutexGuard, UnsafeCell, lock};
 
 type Word = MaybeUninit<u64>;
 
 const SMALL_WORDS: usize = 3;
+
+/// The queue as all share it.
+pub(crate) struct SharedLatest {
+    queue: Mutex<Latest>,
+    /// The entry that is being handled. Only the consumer touches it.
+    taken: UnsafeCell<Option<Entry>>,
+}
 
 /// See the module.
 pub(crate) struct Latest {
@@ -26,7 +35,7 @@ pub(crate) struct Latest {
 
 /// An entry with its place in the order.
 pub(crate) struct Entry {
-    pub(crate) ticket: u64,
+    ticket: u64,
     pub(crate) token: Token,
     value: Value,
 }
@@ -38,6 +47,45 @@ enum Value {
 
 // SAFETY: the queue owns what it holds, and what it holds is `Send`, which `push` asks of its caller.
 unsafe impl Send for Latest {}
+// SAFETY: as above.
+unsafe impl Send for SharedLatest {}
+// SAFETY: who takes an entry out says that it is the only one to do so.
+unsafe impl Sync for SharedLatest {}
+
+impl SharedLatest {
+    /// As [`Latest::new`].
+    pub(crate) fn new(capacity: usize) -> Self {
+        Self { queue: Mutex::new(Latest::new(capacity)), taken: UnsafeCell::new(None) }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Latest> {
+        lock(&self.queue)
+    }
+
+    /// Takes out the first entry: its token, and where its value lies until [`SharedLatest::drop_taken`].
+    ///
+    /// # Safety
+    ///
+    /// The caller is the only consumer, and is done with what it took before.
+    pub(crate) unsafe fn take(&self) -> Option<(Token, *mut u8)> {
+        let entry = self.lock().pop()?;
+        self.taken.with_mut(|taken| {
+            // SAFETY: as the caller says.
+            let entry = unsafe { &mut *taken }.insert(entry);
+            Some((entry.token, entry.value()))
+        })
+    }
+
+    /// Forgets the entry that was taken out, whose value was moved: its ticket, if there is one.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the only consumer.
+    pub(crate) unsafe fn drop_taken(&self) -> Option<u64> {
+        // SAFETY: as the caller says.
+        self.taken.with_mut(|taken| unsafe { (*taken).take() }.map(|entry| entry.ticket))
+    }
+}
 
 impl Entry {
     /// Where the value lies.
@@ -51,7 +99,7 @@ impl Entry {
 
 impl Latest {
     /// A queue for this many emissions, at least one.
-    pub(crate) fn new(capacity: usize) -> Self {
+    fn new(capacity: usize) -> Self {
         debug_assert!(capacity > 0);
         Self { entries: VecDeque::new(), emissions: 0, capacity }
     }

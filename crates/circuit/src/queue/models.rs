@@ -30,10 +30,9 @@ fn bytes(token: Token) -> usize {
 
 /// Takes the next entry out, if there is one: its first word.
 fn take(queue: &Ingress, cursor: &mut Cursor) -> Option<u64> {
-    let mut scratch = Vec::new();
     // SAFETY: there is one cursor, and tokens tell the bytes of their values.
     unsafe {
-        let (token, value, slots) = queue.peek(cursor, &mut scratch, bytes)?;
+        let (token, value, slots) = queue.peek(cursor, bytes)?;
         let words = bytes(token) / 8;
         let value: Vec<u64> = (0..words).map(|n| value.cast::<u64>().add(n).read()).collect();
         assert!(value.iter().all(|word| *word == value[0]), "all words of a value are its own");
