@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::iter;
-use std::mem::offset_of;
 use std::task::Waker;
 
 use crate::barrier;
@@ -51,9 +50,6 @@ fn doze() {
 fn doze() {}
 
 impl Waiters {
-    /// Where in them the last word is that who waits writes without looking at the list.
-    pub(crate) const WATCHING: usize = offset_of!(Self, watching);
-
     pub(crate) fn new() -> Self {
         let list = List { entries: BTreeMap::new(), next_number: 0 };
         Self { lowest: AtomicU64::new(u64::MAX), watching: AtomicU32::new(0), list: Mutex::new(list) }

@@ -83,10 +83,10 @@ pub(crate) enum Progress {
 /// that as well, and make an idle circuit larger.
 #[repr(C)]
 pub(crate) struct Machine {
-    // What who brings something looks at, and who comes and goes changes.
+    // What who brings something looks at, and seldom anybody changes.
     flags: AtomicU32,
-    running: AtomicBool,
-    recorded: AtomicBool,
+    /// How many handles there are that an owner could run it with. Not counted for other drivers.
+    owners: AtomicU32,
     /// Who keeps the machine: handles of the circuit and the driver while it has something to do, and, counted apart, nodes that
     /// have handles.
     references: AtomicU64,
@@ -98,21 +98,22 @@ pub(crate) struct Machine {
     pub(crate) nodes: Nodes,
     seed: u64,
     pub(crate) followers: Followers,
-    // What those poll who wait, and write.
+    // What those poll who wait.
     /// How many tickets are done with all that they caused, as others see who look often: so it is not written for each.
     done: AtomicU64,
-    pub(crate) waiters: Waiters,
     driver: Driver,
     subject: Subject,
     current: OnceLock<Current>,
-    /// How many handles there are that an owner could run it with. Not counted for other drivers.
-    owners: AtomicU32,
+    recorded: AtomicBool,
     /// Where this is, as it was allocated: a reference to it could not be used to free it.
     itself: NonNull<Self>,
-    // From here on what the context writes for each entry.
+    // What who runs it writes, most of it for each entry. Ends with what is seldom touched.
+    running: AtomicBool,
     /// How many tickets are done, exactly. For who is about to sleep.
     finished: AtomicU64,
     inside: UnsafeCell<Inside>,
+    // Begins with what those write who wait.
+    pub(crate) waiters: Waiters,
 }
 
 /// Who brings something, who waits and the context do not take cache lines from each other. Where locks and pointers are smaller they
@@ -122,40 +123,44 @@ const _: () = {
     const HINT: usize = offset_of!(Machine, ingress) + Ingress::HINT;
     const TAIL: usize = offset_of!(Machine, ingress) + Ingress::TAIL;
     const DONE: usize = offset_of!(Machine, done);
-    const WATCHING: usize = offset_of!(Machine, waiters) + Waiters::WATCHING;
-    const FINISHED: usize = offset_of!(Machine, finished);
-    assert!(offset_of!(Machine, lanes) < HINT && FINISHED < offset_of!(Machine, inside));
+    const RUNNING: usize = offset_of!(Machine, running);
+    const INSIDE: usize = offset_of!(Machine, inside);
+    const CHUNKS: usize = INSIDE + offset_of!(Inside, transit) + Fifo::CHUNKS;
+    const WAITERS: usize = offset_of!(Machine, waiters);
+    assert!(offset_of!(Machine, lanes) < HINT && RUNNING < INSIDE);
     assert!(!IS_USUAL || HINT + LINE_BYTES <= TAIL);
     assert!(!IS_USUAL || TAIL + LINE_BYTES <= DONE);
-    assert!(!IS_USUAL || WATCHING + LINE_BYTES <= FINISHED);
+    assert!(!IS_USUAL || DONE + LINE_BYTES <= RUNNING);
+    assert!(!IS_USUAL || CHUNKS + LINE_BYTES - size_of::<u64>() <= WAITERS);
     // With a pipe that was used an idle circuit is to take 1 KiB: half of it is for what goes with the machine.
     assert!(!IS_USUAL || size_of::<Machine>() <= 512);
 };
 
 /// What belongs to the context.
 #[derive(Default)]
+#[repr(C)]
 struct Inside {
     /// In whose context the thread was before it came here.
     outer: *const Machine,
     cursor: Cursor,
-    transit: Fifo,
-    /// There once the context knows of a lane.
-    readers: Option<Box<Readers>>,
     /// The time of the input that is being handled, once somebody has asked.
     time: u64,
     has_time: bool,
     unpublished: u8,
     /// Whether inputs come from a journal, which also has the circuit's close in its place.
     replayed: bool,
-    /// There if there is a given time or a recorder.
-    attendance: Option<Box<Attendance>>,
     /// Whether the input that is being handled has led to a failure of which somebody in the circuit was told.
     has_told: bool,
-    /// Whether the circuit is ending what is still open, on its way to its own end.
-    closing: bool,
-    endings: Endings,
     /// How many inputs came through lanes, about; begins anew after a while.
     from_lanes: u32,
+    /// There once the context knows of a lane.
+    readers: Option<Box<Readers>>,
+    /// There if there is a given time or a recorder.
+    attendance: Option<Box<Attendance>>,
+    endings: Endings,
+    /// Whether the circuit is ending what is still open, on its way to its own end.
+    closing: bool,
+    transit: Fifo,
 }
 
 /// What is done with each input of a circuit that is recorded, or whose clock somebody else sets.

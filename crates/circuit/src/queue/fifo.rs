@@ -15,6 +15,7 @@
 )]
 
 use std::collections::VecDeque;
+use std::mem::offset_of;
 use std::ptr;
 
 use super::token::Token;
@@ -33,6 +34,9 @@ pub(crate) const fn words_for(bytes: usize) -> usize {
 /// Invariants: `read <= write` in the back chunk if that is also the front chunk, and then `read_end` is null; otherwise
 /// `read <= read_end` in the front chunk. A chunk behind the front holds at least one entry. The last word of a chunk holds
 /// none, so that no entry ends where another allocation may begin: `read == write` only if both are in one chunk.
+///
+/// What each entry changes comes first, and what only a chunk does last.
+#[repr(C)]
 pub(crate) struct Fifo {
     read: *mut Word,
     read_end: *mut Word,
@@ -65,6 +69,9 @@ impl Default for Fifo {
 }
 
 impl Fifo {
+    /// Where in it that begins which only a chunk changes.
+    pub(crate) const CHUNKS: usize = offset_of!(Self, chunks);
+
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.read == self.write
