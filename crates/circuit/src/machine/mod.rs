@@ -132,7 +132,7 @@ const _: () = {
     assert!(!IS_USUAL || TAIL + LINE_BYTES <= DONE);
     assert!(!IS_USUAL || DONE + LINE_BYTES <= RUNNING);
     assert!(!IS_USUAL || CHUNKS + LINE_BYTES - size_of::<u64>() <= WAITERS);
-    // With a pipe that was used an idle circuit is to take 1 KiB: half of it is for what goes with the machine.
+    // With a pipe that was used an idle circuit is to take 1 KiB at most, see the test of its footprint.
     assert!(!IS_USUAL || size_of::<Machine>() <= 512);
 };
 
@@ -158,9 +158,9 @@ struct Inside {
     /// There if there is a given time or a recorder.
     attendance: Option<Box<Attendance>>,
     endings: Endings,
+    transit: Fifo,
     /// Whether the circuit is ending what is still open, on its way to its own end.
     closing: bool,
-    transit: Fifo,
 }
 
 /// What is done with each input of a circuit that is recorded, or whose clock somebody else sets.

@@ -517,8 +517,14 @@ impl Ingress {
     ///
     /// The cursor is the only one of this queue.
     pub(crate) unsafe fn settle(&self, cursor: &mut Cursor) {
-        // SAFETY: only the consumer touches it, of which there is one; what was put together there is handled.
-        self.scratch.with_mut(|scratch| drop(unsafe { (*scratch).take() }));
+        self.scratch.with_mut(|scratch| {
+            // SAFETY: only the consumer touches it, of which there is one; what was put together there is handled.
+            let scratch = unsafe { &mut *scratch };
+            // Not written without need: producers read what lies beside it.
+            if scratch.is_some() {
+                *scratch = None;
+            }
+        });
         // SAFETY: the cursor's segment is live.
         let has_room = |segment: *const Segment| unsafe { (*segment).count } == FIRST_SLOTS;
         if cursor.segment.is_null() || has_room(cursor.segment) && cursor.index * 2 <= FIRST_SLOTS {

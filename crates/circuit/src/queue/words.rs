@@ -5,20 +5,21 @@
 #![allow(unsafe_code, reason = "owns an allocation by its pointer")]
 
 use std::mem::MaybeUninit;
-use std::ptr;
+use std::ptr::{self, NonNull};
 
 /// A word of memory that may hold a token or a part of a value.
 pub(crate) type Word = MaybeUninit<u64>;
 
 /// An allocation of words.
-pub(crate) struct Words(*mut [Word]);
+pub(crate) struct Words(NonNull<[Word]>);
 
 // SAFETY: memory may be freed on any thread. What is in it is the business of the queue.
 unsafe impl Send for Words {}
 
 impl Words {
     pub(crate) fn new(count: usize) -> Self {
-        Self(Box::into_raw(Box::new_uninit_slice(count)))
+        let words = NonNull::new(Box::into_raw(Box::new_uninit_slice(count)));
+        Self(words.expect("a box is somewhere"))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -26,7 +27,7 @@ impl Words {
     }
 
     pub(crate) fn start(&self) -> *mut Word {
-        self.0.cast()
+        self.0.cast().as_ptr()
     }
 
     pub(crate) fn end(&self) -> *mut Word {
