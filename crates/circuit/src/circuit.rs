@@ -340,7 +340,7 @@ impl Circuit {
             return self.0.has_work();
         }
         match self.0.enter() {
-            Some(mut running) => running.run(budget, u64::MAX) == Progress::More && self.0.has_work(),
+            Some(mut running) => running.run(budget, u64::MAX) == Progress::More && running.has_more(),
             None => self.0.has_work(),
         }
     }

@@ -12,13 +12,13 @@ const LEVELS_MAX: u32 = 64;
 pub(crate) struct Depth(u32);
 
 impl Depth {
-    /// Of a node whose largest value is of so many bytes, whether it takes that or makes it, and which directly calls one of this
+    /// Of a node whose values have so many bytes, those that it takes and those that it makes, and which directly calls one of this
     /// depth or none.
     pub(crate) fn of(bytes: usize, calls: Option<Self>) -> Self {
         Self(calls.map_or(0, |called| called.0) + levels(bytes))
     }
 
-    /// This, if a node whose largest value is of so many bytes may call the one of this depth directly.
+    /// This, if a node whose values have so many bytes may call the one of this depth directly.
     pub(crate) fn called_by(self, bytes: usize) -> Option<Self> {
         (self.0 + levels(bytes) <= LEVELS_MAX).then_some(self)
     }

@@ -144,8 +144,8 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Recipe for Fiber<E, R> {
     type In = E;
     type Out = E;
 
-    fn largest(&self) -> usize {
-        self.plan.largest()
+    fn bytes(&self) -> usize {
+        self.plan.bytes()
     }
 
     fn attach<N>(&self, site: &Site<'_>, next: N) -> Result<impl Receptor<E> + use<E, R, N>, Fault>

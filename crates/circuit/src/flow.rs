@@ -180,8 +180,8 @@ impl<I: Send + 'static, O: Send + 'static, R: Plan<I, Out = O>> Recipe for Flow<
     type In = I;
     type Out = O;
 
-    fn largest(&self) -> usize {
-        self.plan.largest()
+    fn bytes(&self) -> usize {
+        self.plan.bytes()
     }
 
     fn attach<N>(&self, site: &Site<'_>, next: N) -> Result<impl Receptor<I> + use<I, O, R, N>, Fault>

@@ -1,5 +1,7 @@
 //! The lanes of a circuit: which there are, and in which turn they are read.
 
+use std::collections::HashMap;
+
 use crate::queue::lane::{Edge, Lane, Reader, Writer, lane};
 use crate::sync::{Arc, AtomicUsize, Mutex, MutexGuard, OnceLock, Ordering, lock};
 
@@ -99,9 +101,11 @@ impl Readers {
         self.all.append(&mut list.new);
         let known = self.all.len();
         let gone = |reader: &mut Reader| reader.is_exhausted();
-        for reader in self.all.extract_if(.., gone) {
-            list.all.retain(|lane| !reader.is_of(lane));
-            list.finished += reader.consumed();
+        let gone: HashMap<*const Lane, Reader> =
+            self.all.extract_if(.., gone).map(|reader| (reader.lane(), reader)).collect();
+        if !gone.is_empty() {
+            list.finished += gone.values().map(Reader::consumed).sum::<u64>();
+            list.all.retain(|lane| !gone.contains_key(&Arc::as_ptr(lane)));
         }
         lanes.count.store(list.all.len(), Ordering::Release);
         if self.all.len() < known || self.turn == 0 {

@@ -115,6 +115,7 @@ mod journal;
 mod lane;
 mod lanes;
 mod machine;
+mod making;
 #[cfg(feature = "opentelemetry")]
 mod meter;
 #[cfg(feature = "metrics")]

@@ -136,7 +136,7 @@ impl<E: Send + 'static> Pipe<E> {
         let machine = self.machine();
         machine.check_open("pipe")?;
         let subject = self.subject();
-        let bytes = size_of::<R::In>().max(recipe.largest());
+        let bytes = size_of::<R::In>().saturating_add(recipe.bytes());
         let calls = self.node.depth().called_by(bytes);
         let attachment = Attachment {
             machine,

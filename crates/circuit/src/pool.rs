@@ -1,6 +1,5 @@
 //! Pools: one thing per name, made when it is first asked for.
 
-use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
@@ -8,13 +7,13 @@ use crate::conduit::Conduit;
 use crate::error::Fault;
 use crate::failure::Failure;
 use crate::handle::handle;
+use crate::making::Making;
 use crate::name::Name;
 use crate::name_map::NameMap;
 use crate::pipe::Pipe;
 use crate::recipe::Recipe;
 use crate::subject::Subject;
 use crate::subscriber::{ReceiverPool, Registrar};
-use crate::sync::thread_local;
 
 /// One thing of a kind per name, made by a factory on the first request for that name. At most one call of the factory is made
 /// per name, and its outcome is kept: what it made, and also that it failed or panicked.
@@ -173,32 +172,6 @@ impl<E: Clone + Send + 'static> ReceiverPool<E> for Pool<Pipe<E>> {
             // Reported as the failure of the subscriber's callback, which this is.
             Err(fault) => resume_unwind(Box::new(fault.to_string())),
         }
-    }
-}
-
-thread_local! {
-    /// What this thread is making: pools by their addresses, and names.
-    static MAKING: RefCell<Vec<(usize, Name)>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Notes what is being made, so that a factory that asks for just that fails instead of waiting for itself. Not while a thread
-/// ends and its thread-local values are gone.
-struct Making;
-
-impl Making {
-    fn begin(pool: usize, name: Name) -> Self {
-        let _ = MAKING.try_with(|making| making.borrow_mut().push((pool, name)));
-        Self
-    }
-
-    fn is_begun(pool: usize, name: Name) -> bool {
-        MAKING.try_with(|making| making.borrow().contains(&(pool, name))).unwrap_or(false)
-    }
-}
-
-impl Drop for Making {
-    fn drop(&mut self) {
-        let _ = MAKING.try_with(|making| making.borrow_mut().pop());
     }
 }
 

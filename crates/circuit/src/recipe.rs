@@ -44,7 +44,7 @@ impl Site<'static> {
 ///     type In = u64;
 ///     type Out = u64;
 ///
-///     fn largest(&self) -> usize {
+///     fn bytes(&self) -> usize {
 ///         size_of::<u64>()
 ///     }
 ///
@@ -62,9 +62,10 @@ pub trait Recipe: Sealed + Clone + Send + Sync + 'static {
     /// What comes out.
     type Out: Send + 'static;
 
-    /// How many bytes the largest of the values has that the operators pass on, of those that are known to have one: a circuit calls
-    /// large ones on by its queue, to keep its stack small.
-    fn largest(&self) -> usize;
+    /// How many bytes the values have that the operators make, all together: a circuit calls on by its queue where these are many, to
+    /// keep its stack small. What the operators of one pipe need is up to whoever chains them. Of a boxed chain that a factory makes only
+    /// what comes out is known.
+    fn bytes(&self) -> usize;
 
     /// The operators with fresh state, ahead of `next`. Fails if a factory among them refuses the site.
     fn attach<N>(&self, site: &Site<'_>, next: N) -> Result<impl Receptor<Self::In> + use<Self, N>, Fault>

@@ -131,7 +131,7 @@ impl<E: Send + 'static> Sink<E> {
             machine,
             subject: Subject::new(Kind::Pipe, name, Some(subject.clone())),
             site: Site { subject, seed: machine.seed_for(name, number) },
-            depth: Depth::of(size_of::<R::In>().max(recipe.largest()), None),
+            depth: Depth::of(size_of::<R::In>().saturating_add(recipe.bytes()), None),
             supervision: None,
         };
         Ok(Pipe::new(attachment.node(recipe, &AsItIs, channel, SinkPipe::clone)?))

@@ -147,6 +147,7 @@ mod without {
         }
 
         #[inline]
+        #[allow(clippy::unused_self, reason = "as where there is one")]
         pub(crate) fn hears<R>(self, work: impl FnOnce() -> R) -> R {
             work()
         }

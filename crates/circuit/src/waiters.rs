@@ -167,13 +167,18 @@ impl Waiters {
         others.extend(iter::from_fn(|| list.pop_due(done)));
         self.note_lowest(&list);
         drop(list);
-        for who in first.into_iter().chain(others) {
-            match who {
-                Who::Thread(thread) => thread.unpark(),
-                // Code of others, which is not the circuit's.
-                Who::Task(waker) => call_outside(|| waker.wake()),
+        // Threads first: what a waker does may have to wait for one of them, and nobody else will wake it any more.
+        let unpark = |who| match who {
+            Who::Thread(thread) => {
+                thread.unpark();
+                None
             }
-        }
+            Who::Task(waker) => Some(waker),
+        };
+        let first = first.and_then(unpark);
+        let others: Vec<Waker> = others.into_iter().filter_map(unpark).collect();
+        // Code of others, which is not the circuit's.
+        first.into_iter().chain(others).for_each(|waker| call_outside(|| waker.wake()));
     }
 }
 

@@ -75,6 +75,39 @@ fn who_is_woken_by_a_close_may_wait_for_it() {
     closing.join().expect("no panic");
 }
 
+/// Waits for somebody when it is called.
+struct Meets(mpsc::SyncSender<()>);
+
+impl Wake for Meets {
+    fn wake(self: Arc<Self>) {
+        self.0.send(()).expect("somebody comes");
+    }
+}
+
+#[test]
+fn a_waker_may_wait_for_a_thread_that_waits_for_the_same() {
+    let _limit = Limit::new();
+    for run_by in [RunBy::Thread, RunBy::SharedPool] {
+        let circuit = Circuit::builder().run_by(run_by).build().expect("valid");
+        let (open, gate) = mpsc::channel::<()>();
+        let pipe = circuit.pipe(move |()| gate.recv().expect("opened")).expect("open");
+        pipe.emit(());
+        let (sender, receiver) = mpsc::sync_channel(0);
+        let mut settled = pin!(circuit.settled().expect("outside"));
+        let waker = Waker::from(Arc::new(Meets(sender)));
+        assert!(settled.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        let waits = circuit.clone();
+        let thread = thread::spawn(move || {
+            waits.settle().expect("outside");
+            receiver.recv_timeout(PATIENCE)
+        });
+        // As long as it takes to be parked.
+        thread::sleep(Duration::from_millis(20));
+        open.send(()).expect("it is waited for");
+        assert_eq!(thread.join().expect("no panic"), Ok(()));
+    }
+}
+
 #[test]
 fn tasks_and_threads_wait_beside_each_other() {
     let _limit = Limit::new();

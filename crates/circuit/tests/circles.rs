@@ -462,8 +462,8 @@ impl Wake for Emits {
     }
 }
 
-#[test]
-fn what_a_waker_is_refused_is_told_ahead_of_the_next_input() {
+/// What a circuit does, and is told of, whose owner runs it with this budget at a time.
+fn told_of_a_refused_waker(budget: usize) -> Vec<&'static str> {
     let one = run_by(RunBy::Owner);
     let other = built(Circuit::builder().run_by(RunBy::Thread).bounded(1, Overflow::Block));
     let (sender, heard) = mpsc::channel();
@@ -475,7 +475,7 @@ fn what_a_waker_is_refused_is_told_ahead_of_the_next_input() {
     });
     faults.subscribe(&subscriber.expect("open")).expect("open");
     let input = one.pipe(move |value| sender.send(value).expect("received")).expect("open");
-    while one.run(10) {}
+    while one.run(budget) {}
     let (waits, is_waiting) = mpsc::channel();
     let awaited = one.clone();
     let full = other.pipe(move |wait: u32| {
@@ -495,9 +495,16 @@ fn what_a_waker_is_refused_is_told_ahead_of_the_next_input() {
     // As long as it takes to note that it waits: without that there is no circle to be refused for.
     thread::sleep(Duration::from_millis(50));
     full.emit(0);
-    while one.run(10) {}
-    assert_eq!(heard.try_iter().collect::<Vec<_>>(), ["first", "emit", "second"]);
+    while one.run(budget) {}
     other.close();
+    heard.try_iter().collect()
+}
+
+#[test]
+fn what_a_waker_is_refused_is_told_ahead_of_the_next_input() {
+    for budget in [1, 2, 3, 10] {
+        assert_eq!(told_of_a_refused_waker(budget), ["first", "emit", "second"], "{budget} at a time");
+    }
 }
 
 /// Emits twice when it is called.

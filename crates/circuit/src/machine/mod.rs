@@ -586,13 +586,17 @@ impl Drop for Machine {
             while let Some((token, value)) = inside.transit.pop(value_words) {
                 drop_entry(token, value);
             }
-            while let Some((token, value, slots)) = self.ingress.peek(cursor, value_bytes) {
-                drop_entry(token, value);
-                self.ingress.advance(cursor, slots);
-            }
-            if let Some(latest) = self.bounds.as_ref().and_then(|bounds| bounds.latest()) {
-                while let Some((token, value)) = latest.take() {
-                    drop_entry(token, value);
+            match self.bounds.as_ref().and_then(|bounds| bounds.latest()) {
+                None => {
+                    while let Some((token, value, slots)) = self.ingress.peek(cursor, value_bytes) {
+                        drop_entry(token, value);
+                        self.ingress.advance(cursor, slots);
+                    }
+                }
+                Some(latest) => {
+                    while let Some((token, value)) = latest.take() {
+                        drop_entry(token, value);
+                    }
                 }
             }
         }

@@ -133,6 +133,10 @@ impl Running<'_> {
         // SAFETY: we are in the context, and this borrow ends here.
         unsafe { (*inside).readers.iter().for_each(|readers| readers.consume()) };
         self.finish();
+        // Those whom it woke may have failed, of which the circuit is told as part of the input that they waited for.
+        if !self.drain_transit(&mut left) {
+            return Progress::More;
+        }
         loop {
             // SAFETY: we are in the context, and these borrows end before user code runs.
             let next = unsafe {
@@ -180,7 +184,7 @@ impl Running<'_> {
                 return Progress::More;
             }
             self.finish();
-            // Those whom it woke may have failed, which the circuit is told of as part of the input that they waited for.
+            // As above.
             if !self.drain_transit(&mut left) {
                 return Progress::More;
             }
@@ -482,8 +486,14 @@ impl Running<'_> {
         }
         // Only now: who waits may rely on the receptors being gone.
         self.machine.flags.fetch_or(ENDED, Ordering::SeqCst);
-        self.machine.waiters.wake(u64::MAX);
         self.machine.followers.ended();
+        self.machine.waiters.wake(u64::MAX);
+    }
+
+    /// Whether anything is left to be handled.
+    pub(crate) fn has_more(&self) -> bool {
+        // SAFETY: we are in the context, and the borrow ends here.
+        self.machine.has_work() || unsafe { !(*self.machine.inside.get()).transit.is_empty() }
     }
 
     /// How many inputs were handled so far, about: good for the difference between two looks.

@@ -14,6 +14,7 @@ use super::{HELPED, Machine, PUT_OFF, Progress};
 use crate::context;
 use crate::driver::Driver;
 use crate::error::ContextError;
+use crate::making::Made;
 use crate::queue::token::Token;
 use crate::sync::{Ordering, hint};
 use crate::telemetry;
@@ -128,7 +129,9 @@ impl Machine {
             self.waiters.wait(target, || self.is_done(target), || self.is_finished(target));
             return Ok(());
         }
-        on_one_stack(|| self.run_for_caller_to(target));
+        if !self.is_finished(target) {
+            on_one_stack(|| self.run_for_caller_to(target));
+        }
         Ok(())
     }
 
@@ -195,10 +198,11 @@ impl Machine {
         if before & HELPED == 0 {
             return;
         }
-        self.waiters.wake(u64::MAX);
+        // Code of others comes last: it may wait for who is told here.
         if let Some(bounds) = &self.bounds {
             bounds.wake();
         }
+        self.waiters.wake(u64::MAX);
     }
 
     /// Refuses, before it has done anything, what would wait for this machine and could not: inside of its context, in a circle, and
@@ -247,8 +251,8 @@ fn has_deep_stack() -> bool {
     depth.is_multiple_of(DEPTH_MAX)
 }
 
-/// Runs this on another thread as if it were this one, which waits for it: in the context of the same circuits, and heard by the same
-/// subscriber of `tracing`. On this one where the system gives no thread.
+/// Runs this on another thread as if it were this one, which waits for it: in the context of the same circuits, in the middle of making
+/// the same, and heard by the same subscriber of `tracing`. On this one where the system gives no thread.
 #[cold]
 fn apart<R: Send + 'static>(run: impl Fn() -> R + Sync) -> R {
     /// What this thread lends until it has its answer.
@@ -281,8 +285,9 @@ fn apart<R: Send + 'static>(run: impl Fn() -> R + Sync) -> R {
     // SAFETY: nothing of it is used any more when there is an answer, or nobody is left to give one, and until then we wait. Not for
     // the end of the thread: what is dropped then is its own, and may wait for circuits that we hold.
     let lent = unsafe { mem::transmute::<Lent<'_, R>, Lent<'static, R>>(lent) };
-    let listener = telemetry::Listener::here();
+    let (listener, made) = (telemetry::Listener::here(), Made::here());
     let work = move || {
+        made.take_over();
         // SAFETY: see above.
         let outcome = listener.hears(|| unsafe { lent.run() });
         // Nobody waits for it if nobody is there.

@@ -25,8 +25,8 @@ impl<I: 'static, O: 'static> Plan<I> for Boxed<I, O> {
     type Out = O;
     type Stage = BoxedStage<I, O>;
 
-    fn largest(&self) -> usize {
-        self.0.largest_boxed()
+    fn bytes(&self) -> usize {
+        self.0.bytes_boxed()
     }
 
     fn start(&self, site: &Site<'_>) -> Result<Self::Stage, Fault> {
@@ -50,7 +50,7 @@ impl<I: 'static, O: 'static> Stage<I> for BoxedStage<I, O> {
 trait Starter<I, O>: Send + Sync {
     fn start_boxed(&self, site: &Site<'_>) -> Result<Box<dyn Stage<I, Out = O>>, Fault>;
 
-    fn largest_boxed(&self) -> usize;
+    fn bytes_boxed(&self) -> usize;
 }
 
 impl<I, O, P: Plan<I, Out = O>> Starter<I, O> for P {
@@ -58,7 +58,7 @@ impl<I, O, P: Plan<I, Out = O>> Starter<I, O> for P {
         Ok(Box::new(self.start(site)?))
     }
 
-    fn largest_boxed(&self) -> usize {
-        self.largest()
+    fn bytes_boxed(&self) -> usize {
+        self.bytes()
     }
 }

@@ -64,7 +64,7 @@ impl<I, N: Plan<I>, F: Fn(&Subject) -> Result<N, Error> + Part> Plan<I> for Fact
     type Out = N::Out;
     type Stage = N::Stage;
 
-    const LARGEST: usize = N::LARGEST;
+    const BYTES: usize = N::BYTES;
 
     fn start(&self, site: &Site<'_>) -> Result<Self::Stage, Fault> {
         let plan = (self.0)(site.subject).map_err(|error| match error {

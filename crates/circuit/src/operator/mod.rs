@@ -103,12 +103,12 @@ pub trait Plan<I>: Part {
     /// The stage that it makes.
     type Stage: Stage<I, Out = Self::Out>;
 
-    /// How many bytes the largest of the values has that the stages make.
-    const LARGEST: usize = size_of::<Self::Out>();
+    /// How many bytes the values have that the stages make, all together.
+    const BYTES: usize = size_of::<Self::Out>();
 
-    /// [`Plan::LARGEST`], also of what is behind a pointer.
-    fn largest(&self) -> usize {
-        Self::LARGEST
+    /// [`Plan::BYTES`], also of what is behind a pointer.
+    fn bytes(&self) -> usize {
+        Self::BYTES
     }
 
     /// A stage with fresh state. Fails if a factory refuses the site.
@@ -161,10 +161,10 @@ impl<I, A: Plan<I>, B: Plan<A::Out>> Plan<I> for Then<A, B> {
     type Out = B::Out;
     type Stage = Linked<A::Stage, B::Stage>;
 
-    const LARGEST: usize = if A::LARGEST > B::LARGEST { A::LARGEST } else { B::LARGEST };
+    const BYTES: usize = A::BYTES.saturating_add(B::BYTES);
 
-    fn largest(&self) -> usize {
-        self.first.largest().max(self.second.largest())
+    fn bytes(&self) -> usize {
+        self.first.bytes().saturating_add(self.second.bytes())
     }
 
     fn start(&self, site: &Site<'_>) -> Result<Self::Stage, Fault> {

@@ -135,10 +135,10 @@ impl<E, P: FnMut(&E) -> bool + Part, N: Plan<E, Out = E>> Plan<E> for When<P, N>
     type Out = E;
     type Stage = Whenever<P, N::Stage>;
 
-    const LARGEST: usize = N::LARGEST;
+    const BYTES: usize = N::BYTES;
 
-    fn largest(&self) -> usize {
-        self.inner.largest()
+    fn bytes(&self) -> usize {
+        self.inner.bytes()
     }
 
     fn start(&self, site: &Site<'_>) -> Result<Self::Stage, Fault> {

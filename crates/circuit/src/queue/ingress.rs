@@ -527,7 +527,13 @@ impl Ingress {
         });
         // SAFETY: the cursor's segment is live.
         let has_room = |segment: *const Segment| unsafe { (*segment).count } == FIRST_SLOTS;
-        if cursor.segment.is_null() || has_room(cursor.segment) && cursor.index * 2 <= FIRST_SLOTS {
+        let is_small = if cursor.segment.is_null() {
+            // Either nothing has come yet, or a large value went on behind its segment.
+            cursor.ticket == 0
+        } else {
+            has_room(cursor.segment) && cursor.index * 2 <= FIRST_SLOTS
+        };
+        if is_small {
             return;
         }
         let mut directory = lock(&self.directory);
@@ -541,6 +547,8 @@ impl Ingress {
             // SAFETY: no producer looks at any, see the module.
             unsafe {
                 if kept.is_null() && (*segment).count == FIRST_SLOTS {
+                    // Those that were behind it go.
+                    (*segment).behind = ptr::null_mut();
                     kept = segment;
                 } else {
                     Segment::free(segment);
@@ -587,6 +595,29 @@ mod tests {
     }
 
     /// The system may stop a thread anywhere: here it does between the halves of an emission.
+    #[test]
+    fn memory_is_given_back_also_behind_a_value_that_ran_over_the_end_of_a_segment() {
+        type Large = [u64; 5 * FIRST_SLOTS * SLOT_WORDS];
+        let (ingress, mut cursor) = (Ingress::new(), Cursor::default());
+        for round in 0..4 {
+            // SAFETY: the cursor is the only one, and what is taken out is of the size that was pushed.
+            unsafe {
+                ingress.push::<Large>(token(), [round; 5 * FIRST_SLOTS * SLOT_WORDS]);
+                let (_, value, count) =
+                    ingress.peek(&mut cursor, |_| size_of::<Large>()).expect("it was pushed");
+                assert_eq!(value.cast::<Large>().read_unaligned(), [round; 5 * FIRST_SLOTS * SLOT_WORDS]);
+                ingress.advance(&mut cursor, count);
+                ingress.settle(&mut cursor);
+                let directory = lock(&ingress.directory);
+                assert!(directory.spare.is_null() && directory.retired.is_null());
+                assert!(directory.first.is_null() || (*directory.first).count == FIRST_SLOTS);
+                drop(directory);
+                (0..100).for_each(|number| ingress.push::<u64>(token(), number));
+                assert_eq!(drain(&ingress, &mut cursor), (0..100).collect::<Vec<_>>());
+            }
+        }
+    }
+
     #[test]
     fn a_producer_that_pauses_between_its_ticket_and_its_slot_loses_and_doubles_nothing() {
         const OTHERS: u64 = 5 * SLOTS_MAX as u64;

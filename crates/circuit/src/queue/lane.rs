@@ -294,8 +294,9 @@ impl Reader {
         }
     }
 
-    pub(crate) fn is_of(&self, lane: &Arc<Lane>) -> bool {
-        Arc::ptr_eq(&self.lane, lane)
+    /// Which lane it is of.
+    pub(crate) fn lane(&self) -> *const Lane {
+        Arc::as_ptr(&self.lane)
     }
 }
 
