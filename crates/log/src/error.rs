@@ -83,6 +83,9 @@ impl Failure {
                 "too many files are open: raise the limit (`ulimit -n`) or lower maxclients"
             }
             (_, ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => "free space on its disk",
+            (_, ErrorKind::FileTooLarge) => {
+                "a file may not be as large as a segment: raise the limit (`ulimit -f`) or lower --log-segment-bytes"
+            }
             _ => "repair its storage",
         }
     }

@@ -210,9 +210,12 @@ impl Log {
 
     /// Calls `listener` after every advance of the durable LSN and every change of health or of
     /// [`retention_failure`](Self::retention_failure), on one of the log's threads or on that of whoever syncs.
-    /// It must be quick and must not call `close`.
+    /// It must be quick and must not call `close`. It is called once at once, on this thread: what has changed before it
+    /// was there is not told again.
     pub fn set_listener(&self, listener: Box<dyn Fn(Progress) + Send + Sync>) {
-        *self.shared.listener.write().unwrap_or_else(PoisonError::into_inner) = Some(listener);
+        let mut slot = self.shared.listener.write().unwrap_or_else(PoisonError::into_inner);
+        // Under the lock, so that nobody tells it of something newer first.
+        slot.insert(listener)(self.shared.progress());
     }
 
     /// Reads from `from` to the current end of what is written.

@@ -298,6 +298,22 @@ fn a_full_disk_refuses_records_until_there_is_space() {
 }
 
 #[test]
+fn who_begins_to_listen_to_a_log_that_is_full_is_told_so() {
+    let storage = FaultyStorage::new(Arc::new(MemoryStorage::new()), None);
+    let (log, _) = Log::open(Arc::new(storage.clone()), options()).expect("opens");
+    let full = Fault::Error(io::ErrorKind::StorageFull);
+    storage.set_plan(Some(Plan { fault: full, at: 1, site: Some(Site::Allocate), forever: true, seed: 0 }));
+    while log.append(0, 1, |buffer| buffer.extend_from_slice(&[1; 100])).is_ok() {}
+    while !matches!(log.health(), Health::Full(_)) {
+        std::thread::yield_now();
+    }
+    let told = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let listened = told.clone();
+    log.set_listener(Box::new(move |progress| listened.lock().expect("no panic").push(progress.writable)));
+    assert_eq!(told.lock().expect("no panic").first(), Some(&false));
+}
+
+#[test]
 fn a_record_that_was_admitted_before_the_disk_was_found_full_is_accepted() {
     let memory = MemoryStorage::new();
     let storage = FaultyStorage::new(Arc::new(memory.clone()), None);

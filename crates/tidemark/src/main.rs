@@ -6,7 +6,9 @@ mod log_command;
 mod serve_command;
 
 use clap::{ArgAction, Parser, Subcommand};
+use signal_hook::consts::SIGXFSZ;
 use std::process::ExitCode;
+use std::sync::Arc;
 use tidemark_lab::allocations::Counting;
 use tidemark_lab::output;
 
@@ -45,7 +47,15 @@ enum Command {
     Log(log_command::LogArgs),
 }
 
+/// Has a write beyond what a file may have of bytes (`ulimit -f`) fail as one to a full disk does, instead of ending the process
+/// without a word.
+fn outlive_file_size_limit() {
+    // A handler that does nothing. Where there can be none, everything is as it would be without.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
+}
+
 fn main() -> ExitCode {
+    outlive_file_size_limit();
     let arguments = Arguments::parse_from(bench_command::normalised(std::env::args_os()));
     let result = match arguments.command {
         Command::Serve(serve) => serve_command::run(serve),

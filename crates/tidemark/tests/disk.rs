@@ -160,6 +160,22 @@ impl Ledger {
     }
 }
 
+#[test]
+fn a_limit_of_file_sizes_refuses_changes_and_does_not_end_the_server() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut command = Command::new("sh");
+    command.args(["-c", r#"ulimit -f 100 && exec "$0" "$@""#, env!("CARGO_BIN_EXE_tidemark"), "serve"]);
+    command.args(["--log-segment-bytes", SEGMENT_BYTES, "--dir"]).arg(directory.path());
+    let server = Server::spawn(command);
+    let mut client = server.client();
+    let Answer::Error(refusal) = client.call(&["SET", "key", "value"]).expect("an answer") else {
+        panic!("no segment is as small as the limit")
+    };
+    assert!(refusal.starts_with("MISCONF") && refusal.contains("ulimit -f"), "{refusal}");
+    assert_eq!(client.call(&["EXISTS", "key"]).expect("reads go on"), Answer::Integer(0));
+    assert!(server.terminate().success());
+}
+
 fn cycles(standard: usize) -> usize {
     std::env::var("TIDEMARK_DISK_CYCLES").ok().and_then(|text| text.parse().ok()).unwrap_or(standard)
 }

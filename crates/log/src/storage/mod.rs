@@ -69,12 +69,16 @@ impl fmt::Debug for StorageLock {
     }
 }
 
-/// Whether an error says that something has run out which may be there again later: space, quota, descriptors, memory.
+/// Whether an error says that something has run out which may be there again later: space, quota, descriptors, memory, what a file may
+/// have of bytes.
 pub(crate) fn is_shortage(error: &io::Error) -> bool {
     use rustix::io::Errno;
     matches!(
         error.kind(),
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::OutOfMemory
+        io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::OutOfMemory
+            | io::ErrorKind::FileTooLarge
     ) || matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }
 
