@@ -14,7 +14,7 @@ use crate::telemetry;
 
 /// A panic in a callback, which cost the value that the callback was given, and what was done about it.
 ///
-/// Its text says everything, for a log: `cortex:cortex/circuit:plant/pipe:valve failed to receive: 7 is too much (2 times,
+/// Its text says everything, for a log: `cortex:cortex/circuit:plant/pipe:valve#5 failed to receive: 7 is too much (2 times,
 /// restarted)`.
 #[derive(Clone, Debug)]
 pub struct Failure {
@@ -91,7 +91,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { subject, operation, message, count, remedy } = self;
         let times = if *count == 1 { "time" } else { "times" };
-        write!(f, "{subject} failed to {operation}: {message} ({count} {times}, {remedy})")
+        write!(f, "{subject:?} failed to {operation}: {message} ({count} {times}, {remedy})")
     }
 }
 

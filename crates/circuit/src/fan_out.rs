@@ -219,6 +219,7 @@ impl Failed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
 
     #[test]
     fn every_receptor_is_given_the_value_though_one_fails() {
@@ -238,7 +239,9 @@ mod tests {
 
     #[test]
     fn a_fan_out_to_nobody_drops_the_value() {
-        FanOut::<[fn(i32); 0]>([]).receive(1);
+        let value = Arc::new(1);
+        FanOut::<[fn(Arc<i32>); 0]>([]).receive(Arc::clone(&value));
+        assert_eq!(Arc::strong_count(&value), 1);
     }
 
     #[test]

@@ -191,9 +191,13 @@ impl Name {
 
     #[cold]
     fn make(path: &str) -> Result<Self, ArgumentError> {
+        /// What is longer is not repeated in a message.
+        const SHOWN_BYTES_MAX: usize = 200;
         match flaw(path) {
             None => INTERNER.add(path),
-            Some(flaw @ Flaw::EmptyPart) => Err(ArgumentError::new("name", format!("{path:?} {flaw}"))),
+            Some(flaw) if path.len() <= SHOWN_BYTES_MAX => {
+                Err(ArgumentError::new("name", format!("{path:?} {flaw}")))
+            }
             Some(flaw) => Err(ArgumentError::new("name", format!("a path of {} bytes {flaw}", path.len()))),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering as Memory};
 use std::sync::{Arc, OnceLock};
@@ -261,9 +261,17 @@ impl fmt::Display for Subject {
     }
 }
 
+/// The path and the id. Names may come from anywhere and logs go to terminals, so control characters are escaped.
 impl fmt::Debug for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}#{}", self.0.id)
+        for character in self.path().chars() {
+            if character.is_control() {
+                write!(f, "{}", character.escape_default())?;
+            } else {
+                f.write_char(character)?;
+            }
+        }
+        write!(f, "#{}", self.0.id)
     }
 }
 
@@ -305,6 +313,20 @@ mod tests {
         for kind in Kind::ALL {
             assert_eq!(format!("{kind:?}").to_lowercase(), kind.to_string());
         }
+    }
+
+    #[test]
+    fn what_logs_show_has_no_control_characters() {
+        let bell = below(Subject::cortex(), Name::new("a\u{7}\n\u{1b}[31mü").unwrap());
+        assert_eq!(
+            format!("{bell:?}"),
+            format!("cortex:cortex/scope:a\\u{{7}}\\n\\u{{1b}}[31mü#{}", bell.id())
+        );
+        assert_eq!(
+            bell.to_string(),
+            "cortex:cortex/scope:a\u{7}\n\u{1b}[31mü",
+            "the path itself stays as it is"
+        );
     }
 
     #[test]

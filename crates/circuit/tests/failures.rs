@@ -350,14 +350,15 @@ fn a_failure_says_whose_it_was_what_it_was_how_often_and_what_was_done() {
     }
     circuit.settle().expect("outside");
     let told: Vec<_> = told.try_iter().map(|failure: Failure| failure.to_string()).collect();
-    let path = "cortex:cortex/circuit:plant/pipe:";
+    let (made, plain) = (made.subject(), plain.subject());
+    assert!(format!("{made:?}").starts_with("cortex:cortex/circuit:plant/pipe:made#"));
     assert_eq!(
         told,
         [
-            format!("{path}made failed to receive: bad (1 time, restarted)"),
-            format!("{path}made failed to receive: bad (2 times, quarantined)"),
-            format!("{path}plain failed to receive: bad (1 time, resumed)"),
-            format!("{path}plain failed to receive: bad (2 times, resumed)"),
+            format!("{made:?} failed to receive: bad (1 time, restarted)"),
+            format!("{made:?} failed to receive: bad (2 times, quarantined)"),
+            format!("{plain:?} failed to receive: bad (1 time, resumed)"),
+            format!("{plain:?} failed to receive: bad (2 times, resumed)"),
         ]
     );
 }
