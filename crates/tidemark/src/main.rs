@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tidemark_lab::allocations::Counting;
 use tidemark_lab::output;
+use tidemark_server::config::ConfigError;
 
 #[global_allocator]
 static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting::new(mimalloc::MiMalloc);
@@ -19,8 +20,10 @@ static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting::new(mimalloc::MiMallo
 const VERSION: &str = concat!("server v=", env!("CARGO_PKG_VERSION"), " bits=64");
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done; 1 it failed, and the last line says why; 2 the command line is wrong.
+Exit codes: 0 done; 1 it failed, and the last line says why; 2 the command line is wrong, or the configuration.
 Environment: TIDEMARK_* variables stand in for the flags that name them.";
+
+const EXIT_USAGE: u8 = 2;
 
 /// Hot state at memory speed, right after a crash: a durable server for every Redis client
 #[derive(Parser)]
@@ -68,7 +71,7 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         output::tell(format_args!("tidemark: {error:#}"));
-        ExitCode::FAILURE
+        if error.is::<ConfigError>() { ExitCode::from(EXIT_USAGE) } else { ExitCode::FAILURE }
     })
 }
 

@@ -18,7 +18,7 @@ fn printed(variables: &[(&str, &str)], flags: &[&str]) -> String {
 
 fn refused(variables: &[(&str, &str)], flags: &[&str]) -> String {
     let output = print_config(variables, flags);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     String::from_utf8(output.stderr).expect("text")
 }
 

@@ -191,13 +191,11 @@ impl std::str::FromStr for Profiler {
 /// Seconds as JMH writes them (`1`, `0.5`), or a duration with a unit.
 fn seconds(text: &str) -> Result<Duration, String> {
     let time = match text.parse::<f64>() {
-        Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())?,
-        Err(_) => duration::parse(text).map_err(|error| error.to_string())?,
+        Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
+        Err(_) => Some(duration::parse(text).map_err(|error| error.to_string())?),
     };
-    if time.is_zero() || time > TIME_MAX {
-        return Err("a time is longer than nothing and at most an hour".to_owned());
-    }
-    Ok(time)
+    time.filter(|time| !time.is_zero() && *time <= TIME_MAX)
+        .ok_or_else(|| "a time is longer than nothing and at most an hour".to_owned())
 }
 
 #[cfg(test)]
@@ -282,6 +280,8 @@ mod tests {
             (&["-i", "0"][..], "0 is not in 1..=10000"),
             (&["-r", "0"], "a time is longer than nothing"),
             (&["-r", "-1"], "-1"),
+            (&["-r", "nan"], "a time is longer than nothing"),
+            (&["-r=-1"], "a time is longer than nothing"),
             (&["-r", "soon"], "invalid duration \"soon\""),
             (&["-f", "101"], "101 is not in 0..=100"),
             (&["--bm", "fast"], "[possible values: avgt, thrpt, ss]"),

@@ -21,8 +21,6 @@ struct Entry {
     arguments: Vec<String>,
 }
 
-/// Edits by which a mistyped name may differ from a command.
-const EDITS_MAX: usize = 2;
 const SUGGESTIONS_MAX: usize = 3;
 /// Arguments inside arguments, in a description that comes from outside.
 const ARGUMENT_DEPTH_MAX: usize = 16;
@@ -100,13 +98,14 @@ impl Catalogue {
     /// Known names that are nearly `typed`, nearest first.
     pub(super) fn nearest(&self, typed: &str) -> Vec<&str> {
         let typed = typed.to_uppercase();
+        // A name of which much is replaced is another name, not a mistyped one.
+        let allowed = if typed.len() <= 4 { 1 } else { 2 };
         let distance = |name: &str| strsim::osa_distance(name, &typed);
         let mut near: Vec<(usize, &str)> = self
             .commands
             .keys()
             .map(|name| (distance(name), name.as_str()))
-            // A name that is mostly replaced is another name, not a mistyped one.
-            .filter(|(edits, name)| *edits <= EDITS_MAX.min(name.len() / 2))
+            .filter(|(edits, _)| *edits <= allowed)
             .collect();
         near.sort_unstable();
         near.into_iter().take(SUGGESTIONS_MAX).map(|(_, name)| name).collect()
@@ -261,6 +260,7 @@ mod tests {
         assert_eq!(catalogue.nearest("ste"), ["SET"]);
         assert_eq!(catalogue.nearest("confg"), ["CONFIG"]);
         assert!(catalogue.nearest("frobnicate").is_empty());
+        assert!(catalogue.nearest("gas").is_empty(), "two of three letters are another name");
         assert!(catalogue.help(&words("ste")).contains("did you mean SET?"));
     }
 

@@ -107,7 +107,9 @@ impl Session {
                 self.note(&name, command);
                 return Ok(true);
             };
-            if error.starts_with(b"ERR unknown command") {
+            let text = String::from_utf8_lossy(error);
+            // Ours says itself what may have been meant.
+            if text.starts_with("ERR unknown command") && !text.contains("did you mean") {
                 self.suggest(&name);
             }
             if name == "EXEC" {
