@@ -89,7 +89,7 @@ pub enum RunBy {
 impl RunBy {
     fn driver(self) -> io::Result<Driver> {
         Ok(match self {
-            Self::SharedPool => Driver::Pool(ThreadPool::global()?),
+            Self::SharedPool => Driver::SharedPool(ThreadPool::global()?),
             Self::Pool(pool) => Driver::Pool(pool),
             Self::Waiters => Driver::Waiters,
             Self::Owner => Driver::Owner(None),
@@ -170,7 +170,7 @@ impl CircuitBuilder {
         if let Driver::Thread(parker) = machine.driver() {
             thread::start(machine.clone(), parker)?;
         }
-        Ok(Circuit::of(&machine))
+        Ok(Circuit::of(machine))
     }
 
     fn checked_bounds(&self) -> Result<Option<Bounds>, ArgumentError> {
@@ -352,6 +352,7 @@ impl Circuit {
             Driver::Waiters => RunBy::Waiters,
             Driver::Thread(_) => RunBy::Thread,
             Driver::Pool(pool) => RunBy::Pool(pool.clone()),
+            Driver::SharedPool(_) => RunBy::SharedPool,
         }
     }
 
@@ -366,9 +367,9 @@ impl Circuit {
     }
 
     /// Another handle of the circuit with this machine.
-    pub(crate) fn of(machine: &MachineRef) -> Self {
+    pub(crate) fn of(machine: MachineRef) -> Self {
         machine.add_owner();
-        Self(machine.clone())
+        Self(machine)
     }
 
     pub(crate) fn machine(&self) -> &MachineRef {
@@ -378,7 +379,7 @@ impl Circuit {
 
 impl Clone for Circuit {
     fn clone(&self) -> Self {
-        Self::of(&self.0)
+        Self::of(self.0.clone())
     }
 }
 

@@ -279,7 +279,7 @@ impl<E: Clone + Send + 'static> Conduit<E> {
 
 impl<E> Conduit<E> {
     pub(crate) fn circuit(&self) -> Circuit {
-        Circuit::of(&self.inner.machine)
+        Circuit::of(self.inner.machine.clone())
     }
 
     pub(crate) fn machine(&self) -> &MachineRef {

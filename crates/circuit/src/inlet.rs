@@ -128,7 +128,7 @@ impl<E: Send + 'static> Inlet<E> {
         let settled = match &mut self.settled {
             Some(settled) => settled,
             none => {
-                let circuit = Circuit::of(&self.pipe.node().machine_ref());
+                let circuit = Circuit::of(self.pipe.node().machine_ref());
                 none.insert(circuit.settled_in_steps(INSIDE).map_err(InletError::Context)?)
             }
         };

@@ -175,7 +175,7 @@ impl<E: Clone + Send + 'static> Conduit<E> {
         let buffer = Buffer::new(capacity)?;
         let feed = Feed(Arc::new(Ending(Arc::clone(&buffer))));
         let unwanted = Arc::new(OnceLock::<WeakSubscription<E>>::new());
-        let circuit = Circuit::of(self.machine());
+        let circuit = Circuit::of(self.machine().clone());
         let known = Arc::clone(&unwanted);
         let subscriber = circuit.named(self.subject().name()).supervised(Supervision::Resume).subscriber(
             move |subject: &Subject, registrar: &mut Registrar<'_, E>| {

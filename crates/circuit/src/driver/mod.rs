@@ -21,6 +21,8 @@ pub(crate) enum Driver {
     Thread(Arc<Parker>),
     /// The threads of a pool.
     Pool(ThreadPool),
+    /// Those of the pool that all share, which nobody has to count.
+    SharedPool(&'static ThreadPool),
 }
 
 /// What is still to be said to a driver when a reference to its circuit is gone.
@@ -35,7 +37,7 @@ impl LastWords {
 impl Driver {
     /// Whether somebody sleeps who has to be told of work, and comes for it also after the circuit's end.
     pub(crate) fn must_be_told(&self) -> bool {
-        matches!(self, Self::Pool(_))
+        matches!(self, Self::Pool(_) | Self::SharedPool(_))
     }
 
     #[inline]
@@ -47,7 +49,7 @@ impl Driver {
     pub(crate) fn simulated_clock(&self) -> Option<&SimulatedClock> {
         match self {
             Self::Owner(clock) => clock.as_deref(),
-            Self::Waiters | Self::Thread(_) | Self::Pool(_) => None,
+            Self::Waiters | Self::Thread(_) | Self::Pool(_) | Self::SharedPool(_) => None,
         }
     }
 
@@ -57,6 +59,7 @@ impl Driver {
             Self::Owner(_) | Self::Waiters => {}
             Self::Thread(parker) => parker.unpark(),
             Self::Pool(pool) => pool.schedule(machine.to_ref()),
+            Self::SharedPool(pool) => pool.schedule(machine.to_ref()),
         }
     }
 

@@ -71,13 +71,13 @@ impl ThreadPool {
     }
 
     /// The pool of circuits that were given no driver: a thread for each processor.
-    pub(crate) fn global() -> io::Result<Self> {
+    pub(crate) fn global() -> io::Result<&'static Self> {
         static GLOBAL: OnceLock<ThreadPool> = OnceLock::new();
         if let Some(pool) = GLOBAL.get() {
-            return Ok(pool.clone());
+            return Ok(pool);
         }
         let pool = Self::start(std::thread::available_parallelism().map_or(1, NonZeroUsize::get))?;
-        Ok(GLOBAL.get_or_init(|| pool).clone())
+        Ok(GLOBAL.get_or_init(|| pool))
     }
 
     /// Has the circuit run. It is in the queue at most once: only who ends its idleness comes here.

@@ -233,8 +233,7 @@ impl Machine {
         }
         match if self.is_inside() { None } else { self.enter() } {
             // It has nothing to do, to end, to drop or to tell, and does not need its driver for that.
-            Some(running) if running.is_untouched() => {
-                running.end();
+            Some(running) if running.end_untouched() => {
                 drop(running);
                 self.driver.on_ended();
             }

@@ -63,8 +63,8 @@ const HELPED: u32 = 32;
 /// The driver came for it while somebody else ran it, who has the driver come again when leaving.
 const PUT_OFF: u32 = 64;
 
-/// How many entries are handled before everybody can see it, at the latest. Who has registered for one of them is told at once.
-const PUBLISH_EVERY: u8 = 32;
+/// How many slots are passed before everybody can see it, at the latest. Who has registered for one of them is told at once.
+const PUBLISH_EVERY: u64 = 32;
 
 /// How a call of [`Running::run`] ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,11 +146,10 @@ struct Inside {
     /// The time of the input that is being handled, once somebody has asked.
     time: u64,
     has_time: bool,
-    unpublished: u8,
-    /// Whether inputs come from a journal, which also has the circuit's close in its place.
-    replayed: bool,
     /// Whether the input that is being handled has led to a failure of which somebody in the circuit was told.
     has_told: bool,
+    /// Whether inputs come from a journal, which also has the circuit's close in its place.
+    replayed: bool,
     /// How many inputs came through lanes, about; begins anew after a while.
     from_lanes: u32,
     /// There once the context knows of a lane.
@@ -583,14 +582,15 @@ impl Drop for Machine {
                     }
                 }
             }
-            while let Some((token, value)) = inside.transit.pop(value_words) {
+            while !inside.transit.is_empty() {
+                let (token, value) = inside.transit.take(value_words);
                 drop_entry(token, value);
             }
             match self.bounds.as_ref().and_then(|bounds| bounds.latest()) {
                 None => {
-                    while let Some((token, value, slots)) = self.ingress.peek(cursor, value_bytes) {
+                    while let Some((token, value)) = self.ingress.peek(cursor, value_bytes) {
                         drop_entry(token, value);
-                        self.ingress.advance(cursor, slots);
+                        self.ingress.advance(cursor);
                     }
                 }
                 Some(latest) => {

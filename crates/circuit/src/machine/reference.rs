@@ -113,7 +113,9 @@ impl Drop for MachineRef {
         let last_words = self.driver.on_abandoned();
         let before = match self.driver {
             Driver::Waiters => self.give_up_handle(),
-            Driver::Owner(_) | Driver::Thread(_) | Driver::Pool(_) => {
+            // Nobody else is left who could make another.
+            _ if self.references.load(Ordering::Acquire) == 1 => 1,
+            Driver::Owner(_) | Driver::Thread(_) | Driver::Pool(_) | Driver::SharedPool(_) => {
                 self.references.fetch_sub(1, Ordering::AcqRel)
             }
         };

@@ -42,10 +42,10 @@ impl Machine {
     ///
     /// In the context, or alone. No reference into [`Inside`] is in use.
     #[cold]
-    unsafe fn peek_bounded(&self, bounds: &Bounds) -> Option<(Token, *mut u8, usize)> {
+    unsafe fn peek_bounded(&self, bounds: &Bounds) -> Option<(Token, *mut u8)> {
         if let Some(latest) = bounds.latest() {
             // SAFETY: the context, or who is alone, is the only consumer, and was done with an entry when it passed that.
-            return unsafe { latest.take() }.map(|(token, value)| (token, value, 0));
+            return unsafe { latest.take() };
         }
         // Not through a reference to all of `Inside`: the caller may have one to its readers.
         // SAFETY: the machine's only cursor.
@@ -61,41 +61,46 @@ impl Machine {
     /// # Safety
     ///
     /// In the context, or alone; the entry was handled. No reference into [`Inside`] is in use.
-    #[inline]
-    unsafe fn advance(&self, slots: usize) {
-        // SAFETY: as the caller says.
+    unsafe fn advance(&self) {
+        // SAFETY: as the caller says. The context, or who is alone, is the only consumer.
         unsafe {
-            if slots > 0 {
-                self.ingress.advance(&mut (*self.inside.get()).cursor, slots);
-            } else {
-                self.advance_latest();
+            let cursor = &raw mut (*self.inside.get()).cursor;
+            match self.bounds.as_ref().and_then(|bounds| bounds.latest()) {
+                None => self.ingress.advance(&mut *cursor),
+                Some(latest) => {
+                    if let Some(ticket) = latest.drop_taken() {
+                        (*cursor).skip_to(ticket + 1);
+                    }
+                }
             }
-        }
-    }
-
-    /// As [`Machine::advance`], in a queue that drops its oldest.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Machine::advance`].
-    #[cold]
-    unsafe fn advance_latest(&self) {
-        let latest = self.bounds.as_ref().and_then(|bounds| bounds.latest());
-        // SAFETY: the context, or who is alone, is the only consumer.
-        if let Some(ticket) = latest.and_then(|latest| unsafe { latest.drop_taken() }) {
-            // SAFETY: as the caller says.
-            unsafe { (*self.inside.get()).cursor.skip_to(ticket + 1) };
         }
     }
 }
 
 /// Where the next input comes from.
 enum Source {
-    /// An entry of the shared queue, with the number of its slots.
-    Shared(Token, *mut u8, usize),
+    /// An entry of the shared queue.
+    Shared(Token, *mut u8),
     /// So many entries of a lane.
     Lane(*mut Reader, usize),
     Nothing,
+}
+
+/// What became of the look at what is next.
+enum Step {
+    /// It was handled with all that it caused, or is looked for anew; so much is left of the budget.
+    Done(usize),
+    /// The budget was used up before.
+    Unfinished,
+    /// There is nothing.
+    Nothing,
+}
+
+impl From<Option<usize>> for Step {
+    #[inline]
+    fn from(left: Option<usize>) -> Self {
+        left.map_or(Self::Unfinished, Self::Done)
+    }
 }
 
 /// The right to run a machine: whoever has it is in its context.
@@ -124,121 +129,131 @@ impl Running<'_> {
     fn run_in_span(&mut self, edge: Edge, budget: usize, until: u64) -> Progress {
         debug_assert!(budget > 0);
         let inside = self.machine.inside.get();
-        let mut left = budget;
         let mut next_edge = Edge::Written;
-        if !self.drain_transit(&mut left) {
-            return Progress::More;
-        }
+        let Some(mut left) = self.drain_transit(budget) else { return Progress::More };
         // What was begun in the last run has ended only now.
         // SAFETY: we are in the context, and this borrow ends here.
         unsafe { (*inside).readers.iter().for_each(|readers| readers.consume()) };
-        self.finish();
-        // Those whom it woke may have failed, of which the circuit is told as part of the input that they waited for.
-        if !self.drain_transit(&mut left) {
-            return Progress::More;
-        }
         loop {
-            // SAFETY: we are in the context, and these borrows end before user code runs.
-            let next = unsafe {
-                if (*inside).cursor.ticket() >= until {
-                    self.publish();
-                    return Progress::Reached;
-                }
-                if left == 0 {
-                    self.publish();
-                    return Progress::More;
-                }
-                if self.machine.lanes.is_empty() && (*inside).knows_no_lane() {
-                    self.peek()
-                } else {
-                    match self.next_source(next_edge) {
-                        Source::Shared(token, value, slots) => Some((token, value, slots)),
-                        Source::Lane(reader, count) => {
-                            if !self.handle_lane(reader, count, &mut left) {
-                                return Progress::More;
-                            }
-                            next_edge = edge;
-                            continue;
-                        }
-                        Source::Nothing => None,
-                    }
-                }
+            if self.finish() {
+                // Those whom it woke may have failed, of which the circuit is told as part of the input that they waited for.
+                let Some(rest) = self.drain_transit(left) else { return Progress::More };
+                left = rest;
+            }
+            // SAFETY: we are in the context, and these borrows end here.
+            let (ticket, has_lanes) = unsafe {
+                ((*inside).cursor.ticket(), !(*inside).knows_no_lane() || !self.machine.lanes.is_empty())
             };
-            let Some((token, value, slots)) = next else {
+            if ticket >= until {
                 self.publish();
-                return Progress::Idle;
+                return Progress::Reached;
+            }
+            if left == 0 {
+                self.publish();
+                return Progress::More;
+            }
+            let step = if has_lanes || self.machine.bounds.is_some() {
+                let step = self.step_with_care(has_lanes, next_edge, left);
+                next_edge = edge;
+                step
+            } else {
+                self.step(left)
             };
-            // A lane may have been opened after the look at them, and be older than this token. Having seen the token, we see it.
-            // A bounded queue has taken the entry out already, but its circuit has nothing in lanes.
-            if token.is_behind_lanes() && slots > 0 && self.has_unknown_lanes() {
-                continue;
-            }
-            left -= 1;
-            // SAFETY: the queue gave a token with its value, which stays at its place until `advance`.
-            unsafe {
-                self.begin_input(token, value);
-                self.handle(token, value);
-                self.machine.advance(slots);
-            }
-            if !self.drain_transit(&mut left) {
-                return Progress::More;
-            }
-            self.finish();
-            // As above.
-            if !self.drain_transit(&mut left) {
-                return Progress::More;
+            match step {
+                Step::Done(rest) => left = rest,
+                Step::Unfinished => return Progress::More,
+                Step::Nothing => {
+                    self.publish();
+                    return Progress::Idle;
+                }
             }
         }
     }
 
-    /// Handles what the circuit has sent itself. False if the budget was used up before.
+    /// Handles what is next in a circuit of which no lane is known and whose queue is not bounded.
     #[inline]
-    fn drain_transit(&self, left: &mut usize) -> bool {
-        let inside = self.machine.inside.get();
-        while *left > 0 {
-            // SAFETY: we are in the context, and this borrow ends before user code runs.
-            let Some((token, value)) = (unsafe { (*inside).transit.pop(value_words) }) else { return true };
-            *left -= 1;
-            // SAFETY: the queue gave a token with its value, which is moved out first of all.
-            unsafe { self.handle(token, value) };
+    fn step(&self, left: usize) -> Step {
+        // SAFETY: we are in the context, which has the machine's only cursor, and the borrow ends here.
+        let next =
+            unsafe { self.machine.ingress.peek(&mut (*self.machine.inside.get()).cursor, value_bytes) };
+        let Some((token, value)) = next else { return Step::Nothing };
+        // A lane may have been opened after the look at them, and be older than this token. Having seen the token, we see it.
+        if token.is_behind_lanes() && !self.machine.lanes.is_empty() {
+            return Step::Done(left);
         }
-        // SAFETY: as above.
-        unsafe { (*inside).transit.is_empty() }
+        // SAFETY: the queue gave a token with its value, which stays at its place until `advance`.
+        unsafe {
+            self.begin_input(token, value);
+            self.handle(token, value);
+            self.machine.ingress.advance(&mut (*self.machine.inside.get()).cursor);
+        }
+        self.drain_transit(left - 1).into()
     }
 
-    /// Whether there are lanes and the context knows of none.
-    fn has_unknown_lanes(&self) -> bool {
-        // SAFETY: we are in the context, and this borrow ends here.
-        !self.machine.lanes.is_empty() && unsafe { (*self.machine.inside.get()).knows_no_lane() }
+    /// As [`Running::step`], in any other circuit, of whose lanes it looks at what is written up to `edge`.
+    ///
+    /// Apart from the loop, so that what that does for most circuits stays in registers.
+    #[inline(never)]
+    fn step_with_care(&self, has_lanes: bool, edge: Edge, left: usize) -> Step {
+        // SAFETY: we are in the context, and borrows end before code of users runs.
+        unsafe {
+            let next = if has_lanes {
+                self.next_source(edge)
+            } else {
+                self.peek().map_or(Source::Nothing, |(token, value)| Source::Shared(token, value))
+            };
+            match next {
+                Source::Shared(token, value) => {
+                    self.begin_input(token, value);
+                    self.handle(token, value);
+                    self.machine.advance();
+                    self.drain_transit(left - 1).into()
+                }
+                Source::Lane(reader, count) => self.handle_lane(reader, count, left).into(),
+                Source::Nothing => Step::Nothing,
+            }
+        }
     }
 
-    /// Handles up to `count` entries of a lane, each with all that it causes. False if the budget is used up.
+    /// Handles what the circuit has sent itself, and tells what is left of the budget; nothing if that was used up before.
+    #[inline]
+    fn drain_transit(&self, mut left: usize) -> Option<usize> {
+        let inside = self.machine.inside.get();
+        // SAFETY: we are in the context, and these borrows end before code of users runs.
+        while unsafe { !(*inside).transit.is_empty() } {
+            left = left.checked_sub(1)?;
+            // SAFETY: as above. The queue gives a token with its value, which is moved out first of all.
+            unsafe {
+                let (token, value) = (*inside).transit.take(value_words);
+                self.handle(token, value);
+            }
+        }
+        Some(left)
+    }
+
+    /// Handles up to `count` entries of a lane, each with all that it causes, and tells what is left of the budget; nothing if that
+    /// was used up before.
     ///
     /// # Safety
     ///
     /// The reader is one of the context's, and knows of as many entries.
-    unsafe fn handle_lane(&self, reader: *mut Reader, count: usize, left: &mut usize) -> bool {
+    unsafe fn handle_lane(&self, reader: *mut Reader, count: usize, mut left: usize) -> Option<usize> {
         // SAFETY: we are in the context, and this borrow ends here.
         let from_lanes = unsafe { &mut (*self.machine.inside.get()).from_lanes };
         *from_lanes = from_lanes.wrapping_add(count as u32);
         for _ in 0..count {
-            if *left == 0 {
-                return false;
-            }
-            *left -= 1;
+            left = left.checked_sub(1)?;
             // SAFETY: as the caller says; borrows end before user code runs.
             unsafe {
                 let (token, value) = (*reader).next(value_words);
                 self.begin_input(token, value);
                 self.handle(token, value);
             }
-            if !self.drain_transit(left) {
-                return false;
-            }
+            left = self.drain_transit(left)?;
         }
         // SAFETY: as the caller says.
         unsafe { (*reader).consume() };
-        true
+        Some(left)
     }
 
     /// The next entry of the shared queue.
@@ -247,7 +262,7 @@ impl Running<'_> {
     ///
     /// No reference to the cursor is in use.
     #[inline]
-    unsafe fn peek(&self) -> Option<(Token, *mut u8, usize)> {
+    unsafe fn peek(&self) -> Option<(Token, *mut u8)> {
         // SAFETY: we are in the context, which has the machine's only cursor.
         unsafe {
             // Not through a reference to all of `Inside`: the caller may have one to its readers.
@@ -272,14 +287,14 @@ impl Running<'_> {
             for _ in 0..=readers.len() {
                 if readers.is_shared_turn() {
                     // SAFETY: `peek` touches other parts of `Inside`.
-                    if let Some((token, value, slots)) = unsafe { self.peek() } {
+                    if let Some((token, value)) = unsafe { self.peek() } {
                         if token.is_behind_lanes()
                             && let Some((reader, count)) = readers.before_barrier(&self.machine.lanes)
                         {
                             return Source::Lane(reader, count);
                         }
                         readers.count_shared();
-                        return Source::Shared(token, value, slots);
+                        return Source::Shared(token, value);
                     }
                     readers.pass();
                 } else {
@@ -381,31 +396,28 @@ impl Running<'_> {
         }
     }
 
-    /// What was taken so far is done with all that it caused: who has waited for that is woken.
+    /// What was taken so far is done with all that it caused: who has waited for that is woken. Whether anybody was.
     #[inline]
-    fn finish(&self) {
+    fn finish(&self) -> bool {
         let inside = self.machine.inside.get();
         // SAFETY: we are in the context.
-        let (unpublished, ticket) = unsafe {
-            (*inside).unpublished += 1;
-            ((*inside).unpublished, (*inside).cursor.ticket())
-        };
+        let ticket = unsafe { (*inside).cursor.ticket() };
         // The next entry may take long, so this is said after each. Said first, then looked: in one order with who registers
         // first and then looks.
         self.machine.finished.store(ticket, Ordering::Release);
         barrier::light();
-        if self.machine.waiters.is_due(ticket) {
+        let is_due = self.machine.waiters.is_due(ticket);
+        if is_due {
             self.publish();
             self.machine.waiters.wake(ticket);
-        } else if unpublished > PUBLISH_EVERY {
+        } else if ticket - self.machine.done.load(Ordering::Relaxed) > PUBLISH_EVERY {
             self.publish();
         }
+        is_due
     }
 
     /// Shows everybody how far we are.
     fn publish(&self) {
-        // SAFETY: we are in the context.
-        unsafe { (*self.machine.inside.get()).unpublished = 0 };
         let ticket = self.machine.finished.load(Ordering::Relaxed);
         if self.machine.done.load(Ordering::Relaxed) != ticket {
             self.machine.done.store(ticket, Ordering::Release);
@@ -446,8 +458,7 @@ impl Running<'_> {
             self.close();
         }
         // The close is in there until the circuit has ended.
-        let mut unlimited = usize::MAX;
-        while !self.drain_transit(&mut unlimited) {}
+        while self.drain_transit(usize::MAX).is_none() {}
         debug_assert!(self.machine.has_ended());
     }
 
@@ -463,8 +474,8 @@ impl Running<'_> {
         self.run_in_span(Edge::Written, usize::MAX, u64::MAX);
     }
 
-    /// Whether nothing has to be handled, ended, dropped or told of before the circuit may end.
-    pub(super) fn is_untouched(&self) -> bool {
+    /// Ends the circuit if nothing has to be handled, ended, dropped or told of before; false if something has.
+    pub(super) fn end_untouched(&self) -> bool {
         let Machine { ingress, nodes, lanes, inside, .. } = self.machine;
         // SAFETY: we are in the context, and borrows end here.
         let is_at_rest = unsafe {
@@ -474,7 +485,11 @@ impl Running<'_> {
                 && (*inside).endings.is_empty()
                 && (*inside).attendance.as_ref().is_none_or(|attendance| attendance.recorder.is_none())
         };
-        is_at_rest && nodes.is_empty() && lanes.is_empty()
+        let is_untouched = is_at_rest && lanes.is_empty() && nodes.end_none();
+        if is_untouched {
+            self.tell_of_end();
+        }
+        is_untouched
     }
 
     /// Drops all receptors. From now on whatever arrives is dropped.
@@ -484,8 +499,12 @@ impl Running<'_> {
             // SAFETY: we are in the context, between two entries: no receptor is running. A node leaves the list only here.
             unsafe { node::end_node(node) };
         }
-        // Only now: who waits may rely on the receptors being gone.
-        self.machine.flags.fetch_or(ENDED, Ordering::SeqCst);
+        self.tell_of_end();
+    }
+
+    /// Says that the circuit has ended. Only now: who waits may rely on the receptors being gone.
+    fn tell_of_end(&self) {
+        self.machine.flags.fetch_or(CLOSED | CLOSED_INSIDE | ENDED, Ordering::SeqCst);
         self.machine.followers.ended();
         self.machine.waiters.wake(u64::MAX);
     }

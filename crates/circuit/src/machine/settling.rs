@@ -63,10 +63,11 @@ impl Machine {
         let target = self.ingress.tail();
         // What is left and how many lanes there are in one condition: this is all that awaiting an idle circuit costs.
         let left = target.saturating_sub(self.done.load(Ordering::Acquire));
-        if left | self.lanes.count() as u64 == 0 {
+        let lanes = self.lanes.count() as u64;
+        if left | lanes == 0 {
             return Ok(None);
         }
-        Ok(self.target_behind_lanes(target))
+        Ok(if lanes == 0 && !self.has_ended() { Some(target) } else { self.target_behind_lanes(target) })
     }
 
     #[cold]
@@ -160,7 +161,7 @@ impl Machine {
     pub(super) fn is_run_by_caller(&self) -> bool {
         match self.driver {
             Driver::Waiters => true,
-            Driver::Pool(_) => context::is_within_any(),
+            Driver::Pool(_) | Driver::SharedPool(_) => context::is_within_any(),
             Driver::Owner(_) | Driver::Thread(_) => false,
         }
     }
@@ -295,12 +296,12 @@ fn apart<R: Send + 'static>(run: impl Fn() -> R + Sync) -> R {
     };
     let thread = thread::Builder::new().name("circuits-apart".to_owned()).spawn(work);
     let Ok(thread) = thread else { return run() };
-    match (answered.recv(), thread) {
-        (Ok(outcome), _) => outcome,
-        // What circuits run does not unwind, unless an invariant is broken.
-        (Err(_), thread) => match thread.join() {
-            Err(panic) => resume_unwind(panic),
-            Ok(()) => unreachable!("it has given no answer"),
-        },
+    if let Ok(outcome) = answered.recv() {
+        return outcome;
+    }
+    // What circuits run does not unwind, unless an invariant is broken.
+    match thread.join() {
+        Err(panic) => resume_unwind(panic),
+        Ok(()) => unreachable!("it has given no answer"),
     }
 }

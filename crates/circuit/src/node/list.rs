@@ -72,9 +72,14 @@ impl Nodes {
         }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        let first = self.lock().0;
-        first.is_null() || first == ENDED
+    /// As [`Nodes::end`] if there are no nodes; false if there are.
+    pub(crate) fn end_none(&self) -> bool {
+        let mut first = self.lock();
+        let is_empty = first.0.is_null() || first.0 == ENDED;
+        if is_empty {
+            first.0 = ENDED;
+        }
+        is_empty
     }
 
     /// All nodes that there are, for the circuit to end them. None if it was given them before.

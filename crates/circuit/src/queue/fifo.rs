@@ -116,16 +116,11 @@ impl Fifo {
     ///
     /// # Safety
     ///
-    /// `value_words` tells the words that `push` gave the value of this token. The caller moves the value out before it
-    /// calls anything else on this queue.
+    /// The queue is not empty. `value_words` tells the words that `push` gave the value of this token. The caller moves the value
+    /// out before it calls anything else on this queue.
     #[inline]
-    pub(crate) unsafe fn pop(
-        &mut self,
-        value_words: impl FnOnce(Token) -> usize,
-    ) -> Option<(Token, *mut u8)> {
-        if self.read == self.write {
-            return None;
-        }
+    pub(crate) unsafe fn take(&mut self, value_words: impl FnOnce(Token) -> usize) -> (Token, *mut u8) {
+        debug_assert!(!self.is_empty());
         if self.read == self.read_end {
             self.next_chunk();
         }
@@ -134,7 +129,7 @@ impl Fifo {
             let token = Token::from_raw(self.read.cast::<*mut ()>().read());
             let value = self.read.add(1);
             self.read = value.add(value_words(token));
-            Some((token, value.cast()))
+            (token, value.cast())
         }
     }
 
@@ -278,13 +273,12 @@ mod tests {
                     }
                     Step::Pop => {
                         // SAFETY: as above; the words are read before anything else is done.
-                        let got = unsafe {
-                            fifo.pop(words).map(|(token, value)| {
-                                let value = value.cast::<[u8; 8]>();
-                                let word = |index| u64::from_ne_bytes(value.add(index).read());
-                                (0..words(token)).map(word).collect::<Vec<_>>()
-                            })
-                        };
+                        let got = (!fifo.is_empty()).then(|| unsafe {
+                            let (token, value) = fifo.take(words);
+                            let value = value.cast::<[u8; 8]>();
+                            let word = |index| u64::from_ne_bytes(value.add(index).read());
+                            (0..words(token)).map(word).collect::<Vec<_>>()
+                        });
                         prop_assert_eq!(got, model.pop_front());
                     }
                     Step::Shrink => fifo.shrink(),

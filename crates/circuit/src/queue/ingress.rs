@@ -27,6 +27,8 @@ use crate::sync::{AtomicPtr, AtomicU64, Mutex, Ordering, UnsafeCell, lock};
 
 /// Words of a value that a slot has room for. A larger value takes several slots.
 pub(crate) const SLOT_WORDS: usize = 3;
+/// The same in bytes.
+const SLOT_BYTES: usize = SLOT_WORDS * 8;
 
 #[cfg(not(loom))]
 const FIRST_SLOTS: usize = 8;
@@ -42,7 +44,7 @@ type Payload = [MaybeUninit<u64>; SLOT_WORDS];
 
 /// The slots that a value of this many bytes takes.
 pub(crate) const fn slots_for(bytes: usize) -> usize {
-    let slots = bytes.div_ceil(SLOT_WORDS * 8);
+    let slots = bytes.div_ceil(SLOT_BYTES);
     if slots == 0 { 1 } else { slots }
 }
 
@@ -129,27 +131,11 @@ impl Segment {
         unsafe { (&raw const (*segment).slots).cast() }
     }
 
-    /// The slot at this place, if there is a segment and that has so many.
-    ///
-    /// # Safety
-    ///
-    /// The segment exists as long as the slot is used, or is null.
-    #[inline]
-    unsafe fn at<'a>(segment: *const Self, index: usize) -> Option<&'a Slot> {
-        // SAFETY: as the caller says.
-        unsafe {
-            if segment.is_null() || index >= (*segment).count {
-                return None;
-            }
-            Some(&*Self::slots(segment).add(index))
-        }
-    }
-
     /// The slot of this ticket, if there is a segment and that has it.
     ///
     /// # Safety
     ///
-    /// As for [`Segment::at`].
+    /// The segment exists as long as the slot is used, or is null.
     #[inline]
     unsafe fn of<'a>(segment: *const Self, ticket: u64) -> Option<&'a Slot> {
         if segment.is_null() {
@@ -158,7 +144,10 @@ impl Segment {
         // SAFETY: as the caller says.
         unsafe {
             let index = ticket.wrapping_sub((*segment).base.load(Ordering::Acquire));
-            Self::at(segment, usize::try_from(index).unwrap_or(usize::MAX))
+            if index >= (*segment).count as u64 {
+                return None;
+            }
+            Some(&*Self::slots(segment).add(index as usize))
         }
     }
 
@@ -294,10 +283,14 @@ pub(crate) struct Ingress {
 
 /// Where the consumer is. There is one per queue.
 pub(crate) struct Cursor {
-    segment: *const Segment,
-    index: usize,
-    /// The ticket at `index`: everything below it is consumed.
+    /// The slot of the next ticket, if it is not `end`: then there is none yet in its segment, or no segment.
+    next: *const Slot,
+    /// Where the slots of the segment end.
+    end: *const Slot,
+    /// The ticket at `next`: everything below it is consumed.
     ticket: u64,
+    /// What has the slots up to `end`, or null.
+    segment: *const Segment,
 }
 
 // SAFETY: slots hand values from one thread to another, which `push` demands to be `Send`; a slot's payload is written only
@@ -310,11 +303,36 @@ unsafe impl Send for Cursor {}
 
 impl Default for Cursor {
     fn default() -> Self {
-        Self { segment: ptr::null(), index: 0, ticket: 0 }
+        Self::between(0)
     }
 }
 
 impl Cursor {
+    /// Ahead of this ticket, whose segment is not known.
+    fn between(ticket: u64) -> Self {
+        Self { next: ptr::null(), end: ptr::null(), ticket, segment: ptr::null() }
+    }
+
+    /// Ahead of this ticket, which has a slot in this segment.
+    ///
+    /// # Safety
+    ///
+    /// The segment exists, and is not put to use again before the cursor has passed it.
+    unsafe fn within(segment: *const Segment, ticket: u64) -> Self {
+        // SAFETY: as the caller says.
+        unsafe {
+            let index = (ticket - (*segment).base.load(Ordering::Relaxed)) as usize;
+            let (slots, count) = (Segment::slots(segment), (*segment).count);
+            debug_assert!(index < count);
+            Self { next: slots.add(index), end: slots.add(count), ticket, segment }
+        }
+    }
+
+    /// How many slots the segment has from the next ticket on.
+    fn left(&self) -> usize {
+        (self.end.addr() - self.next.addr()) / size_of::<Slot>()
+    }
+
     /// How many slots were consumed.
     #[inline]
     pub(crate) fn ticket(&self) -> u64 {
@@ -377,21 +395,25 @@ impl Ingress {
         slot.token.store(token.into_raw(), Ordering::Release);
     }
 
-    /// Copies a value over several slots; the first one last, because it makes the others known.
+    /// Copies a value over several slots. The token makes all of them known, so it is written last.
     #[cold]
     unsafe fn write_large(&self, token: Token, ticket: u64, value: *const u8, bytes: usize) {
-        const BYTES: usize = SLOT_WORDS * 8;
-        for part in (0..slots_for(bytes)).rev() {
-            let slot = self.slot(ticket + part as u64);
-            let length = BYTES.min(bytes - part * BYTES);
+        let count = slots_for(bytes);
+        let first = self.slot(ticket);
+        let (mut slot, mut part) = (first, 0);
+        loop {
+            let length = SLOT_BYTES.min(bytes - part * SLOT_BYTES);
             // SAFETY: this part lies within the value and fits into the slot, which is ours.
             slot.payload.with_mut(|payload| unsafe {
-                ptr::copy_nonoverlapping(value.add(part * BYTES), payload.cast::<u8>(), length);
+                ptr::copy_nonoverlapping(value.add(part * SLOT_BYTES), payload.cast::<u8>(), length);
             });
-            if part == 0 {
-                slot.token.store(token.into_raw(), Ordering::Release);
+            part += 1;
+            if part == count {
+                break;
             }
+            slot = self.slot(ticket + part as u64);
         }
+        first.token.store(token.into_raw(), Ordering::Release);
     }
 
     #[inline]
@@ -416,7 +438,8 @@ impl Ingress {
         }
     }
 
-    /// The next entry if it is there: its token, and where its value lies until [`Ingress::advance`].
+    /// The next entry if it is there: its token, and where its value lies until [`Ingress::advance`]. May be called again before
+    /// that if the entry is small.
     ///
     /// # Safety
     ///
@@ -426,28 +449,28 @@ impl Ingress {
         &self,
         cursor: &mut Cursor,
         bytes: impl FnOnce(Token) -> usize,
-    ) -> Option<(Token, *mut u8, usize)> {
+    ) -> Option<(Token, *mut u8)> {
+        if cursor.next == cursor.end && !self.enter_segment(cursor) {
+            return None;
+        }
         // SAFETY: the cursor's segment is live: only the consumer retires segments.
-        let slot = match unsafe { Segment::at(cursor.segment, cursor.index) } {
-            Some(slot) => slot,
-            None => self.next_segment(cursor)?,
-        };
+        let slot = unsafe { &*cursor.next };
         let raw = slot.token.load(Ordering::Acquire);
         if raw.is_null() {
             return None;
         }
         let token = Token::from_raw(raw);
         let bytes = bytes(token);
-        let count = slots_for(bytes);
-        if count == 1 {
-            return Some((token, slot.payload.with_mut(<*mut Payload>::cast), 1));
+        if bytes <= SLOT_BYTES {
+            return Some((token, slot.payload.with_mut(<*mut Payload>::cast)));
         }
         // SAFETY: the token of the first slot was stored after the other slots had been written.
-        Some((token, unsafe { self.read_large(cursor, bytes) }, count))
+        Some((token, unsafe { self.read_large(cursor, bytes) }))
     }
 
+    /// Puts a value together, and goes on to its last slot.
     #[cold]
-    unsafe fn read_large(&self, cursor: &Cursor, bytes: usize) -> *mut u8 {
+    unsafe fn read_large(&self, cursor: &mut Cursor, bytes: usize) -> *mut u8 {
         let count = slots_for(bytes);
         let to = self.scratch.with_mut(|scratch| {
             // SAFETY: only the consumer comes here, of which there is one.
@@ -457,15 +480,18 @@ impl Ingress {
             scratch.as_mut_ptr()
         });
         for part in 0..count {
-            // SAFETY: the cursor's segment is live.
-            let slot = match unsafe { Segment::at(cursor.segment, cursor.index + part) } {
-                Some(slot) => slot,
-                None => self.slot_in_directory(cursor.ticket + part as u64),
-            };
-            // SAFETY: there is room for the payload of every part; words that were not written are copied as such.
-            slot.payload.with(|payload| unsafe {
-                ptr::copy_nonoverlapping(payload, to.add(part * SLOT_WORDS).cast::<Payload>(), 1);
-            });
+            // SAFETY: there is room for the payload of every part; words that were not written are copied as such. The slots are
+            // in segments that are there, as they were written to, and only the consumer passes them.
+            unsafe {
+                if part > 0 {
+                    self.advance(cursor);
+                    let is_there = cursor.next != cursor.end || self.enter_segment(cursor);
+                    debug_assert!(is_there, "tickets of a value are taken at once");
+                }
+                (*cursor.next).payload.with(|payload| {
+                    ptr::copy_nonoverlapping(payload, to.add(part * SLOT_WORDS).cast::<Payload>(), 1);
+                });
+            }
         }
         to.cast()
     }
@@ -474,40 +500,31 @@ impl Ingress {
     ///
     /// # Safety
     ///
-    /// The cursor is the only one of this queue, and `count` is what `peek` gave.
+    /// The cursor is the only one of this queue, and `peek` gave an entry.
     #[inline]
     #[allow(clippy::unused_self, reason = "the cursor is of this queue")]
-    pub(crate) unsafe fn advance(&self, cursor: &mut Cursor, count: usize) {
-        // SAFETY: `peek` has found an entry here.
-        let slots = unsafe {
-            debug_assert!(cursor.index < (*cursor.segment).count);
-            let slot = Segment::slots(cursor.segment).add(cursor.index);
+    pub(crate) unsafe fn advance(&self, cursor: &mut Cursor) {
+        debug_assert!(cursor.next != cursor.end);
+        // SAFETY: the cursor is at a slot.
+        unsafe {
             // A producer of a later use of this slot reads the segment's new base first, with acquire.
-            (*slot).token.store(ptr::null_mut(), Ordering::Relaxed);
-            (*cursor.segment).count
-        };
-        cursor.index += count;
-        cursor.ticket += count as u64;
-        if cursor.index > slots {
-            // A large value went on in the next segment.
-            cursor.segment = ptr::null();
+            (*cursor.next).token.store(ptr::null_mut(), Ordering::Relaxed);
+            cursor.next = cursor.next.add(1);
         }
+        cursor.ticket += 1;
     }
 
+    /// Goes on to the segment of the next ticket, if that was taken.
     #[cold]
-    fn next_segment(&self, cursor: &mut Cursor) -> Option<&Slot> {
+    fn enter_segment(&self, cursor: &mut Cursor) -> bool {
         if self.tail.load(Ordering::Acquire) == cursor.ticket {
-            return None;
+            return false;
         }
         let mut directory = lock(&self.directory);
         directory.retire_before(cursor.ticket);
-        let segment = directory.reach(cursor.ticket);
-        cursor.segment = segment;
-        // SAFETY: the segment is live until the cursor has passed it.
-        unsafe {
-            cursor.index = (cursor.ticket - (*segment).base.load(Ordering::Relaxed)) as usize;
-            Segment::at(segment, cursor.index)
-        }
+        // SAFETY: only the consumer retires segments, and does not before the cursor has passed them.
+        *cursor = unsafe { Cursor::within(directory.reach(cursor.ticket), cursor.ticket) };
+        true
     }
 
     /// Gives memory back, down to one small segment, if everything that was claimed is consumed; otherwise only what large values
@@ -526,14 +543,9 @@ impl Ingress {
             }
         });
         // SAFETY: the cursor's segment is live.
-        let has_room = |segment: *const Segment| unsafe { (*segment).count } == FIRST_SLOTS;
-        let is_small = if cursor.segment.is_null() {
-            // Either nothing has come yet, or a large value went on behind its segment.
-            cursor.ticket == 0
-        } else {
-            has_room(cursor.segment) && cursor.index * 2 <= FIRST_SLOTS
-        };
-        if is_small {
+        if unsafe { cursor.segment.as_ref() }
+            .is_none_or(|segment| segment.count == FIRST_SLOTS && cursor.left() * 2 >= FIRST_SLOTS)
+        {
             return;
         }
         let mut directory = lock(&self.directory);
@@ -556,11 +568,12 @@ impl Ingress {
             }
         }
         directory.end = cursor.ticket;
-        *cursor = Cursor { segment: ptr::null(), index: 0, ticket: cursor.ticket };
+        *cursor = Cursor::between(cursor.ticket);
         if !kept.is_null() {
             directory.spare = kept;
             directory.append();
-            cursor.segment = kept;
+            // SAFETY: its first slot is that of the next ticket.
+            *cursor = unsafe { Cursor::within(kept, cursor.ticket) };
             self.hint.store(kept, Ordering::Release);
         }
     }
@@ -586,9 +599,9 @@ mod tests {
         let mut found = Vec::new();
         // SAFETY: the cursor is the only one, and every value is a number.
         unsafe {
-            while let Some((_, value, count)) = ingress.peek(cursor, |_| size_of::<u64>()) {
+            while let Some((_, value)) = ingress.peek(cursor, |_| size_of::<u64>()) {
                 found.push(value.cast::<u64>().read_unaligned());
-                ingress.advance(cursor, count);
+                ingress.advance(cursor);
             }
         }
         found
@@ -603,10 +616,9 @@ mod tests {
             // SAFETY: the cursor is the only one, and what is taken out is of the size that was pushed.
             unsafe {
                 ingress.push::<Large>(token(), [round; 5 * FIRST_SLOTS * SLOT_WORDS]);
-                let (_, value, count) =
-                    ingress.peek(&mut cursor, |_| size_of::<Large>()).expect("it was pushed");
+                let (_, value) = ingress.peek(&mut cursor, |_| size_of::<Large>()).expect("it was pushed");
                 assert_eq!(value.cast::<Large>().read_unaligned(), [round; 5 * FIRST_SLOTS * SLOT_WORDS]);
-                ingress.advance(&mut cursor, count);
+                ingress.advance(&mut cursor);
                 ingress.settle(&mut cursor);
                 let directory = lock(&ingress.directory);
                 assert!(directory.spare.is_null() && directory.retired.is_null());

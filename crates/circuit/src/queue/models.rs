@@ -32,11 +32,11 @@ fn bytes(token: Token) -> usize {
 fn take(queue: &Ingress, cursor: &mut Cursor) -> Option<u64> {
     // SAFETY: there is one cursor, and tokens tell the bytes of their values.
     unsafe {
-        let (token, value, slots) = queue.peek(cursor, bytes)?;
+        let (token, value) = queue.peek(cursor, bytes)?;
         let words = bytes(token) / 8;
         let value: Vec<u64> = (0..words).map(|n| value.cast::<u64>().add(n).read()).collect();
         assert!(value.iter().all(|word| *word == value[0]), "all words of a value are its own");
-        queue.advance(cursor, slots);
+        queue.advance(cursor);
         Some(value[0])
     }
 }
