@@ -134,7 +134,7 @@ impl Waiters {
     pub(crate) fn remove(&self, place: Place) {
         let mut list = lock(&self.list);
         let removed = list.entries.remove(&place);
-        self.note_lowest(&list);
+        self.note_lowest(&mut list);
         drop(list);
         // A waker may be the last to know a task, which may wait for this circuit as well.
         drop(removed);
@@ -144,7 +144,11 @@ impl Waiters {
         lock(&self.list).entries.contains_key(&place)
     }
 
-    fn note_lowest(&self, list: &List) {
+    fn note_lowest(&self, list: &mut List) {
+        if list.entries.is_empty() {
+            // A map keeps the room that its last entry had, which is as much as an idle circuit.
+            list.entries = BTreeMap::new();
+        }
         let lowest = list.entries.first_key_value().map_or(u64::MAX, |(place, _)| place.target);
         self.lowest.store(lowest, Ordering::SeqCst);
     }
@@ -165,7 +169,7 @@ impl Waiters {
         // Most often there is one, which needs no list.
         let (first, mut others) = (list.pop_due(done), Vec::new());
         others.extend(iter::from_fn(|| list.pop_due(done)));
-        self.note_lowest(&list);
+        self.note_lowest(&mut list);
         drop(list);
         // Threads first: what a waker does may have to wait for one of them, and nobody else will wake it any more.
         let unpark = |who| match who {

@@ -19,6 +19,9 @@ const CIRCUIT_BYTES_MAX: usize = 640;
 /// What one may take with a pipe that was used: the pipe, and the first part of the queue.
 const USED_BYTES_MAX: usize = 1024;
 
+/// How many circuits there are for whose receptors one has to wait.
+const SLOW_CIRCUITS: usize = 200;
+
 struct Counting;
 
 /// Bytes that are allocated and not freed.
@@ -90,8 +93,22 @@ fn a_hundred_thousand_idle_circuits_take_little_memory_and_each_does_its_work() 
         "a circuit that was used takes {after_emission} bytes, of at most {USED_BYTES_MAX}"
     );
 
+    // Who waits for long is noted in the circuit, and no trace of it is to stay.
+    let before = IN_USE.load(Ordering::Relaxed);
+    let slow: Vec<(Circuit, Pipe<u64>)> = (0..SLOW_CIRCUITS)
+        .map(|_| {
+            let circuit = Circuit::new();
+            let pipe = circuit.pipe(|_| thread::sleep(Duration::from_millis(1))).expect("open");
+            pipe.emit(1);
+            circuit.settle().expect("outside");
+            (circuit, pipe)
+        })
+        .collect();
+    let waited_for = (IN_USE.load(Ordering::Relaxed) - before) / SLOW_CIRCUITS;
+    assert!(waited_for <= USED_BYTES_MAX, "a circuit that was waited for takes {waited_for} bytes");
+
     // What a circuit's threads still have to do for it, they do now.
-    drop((pipes, circuits, sum));
+    drop((pipes, circuits, sum, slow));
     let end = Instant::now() + Duration::from_mins(1);
     let kept = || IN_USE.load(Ordering::Relaxed).saturating_sub(in_use);
     while kept() > CIRCUITS * KEPT_BYTES_MAX && Instant::now() < end {
