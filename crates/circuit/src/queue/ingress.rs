@@ -289,8 +289,6 @@ pub(crate) struct Cursor {
     end: *const Slot,
     /// The ticket at `next`: everything below it is consumed.
     ticket: u64,
-    /// What has the slots up to `end`, or null.
-    segment: *const Segment,
 }
 
 // SAFETY: slots hand values from one thread to another, which `push` demands to be `Send`; a slot's payload is written only
@@ -298,7 +296,7 @@ pub(crate) struct Cursor {
 unsafe impl Send for Ingress {}
 // SAFETY: as above.
 unsafe impl Sync for Ingress {}
-// SAFETY: the pointer is to a live segment of the queue, which outlives its cursor.
+// SAFETY: the pointers are into a live segment of the queue, which outlives its cursor.
 unsafe impl Send for Cursor {}
 
 impl Default for Cursor {
@@ -310,7 +308,7 @@ impl Default for Cursor {
 impl Cursor {
     /// Ahead of this ticket, whose segment is not known.
     fn between(ticket: u64) -> Self {
-        Self { next: ptr::null(), end: ptr::null(), ticket, segment: ptr::null() }
+        Self { next: ptr::null(), end: ptr::null(), ticket }
     }
 
     /// Ahead of this ticket, which has a slot in this segment.
@@ -324,7 +322,7 @@ impl Cursor {
             let index = (ticket - (*segment).base.load(Ordering::Relaxed)) as usize;
             let (slots, count) = (Segment::slots(segment), (*segment).count);
             debug_assert!(index < count);
-            Self { next: slots.add(index), end: slots.add(count), ticket, segment }
+            Self { next: slots.add(index), end: slots.add(count), ticket }
         }
     }
 
@@ -341,7 +339,7 @@ impl Cursor {
 
     /// Everything below the ticket is consumed, in a queue whose entries are kept elsewhere.
     pub(crate) fn skip_to(&mut self, ticket: u64) {
-        debug_assert!(self.segment.is_null() && ticket > self.ticket);
+        debug_assert!(self.next.is_null() && ticket > self.ticket);
         self.ticket = ticket;
     }
 }
@@ -542,10 +540,15 @@ impl Ingress {
                 *scratch = None;
             }
         });
-        // SAFETY: the cursor's segment is live. No reference to it: who adds one behind it may be about to link that.
-        let has_room =
-            || unsafe { (*cursor.segment).count == FIRST_SLOTS && cursor.left() * 2 >= FIRST_SLOTS };
-        if cursor.segment.is_null() || has_room() {
+        // Where the cursor is in the newest segment, and that is a small one with room, nothing is to be given back.
+        let newest = self.hint.load(Ordering::Acquire);
+        // SAFETY: only the consumer frees segments. No reference to it: who adds one behind it may be about to link that.
+        let is_small = || unsafe {
+            let count = (*newest).count;
+            count == FIRST_SLOTS && cursor.end == Segment::slots(newest).add(count)
+        };
+        let has_room = cursor.left() * 2 >= FIRST_SLOTS;
+        if cursor.next.is_null() || has_room && !newest.is_null() && is_small() {
             return;
         }
         let mut directory = lock(&self.directory);
