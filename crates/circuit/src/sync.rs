@@ -76,6 +76,16 @@ mod chosen {
                     self.0.store(value, order);
                 }
 
+                pub(crate) fn compare_exchange(
+                    &self,
+                    current: $value,
+                    new: $value,
+                    success: Ordering,
+                    failure: Ordering,
+                ) -> Result<$value, $value> {
+                    self.0.compare_exchange(current, new, success, order_load(failure))
+                }
+
                 pub(crate) fn compare_exchange_weak(
                     &self,
                     current: $value,

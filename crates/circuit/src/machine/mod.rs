@@ -438,7 +438,8 @@ impl Machine {
 
     /// Enters the context, unless somebody is in it.
     pub(crate) fn enter(&self) -> Option<Running<'_>> {
-        if self.running.swap(true, Ordering::SeqCst) {
+        // Writes nothing where it fails: who is in it leaves by an ordinary store.
+        if self.running.compare_exchange(false, true, Ordering::SeqCst, Ordering::SeqCst).is_err() {
             return None;
         }
         let outer = context::replace(self);

@@ -23,8 +23,14 @@ impl Machine {
     #[cold]
     pub(super) fn drop_late(&self) {
         while self.has_work() {
-            // Who is in it comes here when leaving.
-            let Some(mut running) = self.enter() else { return };
+            let Some(mut running) = self.enter() else {
+                barrier::heavy();
+                if self.running.load(Ordering::SeqCst) {
+                    // Who is in it comes here when leaving.
+                    return;
+                }
+                continue;
+            };
             // It is no run of the circuit that anybody is told of.
             let progress = running.run_in_span(Edge::Written, usize::MAX, u64::MAX);
             running.leave();
@@ -528,8 +534,10 @@ impl Running<'_> {
         // SAFETY: we are in the context.
         let outer = unsafe { (*self.machine.inside.get()).outer };
         context::replace(outer);
-        // In one order with a waiter's registering, see `settle_at`, with a driver's `put_off`, and with `drop_late`.
-        self.machine.running.swap(false, Ordering::SeqCst);
+        // Left first, then looked: in one order with who says or brings something first and then looks whether somebody is in here,
+        // behind a heavy barrier, see `is_left`, `put_off`, `poll_settled` and `drop_late`.
+        self.machine.running.store(false, Ordering::Release);
+        barrier::light();
     }
 
     /// Gives back memory that a backlog needed, if there is none any more.

@@ -11,6 +11,7 @@ use std::thread;
 
 use super::waits::{Until, Waiting};
 use super::{HELPED, Machine, PUT_OFF, Progress};
+use crate::barrier;
 use crate::context;
 use crate::driver::Driver;
 use crate::error::ContextError;
@@ -31,7 +32,7 @@ impl Machine {
     /// for ever.
     #[inline]
     pub(crate) fn settle(&self) -> Result<(), ContextError> {
-        match self.settle_target("Cannot call Circuit::settle from within the circuit's context")? {
+        match self.settle_target("Cannot call Circuit::settle from within the circuit's context: emit what is to come later, or wait outside of it")? {
             Some(target) => self.settle_to(target),
             None => Ok(()),
         }
@@ -149,8 +150,8 @@ impl Machine {
                 }
                 // Whoever runs it may stop short of our target, and wakes us when it leaves.
                 None => {
-                    let is_left = || self.is_done(target) || self.is_left();
-                    self.waiters.wait(target, is_left, || self.is_finished(target) || self.is_left());
+                    let is_seen = || self.is_done(target) || !self.running.load(Ordering::Relaxed);
+                    self.waiters.wait(target, is_seen, || self.is_finished(target) || self.is_left());
                 }
             }
         }
@@ -172,12 +173,17 @@ impl Machine {
         self.enter().map(|mut running| running.run(budget, until))
     }
 
-    /// Whether nobody runs the circuit. If somebody does, who waits is woken when that one leaves.
+    /// Whether nobody runs the circuit. If somebody does, who waits is woken when that one leaves. For who is about to sleep.
     pub(super) fn is_left(&self) -> bool {
+        if !self.running.load(Ordering::Acquire) {
+            return true;
+        }
         // Said first, then looked: in one order with who leaves first and then looks.
         if self.flags.load(Ordering::SeqCst) & HELPED == 0 {
             self.flags.fetch_or(HELPED, Ordering::SeqCst);
         }
+        // Also where somebody else has said it, whose barrier may be still to come.
+        barrier::heavy();
         !self.running.load(Ordering::SeqCst)
     }
 
@@ -186,6 +192,7 @@ impl Machine {
     pub(crate) fn put_off(&self) -> bool {
         // Said first, then looked: in one order with who leaves first and then looks.
         self.flags.fetch_or(PUT_OFF, Ordering::SeqCst);
+        barrier::heavy();
         self.running.load(Ordering::SeqCst) || self.flags.fetch_and(!PUT_OFF, Ordering::SeqCst) & PUT_OFF == 0
     }
 
@@ -218,7 +225,7 @@ impl Machine {
 
     /// As [`Machine::check_can_wait`], for what ends with the circuit.
     pub(crate) fn check_can_close_and_wait(&self) -> Result<(), ContextError> {
-        self.check_can_wait("Cannot wait for a circuit from within its own context")
+        self.check_can_wait("Cannot wait for a circuit from within its own context: close it without waiting, or wait outside of it")
     }
 
     /// Refuses what would wait for a simulation, whose thread is the one that waits.
