@@ -297,7 +297,7 @@ impl Circuit {
     /// }
     /// ```
     pub fn settled(&self) -> Result<Settled, ContextError> {
-        let inside = "Cannot call Circuit::settled from within the circuit's context";
+        let inside = "Cannot call Circuit::settled from within the circuit's context: emit what is to come later, or wait outside of it";
         let settled = self.settled_in_steps(inside)?;
         if settled.target.is_some() {
             self.0.check_can_wait(inside)?;

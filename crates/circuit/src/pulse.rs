@@ -35,7 +35,7 @@ impl Circuit {
     /// ```
     pub fn pulse(&self) -> Result<Option<Pulse>, ContextError> {
         let machine = self.machine();
-        machine.check_can_wait("Cannot call Circuit::pulse from within the circuit's context")?;
+        machine.check_can_wait("Cannot call Circuit::pulse from within the circuit's context: emit what is to come later, or wait outside of it")?;
         let arrived = Arc::new(OnceLock::new());
         let arrival = Arc::clone(&arrived);
         let start = Instant::now();

@@ -10,6 +10,7 @@ use signal_hook::consts::SIGXFSZ;
 use std::process::ExitCode;
 use std::sync::Arc;
 use tidemark_lab::allocations::Counting;
+use tidemark_lab::circuit::SelectionError;
 use tidemark_lab::output;
 use tidemark_server::config::ConfigError;
 
@@ -44,7 +45,7 @@ enum Command {
     Serve(serve_command::ServeArgs),
     /// Talk to a server: at a prompt, from standard input, or one command
     Cli(cli::CliArgs),
-    /// Measure a server: ours or any other that speaks the Redis protocol
+    /// Measure: servers that speak the Redis protocol, ours or any other, and circuits
     Bench(bench_command::BenchArgs),
     /// Look at a log's files and put them right
     Log(log_command::LogArgs),
@@ -71,7 +72,8 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         output::tell(format_args!("tidemark: {error:#}"));
-        if error.is::<ConfigError>() { ExitCode::from(EXIT_USAGE) } else { ExitCode::FAILURE }
+        let is_usage = error.is::<ConfigError>() || error.is::<SelectionError>();
+        if is_usage { ExitCode::from(EXIT_USAGE) } else { ExitCode::FAILURE }
     })
 }
 

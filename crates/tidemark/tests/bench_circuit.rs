@@ -121,6 +121,15 @@ fn a_fork_that_dies_has_failed_and_all_others_are_kept() {
 }
 
 #[test]
+fn a_pattern_that_means_nothing_is_a_wrong_command_line() {
+    for (pattern, reason) in [("", "an empty pattern means nothing"), ("nope", "no benchmark's name has")] {
+        let output = bench(&["-l", pattern]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&output.stderr).contains(reason), "{output:?}");
+    }
+}
+
+#[test]
 fn a_disk_that_is_full_is_told_with_what_could_not_be_written() {
     let one_shot = ["^IdOps.id_from_subject$", "-bm", "ss"];
     let said = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();

@@ -112,7 +112,10 @@ fn cir_05_settling_from_within_is_refused() {
         circuit.settle().expect("outside");
         let errors: Vec<ContextError> = trace.take().into_iter().map(Result::unwrap_err).collect();
         assert_eq!(errors.len(), 1);
-        assert_eq!(errors[0].to_string(), "Cannot call Circuit::settle from within the circuit's context");
+        assert_eq!(
+            errors[0].to_string(),
+            "Cannot call Circuit::settle from within the circuit's context: emit what is to come later, or wait outside of it"
+        );
         circuit.close();
     }
 }

@@ -64,7 +64,12 @@ fn cir_56_a_receptor_cannot_ask_for_a_pulse() {
         let pipe = circuit.pipe(move |()| seen.push(inside.pulse().unwrap_err().to_string())).expect("open");
         pipe.emit(());
         circuit.settle().expect("outside");
-        assert_eq!(trace.take(), ["Cannot call Circuit::pulse from within the circuit's context"]);
+        assert_eq!(
+            trace.take(),
+            [
+                "Cannot call Circuit::pulse from within the circuit's context: emit what is to come later, or wait outside of it"
+            ]
+        );
         circuit.close();
     }
 }
