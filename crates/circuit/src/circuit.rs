@@ -13,7 +13,7 @@ use crate::care::{Care, Make};
 use crate::current::Current;
 use crate::depth::Depth;
 use crate::driver::{Driver, ThreadPool, thread};
-use crate::error::{ArgumentError, ContextError, Error, Fault};
+use crate::error::{ArgumentError, ContextError, Error, Fault, called_inside};
 use crate::failure::Failures;
 use crate::lane::Lane;
 use crate::machine::{Machine, MachineRef, Progress};
@@ -297,7 +297,7 @@ impl Circuit {
     /// }
     /// ```
     pub fn settled(&self) -> Result<Settled, ContextError> {
-        let inside = "Cannot call Circuit::settled from within the circuit's context: emit what is to come later, or wait outside of it";
+        let inside = called_inside!("settled");
         let settled = self.settled_in_steps(inside)?;
         if settled.target.is_some() {
             self.0.check_can_wait(inside)?;

@@ -155,6 +155,19 @@ impl ContextError {
     }
 }
 
+/// The message where this method of a circuit is called inside of it.
+macro_rules! called_inside {
+    ($method:literal) => {
+        concat!(
+            "Cannot call Circuit::",
+            $method,
+            " from within the circuit's context: emit what is to come later, or wait outside of it"
+        )
+    };
+}
+
+pub(crate) use called_inside;
+
 impl fmt::Display for ContextError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.message)

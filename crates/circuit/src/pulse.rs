@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use crate::circuit::Circuit;
-use crate::error::ContextError;
+use crate::error::{ContextError, called_inside};
 use crate::event::Event;
 
 /// When something that did nothing went through a circuit's ingress queue. Made by [`Circuit::pulse`], with an example there.
@@ -35,7 +35,7 @@ impl Circuit {
     /// ```
     pub fn pulse(&self) -> Result<Option<Pulse>, ContextError> {
         let machine = self.machine();
-        machine.check_can_wait("Cannot call Circuit::pulse from within the circuit's context: emit what is to come later, or wait outside of it")?;
+        machine.check_can_wait(called_inside!("pulse"))?;
         let arrived = Arc::new(OnceLock::new());
         let arrival = Arc::clone(&arrived);
         let start = Instant::now();

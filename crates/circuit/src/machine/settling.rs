@@ -14,7 +14,7 @@ use super::{HELPED, Machine, PUT_OFF, Progress};
 use crate::barrier;
 use crate::context;
 use crate::driver::Driver;
-use crate::error::ContextError;
+use crate::error::{ContextError, called_inside};
 use crate::making::Made;
 use crate::queue::token::Token;
 use crate::sync::{Ordering, hint};
@@ -32,7 +32,7 @@ impl Machine {
     /// for ever.
     #[inline]
     pub(crate) fn settle(&self) -> Result<(), ContextError> {
-        match self.settle_target("Cannot call Circuit::settle from within the circuit's context: emit what is to come later, or wait outside of it")? {
+        match self.settle_target(called_inside!("settle"))? {
             Some(target) => self.settle_to(target),
             None => Ok(()),
         }
@@ -225,7 +225,9 @@ impl Machine {
 
     /// As [`Machine::check_can_wait`], for what ends with the circuit.
     pub(crate) fn check_can_close_and_wait(&self) -> Result<(), ContextError> {
-        self.check_can_wait("Cannot wait for a circuit from within its own context: close it without waiting, or wait outside of it")
+        self.check_can_wait(
+            "Cannot wait for a circuit from within its own context: close it without waiting, or wait outside of it",
+        )
     }
 
     /// Refuses what would wait for a simulation, whose thread is the one that waits.
