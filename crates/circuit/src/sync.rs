@@ -57,6 +57,20 @@ mod chosen {
         Ordering::Acquire
     }
 
+    macro_rules! exchange {
+        ($value:ty: $($name:ident),*) => {
+            $(pub(crate) fn $name(
+                &self,
+                current: $value,
+                new: $value,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$value, $value> {
+                self.0.$name(current, new, success, order_load(failure))
+            })*
+        };
+    }
+
     macro_rules! atomic {
         ($name:ident($value:ty) $(<$parameter:ident>)?: $($change:ident),*) => {
             #[derive(Debug)]
@@ -76,25 +90,7 @@ mod chosen {
                     self.0.store(value, order);
                 }
 
-                pub(crate) fn compare_exchange(
-                    &self,
-                    current: $value,
-                    new: $value,
-                    success: Ordering,
-                    failure: Ordering,
-                ) -> Result<$value, $value> {
-                    self.0.compare_exchange(current, new, success, order_load(failure))
-                }
-
-                pub(crate) fn compare_exchange_weak(
-                    &self,
-                    current: $value,
-                    new: $value,
-                    success: Ordering,
-                    failure: Ordering,
-                ) -> Result<$value, $value> {
-                    self.0.compare_exchange_weak(current, new, success, failure)
-                }
+                exchange!($value: compare_exchange, compare_exchange_weak);
 
                 $(pub(crate) fn $change(&self, value: $value, order: Ordering) -> $value {
                     self.0.$change(value, order)

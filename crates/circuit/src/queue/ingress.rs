@@ -396,20 +396,14 @@ impl Ingress {
     /// Copies a value over several slots. The token makes all of them known, so it is written last.
     #[cold]
     unsafe fn write_large(&self, token: Token, ticket: u64, value: *const u8, bytes: usize) {
-        let count = slots_for(bytes);
         let first = self.slot(ticket);
-        let (mut slot, mut part) = (first, 0);
-        loop {
+        for part in 0..slots_for(bytes) {
+            let slot = self.slot(ticket + part as u64);
             let length = SLOT_BYTES.min(bytes - part * SLOT_BYTES);
             // SAFETY: this part lies within the value and fits into the slot, which is ours.
             slot.payload.with_mut(|payload| unsafe {
                 ptr::copy_nonoverlapping(value.add(part * SLOT_BYTES), payload.cast::<u8>(), length);
             });
-            part += 1;
-            if part == count {
-                break;
-            }
-            slot = self.slot(ticket + part as u64);
         }
         first.token.store(token.into_raw(), Ordering::Release);
     }
