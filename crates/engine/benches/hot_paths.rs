@@ -60,7 +60,7 @@ fn main() {
         let mut scratch = Reply::default();
         while let Some(batch) = replay.next_batch().expect("the log is sound") {
             for record in batch {
-                let applied = replica.apply(record.kind, record.time_us, record.payload, &mut scratch);
+                let applied = replica.apply(&record, &mut scratch);
                 applied.expect("every record applies");
             }
         }

@@ -3,6 +3,7 @@
 use crate::blocking::{Block, Waiter};
 use crate::error::CommandError;
 use crate::keyspace::{Database, Deadline, Entry, Keyspace, Payload, Shard, ValueRef, hash};
+use crate::query::Query;
 use crate::random::Chance;
 use crate::reply::Reply;
 use crate::value::{Collection, Object, Type};
@@ -46,6 +47,8 @@ pub(crate) struct Effects {
     pub(crate) expired: Vec<Vec<u8>>,
     /// Keys that got something that blocked clients may wait for.
     pub(crate) ready: Vec<(u8, Vec<u8>)>,
+    /// Watched reads whose answers may have changed. Whoever takes them out hands them to [`crate::Engine`]'s `emit`.
+    pub(crate) noted: Vec<Arc<Query>>,
     /// The wish to wait.
     pub(crate) block: Option<Box<Block>>,
     /// The earliest deadline that was set, in milliseconds since 1970.
@@ -61,6 +64,8 @@ pub struct Keys<'k> {
     locked: Locked<'k>,
     db: usize,
     now_us: u64,
+    /// Keys whose deadline is at this time or earlier count as absent, in milliseconds since 1970.
+    expired_until_ms: u64,
     chance: &'k Chance,
     can_wait: bool,
     /// Bytes that [`Keys::log_instead`] has been given, by all commands under these locks.
@@ -81,11 +86,17 @@ impl<'k> Keys<'k> {
             locked,
             db: db as usize,
             now_us,
+            expired_until_ms: now_us / 1000,
             chance,
             can_wait: true,
             rewritten_bytes: 0,
             effects: Effects::default(),
         }
+    }
+
+    /// Gives the locks back to whoever may need more of them.
+    pub(crate) fn into_locked(self) -> Locked<'k> {
+        self.locked
     }
 
     /// The time of the command in milliseconds since 1970.
@@ -222,7 +233,15 @@ impl<'k> Keys<'k> {
     /// Whether an entry's time has come.
     #[inline]
     pub fn is_expired(&self, entry: &Entry) -> bool {
-        entry.deadline().is_some_and(|at| at <= self.now_ms())
+        entry.deadline().is_some_and(|at| at <= self.expired_until_ms)
+    }
+
+    /// Lets reads see the state as the log has it, in which a key is there until a record removes it.
+    pub(crate) fn as_logged<R>(&mut self, look: impl FnOnce(&mut Self) -> R) -> R {
+        let until_ms = std::mem::replace(&mut self.expired_until_ms, 0);
+        let result = look(self);
+        self.expired_until_ms = until_ms;
+        result
     }
 
     /// Whether the key exists.
@@ -427,7 +446,11 @@ impl<'k> Keys<'k> {
         if database.get(hash, key).and_then(Entry::deadline).is_some_and(|at| at <= now) {
             database.remove(hash, key);
             let db = self.db();
-            self.shard_mut(key).touch(db, key);
+            let shard = self.shard_mut(key);
+            shard.touch(db, key);
+            if shard.is_read() {
+                self.note_queries(key);
+            }
             self.effects.expired.push(key.to_vec());
         }
     }
@@ -441,9 +464,21 @@ impl<'k> Keys<'k> {
         let db = self.db();
         let shard = self.shard_mut(key);
         shard.touch(db, key);
-        if !shard.waiting().is_empty() {
+        let (is_awaited, is_read) = (!shard.waiting().is_empty(), shard.is_read());
+        if is_awaited {
             self.note_ready(key);
         }
+        if is_read {
+            self.note_queries(key);
+        }
+    }
+
+    /// Notes the watched reads that the key's change may concern.
+    #[cold]
+    fn note_queries(&mut self, key: &[u8]) {
+        let (db, mut noted) = (self.db(), std::mem::take(&mut self.effects.noted));
+        self.shard(key).index().note(db, key, &mut noted);
+        self.effects.noted = noted;
     }
 
     /// Notes that the key holds something, if anybody waits for that.
@@ -460,13 +495,15 @@ impl<'k> Keys<'k> {
     /// Says that something other than single keys has changed.
     pub(crate) fn changed_everything(&mut self, db: u8, other: Option<u8>) {
         self.effects.changed = true;
-        let mut ready = Vec::new();
+        let (mut ready, mut noted) = (Vec::new(), std::mem::take(&mut self.effects.noted));
         for shard in self.shards_mut() {
             shard.touch_database(db, other);
             for db in [Some(db), other].into_iter().flatten() {
                 ready.extend(shard.waiting().keys(db).map(|key| (db, key.to_vec())));
+                shard.index().note_database(db, &mut noted);
             }
         }
+        self.effects.noted = noted;
         self.effects.ready.append(&mut ready);
     }
 

@@ -6,6 +6,7 @@ use crate::context::{Context, Effects, Keys, Locked};
 use crate::error::CommandError;
 use crate::keyspace::{KeyId, Keyspace, MAX_BYTES};
 use crate::loader::Loader;
+use crate::query::{Moment, Query, Registry};
 use crate::random::Chance;
 use crate::record::{self, kind};
 use crate::reply::Reply;
@@ -14,7 +15,7 @@ use crate::watch::Watch;
 use std::collections::hash_map::{Entry, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use tidemark_log::{Log, Lsn, Room};
+use tidemark_log::{Log, Lsn, Record, Room};
 
 /// One command on its way in.
 #[derive(Debug, Clone, Copy)]
@@ -57,6 +58,8 @@ pub struct Engine {
     /// Set when a change was made and could not be logged. Memory is then ahead of the log for good, so no further
     /// change may build on it; reads go on.
     ahead_of_log: AtomicBool,
+    /// Watched reads.
+    registry: Registry,
 }
 
 impl Engine {
@@ -68,6 +71,7 @@ impl Engine {
             chance: Chance::new(seed),
             next_deadline: AtomicU64::new(u64::MAX),
             ahead_of_log: AtomicBool::new(false),
+            registry: Registry::default(),
         }
     }
 
@@ -79,6 +83,10 @@ impl Engine {
     /// The log.
     pub fn log(&self) -> &Arc<Log> {
         &self.log
+    }
+
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.registry
     }
 
     /// Runs one command and writes its answer, or says that the client waits. Clients that wait for what the command
@@ -98,6 +106,10 @@ impl Engine {
         self.run(call, &mut keys, reply);
         let lsn = self.log_effects(call, &keys.effects, room, reply, mark);
         let durable = keys.effects.durable;
+        if !keys.effects.noted.is_empty() {
+            let noted = std::mem::take(&mut keys.effects.noted);
+            self.emit(&mut keys, noted, lsn.map(|lsn| Moment { lsn, time_us: call.now_us, durable }));
+        }
         if let Some(block) = keys.effects.block.take() {
             let blocked = Blocked::new(keys, call.args, block, reply);
             return Executed { lsn, durable, block: Some(Box::new(blocked)) };
@@ -136,7 +148,7 @@ impl Engine {
         let mark = reply.len();
         reply.array(calls.len());
         let mut payloads = Vec::new();
-        let (mut ready, mut durable) = (Vec::new(), false);
+        let (mut ready, mut noted, mut durable) = (Vec::new(), Vec::new(), false);
         for call in calls {
             keys.select(call.db);
             self.run(call, &mut keys, reply);
@@ -147,12 +159,16 @@ impl Engine {
             encode_effects(call, &effects, &mut payloads);
             durable |= effects.durable;
             ready.extend(effects.ready);
+            noted.extend(effects.noted);
         }
         let lsn = if payloads.is_empty() {
             None
         } else {
             self.append_transaction(&payloads, room, now_us, reply, mark)
         };
+        if !noted.is_empty() {
+            self.emit(&mut keys, noted, lsn.map(|lsn| Moment { lsn, time_us: now_us, durable }));
+        }
         self.serve(keys, ready);
         Executed { lsn, durable, block: None }
     }
@@ -176,14 +192,8 @@ impl Engine {
 
     /// Applies one record of the log: the way back to the state, at recovery and on a replica. The same records in the
     /// same order give the same state on any machine.
-    pub fn apply(
-        &self,
-        kind: u8,
-        time_us: u64,
-        payload: &[u8],
-        scratch: &mut Reply,
-    ) -> Result<(), ApplyError> {
-        crate::apply::apply(self, kind, time_us, payload, scratch)
+    pub fn apply(&self, record: &Record<'_>, scratch: &mut Reply) -> Result<(), ApplyError> {
+        crate::apply::apply(self, record, scratch)
     }
 
     /// Cuts a snapshot of the whole state here and now; see [`Snapshot::next_frame`]. The caller takes one at a time.
@@ -223,10 +233,12 @@ impl Engine {
         self.next_deadline.fetch_min(at, Ordering::Relaxed);
     }
 
-    /// Runs a command out of the log: as [`Engine::execute`], without logging and without serving anybody.
-    pub(crate) fn replay(&self, call: &Call<'_>, reply: &mut Reply) {
+    /// Runs a command out of the log: as [`Engine::execute`], without logging and without serving anybody. Watched reads that
+    /// it may concern go to `noted`.
+    pub(crate) fn replay(&self, call: &Call<'_>, reply: &mut Reply, noted: &mut Vec<Arc<Query>>) {
         let mut keys = self.lock_for(call);
         self.run(call, &mut keys, reply);
+        noted.append(&mut keys.effects.noted);
     }
 
     /// Refuses changes while the log cannot take them, and arguments that no key and no value can hold: handlers rely on
@@ -256,7 +268,7 @@ impl Engine {
 
     /// Sees to it, before anything changes, that the log has room for a record of so many bytes.
     #[inline]
-    fn make_room<'e>(&'e self, bytes: usize, room: &mut Room<'e>) -> Result<(), CommandError> {
+    pub(crate) fn make_room<'e>(&'e self, bytes: usize, room: &mut Room<'e>) -> Result<(), CommandError> {
         match self.log.make_room(bytes) {
             Ok(made) => *room = made,
             Err(error) => return Err(CommandError::LogFailed(error.to_string())),
@@ -317,7 +329,12 @@ impl Engine {
         } else {
             locked
         };
-        Keys::new(&self.keyspace, locked, call.db, call.now_us, &self.chance)
+        self.keys(locked, call.db, call.now_us)
+    }
+
+    #[inline]
+    pub(crate) fn keys<'e>(&'e self, locked: Locked<'e>, db: u8, now_us: u64) -> Keys<'e> {
+        Keys::new(&self.keyspace, locked, db, now_us, &self.chance)
     }
 
     #[inline]
@@ -346,7 +363,7 @@ impl Engine {
             let watched = watch.into_iter().flat_map(|watch| watch.keys.keys().map(|(_, key)| &**key));
             self.lock_destinations(self.lock_keys(keys().chain(watched)), keys)
         };
-        Keys::new(&self.keyspace, locked, 0, now_us, &self.chance)
+        self.keys(locked, 0, now_us)
     }
 
     /// Runs a handler; an error replaces whatever it had answered.
@@ -450,9 +467,27 @@ impl Engine {
         self.append_transaction(&payloads, Room::NONE, keys.now_us(), reply, 0)
     }
 
-    pub(crate) fn log_expiry(&self, db: u8, key: &[u8], now_us: u64) -> bool {
+    /// Appends that a key's time has come, before it is removed.
+    pub(crate) fn log_expiry(&self, db: u8, key: &[u8], now_us: u64) -> Option<Lsn> {
         let keys = std::iter::once(key);
-        self.log.append(now_us, kind::EXPIRY, |into| encode_expiry(into, db, keys)).is_ok()
+        self.log.append(now_us, kind::EXPIRY, |into| encode_expiry(into, db, keys)).ok()
+    }
+
+    /// Appends that keys were found expired and removed, if any were, and emits what watched reads answer without them.
+    pub(crate) fn log_expired(&self, keys: &mut Keys<'_>) -> Option<Lsn> {
+        let Effects { expired, noted, .. } = std::mem::take(&mut keys.effects);
+        if expired.is_empty() {
+            debug_assert!(noted.is_empty(), "nothing has changed");
+            return None;
+        }
+        let (db, now_us) = (keys.db(), keys.now_us());
+        let removed = expired.iter().map(Vec::as_slice);
+        let lsn = self.log.append(now_us, kind::EXPIRY, |into| encode_expiry(into, db, removed)).ok();
+        if lsn.is_none() {
+            self.ahead_of_log.store(true, Ordering::Relaxed);
+        }
+        self.emit(keys, noted, lsn.map(|lsn| Moment::of(lsn, now_us)));
+        lsn
     }
 }
 

@@ -1,7 +1,8 @@
 //! Active expiry: keys whose time has come leave in the order of their deadlines, each removal a record of the log.
 
+use crate::context::Locked;
 use crate::engine::Engine;
-use crate::keyspace::{DATABASES, hash};
+use crate::keyspace::{DATABASES, Shard, hash};
 
 /// How long expiry rests when the log takes no records.
 const RETRY_MS: u64 = 1000;
@@ -19,12 +20,20 @@ pub(crate) fn expire_due(engine: &Engine, now_us: u64, budget: usize) -> Option<
                 && let Some(key) = shard.database(db).first_due(now_ms).map(<[u8]>::to_vec)
             {
                 // Without a log that takes it a key stays: what is not recorded must not happen.
-                if engine.check_writable().is_err() || !engine.log_expiry(db as u8, &key, now_us) {
+                let is_writable = engine.check_writable().is_ok();
+                let is_removed = is_writable
+                    && if shard.is_read() {
+                        drop(shard);
+                        let is_removed = remove_read(engine, db as u8, &key, now_us);
+                        shard = engine.keyspace().lock(index);
+                        is_removed
+                    } else {
+                        remove(engine, &mut shard, db as u8, &key, now_us)
+                    };
+                if !is_removed {
                     engine.lower_next_deadline(now_ms + RETRY_MS);
                     return engine.next_deadline();
                 }
-                shard.database_mut(db).remove(hash(&key), &key);
-                shard.touch(db as u8, &key);
                 left -= 1;
             }
             let earliest = shard.database(db).next_deadline();
@@ -35,4 +44,27 @@ pub(crate) fn expire_due(engine: &Engine, now_us: u64, budget: usize) -> Option<
         engine.lower_next_deadline(at);
     }
     engine.next_deadline()
+}
+
+/// Logs that a key's time has come and removes it; whether the log took it.
+fn remove(engine: &Engine, shard: &mut Shard, db: u8, key: &[u8], now_us: u64) -> bool {
+    if engine.log_expiry(db, key, now_us).is_none() {
+        return false;
+    }
+    shard.database_mut(db as usize).remove(hash(key), key);
+    shard.touch(db, key);
+    true
+}
+
+/// As [`remove`], of a key in a shard whose keys are watched: with the locks of all that is read together with it. False
+/// also if the log failed behind the removal, in which case nothing more is removed either.
+fn remove_read(engine: &Engine, db: u8, key: &[u8], now_us: u64) -> bool {
+    let index = engine.keyspace().shard_of(key);
+    let locked = Locked::One(index, engine.keyspace().lock(index));
+    let locked = engine.lock_destinations(locked, || std::iter::once(key));
+    let mut keys = engine.keys(locked, db, now_us);
+    keys.drop_expired(key);
+    // Another may have removed it, or given it more time, while nobody held the lock: that is as good.
+    let is_there = keys.effects.expired.is_empty();
+    is_there || engine.log_expired(&mut keys).is_some()
 }

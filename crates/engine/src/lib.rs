@@ -10,6 +10,7 @@
 //! - [`keyspace`]: shards, databases, the hash table and its entries.
 //! - [`value`]: lists, hashes, sets, sorted sets.
 //! - [`context`]: what a handler may touch.
+//! - [`query`]: watched reads and what they emit.
 //! - [`Engine`]: admission, locking, logging, serving blocked clients; `apply` for the way back.
 //!
 //! The crate knows nothing of sockets and reads no clock: the time of a command is an argument.
@@ -19,12 +20,14 @@ pub mod blocking;
 pub mod command;
 pub mod context;
 mod digest;
+pub mod encoded;
 mod engine;
 mod error;
 mod expiry;
 pub mod keyspace;
 mod loader;
 mod long_double;
+pub mod query;
 mod random;
 pub mod record;
 mod reply;

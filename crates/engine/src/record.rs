@@ -4,6 +4,8 @@
 //! command      db u8 │ id u16 │ number of arguments varint │ (length varint │ bytes)*
 //! transaction  (length of the command varint │ command)*
 //! expiry       db u8 │ (length varint │ key)*
+//! watch        protocol u8 │ command that reads
+//! unwatch      LSN of the watch varint
 //! ```
 //!
 //! Integers are little endian, varints LEB128. The command's name is not among the arguments: its id, which never
@@ -17,6 +19,10 @@ pub mod kind {
     pub const TRANSACTION: u8 = 2;
     /// Keys that were removed because their time had come.
     pub const EXPIRY: u8 = 3;
+    /// A read that is watched from here on: see [`crate::query`].
+    pub const WATCH: u8 = 4;
+    /// A read that is watched no more.
+    pub const UNWATCH: u8 = 5;
 }
 
 /// Appends one command.

@@ -3,7 +3,7 @@
 use crate::error::CommandError;
 
 /// The protocol that a client speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Protocol {
     /// RESP2: what every Redis client starts with.
     #[default]

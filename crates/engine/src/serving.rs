@@ -21,12 +21,17 @@
 //! as many rounds as there are shards at the latest, whatever others do meanwhile; and since clients begin to wait under
 //! the locks of all of their keys, a closed set stays closed as long as it is held.
 //!
-//! In a shard where nobody waits to move something, this costs one comparison.
+//! A watched read of keys in several shards reaches further in the same way: whoever changes one of the keys answers the
+//! read anew, and locks what it reads. One over every key makes every change lock all shards.
+//!
+//! In a shard where nobody waits to move something, and from which no watched read reaches further, this costs two
+//! comparisons.
 
 use crate::blocking::{Delivery, Waiter};
 use crate::context::{Context, Keys, Locked};
 use crate::engine::Engine;
 use crate::keyspace::Shard;
+use crate::query::Moment;
 use crate::reply::Reply;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -42,7 +47,7 @@ impl Engine {
         locked: Locked<'e>,
         keys: impl Fn() -> I,
     ) -> Locked<'e> {
-        if locked.has_moves() { self.close(locked, &keys) } else { locked }
+        if locked.reaches_further() { self.close(locked, &keys) } else { locked }
     }
 
     #[cold]
@@ -52,6 +57,10 @@ impl Engine {
         keys: &impl Fn() -> I,
     ) -> Locked<'e> {
         loop {
+            if locked.reads_everything() {
+                drop(locked);
+                return Locked::All(self.keyspace().lock_all());
+            }
             let held = locked.indices().count();
             let reached = self.reached(&locked, keys());
             debug_assert!(held <= reached.len(), "what has been found stays in the set");
@@ -68,15 +77,18 @@ impl Engine {
         let mut reached: BTreeSet<usize> = locked.indices().collect();
         let mut open: Vec<usize> = Vec::new();
         for key in keys {
-            let shard = locked.shard(self.keyspace().shard_of(key));
-            open.extend(shard.into_iter().flat_map(|shard| shard.waiting().destinations(key)));
+            let Some(shard) = locked.shard(self.keyspace().shard_of(key)) else { continue };
+            open.extend(shard.waiting().destinations(key));
+            reached.extend(shard.index().reached_from(key));
         }
         let mut followed = HashSet::new();
         while let Some(index) = open.pop() {
             reached.insert(index);
             if followed.insert(index) {
-                let shard = locked.shard(index);
-                open.extend(shard.into_iter().flat_map(|shard| shard.waiting().all_destinations()));
+                // Which key of the shard is moved to is not known here, so any may be.
+                let Some(shard) = locked.shard(index) else { continue };
+                open.extend(shard.waiting().all_destinations());
+                reached.extend(shard.index().reached());
             }
         }
         reached
@@ -131,9 +143,13 @@ impl Engine {
         }
         // What it made ready is served in the next round.
         let ready = std::mem::take(&mut keys.effects.ready);
-        let effects = std::mem::take(&mut keys.effects);
+        let mut effects = std::mem::take(&mut keys.effects);
         keys.effects.ready = ready;
         let lsn = self.log_served(keys, &effects, &mut reply);
+        let noted = std::mem::take(&mut effects.noted);
+        if !noted.is_empty() {
+            self.emit(keys, noted, lsn.map(|lsn| Moment::of(lsn, keys.now_us())));
+        }
         let overflowed = reply.has_overflowed();
         Delivery { reply: if overflowed { Vec::new() } else { reply.take() }, overflowed, lsn }
     }
@@ -154,12 +170,21 @@ impl Engine {
 }
 
 impl Locked<'_> {
-    /// Whether anybody waits in the locked shards whom to serve may touch a shard that is not locked.
+    /// Whether a change in the locked shards may have to do with a shard that is not locked.
     #[inline]
-    fn has_moves(&self) -> bool {
+    fn reaches_further(&self) -> bool {
         match self {
-            Self::One(_, guard) => guard.waiting().has_moves(),
-            Self::Many(guards) => guards.iter().any(|(_, guard)| guard.waiting().has_moves()),
+            Self::One(_, guard) => guard.reaches_further(),
+            Self::Many(guards) => guards.iter().any(|(_, guard)| guard.reaches_further()),
+            Self::All(_) => false,
+        }
+    }
+
+    /// Whether a watched read reads every key.
+    fn reads_everything(&self) -> bool {
+        match self {
+            Self::One(_, guard) => guard.index().reads_everything(),
+            Self::Many(guards) => guards.iter().any(|(_, guard)| guard.index().reads_everything()),
             Self::All(_) => false,
         }
     }

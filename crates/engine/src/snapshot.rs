@@ -35,6 +35,8 @@ pub struct Snapshot<'e> {
     numbers: Numbers,
     ended: u64,
     miscounted: u64,
+    /// Watched reads as of the cut.
+    queries: Vec<Vec<u8>>,
 }
 
 /// A large value is not whole in a snapshot, which must not be used.
@@ -61,6 +63,7 @@ impl<'e> Snapshot<'e> {
         }
         // Every change is appended under its shards' locks, so with all of them held the log's end is the state.
         let lsn = engine.log().appended();
+        let queries = engine.encode_queries();
         Self {
             engine,
             lsn,
@@ -72,6 +75,7 @@ impl<'e> Snapshot<'e> {
             numbers,
             ended: 0,
             miscounted: 0,
+            queries,
         }
     }
 
@@ -83,6 +87,19 @@ impl<'e> Snapshot<'e> {
     /// How far the walk has come, between 0 and 1.
     pub fn progress(&self) -> f64 {
         self.shard as f64 / self.engine.keyspace().shard_count() as f64
+    }
+
+    /// Frames of the watched reads, which a snapshot keeps in a section of their own: each is a sequence of the form that
+    /// [`crate::Engine::load_queries`] reads.
+    pub fn query_frames(&mut self) -> impl Iterator<Item = Vec<u8>> {
+        let mut queries = std::mem::take(&mut self.queries).into_iter().peekable();
+        std::iter::from_fn(move || {
+            let mut frame = queries.next()?;
+            while let Some(mut query) = queries.next_if(|query| frame.len() + query.len() <= FRAME_BYTES) {
+                frame.append(&mut query);
+            }
+            Some(frame)
+        })
     }
 
     /// The next frame; `None` at the end.

@@ -56,7 +56,7 @@ fn recover(storage: Arc<dyn Storage>, retention: Retention, case: &str) -> Optio
         let mut replay = log.replay(covered.next()).ok()?;
         while let Some(batch) = replay.next_batch().ok()? {
             for record in batch {
-                let applied = engine.apply(record.kind, record.time_us, record.payload, &mut scratch);
+                let applied = engine.apply(&record, &mut scratch);
                 applied.unwrap_or_else(|error| panic!("{case}: record {}: {error}", record.lsn));
             }
         }
@@ -134,7 +134,7 @@ fn digests() -> Vec<u128> {
     let mut replay = engine.log().replay(Lsn::FIRST).expect("everything is kept");
     while let Some(batch) = replay.next_batch().expect("the log is sound") {
         for record in batch {
-            replica.apply(record.kind, record.time_us, record.payload, &mut scratch).expect("applies");
+            replica.apply(&record, &mut scratch).expect("applies");
             digests.push(replica.digest());
         }
     }

@@ -3,6 +3,7 @@
 mod support;
 use support::{Client, START_US, engine, replayed, shown, transaction, words};
 use tidemark_engine::{Call, Protocol, Reply, WatchedKeys, command};
+use tidemark_log::{Lsn, Record};
 
 #[test]
 fn names_and_lifetimes() {
@@ -303,17 +304,7 @@ fn loaded(frames: &[Vec<u8>]) -> tidemark_engine::Engine {
 /// Loads what a snapshot wrote, then applies the log behind it.
 fn restored(engine: &tidemark_engine::Engine, lsn: tidemark_log::Lsn, frames: &[Vec<u8>]) -> u128 {
     let replica = loaded(frames);
-    engine.log().wait_durable(engine.log().appended()).expect("memory does not fail");
-    if lsn < engine.log().appended() {
-        let mut replay = engine.log().replay(lsn.next()).expect("the log is complete");
-        let mut scratch = Reply::default();
-        while let Some(batch) = replay.next_batch().expect("the log is sound") {
-            for record in batch {
-                let applied = replica.apply(record.kind, record.time_us, record.payload, &mut scratch);
-                applied.expect("every record applies");
-            }
-        }
-    }
+    support::apply_from(engine, lsn.next(), &replica);
     replica.digest()
 }
 
@@ -536,16 +527,18 @@ fn an_abandoned_snapshot_leaves_the_next_one_whole() {
 fn damaged_records_and_frames_are_refused() {
     let engine = engine();
     let mut scratch = Reply::default();
-    for kind in 0..5 {
+    let record = |kind, payload| Record { lsn: Lsn(1), time_us: 0, kind, payload };
+    for kind in 0..7 {
         for payload in
             [&b""[..], b"\xff", b"\x00\x02\x00\x02\x01k", b"\x00\xff\xff\x00", b"\x00\x01\x00\x01\x01k"]
         {
-            let _ = engine.apply(kind, 0, payload, &mut scratch);
+            let _ = engine.apply(&record(kind, payload), &mut scratch);
             let _ = engine.load(START_US).load_frame(payload);
+            let _ = engine.load_queries(Lsn(1), START_US, payload);
         }
     }
-    assert!(engine.apply(1, 0, b"\x00\xff\xff\x00", &mut scratch).is_err());
-    assert!(engine.apply(9, 0, b"", &mut scratch).is_err());
+    assert!(engine.apply(&record(1, b"\x00\xff\xff\x00"), &mut scratch).is_err());
+    assert!(engine.apply(&record(9, b""), &mut scratch).is_err());
 }
 
 #[test]

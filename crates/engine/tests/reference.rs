@@ -25,10 +25,17 @@ fn reference() -> String {
         "# Commands\n\nEvery command that Tidemark carries out, printed from its command table; `COMMAND DOCS` answers the \
          same.\nNames and replies are those of Redis 7. *Since* is the version of Redis that introduced a command, or \
          Tidemark's own.\nA `DURABLE` in front of any command that changes something lets its answer wait until the change \
-         is on disk.\n",
+         is on disk.\n\nA read whose name is followed by `.WATCH` is answered, and answered anew whenever its answer changes: \
+         `GET.WATCH key`, `ZRANGE.WATCH board 0 9`. So can be\nwatched: ",
     );
+    let watched: Vec<String> = command::all()
+        .filter(|row| is_watching(row))
+        .map(|row| format!("`{}`", command::watching::read_of(row).to_ascii_uppercase()))
+        .collect();
+    text.push_str(&watched.join(", "));
+    text.push_str(".\n");
     for (group, title) in GROUPS {
-        let rows = command::all().filter(|row| row.group == group);
+        let rows = command::all().filter(|row| row.group == group && !is_watching(row));
         write!(text, "\n## {title}\n\n| command | what it does | cost | since |\n|---|---|---|---|\n")
             .expect("a String");
         for row in rows {
@@ -41,6 +48,10 @@ fn reference() -> String {
         }
     }
     text
+}
+
+fn is_watching(row: &Command) -> bool {
+    row.name.ends_with(command::watching::SUFFIX)
 }
 
 fn push_row(text: &mut String, name: &str, row: &Command) {

@@ -9,7 +9,7 @@ use commands::{Generator, Line, Random, Times, shown, writes};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use support::START_US;
+use support::{START_US, apply_from};
 use tidemark_engine::{Call, Delivery, Engine, Protocol, Reply, Waiter, command};
 use tidemark_log::Lsn;
 
@@ -201,23 +201,6 @@ impl Sequence {
     }
 }
 
-/// Applies the log from `from` on.
-fn apply(engine: &Engine, from: Lsn, replica: &Engine) {
-    let log = engine.log();
-    log.wait_durable(log.appended()).expect("memory does not fail");
-    if from > log.appended() {
-        return;
-    }
-    let mut replay = log.replay(from).expect("the log is complete");
-    let mut scratch = Reply::default();
-    while let Some(batch) = replay.next_batch().expect("the log is sound") {
-        for record in batch {
-            let applied = replica.apply(record.kind, record.time_us, record.payload, &mut scratch);
-            applied.unwrap_or_else(|error| panic!("record {} of kind {}: {error}", record.lsn, record.kind));
-        }
-    }
-}
-
 /// Runs a sequence and compares the state with what the log, and a snapshot and the log behind it, give.
 fn check(seed: u64) -> Seen {
     let mut sequence = Sequence::new(seed);
@@ -228,12 +211,12 @@ fn check(seed: u64) -> Seen {
     let engine = &sequence.engine;
     let digest = engine.digest();
     let replica = support::engine();
-    apply(engine, Lsn(1), &replica);
+    apply_from(engine, Lsn(1), &replica);
     assert_eq!(replica.digest(), digest, "the log gives the state");
     let other = support::engine();
-    apply(engine, Lsn(1), &other);
+    apply_from(engine, Lsn(1), &other);
     assert_eq!(other.digest(), replica.digest(), "two replicas agree");
-    apply(engine, lsn.next(), &from_snapshot);
+    apply_from(engine, lsn.next(), &from_snapshot);
     assert_eq!(from_snapshot.digest(), digest, "a snapshot and the log behind it give the state");
     sequence.seen
 }

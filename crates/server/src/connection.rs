@@ -13,8 +13,8 @@ use crate::pause;
 use crate::pubsub::Publication;
 use crate::resp::request::{RequestLimits, RequestParser};
 use crate::session::Session;
-use crate::shared::Shared;
 use crate::wait::{self, WaitFor};
+use crate::watching;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -118,6 +118,10 @@ impl Connection {
 
     /// Runs commands that had to wait for their turn, as far as they may run now.
     pub(crate) fn resume(&mut self, cx: &Context<'_>) {
+        if self.may_catch_up() {
+            self.limit_output(cx.config);
+            watching::catch_up(&mut self.session, cx);
+        }
         if self.has_command && self.may_run() {
             let mut input = std::mem::take(&mut self.input);
             let consumed = self.run_commands(&input, cx);
@@ -165,9 +169,22 @@ impl Connection {
             && (self.session.wait.is_none() || self.input.len() < INPUT_AHEAD_BYTES)
     }
 
-    /// Whether commands have been received that could run now.
+    /// Whether commands have been received that could run now, or emissions could be written that had to wait.
     pub(crate) fn can_resume(&self) -> bool {
-        self.has_command && self.may_run()
+        self.may_catch_up() || (self.has_command && self.may_run())
+    }
+
+    fn may_catch_up(&self) -> bool {
+        let session = &self.session;
+        !session.closing && session.subscriptions.watchings.may_catch_up(&session.output)
+    }
+
+    /// Writes what a watched read has emitted, as far as there is room.
+    pub(crate) fn emit(&mut self, query: Lsn, cx: &Context<'_>) {
+        if !self.session.closing {
+            self.limit_output(cx.config);
+            watching::emit(&mut self.session, query, cx);
+        }
     }
 
     /// Whether nothing is left to do but to close.
@@ -341,12 +358,14 @@ impl Connection {
     }
 
     /// Takes back everything that others hold for this connection.
-    pub(crate) fn close(&mut self, shared: &Shared) {
+    pub(crate) fn close(&mut self, cx: &Context<'_>) {
+        let shared = cx.shared;
         wait::abandon(&mut self.session, &shared.engine);
         if !self.session.watched.is_empty() {
             shared.engine.unwatch(&std::mem::take(&mut self.session.watched));
         }
         self.session.unsubscribe_all(&shared.pubsub);
+        watching::end_all(&mut self.session, cx);
         shared.clients.remove(self.session.client.id);
     }
 

@@ -6,7 +6,7 @@ use crate::pubsub::Kind;
 use crate::session::Session;
 use crate::{
     client_command, command_command, config_command, handshake, info, server_command, subscribe_command,
-    transaction, wait,
+    transaction, wait, watch_command,
 };
 use tidemark_engine::command::ConnectionCommand as C;
 use tidemark_engine::{Command, CommandError};
@@ -86,10 +86,16 @@ fn dispatch(
         C::Exec => transaction::exec(session, cx),
         C::Discard => transaction::discard(session, cx),
         C::Watch => transaction::watch(session, args, cx),
+        C::Unwatch if args.len() > 1 => watch_command::unwatch(session, args, cx),
         C::Unwatch => {
             transaction::unwatch(session, cx);
             Ok(())
         }
+
+        C::WatchRead => watch_command::watch(session, command, args, cx),
+        C::Watches => watch_command::watches(session),
+        C::EmitReconnect => watch_command::reconnect(session, args, cx),
+        C::EmitAck => watch_command::acknowledge(session, args),
 
         C::Wait => wait::wait_replicas(session, args),
         C::WaitAof => wait::wait_aof(session, args, cx),

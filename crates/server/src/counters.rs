@@ -35,6 +35,8 @@ pub(crate) struct Counters {
     pub(crate) protocol_errors: Counter,
     /// Turns of the event loop.
     pub(crate) turns: Counter,
+    /// Emissions of watched reads that were written to clients.
+    pub(crate) emissions: Counter,
 }
 
 /// The sums over all workers.
@@ -48,6 +50,7 @@ pub(crate) struct Totals {
     pub(crate) slow_readers: u64,
     pub(crate) protocol_errors: u64,
     pub(crate) turns: u64,
+    pub(crate) emissions: u64,
 }
 
 impl Totals {
@@ -62,6 +65,7 @@ impl Totals {
             slow_readers: sum.slow_readers + counters.slow_readers.get(),
             protocol_errors: sum.protocol_errors + counters.protocol_errors.get(),
             turns: sum.turns + counters.turns.get(),
+            emissions: sum.emissions + counters.emissions.get(),
         })
     }
 
@@ -76,6 +80,7 @@ impl Totals {
             slow_readers: self.slow_readers.saturating_sub(earlier.slow_readers),
             protocol_errors: self.protocol_errors.saturating_sub(earlier.protocol_errors),
             turns: self.turns.saturating_sub(earlier.turns),
+            emissions: self.emissions.saturating_sub(earlier.emissions),
         }
     }
 }

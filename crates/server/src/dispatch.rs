@@ -7,6 +7,7 @@ use crate::session::{Replies, Session};
 use crate::shared::Shared;
 use crate::transaction;
 use crate::wait;
+use crate::watchers::Watchers;
 use tidemark_engine::command::{self, ConnectionCommand, flags, parse};
 use tidemark_engine::{Call, Command, CommandError, Executed, Protocol, Run};
 
@@ -15,6 +16,8 @@ pub(crate) struct Context<'a> {
     pub(crate) shared: &'a Shared,
     pub(crate) config: &'a Config,
     pub(crate) counters: &'a Counters,
+    /// Subscribers of the worker that runs the command.
+    pub(crate) watchers: &'a Watchers,
     /// Time of admission, in microseconds since 1970.
     pub(crate) now_us: u64,
 }
@@ -222,6 +225,11 @@ fn forbidden_while_subscribed(session: &Session, command: &Command) -> Option<Co
                 | C::Unsubscribe
                 | C::Punsubscribe
                 | C::Sunsubscribe
+                | C::WatchRead
+                | C::Unwatch
+                | C::Watches
+                | C::EmitReconnect
+                | C::EmitAck
         )
     );
     (!allowed).then(|| {

@@ -4,7 +4,7 @@ use crate::client_command::check_name;
 use crate::dispatch::Context;
 use crate::session::{Replies, Session};
 use crate::shared::REDIS_VERSION;
-use crate::transaction;
+use crate::{transaction, watching};
 use sha2::{Digest, Sha256};
 use std::time::Instant;
 use tidemark_engine::command::parse;
@@ -109,6 +109,13 @@ pub(crate) fn hello(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> 
              same time",
         ));
     }
+    let changes_protocol =
+        greeting.protocol.is_some_and(|protocol| protocol != session.output.reply.protocol());
+    if changes_protocol && !session.subscriptions.watchings.is_empty() {
+        return Err(CommandError::text(
+            "ERR the watched reads are answered in the present protocol; end them with UNWATCH before changing it",
+        ));
+    }
     if let Some(name) = greeting.name {
         check_name(name, "Client names")?;
         session.client.names().name = name.to_vec();
@@ -189,6 +196,7 @@ pub(crate) fn reset(session: &mut Session, cx: &Context<'_>) -> Result<(), Comma
     session.transaction = None;
     transaction::forget_watches(session, cx);
     session.unsubscribe_all(&cx.shared.pubsub);
+    watching::end_all(session, cx);
     session.db = 0;
     session.replies = Replies::On;
     session.client.names().name.clear();

@@ -8,6 +8,7 @@ use mio::Waker;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tidemark_engine::query::Query;
 use tidemark_engine::{Delivery, Waiter};
 
 /// A connection as other threads name it. The slot finds it, the client id tells whether it is still the same.
@@ -23,6 +24,8 @@ pub(crate) enum Message {
     Deliver(Target, Delivery),
     /// A message was published to a client's channel or pattern.
     Publish(Target, Arc<Publication>),
+    /// A query has emitted something since the worker last looked.
+    Emitted(Arc<Query>),
     /// Disconnect a client.
     Kill(Target),
     /// Disconnect a client for which more was published than fits.
@@ -57,7 +60,7 @@ pub(crate) struct Inbox {
 }
 
 /// Messages until the worker takes them. Blocked clients bound the deliveries among them, [`PUBLISHED_BYTES`] the
-/// publications; the rest is at most what clients order in one turn of the worker.
+/// publications, and watched reads the emissions, each of which is told of once until the worker has looked; the rest is at most what clients order in one turn of the worker.
 #[derive(Default)]
 struct Waiting {
     messages: Vec<Message>,

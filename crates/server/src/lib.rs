@@ -49,6 +49,9 @@ mod subscribe_command;
 mod timers;
 mod transaction;
 mod wait;
+mod watch_command;
+mod watchers;
+mod watching;
 mod worker;
 
 pub use listener::ListenError;

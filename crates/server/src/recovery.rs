@@ -2,13 +2,14 @@
 
 use crate::config::{Config, LogStorage};
 use crate::shared::now_us;
-use crate::snapshots::KEYSPACE;
+use crate::snapshots::{KEYSPACE, WATCHED};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tidemark_engine::keyspace::SHARDS;
+use tidemark_engine::query::RetentionLimits;
 use tidemark_engine::{ApplyError, Engine, Protocol, Reply};
 use tidemark_log::{
     FileStorage, Log, Lsn, MemoryStorage, MmapStorage, OpenError, Options, Recovery, ReplayError, Retention,
@@ -84,10 +85,11 @@ pub(crate) fn open(config: &Config) -> Result<Recovered, RecoverError> {
     };
     let (log, recovery) = Log::open(storage, options)?;
     let mut report: Vec<String> = torn_tail(&recovery).into_iter().collect();
-    let (engine, snapshot) = newest_state(&Arc::new(log), &mut report)?;
+    let (engine, snapshot) = newest_state(&Arc::new(log), config, &mut report)?;
     let from = snapshot.map_or(Lsn::FIRST, Lsn::next);
     let began = Instant::now();
     let records = replay(&engine, from)?;
+    engine.keep_queries(now_us());
     report.push(match records {
         0 if snapshot.is_none() => "the log is empty".to_owned(),
         0 => "no records behind the snapshot".to_owned(),
@@ -109,7 +111,11 @@ pub(crate) fn open(config: &Config) -> Result<Recovered, RecoverError> {
 }
 
 /// The state of the newest snapshot that can be used, and its last record; an empty state if the log has everything.
-fn newest_state(log: &Arc<Log>, report: &mut Vec<String>) -> Result<(Engine, Option<Lsn>), RecoverError> {
+fn newest_state(
+    log: &Arc<Log>,
+    config: &Config,
+    report: &mut Vec<String>,
+) -> Result<(Engine, Option<Lsn>), RecoverError> {
     let snapshots = Snapshots::new(Arc::clone(log.storage()));
     let mut failed: Option<(Lsn, RecoverError)> = None;
     loop {
@@ -122,6 +128,11 @@ fn newest_state(log: &Arc<Log>, report: &mut Vec<String>) -> Result<(Engine, Opt
         };
         report.extend(damaged.iter().map(|error| format!("passed over: {error}")));
         let engine = Engine::new(Arc::clone(log), SHARDS, seed());
+        engine.limit_queries(config.watch_max_queries);
+        engine.limit_retention(RetentionLimits {
+            bytes: config.watch_retention_bytes,
+            age_us: config.watch_retention_age.as_micros() as u64,
+        });
         let Some(snapshot) = snapshot else { return Ok((engine, None)) };
         let (began, lsn) = (Instant::now(), snapshot.lsn());
         match load(&engine, &snapshot) {
@@ -174,7 +185,13 @@ fn load(engine: &Engine, snapshot: &Snapshot) -> Result<(), RecoverError> {
             .map(|other| other.join().unwrap_or(Err(RecoverError::Panicked)))
             .fold(mine, Result::and)
     })?;
-    loader.finish().map_err(failed)
+    loader.finish().map_err(failed)?;
+    let mut buffer = Vec::new();
+    for frame in snapshot.frames().iter().filter(|frame| frame.section == WATCHED) {
+        snapshot.read_frame(frame, &mut buffer)?;
+        engine.load_queries(snapshot.lsn(), now_us(), &buffer).map_err(failed)?;
+    }
+    Ok(())
 }
 
 /// Applies every record from `from` on; how many there were.
@@ -188,7 +205,7 @@ fn replay(engine: &Engine, from: Lsn) -> Result<u64, RecoverError> {
         records += batch.len();
         for record in batch {
             engine
-                .apply(record.kind, record.time_us, record.payload, &mut scratch)
+                .apply(&record, &mut scratch)
                 .map_err(|error| RecoverError::Apply { lsn: record.lsn, error })?;
         }
     }

@@ -6,8 +6,9 @@ use crate::http::Http;
 use crate::inbox::Inbox;
 use crate::listener::{self, ListenError};
 use crate::recovery::{self, RecoverError};
-use crate::shared::Shared;
+use crate::shared::{Shared, now_us};
 use crate::snapshots::{self, Snapshots, TakeError};
+use crate::watchers::Workers;
 use crate::worker::{WAKER, Worker};
 use mio::{Poll, Waker};
 use std::io::{self, Write as _};
@@ -88,6 +89,10 @@ impl Server {
         let http_address = config.http;
         let (snapshots, requests) = Snapshots::new(recovered.snapshot);
         let shared = Arc::new(Shared::new(recovered.engine, snapshots, config, inboxes.clone()));
+        shared.engine.set_audience(Box::new(Workers(inboxes.clone())));
+        if shared.engine.query_figures().0 > 0 {
+            shared.watching_began(now_us());
+        }
         listen_to_log(&shared, inboxes);
         let snapshots = snapshots::start(Arc::clone(&shared), requests)
             .map_err(|error| StartError::System { what: "start a thread", error })?;

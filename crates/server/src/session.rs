@@ -6,6 +6,7 @@ use crate::output::Output;
 use crate::pubsub::{Kind, PubSub, Subscriber};
 use crate::transaction::Transaction;
 use crate::wait::Wait;
+use crate::watching::Watchings;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -146,12 +147,17 @@ pub(crate) struct Subscriptions {
     channels: BTreeSet<Box<[u8]>>,
     patterns: BTreeSet<Box<[u8]>>,
     shards: BTreeSet<Box<[u8]>>,
+    /// Reads that it watches.
+    pub(crate) watchings: Watchings,
 }
 
 impl Subscriptions {
     /// Whether there are any.
     pub(crate) fn any(&self) -> bool {
-        !(self.channels.is_empty() && self.patterns.is_empty() && self.shards.is_empty())
+        !(self.channels.is_empty()
+            && self.patterns.is_empty()
+            && self.shards.is_empty()
+            && self.watchings.is_empty())
     }
 
     pub(crate) fn of(&self, kind: Kind) -> &BTreeSet<Box<[u8]>> {

@@ -23,6 +23,10 @@ pub(crate) const TIDEMARK_VERSION: &str = env!("CARGO_PKG_VERSION");
 const EXPIRY_PAUSE_MS: u64 = 10;
 /// Keys that one run of active expiry removes at most, so that clients wait for it less than a millisecond or so.
 const EXPIRY_BUDGET: usize = 1_000;
+/// Watched reads are looked through for what is too old at most every so many milliseconds.
+const FORGETTING_PAUSE_MS: u64 = 1_000;
+/// The same while each of them has subscribers and nothing is retained.
+const WATCHED_PAUSE_MS: u64 = 60_000;
 /// The operator is warned of HTTP at most once in so many seconds.
 const HTTP_WARNING_PAUSE_S: u64 = 60;
 
@@ -46,6 +50,9 @@ pub(crate) struct Shared {
     stopping: AtomicBool,
     /// When active expiry may run again, in milliseconds since 1970.
     next_expiry_ms: AtomicU64,
+    /// When watched reads and their emissions are looked through for what is too old, in milliseconds since 1970; never if
+    /// there are none.
+    next_forgetting_ms: AtomicU64,
     pub(crate) active_expiry: AtomicBool,
     pub(crate) pause: Pause,
     /// When the operator may be warned of HTTP again, in seconds after the start.
@@ -74,6 +81,7 @@ impl Shared {
             run_id: run_id(),
             stopping: AtomicBool::new(false),
             next_expiry_ms: AtomicU64::new(0),
+            next_forgetting_ms: AtomicU64::new(u64::MAX),
             active_expiry: AtomicBool::new(true),
             pause: Pause::default(),
             next_http_warning_s: AtomicU64::new(0),
@@ -170,6 +178,42 @@ impl Shared {
         // Only one worker wins the right to this run.
         if self.next_expiry_ms.compare_exchange(due, next, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
             self.engine.expire_due(now_us, EXPIRY_BUDGET);
+        }
+    }
+}
+
+impl Shared {
+    /// Notes that there is a watched read.
+    pub(crate) fn watching_began(&self, now_us: u64) {
+        if self.next_forgetting_ms.load(Ordering::Relaxed) == u64::MAX {
+            self.next_forgetting_ms.store(now_us / 1000 + FORGETTING_PAUSE_MS, Ordering::Relaxed);
+        }
+    }
+
+    /// When [`Shared::forget_watched`] has something to do, in milliseconds since 1970.
+    pub(crate) fn next_forgetting(&self) -> Option<u64> {
+        Some(self.next_forgetting_ms.load(Ordering::Relaxed)).filter(|at| *at != u64::MAX)
+    }
+
+    /// Lets go of emissions that are too old, and of watched reads that nobody has come back to, unless another worker is
+    /// just doing so.
+    pub(crate) fn forget_watched(&self, now_us: u64) {
+        let due = self.next_forgetting_ms.load(Ordering::Relaxed);
+        let now_ms = now_us / 1000;
+        if due > now_ms {
+            return;
+        }
+        let later = now_ms + FORGETTING_PAUSE_MS;
+        if self.next_forgetting_ms.compare_exchange(due, later, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            self.engine.forget_watched(now_us);
+            // Rounded up: earlier there would be nothing to do.
+            let next_ms = self.engine.next_forgetting_us().map(|at| at / 1000 + 1);
+            let next_ms = match next_ms {
+                Some(at) => at.max(later),
+                None if self.engine.query_figures().0 > 0 => now_ms + WATCHED_PAUSE_MS,
+                None => u64::MAX,
+            };
+            self.next_forgetting_ms.store(next_ms, Ordering::Relaxed);
         }
     }
 }

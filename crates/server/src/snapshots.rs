@@ -14,6 +14,9 @@ use tidemark_log::{Lsn, SnapshotError, SnapshotWriter};
 /// The section of a snapshot that holds the keyspace.
 pub(crate) const KEYSPACE: u32 = 0;
 
+/// The section that holds watched reads.
+pub(crate) const WATCHED: u32 = 1;
+
 /// How long the thread rests after some tens of microseconds of work. Where every core is busy it would otherwise keep a
 /// thread that serves clients waiting for a whole turn of the system's scheduler, which is milliseconds.
 const REST: Duration = Duration::from_micros(150);
@@ -201,6 +204,9 @@ fn take(engine: &Engine, snapshots: &Snapshots) -> Result<Lsn, TakeError> {
             return Err(TakeError::GivenUp);
         }
         writer.write_frame(KEYSPACE, &frame)?;
+    }
+    for frame in snapshot.query_frames() {
+        writer.write_frame(WATCHED, &frame)?;
     }
     snapshot.check()?;
     drop(snapshot);

@@ -15,10 +15,12 @@ use crate::shared::{Shared, now_us};
 use crate::socket::Socket;
 use crate::timers::Timers;
 use crate::wait;
+use crate::watchers::Watchers;
 use mio::{Events, Poll, Token};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tidemark_engine::query::Query;
 use tidemark_log::{Health, Lsn};
 
 /// Events taken in one turn.
@@ -58,6 +60,7 @@ struct Environment {
     index: usize,
     config: Arc<Config>,
     config_version: u64,
+    watchers: Watchers,
 }
 
 impl Environment {
@@ -70,7 +73,13 @@ impl Environment {
     }
 
     fn context(&self) -> Context<'_> {
-        Context { shared: &self.shared, config: &self.config, counters: self.counters(), now_us: now_us() }
+        Context {
+            shared: &self.shared,
+            config: &self.config,
+            counters: self.counters(),
+            watchers: &self.watchers,
+            now_us: now_us(),
+        }
     }
 
     /// Takes up changed settings; whether there were any.
@@ -108,6 +117,8 @@ struct Peer {
 }
 
 struct State {
+    /// The worker's own number.
+    index: usize,
     poll: Poll,
     listeners: Vec<Listener>,
     /// When accepting goes on after the process had run out of descriptors.
@@ -147,6 +158,7 @@ impl Worker {
         let config = shared.settings.current();
         let config_version = shared.settings.version();
         let state = State {
+            index,
             poll,
             listeners,
             accept_at: None,
@@ -163,7 +175,8 @@ impl Worker {
             buffer: vec![0; READ_BYTES],
             stop_at: None,
         };
-        Ok(Worker { environment: Environment { shared, index, config, config_version }, state })
+        let watchers = Watchers::default();
+        Ok(Worker { environment: Environment { shared, index, config, config_version, watchers }, state })
     }
 
     /// Serves clients until the server stops and they have their replies.
@@ -217,12 +230,14 @@ impl State {
     fn time_to_sleep(&self, environment: &Environment) -> Option<Duration> {
         let earliest = [self.timers.next(), self.accept_at, self.stop_at].into_iter().flatten().min();
         let until_timer = earliest.map(|at| at.saturating_duration_since(Instant::now()));
-        let until_expiry = environment.shared.next_expiry().map(|at_ms| {
-            let now_ms = now_us() / 1000;
-            Duration::from_millis(at_ms.saturating_sub(now_ms))
-        });
+        let shared = &environment.shared;
+        let until_due =
+            [shared.next_expiry(), shared.next_forgetting()].into_iter().flatten().min().map(|at_ms| {
+                let now_ms = now_us() / 1000;
+                Duration::from_millis(at_ms.saturating_sub(now_ms))
+            });
         // The kernel counts whole milliseconds and mio rounds up, so a wake-up is never early.
-        [until_timer, until_expiry].into_iter().flatten().min()
+        [until_timer, until_due].into_iter().flatten().min()
     }
 
     fn turn(&mut self, environment: &Environment, events: &Events) {
@@ -435,6 +450,7 @@ impl State {
         let target = match message {
             Message::Stop => return self.begin_stop(cx),
             Message::PauseChanged => return self.look_after_pause(cx),
+            Message::Emitted(query) => return self.emit(&query, cx),
             Message::Kill(target) => {
                 if self.target(target).is_some() {
                     self.close(target.slot, cx);
@@ -473,6 +489,18 @@ impl State {
         }
     }
 
+    /// Gives a query's subscribers what it has emitted.
+    fn emit(&mut self, query: &Query, cx: &Context<'_>) {
+        // Before anything is read: what is emitted from now on is told anew.
+        query.look(self.index);
+        for target in cx.watchers.of(query.id()) {
+            if let Some(peer) = self.target(target) {
+                peer.connection.emit(query.id(), cx);
+                self.after_running(target.slot, cx);
+            }
+        }
+    }
+
     /// Lets clients go on that `CLIENT PAUSE` no longer stops.
     fn look_after_pause(&mut self, cx: &Context<'_>) {
         for slot in 0..self.peers.len() {
@@ -507,6 +535,7 @@ impl State {
 
     fn look_after_time(&mut self, environment: &Environment, cx: &Context<'_>) {
         environment.shared.expire(cx.now_us);
+        environment.shared.forget_watched(cx.now_us);
         if self.timers.next().is_none() && self.accept_at.is_none() {
             return;
         }
@@ -625,7 +654,7 @@ impl State {
 
     fn close(&mut self, slot: usize, cx: &Context<'_>) {
         let Some(mut peer) = self.peers.get_mut(slot).and_then(Option::take) else { return };
-        peer.connection.close(cx.shared);
+        peer.connection.close(cx);
         peer.socket.deregister(self.poll.registry());
         self.closed.push(slot);
     }

@@ -8,7 +8,8 @@ use std::process::Command;
 use support::{Answer, Client, Server};
 
 /// Commands of which Redis 7.0 says something else, and why.
-const DIFFERENT: [(&str, &str); 7] = [
+const DIFFERENT: [(&str, &str); 8] = [
+    ("unwatch", "ends subscriptions to reads, too, if it names any"),
     ("zrank", "has WITHSCORE, which came with Redis 7.2"),
     ("zrevrank", "has WITHSCORE, which came with Redis 7.2"),
     ("command|getkeys", "explains a command without arguments, as since Redis 7.2"),

@@ -149,8 +149,10 @@ fn push_common(text: &mut String) {
     }
 }
 
+/// All but `X.WATCH`, of which there is one for nearly every read.
 fn our_commands() -> BTreeSet<String> {
     command::all()
+        .filter(|row| !row.name.ends_with(command::watching::SUFFIX))
         .flat_map(|row| std::iter::once(row).chain(row.subcommands))
         .map(command::Command::full_name)
         .collect()

@@ -40,6 +40,8 @@ pub enum ConnectionCommand {
     Discard,
     Durable,
     Echo,
+    EmitAck,
+    EmitReconnect,
     Exec,
     Hello,
     Help,
@@ -72,6 +74,8 @@ pub enum ConnectionCommand {
     Wait,
     WaitAof,
     Watch,
+    WatchRead,
+    Watches,
 }
 
 use ConnectionCommand as C;
@@ -221,11 +225,29 @@ pub(super) const COMMANDS: &[Command] = &[
         "key [key ...]",
         "Lets the next transaction fail if one of the keys changes before.",
     ),
-    row(Group::Transactions, 974, "unwatch", 1, NOSCRIPT | LOADING | STALE | FAST, C::Unwatch).doc(
+    row(Group::Transactions, 974, "unwatch", -1, NOSCRIPT | LOADING | STALE | FAST, C::Unwatch).doc(
         "2.2.0",
-        "O(1) for each watched key",
+        "O(1) for each watched key or subscription",
+        "[subscription ...]",
+        "Forgets the keys watched for a transaction; with arguments, ends subscriptions to reads.",
+    ),
+    row(Group::PubSub, 963, "watches", 1, PUBSUB | NOSCRIPT | NO_MULTI | FAST, C::Watches).doc(
+        "tidemark 0.1.0",
+        "O(N) with N the number of the connection's subscriptions",
         "",
-        "Forgets the watched keys.",
+        "Lists the reads that the connection watches, with how far each has got.",
+    ),
+    row(Group::PubSub, 964, "emitreconnect", 4, PUBSUB | NOSCRIPT | NO_MULTI, C::EmitReconnect).doc(
+        "tidemark 0.1.0",
+        "O(log N) with N the number of retained emissions",
+        "key subscription lsn",
+        "Goes on with a subscription behind the last emission that was received.",
+    ),
+    row(Group::PubSub, 965, "emitack", 4, PUBSUB | NOSCRIPT | NO_MULTI | FAST, C::EmitAck).doc(
+        "tidemark 0.1.0",
+        "O(1)",
+        "key subscription lsn",
+        "Says that the emissions of a subscription up to an LSN have been processed.",
     ),
     row(Group::Server, 980, "info", -1, LOADING | STALE, C::Info).doc(
         "1.0.0",

@@ -4,7 +4,7 @@
 //! The first word is one of `RO` (reads), `RW` (reads and writes), `OW` (overwrites) and `RM` (removes the key); then, as
 //! far as it applies, whether the value is given back (`access`) and what happens to it (`update`, `insert`, `delete`).
 
-use super::{Command, parse};
+use super::{Command, parse, watching};
 
 /// Use of the first key and, if it is another, of all further ones (for `SORT`: of keys that its arguments do not name, and of
 /// the destination); with the commands of which that is true.
@@ -55,6 +55,7 @@ const USES: &[(&[&str], &str)] = &[
 /// without keys. What may depend on options is said at its most.
 pub fn key_uses(command: &Command) -> &'static [&'static str] {
     let name = command.full_name();
+    let name = name.strip_suffix(watching::SUFFIX).unwrap_or(&name);
     let uses = USES.iter().find(|(_, names)| names.split(' ').any(|other| other == name));
     uses.map_or(&[], |(uses, _)| uses)
 }

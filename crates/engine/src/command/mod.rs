@@ -20,6 +20,7 @@ mod sort;
 mod sorted_sets;
 mod strings;
 pub mod syntax;
+pub mod watching;
 
 pub use connection::ConnectionCommand;
 pub use key_use::{key_uses, key_uses_of};
@@ -337,8 +338,13 @@ impl std::fmt::Debug for Command {
     }
 }
 
-/// All rows, in the order of their chapters.
+/// All rows, in the order of their chapters; those that watch reads come last.
 pub fn all() -> impl Iterator<Item = &'static Command> {
+    rows().chain(watching::COMMANDS.iter())
+}
+
+/// The rows that are written down, in the order of their chapters.
+fn rows() -> impl Iterator<Item = &'static Command> {
     [
         strings::COMMANDS,
         bits::COMMANDS,

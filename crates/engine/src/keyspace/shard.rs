@@ -1,6 +1,7 @@
 //! A shard: its part of every database, and who waits for or watches its keys.
 
 use super::{DATABASES, Database};
+use crate::query::{Index, Query};
 use crate::waiting::Waiting;
 use crate::watch::Watch;
 use std::collections::HashMap;
@@ -16,12 +17,14 @@ pub struct Shard {
     waiting: Waiting,
     /// Transactions to abort when a key changes.
     watching: HashMap<KeyId, Vec<Arc<Watch>>>,
+    /// Watched reads of keys, if there are any.
+    index: Option<Box<Index>>,
 }
 
 impl Shard {
     pub(super) fn new() -> Self {
         let databases = (0..DATABASES).map(|_| Database::default()).collect();
-        Self { databases, waiting: Waiting::default(), watching: HashMap::new() }
+        Self { databases, waiting: Waiting::default(), watching: HashMap::new(), index: None }
     }
 
     /// The shard's part of a database. `number` is below [`DATABASES`].
@@ -60,6 +63,42 @@ impl Shard {
     /// As [`Shard::waiting`], to change it.
     pub(crate) fn waiting_mut(&mut self) -> &mut Waiting {
         &mut self.waiting
+    }
+
+    /// Whether any read of the shard's keys is watched.
+    #[inline]
+    pub(crate) fn is_read(&self) -> bool {
+        self.index.is_some()
+    }
+
+    /// The watched reads of the shard's keys.
+    pub(crate) fn index(&self) -> &Index {
+        static EMPTY: Index = Index::new();
+        self.index.as_deref().unwrap_or(&EMPTY)
+    }
+
+    /// As [`Shard::index`], to add one.
+    pub(crate) fn index_mut(&mut self) -> &mut Index {
+        self.index.get_or_insert_default()
+    }
+
+    /// Takes a watched read of a key out of the index.
+    pub(crate) fn forget_query(&mut self, db: u8, key: &[u8], query: &Arc<Query>) {
+        self.index_mut().remove(db, key, query);
+        self.index.take_if(|index| index.is_empty());
+    }
+
+    /// Takes a watched read of every key out of the index.
+    pub(crate) fn forget_everywhere(&mut self, query: &Arc<Query>) {
+        self.index_mut().remove_everywhere(query);
+        self.index.take_if(|index| index.is_empty());
+    }
+
+    /// Whether a command that changes one of the shard's keys may need the locks of further shards: to serve a move, or to
+    /// answer a watched read.
+    #[inline]
+    pub(crate) fn reaches_further(&self) -> bool {
+        self.waiting.has_moves() || self.index.as_ref().is_some_and(|index| index.reaches_further())
     }
 
     /// Registers a transaction's watch on a key.

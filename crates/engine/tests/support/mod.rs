@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use tidemark_engine::{Call, Engine, Executed, Protocol, Reply, WatchedKeys, command};
-use tidemark_log::{Log, Lsn, MemoryStorage, Options};
+use tidemark_log::{Log, Lsn, MemoryStorage, Options, Record};
 
 /// 2026-01-01T00:00:00Z, when every test begins.
 pub const START_US: u64 = 1_767_225_600_000_000;
@@ -116,16 +116,28 @@ pub fn shown(bytes: &[u8]) -> String {
 /// A second engine, to which the whole log of the first has been applied.
 pub fn replayed(engine: &Engine) -> Engine {
     let replica = self::engine();
+    apply_from(engine, engine.log().floor().max(Lsn(1)), &replica);
+    replica
+}
+
+/// Applies the log of `engine` from `from` on to another engine.
+pub fn apply_from(engine: &Engine, from: Lsn, replica: &Engine) {
+    let mut scratch = Reply::default();
+    for_each_record(engine, from, |record| {
+        let applied = replica.apply(record, &mut scratch);
+        applied.unwrap_or_else(|error| panic!("record {} of kind {}: {error}", record.lsn, record.kind));
+    });
+}
+
+/// Shows every record of an engine's log from `from` on.
+pub fn for_each_record(engine: &Engine, from: Lsn, mut visit: impl FnMut(&Record<'_>)) {
     let log = engine.log();
     log.wait_durable(log.appended()).expect("memory does not fail");
-    let mut replay = log.replay(log.floor().max(Lsn(1))).expect("the log is complete");
-    let mut scratch = Reply::default();
-    while let Some(batch) = replay.next_batch().expect("the log is sound") {
-        for record in batch {
-            replica
-                .apply(record.kind, record.time_us, record.payload, &mut scratch)
-                .expect("every record applies");
-        }
+    if from > log.appended() {
+        return;
     }
-    replica
+    let mut replay = log.replay(from).expect("the log is complete");
+    while let Some(batch) = replay.next_batch().expect("the log is sound") {
+        batch.iter().for_each(|record| visit(&record));
+    }
 }

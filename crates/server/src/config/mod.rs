@@ -90,6 +90,12 @@ pub struct Config {
     pub snapshot_keep: usize,
     /// Changes after which a snapshot is taken by itself; 0 means never.
     pub snapshot_after: u64,
+    /// Bytes of emissions of watched reads that are kept for subscribers who are slow or come back.
+    pub watch_retention_bytes: usize,
+    /// How long an emission, and a watched read that nobody subscribes to, is kept.
+    pub watch_retention_age: Duration,
+    /// How many different reads may be watched.
+    pub watch_max_queries: usize,
     /// How long a graceful stop waits for clients to read their replies.
     pub shutdown_timeout: Duration,
 
@@ -132,6 +138,9 @@ impl Default for Config {
             log_retention_age: Duration::ZERO,
             snapshot_keep: 2,
             snapshot_after: 5_000_000,
+            watch_retention_bytes: 256 << 20,
+            watch_retention_age: Duration::from_hours(1),
+            watch_max_queries: 1_000_000,
             shutdown_timeout: Duration::from_secs(10),
             without_effect: Vec::new(),
         }

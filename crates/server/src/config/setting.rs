@@ -98,6 +98,7 @@ const NETWORK: &str = "Network";
 const ACCESS: &str = "Access";
 const LIMITS: &str = "Limits";
 const STORAGE: &str = "Storage";
+const WATCHING: &str = "Watching";
 const COMPATIBILITY: &str = "Compatibility with Redis";
 
 /// The most bytes of the log that a setting may name: a tebibyte.
@@ -556,6 +557,54 @@ pub static SETTINGS: &[Setting] = &[
         fallback: "",
         get: |_, config| config.shutdown_timeout.as_secs().to_string(),
         set: |_, config, text| seconds(text).map(|value| config.shutdown_timeout = value),
+    },
+    Setting {
+        name: "watch-retention-bytes",
+        alias: None,
+        group: WATCHING,
+        placeholder: "BYTES",
+        help: "Memory for emissions of watched reads that subscribers have not got yet, or may ask for again when they \
+               come back; the oldest go first.",
+        literal: Literal::Text,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.watch_retention_bytes.to_string(),
+        set: |_, config, text| {
+            bytes(text, 1 << 20, LOG_BYTES_MAX).map(|value| config.watch_retention_bytes = value as usize)
+        },
+    },
+    Setting {
+        name: "watch-retention-age",
+        alias: None,
+        group: WATCHING,
+        placeholder: "SECONDS",
+        help: "Keep emissions so long at most, and so long a watched read that nobody subscribes to any more.",
+        literal: Literal::Number,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.watch_retention_age.as_secs().to_string(),
+        set: |_, config, text| {
+            let age = seconds(text)?;
+            if age.is_zero() {
+                return Err("must be at least 1: nobody could be told of anything".to_owned());
+            }
+            config.watch_retention_age = age;
+            Ok(())
+        },
+    },
+    Setting {
+        name: "watch-max-queries",
+        alias: None,
+        group: WATCHING,
+        placeholder: "COUNT",
+        help: "How many different reads may be watched. Any number of clients may share one.",
+        literal: Literal::Number,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.watch_max_queries.to_string(),
+        set: |_, config, text| {
+            number(text, 0, 1 << 30).map(|value| config.watch_max_queries = value as usize)
+        },
     },
     Setting {
         name: "appendfsync",

@@ -4,6 +4,8 @@ use super::*;
 use crate::client::Origin;
 use crate::counters::Counters;
 use crate::inbox::Inbox;
+use crate::shared::Shared;
+use crate::watchers::Watchers;
 use crate::worker::WAKER;
 use mio::{Poll, Waker};
 use proptest::prelude::*;
@@ -17,6 +19,7 @@ struct Bench {
     shared: Shared,
     config: Config,
     counters: Counters,
+    watchers: Watchers,
     _poll: Poll,
 }
 
@@ -40,7 +43,8 @@ impl Bench {
         let engine = Engine::new(Arc::new(log), 4, 1);
         let snapshots = crate::snapshots::Snapshots::new(tidemark_log::Lsn::default()).0;
         let shared = Shared::new(engine, snapshots, config.clone(), vec![Arc::new(Inbox::new(waker))]);
-        Bench { shared, config, counters: Counters::default(), _poll: poll }
+        let watchers = Watchers::default();
+        Bench { shared, config, counters: Counters::default(), watchers, _poll: poll }
     }
 
     /// Makes everything durable and tells a connection.
@@ -51,7 +55,13 @@ impl Bench {
     }
 
     fn context(&self) -> Context<'_> {
-        Context { shared: &self.shared, config: &self.config, counters: &self.counters, now_us: 1_000_000 }
+        Context {
+            shared: &self.shared,
+            config: &self.config,
+            counters: &self.counters,
+            watchers: &self.watchers,
+            now_us: 1_000_000,
+        }
     }
 
     fn connect(&self) -> Connection {
@@ -257,7 +267,7 @@ fn bench_with_little_output() -> Bench {
     connection
         .receive(format!("*3\r\n$3\r\nSET\r\n$1\r\nm\r\n$60000\r\n{value}\r\n").as_bytes(), &bench.context());
     assert_eq!(connection.take(), "+OK\r\n");
-    connection.close(&bench.shared);
+    connection.close(&bench.context());
     bench
 }
 
@@ -297,7 +307,7 @@ fn repeated_draws_end_at_the_limit() {
             Some(CloseReason::SlowReader),
             "{ask}"
         );
-        connection.close(&bench.shared);
+        connection.close(&bench.context());
     }
 }
 
@@ -453,7 +463,7 @@ fn a_closed_connection_leaves_nothing_behind() {
     let bench = Bench::new(|_| {});
     let mut connection = bench.connect();
     connection.receive(b"WATCH a\r\nSUBSCRIBE a\r\nPSUBSCRIBE b\r\n", &bench.context());
-    connection.close(&bench.shared);
+    connection.close(&bench.context());
     assert_eq!(bench.shared.clients.count(), 0);
     assert_eq!(bench.shared.pubsub.counts(), (0, 0, 0));
 }

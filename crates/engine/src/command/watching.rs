@@ -1,0 +1,62 @@
+//! A row `x.watch` for every read `x` that can be watched, derived from the read's own row.
+
+use super::{Command, ConnectionCommand, Run, flags};
+use crate::query::watchable;
+use std::sync::LazyLock;
+
+/// What the name of a read becomes when it is watched.
+pub const SUFFIX: &str = ".watch";
+
+/// Ids of these rows lie so far above those of their reads.
+const ID_OFFSET: u16 = 2000;
+
+/// The rows. Names and summaries are made once and stay, as those of other rows do.
+pub(super) static COMMANDS: LazyLock<Vec<Command>> =
+    LazyLock::new(|| super::rows().filter(|row| watchable(row).is_some()).map(watching).collect());
+
+fn watching(read: &'static Command) -> Command {
+    let name = format!("{}{SUFFIX}", read.name).leak();
+    let upper = read.name.to_ascii_uppercase();
+    let syntax = format!("{} [| option ...]", read.syntax).leak();
+    let summary =
+        format!("Answers what {upper} answers, and sends the answer anew whenever it changes.").leak();
+    let movable = read.flags & flags::MOVABLE_KEYS;
+    // Options may follow whatever the read takes.
+    let arity = -read.arity.abs();
+    let flags = flags::READONLY | flags::NOSCRIPT | flags::NO_MULTI | movable;
+    let run = Run::Connection(ConnectionCommand::WatchRead);
+    Command::new(read.group, read.id + ID_OFFSET, name, arity, flags, read.keys, run).doc(
+        "tidemark 0.1.0",
+        read.complexity,
+        syntax.trim_start(),
+        summary,
+    )
+}
+
+/// The name of the read that a row watches.
+pub fn read_of(row: &Command) -> &str {
+    row.name.strip_suffix(SUFFIX).unwrap_or(row.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::command::{all, find};
+
+    #[test]
+    fn whatever_only_reads_keys_can_be_watched() {
+        for name in
+            ["get", "mget", "hgetall", "lrange", "smembers", "zrange", "zrank", "scan", "dbsize", "lcs"]
+        {
+            let watching = find(format!("{name}.WATCH").as_bytes()).expect(name);
+            let read = find(name.as_bytes()).expect("it exists");
+            assert!(
+                watching.arity <= -read.arity.abs()
+                    && watching.keys.positions(&[b"", b"a", b"b"]) == read.keys.positions(&[b"", b"a", b"b"])
+            );
+        }
+        for name in ["set", "randomkey", "ttl", "object", "ping", "publish"] {
+            assert!(find(format!("{name}.watch").as_bytes()).is_none(), "{name}");
+        }
+        assert!(all().filter(|row| row.name.ends_with(super::SUFFIX)).count() > 50);
+    }
+}

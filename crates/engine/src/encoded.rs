@@ -1,0 +1,94 @@
+//! Finding one's way in encoded answers, without decoding what they hold.
+
+use crate::command::parse;
+
+/// Where each element of the array, set, map or push that begins at `start` lies, keys and values of a map alternately;
+/// `None` if there begins none, or it does not end. O(bytes), without recursion.
+///
+/// ```
+/// use tidemark_engine::encoded;
+/// assert_eq!(encoded::elements(b"*2\r\n:1\r\n$1\r\na\r\n", 0), Some(vec![(4, 8), (8, 15)]));
+/// assert_eq!(encoded::elements(b"*-1\r\n", 0), None);
+/// assert_eq!(encoded::elements(b"+OK\r\n", 0), None);
+/// ```
+pub fn elements(bytes: &[u8], start: usize) -> Option<Vec<(usize, usize)>> {
+    let (kind, number, mut position) = head(bytes, start)?;
+    let count = children(kind, number?)?;
+    let mut elements = Vec::with_capacity(count.min(bytes.len()));
+    for _ in 0..count {
+        let end = skip(bytes, position)?;
+        elements.push((position, end));
+        position = end;
+    }
+    Some(elements)
+}
+
+/// The offset behind the answer that begins at `position`; `None` if it does not end. O(bytes), without recursion.
+pub fn skip(bytes: &[u8], position: usize) -> Option<usize> {
+    let (mut position, mut missing) = (position, 1_usize);
+    while missing > 0 {
+        let (kind, number, behind) = head(bytes, position)?;
+        missing -= 1;
+        position = behind;
+        if let Some(number) = number {
+            if matches!(kind, b'$' | b'=') {
+                let length = usize::try_from(number).ok().map(|length| length.saturating_add(2));
+                position = position.saturating_add(length.unwrap_or(0));
+            } else if let Some(count) = children(kind, number) {
+                missing = missing.saturating_add(count);
+            }
+        }
+    }
+    (position <= bytes.len()).then_some(position)
+}
+
+/// How many elements follow a head; `None` if it is not that of an aggregate, or of one that is null.
+fn children(kind: u8, number: i64) -> Option<usize> {
+    let count = usize::try_from(number).ok()?;
+    match kind {
+        b'*' | b'~' | b'>' => Some(count),
+        b'%' => count.checked_mul(2),
+        _ => None,
+    }
+}
+
+/// A line: its first byte, the number behind it if it is one, and the offset behind the line.
+fn head(bytes: &[u8], position: usize) -> Option<(u8, Option<i64>, usize)> {
+    let kind = *bytes.get(position)?;
+    let line_end = position + bytes.get(position..)?.windows(2).position(|pair| pair == b"\r\n")? + 2;
+    let number = bytes.get(position + 1..line_end - 2).and_then(parse::canonical_integer);
+    Some((kind, number, line_end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_elements_of_an_answer_are_told_apart() {
+        let answers = b"*5\r\n+OK\r\n$3\r\na\r\n\r\n*2\r\n:1\r\n*-1\r\n%1\r\n$-1\r\n,1.5\r\n_\r\n";
+        let lengths: Option<Vec<usize>> =
+            elements(answers, 0).map(|found| found.iter().map(|(from, to)| to - from).collect());
+        assert_eq!(lengths, Some(vec![5, 9, 13, 15, 3]));
+        assert_eq!(elements(b"*0\r\n", 0), Some(vec![]));
+        for other in
+            [b"*-1\r\n".as_slice(), b"-MISCONF no\r\n", b"_\r\n", b"", b"*1\r\n", b"*1\r\n$5\r\nab\r\n"]
+        {
+            assert_eq!(elements(other, 0), None, "{}", String::from_utf8_lossy(other));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn any_bytes_are_walked_or_refused(
+            bytes in proptest::collection::vec(prop_oneof![Just(b'*'), Just(b'$'), Just(b'9'), Just(b'\r'), Just(b'\n'), any::<u8>()], 0..60),
+            start in 0_usize..70,
+        ) {
+            for (from, to) in elements(&bytes, start).unwrap_or_default() {
+                prop_assert!(from < to && to <= bytes.len());
+            }
+        }
+    }
+}

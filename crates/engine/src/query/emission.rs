@@ -1,0 +1,169 @@
+//! The emissions of one query that are retained, by their numbers.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use tidemark_log::Lsn;
+
+/// A changed answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Emission {
+    /// Its number among the query's emissions, from 1 without a gap.
+    pub number: u64,
+    /// The record that changed the answer.
+    pub lsn: Lsn,
+    /// That record's time, in microseconds since 1970.
+    pub time_us: u64,
+    /// Whether nobody may be told before the record is durable, because whoever made the change asked for that.
+    pub durable: bool,
+    /// The answer as it goes over the wire, in the read's protocol.
+    pub answer: Arc<[u8]>,
+}
+
+/// What an emission takes beside its answer, about: itself, the answer's counts, its place in the order of retention.
+const OVERHEAD_BYTES: usize = 96;
+
+impl Emission {
+    /// What it takes of the memory for retained emissions.
+    pub(super) fn bytes(&self) -> usize {
+        self.answer.len() + OVERHEAD_BYTES
+    }
+}
+
+/// Emissions that were asked for are not retained any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gone {
+    /// Those at this LSN and before are gone, all others are there.
+    pub floor: Lsn,
+}
+
+/// Emissions in order. Numbers are dense, so the position of one follows from its number.
+#[derive(Debug)]
+pub(super) struct Emissions {
+    retained: VecDeque<Emission>,
+    /// Number of the latest, retained or not.
+    count: u64,
+    /// Every emission behind this LSN is retained.
+    floor: Lsn,
+}
+
+impl Emissions {
+    /// None retained of `count`, the last of which was at `floor` or before.
+    pub(super) fn new(count: u64, floor: Lsn) -> Self {
+        Self { retained: VecDeque::new(), count, floor }
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    #[cfg(test)]
+    fn floor(&self) -> Lsn {
+        self.floor
+    }
+
+    pub(super) fn add(&mut self, emission: Emission) {
+        debug_assert_eq!(emission.number, self.count + 1, "numbers are dense");
+        debug_assert!(emission.lsn > self.last_lsn(), "LSNs ascend");
+        self.count = emission.number;
+        self.retained.push_back(emission);
+    }
+
+    /// Lets the oldest go; what it took.
+    pub(super) fn drop_oldest(&mut self) -> Option<usize> {
+        let oldest = self.retained.pop_front()?;
+        self.floor = oldest.lsn;
+        if self.retained.is_empty() {
+            // A query that was busy once and is silent now keeps nothing.
+            self.retained = VecDeque::new();
+        }
+        Some(oldest.bytes())
+    }
+
+    pub(super) fn after(&self, after: u64, most: usize, into: &mut Vec<Emission>) -> Result<(), Gone> {
+        let first = self.position(after)?;
+        into.extend(self.retained.iter().skip(first).take(most).cloned());
+        Ok(())
+    }
+
+    pub(super) fn latest_after(&self, after: u64) -> Result<Option<Emission>, Gone> {
+        let first = self.position(after)?;
+        Ok(self.retained.back().filter(|_| first < self.retained.len()).cloned())
+    }
+
+    /// The number of the last emission at `lsn` or before.
+    pub(super) fn number_at(&self, lsn: Lsn) -> Result<u64, Gone> {
+        if lsn < self.floor {
+            return Err(Gone { floor: self.floor });
+        }
+        let at_or_before = self.retained.partition_point(|emission| emission.lsn <= lsn);
+        Ok(self.dropped() + at_or_before as u64)
+    }
+
+    /// How many there were before the first that is retained.
+    fn dropped(&self) -> u64 {
+        self.count - self.retained.len() as u64
+    }
+
+    /// Where among the retained the one behind number `after` stands, or would stand.
+    fn position(&self, after: u64) -> Result<usize, Gone> {
+        match after.min(self.count).checked_sub(self.dropped()) {
+            Some(position) => Ok(position as usize),
+            None => Err(Gone { floor: self.floor }),
+        }
+    }
+
+    fn last_lsn(&self) -> Lsn {
+        self.retained.back().map_or(Lsn::ZERO, |last| last.lsn)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn emissions(lsns: &[u64]) -> Emissions {
+        let mut emissions = Emissions::new(10, Lsn(5));
+        for (number, lsn) in (11..).zip(lsns) {
+            let answer = Arc::from(lsn.to_string().as_bytes());
+            emissions.add(Emission { number, lsn: Lsn(*lsn), time_us: 0, durable: false, answer });
+        }
+        emissions
+    }
+
+    fn lsns_after(emissions: &Emissions, after: u64, most: usize) -> Result<Vec<u64>, Gone> {
+        let mut into = Vec::new();
+        emissions.after(after, most, &mut into)?;
+        Ok(into.iter().map(|emission| emission.lsn.0).collect())
+    }
+
+    #[test]
+    fn emissions_are_found_by_number_and_by_lsn() {
+        let emissions = emissions(&[7, 9, 20]);
+        assert_eq!(emissions.count(), 13);
+        assert_eq!(lsns_after(&emissions, 10, 9), Ok(vec![7, 9, 20]));
+        assert_eq!(lsns_after(&emissions, 11, 1), Ok(vec![9]));
+        assert_eq!(lsns_after(&emissions, 13, 9), Ok(vec![]));
+        assert_eq!(lsns_after(&emissions, u64::MAX, 9), Ok(vec![]));
+        assert_eq!(lsns_after(&emissions, 9, 9), Err(Gone { floor: Lsn(5) }));
+        for (lsn, number) in [(5, 10), (6, 10), (7, 11), (8, 11), (9, 12), (19, 12), (20, 13), (99, 13)] {
+            assert_eq!(emissions.number_at(Lsn(lsn)), Ok(number), "at {lsn}");
+        }
+        assert_eq!(emissions.number_at(Lsn(4)), Err(Gone { floor: Lsn(5) }));
+        assert_eq!(emissions.latest_after(12).map(|latest| latest.map(|it| it.lsn)), Ok(Some(Lsn(20))));
+        assert_eq!(emissions.latest_after(13), Ok(None));
+    }
+
+    #[test]
+    fn what_was_dropped_raises_the_floor_and_is_said_to_be_gone() {
+        let mut emissions = emissions(&[7, 9, 20]);
+        assert_eq!(emissions.drop_oldest(), Some(1 + OVERHEAD_BYTES));
+        assert_eq!(emissions.floor(), Lsn(7));
+        assert_eq!(lsns_after(&emissions, 10, 9), Err(Gone { floor: Lsn(7) }));
+        assert_eq!(lsns_after(&emissions, 11, 9), Ok(vec![9, 20]));
+        assert_eq!(emissions.number_at(Lsn(7)), Ok(11));
+        assert_eq!(emissions.drop_oldest(), Some(1 + OVERHEAD_BYTES));
+        assert_eq!(emissions.drop_oldest(), Some(2 + OVERHEAD_BYTES));
+        assert_eq!((emissions.count(), emissions.floor(), emissions.drop_oldest()), (13, Lsn(20), None));
+        assert_eq!(lsns_after(&emissions, 13, 9), Ok(vec![]));
+    }
+}

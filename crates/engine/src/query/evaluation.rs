@@ -1,0 +1,108 @@
+//! Emitting: the answers of queries behind a record that may have changed them.
+
+use super::{Emission, Query, Reach};
+use crate::context::{Keys, Locked};
+use crate::engine::Engine;
+use crate::reply::Reply;
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tidemark_log::Lsn;
+
+/// A buffer for answers larger than this is given back to the allocator. Bytes.
+const KEPT_BYTES: usize = 64 * 1024;
+
+thread_local! {
+    /// Where answers are made: most of them are compared, found unchanged, and forgotten.
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The record behind which answers are looked at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moment {
+    pub(crate) lsn: Lsn,
+    pub(crate) time_us: u64,
+    /// Its change is not to be told of before it is durable.
+    pub(crate) durable: bool,
+}
+
+impl Engine {
+    /// Emits what a record has changed of the answers of the queries that the commands under these locks have noted.
+    /// Without a record, because nothing was logged after all, nothing is emitted.
+    #[cold]
+    pub(crate) fn emit(&self, keys: &mut Keys<'_>, noted: Vec<Arc<Query>>, moment: Option<Moment>) {
+        for query in noted {
+            query.noted.store(false, Ordering::Relaxed);
+            if let Some(moment) = moment {
+                self.emit_one(keys, &query, moment);
+            }
+        }
+    }
+
+    /// As [`Engine::emit`], at a replay: no locks are held, and nobody else changes anything.
+    #[cold]
+    pub(crate) fn emit_replayed(&self, noted: Vec<Arc<Query>>, moment: Moment) {
+        for query in noted {
+            query.noted.store(false, Ordering::Relaxed);
+            let mut keys = self.keys_of(&query.reach, query.read.db(), moment.time_us);
+            self.emit_one(&mut keys, &query, moment);
+        }
+    }
+
+    /// All shards that a query reads, locked.
+    pub(super) fn keys_of(&self, reach: &Reach, db: u8, now_us: u64) -> Keys<'_> {
+        let locked = match reach {
+            Reach::One(index) => Locked::One(*index, self.keyspace().lock(*index)),
+            Reach::Several(shards) => self.lock_shards(shards.iter().copied()),
+            Reach::All => Locked::All(self.keyspace().lock_all()),
+        };
+        self.keys(locked, db, now_us)
+    }
+
+    /// As [`Engine::keys_of`], so that keys which have expired can be removed: with every lock that this may take.
+    pub(super) fn keys_to_expire(&self, reach: &Reach, read: &super::Read, now_us: u64) -> Keys<'_> {
+        let keys = self.keys_of(reach, read.db(), now_us);
+        let (locked, named) = (keys.into_locked(), read.keys());
+        self.keys(self.lock_destinations(locked, || named.iter().copied()), read.db(), now_us)
+    }
+
+    fn emit_one(&self, keys: &mut Keys<'_>, query: &Arc<Query>, moment: Moment) {
+        let Moment { lsn, time_us, durable } = moment;
+        let emitted = with_answer(keys, query.read(), |answer| {
+            let mut state = query.lock();
+            if *state.answer == *answer {
+                return None;
+            }
+            let answer: Arc<[u8]> = Arc::from(answer);
+            state.answer = Arc::clone(&answer);
+            let emission = Emission { number: state.emissions.count() + 1, lsn, time_us, durable, answer };
+            let bytes = emission.bytes();
+            state.emissions.add(emission);
+            if let Some(audience) = self.registry().audience.get() {
+                for listener in &mut state.listeners {
+                    if !std::mem::replace(&mut listener.is_told, true) {
+                        audience.tell(listener.number, query);
+                    }
+                }
+            }
+            Some(bytes)
+        });
+        if let Some(bytes) = emitted {
+            self.registry().retention.add(query, time_us, bytes);
+        }
+    }
+}
+
+/// Reads, and shows the answer. All shards within the read's reach are locked.
+pub(super) fn with_answer<R>(keys: &mut Keys<'_>, read: &super::Read, look: impl FnOnce(&[u8]) -> R) -> R {
+    let mut buffer = SCRATCH.take();
+    buffer.clear();
+    let mut reply = Reply::with_buffer(buffer, read.protocol());
+    read.answer(keys, &mut reply);
+    let result = look(reply.bytes());
+    let buffer = reply.take();
+    if buffer.capacity() <= KEPT_BYTES {
+        SCRATCH.set(buffer);
+    }
+    result
+}

@@ -1,0 +1,182 @@
+//! Watched reads: what subscribers get is the log's doing, and nothing is kept for each of them.
+//!
+//! A [`Query`] is a read that somebody watches, with all that its answer depends on beside the keys. Equal subscriptions
+//! share one query. Whenever a record of the log changes the answer, the query emits it, once, numbered, and stamped with
+//! the record's LSN; the latest emissions are retained. A subscription is no more than a number: that of the last emission
+//! it was given.
+//!
+//! ```text
+//! X.WATCH ─► Engine::subscribe ─► record `watch` in the log ─► Registry, and the Index of every shard that it reads
+//!                                                                     │
+//! command ─► Keys::changed ─► Index::note ─► append ─► Engine::emit ──┤ under the locks of all that the query reads
+//!                                                                     ▼
+//!                                             Query: emissions 41, 42, 43 ─► Audience::tell ─► whoever serves subscribers
+//!                                                        └─ Retention drops the oldest of all queries
+//! ```
+//!
+//! # Why emissions are a function of the log
+//!
+//! A query begins with a record of its own, and that record's LSN is its id. Its answer is computed under the locks of all
+//! shards that it reads, right behind the record that may have changed it, and from the state as the log has it: a key whose
+//! time has come is there until a record removes it. `apply` does the same with the same records. So the number of an emission, its LSN and its bytes are equal on every machine that has the
+//! log, and a server that comes back from a crash has the emissions of the records behind its snapshot again. Answers whose
+//! order is that of a hash table are brought into the order of their bytes first.
+//!
+//! # Locks
+//!
+//! Shards first, in order; then the registry; then the retention; then one query. A query whose reads lie in several
+//! shards makes whoever changes one of its keys lock them all: see `serving`.
+
+mod answer;
+mod emission;
+mod evaluation;
+mod index;
+mod read;
+mod registry;
+mod retention;
+mod subscribing;
+
+pub use emission::{Emission, Gone};
+pub use read::{Read, Watchable, watchable};
+pub use retention::RetentionLimits;
+pub use subscribing::{Resumed, Subscribed};
+
+pub(crate) use evaluation::Moment;
+pub(crate) use index::Index;
+pub(crate) use registry::Registry;
+
+use crate::keyspace::Keyspace;
+use emission::Emissions;
+use smallvec::SmallVec;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tidemark_log::Lsn;
+
+/// Whoever passes emissions on to subscribers.
+pub trait Audience: Send + Sync {
+    /// Tells a listener that a query has emitted something since the listener last looked. Called with shards locked: it
+    /// must neither wait nor use the engine.
+    fn tell(&self, listener: usize, query: &Arc<Query>);
+}
+
+/// Which shards a query reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Reach {
+    One(usize),
+    /// Ascending.
+    Several(Box<[usize]>),
+    All,
+}
+
+/// A watched read. See the module's documentation.
+pub struct Query {
+    id: Lsn,
+    read: Read,
+    reach: Reach,
+    /// It is on the list of those that a command may have changed. Changes under the locks of what it reads.
+    noted: AtomicBool,
+    state: Mutex<State>,
+}
+
+/// What changes: under the locks of all shards that the query reads, emissions are added; listeners come and go.
+struct State {
+    /// The latest answer: that of the last emission, or the first.
+    answer: Arc<[u8]>,
+    emissions: Emissions,
+    listeners: SmallVec<[Listener; 2]>,
+    /// When the last listener left, in microseconds since 1970; of no meaning while there is one.
+    abandoned_us: u64,
+    /// It is in the registry no more: nobody may join it.
+    is_removed: bool,
+}
+
+struct Listener {
+    number: usize,
+    /// It has been told, and has not looked since.
+    is_told: bool,
+}
+
+impl Query {
+    fn new(id: Lsn, read: Read, keyspace: &Keyspace, answer: Arc<[u8]>, now_us: u64) -> Self {
+        Self::restored(id, read, keyspace, answer, 0, id, now_us)
+    }
+
+    /// A query that has emitted before: `count` times, the last time at `floor` or before.
+    fn restored(
+        id: Lsn,
+        read: Read,
+        keyspace: &Keyspace,
+        answer: Arc<[u8]>,
+        count: u64,
+        floor: Lsn,
+        now_us: u64,
+    ) -> Self {
+        let reach = read.reach(keyspace);
+        let state = State {
+            answer,
+            emissions: Emissions::new(count, floor),
+            listeners: SmallVec::new(),
+            abandoned_us: now_us,
+            is_removed: false,
+        };
+        Self { id, read, reach, noted: AtomicBool::new(false), state: Mutex::new(state) }
+    }
+
+    /// The LSN of the record that began it: unique, and the same for ever.
+    pub fn id(&self) -> Lsn {
+        self.id
+    }
+
+    /// What is read.
+    pub fn read(&self) -> &Read {
+        &self.read
+    }
+
+    /// The number of the latest emission: how many there have been.
+    pub fn count(&self) -> u64 {
+        self.lock().emissions.count()
+    }
+
+    /// Notes that a listener looks: from the next emission on it is told again.
+    pub fn look(&self, listener: usize) {
+        let mut state = self.lock();
+        if let Some(listener) = state.listeners.iter_mut().find(|other| other.number == listener) {
+            listener.is_told = false;
+        }
+    }
+
+    /// Up to `most` emissions behind number `after`, oldest first, into `into`. O(number of them).
+    pub fn emissions_after(&self, after: u64, most: usize, into: &mut Vec<Emission>) -> Result<(), Gone> {
+        self.lock().emissions.after(after, most, into)
+    }
+
+    /// The latest emission, if it is behind number `after`.
+    pub fn latest_after(&self, after: u64) -> Result<Option<Emission>, Gone> {
+        self.lock().emissions.latest_after(after)
+    }
+
+    /// Puts the query on a list of those that a command may have changed, unless it is there.
+    fn note(self: &Arc<Self>, noted: &mut Vec<Arc<Self>>) {
+        // Ordering comes from the locks of the shards.
+        if !self.noted.load(Ordering::Relaxed) {
+            self.noted.store(true, Ordering::Relaxed);
+            noted.push(Arc::clone(self));
+        }
+    }
+
+    fn join(state: &mut State, listener: usize) {
+        if !state.listeners.iter().any(|other| other.number == listener) {
+            state.listeners.push(Listener { number: listener, is_told: false });
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Query {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Query").field("id", &self.id).field("read", &self.read).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,285 @@
+//! What is watched: a read-only command with its arguments, its database and the protocol of its answer.
+
+use super::Reach;
+use crate::command::{self, Command, KeySpec, Run, flags, parse};
+use crate::context::{Context, Keys};
+use crate::error::CommandError;
+use crate::keyspace::{DATABASES, Keyspace};
+use crate::record::{self, Cursor, LoggedCommand};
+use crate::reply::{Protocol, Reply};
+use smallvec::SmallVec;
+
+/// How a read is watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Watchable {
+    /// As it answers.
+    Ordered,
+    /// Its answer has the order of a hash table; it is brought into the order of its elements, taken `0` at a time.
+    Unordered(usize),
+    /// It answers a part of a long list at a time, and where to go on. The whole is watched, in the order of its elements,
+    /// taken `0` at a time.
+    Iterated(usize),
+}
+
+/// Whether and how a command can be watched: it only reads keys, and equal states have equal answers.
+pub fn watchable(command: &Command) -> Option<Watchable> {
+    if !command.is(flags::READONLY) || !matches!(command.run, Run::Keys(_)) {
+        return None;
+    }
+    match command.name {
+        // The first four answer at random. The next two answer how much time is left, which changes by itself: EXPIRETIME and
+        // PEXPIRETIME answer until when. The others answer how a value is kept, or when it was last read, which the log
+        // does not say.
+        "randomkey" | "srandmember" | "hrandfield" | "zrandmember" | "ttl" | "pttl" | "encoding" | "freq"
+        | "idletime" | "refcount" => None,
+        "smembers" | "sunion" | "sinter" | "sdiff" | "hkeys" | "hvals" | "keys" => {
+            Some(Watchable::Unordered(1))
+        }
+        "hgetall" => Some(Watchable::Unordered(2)),
+        "scan" | "sscan" => Some(Watchable::Iterated(1)),
+        "hscan" | "zscan" => Some(Watchable::Iterated(2)),
+        _ => Some(Watchable::Ordered),
+    }
+}
+
+/// A read. Equal reads share one query.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Read {
+    db: u8,
+    protocol: Protocol,
+    /// Id of the command's row.
+    command: u16,
+    /// Its arguments, the name first, in lower case.
+    args: Box<[Box<[u8]>]>,
+}
+
+/// The most bytes of one answer. A longer one is replaced by an error that says so: the same one on every machine.
+const MAX_ANSWER_BYTES: usize = 64 << 20;
+
+/// Makes an iteration bring everything at once.
+const WHOLE: [&[u8]; 2] = [b"count", b"9223372036854775807"];
+
+impl Read {
+    /// The read of `args`, the name first, in database `db`, answered in `protocol`.
+    pub fn new(db: u8, protocol: Protocol, args: &[&[u8]]) -> Result<Self, CommandError> {
+        let command = command::resolve(args)?;
+        let Some(how) = watchable(command) else {
+            return Err(CommandError::Text(
+                format!(
+                    "ERR '{}' cannot be watched: only reads can whose answer depends on nothing but the keys",
+                    command.full_name()
+                )
+                .into(),
+            ));
+        };
+        let mut args: Vec<Box<[u8]>> = args.iter().map(|arg| Box::from(*arg)).collect();
+        args[0] = command.name.as_bytes().into();
+        if let Watchable::Iterated(_) = how {
+            make_whole(command, &mut args)?;
+        }
+        Ok(Self { db, protocol, command: command.id, args: args.into() })
+    }
+
+    /// The database.
+    pub fn db(&self) -> u8 {
+        self.db
+    }
+
+    /// The protocol of the answers.
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// The arguments, the command's name first, in lower case.
+    pub fn args(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.args.iter().map(|arg| &**arg)
+    }
+
+    /// The first key that it reads, if it names any.
+    pub fn first_key(&self) -> Option<&[u8]> {
+        let at = *self.row()?.keys.positions(&self.borrowed()).first()?;
+        self.args.get(at).map(|key| &**key)
+    }
+
+    /// The keys that it names, each once.
+    pub(super) fn keys(&self) -> Vec<&[u8]> {
+        let args = self.borrowed();
+        let mut keys: Vec<&[u8]> = self.row().map_or(Vec::new(), |row| row.keys.keys(&args).collect());
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    }
+
+    /// Whether a change of this key, which it does not name, may change its answer, as far as can be told without a look
+    /// at the state.
+    pub(super) fn may_concern(&self, key: &[u8]) -> bool {
+        let pattern = match self.row().map(|row| row.name) {
+            Some("keys") => self.args.get(1).map(|pattern| &**pattern),
+            Some("scan") => self.option("MATCH"),
+            _ => None,
+        };
+        pattern.is_none_or(|pattern| parse::glob(pattern, key))
+    }
+
+    pub(super) fn reach(&self, keyspace: &Keyspace) -> Reach {
+        let Some(row) = self.row() else { return Reach::All };
+        if matches!(row.keys, KeySpec::All | KeySpec::Each) || row.keys.concerns_all(&self.borrowed()) {
+            return Reach::All;
+        }
+        let mut shards: Vec<usize> = self.keys().iter().map(|key| keyspace.shard_of(key)).collect();
+        shards.sort_unstable();
+        shards.dedup();
+        match shards[..] {
+            [] => Reach::All,
+            [one] => Reach::One(one),
+            _ => Reach::Several(shards.into()),
+        }
+    }
+
+    /// Reads the state as the log has it: a key whose time has come counts until a record removes it. All shards within its
+    /// reach are locked.
+    pub(super) fn answer(&self, keys: &mut Keys<'_>, reply: &mut Reply) {
+        let Some(row) = self.row() else { return };
+        let Run::Keys(handler) = row.run else { return };
+        debug_assert!(reply.is_empty());
+        let db = keys.db();
+        keys.select(self.db);
+        reply.set_protocol(self.protocol);
+        reply.set_limit(MAX_ANSWER_BYTES);
+        let handled =
+            keys.as_logged(|keys| handler(&mut Context { keys, reply: &mut *reply }, &self.borrowed()));
+        if let Err(error) = handled {
+            reply.truncate(0);
+            reply.error(&error);
+        }
+        keys.select(db);
+        if reply.has_overflowed() {
+            *reply = Reply::new(self.protocol);
+            reply.error_text(&format!(
+                "ERR the answer exceeds the {MAX_ANSWER_BYTES} bytes that can be watched"
+            ));
+        } else if let Some(how) = watchable(row) {
+            super::answer::bring_into_order(reply.buffer_mut(), how);
+        }
+    }
+
+    /// Appends the form in which the log and snapshots keep it.
+    pub(super) fn encode(&self, into: &mut Vec<u8>) {
+        into.push(match self.protocol {
+            Protocol::Resp2 => 2,
+            Protocol::Resp3 => 3,
+        });
+        let args: SmallVec<[&[u8]; 8]> = self.args().skip(1).collect();
+        record::encode_command(into, self.db, self.command, &args);
+    }
+
+    /// Reads that form; `None` if the bytes are not it.
+    pub(super) fn decode(bytes: &mut Cursor<'_>) -> Option<Self> {
+        let protocol = match bytes.u8()? {
+            2 => Protocol::Resp2,
+            3 => Protocol::Resp3,
+            _ => return None,
+        };
+        let LoggedCommand { db, id, mut args } = LoggedCommand::decode(bytes)?;
+        let row = command::by_id(id)?;
+        args.insert(0, row.name.as_bytes());
+        let read = Self::new(db, protocol, &args).ok()?;
+        ((db as usize) < DATABASES && read.command == id).then_some(read)
+    }
+
+    /// What it takes of memory beside its own size.
+    pub(super) fn bytes(&self) -> usize {
+        self.args.iter().map(|arg| arg.len() + size_of::<Box<[u8]>>()).sum()
+    }
+
+    fn row(&self) -> Option<&'static Command> {
+        command::by_id(self.command)
+    }
+
+    fn borrowed(&self) -> SmallVec<[&[u8]; 8]> {
+        self.args().collect()
+    }
+
+    /// The value of an option behind the first arguments.
+    fn option(&self, name: &str) -> Option<&[u8]> {
+        let at = self.args.iter().skip(1).position(|arg| parse::is(arg, name))?;
+        self.args.get(at + 2).map(|value| &**value)
+    }
+}
+
+/// Lets an iteration, which begins at the beginning, bring all at once.
+fn make_whole(command: &Command, args: &mut Vec<Box<[u8]>>) -> Result<(), CommandError> {
+    let cursor = if command.name == "scan" { 1 } else { 2 };
+    if args.get(cursor).is_none_or(|arg| &**arg != b"0") {
+        return Err(CommandError::Text(
+            format!("ERR the whole of '{}' is watched, so its cursor must be 0", command.name).into(),
+        ));
+    }
+    let count = args.iter().skip(cursor).position(|arg| parse::is(arg, "COUNT")).map(|at| at + cursor);
+    if let Some(at) = count
+        && at + 1 < args.len()
+    {
+        args.drain(at..at + 2);
+    }
+    args.extend(WHOLE.map(Box::from));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Read, String> {
+        let args: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+        Read::new(3, Protocol::Resp3, &args).map_err(|error| error.to_string())
+    }
+
+    fn line(read: &Read) -> String {
+        read.args().map(String::from_utf8_lossy).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn reads_are_equal_whatever_the_case_of_their_name() {
+        assert_eq!(read("GET a"), read("get a"));
+        assert_ne!(read("GET a"), read("GET A"));
+        assert_eq!(read("SCAN 0 COUNT 7 MATCH a*"), read("scan 0 MATCH a*"));
+        assert_eq!(line(&read("sscan k 0").expect("watchable")), "sscan k 0 count 9223372036854775807");
+    }
+
+    #[test]
+    fn what_cannot_be_watched_says_why() {
+        for (line, error) in [
+            ("SET a b", "ERR 'set' cannot be watched"),
+            ("RANDOMKEY", "ERR 'randomkey' cannot be watched"),
+            ("SCAN 7", "ERR the whole of 'scan' is watched"),
+            ("HSCAN k 1", "ERR the whole of 'hscan' is watched"),
+            ("GET", "ERR wrong number of arguments"),
+        ] {
+            assert!(read(line).expect_err(line).starts_with(error), "{line}: {:?}", read(line));
+        }
+    }
+
+    #[test]
+    fn a_read_comes_back_from_its_encoded_form() {
+        for line in ["GET a", "MGET a b c", "ZRANGE z 0 9 WITHSCORES", "DBSIZE", "SCAN 0 MATCH a* TYPE list"]
+        {
+            let (read, mut bytes) = (read(line).expect("watchable"), Vec::new());
+            read.encode(&mut bytes);
+            let mut cursor = Cursor::new(&bytes);
+            assert_eq!(Read::decode(&mut cursor), Some(read), "{line}");
+            assert!(cursor.is_empty());
+            for end in 0..bytes.len() {
+                assert_eq!(Read::decode(&mut Cursor::new(&bytes[..end])), None, "{line} cut at {end}");
+            }
+        }
+    }
+
+    #[test]
+    fn scans_of_a_prefix_are_not_concerned_by_other_keys() {
+        for line in ["KEYS a*", "SCAN 0 MATCH a*"] {
+            let read = read(line).expect("watchable");
+            assert!(read.may_concern(b"ab") && !read.may_concern(b"b"), "{line}");
+        }
+        assert!(read("DBSIZE").expect("watchable").may_concern(b"b"));
+    }
+}

@@ -1,0 +1,332 @@
+//! How a subscription begins, resumes and ends, and how queries come into being and leave.
+
+use super::evaluation::{Moment, with_answer};
+use super::registry::Queries;
+use super::{Audience, Gone, Query, Reach, Read, RetentionLimits};
+use crate::context::Keys;
+use crate::engine::{ApplyError, Engine};
+use crate::error::CommandError;
+use crate::record::{self, Cursor, kind};
+use std::sync::Arc;
+use tidemark_log::{Lsn, Room};
+
+/// A subscription's beginning: the answer, and from where on changes will be told.
+#[derive(Debug, Clone)]
+pub struct Subscribed {
+    /// What is watched.
+    pub query: Arc<Query>,
+    /// The answer.
+    pub answer: Arc<[u8]>,
+    /// The answer is that of the state behind this record.
+    pub lsn: Lsn,
+    /// The number of the latest emission, which the answer contains.
+    pub number: u64,
+    /// The record of the query, if this subscription is its first, or of keys found expired.
+    pub logged: Option<Lsn>,
+}
+
+/// What comes of the wish to go on behind an LSN.
+#[derive(Debug, Clone)]
+pub enum Resumed {
+    /// The emissions behind this number are there.
+    Behind {
+        /// What is watched.
+        query: Arc<Query>,
+        /// The number of the last emission at the LSN or before.
+        number: u64,
+    },
+    /// Some are not retained any more.
+    Gone(Gone),
+    /// The LSN is beyond the end of the log, which is here.
+    Beyond(Lsn),
+    /// There is no such query.
+    Unknown,
+}
+
+impl Engine {
+    /// Says who passes emissions on. Once, before anybody subscribes.
+    pub fn set_audience(&self, audience: Box<dyn Audience>) {
+        // A second audience would never hear of anything; there is none.
+        let _ = self.registry().audience.set(audience);
+    }
+
+    /// Limits what is retained of emissions.
+    pub fn limit_retention(&self, limits: RetentionLimits) {
+        self.registry().retention.set_limits(limits);
+    }
+
+    /// Limits how many queries there may be.
+    pub fn limit_queries(&self, most: usize) {
+        self.registry().set_max_queries(most);
+    }
+
+    /// How many queries there are, and the bytes of their retained emissions.
+    pub fn query_figures(&self) -> (usize, usize) {
+        (self.registry().lock().len(), self.registry().retention.bytes())
+    }
+
+    /// Lets a listener watch a read, and answers it: nothing is missed and nothing told twice between the answer and the
+    /// first emission. A read that nobody watches yet is noted in the log first. Costs the read itself.
+    ///
+    /// An answer that is an error is no beginning: it becomes the error, and nothing is watched.
+    pub fn subscribe(&self, read: Read, listener: usize, now_us: u64) -> Result<Subscribed, CommandError> {
+        // Before the locks: making room may wait for the disk.
+        let mut room = Room::NONE;
+        let is_known = self.registry().lock().of_read(&read).is_some();
+        if !is_known {
+            self.check_writable()?;
+            self.make_room(read.bytes(), &mut room)?;
+        }
+        let reach = read.reach(self.keyspace());
+        let mut keys = self.keys_to_expire(&reach, &read, now_us);
+        let expired = self.expire_read(&mut keys, &read);
+        let mut queries = self.registry().lock();
+        if let Some(query) = queries.of_read(&read).cloned() {
+            drop(queries);
+            return Ok(self.join(&keys, query, listener, expired));
+        }
+        self.check_writable()?;
+        if queries.len() >= self.registry().max_queries() {
+            return Err(CommandError::Text(
+                format!(
+                    "ERR {} different reads are watched already, as many as watch-max-queries allows",
+                    queries.len()
+                )
+                .into(),
+            ));
+        }
+        let answer = with_answer(&mut keys, &read, |answer| match answer {
+            [b'-', error @ ..] => {
+                Err(CommandError::Text(String::from_utf8_lossy(error.trim_ascii_end()).into_owned().into()))
+            }
+            answer => Ok(Arc::from(answer)),
+        })?;
+        let id = self
+            .log()
+            .append_into(room, now_us, kind::WATCH, |into| read.encode(into))
+            .map_err(|error| CommandError::LogFailed(error.to_string()))?;
+        let query = Arc::new(Query::new(id, read, self.keyspace(), answer, now_us));
+        Self::register(&mut keys, &mut queries, &query);
+        drop(queries);
+        Ok(self.join(&keys, query, listener, Some(id)))
+    }
+
+    /// Lets a listener go on where a subscription to query `id` had got to, the emission at `lsn` included.
+    pub fn resume(&self, id: Lsn, lsn: Lsn, listener: usize) -> Resumed {
+        let head = self.log().appended();
+        let Some(query) = self.query(id) else { return Resumed::Unknown };
+        let mut state = query.lock();
+        if state.is_removed {
+            return Resumed::Unknown;
+        }
+        if lsn > head {
+            return Resumed::Beyond(head);
+        }
+        match state.emissions.number_at(lsn.max(id)) {
+            Err(gone) => Resumed::Gone(gone),
+            Ok(number) => {
+                Query::join(&mut state, listener);
+                drop(state);
+                Resumed::Behind { query, number }
+            }
+        }
+    }
+
+    /// The query of this id.
+    pub fn query(&self, id: Lsn) -> Option<Arc<Query>> {
+        self.registry().lock().of_id(id).cloned()
+    }
+
+    /// Ends that a listener is told of a query's emissions.
+    pub fn leave(&self, query: &Query, listener: usize, now_us: u64) {
+        let mut state = query.lock();
+        state.listeners.retain(|other| other.number != listener);
+        if state.listeners.is_empty() {
+            state.abandoned_us = now_us;
+        }
+    }
+
+    /// To be called when the log has been replayed: queries that nobody listens to are kept as long as if they had been left
+    /// now. Their subscribers have not had a chance to come back yet.
+    pub fn keep_queries(&self, now_us: u64) {
+        self.registry().lock().iter().for_each(|query| query.lock().abandoned_us = now_us);
+    }
+
+    /// When [`Engine::forget_watched`] has something to do at the earliest, in microseconds since 1970.
+    pub fn next_forgetting_us(&self) -> Option<u64> {
+        let registry = self.registry();
+        let abandoned = {
+            let queries = registry.lock();
+            let abandoned_us = queries.iter().filter_map(|query| query.abandoned_us()).min();
+            abandoned_us.map(|at| at.saturating_add(registry.retention.max_age_us()))
+        };
+        [abandoned, registry.retention.next_due_us()].into_iter().flatten().min()
+    }
+
+    /// Lets go of emissions that are too old, and of queries that nobody has listened to for as long.
+    pub fn forget_watched(&self, now_us: u64) {
+        let registry = self.registry();
+        registry.retention.drop_old(now_us);
+        let abandoned_before = now_us.saturating_sub(registry.retention.max_age_us());
+        let abandoned: Vec<Arc<Query>> = {
+            let queries = registry.lock();
+            queries.iter().filter(|query| query.is_abandoned(abandoned_before)).cloned().collect()
+        };
+        for query in abandoned {
+            self.abandon(&query, abandoned_before, now_us);
+        }
+    }
+
+    /// Removes a query, with a record, unless somebody has come back to it. Without a log that takes the record it stays.
+    fn abandon(&self, query: &Arc<Query>, abandoned_before: u64, now_us: u64) {
+        let mut room = Room::NONE;
+        if self.check_writable().is_err() || self.make_room(0, &mut room).is_err() {
+            return;
+        }
+        let mut keys = self.keys_of(&query.reach, query.read.db(), now_us);
+        let mut queries = self.registry().lock();
+        if !query.is_abandoned(abandoned_before) || queries.of_id(query.id).is_none() {
+            return;
+        }
+        let encode = |into: &mut Vec<u8>| record::put_varint(into, query.id.0);
+        if self.log().append_into(room, now_us, kind::UNWATCH, encode).is_ok() {
+            Self::unregister(&mut keys, &mut queries, query);
+        }
+    }
+
+    /// Applies the record of a query's beginning.
+    pub(crate) fn apply_watch(
+        &self,
+        lsn: Lsn,
+        time_us: u64,
+        bytes: &mut Cursor<'_>,
+    ) -> Result<(), ApplyError> {
+        let read = Read::decode(bytes).ok_or(ApplyError::Malformed)?;
+        let mut keys = self.keys_of(&read.reach(self.keyspace()), read.db(), time_us);
+        let answer = with_answer(&mut keys, &read, |answer| Arc::from(answer));
+        let query = Arc::new(Query::new(lsn, read, self.keyspace(), answer, time_us));
+        let mut queries = self.registry().lock();
+        if queries.of_read(&query.read).is_some() {
+            return Err(ApplyError::Malformed);
+        }
+        Self::register(&mut keys, &mut queries, &query);
+        Ok(())
+    }
+
+    /// Applies the record of a query's end.
+    pub(crate) fn apply_unwatch(&self, time_us: u64, bytes: &mut Cursor<'_>) -> Result<(), ApplyError> {
+        let id = bytes.varint().ok_or(ApplyError::Malformed)?;
+        let query = self.query(Lsn(id)).ok_or(ApplyError::Malformed)?;
+        let mut keys = self.keys_of(&query.reach, query.read.db(), time_us);
+        Self::unregister(&mut keys, &mut self.registry().lock(), &query);
+        Ok(())
+    }
+
+    /// What a snapshot keeps of every query. All shards are locked.
+    ///
+    /// ```text
+    /// id varint │ emissions so far varint │ the read │ length of the answer varint │ answer
+    /// ```
+    pub(crate) fn encode_queries(&self) -> Vec<Vec<u8>> {
+        let queries = self.registry().lock();
+        queries.iter().map(|query| query.encode()).collect()
+    }
+
+    /// Brings back the queries of a frame of a snapshot that covers the log up to `lsn`. To be called when all keys are
+    /// loaded, at `now_us` in microseconds since 1970.
+    pub fn load_queries(&self, lsn: Lsn, now_us: u64, frame: &[u8]) -> Result<(), ApplyError> {
+        let mut bytes = Cursor::new(frame);
+        while !bytes.is_empty() {
+            self.load_query(lsn, now_us, &mut bytes)?;
+        }
+        Ok(())
+    }
+
+    fn load_query(&self, lsn: Lsn, now_us: u64, bytes: &mut Cursor<'_>) -> Result<(), ApplyError> {
+        let mut decode = || {
+            let (id, count) = (Lsn(bytes.varint()?), bytes.varint()?);
+            let read = Read::decode(bytes)?;
+            Some((id, count, read, Arc::from(bytes.bytes()?)))
+        };
+        let (id, count, read, answer) = decode().ok_or(ApplyError::Malformed)?;
+        let mut keys = self.keys_of(&read.reach(self.keyspace()), read.db(), now_us);
+        let query = Arc::new(Query::restored(id, read, self.keyspace(), answer, count, lsn, now_us));
+        let mut queries = self.registry().lock();
+        if id > lsn || queries.of_read(&query.read).is_some() || queries.of_id(id).is_some() {
+            return Err(ApplyError::Malformed);
+        }
+        Self::register(&mut keys, &mut queries, &query);
+        Ok(())
+    }
+
+    fn register(keys: &mut Keys<'_>, queries: &mut Queries, query: &Arc<Query>) {
+        queries.insert(query);
+        if query.reach == Reach::All {
+            keys.shards_mut().for_each(|shard| shard.index_mut().insert_everywhere(query));
+        } else {
+            for key in query.read.keys() {
+                keys.shard_mut(key).index_mut().insert(query.read.db(), key, query);
+            }
+        }
+    }
+
+    fn unregister(keys: &mut Keys<'_>, queries: &mut Queries, query: &Arc<Query>) {
+        queries.remove(query);
+        query.lock().is_removed = true;
+        if query.reach == Reach::All {
+            keys.shards_mut().for_each(|shard| shard.forget_everywhere(query));
+        } else {
+            for key in query.read.keys() {
+                keys.shard_mut(key).forget_query(query.read.db(), key, query);
+            }
+        }
+    }
+
+    fn join(&self, keys: &Keys<'_>, query: Arc<Query>, listener: usize, logged: Option<Lsn>) -> Subscribed {
+        debug_assert_eq!(keys.db(), query.read.db(), "what the query reads is locked");
+        let mut state = query.lock();
+        Query::join(&mut state, listener);
+        let (answer, number) = (Arc::clone(&state.answer), state.emissions.count());
+        drop(state);
+        // What the query reads is locked, so no record behind this one has changed the answer.
+        Subscribed { answer, lsn: self.log().appended(), number, logged, query }
+    }
+
+    /// Removes those of a read's keys whose time has come, so that nobody is answered what other reads do not show any more.
+    fn expire_read(&self, keys: &mut Keys<'_>, read: &Read) -> Option<Lsn> {
+        if read.reach(self.keyspace()) == Reach::All || self.check_writable().is_err() {
+            return None;
+        }
+        read.keys().into_iter().for_each(|key| keys.drop_expired(key));
+        self.log_expired(keys)
+    }
+}
+
+impl Query {
+    /// Since when nobody listens, if nobody does, in microseconds since 1970.
+    fn abandoned_us(&self) -> Option<u64> {
+        let state = self.lock();
+        state.listeners.is_empty().then_some(state.abandoned_us)
+    }
+
+    fn is_abandoned(&self, before_us: u64) -> bool {
+        self.abandoned_us().is_some_and(|at| at < before_us)
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let state = self.lock();
+        let mut bytes = Vec::new();
+        record::put_varint(&mut bytes, self.id.0);
+        record::put_varint(&mut bytes, state.emissions.count());
+        self.read.encode(&mut bytes);
+        record::put_bytes(&mut bytes, &state.answer);
+        bytes
+    }
+}
+
+impl Moment {
+    /// A record whose change need not be durable before it is told.
+    pub(crate) fn of(lsn: Lsn, time_us: u64) -> Self {
+        Self { lsn, time_us, durable: false }
+    }
+}

@@ -1,0 +1,185 @@
+//! `X.WATCH`, `UNWATCH` of subscriptions, `WATCHES`, `EMITRECONNECT`, `EMITACK`.
+
+use crate::dispatch::{self, Context};
+use crate::session::{NAMES_LIMIT, Session};
+use crate::watching::{self, Watching};
+use tidemark_engine::command::{parse, watching::read_of};
+use tidemark_engine::query::{Query, Read, Resumed};
+use tidemark_engine::{Command, CommandError, Reply};
+use tidemark_log::Lsn;
+
+/// What stands between a read and the options of its subscription.
+const OPTIONS: &[u8] = b"|";
+
+/// `X.WATCH argument ... [| option ...]`: the read's answer, and emissions from then on. A read that the client watches
+/// already is answered once more, and goes on as it was.
+pub(crate) fn watch(
+    session: &mut Session,
+    command: &Command,
+    args: &[&[u8]],
+    cx: &Context<'_>,
+) -> Result<(), CommandError> {
+    let (args, options) = match args.iter().position(|arg| *arg == OPTIONS) {
+        Some(at) => (&args[..at], &args[at + 1..]),
+        None => (args, &args[..0]),
+    };
+    if let Some(option) = options.first() {
+        return Err(CommandError::Text(
+            format!(
+                "ERR unknown option '{}' behind '|'",
+                String::from_utf8_lossy(&option[..option.len().min(64)])
+            )
+            .into(),
+        ));
+    }
+    if session.subscriptions.watchings.len() >= NAMES_LIMIT {
+        return Err(CommandError::text("ERR too many subscriptions"));
+    }
+    let mut words = args.to_vec();
+    words[0] = read_of(command).as_bytes();
+    let read = Read::new(session.db, session.output.reply.protocol(), &words)?;
+    let subscribed = cx.shared.engine.subscribe(read, session.client.worker, cx.now_us)?;
+    cx.shared.watching_began(cx.now_us);
+    let id = subscribed.query.id();
+    if let Some(known) = session.subscriptions.watchings.get_mut(id) {
+        known.skip_to(subscribed.number, subscribed.lsn);
+    } else {
+        let number = subscribed.number;
+        watching::begin(session, Watching::new(subscribed.query, number, number, subscribed.lsn), cx);
+    }
+    let mark = session.output.reply.len();
+    if let Some(begun) = session.subscriptions.watchings.get_mut(id) {
+        let reply = &mut session.output.reply;
+        reply.map(4);
+        reply.bulk(b"sub_id");
+        reply.bulk(begun.name().as_bytes());
+        reply.bulk(b"lsn");
+        integer(reply, subscribed.lsn.0);
+        reply.bulk(b"seq");
+        integer(reply, begun.sequence());
+        reply.bulk(b"value");
+        reply.encoded(&subscribed.answer);
+    }
+    if cx.always_durable() {
+        dispatch::hold_what_is_shown(session, mark, cx);
+    }
+    Ok(())
+}
+
+/// `UNWATCH subscription ...`: how many it has ended.
+pub(crate) fn unwatch(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
+    let mut ended = 0;
+    for name in args.iter().skip(1) {
+        let named = watching::parse_name(name).map(|(query, _)| query);
+        let is_known = named.is_some_and(|query| is_named(session, query, name));
+        ended += usize::from(is_known && named.is_some_and(|query| watching::end(session, query, cx)));
+    }
+    session.output.reply.count(ended);
+    Ok(())
+}
+
+fn is_named(session: &mut Session, query: Lsn, name: &[u8]) -> bool {
+    session.subscriptions.watchings.get_mut(query).is_some_and(|watching| watching.name().as_bytes() == name)
+}
+
+/// `WATCHES`
+pub(crate) fn watches(session: &mut Session) -> Result<(), CommandError> {
+    let Session { subscriptions, output, .. } = session;
+    let reply = &mut output.reply;
+    reply.array(subscriptions.watchings.len());
+    for watching in subscriptions.watchings.iter() {
+        reply.map(6);
+        reply.bulk(b"sub_id");
+        reply.bulk(watching.name().as_bytes());
+        reply.bulk(b"command");
+        let read = watching.query().read();
+        reply.array(read.args().len());
+        read.args().for_each(|arg| reply.bulk(arg));
+        reply.bulk(b"lsn");
+        integer(reply, watching.lsn().0);
+        reply.bulk(b"seq");
+        integer(reply, watching.sequence());
+        reply.bulk(b"lag");
+        integer(reply, watching.lag());
+        reply.bulk(b"acked");
+        integer(reply, watching.acknowledged().0);
+    }
+    Ok(())
+}
+
+/// `EMITRECONNECT key subscription lsn`
+pub(crate) fn reconnect(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
+    let [_, key, name, lsn] = args else { return Err(CommandError::Syntax) };
+    let lsn = position(lsn)?;
+    if session.subscriptions.watchings.len() >= NAMES_LIMIT {
+        return Err(CommandError::text("ERR too many subscriptions"));
+    }
+    let engine = &cx.shared.engine;
+    let known = watching::parse_name(name)
+        .and_then(|(id, base)| Some((engine.query(id)?, base)))
+        .filter(|(query, base)| reads(query, key) && *base <= query.count());
+    let Some((query, base)) = known else {
+        answer(session, "SUBSCRIPTION_NOT_FOUND", 0);
+        return Ok(());
+    };
+    if query.read().protocol() != session.output.reply.protocol() {
+        return Err(CommandError::text(
+            "ERR the subscription began under the other protocol; say HELLO 3 or HELLO 2 first",
+        ));
+    }
+    match engine.resume(query.id(), lsn, session.client.worker) {
+        Resumed::Unknown => answer(session, "SUBSCRIPTION_NOT_FOUND", 0),
+        Resumed::Beyond(head) => answer(session, "INVALID_SEQUENCE", head.0),
+        Resumed::Gone(gone) => answer(session, "STALE_SEQUENCE", gone.floor.0),
+        Resumed::Behind { query, number } => {
+            let (id, seen) = (query.id(), number.max(base));
+            watching::begin(session, Watching::new(query, base, seen, lsn.max(id)), cx);
+            answer(session, "OK", seen - base + 1);
+            watching::catch_up_soon(session, id);
+        }
+    }
+    Ok(())
+}
+
+/// `EMITACK key subscription lsn`
+pub(crate) fn acknowledge(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
+    let [_, key, name, lsn] = args else { return Err(CommandError::Syntax) };
+    let lsn = position(lsn)?;
+    let watchings = &mut session.subscriptions.watchings;
+    let known = watching::parse_name(name).and_then(|(id, _)| watchings.get_mut(id));
+    match known.filter(|known| known.name().as_bytes() == *name && reads(known.query(), key)) {
+        None => answer(session, "SUBSCRIPTION_NOT_FOUND", 0),
+        Some(known) if lsn > known.lsn() => {
+            let last = known.lsn().0;
+            answer(session, "INVALID_SEQUENCE", last);
+        }
+        Some(known) => {
+            known.acknowledge(lsn);
+            session.output.reply.ok();
+        }
+    }
+    Ok(())
+}
+
+/// Whether a query is that of a key, as its clients name it. One that names no key is that of any.
+fn reads(query: &Query, key: &[u8]) -> bool {
+    query.read().first_key().is_none_or(|first| first == key)
+}
+
+fn position(arg: &[u8]) -> Result<Lsn, CommandError> {
+    parse::canonical_integer(arg)
+        .and_then(|lsn| u64::try_from(lsn).ok())
+        .map(Lsn)
+        .ok_or(CommandError::text("ERR the LSN is not an integer or out of range"))
+}
+
+fn answer(session: &mut Session, outcome: &str, number: u64) {
+    let reply = &mut session.output.reply;
+    reply.array(2);
+    reply.bulk(outcome.as_bytes());
+    integer(reply, number);
+}
+
+fn integer(reply: &mut Reply, value: u64) {
+    reply.integer(i64::try_from(value).unwrap_or(i64::MAX));
+}

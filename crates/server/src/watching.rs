@@ -1,0 +1,257 @@
+//! One client's subscriptions to reads: how far each has got, and what it is sent.
+
+use crate::dispatch::Context;
+use crate::inbox::Target;
+use crate::output::Output;
+use crate::session::Session;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tidemark_engine::query::{Emission, Gone, Query};
+use tidemark_log::Lsn;
+
+/// While more than this waits to be sent, a client gets no further emissions: they are retained, and it gets them when it
+/// has read what it has. Bytes.
+const OUTBOX_BYTES: usize = 256 * 1024;
+/// Emissions taken from a query at once.
+const BATCH: usize = 64;
+
+/// A subscription: a place in the sequence of a query's emissions.
+#[derive(Debug)]
+pub(crate) struct Watching {
+    query: Arc<Query>,
+    /// How the client names it.
+    name: Box<str>,
+    /// The number of the query's emission that the subscription's own numbers begin behind.
+    base: u64,
+    /// The number of the last emission that was written, or that the client had when it began.
+    seen: u64,
+    /// That emission's LSN, or that of the answer.
+    lsn: Lsn,
+    /// Up to where the client has said that it has processed emissions.
+    acknowledged: Lsn,
+    /// There may be emissions that the client had no room for.
+    is_behind: bool,
+}
+
+impl Watching {
+    /// A subscription whose first number is that behind `base`, and whose client has the emissions up to `seen`.
+    pub(crate) fn new(query: Arc<Query>, base: u64, seen: u64, lsn: Lsn) -> Watching {
+        debug_assert!(base <= seen);
+        let name = name(query.id(), base).into();
+        Watching { query, name, base, seen, lsn, acknowledged: Lsn::ZERO, is_behind: false }
+    }
+
+    pub(crate) fn query(&self) -> &Arc<Query> {
+        &self.query
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The LSN of the last emission that was written.
+    pub(crate) fn lsn(&self) -> Lsn {
+        self.lsn
+    }
+
+    /// Its number among the subscription's own.
+    pub(crate) fn sequence(&self) -> u64 {
+        self.seen - self.base
+    }
+
+    /// How many emissions have not been written yet.
+    pub(crate) fn lag(&self) -> u64 {
+        self.query.count().saturating_sub(self.seen)
+    }
+
+    /// Up to where the client has said that it has processed emissions.
+    pub(crate) fn acknowledged(&self) -> Lsn {
+        self.acknowledged
+    }
+
+    pub(crate) fn acknowledge(&mut self, lsn: Lsn) {
+        self.acknowledged = self.acknowledged.max(lsn);
+    }
+
+    /// Notes that the client has been given the answer that contains the emissions up to `number`.
+    pub(crate) fn skip_to(&mut self, number: u64, lsn: Lsn) {
+        (self.seen, self.lsn) = (number, lsn);
+    }
+
+    fn write(&mut self, emission: &Emission, output: &mut Output, cx: &Context<'_>) {
+        debug_assert_eq!(emission.number, self.seen + 1, "no emission is left out");
+        (self.seen, self.lsn) = (emission.number, emission.lsn);
+        let mark = output.reply.len();
+        let reply = &mut output.reply;
+        reply.push(5);
+        reply.bulk(b"emission");
+        reply.bulk(self.name.as_bytes());
+        reply.count(emission.lsn.0 as usize);
+        reply.count((emission.number - self.base) as usize);
+        reply.encoded(&emission.answer);
+        cx.counters.emissions.add(1);
+        if (emission.durable || cx.always_durable()) && emission.lsn > cx.shared.engine.log().durable() {
+            output.hold(mark, emission.lsn);
+        }
+    }
+
+    /// Tells the client that it has been too slow, and how far it had got.
+    fn write_stale(&self, gone: Gone, output: &mut Output) {
+        let reply = &mut output.reply;
+        reply.push(4);
+        reply.bulk(b"stale");
+        reply.bulk(self.name.as_bytes());
+        reply.count(self.lsn.0 as usize);
+        reply.count(gone.floor.0 as usize);
+    }
+}
+
+/// The name of a subscription to query `id` whose first number is that behind `base`. It says all that the server needs
+/// to go on with it, so nothing is kept for a client that is away.
+fn name(id: Lsn, base: u64) -> String {
+    format!("{id}-{base}")
+}
+
+/// What a name says; `None` if it is not one.
+pub(crate) fn parse_name(name: &[u8]) -> Option<(Lsn, u64)> {
+    let text = std::str::from_utf8(name).ok()?;
+    let (id, base) = text.split_once('-')?;
+    let (id, base) = (Lsn(id.parse().ok()?), base.parse().ok()?);
+    // A number may be written in several ways; a subscription has one name.
+    (self::name(id, base) == text).then_some((id, base))
+}
+
+/// A client's subscriptions, at most one to each query.
+#[derive(Debug, Default)]
+pub(crate) struct Watchings {
+    by_query: BTreeMap<Lsn, Watching>,
+    /// One of them may have emissions to write.
+    is_behind: bool,
+}
+
+impl Watchings {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_query.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.by_query.len()
+    }
+
+    pub(crate) fn get_mut(&mut self, query: Lsn) -> Option<&mut Watching> {
+        self.by_query.get_mut(&query)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Watching> {
+        self.by_query.values()
+    }
+
+    /// Whether there may be emissions to write, for which there is room.
+    pub(crate) fn may_catch_up(&self, output: &Output) -> bool {
+        self.is_behind && output.pending() <= OUTBOX_BYTES
+    }
+}
+
+/// Adds a subscription, or puts it in place of the client's other one to the same query.
+pub(crate) fn begin(session: &mut Session, watching: Watching, cx: &Context<'_>) {
+    let (id, target) = (watching.query.id(), session.target());
+    if session.subscriptions.watchings.by_query.insert(id, watching).is_none() {
+        cx.watchers.join(id, target);
+    }
+    session.show_state();
+}
+
+/// Lets a subscription catch up: as soon as the client's answer is written.
+pub(crate) fn catch_up_soon(session: &mut Session, query: Lsn) {
+    let watchings = &mut session.subscriptions.watchings;
+    if let Some(watching) = watchings.by_query.get_mut(&query) {
+        watching.is_behind = true;
+        watchings.is_behind = true;
+    }
+}
+
+/// Ends a subscription; whether there was one.
+pub(crate) fn end(session: &mut Session, query: Lsn, cx: &Context<'_>) -> bool {
+    let Some(watching) = session.subscriptions.watchings.by_query.remove(&query) else { return false };
+    leave(&watching, session.target(), session.client.worker, cx);
+    session.show_state();
+    true
+}
+
+/// Ends all subscriptions without telling the client.
+pub(crate) fn end_all(session: &mut Session, cx: &Context<'_>) {
+    let watchings = std::mem::take(&mut session.subscriptions.watchings);
+    for watching in watchings.iter() {
+        leave(watching, session.target(), session.client.worker, cx);
+    }
+}
+
+fn leave(watching: &Watching, target: Target, worker: usize, cx: &Context<'_>) {
+    if cx.watchers.leave(watching.query.id(), target) {
+        cx.shared.engine.leave(&watching.query, worker, cx.now_us);
+    }
+}
+
+/// Writes what a query has emitted, as far as the client has room.
+pub(crate) fn emit(session: &mut Session, query: Lsn, cx: &Context<'_>) {
+    let Session { subscriptions, output, .. } = session;
+    let watchings = &mut subscriptions.watchings;
+    let Some(watching) = watchings.by_query.get_mut(&query) else { return };
+    let mut batch = Vec::new();
+    loop {
+        if output.pending() > OUTBOX_BYTES {
+            watching.is_behind = true;
+            watchings.is_behind = true;
+            return;
+        }
+        if let Err(gone) = watching.query.emissions_after(watching.seen, BATCH, &mut batch) {
+            watching.write_stale(gone, output);
+            end(session, query, cx);
+            return;
+        }
+        for emission in &batch {
+            watching.write(emission, output, cx);
+        }
+        if batch.len() < BATCH {
+            watching.is_behind = false;
+            return;
+        }
+        batch.clear();
+    }
+}
+
+/// Writes what the client's subscriptions have had to wait with.
+pub(crate) fn catch_up(session: &mut Session, cx: &Context<'_>) {
+    let watchings = &mut session.subscriptions.watchings;
+    watchings.is_behind = false;
+    let behind: Vec<Lsn> =
+        watchings.iter().filter(|watching| watching.is_behind).map(|watching| watching.query.id()).collect();
+    behind.into_iter().for_each(|query| emit(session, query, cx));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_says_the_query_and_where_its_numbers_begin() {
+        assert_eq!(parse_name(name(Lsn(17), 3).as_bytes()), Some((Lsn(17), 3)));
+        for other in [
+            "",
+            "-",
+            "17",
+            "17-",
+            "-3",
+            "017-3",
+            "17-03",
+            "+17-3",
+            "17-3-1",
+            "17-3 ",
+            "a-b",
+            "99999999999999999999-0",
+        ] {
+            assert_eq!(parse_name(other.as_bytes()), None, "{other:?}");
+        }
+        assert_eq!(parse_name(b"1-\xff"), None);
+    }
+}

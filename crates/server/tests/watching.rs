@@ -1,0 +1,317 @@
+//! Reads that are watched, over the wire.
+
+mod common;
+
+use common::{Client, TestServer, eventually};
+use std::net::TcpStream;
+use std::time::Duration;
+use tidemark_log::Durability;
+
+/// A client that speaks RESP3.
+fn resp3(server: &TestServer) -> Client<TcpStream> {
+    let mut client = server.client();
+    client.command(&["HELLO", "3"]);
+    while client.line() != "*0" {}
+    client
+}
+
+fn bulk(text: &str) -> String {
+    format!("${}\r\n{text}\r\n", text.len())
+}
+
+/// The answer to the beginning of a subscription in RESP3.
+fn begun(name: &str, lsn: u64, sequence: u64, value: &str) -> String {
+    let fields = [
+        bulk("sub_id"),
+        bulk(name),
+        bulk("lsn"),
+        format!(":{lsn}\r\n"),
+        bulk("seq"),
+        format!(":{sequence}\r\n"),
+    ];
+    format!("%4\r\n{}{}{value}", fields.concat(), bulk("value"))
+}
+
+/// An emission in RESP3.
+fn emission(name: &str, lsn: u64, sequence: u64, value: &str) -> String {
+    format!(">5\r\n{}{}:{lsn}\r\n:{sequence}\r\n{value}", bulk("emission"), bulk(name))
+}
+
+fn outcome(word: &str, number: u64) -> String {
+    format!("*2\r\n{}:{number}\r\n", bulk(word))
+}
+
+#[test]
+fn a_watched_read_is_answered_and_emits_its_changes_in_order() {
+    let server = TestServer::new();
+    let (mut watcher, mut writer) = (resp3(&server), server.client());
+    writer.ask("SET k 1", "+OK\r\n");
+    watcher.ask("GET.WATCH k", &begun("2-0", 2, 0, "$1\r\n1\r\n"));
+    watcher.ask("zrange.watch z 0 0 WITHSCORES", &begun("3-0", 3, 0, "*0\r\n"));
+    for line in ["SET k 2", "SET k 2", "ZADD z 1 a", "ZADD z 2 b", "DEL k"] {
+        writer.command(&line.split(' ').collect::<Vec<_>>());
+        writer.line();
+    }
+    watcher.expect(emission("2-0", 4, 1, "$1\r\n2\r\n"));
+    watcher.expect(emission("3-0", 6, 1, "*1\r\n*2\r\n$1\r\na\r\n,1\r\n"));
+    watcher.expect(emission("2-0", 8, 2, "_\r\n"));
+    watcher.ask("PING", "+PONG\r\n");
+    watcher.ask("UNWATCH 2-0 2-0 9-9", ":1\r\n");
+    writer.ask("SET k 3", "+OK\r\n");
+    watcher.ask("PING", "+PONG\r\n");
+}
+
+#[test]
+fn in_resp2_emissions_are_arrays_and_only_subscriptions_may_change() {
+    let server = TestServer::new();
+    let (mut watcher, mut writer) = (server.client(), server.client());
+    watcher.ask(
+        "HGETALL.WATCH h",
+        "*8\r\n$6\r\nsub_id\r\n$3\r\n1-0\r\n$3\r\nlsn\r\n:1\r\n$3\r\nseq\r\n:0\r\n$5\r\nvalue\r\n*0\r\n",
+    );
+    writer.ask("HSET h f v", ":1\r\n");
+    watcher.expect("*5\r\n$8\r\nemission\r\n$3\r\n1-0\r\n:2\r\n:1\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n");
+    watcher.command(&["GET", "k"]);
+    assert!(watcher.line().starts_with("-ERR Can't execute 'get'"));
+    watcher.command(&["HELLO", "3"]);
+    assert!(watcher.line().starts_with("-ERR Can't execute 'hello'"));
+    watcher.ask("UNWATCH 1-0", ":1\r\n");
+    watcher.ask("GET k", "$-1\r\n");
+}
+
+#[test]
+fn the_same_read_watched_again_is_the_same_subscription() {
+    let server = TestServer::new();
+    let (mut watcher, mut writer) = (resp3(&server), server.client());
+    watcher.ask("GET.WATCH k", &begun("1-0", 1, 0, "_\r\n"));
+    writer.ask("SET k 1", "+OK\r\n");
+    watcher.expect(emission("1-0", 2, 1, "$1\r\n1\r\n"));
+    watcher.ask("GET.WATCH k", &begun("1-0", 2, 1, "$1\r\n1\r\n"));
+    writer.ask("SET k 2", "+OK\r\n");
+    watcher.expect(emission("1-0", 3, 2, "$1\r\n2\r\n"));
+    watcher.ask("PING", "+PONG\r\n");
+    let mut other = resp3(&server);
+    other.ask("GET.WATCH k", &begun("1-2", 3, 0, "$1\r\n2\r\n"));
+    writer.ask("SET k 3", "+OK\r\n");
+    watcher.expect(emission("1-0", 4, 3, "$1\r\n3\r\n"));
+    other.expect(emission("1-2", 4, 1, "$1\r\n3\r\n"));
+}
+
+#[test]
+fn what_was_missed_comes_after_a_reconnect_and_after_a_restart() {
+    let server = TestServer::new();
+    let (mut watcher, mut writer) = (resp3(&server), server.client());
+    watcher.ask("GET.WATCH k", &begun("1-0", 1, 0, "_\r\n"));
+    writer.ask("SET k 1", "+OK\r\n");
+    watcher.expect(emission("1-0", 2, 1, "$1\r\n1\r\n"));
+    drop(watcher);
+    writer.ask("SET k 2", "+OK\r\n");
+    let mut watcher = resp3(&server);
+    watcher.ask("EMITRECONNECT k 1-0 2", &outcome("OK", 2));
+    watcher.expect(emission("1-0", 3, 2, "$1\r\n2\r\n"));
+    writer.ask("SET k 3", "+OK\r\n");
+    let server = TestServer::in_dir(server.stop(), |_| {});
+    let (mut watcher, mut writer) = (resp3(&server), server.client());
+    writer.ask("SET k 4", "+OK\r\n");
+    watcher.ask("EMITRECONNECT k 1-0 1", &outcome("OK", 1));
+    for number in 1..=4 {
+        watcher.expect(emission("1-0", number + 1, number, &format!("$1\r\n{number}\r\n")));
+    }
+    // With a snapshot the emissions before it are not there, and the floor says so.
+    writer.ask("SAVE", "+OK\r\n");
+    writer.ask("SET k 5", "+OK\r\n");
+    let server = TestServer::in_dir(server.stop(), |_| {});
+    let mut watcher = resp3(&server);
+    watcher.ask("EMITRECONNECT k 1-0 4", &outcome("STALE_SEQUENCE", 5));
+    watcher.ask("EMITRECONNECT k 1-0 5", &outcome("OK", 5));
+    watcher.expect(emission("1-0", 6, 5, "$1\r\n5\r\n"));
+}
+
+#[test]
+fn a_reconnect_that_makes_no_sense_says_which() {
+    let server = TestServer::new();
+    let mut watcher = resp3(&server);
+    watcher.ask("GET.WATCH k", &begun("1-0", 1, 0, "_\r\n"));
+    for (line, answer) in [
+        ("EMITRECONNECT k 1-0 2", outcome("INVALID_SEQUENCE", 1)),
+        ("EMITRECONNECT other 1-0 1", outcome("SUBSCRIPTION_NOT_FOUND", 0)),
+        ("EMITRECONNECT k 2-0 1", outcome("SUBSCRIPTION_NOT_FOUND", 0)),
+        ("EMITRECONNECT k 1-1 1", outcome("SUBSCRIPTION_NOT_FOUND", 0)),
+        ("EMITRECONNECT k nonsense 1", outcome("SUBSCRIPTION_NOT_FOUND", 0)),
+        ("EMITRECONNECT k 1-0 0", outcome("OK", 1)),
+        ("EMITACK k 1-0 9", outcome("INVALID_SEQUENCE", 1)),
+        ("EMITACK k 2-0 1", outcome("SUBSCRIPTION_NOT_FOUND", 0)),
+        ("EMITACK k 1-0 1", "+OK\r\n".to_owned()),
+    ] {
+        watcher.ask(line, &answer);
+    }
+    watcher.command(&["EMITRECONNECT", "k", "1-0", "-1"]);
+    assert!(watcher.line().starts_with("-ERR the LSN is not an integer"));
+    let mut other = server.client();
+    other.command(&["EMITRECONNECT", "k", "1-0", "1"]);
+    assert!(other.line().starts_with("-ERR the subscription began under the other protocol"));
+}
+
+#[test]
+fn watches_are_listed_with_how_far_they_have_got() {
+    let server = TestServer::new();
+    let (mut watcher, mut writer) = (resp3(&server), server.client());
+    watcher.ask("WATCHES", "*0\r\n");
+    watcher.ask("GET.WATCH k", &begun("1-0", 1, 0, "_\r\n"));
+    writer.ask("SET k 1", "+OK\r\n");
+    watcher.expect(emission("1-0", 2, 1, "$1\r\n1\r\n"));
+    watcher.ask("EMITACK k 1-0 2", "+OK\r\n");
+    let command = format!("*2\r\n{}{}", bulk("get"), bulk("k"));
+    let fields = [("lsn", 2), ("seq", 1), ("lag", 0), ("acked", 2)]
+        .map(|(name, value)| format!("{}:{value}\r\n", bulk(name)));
+    let listed = format!(
+        "*1\r\n%6\r\n{}{}{}{command}{}",
+        bulk("sub_id"),
+        bulk("1-0"),
+        bulk("command"),
+        fields.concat()
+    );
+    watcher.ask("WATCHES", &listed);
+}
+
+#[test]
+fn what_cannot_be_watched_is_refused_and_says_why() {
+    let server = TestServer::new();
+    let mut client = resp3(&server);
+    client.ask("RPUSH list a", ":1\r\n");
+    for (line, beginning) in [
+        ("SET.WATCH k 1", "-ERR unknown command 'SET.WATCH'"),
+        ("TTL.WATCH k", "-ERR unknown command 'TTL.WATCH'"),
+        ("GET.WATCH", "-ERR wrong number of arguments for 'get.watch' command"),
+        ("GET.WATCH a b", "-ERR wrong number of arguments for 'get' command"),
+        ("GET.WATCH a | NONSENSE", "-ERR unknown option 'NONSENSE' behind '|'"),
+        ("GET.WATCH list", "-WRONGTYPE"),
+        ("SCAN.WATCH 1", "-ERR the whole of 'scan' is watched"),
+    ] {
+        client.command(&line.split(' ').collect::<Vec<_>>());
+        let answer = client.line();
+        assert!(answer.starts_with(beginning), "{line}: {answer}");
+    }
+    client.ask("MULTI", "+OK\r\n");
+    client.ask("GET.WATCH k", "-ERR Command not allowed inside a transaction\r\n");
+    client.ask("DISCARD", "+OK\r\n");
+    client.ask("WATCHES", "*0\r\n");
+}
+
+#[test]
+fn the_protocol_stays_while_reads_are_watched_and_reset_ends_them() {
+    let server = TestServer::new();
+    let mut client = resp3(&server);
+    client.ask("GET.WATCH k", &begun("1-0", 1, 0, "_\r\n"));
+    client.command(&["HELLO", "2"]);
+    assert!(client.line().starts_with("-ERR the watched reads are answered in the present protocol"));
+    client.ask("RESET", "+RESET\r\n");
+    client.ask("WATCHES", "*0\r\n");
+    client.ask("SET k 1", "+OK\r\n");
+    client.ask("PING", "+PONG\r\n");
+}
+
+#[test]
+fn nobody_is_told_of_a_change_that_a_crash_could_take_back_if_all_is_durable() {
+    let server = TestServer::with(|config| config.durability = Durability::Always);
+    let (mut watcher, mut writer) = (resp3(&server), server.client());
+    watcher.ask("GET.WATCH k", &begun("1-0", 1, 0, "_\r\n"));
+    for number in 1..100 {
+        writer.ask(&format!("SET k {number}"), "+OK\r\n");
+        let value = number.to_string();
+        watcher.expect(emission("1-0", number + 1, number, &bulk(&value)));
+    }
+}
+
+#[test]
+fn a_subscriber_that_does_not_read_gets_everything_when_it_does() {
+    let server = TestServer::new();
+    let (mut watcher, mut writer) = (resp3(&server), server.client());
+    let value = |number: usize| format!("{number:0>10000}");
+    watcher.ask("GET.WATCH k", &begun("1-0", 1, 0, "_\r\n"));
+    for number in 0..2000 {
+        writer.ask(&format!("SET k {}", value(number)), "+OK\r\n");
+    }
+    // Twenty megabytes wait; what the server holds for the client is bounded.
+    let mut other = server.client();
+    other.command(&["CLIENT", "LIST"]);
+    let list = other.bulk();
+    let held = list.split("omem=").skip(1).filter_map(|rest| rest.split(' ').next()?.parse::<usize>().ok());
+    assert!(held.clone().all(|bytes| bytes < 1_000_000), "{list}");
+    for number in 0..2000 {
+        watcher.expect(emission("1-0", number as u64 + 2, number as u64 + 1, &bulk(&value(number))));
+    }
+    watcher.ask("PING", "+PONG\r\n");
+}
+
+#[test]
+fn whoever_falls_behind_what_is_retained_is_told_how_far_it_got() {
+    let server = TestServer::with(|config| config.watch_retention_bytes = 1 << 20);
+    let (mut watcher, mut writer) = (resp3(&server), server.client());
+    watcher.ask("GET.WATCH k", &begun("1-0", 1, 0, "_\r\n"));
+    let value = |number: usize| format!("{number:0>50000}");
+    for number in 0..1000 {
+        writer.ask(&format!("SET k {}", value(number)), "+OK\r\n");
+    }
+    let mut seen = 0;
+    loop {
+        let head = watcher.line();
+        let (kind, name) = (watcher.bulk(), watcher.bulk());
+        let (lsn, number) = (watcher.line(), watcher.line());
+        assert_eq!(name, "1-0");
+        if kind == "stale" {
+            assert_eq!((head.as_str(), lsn), (">4", format!(":{}", seen + 1)));
+            let floor: u64 = number[1..].parse().expect("an LSN");
+            assert!(floor > seen + 1, "{floor}");
+            break;
+        }
+        seen += 1;
+        assert_eq!((head.as_str(), number), (">5", format!(":{seen}")));
+        assert_eq!(watcher.bulk().len(), 50_000);
+    }
+    assert!((1..1000).contains(&seen), "{seen}");
+    watcher.ask("WATCHES", "*0\r\n");
+}
+
+#[test]
+fn thousands_of_subscribers_of_one_key_all_get_what_it_emits() {
+    let server = TestServer::new();
+    let mut writer = server.client();
+    let mut watchers: Vec<_> = (0..500).map(|_| resp3(&server)).collect();
+    for watcher in &mut watchers {
+        watcher.ask("GET.WATCH k", &begun("1-0", 1, 0, "_\r\n"));
+    }
+    writer.ask("SET k 1", "+OK\r\n");
+    for watcher in &mut watchers {
+        watcher.expect(emission("1-0", 2, 1, "$1\r\n1\r\n"));
+    }
+    watchers.clear();
+    let mut shown = server.client();
+    eventually("they have left", || {
+        shown.command(&["CLIENT", "LIST"]);
+        shown.bulk().lines().count() == 2
+    });
+}
+
+#[test]
+fn reads_that_nobody_comes_back_to_are_forgotten() {
+    let server = TestServer::with(|config| {
+        config.watch_retention_age = Duration::from_secs(1);
+        config.http = Some(([127, 0, 0, 1], 0).into());
+    });
+    let watched = || {
+        server
+            .http("/metrics")
+            .lines()
+            .find_map(|line| Some(line.strip_prefix("tidemark_watched_reads ")?.to_owned()))
+    };
+    let mut watcher = resp3(&server);
+    watcher.ask("GET.WATCH k", &begun("1-0", 1, 0, "_\r\n"));
+    assert_eq!(watched().as_deref(), Some("1.0"));
+    drop(watcher);
+    eventually("it is forgotten", || watched().as_deref() == Some("0.0"));
+    resp3(&server).ask("EMITRECONNECT k 1-0 1", &outcome("SUBSCRIPTION_NOT_FOUND", 0));
+    // The end is in the log: the read is not watched after a restart either.
+    let server = TestServer::in_dir(server.stop(), |_| {});
+    resp3(&server).ask("GET.WATCH k", &begun("3-0", 3, 0, "_\r\n"));
+}
