@@ -4,7 +4,7 @@
 //! command      db u8 │ id u16 │ number of arguments varint │ (length varint │ bytes)*
 //! transaction  (length of the command varint │ command)*
 //! expiry       db u8 │ (length varint │ key)*
-//! watch        protocol u8 │ command that reads
+//! watch        protocol u8 │ number of words of its filter varint │ (length varint │ word)* │ command that reads
 //! unwatch      LSN of the watch varint
 //! ```
 //!

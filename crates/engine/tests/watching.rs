@@ -6,17 +6,22 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use support::{Client, START_US, engine, engine_with_log, log, replayed, shown, transaction};
-use tidemark_engine::query::{Audience, Emission, Gone, Query, Read, Resumed, RetentionLimits, Subscribed};
+use tidemark_engine::query::{
+    Audience, Emission, Filter, Gone, Query, Read, Resumed, RetentionLimits, Subscribed,
+};
 use tidemark_engine::{Call, Engine, Protocol, Reply, command, encoded};
 use tidemark_log::{Lsn, Record};
 
 /// The only listener of most tests.
 const LISTENER: usize = 0;
 
+/// A read, and operators behind `|`.
 fn read(line: &str) -> Read {
     let words = support::words(line);
-    let args: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
-    Read::new(0, Protocol::Resp3, &args).expect("a read")
+    let words: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
+    let at = words.iter().position(|word| *word == b"|").unwrap_or(words.len());
+    let filter = Filter::parse(&words[at..]).expect("operators");
+    Read::new(0, Protocol::Resp3, &words[..at], filter).expect("a read")
 }
 
 fn watch(engine: &Engine, line: &str) -> Subscribed {
@@ -167,11 +172,38 @@ fn equal_subscriptions_share_one_query_and_their_beginnings_differ() {
     assert_eq!(shown(&second.answer), "$1 1");
     assert_eq!(engine.query_figures().0, 1);
     let other = engine.subscribe(
-        Read::new(0, Protocol::Resp2, &[b"get".as_slice(), b"k"]).expect("a read"),
+        Read::new(0, Protocol::Resp2, &[b"get".as_slice(), b"k"], Filter::default()).expect("a read"),
         LISTENER,
         START_US,
     );
     assert!(!Arc::ptr_eq(&first.query, &other.expect("a beginning").query), "another protocol");
+}
+
+#[test]
+fn operators_stand_between_answers_and_emissions() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.run("SET price 10");
+    let (high, third) = (watch(&engine, "GET price | HIGH"), watch(&engine, "GET price | every 3"));
+    let average = watch(&engine, "GET price | WINDOW 2 AVG");
+    assert_eq!(
+        (shown(&high.answer), shown(&third.answer), shown(&average.answer)),
+        ("$2 10".into(), "_".into(), ",10".into())
+    );
+    for price in [9, 12, 11, 15] {
+        client.run(&format!("SET price {price}"));
+    }
+    assert_eq!(answers(&high), ["$2 12", "$2 15"]);
+    assert_eq!(answers(&third), ["$2 12"], "the first answer counts");
+    assert_eq!(answers(&average), [",9.5", ",10.5", ",11.5", ",13"]);
+    let before: Vec<String> = emissions(&high.query).iter().map(|emission| shown(&emission.before)).collect();
+    assert_eq!(before, ["$2 10", "$2 12"]);
+    assert_eq!(shown(&watch(&engine, "GET price | HIGH").answer), "$2 15", "what passed last");
+    let replica = replayed(&engine);
+    for subscribed in [&high, &third, &average] {
+        let query = replica.query(subscribed.query.id()).expect("it is in the log");
+        assert_eq!(emissions(&query), emissions(&subscribed.query));
+    }
 }
 
 #[test]
@@ -211,12 +243,13 @@ fn a_subscription_resumes_behind_any_record() {
         client.run(line);
     }
     // Records: 1 the watch, 2 and 4 and 5 of the key, 3 of another.
-    for (lsn, number) in [(0, 0), (1, 0), (2, 1), (3, 1), (4, 2), (5, 3)] {
+    for (lsn, number) in [(1, 0), (2, 1), (3, 1), (4, 2), (5, 3)] {
         match engine.resume(get.query.id(), Lsn(lsn), LISTENER) {
             Resumed::Behind { number: found, .. } => assert_eq!(found, number, "behind {lsn}"),
             other => panic!("behind {lsn}: {other:?}"),
         }
     }
+    assert!(matches!(engine.resume(get.query.id(), Lsn(0), LISTENER), Resumed::Gone(Gone { floor: Lsn(1) })));
     assert!(matches!(engine.resume(get.query.id(), Lsn(6), LISTENER), Resumed::Beyond(Lsn(5))));
     assert!(matches!(engine.resume(Lsn(2), Lsn(1), LISTENER), Resumed::Unknown));
 }
@@ -225,7 +258,7 @@ fn a_subscription_resumes_behind_any_record() {
 fn what_is_not_retained_is_said_to_be_gone_with_the_floor() {
     let engine = engine();
     let client = Client::new(&engine);
-    engine.limit_retention(RetentionLimits { bytes: 250, ..RetentionLimits::default() });
+    engine.limit_retention(RetentionLimits { bytes: 300, ..RetentionLimits::default() });
     let (a, b) = (watch(&engine, "GET a"), watch(&engine, "GET b"));
     client.run("SET a 1");
     client.run("SET b 1");
@@ -269,6 +302,7 @@ fn a_query_comes_back_from_the_log_and_from_a_snapshot() {
     let engine = engine();
     let client = Client::new(&engine);
     let get = watch(&engine, "GET k");
+    let second = watch(&engine, "GET k | EVERY 2");
     client.run("SET k 1");
     client.run("SET k 2");
     let mut snapshot = engine.snapshot();
@@ -292,6 +326,8 @@ fn a_query_comes_back_from_the_log_and_from_a_snapshot() {
     query.emissions_after(2, 9, &mut into).expect("those behind the snapshot are there");
     assert_eq!(into, emissions(&get.query)[2..]);
     assert_eq!(query.emissions_after(1, 9, &mut into), Err(Gone { floor: cut }));
+    let query = from_snapshot.query(second.query.id()).expect("it is in the snapshot");
+    assert_eq!((query.count(), second.query.count()), (2, 2), "what operators remember is in the snapshot");
 }
 
 /// Notes whom it was told of.
@@ -361,7 +397,9 @@ fn change() -> impl Strategy<Value = String> {
     ]
 }
 
-const READS: [&str; 14] = [
+const READS: [&str; 16] = [
+    "GET a | EVERY 2",
+    "SCARD a | HIGH",
     "GET a",
     "GET b",
     "STRLEN a",
@@ -398,25 +436,68 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// The model: after every record the plain read, at a time before every deadline, so that a key is there until a record
-/// removes it; an answer that differs from the one before is an emission. Keeps nothing but the last answers.
+/// removes it; an answer that differs from the one before is an emission, if it passes. Keeps nothing but the last answers,
+/// and how many or how great they were.
 #[derive(Default)]
 struct Model {
-    watched: BTreeMap<Lsn, (String, String)>,
+    watched: BTreeMap<Lsn, (String, String, Passing)>,
     emitted: BTreeMap<Lsn, Vec<(Lsn, String)>>,
 }
 
 impl Model {
     fn after(&mut self, engine: &Engine, record: &Record<'_>, begun: &BTreeMap<Lsn, String>) {
         let client = Client { now_us: 0, ..Client::resp3(engine) };
-        for (id, (line, last)) in &mut self.watched {
+        for (id, (line, last, passing)) in &mut self.watched {
             let answer = in_order(&client, line);
-            if answer != *last {
-                self.emitted.entry(*id).or_default().push((record.lsn, answer.clone()));
-                *last = answer;
+            if answer == *last {
+                continue;
             }
+            if passing.passes(&answer) {
+                self.emitted.entry(*id).or_default().push((record.lsn, answer.clone()));
+            }
+            *last = answer;
         }
         if let Some(line) = begun.get(&record.lsn) {
-            self.watched.insert(record.lsn, (line.clone(), in_order(&client, line)));
+            let (line, operators) = line.split_once(" | ").unwrap_or((line, ""));
+            let (answer, mut passing) = (in_order(&client, line), Passing::of(operators));
+            passing.passes(&answer);
+            self.watched.insert(record.lsn, (line.to_owned(), answer, passing));
+        }
+    }
+}
+
+/// The operators that the model knows.
+enum Passing {
+    All,
+    EverySecond(u32),
+    High(i64),
+}
+
+impl Passing {
+    fn of(operators: &str) -> Self {
+        match operators {
+            "" => Self::All,
+            "EVERY 2" => Self::EverySecond(0),
+            "HIGH" => Self::High(i64::MIN),
+            other => panic!("the model does not know {other}"),
+        }
+    }
+
+    fn passes(&mut self, answer: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::EverySecond(count) => {
+                *count += 1;
+                count.is_multiple_of(2)
+            }
+            Self::High(greatest) => {
+                let Some(number) = answer.strip_prefix(':').and_then(|text| text.parse::<i64>().ok()) else {
+                    return false;
+                };
+                let passes = number > *greatest;
+                *greatest = number.max(*greatest);
+                passes
+            }
         }
     }
 }

@@ -179,6 +179,14 @@ impl Connection {
         !session.closing && session.subscriptions.watchings.may_catch_up(&session.output)
     }
 
+    /// Writes what watched reads have held back until now.
+    pub(crate) fn watching_time(&mut self, now: Instant, cx: &Context<'_>) {
+        if !self.session.closing {
+            self.limit_output(cx.config);
+            watching::time_has_come(&mut self.session, now, cx);
+        }
+    }
+
     /// Writes what a watched read has emitted, as far as there is room.
     pub(crate) fn emit(&mut self, query: Lsn, cx: &Context<'_>) {
         if !self.session.closing {
@@ -347,6 +355,7 @@ impl Connection {
         let soft_time = self.output_limit(config).soft_time;
         [
             self.session.wait.as_ref().and_then(|wait| wait.deadline),
+            self.session.subscriptions.watchings.next_time(),
             self.over_soft_limit.and_then(|since| since.checked_add(soft_time)),
             self.idle_deadline(config),
             self.request_deadline(config),

@@ -24,6 +24,7 @@ mod config_command;
 mod connection;
 mod connection_command;
 mod counters;
+mod delivery;
 mod descriptors;
 mod dispatch;
 mod handshake;

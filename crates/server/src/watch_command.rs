@@ -1,10 +1,11 @@
 //! `X.WATCH`, `UNWATCH` of subscriptions, `WATCHES`, `EMITRECONNECT`, `EMITACK`.
 
+use crate::delivery::{Start, read_options};
 use crate::dispatch::{self, Context};
 use crate::session::{NAMES_LIMIT, Session};
 use crate::watching::{self, Watching};
 use tidemark_engine::command::{parse, watching::read_of};
-use tidemark_engine::query::{Query, Read, Resumed};
+use tidemark_engine::query::{Filter, Query, Read, Resumed};
 use tidemark_engine::{Command, CommandError, Reply};
 use tidemark_log::Lsn;
 
@@ -19,34 +20,36 @@ pub(crate) fn watch(
     args: &[&[u8]],
     cx: &Context<'_>,
 ) -> Result<(), CommandError> {
-    let (args, options) = match args.iter().position(|arg| *arg == OPTIONS) {
-        Some(at) => (&args[..at], &args[at + 1..]),
-        None => (args, &args[..0]),
-    };
-    if let Some(option) = options.first() {
-        return Err(CommandError::Text(
-            format!(
-                "ERR unknown option '{}' behind '|'",
-                String::from_utf8_lossy(&option[..option.len().min(64)])
-            )
-            .into(),
-        ));
-    }
+    let (args, options) = split(args);
+    let (delivery, start, operators) = read_options(options)?;
     if session.subscriptions.watchings.len() >= NAMES_LIMIT {
         return Err(CommandError::text("ERR too many subscriptions"));
     }
     let mut words = args.to_vec();
     words[0] = read_of(command).as_bytes();
-    let read = Read::new(session.db, session.output.reply.protocol(), &words)?;
-    let subscribed = cx.shared.engine.subscribe(read, session.client.worker, cx.now_us)?;
+    let filter = Filter::parse(&operators)?;
+    let read = Read::new(session.db, session.output.reply.protocol(), &words, filter)?;
+    let (engine, listener) = (&cx.shared.engine, session.client.worker);
+    let subscribed = engine.subscribe(read, listener, cx.now_us)?;
     cx.shared.watching_began(cx.now_us);
     let id = subscribed.query.id();
-    if let Some(known) = session.subscriptions.watchings.get_mut(id) {
-        known.skip_to(subscribed.number, subscribed.lsn);
-    } else {
-        let number = subscribed.number;
-        watching::begin(session, Watching::new(subscribed.query, number, number, subscribed.lsn), cx);
-    }
+    let known = session.subscriptions.watchings.get_mut(id);
+    let (base, seen, lsn) = match start {
+        Start::Snapshot | Start::Updates => {
+            let base = known.map_or(subscribed.number, |known| known.base());
+            (base, subscribed.number, subscribed.lsn)
+        }
+        Start::Resume(lsn) => match engine.resume(id, lsn, listener) {
+            Resumed::Behind { number, .. } => {
+                (known.map_or(number, |known| known.base().min(number)), number, lsn)
+            }
+            refused => {
+                watching::leave_if_unused(session, &subscribed.query, cx);
+                return Err(CommandError::Text(refusal(&refused).into()));
+            }
+        },
+    };
+    watching::begin(session, Watching::new(subscribed.query, base, seen, lsn, delivery), cx);
     let mark = session.output.reply.len();
     if let Some(begun) = session.subscriptions.watchings.get_mut(id) {
         let reply = &mut session.output.reply;
@@ -54,16 +57,43 @@ pub(crate) fn watch(
         reply.bulk(b"sub_id");
         reply.bulk(begun.name().as_bytes());
         reply.bulk(b"lsn");
-        integer(reply, subscribed.lsn.0);
+        integer(reply, lsn.0);
         reply.bulk(b"seq");
         integer(reply, begun.sequence());
         reply.bulk(b"value");
-        reply.encoded(&subscribed.answer);
+        match start {
+            Start::Snapshot => reply.encoded(&subscribed.answer),
+            Start::Updates | Start::Resume(_) => reply.null(),
+        }
+    }
+    if let Start::Resume(_) = start {
+        watching::catch_up_soon(session, id);
     }
     if cx.always_durable() {
         dispatch::hold_what_is_shown(session, mark, cx);
     }
     Ok(())
+}
+
+/// Tells a command from its options.
+fn split<'a, 'b>(args: &'a [&'b [u8]]) -> (&'a [&'b [u8]], &'a [&'b [u8]]) {
+    match args.iter().position(|arg| *arg == OPTIONS) {
+        Some(at) => (&args[..at], &args[at + 1..]),
+        None => (args, &[]),
+    }
+}
+
+/// Why a subscription cannot go on behind an LSN.
+fn refusal(refused: &Resumed) -> String {
+    match refused {
+        Resumed::Gone(gone) => {
+            format!("STALE_SEQUENCE emissions up to LSN {} are not retained any more", gone.floor)
+        }
+        Resumed::Beyond(head) => format!("INVALID_SEQUENCE the log ends at LSN {head}"),
+        Resumed::Behind { .. } | Resumed::Unknown => {
+            "SUBSCRIPTION_NOT_FOUND the read is not watched".to_owned()
+        }
+    }
 }
 
 /// `UNWATCH subscription ...`: how many it has ended.
@@ -88,13 +118,16 @@ pub(crate) fn watches(session: &mut Session) -> Result<(), CommandError> {
     let reply = &mut output.reply;
     reply.array(subscriptions.watchings.len());
     for watching in subscriptions.watchings.iter() {
-        reply.map(6);
+        reply.map(7);
         reply.bulk(b"sub_id");
         reply.bulk(watching.name().as_bytes());
         reply.bulk(b"command");
         let read = watching.query().read();
         reply.array(read.args().len());
         read.args().for_each(|arg| reply.bulk(arg));
+        reply.bulk(b"operators");
+        reply.array(read.filter().words().len());
+        read.filter().words().for_each(|word| reply.bulk(word));
         reply.bulk(b"lsn");
         integer(reply, watching.lsn().0);
         reply.bulk(b"seq");
@@ -107,10 +140,15 @@ pub(crate) fn watches(session: &mut Session) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// `EMITRECONNECT key subscription lsn`
+/// `EMITRECONNECT key subscription lsn [| option ...]`
 pub(crate) fn reconnect(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
+    let (args, options) = split(args);
     let [_, key, name, lsn] = args else { return Err(CommandError::Syntax) };
     let lsn = position(lsn)?;
+    let (delivery, _, operators) = read_options(options)?;
+    if !operators.is_empty() {
+        return Err(CommandError::text("ERR the operators of a subscription are those that it began with"));
+    }
     if session.subscriptions.watchings.len() >= NAMES_LIMIT {
         return Err(CommandError::text("ERR too many subscriptions"));
     }
@@ -127,13 +165,13 @@ pub(crate) fn reconnect(session: &mut Session, args: &[&[u8]], cx: &Context<'_>)
             "ERR the subscription began under the other protocol; say HELLO 3 or HELLO 2 first",
         ));
     }
-    match engine.resume(query.id(), lsn, session.client.worker) {
+    match engine.resume(query.id(), lsn.max(query.id()), session.client.worker) {
         Resumed::Unknown => answer(session, "SUBSCRIPTION_NOT_FOUND", 0),
         Resumed::Beyond(head) => answer(session, "INVALID_SEQUENCE", head.0),
         Resumed::Gone(gone) => answer(session, "STALE_SEQUENCE", gone.floor.0),
         Resumed::Behind { query, number } => {
             let (id, seen) = (query.id(), number.max(base));
-            watching::begin(session, Watching::new(query, base, seen, lsn.max(id)), cx);
+            watching::begin(session, Watching::new(query, base, seen, lsn.max(id), delivery), cx);
             answer(session, "OK", seen - base + 1);
             watching::catch_up_soon(session, id);
         }

@@ -1,11 +1,13 @@
 //! One client's subscriptions to reads: how far each has got, and what it is sent.
 
+use crate::delivery::Delivery;
 use crate::dispatch::Context;
 use crate::inbox::Target;
 use crate::output::Output;
 use crate::session::Session;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 use tidemark_engine::query::{Emission, Gone, Query};
 use tidemark_log::Lsn;
 
@@ -31,18 +33,41 @@ pub(crate) struct Watching {
     acknowledged: Lsn,
     /// There may be emissions that the client had no room for.
     is_behind: bool,
+    delivery: Delivery,
+    /// What it has missed is being sent, and the client wants to be told when that is done.
+    is_returning: bool,
+    /// Nothing is sent before: the pause after an emission, if the latest is all that the client wants.
+    quiet_until: Option<Instant>,
+    /// When the client is told up to where there was nothing.
+    progress_at: Option<Instant>,
 }
 
 impl Watching {
     /// A subscription whose first number is that behind `base`, and whose client has the emissions up to `seen`.
-    pub(crate) fn new(query: Arc<Query>, base: u64, seen: u64, lsn: Lsn) -> Watching {
+    pub(crate) fn new(query: Arc<Query>, base: u64, seen: u64, lsn: Lsn, delivery: Delivery) -> Watching {
         debug_assert!(base <= seen);
-        let name = name(query.id(), base).into();
-        Watching { query, name, base, seen, lsn, acknowledged: Lsn::ZERO, is_behind: false }
+        Watching {
+            name: name(query.id(), base).into(),
+            query,
+            base,
+            seen,
+            lsn,
+            acknowledged: Lsn::ZERO,
+            is_behind: false,
+            delivery,
+            is_returning: false,
+            quiet_until: None,
+            progress_at: delivery.progress.map(|after| Instant::now() + after),
+        }
     }
 
     pub(crate) fn query(&self) -> &Arc<Query> {
         &self.query
+    }
+
+    /// The number that the subscription's own begin behind.
+    pub(crate) fn base(&self) -> u64 {
+        self.base
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -73,26 +98,71 @@ impl Watching {
         self.acknowledged = self.acknowledged.max(lsn);
     }
 
-    /// Notes that the client has been given the answer that contains the emissions up to `number`.
-    pub(crate) fn skip_to(&mut self, number: u64, lsn: Lsn) {
-        (self.seen, self.lsn) = (number, lsn);
+    /// Takes the emissions that are to be written next; whether there may be more.
+    fn take(&mut self, batch: &mut Vec<Emission>) -> Result<bool, Gone> {
+        if self.delivery.squash.is_some() {
+            batch.extend(self.query.latest_after(self.seen)?);
+            return Ok(false);
+        }
+        self.query.emissions_after(self.seen, BATCH, batch)?;
+        Ok(batch.len() == BATCH)
     }
 
     fn write(&mut self, emission: &Emission, output: &mut Output, cx: &Context<'_>) {
-        debug_assert_eq!(emission.number, self.seen + 1, "no emission is left out");
+        let is_squashed = self.delivery.squash.is_some();
+        debug_assert!(is_squashed || emission.number == self.seen + 1, "no emission is left out");
         (self.seen, self.lsn) = (emission.number, emission.lsn);
         let mark = output.reply.len();
         let reply = &mut output.reply;
-        reply.push(5);
+        reply.push(if self.delivery.old { 6 } else { 5 });
         reply.bulk(b"emission");
         reply.bulk(self.name.as_bytes());
         reply.count(emission.lsn.0 as usize);
         reply.count((emission.number - self.base) as usize);
         reply.encoded(&emission.answer);
+        if self.delivery.old {
+            reply.encoded(&emission.before);
+        }
+        self.set_timers();
         cx.counters.emissions.add(1);
         if (emission.durable || cx.always_durable()) && emission.lsn > cx.shared.engine.log().durable() {
             output.hold(mark, emission.lsn);
         }
+    }
+
+    /// Begins the pauses that follow an emission.
+    fn set_timers(&mut self) {
+        let Delivery { squash, progress, .. } = self.delivery;
+        let after = |pause| Instant::now() + pause;
+        self.quiet_until = squash.filter(|pause| !pause.is_zero()).map(after);
+        self.progress_at = progress.map(after);
+    }
+
+    /// Tells the client up to where there was nothing for it, if that is so.
+    fn write_progress(&mut self, output: &mut Output, cx: &Context<'_>) {
+        let (lsn, count) = cx.shared.engine.progress(&self.query);
+        if count == self.seen {
+            self.write_place(b"progress", lsn, output, cx);
+        }
+        self.set_timers();
+    }
+
+    /// A frame that says how far the subscription is.
+    fn write_place(&self, what: &[u8], lsn: Lsn, output: &mut Output, cx: &Context<'_>) {
+        let mark = output.reply.len();
+        output.reply.push(3);
+        output.reply.bulk(what);
+        output.reply.bulk(self.name.as_bytes());
+        output.reply.count(lsn.0 as usize);
+        if cx.always_durable() && lsn > cx.shared.engine.log().durable() {
+            output.hold(mark, lsn);
+        }
+    }
+
+    /// When time matters next.
+    fn next_time(&self) -> Option<Instant> {
+        let quiet = self.quiet_until.filter(|_| self.is_behind);
+        [quiet, self.progress_at].into_iter().flatten().min()
     }
 
     /// Tells the client that it has been too slow, and how far it had got.
@@ -127,11 +197,18 @@ pub(crate) struct Watchings {
     by_query: BTreeMap<Lsn, Watching>,
     /// One of them may have emissions to write.
     is_behind: bool,
+    /// Not later than when time matters to one of them.
+    timer: Option<Instant>,
 }
 
 impl Watchings {
     pub(crate) fn is_empty(&self) -> bool {
         self.by_query.is_empty()
+    }
+
+    /// When time matters next, or a little before.
+    pub(crate) fn next_time(&self) -> Option<Instant> {
+        self.timer
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -155,10 +232,19 @@ impl Watchings {
 /// Adds a subscription, or puts it in place of the client's other one to the same query.
 pub(crate) fn begin(session: &mut Session, watching: Watching, cx: &Context<'_>) {
     let (id, target) = (watching.query.id(), session.target());
-    if session.subscriptions.watchings.by_query.insert(id, watching).is_none() {
+    let watchings = &mut session.subscriptions.watchings;
+    watchings.timer = [watchings.timer, watching.next_time()].into_iter().flatten().min();
+    if watchings.by_query.insert(id, watching).is_none() {
         cx.watchers.join(id, target);
     }
     session.show_state();
+}
+
+/// Takes back that the worker listens to a query, if none of its clients does.
+pub(crate) fn leave_if_unused(session: &Session, query: &Query, cx: &Context<'_>) {
+    if cx.watchers.of(query.id()).is_empty() {
+        cx.shared.engine.leave(query, session.client.worker, cx.now_us);
+    }
 }
 
 /// Lets a subscription catch up: as soon as the client's answer is written.
@@ -166,6 +252,7 @@ pub(crate) fn catch_up_soon(session: &mut Session, query: Lsn) {
     let watchings = &mut session.subscriptions.watchings;
     if let Some(watching) = watchings.by_query.get_mut(&query) {
         watching.is_behind = true;
+        watching.is_returning = watching.delivery.mark;
         watchings.is_behind = true;
     }
 }
@@ -197,6 +284,12 @@ pub(crate) fn emit(session: &mut Session, query: Lsn, cx: &Context<'_>) {
     let Session { subscriptions, output, .. } = session;
     let watchings = &mut subscriptions.watchings;
     let Some(watching) = watchings.by_query.get_mut(&query) else { return };
+    if watching.quiet_until.is_some_and(|until| until > Instant::now()) {
+        // Whatever it is, the latest is sent when the pause is over.
+        watching.is_behind = true;
+        watchings.timer = [watchings.timer, watching.next_time()].into_iter().flatten().min();
+        return;
+    }
     let mut batch = Vec::new();
     loop {
         if output.pending() > OUTBOX_BYTES {
@@ -204,20 +297,48 @@ pub(crate) fn emit(session: &mut Session, query: Lsn, cx: &Context<'_>) {
             watchings.is_behind = true;
             return;
         }
-        if let Err(gone) = watching.query.emissions_after(watching.seen, BATCH, &mut batch) {
-            watching.write_stale(gone, output);
-            end(session, query, cx);
-            return;
-        }
+        let has_more = match watching.take(&mut batch) {
+            Ok(has_more) => has_more,
+            Err(gone) => {
+                watching.write_stale(gone, output);
+                end(session, query, cx);
+                return;
+            }
+        };
         for emission in &batch {
             watching.write(emission, output, cx);
         }
-        if batch.len() < BATCH {
+        if !has_more {
             watching.is_behind = false;
+            if std::mem::take(&mut watching.is_returning) {
+                watching.write_place(b"caught-up", watching.lsn, output, cx);
+            }
             return;
         }
         batch.clear();
     }
+}
+
+/// Does what is due by now: sends what a pause has held back, and says up to where there was nothing.
+pub(crate) fn time_has_come(session: &mut Session, now: Instant, cx: &Context<'_>) {
+    if session.subscriptions.watchings.timer.is_none_or(|at| at > now) {
+        return;
+    }
+    let due: Vec<Lsn> = {
+        let is_due = |watching: &&Watching| watching.next_time().is_some_and(|at| at <= now);
+        session.subscriptions.watchings.iter().filter(is_due).map(|watching| watching.query.id()).collect()
+    };
+    for query in due {
+        emit(session, query, cx);
+        let Session { subscriptions, output, .. } = &mut *session;
+        if let Some(watching) = subscriptions.watchings.by_query.get_mut(&query)
+            && watching.progress_at.is_some_and(|at| at <= now)
+        {
+            watching.write_progress(output, cx);
+        }
+    }
+    let watchings = &mut session.subscriptions.watchings;
+    watchings.timer = watchings.by_query.values().filter_map(Watching::next_time).min();
 }
 
 /// Writes what the client's subscriptions have had to wait with.

@@ -557,6 +557,7 @@ impl State {
         if peer.connection.wait_is_over(now) {
             peer.connection.unblock(Unblock::Timeout, cx);
         }
+        peer.connection.watching_time(now, cx);
         let reason =
             peer.connection.overdue(cx.config, now).or_else(|| peer.connection.exceeded(cx.config, now));
         match reason {

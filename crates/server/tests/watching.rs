@@ -165,10 +165,11 @@ fn watches_are_listed_with_how_far_they_have_got() {
     let fields = [("lsn", 2), ("seq", 1), ("lag", 0), ("acked", 2)]
         .map(|(name, value)| format!("{}:{value}\r\n", bulk(name)));
     let listed = format!(
-        "*1\r\n%6\r\n{}{}{}{command}{}",
+        "*1\r\n%7\r\n{}{}{}{command}{}*0\r\n{}",
         bulk("sub_id"),
         bulk("1-0"),
         bulk("command"),
+        bulk("operators"),
         fields.concat()
     );
     watcher.ask("WATCHES", &listed);
@@ -314,4 +315,96 @@ fn reads_that_nobody_comes_back_to_are_forgotten() {
     // The end is in the log: the read is not watched after a restart either.
     let server = TestServer::in_dir(server.stop(), |_| {});
     resp3(&server).ask("GET.WATCH k", &begun("3-0", 3, 0, "_\r\n"));
+}
+
+#[test]
+fn operators_and_options_stand_behind_a_bar() {
+    let server = TestServer::new();
+    let (mut watcher, mut writer) = (resp3(&server), server.client());
+    writer.ask("SET k 5", "+OK\r\n");
+    watcher.ask("GET.WATCH k | HIGH", &begun("2-0", 2, 0, "$1\r\n5\r\n"));
+    watcher.ask("GET.WATCH k | OLD", &begun("3-0", 3, 0, "$1\r\n5\r\n"));
+    watcher.ask("GET.WATCH k | RANGE 6 9 UPDATES", &begun("4-0", 4, 0, "_\r\n"));
+    writer.ask("SET k 4", "+OK\r\n");
+    writer.ask("SET k 7", "+OK\r\n");
+    let old = |lsn, sequence, value: &str| emission("3-0", lsn, sequence, value).replace(">5", ">6");
+    watcher.expect(old(5, 1, "$1\r\n4\r\n") + "$1\r\n5\r\n");
+    let mut frames = [
+        emission("2-0", 6, 1, "$1\r\n7\r\n"),
+        old(6, 2, "$1\r\n7\r\n") + "$1\r\n4\r\n",
+        emission("4-0", 6, 1, "$1\r\n7\r\n"),
+    ];
+    frames.sort();
+    let mut received: Vec<String> = (0..3).map(|_| frame(&mut watcher)).collect();
+    received.sort();
+    assert_eq!(received, frames, "those of several subscriptions come in any order");
+}
+
+/// Reads a push frame of bulk strings and integers.
+fn frame(client: &mut Client<TcpStream>) -> String {
+    let head = client.line();
+    let count: usize = head.strip_prefix('>').expect("a push frame").parse().expect("a length");
+    let mut lines = vec![head];
+    for _ in 0..count {
+        lines.push(client.line());
+        if lines.last().is_some_and(|line| line.starts_with('$')) {
+            lines.push(client.line());
+        }
+    }
+    lines.push(String::new());
+    lines.join("\r\n")
+}
+
+#[test]
+fn a_squashed_subscription_gets_the_latest_after_a_pause() {
+    let server = TestServer::new();
+    let (mut watcher, mut writer) = (resp3(&server), server.client());
+    watcher.ask("GET.WATCH k | SQUASH 500", &begun("1-0", 1, 0, "_\r\n"));
+    writer.ask("SET k 1", "+OK\r\n");
+    watcher.expect(emission("1-0", 2, 1, "$1\r\n1\r\n"));
+    for number in 2..=9 {
+        writer.ask(&format!("SET k {number}"), "+OK\r\n");
+    }
+    watcher.expect(emission("1-0", 10, 9, "$1\r\n9\r\n"));
+    watcher.ask("PING", "+PONG\r\n");
+}
+
+#[test]
+fn an_idle_subscriber_is_told_up_to_where_there_was_nothing() {
+    let server = TestServer::new();
+    let (mut watcher, mut writer) = (resp3(&server), server.client());
+    watcher.ask("GET.WATCH k | PROGRESS 50", &begun("1-0", 1, 0, "_\r\n"));
+    watcher.expect(format!(">3\r\n{}{}:1\r\n", bulk("progress"), bulk("1-0")));
+    for _ in 0..3 {
+        writer.ask("INCR other", ":1\r\n");
+        writer.ask("DEL other", ":1\r\n");
+    }
+    let last = format!(">3\r\n{}{}:7\r\n", bulk("progress"), bulk("1-0"));
+    eventually("it has got there", || frame(&mut watcher) == last);
+    drop(watcher);
+    let mut watcher = resp3(&server);
+    watcher.ask("EMITRECONNECT k 1-0 7", &outcome("OK", 1));
+}
+
+#[test]
+fn a_read_is_watched_from_an_lsn_on_and_the_end_of_what_was_missed_is_marked() {
+    let server = TestServer::new();
+    let (mut watcher, mut writer) = (resp3(&server), server.client());
+    watcher.ask("GET.WATCH k", &begun("1-0", 1, 0, "_\r\n"));
+    for number in 1..=3 {
+        writer.ask(&format!("SET k {number}"), "+OK\r\n");
+        watcher.expect(emission("1-0", number + 1, number, &format!("$1\r\n{number}\r\n")));
+    }
+    let mut other = resp3(&server);
+    other.ask("GET.WATCH k | RESUME 2 MARK", &begun("1-1", 2, 0, "_\r\n"));
+    other.expect(emission("1-1", 3, 1, "$1\r\n2\r\n"));
+    other.expect(emission("1-1", 4, 2, "$1\r\n3\r\n"));
+    other.expect(format!(">3\r\n{}{}:4\r\n", bulk("caught-up"), bulk("1-1")));
+    let mut third = resp3(&server);
+    third.ask("GET.WATCH k | RESUME 9", "-INVALID_SEQUENCE the log ends at LSN 4\r\n");
+    third.ask(
+        "GET.WATCH new | RESUME 3",
+        "-STALE_SEQUENCE emissions up to LSN 5 are not retained any more\r\n",
+    );
+    third.ask("WATCHES", "*0\r\n");
 }

@@ -237,10 +237,10 @@ pub(super) const COMMANDS: &[Command] = &[
         "",
         "Lists the reads that the connection watches, with how far each has got.",
     ),
-    row(Group::PubSub, 964, "emitreconnect", 4, PUBSUB | NOSCRIPT | NO_MULTI, C::EmitReconnect).doc(
+    row(Group::PubSub, 964, "emitreconnect", -4, PUBSUB | NOSCRIPT | NO_MULTI, C::EmitReconnect).doc(
         "tidemark 0.1.0",
         "O(log N) with N the number of retained emissions",
-        "key subscription lsn",
+        "key subscription lsn [| option ...]",
         "Goes on with a subscription behind the last emission that was received.",
     ),
     row(Group::PubSub, 965, "emitack", 4, PUBSUB | NOSCRIPT | NO_MULTI | FAST, C::EmitAck).doc(

@@ -15,12 +15,15 @@ pub struct Emission {
     pub time_us: u64,
     /// Whether nobody may be told before the record is durable, because whoever made the change asked for that.
     pub durable: bool,
+    /// What there was before: the answer of the emission before, or the one that the query began with.
+    pub before: Arc<[u8]>,
     /// The answer as it goes over the wire, in the read's protocol.
     pub answer: Arc<[u8]>,
 }
 
-/// What an emission takes beside its answer, about: itself, the answer's counts, its place in the order of retention.
-const OVERHEAD_BYTES: usize = 96;
+/// What an emission takes beside its answer, about: itself, the answer's counts, its place in the order of retention. The
+/// answer before is that of another emission, except for the oldest.
+const OVERHEAD_BYTES: usize = 112;
 
 impl Emission {
     /// What it takes of the memory for retained emissions.
@@ -86,8 +89,11 @@ impl Emissions {
     }
 
     pub(super) fn latest_after(&self, after: u64) -> Result<Option<Emission>, Gone> {
-        let first = self.position(after)?;
-        Ok(self.retained.back().filter(|_| first < self.retained.len()).cloned())
+        if after >= self.count {
+            return Ok(None);
+        }
+        // Whoever wants the latest only does not miss what was before it.
+        self.retained.back().cloned().map(Some).ok_or(Gone { floor: self.floor })
     }
 
     /// The number of the last emission at `lsn` or before.
@@ -125,7 +131,8 @@ mod tests {
         let mut emissions = Emissions::new(10, Lsn(5));
         for (number, lsn) in (11..).zip(lsns) {
             let answer = Arc::from(lsn.to_string().as_bytes());
-            emissions.add(Emission { number, lsn: Lsn(*lsn), time_us: 0, durable: false, answer });
+            let before = Arc::clone(&answer);
+            emissions.add(Emission { number, lsn: Lsn(*lsn), time_us: 0, durable: false, before, answer });
         }
         emissions
     }
@@ -150,6 +157,7 @@ mod tests {
         }
         assert_eq!(emissions.number_at(Lsn(4)), Err(Gone { floor: Lsn(5) }));
         assert_eq!(emissions.latest_after(12).map(|latest| latest.map(|it| it.lsn)), Ok(Some(Lsn(20))));
+        assert_eq!(emissions.latest_after(0).map(|latest| latest.map(|it| it.lsn)), Ok(Some(Lsn(20))));
         assert_eq!(emissions.latest_after(13), Ok(None));
     }
 

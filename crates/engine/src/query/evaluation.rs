@@ -74,8 +74,17 @@ impl Engine {
                 return None;
             }
             let answer: Arc<[u8]> = Arc::from(answer);
+            let before = Arc::clone(state.shown());
             state.answer = Arc::clone(&answer);
-            let emission = Emission { number: state.emissions.count() + 1, lsn, time_us, durable, answer };
+            let answer = match &mut state.filtered {
+                None => answer,
+                Some(filtered) => {
+                    filtered.shown = filtered.filtering.apply(&answer, time_us)?.into();
+                    Arc::clone(&filtered.shown)
+                }
+            };
+            let number = state.emissions.count() + 1;
+            let emission = Emission { number, lsn, time_us, durable, before, answer };
             let bytes = emission.bytes();
             state.emissions.add(emission);
             if let Some(audience) = self.registry().audience.get() {

@@ -30,6 +30,7 @@
 mod answer;
 mod emission;
 mod evaluation;
+mod filter;
 mod index;
 mod read;
 mod registry;
@@ -37,6 +38,7 @@ mod retention;
 mod subscribing;
 
 pub use emission::{Emission, Gone};
+pub use filter::Filter;
 pub use read::{Read, Watchable, watchable};
 pub use retention::RetentionLimits;
 pub use subscribing::{Resumed, Subscribed};
@@ -46,7 +48,9 @@ pub(crate) use index::Index;
 pub(crate) use registry::Registry;
 
 use crate::keyspace::Keyspace;
+use crate::reply::Reply;
 use emission::Emissions;
+use filter::Filtering;
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -80,14 +84,28 @@ pub struct Query {
 
 /// What changes: under the locks of all shards that the query reads, emissions are added; listeners come and go.
 struct State {
-    /// The latest answer: that of the last emission, or the first.
+    /// The read's latest answer.
     answer: Arc<[u8]>,
+    /// What answers go through, if anything, and what came of them last.
+    filtered: Option<Box<Filtered>>,
     emissions: Emissions,
     listeners: SmallVec<[Listener; 2]>,
     /// When the last listener left, in microseconds since 1970; of no meaning while there is one.
     abandoned_us: u64,
     /// It is in the registry no more: nobody may join it.
     is_removed: bool,
+}
+
+struct Filtered {
+    filtering: Filtering,
+    shown: Arc<[u8]>,
+}
+
+impl State {
+    /// What subscribers see at first: that of the last emission, or what the query began with.
+    fn shown(&self) -> &Arc<[u8]> {
+        self.filtered.as_ref().map_or(&self.answer, |filtered| &filtered.shown)
+    }
 }
 
 struct Listener {
@@ -98,22 +116,30 @@ struct Listener {
 
 impl Query {
     fn new(id: Lsn, read: Read, keyspace: &Keyspace, answer: Arc<[u8]>, now_us: u64) -> Self {
-        Self::restored(id, read, keyspace, answer, 0, id, now_us)
+        let filtered = Filtering::new(read.filter(), read.protocol()).map(|mut filtering| {
+            let shown = filtering.apply(&answer, now_us).unwrap_or_else(|| {
+                let mut reply = Reply::new(read.protocol());
+                reply.null();
+                reply.take()
+            });
+            Box::new(Filtered { filtering, shown: shown.into() })
+        });
+        Self::restored(id, read, keyspace, (answer, filtered), (0, id), now_us)
     }
 
-    /// A query that has emitted before: `count` times, the last time at `floor` or before.
+    /// A query that has emitted before: so many times, the last time at the LSN or before.
     fn restored(
         id: Lsn,
         read: Read,
         keyspace: &Keyspace,
-        answer: Arc<[u8]>,
-        count: u64,
-        floor: Lsn,
+        (answer, filtered): (Arc<[u8]>, Option<Box<Filtered>>),
+        (count, floor): (u64, Lsn),
         now_us: u64,
     ) -> Self {
         let reach = read.reach(keyspace);
         let state = State {
             answer,
+            filtered,
             emissions: Emissions::new(count, floor),
             listeners: SmallVec::new(),
             abandoned_us: now_us,

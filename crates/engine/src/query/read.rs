@@ -1,6 +1,6 @@
 //! What is watched: a read-only command with its arguments, its database and the protocol of its answer.
 
-use super::Reach;
+use super::{Filter, Reach};
 use crate::command::{self, Command, KeySpec, Run, flags, parse};
 use crate::context::{Context, Keys};
 use crate::error::CommandError;
@@ -51,6 +51,8 @@ pub struct Read {
     command: u16,
     /// Its arguments, the name first, in lower case.
     args: Box<[Box<[u8]>]>,
+    /// What its answers go through.
+    filter: Filter,
 }
 
 /// The most bytes of one answer. A longer one is replaced by an error that says so: the same one on every machine.
@@ -60,8 +62,8 @@ const MAX_ANSWER_BYTES: usize = 64 << 20;
 const WHOLE: [&[u8]; 2] = [b"count", b"9223372036854775807"];
 
 impl Read {
-    /// The read of `args`, the name first, in database `db`, answered in `protocol`.
-    pub fn new(db: u8, protocol: Protocol, args: &[&[u8]]) -> Result<Self, CommandError> {
+    /// The read of `args`, the name first, in database `db`, answered in `protocol`, its answers to go through `filter`.
+    pub fn new(db: u8, protocol: Protocol, args: &[&[u8]], filter: Filter) -> Result<Self, CommandError> {
         let command = command::resolve(args)?;
         let Some(how) = watchable(command) else {
             return Err(CommandError::Text(
@@ -77,7 +79,7 @@ impl Read {
         if let Watchable::Iterated(_) = how {
             make_whole(command, &mut args)?;
         }
-        Ok(Self { db, protocol, command: command.id, args: args.into() })
+        Ok(Self { db, protocol, command: command.id, args: args.into(), filter })
     }
 
     /// The database.
@@ -93,6 +95,11 @@ impl Read {
     /// The arguments, the command's name first, in lower case.
     pub fn args(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.args.iter().map(|arg| &**arg)
+    }
+
+    /// What its answers go through.
+    pub fn filter(&self) -> &Filter {
+        &self.filter
     }
 
     /// The first key that it reads, if it names any.
@@ -169,6 +176,7 @@ impl Read {
             Protocol::Resp2 => 2,
             Protocol::Resp3 => 3,
         });
+        self.filter.encode(into);
         let args: SmallVec<[&[u8]; 8]> = self.args().skip(1).collect();
         record::encode_command(into, self.db, self.command, &args);
     }
@@ -180,16 +188,17 @@ impl Read {
             3 => Protocol::Resp3,
             _ => return None,
         };
+        let filter = Filter::decode(bytes)?;
         let LoggedCommand { db, id, mut args } = LoggedCommand::decode(bytes)?;
         let row = command::by_id(id)?;
         args.insert(0, row.name.as_bytes());
-        let read = Self::new(db, protocol, &args).ok()?;
+        let read = Self::new(db, protocol, &args, filter).ok()?;
         ((db as usize) < DATABASES && read.command == id).then_some(read)
     }
 
     /// What it takes of memory beside its own size.
     pub(super) fn bytes(&self) -> usize {
-        self.args.iter().map(|arg| arg.len() + size_of::<Box<[u8]>>()).sum()
+        self.args().chain(self.filter.words()).map(|word| word.len() + size_of::<Box<[u8]>>()).sum()
     }
 
     fn row(&self) -> Option<&'static Command> {
@@ -230,8 +239,10 @@ mod tests {
     use super::*;
 
     fn read(line: &str) -> Result<Read, String> {
-        let args: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
-        Read::new(3, Protocol::Resp3, &args).map_err(|error| error.to_string())
+        let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+        let at = words.iter().position(|word| *word == b"|").unwrap_or(words.len());
+        let filter = Filter::parse(&words[at..]).map_err(|error| error.to_string())?;
+        Read::new(3, Protocol::Resp3, &words[..at], filter).map_err(|error| error.to_string())
     }
 
     fn line(read: &Read) -> String {
@@ -261,8 +272,14 @@ mod tests {
 
     #[test]
     fn a_read_comes_back_from_its_encoded_form() {
-        for line in ["GET a", "MGET a b c", "ZRANGE z 0 9 WITHSCORES", "DBSIZE", "SCAN 0 MATCH a* TYPE list"]
-        {
+        for line in [
+            "GET a",
+            "GET a | HIGH | RANGE 1 5",
+            "MGET a b c",
+            "ZRANGE z 0 9 WITHSCORES",
+            "DBSIZE",
+            "SCAN 0 MATCH a* TYPE list",
+        ] {
             let (read, mut bytes) = (read(line).expect("watchable"), Vec::new());
             read.encode(&mut bytes);
             let mut cursor = Cursor::new(&bytes);

@@ -1,8 +1,9 @@
 //! How a subscription begins, resumes and ends, and how queries come into being and leave.
 
 use super::evaluation::{Moment, with_answer};
+use super::filter::Filtering;
 use super::registry::Queries;
-use super::{Audience, Gone, Query, Reach, Read, RetentionLimits};
+use super::{Audience, Filtered, Gone, Query, Reach, Read, RetentionLimits};
 use crate::context::Keys;
 use crate::engine::{ApplyError, Engine};
 use crate::error::CommandError;
@@ -113,8 +114,10 @@ impl Engine {
 
     /// Lets a listener go on where a subscription to query `id` had got to, the emission at `lsn` included.
     pub fn resume(&self, id: Lsn, lsn: Lsn, listener: usize) -> Resumed {
-        let head = self.log().appended();
         let Some(query) = self.query(id) else { return Resumed::Unknown };
+        // With what it reads locked, every record up to the head has been emitted, as far as it concerns the query.
+        let keys = self.keys_of(&query.reach, query.read.db(), 0);
+        let head = self.log().appended();
         let mut state = query.lock();
         if state.is_removed {
             return Resumed::Unknown;
@@ -122,14 +125,20 @@ impl Engine {
         if lsn > head {
             return Resumed::Beyond(head);
         }
-        match state.emissions.number_at(lsn.max(id)) {
+        match state.emissions.number_at(lsn) {
             Err(gone) => Resumed::Gone(gone),
             Ok(number) => {
                 Query::join(&mut state, listener);
-                drop(state);
+                drop((state, keys));
                 Resumed::Behind { query, number }
             }
         }
+    }
+
+    /// Up to where a query's emissions are complete, whatever is going on, and how many there are up to there.
+    pub fn progress(&self, query: &Query) -> (Lsn, u64) {
+        let _keys = self.keys_of(&query.reach, query.read.db(), 0);
+        (self.log().appended(), query.count())
     }
 
     /// The query of this id.
@@ -226,6 +235,7 @@ impl Engine {
     ///
     /// ```text
     /// id varint │ emissions so far varint │ the read │ length of the answer varint │ answer
+    ///    │ with a filter: length varint of what came of it │ that │ what its operators remember
     /// ```
     pub(crate) fn encode_queries(&self) -> Vec<Vec<u8>> {
         let queries = self.registry().lock();
@@ -246,11 +256,20 @@ impl Engine {
         let mut decode = || {
             let (id, count) = (Lsn(bytes.varint()?), bytes.varint()?);
             let read = Read::decode(bytes)?;
-            Some((id, count, read, Arc::from(bytes.bytes()?)))
+            let answer: Arc<[u8]> = Arc::from(bytes.bytes()?);
+            let filtered = match Filtering::new(read.filter(), read.protocol()) {
+                None => None,
+                Some(mut filtering) => {
+                    let shown = Arc::from(bytes.bytes()?);
+                    filtering.decode(bytes)?;
+                    Some(Box::new(Filtered { filtering, shown }))
+                }
+            };
+            Some((id, count, read, (answer, filtered)))
         };
-        let (id, count, read, answer) = decode().ok_or(ApplyError::Malformed)?;
+        let (id, count, read, answers) = decode().ok_or(ApplyError::Malformed)?;
         let mut keys = self.keys_of(&read.reach(self.keyspace()), read.db(), now_us);
-        let query = Arc::new(Query::restored(id, read, self.keyspace(), answer, count, lsn, now_us));
+        let query = Arc::new(Query::restored(id, read, self.keyspace(), answers, (count, lsn), now_us));
         let mut queries = self.registry().lock();
         if id > lsn || queries.of_read(&query.read).is_some() || queries.of_id(id).is_some() {
             return Err(ApplyError::Malformed);
@@ -286,7 +305,7 @@ impl Engine {
         debug_assert_eq!(keys.db(), query.read.db(), "what the query reads is locked");
         let mut state = query.lock();
         Query::join(&mut state, listener);
-        let (answer, number) = (Arc::clone(&state.answer), state.emissions.count());
+        let (answer, number) = (Arc::clone(state.shown()), state.emissions.count());
         drop(state);
         // What the query reads is locked, so no record behind this one has changed the answer.
         Subscribed { answer, lsn: self.log().appended(), number, logged, query }
@@ -320,6 +339,10 @@ impl Query {
         record::put_varint(&mut bytes, state.emissions.count());
         self.read.encode(&mut bytes);
         record::put_bytes(&mut bytes, &state.answer);
+        if let Some(filtered) = &state.filtered {
+            record::put_bytes(&mut bytes, &filtered.shown);
+            filtered.filtering.encode(&mut bytes);
+        }
         bytes
     }
 }
