@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use support::{Client, START_US, engine, engine_with_log, log, replayed, shown, transaction};
 use tidemark_engine::query::{
-    Audience, Emission, Filter, Gone, Query, Read, Resumed, RetentionLimits, Subscribed,
+    Audience, Emission, Filter, Gone, Query, QueryLimits, Read, Resumed, RetentionLimits, Subscribed,
 };
 use tidemark_engine::{Call, Engine, Protocol, Reply, command, encoded};
 use tidemark_log::{Lsn, Record};
@@ -214,11 +214,17 @@ fn a_read_that_fails_is_not_watched() {
     assert!(error.to_string().starts_with("WRONGTYPE"), "{error}");
     assert_eq!(engine.query_figures().0, 0);
     assert_eq!(engine.log().appended(), Lsn(1), "nothing was logged");
-    engine.limit_queries(1);
+    engine.limit_queries(QueryLimits { queries: 1, ..QueryLimits::default() });
     watch(&engine, "GET a");
     watch(&engine, "GET a");
     let error = engine.subscribe(read("GET b"), LISTENER, START_US).expect_err("one too many");
     assert!(error.to_string().contains("watch-max-queries"), "{error}");
+    engine.limit_queries(QueryLimits { bytes: 1000, ..QueryLimits::default() });
+    Client::new(&engine).run(&format!("SET a {}", "x".repeat(1000)));
+    let error = engine.subscribe(read("GET b"), LISTENER, START_US).expect_err("too much");
+    assert!(error.to_string().contains("watch-max-bytes"), "{error}");
+    Client::new(&engine).run("SET a x");
+    watch(&engine, "GET b");
 }
 
 #[test]
@@ -397,7 +403,7 @@ fn change() -> impl Strategy<Value = String> {
     ]
 }
 
-const READS: [&str; 16] = [
+const READS: [&str; 18] = [
     "GET a | EVERY 2",
     "SCARD a | HIGH",
     "GET a",
@@ -411,6 +417,8 @@ const READS: [&str; 16] = [
     "SUNION a c e",
     "DBSIZE",
     "KEYS *",
+    "KEYS [a-c]",
+    "SCAN 0 TYPE list MATCH ?",
     "SCAN 0 TYPE set",
     "EXISTS a b c",
     "PEXPIRETIME a",
@@ -524,7 +532,7 @@ fn in_order(client: &Client<'_>, line: &str) -> String {
     };
     let mut units: Vec<&[u8]> =
         elements.chunks(together).map(|unit| &bytes[unit[0].0..unit[together - 1].1]).collect();
-    units.sort();
+    units.sort_by_key(|unit| unit.iter().position(|byte| *byte == b'\n').map(|at| &unit[at..]));
     shown(&[&bytes[..elements[0].0], &units.concat()].concat())
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tidemark_engine::keyspace::SHARDS;
-use tidemark_engine::query::RetentionLimits;
+use tidemark_engine::query::{QueryLimits, RetentionLimits};
 use tidemark_engine::{ApplyError, Engine, Protocol, Reply};
 use tidemark_log::{
     FileStorage, Log, Lsn, MemoryStorage, MmapStorage, OpenError, Options, Recovery, ReplayError, Retention,
@@ -128,7 +128,8 @@ fn newest_state(
         };
         report.extend(damaged.iter().map(|error| format!("passed over: {error}")));
         let engine = Engine::new(Arc::clone(log), SHARDS, seed());
-        engine.limit_queries(config.watch_max_queries);
+        engine
+            .limit_queries(QueryLimits { queries: config.watch_max_queries, bytes: config.watch_max_bytes });
         engine.limit_retention(RetentionLimits {
             bytes: config.watch_retention_bytes,
             age_us: config.watch_retention_age.as_micros() as u64,

@@ -3,7 +3,7 @@
 use super::Watchable;
 use crate::encoded;
 
-/// Sorts the elements of an encoded answer by their bytes, as far as the command says that their order means nothing.
+/// Sorts the elements of an encoded answer by what they hold, as far as the command says that their order means nothing.
 /// O(n log n) for n elements. An error stays as it is.
 pub(super) fn bring_into_order(answer: &mut [u8], how: Watchable) {
     match how {
@@ -27,12 +27,18 @@ fn sort(answer: &mut [u8], start: usize, together: usize) {
     let (from, to) = (first.0, last.1);
     let mut units: Vec<&[u8]> =
         elements.chunks(together).map(|unit| &answer[unit[0].0..unit[unit.len() - 1].1]).collect();
-    if units.is_sorted() {
+    if units.is_sorted_by_key(|unit| content(unit)) {
         return;
     }
-    units.sort_unstable();
+    units.sort_unstable_by_key(|unit| content(unit));
     let sorted = units.concat();
     answer[from..to].copy_from_slice(&sorted);
+}
+
+/// What an element is sorted by: a string's bytes and not its length, which stands in front of them.
+fn content(element: &[u8]) -> &[u8] {
+    let head = element.windows(2).position(|pair| pair == b"\r\n").map_or(0, |at| at + 2);
+    if element.first() == Some(&b'$') { &element[head..] } else { element }
 }
 
 #[cfg(test)]
@@ -51,6 +57,10 @@ mod tests {
         assert_eq!(ordered("%2 $1 c $1 1 $1 a $1 2 ", Watchable::Unordered(2)), "%2 $1 a $1 2 $1 c $1 1 ");
         assert_eq!(ordered("*4 $1 c $1 1 $1 a $1 2 ", Watchable::Unordered(2)), "*4 $1 a $1 2 $1 c $1 1 ");
         assert_eq!(ordered("*2 $1 0 *2 $1 b $1 a ", Watchable::Iterated(1)), "*2 $1 0 *2 $1 a $1 b ");
+        assert_eq!(
+            ordered("~3 $1 b $2 aa $10 cccccccccc ", Watchable::Unordered(1)),
+            "~3 $2 aa $1 b $10 cccccccccc "
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Emitting: the answers of queries behind a record that may have changed them.
 
-use super::{Emission, Query, Reach};
+use super::{Emission, Query, Reach, State};
 use crate::context::{Keys, Locked};
 use crate::engine::Engine;
 use crate::reply::Reply;
@@ -68,13 +68,13 @@ impl Engine {
 
     fn emit_one(&self, keys: &mut Keys<'_>, query: &Arc<Query>, moment: Moment) {
         let Moment { lsn, time_us, durable } = moment;
-        let emitted = with_answer(keys, query.read(), |answer| {
-            let mut state = query.lock();
+        let emitted = with_present_answer(keys, query, |state, answer| {
             if *state.answer == *answer {
                 return None;
             }
             let answer: Arc<[u8]> = Arc::from(answer);
             let before = Arc::clone(state.shown());
+            self.registry().resize(state.answer.len(), answer.len());
             state.answer = Arc::clone(&answer);
             let answer = match &mut state.filtered {
                 None => answer,
@@ -100,6 +100,29 @@ impl Engine {
             self.registry().retention.add(query, time_us, bytes);
         }
     }
+}
+
+/// Answers a query, and shows the answer. All shards within its reach are locked.
+fn with_present_answer<R>(
+    keys: &mut Keys<'_>,
+    query: &Query,
+    look: impl FnOnce(&mut State, &[u8]) -> Option<R>,
+) -> Option<R> {
+    let mut state = query.lock();
+    let Some(listing) = &mut state.listing else {
+        drop(state);
+        return with_answer(keys, query.read(), |answer| look(&mut query.lock(), answer));
+    };
+    let db = keys.db();
+    keys.select(query.read.db());
+    let is_changed = listing.update(keys);
+    keys.select(db);
+    if !is_changed {
+        return None;
+    }
+    let mut answer = Vec::new();
+    listing.answer(query.read.protocol(), &mut answer);
+    look(&mut state, &answer)
 }
 
 /// Reads, and shows the answer. All shards within the read's reach are locked.

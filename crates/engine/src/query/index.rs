@@ -117,7 +117,7 @@ impl Index {
         }
         for query in &self.everywhere {
             if query.read.db() == db && query.read.may_concern(key) {
-                query.note(noted);
+                query.note_key(key, noted);
             }
         }
     }
@@ -127,7 +127,8 @@ impl Index {
         if let Some(table) = self.keys.get(&db) {
             table.for_each(|watched| watched.queries.iter().for_each(|query| query.note(noted)));
         }
-        self.everywhere.iter().filter(|query| query.read.db() == db).for_each(|query| query.note(noted));
+        let everywhere = self.everywhere.iter().filter(|query| query.read.db() == db);
+        everywhere.for_each(|query| query.note_everything(noted));
     }
 }
 

@@ -32,6 +32,7 @@ mod emission;
 mod evaluation;
 mod filter;
 mod index;
+mod listing;
 mod read;
 mod registry;
 mod retention;
@@ -40,6 +41,7 @@ mod subscribing;
 pub use emission::{Emission, Gone};
 pub use filter::Filter;
 pub use read::{Read, Watchable, watchable};
+pub use registry::QueryLimits;
 pub use retention::RetentionLimits;
 pub use subscribing::{Resumed, Subscribed};
 
@@ -51,6 +53,7 @@ use crate::keyspace::Keyspace;
 use crate::reply::Reply;
 use emission::Emissions;
 use filter::Filtering;
+use listing::Listing;
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -88,6 +91,8 @@ struct State {
     answer: Arc<[u8]>,
     /// What answers go through, if anything, and what came of them last.
     filtered: Option<Box<Filtered>>,
+    /// The keys that are answered, if that is what the read does.
+    listing: Option<Box<Listing>>,
     emissions: Emissions,
     listeners: SmallVec<[Listener; 2]>,
     /// When the last listener left, in microseconds since 1970; of no meaning while there is one.
@@ -136,10 +141,11 @@ impl Query {
         (count, floor): (u64, Lsn),
         now_us: u64,
     ) -> Self {
-        let reach = read.reach(keyspace);
+        let (reach, listing) = (read.reach(keyspace), Listing::new(&read));
         let state = State {
             answer,
             filtered,
+            listing,
             emissions: Emissions::new(count, floor),
             listeners: SmallVec::new(),
             abandoned_us: now_us,
@@ -188,6 +194,27 @@ impl Query {
             self.noted.store(true, Ordering::Relaxed);
             noted.push(Arc::clone(self));
         }
+    }
+
+    /// As [`Query::note`], because of a key that the read does not name.
+    fn note_key(self: &Arc<Self>, key: &[u8], noted: &mut Vec<Arc<Self>>) {
+        if let Some(listing) = &mut self.lock().listing {
+            listing.note(key);
+        }
+        self.note(noted);
+    }
+
+    /// As [`Query::note`], because anything may have changed.
+    fn note_everything(self: &Arc<Self>, noted: &mut Vec<Arc<Self>>) {
+        if let Some(listing) = &mut self.lock().listing {
+            listing.note_everything();
+        }
+        self.note(noted);
+    }
+
+    /// What it takes with its latest answer, and without its emissions.
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.read.bytes() + self.lock().answer.len()
     }
 
     fn join(state: &mut State, listener: usize) {

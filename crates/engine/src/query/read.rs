@@ -56,7 +56,7 @@ pub struct Read {
 }
 
 /// The most bytes of one answer. A longer one is replaced by an error that says so: the same one on every machine.
-const MAX_ANSWER_BYTES: usize = 64 << 20;
+pub(super) const MAX_ANSWER_BYTES: usize = 64 << 20;
 
 /// Makes an iteration bring everything at once.
 const WHOLE: [&[u8]; 2] = [b"count", b"9223372036854775807"];
@@ -120,9 +120,9 @@ impl Read {
     /// Whether a change of this key, which it does not name, may change its answer, as far as can be told without a look
     /// at the state.
     pub(super) fn may_concern(&self, key: &[u8]) -> bool {
-        let pattern = match self.row().map(|row| row.name) {
-            Some("keys") => self.args.get(1).map(|pattern| &**pattern),
-            Some("scan") => self.option("MATCH"),
+        let pattern = match self.name() {
+            "keys" => self.args.get(1).map(|pattern| &**pattern),
+            "scan" => self.option("MATCH"),
             _ => None,
         };
         pattern.is_none_or(|pattern| parse::glob(pattern, key))
@@ -160,12 +160,10 @@ impl Read {
             reply.error(&error);
         }
         keys.select(db);
-        if reply.has_overflowed() {
-            *reply = Reply::new(self.protocol);
-            reply.error_text(&format!(
-                "ERR the answer exceeds the {MAX_ANSWER_BYTES} bytes that can be watched"
-            ));
-        } else if let Some(how) = watchable(row) {
+        if replace_overlong(reply) {
+            return;
+        }
+        if let Some(how) = watchable(row) {
             super::answer::bring_into_order(reply.buffer_mut(), how);
         }
     }
@@ -201,6 +199,11 @@ impl Read {
         self.args().chain(self.filter.words()).map(|word| word.len() + size_of::<Box<[u8]>>()).sum()
     }
 
+    /// The command's name, in lower case.
+    pub(super) fn name(&self) -> &'static str {
+        self.row().map_or("", |row| row.name)
+    }
+
     fn row(&self) -> Option<&'static Command> {
         command::by_id(self.command)
     }
@@ -210,10 +213,20 @@ impl Read {
     }
 
     /// The value of an option behind the first arguments.
-    fn option(&self, name: &str) -> Option<&[u8]> {
+    pub(super) fn option(&self, name: &str) -> Option<&[u8]> {
         let at = self.args.iter().skip(1).position(|arg| parse::is(arg, name))?;
         self.args.get(at + 2).map(|value| &**value)
     }
+}
+
+/// Puts an error in place of an answer that was too long; whether it was.
+pub(super) fn replace_overlong(reply: &mut Reply) -> bool {
+    let is_overlong = reply.has_overflowed();
+    if is_overlong {
+        *reply = Reply::new(reply.protocol());
+        reply.error_text(&format!("ERR the answer exceeds the {MAX_ANSWER_BYTES} bytes that can be watched"));
+    }
+    is_overlong
 }
 
 /// Lets an iteration, which begins at the beginning, bring all at once.

@@ -2,18 +2,35 @@
 
 use super::retention::Retention;
 use super::{Audience, Query, Read};
+use crate::error::CommandError;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tidemark_log::Lsn;
 
-/// How many queries there may be unless the server says otherwise.
-const QUERIES: usize = 1_000_000;
+/// How many different reads may be watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueryLimits {
+    /// So many.
+    pub queries: usize,
+    /// What they and their latest answers take when a further one begins. Answers may grow later, as what they answer does.
+    pub bytes: usize,
+}
+
+impl Default for QueryLimits {
+    /// A million, 1 GiB.
+    fn default() -> Self {
+        Self { queries: 1_000_000, bytes: 1 << 30 }
+    }
+}
 
 /// The queries that there are, and those who pass their emissions on.
 pub(crate) struct Registry {
     queries: Mutex<Queries>,
     max_queries: AtomicUsize,
+    max_bytes: AtomicUsize,
+    /// What the queries and their latest answers take.
+    bytes: AtomicUsize,
     pub(super) retention: Retention,
     pub(super) audience: OnceLock<Box<dyn Audience>>,
 }
@@ -27,9 +44,12 @@ pub(super) struct Queries {
 
 impl Default for Registry {
     fn default() -> Self {
+        let limits = QueryLimits::default();
         Self {
             queries: Mutex::default(),
-            max_queries: AtomicUsize::new(QUERIES),
+            max_queries: AtomicUsize::new(limits.queries),
+            max_bytes: AtomicUsize::new(limits.bytes),
+            bytes: AtomicUsize::new(0),
             retention: Retention::default(),
             audience: OnceLock::new(),
         }
@@ -41,12 +61,33 @@ impl Registry {
         self.queries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn max_queries(&self) -> usize {
-        self.max_queries.load(Ordering::Relaxed)
+    pub(super) fn set_limits(&self, limits: QueryLimits) {
+        self.max_queries.store(limits.queries, Ordering::Relaxed);
+        self.max_bytes.store(limits.bytes, Ordering::Relaxed);
     }
 
-    pub(super) fn set_max_queries(&self, most: usize) {
-        self.max_queries.store(most, Ordering::Relaxed);
+    /// Whether a further query may begin, beside so many.
+    pub(super) fn admit(&self, present: usize) -> Result<(), CommandError> {
+        let bytes = self.bytes();
+        let (what, limit) = if present >= self.max_queries.load(Ordering::Relaxed) {
+            (format!("{present} different reads are watched"), "watch-max-queries")
+        } else if bytes >= self.max_bytes.load(Ordering::Relaxed) {
+            (format!("the reads that are watched take {bytes} bytes"), "watch-max-bytes")
+        } else {
+            return Ok(());
+        };
+        Err(CommandError::Text(format!("ERR {what} already, as many as {limit} allows").into()))
+    }
+
+    /// What the queries and their latest answers take.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Notes that something which took `before` bytes takes `now`.
+    pub(super) fn resize(&self, before: usize, now: usize) {
+        // In one step, so that nobody reads what it never was.
+        self.bytes.fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
     }
 }
 

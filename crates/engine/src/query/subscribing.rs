@@ -3,7 +3,7 @@
 use super::evaluation::{Moment, with_answer};
 use super::filter::Filtering;
 use super::registry::Queries;
-use super::{Audience, Filtered, Gone, Query, Reach, Read, RetentionLimits};
+use super::{Audience, Filtered, Gone, Query, QueryLimits, Reach, Read, RetentionLimits};
 use crate::context::Keys;
 use crate::engine::{ApplyError, Engine};
 use crate::error::CommandError;
@@ -57,8 +57,8 @@ impl Engine {
     }
 
     /// Limits how many queries there may be.
-    pub fn limit_queries(&self, most: usize) {
-        self.registry().set_max_queries(most);
+    pub fn limit_queries(&self, limits: QueryLimits) {
+        self.registry().set_limits(limits);
     }
 
     /// How many queries there are, and the bytes of their retained emissions.
@@ -87,15 +87,7 @@ impl Engine {
             return Ok(self.join(&keys, query, listener, expired));
         }
         self.check_writable()?;
-        if queries.len() >= self.registry().max_queries() {
-            return Err(CommandError::Text(
-                format!(
-                    "ERR {} different reads are watched already, as many as watch-max-queries allows",
-                    queries.len()
-                )
-                .into(),
-            ));
-        }
+        self.registry().admit(queries.len())?;
         let answer = with_answer(&mut keys, &read, |answer| match answer {
             [b'-', error @ ..] => {
                 Err(CommandError::Text(String::from_utf8_lossy(error.trim_ascii_end()).into_owned().into()))
@@ -107,7 +99,7 @@ impl Engine {
             .append_into(room, now_us, kind::WATCH, |into| read.encode(into))
             .map_err(|error| CommandError::LogFailed(error.to_string()))?;
         let query = Arc::new(Query::new(id, read, self.keyspace(), answer, now_us));
-        Self::register(&mut keys, &mut queries, &query);
+        self.register(&mut keys, &mut queries, &query);
         drop(queries);
         Ok(self.join(&keys, query, listener, Some(id)))
     }
@@ -199,7 +191,7 @@ impl Engine {
         }
         let encode = |into: &mut Vec<u8>| record::put_varint(into, query.id.0);
         if self.log().append_into(room, now_us, kind::UNWATCH, encode).is_ok() {
-            Self::unregister(&mut keys, &mut queries, query);
+            self.unregister(&mut keys, &mut queries, query);
         }
     }
 
@@ -218,7 +210,7 @@ impl Engine {
         if queries.of_read(&query.read).is_some() {
             return Err(ApplyError::Malformed);
         }
-        Self::register(&mut keys, &mut queries, &query);
+        self.register(&mut keys, &mut queries, &query);
         Ok(())
     }
 
@@ -227,7 +219,7 @@ impl Engine {
         let id = bytes.varint().ok_or(ApplyError::Malformed)?;
         let query = self.query(Lsn(id)).ok_or(ApplyError::Malformed)?;
         let mut keys = self.keys_of(&query.reach, query.read.db(), time_us);
-        Self::unregister(&mut keys, &mut self.registry().lock(), &query);
+        self.unregister(&mut keys, &mut self.registry().lock(), &query);
         Ok(())
     }
 
@@ -274,12 +266,17 @@ impl Engine {
         if id > lsn || queries.of_read(&query.read).is_some() || queries.of_id(id).is_some() {
             return Err(ApplyError::Malformed);
         }
-        Self::register(&mut keys, &mut queries, &query);
+        self.register(&mut keys, &mut queries, &query);
         Ok(())
     }
 
-    fn register(keys: &mut Keys<'_>, queries: &mut Queries, query: &Arc<Query>) {
+    fn register(&self, keys: &mut Keys<'_>, queries: &mut Queries, query: &Arc<Query>) {
         queries.insert(query);
+        self.registry().resize(0, query.bytes());
+        debug_assert_eq!(keys.db(), query.read.db());
+        if let Some(listing) = &mut query.lock().listing {
+            listing.update(keys);
+        }
         if query.reach == Reach::All {
             keys.shards_mut().for_each(|shard| shard.index_mut().insert_everywhere(query));
         } else {
@@ -289,8 +286,9 @@ impl Engine {
         }
     }
 
-    fn unregister(keys: &mut Keys<'_>, queries: &mut Queries, query: &Arc<Query>) {
+    fn unregister(&self, keys: &mut Keys<'_>, queries: &mut Queries, query: &Arc<Query>) {
         queries.remove(query);
+        self.registry().resize(query.bytes(), 0);
         query.lock().is_removed = true;
         if query.reach == Reach::All {
             keys.shards_mut().for_each(|shard| shard.forget_everywhere(query));

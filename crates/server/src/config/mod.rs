@@ -96,6 +96,8 @@ pub struct Config {
     pub watch_retention_age: Duration,
     /// How many different reads may be watched.
     pub watch_max_queries: usize,
+    /// What they and their latest answers may take when a further one begins, in bytes.
+    pub watch_max_bytes: usize,
     /// How long a graceful stop waits for clients to read their replies.
     pub shutdown_timeout: Duration,
 
@@ -141,6 +143,7 @@ impl Default for Config {
             watch_retention_bytes: 256 << 20,
             watch_retention_age: Duration::from_hours(1),
             watch_max_queries: 1_000_000,
+            watch_max_bytes: 1 << 30,
             shutdown_timeout: Duration::from_secs(10),
             without_effect: Vec::new(),
         }

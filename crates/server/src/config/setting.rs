@@ -607,6 +607,20 @@ pub static SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "watch-max-bytes",
+        alias: None,
+        group: WATCHING,
+        placeholder: "BYTES",
+        help: "Refuse to watch a further read while those that are watched take so much with their latest answers.",
+        literal: Literal::Text,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.watch_max_bytes.to_string(),
+        set: |_, config, text| {
+            bytes(text, 1 << 20, LOG_BYTES_MAX).map(|value| config.watch_max_bytes = value as usize)
+        },
+    },
+    Setting {
         name: "appendfsync",
         alias: None,
         group: COMPATIBILITY,
