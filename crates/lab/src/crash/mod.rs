@@ -42,6 +42,9 @@ use writer::Writer;
 /// How often the executioner looks whether its moment has come.
 const LOOK_INTERVAL: Duration = Duration::from_micros(100);
 
+/// About as long as a write takes that is on disk when it is answered.
+const WRITE_TIME: Duration = Duration::from_millis(1);
+
 /// Runs the scenario and writes its report to `out`. Returns false if any iteration was not exactly once.
 pub fn run(options: &CrashOptions, out: &mut impl Write) -> anyhow::Result<bool> {
     let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -163,9 +166,13 @@ fn execute(
         }
         std::thread::sleep(LOOK_INTERVAL);
     }
-    // Not always just behind an answer.
-    let interval = u64::try_from(options.update_interval.as_nanos()).unwrap_or(u64::MAX);
-    std::thread::sleep(Duration::from_nanos(random.below(interval.max(1))));
+    // Half of the time in the pause between two writes, half of the time in the middle of one.
+    let nanos = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX).max(1);
+    let pause = options.update_interval;
+    std::thread::sleep(match random.below(2) {
+        0 => Duration::from_nanos(random.below(nanos(pause))),
+        _ => pause.saturating_add(Duration::from_nanos(random.below(nanos(WRITE_TIME)))),
+    });
     if options.scenario.crashes_client() {
         progress.crash_client();
     }

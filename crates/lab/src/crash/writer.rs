@@ -17,9 +17,15 @@ pub(super) struct Writer<'a> {
     target: &'a Target,
     keys: &'a [String],
     progress: &'a Progress,
-    client: Option<Client>,
+    connection: Option<Connection>,
     /// Acknowledged writes that the restarted server did not have.
     lost_writes: u64,
+}
+
+/// A connection to the server as it was after so many kills, or later.
+struct Connection {
+    client: Client,
+    kills: u32,
 }
 
 impl<'a> Writer<'a> {
@@ -29,7 +35,7 @@ impl<'a> Writer<'a> {
         keys: &'a [String],
         progress: &'a Progress,
     ) -> Self {
-        Writer { options, target, keys, progress, client: None, lost_writes: 0 }
+        Writer { options, target, keys, progress, connection: None, lost_writes: 0 }
     }
 
     /// Writes until all updates are written; returns how many acknowledged writes the server has lost.
@@ -53,39 +59,37 @@ impl<'a> Writer<'a> {
     }
 
     fn write(&mut self, key: usize) -> anyhow::Result<()> {
-        let kills = self.progress.kills();
-        let mut client = self.take_client()?;
+        let mut connection = self.take_connection()?;
         let (number, value) = self.progress.ledger().begin(key);
-        match client.call(&[b"SET", self.key(key).as_bytes(), &value, b"DURABLE"]) {
-            Ok(reply) if reply.as_bytes() == Some(b"OK") => {
-                self.progress.ledger().settle(number, Fate::Done);
-                self.client = Some(client);
-            }
-            // An error may come after the change: it stays in doubt.
+        match connection.client.call(&[b"SET", self.key(key).as_bytes(), &value, b"DURABLE"]) {
             Ok(reply) => {
-                let text = String::from_utf8_lossy(reply.as_error().unwrap_or_default()).into_owned();
-                output::tell(format_args!("update {number} was answered {text:?}: in doubt"));
-                self.client = Some(client);
+                if reply.as_bytes() == Some(b"OK") {
+                    self.progress.ledger().settle(number, Fate::Done);
+                } else {
+                    // An error may come after the change: it stays in doubt.
+                    let text = String::from_utf8_lossy(reply.as_error().unwrap_or_default()).into_owned();
+                    output::tell(format_args!("update {number} was answered {text:?}: in doubt"));
+                }
+                self.connection = Some(connection);
+                Ok(())
             }
-            Err(error) if error.is_disconnection() => self.look_for(number, key, kills)?,
-            Err(error) => return Err(error.into()),
+            Err(error) if error.is_disconnection() => self.look_for(number, key, connection.kills),
+            Err(error) => Err(error.into()),
         }
-        Ok(())
     }
 
-    /// The answer to a write was lost. If the server was killed, the restarted one either has the value or never will:
-    /// nothing of the old process is on its way any more. Otherwise the write stays in doubt.
+    /// The answer to a write was lost. If the server that it was sent to was killed, the restarted one either has the value
+    /// or never will: nothing of the old process is on its way any more. Otherwise the write stays in doubt.
     fn look_for(&mut self, number: Number, key: usize, kills_before: u32) -> anyhow::Result<()> {
         let deadline = Instant::now() + self.options.reconnect_patience();
         loop {
-            // In this order: a connection made after the kill was counted is one to the restarted server.
-            let was_killed = self.progress.kills() > kills_before;
-            let mut client = self.take_client()?;
-            match self.compare(&mut client, number, key, was_killed) {
+            let mut connection = self.take_connection()?;
+            let was_killed = connection.kills > kills_before;
+            match self.compare(&mut connection.client, number, key, was_killed) {
                 // The kill may have been counted only after the connection was seen to break.
                 Ok(()) if !was_killed && self.progress.kills() > kills_before => {}
                 Ok(()) => {
-                    self.client = Some(client);
+                    self.connection = Some(connection);
                     return Ok(());
                 }
                 Err(error) if error.is_disconnection() && Instant::now() < deadline => {
@@ -116,14 +120,16 @@ impl<'a> Writer<'a> {
     }
 
     /// The connection, or a new one as soon as there is a server.
-    fn take_client(&mut self) -> anyhow::Result<Client> {
-        let deadline = Instant::now() + self.options.reconnect_patience();
-        if let Some(client) = self.client.take() {
-            return Ok(client);
+    fn take_connection(&mut self) -> anyhow::Result<Connection> {
+        if let Some(connection) = self.connection.take() {
+            return Ok(connection);
         }
+        let deadline = Instant::now() + self.options.reconnect_patience();
         loop {
+            // In this order: who is connected to after a kill was counted is not the one that was killed.
+            let kills = self.progress.kills();
             match Client::connect(self.target, self.options.max_wait) {
-                Ok(client) => return Ok(client),
+                Ok(client) => return Ok(Connection { client, kills }),
                 Err(error) => {
                     let goes_on =
                         error.is_disconnection() && Instant::now() < deadline && !self.progress.has_failed();

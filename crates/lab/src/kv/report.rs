@@ -68,6 +68,8 @@ pub struct Report {
     pub warmup_seconds: f64,
     pub reactive_interval_ms: Option<f64>,
     pub reactive_bench: bool,
+    pub reactive_watchers: usize,
+    pub reactive_keyspace: u64,
     pub seed: u64,
     pub server: ServerFacts,
     pub machine: Machine,
@@ -149,6 +151,8 @@ impl Report {
             warmup_seconds: options.warmup.as_secs_f64(),
             reactive_interval_ms: options.reactive.then_some(options.reactive_interval.as_secs_f64() * 1e3),
             reactive_bench: options.reactive_bench,
+            reactive_watchers: options.reactive_watchers,
+            reactive_keyspace: options.reactive_keyspace,
             seed: options.seed.unwrap_or_default(),
             server: parts.server,
             machine: parts.machine,
@@ -188,7 +192,13 @@ impl fmt::Display for Report {
         }
         if let Some(command) = self.emit_by {
             let emission = [self.emit_p50_ms, self.emit_p95_ms, self.emit_p99_ms, self.emit_max_ms];
-            writeln!(out, "Emission latency (ms): {} (SET to push by {command})", quantiles(emission))?;
+            writeln!(
+                out,
+                "Emission latency (ms): {} (SET to push by {command}, watchers={}, keys={})",
+                quantiles(emission),
+                self.reactive_watchers,
+                self.reactive_keyspace
+            )?;
             writeln!(
                 out,
                 "Emissions: count={} undelivered={} missing={} duplicates={} out-of-order={} misdelivered={}",
@@ -411,7 +421,7 @@ Note: SET operations were issued with DURABLE for synchronous WAL flush+fsync.
         assert!(
             text.contains(
                 "\
-Emission latency (ms): p50=1.120 p95=3.870 p99=6.540 max=18.310 (SET to push by GET.WATCH)
+Emission latency (ms): p50=1.120 p95=3.870 p99=6.540 max=18.310 (SET to push by GET.WATCH, watchers=1, keys=10000)
 Emissions: count=900 undelivered=0 missing=0 duplicates=0 out-of-order=0 misdelivered=0
 "
             ),
