@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use support::{Server, free_port};
 
 /// What a relay does to the one emission with this number, counted from 1 over all connections.
@@ -172,6 +173,33 @@ fn a_port_that_is_taken_is_an_error_and_not_a_measurement() {
     assert_eq!((output.status.code(), &output.stdout[..]), (Some(1), &b""[..]));
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(message.contains(&format!("port {} is taken", server.port)), "{message}");
+}
+
+#[test]
+fn who_is_asked_to_stop_leaves_no_server_behind() {
+    let directory = tempfile::tempdir().unwrap();
+    let base = directory.path().join("killed");
+    let mut running = Command::new(env!("CARGO_BIN_EXE_tidemark"))
+        .args(["bench", "crash", "--scenario", "server", "--port", "0", "--updates", "1000000"])
+        .args(["--stabilize-wait", "20s", "--base-dir", base.to_str().unwrap()])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let id = running.id();
+    let children = format!("/proc/{id}/task/{id}/children");
+    let server = loop {
+        let children = std::fs::read_to_string(&children).expect("it runs");
+        if let Some(child) = children.split_whitespace().next() {
+            break child.to_owned();
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    let stopped = Command::new("kill").args(["-TERM", &id.to_string()]).status().unwrap();
+    assert!(stopped.success());
+    assert_eq!(running.wait().unwrap().code(), Some(1));
+    assert!(!Path::new(&format!("/proc/{server}")).exists(), "the server has ended with it");
 }
 
 /// An executable that runs these lines of shell.

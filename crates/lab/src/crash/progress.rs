@@ -2,7 +2,7 @@
 
 use crate::watch::ledger::Ledger;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// The state of one iteration.
@@ -17,10 +17,12 @@ pub(super) struct Progress {
     crashed_at: Mutex<Option<Instant>>,
     /// One of the three cannot go on.
     failed: AtomicBool,
+    /// The user has seen enough.
+    interrupted: Arc<AtomicBool>,
 }
 
 impl Progress {
-    pub(super) fn new(run: u64) -> Self {
+    pub(super) fn new(run: u64, interrupted: Arc<AtomicBool>) -> Self {
         Progress {
             ledger: Mutex::new(Ledger::new(run)),
             written: AtomicU64::new(0),
@@ -29,6 +31,7 @@ impl Progress {
             client_is_to_crash: AtomicBool::new(false),
             crashed_at: Mutex::new(None),
             failed: AtomicBool::new(false),
+            interrupted,
         }
     }
 
@@ -90,7 +93,12 @@ impl Progress {
         self.failed.store(true, Ordering::Release);
     }
 
+    /// Whether everybody is to stop.
     pub(super) fn has_failed(&self) -> bool {
-        self.failed.load(Ordering::Acquire)
+        self.failed.load(Ordering::Acquire) || self.is_interrupted()
+    }
+
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Acquire)
     }
 }
