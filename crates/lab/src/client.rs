@@ -3,7 +3,7 @@
 use crate::target::Target;
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 use tidemark_server::resp::{Decoder, Value, decode, encode_request};
 
@@ -16,6 +16,8 @@ pub struct Client {
     /// Values that the server sent on its own account while a reply was awaited; the oldest go first.
     pushes: VecDeque<Value>,
     timeout: Duration,
+    /// The socket's own, so that it is set only when it changes: a system call for every read adds up.
+    read_timeout: Option<Duration>,
 }
 
 const RECEIVE_BYTES: usize = 64 << 10;
@@ -56,6 +58,14 @@ pub enum ClientError {
     Protocol(#[from] decode::ProtocolError),
 }
 
+impl ClientError {
+    /// Whether the server is not there, or does not answer: trying again may help.
+    #[must_use]
+    pub fn is_disconnection(&self) -> bool {
+        matches!(self, Self::Connect { .. } | Self::Closed | Self::TimedOut(_) | Self::Io(_))
+    }
+}
+
 impl Client {
     /// Connects, authenticates and selects the database. `timeout` bounds the connection and every later reply.
     pub fn connect(target: &Target, timeout: Duration) -> Result<Self, ClientError> {
@@ -79,6 +89,7 @@ impl Client {
     #[must_use]
     pub fn over(stream: TcpStream, timeout: Duration) -> Self {
         Client {
+            read_timeout: stream.read_timeout().ok().flatten(),
             stream,
             decoder: Decoder::default(),
             request: Vec::new(),
@@ -118,14 +129,13 @@ impl Client {
 
     /// The next value, reply or push, or `None` after `wait`; no `wait` means for ever.
     pub fn receive(&mut self, wait: Option<Duration>) -> Result<Option<Value>, ClientError> {
+        if let Some(value) = self.decoder.next_value()? {
+            return Ok(Some(value));
+        }
         let deadline = wait.map(|wait| Instant::now() + wait);
+        let mut left = wait;
         loop {
-            if let Some(value) = self.decoder.next_value()? {
-                return Ok(Some(value));
-            }
-            // The system takes a timeout of zero for "for ever".
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            self.stream.set_read_timeout(left.map(|left| left.max(Duration::from_millis(1))))?;
+            self.set_read_timeout(left)?;
             match self.stream.read(&mut self.received) {
                 Ok(0) => return Err(ClientError::Closed),
                 Ok(length) => self.decoder.feed(self.received.get(..length).unwrap_or_default()),
@@ -137,7 +147,21 @@ impl Client {
                 }
                 Err(error) => return Err(error.into()),
             }
+            if let Some(value) = self.decoder.next_value()? {
+                return Ok(Some(value));
+            }
+            left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         }
+    }
+
+    fn set_read_timeout(&mut self, timeout: Option<Duration>) -> Result<(), ClientError> {
+        // The system takes a timeout of zero for "for ever".
+        let timeout = timeout.map(|timeout| timeout.max(Duration::from_millis(1)));
+        if timeout != self.read_timeout {
+            self.stream.set_read_timeout(timeout)?;
+            self.read_timeout = timeout;
+        }
+        Ok(())
     }
 
     /// The oldest push: one kept by [`Client::call`], or the next within `wait`.
@@ -155,6 +179,14 @@ impl Client {
             Some(text) => Err(ClientError::Refused { what: "the protocol version", text: lossy(text) }),
             None => Ok(reply),
         }
+    }
+
+    /// Closes the connection without a word; every later call fails.
+    pub fn disconnect(&mut self) {
+        // It fails only when there is no connection any more.
+        let _ = self.stream.shutdown(Shutdown::Both);
+        self.decoder = Decoder::default();
+        self.pushes.clear();
     }
 
     /// Gives up the connection for another way of driving it.

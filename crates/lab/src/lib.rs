@@ -4,6 +4,8 @@
 //!
 //! - [`circuit`]: what circuits cost, each under the name that the original's benchmarks gave it, and beside their peers.
 //! - [`kv`]: throughput, latency and emission latency of a key-value load, closed or open loop, one server or two.
+//! - [`reconnect`]: how soon a subscriber that comes back has what it missed, and whether it has all of it, once.
+//! - [`crash`]: whether every acknowledged write is emitted exactly once when a client, the server or both are killed.
 //! - [`null_server`]: the ceiling: a server that only parses and answers.
 //! - [`output`]: printing to who may have stopped reading.
 //! - [`client`] and [`target`]: a blocking client for any server of the Redis protocol, used by the command line too.
@@ -15,6 +17,8 @@ pub mod allocations;
 pub mod circuit;
 #[cfg(feature = "wire")]
 pub mod client;
+#[cfg(feature = "wire")]
+pub mod crash;
 pub mod duration;
 #[cfg(feature = "wire")]
 pub mod facts;
@@ -25,8 +29,14 @@ pub mod machine;
 #[cfg(feature = "wire")]
 pub mod null_server;
 pub mod output;
+#[cfg(feature = "wire")]
+mod random;
+#[cfg(feature = "wire")]
+pub mod reconnect;
 pub mod single_dash;
 pub mod statistics;
 #[cfg(feature = "wire")]
 pub mod target;
 pub mod wall_time;
+#[cfg(feature = "wire")]
+mod watch;

@@ -13,6 +13,19 @@ pub struct Spread {
     pub max: f64,
 }
 
+/// Quantiles and mean of a few measurements, each of which was kept; all 0 for none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Quantiles {
+    /// The median.
+    pub p50: f64,
+    /// 95 of 100 are at most this.
+    pub p95: f64,
+    /// 99 of 100 are at most this.
+    pub p99: f64,
+    /// The arithmetic mean.
+    pub mean: f64,
+}
+
 /// How many times larger one quantity is than another, from paired rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Ratio {
@@ -48,6 +61,23 @@ impl Spread {
         let (Some(min), Some(max)) = (sorted.first(), sorted.last()) else { return Spread::default() };
         let middle = sorted.get((sorted.len() - 1) / 2..=sorted.len() / 2).unwrap_or_default();
         Spread { median: middle.iter().sum::<f64>() / middle.len().max(1) as f64, min: *min, max: *max }
+    }
+}
+
+impl Quantiles {
+    /// Between two measurements a quantile is interpolated.
+    #[must_use]
+    pub fn of(values: &[f64]) -> Self {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let at = |quantile: f64| {
+            let place = quantile * sorted.len().saturating_sub(1) as f64;
+            let value = |place: f64| sorted.get(place as usize).copied().unwrap_or_default();
+            let (below, above) = (value(place.floor()), value(place.ceil()));
+            below + (above - below) * place.fract()
+        };
+        let mean = if values.is_empty() { 0.0 } else { mean(values) };
+        Quantiles { p50: at(0.5), p95: at(0.95), p99: at(0.99), mean }
     }
 }
 
@@ -144,7 +174,7 @@ fn quantile(table: &[f64; 30], degrees_of_freedom: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Ratio, Spread, error_999, geometric_mean};
+    use super::{Quantiles, Ratio, Spread, error_999, geometric_mean};
     use proptest::prelude::*;
 
     #[test]
@@ -152,6 +182,16 @@ mod tests {
         assert_eq!(Spread::of(&[4.0, 1.0, 3.0, 2.0]), Spread { median: 2.5, min: 1.0, max: 4.0 });
         assert_eq!(Spread::of(&[7.0]), Spread { median: 7.0, min: 7.0, max: 7.0 });
         assert_eq!(Spread::of(&[]), Spread::default());
+    }
+
+    #[test]
+    fn quantiles_of_a_few_lie_between_them() {
+        let quantiles = Quantiles::of(&[3.0, 1.0, 2.0, 5.0, 4.0]);
+        assert!((quantiles.p50 - 3.0).abs() < 1e-12 && (quantiles.mean - 3.0).abs() < 1e-12);
+        assert!((quantiles.p95 - 4.8).abs() < 1e-12 && (quantiles.p99 - 4.96).abs() < 1e-12);
+        let one = Quantiles::of(&[7.0]);
+        assert_eq!(one, Quantiles { p50: 7.0, p95: 7.0, p99: 7.0, mean: 7.0 });
+        assert_eq!(Quantiles::of(&[]), Quantiles::default());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use clap::Args;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::SystemTime;
-use tidemark_lab::{circuit, kv, null_server, single_dash};
+use tidemark_lab::{circuit, crash, kv, null_server, reconnect, single_dash};
 
 /// Arguments of `tidemark bench`.
 #[derive(Args)]
@@ -18,6 +18,10 @@ pub(crate) struct BenchArgs {
 enum Scenario {
     /// Throughput and latency of GET, SET and PING on any server of the Redis protocol
     Kv(Box<kv::KvOptions>),
+    /// How soon a subscriber that comes back has what it missed, and whether it has all of it, once
+    Reconnect(reconnect::ReconnectOptions),
+    /// Whether every write is emitted exactly once when a client, the server or both are killed
+    Crash(crash::CrashOptions),
     /// What circuits cost: emission, awaiting, wiring and names, under the original's names and beside peers
     Circuit(Box<circuit::CircuitOptions>),
     /// Parse and answer, nothing else: what this machine allows
@@ -30,6 +34,16 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
         Scenario::Kv(mut options) => {
             options.seed.get_or_insert_with(seed_from_clock);
             if !kv::run(&options, &mut std::io::stdout().lock())? {
+                return Ok(ExitCode::FAILURE);
+            }
+        }
+        Scenario::Reconnect(options) => {
+            if !reconnect::run(&options, &mut std::io::stdout().lock())? {
+                return Ok(ExitCode::FAILURE);
+            }
+        }
+        Scenario::Crash(options) => {
+            if !crash::run(&options, &mut std::io::stdout().lock())? {
                 return Ok(ExitCode::FAILURE);
             }
         }

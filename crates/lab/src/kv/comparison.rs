@@ -24,7 +24,12 @@ struct Side {
     latency_p50_ms: Spread,
     latency_p99_ms: Spread,
     server_cpu_micros_per_op: Option<Spread>,
+    emit_by: Option<&'static str>,
+    emit_p50_ms: Option<Spread>,
+    emit_p99_ms: Option<Spread>,
     failed_ops: u64,
+    /// Runs whose emissions were not what they have to be.
+    runs_with_wrong_emissions: usize,
     runs: Vec<Report>,
 }
 
@@ -38,22 +43,27 @@ struct Comparison {
     latency_p50_ratio: Option<Ratio>,
     latency_p99_ratio: Option<Ratio>,
     server_cpu_ratio: Option<Ratio>,
+    emit_p50_ratio: Option<Ratio>,
+    emit_p99_ratio: Option<Ratio>,
 }
 
-/// Runs both servers `--rounds` times and writes the comparison. Returns false if any operation failed.
+/// Runs both servers `--rounds` times and writes the comparison. Returns false if any operation failed, or an emission.
 pub(super) fn run(options: &KvOptions, a: &Target, b: &Target, out: &mut impl Write) -> anyhow::Result<bool> {
     let (mut runs_a, mut runs_b) = (Vec::new(), Vec::new());
     for round in 0..options.rounds {
         // Both servers of a round get the same keys and commands, another round others.
         let seed = options.seed.map(|seed| seed.wrapping_add(round as u64));
-        let options = KvOptions { seed, ..options.clone() };
-        let measure = |target: &Target| super::measure(&options, target).with_context(|| format!("{target}"));
+        let options_a = KvOptions { seed, ..options.clone() };
+        let options_b = KvOptions { emit_by: options.against_emit_by, ..options_a.clone() };
+        let measure = |options: &KvOptions, target: &Target| {
+            super::measure(options, target).with_context(|| format!("{target}"))
+        };
         let (report_a, report_b) = if round % 2 == 0 {
-            let first = measure(a)?;
-            (first, measure(b)?)
+            let first = measure(&options_a, a)?;
+            (first, measure(&options_b, b)?)
         } else {
-            let first = measure(b)?;
-            (measure(a)?, first)
+            let first = measure(&options_b, b)?;
+            (measure(&options_a, a)?, first)
         };
         output::tell(format_args!(
             "round {}/{}: A {:.0} ops/s, B {:.0} ops/s",
@@ -72,7 +82,7 @@ pub(super) fn run(options: &KvOptions, a: &Target, b: &Target, out: &mut impl Wr
     } else {
         write!(out, "{comparison}")?;
     }
-    Ok(comparison.a.failed_ops + comparison.b.failed_ops == 0)
+    Ok(comparison.a.succeeded() && comparison.b.succeeded())
 }
 
 impl Comparison {
@@ -88,6 +98,8 @@ impl Comparison {
             latency_p50_ratio: ratio(|run| run.latency_p50_ms),
             latency_p99_ratio: ratio(|run| run.latency_p99_ms),
             server_cpu_ratio: ratio(|run| run.server_cpu_micros_per_op.unwrap_or(f64::NAN)),
+            emit_p50_ratio: ratio(|run| run.emit_p50_ms),
+            emit_p99_ratio: ratio(|run| run.emit_p99_ms),
             a: Side::new(runs_a),
             b: Side::new(runs_b),
         }
@@ -107,7 +119,11 @@ impl Side {
             latency_p50_ms: spread(|run| run.latency_p50_ms),
             latency_p99_ms: spread(|run| run.latency_p99_ms),
             server_cpu_micros_per_op: (!cpu.is_empty()).then(|| Spread::of(&cpu)),
+            emit_by: first.and_then(|run| run.emit_by),
+            emit_p50_ms: first.and_then(|run| run.emit_by).map(|_| spread(|run| run.emit_p50_ms)),
+            emit_p99_ms: first.and_then(|run| run.emit_by).map(|_| spread(|run| run.emit_p99_ms)),
             failed_ops: runs.iter().map(|run| run.failed_ops).sum(),
+            runs_with_wrong_emissions: runs.iter().filter(|run| !run.emissions_are_clean).count(),
             runs,
         }
     }
@@ -140,6 +156,10 @@ impl fmt::Display for Comparison {
         write_ratio(out, "p50 latency", self.latency_p50_ratio)?;
         write_ratio(out, "p99 latency", self.latency_p99_ratio)?;
         write_ratio(out, "server CPU per request", self.server_cpu_ratio)?;
+        if self.a.emit_by.is_some() {
+            write_ratio(out, "p50 emission latency", self.emit_p50_ratio)?;
+            write_ratio(out, "p99 emission latency", self.emit_p99_ratio)?;
+        }
         let mut notes: Vec<&String> =
             self.a.runs.iter().chain(&self.b.runs).flat_map(|run| &run.notes).collect();
         notes.sort();
@@ -149,6 +169,10 @@ impl fmt::Display for Comparison {
 }
 
 impl Side {
+    fn succeeded(&self) -> bool {
+        self.failed_ops == 0 && self.runs_with_wrong_emissions == 0
+    }
+
     fn write(&self, name: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let version = self.version.as_deref().unwrap_or("does not say its version");
         let durability = self.durability.as_deref().unwrap_or("durability not stated");
@@ -162,6 +186,13 @@ impl Side {
         }
         if let Some(Spread { median, min, max }) = self.server_cpu_micros_per_op {
             writeln!(out, "   server CPU   median {median:.2} us per request (min {min:.2}, max {max:.2})")?;
+        }
+        if let (Some(command), Some(p50), Some(p99)) = (self.emit_by, self.emit_p50_ms, self.emit_p99_ms) {
+            for (label, Spread { median, min, max }) in [("p50 emission", p50), ("p99 emission", p99)] {
+                writeln!(out, "   {label} median {median:.3} ms (min {min:.3}, max {max:.3}) by {command}")?;
+            }
+            let (wrong, runs) = (self.runs_with_wrong_emissions, self.runs.len());
+            writeln!(out, "   emissions    wrong in {wrong} of {runs} runs")?;
         }
         writeln!(out, "   failed       {}", self.failed_ops)
     }

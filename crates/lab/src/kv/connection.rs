@@ -16,6 +16,8 @@ pub(super) struct Connection {
     /// The start of a reply whose rest has not arrived.
     incomplete: Vec<u8>,
     in_flight: VecDeque<InFlight>,
+    /// Slots in use: a worker may have sent two requests at once, and waits for the second one's reply.
+    occupied: usize,
     pub(super) open: bool,
 }
 
@@ -38,12 +40,13 @@ impl Connection {
             outgoing: Vec::new(),
             incomplete: Vec::new(),
             in_flight: VecDeque::with_capacity(slots),
+            occupied: 0,
             open: true,
         }
     }
 
     pub(super) fn free_slots(&self) -> usize {
-        if self.open { self.slots.saturating_sub(self.in_flight.len()) } else { 0 }
+        if self.open { self.slots.saturating_sub(self.occupied) } else { 0 }
     }
 
     pub(super) fn awaited(&self) -> usize {
@@ -52,7 +55,8 @@ impl Connection {
 
     /// Notes a request that was just appended to `outgoing`.
     pub(super) fn sent(&mut self, flight: InFlight) {
-        debug_assert!(self.in_flight.len() < self.slots);
+        debug_assert!(self.occupied < self.slots);
+        self.occupied += usize::from(flight.operation.ends_turn());
         self.in_flight.push_back(flight);
     }
 
@@ -60,6 +64,7 @@ impl Connection {
     pub(super) fn close(&mut self) -> Vec<InFlight> {
         self.open = false;
         self.outgoing.clear();
+        self.occupied = 0;
         self.in_flight.drain(..).collect()
     }
 
@@ -69,6 +74,11 @@ impl Connection {
         scratch: &mut [u8],
         mut each: impl FnMut(InFlight, &Reply<'_>),
     ) -> io::Result<()> {
+        let occupied = &mut self.occupied;
+        let mut each = |flight: InFlight, reply: &Reply<'_>| {
+            *occupied -= usize::from(flight.operation.ends_turn());
+            each(flight, reply);
+        };
         loop {
             let length = match self.stream.read(scratch) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),

@@ -6,10 +6,11 @@
 
 use super::connection::{Connection, InFlight};
 use super::emission::Board;
-use super::options::KvOptions;
+use super::options::{EmitBy, KvOptions};
 use super::reply::Reply;
-use super::workload::{Operation, Random, Verdict, Workload};
+use super::workload::{Operation, Verdict, Workload};
 use crate::latency::Latencies;
+use crate::random::Random;
 use anyhow::Context;
 use mio::{Events, Interest, Poll, Token, Waker};
 use std::collections::VecDeque;
@@ -234,7 +235,9 @@ impl<'a> Driver<'a> {
             // One clock reading serves all replies of a read: they arrived together.
             let now = *arrived.get_or_insert_with(|| plan.clock.now());
             count(outcome, plan, flight, reply, now);
-            if let Some(schedule) = schedule {
+            if let Some(schedule) = schedule
+                && flight.operation.ends_turn()
+            {
                 schedule.free.push_back(token.0);
             }
         });
@@ -329,18 +332,31 @@ impl<'a> Driver<'a> {
     }
 }
 
-/// Appends the next request to a connection.
+/// Appends the next request to a connection, or the next two: one turn of a worker.
 fn enqueue(connection: &mut Connection, plan: &Plan<'_>, random: &mut Random, started: u64, now: u64) {
-    let operation: Operation = match plan.board {
-        Some(board) => plan.workload.encode_watched_set(&mut connection.outgoing, random, board.issue(now)),
-        None => plan.workload.encode_next(&mut connection.outgoing, random),
+    let Some(board) = plan.board else {
+        let operation = plan.workload.encode_next(&mut connection.outgoing, random);
+        connection.sent(InFlight { operation, started });
+        return;
     };
+    let key = plan.workload.any_watched_key(random);
+    let announced = plan.options.emit_by == EmitBy::Publish;
+    let token = board.issue(key, now);
+    plan.workload.encode_watched_set(&mut connection.outgoing, key, token, announced);
+    let operation = if announced { Operation::AnnouncedSet } else { Operation::Set };
     connection.sent(InFlight { operation, started });
+    if announced {
+        connection.sent(InFlight { operation: Operation::Publish, started });
+    }
 }
 
 /// Counts one reply if its request belongs to the measured window.
 fn count(outcome: &mut Outcome, plan: &Plan<'_>, flight: InFlight, reply: &Reply<'_>, now: u64) {
     let verdict = plan.workload.judge(flight.operation, reply);
+    // What announces a SET is a part of it, unless it fails.
+    if flight.operation == Operation::Publish && verdict == Verdict::Success {
+        return;
+    }
     outcome.served += u64::from(!matches!(verdict, Verdict::Failure(_)));
     if flight.started < plan.clock.measured_from {
         return;

@@ -63,7 +63,7 @@ pub struct KvOptions {
     /// Interval of the probe
     #[arg(long, default_value = "100ms", value_parser = duration::parse)]
     pub reactive_interval: Duration,
-    /// Measure emission latency: from SET to the push of GET.WATCH
+    /// Measure emission latency: from SET to the push that it causes; every command is then a SET of a watched key
     #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
     #[arg(action = clap::ArgAction::Set)]
     pub reactive_bench: bool,
@@ -76,6 +76,12 @@ pub struct KvOptions {
     /// SETs whose emission is awaited at once; beyond it SETs go out untracked
     #[arg(long, default_value_t = 10_000)]
     pub emit_max_inflight: usize,
+    /// What brings a SET to the watchers of the emission benchmark
+    #[arg(long, value_enum, default_value = "watch")]
+    pub emit_by: EmitBy,
+    /// What brings a SET to the watchers on the server of --against
+    #[arg(long, value_enum, default_value = "publish")]
+    pub against_emit_by: EmitBy,
     /// Longest wait for a connection, a reply or the last emissions
     #[arg(long, default_value = "5s", value_parser = duration::parse)]
     pub op_timeout: Duration,
@@ -99,8 +105,30 @@ pub struct KvOptions {
 
 const AFTER_HELP: &str = "\
 Flags may be written with one dash (-duration 30s).
-The scenario removes the keys bench:key:0 to bench:key:N from the server before it starts.
-Exit codes: 0 every operation succeeded; 1 some failed, or the run could not be made; 2 wrong flags.";
+The scenario removes the keys bench:key:0 to bench:key:N from the server before it starts, and with --reactive-bench
+bench:watch:key:0 to bench:watch:key:N.
+Exit codes: 0 every operation succeeded, and every awaited emission came once and in order; 1 some did not, or the run could
+not be made; 2 wrong flags.";
+
+/// What brings a change to those who watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum EmitBy {
+    /// GET.WATCH of every key: the server sends what has changed, numbered
+    Watch,
+    /// A PUBLISH behind every SET, as with servers that do not send changes by themselves
+    Publish,
+}
+
+impl EmitBy {
+    /// The command that reports show.
+    #[must_use]
+    pub fn command(self) -> &'static str {
+        match self {
+            EmitBy::Watch => "GET.WATCH",
+            EmitBy::Publish => "PUBLISH",
+        }
+    }
+}
 
 /// Which commands the load sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -131,9 +159,6 @@ pub enum OptionsError {
         /// What it may be.
         expected: &'static str,
     },
-    /// Two flags that contradict each other.
-    #[error("--{0} and --{1} exclude each other")]
-    Conflict(&'static str, &'static str),
 }
 
 const CONNECTIONS_MAX: usize = 50_000;
@@ -171,9 +196,6 @@ impl KvOptions {
         if let Some((flag, expected, _)) = rules.iter().find(|(.., holds)| !holds) {
             return Err(OptionsError::OutOfRange { flag, expected });
         }
-        if self.against.is_some() && self.reactive_bench {
-            return Err(OptionsError::Conflict("against", "reactive-bench"));
-        }
         Ok(())
     }
 
@@ -201,6 +223,8 @@ impl KvOptions {
 
     pub(super) fn command_name(&self) -> &'static str {
         match self.cmd {
+            // Every command is then a SET of a watched key.
+            _ if self.reactive_bench => "SET",
             CommandMix::GetSet => "GETSET",
             CommandMix::Get => "GET",
             CommandMix::Set => "SET",

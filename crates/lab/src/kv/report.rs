@@ -44,6 +44,11 @@ pub struct Report {
     pub reactive_count: u64,
     pub emit_undelivered: u64,
     pub emit_out_of_order: u64,
+    pub emit_missing: u64,
+    pub emit_duplicates: u64,
+    pub emit_misdelivered: u64,
+    pub emit_ended_subscriptions: u64,
+    pub emit_by: Option<&'static str>,
     pub get_misses: u64,
     pub unsent_ops: u64,
     pub lost_connections: u64,
@@ -63,10 +68,15 @@ pub struct Report {
     pub warmup_seconds: f64,
     pub reactive_interval_ms: Option<f64>,
     pub reactive_bench: bool,
+    pub reactive_watchers: usize,
+    pub reactive_keyspace: u64,
     pub seed: u64,
     pub server: ServerFacts,
     pub machine: Machine,
     pub notes: Vec<String>,
+    /// Whether the emissions were what they have to be, if any were measured.
+    #[serde(skip)]
+    pub(super) emissions_are_clean: bool,
 }
 
 /// Everything that a report is made of.
@@ -116,7 +126,12 @@ impl Report {
             latency_count: latency.count,
             reactive_count: probed.count,
             emit_undelivered: emitted.undelivered,
-            emit_out_of_order: emitted.out_of_order,
+            emit_out_of_order: emitted.faults.out_of_order,
+            emit_missing: emitted.faults.missing,
+            emit_duplicates: emitted.faults.duplicates,
+            emit_misdelivered: emitted.misdelivered,
+            emit_ended_subscriptions: emitted.ended,
+            emit_by: options.reactive_bench.then(|| options.emit_by.command()),
             get_misses: outcome.misses,
             unsent_ops: outcome.unsent,
             lost_connections: outcome.lost_connections,
@@ -136,10 +151,13 @@ impl Report {
             warmup_seconds: options.warmup.as_secs_f64(),
             reactive_interval_ms: options.reactive.then_some(options.reactive_interval.as_secs_f64() * 1e3),
             reactive_bench: options.reactive_bench,
+            reactive_watchers: options.reactive_watchers,
+            reactive_keyspace: options.reactive_keyspace,
             seed: options.seed.unwrap_or_default(),
             server: parts.server,
             machine: parts.machine,
             notes: Vec::new(),
+            emissions_are_clean: parts.emitted.is_clean(),
         };
         report.notes = notes(&report);
         report
@@ -172,14 +190,24 @@ impl fmt::Display for Report {
                 seconds(interval / 1e3)
             )?;
         }
-        if self.reactive_bench {
+        if let Some(command) = self.emit_by {
             let emission = [self.emit_p50_ms, self.emit_p95_ms, self.emit_p99_ms, self.emit_max_ms];
-            let (count, undelivered) = (self.emit_count, self.emit_undelivered);
             writeln!(
                 out,
-                "Emission latency (ms): {} (count={count} undelivered={undelivered} out-of-order={})",
+                "Emission latency (ms): {} (SET to push by {command}, watchers={}, keys={})",
                 quantiles(emission),
-                self.emit_out_of_order
+                self.reactive_watchers,
+                self.reactive_keyspace
+            )?;
+            writeln!(
+                out,
+                "Emissions: count={} undelivered={} missing={} duplicates={} out-of-order={} misdelivered={}",
+                self.emit_count,
+                self.emit_undelivered,
+                self.emit_missing,
+                self.emit_duplicates,
+                self.emit_out_of_order,
+                self.emit_misdelivered
             )?;
         }
         self.write_facts(out)?;
@@ -188,6 +216,11 @@ impl fmt::Display for Report {
 }
 
 impl Report {
+    /// Whether every operation succeeded and every awaited emission came once and in order.
+    pub(super) fn succeeded(&self) -> bool {
+        self.failed_ops == 0 && self.emissions_are_clean
+    }
+
     /// What the figures above were made on.
     fn write_facts(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let version = self.server.version.as_deref().unwrap_or("does not say its version");
@@ -236,6 +269,17 @@ fn notes(report: &Report) -> Vec<String> {
             report.unsent_ops
         ));
     }
+    if !report.emissions_are_clean {
+        notes.push(
+            "Warning: not every SET was emitted where it belongs, once and in order: see the counts of emissions".to_owned(),
+        );
+    }
+    if report.emit_ended_subscriptions > 0 {
+        notes.push(format!(
+            "Warning: the server has ended {} subscriptions because their watchers fell behind",
+            report.emit_ended_subscriptions
+        ));
+    }
     if report.client_cpu_share > BUSY_SHARE {
         notes.push(
             "Warning: a client thread was busy all the time, so the figures may show the client's limit and not the \
@@ -267,6 +311,7 @@ pub(super) mod tests {
     use crate::latency::{Latencies, LatencySummary};
     use crate::machine::Machine;
     use crate::target::Target;
+    use crate::watch::sequence::SequenceFaults;
     use clap::Parser;
     use std::time::SystemTime;
 
@@ -278,6 +323,10 @@ pub(super) mod tests {
 
     /// A report of 1500 successes of 1 ms with the given flags.
     pub(in crate::kv) fn report(flags: &[&str], change: impl FnOnce(&mut Outcome)) -> Report {
+        report_with(flags, change, Emissions::default())
+    }
+
+    fn report_with(flags: &[&str], change: impl FnOnce(&mut Outcome), emitted: Emissions) -> Report {
         let options = Line::try_parse_from([&["kv", "--seed", "7"], flags].concat()).unwrap().options;
         let mut latencies = Latencies::default();
         for _ in 0..1500 {
@@ -303,7 +352,7 @@ pub(super) mod tests {
             machine: Machine { cores: 2, processor: "Test".into(), kernel: "linux 6".into() },
             outcome,
             probed: LatencySummary { count: 300, p50: 0.25, p95: 0.85, p99: 1.5, p999: 2.0, max: 4.9 },
-            emitted: Emissions::default(),
+            emitted,
             server_micros_per_op: Some(2.5),
         })
     }
@@ -360,6 +409,40 @@ Note: SET operations were issued with DURABLE for synchronous WAL flush+fsync.
         assert_eq!(json["startTime"], "1970-01-01T00:00:00Z");
         assert_eq!(json["endTime"], "1970-01-01T00:00:30Z");
         assert_eq!(json["throughputOpsSec"], 50.0);
+    }
+
+    #[test]
+    fn emissions_are_in_the_text_and_one_fault_fails_the_run() {
+        let latency = LatencySummary { count: 900, p50: 1.12, p95: 3.87, p99: 6.54, p999: 9.0, max: 18.31 };
+        let clean = Emissions { latency, ..Emissions::default() };
+        let report = report_with(&["--reactive-bench"], |_| {}, clean);
+        assert!(report.succeeded());
+        let text = report.to_string();
+        assert!(
+            text.contains(
+                "\
+Emission latency (ms): p50=1.120 p95=3.870 p99=6.540 max=18.310 (SET to push by GET.WATCH, watchers=1, keys=10000)
+Emissions: count=900 undelivered=0 missing=0 duplicates=0 out-of-order=0 misdelivered=0
+"
+            ),
+            "{text}"
+        );
+        let fault = |missing, duplicates, out_of_order| Emissions {
+            faults: SequenceFaults { missing, duplicates, out_of_order },
+            ..clean
+        };
+        for broken in [
+            fault(1, 0, 0),
+            fault(0, 1, 0),
+            fault(0, 0, 1),
+            Emissions { undelivered: 1, ..clean },
+            Emissions { misdelivered: 1, ..clean },
+            Emissions { ended: 1, ..clean },
+        ] {
+            let report = report_with(&["--reactive-bench"], |_| {}, broken);
+            assert!(!report.succeeded(), "{broken:?}");
+            assert!(report.to_string().contains("Warning: not every SET was emitted"));
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::{KvOptions, run};
 use crate::null_server::NullServer;
+use crate::watch::fake_server::{self, Flaw};
 use clap::Parser;
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -24,7 +25,6 @@ type Answer = fn(&mut Store, &[Vec<u8>], &Arc<Mutex<TcpStream>>) -> Value;
 #[derive(Default)]
 struct Store {
     values: HashMap<Vec<u8>, Vec<u8>>,
-    watchers: HashMap<Vec<u8>, Arc<Mutex<TcpStream>>>,
     position: i64,
 }
 
@@ -59,28 +59,16 @@ fn serve_one(mut stream: TcpStream, store: &Mutex<Store>, answer: Answer) {
     }
 }
 
-fn honest(store: &mut Store, arguments: &[Vec<u8>], writer: &Arc<Mutex<TcpStream>>) -> Value {
+fn honest(store: &mut Store, arguments: &[Vec<u8>], _: &Arc<Mutex<TcpStream>>) -> Value {
     let argument = |index: usize| arguments[index].clone();
     match &arguments[0][..] {
         b"PING" => Value::Simple(b"PONG".to_vec()),
         b"HELLO" => Value::Map(vec![]),
         b"DEL" => Value::Integer(i64::from(store.values.remove(&argument(1)).is_some())),
         b"GET" => store.values.get(&argument(1)).cloned().map_or(Value::Null, Value::Bulk),
-        b"GET.WATCH" => {
-            store.watchers.insert(argument(1), Arc::clone(writer));
-            Value::Simple(b"OK".to_vec())
-        }
         b"SET" => {
             store.values.insert(argument(1), argument(2));
             store.position += 1;
-            if let Some(watcher) = store.watchers.get(&arguments[1]) {
-                let mut push = Vec::new();
-                let fields =
-                    [Value::Bulk(argument(1)), Value::Integer(store.position), Value::Bulk(argument(2))];
-                let kind = Value::Bulk(b"emission".to_vec());
-                encode_value(&mut push, &Value::Push([&[kind], &fields[..]].concat()));
-                watcher.lock().unwrap().write_all(&push).unwrap();
-            }
             Value::Simple(b"OK".to_vec())
         }
         _ => Value::Error(b"ERR unknown command".to_vec()),
@@ -196,13 +184,54 @@ fn a_wrong_value_is_a_failure() {
     assert_eq!(report["successOps"], 0, "{report}");
 }
 
+const EMISSIONS: [&str; 5] = ["--reactive-bench", "--reactive-watchers", "2", "--reactive-keyspace", "20"];
+
 #[test]
 fn emissions_are_matched_with_their_sets() {
-    let flags = ["--reactive-bench", "--reactive-watchers", "2", "--reactive-keyspace", "20"];
-    let (succeeded, report) = bench(serve(honest), &flags).unwrap();
+    for flags in [&["--emit-by", "watch"][..], &["--emit-by", "publish", "--rate", "3000"]] {
+        let port = fake_server::start(Flaw::None);
+        // The second run finds the keys of the first, and their values are no news.
+        for _ in 0..2 {
+            let (succeeded, report) = bench(port, &[&EMISSIONS, flags].concat()).unwrap();
+            assert!(succeeded, "{report}");
+            assert!(report["emitCount"].as_u64().unwrap() > 0, "{report}");
+            for fault in
+                ["emitUndelivered", "emitMissing", "emitDuplicates", "emitOutOfOrder", "emitMisdelivered"]
+            {
+                assert_eq!(report[fault], 0, "{report}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_wrong_emission_is_counted_and_fails_the_run() {
+    for (flaw, counts) in [
+        (Flaw::Drop(50), &["emitMissing", "emitUndelivered"][..]),
+        (Flaw::DropUnnumbered(50), &["emitUndelivered"]),
+        (Flaw::Repeat(50), &["emitDuplicates"]),
+        (Flaw::Swap(50), &["emitOutOfOrder"]),
+        (Flaw::StaleValue(50), &["emitUndelivered"]),
+    ] {
+        let flags = [&EMISSIONS[..], &["--op-timeout", "200ms"]].concat();
+        let (succeeded, report) = bench(fake_server::start(flaw), &flags).unwrap();
+        assert!(!succeeded, "{flaw:?}: {report}");
+        for count in counts {
+            assert_eq!(report[count], 1, "{flaw:?}: {report}");
+        }
+        assert_eq!(report["failedOps"], 0, "{report}");
+    }
+}
+
+#[test]
+fn emissions_of_two_servers_are_compared_by_different_commands() {
+    let (a, b) = (fake_server::start(Flaw::None), fake_server::start(Flaw::None));
+    let other = format!("redis://127.0.0.1:{b}");
+    let flags = [&EMISSIONS[..], &["--against", &other, "--rounds", "2"]].concat();
+    let (succeeded, report) = bench(a, &flags).unwrap();
     assert!(succeeded, "{report}");
-    assert!(report["emitCount"].as_u64().unwrap() > 0, "{report}");
-    assert_eq!((&report["emitUndelivered"], &report["emitOutOfOrder"]), (&0.into(), &0.into()), "{report}");
+    assert_eq!((&report["a"]["emitBy"], &report["b"]["emitBy"]), (&"GET.WATCH".into(), &"PUBLISH".into()));
+    assert!(report["emitP50Ratio"]["estimate"].as_f64().unwrap() > 0.0, "{report}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::mix::Mix;
 use super::options::{CommandMix, KvOptions};
 use super::reply::Reply;
+use crate::random::Random;
 use tidemark_server::resp::encode_request;
 
 /// The scenario's keys, values and expectations; the same for every thread.
@@ -21,6 +22,9 @@ pub(super) struct Workload {
 pub(super) enum Operation {
     Get,
     Set,
+    /// A SET with a PUBLISH of its value behind it.
+    AnnouncedSet,
+    Publish,
     Ping,
 }
 
@@ -35,6 +39,13 @@ pub(super) enum Verdict {
 
 const KEY_PREFIX: &[u8] = b"bench:key:";
 const WATCHED_KEY_PREFIX: &[u8] = b"bench:watch:key:";
+
+impl Operation {
+    /// Whether the worker that sent it may send the next when it is answered.
+    pub(super) fn ends_turn(self) -> bool {
+        self != Operation::AnnouncedSet
+    }
+}
 
 impl Workload {
     pub(super) fn new(options: &KvOptions) -> Self {
@@ -64,7 +75,7 @@ impl Workload {
                     &[&b"GET"[..], Key::new(KEY_PREFIX, random.below(self.keyspace)).bytes()],
                 );
             }
-            Operation::Set => self.encode_set(out, random.below(self.keyspace), self.durable),
+            _ => self.encode_set(out, random.below(self.keyspace), self.durable),
         }
         operation
     }
@@ -73,29 +84,42 @@ impl Workload {
         set(out, &Key::new(KEY_PREFIX, key), &self.value, durable);
     }
 
-    /// Appends a SET of a watched key whose value starts with `token`, if there is one.
+    /// Chooses a watched key.
+    pub(super) fn any_watched_key(&self, random: &mut Random) -> u64 {
+        random.below(self.watched_keys)
+    }
+
+    /// Appends a SET of a watched key whose value starts with `token`, if there is one, and publishes that value to the
+    /// channel of the key's name if it is to be `announced`.
     pub(super) fn encode_watched_set(
         &self,
         out: &mut Vec<u8>,
-        random: &mut Random,
+        key: u64,
         token: Option<u64>,
-    ) -> Operation {
+        announced: bool,
+    ) {
         let mut value = Vec::with_capacity(self.value.len() + 24);
         if let Some(token) = token {
             value.extend_from_slice(format!("tk={token}|").as_bytes());
         }
         let padding = self.value.len().saturating_sub(value.len());
         value.extend(self.value.iter().take(padding));
-        set(out, &Key::new(WATCHED_KEY_PREFIX, random.below(self.watched_keys)), &value, self.durable);
-        Operation::Set
+        let key = Key::new(WATCHED_KEY_PREFIX, key);
+        set(out, &key, &value, self.durable);
+        if announced {
+            encode_request(out, &[&b"PUBLISH"[..], key.bytes(), &value]);
+        }
     }
 
     /// Judges a reply. An error is a failure whatever its text; a value must be the one that was written.
     pub(super) fn judge(&self, operation: Operation, reply: &Reply<'_>) -> Verdict {
         match (operation, reply) {
-            (Operation::Set, Reply::Simple(b"OK")) | (Operation::Ping, Reply::Simple(b"PONG")) => {
-                Verdict::Success
+            (Operation::Publish, Reply::Integer(b"0")) => {
+                Verdict::Failure("PUBLISH reached nobody".to_owned())
             }
+            (Operation::Set | Operation::AnnouncedSet, Reply::Simple(b"OK"))
+            | (Operation::Publish, Reply::Integer(_))
+            | (Operation::Ping, Reply::Simple(b"PONG")) => Verdict::Success,
             (Operation::Get, Reply::Null) => Verdict::Miss,
             (Operation::Get, Reply::Bulk(value)) if *value == self.value => Verdict::Success,
             (Operation::Get, Reply::Bulk(value)) => {
@@ -104,6 +128,11 @@ impl Workload {
             (operation, reply) => Verdict::Failure(format!("{operation:?} was answered {reply}")),
         }
     }
+}
+
+/// Appends a request that removes a watched key.
+pub(super) fn encode_delete_watched(out: &mut Vec<u8>, key: u64) {
+    encode_request(out, &[&b"DEL"[..], Key::new(WATCHED_KEY_PREFIX, key).bytes()]);
 }
 
 /// Appends a request that removes a key of the scenario.
@@ -158,39 +187,13 @@ impl Key {
     }
 }
 
-/// A fast generator of uniform numbers (SplitMix64): repeatable, not secret.
-#[derive(Clone, Debug)]
-pub(super) struct Random(u64);
-
-impl Random {
-    /// Streams of the same seed and different numbers are unrelated.
-    pub(super) fn new(seed: u64, stream: u64) -> Self {
-        let mut random = Random(seed ^ stream.wrapping_mul(0xD6E8_FEB8_6659_FD93));
-        random.next();
-        random
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A number below `bound`, uniform to within 2^-64 of `bound`.
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
-        debug_assert!(bound > 0);
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Key, Operation, Random, Verdict, Workload, token_of, watched_key};
+    use super::{Key, Operation, Verdict, Workload, token_of, watched_key};
     use crate::kv::mix::Mix;
     use crate::kv::options::CommandMix;
     use crate::kv::reply::Reply;
+    use crate::random::Random;
 
     fn workload(command: CommandMix) -> Workload {
         Workload {
@@ -256,13 +259,25 @@ mod tests {
     #[test]
     fn a_token_survives_its_way_through_the_server() {
         let mut out = Vec::new();
-        workload(CommandMix::Set).encode_watched_set(&mut out, &mut Random::new(1, 1), Some(42));
+        workload(CommandMix::Set).encode_watched_set(&mut out, 2, Some(42), false);
         let text = String::from_utf8(out).unwrap();
+        assert!(text.contains("bench:watch:key:2\r\n") && !text.contains("PUBLISH"));
         let value = text.split("\r\n").find(|part| part.starts_with("tk=")).unwrap();
         assert_eq!(token_of(value.as_bytes()), Some(42));
         assert_eq!(token_of(b"xxxx"), None);
         assert_eq!(token_of(b"tk=1"), None);
         assert_eq!(token_of(b"tk=abc|"), None);
+    }
+
+    #[test]
+    fn an_announced_set_publishes_its_value_and_somebody_must_hear_it() {
+        let (mut out, workload) = (Vec::new(), workload(CommandMix::Set));
+        workload.encode_watched_set(&mut out, 2, Some(42), true);
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text.matches("tk=42|").count(), 2);
+        assert!(text.ends_with("PUBLISH\r\n$17\r\nbench:watch:key:2\r\n$6\r\ntk=42|\r\n"), "{text}");
+        assert_eq!(workload.judge(Operation::Publish, &Reply::Integer(b"1")), Verdict::Success);
+        assert!(matches!(workload.judge(Operation::Publish, &Reply::Integer(b"0")), Verdict::Failure(_)));
     }
 
     #[test]

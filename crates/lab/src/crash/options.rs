@@ -1,0 +1,110 @@
+//! Flags of `tidemark bench crash`.
+
+use crate::duration;
+use crate::target::{DEFAULT_PORT, Target};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Flags of `tidemark bench crash`; durations are written as `10s` or `20ms`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct CrashOptions {
+    /// Server host of the scenario client; the others start a server of their own on this machine
+    #[arg(long, default_value = "localhost")]
+    pub host: String,
+    /// Server port; a server of our own takes a free one if it is 0
+    #[arg(long, default_value_t = DEFAULT_PORT)]
+    pub port: u16,
+    /// Password of the server of the scenario client
+    #[arg(long, env = "TIDEMARK_PASSWORD", hide_env_values = true)]
+    pub password: Option<String>,
+    /// Binary of the server to kill; this program itself if not given
+    #[arg(long)]
+    pub binary: Option<PathBuf>,
+    /// Where the servers' data goes, each into a directory of its own, which stays if something was wrong
+    #[arg(long, default_value = ".crash-recovery-bench")]
+    pub base_dir: PathBuf,
+    /// Crashes, each with subscriptions of its own
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pub iterations: u32,
+    /// Updates per iteration
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(2..=10_000_000))]
+    pub updates: u32,
+    /// Watched keys, which take the updates in turns
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub keys: u32,
+    /// Pause between two updates; 0s writes without a pause
+    #[arg(long, default_value = "5ms", value_parser = duration::parse)]
+    pub update_interval: Duration,
+    /// Who crashes
+    #[arg(long, value_enum, default_value = "client")]
+    pub scenario: Scenario,
+    /// How long a client that has crashed stays away in the scenario client
+    #[arg(long, default_value = "200ms", value_parser = duration::parse)]
+    pub away: Duration,
+    /// How long to listen for emissions that should not come; pushes are not polled for
+    #[arg(long, default_value = "20ms", value_parser = duration::parse)]
+    pub poll_interval: Duration,
+    /// Longest wait for an answer or an emission
+    #[arg(long, default_value = "10s", value_parser = duration::parse)]
+    pub max_wait: Duration,
+    /// Longest time that a server may take to answer after its start
+    #[arg(long, default_value = "2s", value_parser = duration::parse)]
+    pub stabilize_wait: Duration,
+    /// Print JSON
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
+    #[arg(action = clap::ArgAction::Set)]
+    pub json: bool,
+    /// Seed of the moments at which it crashes; the current time if not given
+    #[arg(long)]
+    pub seed: Option<u64>,
+}
+
+const AFTER_HELP: &str = "\
+Flags may be written with one dash (-scenario server).
+Every update is a SET with DURABLE of a value that no other update has. Recovery is timed to the first emission after the
+crash: from the kill of the server, or from the moment when the client dials again. The keys are removed at the end.
+Exit codes: 0 every update was emitted exactly once and in order; 1 some was not, or the run could not be made; 2 wrong flags.";
+
+/// Who crashes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Scenario {
+    /// The subscriber, with emissions on their way to it; the server is one that runs already
+    Client,
+    /// The server, by SIGKILL; it is started again on the same port and data
+    Server,
+    /// Both at once
+    Both,
+}
+
+impl Scenario {
+    /// The word for it, as it is given and reported.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Scenario::Client => "client",
+            Scenario::Server => "server",
+            Scenario::Both => "both",
+        }
+    }
+
+    pub(super) fn kills_server(self) -> bool {
+        self != Scenario::Client
+    }
+
+    pub(super) fn crashes_client(self) -> bool {
+        self != Scenario::Server
+    }
+}
+
+impl CrashOptions {
+    /// The running server of the scenario client.
+    pub(super) fn target(&self) -> Target {
+        Target { password: self.password.clone(), ..Target::new(&self.host, self.port) }
+    }
+
+    /// How long writer and subscriber go on trying to reach a server that was killed.
+    pub(super) fn reconnect_patience(&self) -> Duration {
+        self.stabilize_wait.saturating_add(self.max_wait)
+    }
+}

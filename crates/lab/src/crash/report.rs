@@ -1,0 +1,310 @@
+//! What a run says: text for people, JSON for programs.
+
+use super::options::{CrashOptions, Scenario};
+use super::watcher::Received;
+use crate::facts::ServerFacts;
+use crate::machine::Machine;
+use crate::statistics::Quantiles;
+use crate::watch::ledger::{Fate, Ledger, Number};
+use crate::watch::sequence::SequenceFaults;
+use crate::watch::verdict::Verdict;
+use serde::Serialize;
+use std::fmt;
+use std::time::Duration;
+
+/// The result of a run. Times are in milliseconds, rates in percent.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)] // The names say it, with their unit; they are part of the output's format.
+pub struct Report {
+    pub(super) results: Vec<Iteration>,
+    pub(super) summary: Summary,
+    pub scenario: &'static str,
+    pub target: String,
+    pub updates: u32,
+    pub keys: u32,
+    pub update_interval_ms: f64,
+    pub server: ServerFacts,
+    pub machine: Machine,
+}
+
+/// One crash.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Iteration {
+    #[serde(rename = "iteration")]
+    number: u32,
+    scenario: &'static str,
+    total_produced: u64,
+    total_received: u64,
+    unique_received: u64,
+    duplicates: u64,
+    missed_sequences: Vec<Number>,
+    dup_sequences: Vec<Number>,
+    /// From the crash to the first emission after it; null if none came.
+    recovery_time_ms: Option<f64>,
+    first_missed_seq: Option<Number>,
+    last_received_seq: Option<Number>,
+    exactly_once: bool,
+    at_least_once: bool,
+    at_most_once: bool,
+    /// Writes that happened: they were acknowledged, or the restarted server had them.
+    done: u64,
+    /// Writes whose answer was lost, and nobody knows whether they happened.
+    in_doubt: u64,
+    /// Writes whose answer was lost, and which did not happen.
+    not_done: u64,
+    out_of_order_sequences: Vec<Number>,
+    /// Writes that were emitted and did not happen.
+    phantom_sequences: Vec<Number>,
+    /// Emissions of what nobody has written.
+    unknown_emissions: u64,
+    /// What was wrong with the numbers of the emissions.
+    sequence: SequenceFaults,
+    /// Keys that did not hold their last acknowledged write, after the restart or at the end.
+    lost_writes: u64,
+    resumptions: u64,
+    /// Answers to EMITRECONNECT other than the right one.
+    wrong_answers: Vec<String>,
+    ended_subscriptions: u64,
+    /// From the start of the killed server until it answered.
+    restart_time_ms: Option<f64>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Summary {
+    iterations: usize,
+    total_updates: u64,
+    total_duplicates: u64,
+    total_missed: u64,
+    exactly_once_rate: f64,
+    at_least_once_rate: f64,
+    at_most_once_rate: f64,
+    avg_recovery_ms: f64,
+    p50_recovery_ms: f64,
+    p95_recovery_ms: f64,
+    p99_recovery_ms: f64,
+    p50_restart_ms: f64,
+    total_in_doubt: u64,
+    total_not_done: u64,
+    total_lost_writes: u64,
+}
+
+/// Everything that an iteration's result is made of.
+pub(super) struct Parts {
+    pub(super) number: u32,
+    pub(super) scenario: Scenario,
+    pub(super) ledger: Ledger,
+    pub(super) verdict: Verdict,
+    pub(super) received: Received,
+    pub(super) lost_writes: u64,
+    pub(super) restart: Option<Duration>,
+}
+
+impl Iteration {
+    pub(super) fn new(parts: Parts) -> Self {
+        let Parts { ledger, verdict, received, lost_writes, .. } = parts;
+        let at_least_once = verdict.is_at_least_once() && lost_writes == 0;
+        // Without an emission after the crash nothing was shown.
+        let has_recovered = received.recovery.is_some();
+        let exactly_once = verdict.is_exactly_once()
+            && lost_writes == 0
+            && has_recovered
+            && received.wrong_answers.is_empty()
+            && received.ended == 0;
+        Iteration {
+            number: parts.number,
+            scenario: parts.scenario.name(),
+            total_produced: ledger.len(),
+            total_received: verdict.received,
+            unique_received: verdict.unique,
+            duplicates: verdict.duplicates.len() as u64,
+            first_missed_seq: verdict.missed.first().copied(),
+            last_received_seq: verdict.last_received,
+            recovery_time_ms: received.recovery.map(millis),
+            exactly_once,
+            at_least_once,
+            at_most_once: verdict.is_at_most_once(),
+            missed_sequences: verdict.missed,
+            dup_sequences: verdict.duplicates,
+            done: ledger.count(Fate::Done),
+            in_doubt: ledger.count(Fate::InDoubt),
+            not_done: ledger.count(Fate::Lost),
+            out_of_order_sequences: verdict.out_of_order,
+            phantom_sequences: verdict.phantoms,
+            unknown_emissions: verdict.unknown,
+            sequence: verdict.sequence,
+            lost_writes,
+            resumptions: received.resumptions,
+            wrong_answers: received.wrong_answers,
+            ended_subscriptions: received.ended,
+            restart_time_ms: parts.restart.map(millis),
+        }
+    }
+
+    pub(super) fn is_exactly_once(&self) -> bool {
+        self.exactly_once
+    }
+
+    /// All that is wrong, in one line.
+    fn write_faults(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            out,
+            "  Iteration {}: missed={} duplicates={} out-of-order={} phantoms={} unknown={} lost writes={} ended={}; \
+             numbers: missing={} repeated={} out-of-order={}{}",
+            self.number,
+            self.missed_sequences.len(),
+            self.duplicates,
+            self.out_of_order_sequences.len(),
+            self.phantom_sequences.len(),
+            self.unknown_emissions,
+            self.lost_writes,
+            self.ended_subscriptions,
+            self.sequence.missing,
+            self.sequence.duplicates,
+            self.sequence.out_of_order,
+            if self.recovery_time_ms.is_some() { "" } else { "; no emission after the crash" }
+        )?;
+        self.wrong_answers.iter().try_for_each(|answer| writeln!(out, "    EMITRECONNECT {answer}"))
+    }
+}
+
+impl Report {
+    pub(super) fn new(
+        options: &CrashOptions,
+        target: String,
+        server: ServerFacts,
+        machine: Machine,
+        results: Vec<Iteration>,
+    ) -> Self {
+        Report {
+            summary: Summary::of(&results),
+            results,
+            scenario: options.scenario.name(),
+            target,
+            updates: options.updates,
+            keys: options.keys,
+            update_interval_ms: millis(options.update_interval),
+            server,
+            machine,
+        }
+    }
+
+    /// Whether every iteration was exactly once.
+    pub(super) fn succeeded(&self) -> bool {
+        self.results.iter().all(Iteration::is_exactly_once)
+    }
+}
+
+impl Summary {
+    fn of(results: &[Iteration]) -> Self {
+        let sum = |count: fn(&Iteration) -> u64| results.iter().map(count).sum();
+        let rate = |holds: fn(&Iteration) -> bool| {
+            results.iter().filter(|result| holds(result)).count() as f64 * 100.0 / results.len().max(1) as f64
+        };
+        let quantiles = |time: fn(&Iteration) -> Option<f64>| {
+            Quantiles::of(&results.iter().filter_map(time).collect::<Vec<_>>())
+        };
+        let recovery = quantiles(|result| result.recovery_time_ms);
+        Summary {
+            iterations: results.len(),
+            total_updates: sum(|result| result.total_produced),
+            total_duplicates: sum(|result| result.duplicates),
+            total_missed: sum(|result| result.missed_sequences.len() as u64),
+            exactly_once_rate: rate(|result| result.exactly_once),
+            at_least_once_rate: rate(|result| result.at_least_once),
+            at_most_once_rate: rate(|result| result.at_most_once),
+            avg_recovery_ms: recovery.mean,
+            p50_recovery_ms: recovery.p50,
+            p95_recovery_ms: recovery.p95,
+            p99_recovery_ms: recovery.p99,
+            p50_restart_ms: quantiles(|result| result.restart_time_ms).p50,
+            total_in_doubt: sum(|result| result.in_doubt),
+            total_not_done: sum(|result| result.not_done),
+            total_lost_writes: sum(|result| result.lost_writes),
+        }
+    }
+}
+
+impl fmt::Display for Iteration {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            out,
+            "{} writes done, {} received, {} missed, {} duplicates, ",
+            self.done,
+            self.total_received,
+            self.missed_sequences.len(),
+            self.duplicates
+        )?;
+        match self.recovery_time_ms {
+            Some(recovery) => write!(out, "recovered in {recovery:.2} ms")?,
+            None => write!(out, "not recovered")?,
+        }
+        write!(out, "{}", if self.exactly_once { ", exactly once" } else { ", NOT exactly once" })
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let summary = &self.summary;
+        let all = summary.iterations;
+        let count =
+            |holds: fn(&Iteration) -> bool| self.results.iter().filter(|result| holds(result)).count();
+        writeln!(out, "=== Crash Recovery Benchmark Summary ===")?;
+        writeln!(out, "Scenario: {}", self.scenario)?;
+        writeln!(out, "Target: {}", self.target)?;
+        writeln!(out, "Iterations: {all}")?;
+        writeln!(out, "Total updates: {}", summary.total_updates)?;
+        writeln!(out, "\n--- Delivery Guarantees ---")?;
+        for (name, rate, right, meaning) in [
+            (
+                "Exactly-once",
+                summary.exactly_once_rate,
+                count(|result| result.exactly_once),
+                "no duplicates and no loss",
+            ),
+            ("At-least-once", summary.at_least_once_rate, count(|result| result.at_least_once), "no loss"),
+            ("At-most-once", summary.at_most_once_rate, count(|result| result.at_most_once), "no duplicates"),
+        ] {
+            writeln!(out, "{name} rate: {rate:.1}% ({right}/{all} iterations with {meaning})")?;
+        }
+        writeln!(out, "\n--- Data Integrity ---")?;
+        writeln!(out, "Total duplicates: {}", summary.total_duplicates)?;
+        writeln!(out, "Total missed: {}", summary.total_missed)?;
+        writeln!(out, "Total lost writes: {}", summary.total_lost_writes)?;
+        writeln!(
+            out,
+            "Writes without an answer: {} did not happen, {} in doubt",
+            summary.total_not_done, summary.total_in_doubt
+        )?;
+        for result in self.results.iter().filter(|result| !result.exactly_once) {
+            result.write_faults(out)?;
+        }
+        writeln!(out, "\n--- Recovery Time (ms) ---")?;
+        writeln!(
+            out,
+            "  p50={:.2} p95={:.2} p99={:.2} avg={:.2}",
+            summary.p50_recovery_ms,
+            summary.p95_recovery_ms,
+            summary.p99_recovery_ms,
+            summary.avg_recovery_ms
+        )?;
+        if self.scenario != Scenario::Client.name() {
+            writeln!(
+                out,
+                "  of it from the start of the server to its first answer: p50={:.2}",
+                summary.p50_restart_ms
+            )?;
+        }
+        let version = self.server.version.as_deref().unwrap_or("does not say its version");
+        let durability = self.server.durability.as_deref().unwrap_or("not stated by the server");
+        writeln!(out, "\nServer: {version}; durability: {durability}, every update with DURABLE")?;
+        let Machine { cores, processor, kernel } = &self.machine;
+        writeln!(out, "Machine: {cores} cores, {processor}, {kernel}")
+    }
+}
+
+fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}

@@ -1,0 +1,140 @@
+//! The scenario client against servers that keep the contract and servers that break it. Servers are killed in the tests of
+//! the whole program, where there is a binary.
+
+use super::{CrashOptions, run};
+use crate::watch::fake_server::{self, Flaw};
+use clap::Parser;
+
+#[derive(Parser)]
+#[command(args_override_self = true)]
+struct Line {
+    #[command(flatten)]
+    options: CrashOptions,
+}
+
+fn options(flaw: Flaw, flags: &[&str]) -> CrashOptions {
+    let port = fake_server::start(flaw).to_string();
+    let common =
+        ["crash", "--host", "127.0.0.1", "--port", &port, "--max-wait", "300ms", "--iterations", "2"];
+    let short = ["--updates", "60", "--update-interval", "1ms", "--poll-interval", "10ms", "--away", "20ms"];
+    Line::try_parse_from([&common[..], &short, flags].concat()).unwrap().options
+}
+
+fn bench(flaw: Flaw, flags: &[&str]) -> (bool, serde_json::Value) {
+    let mut out = Vec::new();
+    let succeeded = run(&options(flaw, &[&["--json"], flags].concat()), &mut out).unwrap();
+    (succeeded, serde_json::from_slice(&out).unwrap())
+}
+
+#[test]
+fn the_defaults_are_the_documented_ones() {
+    let options = Line::try_parse_from(["crash"]).unwrap().options;
+    assert_eq!((options.host.as_str(), options.port, options.binary), ("localhost", 7379, None));
+    assert_eq!(options.base_dir.to_str(), Some(".crash-recovery-bench"));
+    assert_eq!((options.iterations, options.updates, options.scenario.name()), (5, 100, "client"));
+    assert_eq!((options.poll_interval.as_millis(), options.max_wait.as_secs()), (20, 10));
+    assert_eq!((options.stabilize_wait.as_secs(), options.json), (2, false));
+}
+
+#[test]
+fn a_server_that_keeps_the_contract_is_exactly_once_with_all_documented_fields() {
+    let (succeeded, report) = bench(Flaw::None, &[]);
+    assert!(succeeded, "{report}");
+    let result = &report["results"][1];
+    for field in ["totalProduced", "totalReceived", "uniqueReceived"] {
+        assert_eq!(result[field], 60, "{report}");
+    }
+    for field in ["missedSequences", "dupSequences"] {
+        assert_eq!(result[field].as_array().map(Vec::len), Some(0), "{report}");
+    }
+    for field in ["iteration", "duplicates", "recoveryTimeMs", "lastReceivedSeq"] {
+        assert!(result[field].is_number(), "{field}: {report}");
+    }
+    assert_eq!(result["scenario"], "client");
+    assert!(result["firstMissedSeq"].is_null(), "{report}");
+    assert_eq!(result["resumptions"], 1, "{report}");
+    let summary = &report["summary"];
+    for rate in ["exactlyOnceRate", "atLeastOnceRate", "atMostOnceRate"] {
+        assert_eq!(summary[rate], 100.0, "{report}");
+    }
+    for field in ["iterations", "totalUpdates", "totalDuplicates", "totalMissed"] {
+        assert!(summary[field].is_u64(), "{field}: {report}");
+    }
+    for field in ["avgRecoveryMs", "p50RecoveryMs", "p95RecoveryMs", "p99RecoveryMs"] {
+        assert!(summary[field].as_f64().unwrap() > 0.0, "{field}: {report}");
+    }
+}
+
+#[test]
+fn a_writer_without_pauses_still_writes_after_the_crash() {
+    let (succeeded, report) =
+        bench(Flaw::None, &["--update-interval", "0s", "--updates", "2000", "--keys", "1"]);
+    assert!(succeeded, "{report}");
+}
+
+#[test]
+fn every_way_of_losing_or_repeating_is_counted_as_what_it_is() {
+    for (flaw, missed, duplicates, least, most) in [
+        (Flaw::Drop(5), 1, 0, 50.0, 100.0),
+        (Flaw::DropUnnumbered(5), 1, 0, 50.0, 100.0),
+        (Flaw::Repeat(5), 0, 1, 100.0, 50.0),
+        (Flaw::StaleValue(5), 1, 1, 50.0, 50.0),
+    ] {
+        let (succeeded, report) = bench(flaw, &["--keys", "1"]);
+        assert!(!succeeded, "{flaw:?}: {report}");
+        let summary = &report["summary"];
+        assert_eq!(
+            (&summary["totalMissed"], &summary["totalDuplicates"]),
+            (&missed.into(), &duplicates.into())
+        );
+        assert_eq!(summary["exactlyOnceRate"], 50.0, "{flaw:?}: {report}");
+        assert_eq!((&summary["atLeastOnceRate"], &summary["atMostOnceRate"]), (&least.into(), &most.into()));
+    }
+}
+
+#[test]
+fn a_server_that_forgets_or_repeats_what_happened_meanwhile_fails() {
+    for (flaw, missed, duplicates) in
+        [(Flaw::SkipOnResume, true, false), (Flaw::ReplayOnResume, false, true), (Flaw::Forget, true, false)]
+    {
+        let (succeeded, report) = bench(flaw, &["--keys", "1"]);
+        assert!(!succeeded, "{flaw:?}: {report}");
+        let summary = &report["summary"];
+        assert_eq!(summary["totalMissed"].as_u64() > Some(0), missed, "{flaw:?}: {report}");
+        assert_eq!(summary["totalDuplicates"].as_u64() > Some(0), duplicates, "{flaw:?}: {report}");
+        assert_eq!(summary["exactlyOnceRate"], 0.0, "{flaw:?}: {report}");
+    }
+}
+
+#[test]
+fn the_text_is_the_documented_one() {
+    let mut out = Vec::new();
+    assert!(run(&options(Flaw::None, &[]), &mut out).unwrap());
+    let text = String::from_utf8(out).unwrap();
+    for line in [
+        "=== Crash Recovery Benchmark Summary ===\nScenario: client\n",
+        "Iterations: 2\nTotal updates: 120\n",
+        "\n--- Delivery Guarantees ---\n",
+        "Exactly-once rate: 100.0% (2/2 iterations with no duplicates and no loss)\n",
+        "At-least-once rate: 100.0% (2/2 iterations with no loss)\n",
+        "At-most-once rate: 100.0% (2/2 iterations with no duplicates)\n",
+        "\n--- Data Integrity ---\nTotal duplicates: 0\nTotal missed: 0\n",
+        "\n--- Recovery Time (ms) ---\n  p50=",
+    ] {
+        assert!(text.contains(line), "{line:?} is missing in:\n{text}");
+    }
+    let mut out = Vec::new();
+    assert!(!run(&options(Flaw::Forget, &[]), &mut out).unwrap());
+    let text = String::from_utf8(out).unwrap();
+    assert!(text.contains("was answered NotFound") && text.contains("Iteration 2: missed="), "{text}");
+}
+
+#[test]
+fn nobody_there_is_an_error_and_no_result() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let options = Line::try_parse_from(["crash", "--host", "127.0.0.1", "--port", &port]).unwrap().options;
+    let mut out = Vec::new();
+    let error = format!("{:#}", run(&options, &mut out).unwrap_err());
+    assert!(error.contains("could not connect"), "{error}");
+    assert!(out.is_empty());
+}

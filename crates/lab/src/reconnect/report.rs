@@ -1,0 +1,269 @@
+//! What a run says: text for people, JSON for programs.
+
+use super::options::ReconnectOptions;
+use crate::facts::ServerFacts;
+use crate::machine::Machine;
+use crate::statistics::Quantiles;
+use crate::target::Target;
+use crate::watch::answer::Resumed;
+use crate::watch::sequence::SequenceFaults;
+use crate::watch::verdict::Verdict;
+use serde::Serialize;
+use std::fmt;
+use std::time::Duration;
+
+/// The result of a run. Times are in milliseconds.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)] // The names say it, with their unit; they are part of the output's format.
+pub struct Report {
+    pub(super) results: Vec<Iteration>,
+    pub(super) summary: Summary,
+    pub target: String,
+    pub warmup_emissions: u32,
+    pub updates_while_away: u32,
+    pub server: ServerFacts,
+    pub machine: Machine,
+}
+
+/// One reconnection.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Iteration {
+    #[serde(rename = "iteration")]
+    number: u32,
+    reconnect_time_ms: f64,
+    resume_time_ms: f64,
+    total_time_ms: f64,
+    /// From the start of the reconnection; null if nothing was missed, or nothing came.
+    first_missed_time_ms: Option<f64>,
+    last_commit_before: u64,
+    first_commit_after: Option<u64>,
+    missed_emissions: u64,
+    duplicate_emissions: u64,
+    emissions_received: u64,
+    out_of_order_emissions: u64,
+    /// Emissions of what the publisher has not written.
+    unknown_emissions: u64,
+    /// What was wrong with the numbers of the emissions.
+    sequence: SequenceFaults,
+    resume_answer: &'static str,
+    /// Whether the server promised the number that was due next.
+    next_seq_was_right: bool,
+    exactly_once: bool,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Summary {
+    iterations: usize,
+    reconnect_p50_ms: f64,
+    reconnect_p95_ms: f64,
+    reconnect_p99_ms: f64,
+    resume_p50_ms: f64,
+    resume_p95_ms: f64,
+    resume_p99_ms: f64,
+    total_p50_ms: f64,
+    total_p95_ms: f64,
+    total_p99_ms: f64,
+    first_missed_p50_ms: f64,
+    first_missed_p95_ms: f64,
+    first_missed_p99_ms: f64,
+    total_missed: u64,
+    total_duplicates: u64,
+    avg_reconnect_ms: f64,
+    avg_resume_ms: f64,
+    avg_first_missed_ms: f64,
+    exactly_once_iterations: usize,
+}
+
+/// Everything that an iteration's result is made of.
+pub(super) struct Parts {
+    pub(super) number: u32,
+    pub(super) reconnect: Duration,
+    pub(super) resume: Duration,
+    pub(super) total: Duration,
+    pub(super) first_missed: Option<Duration>,
+    pub(super) last_lsn_before: u64,
+    pub(super) first_lsn_after: Option<u64>,
+    pub(super) answer: Resumed,
+    pub(super) expected_next: u64,
+    pub(super) verdict: Verdict,
+}
+
+impl Iteration {
+    pub(super) fn new(parts: Parts) -> Self {
+        let Parts { verdict, answer, .. } = &parts;
+        let next_seq_was_right = *answer == Resumed::Ok { next: parts.expected_next };
+        Iteration {
+            number: parts.number,
+            reconnect_time_ms: millis(parts.reconnect),
+            resume_time_ms: millis(parts.resume),
+            total_time_ms: millis(parts.total),
+            first_missed_time_ms: parts.first_missed.map(millis),
+            last_commit_before: parts.last_lsn_before,
+            first_commit_after: parts.first_lsn_after,
+            missed_emissions: verdict.missed.len() as u64,
+            duplicate_emissions: verdict.duplicates.len() as u64,
+            emissions_received: verdict.received,
+            out_of_order_emissions: verdict.out_of_order.len() as u64,
+            unknown_emissions: verdict.unknown,
+            sequence: verdict.sequence,
+            resume_answer: answer.name(),
+            next_seq_was_right,
+            exactly_once: verdict.is_exactly_once() && next_seq_was_right,
+        }
+    }
+}
+
+impl Report {
+    pub(super) fn new(
+        options: &ReconnectOptions,
+        target: &Target,
+        server: ServerFacts,
+        machine: Machine,
+        results: Vec<Iteration>,
+    ) -> Self {
+        Report {
+            summary: Summary::of(&results),
+            results,
+            target: target.to_string(),
+            warmup_emissions: options.warmup_emissions,
+            updates_while_away: options.updates_while_away,
+            server,
+            machine,
+        }
+    }
+
+    /// Whether every update of every iteration was emitted once and in order.
+    pub(super) fn succeeded(&self) -> bool {
+        self.summary.exactly_once_iterations == self.results.len()
+    }
+}
+
+impl Summary {
+    fn of(results: &[Iteration]) -> Self {
+        let quantiles =
+            |time: fn(&Iteration) -> f64| Quantiles::of(&results.iter().map(time).collect::<Vec<_>>());
+        let reconnect = quantiles(|result| result.reconnect_time_ms);
+        let resume = quantiles(|result| result.resume_time_ms);
+        let total = quantiles(|result| result.total_time_ms);
+        let first_missed: Vec<f64> =
+            results.iter().filter_map(|result| result.first_missed_time_ms).collect();
+        let first_missed = Quantiles::of(&first_missed);
+        Summary {
+            iterations: results.len(),
+            reconnect_p50_ms: reconnect.p50,
+            reconnect_p95_ms: reconnect.p95,
+            reconnect_p99_ms: reconnect.p99,
+            resume_p50_ms: resume.p50,
+            resume_p95_ms: resume.p95,
+            resume_p99_ms: resume.p99,
+            total_p50_ms: total.p50,
+            total_p95_ms: total.p95,
+            total_p99_ms: total.p99,
+            first_missed_p50_ms: first_missed.p50,
+            first_missed_p95_ms: first_missed.p95,
+            first_missed_p99_ms: first_missed.p99,
+            total_missed: results.iter().map(|result| result.missed_emissions).sum(),
+            total_duplicates: results.iter().map(|result| result.duplicate_emissions).sum(),
+            avg_reconnect_ms: reconnect.mean,
+            avg_resume_ms: resume.mean,
+            avg_first_missed_ms: first_missed.mean,
+            exactly_once_iterations: results.iter().filter(|result| result.exactly_once).count(),
+        }
+    }
+}
+
+impl fmt::Display for Iteration {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            out,
+            "connected in {:.3} ms, resumed ({}) in {:.3} ms, {} received, {} missed, {} duplicates",
+            self.reconnect_time_ms,
+            self.resume_answer,
+            self.resume_time_ms,
+            self.emissions_received,
+            self.missed_emissions,
+            self.duplicate_emissions
+        )
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let summary = &self.summary;
+        writeln!(out, "=== Subscription Reconnection Benchmark Summary ===")?;
+        writeln!(out, "Target: {}", self.target)?;
+        writeln!(out, "Iterations: {}", summary.iterations)?;
+        writeln!(out, "Warmup emissions per iteration: {}", self.warmup_emissions)?;
+        writeln!(out, "Updates while away per iteration: {}", self.updates_while_away)?;
+        writeln!(out, "\nReconnection Time (TCP connect, ms):")?;
+        writeln!(
+            out,
+            "  p50={:.3} p95={:.3} p99={:.3} avg={:.3}",
+            summary.reconnect_p50_ms,
+            summary.reconnect_p95_ms,
+            summary.reconnect_p99_ms,
+            summary.avg_reconnect_ms
+        )?;
+        writeln!(out, "\nResume Time (EMITRECONNECT, ms):")?;
+        writeln!(
+            out,
+            "  p50={:.3} p95={:.3} p99={:.3} avg={:.3}",
+            summary.resume_p50_ms, summary.resume_p95_ms, summary.resume_p99_ms, summary.avg_resume_ms
+        )?;
+        writeln!(out, "\nTotal Reconnect+Resume Time (ms):")?;
+        writeln!(
+            out,
+            "  p50={:.3} p95={:.3} p99={:.3}",
+            summary.total_p50_ms, summary.total_p95_ms, summary.total_p99_ms
+        )?;
+        writeln!(out, "\nFirst Missed Emission (since the start of the reconnection, ms):")?;
+        writeln!(
+            out,
+            "  p50={:.3} p95={:.3} p99={:.3} avg={:.3}",
+            summary.first_missed_p50_ms,
+            summary.first_missed_p95_ms,
+            summary.first_missed_p99_ms,
+            summary.avg_first_missed_ms
+        )?;
+        writeln!(out, "\nData Integrity:")?;
+        writeln!(out, "  Total missed emissions: {}", summary.total_missed)?;
+        writeln!(out, "  Total duplicate emissions: {}", summary.total_duplicates)?;
+        let (right, all) = (summary.exactly_once_iterations, summary.iterations);
+        writeln!(out, "  Every update once and in order: {right}/{all} iterations")?;
+        for result in self.results.iter().filter(|result| !result.exactly_once) {
+            result.write_faults(out)?;
+        }
+        let version = self.server.version.as_deref().unwrap_or("does not say its version");
+        let durability = self.server.durability.as_deref().unwrap_or("not stated by the server");
+        writeln!(out, "\nServer: {version}; durability: {durability}")?;
+        let Machine { cores, processor, kernel } = &self.machine;
+        writeln!(out, "Machine: {cores} cores, {processor}, {kernel}")
+    }
+}
+
+impl Iteration {
+    fn write_faults(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            out,
+            "  Iteration {}: EMITRECONNECT answered {}{}; missed={} duplicates={} out-of-order={} unknown={}; numbers: \
+             missing={} repeated={} out-of-order={}",
+            self.number,
+            self.resume_answer,
+            if self.next_seq_was_right { "" } else { " and not the number that was due" },
+            self.missed_emissions,
+            self.duplicate_emissions,
+            self.out_of_order_emissions,
+            self.unknown_emissions,
+            self.sequence.missing,
+            self.sequence.duplicates,
+            self.sequence.out_of_order
+        )
+    }
+}
+
+fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}

@@ -1,0 +1,122 @@
+//! The scenario against servers that keep the contract and servers that break it.
+
+use super::{ReconnectOptions, run};
+use crate::watch::fake_server::{self, Flaw};
+use clap::Parser;
+
+#[derive(Parser)]
+#[command(args_override_self = true)]
+struct Line {
+    #[command(flatten)]
+    options: ReconnectOptions,
+}
+
+fn options(flaw: Flaw, flags: &[&str]) -> ReconnectOptions {
+    let port = fake_server::start(flaw).to_string();
+    let common = ["reconnect", "--host", "127.0.0.1", "--port", &port, "--max-wait", "300ms"];
+    let short = ["--iterations", "2", "--poll-interval", "10ms"];
+    Line::try_parse_from([&common[..], &short, flags].concat()).unwrap().options
+}
+
+fn bench(flaw: Flaw, flags: &[&str]) -> (bool, serde_json::Value) {
+    let mut out = Vec::new();
+    let succeeded = run(&options(flaw, &[&["--json"], flags].concat()), &mut out).unwrap();
+    (succeeded, serde_json::from_slice(&out).unwrap())
+}
+
+#[test]
+fn the_defaults_are_the_documented_ones() {
+    let options = Line::try_parse_from(["reconnect"]).unwrap().options;
+    assert_eq!((options.host.as_str(), options.port), ("localhost", 7379));
+    assert_eq!((options.iterations, options.warmup_emissions, options.updates_while_away), (10, 5, 10));
+    assert_eq!((options.poll_interval.as_millis(), options.max_wait.as_millis()), (50, 5000));
+    assert_eq!((options.client_prefix.as_str(), options.json), ("reconnect-bench", false));
+}
+
+#[test]
+fn a_server_that_keeps_the_contract_passes_with_all_documented_fields() {
+    let (succeeded, report) = bench(Flaw::None, &[]);
+    assert!(succeeded, "{report}");
+    for field in [
+        "iteration",
+        "reconnectTimeMs",
+        "resumeTimeMs",
+        "totalTimeMs",
+        "lastCommitBefore",
+        "firstCommitAfter",
+        "missedEmissions",
+        "duplicateEmissions",
+        "emissionsReceived",
+    ] {
+        assert!(report["results"][1][field].is_number(), "{field}: {report}");
+    }
+    for field in [
+        "iterations",
+        "reconnectP50Ms",
+        "reconnectP95Ms",
+        "reconnectP99Ms",
+        "resumeP50Ms",
+        "resumeP95Ms",
+        "resumeP99Ms",
+        "totalP50Ms",
+        "totalP95Ms",
+        "totalP99Ms",
+        "totalMissed",
+        "totalDuplicates",
+        "avgReconnectMs",
+        "avgResumeMs",
+    ] {
+        assert!(report["summary"][field].is_number(), "{field}: {report}");
+    }
+    let result = &report["results"][0];
+    assert_eq!(result["emissionsReceived"], 5 + 10 + 1);
+    assert!(result["firstMissedTimeMs"].as_f64() >= result["totalTimeMs"].as_f64(), "{report}");
+    assert!(result["firstCommitAfter"].as_u64() > result["lastCommitBefore"].as_u64(), "{report}");
+}
+
+#[test]
+fn nothing_before_or_nothing_missed_is_right_as_well() {
+    for flags in [&["--warmup-emissions", "0"][..], &["--updates-while-away", "0"]] {
+        let (succeeded, report) = bench(Flaw::None, flags);
+        assert!(succeeded, "{flags:?}: {report}");
+    }
+}
+
+#[test]
+fn every_way_of_losing_or_repeating_fails_and_is_counted() {
+    for (flaw, missed, duplicates) in [
+        (Flaw::SkipOnResume, 2, 0),
+        (Flaw::ReplayOnResume, 0, 2),
+        (Flaw::Drop(3), 1, 0),
+        (Flaw::DropUnnumbered(9), 1, 0),
+        (Flaw::Repeat(16), 0, 1),
+        // The publisher's last update reaches only who has come back.
+        (Flaw::Forget, 2 * 11, 0),
+    ] {
+        let (succeeded, report) = bench(flaw, &[]);
+        assert!(!succeeded, "{flaw:?}: {report}");
+        assert_eq!(report["summary"]["totalMissed"], missed, "{flaw:?}: {report}");
+        assert_eq!(report["summary"]["totalDuplicates"], duplicates, "{flaw:?}: {report}");
+    }
+}
+
+#[test]
+fn the_text_is_the_documented_one() {
+    let mut out = Vec::new();
+    assert!(run(&options(Flaw::None, &[]), &mut out).unwrap());
+    let text = String::from_utf8(out).unwrap();
+    for line in [
+        "=== Subscription Reconnection Benchmark Summary ===\n",
+        "Iterations: 2\nWarmup emissions per iteration: 5\n",
+        "\nReconnection Time (TCP connect, ms):\n  p50=",
+        "\nResume Time (EMITRECONNECT, ms):\n  p50=",
+        "\nTotal Reconnect+Resume Time (ms):\n  p50=",
+        "\nData Integrity:\n  Total missed emissions: 0\n  Total duplicate emissions: 0\n",
+    ] {
+        assert!(text.contains(line), "{line:?} is missing in:\n{text}");
+    }
+    let mut out = Vec::new();
+    assert!(!run(&options(Flaw::Forget, &[]), &mut out).unwrap());
+    let text = String::from_utf8(out).unwrap();
+    assert!(text.contains("Iteration 1: EMITRECONNECT answered SUBSCRIPTION_NOT_FOUND"), "{text}");
+}

@@ -1,0 +1,257 @@
+//! A server in memory that keeps the contract, or breaks it in one way that a judge must find.
+
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use tidemark_server::resp::request::{RequestLimits, RequestParser};
+use tidemark_server::resp::{Value, encode_value};
+
+/// How the server breaks the contract. Numbers count the emissions of all subscriptions, from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flaw {
+    None,
+    /// This emission is not sent.
+    Drop(u64),
+    /// This emission is not sent, and has no number either.
+    DropUnnumbered(u64),
+    /// This emission is sent twice.
+    Repeat(u64),
+    /// This emission is sent behind the next one.
+    Swap(u64),
+    /// This emission has the value of the one before.
+    StaleValue(u64),
+    /// A subscriber that comes back is not sent the first emission that it has missed.
+    SkipOnResume,
+    /// A subscriber that comes back is sent the last emission that it has had once more.
+    ReplayOnResume,
+    /// Subscriptions end with their connections.
+    Forget,
+}
+
+type Connection = Arc<Mutex<TcpStream>>;
+
+struct State {
+    flaw: Flaw,
+    values: HashMap<Vec<u8>, Vec<u8>>,
+    lsn: i64,
+    emitted: u64,
+    subscriptions: Vec<Subscription>,
+    /// Subscribers of channels.
+    channels: HashMap<Vec<u8>, Connection>,
+}
+
+struct Subscription {
+    id: Vec<u8>,
+    key: Vec<u8>,
+    /// Every emission: lsn, seq, frame.
+    history: Vec<(i64, i64, Value)>,
+    last_value: Value,
+    held_back: Option<Value>,
+    connection: Option<Connection>,
+}
+
+/// Starts the server and returns its port; it ends with the process.
+pub(crate) fn start(flaw: Flaw) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let state = Arc::new(Mutex::new(State {
+        flaw,
+        values: HashMap::new(),
+        lsn: 0,
+        emitted: 0,
+        subscriptions: Vec::new(),
+        channels: HashMap::new(),
+    }));
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let state = Arc::clone(&state);
+            std::thread::spawn(move || serve(stream, &state));
+        }
+    });
+    port
+}
+
+fn serve(mut stream: TcpStream, state: &Mutex<State>) {
+    stream.set_nodelay(true).unwrap();
+    let connection: Connection = Arc::new(Mutex::new(stream.try_clone().unwrap()));
+    let limits = RequestLimits { authenticated: true, ..RequestLimits::default() };
+    let (mut parser, mut input, mut scratch) = (RequestParser::default(), Vec::new(), vec![0; 65_536]);
+    'connected: while let Ok(length @ 1..) = stream.read(&mut scratch) {
+        input.extend_from_slice(&scratch[..length]);
+        while let Ok(Some(consumed)) = parser.next(&input, &limits) {
+            let arguments: Vec<Vec<u8>> = parser.arguments(&input).map(<[u8]>::to_vec).collect();
+            input.drain(..consumed);
+            let mut state = state.lock().unwrap();
+            let mut replies = Vec::new();
+            for reply in state.answer(&arguments, &connection) {
+                encode_value(&mut replies, &reply);
+            }
+            // Under the state's lock: what follows must not overtake it.
+            if connection.lock().unwrap().write_all(&replies).is_err() {
+                break 'connected;
+            }
+        }
+    }
+    state.lock().unwrap().leave(&connection);
+}
+
+impl State {
+    /// The reply, and the pushes that follow it.
+    fn answer(&mut self, arguments: &[Vec<u8>], connection: &Connection) -> Vec<Value> {
+        let argument = |index: usize| arguments.get(index).cloned().unwrap_or_default();
+        let ok = || vec![Value::Simple(b"OK".to_vec())];
+        match &argument(0)[..] {
+            b"PING" => vec![Value::Simple(b"PONG".to_vec())],
+            b"HELLO" => vec![Value::Map(vec![])],
+            b"CLIENT" => ok(),
+            b"GET" => vec![self.value(&argument(1))],
+            b"SET" => {
+                self.change(&argument(1), Some(argument(2)));
+                ok()
+            }
+            b"DEL" => {
+                let had = self.values.contains_key(&argument(1));
+                self.change(&argument(1), None);
+                vec![Value::Integer(i64::from(had))]
+            }
+            b"GET.WATCH" => vec![self.watch(argument(1), connection)],
+            b"UNWATCH" => {
+                let before = self.subscriptions.len();
+                self.subscriptions.retain(|subscription| !arguments[1..].contains(&subscription.id));
+                vec![Value::Integer((before - self.subscriptions.len()) as i64)]
+            }
+            b"EMITRECONNECT" => {
+                let last = std::str::from_utf8(&argument(3)).unwrap().parse().unwrap();
+                self.resume(&argument(2), last, connection)
+            }
+            b"SUBSCRIBE" => {
+                self.channels.insert(argument(1), Arc::clone(connection));
+                vec![Value::Push(vec![bulk(b"subscribe"), Value::Bulk(argument(1)), Value::Integer(1)])]
+            }
+            b"PUBLISH" => {
+                let Some(subscriber) = self.channels.get(&argument(1)) else {
+                    return vec![Value::Integer(0)];
+                };
+                let message = [bulk(b"message"), Value::Bulk(argument(1)), Value::Bulk(argument(2))];
+                send(subscriber, &Value::Push(message.to_vec()));
+                vec![Value::Integer(1)]
+            }
+            _ => vec![Value::Error(b"ERR unknown command".to_vec())],
+        }
+    }
+
+    fn value(&self, key: &[u8]) -> Value {
+        self.values.get(key).cloned().map_or(Value::Null, Value::Bulk)
+    }
+
+    fn watch(&mut self, key: Vec<u8>, connection: &Connection) -> Value {
+        let value = self.value(&key);
+        let id = format!("sub{}", self.subscriptions.len() + self.lsn as usize * 1000).into_bytes();
+        self.subscriptions.push(Subscription {
+            id: id.clone(),
+            key,
+            history: Vec::new(),
+            last_value: value.clone(),
+            held_back: None,
+            connection: Some(Arc::clone(connection)),
+        });
+        let (lsn, seq) = (Value::Integer(self.lsn), Value::Integer(0));
+        Value::Map(vec![
+            (bulk(b"sub_id"), Value::Bulk(id)),
+            (bulk(b"lsn"), lsn),
+            (bulk(b"seq"), seq),
+            (bulk(b"value"), value),
+        ])
+    }
+
+    fn change(&mut self, key: &[u8], value: Option<Vec<u8>>) {
+        match value {
+            Some(value) => drop(self.values.insert(key.to_vec(), value)),
+            None => drop(self.values.remove(key)),
+        }
+        self.lsn += 1;
+        let now = self.value(key);
+        for subscription in &mut self.subscriptions {
+            if subscription.key == key && subscription.last_value != now {
+                self.emitted += 1;
+                subscription.emit(self.lsn, now.clone(), self.flaw, self.emitted);
+            }
+        }
+    }
+
+    fn resume(&mut self, id: &[u8], last: i64, connection: &Connection) -> Vec<Value> {
+        let answer = |status: &[u8], number| {
+            vec![Value::Array(vec![Value::Bulk(status.to_vec()), Value::Integer(number)])]
+        };
+        if last > self.lsn {
+            return answer(b"INVALID_SEQUENCE", self.lsn);
+        }
+        let Some(subscription) = self.subscriptions.iter_mut().find(|subscription| subscription.id == id)
+        else {
+            return answer(b"SUBSCRIPTION_NOT_FOUND", 0);
+        };
+        subscription.connection = Some(Arc::clone(connection));
+        let had = subscription.history.iter().take_while(|(lsn, ..)| *lsn <= last).count();
+        let from = match self.flaw {
+            Flaw::SkipOnResume => had + 1,
+            Flaw::ReplayOnResume => had.saturating_sub(1),
+            _ => had,
+        };
+        let missed = subscription.history.iter().skip(from).map(|(.., frame)| frame.clone());
+        answer(b"OK", had as i64 + 1).into_iter().chain(missed).collect()
+    }
+
+    fn leave(&mut self, connection: &Connection) {
+        let is_its = |other: &Connection| Arc::ptr_eq(other, connection);
+        self.channels.retain(|_, subscriber| !is_its(subscriber));
+        if self.flaw == Flaw::Forget {
+            self.subscriptions.retain(|subscription| !subscription.connection.as_ref().is_some_and(is_its));
+        }
+        for subscription in &mut self.subscriptions {
+            if subscription.connection.as_ref().is_some_and(is_its) {
+                subscription.connection = None;
+            }
+        }
+    }
+}
+
+impl Subscription {
+    fn emit(&mut self, lsn: i64, value: Value, flaw: Flaw, count: u64) {
+        let before = std::mem::replace(&mut self.last_value, value.clone());
+        if flaw == Flaw::DropUnnumbered(count) {
+            return;
+        }
+        let value = if flaw == Flaw::StaleValue(count) { before } else { value };
+        let seq = self.history.last().map_or(0, |(_, seq, _)| *seq) + 1;
+        let (lsn_value, seq_value) = (Value::Integer(lsn), Value::Integer(seq));
+        let frame =
+            Value::Push(vec![bulk(b"emission"), Value::Bulk(self.id.clone()), lsn_value, seq_value, value]);
+        self.history.push((lsn, seq, frame.clone()));
+        let Some(connection) = &self.connection else { return };
+        match flaw {
+            Flaw::Drop(dropped) if dropped == count => {}
+            Flaw::Swap(held) if held == count => self.held_back = Some(frame),
+            _ => {
+                send(connection, &frame);
+                if flaw == Flaw::Repeat(count) {
+                    send(connection, &frame);
+                }
+                if let Some(held) = self.held_back.take() {
+                    send(connection, &held);
+                }
+            }
+        }
+    }
+}
+
+fn bulk(text: &[u8]) -> Value {
+    Value::Bulk(text.to_vec())
+}
+
+/// Whoever has gone will ask for it when he is back.
+fn send(connection: &Connection, frame: &Value) {
+    let mut bytes = Vec::new();
+    encode_value(&mut bytes, frame);
+    let _ = connection.lock().unwrap().write_all(&bytes);
+}
