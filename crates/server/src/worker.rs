@@ -602,7 +602,8 @@ impl State {
 
     fn send(&mut self, environment: &Environment, cx: &Context<'_>) {
         let mut flush = std::mem::take(&mut self.flush);
-        for slot in flush.drain(..) {
+        // The last first: what a change means for others has come behind the answer to whoever made it, and is waited for longer.
+        for slot in flush.drain(..).rev() {
             let Some(peer) = self.peer_mut(slot) else { continue };
             peer.is_dirty = false;
             match peer.send(environment.counters()) {
