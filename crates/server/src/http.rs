@@ -1,7 +1,7 @@
 //! Metrics, health and watched reads over HTTP, on a thread of their own: whoever asks does not keep a worker from its
 //! clients.
 
-use crate::http_listener::{FewListener, Visit};
+use crate::http_listener::{FewListener, Patience, Visit};
 use crate::metrics;
 use crate::shared::Shared;
 use crate::{http_watchers, http_watching};
@@ -21,8 +21,8 @@ use tokio::sync::oneshot;
 
 /// The most connections at once beside those that watch, counted among the descriptors that the server keeps for itself.
 const CONNECTIONS: usize = 32;
-/// How long a connection may take for its next request.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long connections are waited for.
+const PATIENCE: Patience = Patience { request: Duration::from_secs(10), reader: Duration::from_mins(1) };
 
 /// The running HTTP server.
 pub(crate) struct Http {

@@ -18,19 +18,26 @@ use tokio::time::{Instant, Sleep};
 
 /// How long accepting pauses when the process has run out of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// How long a connection that watches may read nothing of what waits for it. It may come back, and goes on where it was.
-const STUCK_PATIENCE: Duration = Duration::from_mins(1);
+
+/// How long connections are waited for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    /// For the next request, or the rest of one.
+    pub(crate) request: Duration,
+    /// For one that watches, while something waits for it, to read any of it. It may come back, and goes on where it was.
+    pub(crate) reader: Duration,
+}
 
 /// A listener with a limit on its connections. Further ones wait in the kernel until one ends.
 pub(crate) struct FewListener {
     listener: TcpListener,
     places: Arc<Semaphore>,
-    patience: Duration,
+    patience: Patience,
 }
 
 impl FewListener {
-    /// At most `connections` at once, each of which gets `patience` for its next request.
-    pub(crate) fn new(listener: TcpListener, connections: usize, patience: Duration) -> FewListener {
+    /// At most `connections` at once, beside those that watch.
+    pub(crate) fn new(listener: TcpListener, connections: usize, patience: Patience) -> FewListener {
         FewListener { listener, places: Arc::new(Semaphore::new(connections)), patience }
     }
 }
@@ -94,7 +101,7 @@ impl Connected<IncomingStream<'_, FewListener>> for Visit {
 pub(crate) struct Visitor {
     stream: TcpStream,
     deadline: Pin<Box<Sleep>>,
-    patience: Duration,
+    patience: Patience,
     /// It watches, and the kernel takes no more for it until it reads.
     is_stuck: bool,
     visit: Visit,
@@ -105,12 +112,12 @@ impl Visitor {
         stream: TcpStream,
         address: SocketAddr,
         place: OwnedSemaphorePermit,
-        patience: Duration,
+        patience: Patience,
     ) -> Visitor {
         let stay = Arc::new(Stay { watches: AtomicBool::new(false), place: Mutex::new(place) });
         Visitor {
             stream,
-            deadline: Box::pin(tokio::time::sleep(patience)),
+            deadline: Box::pin(tokio::time::sleep(patience.request)),
             patience,
             is_stuck: false,
             visit: Visit { address, stay },
@@ -133,7 +140,7 @@ impl Visitor {
     fn note_stuck(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         if self.watches() && !self.is_stuck {
             self.is_stuck = true;
-            self.deadline.as_mut().reset(Instant::now() + STUCK_PATIENCE);
+            self.deadline.as_mut().reset(Instant::now() + self.patience.reader);
         }
         self.check_time(cx)
     }
@@ -160,7 +167,7 @@ impl AsyncWrite for Visitor {
         let written = written?;
         self.is_stuck = false;
         // A request has been answered: the time for the next begins.
-        let deadline = Instant::now() + self.patience;
+        let deadline = Instant::now() + self.patience.request;
         self.deadline.as_mut().reset(deadline);
         Poll::Ready(Ok(written))
     }
@@ -177,14 +184,17 @@ impl AsyncWrite for Visitor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::body::Body;
     use axum::{Router, extract::ConnectInfo, routing::get};
     use std::io::{Read, Write};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     fn runtime() -> tokio::runtime::Runtime {
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
     }
 
     async fn listener(connections: usize, patience: Duration) -> (FewListener, SocketAddr) {
+        let patience = Patience { request: patience, reader: patience };
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("its address");
         (FewListener::new(listener, connections, patience), address)
@@ -249,5 +259,31 @@ mod tests {
             watcher.read_to_string(&mut answer).expect("an answer, and then the end");
             assert!(answer.ends_with("answer"), "{answer}");
         }
+    }
+
+    #[test]
+    fn whoever_watches_and_does_not_read_makes_room_too() {
+        let runtime = runtime();
+        let (few, address) = runtime.block_on(listener(1, Duration::from_millis(50)));
+        let places = Arc::new(Semaphore::new(1));
+        let place = Arc::clone(&places);
+        runtime.block_on(async {
+            let watch = async move |ConnectInfo(visit): ConnectInfo<Visit>| {
+                visit.watch_from(place.try_acquire_owned().expect("nobody else watches"));
+                Body::from_stream(futures_util::stream::repeat_with(|| {
+                    Ok::<_, io::Error>(vec![b'x'; 100_000])
+                }))
+            };
+            let router = Router::new().route("/", get(watch)).into_make_service_with_connect_info::<Visit>();
+            let server = tokio::spawn(async { axum::serve(few, router).await });
+            let mut silent = TcpStream::connect(address).await.expect("it listens");
+            silent.write_all(b"GET / HTTP/1.1\r\nHost: test\r\n\r\n").await.expect("it reads");
+            let mut first = [0];
+            silent.read_exact(&mut first).await.expect("an answer begins");
+            assert_eq!(places.available_permits(), 0);
+            let free = tokio::time::timeout(Duration::from_secs(20), places.acquire()).await;
+            assert!(free.is_ok(), "its place is free");
+            server.abort();
+        });
     }
 }

@@ -19,6 +19,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use tidemark_engine::command::parse;
 use tidemark_engine::query::Subscribed;
@@ -61,6 +62,19 @@ impl Word {
                 STANDARD.decode(base64).map_err(|error| format!("ERR a word is no base64: {error}"))
             }
         }
+    }
+}
+
+/// The answer to a message, and the query that it is about.
+struct Answer {
+    query: Lsn,
+    pending: Pending,
+}
+
+impl Answer {
+    /// One that shows nothing which could be lost.
+    fn of(notice: Notice) -> Answer {
+        Answer { query: Lsn::ZERO, pending: notice.into() }
     }
 }
 
@@ -118,23 +132,31 @@ impl Connection {
     async fn give_turn(&mut self, query: Lsn) -> Result<(), Closed> {
         self.last = query;
         let Some(watch) = self.watches.get_mut(&query) else { return Ok(()) };
-        if let Some(Pending { notice, shows }) = watch.next() {
+        if let Some(pending) = watch.next() {
             // There may be more, when the others have had their turn.
             self.ear.tell(query);
-            if let Some(lsn) = shows
-                && !wait_durable(&self.shared, lsn).await
-            {
-                watch.end(LOG_FAILED);
-                return Ok(());
-            }
-            self.tell(&notice).await?;
-        } else if watch.has_ended() {
+            return self.give(query, pending).await;
+        }
+        if watch.has_ended() {
             self.watches.remove(&query);
         }
         Ok(())
     }
 
-    /// Does what a message asks for.
+    /// Sends a notice about a query as soon as what it shows is durable.
+    async fn give(&mut self, query: Lsn, pending: Pending) -> Result<(), Closed> {
+        if let Some(lsn) = pending.shows
+            && !wait_durable(&self.shared, lsn).await
+        {
+            if let Some(watch) = self.watches.get_mut(&query) {
+                watch.end(LOG_FAILED);
+            }
+            return Ok(());
+        }
+        self.tell(&pending.notice).await
+    }
+
+    /// Does what a message asks for, and answers it: before anything else is sent, so that no answers gather here.
     async fn hear(&mut self, text: &str) -> Result<(), Closed> {
         let request: Request = match serde_json::from_str(text) {
             Ok(request) => request,
@@ -145,25 +167,30 @@ impl Connection {
         let id = request.id.clone();
         let answered = match request {
             Request { watch: Some(words), unwatch: None, resume: None, key: None, lsn: None, db, .. } => {
-                self.watch(words, db.unwrap_or(self.db), request.id).map(|()| None)
+                self.watch(words, db.unwrap_or(self.db))
             }
             Request { watch: None, unwatch: Some(name), resume: None, key: None, lsn: None, db: None, .. } => {
-                Ok(Some(self.unwatch(name)))
+                Ok(self.unwatch(name))
             }
-            Request { watch: None, unwatch: None, resume: Some(name), lsn: Some(lsn), db: None, .. } => {
-                self.resume(&name, request.key, Lsn(lsn), request.id)
+            Request { watch: None, unwatch: None, resume: Some(name), lsn: Some(lsn), key, db: None, .. } => {
+                self.resume(&name, key, Lsn(lsn))
             }
             _ => Err("ERR a message has either watch and perhaps db, or unwatch, or resume with lsn and perhaps key"
                 .to_owned()),
         };
         match answered {
-            Ok(None) => Ok(()),
-            Ok(Some(notice)) => self.tell(&notice.answering(id)).await,
-            Err(error) => self.tell(&Notice::error(error).answering(id)).await,
+            Ok(Answer { query, mut pending }) => {
+                pending.notice.id = id;
+                self.give(query, pending).await
+            }
+            Err(error) => {
+                let notice = Notice { id, ..Notice::error(error) };
+                self.tell(&notice).await
+            }
         }
     }
 
-    fn watch(&mut self, words: Vec<Word>, db: u8, id: Option<serde_json::Value>) -> Result<(), String> {
+    fn watch(&mut self, words: Vec<Word>, db: u8) -> Result<Answer, String> {
         let db = parse::database(db.to_string().as_bytes()).map_err(|error| error.to_string())?;
         let words: Vec<Vec<u8>> = words.into_iter().map(Word::into_bytes).collect::<Result<_, _>>()?;
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
@@ -171,67 +198,60 @@ impl Connection {
         let subscribed =
             http_watch::read(db, &words).and_then(|read| http_watch::subscribe(&self.shared, read));
         let subscribed = subscribed.map_err(|error| error.to_string())?;
-        self.show(&subscribed, id);
-        Ok(())
+        let pending = self.watch_of(&subscribed).show(&subscribed);
+        Ok(Answer { query: subscribed.query.id(), pending })
     }
 
-    /// Lets the client be told the answer of a read that it watches already, or from now on.
-    fn show(&mut self, subscribed: &Subscribed, id: Option<serde_json::Value>) {
-        let watch = self.watches.entry(subscribed.query.id()).or_insert_with(|| {
+    /// The connection's subscription to a query: the one that it has already, or a new one.
+    fn watch_of(&mut self, subscribed: &Subscribed) -> &mut Watch {
+        self.watches.entry(subscribed.query.id()).or_insert_with(|| {
             let cursor = Cursor::new(Arc::clone(&subscribed.query), subscribed.number, subscribed.lsn);
             Watch::new(&self.shared, &self.ear, cursor)
-        });
-        watch.show(subscribed, id);
+        })
     }
 
-    fn unwatch(&mut self, name: String) -> Notice {
+    fn unwatch(&mut self, name: String) -> Answer {
         let query = cursor::parse_name(name.as_bytes()).map(|(query, _)| query);
         let known =
             query.filter(|query| self.watches.get(query).is_some_and(|watch| watch.cursor().name() == name));
         let ended = known.is_some_and(|query| self.watches.remove(&query).is_some());
-        Notice::new("unwatched", Body::Unwatched { sub_id: name, ended })
+        Answer::of(Notice::new("unwatched", Body::Unwatched { sub_id: name, ended }))
     }
 
-    /// Lets a subscription go on behind `lsn`. If it cannot, the client is told so, and the present answer of the read where it
-    /// is still known.
-    fn resume(
-        &mut self,
-        name: &str,
-        key: Option<Word>,
-        lsn: Lsn,
-        id: Option<serde_json::Value>,
-    ) -> Result<Option<Notice>, String> {
+    /// Lets a subscription go on behind `lsn`. If it cannot, the client is told so, and then the present answer of the read
+    /// where it is still known.
+    fn resume(&mut self, name: &str, key: Option<Word>, lsn: Lsn) -> Result<Answer, String> {
         self.check_room()?;
         let key = key.map(Word::into_bytes).transpose()?;
         let engine = &self.shared.engine;
         let known = cursor::find(engine, name.as_bytes())
             .filter(|(query, _)| key.as_ref().is_none_or(|key| reads(query, key)));
         let Some((query, base)) = known else {
-            return Ok(Some(http_watch::stale(name, "SUBSCRIPTION_NOT_FOUND", Lsn::ZERO)));
+            return Ok(Answer::of(http_watch::stale(name, "SUBSCRIPTION_NOT_FOUND", Lsn::ZERO)));
         };
         match Cursor::resume(engine, (&query, base), lsn, self.shared.http_watchers.listener()) {
             Ok(cursor) => {
                 let resumed = Body::Resumed { sub_id: name.into(), next: cursor.sequence() + 1 };
-                self.go_on(cursor).say_first(Notice::new("resumed", resumed).answering(id));
-                Ok(None)
+                self.go_on(cursor);
+                Ok(Answer::of(Notice::new("resumed", resumed)))
             }
             Err(why) => {
                 let subscribed = http_watch::subscribe(&self.shared, query.read().clone());
-                self.show(&subscribed.map_err(|error| error.to_string())?, None);
-                Ok(Some(http_watch::stale(name, why.word(), why.lsn())))
+                let subscribed = subscribed.map_err(|error| error.to_string())?;
+                let watch = self.watch_of(&subscribed);
+                let snapshot = watch.show(&subscribed);
+                watch.say(snapshot);
+                Ok(Answer::of(http_watch::stale(name, why.word(), why.lsn())))
             }
         }
     }
 
-    fn go_on(&mut self, cursor: Cursor) -> &mut Watch {
-        use std::collections::btree_map::Entry;
+    fn go_on(&mut self, cursor: Cursor) {
         match self.watches.entry(cursor.query().id()) {
-            Entry::Occupied(known) => {
-                let watch = known.into_mut();
-                watch.put_at(cursor);
-                watch
+            Entry::Occupied(mut known) => known.get_mut().put_at(cursor),
+            Entry::Vacant(place) => {
+                place.insert(Watch::new(&self.shared, &self.ear, cursor));
             }
-            Entry::Vacant(place) => place.insert(Watch::new(&self.shared, &self.ear, cursor)),
         }
     }
 

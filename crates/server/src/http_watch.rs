@@ -63,12 +63,6 @@ impl Notice {
     pub(crate) fn error(error: impl ToString) -> Notice {
         Notice::new("error", Body::Error { error: error.to_string() })
     }
-
-    /// As the answer to a request that the subscriber calls `id`.
-    pub(crate) fn answering(mut self, id: Option<serde_json::Value>) -> Notice {
-        self.id = id;
-        self
-    }
 }
 
 /// A notice, and what must be durable before it may be told.
@@ -116,7 +110,10 @@ impl Watch {
     /// Lets the subscription to the same query go on from elsewhere.
     pub(crate) fn put_at(&mut self, cursor: Cursor) {
         debug_assert_eq!(cursor.query().id(), self.cursor.query().id());
-        self.cursor = cursor;
+        (self.cursor, self.has_ended) = (cursor, false);
+        // It belongs to where the subscription was.
+        self.ready.clear();
+        self.ear.tell(self.cursor.query().id());
     }
 
     /// Lets the subscriber be told something before further emissions.
@@ -125,22 +122,17 @@ impl Watch {
         self.ear.tell(self.cursor.query().id());
     }
 
-    /// Lets the subscriber be told something before all else.
-    pub(crate) fn say_first(&mut self, pending: impl Into<Pending>) {
-        self.ready.push_front(pending.into());
-        self.ear.tell(self.cursor.query().id());
-    }
-
-    /// Lets the subscriber be told the present answer; the emissions that it contains are skipped.
-    pub(crate) fn show(&mut self, subscribed: &Subscribed, id: Option<serde_json::Value>) {
+    /// The present answer, to be told before anything else: the emissions that it contains are skipped.
+    pub(crate) fn show(&mut self, subscribed: &Subscribed) -> Pending {
         self.cursor.skip_to(subscribed.number, subscribed.lsn);
         // What else there was to say is in the answer.
         self.ready.clear();
-        let snapshot = Pending {
-            notice: self.answer("snapshot", &subscribed.answer).answering(id),
-            shows: self.shared.settings.is_always_durable().then(|| self.shared.not_yet_durable()).flatten(),
-        };
-        self.say(snapshot);
+        self.has_ended = false;
+        let always = self.shared.settings.is_always_durable();
+        Pending {
+            notice: self.answer("snapshot", &subscribed.answer),
+            shows: always.then(|| self.shared.not_yet_durable()).flatten(),
+        }
     }
 
     /// What the subscriber is to be told next; `None` until its ear has heard of something.
@@ -168,7 +160,8 @@ impl Watch {
         match subscribe(&self.shared, self.cursor.query().read().clone()) {
             Ok(subscribed) if subscribed.query.id() == self.cursor.query().id() => {
                 self.cursor = Cursor::new(Arc::clone(&subscribed.query), subscribed.number, subscribed.lsn);
-                self.show(&subscribed, None);
+                let snapshot = self.show(&subscribed);
+                self.say(snapshot);
             }
             // A query that is listened to stays.
             Ok(_) => self.end("ERR the watched read has ended"),

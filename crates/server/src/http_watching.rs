@@ -207,8 +207,9 @@ impl Events {
         let subscribed = http_watch::subscribe(shared, read)?;
         let cursor = Cursor::new(Arc::clone(&subscribed.query), subscribed.number, subscribed.lsn);
         let mut watch = Watch::new(shared, &ear, cursor);
-        watch.show(&subscribed, None);
-        stale.into_iter().for_each(|stale| watch.say_first(stale));
+        let snapshot = watch.show(&subscribed);
+        stale.into_iter().for_each(|stale| watch.say(stale));
+        watch.say(snapshot);
         Ok(Events { shared: Arc::clone(shared), ear, watch })
     }
 

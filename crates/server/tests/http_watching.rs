@@ -538,6 +538,21 @@ fn a_socket_watches_goes_on_and_ends() {
 }
 
 #[test]
+fn every_message_is_answered_however_many_come_at_once() {
+    let server = server();
+    let mut socket = Socket::open(&server);
+    for number in 0..100 {
+        socket.say(json!({"watch": ["GET", "k"], "id": number}));
+        socket.say(json!({"resume": "1-0", "lsn": 1, "id": -number}));
+    }
+    for number in 0..100 {
+        let (snapshot, resumed) = (socket.next(), socket.next());
+        assert_eq!((&snapshot["type"], &snapshot["id"]), (&json!("snapshot"), &json!(number)));
+        assert_eq!((&resumed["type"], &resumed["id"]), (&json!("resumed"), &json!(-number)));
+    }
+}
+
+#[test]
 fn messages_that_make_no_sense_are_answered_by_errors() {
     let server = server();
     let mut socket = Socket::open(&server);
