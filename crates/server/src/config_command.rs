@@ -65,7 +65,7 @@ fn apply(config: &mut Config, changes: &[(&'static Setting, String)]) -> Result<
         setting.set(config, value).map_err(|reason| failed(setting.name, &reason))?;
     }
     if places(config) > places_before {
-        descriptors::provide_for(config.maxclients, config.reserved_clients).map_err(|too_few| {
+        descriptors::provide_for(&config.connections()).map_err(|too_few| {
             let (files, clients) = (too_few.files, too_few.clients.max(clients_before));
             failed(
                 "maxclients",

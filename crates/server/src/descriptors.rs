@@ -5,6 +5,17 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Descriptors that the server needs beside those of its clients: listeners, event loops, the log, HTTP.
 const OWN_DESCRIPTORS: u64 = 128;
 
+/// Connections that take a descriptor each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Connections {
+    /// Ordinary clients.
+    pub(crate) clients: usize,
+    /// Those for whom places are kept beside them.
+    pub(crate) reserved: usize,
+    /// Those who watch reads over HTTP.
+    pub(crate) http_watchers: usize,
+}
+
 /// The system allows too few open files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooFew {
@@ -12,13 +23,14 @@ pub(crate) struct TooFew {
     pub(crate) files: u64,
     /// Clients for which they suffice beside the reserved places, at least 1.
     pub(crate) clients: usize,
+    /// Those who can watch over HTTP beside them.
+    pub(crate) http_watchers: usize,
 }
 
-/// Asks the system for as many descriptors as so many clients need, and those for whom places are kept beside them. If
-/// it gives fewer, what it gives is taken.
-pub(crate) fn provide_for(clients: usize, reserved: usize) -> Result<(), TooFew> {
-    let own = OWN_DESCRIPTORS + reserved as u64;
-    let wanted = clients as u64 + own;
+/// Asks the system for as many descriptors as all these need. If it gives fewer, what it gives is taken.
+pub(crate) fn provide_for(connections: &Connections) -> Result<(), TooFew> {
+    let own = OWN_DESCRIPTORS + connections.reserved as u64;
+    let wanted = connections.clients as u64 + connections.http_watchers as u64 + own;
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= wanted) {
         return Ok(());
@@ -38,5 +50,30 @@ pub(crate) fn provide_for(clients: usize, reserved: usize) -> Result<(), TooFew>
     if files >= wanted {
         return Ok(());
     }
-    Err(TooFew { files, clients: files.saturating_sub(own).max(1) as usize })
+    let (clients, http_watchers) = share_out(files.saturating_sub(own) as usize, connections);
+    Err(TooFew { files, clients, http_watchers })
+}
+
+/// Shares out fewer places than are wanted: clients come first, but for a quarter.
+fn share_out(places: usize, wanted: &Connections) -> (usize, usize) {
+    let for_watchers = wanted.http_watchers.min(places / 4);
+    let clients = wanted.clients.min(places - for_watchers).max(1);
+    (clients, wanted.http_watchers.min(places.saturating_sub(clients)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_come_first_where_places_are_few() {
+        let shared_out = |places, clients, http_watchers| {
+            share_out(places, &Connections { clients, reserved: 4, http_watchers })
+        };
+        assert_eq!(shared_out(900, 10_000, 0), (900, 0));
+        assert_eq!(shared_out(900, 10_000, 1_000), (675, 225));
+        assert_eq!(shared_out(900, 10_000, 10), (890, 10));
+        assert_eq!(shared_out(124, 64, 1_000), (64, 60));
+        assert_eq!(shared_out(0, 64, 1_000), (1, 0));
+    }
 }

@@ -1,8 +1,10 @@
-//! Metrics and health over HTTP, on a thread of their own: whoever asks does not keep a worker from its clients.
+//! Metrics, health and watched reads over HTTP, on a thread of their own: whoever asks does not keep a worker from its
+//! clients.
 
-use crate::http_listener::FewListener;
+use crate::http_listener::{FewListener, Patience, Visit};
 use crate::metrics;
 use crate::shared::Shared;
+use crate::{http_watchers, http_watching};
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -17,10 +19,10 @@ use tidemark_log::Health;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-/// The most connections at once, counted among the descriptors that the server keeps for itself.
+/// The most connections at once beside those that watch, counted among the descriptors that the server keeps for itself.
 const CONNECTIONS: usize = 32;
-/// How long a connection may take for its next request.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long connections are waited for.
+const PATIENCE: Patience = Patience { request: Duration::from_secs(10), reader: Duration::from_mins(1) };
 
 /// The running HTTP server.
 pub(crate) struct Http {
@@ -38,11 +40,13 @@ impl Http {
         let (stop, stopped) = oneshot::channel::<()>();
         let run = move || {
             runtime.block_on(async {
-                let server =
-                    async { serve(FewListener::new(listener, CONNECTIONS, PATIENCE), router(shared)).await };
-                // Requests are short and lose nothing when they are cut off.
+                let watchers = http_watchers::run(&shared);
+                let router = router(Arc::clone(&shared)).into_make_service_with_connect_info::<Visit>();
+                let server = async { serve(FewListener::new(listener, CONNECTIONS, PATIENCE), router).await };
+                // Requests are short and lose nothing when they are cut off; whoever watches comes back.
                 tokio::select! {
                     _ = server => {}
+                    () = watchers => {}
                     _ = stopped => {}
                 }
             });
@@ -69,6 +73,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/metrics", get(metrics))
         .route("/health/live", get(live))
         .route("/health/ready", get(ready))
+        .route("/v1/watch", get(http_watching::watch).options(http_watching::options))
         .with_state(shared)
 }
 

@@ -1,13 +1,15 @@
 //! Accepts HTTP connections, few at a time and none for long without a request: each takes a descriptor, and those are
-//! for clients and the log.
+//! for clients and the log. Connections that watch reads have places of their own, and stay.
 
-use axum::serve::Listener;
+use axum::extract::connect_info::Connected;
+use axum::serve::{IncomingStream, Listener};
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
@@ -17,16 +19,25 @@ use tokio::time::{Instant, Sleep};
 /// How long accepting pauses when the process has run out of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// How long connections are waited for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    /// For the next request, or the rest of one.
+    pub(crate) request: Duration,
+    /// For one that watches, while something waits for it, to read any of it. It may come back, and goes on where it was.
+    pub(crate) reader: Duration,
+}
+
 /// A listener with a limit on its connections. Further ones wait in the kernel until one ends.
 pub(crate) struct FewListener {
     listener: TcpListener,
     places: Arc<Semaphore>,
-    patience: Duration,
+    patience: Patience,
 }
 
 impl FewListener {
-    /// At most `connections` at once, each of which gets `patience` for its next request.
-    pub(crate) fn new(listener: TcpListener, connections: usize, patience: Duration) -> FewListener {
+    /// At most `connections` at once, beside those that watch.
+    pub(crate) fn new(listener: TcpListener, connections: usize, patience: Patience) -> FewListener {
         FewListener { listener, places: Arc::new(Semaphore::new(connections)), patience }
     }
 }
@@ -42,7 +53,11 @@ impl Listener for FewListener {
         };
         loop {
             match self.listener.accept().await {
-                Ok((stream, address)) => return (Visitor::new(stream, place, self.patience), address),
+                Ok((stream, address)) => {
+                    // What is sent is small and complete. A socket that refuses is slower, and works.
+                    let _ = stream.set_nodelay(true);
+                    return (Visitor::new(stream, address, place, self.patience), address);
+                }
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             }
         }
@@ -53,22 +68,81 @@ impl Listener for FewListener {
     }
 }
 
-/// A connection that fails when its next request, or the rest of one, does not come in time.
+/// A connection as those know it who answer its requests.
+#[derive(Clone)]
+pub(crate) struct Visit {
+    /// Who visits.
+    pub(crate) address: SocketAddr,
+    stay: Arc<Stay>,
+}
+
+/// How long a connection may stay, and the place that it has.
+struct Stay {
+    watches: AtomicBool,
+    place: Mutex<OwnedSemaphorePermit>,
+}
+
+impl Visit {
+    /// Lets the connection stay in a place of other kind, and gives its own to somebody else. It ends with its request.
+    pub(crate) fn watch_from(&self, place: OwnedSemaphorePermit) {
+        *self.stay.place.lock().unwrap_or_else(PoisonError::into_inner) = place;
+        self.stay.watches.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Connected<IncomingStream<'_, FewListener>> for Visit {
+    fn connect_info(stream: IncomingStream<'_, FewListener>) -> Visit {
+        stream.io().visit.clone()
+    }
+}
+
+/// A connection that fails when its next request, or the rest of one, does not come in time; or, if it watches, when nothing
+/// of what is sent is read for long.
 pub(crate) struct Visitor {
     stream: TcpStream,
     deadline: Pin<Box<Sleep>>,
-    patience: Duration,
-    _place: OwnedSemaphorePermit,
+    patience: Patience,
+    /// It watches, and the kernel takes no more for it until it reads.
+    is_stuck: bool,
+    visit: Visit,
 }
 
 impl Visitor {
-    fn new(stream: TcpStream, place: OwnedSemaphorePermit, patience: Duration) -> Visitor {
-        Visitor { stream, deadline: Box::pin(tokio::time::sleep(patience)), patience, _place: place }
+    fn new(
+        stream: TcpStream,
+        address: SocketAddr,
+        place: OwnedSemaphorePermit,
+        patience: Patience,
+    ) -> Visitor {
+        let stay = Arc::new(Stay { watches: AtomicBool::new(false), place: Mutex::new(place) });
+        Visitor {
+            stream,
+            deadline: Box::pin(tokio::time::sleep(patience.request)),
+            patience,
+            is_stuck: false,
+            visit: Visit { address, stay },
+        }
     }
 
-    /// Fails once the deadline has passed, and lets it wake the task otherwise.
+    fn watches(&self) -> bool {
+        self.visit.stay.watches.load(Ordering::Relaxed)
+    }
+
+    /// Fails once the deadline has passed, and lets it wake the task otherwise. Whoever watches may be silent.
     fn check_time(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        if self.watches() && !self.is_stuck {
+            return Ok(());
+        }
         if self.deadline.as_mut().poll(cx).is_ready() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(()) }
+    }
+
+    /// Begins to wait for a watcher that does not read.
+    fn note_stuck(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        if self.watches() && !self.is_stuck {
+            self.is_stuck = true;
+            self.deadline.as_mut().reset(Instant::now() + self.patience.reader);
+        }
+        self.check_time(cx)
     }
 }
 
@@ -86,9 +160,14 @@ impl AsyncRead for Visitor {
 impl AsyncWrite for Visitor {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.check_time(cx)?;
-        let written = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes))?;
+        let Poll::Ready(written) = Pin::new(&mut self.stream).poll_write(cx, bytes) else {
+            self.note_stuck(cx)?;
+            return Poll::Pending;
+        };
+        let written = written?;
+        self.is_stuck = false;
         // A request has been answered: the time for the next begins.
-        let deadline = Instant::now() + self.patience;
+        let deadline = Instant::now() + self.patience.request;
         self.deadline.as_mut().reset(deadline);
         Poll::Ready(Ok(written))
     }
@@ -105,14 +184,17 @@ impl AsyncWrite for Visitor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::{Router, routing::get};
+    use axum::body::Body;
+    use axum::{Router, extract::ConnectInfo, routing::get};
     use std::io::{Read, Write};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     fn runtime() -> tokio::runtime::Runtime {
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
     }
 
     async fn listener(connections: usize, patience: Duration) -> (FewListener, SocketAddr) {
+        let patience = Patience { request: patience, reader: patience };
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("its address");
         (FewListener::new(listener, connections, patience), address)
@@ -150,5 +232,58 @@ mod tests {
         assert_eq!(silent.read_to_end(&mut rest).expect("the end"), 0);
         // A request without its end may be told so before the end.
         let _ = half.read_to_end(&mut rest);
+    }
+
+    #[test]
+    fn whoever_watches_stays_silent_as_long_as_need_be_and_leaves_its_place_to_others() {
+        let runtime = runtime();
+        let (few, address) = runtime.block_on(listener(1, Duration::from_millis(50)));
+        std::thread::spawn(move || {
+            let places = Arc::new(Semaphore::new(2));
+            let watch = async move |ConnectInfo(visit): ConnectInfo<Visit>| {
+                visit.watch_from(Arc::clone(&places).acquire_owned().await.expect("it is open"));
+                tokio::time::sleep(Duration::from_millis(300)).await;
+                ([("connection", "close")], "answer")
+            };
+            let router = Router::new().route("/", get(watch)).into_make_service_with_connect_info::<Visit>();
+            runtime.block_on(async { axum::serve(few, router).await })
+        });
+        let ask = |_| {
+            let mut stream = std::net::TcpStream::connect(address).expect("it listens");
+            stream.write_all(b"GET / HTTP/1.1\r\nHost: test\r\n\r\n").expect("it reads");
+            stream
+        };
+        // There is one place, and the second is served while the first is.
+        for mut watcher in [0, 1].map(ask) {
+            let mut answer = String::new();
+            watcher.read_to_string(&mut answer).expect("an answer, and then the end");
+            assert!(answer.ends_with("answer"), "{answer}");
+        }
+    }
+
+    #[test]
+    fn whoever_watches_and_does_not_read_makes_room_too() {
+        let runtime = runtime();
+        let (few, address) = runtime.block_on(listener(1, Duration::from_millis(50)));
+        let places = Arc::new(Semaphore::new(1));
+        let place = Arc::clone(&places);
+        runtime.block_on(async {
+            let watch = async move |ConnectInfo(visit): ConnectInfo<Visit>| {
+                visit.watch_from(place.try_acquire_owned().expect("nobody else watches"));
+                Body::from_stream(futures_util::stream::repeat_with(|| {
+                    Ok::<_, io::Error>(vec![b'x'; 100_000])
+                }))
+            };
+            let router = Router::new().route("/", get(watch)).into_make_service_with_connect_info::<Visit>();
+            let server = tokio::spawn(async { axum::serve(few, router).await });
+            let mut silent = TcpStream::connect(address).await.expect("it listens");
+            silent.write_all(b"GET / HTTP/1.1\r\nHost: test\r\n\r\n").await.expect("it reads");
+            let mut first = [0];
+            silent.read_exact(&mut first).await.expect("an answer begins");
+            assert_eq!(places.available_permits(), 0);
+            let free = tokio::time::timeout(Duration::from_secs(20), places.acquire()).await;
+            assert!(free.is_ok(), "its place is free");
+            server.abort();
+        });
     }
 }

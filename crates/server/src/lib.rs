@@ -14,6 +14,7 @@
 //! - `connection`, `session`, `output`: one client, without its socket.
 //! - `dispatch`, `transaction`, `wait` and the `*_command` modules: what commands do that are not the engine's.
 //! - `http`, `metrics`: health and numbers for operators.
+//! - `watching`, `http_watching`: watched reads, over connections for commands and over HTTP.
 
 mod client;
 mod client_command;
@@ -24,12 +25,18 @@ mod config_command;
 mod connection;
 mod connection_command;
 mod counters;
+mod cursor;
 mod delivery;
 mod descriptors;
 mod dispatch;
 mod handshake;
 mod http;
+mod http_access;
 mod http_listener;
+mod http_socket;
+mod http_watch;
+mod http_watchers;
+mod http_watching;
 mod inbox;
 mod info;
 mod listener;
@@ -37,6 +44,7 @@ mod metrics;
 mod output;
 mod pause;
 mod pubsub;
+mod query_string;
 mod recovery;
 pub mod resp;
 mod run;
@@ -49,6 +57,7 @@ mod socket;
 mod subscribe_command;
 mod timers;
 mod transaction;
+mod value_json;
 mod wait;
 mod watch_command;
 mod watchers;

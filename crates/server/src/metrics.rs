@@ -58,6 +58,8 @@ fn encode_clients(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::
     let errors: u64 = shared.errors.all().values().sum();
     counter(encoder, "error_replies", "Commands answered by an error", errors)?;
     gauge(encoder, "clients_connected", "Clients connected now", shared.clients.count() as f64)?;
+    let watching = shared.http_watchers.count();
+    gauge(encoder, "http_watch_connections", "Connections that watch reads over HTTP", watching as f64)?;
     let (channels, patterns, shards) = shared.pubsub.counts();
     gauge(encoder, "pubsub_channels", "Channels that have subscribers", (channels + shards) as f64)?;
     gauge(encoder, "pubsub_patterns", "Patterns that have subscribers", patterns as f64)?;

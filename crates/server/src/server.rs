@@ -8,9 +8,10 @@ use crate::listener::{self, ListenError};
 use crate::recovery::{self, RecoverError};
 use crate::shared::{Shared, now_us};
 use crate::snapshots::{self, Snapshots, TakeError};
-use crate::watchers::Workers;
+use crate::watchers::Listeners;
 use crate::worker::{WAKER, Worker};
 use mio::{Poll, Waker};
+use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -89,7 +90,8 @@ impl Server {
         let http_address = config.http;
         let (snapshots, requests) = Snapshots::new(recovered.snapshot);
         let shared = Arc::new(Shared::new(recovered.engine, snapshots, config, inboxes.clone()));
-        shared.engine.set_audience(Box::new(Workers(inboxes.clone())));
+        let http_watchers = Arc::clone(&shared.http_watchers);
+        shared.engine.set_audience(Box::new(Listeners { workers: inboxes.clone(), http: http_watchers }));
         if shared.engine.query_figures().0 > 0 {
             shared.watching_began(now_us());
         }
@@ -205,6 +207,7 @@ fn listen_to_log(shared: &Arc<Shared>, inboxes: Vec<Arc<Inbox>>) {
     let listener = move |progress: Progress| {
         inboxes.iter().for_each(|inbox| inbox.log_moved());
         let Some(shared) = weak.upgrade() else { return };
+        shared.http_watchers.log_moved();
         if was_writable.swap(progress.writable, Ordering::AcqRel) != progress.writable {
             tell_operator(progress.writable, &shared.engine.log().health());
         }
@@ -264,14 +267,19 @@ fn event_loops(count: usize) -> Result<(Vec<Poll>, Vec<Arc<Inbox>>), StartError>
     Ok((polls, inboxes))
 }
 
-/// Asks the system for as many descriptors as `maxclients` needs. If it gives fewer, `maxclients` is lowered: a limit
-/// that is told to clients is better than connections that fail.
+/// Asks the system for as many descriptors as `maxclients` and those who watch over HTTP need. If it gives fewer, both
+/// limits are lowered: a limit that is told to clients is better than connections that fail.
 fn raise_descriptor_limit(config: &mut Config) -> Option<String> {
-    let too_few = descriptors::provide_for(config.maxclients, config.reserved_clients).err()?;
+    let too_few = descriptors::provide_for(&config.connections()).err()?;
     config.maxclients = too_few.clients;
+    let mut limits = format!("maxclients is {}", too_few.clients);
+    if config.http.is_some() {
+        config.http_watch_connections = too_few.http_watchers;
+        let _ = write!(limits, " and http-watch-connections {}", too_few.http_watchers);
+    }
     Some(format!(
-        "warning: the system allows {} open files, so maxclients is {}; raise it with `ulimit -n`",
-        too_few.files, too_few.clients
+        "warning: the system allows {} open files, so {limits}; raise it with `ulimit -n`",
+        too_few.files
     ))
 }
 

@@ -3,6 +3,7 @@
 use crate::client::Clients;
 use crate::config::Config;
 use crate::counters::{Counters, ErrorCounts, Totals};
+use crate::http_watchers::HttpWatchers;
 use crate::inbox::{Inbox, Message};
 use crate::pause::Pause;
 use crate::pubsub::PubSub;
@@ -12,6 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tidemark_engine::Engine;
+use tidemark_engine::query::Emission;
 use tidemark_log::{Durability, Health, Lsn};
 
 /// The version of Redis whose commands and replies are offered. Clients choose what to send by it.
@@ -39,7 +41,9 @@ pub(crate) struct Shared {
     pub(crate) snapshots: Snapshots,
     /// One per worker.
     pub(crate) inboxes: Vec<Arc<Inbox>>,
-    /// One per worker.
+    /// Those who watch reads over HTTP.
+    pub(crate) http_watchers: Arc<HttpWatchers>,
+    /// One per worker, and the last for HTTP.
     pub(crate) counters: Vec<Counters>,
     pub(crate) errors: ErrorCounts,
     /// What the counters showed at the last `CONFIG RESETSTAT`.
@@ -66,7 +70,8 @@ impl Shared {
         config: Config,
         inboxes: Vec<Arc<Inbox>>,
     ) -> Shared {
-        let counters = inboxes.iter().map(|_| Counters::default()).collect();
+        let counters = (0..=inboxes.len()).map(|_| Counters::default()).collect();
+        let http_watchers = Arc::new(HttpWatchers::new(inboxes.len(), config.http_watch_connections));
         Shared {
             engine,
             settings: Settings::new(config),
@@ -74,6 +79,7 @@ impl Shared {
             pubsub: PubSub::default(),
             snapshots,
             inboxes,
+            http_watchers,
             counters,
             errors: ErrorCounts::default(),
             baseline: Mutex::default(),
@@ -113,6 +119,11 @@ impl Shared {
         let log = self.engine.log();
         let newest = log.appended();
         (newest > log.durable() && !self.log_has_failed()).then_some(newest)
+    }
+
+    /// Whether nobody may be told of an emission yet, because a crash could take back what it shows.
+    pub(crate) fn holds_back(&self, emission: &Emission) -> bool {
+        (emission.durable || self.settings.is_always_durable()) && emission.lsn > self.engine.log().durable()
     }
 
     /// Whether a write or sync of the log has failed. A log that is merely full still makes durable what it has.

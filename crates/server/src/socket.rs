@@ -86,7 +86,7 @@ impl Socket {
 }
 
 /// Whether an address is a loopback one, also in its IPv6 spelling.
-fn is_this_machine(address: SocketAddr) -> bool {
+pub(crate) fn is_this_machine(address: SocketAddr) -> bool {
     match address.ip() {
         IpAddr::V4(address) => address.is_loopback(),
         IpAddr::V6(address) => {

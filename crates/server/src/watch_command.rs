@@ -1,11 +1,12 @@
 //! `X.WATCH`, `UNWATCH` of subscriptions, `WATCHES`, `EMITRECONNECT`, `EMITACK`.
 
+use crate::cursor::{self, Cursor, NotResumed, reads};
 use crate::delivery::{Start, read_options};
 use crate::dispatch::{self, Context};
 use crate::session::{NAMES_LIMIT, Session};
 use crate::watching::{self, Watching};
 use tidemark_engine::command::{parse, watching::read_of};
-use tidemark_engine::query::{Filter, Query, Read, Resumed};
+use tidemark_engine::query::{Filter, Read, Resumed};
 use tidemark_engine::{Command, CommandError, Reply};
 use tidemark_log::Lsn;
 
@@ -36,12 +37,12 @@ pub(crate) fn watch(
     let known = session.subscriptions.watchings.get_mut(id);
     let (base, seen, lsn) = match start {
         Start::Snapshot | Start::Updates => {
-            let base = known.map_or(subscribed.number, |known| known.base());
+            let base = known.map_or(subscribed.number, |known| known.cursor.base());
             (base, subscribed.number, subscribed.lsn)
         }
         Start::Resume(lsn) => match engine.resume(id, lsn, listener) {
             Resumed::Behind { number, .. } => {
-                (known.map_or(number, |known| known.base().min(number)), number, lsn)
+                (known.map_or(number, |known| known.cursor.base().min(number)), number, lsn)
             }
             refused => {
                 watching::leave_if_unused(session, &subscribed.query, cx);
@@ -49,17 +50,18 @@ pub(crate) fn watch(
             }
         },
     };
-    watching::begin(session, Watching::new(subscribed.query, base, seen, lsn, delivery), cx);
+    let cursor = Cursor::behind(subscribed.query, base, seen, lsn);
+    watching::begin(session, Watching::new(cursor, delivery), cx);
     let mark = session.output.reply.len();
     if let Some(begun) = session.subscriptions.watchings.get_mut(id) {
         let reply = &mut session.output.reply;
         reply.map(4);
         reply.bulk(b"sub_id");
-        reply.bulk(begun.name().as_bytes());
+        reply.bulk(begun.cursor.name().as_bytes());
         reply.bulk(b"lsn");
         integer(reply, lsn.0);
         reply.bulk(b"seq");
-        integer(reply, begun.sequence());
+        integer(reply, begun.cursor.sequence());
         reply.bulk(b"value");
         match start {
             Start::Snapshot => reply.encoded(&subscribed.answer),
@@ -76,7 +78,7 @@ pub(crate) fn watch(
 }
 
 /// Tells a command from its options.
-fn split<'a, 'b>(args: &'a [&'b [u8]]) -> (&'a [&'b [u8]], &'a [&'b [u8]]) {
+pub(crate) fn split<'a, 'b>(args: &'a [&'b [u8]]) -> (&'a [&'b [u8]], &'a [&'b [u8]]) {
     match args.iter().position(|arg| *arg == OPTIONS) {
         Some(at) => (&args[..at], &args[at + 1..]),
         None => (args, &[]),
@@ -100,7 +102,7 @@ fn refusal(refused: &Resumed) -> String {
 pub(crate) fn unwatch(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
     let mut ended = 0;
     for name in args.iter().skip(1) {
-        let named = watching::parse_name(name).map(|(query, _)| query);
+        let named = cursor::parse_name(name).map(|(query, _)| query);
         let is_known = named.is_some_and(|query| is_named(session, query, name));
         ended += usize::from(is_known && named.is_some_and(|query| watching::end(session, query, cx)));
     }
@@ -109,7 +111,11 @@ pub(crate) fn unwatch(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -
 }
 
 fn is_named(session: &mut Session, query: Lsn, name: &[u8]) -> bool {
-    session.subscriptions.watchings.get_mut(query).is_some_and(|watching| watching.name().as_bytes() == name)
+    session
+        .subscriptions
+        .watchings
+        .get_mut(query)
+        .is_some_and(|watching| watching.cursor.name().as_bytes() == name)
 }
 
 /// `WATCHES`
@@ -120,20 +126,20 @@ pub(crate) fn watches(session: &mut Session) -> Result<(), CommandError> {
     for watching in subscriptions.watchings.iter() {
         reply.map(7);
         reply.bulk(b"sub_id");
-        reply.bulk(watching.name().as_bytes());
+        reply.bulk(watching.cursor.name().as_bytes());
         reply.bulk(b"command");
-        let read = watching.query().read();
+        let read = watching.cursor.query().read();
         reply.array(read.args().len());
         read.args().for_each(|arg| reply.bulk(arg));
         reply.bulk(b"operators");
         reply.array(read.filter().words().len());
         read.filter().words().for_each(|word| reply.bulk(word));
         reply.bulk(b"lsn");
-        integer(reply, watching.lsn().0);
+        integer(reply, watching.cursor.lsn().0);
         reply.bulk(b"seq");
-        integer(reply, watching.sequence());
+        integer(reply, watching.cursor.sequence());
         reply.bulk(b"lag");
-        integer(reply, watching.lag());
+        integer(reply, watching.cursor.lag());
         reply.bulk(b"acked");
         integer(reply, watching.acknowledged().0);
     }
@@ -153,11 +159,9 @@ pub(crate) fn reconnect(session: &mut Session, args: &[&[u8]], cx: &Context<'_>)
         return Err(CommandError::text("ERR too many subscriptions"));
     }
     let engine = &cx.shared.engine;
-    let known = watching::parse_name(name)
-        .and_then(|(id, base)| Some((engine.query(id)?, base)))
-        .filter(|(query, base)| reads(query, key) && *base <= query.count());
+    let known = cursor::find(engine, name).filter(|(query, _)| reads(query, key));
     let Some((query, base)) = known else {
-        answer(session, "SUBSCRIPTION_NOT_FOUND", 0);
+        refuse(session, NotResumed::NotFound);
         return Ok(());
     };
     if query.read().protocol() != session.output.reply.protocol() {
@@ -165,15 +169,13 @@ pub(crate) fn reconnect(session: &mut Session, args: &[&[u8]], cx: &Context<'_>)
             "ERR the subscription began under the other protocol; say HELLO 3 or HELLO 2 first",
         ));
     }
-    match engine.resume(query.id(), lsn.max(query.id()), session.client.worker) {
-        Resumed::Unknown => answer(session, "SUBSCRIPTION_NOT_FOUND", 0),
-        Resumed::Beyond(head) => answer(session, "INVALID_SEQUENCE", head.0),
-        Resumed::Gone(gone) => answer(session, "STALE_SEQUENCE", gone.floor.0),
-        Resumed::Behind { query, number } => {
-            let (id, seen) = (query.id(), number.max(base));
-            watching::begin(session, Watching::new(query, base, seen, lsn.max(id), delivery), cx);
-            answer(session, "OK", seen - base + 1);
-            watching::catch_up_soon(session, id);
+    match Cursor::resume(engine, (&query, base), lsn, session.client.worker) {
+        Err(not_resumed) => refuse(session, not_resumed),
+        Ok(cursor) => {
+            let next = cursor.sequence() + 1;
+            watching::begin(session, Watching::new(cursor, delivery), cx);
+            answer(session, "OK", next);
+            watching::catch_up_soon(session, query.id());
         }
     }
     Ok(())
@@ -184,12 +186,12 @@ pub(crate) fn acknowledge(session: &mut Session, args: &[&[u8]]) -> Result<(), C
     let [_, key, name, lsn] = args else { return Err(CommandError::Syntax) };
     let lsn = position(lsn)?;
     let watchings = &mut session.subscriptions.watchings;
-    let known = watching::parse_name(name).and_then(|(id, _)| watchings.get_mut(id));
-    match known.filter(|known| known.name().as_bytes() == *name && reads(known.query(), key)) {
-        None => answer(session, "SUBSCRIPTION_NOT_FOUND", 0),
-        Some(known) if lsn > known.lsn() => {
-            let last = known.lsn().0;
-            answer(session, "INVALID_SEQUENCE", last);
+    let known = cursor::parse_name(name).and_then(|(id, _)| watchings.get_mut(id));
+    match known.filter(|known| known.cursor.name().as_bytes() == *name && reads(known.cursor.query(), key)) {
+        None => refuse(session, NotResumed::NotFound),
+        Some(known) if lsn > known.cursor.lsn() => {
+            let last = known.cursor.lsn();
+            refuse(session, NotResumed::Invalid(last));
         }
         Some(known) => {
             known.acknowledge(lsn);
@@ -199,16 +201,15 @@ pub(crate) fn acknowledge(session: &mut Session, args: &[&[u8]]) -> Result<(), C
     Ok(())
 }
 
-/// Whether a query is that of a key, as its clients name it. One that names no key is that of any.
-fn reads(query: &Query, key: &[u8]) -> bool {
-    query.read().first_key().is_none_or(|first| first == key)
-}
-
 fn position(arg: &[u8]) -> Result<Lsn, CommandError> {
     parse::canonical_integer(arg)
         .and_then(|lsn| u64::try_from(lsn).ok())
         .map(Lsn)
         .ok_or(CommandError::text("ERR the LSN is not an integer or out of range"))
+}
+
+fn refuse(session: &mut Session, not_resumed: NotResumed) {
+    answer(session, not_resumed.word(), not_resumed.lsn().0);
 }
 
 fn answer(session: &mut Session, outcome: &str, number: u64) {

@@ -1,5 +1,6 @@
 //! Who of one worker's clients subscribes to which query.
 
+use crate::http_watchers::HttpWatchers;
 use crate::inbox::{Inbox, Message, Target};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -40,13 +41,18 @@ impl Watchers {
     }
 }
 
-/// Tells workers, by their inboxes, what was emitted.
-pub(crate) struct Workers(pub(crate) Vec<Arc<Inbox>>);
+/// Tells workers, by their inboxes, and those who watch over HTTP what was emitted.
+pub(crate) struct Listeners {
+    pub(crate) workers: Vec<Arc<Inbox>>,
+    /// The listener behind the last worker.
+    pub(crate) http: Arc<HttpWatchers>,
+}
 
-impl Audience for Workers {
+impl Audience for Listeners {
     fn tell(&self, listener: usize, query: &Arc<Query>) {
-        if let Some(inbox) = self.0.get(listener) {
-            inbox.send(Message::Emitted(Arc::clone(query)));
+        match self.workers.get(listener) {
+            Some(inbox) => inbox.send(Message::Emitted(Arc::clone(query))),
+            None => self.http.tell(query),
         }
     }
 }

@@ -1,12 +1,12 @@
 //! One client's subscriptions to reads: how far each has got, and what it is sent.
 
+use crate::cursor::Cursor;
 use crate::delivery::Delivery;
 use crate::dispatch::Context;
 use crate::inbox::Target;
 use crate::output::Output;
 use crate::session::Session;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Instant;
 use tidemark_engine::query::{Emission, Gone, Query};
 use tidemark_log::Lsn;
@@ -17,18 +17,10 @@ const OUTBOX_BYTES: usize = 256 * 1024;
 /// Emissions taken from a query at once.
 const BATCH: usize = 64;
 
-/// A subscription: a place in the sequence of a query's emissions.
+/// A subscription over a connection for commands.
 #[derive(Debug)]
 pub(crate) struct Watching {
-    query: Arc<Query>,
-    /// How the client names it.
-    name: Box<str>,
-    /// The number of the query's emission that the subscription's own numbers begin behind.
-    base: u64,
-    /// The number of the last emission that was written, or that the client had when it began.
-    seen: u64,
-    /// That emission's LSN, or that of the answer.
-    lsn: Lsn,
+    pub(crate) cursor: Cursor,
     /// Up to where the client has said that it has processed emissions.
     acknowledged: Lsn,
     /// There may be emissions that the client had no room for.
@@ -43,15 +35,9 @@ pub(crate) struct Watching {
 }
 
 impl Watching {
-    /// A subscription whose first number is that behind `base`, and whose client has the emissions up to `seen`.
-    pub(crate) fn new(query: Arc<Query>, base: u64, seen: u64, lsn: Lsn, delivery: Delivery) -> Watching {
-        debug_assert!(base <= seen);
+    pub(crate) fn new(cursor: Cursor, delivery: Delivery) -> Watching {
         Watching {
-            name: name(query.id(), base).into(),
-            query,
-            base,
-            seen,
-            lsn,
+            cursor,
             acknowledged: Lsn::ZERO,
             is_behind: false,
             delivery,
@@ -59,34 +45,6 @@ impl Watching {
             quiet_until: None,
             progress_at: delivery.progress.map(|after| Instant::now() + after),
         }
-    }
-
-    pub(crate) fn query(&self) -> &Arc<Query> {
-        &self.query
-    }
-
-    /// The number that the subscription's own begin behind.
-    pub(crate) fn base(&self) -> u64 {
-        self.base
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The LSN of the last emission that was written.
-    pub(crate) fn lsn(&self) -> Lsn {
-        self.lsn
-    }
-
-    /// Its number among the subscription's own.
-    pub(crate) fn sequence(&self) -> u64 {
-        self.seen - self.base
-    }
-
-    /// How many emissions have not been written yet.
-    pub(crate) fn lag(&self) -> u64 {
-        self.query.count().saturating_sub(self.seen)
     }
 
     /// Up to where the client has said that it has processed emissions.
@@ -101,31 +59,29 @@ impl Watching {
     /// Takes the emissions that are to be written next; whether there may be more.
     fn take(&mut self, batch: &mut Vec<Emission>) -> Result<bool, Gone> {
         if self.delivery.squash.is_some() {
-            batch.extend(self.query.latest_after(self.seen)?);
+            batch.extend(self.cursor.latest()?);
             return Ok(false);
         }
-        self.query.emissions_after(self.seen, BATCH, batch)?;
+        self.cursor.next(BATCH, batch)?;
         Ok(batch.len() == BATCH)
     }
 
     fn write(&mut self, emission: &Emission, output: &mut Output, cx: &Context<'_>) {
-        let is_squashed = self.delivery.squash.is_some();
-        debug_assert!(is_squashed || emission.number == self.seen + 1, "no emission is left out");
-        (self.seen, self.lsn) = (emission.number, emission.lsn);
+        self.cursor.pass(emission);
         let mark = output.reply.len();
         let reply = &mut output.reply;
         reply.push(if self.delivery.old { 6 } else { 5 });
         reply.bulk(b"emission");
-        reply.bulk(self.name.as_bytes());
+        reply.bulk(self.cursor.name().as_bytes());
         reply.count(emission.lsn.0 as usize);
-        reply.count((emission.number - self.base) as usize);
+        reply.count(self.cursor.sequence() as usize);
         reply.encoded(&emission.answer);
         if self.delivery.old {
             reply.encoded(&emission.before);
         }
         self.set_timers();
         cx.counters.emissions.add(1);
-        if (emission.durable || cx.always_durable()) && emission.lsn > cx.shared.engine.log().durable() {
+        if cx.shared.holds_back(emission) {
             output.hold(mark, emission.lsn);
         }
     }
@@ -140,8 +96,8 @@ impl Watching {
 
     /// Tells the client up to where there was nothing for it, if that is so.
     fn write_progress(&mut self, output: &mut Output, cx: &Context<'_>) {
-        let (lsn, count) = cx.shared.engine.progress(&self.query);
-        if count == self.seen {
+        let (lsn, count) = cx.shared.engine.progress(self.cursor.query());
+        if self.cursor.has_all(count) {
             self.write_place(b"progress", lsn, output, cx);
         }
         self.set_timers();
@@ -152,7 +108,7 @@ impl Watching {
         let mark = output.reply.len();
         output.reply.push(3);
         output.reply.bulk(what);
-        output.reply.bulk(self.name.as_bytes());
+        output.reply.bulk(self.cursor.name().as_bytes());
         output.reply.count(lsn.0 as usize);
         if cx.always_durable() && lsn > cx.shared.engine.log().durable() {
             output.hold(mark, lsn);
@@ -170,25 +126,10 @@ impl Watching {
         let reply = &mut output.reply;
         reply.push(4);
         reply.bulk(b"stale");
-        reply.bulk(self.name.as_bytes());
-        reply.count(self.lsn.0 as usize);
+        reply.bulk(self.cursor.name().as_bytes());
+        reply.count(self.cursor.lsn().0 as usize);
         reply.count(gone.floor.0 as usize);
     }
-}
-
-/// The name of a subscription to query `id` whose first number is that behind `base`. It says all that the server needs
-/// to go on with it, so nothing is kept for a client that is away.
-fn name(id: Lsn, base: u64) -> String {
-    format!("{id}-{base}")
-}
-
-/// What a name says; `None` if it is not one.
-pub(crate) fn parse_name(name: &[u8]) -> Option<(Lsn, u64)> {
-    let text = std::str::from_utf8(name).ok()?;
-    let (id, base) = text.split_once('-')?;
-    let (id, base) = (Lsn(id.parse().ok()?), base.parse().ok()?);
-    // A number may be written in several ways; a subscription has one name.
-    (self::name(id, base) == text).then_some((id, base))
 }
 
 /// A client's subscriptions, at most one to each query.
@@ -231,7 +172,7 @@ impl Watchings {
 
 /// Adds a subscription, or puts it in place of the client's other one to the same query.
 pub(crate) fn begin(session: &mut Session, watching: Watching, cx: &Context<'_>) {
-    let (id, target) = (watching.query.id(), session.target());
+    let (id, target) = (watching.cursor.query().id(), session.target());
     let watchings = &mut session.subscriptions.watchings;
     watchings.timer = [watchings.timer, watching.next_time()].into_iter().flatten().min();
     if watchings.by_query.insert(id, watching).is_none() {
@@ -274,8 +215,8 @@ pub(crate) fn end_all(session: &mut Session, cx: &Context<'_>) {
 }
 
 fn leave(watching: &Watching, target: Target, worker: usize, cx: &Context<'_>) {
-    if cx.watchers.leave(watching.query.id(), target) {
-        cx.shared.engine.leave(&watching.query, worker, cx.now_us);
+    if cx.watchers.leave(watching.cursor.query().id(), target) {
+        cx.shared.engine.leave(watching.cursor.query(), worker, cx.now_us);
     }
 }
 
@@ -311,7 +252,7 @@ pub(crate) fn emit(session: &mut Session, query: Lsn, cx: &Context<'_>) {
         if !has_more {
             watching.is_behind = false;
             if std::mem::take(&mut watching.is_returning) {
-                watching.write_place(b"caught-up", watching.lsn, output, cx);
+                watching.write_place(b"caught-up", watching.cursor.lsn(), output, cx);
             }
             return;
         }
@@ -326,7 +267,13 @@ pub(crate) fn time_has_come(session: &mut Session, now: Instant, cx: &Context<'_
     }
     let due: Vec<Lsn> = {
         let is_due = |watching: &&Watching| watching.next_time().is_some_and(|at| at <= now);
-        session.subscriptions.watchings.iter().filter(is_due).map(|watching| watching.query.id()).collect()
+        session
+            .subscriptions
+            .watchings
+            .iter()
+            .filter(is_due)
+            .map(|watching| watching.cursor.query().id())
+            .collect()
     };
     for query in due {
         emit(session, query, cx);
@@ -345,34 +292,10 @@ pub(crate) fn time_has_come(session: &mut Session, now: Instant, cx: &Context<'_
 pub(crate) fn catch_up(session: &mut Session, cx: &Context<'_>) {
     let watchings = &mut session.subscriptions.watchings;
     watchings.is_behind = false;
-    let behind: Vec<Lsn> =
-        watchings.iter().filter(|watching| watching.is_behind).map(|watching| watching.query.id()).collect();
+    let behind: Vec<Lsn> = watchings
+        .iter()
+        .filter(|watching| watching.is_behind)
+        .map(|watching| watching.cursor.query().id())
+        .collect();
     behind.into_iter().for_each(|query| emit(session, query, cx));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_says_the_query_and_where_its_numbers_begin() {
-        assert_eq!(parse_name(name(Lsn(17), 3).as_bytes()), Some((Lsn(17), 3)));
-        for other in [
-            "",
-            "-",
-            "17",
-            "17-",
-            "-3",
-            "017-3",
-            "17-03",
-            "+17-3",
-            "17-3-1",
-            "17-3 ",
-            "a-b",
-            "99999999999999999999-0",
-        ] {
-            assert_eq!(parse_name(other.as_bytes()), None, "{other:?}");
-        }
-        assert_eq!(parse_name(b"1-\xff"), None);
-    }
 }

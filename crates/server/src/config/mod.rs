@@ -15,6 +15,7 @@ pub(crate) use flags::{nearest, unknown_variables};
 pub use setting::{SETTINGS, Setting, find};
 pub use value::{BindAddress, DebugAccess, LogStorage, OutputLimit, OutputLimits};
 
+use crate::descriptors::Connections;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -50,6 +51,8 @@ pub struct Config {
     pub requirepass: String,
     /// How long a client may stay connected without giving the password; zero means for ever.
     pub authentication_timeout: Duration,
+    /// Origins of web pages, beside the server's own, that may watch reads over HTTP; `*` stands for all.
+    pub http_allow_origin: Vec<String>,
     /// Who may use `DEBUG`.
     pub enable_debug_command: DebugAccess,
 
@@ -98,6 +101,8 @@ pub struct Config {
     pub watch_max_queries: usize,
     /// What they and their latest answers may take when a further one begins, in bytes.
     pub watch_max_bytes: usize,
+    /// How many connections may watch reads over HTTP.
+    pub http_watch_connections: usize,
     /// How long a graceful stop waits for clients to read their replies.
     pub shutdown_timeout: Duration,
 
@@ -121,6 +126,7 @@ impl Default for Config {
             protected_mode: true,
             requirepass: String::new(),
             authentication_timeout: Duration::from_mins(1),
+            http_allow_origin: Vec::new(),
             enable_debug_command: DebugAccess::No,
             maxclients: 10_000,
             reserved_clients: 4,
@@ -144,6 +150,7 @@ impl Default for Config {
             watch_retention_age: Duration::from_hours(1),
             watch_max_queries: 1_000_000,
             watch_max_bytes: 1 << 30,
+            http_watch_connections: 1_000,
             shutdown_timeout: Duration::from_secs(10),
             without_effect: Vec::new(),
         }
@@ -151,6 +158,15 @@ impl Default for Config {
 }
 
 impl Config {
+    /// The connections that need descriptors.
+    pub(crate) fn connections(&self) -> Connections {
+        Connections {
+            clients: self.maxclients,
+            reserved: self.reserved_clients,
+            http_watchers: if self.http.is_some() { self.http_watch_connections } else { 0 },
+        }
+    }
+
     /// The number of worker threads in effect.
     pub fn worker_count(&self) -> usize {
         if self.threads > 0 {

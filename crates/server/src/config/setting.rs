@@ -2,7 +2,7 @@
 
 use super::Config;
 use super::value::{
-    DebugAccess, LogStorage, bind_addresses, bytes, number, output_limits, permissions, seconds,
+    DebugAccess, LogStorage, bind_addresses, bytes, number, origins, output_limits, permissions, seconds,
     show_bind_addresses, show_output_limits, show_yes_no, yes_no,
 };
 use std::path::PathBuf;
@@ -215,8 +215,8 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: NETWORK,
         placeholder: "ADDRESS:PORT",
-        help: "Where /metrics, /health/live and /health/ready are served, such as 127.0.0.1:7380; off or empty for \
-               nowhere. There is no password on it.",
+        help: "Where /metrics, /health/live, /health/ready and /v1/watch are served, such as 127.0.0.1:7380; off or \
+               empty for nowhere. Only /v1/watch asks for the password.",
         literal: Literal::Text,
         changeable: false,
         fallback: "",
@@ -273,6 +273,19 @@ pub static SETTINGS: &[Setting] = &[
         fallback: "",
         get: |_, config| config.authentication_timeout.as_secs().to_string(),
         set: |_, config, text| seconds(text).map(|value| config.authentication_timeout = value),
+    },
+    Setting {
+        name: "http-allow-origin",
+        alias: None,
+        group: ACCESS,
+        placeholder: "ORIGINS",
+        help: "Origins of web pages that may watch reads over HTTP, beside those of this server, such as \
+               https://app.example, separated by spaces or commas; * for all.",
+        literal: Literal::Text,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.http_allow_origin.join(" "),
+        set: |_, config, text| origins(text).map(|origins| config.http_allow_origin = origins),
     },
     Setting {
         name: "enable-debug-command",
@@ -618,6 +631,20 @@ pub static SETTINGS: &[Setting] = &[
         get: |_, config| config.watch_max_bytes.to_string(),
         set: |_, config, text| {
             bytes(text, 1 << 20, LOG_BYTES_MAX).map(|value| config.watch_max_bytes = value as usize)
+        },
+    },
+    Setting {
+        name: "http-watch-connections",
+        alias: None,
+        group: WATCHING,
+        placeholder: "NUMBER",
+        help: "The most connections that watch reads over HTTP at once; further ones are answered 503.",
+        literal: Literal::Number,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.http_watch_connections.to_string(),
+        set: |_, config, text| {
+            number(text, 0, 1_000_000).map(|value| config.http_watch_connections = value as usize)
         },
     },
     Setting {

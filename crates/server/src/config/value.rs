@@ -201,6 +201,24 @@ pub(super) fn show_bind_addresses(addresses: &[BindAddress]) -> String {
     words.join(" ")
 }
 
+/// Reads origins of web pages separated by spaces or commas.
+pub(super) fn origins(text: &str) -> Result<Vec<String>, String> {
+    let words = text.split([' ', ',']).filter(|word| !word.is_empty());
+    words
+        .map(|word| {
+            // `null` is what pages without an origin of their own say.
+            let host = word.split_once("://").filter(|(scheme, _)| !scheme.is_empty()).map(|(_, host)| host);
+            if matches!(word, "*" | "null")
+                || host.is_some_and(|host| !host.is_empty() && !host.contains('/'))
+            {
+                Ok(word.to_owned())
+            } else {
+                Err(format!("'{word}' is not an origin such as https://app.example or http://127.0.0.1:8000"))
+            }
+        })
+        .collect()
+}
+
 /// Reads `class hard soft seconds` once or more, in place of the classes' present limits.
 pub(super) fn output_limits(text: &str, present: OutputLimits) -> Result<OutputLimits, String> {
     let usage = "must be 'class hard-bytes soft-bytes soft-seconds', once or more; class is normal, replica or pubsub";
@@ -275,6 +293,16 @@ mod tests {
         assert_eq!(show_output_limits(limits), "normal 1073741824 0 0 pubsub 1048576 2048 3");
         assert!(output_limits("pubsub 1mb", limits).is_err());
         assert!(output_limits("other 1 2 3", limits).is_err());
+    }
+
+    #[test]
+    fn origins_have_a_scheme_and_no_path() {
+        let several = origins("https://a.example, http://127.0.0.1:8000 null *").expect("valid");
+        assert_eq!(several, ["https://a.example", "http://127.0.0.1:8000", "null", "*"]);
+        assert_eq!(origins(""), Ok(vec![]));
+        for text in ["a.example", "https://", "://a", "https://a.example/", "https://a/b"] {
+            assert!(origins(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -60,8 +60,13 @@ impl TestServer {
         Client::over(TcpStream::connect(SocketAddr::new(address, self.port)).expect("the server listens"))
     }
 
+    /// Where HTTP is served.
+    pub(crate) fn http_address(&self) -> SocketAddr {
+        self.server.as_ref().and_then(Server::http_address).expect("HTTP is on")
+    }
+
     pub(crate) fn http(&self, path: &str) -> String {
-        let address = self.server.as_ref().and_then(Server::http_address).expect("HTTP is on");
+        let address = self.http_address();
         let mut stream = TcpStream::connect(address).expect("HTTP listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket option");
         let request = format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");

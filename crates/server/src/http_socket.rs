@@ -1,0 +1,299 @@
+//! A WebSocket: many watched reads on one connection, by messages of JSON.
+//!
+//! | the client says | and is answered |
+//! |---|---|
+//! | `{"watch": ["GET", "k"], "id": any, "db": 0}` | `snapshot`, and then an `emission` for every change |
+//! | `{"resume": "17-0", "lsn": 42, "key": "k", "id": any}` | `resumed`, and then what was missed; or `stale`, and a `snapshot` where the read is known |
+//! | `{"unwatch": "17-0", "id": any}` | `unwatched` |
+//!
+//! Answers carry the `id` of what they answer. While the client reads slowly its messages are not read either.
+
+use crate::cursor::{self, Cursor, reads};
+use crate::http_watch::{self, Body, Notice, Pending, Watch};
+use crate::http_watchers::{Ear, wait_durable};
+use crate::http_watching::{ALIVE_PAUSE, LOG_FAILED};
+use crate::shared::Shared;
+use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
+use axum::response::Response;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
+use tidemark_engine::command::parse;
+use tidemark_engine::query::Subscribed;
+use tidemark_log::Lsn;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+/// The longest message of a client. Bytes.
+const MESSAGE_BYTES: usize = 1024 * 1024;
+/// The most reads that one connection watches.
+const WATCHES: usize = 16_384;
+
+/// What a client says.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Request {
+    id: Option<serde_json::Value>,
+    watch: Option<Vec<Word>>,
+    db: Option<u8>,
+    unwatch: Option<String>,
+    resume: Option<String>,
+    key: Option<Word>,
+    lsn: Option<u64>,
+}
+
+/// A word of a command: text, a number as it is written, or bytes that are no text.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Word {
+    Text(String),
+    Number(serde_json::Number),
+    Bytes { base64: String },
+}
+
+impl Word {
+    fn into_bytes(self) -> Result<Vec<u8>, String> {
+        match self {
+            Word::Text(text) => Ok(text.into_bytes()),
+            Word::Number(number) => Ok(number.to_string().into_bytes()),
+            Word::Bytes { base64 } => {
+                STANDARD.decode(base64).map_err(|error| format!("ERR a word is no base64: {error}"))
+            }
+        }
+    }
+}
+
+/// The answer to a message, and the query that it is about.
+struct Answer {
+    query: Lsn,
+    pending: Pending,
+}
+
+impl Answer {
+    /// One that shows nothing which could be lost.
+    fn of(notice: Notice) -> Answer {
+        Answer { query: Lsn::ZERO, pending: notice.into() }
+    }
+}
+
+/// The connection is at its end.
+struct Closed;
+
+/// Goes over to the WebSocket protocol. Reads are of database `db` unless their message says another.
+pub(crate) fn serve(upgrade: WebSocketUpgrade, shared: Arc<Shared>, db: u8) -> Response {
+    upgrade.max_message_size(MESSAGE_BYTES).max_frame_size(MESSAGE_BYTES).on_upgrade(
+        move |socket| async move {
+            let connection = Connection {
+                ear: Arc::new(Ear::default()),
+                shared,
+                socket,
+                db,
+                watches: BTreeMap::new(),
+                last: Lsn::ZERO,
+            };
+            // However it ends, there is nobody left to tell.
+            let _ = connection.run().await;
+        },
+    )
+}
+
+struct Connection {
+    shared: Arc<Shared>,
+    socket: WebSocket,
+    ear: Arc<Ear>,
+    db: u8,
+    /// By their queries: at most one of each.
+    watches: BTreeMap<Lsn, Watch>,
+    /// The query that had its turn last.
+    last: Lsn,
+}
+
+impl Connection {
+    async fn run(mut self) -> Result<(), Closed> {
+        let mut alive = interval_at(Instant::now() + ALIVE_PAUSE, ALIVE_PAUSE);
+        alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                message = self.socket.recv() => match message {
+                    Some(Ok(Message::Text(text))) => self.hear(text.as_str()).await?,
+                    Some(Ok(Message::Binary(_))) => self.tell(&Notice::error("ERR messages are JSON text")).await?,
+                    Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+                    Some(Ok(Message::Close(_)) | Err(_)) | None => return Err(Closed),
+                },
+                query = self.ear.next(self.last) => self.give_turn(query).await?,
+                _ = alive.tick() => self.send(Message::Ping(Vec::new().into())).await?,
+            }
+        }
+    }
+
+    /// Sends the next notice about a query.
+    async fn give_turn(&mut self, query: Lsn) -> Result<(), Closed> {
+        self.last = query;
+        let Some(watch) = self.watches.get_mut(&query) else { return Ok(()) };
+        if let Some(pending) = watch.next() {
+            // There may be more, when the others have had their turn.
+            self.ear.tell(query);
+            return self.give(query, pending).await;
+        }
+        if watch.has_ended() {
+            self.watches.remove(&query);
+        }
+        Ok(())
+    }
+
+    /// Sends a notice about a query as soon as what it shows is durable.
+    async fn give(&mut self, query: Lsn, pending: Pending) -> Result<(), Closed> {
+        if let Some(lsn) = pending.shows
+            && !wait_durable(&self.shared, lsn).await
+        {
+            if let Some(watch) = self.watches.get_mut(&query) {
+                watch.end(LOG_FAILED);
+            }
+            return Ok(());
+        }
+        self.tell(&pending.notice).await
+    }
+
+    /// Does what a message asks for, and answers it: before anything else is sent, so that no answers gather here.
+    async fn hear(&mut self, text: &str) -> Result<(), Closed> {
+        let request: Request = match serde_json::from_str(text) {
+            Ok(request) => request,
+            Err(error) => {
+                return self.tell(&Notice::error(format!("ERR no message of this protocol: {error}"))).await;
+            }
+        };
+        let id = request.id.clone();
+        let answered = match request {
+            Request { watch: Some(words), unwatch: None, resume: None, key: None, lsn: None, db, .. } => {
+                self.watch(words, db.unwrap_or(self.db))
+            }
+            Request { watch: None, unwatch: Some(name), resume: None, key: None, lsn: None, db: None, .. } => {
+                Ok(self.unwatch(name))
+            }
+            Request { watch: None, unwatch: None, resume: Some(name), lsn: Some(lsn), key, db: None, .. } => {
+                self.resume(&name, key, Lsn(lsn))
+            }
+            _ => Err("ERR a message has either watch and perhaps db, or unwatch, or resume with lsn and perhaps key"
+                .to_owned()),
+        };
+        match answered {
+            Ok(Answer { query, mut pending }) => {
+                pending.notice.id = id;
+                self.give(query, pending).await
+            }
+            Err(error) => {
+                let notice = Notice { id, ..Notice::error(error) };
+                self.tell(&notice).await
+            }
+        }
+    }
+
+    fn watch(&mut self, words: Vec<Word>, db: u8) -> Result<Answer, String> {
+        let db = parse::database(db.to_string().as_bytes()).map_err(|error| error.to_string())?;
+        let words: Vec<Vec<u8>> = words.into_iter().map(Word::into_bytes).collect::<Result<_, _>>()?;
+        let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+        self.check_room()?;
+        let subscribed =
+            http_watch::read(db, &words).and_then(|read| http_watch::subscribe(&self.shared, read));
+        let subscribed = subscribed.map_err(|error| error.to_string())?;
+        let pending = self.watch_of(&subscribed).show(&subscribed);
+        Ok(Answer { query: subscribed.query.id(), pending })
+    }
+
+    /// The connection's subscription to a query: the one that it has already, or a new one.
+    fn watch_of(&mut self, subscribed: &Subscribed) -> &mut Watch {
+        self.watches.entry(subscribed.query.id()).or_insert_with(|| {
+            let cursor = Cursor::new(Arc::clone(&subscribed.query), subscribed.number, subscribed.lsn);
+            Watch::new(&self.shared, &self.ear, cursor)
+        })
+    }
+
+    fn unwatch(&mut self, name: String) -> Answer {
+        let query = cursor::parse_name(name.as_bytes()).map(|(query, _)| query);
+        let known =
+            query.filter(|query| self.watches.get(query).is_some_and(|watch| watch.cursor().name() == name));
+        let ended = known.is_some_and(|query| self.watches.remove(&query).is_some());
+        Answer::of(Notice::new("unwatched", Body::Unwatched { sub_id: name, ended }))
+    }
+
+    /// Lets a subscription go on behind `lsn`. If it cannot, the client is told so, and then the present answer of the read
+    /// where it is still known.
+    fn resume(&mut self, name: &str, key: Option<Word>, lsn: Lsn) -> Result<Answer, String> {
+        self.check_room()?;
+        let key = key.map(Word::into_bytes).transpose()?;
+        let engine = &self.shared.engine;
+        let known = cursor::find(engine, name.as_bytes())
+            .filter(|(query, _)| key.as_ref().is_none_or(|key| reads(query, key)));
+        let Some((query, base)) = known else {
+            return Ok(Answer::of(http_watch::stale(name, "SUBSCRIPTION_NOT_FOUND", Lsn::ZERO)));
+        };
+        match Cursor::resume(engine, (&query, base), lsn, self.shared.http_watchers.listener()) {
+            Ok(cursor) => {
+                let resumed = Body::Resumed { sub_id: name.into(), next: cursor.sequence() + 1 };
+                self.go_on(cursor);
+                Ok(Answer::of(Notice::new("resumed", resumed)))
+            }
+            Err(why) => {
+                let subscribed = http_watch::subscribe(&self.shared, query.read().clone());
+                let subscribed = subscribed.map_err(|error| error.to_string())?;
+                let watch = self.watch_of(&subscribed);
+                let snapshot = watch.show(&subscribed);
+                watch.say(snapshot);
+                Ok(Answer::of(http_watch::stale(name, why.word(), why.lsn())))
+            }
+        }
+    }
+
+    fn go_on(&mut self, cursor: Cursor) {
+        match self.watches.entry(cursor.query().id()) {
+            Entry::Occupied(mut known) => known.get_mut().put_at(cursor),
+            Entry::Vacant(place) => {
+                place.insert(Watch::new(&self.shared, &self.ear, cursor));
+            }
+        }
+    }
+
+    fn check_room(&self) -> Result<(), String> {
+        if self.watches.len() >= WATCHES {
+            return Err(format!("ERR this connection watches {WATCHES} reads, which is the most"));
+        }
+        Ok(())
+    }
+
+    async fn tell(&mut self, notice: &Notice) -> Result<(), Closed> {
+        let text = serde_json::to_string(notice).unwrap_or_default();
+        self.send(Message::Text(Utf8Bytes::from(text))).await
+    }
+
+    /// Sends, and waits until the kernel has it all: no second message waits here.
+    async fn send(&mut self, message: Message) -> Result<(), Closed> {
+        self.socket.send(message).await.map_err(|_| Closed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_text_numbers_or_bytes() {
+        let request: Request =
+            serde_json::from_str(r#"{"watch": ["GET", 7, 1.50, {"base64": "/wA="}], "id": [1]}"#)
+                .expect("a request");
+        let words: Result<Vec<Vec<u8>>, String> =
+            request.watch.expect("words").into_iter().map(Word::into_bytes).collect();
+        assert_eq!(words, Ok(vec![b"GET".to_vec(), b"7".to_vec(), b"1.5".to_vec(), b"\xff\x00".to_vec()]));
+        assert!(Word::Bytes { base64: "%".to_owned() }.into_bytes().is_err());
+    }
+
+    #[test]
+    fn what_is_misspelt_is_refused() {
+        for text in
+            ["", "[]", "{\"wach\": []}", "{\"watch\": \"GET\"}", "{\"watch\": [null]}", "{\"db\": 300}"]
+        {
+            assert!(serde_json::from_str::<Request>(text).is_err(), "{text}");
+        }
+    }
+}

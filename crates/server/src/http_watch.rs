@@ -1,0 +1,230 @@
+//! A subscription over HTTP, without its connection: what the subscriber is to be told, one thing after the other.
+//!
+//! Nothing waits here but answers to what the subscriber has asked: emissions stay with their query until it is the turn of
+//! one, so a subscriber that reads slowly costs nothing, and is told if it has been too slow.
+
+use crate::cursor::Cursor;
+use crate::delivery::{Delivery, Start, read_options};
+use crate::http_watchers::Ear;
+use crate::shared::{Shared, now_us};
+use crate::value_json;
+use crate::watch_command::split;
+use serde::Serialize;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use tidemark_engine::query::{Filter, Gone, Read, Subscribed};
+use tidemark_engine::{CommandError, Protocol};
+use tidemark_log::Lsn;
+
+/// What a subscriber is told.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Notice {
+    /// What the subscriber has called its request, if this answers one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) id: Option<serde_json::Value>,
+    /// What kind of thing it is.
+    #[serde(rename = "type")]
+    pub(crate) kind: &'static str,
+    #[serde(flatten)]
+    pub(crate) body: Body,
+}
+
+/// The rest of a notice. Over Server-Sent Events it is all that is sent as data.
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Body {
+    /// The answer of the read: the first, or a changed one.
+    Answer {
+        sub_id: Box<str>,
+        lsn: u64,
+        seq: u64,
+        #[serde(serialize_with = "answer")]
+        value: Arc<[u8]>,
+    },
+    /// A subscription goes on, with this number next.
+    Resumed { sub_id: Box<str>, next: u64 },
+    /// A subscription cannot go on: why, and the LSN that goes with it.
+    Stale { sub_id: Box<str>, reason: &'static str, floor: u64 },
+    /// Whether a subscription was there to be ended.
+    Unwatched { sub_id: String, ended: bool },
+    /// What went wrong.
+    Error { error: String },
+}
+
+fn answer<S: serde::Serializer>(encoded: &Arc<[u8]>, serializer: S) -> Result<S::Ok, S::Error> {
+    value_json::serialize(encoded, serializer)
+}
+
+impl Notice {
+    pub(crate) fn new(kind: &'static str, body: Body) -> Notice {
+        Notice { id: None, kind, body }
+    }
+
+    pub(crate) fn error(error: impl ToString) -> Notice {
+        Notice::new("error", Body::Error { error: error.to_string() })
+    }
+}
+
+/// A notice, and what must be durable before it may be told.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    pub(crate) notice: Notice,
+    pub(crate) shows: Option<Lsn>,
+}
+
+impl From<Notice> for Pending {
+    fn from(notice: Notice) -> Pending {
+        Pending { notice, shows: None }
+    }
+}
+
+/// A subscription. Dropping it ends it.
+pub(crate) struct Watch {
+    shared: Arc<Shared>,
+    ear: Arc<Ear>,
+    cursor: Cursor,
+    /// What is to be told before further emissions.
+    ready: VecDeque<Pending>,
+    /// It could not go on: nothing follows what is ready.
+    has_ended: bool,
+}
+
+impl Watch {
+    /// A subscription that goes on from where `cursor` is. Its query is one that the connection does not watch yet.
+    pub(crate) fn new(shared: &Arc<Shared>, ear: &Arc<Ear>, cursor: Cursor) -> Watch {
+        let (shared, ear) = (Arc::clone(shared), Arc::clone(ear));
+        shared.http_watchers.join(cursor.query().id(), &ear);
+        ear.tell(cursor.query().id());
+        Watch { shared, ear, cursor, ready: VecDeque::new(), has_ended: false }
+    }
+
+    pub(crate) fn cursor(&self) -> &Cursor {
+        &self.cursor
+    }
+
+    /// Whether nothing follows any more.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended && self.ready.is_empty()
+    }
+
+    /// Lets the subscription to the same query go on from elsewhere.
+    pub(crate) fn put_at(&mut self, cursor: Cursor) {
+        debug_assert_eq!(cursor.query().id(), self.cursor.query().id());
+        (self.cursor, self.has_ended) = (cursor, false);
+        // It belongs to where the subscription was.
+        self.ready.clear();
+        self.ear.tell(self.cursor.query().id());
+    }
+
+    /// Lets the subscriber be told something before further emissions.
+    pub(crate) fn say(&mut self, pending: impl Into<Pending>) {
+        self.ready.push_back(pending.into());
+        self.ear.tell(self.cursor.query().id());
+    }
+
+    /// The present answer, to be told before anything else: the emissions that it contains are skipped.
+    pub(crate) fn show(&mut self, subscribed: &Subscribed) -> Pending {
+        self.cursor.skip_to(subscribed.number, subscribed.lsn);
+        // What else there was to say is in the answer.
+        self.ready.clear();
+        self.has_ended = false;
+        let always = self.shared.settings.is_always_durable();
+        Pending {
+            notice: self.answer("snapshot", &subscribed.answer),
+            shows: always.then(|| self.shared.not_yet_durable()).flatten(),
+        }
+    }
+
+    /// What the subscriber is to be told next; `None` until its ear has heard of something.
+    pub(crate) fn next(&mut self) -> Option<Pending> {
+        if let Some(pending) = self.ready.pop_front() {
+            return Some(pending);
+        }
+        if self.has_ended {
+            return None;
+        }
+        let mut one = Vec::with_capacity(1);
+        if let Err(gone) = self.cursor.next(1, &mut one) {
+            return Some(self.begin_anew(gone).into());
+        }
+        let emission = one.pop()?;
+        self.cursor.pass(&emission);
+        let shows = self.shared.holds_back(&emission).then_some(emission.lsn);
+        self.shared.counters.last().inspect(|counters| counters.emissions.add(1));
+        Some(Pending { notice: self.answer("emission", &emission.answer), shows })
+    }
+
+    /// The subscriber was too slow: it is told so, and then the present answer under a new name.
+    fn begin_anew(&mut self, gone: Gone) -> Notice {
+        let stale = stale(self.cursor.name(), "STALE_SEQUENCE", gone.floor);
+        match subscribe(&self.shared, self.cursor.query().read().clone()) {
+            Ok(subscribed) if subscribed.query.id() == self.cursor.query().id() => {
+                self.cursor = Cursor::new(Arc::clone(&subscribed.query), subscribed.number, subscribed.lsn);
+                let snapshot = self.show(&subscribed);
+                self.say(snapshot);
+            }
+            // A query that is listened to stays.
+            Ok(_) => self.end("ERR the watched read has ended"),
+            Err(error) => self.end(error),
+        }
+        stale
+    }
+
+    /// Lets the subscriber be told that nothing more follows, and why.
+    pub(crate) fn end(&mut self, error: impl ToString) {
+        self.has_ended = true;
+        self.ready.clear();
+        self.say(Notice::new("failed", Body::Error { error: error.to_string() }));
+    }
+
+    fn answer(&self, kind: &'static str, answer: &Arc<[u8]>) -> Notice {
+        let cursor = &self.cursor;
+        let body = Body::Answer {
+            sub_id: cursor.name().into(),
+            lsn: cursor.lsn().0,
+            seq: cursor.sequence(),
+            value: Arc::clone(answer),
+        };
+        Notice::new(kind, body)
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let query = self.cursor.query();
+        let watchers = &self.shared.http_watchers;
+        if watchers.leave(query.id(), &self.ear) {
+            self.shared.engine.leave(query, watchers.listener(), now_us());
+        }
+    }
+}
+
+/// That a subscription cannot go on.
+pub(crate) fn stale(name: &str, reason: &'static str, floor: Lsn) -> Notice {
+    Notice::new("stale", Body::Stale { sub_id: name.into(), reason, floor: floor.0 })
+}
+
+/// The read of a command over HTTP, with operators behind `|`. RESP3 tells maps, doubles and nulls apart, as JSON does.
+pub(crate) fn read(db: u8, words: &[&[u8]]) -> Result<Read, CommandError> {
+    let (args, options) = split(words);
+    if args.is_empty() {
+        return Err(CommandError::text("ERR no command to watch"));
+    }
+    let (delivery, start, operators) = read_options(options)?;
+    if delivery != Delivery::default() || start != Start::default() {
+        return Err(CommandError::text(
+            "ERR SQUASH, OLD, PROGRESS, MARK, UPDATES and RESUME are for connections of the Redis protocol; operators can \
+             stand behind '|'",
+        ));
+    }
+    Read::new(db, Protocol::Resp3, args, Filter::parse(&operators)?)
+}
+
+/// Lets the connections of HTTP watch a read, and answers it. Until a [`Watch`] has been made of it, nothing else may be
+/// awaited.
+pub(crate) fn subscribe(shared: &Shared, read: Read) -> Result<Subscribed, CommandError> {
+    let now_us = now_us();
+    let subscribed = shared.engine.subscribe(read, shared.http_watchers.listener(), now_us)?;
+    shared.watching_began(now_us);
+    Ok(subscribed)
+}

@@ -1,0 +1,223 @@
+//! Who watches which query over HTTP: one listener of the engine beside the workers.
+//!
+//! All of it happens on the thread of HTTP, but for what others tell: that a query has emitted, or that the log has moved.
+
+use crate::shared::{Shared, now_us};
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tidemark_engine::query::Query;
+use tidemark_log::Lsn;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+/// The subscribers over HTTP, and the means to wake them.
+pub(crate) struct HttpWatchers {
+    /// The engine's number for all of them together.
+    listener: usize,
+    /// Queries that have emitted something since they were last looked at. The engine tells of each once until then, which
+    /// bounds them.
+    emitted: Mutex<Vec<Arc<Query>>>,
+    told: Notify,
+    log_moved: Notify,
+    by_query: Mutex<HashMap<Lsn, Vec<Arc<Ear>>>>,
+    /// Connections that may watch at once, and those of them that are free.
+    limit: usize,
+    places: Arc<Semaphore>,
+}
+
+impl HttpWatchers {
+    /// At most `limit` connections, which together are number `listener` to the engine.
+    pub(crate) fn new(listener: usize, limit: usize) -> HttpWatchers {
+        HttpWatchers {
+            listener,
+            emitted: Mutex::default(),
+            told: Notify::new(),
+            log_moved: Notify::new(),
+            by_query: Mutex::default(),
+            limit,
+            places: Arc::new(Semaphore::new(limit)),
+        }
+    }
+
+    pub(crate) fn listener(&self) -> usize {
+        self.listener
+    }
+
+    /// A place for one more connection, if there is one. It is free again when the place is dropped.
+    pub(crate) fn place(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.places).try_acquire_owned().ok()
+    }
+
+    /// How many connections watch.
+    pub(crate) fn count(&self) -> usize {
+        self.limit.saturating_sub(self.places.available_permits())
+    }
+
+    /// Tells that a query has emitted something. From any thread, with shards locked: it costs the same for any number of
+    /// subscribers.
+    pub(crate) fn tell(&self, query: &Arc<Query>) {
+        lock(&self.emitted).push(Arc::clone(query));
+        self.told.notify_one();
+    }
+
+    /// Tells that the log has got further or has failed.
+    pub(crate) fn log_moved(&self) {
+        self.log_moved.notify_waiters();
+    }
+
+    /// Adds a subscriber to a query, which it does not subscribe to yet.
+    pub(crate) fn join(&self, query: Lsn, ear: &Arc<Ear>) {
+        lock(&self.by_query).entry(query).or_default().push(Arc::clone(ear));
+        // Whoever looks for what is too old has a reason to from now on.
+        self.told.notify_one();
+    }
+
+    /// Removes a subscriber; whether it was the last one to the query.
+    pub(crate) fn leave(&self, query: Lsn, ear: &Arc<Ear>) -> bool {
+        let mut queries = lock(&self.by_query);
+        let Some(ears) = queries.get_mut(&query) else { return false };
+        if let Some(at) = ears.iter().position(|other| Arc::ptr_eq(other, ear)) {
+            ears.swap_remove(at);
+        }
+        let was_last = ears.is_empty();
+        if was_last {
+            queries.remove(&query);
+        }
+        was_last
+    }
+
+    /// Wakes the subscribers of what has emitted.
+    fn pass_on(&self) {
+        let emitted = std::mem::take(&mut *lock(&self.emitted));
+        for query in emitted {
+            // Before anything is read: what is emitted from now on is told anew.
+            query.look(self.listener);
+            if let Some(ears) = lock(&self.by_query).get(&query.id()) {
+                ears.iter().for_each(|ear| ear.tell(query.id()));
+            }
+        }
+    }
+}
+
+/// Wakes subscribers for as long as the thread of HTTP runs, and forgets watched reads that nobody comes back to: a worker
+/// may sleep for as long as it has no clients.
+pub(crate) async fn run(shared: &Shared) {
+    let watchers = &shared.http_watchers;
+    loop {
+        tokio::select! {
+            () = watchers.told.notified() => watchers.pass_on(),
+            () = until(shared.next_forgetting()) => shared.forget_watched(now_us()),
+        }
+    }
+}
+
+/// Waits until a time in milliseconds since 1970, or for ever.
+async fn until(at_ms: Option<u64>) {
+    match at_ms {
+        None => std::future::pending().await,
+        Some(at_ms) => tokio::time::sleep(Duration::from_millis(at_ms.saturating_sub(now_us() / 1000))).await,
+    }
+}
+
+/// Waits until the log is durable up to `lsn`; `false` if it has failed before.
+pub(crate) async fn wait_durable(shared: &Shared, lsn: Lsn) -> bool {
+    let log = shared.engine.log();
+    loop {
+        let moved = shared.http_watchers.log_moved.notified();
+        tokio::pin!(moved);
+        // From here on no movement is missed.
+        moved.as_mut().enable();
+        if log.durable() >= lsn {
+            return true;
+        }
+        if shared.log_has_failed() {
+            return false;
+        }
+        log.request_sync(lsn);
+        moved.await;
+    }
+}
+
+/// What one connection hears: which of its queries may have emitted something.
+#[derive(Debug, Default)]
+pub(crate) struct Ear {
+    told: Mutex<BTreeSet<Lsn>>,
+    woken: Notify,
+}
+
+impl Ear {
+    /// Notes that a query of the connection is to be looked at.
+    pub(crate) fn tell(&self, query: Lsn) {
+        lock(&self.told).insert(query);
+        self.woken.notify_one();
+    }
+
+    /// Waits until a query is to be looked at, and takes it: in turn, so that none keeps the others from theirs. `last` is the
+    /// one that had the turn before.
+    pub(crate) async fn next(&self, last: Lsn) -> Lsn {
+        loop {
+            if let Some(query) = self.take(last) {
+                return query;
+            }
+            self.woken.notified().await;
+        }
+    }
+
+    fn take(&self, last: Lsn) -> Option<Lsn> {
+        let mut told = lock(&self.told);
+        let behind = told.range((Bound::Excluded(last), Bound::Unbounded)).next().copied();
+        let query = behind.or_else(|| told.first().copied())?;
+        told.remove(&query);
+        Some(query)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_subscriber_to_leave_is_known() {
+        let (watchers, query) = (HttpWatchers::new(2, 10), Lsn(7));
+        let (one, other) = (Arc::new(Ear::default()), Arc::new(Ear::default()));
+        assert!(!watchers.leave(query, &one), "there is none");
+        watchers.join(query, &one);
+        watchers.join(query, &other);
+        assert!(!watchers.leave(query, &one));
+        assert!(!watchers.leave(query, &one), "it has left already");
+        assert!(watchers.leave(query, &other));
+    }
+
+    #[test]
+    fn there_are_as_many_places_as_are_allowed() {
+        let watchers = HttpWatchers::new(0, 2);
+        let places = (watchers.place(), watchers.place());
+        assert!(places.0.is_some() && places.1.is_some() && watchers.place().is_none());
+        assert_eq!(watchers.count(), 2);
+        drop(places);
+        assert!(watchers.place().is_some());
+        assert_eq!(watchers.count(), 0);
+    }
+
+    #[test]
+    fn queries_are_looked_at_in_turn() {
+        let ear = Ear::default();
+        let mut last = Lsn::ZERO;
+        let mut turns = Vec::new();
+        [5, 3, 9].into_iter().for_each(|query| ear.tell(Lsn(query)));
+        while let Some(query) = ear.take(last) {
+            turns.push(query.0);
+            last = query;
+            if turns.len() < 6 {
+                // It has more.
+                ear.tell(query);
+            }
+        }
+        assert_eq!(turns, [3, 5, 9, 3, 5, 9, 3, 5]);
+    }
+}

@@ -1,0 +1,305 @@
+//! `GET /v1/watch`: a watched read as Server-Sent Events, and the way to a WebSocket with many.
+//!
+//! ```text
+//! request ─► http_access (may it?) ─► a place for it ─► Engine::subscribe ─► http_watch: notices, one after the other ─► events
+//!                                          └► Upgrade: websocket ─► http_socket: the same notices as messages
+//! ```
+
+use crate::cursor::{self, Cursor, NotResumed};
+use crate::http_access::{self, Denied};
+use crate::http_listener::Visit;
+use crate::http_socket;
+use crate::http_watch::{self, Body, Notice, Pending, Watch};
+use crate::http_watchers::{Ear, wait_durable};
+use crate::query_string;
+use crate::shared::Shared;
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::{ConnectInfo, FromRequestParts, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+use tidemark_engine::CommandError;
+use tidemark_engine::command::parse;
+use tidemark_engine::query::Read;
+use tidemark_log::Lsn;
+
+/// How often a silent connection is shown to be alive, to what stands between and to the system.
+pub(crate) const ALIVE_PAUSE: Duration = Duration::from_secs(15);
+/// What a subscriber is told when nothing more can become durable.
+pub(crate) const LOG_FAILED: &str = "MISCONF the log has failed and this change may be lost";
+
+/// What a request asks for in its target.
+#[derive(Debug, Default)]
+struct Wish {
+    command: Vec<u8>,
+    args: Vec<Vec<u8>>,
+    db: u8,
+    /// Name and LSN of a subscription to go on with.
+    resume: Option<Vec<u8>>,
+    token: Option<Vec<u8>>,
+}
+
+impl Wish {
+    fn parse(query: &str) -> Result<Wish, Refusal> {
+        let mut wish = Wish::default();
+        for (name, value) in query_string::parse(query) {
+            match name.as_slice() {
+                b"command" => wish.command = value,
+                b"arg" => wish.args.push(value),
+                b"db" => wish.db = parse::database(&value)?,
+                b"resume" => wish.resume = Some(value),
+                b"token" => wish.token = Some(value),
+                other => {
+                    let other = String::from_utf8_lossy(&other[..other.len().min(64)]).into_owned();
+                    return Err(Refusal::wrong(format!(
+                        "ERR unknown parameter '{other}': there are command, arg, db, resume and token"
+                    )));
+                }
+            }
+        }
+        Ok(wish)
+    }
+
+    fn read(&self) -> Result<Read, CommandError> {
+        if self.command.is_empty() {
+            return Err(CommandError::text(
+                "ERR no command: ask for a read as in /v1/watch?command=GET&arg=key, or for a WebSocket",
+            ));
+        }
+        let words = std::iter::once(&self.command).chain(&self.args);
+        http_watch::read(self.db, &words.map(Vec::as_slice).collect::<Vec<_>>())
+    }
+}
+
+/// A request that is answered by an error.
+struct Refusal {
+    status: StatusCode,
+    reason: String,
+}
+
+impl Refusal {
+    fn wrong(reason: String) -> Refusal {
+        Refusal { status: StatusCode::BAD_REQUEST, reason }
+    }
+}
+
+impl From<CommandError> for Refusal {
+    fn from(error: CommandError) -> Refusal {
+        let status = match error {
+            CommandError::LogFailed(_) => StatusCode::SERVICE_UNAVAILABLE,
+            _ => StatusCode::BAD_REQUEST,
+        };
+        Refusal { status, reason: error.to_string() }
+    }
+}
+
+impl From<Denied> for Refusal {
+    fn from(denied: Denied) -> Refusal {
+        Refusal { status: denied.status, reason: denied.reason.to_owned() }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let text = serde_json::json!({ "error": self.reason }).to_string();
+        let mut response = (self.status, text).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        // Whoever guesses passwords needs a connection for each.
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+/// `GET /v1/watch`
+pub(crate) async fn watch(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(visit): ConnectInfo<Visit>,
+    mut parts: Parts,
+) -> Response {
+    let mut response = match answer(shared.clone(), visit, &mut parts).await {
+        Ok(response) => response,
+        Err(refusal) => refusal.into_response(),
+    };
+    share_with_origin(&shared, &parts.headers, &mut response);
+    response
+}
+
+/// `OPTIONS /v1/watch`: what a browser asks before a page of somebody else sends a password in a header.
+pub(crate) async fn options(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
+    if let Err(denied) = http_access::check_origin(&shared.settings.current(), &headers) {
+        return Refusal::from(denied).into_response();
+    }
+    let allowed = [
+        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET"),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, "authorization, last-event-id"),
+    ];
+    let mut response = (StatusCode::NO_CONTENT, allowed).into_response();
+    share_with_origin(&shared, &headers, &mut response);
+    response
+}
+
+/// Lets a page of an origin that `http-allow-origin` names read the response.
+fn share_with_origin(shared: &Shared, headers: &HeaderMap, response: &mut Response) {
+    if let Some(origin) = http_access::allowed_origin(&shared.settings.current(), headers) {
+        response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+    }
+    response.headers_mut().insert(header::VARY, HeaderValue::from_static("Origin"));
+}
+
+async fn answer(shared: Arc<Shared>, visit: Visit, parts: &mut Parts) -> Result<Response, Refusal> {
+    let wish = Wish::parse(parts.uri.query().unwrap_or_default())?;
+    http_access::check(&shared.settings.current(), visit.address, &parts.headers, wish.token.as_deref())?;
+    let unavailable =
+        |reason: &str| Refusal { status: StatusCode::SERVICE_UNAVAILABLE, reason: reason.to_owned() };
+    if shared.is_stopping() {
+        return Err(unavailable("the server is stopping"));
+    }
+    let place = shared
+        .http_watchers
+        .place()
+        .ok_or_else(|| unavailable("as many connections watch already as http-watch-connections allows"))?;
+    if parts.headers.contains_key(header::UPGRADE) {
+        let upgrade = WebSocketUpgrade::from_request_parts(parts, &()).await;
+        let upgrade =
+            upgrade.map_err(|error| Refusal { status: error.status(), reason: error.body_text() })?;
+        visit.watch_from(place);
+        return Ok(http_socket::serve(upgrade, shared, wish.db));
+    }
+    // What the browser says at a reconnect is newer than the target, which stays the same.
+    let last = parts.headers.get("last-event-id").map(|id| id.as_bytes().to_vec()).or(wish.resume.clone());
+    let events = Events::begin(&shared, wish.read()?, last.as_deref())?;
+    visit.watch_from(place);
+    Ok(events.into_response())
+}
+
+/// One subscription as a sequence of events.
+struct Events {
+    shared: Arc<Shared>,
+    ear: Arc<Ear>,
+    watch: Watch,
+}
+
+impl Events {
+    /// Begins with the answer of the read; or, where a subscription goes on, with what was missed.
+    fn begin(shared: &Arc<Shared>, read: Read, last: Option<&[u8]>) -> Result<Events, Refusal> {
+        let ear = Arc::new(Ear::default());
+        let stale = match last.map(|last| (last, resume(shared, &read, last))) {
+            None => None,
+            Some((_, Ok(cursor))) => {
+                let watch = Watch::new(shared, &ear, cursor);
+                return Ok(Events { shared: Arc::clone(shared), ear, watch });
+            }
+            Some((last, Err(why))) => {
+                let name = last.split(|byte| *byte == b':').next().unwrap_or_default();
+                let name = String::from_utf8_lossy(&name[..name.len().min(64)]).into_owned();
+                Some(http_watch::stale(&name, why.word(), why.lsn()))
+            }
+        };
+        let subscribed = http_watch::subscribe(shared, read)?;
+        let cursor = Cursor::new(Arc::clone(&subscribed.query), subscribed.number, subscribed.lsn);
+        let mut watch = Watch::new(shared, &ear, cursor);
+        let snapshot = watch.show(&subscribed);
+        stale.into_iter().for_each(|stale| watch.say(stale));
+        watch.say(snapshot);
+        Ok(Events { shared: Arc::clone(shared), ear, watch })
+    }
+
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            if self.watch.has_ended() {
+                return None;
+            }
+            let Some(Pending { notice, shows }) = self.watch.next() else {
+                self.ear.next(Lsn::ZERO).await;
+                continue;
+            };
+            if let Some(lsn) = shows
+                && !wait_durable(&self.shared, lsn).await
+            {
+                self.watch.end(LOG_FAILED);
+                continue;
+            }
+            return Some(event(&notice));
+        }
+    }
+}
+
+impl IntoResponse for Events {
+    fn into_response(self) -> Response {
+        let events = stream::unfold(self, |mut events| async move {
+            let event = events.next().await?;
+            Some((Ok::<Event, Infallible>(event), events))
+        });
+        let mut response =
+            Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE_PAUSE)).into_response();
+        let headers = response.headers_mut();
+        // The connection's place is that of a subscription: no other requests follow.
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        // Proxies that gather what they pass on would keep emissions until there are many.
+        headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+        response
+    }
+}
+
+fn event(notice: &Notice) -> Event {
+    let data = serde_json::to_string(&notice.body).unwrap_or_default();
+    let event = Event::default().event(notice.kind).data(data);
+    match &notice.body {
+        Body::Answer { sub_id, lsn, .. } => event.id(format!("{sub_id}:{lsn}")),
+        _ => event,
+    }
+}
+
+/// The subscription to `read` that goes on behind an event whose id is `last`.
+fn resume(shared: &Shared, read: &Read, last: &[u8]) -> Result<Cursor, NotResumed> {
+    let parts = || {
+        let at = last.iter().position(|byte| *byte == b':')?;
+        let lsn = std::str::from_utf8(&last[at + 1..]).ok()?.parse().ok()?;
+        Some((cursor::find(&shared.engine, &last[..at])?, Lsn(lsn)))
+    };
+    let Some(((query, base), lsn)) = parts() else { return Err(NotResumed::NotFound) };
+    if query.read() != read {
+        return Err(NotResumed::NotFound);
+    }
+    Cursor::resume(&shared.engine, (&query, base), lsn, shared.http_watchers.listener())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_says_what_is_read() {
+        let wish = Wish::parse("command=ZRANGE&arg=z&arg=0&arg=%2d1&db=3&resume=1-0:2&token=t");
+        let wish = wish.ok().expect("it does");
+        let read = wish.read().expect("watchable");
+        assert_eq!(read.args().collect::<Vec<_>>(), [&b"zrange"[..], b"z", b"0", b"-1"]);
+        assert_eq!(read.db(), 3);
+        assert_eq!((wish.resume.as_deref(), wish.token.as_deref()), (Some(&b"1-0:2"[..]), Some(&b"t"[..])));
+    }
+
+    #[test]
+    fn a_target_that_says_something_else_is_refused() {
+        for (query, reason) in [
+            ("command=GET&key=k", "ERR unknown parameter 'key'"),
+            ("command=GET&arg=k&db=16", "ERR DB index is out of range"),
+            ("", "ERR no command"),
+            ("arg=k", "ERR no command"),
+            ("command=SET&arg=k&arg=v", "ERR 'set' cannot be watched"),
+            ("command=GET", "ERR wrong number of arguments"),
+        ] {
+            let refused = Wish::parse(query).and_then(|wish| wish.read().map_err(Refusal::from)).err();
+            let refused = refused.map(|refusal| refusal.reason).unwrap_or_default();
+            assert!(refused.starts_with(reason), "{query}: {refused}");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The part of an HTTP request's target behind `?`, with values that may be any bytes.
+
+/// The names and values in order, unescaped. What is no escape stands for itself.
+pub(crate) fn parse(query: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let pairs = query.split('&').filter(|pair| !pair.is_empty());
+    pairs
+        .map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (unescape(name), unescape(value))
+        })
+        .collect()
+}
+
+fn unescape(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, behind @ ..] = rest {
+        let unescaped = match behind {
+            [high, low, ..] if *first == b'%' => escaped(*high, *low),
+            _ => None,
+        };
+        rest = if unescaped.is_some() { &behind[2..] } else { behind };
+        bytes.push(unescaped.unwrap_or(if *first == b'+' { b' ' } else { *first }));
+    }
+    bytes
+}
+
+fn escaped(high: u8, low: u8) -> Option<u8> {
+    let digit = |digit: u8| char::from(digit).to_digit(16);
+    Some((digit(high)? * 16 + digit(low)?) as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn escapes_are_bytes_and_plus_is_a_space() {
+        let parsed = parse("command=GET&arg=a%20b+c&arg=%ff%FF&&empty=&alone&sum=1=2");
+        let expected: Vec<(&[u8], &[u8])> = vec![
+            (b"command", b"GET"),
+            (b"arg", b"a b c"),
+            (b"arg", b"\xff\xff"),
+            (b"empty", b""),
+            (b"alone", b""),
+            (b"sum", b"1=2"),
+        ];
+        let parsed: Vec<(&[u8], &[u8])> = parsed.iter().map(|(name, value)| (&**name, &**value)).collect();
+        assert_eq!(parsed, expected);
+    }
+
+    #[test]
+    fn what_is_no_escape_stands_for_itself() {
+        assert_eq!(parse("a=%&b=%4&c=%zz%+1"), parse("a=%25&b=%254&c=%25zz%25%201"));
+        assert!(parse("").is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_survive_escaping(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+            let escaped: Vec<String> = bytes.iter().map(|byte| format!("%{byte:02x}")).collect();
+            prop_assert_eq!(parse(&format!("v={}", escaped.concat())), vec![(b"v".to_vec(), bytes)]);
+        }
+
+        #[test]
+        fn any_text_is_parsed(text in ".*") {
+            parse(&text);
+        }
+    }
+}

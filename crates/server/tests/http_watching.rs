@@ -1,0 +1,582 @@
+//! Reads that are watched over HTTP: as Server-Sent Events, and by a WebSocket.
+
+mod common;
+
+use common::{TestServer, eventually};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+use tidemark_log::Durability;
+use tidemark_server::config::Config;
+use tungstenite::{Message, WebSocket};
+
+/// Longer than anything takes.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn server() -> TestServer {
+    server_with(|_| {})
+}
+
+fn server_with(change: impl FnOnce(&mut Config)) -> TestServer {
+    TestServer::with(|config| {
+        config.http = Some(([127, 0, 0, 1], 0).into());
+        change(config);
+    })
+}
+
+fn again(server: TestServer) -> TestServer {
+    TestServer::in_dir(server.stop(), |config| config.http = Some(([127, 0, 0, 1], 0).into()))
+}
+
+fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).expect("HTTP listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a socket option");
+    stream
+}
+
+/// An event as a browser sees it.
+#[derive(Debug, PartialEq)]
+struct Event {
+    id: Option<String>,
+    kind: String,
+    data: Value,
+}
+
+fn event(kind: &str, name: &str, lsn: u64, sequence: u64, value: impl Into<Value>) -> Event {
+    let data = json!({"sub_id": name, "lsn": lsn, "seq": sequence, "value": value.into()});
+    Event { id: Some(format!("{name}:{lsn}")), kind: kind.to_owned(), data }
+}
+
+/// A stream of events.
+struct Events {
+    head: String,
+    body: BufReader<TcpStream>,
+    /// Of the present chunk.
+    rest: usize,
+}
+
+impl Events {
+    fn open(server: &TestServer, query: &str) -> Events {
+        Events::ask(server, query, "")
+    }
+
+    /// Asks with further header lines, each with its end.
+    fn ask(server: &TestServer, query: &str, headers: &str) -> Events {
+        let address = server.http_address();
+        let mut stream = connect(address);
+        let request = format!(
+            "GET /v1/watch?{query} HTTP/1.1\r\nHost: {address}\r\nAccept: text/event-stream\r\n{headers}\r\n"
+        );
+        stream.write_all(request.as_bytes()).expect("HTTP reads");
+        let (mut body, mut head) = (BufReader::new(stream), String::new());
+        while !head.ends_with("\r\n\r\n") {
+            assert_ne!(body.read_line(&mut head).expect("a line"), 0, "{head}");
+        }
+        Events { head: head.to_ascii_lowercase(), body, rest: 0 }
+    }
+
+    fn status(&self) -> u16 {
+        self.head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status")
+    }
+
+    fn byte(&mut self) -> u8 {
+        if self.rest == 0 {
+            let mut line = String::new();
+            while line.trim().is_empty() {
+                line.clear();
+                assert_ne!(self.body.read_line(&mut line).expect("a chunk"), 0, "the stream has ended");
+            }
+            self.rest = usize::from_str_radix(line.trim(), 16).expect("a length");
+            assert_ne!(self.rest, 0, "the stream has ended");
+        }
+        self.rest -= 1;
+        let mut byte = [0];
+        self.body.read_exact(&mut byte).expect("a byte");
+        byte[0]
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = Vec::new();
+        loop {
+            match self.byte() {
+                b'\n' => return String::from_utf8(line).expect("text"),
+                byte => line.push(byte),
+            }
+        }
+    }
+
+    fn next(&mut self) -> Event {
+        assert_eq!(self.status(), 200, "{}", self.head);
+        let mut event = Event { id: None, kind: String::new(), data: Value::Null };
+        loop {
+            let line = self.line();
+            match line.split_once(':').map(|(name, value)| (name, value.trim_start())) {
+                Some(("id", id)) => event.id = Some(id.to_owned()),
+                Some(("event", kind)) => kind.clone_into(&mut event.kind),
+                Some(("data", data)) => event.data = serde_json::from_str(data).expect("JSON"),
+                // A comment keeps the connection alive.
+                Some(("", _)) => {}
+                None if line.is_empty() && !event.kind.is_empty() => return event,
+                None if line.is_empty() => {}
+                _ => panic!("{line}"),
+            }
+        }
+    }
+
+    #[track_caller]
+    fn expect(&mut self, expected: Event) {
+        assert_eq!(self.next(), expected);
+    }
+}
+
+/// What a request is answered by that is no stream.
+fn refused(server: &TestServer, query: &str, headers: &str) -> (u16, String) {
+    let mut events = Events::ask(server, query, headers);
+    let mut text = String::new();
+    events.body.read_to_string(&mut text).expect("an answer, and then the end");
+    let error = serde_json::from_str::<Value>(&text).expect("JSON");
+    (events.status(), error["error"].as_str().expect("a reason").to_owned())
+}
+
+#[test]
+fn a_watched_read_is_a_stream_of_events() {
+    let server = server();
+    let mut writer = server.client();
+    writer.ask("SET k 1", "+OK\r\n");
+    let mut events = Events::open(&server, "command=GET&arg=k");
+    assert!(events.head.contains("content-type: text/event-stream"), "{}", events.head);
+    events.expect(event("snapshot", "2-0", 2, 0, "1"));
+    let mut hash = Events::open(&server, "command=hgetall&arg=h%20%c3%bc&db=3");
+    hash.expect(event("snapshot", "3-0", 3, 0, json!({})));
+    for line in ["SET k 2", "SET k 2", "DEL k", "SELECT 3"] {
+        writer.command(&line.split(' ').collect::<Vec<_>>());
+        writer.line();
+    }
+    writer.command(&["HSET", "h ü", "f", "v\n\"ü"]);
+    writer.line();
+    events.expect(event("emission", "2-0", 4, 1, "2"));
+    events.expect(event("emission", "2-0", 6, 2, Value::Null));
+    hash.expect(event("emission", "3-0", 7, 1, json!({"f": "v\n\"ü"})));
+}
+
+#[test]
+fn operators_stand_behind_a_bar() {
+    let server = server();
+    let (mut writer, mut socket) = (server.client(), Socket::open(&server));
+    writer.ask("SET k 5", "+OK\r\n");
+    let mut events = Events::open(&server, "command=GET&arg=k&arg=%7C&arg=HIGH");
+    events.expect(event("snapshot", "2-0", 2, 0, "5"));
+    socket.say(json!({"watch": ["GET", "k", "|", "HIGH"]}));
+    socket.expect(json!({"type": "snapshot", "sub_id": "2-0", "lsn": 2, "seq": 0, "value": "5"}));
+    writer.ask("SET k 3", "+OK\r\n");
+    writer.ask("SET k 9", "+OK\r\n");
+    events.expect(event("emission", "2-0", 4, 1, "9"));
+    socket.expect(json!({"type": "emission", "sub_id": "2-0", "lsn": 4, "seq": 1, "value": "9"}));
+    // A subscription to the read without them is another one.
+    let mut events = Events::ask(&server, "command=GET&arg=k", "Last-Event-ID: 2-0:4\r\n");
+    assert_eq!(events.next().data["reason"], "SUBSCRIPTION_NOT_FOUND");
+    let (status, reason) = refused(&server, "command=GET&arg=k&arg=|&arg=SQUASH", "");
+    assert_eq!(status, 400);
+    assert!(reason.starts_with("ERR SQUASH, OLD"), "{reason}");
+}
+
+#[test]
+fn a_browser_that_comes_back_gets_what_it_missed_and_nothing_else() {
+    let server = server();
+    let mut writer = server.client();
+    let mut events = Events::open(&server, "command=GET&arg=k");
+    events.expect(event("snapshot", "1-0", 1, 0, Value::Null));
+    writer.ask("SET k 1", "+OK\r\n");
+    events.expect(event("emission", "1-0", 2, 1, "1"));
+    drop(events);
+    writer.ask("SET k 2", "+OK\r\n");
+    let mut events = Events::ask(&server, "command=GET&arg=k", "Last-Event-ID: 1-0:2\r\n");
+    events.expect(event("emission", "1-0", 3, 2, "2"));
+    writer.ask("SET k 3", "+OK\r\n");
+    events.expect(event("emission", "1-0", 4, 3, "3"));
+    // Also after a restart; and what the browser says counts, not what the page has asked for first.
+    let server = again(server);
+    let mut events = Events::ask(&server, "command=GET&arg=k&resume=1-0:1", "Last-Event-ID: 1-0:3\r\n");
+    events.expect(event("emission", "1-0", 4, 3, "3"));
+    let mut events = Events::open(&server, "command=GET&arg=k&resume=1-0:1");
+    for number in 1..=3 {
+        events.expect(event("emission", "1-0", number + 1, number, number.to_string()));
+    }
+}
+
+#[test]
+fn who_cannot_go_on_is_told_why_and_gets_the_present_answer() {
+    let server = server();
+    let mut writer = server.client();
+    Events::open(&server, "command=GET&arg=k").expect(event("snapshot", "1-0", 1, 0, Value::Null));
+    writer.ask("SET k 1", "+OK\r\n");
+    writer.ask("SAVE", "+OK\r\n");
+    let server = again(server);
+    for (query, last, name, reason, floor) in [
+        ("command=GET&arg=k", "1-0:1", "1-0", "STALE_SEQUENCE", 2),
+        ("command=GET&arg=k", "1-0:9", "1-0", "INVALID_SEQUENCE", 2),
+        ("command=GET&arg=k", "9-0:1", "9-0", "SUBSCRIPTION_NOT_FOUND", 0),
+        ("command=GET&arg=k", "1-0", "1-0", "SUBSCRIPTION_NOT_FOUND", 0),
+        ("command=GET&arg=k", "", "", "SUBSCRIPTION_NOT_FOUND", 0),
+        ("command=GET&arg=k", "%%%:-1", "%%%", "SUBSCRIPTION_NOT_FOUND", 0),
+    ] {
+        let mut events = Events::ask(&server, query, &format!("Last-Event-ID: {last}\r\n"));
+        let data = json!({"sub_id": name, "reason": reason, "floor": floor});
+        events.expect(Event { id: None, kind: "stale".to_owned(), data });
+        events.expect(event("snapshot", "1-1", 2, 0, "1"));
+    }
+    // The subscription to another read.
+    let mut events = Events::ask(&server, "command=STRLEN&arg=k", "Last-Event-ID: 1-0:2\r\n");
+    assert_eq!(events.next().data["reason"], "SUBSCRIPTION_NOT_FOUND");
+    events.expect(event("snapshot", "3-0", 3, 0, 1));
+}
+
+#[test]
+fn a_slow_reader_gets_everything_that_is_retained() {
+    let server = server();
+    let mut writer = server.client();
+    let value = |number: usize| format!("{number:0>10000}");
+    let mut events = Events::open(&server, "command=GET&arg=k");
+    let mut socket = Socket::open(&server);
+    socket.say(json!({"watch": ["GET", "k"]}));
+    for number in 0..2000 {
+        writer.ask(&format!("SET k {}", value(number)), "+OK\r\n");
+    }
+    events.expect(event("snapshot", "1-0", 1, 0, Value::Null));
+    for number in 0..2000 {
+        events.expect(event("emission", "1-0", number as u64 + 2, number as u64 + 1, value(number)));
+    }
+    let mut answer = socket.next();
+    while answer["value"] != value(1999) {
+        let next = socket.next();
+        assert_eq!(next["seq"].as_u64(), answer["seq"].as_u64().map(|number| number + 1), "none is left out");
+        answer = next;
+    }
+}
+
+#[test]
+fn a_reader_that_is_too_slow_begins_anew() {
+    let server = server_with(|config| config.watch_retention_bytes = 1 << 20);
+    let mut writer = server.client();
+    let mut events = Events::open(&server, "command=GET&arg=k");
+    let mut socket = Socket::open(&server);
+    socket.say(json!({"watch": ["GET", "k"]}));
+    let answer = socket.next();
+    assert_eq!((&answer["type"], &answer["seq"]), (&json!("snapshot"), &json!(0)));
+    events.expect(event("snapshot", "1-0", 1, 0, Value::Null));
+    let value = |number: usize| format!("{number:0>50000}");
+    for number in 0..1000 {
+        writer.ask(&format!("SET k {}", value(number)), "+OK\r\n");
+    }
+    writer.ask("SET k last", "+OK\r\n");
+    let mut last = 1;
+    let floor = loop {
+        let event = events.next();
+        if event.kind == "stale" {
+            assert_eq!((event.id, &event.data["sub_id"]), (None, &json!("1-0")));
+            break event.data["floor"].as_u64().expect("an LSN");
+        }
+        last += 1;
+        assert_eq!((event.kind.as_str(), event.data["lsn"].as_u64()), ("emission", Some(last)));
+    };
+    assert!(floor > last, "something was lost");
+    let answer = events.next();
+    assert_eq!(
+        (answer.kind.as_str(), &answer.data["seq"], &answer.data["value"]),
+        ("snapshot", &json!(0), &json!("last"))
+    );
+    writer.ask("SET k more", "+OK\r\n");
+    let name = answer.data["sub_id"].as_str().expect("a name");
+    events.expect(event("emission", name, 1003, 1, "more"));
+
+    while socket.next()["type"] != "stale" {}
+    let answer = socket.next();
+    assert_eq!(answer["type"], "snapshot");
+    if answer["value"] != "more" {
+        assert_eq!(socket.next()["value"], "more");
+    }
+}
+
+#[test]
+fn the_password_is_asked_for() {
+    let server = server_with(|config| config.requirepass = "secret".to_owned());
+    let query = "command=GET&arg=k";
+    for headers in ["", "Authorization: Bearer wrong\r\n", "Authorization: Basic YTpi\r\n"] {
+        let (status, reason) = refused(&server, query, headers);
+        assert_eq!(status, 401, "{headers}");
+        assert!(reason.contains("Bearer") && !reason.contains("secret"), "{reason}");
+    }
+    assert_eq!(refused(&server, &format!("{query}&token=wrong"), "").0, 401);
+    assert_eq!(Socket::try_open(&server, "", "").err(), Some(401));
+    Events::ask(&server, query, "Authorization: Bearer secret\r\n").next();
+    // anybody:secret
+    Events::ask(&server, query, "Authorization: Basic YW55Ym9keTpzZWNyZXQ=\r\n").next();
+    Events::open(&server, &format!("{query}&token=secret")).next();
+    assert!(Socket::try_open(&server, "?token=secret", "").is_ok());
+    assert!(server.http("/health/live").contains("200 OK"), "health is for everybody");
+}
+
+#[test]
+fn pages_of_others_are_refused_unless_their_origin_is_named() {
+    let server = server_with(|config| config.http_allow_origin = vec!["https://app.example".to_owned()]);
+    let query = "command=GET&arg=k";
+    let (status, reason) = refused(&server, query, "Origin: https://evil.example\r\n");
+    assert_eq!(status, 403);
+    assert!(reason.contains("http-allow-origin"), "{reason}");
+    assert_eq!(Socket::try_open(&server, "", "https://evil.example").err(), Some(403));
+    let mut events = Events::ask(&server, query, "Origin: https://app.example\r\n");
+    assert!(events.head.contains("access-control-allow-origin: https://app.example"), "{}", events.head);
+    events.next();
+    assert!(Socket::try_open(&server, "", "https://app.example").is_ok());
+    let own = format!("http://{}", server.http_address());
+    let mut events = Events::ask(&server, query, &format!("Origin: {own}\r\n"));
+    assert!(!events.head.contains("access-control-allow-origin"), "{}", events.head);
+    events.next();
+    // Settings can change while the server runs.
+    server.client().ask("CONFIG SET http-allow-origin https://evil.example", "+OK\r\n");
+    Events::ask(&server, query, "Origin: https://evil.example\r\n").next();
+}
+
+#[test]
+fn requests_that_make_no_sense_say_why() {
+    let server = server();
+    server.client().ask("RPUSH list a", ":1\r\n");
+    for (query, beginning) in [
+        ("", "ERR no command"),
+        ("command=NONSENSE", "ERR unknown command"),
+        ("command=SET&arg=k&arg=v", "ERR 'set' cannot be watched"),
+        ("command=GET", "ERR wrong number of arguments"),
+        ("command=GET&arg=list", "WRONGTYPE"),
+        ("command=GET&key=k", "ERR unknown parameter 'key'"),
+        ("command=GET&arg=k&db=99", "ERR DB index is out of range"),
+    ] {
+        let (status, reason) = refused(&server, query, "");
+        assert_eq!(status, 400, "{query}");
+        assert!(reason.starts_with(beginning), "{query}: {reason}");
+    }
+    let (status, reason) = refused(&server, "command=GET&arg=k", "Upgrade: websocket\r\n");
+    assert_eq!(status, 400, "{reason}");
+}
+
+#[test]
+fn there_are_as_many_streams_as_allowed_and_numbers_beside_them() {
+    let server = server_with(|config| config.http_watch_connections = 40);
+    let mut streams: Vec<Events> = (0..40).map(|_| Events::open(&server, "command=GET&arg=k")).collect();
+    streams.iter_mut().for_each(|events| events.expect(event("snapshot", "1-0", 1, 0, Value::Null)));
+    let (status, reason) = refused(&server, "command=GET&arg=k", "");
+    assert_eq!(status, 503);
+    assert!(reason.contains("http-watch-connections"), "{reason}");
+    let count = |server: &TestServer| {
+        let metrics = server.http("/metrics");
+        metrics
+            .lines()
+            .find_map(|line| Some(line.strip_prefix("tidemark_http_watch_connections ")?.to_owned()))
+    };
+    assert_eq!(count(&server).as_deref(), Some("40.0"));
+    server.client().ask("SET k 1", "+OK\r\n");
+    streams.iter_mut().for_each(|events| events.expect(event("emission", "1-0", 2, 1, "1")));
+    streams.truncate(10);
+    eventually("places are free again", || count(&server).as_deref() == Some("10.0"));
+    Events::open(&server, "command=GET&arg=k").next();
+}
+
+#[test]
+fn reads_that_only_browsers_have_watched_are_forgotten() {
+    let server = server_with(|config| config.watch_retention_age = Duration::from_secs(1));
+    let watched = || {
+        let metrics = server.http("/metrics");
+        metrics.lines().find_map(|line| Some(line.strip_prefix("tidemark_watched_reads ")?.to_owned()))
+    };
+    let mut events = Events::open(&server, "command=GET&arg=k");
+    events.next();
+    let mut socket = Socket::open(&server);
+    socket.say(json!({"watch": ["GET", "other"]}));
+    socket.next();
+    assert_eq!(watched().as_deref(), Some("2.0"));
+    drop((events, socket));
+    eventually("they are forgotten", || watched().as_deref() == Some("0.0"));
+}
+
+#[test]
+fn nobody_is_told_of_a_change_that_a_crash_could_take_back_if_all_is_durable() {
+    let server = server_with(|config| config.durability = Durability::Always);
+    let mut writer = server.client();
+    let mut events = Events::open(&server, "command=GET&arg=k");
+    events.expect(event("snapshot", "1-0", 1, 0, Value::Null));
+    for number in 1..100 {
+        writer.ask(&format!("SET k {number}"), "+OK\r\n");
+        events.expect(event("emission", "1-0", number + 1, number, number.to_string()));
+    }
+    // A change that nobody waits for is durable all the same.
+    writer.ask("SET k x PX 1", "+OK\r\n");
+    events.expect(event("emission", "1-0", 101, 100, "x"));
+    events.expect(event("emission", "1-0", 102, 101, Value::Null));
+}
+
+/// A WebSocket's client.
+struct Socket(WebSocket<TcpStream>);
+
+impl Socket {
+    fn open(server: &TestServer) -> Socket {
+        Socket::try_open(server, "", "").expect("a WebSocket")
+    }
+
+    /// The status, if it is refused.
+    fn try_open(server: &TestServer, query: &str, origin: &str) -> Result<Socket, u16> {
+        let address = server.http_address();
+        let mut request = tungstenite::http::Request::builder()
+            .uri(format!("ws://{address}/v1/watch{query}"))
+            .header("Host", address.to_string())
+            .header("Connection", "Upgrade")
+            .header("Upgrade", "websocket")
+            .header("Sec-WebSocket-Version", "13")
+            .header("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==");
+        if !origin.is_empty() {
+            request = request.header("Origin", origin);
+        }
+        match tungstenite::client(request.body(()).expect("a request"), connect(address)) {
+            Ok((socket, _)) => Ok(Socket(socket)),
+            Err(tungstenite::HandshakeError::Failure(tungstenite::Error::Http(response))) => {
+                Err(response.status().as_u16())
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn say(&mut self, message: Value) {
+        self.0.send(Message::text(message.to_string())).expect("the server reads");
+    }
+
+    fn next(&mut self) -> Value {
+        loop {
+            match self.0.read().expect("a message") {
+                Message::Text(text) => return serde_json::from_str(&text).expect("JSON"),
+                Message::Ping(_) | Message::Pong(_) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[track_caller]
+    fn expect(&mut self, expected: Value) {
+        assert_eq!(self.next(), expected);
+    }
+
+    #[track_caller]
+    fn expect_error(&mut self, beginning: &str) {
+        let answer = self.next();
+        assert_eq!(answer["type"], "error");
+        assert!(answer["error"].as_str().is_some_and(|error| error.starts_with(beginning)), "{answer}");
+    }
+}
+
+#[test]
+fn many_reads_are_watched_on_one_socket() {
+    let server = server();
+    let (mut socket, mut writer) = (Socket::open(&server), server.client());
+    for number in 0..500_u64 {
+        let name = format!("{}-0", number + 1);
+        socket.say(json!({"watch": ["GET", format!("k{number}")], "id": number}));
+        socket.expect(
+            json!({"type": "snapshot", "id": number, "sub_id": name, "lsn": number + 1, "seq": 0, "value": null}),
+        );
+    }
+    for number in 0..500_u64 {
+        writer.ask(&format!("SET k{number} v"), "+OK\r\n");
+    }
+    let mut told: Vec<String> = (0..500)
+        .map(|_| {
+            let emission = socket.next();
+            assert_eq!((&emission["type"], &emission["value"]), (&json!("emission"), &json!("v")));
+            assert!(emission.get("id").is_none());
+            emission["sub_id"].as_str().expect("a name").to_owned()
+        })
+        .collect();
+    told.sort_unstable();
+    told.dedup();
+    assert_eq!(told.len(), 500, "one of each");
+}
+
+#[test]
+fn a_socket_watches_goes_on_and_ends() {
+    let server = server();
+    let (mut socket, mut writer) = (Socket::open(&server), server.client());
+    socket.say(json!({"watch": ["GET", "k"], "id": {"any": 1}}));
+    socket.expect(
+        json!({"type": "snapshot", "id": {"any": 1}, "sub_id": "1-0", "lsn": 1, "seq": 0, "value": null}),
+    );
+    writer.ask("SET k 1", "+OK\r\n");
+    socket.expect(json!({"type": "emission", "sub_id": "1-0", "lsn": 2, "seq": 1, "value": "1"}));
+    // The same read is the same subscription.
+    socket.say(json!({"watch": ["get", "k"]}));
+    socket.expect(json!({"type": "snapshot", "sub_id": "1-0", "lsn": 2, "seq": 1, "value": "1"}));
+    socket.say(json!({"unwatch": "1-1", "id": 2}));
+    socket.expect(json!({"type": "unwatched", "id": 2, "sub_id": "1-1", "ended": false}));
+    socket.say(json!({"unwatch": "1-0"}));
+    socket.expect(json!({"type": "unwatched", "sub_id": "1-0", "ended": true}));
+    writer.ask("SET k 2", "+OK\r\n");
+    socket.say(json!({"resume": "1-0", "key": "k", "lsn": 1, "id": "r"}));
+    socket.expect(json!({"type": "resumed", "id": "r", "sub_id": "1-0", "next": 1}));
+    socket.expect(json!({"type": "emission", "sub_id": "1-0", "lsn": 2, "seq": 1, "value": "1"}));
+    socket.expect(json!({"type": "emission", "sub_id": "1-0", "lsn": 3, "seq": 2, "value": "2"}));
+    socket.say(json!({"resume": "1-0", "key": "other", "lsn": 1, "id": 3}));
+    socket.expect(
+        json!({"type": "stale", "id": 3, "sub_id": "1-0", "reason": "SUBSCRIPTION_NOT_FOUND", "floor": 0}),
+    );
+    socket.say(json!({"resume": "1-0", "lsn": 99}));
+    socket.expect(json!({"type": "stale", "sub_id": "1-0", "reason": "INVALID_SEQUENCE", "floor": 3}));
+    let answer = socket.next();
+    assert_eq!((&answer["type"], &answer["value"]), (&json!("snapshot"), &json!("2")));
+    // Another database, and a key that is no text.
+    socket.say(json!({"watch": ["GET", {"base64": "/w=="}], "db": 2, "id": 4}));
+    assert_eq!(socket.next()["id"], 4);
+    writer.ask("SELECT 2", "+OK\r\n");
+    writer.send(b"*3\r\n$3\r\nSET\r\n$1\r\n\xff\r\n$1\r\n\xfe\r\n");
+    writer.expect("+OK\r\n");
+    assert_eq!(socket.next()["value"], json!({"base64": "/g=="}));
+}
+
+#[test]
+fn every_message_is_answered_however_many_come_at_once() {
+    let server = server();
+    let mut socket = Socket::open(&server);
+    for number in 0..100 {
+        socket.say(json!({"watch": ["GET", "k"], "id": number}));
+        socket.say(json!({"resume": "1-0", "lsn": 1, "id": -number}));
+    }
+    for number in 0..100 {
+        let (snapshot, resumed) = (socket.next(), socket.next());
+        assert_eq!((&snapshot["type"], &snapshot["id"]), (&json!("snapshot"), &json!(number)));
+        assert_eq!((&resumed["type"], &resumed["id"]), (&json!("resumed"), &json!(-number)));
+    }
+}
+
+#[test]
+fn messages_that_make_no_sense_are_answered_by_errors() {
+    let server = server();
+    let mut socket = Socket::open(&server);
+    socket.0.send(Message::text("nonsense")).expect("the server reads");
+    socket.expect_error("ERR no message of this protocol");
+    socket.0.send(Message::binary(vec![1, 2])).expect("the server reads");
+    socket.expect_error("ERR messages are JSON text");
+    for (message, beginning) in [
+        (json!({"wach": ["GET", "k"]}), "ERR no message of this protocol"),
+        (json!({}), "ERR a message has either"),
+        (json!({"watch": ["GET", "k"], "unwatch": "1-0"}), "ERR a message has either"),
+        (json!({"resume": "1-0"}), "ERR a message has either"),
+        (json!({"watch": []}), "ERR no command"),
+        (json!({"watch": ["GET", "k"], "db": 99}), "ERR DB index is out of range"),
+        (json!({"watch": ["SET", "k", "v"]}), "ERR 'set' cannot be watched"),
+        (json!({"watch": ["GET", {"base64": "%"}]}), "ERR a word is no base64"),
+    ] {
+        socket.say(message);
+        socket.expect_error(beginning);
+    }
+    socket.say(json!({"watch": ["GET", "k"]}));
+    assert_eq!(socket.next()["type"], "snapshot");
+    // What is too long ends the connection, and nothing else.
+    let _ = socket.0.send(Message::text("x".repeat(2 << 20)));
+    while socket.0.read().is_ok() {}
+    Socket::open(&server);
+}
