@@ -228,3 +228,100 @@ pub(crate) fn subscribe(shared: &Shared, read: Read) -> Result<Subscribed, Comma
     shared.watching_began(now_us);
     Ok(subscribed)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::http_watchers::wait_durable;
+    use crate::snapshots::Snapshots;
+    use std::time::Duration;
+    use tidemark_engine::{Call, Engine, Reply, command};
+    use tidemark_log::storage::faulty::{Fault, Plan, Site};
+    use tidemark_log::{Durability, FaultyStorage, Log, MemoryStorage, Options};
+
+    /// A server without workers, and the storage of its log.
+    fn server(durability: Durability) -> (Arc<Shared>, FaultyStorage) {
+        let storage = FaultyStorage::new(Arc::new(MemoryStorage::new()), None);
+        let options = Options { durability, segment_bytes: 64 * 1024, ..Options::default() };
+        let (log, _) = Log::open(Arc::new(storage.clone()), options).expect("an empty log");
+        let engine = Engine::new(Arc::new(log), 4, 1);
+        let config = Config { durability, ..Config::default() };
+        let shared = Arc::new(Shared::new(engine, Snapshots::new(Lsn::ZERO).0, config, Vec::new()));
+        let weak = Arc::downgrade(&shared);
+        let moved = move |_| weak.upgrade().into_iter().for_each(|shared| shared.http_watchers.log_moved());
+        shared.engine.log().set_listener(Box::new(moved));
+        (shared, storage)
+    }
+
+    fn set(shared: &Shared, value: &str) {
+        let args = [b"SET".as_slice(), b"k", value.as_bytes()];
+        let command = command::resolve(&args).expect("a command");
+        let mut reply = Reply::new(Protocol::Resp3);
+        shared.engine.execute(&Call { command, args: &args, db: 0, now_us: 1 }, &mut reply);
+        assert_eq!(reply.bytes(), b"+OK\r\n");
+    }
+
+    fn watch(shared: &Arc<Shared>) -> (Watch, Subscribed) {
+        let read = read(0, &[b"GET", b"k"]).expect("watchable");
+        let subscribed = subscribe(shared, read).expect("the log takes it");
+        let cursor = Cursor::new(Arc::clone(&subscribed.query), subscribed.number, subscribed.lsn);
+        (Watch::new(shared, &Arc::new(Ear::default()), cursor), subscribed)
+    }
+
+    fn told(pending: Option<Pending>) -> Option<(&'static str, Option<Lsn>)> {
+        pending.map(|pending| (pending.notice.kind, pending.shows))
+    }
+
+    #[test]
+    fn nothing_is_told_that_a_crash_could_take_back_if_all_is_durable() {
+        let (shared, _) = server(Durability::Always);
+        let (mut watch, subscribed) = watch(&shared);
+        assert_eq!(told(Some(watch.show(&subscribed))), Some(("snapshot", Some(Lsn(1)))));
+        set(&shared, "1");
+        assert_eq!(told(watch.next()), Some(("emission", Some(Lsn(2)))));
+        set(&shared, "2");
+        shared.engine.log().wait_durable(Lsn(3)).expect("it is stored");
+        assert_eq!(told(watch.next()), Some(("emission", None)));
+        assert_eq!(told(watch.next()), None);
+        assert_eq!(told(Some(watch.show(&subscribed))), Some(("snapshot", None)));
+    }
+
+    #[test]
+    fn what_need_not_be_durable_is_told_at_once() {
+        let (shared, _) = server(Durability::Off);
+        let (mut watch, subscribed) = watch(&shared);
+        assert_eq!(told(Some(watch.show(&subscribed))), Some(("snapshot", None)));
+        set(&shared, "1");
+        assert_eq!(told(watch.next()), Some(("emission", None)));
+    }
+
+    #[test]
+    fn waiting_ends_when_the_log_is_durable_or_has_failed() {
+        let (shared, storage) = server(Durability::Always);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let wait = |lsn| {
+            let patience = Duration::from_secs(20);
+            runtime.block_on(async { tokio::time::timeout(patience, wait_durable(&shared, lsn)).await })
+        };
+        set(&shared, "1");
+        assert_eq!(wait(Lsn(1)), Ok(true));
+        assert!(shared.engine.log().durable() >= Lsn(1));
+        let fault = Fault::Error(std::io::ErrorKind::Other);
+        storage.set_plan(Some(Plan { fault, at: 1, site: Some(Site::SyncData), forever: true, seed: 0 }));
+        set(&shared, "2");
+        assert_eq!(wait(Lsn(2)), Ok(false));
+        assert_eq!(wait(Lsn(1)), Ok(true));
+    }
+
+    #[test]
+    fn whoever_leaves_last_ends_that_the_engine_tells_of_the_query() {
+        let (shared, _) = server(Durability::Off);
+        let ((first, _), (second, _)) = (watch(&shared), watch(&shared));
+        assert_eq!(shared.engine.next_forgetting_us(), None, "somebody listens");
+        drop(first);
+        assert_eq!(shared.engine.next_forgetting_us(), None, "somebody listens still");
+        drop(second);
+        assert!(shared.engine.next_forgetting_us().is_some(), "it is kept for a while, and no longer");
+    }
+}
