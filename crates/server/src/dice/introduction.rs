@@ -1,0 +1,108 @@
+//! Who the client is: `HANDSHAKE` and `HELLO`.
+
+use super::request::Words;
+use crate::client_command::check_name;
+use crate::session::Session;
+use crate::shared::TIDEMARK_VERSION;
+use std::fmt::Write as _;
+use tidemark_engine::command::parse::is;
+
+pub(super) const NOT_AUTHENTICATED: &str = "NOAUTH Authentication required.";
+
+/// The longest id that a client may give itself. Bytes.
+const ID_BYTES: usize = 256;
+/// The most ids that one connection may give.
+const IDS_LIMIT: usize = 16;
+
+/// What a client has said about itself.
+#[derive(Debug, Default)]
+pub(super) struct Introduction {
+    /// All ids given on the connection, the latest one last. They mean the same client.
+    ids: Vec<Box<str>>,
+}
+
+impl Introduction {
+    /// `HANDSHAKE id command|watch`. Clients send it before anything else, so that it needs no password.
+    pub(super) fn handshake(&mut self, session: &mut Session, words: &Words<'_>) -> Result<(), &'static str> {
+        let [_, id, mode] = words.as_slice() else {
+            return Err("ERR wrong number of arguments for 'handshake' command");
+        };
+        if !is(mode, "WATCH") && !is(mode, "COMMAND") {
+            return Err("ERR the mode of a handshake is 'command' or 'watch'");
+        }
+        let id = std::str::from_utf8(id).unwrap_or_default();
+        if id.is_empty() || id.len() > ID_BYTES {
+            return Err("ERR the id of a handshake has 1 to 256 bytes");
+        }
+        let present = self.ids.iter().position(|known| **known == *id);
+        match present {
+            Some(index) => {
+                let latest = self.ids.remove(index);
+                self.ids.push(latest);
+            }
+            None if self.ids.len() == IDS_LIMIT => return Err("ERR one connection has at most 16 ids"),
+            None => self.ids.push(id.into()),
+        }
+        if check_name(id.as_bytes(), "Client names").is_ok() {
+            session.client.names().name = id.as_bytes().to_vec();
+        }
+        Ok(())
+    }
+
+    /// The latest id; empty before the first.
+    pub(super) fn id(&self) -> &str {
+        self.ids.last().map_or("", |id| id)
+    }
+}
+
+/// `HELLO [protocol]`: who the server is, as a text of JSON.
+pub(super) fn hello(
+    introduction: &mut Introduction,
+    session: &Session,
+    words: &Words<'_>,
+) -> Result<String, &'static str> {
+    if !session.authenticated {
+        return Err(NOT_AUTHENTICATED);
+    }
+    if words.len() > 2 {
+        return Err("ERR wrong number of arguments for 'hello' command");
+    }
+    if introduction.ids.is_empty() {
+        // Who has not given itself an id gets the one that `CLIENT LIST` shows.
+        introduction.ids.push(format!("client-{}", session.client.id).into());
+    }
+    let id = json_string(introduction.id());
+    let address = json_string(&session.client.local_address);
+    Ok(format!(
+        "{{\"proto\":2,\"id\":{address},\"role\":\"master\",\"modules\":[],\"clientId\":{id},\"client_id\":{id},\
+         \"client\":{id},\"serverVersion\":\"{TIDEMARK_VERSION}\",\"version\":\"{TIDEMARK_VERSION}\"}}"
+    ))
+}
+
+/// A text in quotes.
+fn json_string(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => quoted.extend(['\\', character]),
+            character if character < ' ' => {
+                // Writing to a string does not fail.
+                let _ = write!(quoted, "\\u{:04x}", u32::from(character));
+            }
+            character => quoted.push(character),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_in_json_keeps_its_characters() {
+        assert_eq!(json_string("a\"b\\c\né"), "\"a\\\"b\\\\c\\u000aé\"");
+    }
+}
