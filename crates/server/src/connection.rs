@@ -7,7 +7,7 @@
 
 use crate::client::Client;
 use crate::config::{Config, OutputLimit};
-use crate::dice::{self, Conversation, Step};
+use crate::dice::{self, Conversation, Notice, Step};
 use crate::dispatch::{self, Context};
 use crate::inbox::Unblock;
 use crate::pause;
@@ -211,7 +211,21 @@ impl Connection {
 
     fn may_catch_up(&self) -> bool {
         let session = &self.session;
-        !session.closing && session.subscriptions.watchings.may_catch_up(&session.output)
+        !session.closing
+            && session.subscriptions.watchings.may_catch_up(&session.output)
+            && !self.pauses_emissions()
+    }
+
+    /// Whether emissions wait, although there may be room for them.
+    fn pauses_emissions(&self) -> bool {
+        matches!(&self.language, Language::Dice(conversation) if conversation.pause_until().is_some())
+    }
+
+    /// Does what another connection of the same client asks for.
+    pub(crate) fn heed(&mut self, notice: Notice, cx: &Context<'_>) {
+        if matches!(self.language, Language::Dice(_)) {
+            Conversation::heed(&mut self.session, notice, cx);
+        }
     }
 
     /// Writes what watched reads have held back until now.
@@ -224,7 +238,9 @@ impl Connection {
 
     /// Writes what a watched read has emitted, as far as there is room.
     pub(crate) fn emit(&mut self, query: Lsn, cx: &Context<'_>) {
-        if !self.session.closing {
+        if self.pauses_emissions() {
+            watching::catch_up_soon(&mut self.session, query);
+        } else if !self.session.closing {
             self.limit_output(cx.config);
             watching::emit(&mut self.session, query, cx);
         }
@@ -399,6 +415,7 @@ impl Connection {
             self.idle_deadline(config),
             self.request_deadline(config),
             self.authentication_deadline(config),
+            self.emission_deadline(),
         ]
         .into_iter()
         .flatten()
@@ -414,6 +431,9 @@ impl Connection {
         }
         self.session.unsubscribe_all(&shared.pubsub);
         watching::end_all(&mut self.session, cx);
+        if matches!(self.language, Language::Dice(_)) {
+            shared.dice.leave(self.session.client.id);
+        }
         shared.clients.remove(self.session.client.id);
     }
 
@@ -437,6 +457,14 @@ impl Connection {
     fn authentication_deadline(&self, config: &Config) -> Option<Instant> {
         let exempt = self.session.authenticated || config.authentication_timeout.is_zero();
         if exempt { None } else { self.session.stranger_since.checked_add(config.authentication_timeout) }
+    }
+
+    /// When emissions that wait may be written.
+    fn emission_deadline(&self) -> Option<Instant> {
+        match &self.language {
+            Language::Dice(conversation) => conversation.pause_until(),
+            Language::Unknown | Language::Resp => None,
+        }
     }
 
     fn output_limit(&self, config: &Config) -> OutputLimit {

@@ -3,7 +3,7 @@
 mod common;
 
 use common::TestServer;
-use common::dice::{DiceClient, Field, command, fields, frame};
+use common::dice::{DiceClient, DiceResult, Field, command, fields, frame};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tidemark_log::Durability;
 use tidemark_server::config::OutputLimit;
@@ -129,7 +129,7 @@ fn clients_introduce_themselves() {
     client.expect_error(&["HANDSHAKE", "id"], "ERR wrong number of arguments for 'handshake' command");
     client.expect_error(&["HANDSHAKE", "id", "other"], "ERR the mode of a handshake is 'command' or 'watch'");
     client.expect_error(&["HANDSHAKE", "", "watch"], "ERR the id of a handshake has 1 to 256 bytes");
-    for number in 1..15 {
+    for number in 1..16 {
         assert!(client.ask(&["HANDSHAKE", &number.to_string(), "watch"]).ok);
     }
     client.expect_error(&["HANDSHAKE", "16", "watch"], "ERR one connection has at most 16 ids");
@@ -319,4 +319,220 @@ fn both_protocols_share_one_port() {
     redis.expect("$1\r\nv\r\n");
     client.end_input();
     assert_eq!(client.try_receive(), None, "a client that has said its last word is let go");
+}
+
+/// A result that tells a watched value.
+fn emission(value: &str, fingerprint: u64) -> DiceResult {
+    let body =
+        if value.is_empty() { Vec::new() } else { [&[0x0a, value.len() as u8], value.as_bytes()].concat() };
+    DiceResult { ok: true, message: value.to_owned(), fingerprint, body: Some((16, body)) }
+}
+
+/// Watches a key; the fingerprint.
+fn watch(client: &mut DiceClient, key: &str, value: &str) -> u64 {
+    let answer = client.ask(&["GET.WATCH", key]);
+    assert_eq!(answer, DiceResult { message: "OK".to_owned(), ..emission(value, answer.fingerprint) });
+    assert_ne!(answer.fingerprint, 0);
+    answer.fingerprint
+}
+
+#[test]
+fn a_watched_key_tells_its_values() {
+    let server = TestServer::new();
+    let (mut redis, mut client) = (server.client(), DiceClient::greeted(&server, "one", "command"));
+    redis.ask("SET k 1", "+OK\r\n");
+    let fingerprint = watch(&mut client, "k", "1");
+    assert_eq!(watch(&mut client, "k", "1"), fingerprint, "once more is the same");
+    redis.ask("SET k 2", "+OK\r\n");
+    assert_eq!(client.receive(), emission("2", fingerprint));
+    redis.ask("INCR k", ":3\r\n");
+    redis.ask("SET k 3", "+OK\r\n");
+    redis.ask("DEL k", ":1\r\n");
+    redis.ask("SETEX k 100 é", "+OK\r\n");
+    for value in ["3", "", "é"] {
+        assert_eq!(client.receive(), emission(value, fingerprint));
+    }
+    redis.ask("LPUSH l a", ":1\r\n");
+    redis.ask("RENAME l k", "+OK\r\n");
+    let wrong = client.receive();
+    assert_eq!((wrong.ok, wrong.fingerprint, wrong.body), (false, fingerprint, None));
+    assert_eq!(wrong.message, "WRONGTYPE Operation against a key holding the wrong kind of value");
+    redis.send(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\n\xff\r\n");
+    redis.expect("+OK\r\n");
+    let binary = client.receive();
+    assert_eq!((binary.ok, binary.fingerprint, binary.body), (false, fingerprint, None));
+    assert_eq!(client.ask(&["UNWATCH", &fingerprint.to_string()]).body, Some((33, Vec::new())));
+    redis.ask("SET k 4", "+OK\r\n");
+    assert_eq!(client.text(&["GET", "k"], 16), "4", "and nothing before it");
+    assert!(client.ask(&["UNWATCH", &fingerprint.to_string()]).ok, "what has ended can be ended");
+    client.expect_error(&["UNWATCH", "x"], "ERR value is not an integer or out of range");
+    client.expect_error(&["UNWATCH"], "ERR wrong number of arguments for 'unwatch' command");
+}
+
+#[test]
+fn all_seven_reads_are_watched() {
+    let server = TestServer::new();
+    let (mut redis, mut client) = (server.client(), DiceClient::greeted(&server, "one", "command"));
+    redis.ask("HSET h a 1", ":1\r\n");
+    redis.ask("ZADD z 10 a 20 b", ":2\r\n");
+    let mut fingerprints = Vec::new();
+    for words in [
+        ["HGET.WATCH", "h", "a"].as_slice(),
+        &["HGETALL.WATCH", "h"],
+        &["ZCARD.WATCH", "z"],
+        &["ZCOUNT.WATCH", "z", "15", "50"],
+        &["ZRANGE.WATCH", "z", "2", "3"],
+        &["ZRANGE.WATCH", "z", "15", "50", "BYSCORE"],
+        &["ZRANK.WATCH", "z", "b"],
+    ] {
+        let answer = client.ask(words);
+        assert!(answer.ok && answer.message == "OK", "{words:?}: {answer:?}");
+        assert!(!fingerprints.contains(&answer.fingerprint));
+        fingerprints.push(answer.fingerprint);
+    }
+    let told = |client: &mut DiceClient| {
+        let result = client.receive();
+        assert!(result.ok && result.message == "OK", "{result:?}");
+        let at = fingerprints.iter().position(|known| *known == result.fingerprint).expect("one of ours");
+        let (field, body) = result.body.expect("a body");
+        (at, field, body)
+    };
+    redis.ask("HSET h a 2", ":0\r\n");
+    let mut hashes = [told(&mut client), told(&mut client)];
+    hashes.sort_unstable();
+    assert_eq!(hashes, [(0, 34, b"\x0a\x012".to_vec()), (1, 36, b"\x0a\x06\x0a\x01a\x12\x012".to_vec())]);
+    redis.ask("ZADD z 5 c", ":1\r\n");
+    let mut sets = [told(&mut client), told(&mut client), told(&mut client)];
+    sets.sort_unstable();
+    let [cardinality, range, rank] = sets;
+    assert_eq!(cardinality, (2, 46, b"\x08\x03".to_vec()));
+    let element = |score, member: &str, rank| (score, member.to_owned(), rank);
+    assert_eq!((range.0, range.1), (4, 41));
+    assert_eq!(common::dice::elements(&range.2), [element(10, "a", 2), element(20, "b", 3)]);
+    assert_eq!((rank.0, rank.1), (6, 45));
+    assert_eq!(common::dice::elements(&rank.2), [element(20, "b", 3)]);
+    redis.ask("ZADD z 30 d", ":1\r\n");
+    let mut sets = [told(&mut client), told(&mut client), told(&mut client)];
+    sets.sort_unstable();
+    let [cardinality, count, range] = sets;
+    assert_eq!(cardinality, (2, 46, b"\x08\x04".to_vec()));
+    assert_eq!(count, (3, 40, b"\x08\x02".to_vec()));
+    // How many are before a range of scores, the range does not say.
+    assert_eq!((range.0, range.1), (5, 41));
+    assert_eq!(common::dice::elements(&range.2), [element(20, "b", 0), element(30, "d", 0)]);
+}
+
+#[test]
+fn a_connection_that_watches_listens_for_the_others_of_its_client() {
+    let server = TestServer::new();
+    let mut writer = DiceClient::greeted(&server, "writer", "command");
+    // Several, so that both workers serve some.
+    for number in 0..6 {
+        let (id, key) = (format!("client-{number}"), format!("k{number}"));
+        let mut asking = DiceClient::greeted(&server, &format!("library-{number}"), "command");
+        assert!(asking.ask(&["HANDSHAKE", &id, "command"]).ok);
+        let fingerprint = watch(&mut asking, &key, "");
+        writer.body(&["SET", &key, "1"], 17);
+        assert_eq!(asking.receive(), emission("1", fingerprint), "while nobody else listens");
+        let mut listening = DiceClient::greeted(&server, &id, "watch");
+        for value in ["2", "3"] {
+            writer.body(&["SET", &key, value], 17);
+            assert_eq!(listening.receive(), emission(value, fingerprint));
+        }
+        assert_eq!(watch(&mut asking, &key, "3"), fingerprint, "it is still the same subscription");
+        let other = watch(&mut asking, "other", "");
+        writer.body(&["SET", "other", &id], 17);
+        assert_eq!(listening.receive(), emission(&id, other));
+        writer.body(&["DEL", "other"], 18);
+        assert_eq!(listening.receive(), emission("", other));
+        assert!(asking.ask(&["UNWATCH", &fingerprint.to_string()]).ok);
+        listening.send(&["PING"]);
+        writer.body(&["SET", &key, "4"], 17);
+        assert_eq!(asking.text(&["PING"], 12), "PONG", "it hears nothing any more");
+        assert_eq!(listening.receive().body.map(|(field, _)| field), Some(12));
+    }
+}
+
+#[test]
+fn a_subscription_goes_on_behind_the_last_number() {
+    let server = TestServer::new();
+    let mut writer = DiceClient::connect(&server);
+    let mut earlier = DiceClient::greeted(&server, "earlier", "command");
+    watch(&mut earlier, "k", "");
+    writer.body(&["SET", "k", "before"], 17);
+    let mut client = DiceClient::greeted(&server, "id", "command");
+    let fingerprint = watch(&mut client, "k", "before");
+    let subscription = format!("id:{fingerprint}");
+    for number in 1..=5 {
+        writer.body(&["SET", "k", &number.to_string()], 17);
+        assert_eq!(client.receive(), emission(&number.to_string(), fingerprint));
+    }
+    drop(client);
+    for number in 6..=9 {
+        writer.body(&["SET", "k", &number.to_string()], 17);
+    }
+    // It has processed three of the five that it got.
+    let mut client = DiceClient::greeted(&server, "id", "watch");
+    let answer = client.ask(&["EMITRECONNECT", "k", &subscription, "3"]);
+    assert_eq!((answer.ok, answer.message.as_str(), answer.fingerprint), (true, "OK 4", 0));
+    assert_eq!(watch(&mut client, "k", "9"), fingerprint, "its answer comes before the emissions");
+    for number in 4..=9 {
+        assert_eq!(client.receive(), emission(&number.to_string(), fingerprint));
+    }
+    assert!(client.ask(&["EMITACK", "k", &subscription, "9"]).ok);
+    client.expect_error(&["EMITACK", "k", &subscription, "10"], "INVALID_SEQUENCE");
+    client.expect_error(&["EMITRECONNECT", "k", &subscription, "10"], "INVALID_SEQUENCE");
+    // Nothing else is asked: they come by themselves.
+    assert_eq!(client.ask(&["EMITRECONNECT", "k", &subscription, "8"]).message, "OK 9");
+    assert_eq!(client.receive(), emission("9", fingerprint));
+    for (key, subscription) in [
+        ("k", "id:17".to_owned()),
+        ("k", "id".to_owned()),
+        ("k", format!("id:{}", fingerprint + 2)),
+        ("other", subscription.clone()),
+    ] {
+        client.expect_error(&["EMITRECONNECT", key, &subscription, "3"], "SUBSCRIPTION_NOT_FOUND");
+        client.expect_error(&["EMITACK", key, &subscription, "3"], "SUBSCRIPTION_NOT_FOUND");
+    }
+    client.expect_error(
+        &["EMITRECONNECT", "k", &subscription, "-1"],
+        "ERR value is not an integer or out of range",
+    );
+    client.expect_error(&["EMITRECONNECT", "k"], "ERR wrong number of arguments for 'emitreconnect' command");
+    // After a restart as well, and the numbers go on.
+    drop((client, earlier, writer));
+    let server = TestServer::in_dir(server.stop(), |_| {});
+    let (mut writer, mut client) =
+        (DiceClient::connect(&server), DiceClient::greeted(&server, "id", "watch"));
+    writer.body(&["SET", "k", "10"], 17);
+    assert_eq!(client.ask(&["EMITRECONNECT", "k", &subscription, "7"]).message, "OK 8");
+    for number in 8..=10 {
+        assert_eq!(client.receive(), emission(&number.to_string(), fingerprint));
+    }
+}
+
+#[test]
+fn watching_needs_a_password_and_a_place() {
+    let server = TestServer::with(|config| config.requirepass = "secret".into());
+    let mut client = DiceClient::greeted(&server, "one", "watch");
+    for words in [
+        ["GET.WATCH", "k"].as_slice(),
+        &["UNWATCH", "1"],
+        &["EMITRECONNECT", "k", "one:1", "0"],
+        &["EMITACK", "k", "one:1", "0"],
+    ] {
+        client.expect_error(words, "NOAUTH Authentication required.");
+    }
+    assert!(client.ask(&["AUTH", "secret"]).ok);
+    client.expect_error(&["GET.WATCH"], "ERR wrong number of arguments for 'get' command");
+    client.expect_error(&["ZRANGE.WATCH", "z", "a", "1"], "ERR value is not an integer or out of range");
+    watch(&mut client, "k", "");
+    // Whoever has not said the password takes nothing over.
+    let mut stranger = DiceClient::greeted(&server, "one", "watch");
+    let fingerprint = watch(&mut client, "other", "");
+    assert!(client.ask(&["SET", "other", "1"]).ok);
+    assert_eq!(client.receive(), emission("1", fingerprint));
+    assert!(stranger.ask(&["AUTH", "secret"]).ok);
+    assert!(client.ask(&["SET", "other", "2"]).ok);
+    assert_eq!(stranger.receive(), emission("2", fingerprint), "now it is one of the client's connections");
 }

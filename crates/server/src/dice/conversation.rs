@@ -10,15 +10,21 @@ use super::introduction::{self, Introduction};
 use super::request::{self, RequestError, RequestLimits, Words};
 use super::result::{self, Head};
 use super::sorted_sets::{self, FirstRank};
-use super::table::{self, Plan, Row};
+use super::table::{self, Plan, Row, WATCH_SUFFIX};
+use super::watch::{self, Notice};
 use crate::dispatch::{self, Context};
 use crate::pause;
 use crate::resp::request::{UNAUTHENTICATED_ARGUMENTS, UNAUTHENTICATED_BULK_BYTES};
 use crate::session::Session;
-use tidemark_engine::Reply;
+use std::time::{Duration, Instant};
+use tidemark_engine::{CommandError, Reply};
 
 /// A scratch buffer that is larger is given back to the allocator. Bytes.
 const KEPT_SCRATCH_BYTES: usize = 16 * 1024;
+
+/// After `EMITRECONNECT`, emissions wait for the next command, or for so long: clients take the next frame that they get
+/// for the answer to what they ask next, which is often to watch the read again.
+const RESUME_PAUSE: Duration = Duration::from_millis(10);
 
 /// What came of looking for a command at the start of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,13 +44,20 @@ pub(crate) struct Conversation {
     /// Bytes of input before which looking for a frame is of no use.
     needed: usize,
     introduction: Introduction,
-    /// Where frames are made; empty between commands.
+    /// Where frames are made.
     scratch: Vec<u8>,
+    /// Until when emissions wait.
+    pause_until: Option<Instant>,
 }
 
 impl Conversation {
     pub(crate) fn new() -> Conversation {
-        Conversation { needed: HEADER_BYTES, introduction: Introduction::default(), scratch: Vec::new() }
+        Conversation {
+            needed: HEADER_BYTES,
+            introduction: Introduction::default(),
+            scratch: Vec::new(),
+            pause_until: None,
+        }
     }
 
     /// How many bytes the next command needs in all before looking at it again can be of use, as far as is known.
@@ -73,6 +86,8 @@ impl Conversation {
                 if pause::postpone(session, &words, cx) {
                     return Step::Postponed;
                 }
+                // Who asks for something else has got the answer that emissions must not come before.
+                self.pause_until = None;
                 self.run(session, words, cx);
                 ran
             }
@@ -87,9 +102,19 @@ impl Conversation {
         }
     }
 
+    /// Until when emissions have to wait, if they have to.
+    pub(crate) fn pause_until(&self) -> Option<Instant> {
+        self.pause_until.filter(|until| Instant::now() < *until)
+    }
+
+    /// Does what another connection of the same client asks for.
+    pub(crate) fn heed(session: &mut Session, notice: Notice, cx: &Context<'_>) {
+        watch::heed(session, notice, cx);
+    }
+
     /// Writes an error that answers no command.
     pub(crate) fn write_error(&mut self, reply: &mut Reply, text: &str) {
-        result::write_error(&mut self.scratch, text.as_bytes());
+        result::write_error(&mut self.scratch, text.as_bytes(), 0);
         reply.encoded(&self.scratch);
         self.tidy();
     }
@@ -107,6 +132,10 @@ impl Conversation {
         }
         match row.plan {
             Plan::Plain => self.run_as(session, row.body, &words, &Place::default(), cx),
+            Plan::Auth => {
+                self.run_as(session, row.body, &words, &Place::default(), cx);
+                self.introduction.announce(session, cx);
+            }
             Plan::Zadd => match sorted_sets::check_scores(&words) {
                 Ok(()) => self.run_as(session, row.body, &words, &Place::default(), cx),
                 Err(text) => self.refuse_command(session, &text, cx),
@@ -123,7 +152,7 @@ impl Conversation {
             Plan::Zpop { from_end } => self.pop(session, row, words, from_end, cx),
             Plan::Hello => {
                 cx.counters.commands.add(1);
-                match introduction::hello(&mut self.introduction, session, &words) {
+                match introduction::hello(&self.introduction, session, &words) {
                     Ok(text) => {
                         let head = Head { message: text.as_bytes(), fingerprint: 0 };
                         result::write(&mut self.scratch, &head, |_| Ok(()));
@@ -134,15 +163,15 @@ impl Conversation {
             }
             Plan::Handshake => {
                 cx.counters.commands.add(1);
-                match self.introduction.handshake(session, &words) {
-                    Ok(()) => {
-                        let mut nothing = Answers::of(&[]);
-                        result::write(&mut self.scratch, &Head::OK, |buffer| {
-                            body::put(buffer, row.body, &mut nothing, &Place::default())
-                        });
-                        session.output.reply.encoded(&self.scratch);
-                    }
+                match self.introduction.handshake(session, &words, cx) {
+                    Ok(()) => self.answer(session, row.body, b"OK"),
                     Err(text) => self.refuse(session, text, cx),
+                }
+            }
+            Plan::Watch | Plan::Unwatch | Plan::EmitReconnect | Plan::EmitAck => {
+                cx.counters.commands.add(1);
+                if let Err(error) = self.run_watching(session, row, &words, cx) {
+                    self.refuse(session, &error.to_string(), cx);
                 }
             }
         }
@@ -255,11 +284,62 @@ impl Conversation {
         }
         let mut answers = Answers::of(reply.bytes().get(mark..).unwrap_or_default());
         match answers.first_error() {
-            Some(text) => result::write_error(&mut self.scratch, text),
+            Some(text) => result::write_error(&mut self.scratch, text, 0),
             None => result::write(&mut self.scratch, &Head::OK, |buffer| put_body(&mut answers, buffer)),
         }
         reply.truncate(mark);
         reply.encoded(&self.scratch);
+    }
+
+    /// Runs a command about watched reads.
+    fn run_watching(
+        &mut self,
+        session: &mut Session,
+        row: &Row,
+        words: &Words<'_>,
+        cx: &Context<'_>,
+    ) -> Result<(), CommandError> {
+        if !session.authenticated {
+            return Err(CommandError::text(introduction::NOT_AUTHENTICATED));
+        }
+        if session.is_reserved {
+            session.closing = true;
+            return Err(CommandError::text("ERR max number of clients reached"));
+        }
+        match row.plan {
+            Plan::Unwatch => {
+                watch::unwatch(session, words, cx)?;
+                self.answer(session, row.body, b"OK");
+            }
+            Plan::EmitReconnect => {
+                let (next, is_here) = watch::reconnect(session, words, cx)?;
+                self.pause_until = is_here.then(|| Instant::now() + RESUME_PAUSE);
+                self.answer(session, row.body, format!("OK {next}").as_bytes());
+            }
+            Plan::EmitAck => {
+                watch::acknowledge(session, words, cx)?;
+                self.answer(session, row.body, b"OK");
+            }
+            _ => {
+                let read = row.name.strip_suffix(WATCH_SUFFIX).and_then(|name| table::find(name.as_bytes()));
+                watch::watch(session, read.unwrap_or(row), words, &mut self.scratch, cx)?;
+                let mark = session.output.reply.len();
+                session.output.reply.encoded(&self.scratch);
+                if cx.always_durable() {
+                    dispatch::hold_what_is_shown(session, mark, cx);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers with an empty body, if the command's answers have one.
+    fn answer(&mut self, session: &mut Session, body: Body, message: &[u8]) {
+        let head = Head { message, fingerprint: 0 };
+        result::write(&mut self.scratch, &head, |buffer| {
+            body::put(buffer, body, &mut Answers::of(&[]), &Place::default())
+        });
+        session.output.reply.encoded(&self.scratch);
     }
 
     /// Answers a command that is refused before it reaches the dispatcher; one that may not run at all is told so first.

@@ -1,7 +1,9 @@
 //! Who the client is: `HANDSHAKE` and `HELLO`.
 
 use super::request::Words;
+use super::watch;
 use crate::client_command::check_name;
+use crate::dispatch::Context;
 use crate::session::Session;
 use crate::shared::TIDEMARK_VERSION;
 use std::fmt::Write as _;
@@ -18,46 +20,65 @@ const IDS_LIMIT: usize = 16;
 #[derive(Debug, Default)]
 pub(super) struct Introduction {
     /// All ids given on the connection, the latest one last. They mean the same client.
-    ids: Vec<Box<str>>,
+    given: Vec<Id>,
+}
+
+#[derive(Debug)]
+struct Id {
+    text: Box<str>,
+    /// Whether the connection is there to be pushed to.
+    watches: bool,
+    /// Whether the other connections of the client know.
+    is_announced: bool,
 }
 
 impl Introduction {
     /// `HANDSHAKE id command|watch`. Clients send it before anything else, so that it needs no password.
-    pub(super) fn handshake(&mut self, session: &mut Session, words: &Words<'_>) -> Result<(), &'static str> {
+    pub(super) fn handshake(
+        &mut self,
+        session: &mut Session,
+        words: &Words<'_>,
+        cx: &Context<'_>,
+    ) -> Result<(), &'static str> {
         let [_, id, mode] = words.as_slice() else {
             return Err("ERR wrong number of arguments for 'handshake' command");
         };
-        if !is(mode, "WATCH") && !is(mode, "COMMAND") {
+        let watches = is(mode, "WATCH");
+        if !watches && !is(mode, "COMMAND") {
             return Err("ERR the mode of a handshake is 'command' or 'watch'");
         }
         let id = std::str::from_utf8(id).unwrap_or_default();
         if id.is_empty() || id.len() > ID_BYTES {
             return Err("ERR the id of a handshake has 1 to 256 bytes");
         }
-        let present = self.ids.iter().position(|known| **known == *id);
-        match present {
-            Some(index) => {
-                let latest = self.ids.remove(index);
-                self.ids.push(latest);
-            }
-            None if self.ids.len() == IDS_LIMIT => return Err("ERR one connection has at most 16 ids"),
-            None => self.ids.push(id.into()),
+        self.given.retain(|known| *known.text != *id);
+        if self.given.len() == IDS_LIMIT {
+            return Err("ERR one connection has at most 16 ids");
         }
+        self.given.push(Id { text: id.into(), watches, is_announced: false });
+        self.announce(session, cx);
         if check_name(id.as_bytes(), "Client names").is_ok() {
             session.client.names().name = id.as_bytes().to_vec();
         }
         Ok(())
     }
 
-    /// The latest id; empty before the first.
-    pub(super) fn id(&self) -> &str {
-        self.ids.last().map_or("", |id| id)
+    /// Lets the other connections of the client know of the ids, once it may be believed: to listen for somebody is to read
+    /// what they watch.
+    pub(super) fn announce(&mut self, session: &Session, cx: &Context<'_>) {
+        if !session.authenticated || session.is_reserved {
+            return;
+        }
+        for id in self.given.iter_mut().filter(|id| !id.is_announced) {
+            watch::introduce(session, &id.text, id.watches, cx);
+            id.is_announced = true;
+        }
     }
 }
 
 /// `HELLO [protocol]`: who the server is, as a text of JSON.
 pub(super) fn hello(
-    introduction: &mut Introduction,
+    introduction: &Introduction,
     session: &Session,
     words: &Words<'_>,
 ) -> Result<String, &'static str> {
@@ -67,11 +88,9 @@ pub(super) fn hello(
     if words.len() > 2 {
         return Err("ERR wrong number of arguments for 'hello' command");
     }
-    if introduction.ids.is_empty() {
-        // Who has not given itself an id gets the one that `CLIENT LIST` shows.
-        introduction.ids.push(format!("client-{}", session.client.id).into());
-    }
-    let id = json_string(introduction.id());
+    // Who has not given itself an id gets the one that `CLIENT LIST` shows.
+    let id = introduction.given.last().map(|id| json_string(&id.text));
+    let id = id.unwrap_or_else(|| format!("\"client-{}\"", session.client.id));
     let address = json_string(&session.client.local_address);
     Ok(format!(
         "{{\"proto\":2,\"id\":{address},\"role\":\"master\",\"modules\":[],\"clientId\":{id},\"client_id\":{id},\

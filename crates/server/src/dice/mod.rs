@@ -17,6 +17,9 @@
 mod answer;
 mod body;
 mod conversation;
+mod directory;
+mod fingerprint;
+mod form;
 mod frame;
 mod introduction;
 mod protobuf;
@@ -24,8 +27,12 @@ mod request;
 mod result;
 mod sorted_sets;
 mod table;
+mod watch;
 
 pub(crate) use conversation::{Conversation, Step};
+pub(crate) use directory::Directory;
+pub(crate) use form::Form;
+pub(crate) use watch::Notice;
 
 /// Whether a connection that begins with this byte speaks the protocol. A frame's length is at most
 /// [`frame::FRAME_LIMIT`], so that its first byte is 0, 1 or 2; RESP and its inline commands never begin so.

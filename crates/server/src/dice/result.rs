@@ -40,11 +40,12 @@ pub(super) fn write(
     put_body: impl FnOnce(&mut Vec<u8>) -> Result<(), Unanswerable>,
 ) {
     if let Err(why) = try_write(buffer, head, put_body) {
-        write_error(buffer, why.to_string().as_bytes());
+        write_error(buffer, why.to_string().as_bytes(), head.fingerprint);
     }
 }
 
-fn try_write(
+/// As [`write`], but what cannot be said is left to the caller; the buffer has no meaning then.
+pub(super) fn try_write(
     buffer: &mut Vec<u8>,
     head: &Head<'_>,
     put_body: impl FnOnce(&mut Vec<u8>) -> Result<(), Unanswerable>,
@@ -61,11 +62,12 @@ fn try_write(
 }
 
 /// Replaces the buffer's content by a frame that says what is wrong.
-pub(super) fn write_error(buffer: &mut Vec<u8>, message: &[u8]) {
+pub(super) fn write_error(buffer: &mut Vec<u8>, message: &[u8], fingerprint: u64) {
     const ERR: u64 = 1;
     begin(buffer);
     put_number(buffer, 1, ERR);
     put_text(buffer, 2, String::from_utf8_lossy(message).as_bytes());
+    put_number(buffer, 3, fingerprint);
     // Errors quote at most a little of what a client sent.
     let ended = end(buffer);
     debug_assert!(ended.is_ok());
@@ -134,7 +136,7 @@ mod tests {
     #[test]
     fn an_error_is_text_whatever_it_quotes() {
         let mut buffer = Vec::new();
-        write_error(&mut buffer, b"ERR \xff");
+        write_error(&mut buffer, b"ERR \xff", 0);
         assert_eq!(buffer, "\0\0\0\x0b\x08\x01\x12\x07ERR \u{fffd}".as_bytes());
     }
 }

@@ -7,6 +7,8 @@ use super::body::{Body, Shape};
 pub(super) enum Plan {
     /// As Redis's command of that name.
     Plain,
+    /// With what has to wait until the client is known.
+    Auth,
     /// With scores that are integers.
     Zadd,
     /// With ranks that are counted from 1.
@@ -19,6 +21,11 @@ pub(super) enum Plan {
     },
     Hello,
     Handshake,
+    /// A read that is watched: the one of the same name without [`WATCH_SUFFIX`].
+    Watch,
+    Unwatch,
+    EmitReconnect,
+    EmitAck,
 }
 
 /// A command of the protocol.
@@ -28,6 +35,9 @@ pub(super) struct Row {
     pub(super) plan: Plan,
     pub(super) body: Body,
 }
+
+/// What the name of a read ends with when it is watched.
+pub(super) const WATCH_SUFFIX: &str = ".WATCH";
 
 /// The longest name. Bytes.
 const LONGEST_NAME: usize = 16;
@@ -41,26 +51,31 @@ const fn planned(name: &'static str, field: u32, shape: Shape, plan: Plan) -> Ro
 }
 
 /// All commands, sorted by name.
-static ROWS: [Row; 34] = [
+static ROWS: [Row; 44] = [
     // DiceDB has no such command: it is here for servers that ask for a password.
-    row("AUTH", 0, Shape::None),
+    planned("AUTH", 0, Shape::None, Plan::Auth),
     row("DECR", 24, Shape::Number),
     row("DECRBY", 26, Shape::Number),
     row("DEL", 18, Shape::Number),
     row("ECHO", 13, Shape::Text),
+    planned("EMITACK", 0, Shape::None, Plan::EmitAck),
+    planned("EMITRECONNECT", 0, Shape::None, Plan::EmitReconnect),
     row("EXISTS", 15, Shape::Number),
     row("EXPIRE", 28, Shape::Truth),
     row("EXPIREAT", 29, Shape::Truth),
     row("EXPIRETIME", 30, Shape::Number),
     row("FLUSHDB", 27, Shape::Empty),
     row("GET", 16, Shape::Text),
+    planned("GET.WATCH", 16, Shape::Text, Plan::Watch),
     row("GETDEL", 20, Shape::Text),
     row("GETEX", 21, Shape::Text),
     row("GETSET", 22, Shape::Text),
     planned("HANDSHAKE", 14, Shape::Empty, Plan::Handshake),
     planned("HELLO", 0, Shape::None, Plan::Hello),
     row("HGET", 34, Shape::Text),
+    planned("HGET.WATCH", 34, Shape::Text, Plan::Watch),
     row("HGETALL", 36, Shape::Pairs),
+    planned("HGETALL.WATCH", 36, Shape::Pairs, Plan::Watch),
     row("HSET", 35, Shape::Number),
     row("INCR", 23, Shape::Number),
     row("INCRBY", 25, Shape::Number),
@@ -69,13 +84,18 @@ static ROWS: [Row; 34] = [
     row("SET", 17, Shape::Empty),
     row("TTL", 31, Shape::Number),
     row("TYPE", 11, Shape::Text),
+    planned("UNWATCH", 33, Shape::Empty, Plan::Unwatch),
     planned("ZADD", 39, Shape::Number, Plan::Zadd),
     row("ZCARD", 46, Shape::Number),
+    planned("ZCARD.WATCH", 46, Shape::Number, Plan::Watch),
     row("ZCOUNT", 40, Shape::Number),
+    planned("ZCOUNT.WATCH", 40, Shape::Number, Plan::Watch),
     planned("ZPOPMAX", 42, Shape::Elements, Plan::Zpop { from_end: true }),
     planned("ZPOPMIN", 44, Shape::Elements, Plan::Zpop { from_end: false }),
     planned("ZRANGE", 41, Shape::Elements, Plan::Zrange),
+    planned("ZRANGE.WATCH", 41, Shape::Elements, Plan::Watch),
     planned("ZRANK", 45, Shape::Element, Plan::Zrank),
+    planned("ZRANK.WATCH", 45, Shape::Element, Plan::Watch),
     row("ZREM", 43, Shape::Number),
 ];
 
@@ -110,9 +130,22 @@ mod tests {
 
     #[test]
     fn bodies_have_fields_of_their_own() {
-        let bodies: Vec<&Row> = ROWS.iter().filter(|row| row.body.shape != Shape::None).collect();
+        let has_own = |row: &&Row| row.body.shape != Shape::None && row.plan != Plan::Watch;
+        let bodies: Vec<&Row> = ROWS.iter().filter(has_own).collect();
         let fields: BTreeSet<u32> = bodies.iter().map(|row| row.body.field).collect();
         assert_eq!(fields.len(), bodies.len());
         assert!(fields.iter().all(|field| (11..=50).contains(field)));
+    }
+
+    #[test]
+    fn a_watched_read_is_answered_as_the_read() {
+        let watching: Vec<&Row> = ROWS.iter().filter(|row| row.plan == Plan::Watch).collect();
+        assert_eq!(watching.len(), 7);
+        for row in watching {
+            let read = row.name.strip_suffix(WATCH_SUFFIX).and_then(|name| find(name.as_bytes()));
+            assert_eq!(read.map(|read| read.body), Some(row.body), "{}", row.name);
+        }
+        // Those of DiceDB, and AUTH.
+        assert_eq!(ROWS.len(), 43 + 1);
     }
 }
