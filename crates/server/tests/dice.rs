@@ -2,8 +2,9 @@
 
 mod common;
 
-use common::TestServer;
-use common::dice::{DiceClient, DiceResult, Field, command, fields, frame};
+use common::dice::{DiceClient, DiceEnd, DiceResult, Field, command, fields, frame};
+use common::{TestServer, eventually};
+use std::sync::Mutex;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tidemark_log::Durability;
 use tidemark_server::config::OutputLimit;
@@ -535,4 +536,53 @@ fn watching_needs_a_password_and_a_place() {
     assert!(stranger.ask(&["AUTH", "secret"]).ok);
     assert!(client.ask(&["SET", "other", "2"]).ok);
     assert_eq!(stranger.receive(), emission("2", fingerprint), "now it is one of the client's connections");
+}
+
+#[test]
+fn emissions_are_told_once_and_in_order_while_listeners_change() {
+    const CHANGES: usize = 3_000;
+    let server = TestServer::new();
+    let mut asking = DiceClient::greeted(&server, "id", "command");
+    let fingerprint = watch(&mut asking, "n", "");
+    let mut writer = DiceClient::connect(&server);
+    let writing = std::thread::spawn(move || {
+        for number in 1..=CHANGES {
+            assert_eq!(writer.number(&["INCR", "n"], 23), number as i64);
+        }
+    });
+    let mut listeners = vec![asking];
+    while !writing.is_finished() && listeners.len() < 200 {
+        // Some listen again that have listened before.
+        if listeners.len() % 3 == 2 {
+            let again = listeners.len() / 2;
+            listeners[again].send(&["HANDSHAKE", "id", "watch"]);
+        }
+        let mut listener = DiceClient::connect(&server);
+        listener.send(&["HANDSHAKE", "id", "watch"]);
+        listeners.push(listener);
+    }
+    writing.join().expect("the writer");
+    let told = Mutex::new(Vec::new());
+    // Each reads on a thread of its own until all has been told.
+    let ends: Vec<DiceEnd> = listeners.iter().map(DiceClient::end).collect();
+    std::thread::scope(|scope| {
+        for listener in &mut listeners {
+            scope.spawn(|| {
+                let mut last = 0;
+                while let Some(result) = listener.try_receive() {
+                    if result.fingerprint == fingerprint {
+                        let number: usize = result.message.parse().expect("a number");
+                        assert!(number > last, "{number} after {last}");
+                        last = number;
+                        told.lock().expect("no panic").push(number);
+                    }
+                }
+            });
+        }
+        eventually("every change is told", || told.lock().expect("no panic").len() >= CHANGES);
+        drop(ends);
+    });
+    let mut told = told.into_inner().expect("no panic");
+    told.sort_unstable();
+    assert_eq!(told, (1..=CHANGES).collect::<Vec<_>>());
 }

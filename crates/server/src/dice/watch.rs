@@ -215,7 +215,11 @@ fn position(
 pub(super) fn heed(session: &mut Session, notice: Notice, cx: &Context<'_>) {
     match notice {
         Notice::HandOver(listener) => hand_over(session, listener, cx),
-        Notice::TakeOver(all) => all.into_iter().for_each(|handed| take_over(session, handed, cx)),
+        Notice::TakeOver(all) => match cx.shared.dice.listener_for(session.client.id) {
+            // Meanwhile another one has come. It is later each time, so that this ends.
+            Some(later) => tell(later, Notice::TakeOver(all), cx),
+            None => all.into_iter().for_each(|handed| take_over(session, handed, cx)),
+        },
         Notice::End(fingerprint) => drop(end(session, fingerprint, cx)),
     }
 }

@@ -13,6 +13,16 @@ pub(crate) struct DiceClient {
     stream: TcpStream,
 }
 
+/// Ends a connection when it is dropped.
+pub(crate) struct DiceEnd(TcpStream);
+
+impl Drop for DiceEnd {
+    fn drop(&mut self) {
+        // The server may have closed it.
+        let _ = self.0.shutdown(std::net::Shutdown::Both);
+    }
+}
+
 /// A received `wire.Result`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DiceResult {
@@ -49,6 +59,11 @@ impl DiceClient {
     /// Says that nothing more will be sent.
     pub(crate) fn end_input(&self) {
         self.stream.shutdown(std::net::Shutdown::Write).expect("a connected socket");
+    }
+
+    /// What ends the connection when it is dropped, whoever reads from it.
+    pub(crate) fn end(&self) -> DiceEnd {
+        DiceEnd(self.stream.try_clone().expect("a descriptor"))
     }
 
     pub(crate) fn send_bytes(&mut self, bytes: &[u8]) {
