@@ -7,6 +7,7 @@
 
 use crate::client::Client;
 use crate::config::{Config, OutputLimit};
+use crate::dice::{self, Conversation, Notice, Step};
 use crate::dispatch::{self, Context};
 use crate::inbox::Unblock;
 use crate::pause;
@@ -19,7 +20,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-use tidemark_engine::Delivery;
+use tidemark_engine::{Delivery, Protocol};
 use tidemark_log::Lsn;
 
 /// While more than this waits to be sent, no further command runs and nothing is read: a client that does not read its
@@ -60,8 +61,17 @@ pub(crate) enum CloseReason {
     Unauthenticated,
 }
 
+/// What a client speaks, told from its first byte.
+enum Language {
+    /// It has not said anything.
+    Unknown,
+    Resp,
+    Dice(Box<Conversation>),
+}
+
 /// A client's connection without its socket.
 pub(crate) struct Connection {
+    language: Language,
     parser: RequestParser,
     /// Received and not yet run.
     input: Vec<u8>,
@@ -85,6 +95,7 @@ impl Connection {
     pub(crate) fn new(client: Arc<Client>, config: &Config) -> Connection {
         let last_active = client.connected;
         Connection {
+            language: Language::Unknown,
             parser: RequestParser::default(),
             input: Vec::new(),
             has_command: false,
@@ -105,15 +116,39 @@ impl Connection {
         shown.received_bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         self.last_active = Instant::now();
         self.listening_since = self.last_active;
+        if matches!(self.language, Language::Unknown) {
+            self.choose_language(bytes);
+        }
         if self.input.is_empty() && self.may_run() {
             let consumed = self.run_commands(bytes, cx);
             self.input.extend_from_slice(bytes.get(consumed..).unwrap_or_default());
         } else {
             self.input.extend_from_slice(bytes);
-            self.has_command |= self.input.len() >= self.parser.needed();
+            self.has_command |= self.input.len() >= self.needed();
             self.resume(cx);
         }
         self.session.show(self.input.len());
+    }
+
+    #[cold]
+    fn choose_language(&mut self, bytes: &[u8]) {
+        let is_dice = bytes.first().is_some_and(|first| dice::begins_frame(*first));
+        self.language = if is_dice {
+            // Its answers say of themselves what they are.
+            self.session.output.reply.set_protocol(Protocol::Resp3);
+            self.session.show_state();
+            Language::Dice(Box::new(Conversation::new()))
+        } else {
+            Language::Resp
+        };
+    }
+
+    /// How many bytes of input are needed before looking for a command can be of use.
+    fn needed(&self) -> usize {
+        match &self.language {
+            Language::Dice(conversation) => conversation.needed(),
+            Language::Unknown | Language::Resp => self.parser.needed(),
+        }
     }
 
     /// Runs commands that had to wait for their turn, as far as they may run now.
@@ -176,7 +211,21 @@ impl Connection {
 
     fn may_catch_up(&self) -> bool {
         let session = &self.session;
-        !session.closing && session.subscriptions.watchings.may_catch_up(&session.output)
+        !session.closing
+            && session.subscriptions.watchings.may_catch_up(&session.output)
+            && !self.pauses_emissions()
+    }
+
+    /// Whether emissions wait, although there may be room for them.
+    fn pauses_emissions(&self) -> bool {
+        matches!(&self.language, Language::Dice(conversation) if conversation.pause_until().is_some())
+    }
+
+    /// Does what another connection of the same client asks for.
+    pub(crate) fn heed(&mut self, notice: Notice, cx: &Context<'_>) {
+        if matches!(self.language, Language::Dice(_)) {
+            Conversation::heed(&mut self.session, notice, cx);
+        }
     }
 
     /// Writes what watched reads have held back until now.
@@ -189,7 +238,9 @@ impl Connection {
 
     /// Writes what a watched read has emitted, as far as there is room.
     pub(crate) fn emit(&mut self, query: Lsn, cx: &Context<'_>) {
-        if !self.session.closing {
+        if self.pauses_emissions() {
+            watching::catch_up_soon(&mut self.session, query);
+        } else if !self.session.closing {
             self.limit_output(cx.config);
             watching::emit(&mut self.session, query, cx);
         }
@@ -247,7 +298,11 @@ impl Connection {
     /// are on disk is not known.
     pub(crate) fn log_failed(&mut self, error: &str, cx: &Context<'_>) {
         if self.session.output.waits_for().is_some() {
-            self.session.output.fail_held(error);
+            let language = &mut self.language;
+            self.session.output.fail_held(|reply| match language {
+                Language::Dice(conversation) => conversation.write_error(reply, error),
+                Language::Unknown | Language::Resp => reply.error_text(error),
+            });
             self.session.closing = true;
         }
         if matches!(self.session.wait.as_ref().map(|wait| &wait.what), Some(WaitFor::Sync(_))) {
@@ -360,6 +415,7 @@ impl Connection {
             self.idle_deadline(config),
             self.request_deadline(config),
             self.authentication_deadline(config),
+            self.emission_deadline(),
         ]
         .into_iter()
         .flatten()
@@ -375,6 +431,9 @@ impl Connection {
         }
         self.session.unsubscribe_all(&shared.pubsub);
         watching::end_all(&mut self.session, cx);
+        if matches!(self.language, Language::Dice(_)) {
+            shared.dice.leave(self.session.client.id);
+        }
         shared.clients.remove(self.session.client.id);
     }
 
@@ -398,6 +457,14 @@ impl Connection {
     fn authentication_deadline(&self, config: &Config) -> Option<Instant> {
         let exempt = self.session.authenticated || config.authentication_timeout.is_zero();
         if exempt { None } else { self.session.stranger_since.checked_add(config.authentication_timeout) }
+    }
+
+    /// When emissions that wait may be written.
+    fn emission_deadline(&self) -> Option<Instant> {
+        match &self.language {
+            Language::Dice(conversation) => conversation.pause_until(),
+            Language::Unknown | Language::Resp => None,
+        }
     }
 
     fn output_limit(&self, config: &Config) -> OutputLimit {
@@ -433,29 +500,19 @@ impl Connection {
         self.session.settings_changed = false;
         while self.may_run() && !self.session.settings_changed {
             let rest = bytes.get(start..).unwrap_or_default();
-            let limits = RequestLimits {
-                arguments: cx.config.max_arguments,
-                bulk_bytes: cx.config.max_bulk_bytes,
-                authenticated: self.session.authenticated,
+            let step = match &mut self.language {
+                Language::Dice(conversation) => conversation.step(&mut self.session, rest, cx),
+                Language::Unknown | Language::Resp => self.resp_step(rest, cx),
             };
-            match self.parser.next(rest, &limits) {
-                Ok(Some(consumed)) => {
-                    if !self.parser.is_empty() {
-                        let args: SmallVec<[&[u8]; USUAL_ARGUMENTS]> = self.parser.arguments(rest).collect();
-                        if pause::postpone(&mut self.session, &args, cx) {
-                            break;
-                        }
-                        dispatch::run(&mut self.session, &args, cx);
-                    }
-                    start += consumed;
-                }
-                Ok(None) => {
+            match step {
+                Step::Ran(consumed) => start += consumed,
+                Step::Postponed => break,
+                Step::Incomplete => {
                     self.has_command = false;
                     break;
                 }
-                Err(error) => {
+                Step::Malformed => {
                     cx.counters.protocol_errors.add(1);
-                    self.session.output.reply.error_text(&format!("ERR {error}"));
                     self.session.closing = true;
                     self.has_command = false;
                     return bytes.len();
@@ -466,6 +523,33 @@ impl Connection {
             self.parser.shrink();
         }
         start
+    }
+
+    /// Runs the command at the start of `rest`, if it is there.
+    #[inline]
+    fn resp_step(&mut self, rest: &[u8], cx: &Context<'_>) -> Step {
+        let limits = RequestLimits {
+            arguments: cx.config.max_arguments,
+            bulk_bytes: cx.config.max_bulk_bytes,
+            authenticated: self.session.authenticated,
+        };
+        match self.parser.next(rest, &limits) {
+            Ok(Some(consumed)) => {
+                if !self.parser.is_empty() {
+                    let args: SmallVec<[&[u8]; USUAL_ARGUMENTS]> = self.parser.arguments(rest).collect();
+                    if pause::postpone(&mut self.session, &args, cx) {
+                        return Step::Postponed;
+                    }
+                    dispatch::run(&mut self.session, &args, cx);
+                }
+                Step::Ran(consumed)
+            }
+            Ok(None) => Step::Incomplete,
+            Err(error) => {
+                self.session.output.reply.error_text(&format!("ERR {error}"));
+                Step::Malformed
+            }
+        }
     }
 }
 

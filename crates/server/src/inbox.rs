@@ -3,6 +3,7 @@
 //! A worker that is awake finds its messages by itself before it sleeps, so only a sleeping one is woken, which costs
 //! its sender a system call.
 
+use crate::dice::Notice;
 use crate::pubsub::Publication;
 use mio::Waker;
 use std::collections::BTreeSet;
@@ -26,6 +27,8 @@ pub(crate) enum Message {
     Publish(Target, Arc<Publication>),
     /// A query has emitted something since the worker last looked.
     Emitted(Arc<Query>),
+    /// Another connection of the same client tells one of DiceDB's protocol.
+    Dice(Target, Notice),
     /// Disconnect a client.
     Kill(Target),
     /// Disconnect a client for which more was published than fits.

@@ -7,7 +7,7 @@
 //!  (accept)    (read)      (parse)       (may it?)     (run)                            (reply)    (write)
 //! ```
 //!
-//! - [`resp`]: the protocol.
+//! - [`resp`]: the protocol. `dice`: another one, told apart by a connection's first byte.
 //! - [`config`]: settings, from flags, environment and file.
 //! - [`Server`]: start, run, stop; [`run`] is that for a command line.
 //! - `worker`, `inbox`: the event loops and what threads tell each other.
@@ -28,6 +28,7 @@ mod counters;
 mod cursor;
 mod delivery;
 mod descriptors;
+mod dice;
 mod dispatch;
 mod handshake;
 mod http;

@@ -93,11 +93,11 @@ impl Output {
     }
 
     /// Replaces all held replies by an error: what they promise will not come true.
-    pub(crate) fn fail_held(&mut self, error: &str) {
+    pub(crate) fn fail_held(&mut self, write_error: impl FnOnce(&mut Reply)) {
         if let Some(first) = self.holds.front() {
             self.reply.truncate(first.offset);
             self.holds.clear();
-            self.reply.error_text(error);
+            write_error(&mut self.reply);
         }
     }
 
@@ -178,7 +178,7 @@ mod tests {
         output.reply.ok();
         output.hold(mark, Lsn(1));
         output.reply.ok();
-        output.fail_held("MISCONF no");
+        output.fail_held(|reply| reply.error_text("MISCONF no"));
         assert_eq!(output.sendable(), b"+a\r\n-MISCONF no\r\n");
     }
 

@@ -3,6 +3,7 @@
 use crate::client::Clients;
 use crate::config::Config;
 use crate::counters::{Counters, ErrorCounts, Totals};
+use crate::dice::Directory;
 use crate::http_watchers::HttpWatchers;
 use crate::inbox::{Inbox, Message};
 use crate::pause::Pause;
@@ -38,6 +39,8 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) clients: Clients,
     pub(crate) pubsub: PubSub,
+    /// Clients of DiceDB's protocol.
+    pub(crate) dice: Arc<Directory>,
     pub(crate) snapshots: Snapshots,
     /// One per worker.
     pub(crate) inboxes: Vec<Arc<Inbox>>,
@@ -77,6 +80,7 @@ impl Shared {
             settings: Settings::new(config),
             clients: Clients::default(),
             pubsub: PubSub::default(),
+            dice: Arc::default(),
             snapshots,
             inboxes,
             http_watchers,

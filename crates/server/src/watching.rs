@@ -2,6 +2,7 @@
 
 use crate::cursor::Cursor;
 use crate::delivery::Delivery;
+use crate::dice::Form;
 use crate::dispatch::Context;
 use crate::inbox::Target;
 use crate::output::Output;
@@ -32,6 +33,8 @@ pub(crate) struct Watching {
     quiet_until: Option<Instant>,
     /// When the client is told up to where there was nothing.
     progress_at: Option<Instant>,
+    /// How DiceDB's protocol tells them, if the client speaks it.
+    form: Option<Form>,
 }
 
 impl Watching {
@@ -40,11 +43,22 @@ impl Watching {
             cursor,
             acknowledged: Lsn::ZERO,
             is_behind: false,
+            form: None,
             delivery,
             is_returning: false,
             quiet_until: None,
             progress_at: delivery.progress.map(|after| Instant::now() + after),
         }
+    }
+
+    /// The same for a client of DiceDB's protocol.
+    pub(crate) fn formed(cursor: Cursor, form: Form) -> Watching {
+        Watching { form: Some(form), ..Watching::new(cursor, Delivery::default()) }
+    }
+
+    /// How DiceDB's protocol tells its emissions, if the client speaks it.
+    pub(crate) fn form(&self) -> Option<&Form> {
+        self.form.as_ref()
     }
 
     /// Up to where the client has said that it has processed emissions.
@@ -70,14 +84,18 @@ impl Watching {
         self.cursor.pass(emission);
         let mark = output.reply.len();
         let reply = &mut output.reply;
-        reply.push(if self.delivery.old { 6 } else { 5 });
-        reply.bulk(b"emission");
-        reply.bulk(self.cursor.name().as_bytes());
-        reply.count(emission.lsn.0 as usize);
-        reply.count(self.cursor.sequence() as usize);
-        reply.encoded(&emission.answer);
-        if self.delivery.old {
-            reply.encoded(&emission.before);
+        if let Some(form) = &self.form {
+            form.emit(&emission.answer, reply);
+        } else {
+            reply.push(if self.delivery.old { 6 } else { 5 });
+            reply.bulk(b"emission");
+            reply.bulk(self.cursor.name().as_bytes());
+            reply.count(emission.lsn.0 as usize);
+            reply.count(self.cursor.sequence() as usize);
+            reply.encoded(&emission.answer);
+            if self.delivery.old {
+                reply.encoded(&emission.before);
+            }
         }
         self.set_timers();
         cx.counters.emissions.add(1);
@@ -124,6 +142,9 @@ impl Watching {
     /// Tells the client that it has been too slow, and how far it had got.
     fn write_stale(&self, gone: Gone, output: &mut Output) {
         let reply = &mut output.reply;
+        if let Some(form) = &self.form {
+            return form.end(reply);
+        }
         reply.push(4);
         reply.bulk(b"stale");
         reply.bulk(self.cursor.name().as_bytes());
@@ -154,6 +175,10 @@ impl Watchings {
 
     pub(crate) fn len(&self) -> usize {
         self.by_query.len()
+    }
+
+    pub(crate) fn contains(&self, query: Lsn) -> bool {
+        self.by_query.contains_key(&query)
     }
 
     pub(crate) fn get_mut(&mut self, query: Lsn) -> Option<&mut Watching> {

@@ -475,6 +475,12 @@ impl State {
                 }
                 target
             }
+            Message::Dice(target, notice) => {
+                if let Some(peer) = self.target(target) {
+                    peer.connection.heed(notice, cx);
+                }
+                target
+            }
             Message::Unblock(target, how, waiter) => {
                 if let Some(peer) = self.target(target)
                     && wait::is_waiting(&peer.connection.session, waiter.as_ref())

@@ -14,6 +14,8 @@ const SUITES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../clients/suites"
 const REDIS_COMMANDS: &str = include_str!("compatibility/redis-commands.txt");
 /// The commands that many clients' suites use.
 const COMMON_COMMANDS: &str = include_str!("compatibility/common-commands.txt");
+/// The section about the other protocol.
+const DICE: &str = include_str!("compatibility/dice.md");
 /// Why commands are not there.
 const MISSING: &str = include_str!("compatibility/missing.txt");
 
@@ -83,6 +85,7 @@ fn document() -> String {
     push_commands(&mut text);
     push_common(&mut text);
     push_suites(&mut text);
+    write!(text, "\n{DICE}").expect("a String");
     text
 }
 

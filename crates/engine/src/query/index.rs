@@ -72,6 +72,12 @@ impl Index {
         reached
     }
 
+    /// The queries that name a key.
+    pub(super) fn of_key(&self, db: u8, key: &[u8]) -> &[Arc<Query>] {
+        let watched = self.keys.get(&db).and_then(|table| table.get(hash(key), key));
+        watched.map_or(&[], |watched| &watched.queries)
+    }
+
     pub(super) fn insert(&mut self, db: u8, key: &[u8], query: &Arc<Query>) {
         let (hash, table) = (hash(key), self.keys.entry(db).or_default());
         match table.get_mut(hash, key) {

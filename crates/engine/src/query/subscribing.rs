@@ -138,6 +138,11 @@ impl Engine {
         self.registry().lock().of_id(id).cloned()
     }
 
+    /// The queries that name this key, whatever else they read.
+    pub fn queries_of(&self, db: u8, key: &[u8]) -> Vec<Arc<Query>> {
+        self.keyspace().lock(self.keyspace().shard_of(key)).index().of_key(db, key).to_vec()
+    }
+
     /// Ends that a listener is told of a query's emissions.
     pub fn leave(&self, query: &Query, listener: usize, now_us: u64) {
         let mut state = query.lock();

@@ -468,8 +468,65 @@ fn a_closed_connection_leaves_nothing_behind() {
     assert_eq!(bench.shared.pubsub.counts(), (0, 0, 0));
 }
 
+/// What a client is answered that sends `input` in one piece, and one that sends it in pieces with these ends.
+fn answers_to(input: &[u8], splits: &[prop::sample::Index]) -> (String, String) {
+    let mut ends: Vec<usize> = splits.iter().map(|split| split.index(input.len() + 1)).collect();
+    ends.push(input.len());
+    ends.sort_unstable();
+
+    let (whole, pieces) = (Bench::new(|_| {}), Bench::new(|_| {}));
+    let (mut expected, mut connection) = (whole.connect(), pieces.connect());
+    if !input.is_empty() {
+        expected.receive(input, &whole.context());
+    }
+    let (mut start, mut answers) = (0, String::new());
+    for end in ends {
+        if end > start && !connection.session.closing {
+            connection.receive(&input[start..end], &pieces.context());
+            answers.push_str(&connection.take());
+        }
+        start = end;
+    }
+    (expected.take(), answers)
+}
+
+/// A command of DiceDB's protocol with words of less than 128 bytes.
+fn dice_frame(words: &[&str]) -> Vec<u8> {
+    let mut message = Vec::new();
+    for (index, word) in words.iter().enumerate() {
+        message.extend([if index == 0 { 0x0a } else { 0x12 }, word.len() as u8]);
+        message.extend_from_slice(word.as_bytes());
+    }
+    [&(message.len() as u32).to_be_bytes(), message.as_slice()].concat()
+}
+
+#[test]
+fn a_failed_log_is_told_in_the_language_of_the_client() {
+    let bench = Bench::new(|config| config.durability = Durability::Always);
+    let mut connection = bench.connect();
+    connection.receive(&dice_frame(&["SET", "a", "1"]), &bench.context());
+    assert_eq!(connection.take(), "");
+    connection.log_failed("MISCONF gone", &bench.context());
+    assert_eq!(connection.take(), "\0\0\0\x10\x08\x01\x12\x0cMISCONF gone");
+    assert!(connection.is_finished());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The same for frames, with whatever behind them.
+    #[test]
+    fn pieces_of_frames_do_not_matter(
+        lines in prop::collection::vec("(SET|GET|INCR|ZADD|ZRANGE|ZPOPMAX|ZRANK|HSET|HGETALL|KEYS|HELLO|HANDSHAKE|PING|NOPE)( (a|b|1|-1|2|é|\\*|BYSCORE|watch)){0,4}", 1..12),
+        garbage in prop::collection::vec(any::<u8>(), 0..20),
+        splits in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
+    ) {
+        let mut input: Vec<u8> =
+            lines.iter().flat_map(|line| dice_frame(&line.split(' ').collect::<Vec<_>>())).collect();
+        input.extend(garbage);
+        let (expected, answers) = answers_to(&input, &splits);
+        prop_assert_eq!(answers, expected);
+    }
 
     /// Whatever comes, in whatever pieces, the answers are the same.
     #[test]
@@ -478,24 +535,8 @@ proptest! {
         splits in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
     ) {
         let input = (lines.join("\r\n") + "\r\n").into_bytes();
-        let mut ends: Vec<usize> = splits.iter().map(|split| split.index(input.len() + 1)).collect();
-        ends.push(input.len());
-        ends.sort_unstable();
-
-        let (whole, pieces) = (Bench::new(|_| {}), Bench::new(|_| {}));
-        let (mut expected, mut connection) = (whole.connect(), pieces.connect());
-        if !input.is_empty() {
-            expected.receive(&input, &whole.context());
-        }
-        let (mut start, mut answers) = (0, String::new());
-        for end in ends {
-            if end > start && !connection.session.closing {
-                connection.receive(&input[start..end], &pieces.context());
-                answers.push_str(&connection.take());
-            }
-            start = end;
-        }
-        prop_assert_eq!(answers, expected.take());
+        let (expected, answers) = answers_to(&input, &splits);
+        prop_assert_eq!(answers, expected);
     }
 }
 

@@ -1,6 +1,8 @@
 //! A server of its own for each test, and a client that says exactly which bytes it expects.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub(crate) mod dice;
+
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;

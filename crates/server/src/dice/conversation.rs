@@ -1,0 +1,374 @@
+//! One client of the protocol: frames in, commands run, frames out.
+//!
+//! A command writes its RESP3 answer at the end of the connection's output, where it is at once replaced by the frame
+//! that says the same. So everything that applies to answers, such as limits and waiting for the disk, applies to these.
+
+use super::answer::{Answer, Answers};
+use super::body::{self, Body, Place, Rank};
+use super::frame::{self, FRAME_LIMIT, Framed, HEADER_BYTES, STRANGER_FRAME_LIMIT};
+use super::introduction::{self, Introduction};
+use super::request::{self, RequestError, RequestLimits, Words};
+use super::result::{self, Head};
+use super::sorted_sets::{self, FirstRank};
+use super::table::{self, Plan, Row, WATCH_SUFFIX};
+use super::watch::{self, Notice};
+use crate::dispatch::{self, Context};
+use crate::pause;
+use crate::resp::request::{UNAUTHENTICATED_ARGUMENTS, UNAUTHENTICATED_BULK_BYTES};
+use crate::session::Session;
+use std::time::{Duration, Instant};
+use tidemark_engine::{CommandError, Reply};
+
+/// A scratch buffer that is larger is given back to the allocator. Bytes.
+const KEPT_SCRATCH_BYTES: usize = 16 * 1024;
+
+/// After `EMITRECONNECT`, emissions wait for the next command, or for so long: clients take the next frame that they get
+/// for the answer to what they ask next, which is often to watch the read again.
+const RESUME_PAUSE: Duration = Duration::from_millis(10);
+
+/// What came of looking for a command at the start of the input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// A command of so many bytes has run.
+    Ran(usize),
+    /// There is a command, which runs later.
+    Postponed,
+    /// The command has not come as a whole.
+    Incomplete,
+    /// There is none, and where the next one begins is unknown. The client has been told.
+    Malformed,
+}
+
+/// What is remembered between the commands of one connection.
+pub(crate) struct Conversation {
+    /// Bytes of input before which looking for a frame is of no use.
+    needed: usize,
+    introduction: Introduction,
+    /// Where frames are made.
+    scratch: Vec<u8>,
+    /// Until when emissions wait.
+    pause_until: Option<Instant>,
+}
+
+impl Conversation {
+    pub(crate) fn new() -> Conversation {
+        Conversation {
+            needed: HEADER_BYTES,
+            introduction: Introduction::default(),
+            scratch: Vec::new(),
+            pause_until: None,
+        }
+    }
+
+    /// How many bytes the next command needs in all before looking at it again can be of use, as far as is known.
+    pub(crate) fn needed(&self) -> usize {
+        self.needed
+    }
+
+    /// Runs the command at the start of `input`, if it is there.
+    pub(crate) fn step(&mut self, session: &mut Session, input: &[u8], cx: &Context<'_>) -> Step {
+        let limit = if session.authenticated { FRAME_LIMIT } else { STRANGER_FRAME_LIMIT };
+        let payload = match frame::read(input, limit) {
+            Ok(Framed::Whole(payload)) => payload,
+            Ok(Framed::Needs(bytes)) => {
+                self.needed = bytes;
+                return Step::Incomplete;
+            }
+            Err(error) => {
+                self.refuse(session, &error.to_string(), cx);
+                return Step::Malformed;
+            }
+        };
+        self.needed = HEADER_BYTES;
+        let ran = Step::Ran(HEADER_BYTES + payload.len());
+        match request::decode(payload, &limits(session, cx)) {
+            Ok(words) => {
+                if pause::postpone(session, &words, cx) {
+                    return Step::Postponed;
+                }
+                // Who asks for something else has got the answer that emissions must not come before.
+                self.pause_until = None;
+                self.run(session, words, cx);
+                ran
+            }
+            Err(error @ RequestError::NotText) => {
+                self.refuse(session, &error.to_string(), cx);
+                ran
+            }
+            Err(error) => {
+                self.refuse(session, &error.to_string(), cx);
+                Step::Malformed
+            }
+        }
+    }
+
+    /// Until when emissions have to wait, if they have to.
+    pub(crate) fn pause_until(&self) -> Option<Instant> {
+        self.pause_until.filter(|until| Instant::now() < *until)
+    }
+
+    /// Does what another connection of the same client asks for.
+    pub(crate) fn heed(session: &mut Session, notice: Notice, cx: &Context<'_>) {
+        watch::heed(session, notice, cx);
+    }
+
+    /// Writes an error that answers no command.
+    pub(crate) fn write_error(&mut self, reply: &mut Reply, text: &str) {
+        result::write_error(&mut self.scratch, text.as_bytes(), 0);
+        reply.encoded(&self.scratch);
+        self.tidy();
+    }
+
+    fn run(&mut self, session: &mut Session, mut words: Words<'_>, cx: &Context<'_>) {
+        let name = words.first().copied().unwrap_or_default();
+        let Some(row) = table::find(name) else {
+            cx.counters.commands.add(1);
+            let name = String::from_utf8_lossy(name.get(..128).unwrap_or(name)).into_owned();
+            self.refuse(session, &format!("ERROR unknown command '{name}'"), cx);
+            return;
+        };
+        if let Some(name) = words.first_mut() {
+            *name = row.name.as_bytes();
+        }
+        match row.plan {
+            Plan::Plain => self.run_as(session, row.body, &words, &Place::default(), cx),
+            Plan::Auth => {
+                self.run_as(session, row.body, &words, &Place::default(), cx);
+                self.introduction.announce(session, cx);
+            }
+            Plan::Zadd => match sorted_sets::check_scores(&words) {
+                Ok(()) => self.run_as(session, row.body, &words, &Place::default(), cx),
+                Err(text) => self.refuse_command(session, &text, cx),
+            },
+            Plan::Zrank => {
+                let member = words.get(2).copied().unwrap_or_default();
+                // The command's own option would make no difference, and two of them are none too many for Redis.
+                if words.len() == 3 {
+                    words.push(b"WITHSCORE");
+                }
+                self.run_as(session, row.body, &words, &Place { member, ..Place::default() }, cx);
+            }
+            Plan::Zrange => self.range(session, row, &words, cx),
+            Plan::Zpop { from_end } => self.pop(session, row, words, from_end, cx),
+            Plan::Hello => {
+                cx.counters.commands.add(1);
+                match introduction::hello(&self.introduction, session, &words) {
+                    Ok(text) => {
+                        let head = Head { message: text.as_bytes(), fingerprint: 0 };
+                        result::write(&mut self.scratch, &head, |_| Ok(()));
+                        session.output.reply.encoded(&self.scratch);
+                    }
+                    Err(text) => self.refuse(session, text, cx),
+                }
+            }
+            Plan::Handshake => {
+                cx.counters.commands.add(1);
+                match self.introduction.handshake(session, &words, cx) {
+                    Ok(()) => self.answer(session, row.body, b"OK"),
+                    Err(text) => self.refuse(session, text, cx),
+                }
+            }
+            Plan::Watch | Plan::Unwatch | Plan::EmitReconnect | Plan::EmitAck => {
+                cx.counters.commands.add(1);
+                if let Err(error) = self.run_watching(session, row, &words, cx) {
+                    self.refuse(session, &error.to_string(), cx);
+                }
+            }
+        }
+        self.tidy();
+    }
+
+    /// Runs one of Redis's commands and answers with this body.
+    fn run_as(
+        &mut self,
+        session: &mut Session,
+        body: Body,
+        words: &[&[u8]],
+        place: &Place<'_>,
+        cx: &Context<'_>,
+    ) {
+        let mark = session.output.reply.len();
+        dispatch::run(session, words, cx);
+        self.replace(session, mark, |answers, buffer| body::put(buffer, body, answers, place));
+    }
+
+    fn range(&mut self, session: &mut Session, row: &Row, words: &Words<'_>, cx: &Context<'_>) {
+        let range = match sorted_sets::range(words) {
+            Ok(range) => range,
+            Err(text) => return self.refuse_command(session, text, cx),
+        };
+        let key = words.get(1).copied().unwrap_or_default();
+        let mut redis: Words<'_> =
+            [row.name.as_bytes(), key, &range.start, &range.stop].into_iter().collect();
+        if range.by_score {
+            redis.push(b"BYSCORE");
+        }
+        redis.push(b"WITHSCORES");
+        match &range.first {
+            first @ FirstRank::Is(_) => {
+                let place = Place { first: first.resolve(0), ..Place::default() };
+                self.run_as(session, row.body, &redis, &place, cx);
+            }
+            first @ FirstRank::FromEnd(_) => {
+                self.run_with_count(
+                    session,
+                    row.body,
+                    &[b"ZCARD", key],
+                    &redis,
+                    |count| first.resolve(count),
+                    cx,
+                );
+            }
+            first @ FirstRank::Above(bound) => {
+                let count: [&[u8]; 4] = [b"ZCOUNT", key, b"-inf", bound];
+                self.run_with_count(session, row.body, &count, &redis, |count| first.resolve(count), cx);
+            }
+        }
+    }
+
+    fn pop(
+        &mut self,
+        session: &mut Session,
+        row: &Row,
+        mut words: Words<'_>,
+        from_end: bool,
+        cx: &Context<'_>,
+    ) {
+        // With a count the answer is always an array of elements.
+        if words.len() == 2 {
+            words.push(b"1");
+        }
+        if from_end {
+            let count: Words<'_> = [b"ZCARD".as_slice()].into_iter().chain(words.get(1).copied()).collect();
+            self.run_with_count(session, row.body, &count, &words, Rank::Descending, cx);
+        } else {
+            let place = Place { first: Rank::Ascending(1), ..Place::default() };
+            self.run_as(session, row.body, &words, &place, cx);
+        }
+    }
+
+    /// Runs two commands as one transaction: one that counts, and one whose elements have ranks that follow from it.
+    fn run_with_count(
+        &mut self,
+        session: &mut Session,
+        body: Body,
+        count: &[&[u8]],
+        words: &[&[u8]],
+        rank: impl FnOnce(i64) -> Rank,
+        cx: &Context<'_>,
+    ) {
+        let mark = session.output.reply.len();
+        for words in [&[b"MULTI".as_slice()], count, words, &[b"EXEC"]] {
+            dispatch::run(session, words, cx);
+        }
+        self.replace(session, mark, |answers, buffer| {
+            // What MULTI and the two said, and the head of what EXEC says.
+            answers.by_ref().take(4).for_each(drop);
+            let count = if let Some(Answer::Integer(count)) = answers.next() { count } else { 0 };
+            body::put(buffer, body, answers, &Place { first: rank(count), ..Place::default() })
+        });
+    }
+
+    /// Replaces the RESP3 answers from `mark` on by one frame: the first error among them, or what `put_body` makes of
+    /// them.
+    fn replace(
+        &mut self,
+        session: &mut Session,
+        mark: usize,
+        put_body: impl FnOnce(&mut Answers<'_>, &mut Vec<u8>) -> Result<(), result::Unanswerable>,
+    ) {
+        let reply = &mut session.output.reply;
+        if reply.has_overflowed() {
+            // It ends within an answer, and the connection with it.
+            return;
+        }
+        let mut answers = Answers::of(reply.bytes().get(mark..).unwrap_or_default());
+        match answers.first_error() {
+            Some(text) => result::write_error(&mut self.scratch, text, 0),
+            None => result::write(&mut self.scratch, &Head::OK, |buffer| put_body(&mut answers, buffer)),
+        }
+        reply.truncate(mark);
+        reply.encoded(&self.scratch);
+    }
+
+    /// Runs a command about watched reads.
+    fn run_watching(
+        &mut self,
+        session: &mut Session,
+        row: &Row,
+        words: &Words<'_>,
+        cx: &Context<'_>,
+    ) -> Result<(), CommandError> {
+        if !session.authenticated {
+            return Err(CommandError::text(introduction::NOT_AUTHENTICATED));
+        }
+        if session.is_reserved {
+            session.closing = true;
+            return Err(CommandError::text("ERR max number of clients reached"));
+        }
+        match row.plan {
+            Plan::Unwatch => {
+                watch::unwatch(session, words, cx)?;
+                self.answer(session, row.body, b"OK");
+            }
+            Plan::EmitReconnect => {
+                let (next, is_here) = watch::reconnect(session, words, cx)?;
+                self.pause_until = is_here.then(|| Instant::now() + RESUME_PAUSE);
+                self.answer(session, row.body, format!("OK {next}").as_bytes());
+            }
+            Plan::EmitAck => {
+                watch::acknowledge(session, words, cx)?;
+                self.answer(session, row.body, b"OK");
+            }
+            _ => {
+                let read = row.name.strip_suffix(WATCH_SUFFIX).and_then(|name| table::find(name.as_bytes()));
+                watch::watch(session, read.unwrap_or(row), words, &mut self.scratch, cx)?;
+                let mark = session.output.reply.len();
+                session.output.reply.encoded(&self.scratch);
+                if cx.always_durable() {
+                    dispatch::hold_what_is_shown(session, mark, cx);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers with an empty body, if the command's answers have one.
+    fn answer(&mut self, session: &mut Session, body: Body, message: &[u8]) {
+        let head = Head { message, fingerprint: 0 };
+        result::write(&mut self.scratch, &head, |buffer| {
+            body::put(buffer, body, &mut Answers::of(&[]), &Place::default())
+        });
+        session.output.reply.encoded(&self.scratch);
+    }
+
+    /// Answers a command that is refused before it reaches the dispatcher; one that may not run at all is told so first.
+    fn refuse_command(&mut self, session: &mut Session, text: &str, cx: &Context<'_>) {
+        cx.counters.commands.add(1);
+        let text = if session.authenticated { text } else { introduction::NOT_AUTHENTICATED };
+        self.refuse(session, text, cx);
+    }
+
+    fn refuse(&mut self, session: &mut Session, text: &str, cx: &Context<'_>) {
+        cx.shared.errors.count(text.as_bytes());
+        self.write_error(&mut session.output.reply, text);
+    }
+
+    /// Gives back the memory of an unusually long answer.
+    fn tidy(&mut self) {
+        if self.scratch.capacity() > KEPT_SCRATCH_BYTES {
+            self.scratch = Vec::new();
+        }
+    }
+}
+
+fn limits(session: &Session, cx: &Context<'_>) -> RequestLimits {
+    if session.authenticated {
+        RequestLimits { words: cx.config.max_arguments, word_bytes: cx.config.max_bulk_bytes }
+    } else {
+        RequestLimits {
+            words: cx.config.max_arguments.min(UNAUTHENTICATED_ARGUMENTS),
+            word_bytes: cx.config.max_bulk_bytes.min(UNAUTHENTICATED_BULK_BYTES),
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! DiceDB's protocol on the same port: frames of protocol buffers instead of RESP.
+//!
+//! ```text
+//! u32 big-endian length │ wire.Command { 1: name, 2: arguments }          client ─► server
+//! u32 big-endian length │ wire.Result { 1: status, 2: message, … body }   server ─► client
+//! ```
+//!
+//! A connection speaks it if the first byte that it ever sends can only be the beginning of such a length. Its commands
+//! take the way of all others: they are turned into Redis's arguments, run by the dispatcher, and the RESP3 answer is
+//! turned into the typed body that the client expects.
+//!
+//! ```text
+//! frame ──► request ──► table ──► conversation ──► dispatch (as for RESP) ──► answer ──► body ──► result
+//! (length)  (protobuf)  (names)   (runs it)        (RESP3, in the output)     (reads)    (types)  (frame)
+//! ```
+
+mod answer;
+mod body;
+mod conversation;
+mod directory;
+mod fingerprint;
+mod form;
+mod frame;
+mod introduction;
+mod protobuf;
+mod request;
+mod result;
+mod sorted_sets;
+mod table;
+mod watch;
+
+pub(crate) use conversation::{Conversation, Step};
+pub(crate) use directory::Directory;
+pub(crate) use form::Form;
+pub(crate) use watch::Notice;
+
+/// Whether a connection that begins with this byte speaks the protocol. A frame's length is at most
+/// [`frame::FRAME_LIMIT`], so that its first byte is 0, 1 or 2; RESP and its inline commands never begin so.
+pub(crate) fn begins_frame(first: u8) -> bool {
+    u32::from(first) <= frame::FRAME_LIMIT >> 24
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_first_byte_tells_the_protocols_apart() {
+        for first in 0..=u8::MAX {
+            assert_eq!(super::begins_frame(first), first <= 2);
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! `X.WATCH`, `UNWATCH`, `EMITRECONNECT` and `EMITACK` of this protocol, and what connections of one client tell each other.
+//!
+//! A subscription belongs to one connection, which gets its emissions. If that is not the one that asked, or another one
+//! takes over, the subscription is handed to the other connection's worker: the query, where its numbers begin, and how far
+//! it has got are all that there is to it.
+
+use super::fingerprint;
+use super::form::Form;
+use super::request::Words;
+use super::sorted_sets;
+use super::table::Row;
+use crate::cursor::Cursor;
+use crate::dispatch::Context;
+use crate::inbox::Message;
+use crate::pubsub::Subscriber;
+use crate::session::{NAMES_LIMIT, Session};
+use crate::watching::{self, Watching};
+use std::sync::Arc;
+use tidemark_engine::CommandError;
+use tidemark_engine::query::{Filter, Query, Read, Resumed, Subscribed};
+use tidemark_log::Lsn;
+
+/// What a client's connection is told by another one of the same client.
+pub(crate) enum Notice {
+    /// That one listens from now on: give it all subscriptions.
+    HandOver(Subscriber),
+    /// Take these subscriptions over.
+    TakeOver(Vec<Handed>),
+    /// End the subscription of this fingerprint.
+    End(u64),
+}
+
+/// A subscription on its way to another connection.
+pub(crate) struct Handed {
+    query: Arc<Query>,
+    /// The number that its own numbers begin behind.
+    base: u64,
+    /// The number of the last emission that the client has.
+    seen: u64,
+    /// It goes on here even if the connection has a subscription to the query that goes on elsewhere.
+    replaces: bool,
+}
+
+const SUBSCRIPTION_NOT_FOUND: CommandError = CommandError::text("SUBSCRIPTION_NOT_FOUND");
+const INVALID_SEQUENCE: CommandError = CommandError::text("INVALID_SEQUENCE");
+const STALE_SEQUENCE: CommandError = CommandError::text("STALE_SEQUENCE");
+
+/// `X.WATCH argument ...`: `answer` becomes the frame with the read's answer. Whoever watches a read already is told its
+/// answer again, and the emissions go on as they did.
+pub(super) fn watch(
+    session: &mut Session,
+    base_row: &Row,
+    words: &Words<'_>,
+    answer: &mut Vec<u8>,
+    cx: &Context<'_>,
+) -> Result<(), CommandError> {
+    if session.subscriptions.watchings.len() >= NAMES_LIMIT {
+        return Err(CommandError::text("ERR too many subscriptions"));
+    }
+    let words = read_words(base_row, words)?;
+    let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+    let read = Read::new(session.db, session.output.reply.protocol(), &words, Filter::default())?;
+    let subscribed = cx.shared.engine.subscribe(read, session.client.worker, cx.now_us)?;
+    cx.shared.watching_began(cx.now_us);
+    let told = begin(session, &subscribed, answer, cx);
+    if !session.subscriptions.watchings.contains(subscribed.query.id()) {
+        watching::leave_if_unused(session, &subscribed.query, cx);
+    }
+    told
+}
+
+fn begin(
+    session: &mut Session,
+    subscribed: &Subscribed,
+    answer: &mut Vec<u8>,
+    cx: &Context<'_>,
+) -> Result<(), CommandError> {
+    let Subscribed { query, number, .. } = subscribed;
+    let (id, connection) = (query.id(), session.client.id);
+    let known = session.subscriptions.watchings.get_mut(id).map(|known| known.cursor.base());
+    let known = known.or_else(|| cx.shared.dice.base_of(connection, id));
+    let base = known.unwrap_or(*number);
+    let form = Form::of(query.read(), fingerprint::of(query, base)).ok_or(CommandError::Syntax)?;
+    form.begin(answer, &subscribed.answer).map_err(|why| CommandError::Text(why.to_string().into()))?;
+    if known.is_none() {
+        let handed = Handed { query: Arc::clone(query), base, seen: *number, replaces: false };
+        match cx.shared.dice.listener_for(connection) {
+            Some(listener) => tell(listener, Notice::TakeOver(vec![handed]), cx),
+            None => place(session, handed, subscribed.lsn, cx),
+        }
+    }
+    Ok(())
+}
+
+/// Redis's words for a read that is watched.
+fn read_words(base_row: &Row, words: &Words<'_>) -> Result<Vec<Vec<u8>>, CommandError> {
+    let mut read: Vec<Vec<u8>> = words.iter().map(|word| word.to_vec()).collect();
+    if let Some(name) = read.first_mut() {
+        *name = base_row.name.as_bytes().to_vec();
+    }
+    match base_row.name {
+        "ZRANGE" => {
+            let range = sorted_sets::range(words).map_err(CommandError::text)?;
+            let key = words.get(1).copied().unwrap_or_default().to_vec();
+            read = vec![base_row.name.as_bytes().to_vec(), key, range.start, range.stop];
+            if range.by_score {
+                read.push(b"BYSCORE".to_vec());
+            }
+            read.push(b"WITHSCORES".to_vec());
+        }
+        "ZRANK" => read.push(b"WITHSCORE".to_vec()),
+        _ => {}
+    }
+    Ok(read)
+}
+
+/// Puts a subscription into the session.
+fn place(session: &mut Session, handed: Handed, lsn: Lsn, cx: &Context<'_>) {
+    let Handed { query, base, seen, .. } = handed;
+    let Some(mut form) = Form::of(query.read(), fingerprint::of(&query, base)) else { return };
+    form.register(cx.shared.dice.register(session.client.id, query.id(), base));
+    watching::begin(session, Watching::formed(Cursor::behind(query, base, seen, lsn), form), cx);
+}
+
+/// `UNWATCH fingerprint`: wherever the client has the subscription. One that it does not have is ended already.
+pub(super) fn unwatch(
+    session: &mut Session,
+    words: &Words<'_>,
+    cx: &Context<'_>,
+) -> Result<(), CommandError> {
+    let [_, fingerprint] = words.as_slice() else { return Err(CommandError::Arity("unwatch".into())) };
+    let fingerprint = number(fingerprint).ok_or(CommandError::NotAnInteger)?;
+    if !end(session, fingerprint, cx) {
+        for other in cx.shared.dice.others(session.client.id) {
+            tell(other, Notice::End(fingerprint), cx);
+        }
+    }
+    Ok(())
+}
+
+fn end(session: &mut Session, fingerprint: u64, cx: &Context<'_>) -> bool {
+    let is_meant =
+        |watching: &&Watching| watching.form().is_some_and(|form| form.fingerprint() == fingerprint);
+    let meant =
+        session.subscriptions.watchings.iter().find(is_meant).map(|watching| watching.cursor.query().id());
+    meant.is_some_and(|query| watching::end(session, query, cx))
+}
+
+/// `EMITRECONNECT key id:fingerprint number`: goes on behind that emission; the number of the next one, and whether it comes
+/// on this connection.
+pub(super) fn reconnect(
+    session: &mut Session,
+    words: &Words<'_>,
+    cx: &Context<'_>,
+) -> Result<(u64, bool), CommandError> {
+    let (query, base, last) = position("emitreconnect", session, words, cx)?;
+    let seen = base.saturating_add(last);
+    if query.emissions_after(seen, 1, &mut Vec::new()).is_err() {
+        return Err(STALE_SEQUENCE);
+    }
+    if session.subscriptions.watchings.len() >= NAMES_LIMIT {
+        return Err(CommandError::text("ERR too many subscriptions"));
+    }
+    let handed = Handed { query, base, seen, replaces: true };
+    match cx.shared.dice.listener_for(session.client.id) {
+        Some(listener) => {
+            tell(listener, Notice::TakeOver(vec![handed]), cx);
+            Ok((last + 1, false))
+        }
+        None => {
+            take_over(session, handed, cx);
+            Ok((last + 1, true))
+        }
+    }
+}
+
+/// `EMITACK key id:fingerprint number`: emissions are retained for a time and by their size, whoever has processed them, so
+/// that there is nothing to do but to say whether there is such an emission.
+pub(super) fn acknowledge(
+    session: &Session,
+    words: &Words<'_>,
+    cx: &Context<'_>,
+) -> Result<(), CommandError> {
+    position("emitack", session, words, cx).map(drop)
+}
+
+/// The query that a subscription is to, where its numbers begin, and the number given, which an emission has had.
+fn position(
+    name: &'static str,
+    session: &Session,
+    words: &Words<'_>,
+    cx: &Context<'_>,
+) -> Result<(Arc<Query>, u64, u64), CommandError> {
+    let [_, key, subscription, last] = words.as_slice() else { return Err(CommandError::Arity(name.into())) };
+    let last = number(last).ok_or(CommandError::NotAnInteger)?;
+    let colon = subscription.iter().rposition(|byte| *byte == b':').ok_or(SUBSCRIPTION_NOT_FOUND)?;
+    let fingerprint = subscription.get(colon + 1..).and_then(number).ok_or(SUBSCRIPTION_NOT_FOUND)?;
+    let protocol = session.output.reply.protocol();
+    let (query, base) = cx
+        .shared
+        .engine
+        .queries_of(session.db, key)
+        .into_iter()
+        .filter(|query| query.read().protocol() == protocol)
+        .find_map(|query| fingerprint::base(&query, fingerprint).map(|base| (query, base)))
+        .ok_or(SUBSCRIPTION_NOT_FOUND)?;
+    // A fingerprint is only made for a count that has been reached.
+    if last > query.count().saturating_sub(base) {
+        return Err(INVALID_SEQUENCE);
+    }
+    Ok((query, base, last))
+}
+
+/// Does what another connection of the client asks for.
+pub(super) fn heed(session: &mut Session, notice: Notice, cx: &Context<'_>) {
+    match notice {
+        Notice::HandOver(listener) => hand_over(session, listener, cx),
+        Notice::TakeOver(all) => match cx.shared.dice.listener_for(session.client.id) {
+            // Meanwhile another one has come. It is later each time, so that this ends.
+            Some(later) => tell(later, Notice::TakeOver(all), cx),
+            None => all.into_iter().for_each(|handed| take_over(session, handed, cx)),
+        },
+        Notice::End(fingerprint) => drop(end(session, fingerprint, cx)),
+    }
+}
+
+fn hand_over(session: &mut Session, listener: Subscriber, cx: &Context<'_>) {
+    let hand = |watching: &Watching| Handed {
+        query: Arc::clone(watching.cursor.query()),
+        base: watching.cursor.base(),
+        seen: watching.cursor.base() + watching.cursor.sequence(),
+        replaces: false,
+    };
+    let all: Vec<Handed> = session.subscriptions.watchings.iter().map(hand).collect();
+    if !all.is_empty() {
+        watching::end_all(session, cx);
+        session.show_state();
+        tell(listener, Notice::TakeOver(all), cx);
+    }
+}
+
+fn take_over(session: &mut Session, handed: Handed, cx: &Context<'_>) {
+    let id = handed.query.id();
+    let watchings = &session.subscriptions.watchings;
+    if session.closing || (watchings.contains(id) && !handed.replaces) || watchings.len() >= NAMES_LIMIT {
+        return;
+    }
+    watching::end(session, id, cx);
+    let engine = &cx.shared.engine;
+    // Only to be told of emissions from now on; where they are to begin is known.
+    if let Resumed::Behind { .. } = engine.resume(id, engine.log().appended(), session.client.worker) {
+        place(session, handed, id, cx);
+        watching::catch_up_soon(session, id);
+    }
+}
+
+/// Tells the other connections that have the same id that this one listens.
+pub(super) fn introduce(session: &Session, id: &str, watches: bool, cx: &Context<'_>) {
+    let here = session.subscriber();
+    for other in cx.shared.dice.introduce(here, id, watches) {
+        tell(other, Notice::HandOver(here), cx);
+    }
+}
+
+fn tell(connection: Subscriber, notice: Notice, cx: &Context<'_>) {
+    if let Some(inbox) = cx.shared.inboxes.get(connection.worker) {
+        inbox.send(Message::Dice(connection.target, notice));
+    }
+}
+
+fn number(word: &[u8]) -> Option<u64> {
+    std::str::from_utf8(word).ok()?.parse().ok()
+}
