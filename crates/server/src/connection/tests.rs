@@ -160,6 +160,35 @@ fn with_always_a_reply_waits_for_its_record_and_takes_later_ones_with_it() {
 }
 
 #[test]
+fn with_always_an_emission_waits_for_its_record() {
+    let bench = Bench::new(|config| config.durability = Durability::Always);
+    let (mut writer, mut watcher) = (bench.connect(), bench.connect());
+    watcher.receive(b"HELLO 3\r\nGET.WATCH k\r\n", &bench.context());
+    bench.sync(&mut watcher);
+    assert!(watcher.take().ends_with("value\r\n_\r\n"));
+    writer.receive(b"SET k 1\r\n", &bench.context());
+    watcher.emit(Lsn(1), &bench.context());
+    assert_eq!(watcher.take(), "", "a crash could take it back");
+    assert_eq!(watcher.log_waits_until(), Some(Lsn(2)));
+    bench.sync(&mut watcher);
+    assert_eq!(watcher.take(), ">5\r\n$8\r\nemission\r\n$3\r\n1-0\r\n:2\r\n:1\r\n$1\r\n1\r\n");
+}
+
+#[test]
+fn an_emission_of_a_change_that_asked_to_be_durable_waits_and_others_do_not() {
+    let bench = Bench::new(|config| config.durability = Durability::Off);
+    let (mut writer, mut watcher) = (bench.connect(), bench.connect());
+    watcher.receive(b"HELLO 3\r\nGET.WATCH k\r\n", &bench.context());
+    watcher.take();
+    writer.receive(b"SET k 1\r\n", &bench.context());
+    watcher.emit(Lsn(1), &bench.context());
+    assert!(watcher.take().ends_with(":2\r\n:1\r\n$1\r\n1\r\n"));
+    writer.receive(b"SET k 2 DURABLE\r\n", &bench.context());
+    watcher.emit(Lsn(1), &bench.context());
+    assert_eq!((watcher.take(), watcher.log_waits_until()), (String::new(), Some(Lsn(3))));
+}
+
+#[test]
 fn a_failed_log_ends_connections_that_were_promised_durability() {
     let bench = Bench::new(|config| config.durability = Durability::Always);
     let (mut writer, mut reader) = (bench.connect(), bench.connect());
