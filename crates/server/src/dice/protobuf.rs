@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn numbers_are_written_as_the_format_says() {
-        assert_eq!(written(|buffer| put_integer(buffer, 1, 0)), []);
+        assert_eq!(written(|buffer| put_integer(buffer, 1, 0)), b"");
         assert_eq!(written(|buffer| put_integer(buffer, 1, 150)), [0x08, 0x96, 0x01]);
         let minus_two = [0x08, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
         assert_eq!(written(|buffer| put_integer(buffer, 1, -2)), minus_two);
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_missing_string_is_an_empty_one_unless_it_is_one_of_several() {
-        assert_eq!(written(|buffer| put_text(buffer, 2, b"")), []);
+        assert_eq!(written(|buffer| put_text(buffer, 2, b"")), b"");
         assert_eq!(written(|buffer| put_item(buffer, 2, b"")), [0x12, 0x00]);
         assert_eq!(written(|buffer| put_text(buffer, 2, b"OK")), *b"\x12\x02OK");
     }
