@@ -4,7 +4,8 @@ use crate::command_syntax;
 use crate::connection_command;
 use crate::dispatch::Context;
 use crate::session::Session;
-use tidemark_engine::command::{self, flags, parse};
+use crate::watch_command;
+use tidemark_engine::command::{self, ConnectionCommand, flags, parse};
 use tidemark_engine::{Command, CommandError, KeySpec, Reply, Run};
 
 /// `COMMAND` alone describes everything; with a subcommand it is that.
@@ -126,9 +127,10 @@ pub(crate) fn get_keys_and_flags(session: &mut Session, args: &[&[u8]]) -> Resul
 fn keys_of<'a>(args: &[&'a [u8]]) -> Result<(&'static Command, Vec<&'a [u8]>), CommandError> {
     let inner = args.get(2..).unwrap_or_default();
     let name = inner.first().copied().unwrap_or_default();
-    if command::find(name).is_none() {
-        return Err(CommandError::text("ERR Invalid command specified"));
-    }
+    let found = command::find(name).ok_or(CommandError::text("ERR Invalid command specified"))?;
+    let is_watching = matches!(found.run, Run::Connection(ConnectionCommand::WatchRead));
+    // What stands behind the bar of a watched read are its options.
+    let inner = if is_watching { watch_command::split(inner).0 } else { inner };
     let row = command::resolve(inner)
         .map_err(|_| CommandError::text("ERR Invalid number of arguments specified for command"))?;
     if matches!(row.keys, KeySpec::None | KeySpec::All | KeySpec::Each) {

@@ -193,6 +193,7 @@ fn what_cannot_be_watched_is_refused_and_says_why() {
         let answer = client.line();
         assert!(answer.starts_with(beginning), "{line}: {answer}");
     }
+    client.ask("COMMAND GETKEYS MGET.WATCH a b | OLD", "*2\r\n$1\r\na\r\n$1\r\nb\r\n");
     client.ask("MULTI", "+OK\r\n");
     client.ask("GET.WATCH k", "-ERR Command not allowed inside a transaction\r\n");
     client.ask("DISCARD", "+OK\r\n");
