@@ -92,6 +92,11 @@ impl Engine {
     /// Runs one command and writes its answer, or says that the client waits. Clients that wait for what the command
     /// has put somewhere are served before any other command gets at it.
     pub fn execute(&self, call: &Call<'_>, reply: &mut Reply) -> Executed<'_> {
+        self.execute_as(call, false, reply)
+    }
+
+    /// As [`Engine::execute`]; nobody is to be told of the change before it is `durable`.
+    pub fn execute_as(&self, call: &Call<'_>, durable: bool, reply: &mut Reply) -> Executed<'_> {
         let mut room = Room::NONE;
         if let Err(error) = self.admit(call.command, call.args, &mut room) {
             reply.error(&error);
@@ -105,7 +110,7 @@ impl Engine {
         let mark = reply.len();
         self.run(call, &mut keys, reply);
         let lsn = self.log_effects(call, &keys.effects, room, reply, mark);
-        let durable = keys.effects.durable;
+        let durable = keys.effects.durable || durable;
         if !keys.effects.noted.is_empty() {
             let noted = std::mem::take(&mut keys.effects.noted);
             self.emit(&mut keys, noted, lsn.map(|lsn| Moment { lsn, time_us: call.now_us, durable }));
@@ -130,6 +135,18 @@ impl Engine {
         now_us: u64,
         reply: &mut Reply,
     ) -> Executed<'_> {
+        self.execute_transaction_as(calls, watch, now_us, false, reply)
+    }
+
+    /// As [`Engine::execute_transaction`]; nobody is to be told of the changes before they are `durable`.
+    pub fn execute_transaction_as(
+        &self,
+        calls: &[Call<'_>],
+        watch: Option<&WatchedKeys>,
+        now_us: u64,
+        durable: bool,
+        reply: &mut Reply,
+    ) -> Executed<'_> {
         let mut room = Room::NONE;
         if let Err(error) = self.admit_transaction(calls, &mut room) {
             reply.error(&error);
@@ -148,7 +165,7 @@ impl Engine {
         let mark = reply.len();
         reply.array(calls.len());
         let mut payloads = Vec::new();
-        let (mut ready, mut noted, mut durable) = (Vec::new(), Vec::new(), false);
+        let (mut ready, mut noted, mut durable) = (Vec::new(), Vec::new(), durable);
         for call in calls {
             keys.select(call.db);
             self.run(call, &mut keys, reply);

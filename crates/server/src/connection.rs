@@ -410,12 +410,12 @@ impl Connection {
         let soft_time = self.output_limit(config).soft_time;
         [
             self.session.wait.as_ref().and_then(|wait| wait.deadline),
-            self.session.subscriptions.watchings.next_time(),
+            self.session.subscriptions.watchings.next_time().filter(|_| !self.session.closing),
             self.over_soft_limit.and_then(|since| since.checked_add(soft_time)),
             self.idle_deadline(config),
             self.request_deadline(config),
             self.authentication_deadline(config),
-            self.emission_deadline(),
+            self.emission_deadline().filter(|_| !self.session.closing),
         ]
         .into_iter()
         .flatten()

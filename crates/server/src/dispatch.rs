@@ -99,7 +99,7 @@ fn execute_on_keys(
 ) {
     let mark = session.output.reply.len();
     let call = Call { command, args, db: session.db, now_us: cx.now_us };
-    let executed = cx.shared.engine.execute(&call, &mut session.output.reply);
+    let executed = cx.shared.engine.execute_as(&call, durable, &mut session.output.reply);
     finish(session, &executed, mark, durable, cx);
     if let Some(blocked) = executed.block {
         wait::block(session, *blocked, durable, cx);

@@ -200,8 +200,8 @@ impl Shared {
 impl Shared {
     /// Notes that there is a watched read.
     pub(crate) fn watching_began(&self, now_us: u64) {
-        if self.next_forgetting_ms.load(Ordering::Relaxed) == u64::MAX {
-            self.next_forgetting_ms.store(now_us / 1000 + FORGETTING_PAUSE_MS, Ordering::Relaxed);
+        if self.next_forgetting_ms.load(Ordering::SeqCst) == u64::MAX {
+            self.next_forgetting_ms.store(now_us / 1000 + FORGETTING_PAUSE_MS, Ordering::SeqCst);
         }
     }
 
@@ -228,7 +228,11 @@ impl Shared {
                 None if self.engine.query_figures().0 > 0 => now_ms + WATCHED_PAUSE_MS,
                 None => u64::MAX,
             };
-            self.next_forgetting_ms.store(next_ms, Ordering::Relaxed);
+            self.next_forgetting_ms.store(next_ms, Ordering::SeqCst);
+            if next_ms == u64::MAX && self.engine.query_figures().0 > 0 {
+                // It began meanwhile, and did not see that nobody would look.
+                self.watching_began(now_us);
+            }
         }
     }
 }

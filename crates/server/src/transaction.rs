@@ -179,11 +179,13 @@ fn execute<'e>(
     let watched = (!watched.is_empty()).then_some(watched);
     let engine = &cx.shared.engine;
     if calls.len() == transaction.queue.len() {
-        return engine.execute_transaction(&calls, watched, cx.now_us, &mut session.output.reply);
+        let reply = &mut session.output.reply;
+        return engine.execute_transaction_as(&calls, watched, cx.now_us, transaction.durable, reply);
     }
     let mut answers = Reply::new(session.output.reply.protocol());
     answers.set_limit(session.output.reply.room());
-    let executed = engine.execute_transaction(&calls, watched, cx.now_us, &mut answers);
+    let executed =
+        engine.execute_transaction_as(&calls, watched, cx.now_us, transaction.durable, &mut answers);
     if answers.has_overflowed() {
         // The commands on keys have run, so those of the connection do as well; nobody will read what they answer.
         session.output.reply.overflow();

@@ -114,11 +114,13 @@ impl Watching {
 
     /// Tells the client up to where there was nothing for it, if that is so.
     fn write_progress(&mut self, output: &mut Output, cx: &Context<'_>) {
-        let (lsn, count) = cx.shared.engine.progress(self.cursor.query());
-        if self.cursor.has_all(count) {
-            self.write_place(b"progress", lsn, output, cx);
+        if output.pending() <= OUTBOX_BYTES {
+            let (lsn, count) = cx.shared.engine.progress(self.cursor.query());
+            if self.cursor.has_all(count) {
+                self.write_place(b"progress", lsn, output, cx);
+            }
         }
-        self.set_timers();
+        self.progress_at = self.delivery.progress.map(|after| Instant::now() + after);
     }
 
     /// A frame that says how far the subscription is.
@@ -256,13 +258,10 @@ pub(crate) fn emit(session: &mut Session, query: Lsn, cx: &Context<'_>) {
         watchings.timer = [watchings.timer, watching.next_time()].into_iter().flatten().min();
         return;
     }
+    // From here on it is room that is waited for, if anything, and not time.
+    watching.quiet_until = None;
     let mut batch = Vec::new();
     loop {
-        if output.pending() > OUTBOX_BYTES {
-            watching.is_behind = true;
-            watchings.is_behind = true;
-            return;
-        }
         let has_more = match watching.take(&mut batch) {
             Ok(has_more) => has_more,
             Err(gone) => {
@@ -272,6 +271,11 @@ pub(crate) fn emit(session: &mut Session, query: Lsn, cx: &Context<'_>) {
             }
         };
         for emission in &batch {
+            if output.pending() > OUTBOX_BYTES {
+                watching.is_behind = true;
+                watchings.is_behind = true;
+                return;
+            }
             watching.write(emission, output, cx);
         }
         if !has_more {

@@ -550,7 +550,9 @@ impl State {
             self.accept_at = None;
             (0..self.listeners.len()).for_each(|number| self.accept(number, environment));
         }
-        while let Some(target) = self.timers.take_due(now) {
+        // What is set meanwhile is for the next turn, whatever its time.
+        let due: Vec<Target> = std::iter::from_fn(|| self.timers.take_due(now)).collect();
+        for target in due {
             if let Some(peer) = self.target(target) {
                 peer.timer = None;
                 self.time_has_come(target.slot, now, cx);

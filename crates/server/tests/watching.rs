@@ -409,3 +409,102 @@ fn a_read_is_watched_from_an_lsn_on_and_the_end_of_what_was_missed_is_marked() {
     );
     third.ask("WATCHES", "*0\r\n");
 }
+
+#[test]
+fn whoever_squashes_and_does_not_read_keeps_nobody_from_anything() {
+    let server = TestServer::new();
+    let (mut watcher, mut writer) = (resp3(&server), server.client());
+    watcher.ask("GET.WATCH k | SQUASH 50 PROGRESS 20", &begun("1-0", 1, 0, "_\r\n"));
+    let value = |number: usize| format!("{number:0>60000}").repeat(10);
+    for number in 0..40 {
+        writer.ask(&format!("SET k {}", value(number)), "+OK\r\n");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    for _ in 0..10 {
+        let mut other = server.client();
+        other.ask("PING", "+PONG\r\n");
+    }
+    // It gets the latest when it reads again, whatever else comes before.
+    let last = value(39);
+    eventually("it has got the latest", || frame(&mut watcher).contains(&last));
+}
+
+#[test]
+fn a_pause_between_emissions_is_not_begun_anew_by_what_is_said_meanwhile() {
+    let server = TestServer::new();
+    let (mut watcher, mut writer) = (resp3(&server), server.client());
+    watcher.ask("GET.WATCH k | SQUASH 300 PROGRESS 50", &begun("1-0", 1, 0, "_\r\n"));
+    writer.ask("SET k 1", "+OK\r\n");
+    writer.ask("SET k 2", "+OK\r\n");
+    eventually("the second comes, too", || frame(&mut watcher).contains("\r\n2\r\n"));
+}
+
+#[test]
+fn who_leaves_without_reading_keeps_nobody_from_anything() {
+    let server = TestServer::new();
+    let (mut watcher, mut writer) = (resp3(&server), server.client());
+    writer.ask(&format!("SET big {}", "x".repeat(60_000)), "+OK\r\n");
+    watcher.ask("GET.WATCH k | PROGRESS 10", &begun("2-0", 2, 0, "_\r\n"));
+    watcher.send("GET big\r\n".repeat(200) + "QUIT\r\n");
+    std::thread::sleep(Duration::from_millis(200));
+    for _ in 0..10 {
+        let mut other = server.client();
+        other.ask("PING", "+PONG\r\n");
+    }
+}
+
+#[test]
+fn much_that_was_missed_comes_within_the_limits_of_the_output() {
+    let server = TestServer::new();
+    let (mut watcher, mut writer) = (resp3(&server), server.client());
+    watcher.ask("GET.WATCH k", &begun("1-0", 1, 0, "_\r\n"));
+    drop(watcher);
+    let value = |number: usize| format!("{number:0>50000}").repeat(20);
+    for number in 0..60 {
+        writer.ask(&format!("SET k {}", value(number)), "+OK\r\n");
+    }
+    let mut watcher = resp3(&server);
+    watcher.ask("EMITRECONNECT k 1-0 1", &outcome("OK", 1));
+    std::thread::sleep(Duration::from_millis(100));
+    for number in 0..60 {
+        watcher.expect(emission("1-0", number as u64 + 2, number as u64 + 1, &bulk(&value(number))));
+    }
+}
+
+#[test]
+fn reads_whose_words_are_those_of_options_survive_a_restart() {
+    let server = TestServer::new();
+    let mut watcher = resp3(&server);
+    watcher.ask("SSCAN.WATCH s 0 MATCH count", &begun("1-0", 1, 0, "*2\r\n$1\r\n0\r\n*0\r\n"));
+    watcher.ask("SCAN.WATCH 0 MATCH type", &begun("2-0", 2, 0, "*2\r\n$1\r\n0\r\n*0\r\n"));
+    watcher.ask("SSCAN.WATCH s 0 MATCH COUNT COUNT 7", &begun("3-0", 3, 0, "*2\r\n$1\r\n0\r\n*0\r\n"));
+    let server = TestServer::in_dir(server.stop(), |_| {});
+    let (mut watcher, mut writer) = (resp3(&server), server.client());
+    watcher.ask("EMITRECONNECT s 1-0 1", &outcome("OK", 1));
+    watcher.ask("EMITRECONNECT any 2-0 2", &outcome("OK", 1));
+    writer.ask("SADD s count", ":1\r\n");
+    watcher.expect(emission("1-0", 4, 1, "*2\r\n$1\r\n0\r\n*1\r\n$5\r\ncount\r\n"));
+    writer.ask("SET type 1", "+OK\r\n");
+    watcher.expect(emission("2-0", 5, 1, "*2\r\n$1\r\n0\r\n*1\r\n$4\r\ntype\r\n"));
+}
+
+#[test]
+fn a_key_is_read_by_a_bounded_number_of_watched_reads() {
+    let server = TestServer::new();
+    let mut client = resp3(&server);
+    let mut refused = 0;
+    for number in 0..260 {
+        client.command(&["KEYS.WATCH", &format!("{number}*")]);
+        let head = client.line();
+        if head == "%4" {
+            for _ in 0..8 {
+                client.line();
+            }
+            while client.line() != "*0" {}
+        } else {
+            assert_eq!(head, "-ERR 256 other reads of the same keys are watched already");
+            refused += 1;
+        }
+    }
+    assert_eq!(refused, 4);
+}

@@ -183,12 +183,13 @@ impl Aggregate {
     }
 
     fn of(self, numbers: &VecDeque<f64>) -> f64 {
-        let sum = || numbers.iter().sum::<f64>();
+        // From zero on, and by an order that tells the zeros apart: the same on every machine and with every compiler.
+        let sum = || numbers.iter().fold(0.0, |sum, number| sum + number);
         match self {
             Self::Average => sum() / numbers.len() as f64,
             Self::Sum => sum(),
-            Self::Least => numbers.iter().copied().fold(f64::INFINITY, f64::min),
-            Self::Greatest => numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            Self::Least => numbers.iter().copied().min_by(f64::total_cmp).unwrap_or_default(),
+            Self::Greatest => numbers.iter().copied().max_by(f64::total_cmp).unwrap_or_default(),
         }
     }
 }

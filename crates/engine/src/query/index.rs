@@ -72,6 +72,11 @@ impl Index {
         reached
     }
 
+    /// How many queries read every key.
+    pub(super) fn everywhere_len(&self) -> usize {
+        self.everywhere.len()
+    }
+
     /// The queries that name a key.
     pub(super) fn of_key(&self, db: u8, key: &[u8]) -> &[Arc<Query>] {
         let watched = self.keys.get(&db).and_then(|table| table.get(hash(key), key));

@@ -56,7 +56,7 @@ pub struct Read {
 }
 
 /// The most bytes of one answer. A longer one is replaced by an error that says so: the same one on every machine.
-pub(super) const MAX_ANSWER_BYTES: usize = 64 << 20;
+pub(super) const MAX_ANSWER_BYTES: usize = 16 << 20;
 
 /// Makes an iteration bring everything at once.
 const WHOLE: [&[u8]; 2] = [b"count", b"9223372036854775807"];
@@ -78,6 +78,11 @@ impl Read {
         args[0] = command.name.as_bytes().into();
         if let Watchable::Iterated(_) = how {
             make_whole(command, &mut args)?;
+        }
+        if command.name == "sort_ro" && is_unsorted(&args) {
+            return Err(CommandError::text(
+                "ERR SORT_RO with BY and no asterisk has no order of its own and cannot be watched",
+            ));
         }
         Ok(Self { db, protocol, command: command.id, args: args.into(), filter })
     }
@@ -153,8 +158,12 @@ impl Read {
         keys.select(self.db);
         reply.set_protocol(self.protocol);
         reply.set_limit(MAX_ANSWER_BYTES);
-        let handled =
-            keys.as_logged(|keys| handler(&mut Context { keys, reply: &mut *reply }, &self.borrowed()));
+        let mut args = self.borrowed();
+        let how = watchable(row);
+        if let Some(Watchable::Iterated(_)) = how {
+            args.extend(WHOLE);
+        }
+        let handled = keys.as_logged(|keys| handler(&mut Context { keys, reply: &mut *reply }, &args));
         if let Err(error) = handled {
             reply.truncate(0);
             reply.error(&error);
@@ -163,7 +172,7 @@ impl Read {
         if replace_overlong(reply) {
             return;
         }
-        if let Some(how) = watchable(row) {
+        if let Some(how) = how {
             super::answer::bring_into_order(reply.buffer_mut(), how);
         }
     }
@@ -212,11 +221,16 @@ impl Read {
         self.args().collect()
     }
 
-    /// The value of an option behind the first arguments.
+    /// The value of an option of an iteration, whose options stand in pairs behind its cursor.
     pub(super) fn option(&self, name: &str) -> Option<&[u8]> {
-        let at = self.args.iter().skip(1).position(|arg| parse::is(arg, name))?;
-        self.args.get(at + 2).map(|value| &**value)
+        let options = self.args.get(cursor_position(self.name()) + 1..)?;
+        let pair = options.chunks_exact(2).find(|pair| parse::is(&pair[0], name))?;
+        Some(&pair[1])
     }
+}
+
+fn cursor_position(name: &str) -> usize {
+    if name == "scan" { 1 } else { 2 }
 }
 
 /// Puts an error in place of an answer that was too long; whether it was.
@@ -229,22 +243,40 @@ pub(super) fn replace_overlong(reply: &mut Reply) -> bool {
     is_overlong
 }
 
-/// Lets an iteration, which begins at the beginning, bring all at once.
+/// Brings an iteration, which begins at the beginning, into the one form in which it is compared and kept: each option once,
+/// as the last of its name said, and no count, because all is brought at once.
 fn make_whole(command: &Command, args: &mut Vec<Box<[u8]>>) -> Result<(), CommandError> {
-    let cursor = if command.name == "scan" { 1 } else { 2 };
+    let cursor = cursor_position(command.name);
     if args.get(cursor).is_none_or(|arg| &**arg != b"0") {
         return Err(CommandError::Text(
             format!("ERR the whole of '{}' is watched, so its cursor must be 0", command.name).into(),
         ));
     }
-    let count = args.iter().skip(cursor).position(|arg| parse::is(arg, "COUNT")).map(|at| at + cursor);
-    if let Some(at) = count
-        && at + 1 < args.len()
-    {
-        args.drain(at..at + 2);
+    let options = args.split_off(cursor + 1);
+    let (mut pattern, mut kind) = (None, None);
+    for pair in options.chunks(2) {
+        let [name, value] = pair else { return Err(CommandError::Syntax) };
+        if parse::is(name, "MATCH") {
+            pattern = Some(value);
+        } else if parse::is(name, "TYPE") && command.name == "scan" {
+            kind = Some(value);
+        } else if parse::is(name, "COUNT") {
+            parse::integer_in(value, 1..=i64::MAX)?;
+        } else {
+            return Err(CommandError::Syntax);
+        }
     }
-    args.extend(WHOLE.map(Box::from));
+    for (name, value) in [(b"match".as_slice(), pattern), (b"type", kind)] {
+        if let Some(value) = value {
+            args.extend([Box::from(name), value.clone()]);
+        }
+    }
     Ok(())
+}
+
+/// Whether a `SORT` keeps the order of what it sorts, which for a set is that of a hash table.
+fn is_unsorted(args: &[Box<[u8]>]) -> bool {
+    args.windows(2).skip(2).any(|pair| parse::is(&pair[0], "BY") && !pair[1].contains(&b'*'))
 }
 
 #[cfg(test)]
@@ -267,7 +299,11 @@ mod tests {
         assert_eq!(read("GET a"), read("get a"));
         assert_ne!(read("GET a"), read("GET A"));
         assert_eq!(read("SCAN 0 COUNT 7 MATCH a*"), read("scan 0 MATCH a*"));
-        assert_eq!(line(&read("sscan k 0").expect("watchable")), "sscan k 0 count 9223372036854775807");
+        assert_eq!(line(&read("sscan k 0 COUNT 5").expect("watchable")), "sscan k 0");
+        assert_eq!(
+            line(&read("SCAN 0 TYPE x MATCH a MATCH count COUNT 6 count 7").expect("watchable")),
+            "scan 0 match count type x"
+        );
     }
 
     #[test]
@@ -277,6 +313,10 @@ mod tests {
             ("RANDOMKEY", "ERR 'randomkey' cannot be watched"),
             ("SCAN 7", "ERR the whole of 'scan' is watched"),
             ("HSCAN k 1", "ERR the whole of 'hscan' is watched"),
+            ("SSCAN k 0 TYPE set", "ERR syntax error"),
+            ("SSCAN k 0 MATCH", "ERR syntax error"),
+            ("SCAN 0 COUNT x", "ERR value is"),
+            ("SORT_RO k BY nosort", "ERR SORT_RO with BY"),
             ("GET", "ERR wrong number of arguments"),
         ] {
             assert!(read(line).expect_err(line).starts_with(error), "{line}: {:?}", read(line));

@@ -44,6 +44,29 @@ pub enum Resumed {
     Unknown,
 }
 
+/// The most different reads of one key: a change of it answers all of them.
+const READS_OF_A_KEY: usize = 4096;
+/// The most different reads over the whole keyspace: every change concerns all of them.
+const READS_OF_EVERYTHING: usize = 256;
+/// How many queries are forgotten at once, so that nobody waits for it.
+const FORGOTTEN_AT_ONCE: usize = 1000;
+
+/// Refuses a read whose keys are read by so many others that a change would take too long.
+fn admit_beside_others(keys: &mut Keys<'_>, read: &Read, reach: &Reach) -> Result<(), CommandError> {
+    let (present, most) = if *reach == Reach::All {
+        let most = keys.shards().map(|shard| shard.index().everywhere_len()).max();
+        (most.unwrap_or(0), READS_OF_EVERYTHING)
+    } else {
+        let db = read.db();
+        let counts = read.keys().into_iter().map(|key| keys.shard_mut(key).index().of_key(db, key).len());
+        (counts.max().unwrap_or(0), READS_OF_A_KEY)
+    };
+    if present < most {
+        return Ok(());
+    }
+    Err(CommandError::Text(format!("ERR {present} other reads of the same keys are watched already").into()))
+}
+
 impl Engine {
     /// Says who passes emissions on. Once, before anybody subscribes.
     pub fn set_audience(&self, audience: Box<dyn Audience>) {
@@ -88,6 +111,7 @@ impl Engine {
         }
         self.check_writable()?;
         self.registry().admit(queries.len())?;
+        admit_beside_others(&mut keys, &read, &reach)?;
         let answer = with_answer(&mut keys, &read, |answer| match answer {
             [b'-', error @ ..] => {
                 Err(CommandError::Text(String::from_utf8_lossy(error.trim_ascii_end()).into_owned().into()))
@@ -176,7 +200,8 @@ impl Engine {
         let abandoned_before = now_us.saturating_sub(registry.retention.max_age_us());
         let abandoned: Vec<Arc<Query>> = {
             let queries = registry.lock();
-            queries.iter().filter(|query| query.is_abandoned(abandoned_before)).cloned().collect()
+            let abandoned = queries.iter().filter(|query| query.is_abandoned(abandoned_before));
+            abandoned.take(FORGOTTEN_AT_ONCE).cloned().collect()
         };
         for query in abandoned {
             self.abandon(&query, abandoned_before, now_us);

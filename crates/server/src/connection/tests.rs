@@ -183,9 +183,15 @@ fn an_emission_of_a_change_that_asked_to_be_durable_waits_and_others_do_not() {
     writer.receive(b"SET k 1\r\n", &bench.context());
     watcher.emit(Lsn(1), &bench.context());
     assert!(watcher.take().ends_with(":2\r\n:1\r\n$1\r\n1\r\n"));
-    writer.receive(b"SET k 2 DURABLE\r\n", &bench.context());
-    watcher.emit(Lsn(1), &bench.context());
-    assert_eq!((watcher.take(), watcher.log_waits_until()), (String::new(), Some(Lsn(3))));
+    for (number, line) in
+        [(3, "SET k 2 DURABLE\r\n"), (4, "DURABLE INCR k\r\n"), (5, "MULTI\r\nDURABLE INCR k\r\nEXEC\r\n")]
+    {
+        writer.receive(line.as_bytes(), &bench.context());
+        watcher.emit(Lsn(1), &bench.context());
+        assert_eq!((watcher.take(), watcher.log_waits_until()), (String::new(), Some(Lsn(number))), "{line}");
+        bench.sync(&mut watcher);
+        assert!(watcher.take().starts_with(">5"));
+    }
 }
 
 #[test]
