@@ -69,12 +69,7 @@ pub fn run(options: &CrashOptions, out: &mut impl Write) -> anyhow::Result<bool>
     }
     let (target, server) = facts.unwrap_or_default();
     let report = Report::new(options, target, server, Machine::this(), results);
-    if options.json {
-        serde_json::to_writer_pretty(&mut *out, &report)?;
-        writeln!(out)?;
-    } else {
-        write!(out, "{report}")?;
-    }
+    output::write_report(&report, options.json, out)?;
     Ok(report.succeeded())
 }
 

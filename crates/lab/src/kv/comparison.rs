@@ -76,12 +76,7 @@ pub(super) fn run(options: &KvOptions, a: &Target, b: &Target, out: &mut impl Wr
         runs_b.push(report_b);
     }
     let comparison = Comparison::new(runs_a, runs_b);
-    if options.json {
-        serde_json::to_writer_pretty(&mut *out, &comparison)?;
-        writeln!(out)?;
-    } else {
-        write!(out, "{comparison}")?;
-    }
+    output::write_report(&comparison, options.json, out)?;
     Ok(comparison.a.succeeded() && comparison.b.succeeded())
 }
 

@@ -25,6 +25,7 @@ use crate::client::Client;
 use crate::facts::{self, ServerFacts};
 use crate::latency::LatencySummary;
 use crate::machine::Machine;
+use crate::output;
 use crate::target::Target;
 use anyhow::Context;
 use emission::{Board, Watchers};
@@ -45,12 +46,7 @@ pub fn run(options: &KvOptions, out: &mut impl Write) -> anyhow::Result<bool> {
         return comparison::run(options, &target, other, out);
     }
     let report = measure(options, &target)?;
-    if options.json {
-        serde_json::to_writer_pretty(&mut *out, &report)?;
-        writeln!(out)?;
-    } else {
-        write!(out, "{report}")?;
-    }
+    output::write_report(&report, options.json, out)?;
     Ok(report.succeeded())
 }
 

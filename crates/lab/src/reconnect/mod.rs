@@ -43,12 +43,7 @@ pub fn run(options: &ReconnectOptions, out: &mut impl Write) -> anyhow::Result<b
         iterations.push(iteration);
     }
     let report = Report::new(options, &target, server, Machine::this(), iterations);
-    if options.json {
-        serde_json::to_writer_pretty(&mut *out, &report)?;
-        writeln!(out)?;
-    } else {
-        write!(out, "{report}")?;
-    }
+    output::write_report(&report, options.json, out)?;
     Ok(report.succeeded())
 }
 
