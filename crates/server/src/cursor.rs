@@ -72,12 +72,8 @@ impl Cursor {
         listener: usize,
     ) -> Result<Cursor, NotResumed> {
         let lsn = lsn.max(query.id());
-        match engine.resume(query.id(), lsn, listener) {
-            Resumed::Unknown => Err(NotResumed::NotFound),
-            Resumed::Beyond(head) => Err(NotResumed::Invalid(head)),
-            Resumed::Gone(gone) => Err(NotResumed::Stale(gone.floor)),
-            Resumed::Behind { query, number } => Ok(Cursor::behind(query, base, number.max(base), lsn)),
-        }
+        let (query, number) = resume_behind(engine, query.id(), lsn, listener)?;
+        Ok(Cursor::behind(query, base, number.max(base), lsn))
     }
 
     pub(crate) fn query(&self) -> &Arc<Query> {
@@ -132,6 +128,21 @@ impl Cursor {
     /// Whether the subscriber has been given the first `count` emissions of the query.
     pub(crate) fn has_all(&self, count: u64) -> bool {
         self.seen == count
+    }
+}
+
+/// Query `id`, with the number of its last emission at `lsn` or before; from now on `listener` is told of the next ones.
+pub(crate) fn resume_behind(
+    engine: &Engine,
+    id: Lsn,
+    lsn: Lsn,
+    listener: usize,
+) -> Result<(Arc<Query>, u64), NotResumed> {
+    match engine.resume(id, lsn, listener) {
+        Resumed::Unknown => Err(NotResumed::NotFound),
+        Resumed::Beyond(head) => Err(NotResumed::Invalid(head)),
+        Resumed::Gone(gone) => Err(NotResumed::Stale(gone.floor)),
+        Resumed::Behind { query, number } => Ok((query, number)),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::dispatch::{self, Context};
 use crate::session::{NAMES_LIMIT, Session};
 use crate::watching::{self, Watching};
 use tidemark_engine::command::{parse, watching::read_of};
-use tidemark_engine::query::{Filter, Read, Resumed};
+use tidemark_engine::query::{Filter, Read};
 use tidemark_engine::{Command, CommandError, Reply};
 use tidemark_log::Lsn;
 
@@ -40,13 +40,11 @@ pub(crate) fn watch(
             let base = known.map_or(subscribed.number, |known| known.cursor.base());
             (base, subscribed.number, subscribed.lsn)
         }
-        Start::Resume(lsn) => match engine.resume(id, lsn, listener) {
-            Resumed::Behind { number, .. } => {
-                (known.map_or(number, |known| known.cursor.base().min(number)), number, lsn)
-            }
-            refused => {
+        Start::Resume(lsn) => match cursor::resume_behind(engine, id, lsn, listener) {
+            Ok((_, number)) => (known.map_or(number, |known| known.cursor.base().min(number)), number, lsn),
+            Err(not_resumed) => {
                 watching::leave_if_unused(session, &subscribed.query, cx);
-                return Err(CommandError::Text(refusal(&refused).into()));
+                return Err(CommandError::Text(refusal(not_resumed).into()));
             }
         },
     };
@@ -86,15 +84,12 @@ pub(crate) fn split<'a, 'b>(args: &'a [&'b [u8]]) -> (&'a [&'b [u8]], &'a [&'b [
 }
 
 /// Why a subscription cannot go on behind an LSN.
-fn refusal(refused: &Resumed) -> String {
-    match refused {
-        Resumed::Gone(gone) => {
-            format!("STALE_SEQUENCE emissions up to LSN {} are not retained any more", gone.floor)
-        }
-        Resumed::Beyond(head) => format!("INVALID_SEQUENCE the log ends at LSN {head}"),
-        Resumed::Behind { .. } | Resumed::Unknown => {
-            "SUBSCRIPTION_NOT_FOUND the read is not watched".to_owned()
-        }
+fn refusal(not_resumed: NotResumed) -> String {
+    let word = not_resumed.word();
+    match not_resumed {
+        NotResumed::Stale(floor) => format!("{word} emissions up to LSN {floor} are not retained any more"),
+        NotResumed::Invalid(head) => format!("{word} the log ends at LSN {head}"),
+        NotResumed::NotFound => format!("{word} the read is not watched"),
     }
 }
 

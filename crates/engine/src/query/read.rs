@@ -10,7 +10,7 @@ use crate::reply::{Protocol, Reply};
 use smallvec::SmallVec;
 
 /// How a read is watched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Watchable {
     /// As it answers.
     Ordered,
@@ -53,6 +53,8 @@ pub struct Read {
     args: Box<[Box<[u8]>]>,
     /// What its answers go through.
     filter: Filter,
+    /// How it is watched: what its command says.
+    how: Watchable,
 }
 
 /// The most bytes of one answer. A longer one is replaced by an error that says so: the same one on every machine.
@@ -84,7 +86,7 @@ impl Read {
                 "ERR SORT_RO with BY and no asterisk has no order of its own and cannot be watched",
             ));
         }
-        Ok(Self { db, protocol, command: command.id, args: args.into(), filter })
+        Ok(Self { db, protocol, command: command.id, args: args.into(), filter, how })
     }
 
     /// The database.
@@ -159,8 +161,7 @@ impl Read {
         reply.set_protocol(self.protocol);
         reply.set_limit(MAX_ANSWER_BYTES);
         let mut args = self.borrowed();
-        let how = watchable(row);
-        if let Some(Watchable::Iterated(_)) = how {
+        if let Watchable::Iterated(_) = self.how {
             args.extend(WHOLE);
         }
         let handled = keys.as_logged(|keys| handler(&mut Context { keys, reply: &mut *reply }, &args));
@@ -169,11 +170,8 @@ impl Read {
             reply.error(&error);
         }
         keys.select(db);
-        if replace_overlong(reply) {
-            return;
-        }
-        if let Some(how) = how {
-            super::answer::bring_into_order(reply.buffer_mut(), how);
+        if !replace_overlong(reply) {
+            super::answer::bring_into_order(reply.buffer_mut(), self.how);
         }
     }
 
