@@ -52,13 +52,20 @@ pub struct Blocked<'e> {
     block: Box<Block>,
     protocol: Protocol,
     room: usize,
+    durable: bool,
 }
 
 impl<'e> Blocked<'e> {
-    /// The client's answer will go behind `reply`.
-    pub(crate) fn new(keys: Keys<'e>, args: &[&[u8]], block: Box<Block>, reply: &Reply) -> Self {
+    /// The client's answer will go behind `reply`; nobody is told of what serving it changes before that is `durable`.
+    pub(crate) fn new(
+        keys: Keys<'e>,
+        args: &[&[u8]],
+        block: Box<Block>,
+        reply: &Reply,
+        durable: bool,
+    ) -> Self {
         let args = args.iter().map(|arg| arg.to_vec()).collect();
-        Self { keys, args, block, protocol: reply.protocol(), room: reply.room() }
+        Self { keys, args, block, protocol: reply.protocol(), room: reply.room(), durable }
     }
 
     /// For how long the client wants to wait, in milliseconds; `None` is for ever.
@@ -77,7 +84,7 @@ impl<'e> Blocked<'e> {
         let destinations = self.block.also.iter().map(|key| self.keys.shard_of(key)).collect();
         let deliver = Box::new(deliver);
         let mut waiter = Waiter::new(db, self.args, self.block, destinations, self.protocol, deliver);
-        waiter.room = self.room;
+        (waiter.room, waiter.durable) = (self.room, self.durable);
         let waiter = Arc::new(waiter);
         announce(&waiter);
         for key in &waiter.block.keys {
@@ -116,6 +123,8 @@ pub struct Waiter {
     pub(crate) protocol: Protocol,
     /// The most bytes that its answer may have.
     pub(crate) room: usize,
+    /// Whether nobody may be told of what serving it changes before that is durable.
+    pub(crate) durable: bool,
     deliver: Box<dyn Fn(Delivery) + Send + Sync>,
 }
 
@@ -140,6 +149,7 @@ impl Waiter {
             destinations,
             protocol,
             room: usize::MAX,
+            durable: false,
             deliver,
         }
     }

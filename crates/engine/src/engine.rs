@@ -116,7 +116,7 @@ impl Engine {
             self.emit(&mut keys, noted, lsn.map(|lsn| Moment { lsn, time_us: call.now_us, durable }));
         }
         if let Some(block) = keys.effects.block.take() {
-            let blocked = Blocked::new(keys, call.args, block, reply);
+            let blocked = Blocked::new(keys, call.args, block, reply, durable);
             return Executed { lsn, durable, block: Some(Box::new(blocked)) };
         }
         if !keys.effects.ready.is_empty() {

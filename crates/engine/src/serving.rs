@@ -148,7 +148,8 @@ impl Engine {
         let lsn = self.log_served(keys, &effects, &mut reply);
         let noted = std::mem::take(&mut effects.noted);
         if !noted.is_empty() {
-            self.emit(keys, noted, lsn.map(|lsn| Moment::of(lsn, keys.now_us())));
+            let (time_us, durable) = (keys.now_us(), waiter.durable);
+            self.emit(keys, noted, lsn.map(|lsn| Moment { lsn, time_us, durable }));
         }
         let overflowed = reply.has_overflowed();
         Delivery { reply: if overflowed { Vec::new() } else { reply.take() }, overflowed, lsn }

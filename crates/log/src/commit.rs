@@ -127,6 +127,12 @@ pub(crate) fn commit_here(desk: &Mutex<Committer>) -> bool {
     desk.try_lock().is_ok_and(|mut committer| committer.commit_here())
 }
 
+/// Writes on the caller's thread what was appended, if nobody else does and it is a matter of handing bytes over; returns
+/// whether it did. Whatever the durability asks for beside is left to the thread.
+pub(crate) fn write_here(desk: &Mutex<Committer>) -> bool {
+    desk.try_lock().is_ok_and(|mut committer| committer.write_here())
+}
+
 enum Action {
     Exit,
     Commit { sync: bool },
@@ -171,6 +177,23 @@ impl Committer {
         true
     }
 
+    fn write_here(&mut self) -> bool {
+        let shared = self.shared.clone();
+        let mut state = shared.lock();
+        // From an idle sleep the thread would not come to see when to sync; from a timed one it will soon.
+        let will_look = state.failure.is_none() && !state.closing && state.parked != Parked::Idle;
+        let is_handing_over = state.durability != Durability::Always && state.buffer.cuts.is_empty();
+        if !(will_look && is_handing_over && state.buffer.has_records()) {
+            return false;
+        }
+        self.take_batch(&mut state);
+        drop(state);
+        if let Err(failure) = self.commit(false) {
+            shared.fail(failure);
+        }
+        true
+    }
+
     /// Whether a sync will take about as long as the last one: nothing written has piled up, no segment is changed.
     fn has_little_to_do(&self, state: &State) -> bool {
         self.written == self.durable
@@ -208,6 +231,10 @@ impl Committer {
         }
         if state.sync_wanted > self.durable && (buffered || self.written > self.durable) {
             return if self.is_gathering(state) { None } else { Some(Action::Commit { sync: true }) };
+        }
+        if buffered && state.write_wanted > self.written {
+            let sync = self.sync_at.is_some_and(|at| at <= Instant::now());
+            return Some(Action::Commit { sync: sync || state.durability == Durability::Always });
         }
         if !buffered && self.sync_at.is_none() && self.mark_at.is_none() && self.linger_until.is_none() {
             return None;
@@ -273,10 +300,14 @@ impl Committer {
 
     fn commit(&mut self, sync: bool) -> Result<(), Failure> {
         self.write_at = None;
+        let before = self.written;
         let mut buffer = mem::take(&mut self.buffer);
         let result = self.write(&mut buffer);
         self.buffer = buffer;
         result?;
+        if self.shared.lock().write_wanted > before {
+            self.shared.announce();
+        }
         if sync {
             self.sync()?;
         }

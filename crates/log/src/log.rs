@@ -173,6 +173,26 @@ impl Log {
         }
     }
 
+    /// Hands everything up to `lsn` to the system, so that it survives the end of this process: on the caller's thread,
+    /// which takes a few microseconds, if nobody else is at it and no segment has to be begun; otherwise as soon as
+    /// possible, without waiting for it, and the listener is told.
+    pub fn write_or_request(&self, lsn: Lsn) {
+        if lsn > self.written() && !commit::write_here(&self.committer) {
+            self.request_write(lsn);
+        }
+    }
+
+    fn request_write(&self, lsn: Lsn) {
+        let mut state = self.shared.lock();
+        let lsn = lsn.min(state.next.previous());
+        state.write_wanted = state.write_wanted.max(lsn);
+        if state.parked != Parked::Working {
+            state.parked = Parked::Working;
+            drop(state);
+            self.shared.work.notify_one();
+        }
+    }
+
     /// Waits until everything up to `lsn` is durable, or the log fails.
     pub fn wait_durable(&self, lsn: Lsn) -> Result<(), AppendError> {
         self.sync_or_request(lsn);
@@ -420,6 +440,7 @@ fn share(
         promised_bytes: 0,
         parked: Parked::Working,
         sync_wanted: Lsn::ZERO,
+        write_wanted: Lsn::ZERO,
         durability: options.durability,
         released,
         // Not before the next segment: whoever recovers from this log may yet need all of it.

@@ -87,6 +87,8 @@ pub(crate) struct State {
     pub(crate) wanted_bytes: Option<u64>,
     pub(crate) parked: Parked,
     pub(crate) sync_wanted: Lsn,
+    /// Whoever is told of records up to here waits until they are written.
+    pub(crate) write_wanted: Lsn,
     pub(crate) durability: Durability,
     /// Records before this may be dropped.
     pub(crate) released: Lsn,

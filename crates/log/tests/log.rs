@@ -325,6 +325,30 @@ fn waiting_appenders_are_let_through_when_the_buffer_is_written() {
 }
 
 #[test]
+fn whoever_tells_of_a_record_has_it_written_before() {
+    let durability = Durability::Interval(Duration::from_mins(10));
+    let (log, _) =
+        Log::open(Arc::new(MemoryStorage::new()), Options { durability, ..options() }).expect("opens");
+    let (sender, receiver) = std::sync::mpsc::channel();
+    log.set_listener(Box::new(move |progress| {
+        let _ = sender.send(progress);
+    }));
+    for _ in 0..1000 {
+        let lsn = append(&log, b"x");
+        log.write_or_request(lsn);
+        // Here or by the thread, which tells.
+        while log.written() < lsn {
+            receiver.recv_timeout(Duration::from_mins(1)).expect("the listener is told of what is written");
+        }
+    }
+    assert_eq!(log.durable(), Lsn::ZERO, "nothing asked for a sync");
+    let last = log.written();
+    log.write_or_request(Lsn(u64::MAX));
+    assert_eq!(log.written(), last, "there is nothing more to write");
+    log.close().expect("closes");
+}
+
+#[test]
 fn a_record_is_written_soon_however_far_the_next_sync_is() {
     let storage = MemoryStorage::new();
     let options = Options { durability: Durability::Interval(Duration::from_mins(10)), ..Options::default() };

@@ -10,6 +10,7 @@ use crate::config::{Config, OutputLimit};
 use crate::dice::{self, Conversation, Notice, Step};
 use crate::dispatch::{self, Context};
 use crate::inbox::Unblock;
+use crate::output::{Reached, Until};
 use crate::pause;
 use crate::pubsub::Publication;
 use crate::resp::request::{RequestLimits, RequestParser};
@@ -285,9 +286,9 @@ impl Connection {
     }
 
     /// Releases what waited for the log; whether there was anything.
-    pub(crate) fn log_durable(&mut self, durable: Lsn, cx: &Context<'_>) -> bool {
-        let released = self.session.output.release(durable);
-        let synced = wait::synced(&mut self.session, durable);
+    pub(crate) fn log_moved(&mut self, reached: Reached, cx: &Context<'_>) -> bool {
+        let released = self.session.output.release(reached);
+        let synced = wait::synced(&mut self.session, reached.durable);
         if synced {
             self.resume(cx);
         }
@@ -312,16 +313,20 @@ impl Connection {
 
     /// Whether the connection waits for the log.
     pub(crate) fn waits_for_log(&self) -> bool {
-        self.log_waits_until().is_some()
+        self.log_waits().next().is_some()
     }
 
-    /// The record that the connection waits for first.
-    pub(crate) fn log_waits_until(&self) -> Option<Lsn> {
+    /// Whether the log has done something that the connection waits for.
+    pub(crate) fn has_waited_for(&self, reached: Reached) -> bool {
+        self.log_waits().any(|until| reached.has(until))
+    }
+
+    fn log_waits(&self) -> impl Iterator<Item = Until> {
         let synced = match self.session.wait.as_ref().map(|wait| &wait.what) {
-            Some(WaitFor::Sync(lsn)) => Some(*lsn),
+            Some(WaitFor::Sync(lsn)) => Some(Until::Durable(*lsn)),
             _ => None,
         };
-        [self.session.output.waits_for(), synced].into_iter().flatten().min()
+        [self.session.output.waits_for(), synced].into_iter().flatten()
     }
 
     /// Whether something is left over after sending that a limit may apply to.
@@ -349,7 +354,7 @@ impl Connection {
             let mark = session.output.reply.len();
             publication.write(&mut session.output.reply);
             if let Some(lsn) = publication.after {
-                session.output.hold(mark, lsn);
+                session.output.hold(mark, Until::Durable(lsn));
             }
         }
     }

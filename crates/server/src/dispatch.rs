@@ -3,6 +3,7 @@
 use crate::config::Config;
 use crate::connection_command;
 use crate::counters::Counters;
+use crate::output::Until;
 use crate::session::{Replies, Session};
 use crate::shared::Shared;
 use crate::transaction;
@@ -122,7 +123,7 @@ pub(crate) fn finish(
         Some(lsn) => {
             session.last_write = Some(lsn);
             if durable {
-                session.output.hold(mark, lsn);
+                session.output.hold(mark, Until::Durable(lsn));
             }
         }
         None if durable => hold_what_is_shown(session, mark, cx),
@@ -133,7 +134,7 @@ pub(crate) fn finish(
 /// Holds the reply that begins at `mark` back until everything that it may show is durable.
 pub(crate) fn hold_what_is_shown(session: &mut Session, mark: usize, cx: &Context<'_>) {
     if let Some(seen) = cx.shared.not_yet_durable() {
-        session.output.hold(mark, seen);
+        session.output.hold(mark, Until::Durable(seen));
     }
 }
 

@@ -10,7 +10,7 @@
 
 use crate::cursor::{self, Cursor, reads};
 use crate::http_watch::{self, Body, Notice, Pending, Watch};
-use crate::http_watchers::{Ear, wait_durable};
+use crate::http_watchers::{Ear, wait_for_log};
 use crate::http_watching::{ALIVE_PAUSE, LOG_FAILED};
 use crate::shared::Shared;
 use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
@@ -145,8 +145,8 @@ impl Connection {
 
     /// Sends a notice about a query as soon as what it shows is durable.
     async fn give(&mut self, query: Lsn, pending: Pending) -> Result<(), Closed> {
-        if let Some(lsn) = pending.shows
-            && !wait_durable(&self.shared, lsn).await
+        if let Some(until) = pending.after
+            && !wait_for_log(&self.shared, until).await
         {
             if let Some(watch) = self.watches.get_mut(&query) {
                 watch.end(LOG_FAILED);

@@ -6,6 +6,7 @@
 use crate::cursor::Cursor;
 use crate::delivery::{Delivery, Start, read_options};
 use crate::http_watchers::Ear;
+use crate::output::Until;
 use crate::shared::{Shared, now_us};
 use crate::value_json;
 use crate::watch_command::split;
@@ -65,16 +66,16 @@ impl Notice {
     }
 }
 
-/// A notice, and what must be durable before it may be told.
+/// A notice, and what must come before it may be told.
 #[derive(Debug)]
 pub(crate) struct Pending {
     pub(crate) notice: Notice,
-    pub(crate) shows: Option<Lsn>,
+    pub(crate) after: Option<Until>,
 }
 
 impl From<Notice> for Pending {
     fn from(notice: Notice) -> Pending {
-        Pending { notice, shows: None }
+        Pending { notice, after: None }
     }
 }
 
@@ -128,10 +129,9 @@ impl Watch {
         // What else there was to say is in the answer.
         self.ready.clear();
         self.has_ended = false;
-        let always = self.shared.settings.is_always_durable();
         Pending {
             notice: self.answer("snapshot", &subscribed.answer),
-            shows: always.then(|| self.shared.not_yet_durable()).flatten(),
+            after: self.shared.holds_back_position(subscribed.lsn, false),
         }
     }
 
@@ -149,9 +149,9 @@ impl Watch {
         }
         let emission = one.pop()?;
         self.cursor.pass(&emission);
-        let shows = self.shared.holds_back(&emission).then_some(emission.lsn);
+        let after = self.shared.holds_back(&emission);
         self.shared.counters.last().inspect(|counters| counters.emissions.add(1));
-        Some(Pending { notice: self.answer("emission", &emission.answer), shows })
+        Some(Pending { notice: self.answer("emission", &emission.answer), after })
     }
 
     /// The subscriber was too slow: it is told so, and then the present answer under a new name.
@@ -233,7 +233,8 @@ pub(crate) fn subscribe(shared: &Shared, read: Read) -> Result<Subscribed, Comma
 mod tests {
     use super::*;
     use crate::config::Config;
-    use crate::http_watchers::wait_durable;
+    use crate::http_watchers::wait_for_log;
+    use crate::output::Reached;
     use crate::snapshots::Snapshots;
     use std::time::Duration;
     use tidemark_engine::{Call, Engine, Reply, command};
@@ -269,17 +270,17 @@ mod tests {
         (Watch::new(shared, &Arc::new(Ear::default()), cursor), subscribed)
     }
 
-    fn told(pending: Option<Pending>) -> Option<(&'static str, Option<Lsn>)> {
-        pending.map(|pending| (pending.notice.kind, pending.shows))
+    fn told(pending: Option<Pending>) -> Option<(&'static str, Option<Until>)> {
+        pending.map(|pending| (pending.notice.kind, pending.after))
     }
 
     #[test]
     fn nothing_is_told_that_a_crash_could_take_back_if_all_is_durable() {
         let (shared, _) = server(Durability::Always);
         let (mut watch, subscribed) = watch(&shared);
-        assert_eq!(told(Some(watch.show(&subscribed))), Some(("snapshot", Some(Lsn(1)))));
+        assert_eq!(told(Some(watch.show(&subscribed))), Some(("snapshot", Some(Until::Durable(Lsn(1))))));
         set(&shared, "1");
-        assert_eq!(told(watch.next()), Some(("emission", Some(Lsn(2)))));
+        assert_eq!(told(watch.next()), Some(("emission", Some(Until::Durable(Lsn(2))))));
         set(&shared, "2");
         shared.engine.log().wait_durable(Lsn(3)).expect("it is stored");
         assert_eq!(told(watch.next()), Some(("emission", None)));
@@ -288,12 +289,24 @@ mod tests {
     }
 
     #[test]
-    fn what_need_not_be_durable_is_told_at_once() {
+    fn what_need_not_be_durable_is_told_when_it_survives_the_process() {
         let (shared, _) = server(Durability::Off);
         let (mut watch, subscribed) = watch(&shared);
-        assert_eq!(told(Some(watch.show(&subscribed))), Some(("snapshot", None)));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let told = |pending: Option<Pending>| {
+            let Pending { notice, after } = pending.expect("there is something to tell");
+            if let Some(until) = after {
+                assert!(matches!(until, Until::Written(_)), "{until:?}");
+                assert!(runtime.block_on(wait_for_log(&shared, until)));
+                assert!(Reached::by(shared.engine.log()).has(until));
+            }
+            notice.kind
+        };
+        assert_eq!(told(Some(watch.show(&subscribed))), "snapshot");
+        assert!(shared.engine.log().written() >= subscribed.lsn);
         set(&shared, "1");
-        assert_eq!(told(watch.next()), Some(("emission", None)));
+        assert_eq!(told(watch.next()), "emission");
+        assert!(shared.engine.log().written() >= Lsn(2));
     }
 
     #[test]
@@ -302,7 +315,9 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let wait = |lsn| {
             let patience = Duration::from_secs(20);
-            runtime.block_on(async { tokio::time::timeout(patience, wait_durable(&shared, lsn)).await })
+            runtime.block_on(async {
+                tokio::time::timeout(patience, wait_for_log(&shared, Until::Durable(lsn))).await
+            })
         };
         set(&shared, "1");
         assert_eq!(wait(Lsn(1)), Ok(true));

@@ -2,6 +2,7 @@
 //!
 //! All of it happens on the thread of HTTP, but for what others tell: that a query has emitted, or that the log has moved.
 
+use crate::output::{Reached, Until};
 use crate::shared::{Shared, now_us};
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
@@ -120,21 +121,26 @@ async fn until(at_ms: Option<u64>) {
     }
 }
 
-/// Waits until the log is durable up to `lsn`; `false` if it has failed before.
-pub(crate) async fn wait_durable(shared: &Shared, lsn: Lsn) -> bool {
+/// Waits until the log has come so far; `false` if it has failed before.
+pub(crate) async fn wait_for_log(shared: &Shared, until: Until) -> bool {
     let log = shared.engine.log();
     loop {
         let moved = shared.http_watchers.log_moved.notified();
         tokio::pin!(moved);
         // From here on no movement is missed.
         moved.as_mut().enable();
-        if log.durable() >= lsn {
+        if let Until::Written(lsn) = until {
+            log.write_or_request(lsn);
+        }
+        if Reached::by(log).has(until) {
             return true;
         }
         if shared.log_has_failed() {
             return false;
         }
-        log.request_sync(lsn);
+        if let Until::Durable(lsn) = until {
+            log.request_sync(lsn);
+        }
         moved.await;
     }
 }

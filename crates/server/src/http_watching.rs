@@ -10,7 +10,7 @@ use crate::http_access::{self, Denied};
 use crate::http_listener::Visit;
 use crate::http_socket;
 use crate::http_watch::{self, Body, Notice, Pending, Watch};
-use crate::http_watchers::{Ear, wait_durable};
+use crate::http_watchers::{Ear, wait_for_log};
 use crate::query_string;
 use crate::shared::Shared;
 use axum::extract::ws::WebSocketUpgrade;
@@ -218,12 +218,12 @@ impl Events {
             if self.watch.has_ended() {
                 return None;
             }
-            let Some(Pending { notice, shows }) = self.watch.next() else {
+            let Some(Pending { notice, after }) = self.watch.next() else {
                 self.ear.next(Lsn::ZERO).await;
                 continue;
             };
-            if let Some(lsn) = shows
-                && !wait_durable(&self.shared, lsn).await
+            if let Some(until) = after
+                && !wait_for_log(&self.shared, until).await
             {
                 self.watch.end(LOG_FAILED);
                 continue;

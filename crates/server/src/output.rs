@@ -1,7 +1,7 @@
 //! What waits to be sent to a client, and what of it must still wait for the log.
 //!
 //! ```text
-//!   sent │ may be sent now │ needs LSN 7 durable │ needs LSN 9 durable
+//!   sent │ may be sent now │ needs LSN 7 written │ needs LSN 9 durable
 //!        ^                 ^ hold (offset, 7)    ^ hold (offset, 9)
 //! ```
 //!
@@ -9,16 +9,61 @@
 
 use std::collections::VecDeque;
 use tidemark_engine::{Protocol, Reply};
-use tidemark_log::Lsn;
+use tidemark_log::{Log, Lsn};
 
 /// A drained buffer larger than this is given back to the allocator. Bytes.
 const KEPT_BYTES: usize = 16 * 1024;
 
-/// Bytes from `offset` on may leave when the log is durable up to `lsn`.
+/// What the log must have done before somebody is told something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// The record survives the end of the process.
+    Written(Lsn),
+    /// The record survives a power failure.
+    Durable(Lsn),
+}
+
+/// How far the log has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Reached {
+    pub(crate) written: Lsn,
+    /// At `written` or before.
+    pub(crate) durable: Lsn,
+}
+
+impl Reached {
+    pub(crate) fn by(log: &Log) -> Reached {
+        // In this order, so that nothing is durable which is not written.
+        let durable = log.durable();
+        Reached { written: log.written().max(durable), durable }
+    }
+
+    pub(crate) fn has(self, until: Until) -> bool {
+        match until {
+            Until::Written(lsn) => lsn <= self.written,
+            Until::Durable(lsn) => lsn <= self.durable,
+        }
+    }
+
+    /// The further of both.
+    pub(crate) fn max(self, other: Reached) -> Reached {
+        Reached { written: self.written.max(other.written), durable: self.durable.max(other.durable) }
+    }
+
+    /// Adds what somebody waits for.
+    fn add(&mut self, until: Until) {
+        match until {
+            Until::Written(lsn) => self.written = self.written.max(lsn),
+            Until::Durable(lsn) => self.durable = self.durable.max(lsn),
+        }
+    }
+}
+
+/// Bytes from `offset` on may leave when the log has come so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Hold {
     offset: usize,
-    lsn: Lsn,
+    until: Until,
 }
 
 /// A client's output buffer.
@@ -28,15 +73,23 @@ pub(crate) struct Output {
     pub(crate) reply: Reply,
     /// Bytes at the start of the buffer that have been sent.
     sent: usize,
-    /// Ascending in both fields.
+    /// By their offsets.
     holds: VecDeque<Hold>,
+    /// The most that any of them has ever waited for.
+    wanted: Reached,
     /// The most bytes that may wait.
     limit: usize,
 }
 
 impl Output {
     pub(crate) fn new(protocol: Protocol) -> Output {
-        Output { reply: Reply::new(protocol), sent: 0, holds: VecDeque::new(), limit: usize::MAX }
+        Output {
+            reply: Reply::new(protocol),
+            sent: 0,
+            holds: VecDeque::new(),
+            wanted: Reached::default(),
+            limit: usize::MAX,
+        }
     }
 
     /// Bytes that wait, held or not.
@@ -55,12 +108,17 @@ impl Output {
         self.limit
     }
 
-    /// Keeps everything from `offset` of the buffer on until the log is durable up to `lsn`.
-    pub(crate) fn hold(&mut self, offset: usize, lsn: Lsn) {
-        match self.holds.back() {
-            // What comes later may leave no earlier.
-            Some(last) if last.lsn >= lsn => {}
-            _ => self.holds.push_back(Hold { offset, lsn }),
+    /// Keeps everything from `offset` of the buffer on until the log has come so far.
+    pub(crate) fn hold(&mut self, offset: usize, until: Until) {
+        // What comes later may leave no earlier.
+        let is_held = self.holds.back().is_some_and(|last| match (last.until, until) {
+            (Until::Durable(last), Until::Durable(lsn) | Until::Written(lsn))
+            | (Until::Written(last), Until::Written(lsn)) => last >= lsn,
+            (Until::Written(_), Until::Durable(_)) => false,
+        });
+        if !is_held {
+            self.holds.push_back(Hold { offset, until });
+            self.wanted.add(until);
         }
     }
 
@@ -73,20 +131,20 @@ impl Output {
         }
     }
 
-    /// The record that the first held reply waits for.
-    pub(crate) fn waits_for(&self) -> Option<Lsn> {
-        self.holds.front().map(|hold| hold.lsn)
+    /// What the first held reply waits for.
+    pub(crate) fn waits_for(&self) -> Option<Until> {
+        self.holds.front().map(|hold| hold.until)
     }
 
-    /// The last record that any held reply waits for.
-    pub(crate) fn waits_for_last(&self) -> Option<Lsn> {
-        self.holds.back().map(|hold| hold.lsn)
+    /// How far the log has to come for all replies that were ever held.
+    pub(crate) fn wanted(&self) -> Reached {
+        self.wanted
     }
 
-    /// Releases replies that waited for records up to `durable`; whether there were any.
-    pub(crate) fn release(&mut self, durable: Lsn) -> bool {
+    /// Releases replies that waited for what the log has reached; whether there were any.
+    pub(crate) fn release(&mut self, reached: Reached) -> bool {
         let before = self.holds.len();
-        while self.holds.front().is_some_and(|hold| hold.lsn <= durable) {
+        while self.holds.front().is_some_and(|hold| reached.has(hold.until)) {
             self.holds.pop_front();
         }
         self.holds.len() < before
@@ -140,18 +198,46 @@ mod tests {
         output
     }
 
+    fn durable(lsn: u64) -> Reached {
+        Reached { written: Lsn(lsn), durable: Lsn(lsn) }
+    }
+
+    #[test]
+    fn what_is_written_leaves_before_what_is_not_durable() {
+        let mut output = output("a");
+        for (text, until) in [
+            ("b", Until::Written(Lsn(7))),
+            ("c", Until::Durable(Lsn(5))),
+            // Nothing more is needed than for what stands before it.
+            ("d", Until::Written(Lsn(5))),
+            ("e", Until::Written(Lsn(9))),
+        ] {
+            let mark = output.reply.len();
+            output.reply.simple(text);
+            output.hold(mark, until);
+        }
+        assert_eq!(output.wanted(), Reached { written: Lsn(9), durable: Lsn(5) });
+        let mut shows = |written, durable, expected: &[u8]| {
+            output.release(Reached { written: Lsn(written), durable: Lsn(durable) });
+            assert_eq!(output.sendable(), expected);
+        };
+        shows(6, 0, b"+a\r\n");
+        shows(9, 4, b"+a\r\n+b\r\n");
+        shows(9, 5, b"+a\r\n+b\r\n+c\r\n+d\r\n+e\r\n");
+    }
+
     #[test]
     fn what_follows_a_held_reply_is_held_with_it() {
         let mut output = output("a");
         let mark = output.reply.len();
         output.reply.simple("b");
-        output.hold(mark, Lsn(7));
+        output.hold(mark, Until::Durable(Lsn(7)));
         output.reply.simple("c");
         assert_eq!(output.sendable(), b"+a\r\n");
         output.advance(4);
         assert_eq!(output.sendable(), b"");
-        assert!(!output.release(Lsn(6)));
-        assert!(output.release(Lsn(7)));
+        assert!(!output.release(Reached { written: Lsn(9), durable: Lsn(6) }));
+        assert!(output.release(durable(7)));
         assert_eq!(output.sendable(), b"+b\r\n+c\r\n");
     }
 
@@ -161,13 +247,13 @@ mod tests {
         for lsn in 1..=3 {
             let mark = output.reply.len();
             output.reply.integer(lsn as i64);
-            output.hold(mark, Lsn(lsn));
+            output.hold(mark, Until::Durable(Lsn(lsn)));
         }
-        assert_eq!((output.waits_for(), output.waits_for_last()), (Some(Lsn(1)), Some(Lsn(3))));
-        output.release(Lsn(2));
+        assert_eq!((output.waits_for(), output.wanted().durable), (Some(Until::Durable(Lsn(1))), Lsn(3)));
+        output.release(durable(2));
         assert_eq!(output.sendable(), b":1\r\n:2\r\n");
         output.advance(8);
-        output.release(Lsn(3));
+        output.release(durable(3));
         assert_eq!(output.sendable(), b":3\r\n");
     }
 
@@ -176,7 +262,7 @@ mod tests {
         let mut output = output("a");
         let mark = output.reply.len();
         output.reply.ok();
-        output.hold(mark, Lsn(1));
+        output.hold(mark, Until::Written(Lsn(1)));
         output.reply.ok();
         output.fail_held(|reply| reply.error_text("MISCONF no"));
         assert_eq!(output.sendable(), b"+a\r\n-MISCONF no\r\n");
@@ -189,12 +275,12 @@ mod tests {
         output.reply.bulk(&payload);
         let mark = output.reply.len();
         output.reply.ok();
-        output.hold(mark, Lsn(5));
+        output.hold(mark, Until::Durable(Lsn(5)));
         let expected = output.reply.bytes().to_vec();
         let mut received = Vec::new();
         loop {
             let piece = output.sendable();
-            if piece.is_empty() && !output.release(Lsn(5)) {
+            if piece.is_empty() && !output.release(durable(5)) {
                 break;
             }
             let count = output.sendable().len().min(777);

@@ -6,6 +6,7 @@ use crate::counters::{Counters, ErrorCounts, Totals};
 use crate::dice::Directory;
 use crate::http_watchers::HttpWatchers;
 use crate::inbox::{Inbox, Message};
+use crate::output::Until;
 use crate::pause::Pause;
 use crate::pubsub::PubSub;
 use crate::snapshots::Snapshots;
@@ -125,9 +126,21 @@ impl Shared {
         (newest > log.durable() && !self.log_has_failed()).then_some(newest)
     }
 
-    /// Whether nobody may be told of an emission yet, because a crash could take back what it shows.
-    pub(crate) fn holds_back(&self, emission: &Emission) -> bool {
-        (emission.durable || self.settings.is_always_durable()) && emission.lsn > self.engine.log().durable()
+    /// What must come before anybody is told what an emission shows.
+    pub(crate) fn holds_back(&self, emission: &Emission) -> Option<Until> {
+        self.holds_back_position(emission.lsn, emission.durable)
+    }
+
+    /// What must come before a subscriber hears of a position in the log: whoever comes back with it after the process was
+    /// killed must find that position still, and after a power failure as well where everything, or this record, is
+    /// `durable` before it is told.
+    pub(crate) fn holds_back_position(&self, lsn: Lsn, durable: bool) -> Option<Until> {
+        let log = self.engine.log();
+        if durable || self.settings.is_always_durable() {
+            (lsn > log.durable()).then_some(Until::Durable(lsn))
+        } else {
+            (lsn > log.written()).then_some(Until::Written(lsn))
+        }
     }
 
     /// Whether a write or sync of the log has failed. A log that is merely full still makes durable what it has.

@@ -2,6 +2,7 @@
 
 use crate::dispatch::Context;
 use crate::inbox::{Message, Unblock};
+use crate::output::Until;
 use crate::session::Session;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -61,7 +62,7 @@ pub(crate) fn deliver(session: &mut Session, delivery: &Delivery, always: bool) 
     if let Some(lsn) = delivery.lsn {
         session.last_write = Some(lsn);
         if always || wait.durable {
-            session.output.hold(mark, lsn);
+            session.output.hold(mark, Until::Durable(lsn));
         }
     }
     if wait.is_silent {

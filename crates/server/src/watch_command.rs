@@ -2,7 +2,7 @@
 
 use crate::cursor::{self, Cursor, NotResumed, reads};
 use crate::delivery::{Start, read_options};
-use crate::dispatch::{self, Context};
+use crate::dispatch::Context;
 use crate::session::{NAMES_LIMIT, Session};
 use crate::watching::{self, Watching};
 use tidemark_engine::command::{parse, watching::read_of};
@@ -69,10 +69,15 @@ pub(crate) fn watch(
     if let Start::Resume(_) = start {
         watching::catch_up_soon(session, id);
     }
-    if cx.always_durable() {
-        dispatch::hold_what_is_shown(session, mark, cx);
-    }
+    hold_position(session, mark, subscribed.lsn, cx);
     Ok(())
+}
+
+/// Holds back the answer that begins at `mark` and shows the state at `lsn`.
+pub(crate) fn hold_position(session: &mut Session, mark: usize, lsn: Lsn, cx: &Context<'_>) {
+    if let Some(until) = cx.shared.holds_back_position(lsn, false) {
+        session.output.hold(mark, until);
+    }
 }
 
 /// Tells a command from its options.

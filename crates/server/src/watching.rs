@@ -99,8 +99,8 @@ impl Watching {
         }
         self.set_timers();
         cx.counters.emissions.add(1);
-        if cx.shared.holds_back(emission) {
-            output.hold(mark, emission.lsn);
+        if let Some(until) = cx.shared.holds_back(emission) {
+            output.hold(mark, until);
         }
     }
 
@@ -130,8 +130,8 @@ impl Watching {
         output.reply.bulk(what);
         output.reply.bulk(self.cursor.name().as_bytes());
         output.reply.count(lsn.0 as usize);
-        if cx.always_durable() && lsn > cx.shared.engine.log().durable() {
-            output.hold(mark, lsn);
+        if let Some(until) = cx.shared.holds_back_position(lsn, false) {
+            output.hold(mark, until);
         }
     }
 

@@ -11,6 +11,7 @@ use crate::counters::Counters;
 use crate::dispatch::Context;
 use crate::inbox::{Inbox, Message, Target, Unblock};
 use crate::listener::Listener;
+use crate::output::Reached;
 use crate::shared::{Shared, now_us};
 use crate::socket::Socket;
 use crate::timers::Timers;
@@ -133,8 +134,8 @@ struct State {
     again: Vec<usize>,
     /// Connections that wait for the log.
     holding: Vec<usize>,
-    /// The last record that any of them waits for.
-    sync_wanted: Lsn,
+    /// How far the log has to come for all of them.
+    log_wanted: Reached,
     /// The last record for which the log has been asked; it does not forget.
     sync_requested: Lsn,
     timers: Timers,
@@ -168,7 +169,7 @@ impl Worker {
             flush: Vec::new(),
             again: Vec::new(),
             holding: Vec::new(),
-            sync_wanted: Lsn::default(),
+            log_wanted: Reached::default(),
             sync_requested: Lsn::default(),
             timers: Timers::default(),
             messages: Vec::new(),
@@ -220,10 +221,10 @@ impl State {
     /// Whether the log has got as far as somebody waits for, or has failed.
     fn log_has_moved(&self, environment: &Environment) -> bool {
         let log = environment.shared.engine.log();
-        let durable = log.durable();
-        let reached = |peer: &Peer| peer.connection.log_waits_until().is_some_and(|lsn| lsn <= durable);
+        let reached = Reached::by(log);
         environment.shared.log_has_failed()
-            || self.holding.iter().filter_map(|slot| self.peer(*slot)).any(reached)
+            || (self.holding.iter().filter_map(|slot| self.peer(*slot)))
+                .any(|peer| peer.connection.has_waited_for(reached))
     }
 
     /// Time until the next deadline; `None` without one, so that an idle server uses no time at all.
@@ -391,9 +392,7 @@ impl State {
             peer.is_dirty = true;
             self.flush.push(slot);
         }
-        if let Some(lsn) = peer.connection.session.output.waits_for_last() {
-            self.sync_wanted = self.sync_wanted.max(lsn);
-        }
+        self.log_wanted = self.log_wanted.max(peer.connection.session.output.wanted());
         if !peer.is_holding && peer.connection.waits_for_log() {
             peer.is_holding = true;
             self.holding.push(slot);
@@ -582,11 +581,12 @@ impl State {
             return;
         }
         let log = environment.shared.engine.log();
-        if self.sync_wanted > self.sync_requested {
-            log.sync_or_request(self.sync_wanted);
-            self.sync_requested = self.sync_wanted;
+        if self.log_wanted.durable > self.sync_requested {
+            log.sync_or_request(self.log_wanted.durable);
+            self.sync_requested = self.log_wanted.durable;
         }
-        let durable = log.durable();
+        log.write_or_request(self.log_wanted.written);
+        let reached = Reached::by(log);
         let failure = match log.check_writable() {
             Ok(()) => None,
             Err(_) => match log.health() {
@@ -597,7 +597,7 @@ impl State {
         for slot in std::mem::take(&mut self.holding) {
             let Some(peer) = self.peer_mut(slot) else { continue };
             peer.is_holding = false;
-            peer.connection.log_durable(durable, cx);
+            peer.connection.log_moved(reached, cx);
             if let Some(failure) = &failure {
                 let text = format!("MISCONF the log has failed and this change may be lost: {failure}");
                 peer.connection.log_failed(&text, cx);

@@ -207,3 +207,34 @@ fn what_a_kill_leaves_is_a_prefix_of_everything_that_was_written_to_any_key() {
         assert!(last > 1000, "{durability}: the writer got somewhere");
     }
 }
+
+#[test]
+fn what_subscribers_were_told_survives_a_kill_whatever_the_durability() {
+    for durability in ["interval:60s", "off"] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let arguments = [&["--durability", durability][..], &SMALL_FILES].concat();
+        let mut next = 0;
+        for round in 0..10 {
+            let server = Server::start(directory.path(), &arguments);
+            let mut watcher = server.client();
+            let mut writer = server.client();
+            // In RESP2 emissions are arrays: the word, the subscription, the LSN, the number, the answer.
+            watcher.call(&["GET.WATCH", "k"]).expect("an answer");
+            for _ in 0..20 {
+                next += 1;
+                writer.call(&["SET", "k", &next.to_string()]).expect("an answer");
+                let emission = watcher.read().expect("an emission").array();
+                assert_eq!(emission.last(), Some(&Answer::Bulk(next.to_string())));
+            }
+            server.kill();
+            let server = Server::start(directory.path(), &arguments);
+            let kept = server.client().call(&["GET", "k"]).expect("an answer");
+            assert_eq!(
+                kept,
+                Answer::Bulk(next.to_string()),
+                "{durability}, round {round}: a told change was taken back"
+            );
+            server.kill();
+        }
+    }
+}

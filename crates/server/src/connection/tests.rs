@@ -51,7 +51,17 @@ impl Bench {
     fn sync(&self, connection: &mut Connection) {
         let log = self.shared.engine.log();
         log.wait_durable(log.appended()).expect("what was accepted is stored");
-        connection.log_durable(log.durable(), &self.context());
+        connection.log_moved(Reached::by(log), &self.context());
+    }
+
+    /// Makes everything survive the process and tells a connection.
+    fn write(&self, connection: &mut Connection) {
+        let log = self.shared.engine.log();
+        while log.written() < log.appended() {
+            log.write_or_request(log.appended());
+            std::thread::yield_now();
+        }
+        connection.log_moved(Reached::by(log), &self.context());
     }
 
     fn context(&self) -> Context<'_> {
@@ -137,10 +147,10 @@ fn with_always_a_read_does_not_show_what_a_crash_could_take_back() {
     writer.receive(b"SET a 1\r\n", &bench.context());
     reader.receive(b"GET a\r\n", &bench.context());
     assert_eq!((writer.take(), reader.take()), (String::new(), String::new()));
-    let lsn = reader.log_waits_until().expect("the read waits for the write");
+    let Some(Until::Durable(lsn)) = reader.log_waits().next() else { panic!("the read waits for the write") };
     bench.shared.engine.log().wait_durable(lsn).expect("memory does not fail");
-    let durable = bench.shared.engine.log().durable();
-    assert!(writer.log_durable(durable, &bench.context()) && reader.log_durable(durable, &bench.context()));
+    let reached = Reached::by(bench.shared.engine.log());
+    assert!(writer.log_moved(reached, &bench.context()) && reader.log_moved(reached, &bench.context()));
     assert_eq!((writer.take(), reader.take()), ("+OK\r\n".into(), "$1\r\n1\r\n".into()));
     reader.receive(b"GET a\r\n", &bench.context());
     assert_eq!(reader.take(), "$1\r\n1\r\n");
@@ -152,11 +162,11 @@ fn with_always_a_reply_waits_for_its_record_and_takes_later_ones_with_it() {
     let mut connection = bench.connect();
     connection.receive(b"PING\r\nSET a 1\r\nPING\r\n", &bench.context());
     assert_eq!(connection.take(), "+PONG\r\n");
-    let lsn = connection.log_waits_until().expect("a change waits");
+    let Some(Until::Durable(lsn)) = connection.log_waits().next() else { panic!("a change waits") };
     bench.shared.engine.log().wait_durable(lsn).expect("memory does not fail");
-    assert!(connection.log_durable(bench.shared.engine.log().durable(), &bench.context()));
+    assert!(connection.log_moved(Reached::by(bench.shared.engine.log()), &bench.context()));
     assert_eq!(connection.take(), "+OK\r\n+PONG\r\n");
-    assert_eq!(connection.log_waits_until(), None);
+    assert!(!connection.waits_for_log());
 }
 
 #[test]
@@ -169,29 +179,52 @@ fn with_always_an_emission_waits_for_its_record() {
     writer.receive(b"SET k 1\r\n", &bench.context());
     watcher.emit(Lsn(1), &bench.context());
     assert_eq!(watcher.take(), "", "a crash could take it back");
-    assert_eq!(watcher.log_waits_until(), Some(Lsn(2)));
+    assert_eq!(watcher.log_waits().next(), Some(Until::Durable(Lsn(2))));
     bench.sync(&mut watcher);
     assert_eq!(watcher.take(), ">5\r\n$8\r\nemission\r\n$3\r\n1-0\r\n:2\r\n:1\r\n$1\r\n1\r\n");
 }
 
 #[test]
-fn an_emission_of_a_change_that_asked_to_be_durable_waits_and_others_do_not() {
+fn an_emission_waits_until_it_survives_the_process_and_longer_if_its_change_asked_for_that() {
     let bench = Bench::new(|config| config.durability = Durability::Off);
     let (mut writer, mut watcher) = (bench.connect(), bench.connect());
     watcher.receive(b"HELLO 3\r\nGET.WATCH k\r\n", &bench.context());
-    watcher.take();
+    bench.write(&mut watcher);
+    assert!(watcher.take().ends_with("value\r\n_\r\n"));
     writer.receive(b"SET k 1\r\n", &bench.context());
     watcher.emit(Lsn(1), &bench.context());
+    let waits_for = watcher.log_waits().next();
+    assert!(matches!(waits_for, None | Some(Until::Written(Lsn(2)))), "{waits_for:?}");
+    bench.write(&mut watcher);
     assert!(watcher.take().ends_with(":2\r\n:1\r\n$1\r\n1\r\n"));
     for (number, line) in
         [(3, "SET k 2 DURABLE\r\n"), (4, "DURABLE INCR k\r\n"), (5, "MULTI\r\nDURABLE INCR k\r\nEXEC\r\n")]
     {
         writer.receive(line.as_bytes(), &bench.context());
         watcher.emit(Lsn(1), &bench.context());
-        assert_eq!((watcher.take(), watcher.log_waits_until()), (String::new(), Some(Lsn(number))), "{line}");
+        bench.write(&mut watcher);
+        let waits_for = watcher.log_waits().next();
+        assert_eq!((watcher.take(), waits_for), (String::new(), Some(Until::Durable(Lsn(number)))), "{line}");
         bench.sync(&mut watcher);
         assert!(watcher.take().starts_with(">5"));
     }
+}
+
+#[test]
+fn what_a_blocked_client_takes_is_told_when_it_is_as_durable_as_that_client_asked() {
+    let bench = Bench::new(|config| config.durability = Durability::Off);
+    let (mut pusher, mut popper, mut watcher) = (bench.connect(), bench.connect(), bench.connect());
+    watcher.receive(b"HELLO 3\r\nLLEN.WATCH q\r\n", &bench.context());
+    bench.write(&mut watcher);
+    assert!(watcher.take().ends_with("value\r\n:0\r\n"));
+    popper.receive(b"DURABLE BLPOP q 0\r\n", &bench.context());
+    pusher.receive(b"RPUSH q a\r\n", &bench.context());
+    watcher.emit(Lsn(1), &bench.context());
+    bench.write(&mut watcher);
+    assert!(watcher.take().ends_with(":2\r\n:1\r\n:1\r\n"), "the push asked for nothing");
+    assert_eq!(watcher.log_waits().next(), Some(Until::Durable(Lsn(3))), "the pop did");
+    bench.sync(&mut watcher);
+    assert!(watcher.take().ends_with(":3\r\n:2\r\n:0\r\n"));
 }
 
 #[test]

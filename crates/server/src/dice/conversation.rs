@@ -16,6 +16,7 @@ use crate::dispatch::{self, Context};
 use crate::pause;
 use crate::resp::request::{UNAUTHENTICATED_ARGUMENTS, UNAUTHENTICATED_BULK_BYTES};
 use crate::session::Session;
+use crate::watch_command;
 use std::time::{Duration, Instant};
 use tidemark_engine::{CommandError, Reply};
 
@@ -325,9 +326,7 @@ impl Conversation {
                 watch::watch(session, read.unwrap_or(row), words, &mut self.scratch, cx)?;
                 let mark = session.output.reply.len();
                 session.output.reply.encoded(&self.scratch);
-                if cx.always_durable() {
-                    dispatch::hold_what_is_shown(session, mark, cx);
-                }
+                watch_command::hold_position(session, mark, cx.shared.engine.log().appended(), cx);
             }
         }
         Ok(())
