@@ -35,8 +35,8 @@ pub struct Snapshot<'e> {
     numbers: Numbers,
     ended: u64,
     miscounted: u64,
-    /// Watched reads as of the cut.
-    queries: Vec<Vec<u8>>,
+    /// The last watched read that was looked at.
+    query: Lsn,
 }
 
 /// A large value is not whole in a snapshot, which must not be used.
@@ -63,7 +63,7 @@ impl<'e> Snapshot<'e> {
         }
         // Every change is appended under its shards' locks, so with all of them held the log's end is the state.
         let lsn = engine.log().appended();
-        let queries = engine.encode_queries();
+        engine.begin_saving_queries(lsn);
         Self {
             engine,
             lsn,
@@ -75,7 +75,7 @@ impl<'e> Snapshot<'e> {
             numbers,
             ended: 0,
             miscounted: 0,
-            queries,
+            query: Lsn::ZERO,
         }
     }
 
@@ -92,14 +92,7 @@ impl<'e> Snapshot<'e> {
     /// Frames of the watched reads, which a snapshot keeps in a section of their own: each is a sequence of the form that
     /// [`crate::Engine::load_queries`] reads.
     pub fn query_frames(&mut self) -> impl Iterator<Item = Vec<u8>> {
-        let mut queries = std::mem::take(&mut self.queries).into_iter().peekable();
-        std::iter::from_fn(move || {
-            let mut frame = queries.next()?;
-            while let Some(mut query) = queries.next_if(|query| frame.len() + query.len() <= FRAME_BYTES) {
-                frame.append(&mut query);
-            }
-            Some(frame)
-        })
+        std::iter::from_fn(|| self.engine.save_queries(&mut self.query, FRAME_BYTES))
     }
 
     /// The next frame; `None` at the end.
@@ -198,6 +191,7 @@ impl Snapshot<'_> {
 
 impl Drop for Snapshot<'_> {
     fn drop(&mut self) {
+        self.engine.end_saving_queries();
         while self.next_frame().is_some() {}
     }
 }

@@ -336,6 +336,97 @@ fn a_query_comes_back_from_the_log_and_from_a_snapshot() {
     assert_eq!((query.count(), second.query.count()), (2, 2), "what operators remember is in the snapshot");
 }
 
+#[test]
+fn a_snapshot_has_the_queries_of_its_cut_whatever_happens_meanwhile() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    let lines = ["GET k", "GET k | WINDOW 3 SUM", "GET k | DIFF", "GET gone", "KEYS *"];
+    let watched: Vec<Subscribed> = lines.iter().map(|line| watch(&engine, line)).collect();
+    client.run("SET k 1");
+    client.run("SET k 2");
+    let counts: Vec<u64> = watched.iter().map(|subscribed| subscribed.query.count()).collect();
+    let mut snapshot = engine.snapshot();
+    let cut = snapshot.lsn();
+    client.run("SET k 3");
+    client.run("SET k 4");
+    let late = watch(&engine, "GET late");
+    engine.limit_retention(RetentionLimits { bytes: 1 << 20, age_us: 1_000_000 });
+    engine.leave(&watched[3].query, LISTENER, START_US);
+    engine.forget_watched(START_US + 1_000_001);
+    assert!(engine.query(watched[3].query.id()).is_none());
+    let mut frames: Vec<Vec<u8>> = snapshot.query_frames().take(1).collect();
+    client.run("SET k 5");
+    frames.extend(snapshot.query_frames());
+
+    let restored = support::engine();
+    let loader = restored.load(START_US);
+    while let Some(frame) = snapshot.next_frame() {
+        loader.load_frame(&frame).expect("loads");
+    }
+    loader.finish().expect("complete");
+    frames.iter().for_each(|frame| restored.load_queries(cut, START_US, frame).expect("loads"));
+    for (subscribed, count) in watched.iter().zip(&counts) {
+        assert_eq!(restored.query(subscribed.query.id()).map(|query| query.count()), Some(*count));
+    }
+    assert!(restored.query(late.query.id()).is_none(), "it began behind the cut");
+    support::apply_from(&engine, cut.next(), &restored);
+    assert!(restored.query(watched[3].query.id()).is_none(), "it left behind the cut");
+    for (subscribed, count) in watched[..3].iter().zip(&counts) {
+        let query = restored.query(subscribed.query.id()).expect("it is in the snapshot");
+        let (mut again, mut live) = (Vec::new(), Vec::new());
+        query.emissions_after(*count, 9, &mut again).expect("those behind the snapshot are there");
+        subscribed
+            .query
+            .emissions_after(subscribed.query.count() - 1, 9, &mut live)
+            .expect("the last is there");
+        assert_eq!((again.len(), again.last()), (3, live.last()), "{:?}", subscribed.query.read());
+    }
+    drop(snapshot);
+    let mut snapshot = engine.snapshot();
+    let frames: Vec<Vec<u8>> = snapshot.query_frames().collect();
+    let again = support::engine();
+    frames.iter().for_each(|frame| again.load_queries(snapshot.lsn(), START_US, frame).expect("loads"));
+    assert_eq!(again.query_figures().0, 5, "the next snapshot has those that there are then");
+}
+
+#[test]
+fn reads_that_nobody_comes_back_to_make_place_for_others() {
+    let engine = engine();
+    engine.limit_queries(QueryLimits { queries: 200, bytes: 1 << 20 });
+    let queries: Vec<Arc<Query>> =
+        (0..200).map(|number| watch(&engine, &format!("GET k{number}")).query).collect();
+    let refused = engine.subscribe(read("GET other"), LISTENER, START_US).expect_err("all have a listener");
+    assert!(refused.to_string().contains("watch-max-queries"), "{refused}");
+    // The later ones are left first.
+    (20..180).rev().for_each(|at| engine.leave(&queries[at], LISTENER, START_US + 1000 - at as u64));
+    let other = watch(&engine, "GET other").query;
+    let is_there = |query: &Arc<Query>| engine.query(query.id()).is_some();
+    let left: Vec<usize> = (0..200).filter(|at| is_there(&queries[*at])).collect();
+    let expected: Vec<usize> = (0..80).chain(180..200).collect();
+    assert_eq!(left, expected, "the hundred that were left first have gone");
+    assert!(is_there(&other));
+    assert_eq!(replayed(&engine).query_figures().0, 101, "the log knows");
+}
+
+#[test]
+fn what_operators_and_lists_remember_is_counted() {
+    for (line, change) in [("GET k | WINDOW 60000 SUM", "INCR k"), ("KEYS *", "SET key:# 1")] {
+        let engine = engine();
+        let client = Client::new(&engine);
+        engine.limit_queries(QueryLimits { queries: 100, bytes: 50_000 });
+        let query = watch(&engine, line).query;
+        for number in 0..6000 {
+            client.run(&change.replace('#', &number.to_string()));
+        }
+        let refused = engine.subscribe(read("GET other"), LISTENER, START_US).expect_err("it is too much");
+        assert!(refused.to_string().contains("watch-max-bytes"), "{refused}");
+        engine.limit_retention(RetentionLimits { bytes: 1 << 20, age_us: 1_000_000 });
+        engine.leave(&query, LISTENER, START_US);
+        engine.forget_watched(START_US + 1_000_001);
+        watch(&engine, "GET other");
+    }
+}
+
 /// Notes whom it was told of.
 #[derive(Default, Clone)]
 struct Told(Arc<Mutex<Vec<(usize, Lsn)>>>);

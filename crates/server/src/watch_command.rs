@@ -31,6 +31,10 @@ pub(crate) fn watch(
     let filter = Filter::parse(&operators)?;
     let read = Read::new(session.db, session.output.reply.protocol(), &words, filter)?;
     let (engine, listener) = (&cx.shared.engine, session.client.worker);
+    if matches!(start, Start::Resume(_)) && engine.query_of(&read).is_none() {
+        // Nobody has had an emission that could be gone on behind, and nothing begins for one who asks for that.
+        return Err(CommandError::Text(refusal(NotResumed::NotFound).into()));
+    }
     let subscribed = engine.subscribe(read, listener, cx.now_us)?;
     cx.shared.watching_began(cx.now_us);
     let id = subscribed.query.id();

@@ -403,10 +403,7 @@ fn a_read_is_watched_from_an_lsn_on_and_the_end_of_what_was_missed_is_marked() {
     other.expect(format!(">3\r\n{}{}:4\r\n", bulk("caught-up"), bulk("1-1")));
     let mut third = resp3(&server);
     third.ask("GET.WATCH k | RESUME 9", "-INVALID_SEQUENCE the log ends at LSN 4\r\n");
-    third.ask(
-        "GET.WATCH new | RESUME 3",
-        "-STALE_SEQUENCE emissions up to LSN 5 are not retained any more\r\n",
-    );
+    third.ask("GET.WATCH new | RESUME 3", "-SUBSCRIPTION_NOT_FOUND the read is not watched\r\n");
     third.ask("WATCHES", "*0\r\n");
 }
 

@@ -25,13 +25,6 @@ pub struct Emission {
 /// answer before is that of another emission, except for the oldest.
 const OVERHEAD_BYTES: usize = 112;
 
-impl Emission {
-    /// What it takes of the memory for retained emissions.
-    pub(super) fn bytes(&self) -> usize {
-        self.answer.len() + OVERHEAD_BYTES
-    }
-}
-
 /// Emissions that were asked for are not retained any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gone {
@@ -64,22 +57,29 @@ impl Emissions {
         self.floor
     }
 
-    pub(super) fn add(&mut self, emission: Emission) {
+    /// Adds the next one; what is taken for it.
+    pub(super) fn add(&mut self, emission: Emission) -> usize {
         debug_assert_eq!(emission.number, self.count + 1, "numbers are dense");
         debug_assert!(emission.lsn > self.last_lsn(), "LSNs ascend");
+        // What was before the others is the answer of one of them.
+        let before = if self.retained.is_empty() { emission.before.len() } else { 0 };
+        let bytes = OVERHEAD_BYTES + before + emission.answer.len();
         self.count = emission.number;
         self.retained.push_back(emission);
+        bytes
     }
 
-    /// Lets the oldest go; what it took.
+    /// Lets the oldest go; what is free now. Its answer is what was before the next one, or the present answer.
     pub(super) fn drop_oldest(&mut self) -> Option<usize> {
         let oldest = self.retained.pop_front()?;
         self.floor = oldest.lsn;
+        let mut bytes = OVERHEAD_BYTES + oldest.before.len();
         if self.retained.is_empty() {
+            bytes += oldest.answer.len();
             // A query that was busy once and is silent now keeps nothing.
             self.retained = VecDeque::new();
         }
-        Some(oldest.bytes())
+        Some(bytes)
     }
 
     pub(super) fn after(&self, after: u64, most: usize, into: &mut Vec<Emission>) -> Result<(), Gone> {
@@ -129,9 +129,10 @@ mod tests {
 
     fn emissions(lsns: &[u64]) -> Emissions {
         let mut emissions = Emissions::new(10, Lsn(5));
+        let mut latest: Arc<[u8]> = Arc::from(b"before".as_slice());
         for (number, lsn) in (11..).zip(lsns) {
-            let answer = Arc::from(lsn.to_string().as_bytes());
-            let before = Arc::clone(&answer);
+            let answer: Arc<[u8]> = Arc::from(lsn.to_string().as_bytes());
+            let before = std::mem::replace(&mut latest, Arc::clone(&answer));
             emissions.add(Emission { number, lsn: Lsn(*lsn), time_us: 0, durable: false, before, answer });
         }
         emissions
@@ -164,13 +165,13 @@ mod tests {
     #[test]
     fn what_was_dropped_raises_the_floor_and_is_said_to_be_gone() {
         let mut emissions = emissions(&[7, 9, 20]);
-        assert_eq!(emissions.drop_oldest(), Some(1 + OVERHEAD_BYTES));
+        assert_eq!(emissions.drop_oldest(), Some("before".len() + OVERHEAD_BYTES));
         assert_eq!(emissions.floor(), Lsn(7));
         assert_eq!(lsns_after(&emissions, 10, 9), Err(Gone { floor: Lsn(7) }));
         assert_eq!(lsns_after(&emissions, 11, 9), Ok(vec![9, 20]));
         assert_eq!(emissions.number_at(Lsn(7)), Ok(11));
-        assert_eq!(emissions.drop_oldest(), Some(1 + OVERHEAD_BYTES));
-        assert_eq!(emissions.drop_oldest(), Some(2 + OVERHEAD_BYTES));
+        assert_eq!(emissions.drop_oldest(), Some(1 + OVERHEAD_BYTES), "the first answer, before the second");
+        assert_eq!(emissions.drop_oldest(), Some(1 + 2 + OVERHEAD_BYTES), "nothing is retained any more");
         assert_eq!((emissions.count(), emissions.floor(), emissions.drop_oldest()), (13, Lsn(20), None));
         assert_eq!(lsns_after(&emissions, 13, 9), Ok(vec![]));
     }

@@ -72,21 +72,21 @@ impl Engine {
             if *state.answer == *answer {
                 return None;
             }
+            self.registry().saving.before_change(query, state);
             let answer: Arc<[u8]> = Arc::from(answer);
             let before = Arc::clone(state.shown());
-            self.registry().resize(state.answer.len(), answer.len());
             state.answer = Arc::clone(&answer);
-            let answer = match &mut state.filtered {
-                None => answer,
-                Some(filtered) => {
-                    filtered.shown = filtered.filtering.apply(&answer, time_us)?.into();
+            let passed = match &mut state.filtered {
+                None => Some(answer),
+                Some(filtered) => filtered.filtering.apply(&answer, time_us).map(|shown| {
+                    filtered.shown = shown.into();
                     Arc::clone(&filtered.shown)
-                }
+                }),
             };
+            self.registry().count(state);
             let number = state.emissions.count() + 1;
-            let emission = Emission { number, lsn, time_us, durable, before, answer };
-            let bytes = emission.bytes();
-            state.emissions.add(emission);
+            let emission = Emission { number, lsn, time_us, durable, before, answer: passed? };
+            let bytes = state.emissions.add(emission);
             if let Some(audience) = self.registry().audience.get() {
                 for listener in &mut state.listeners {
                     if !std::mem::replace(&mut listener.is_told, true) {

@@ -10,6 +10,7 @@ use crate::record::{Cursor, put_bytes, put_varint};
 use crate::reply::{Protocol, Reply};
 use std::cmp::Ordering;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// The most answers that a window holds.
 const MAX_WINDOW: u64 = 65_536;
@@ -239,8 +240,8 @@ impl Number {
     }
 }
 
-/// A filter at work: what each of its operators remembers.
-#[derive(Debug)]
+/// A filter at work: what each of its operators remembers. A copy shares what is large.
+#[derive(Debug, Clone)]
 pub(super) struct Filtering {
     stages: Box<[(Operator, Memory)]>,
     protocol: Protocol,
@@ -250,10 +251,10 @@ pub(super) struct Filtering {
 enum Memory {
     Nothing,
     Count(u64),
-    Last(Option<Box<[u8]>>),
+    Last(Option<Arc<[u8]>>),
     Extreme(Option<Number>),
     Time(Option<u64>),
-    Numbers(VecDeque<f64>),
+    Numbers(Arc<VecDeque<f64>>),
 }
 
 impl Filtering {
@@ -273,6 +274,11 @@ impl Filtering {
             }
         }
         Some(answer)
+    }
+
+    /// What its operators remember, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.stages.iter().map(|(_, memory)| size_of::<(Operator, Memory)>() + memory.bytes()).sum()
     }
 
     pub(super) fn encode(&self, into: &mut Vec<u8>) {
@@ -330,6 +336,7 @@ fn step(
         }
         (Operator::Window(size, aggregate), Memory::Numbers(numbers)) => {
             let Some(number) = Number::of(answer) else { return false };
+            let numbers = Arc::make_mut(numbers);
             if numbers.len() as u64 >= size {
                 numbers.pop_front();
             }
@@ -364,7 +371,16 @@ impl Memory {
             Operator::High | Operator::Low => Self::Extreme(None),
             Operator::Range(..) => Self::Nothing,
             Operator::Throttle(_) => Self::Time(None),
-            Operator::Window(..) => Self::Numbers(VecDeque::new()),
+            Operator::Window(..) => Self::Numbers(Arc::default()),
+        }
+    }
+
+    /// What it takes beside itself.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Last(last) => last.as_ref().map_or(0, |last| last.len()),
+            Self::Numbers(numbers) => numbers.capacity() * size_of::<f64>(),
+            Self::Nothing | Self::Count(_) | Self::Extreme(_) | Self::Time(_) => 0,
         }
     }
 
@@ -410,7 +426,7 @@ impl Memory {
                 let count = bytes.varint().filter(|count| *count <= MAX_WINDOW)?;
                 let numbers: Option<VecDeque<f64>> =
                     (0..count).map(|_| bytes.u64().map(f64::from_bits)).collect();
-                Self::Numbers(numbers?)
+                Self::Numbers(Arc::new(numbers?))
             }
         })
     }

@@ -15,8 +15,13 @@ pub(super) struct Listing {
     /// `SCAN`, whose answer has a cursor in front.
     has_cursor: bool,
     keys: BTreeSet<Box<[u8]>>,
+    /// What the keys take.
+    bytes: usize,
     changed: Changed,
 }
+
+/// What a key takes beside its bytes, about: its pointer and its part of a half-full node.
+const KEY_BYTES: usize = 32;
 
 /// What has changed since the listing was brought up to date.
 #[derive(Debug)]
@@ -35,7 +40,12 @@ impl Listing {
             _ => return None,
         };
         let (keys, changed) = (BTreeSet::new(), Changed::Everything);
-        Some(Box::new(Self { pattern, kind, has_cursor, keys, changed }))
+        Some(Box::new(Self { pattern, kind, has_cursor, keys, bytes: 0, changed }))
+    }
+
+    /// What the listing takes beside itself.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Notes that a key has changed. O(1).
@@ -59,7 +69,14 @@ impl Listing {
                 for key in changed {
                     let is_listed =
                         keys.as_logged(|keys| keys.peek(&key).is_some_and(|entry| self.lists(entry)));
-                    is_changed |= if is_listed { self.keys.insert(key) } else { self.keys.remove(&key) };
+                    let bytes = key.len() + KEY_BYTES;
+                    if is_listed && self.keys.insert(key.clone()) {
+                        self.bytes += bytes;
+                        is_changed = true;
+                    } else if !is_listed && self.keys.remove(&key) {
+                        self.bytes -= bytes;
+                        is_changed = true;
+                    }
                 }
                 is_changed
             }
@@ -73,6 +90,7 @@ impl Listing {
                     });
                 }
                 let is_changed = found != self.keys;
+                self.bytes = found.iter().map(|key| key.len() + KEY_BYTES).sum();
                 self.keys = found;
                 is_changed
             }

@@ -36,6 +36,7 @@ mod listing;
 mod read;
 mod registry;
 mod retention;
+mod saving;
 mod subscribing;
 
 pub use emission::{Emission, Gone};
@@ -99,8 +100,13 @@ struct State {
     abandoned_us: u64,
     /// It is in the registry no more: nobody may join it.
     is_removed: bool,
+    /// The number of the latest snapshot that has it.
+    saved: u64,
+    /// What the registry has been told that it takes.
+    counted: usize,
 }
 
+#[derive(Clone)]
 struct Filtered {
     filtering: Filtering,
     shown: Arc<[u8]>,
@@ -110,6 +116,13 @@ impl State {
     /// What subscribers see at first: that of the last emission, or what the query began with.
     fn shown(&self) -> &Arc<[u8]> {
         self.filtered.as_ref().map_or(&self.answer, |filtered| &filtered.shown)
+    }
+
+    /// What the state takes beside itself, without emissions.
+    fn bytes(&self) -> usize {
+        let filtered = self.filtered.as_ref().map_or(0, |it| it.shown.len() + it.filtering.bytes());
+        let listing = self.listing.as_ref().map_or(0, |listing| listing.bytes());
+        self.answer.len() + filtered + listing
     }
 }
 
@@ -150,6 +163,8 @@ impl Query {
             listeners: SmallVec::new(),
             abandoned_us: now_us,
             is_removed: false,
+            saved: 0,
+            counted: 0,
         };
         Self { id, read, reach, noted: AtomicBool::new(false), state: Mutex::new(state) }
     }
@@ -212,9 +227,9 @@ impl Query {
         self.note(noted);
     }
 
-    /// What it takes with its latest answer, and without its emissions.
-    fn bytes(&self) -> usize {
-        size_of::<Self>() + self.read.bytes() + self.lock().answer.len()
+    /// What it takes whatever its state is.
+    fn fixed_bytes(&self) -> usize {
+        size_of::<Self>() + self.read.bytes()
     }
 
     fn join(state: &mut State, listener: usize) {

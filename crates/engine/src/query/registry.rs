@@ -1,9 +1,11 @@
 //! All queries, by what they read and by their ids.
 
 use super::retention::Retention;
-use super::{Audience, Query, Read};
+use super::saving::Saving;
+use super::{Audience, Query, Read, State};
 use crate::error::CommandError;
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tidemark_log::Lsn;
@@ -29,9 +31,10 @@ pub(crate) struct Registry {
     queries: Mutex<Queries>,
     max_queries: AtomicUsize,
     max_bytes: AtomicUsize,
-    /// What the queries and their latest answers take.
+    /// What the queries, their latest answers, and what their operators remember take.
     bytes: AtomicUsize,
     pub(super) retention: Retention,
+    pub(super) saving: Saving,
     pub(super) audience: OnceLock<Box<dyn Audience>>,
 }
 
@@ -51,6 +54,7 @@ impl Default for Registry {
             max_bytes: AtomicUsize::new(limits.bytes),
             bytes: AtomicUsize::new(0),
             retention: Retention::default(),
+            saving: Saving::default(),
             audience: OnceLock::new(),
         }
     }
@@ -89,6 +93,12 @@ impl Registry {
         // In one step, so that nobody reads what it never was.
         self.bytes.fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
     }
+
+    /// Notes what the state of a query takes now.
+    pub(super) fn count(&self, state: &mut State) {
+        let now = state.bytes();
+        self.resize(std::mem::replace(&mut state.counted, now), now);
+    }
 }
 
 impl Queries {
@@ -113,6 +123,14 @@ impl Queries {
     pub(super) fn remove(&mut self, query: &Query) {
         self.by_read.remove(&query.read);
         self.by_id.remove(&query.id);
+    }
+
+    /// At most `most` of those with ids behind `after` and up to `last`, by their ids.
+    pub(super) fn range(&self, after: Lsn, last: Lsn, most: usize) -> Vec<Arc<Query>> {
+        let range = (Bound::Excluded(after), Bound::Included(last.max(after)));
+        // There is nothing between a place and itself.
+        let range = (last > after).then(|| self.by_id.range(range));
+        range.into_iter().flatten().take(most).map(|(_, query)| Arc::clone(query)).collect()
     }
 
     /// All, by their ids.

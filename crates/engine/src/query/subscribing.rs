@@ -50,6 +50,8 @@ const READS_OF_A_KEY: usize = 4096;
 const READS_OF_EVERYTHING: usize = 256;
 /// How many queries are forgotten at once, so that nobody waits for it.
 const FORGOTTEN_AT_ONCE: usize = 1000;
+/// How many queries without listeners make place for others at once, so that not everybody who comes looks for one.
+const DISPLACED_AT_ONCE: usize = 100;
 
 /// Refuses a read whose keys are read by so many others that a change would take too long.
 fn admit_beside_others(keys: &mut Keys<'_>, read: &Read, reach: &Reach) -> Result<(), CommandError> {
@@ -99,6 +101,7 @@ impl Engine {
         let is_known = self.registry().lock().of_read(&read).is_some();
         if !is_known {
             self.check_writable()?;
+            self.make_place(now_us);
             self.make_room(read.bytes(), &mut room)?;
         }
         let reach = read.reach(self.keyspace());
@@ -157,6 +160,11 @@ impl Engine {
         (self.log().appended(), query.count())
     }
 
+    /// The query of this read, if somebody watches it or did a while ago.
+    pub fn query_of(&self, read: &Read) -> Option<Arc<Query>> {
+        self.registry().lock().of_read(read).cloned()
+    }
+
     /// The query of this id.
     pub fn query(&self, id: Lsn) -> Option<Arc<Query>> {
         self.registry().lock().of_id(id).cloned()
@@ -208,6 +216,33 @@ impl Engine {
         }
     }
 
+    /// Lets queries go to which nobody listens, if there is no place for a further one otherwise: those first whose listeners
+    /// left first. O(number of queries), for a hundred that come.
+    fn make_place(&self, now_us: u64) {
+        loop {
+            let mut abandoned: Vec<(u64, Arc<Query>)> = {
+                let queries = self.registry().lock();
+                if self.registry().admit(queries.len()).is_ok() {
+                    return;
+                }
+                queries.iter().filter_map(|query| Some((query.abandoned_us()?, Arc::clone(query)))).collect()
+            };
+            if abandoned.is_empty() {
+                return;
+            }
+            if abandoned.len() > DISPLACED_AT_ONCE {
+                abandoned.select_nth_unstable_by_key(DISPLACED_AT_ONCE, |(at, _)| *at);
+                abandoned.truncate(DISPLACED_AT_ONCE);
+            }
+            let before = self.registry().lock().len();
+            abandoned.iter().for_each(|(_, query)| self.abandon(query, u64::MAX, now_us));
+            if self.registry().lock().len() >= before {
+                // They have listeners again, or the log takes no records.
+                return;
+            }
+        }
+    }
+
     /// Removes a query, with a record, unless somebody has come back to it. Without a log that takes the record it stays.
     fn abandon(&self, query: &Arc<Query>, abandoned_before: u64, now_us: u64) {
         let mut room = Room::NONE;
@@ -253,17 +288,6 @@ impl Engine {
         Ok(())
     }
 
-    /// What a snapshot keeps of every query. All shards are locked.
-    ///
-    /// ```text
-    /// id varint │ emissions so far varint │ the read │ length of the answer varint │ answer
-    ///    │ with a filter: length varint of what came of it │ that │ what its operators remember
-    /// ```
-    pub(crate) fn encode_queries(&self) -> Vec<Vec<u8>> {
-        let queries = self.registry().lock();
-        queries.iter().map(|query| query.encode()).collect()
-    }
-
     /// Brings back the queries of a frame of a snapshot that covers the log up to `lsn`. To be called when all keys are
     /// loaded, at `now_us` in microseconds since 1970.
     pub fn load_queries(&self, lsn: Lsn, now_us: u64, frame: &[u8]) -> Result<(), ApplyError> {
@@ -302,10 +326,14 @@ impl Engine {
 
     fn register(&self, keys: &mut Keys<'_>, queries: &mut Queries, query: &Arc<Query>) {
         queries.insert(query);
-        self.registry().resize(0, query.bytes());
         debug_assert_eq!(keys.db(), query.read.db());
-        if let Some(listing) = &mut query.lock().listing {
-            listing.update(keys);
+        {
+            let mut state = query.lock();
+            if let Some(listing) = &mut state.listing {
+                listing.update(keys);
+            }
+            self.registry().resize(0, query.fixed_bytes());
+            self.registry().count(&mut state);
         }
         if query.reach == Reach::All {
             keys.shards_mut().for_each(|shard| shard.index_mut().insert_everywhere(query));
@@ -317,9 +345,14 @@ impl Engine {
     }
 
     fn unregister(&self, keys: &mut Keys<'_>, queries: &mut Queries, query: &Arc<Query>) {
+        {
+            let mut state = query.lock();
+            self.registry().saving.before_change(query, &mut state);
+            state.is_removed = true;
+            self.registry().resize(query.fixed_bytes() + std::mem::take(&mut state.counted), 0);
+        }
+        // Behind its being saved: a snapshot that does not find it here any more finds it there.
         queries.remove(query);
-        self.registry().resize(query.bytes(), 0);
-        query.lock().is_removed = true;
         if query.reach == Reach::All {
             keys.shards_mut().for_each(|shard| shard.forget_everywhere(query));
         } else {
@@ -358,20 +391,6 @@ impl Query {
 
     fn is_abandoned(&self, before_us: u64) -> bool {
         self.abandoned_us().is_some_and(|at| at < before_us)
-    }
-
-    fn encode(&self) -> Vec<u8> {
-        let state = self.lock();
-        let mut bytes = Vec::new();
-        record::put_varint(&mut bytes, self.id.0);
-        record::put_varint(&mut bytes, state.emissions.count());
-        self.read.encode(&mut bytes);
-        record::put_bytes(&mut bytes, &state.answer);
-        if let Some(filtered) = &state.filtered {
-            record::put_bytes(&mut bytes, &filtered.shown);
-            filtered.filtering.encode(&mut bytes);
-        }
-        bytes
     }
 }
 

@@ -1,0 +1,120 @@
+//! Taking queries into a snapshot as they were at its cut, while they go on.
+//!
+//! The cut itself only begins a new saving. From then on whoever is about to change a query saves it first, and the walk
+//! saves those that nobody has changed: the same way in which keys get into a snapshot.
+
+use super::{Filtered, Query, State};
+use crate::engine::Engine;
+use crate::record::{put_bytes, put_varint};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tidemark_log::Lsn;
+
+/// How many queries the walk looks at with the registry locked.
+const STEP: usize = 256;
+
+/// The state of a snapshot's queries.
+#[derive(Default)]
+pub(super) struct Saving {
+    /// The number of the latest snapshot. Changes with all shards locked.
+    number: AtomicU64,
+    /// Queries up to here are in it; 0 if no snapshot is being taken.
+    cut: AtomicU64,
+    /// Saved by those who were about to change them.
+    saved: Mutex<Vec<Saved>>,
+}
+
+/// A query as it was at the cut.
+struct Saved {
+    query: Arc<Query>,
+    count: u64,
+    answer: Arc<[u8]>,
+    filtered: Option<Box<Filtered>>,
+}
+
+impl Saved {
+    fn of(query: &Arc<Query>, state: &State) -> Self {
+        let (count, answer) = (state.emissions.count(), Arc::clone(&state.answer));
+        Self { query: Arc::clone(query), count, answer, filtered: state.filtered.clone() }
+    }
+
+    /// ```text
+    /// id varint │ emissions so far varint │ the read │ length of the answer varint │ answer
+    ///    │ with a filter: length varint of what came of it │ that │ what its operators remember
+    /// ```
+    fn encode(&self, into: &mut Vec<u8>) {
+        put_varint(into, self.query.id.0);
+        put_varint(into, self.count);
+        self.query.read.encode(into);
+        put_bytes(into, &self.answer);
+        if let Some(filtered) = &self.filtered {
+            put_bytes(into, &filtered.shown);
+            filtered.filtering.encode(into);
+        }
+    }
+}
+
+impl Saving {
+    fn saved(&self) -> Vec<Saved> {
+        std::mem::take(&mut *self.saved.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Saves a query for the snapshot that is being taken, unless it is saved or began behind the cut. To be called, under a
+    /// lock of what it reads, before its state changes or it leaves.
+    pub(super) fn before_change(&self, query: &Arc<Query>, state: &mut State) {
+        if let Some(saved) = self.save(query, state) {
+            self.saved.lock().unwrap_or_else(PoisonError::into_inner).push(saved);
+        }
+    }
+
+    fn save(&self, query: &Arc<Query>, state: &mut State) -> Option<Saved> {
+        let number = self.number.load(Ordering::Acquire);
+        let is_wanted = query.id.0 <= self.cut.load(Ordering::Acquire) && state.saved != number;
+        is_wanted.then(|| {
+            state.saved = number;
+            Saved::of(query, state)
+        })
+    }
+}
+
+impl Engine {
+    /// Begins to save queries as they are now, when the log ends at `cut`. All shards are locked.
+    pub(crate) fn begin_saving_queries(&self, cut: Lsn) {
+        let saving = &self.registry().saving;
+        // Of a snapshot that was given up.
+        saving.saved();
+        saving.number.fetch_add(1, Ordering::AcqRel);
+        saving.cut.store(cut.0, Ordering::Release);
+    }
+
+    /// A frame of some `bytes` with queries as they were at the cut, from behind `after` on, which moves; `None` when all have
+    /// been saved. No locks are held.
+    pub(crate) fn save_queries(&self, after: &mut Lsn, bytes: usize) -> Option<Vec<u8>> {
+        let saving = &self.registry().saving;
+        let cut = Lsn(saving.cut.load(Ordering::Acquire));
+        let mut frame = Vec::new();
+        while frame.len() < bytes {
+            let queries = self.registry().lock().range(*after, cut, STEP);
+            for query in &queries {
+                *after = query.id;
+                if let Some(saved) = saving.save(query, &mut query.lock()) {
+                    saved.encode(&mut frame);
+                }
+            }
+            // Behind the look at the registry: what has left it meanwhile is here.
+            let saved = saving.saved();
+            saved.iter().for_each(|saved| saved.encode(&mut frame));
+            if queries.is_empty() && saved.is_empty() {
+                break;
+            }
+        }
+        (!frame.is_empty()).then_some(frame)
+    }
+
+    /// Ends saving: nobody keeps what was any more.
+    pub(crate) fn end_saving_queries(&self) {
+        let saving = &self.registry().saving;
+        saving.cut.store(0, Ordering::Release);
+        saving.saved();
+    }
+}
