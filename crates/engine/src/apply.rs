@@ -4,7 +4,7 @@
 use crate::command;
 use crate::engine::{ApplyError, Call, Engine};
 use crate::query::{Moment, Query};
-use crate::record::{Cursor, LoggedCommand, kind};
+use crate::record::{ACKNOWLEDGEMENT, Cursor, LoggedCommand, kind};
 use crate::reply::Reply;
 use std::sync::Arc;
 use tidemark_log::Record;
@@ -43,6 +43,8 @@ fn apply_kind(
         kind::EXPIRY => apply_expiry(engine, cursor, noted),
         kind::WATCH => engine.apply_watch(record.lsn, time_us, cursor),
         kind::UNWATCH => engine.apply_unwatch(time_us, cursor),
+        kind::NAMED => engine.apply_named(cursor),
+        kind::UNNAMED => engine.apply_unnamed(time_us, cursor),
         other => Err(ApplyError::UnknownKind(other)),
     }
 }
@@ -55,6 +57,9 @@ fn apply_command(
     noted: &mut Noted,
 ) -> Result<(), ApplyError> {
     let logged = LoggedCommand::decode(cursor).ok_or(ApplyError::Malformed)?;
+    if logged.id == ACKNOWLEDGEMENT {
+        return engine.apply_acknowledgement(&logged.args);
+    }
     let command = command::by_id(logged.id).ok_or(ApplyError::UnknownCommand(logged.id))?;
     let mut args = logged.args;
     args.insert(0, command.name.as_bytes());

@@ -6,7 +6,7 @@ use crate::context::{Context, Effects, Keys, Locked};
 use crate::error::CommandError;
 use crate::keyspace::{KeyId, Keyspace, MAX_BYTES};
 use crate::loader::Loader;
-use crate::query::{Moment, Query, Registry};
+use crate::query::{Acknowledgement, Acknowledging, Moment, NotAcknowledged, Query, Registry};
 use crate::random::Chance;
 use crate::record::{self, kind};
 use crate::reply::Reply;
@@ -46,6 +46,9 @@ const MAX_COMMAND_BYTES: usize = 768 << 20;
 
 /// What an argument's length takes in a record, at most.
 const ARGUMENT_OVERHEAD: usize = 5;
+
+/// What the acknowledgement of an emission takes in a record beside the subscription's name, at most.
+const ACKNOWLEDGEMENT_BYTES: usize = 64;
 
 /// The keyspace with its log.
 pub struct Engine {
@@ -135,20 +138,23 @@ impl Engine {
         now_us: u64,
         reply: &mut Reply,
     ) -> Executed<'_> {
-        self.execute_transaction_as(calls, watch, now_us, false, reply)
+        self.execute_transaction_as(calls, watch, &[], now_us, false, reply)
     }
 
-    /// As [`Engine::execute_transaction`]; nobody is to be told of the changes before they are `durable`.
+    /// As [`Engine::execute_transaction`]; the positions of named subscriptions move with it, and if one of them has been
+    /// there before, nothing happens and the answer is the null array. Nobody is to be told of the changes before they are
+    /// `durable`.
     pub fn execute_transaction_as(
         &self,
         calls: &[Call<'_>],
         watch: Option<&WatchedKeys>,
+        done: &[Acknowledgement<'_>],
         now_us: u64,
         durable: bool,
         reply: &mut Reply,
     ) -> Executed<'_> {
         let mut room = Room::NONE;
-        if let Err(error) = self.admit_transaction(calls, &mut room) {
+        if let Err(error) = self.admit_transaction(calls, done, &mut room) {
             reply.error(&error);
             return Executed::default();
         }
@@ -162,6 +168,17 @@ impl Engine {
             reply.null_array();
             return Executed::default();
         }
+        let acknowledging = match Acknowledging::begin(self, done) {
+            Ok(acknowledging) => acknowledging,
+            Err(NotAcknowledged::Before) => {
+                reply.null_array();
+                return Executed::default();
+            }
+            Err(NotAcknowledged::Refused(error)) => {
+                reply.error(&error);
+                return Executed::default();
+            }
+        };
         let mark = reply.len();
         reply.array(calls.len());
         let mut payloads = Vec::new();
@@ -178,11 +195,17 @@ impl Engine {
             ready.extend(effects.ready);
             noted.extend(effects.noted);
         }
+        if let Some(acknowledging) = &acknowledging {
+            acknowledging.encode(&mut payloads);
+        }
         let lsn = if payloads.is_empty() {
             None
         } else {
             self.append_transaction(&payloads, room, now_us, reply, mark)
         };
+        if let (Some(acknowledging), Some(_)) = (acknowledging, lsn) {
+            acknowledging.finish();
+        }
         if !noted.is_empty() {
             self.emit(&mut keys, noted, lsn.map(|lsn| Moment { lsn, time_us: now_us, durable }));
         }
@@ -300,8 +323,13 @@ impl Engine {
         if command.is(command::flags::WRITE) { self.check_writable() } else { Ok(()) }
     }
 
-    fn admit_transaction<'e>(&'e self, calls: &[Call<'_>], room: &mut Room<'e>) -> Result<(), CommandError> {
-        let mut bytes = 0_usize;
+    fn admit_transaction<'e>(
+        &'e self,
+        calls: &[Call<'_>],
+        done: &[Acknowledgement<'_>],
+        room: &mut Room<'e>,
+    ) -> Result<(), CommandError> {
+        let mut bytes: usize = done.iter().map(|one| one.name.len() + ACKNOWLEDGEMENT_BYTES).sum();
         for call in calls {
             self.admit(call.command, call.args, room)?;
             bytes += call.args.iter().map(|arg| arg.len() + ARGUMENT_OVERHEAD).sum::<usize>();
@@ -314,7 +342,10 @@ impl Engine {
         }
         // What a single command was promised would only take away from all together.
         *room = Room::NONE;
-        if calls.iter().any(|call| call.command.is(command::flags::WRITE)) {
+        if !done.is_empty() {
+            self.check_writable()?;
+        }
+        if !done.is_empty() || calls.iter().any(|call| call.command.is(command::flags::WRITE)) {
             self.make_room(bytes, room)?;
         }
         Ok(())

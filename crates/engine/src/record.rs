@@ -6,6 +6,8 @@
 //! expiry       db u8 │ (length varint │ key)*
 //! watch        protocol u8 │ number of words of its filter varint │ (length varint │ word)* │ command that reads
 //! unwatch      LSN of the watch varint
+//! named        length varint │ name │ LSN of the watch varint │ number before its first varint │ position varint │ guarantee u8
+//! unnamed      length varint │ name
 //! ```
 //!
 //! Integers are little endian, varints LEB128. The command's name is not among the arguments: its id, which never
@@ -23,7 +25,14 @@ pub mod kind {
     pub const WATCH: u8 = 4;
     /// A read that is watched no more.
     pub const UNWATCH: u8 = 5;
+    /// A named subscription begins.
+    pub const NAMED: u8 = 6;
+    /// A name ends.
+    pub const UNNAMED: u8 = 7;
 }
+
+/// The id of `EMITACK`, which moves a position and no keys.
+pub const ACKNOWLEDGEMENT: u16 = 965;
 
 /// Appends one command.
 pub fn encode_command(into: &mut Vec<u8>, db: u8, id: u16, args: &[&[u8]]) {
@@ -33,6 +42,12 @@ pub fn encode_command(into: &mut Vec<u8>, db: u8, id: u16, args: &[&[u8]]) {
     for arg in args {
         put_bytes(into, arg);
     }
+}
+
+/// Appends the acknowledgement of a named subscription's emissions up to an LSN: a command like others, so that it can be
+/// one of a transaction.
+pub fn encode_acknowledgement(into: &mut Vec<u8>, name: &[u8], lsn: tidemark_log::Lsn) {
+    encode_command(into, 0, ACKNOWLEDGEMENT, &[name, lsn.to_string().as_bytes()]);
 }
 
 /// Appends a length and bytes.

@@ -11,6 +11,7 @@
 
 use crate::engine::Engine;
 use crate::keyspace::{Database, Detached, Numbers};
+use crate::query::{self, Named};
 use crate::value::Pieces;
 use tidemark_log::Lsn;
 
@@ -37,6 +38,8 @@ pub struct Snapshot<'e> {
     miscounted: u64,
     /// The last watched read that was looked at.
     query: Lsn,
+    /// Named subscriptions as of the cut.
+    names: Vec<(Box<[u8]>, Named)>,
 }
 
 /// A large value is not whole in a snapshot, which must not be used.
@@ -62,7 +65,11 @@ impl<'e> Snapshot<'e> {
             }
         }
         // Every change is appended under its shards' locks, so with all of them held the log's end is the state.
+        // Names change under a lock of their own.
+        let locked = engine.registry().names.lock();
         let lsn = engine.log().appended();
+        let names = locked.iter().map(|(name, named)| (name.clone(), named.clone())).collect();
+        drop(locked);
         engine.begin_saving_queries(lsn);
         Self {
             engine,
@@ -76,6 +83,7 @@ impl<'e> Snapshot<'e> {
             ended: 0,
             miscounted: 0,
             query: Lsn::ZERO,
+            names,
         }
     }
 
@@ -93,6 +101,22 @@ impl<'e> Snapshot<'e> {
     /// [`crate::Engine::load_queries`] reads.
     pub fn query_frames(&mut self) -> impl Iterator<Item = Vec<u8>> {
         std::iter::from_fn(|| self.engine.save_queries(&mut self.query, FRAME_BYTES))
+    }
+
+    /// Frames of the named subscriptions, which a snapshot keeps behind the watched reads, in a section of their own: each is
+    /// of the form that [`crate::Engine::load_names`] reads.
+    pub fn name_frames(&mut self) -> impl Iterator<Item = Vec<u8>> {
+        let mut names = std::mem::take(&mut self.names).into_iter();
+        std::iter::from_fn(move || {
+            let mut frame = Vec::new();
+            for (name, named) in names.by_ref() {
+                query::encode_named(&name, &named, &mut frame);
+                if frame.len() >= FRAME_BYTES {
+                    break;
+                }
+            }
+            Some(frame).filter(|frame| !frame.is_empty())
+        })
     }
 
     /// The next frame; `None` at the end.

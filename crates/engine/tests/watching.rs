@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use support::{Client, START_US, engine, engine_with_log, log, replayed, shown, transaction};
 use tidemark_engine::query::{
-    Audience, Emission, Filter, Gone, Query, QueryLimits, Read, Resumed, RetentionLimits, Subscribed,
+    Acknowledged, Acknowledgement, Audience, Emission, Filter, Gone, Guarantee, Named, Query, QueryLimits,
+    Read, Resumed, RetentionLimits, Subscribed,
 };
 use tidemark_engine::{Call, Engine, Protocol, Reply, command, encoded};
 use tidemark_log::{Lsn, Record};
@@ -311,6 +312,7 @@ fn a_query_comes_back_from_the_log_and_from_a_snapshot() {
     let second = watch(&engine, "GET k | EVERY 2");
     client.run("SET k 1");
     client.run("SET k 2");
+    client.run("SET other 1");
     let mut snapshot = engine.snapshot();
     let cut = snapshot.lsn();
     let frames: Vec<Vec<u8>> = snapshot.query_frames().collect();
@@ -331,7 +333,14 @@ fn a_query_comes_back_from_the_log_and_from_a_snapshot() {
     let mut into = Vec::new();
     query.emissions_after(2, 9, &mut into).expect("those behind the snapshot are there");
     assert_eq!(into, emissions(&get.query)[2..]);
-    assert_eq!(query.emissions_after(1, 9, &mut into), Err(Gone { floor: cut }));
+    let last = emissions(&get.query)[1].lsn;
+    assert!(last < cut);
+    let gone = Gone { floor: last };
+    assert_eq!(
+        query.emissions_after(1, 9, &mut into),
+        Err(gone),
+        "whoever has seen the last one has missed nothing"
+    );
     let query = from_snapshot.query(second.query.id()).expect("it is in the snapshot");
     assert_eq!((query.count(), second.query.count()), (2, 2), "what operators remember is in the snapshot");
 }
@@ -425,6 +434,110 @@ fn what_operators_and_lists_remember_is_counted() {
         engine.forget_watched(START_US + 1_000_001);
         watch(&engine, "GET other");
     }
+}
+
+/// A name for a subscription that begins here.
+fn name(engine: &Engine, name: &[u8], subscribed: &Subscribed) {
+    let Subscribed { query, number, lsn, .. } = subscribed;
+    let guarantee = Guarantee::AtLeastOnce;
+    let named = Named { query: Arc::clone(query), base: *number, position: *lsn, guarantee };
+    engine.name_subscription(name, &named, START_US).expect("a new name");
+}
+
+fn done(engine: &Engine, name: &[u8], lsn: u64) -> Acknowledged {
+    engine.acknowledge(Acknowledgement { name, lsn: Lsn(lsn) }, START_US).expect("the log takes it")
+}
+
+#[test]
+fn a_name_keeps_its_read_and_its_position_never_goes_back() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    engine.limit_retention(RetentionLimits { bytes: 1 << 20, age_us: 1_000_000 });
+    let get = watch(&engine, "GET k");
+    name(&engine, b"bill", &get);
+    client.run("SET k 1");
+    client.run("SET k 2");
+    assert_eq!(done(&engine, b"bill", 3), Acknowledged::Moved(Lsn(5)));
+    assert_eq!(done(&engine, b"bill", 2), Acknowledged::Before(Lsn(3)));
+    assert_eq!(done(&engine, b"bill", 3), Acknowledged::Before(Lsn(3)));
+    assert_eq!(done(&engine, b"bill", 6), Acknowledged::Beyond(Lsn(5)));
+    assert_eq!(done(&engine, b"other", 3), Acknowledged::Unknown);
+    let claim = |from, lsn| {
+        let done = Acknowledgement { name: b"bill", lsn: Lsn(lsn) };
+        engine.claim(done, Lsn(from), START_US).expect("the log takes it")
+    };
+    assert_eq!(claim(2, 4), Acknowledged::Before(Lsn(3)), "somebody else was given those up to there");
+    assert_eq!(claim(3, 4), Acknowledged::Moved(Lsn(6)));
+    engine.leave(&get.query, LISTENER, START_US);
+    engine.forget_watched(START_US + 10_000_000);
+    assert_eq!(engine.query_figures().0, 1, "it has a name");
+    let replica = replayed(&engine);
+    let named = replica.named(b"bill").expect("the log has it");
+    assert_eq!((named.query.id(), named.base, named.position), (get.query.id(), 0, Lsn(4)));
+
+    assert_eq!(engine.end_named(b"bill", START_US + 10_000_000).expect("the log takes it"), Some(Lsn(7)));
+    assert_eq!(engine.end_named(b"bill", START_US).expect("there is nothing to do"), None);
+    engine.forget_watched(START_US + 10_500_000);
+    assert_eq!(engine.query_figures().0, 1, "as long as if somebody had listened till then");
+    engine.forget_watched(START_US + 11_000_001);
+    assert_eq!(engine.query_figures().0, 0);
+    let replica = replayed(&engine);
+    assert!(replica.named(b"bill").is_none() && replica.query_figures().0 == 0);
+}
+
+#[test]
+fn a_transaction_moves_positions_with_its_changes_or_changes_nothing() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    let get = watch(&engine, "GET k");
+    name(&engine, b"one", &get);
+    name(&engine, b"two", &get);
+    client.run("SET k 1");
+    let run = |done: &[(&[u8], u64)]| {
+        let args = [b"INCR".as_slice(), b"n"];
+        let command = command::resolve(&args).expect("a command");
+        let call = Call { command, args: &args, db: 0, now_us: START_US };
+        let done: Vec<Acknowledgement<'_>> =
+            done.iter().map(|(name, lsn)| Acknowledgement { name, lsn: Lsn(*lsn) }).collect();
+        let mut reply = Reply::new(Protocol::Resp3);
+        let executed = engine.execute_transaction_as(&[call], None, &done, START_US, false, &mut reply);
+        (executed.lsn, shown(reply.bytes()))
+    };
+    assert_eq!(run(&[(b"one", 4)]), (Some(Lsn(5)), "*1 :1".to_owned()));
+    assert_eq!(run(&[(b"two", 4), (b"one", 4)]), (None, "_".to_owned()), "one of them was there");
+    assert_eq!(run(&[(b"two", 99)]).1, "-INVALID_SEQUENCE the log ends at LSN 5");
+    assert_eq!(run(&[(b"three", 4)]).1, "-SUBSCRIPTION_NOT_FOUND there is no subscription of that name");
+    assert_eq!(run(&[(b"two", 4), (b"one", 5)]), (Some(Lsn(6)), "*1 :2".to_owned()));
+    for engine in [&engine, &replayed(&engine)] {
+        let position = |name| engine.named(name).map(|named| named.position);
+        assert_eq!((position(b"one"), position(b"two")), (Some(Lsn(5)), Some(Lsn(4))));
+        assert_eq!(Client::new(engine).run("GET n"), "$1 2");
+    }
+}
+
+#[test]
+fn a_snapshot_has_the_names_of_its_cut() {
+    let engine = engine();
+    let get = watch(&engine, "GET k");
+    name(&engine, b"kept", &get);
+    name(&engine, b"ended", &get);
+    let mut snapshot = engine.snapshot();
+    done(&engine, b"kept", 3);
+    engine.end_named(b"ended", START_US).expect("the log takes it");
+    name(&engine, b"late", &get);
+    let restored = support::engine();
+    for frame in snapshot.query_frames().collect::<Vec<_>>() {
+        restored.load_queries(snapshot.lsn(), START_US, &frame).expect("loads");
+    }
+    snapshot.name_frames().for_each(|frame| restored.load_names(&frame).expect("loads"));
+    let positions = |engine: &Engine| -> Vec<(String, u64)> {
+        let all = engine.all_named().into_iter();
+        all.map(|(name, named)| (String::from_utf8_lossy(&name).into_owned(), named.position.0)).collect()
+    };
+    assert_eq!(positions(&restored), [("ended".to_owned(), 1), ("kept".to_owned(), 1)]);
+    support::apply_from(&engine, snapshot.lsn().next(), &restored);
+    assert_eq!(positions(&restored), positions(&engine));
+    assert_eq!(positions(&restored), [("kept".to_owned(), 3), ("late".to_owned(), 1)]);
 }
 
 /// Notes whom it was told of.

@@ -247,6 +247,14 @@ impl Connection {
         }
     }
 
+    /// Tells the client that its named subscription to a query has ended.
+    pub(crate) fn lose_name(&mut self, query: Lsn, cx: &Context<'_>) {
+        if !self.session.closing {
+            self.limit_output(cx.config);
+            watching::lose_name(&mut self.session, query, cx);
+        }
+    }
+
     /// Whether nothing is left to do but to close.
     pub(crate) fn is_finished(&self) -> bool {
         let is_ending = self.session.closing || (self.draining && !self.will_answer_more());

@@ -93,9 +93,9 @@ fn dispatch(
         }
 
         C::WatchRead => watch_command::watch(session, command, args, cx),
-        C::Watches => watch_command::watches(session),
+        C::Watches => watch_command::watches(session, args, cx),
         C::EmitReconnect => watch_command::reconnect(session, args, cx),
-        C::EmitAck => watch_command::acknowledge(session, args),
+        C::EmitAck => watch_command::acknowledge(session, args, cx),
 
         C::Wait => wait::wait_replicas(session, args),
         C::WaitAof => wait::wait_aof(session, args, cx),

@@ -76,6 +76,13 @@ impl Cursor {
         Ok(Cursor::behind(query, base, number.max(base), lsn))
     }
 
+    /// The same under a name that the subscriber has given it.
+    #[must_use]
+    pub(crate) fn named(mut self, name: &str) -> Cursor {
+        self.name = name.into();
+        self
+    }
+
     pub(crate) fn query(&self) -> &Arc<Query> {
         &self.query
     }
@@ -166,6 +173,14 @@ pub(crate) fn find(engine: &Engine, name: &[u8]) -> Option<(Arc<Query>, u64)> {
     let (id, base) = parse_name(name)?;
     let query = engine.query(id)?;
     (base <= query.count()).then_some((query, base))
+}
+
+/// The query of a subscription of whatever name.
+pub(crate) fn query_of(engine: &Engine, name: &[u8]) -> Option<Lsn> {
+    match parse_name(name) {
+        Some((query, _)) => Some(query),
+        None => engine.named(name).map(|named| named.query.id()),
+    }
 }
 
 /// Whether a query is that of a key, as its clients name it. One that names no key is that of any.

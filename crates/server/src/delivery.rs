@@ -3,6 +3,7 @@
 use std::time::Duration;
 use tidemark_engine::CommandError;
 use tidemark_engine::command::parse::{self, is};
+use tidemark_engine::query::Guarantee;
 use tidemark_log::Lsn;
 
 /// The longest time that may be asked for, in milliseconds: a day.
@@ -33,12 +34,22 @@ pub(crate) enum Start {
     Resume(Lsn),
 }
 
-/// Delivery and start; the words that are left are operators.
-pub(crate) type Options<'a> = (Delivery, Start, Vec<&'a [u8]>);
+/// What stands behind `|`.
+#[derive(Debug, PartialEq, Eq, Default)]
+pub(crate) struct Options<'a> {
+    pub(crate) delivery: Delivery,
+    pub(crate) start: Start,
+    /// The log keeps the position under this name: `AS name`.
+    pub(crate) name: Option<&'a [u8]>,
+    /// For a named subscription: `ATLEASTONCE`, `ATMOSTONCE`.
+    pub(crate) guarantee: Option<Guarantee>,
+    /// The words that are left are operators.
+    pub(crate) operators: Vec<&'a [u8]>,
+}
 
 /// Reads what stands behind `|`.
 pub(crate) fn read_options<'a>(words: &[&'a [u8]]) -> Result<Options<'a>, CommandError> {
-    let (mut delivery, mut start, mut operators) = (Delivery::default(), Start::default(), Vec::new());
+    let Options { mut delivery, mut start, mut name, mut guarantee, mut operators } = Options::default();
     let mut rest = words;
     while let Some((word, after)) = rest.split_first() {
         rest = after;
@@ -66,11 +77,26 @@ pub(crate) fn read_options<'a>(words: &[&'a [u8]]) -> Result<Options<'a>, Comman
                 lsn.ok_or(CommandError::text("ERR RESUME takes the LSN to go on behind"))?
             ));
             rest = &rest[1..];
+        } else if is(word, "AS") {
+            name = rest.first().copied();
+            if name.is_none() {
+                return Err(CommandError::text("ERR AS takes the name under which the position is kept"));
+            }
+            rest = &rest[1..];
+        } else if is(word, "ATLEASTONCE") {
+            guarantee = Some(Guarantee::AtLeastOnce);
+        } else if is(word, "ATMOSTONCE") {
+            guarantee = Some(Guarantee::AtMostOnce);
         } else {
             operators.push(*word);
         }
     }
-    Ok((delivery, start, operators))
+    if guarantee.is_some() && name.is_none() {
+        return Err(CommandError::text(
+            "ERR ATLEASTONCE and ATMOSTONCE are for named subscriptions: say AS and a name",
+        ));
+    }
+    Ok(Options { delivery, start, name, guarantee, operators })
 }
 
 fn duration(arg: Option<&&[u8]>, name: &str, least: i64) -> Result<Duration, CommandError> {
@@ -88,9 +114,18 @@ mod tests {
 
     fn read(line: &str) -> Result<(Delivery, Start, String), String> {
         let words: Vec<&[u8]> = line.split_whitespace().map(str::as_bytes).collect();
-        let (delivery, start, rest) = read_options(&words).map_err(|error| error.to_string())?;
-        let rest: Vec<_> = rest.into_iter().map(String::from_utf8_lossy).collect();
+        let Options { delivery, start, operators, .. } =
+            read_options(&words).map_err(|error| error.to_string())?;
+        let rest: Vec<_> = operators.into_iter().map(String::from_utf8_lossy).collect();
         Ok((delivery, start, rest.join(" ")))
+    }
+
+    #[test]
+    fn a_name_is_an_option() {
+        let words: Vec<&[u8]> = vec![b"HIGH", b"as", b"bill", b"AtMostOnce"];
+        let options = read_options(&words).expect("options");
+        assert_eq!((options.name, options.guarantee), (Some(&b"bill"[..]), Some(Guarantee::AtMostOnce)));
+        assert_eq!(options.operators, [b"HIGH"]);
     }
 
     #[test]
@@ -108,6 +143,8 @@ mod tests {
             ("PROGRESS", "ERR PROGRESS takes milliseconds"),
             ("PROGRESS 1", "ERR PROGRESS takes milliseconds from 10"),
             ("RESUME x", "ERR RESUME takes the LSN"),
+            ("AS", "ERR AS takes the name"),
+            ("ATMOSTONCE", "ERR ATLEASTONCE and ATMOSTONCE are for named"),
         ] {
             assert!(read(line).expect_err(line).starts_with(error), "{line}");
         }

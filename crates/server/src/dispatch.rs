@@ -11,6 +11,7 @@ use crate::wait;
 use crate::watchers::Watchers;
 use tidemark_engine::command::{self, ConnectionCommand, flags, parse};
 use tidemark_engine::{Call, Command, CommandError, Executed, Protocol, Run};
+use tidemark_log::Lsn;
 
 /// What commands run against: the server, and the moment.
 pub(crate) struct Context<'a> {
@@ -128,6 +129,14 @@ pub(crate) fn finish(
         }
         None if durable => hold_what_is_shown(session, mark, cx),
         None => {}
+    }
+}
+
+/// Holds the reply that begins at `mark` back until a record is as safe as answers to changes are to be.
+pub(crate) fn hold_change(session: &mut Session, mark: usize, record: Lsn, cx: &Context<'_>) {
+    session.last_write = Some(record);
+    if cx.always_durable() {
+        session.output.hold(mark, Until::Durable(record));
     }
 }
 

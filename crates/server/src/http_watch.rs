@@ -4,7 +4,7 @@
 //! one, so a subscriber that reads slowly costs nothing, and is told if it has been too slow.
 
 use crate::cursor::Cursor;
-use crate::delivery::{Delivery, Start, read_options};
+use crate::delivery::{Delivery, Options, Start, read_options};
 use crate::http_watchers::Ear;
 use crate::output::Until;
 use crate::shared::{Shared, now_us};
@@ -210,10 +210,10 @@ pub(crate) fn read(db: u8, words: &[&[u8]]) -> Result<Read, CommandError> {
     if args.is_empty() {
         return Err(CommandError::text("ERR no command to watch"));
     }
-    let (delivery, start, operators) = read_options(options)?;
-    if delivery != Delivery::default() || start != Start::default() {
+    let Options { delivery, start, name, operators, .. } = read_options(options)?;
+    if delivery != Delivery::default() || start != Start::default() || name.is_some() {
         return Err(CommandError::text(
-            "ERR SQUASH, OLD, PROGRESS, MARK, UPDATES and RESUME are for connections of the Redis protocol; operators can \
+            "ERR SQUASH, OLD, PROGRESS, MARK, UPDATES, RESUME and AS are for connections of the Redis protocol; operators can \
              stand behind '|'",
         ));
     }

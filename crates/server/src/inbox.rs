@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidemark_engine::query::Query;
 use tidemark_engine::{Delivery, Waiter};
+use tidemark_log::Lsn;
 
 /// A connection as other threads name it. The slot finds it, the client id tells whether it is still the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub(crate) enum Message {
     Publish(Target, Arc<Publication>),
     /// A query has emitted something since the worker last looked.
     Emitted(Arc<Query>),
+    /// A client's named subscription to a query goes to another connection from now on, or has ended.
+    Taken(Target, Lsn),
     /// Another connection of the same client tells one of DiceDB's protocol.
     Dice(Target, Notice),
     /// Disconnect a client.

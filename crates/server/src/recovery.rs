@@ -2,7 +2,7 @@
 
 use crate::config::{Config, LogStorage};
 use crate::shared::now_us;
-use crate::snapshots::{KEYSPACE, WATCHED};
+use crate::snapshots::{KEYSPACE, NAMED, WATCHED};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -130,6 +130,7 @@ fn newest_state(
         let engine = Engine::new(Arc::clone(log), SHARDS, seed());
         engine
             .limit_queries(QueryLimits { queries: config.watch_max_queries, bytes: config.watch_max_bytes });
+        engine.limit_names(config.watch_max_names);
         engine.limit_retention(RetentionLimits {
             bytes: config.watch_retention_bytes,
             age_us: config.watch_retention_age.as_micros() as u64,
@@ -191,6 +192,10 @@ fn load(engine: &Engine, snapshot: &Snapshot) -> Result<(), RecoverError> {
     for frame in snapshot.frames().iter().filter(|frame| frame.section == WATCHED) {
         snapshot.read_frame(frame, &mut buffer)?;
         engine.load_queries(snapshot.lsn(), now_us(), &buffer).map_err(failed)?;
+    }
+    for frame in snapshot.frames().iter().filter(|frame| frame.section == NAMED) {
+        snapshot.read_frame(frame, &mut buffer)?;
+        engine.load_names(&buffer).map_err(failed)?;
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use crate::client::Clients;
 use crate::config::Config;
 use crate::counters::{Counters, ErrorCounts, Totals};
 use crate::dice::Directory;
+use crate::holders::Holders;
 use crate::http_watchers::HttpWatchers;
 use crate::inbox::{Inbox, Message};
 use crate::output::Until;
@@ -45,6 +46,8 @@ pub(crate) struct Shared {
     pub(crate) snapshots: Snapshots,
     /// One per worker.
     pub(crate) inboxes: Vec<Arc<Inbox>>,
+    /// Who is given named subscriptions.
+    pub(crate) holders: Holders,
     /// Those who watch reads over HTTP.
     pub(crate) http_watchers: Arc<HttpWatchers>,
     /// One per worker, and the last for HTTP.
@@ -84,6 +87,7 @@ impl Shared {
             dice: Arc::default(),
             snapshots,
             inboxes,
+            holders: Holders::default(),
             http_watchers,
             counters,
             errors: ErrorCounts::default(),

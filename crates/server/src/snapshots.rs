@@ -17,6 +17,9 @@ pub(crate) const KEYSPACE: u32 = 0;
 /// The section that holds watched reads.
 pub(crate) const WATCHED: u32 = 1;
 
+/// The section that holds named subscriptions.
+pub(crate) const NAMED: u32 = 2;
+
 /// How long the thread rests after some tens of microseconds of work. Where every core is busy it would otherwise keep a
 /// thread that serves clients waiting for a whole turn of the system's scheduler, which is milliseconds.
 const REST: Duration = Duration::from_micros(150);
@@ -207,6 +210,9 @@ fn take(engine: &Engine, snapshots: &Snapshots) -> Result<Lsn, TakeError> {
     }
     for frame in snapshot.query_frames() {
         writer.write_frame(WATCHED, &frame)?;
+    }
+    for frame in snapshot.name_frames() {
+        writer.write_frame(NAMED, &frame)?;
     }
     snapshot.check()?;
     drop(snapshot);

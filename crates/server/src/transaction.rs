@@ -6,9 +6,12 @@
 
 use crate::connection_command;
 use crate::dispatch::{self, Context};
+use crate::named_command;
 use crate::session::{NAMES_LIMIT, Replies, Session};
+use crate::watch_command;
 use tidemark_engine::command::{ConnectionCommand, flags, parse};
 use tidemark_engine::keyspace::DATABASES;
+use tidemark_engine::query::Acknowledgement;
 use tidemark_engine::{Call, Command, CommandError, Executed, Reply, Run, WatchedKeys};
 
 /// Commands that wait for `EXEC`.
@@ -177,15 +180,21 @@ fn execute<'e>(
         transaction.queue.iter().map(|queued| queued.args.iter().map(|arg| &**arg).collect()).collect();
     let calls = calls_on_keys(session.db, transaction, &args, cx.now_us);
     let watched = (!watched.is_empty()).then_some(watched);
-    let engine = &cx.shared.engine;
+    let (engine, durable) = (&cx.shared.engine, transaction.durable);
     if calls.len() == transaction.queue.len() {
         let reply = &mut session.output.reply;
-        return engine.execute_transaction_as(&calls, watched, cx.now_us, transaction.durable, reply);
+        return engine.execute_transaction_as(&calls, watched, &[], cx.now_us, durable, reply);
     }
+    let done = match acknowledgements(transaction, &args, cx) {
+        Ok(done) => done,
+        Err(error) => {
+            session.output.reply.error(&error);
+            return Executed::default();
+        }
+    };
     let mut answers = Reply::new(session.output.reply.protocol());
     answers.set_limit(session.output.reply.room());
-    let executed =
-        engine.execute_transaction_as(&calls, watched, cx.now_us, transaction.durable, &mut answers);
+    let executed = engine.execute_transaction_as(&calls, watched, &done, cx.now_us, durable, &mut answers);
     if answers.has_overflowed() {
         // The commands on keys have run, so those of the connection do as well; nobody will read what they answer.
         session.output.reply.overflow();
@@ -219,6 +228,33 @@ fn calls_on_keys<'a>(
     calls
 }
 
+/// What is acknowledged of named subscriptions: together with the changes, or not at all.
+fn acknowledgements<'a>(
+    transaction: &Transaction,
+    args: &[Vec<&'a [u8]>],
+    cx: &Context<'_>,
+) -> Result<Vec<Acknowledgement<'a>>, CommandError> {
+    let mut done = Vec::new();
+    for (queued, args) in transaction.queue.iter().zip(args) {
+        if let Some((key, name, lsn)) = acknowledgement(queued.command, args) {
+            if !named_command::is_of_key(name, key, cx) {
+                return Err(CommandError::text(
+                    "SUBSCRIPTION_NOT_FOUND there is no subscription of that name to the key; nothing was done",
+                ));
+            }
+            done.push(Acknowledgement { name, lsn: watch_command::position(lsn)? });
+        }
+    }
+    Ok(done)
+}
+
+/// Key, name and LSN of an acknowledgement that takes place with the transaction.
+fn acknowledgement<'a>(command: &Command, args: &[&'a [u8]]) -> Option<(&'a [u8], &'a [u8], &'a [u8])> {
+    matches!(command.run, Run::Connection(ConnectionCommand::EmitAck))
+        .then(|| named_command::acknowledgement(args))
+        .flatten()
+}
+
 /// The database that a `SELECT` names, if it is one.
 fn selected(args: &[&[u8]]) -> Option<u8> {
     let index = parse::canonical_integer(args.get(1)?)?;
@@ -245,6 +281,10 @@ fn merge(
                 let (answer, after) = rest.split_at_checked(length).unwrap_or((rest, &[]));
                 session.output.reply.encoded(answer);
                 rest = after;
+            }
+            Run::Connection(_) if acknowledgement(queued.command, args).is_some() => {
+                // It has taken place with the others.
+                session.output.reply.ok();
             }
             Run::Connection(which) => {
                 let mark = session.output.reply.len();

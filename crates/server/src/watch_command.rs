@@ -1,10 +1,12 @@
 //! `X.WATCH`, `UNWATCH` of subscriptions, `WATCHES`, `EMITRECONNECT`, `EMITACK`.
 
 use crate::cursor::{self, Cursor, NotResumed, reads};
-use crate::delivery::{Start, read_options};
+use crate::delivery::{Options, Start, read_options};
 use crate::dispatch::Context;
+use crate::named_command::{self, Naming};
 use crate::session::{NAMES_LIMIT, Session};
 use crate::watching::{self, Watching};
+use std::sync::Arc;
 use tidemark_engine::command::{parse, watching::read_of};
 use tidemark_engine::query::{Filter, Read};
 use tidemark_engine::{Command, CommandError, Reply};
@@ -22,7 +24,7 @@ pub(crate) fn watch(
     cx: &Context<'_>,
 ) -> Result<(), CommandError> {
     let (args, options) = split(args);
-    let (delivery, start, operators) = read_options(options)?;
+    let Options { delivery, start, name, guarantee, operators } = read_options(options)?;
     if session.subscriptions.watchings.len() >= NAMES_LIMIT {
         return Err(CommandError::text("ERR too many subscriptions"));
     }
@@ -30,6 +32,10 @@ pub(crate) fn watch(
     words[0] = read_of(command).as_bytes();
     let filter = Filter::parse(&operators)?;
     let read = Read::new(session.db, session.output.reply.protocol(), &words, filter)?;
+    if let Some(name) = name {
+        let naming = Naming { name, guarantee: guarantee.unwrap_or_default() };
+        return named_command::watch(session, read, &naming, (delivery, start), cx);
+    }
     let (engine, listener) = (&cx.shared.engine, session.client.worker);
     if matches!(start, Start::Resume(_)) && engine.query_of(&read).is_none() {
         // Nobody has had an emission that could be gone on behind, and nothing begins for one who asks for that.
@@ -55,26 +61,31 @@ pub(crate) fn watch(
     let cursor = Cursor::behind(subscribed.query, base, seen, lsn);
     watching::begin(session, Watching::new(cursor, delivery), cx);
     let mark = session.output.reply.len();
-    if let Some(begun) = session.subscriptions.watchings.get_mut(id) {
-        let reply = &mut session.output.reply;
-        reply.map(4);
-        reply.bulk(b"sub_id");
-        reply.bulk(begun.cursor.name().as_bytes());
-        reply.bulk(b"lsn");
-        integer(reply, lsn.0);
-        reply.bulk(b"seq");
-        integer(reply, begun.cursor.sequence());
-        reply.bulk(b"value");
-        match start {
-            Start::Snapshot => reply.encoded(&subscribed.answer),
-            Start::Updates | Start::Resume(_) => reply.null(),
-        }
-    }
+    begun(session, id, lsn, (start == Start::Snapshot).then_some(&*subscribed.answer));
     if let Start::Resume(_) = start {
         watching::catch_up_soon(session, id);
     }
     hold_position(session, mark, subscribed.lsn, cx);
     Ok(())
+}
+
+/// Answers a subscription that has begun, or goes on, with the state at `lsn`; without a value if emissions say it.
+pub(crate) fn begun(session: &mut Session, query: Lsn, lsn: Lsn, value: Option<&[u8]>) {
+    let Session { subscriptions, output, .. } = session;
+    let Some(begun) = subscriptions.watchings.get_mut(query) else { return };
+    let reply = &mut output.reply;
+    reply.map(4);
+    reply.bulk(b"sub_id");
+    reply.bulk(begun.cursor.name().as_bytes());
+    reply.bulk(b"lsn");
+    integer(reply, lsn.0);
+    reply.bulk(b"seq");
+    integer(reply, begun.cursor.sequence());
+    reply.bulk(b"value");
+    match value {
+        Some(value) => reply.encoded(value),
+        None => reply.null(),
+    }
 }
 
 /// Holds back the answer that begins at `mark` and shows the state at `lsn`.
@@ -93,7 +104,7 @@ pub(crate) fn split<'a, 'b>(args: &'a [&'b [u8]]) -> (&'a [&'b [u8]], &'a [&'b [
 }
 
 /// Why a subscription cannot go on behind an LSN.
-fn refusal(not_resumed: NotResumed) -> String {
+pub(crate) fn refusal(not_resumed: NotResumed) -> String {
     let word = not_resumed.word();
     match not_resumed {
         NotResumed::Stale(floor) => format!("{word} emissions up to LSN {floor} are not retained any more"),
@@ -102,11 +113,16 @@ fn refusal(not_resumed: NotResumed) -> String {
     }
 }
 
-/// `UNWATCH subscription ...`: how many it has ended.
+/// `UNWATCH subscription ...`: how many it has ended; `UNWATCH NAMED name ...`: for good.
 pub(crate) fn unwatch(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
+    if let [_, named, names @ ..] = args
+        && parse::is(named, "NAMED")
+    {
+        return named_command::end(session, names, cx);
+    }
     let mut ended = 0;
     for name in args.iter().skip(1) {
-        let named = cursor::parse_name(name).map(|(query, _)| query);
+        let named = cursor::query_of(&cx.shared.engine, name);
         let is_known = named.is_some_and(|query| is_named(session, query, name));
         ended += usize::from(is_known && named.is_some_and(|query| watching::end(session, query, cx)));
     }
@@ -122,8 +138,16 @@ fn is_named(session: &mut Session, query: Lsn, name: &[u8]) -> bool {
         .is_some_and(|watching| watching.cursor.name().as_bytes() == name)
 }
 
-/// `WATCHES`
-pub(crate) fn watches(session: &mut Session) -> Result<(), CommandError> {
+/// `WATCHES`, `WATCHES NAMED [pattern]`
+pub(crate) fn watches(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
+    match args {
+        [_] => {}
+        [_, named] | [_, named, _] if parse::is(named, "NAMED") => {
+            named_command::list(session, args.get(2).copied(), cx);
+            return Ok(());
+        }
+        _ => return Err(CommandError::Syntax),
+    }
     let Session { subscriptions, output, .. } = session;
     let reply = &mut output.reply;
     reply.array(subscriptions.watchings.len());
@@ -155,7 +179,12 @@ pub(crate) fn reconnect(session: &mut Session, args: &[&[u8]], cx: &Context<'_>)
     let (args, options) = split(args);
     let [_, key, name, lsn] = args else { return Err(CommandError::Syntax) };
     let lsn = position(lsn)?;
-    let (delivery, _, operators) = read_options(options)?;
+    let Options { delivery, name: naming, operators, .. } = read_options(options)?;
+    if naming.is_some() {
+        return Err(CommandError::text(
+            "ERR AS is for a beginning; a named subscription is gone on with by its name",
+        ));
+    }
     if !operators.is_empty() {
         return Err(CommandError::text("ERR the operators of a subscription are those that it began with"));
     }
@@ -163,7 +192,9 @@ pub(crate) fn reconnect(session: &mut Session, args: &[&[u8]], cx: &Context<'_>)
         return Err(CommandError::text("ERR too many subscriptions"));
     }
     let engine = &cx.shared.engine;
-    let known = cursor::find(engine, name).filter(|(query, _)| reads(query, key));
+    let named = engine.named(name);
+    let known = named.as_ref().map(|named| (Arc::clone(&named.query), named.base));
+    let known = known.or_else(|| cursor::find(engine, name)).filter(|(query, _)| reads(query, key));
     let Some((query, base)) = known else {
         refuse(session, NotResumed::NotFound);
         return Ok(());
@@ -173,11 +204,18 @@ pub(crate) fn reconnect(session: &mut Session, args: &[&[u8]], cx: &Context<'_>)
             "ERR the subscription began under the other protocol; say HELLO 3 or HELLO 2 first",
         ));
     }
-    match Cursor::resume(engine, (&query, base), lsn, session.client.worker) {
-        Err(not_resumed) => refuse(session, not_resumed),
-        Ok(cursor) => {
+    let resumed = if let Some(named) = &named {
+        named_command::reconnect(session, (name, named), lsn, delivery, cx)
+    } else {
+        Cursor::resume(engine, (&query, base), lsn, session.client.worker).map(|cursor| {
             let next = cursor.sequence() + 1;
             watching::begin(session, Watching::new(cursor, delivery), cx);
+            next
+        })
+    };
+    match resumed {
+        Err(not_resumed) => refuse(session, not_resumed),
+        Ok(next) => {
             answer(session, "OK", next);
             watching::catch_up_soon(session, query.id());
         }
@@ -186,9 +224,27 @@ pub(crate) fn reconnect(session: &mut Session, args: &[&[u8]], cx: &Context<'_>)
 }
 
 /// `EMITACK key subscription lsn`
-pub(crate) fn acknowledge(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
+pub(crate) fn acknowledge(
+    session: &mut Session,
+    args: &[&[u8]],
+    cx: &Context<'_>,
+) -> Result<(), CommandError> {
     let [_, key, name, lsn] = args else { return Err(CommandError::Syntax) };
     let lsn = position(lsn)?;
+    if named_command::is_of_key(name, key, cx) {
+        // Beyond what this connection was given, if it is the one that is: that would lose what comes in between.
+        let given = watched(session, name, cx).map(|watching| watching.cursor.lsn());
+        let outcome = match given.filter(|given| lsn > *given) {
+            Some(given) => Err(NotResumed::Invalid(given)),
+            None => named_command::acknowledge(session, name, lsn, cx)?,
+        };
+        match (outcome, watched(session, name, cx)) {
+            (Err(not_resumed), _) => refuse(session, not_resumed),
+            (Ok(()), Some(watching)) => watching.acknowledge(lsn),
+            (Ok(()), None) => {}
+        }
+        return Ok(());
+    }
     let watchings = &mut session.subscriptions.watchings;
     let known = cursor::parse_name(name).and_then(|(id, _)| watchings.get_mut(id));
     match known.filter(|known| known.cursor.name().as_bytes() == *name && reads(known.cursor.query(), key)) {
@@ -205,7 +261,14 @@ pub(crate) fn acknowledge(session: &mut Session, args: &[&[u8]]) -> Result<(), C
     Ok(())
 }
 
-fn position(arg: &[u8]) -> Result<Lsn, CommandError> {
+/// The session's subscription of this name.
+fn watched<'s>(session: &'s mut Session, name: &[u8], cx: &Context<'_>) -> Option<&'s mut Watching> {
+    let query = cursor::query_of(&cx.shared.engine, name)?;
+    let watching = session.subscriptions.watchings.get_mut(query)?;
+    (watching.cursor.name().as_bytes() == name).then_some(watching)
+}
+
+pub(crate) fn position(arg: &[u8]) -> Result<Lsn, CommandError> {
     parse::canonical_integer(arg)
         .and_then(|lsn| u64::try_from(lsn).ok())
         .map(Lsn)

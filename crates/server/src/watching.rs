@@ -5,16 +5,18 @@ use crate::delivery::Delivery;
 use crate::dice::Form;
 use crate::dispatch::Context;
 use crate::inbox::Target;
-use crate::output::Output;
+use crate::output::{Output, Until};
 use crate::session::Session;
 use std::collections::BTreeMap;
 use std::time::Instant;
-use tidemark_engine::query::{Emission, Gone, Query};
+use tidemark_engine::query::{Acknowledged, Acknowledgement, Emission, Gone, Guarantee, Query};
 use tidemark_log::Lsn;
 
 /// While more than this waits to be sent, a client gets no further emissions: they are retained, and it gets them when it
 /// has read what it has. Bytes.
 const OUTBOX_BYTES: usize = 256 * 1024;
+/// Why a named subscription goes on no more.
+const TAKEN: &str = "another connection has taken the subscription over, or UNWATCH NAMED has ended it";
 /// Emissions taken from a query at once.
 const BATCH: usize = 64;
 
@@ -35,6 +37,15 @@ pub(crate) struct Watching {
     progress_at: Option<Instant>,
     /// How DiceDB's protocol tells them, if the client speaks it.
     form: Option<Form>,
+    named: Option<Naming>,
+}
+
+/// What a named subscription needs beside.
+#[derive(Debug)]
+struct Naming {
+    guarantee: Guarantee,
+    /// The position, as far as this connection has moved it before it was given anything.
+    claimed: Lsn,
 }
 
 impl Watching {
@@ -44,11 +55,19 @@ impl Watching {
             acknowledged: Lsn::ZERO,
             is_behind: false,
             form: None,
+            named: None,
             delivery,
             is_returning: false,
             quiet_until: None,
             progress_at: delivery.progress.map(|after| Instant::now() + after),
         }
+    }
+
+    /// The same for a subscription that has a name.
+    pub(crate) fn named(cursor: Cursor, delivery: Delivery, name: &[u8], guarantee: Guarantee) -> Watching {
+        let cursor = cursor.named(&String::from_utf8_lossy(name));
+        let named = Some(Naming { guarantee, claimed: cursor.lsn() });
+        Watching { named, ..Watching::new(cursor, delivery) }
     }
 
     /// The same for a client of DiceDB's protocol.
@@ -78,6 +97,23 @@ impl Watching {
         }
         self.cursor.next(BATCH, batch)?;
         Ok(batch.len() == BATCH)
+    }
+
+    /// Moves the position of a subscription that gives everything away at most once, before it does; what must come before
+    /// that, or why nothing may be given away.
+    fn claim(&mut self, batch: &[Emission], cx: &Context<'_>) -> Result<Option<Until>, String> {
+        let Some(Naming { guarantee: Guarantee::AtMostOnce, claimed }) = &mut self.named else {
+            return Ok(None);
+        };
+        let Some(last) = batch.last().filter(|last| last.lsn > *claimed) else { return Ok(None) };
+        let done = Acknowledgement { name: self.cursor.name().as_bytes(), lsn: last.lsn };
+        match cx.shared.engine.claim(done, *claimed, cx.now_us).map_err(|error| error.to_string())? {
+            Acknowledged::Moved(record) => {
+                *claimed = last.lsn;
+                Ok(cx.shared.holds_back_position(record, false))
+            }
+            _ => Err(TAKEN.to_owned()),
+        }
     }
 
     fn write(&mut self, emission: &Emission, output: &mut Output, cx: &Context<'_>) {
@@ -133,6 +169,14 @@ impl Watching {
         if let Some(until) = cx.shared.holds_back_position(lsn, false) {
             output.hold(mark, until);
         }
+    }
+
+    /// Tells the client that the subscription goes on no more on this connection.
+    fn write_ended(&self, reason: &str, output: &mut Output) {
+        output.reply.push(3);
+        output.reply.bulk(b"ended");
+        output.reply.bulk(self.cursor.name().as_bytes());
+        output.reply.bulk(reason.as_bytes());
     }
 
     /// When time matters next.
@@ -241,7 +285,20 @@ pub(crate) fn end_all(session: &mut Session, cx: &Context<'_>) {
     }
 }
 
+/// Ends a named subscription that another connection has taken over, or whose name has ended.
+pub(crate) fn lose_name(session: &mut Session, query: Lsn, cx: &Context<'_>) {
+    let Session { subscriptions, output, .. } = &mut *session;
+    let Some(watching) = subscriptions.watchings.by_query.get(&query).filter(|it| it.named.is_some()) else {
+        return;
+    };
+    watching.write_ended(TAKEN, output);
+    end(session, query, cx);
+}
+
 fn leave(watching: &Watching, target: Target, worker: usize, cx: &Context<'_>) {
+    if watching.named.is_some() {
+        cx.shared.holders.release(watching.cursor.name().as_bytes(), (worker, target));
+    }
     if cx.watchers.leave(watching.cursor.query().id(), target) {
         cx.shared.engine.leave(watching.cursor.query(), worker, cx.now_us);
     }
@@ -270,6 +327,15 @@ pub(crate) fn emit(session: &mut Session, query: Lsn, cx: &Context<'_>) {
                 return;
             }
         };
+        match watching.claim(&batch, cx) {
+            Ok(None) => {}
+            Ok(Some(until)) => output.hold(output.reply.len(), until),
+            Err(reason) => {
+                watching.write_ended(&reason, output);
+                end(session, query, cx);
+                return;
+            }
+        }
         for emission in &batch {
             if output.pending() > OUTBOX_BYTES {
                 watching.is_behind = true;

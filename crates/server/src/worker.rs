@@ -474,6 +474,12 @@ impl State {
                 }
                 target
             }
+            Message::Taken(target, query) => {
+                if let Some(peer) = self.target(target) {
+                    peer.connection.lose_name(query, cx);
+                }
+                target
+            }
             Message::Dice(target, notice) => {
                 if let Some(peer) = self.target(target) {
                     peer.connection.heed(notice, cx);

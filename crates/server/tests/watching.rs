@@ -2,44 +2,11 @@
 
 mod common;
 
+use common::watching::{begun, bulk, emission, outcome, resp3};
 use common::{Client, TestServer, eventually};
 use std::net::TcpStream;
 use std::time::Duration;
 use tidemark_log::Durability;
-
-/// A client that speaks RESP3.
-fn resp3(server: &TestServer) -> Client<TcpStream> {
-    let mut client = server.client();
-    client.command(&["HELLO", "3"]);
-    while client.line() != "*0" {}
-    client
-}
-
-fn bulk(text: &str) -> String {
-    format!("${}\r\n{text}\r\n", text.len())
-}
-
-/// The answer to the beginning of a subscription in RESP3.
-fn begun(name: &str, lsn: u64, sequence: u64, value: &str) -> String {
-    let fields = [
-        bulk("sub_id"),
-        bulk(name),
-        bulk("lsn"),
-        format!(":{lsn}\r\n"),
-        bulk("seq"),
-        format!(":{sequence}\r\n"),
-    ];
-    format!("%4\r\n{}{}{value}", fields.concat(), bulk("value"))
-}
-
-/// An emission in RESP3.
-fn emission(name: &str, lsn: u64, sequence: u64, value: &str) -> String {
-    format!(">5\r\n{}{}:{lsn}\r\n:{sequence}\r\n{value}", bulk("emission"), bulk(name))
-}
-
-fn outcome(word: &str, number: u64) -> String {
-    format!("*2\r\n{}:{number}\r\n", bulk(word))
-}
 
 #[test]
 fn a_watched_read_is_answered_and_emits_its_changes_in_order() {

@@ -228,14 +228,14 @@ pub(super) const COMMANDS: &[Command] = &[
     row(Group::Transactions, 974, "unwatch", -1, NOSCRIPT | LOADING | STALE | FAST, C::Unwatch).doc(
         "2.2.0",
         "O(1) for each watched key or subscription",
-        "[subscription ...]",
-        "Forgets the keys watched for a transaction; with arguments, ends subscriptions to reads.",
+        "[NAMED name [name ...] | subscription [subscription ...]]",
+        "Forgets the keys watched for a transaction; with arguments, ends subscriptions to reads, or their names.",
     ),
-    row(Group::PubSub, 963, "watches", 1, PUBSUB | NOSCRIPT | NO_MULTI | FAST, C::Watches).doc(
+    row(Group::PubSub, 963, "watches", -1, PUBSUB | NOSCRIPT | NO_MULTI | FAST, C::Watches).doc(
         "tidemark 0.1.0",
-        "O(N) with N the number of the connection's subscriptions",
-        "",
-        "Lists the reads that the connection watches, with how far each has got.",
+        "O(N) with N the number of the connection's subscriptions, or of names",
+        "[NAMED [pattern]]",
+        "Lists the reads that the connection watches, with how far each has got, or the server's named subscriptions.",
     ),
     row(Group::PubSub, 964, "emitreconnect", -4, PUBSUB | NOSCRIPT | NO_MULTI, C::EmitReconnect).doc(
         "tidemark 0.1.0",
@@ -243,7 +243,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "key subscription lsn [| option ...]",
         "Goes on with a subscription behind the last emission that was received.",
     ),
-    row(Group::PubSub, 965, "emitack", 4, PUBSUB | NOSCRIPT | NO_MULTI | FAST, C::EmitAck).doc(
+    row(Group::PubSub, 965, "emitack", 4, PUBSUB | NOSCRIPT | FAST, C::EmitAck).doc(
         "tidemark 0.1.0",
         "O(1)",
         "key subscription lsn",

@@ -43,13 +43,18 @@ pub(super) struct Emissions {
 }
 
 impl Emissions {
-    /// None retained of `count`, the last of which was at `floor` or before.
+    /// None retained of `count`, the last of which was at `floor`.
     pub(super) fn new(count: u64, floor: Lsn) -> Self {
         Self { retained: VecDeque::new(), count, floor }
     }
 
     pub(super) fn count(&self) -> u64 {
         self.count
+    }
+
+    /// The LSN of the latest, retained or not; the query's beginning if there has been none.
+    pub(super) fn last(&self) -> Lsn {
+        self.retained.back().map_or(self.floor, |last| last.lsn)
     }
 
     #[cfg(test)]
@@ -60,7 +65,7 @@ impl Emissions {
     /// Adds the next one; what is taken for it.
     pub(super) fn add(&mut self, emission: Emission) -> usize {
         debug_assert_eq!(emission.number, self.count + 1, "numbers are dense");
-        debug_assert!(emission.lsn > self.last_lsn(), "LSNs ascend");
+        debug_assert!(emission.lsn > self.last(), "LSNs ascend");
         // What was before the others is the answer of one of them.
         let before = if self.retained.is_empty() { emission.before.len() } else { 0 };
         let bytes = OVERHEAD_BYTES + before + emission.answer.len();
@@ -116,10 +121,6 @@ impl Emissions {
             Some(position) => Ok(position as usize),
             None => Err(Gone { floor: self.floor }),
         }
-    }
-
-    fn last_lsn(&self) -> Lsn {
-        self.retained.back().map_or(Lsn::ZERO, |last| last.lsn)
     }
 }
 

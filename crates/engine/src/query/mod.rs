@@ -24,15 +24,17 @@
 //!
 //! # Locks
 //!
-//! Shards first, in order; then the registry; then the retention; then one query. A query whose reads lie in several
+//! Shards first, in order; then the registry; then the names; then the retention; then one query. A query whose reads lie in several
 //! shards makes whoever changes one of its keys lock them all: see `serving`.
 
 mod answer;
 mod emission;
 mod evaluation;
 mod filter;
+mod guarantee;
 mod index;
 mod listing;
+mod named;
 mod read;
 mod registry;
 mod retention;
@@ -41,6 +43,8 @@ mod subscribing;
 
 pub use emission::{Emission, Gone};
 pub use filter::Filter;
+pub use guarantee::Guarantee;
+pub use named::{Acknowledged, Acknowledgement, Named, check_name};
 pub use read::{Read, Watchable, watchable};
 pub use registry::QueryLimits;
 pub use retention::RetentionLimits;
@@ -48,6 +52,7 @@ pub use subscribing::{Resumed, Subscribed};
 
 pub(crate) use evaluation::Moment;
 pub(crate) use index::Index;
+pub(crate) use named::{Acknowledging, NotAcknowledged, encode as encode_named};
 pub(crate) use registry::Registry;
 
 use crate::keyspace::Keyspace;
@@ -96,6 +101,8 @@ struct State {
     listing: Option<Box<Listing>>,
     emissions: Emissions,
     listeners: SmallVec<[Listener; 2]>,
+    /// How many named subscriptions there are to it.
+    names: usize,
     /// When the last listener left, in microseconds since 1970; of no meaning while there is one.
     abandoned_us: u64,
     /// It is in the registry no more: nobody may join it.
@@ -145,7 +152,7 @@ impl Query {
         Self::restored(id, read, keyspace, (answer, filtered), (0, id), now_us)
     }
 
-    /// A query that has emitted before: so many times, the last time at the LSN or before.
+    /// A query that has emitted before: so many times, the last time at the LSN, which is its beginning if it never has.
     fn restored(
         id: Lsn,
         read: Read,
@@ -161,6 +168,7 @@ impl Query {
             listing,
             emissions: Emissions::new(count, floor),
             listeners: SmallVec::new(),
+            names: 0,
             abandoned_us: now_us,
             is_removed: false,
             saved: 0,

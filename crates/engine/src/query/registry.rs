@@ -1,5 +1,6 @@
 //! All queries, by what they read and by their ids.
 
+use super::named::Names;
 use super::retention::Retention;
 use super::saving::Saving;
 use super::{Audience, Query, Read, State};
@@ -35,6 +36,7 @@ pub(crate) struct Registry {
     bytes: AtomicUsize,
     pub(super) retention: Retention,
     pub(super) saving: Saving,
+    pub(crate) names: Names,
     pub(super) audience: OnceLock<Box<dyn Audience>>,
 }
 
@@ -55,6 +57,7 @@ impl Default for Registry {
             bytes: AtomicUsize::new(0),
             retention: Retention::default(),
             saving: Saving::default(),
+            names: Names::default(),
             audience: OnceLock::new(),
         }
     }

@@ -28,23 +28,26 @@ pub(super) struct Saving {
 struct Saved {
     query: Arc<Query>,
     count: u64,
+    last: Lsn,
     answer: Arc<[u8]>,
     filtered: Option<Box<Filtered>>,
 }
 
 impl Saved {
     fn of(query: &Arc<Query>, state: &State) -> Self {
-        let (count, answer) = (state.emissions.count(), Arc::clone(&state.answer));
-        Self { query: Arc::clone(query), count, answer, filtered: state.filtered.clone() }
+        let State { emissions, answer, .. } = state;
+        let (count, last, answer) = (emissions.count(), emissions.last(), Arc::clone(answer));
+        Self { query: Arc::clone(query), count, last, answer, filtered: state.filtered.clone() }
     }
 
     /// ```text
-    /// id varint │ emissions so far varint │ the read │ length of the answer varint │ answer
+    /// id varint │ emissions so far varint │ LSN of the last one varint │ the read │ length of the answer varint │ answer
     ///    │ with a filter: length varint of what came of it │ that │ what its operators remember
     /// ```
     fn encode(&self, into: &mut Vec<u8>) {
         put_varint(into, self.query.id.0);
         put_varint(into, self.count);
+        put_varint(into, self.last.0);
         self.query.read.encode(into);
         put_bytes(into, &self.answer);
         if let Some(filtered) = &self.filtered {

@@ -300,7 +300,7 @@ impl Engine {
 
     fn load_query(&self, lsn: Lsn, now_us: u64, bytes: &mut Cursor<'_>) -> Result<(), ApplyError> {
         let mut decode = || {
-            let (id, count) = (Lsn(bytes.varint()?), bytes.varint()?);
+            let (id, count, last) = (Lsn(bytes.varint()?), bytes.varint()?, Lsn(bytes.varint()?));
             let read = Read::decode(bytes)?;
             let answer: Arc<[u8]> = Arc::from(bytes.bytes()?);
             let filtered = match Filtering::new(read.filter(), read.protocol()) {
@@ -311,13 +311,13 @@ impl Engine {
                     Some(Box::new(Filtered { filtering, shown }))
                 }
             };
-            Some((id, count, read, (answer, filtered)))
+            Some((id, (count, last), read, (answer, filtered)))
         };
-        let (id, count, read, answers) = decode().ok_or(ApplyError::Malformed)?;
+        let (id, (count, last), read, answers) = decode().ok_or(ApplyError::Malformed)?;
         let mut keys = self.keys_of(&read.reach(self.keyspace()), read.db(), now_us);
-        let query = Arc::new(Query::restored(id, read, self.keyspace(), answers, (count, lsn), now_us));
+        let query = Arc::new(Query::restored(id, read, self.keyspace(), answers, (count, last), now_us));
         let mut queries = self.registry().lock();
-        if id > lsn || queries.of_read(&query.read).is_some() || queries.of_id(id).is_some() {
+        if id > last || last > lsn || queries.of_read(&query.read).is_some() || queries.of_id(id).is_some() {
             return Err(ApplyError::Malformed);
         }
         self.register(&mut keys, &mut queries, &query);
@@ -383,10 +383,10 @@ impl Engine {
 }
 
 impl Query {
-    /// Since when nobody listens, if nobody does, in microseconds since 1970.
+    /// Since when nobody listens, if nobody does and it has no name, in microseconds since 1970.
     fn abandoned_us(&self) -> Option<u64> {
         let state = self.lock();
-        state.listeners.is_empty().then_some(state.abandoned_us)
+        (state.listeners.is_empty() && state.names == 0).then_some(state.abandoned_us)
     }
 
     fn is_abandoned(&self, before_us: u64) -> bool {

@@ -99,6 +99,8 @@ pub struct Config {
     pub watch_retention_age: Duration,
     /// How many different reads may be watched.
     pub watch_max_queries: usize,
+    /// How many named subscriptions there may be.
+    pub watch_max_names: usize,
     /// What they and their latest answers may take when a further one begins, in bytes.
     pub watch_max_bytes: usize,
     /// How many connections may watch reads over HTTP.
@@ -149,6 +151,7 @@ impl Default for Config {
             watch_retention_bytes: 256 << 20,
             watch_retention_age: Duration::from_hours(1),
             watch_max_queries: 1_000_000,
+            watch_max_names: 10_000,
             watch_max_bytes: 1 << 30,
             http_watch_connections: 1_000,
             shutdown_timeout: Duration::from_secs(10),

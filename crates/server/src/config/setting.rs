@@ -620,6 +620,18 @@ pub static SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "watch-max-names",
+        alias: None,
+        group: WATCHING,
+        placeholder: "COUNT",
+        help: "How many named subscriptions there may be.",
+        literal: Literal::Number,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.watch_max_names.to_string(),
+        set: |_, config, text| number(text, 0, 1 << 24).map(|value| config.watch_max_names = value as usize),
+    },
+    Setting {
         name: "watch-max-bytes",
         alias: None,
         group: WATCHING,

@@ -1,0 +1,242 @@
+//! `X.WATCH ... | AS name`: subscriptions whose positions the log keeps; and what else is said of names.
+
+use crate::cursor::{self, Cursor, NotResumed, reads};
+use crate::delivery::{Delivery, Start};
+use crate::dispatch::{self, Context};
+use crate::inbox::Message;
+use crate::session::Session;
+use crate::watch_command::{begun, hold_position, refusal};
+use crate::watching::{self, Watching};
+use tidemark_engine::CommandError;
+use tidemark_engine::command::parse::glob;
+use tidemark_engine::query::{Acknowledged, Acknowledgement, Guarantee, Named, Read, check_name};
+use tidemark_log::Lsn;
+
+/// A read that is to be watched under a name.
+pub(crate) struct Naming<'a> {
+    pub(crate) name: &'a [u8],
+    pub(crate) guarantee: Guarantee,
+}
+
+/// Begins a named subscription, or goes on with it behind its position.
+pub(crate) fn watch(
+    session: &mut Session,
+    read: Read,
+    naming: &Naming<'_>,
+    (delivery, start): (Delivery, Start),
+    cx: &Context<'_>,
+) -> Result<(), CommandError> {
+    check_name(naming.name)?;
+    if let Start::Resume(_) = start {
+        return Err(CommandError::text(
+            "ERR a named subscription goes on where it was: RESUME is for others",
+        ));
+    }
+    match cx.shared.engine.named(naming.name) {
+        None => begin(session, read, naming, (delivery, start), cx),
+        Some(named) => {
+            if *named.query.read() != read {
+                return Err(CommandError::text(
+                    "ERR the subscription of that name is to another read, by another protocol or with other operators; \
+                     UNWATCH NAMED ends it",
+                ));
+            }
+            if named.guarantee != naming.guarantee {
+                return Err(CommandError::Text(
+                    format!(
+                        "ERR the subscription of that name is {}; UNWATCH NAMED ends it",
+                        named.guarantee.word()
+                    )
+                    .into(),
+                ));
+            }
+            go_on(session, naming.name, &named, (delivery, start), cx)
+        }
+    }
+}
+
+fn begin(
+    session: &mut Session,
+    read: Read,
+    naming: &Naming<'_>,
+    (delivery, start): (Delivery, Start),
+    cx: &Context<'_>,
+) -> Result<(), CommandError> {
+    let engine = &cx.shared.engine;
+    let subscribed = engine.subscribe(read, session.client.worker, cx.now_us)?;
+    cx.shared.watching_began(cx.now_us);
+    // Whoever is to get everything at least once is to get the first answer again, if it dies before it has done with it.
+    let position = match (naming.guarantee, start) {
+        (Guarantee::AtLeastOnce, Start::Snapshot) => Lsn::ZERO,
+        _ => subscribed.lsn,
+    };
+    let named = Named {
+        query: subscribed.query.clone(),
+        base: subscribed.number,
+        position,
+        guarantee: naming.guarantee,
+    };
+    let record = match engine.name_subscription(naming.name, &named, cx.now_us) {
+        Ok(record) => record,
+        Err(error) => {
+            watching::leave_if_unused(session, &subscribed.query, cx);
+            return Err(error);
+        }
+    };
+    let cursor = Cursor::behind(subscribed.query, named.base, subscribed.number, subscribed.lsn);
+    let mark = session.output.reply.len();
+    hold(session, naming.name, &named, (cursor, delivery), cx);
+    begun(
+        session,
+        named.query.id(),
+        subscribed.lsn,
+        (start == Start::Snapshot).then_some(&*subscribed.answer),
+    );
+    hold_position(session, mark, record, cx);
+    Ok(())
+}
+
+fn go_on(
+    session: &mut Session,
+    name: &[u8],
+    named: &Named,
+    (delivery, start): (Delivery, Start),
+    cx: &Context<'_>,
+) -> Result<(), CommandError> {
+    let (engine, id) = (&cx.shared.engine, named.query.id());
+    let mark = session.output.reply.len();
+    if named.position == Lsn::ZERO && start == Start::Snapshot {
+        let subscribed = engine.subscribe(named.query.read().clone(), session.client.worker, cx.now_us)?;
+        let (number, lsn) = (subscribed.number, subscribed.lsn);
+        let cursor = Cursor::behind(subscribed.query, named.base.min(number), number, lsn);
+        hold(session, name, named, (cursor, delivery), cx);
+        begun(session, id, lsn, Some(&*subscribed.answer));
+        hold_position(session, mark, lsn, cx);
+        return Ok(());
+    }
+    let resumed = Cursor::resume(engine, (&named.query, named.base), named.position, session.client.worker);
+    let cursor = resumed.map_err(|not_resumed| CommandError::Text(refusal(not_resumed).into()))?;
+    let lsn = cursor.lsn();
+    hold(session, name, named, (cursor, delivery), cx);
+    begun(session, id, lsn, None);
+    watching::catch_up_soon(session, id);
+    Ok(())
+}
+
+/// Goes on with a named subscription behind an LSN that the client remembers by itself; the number of the next emission.
+pub(crate) fn reconnect(
+    session: &mut Session,
+    (name, named): (&[u8], &Named),
+    lsn: Lsn,
+    delivery: Delivery,
+    cx: &Context<'_>,
+) -> Result<u64, NotResumed> {
+    if named.guarantee == Guarantee::AtMostOnce && lsn != named.position {
+        return Err(NotResumed::Invalid(named.position));
+    }
+    let resumed = Cursor::resume(&cx.shared.engine, (&named.query, named.base), lsn, session.client.worker);
+    let cursor = resumed?;
+    let next = cursor.sequence() + 1;
+    hold(session, name, named, (cursor, delivery), cx);
+    Ok(next)
+}
+
+/// Lets the session have the name, and nobody else any more.
+fn hold(
+    session: &mut Session,
+    name: &[u8],
+    named: &Named,
+    (cursor, delivery): (Cursor, Delivery),
+    cx: &Context<'_>,
+) {
+    let worker = session.client.worker;
+    if let Some((worker, target)) = cx.shared.holders.take(name, (worker, session.target()))
+        && let Some(inbox) = cx.shared.inboxes.get(worker)
+    {
+        inbox.send(Message::Taken(target, named.query.id()));
+    }
+    watching::begin(session, Watching::named(cursor, delivery, name, named.guarantee), cx);
+}
+
+/// `EMITACK` of a named subscription, by whatever connection.
+pub(crate) fn acknowledge(
+    session: &mut Session,
+    name: &[u8],
+    lsn: Lsn,
+    cx: &Context<'_>,
+) -> Result<Result<(), NotResumed>, CommandError> {
+    let mark = session.output.reply.len();
+    match cx.shared.engine.acknowledge(Acknowledgement { name, lsn }, cx.now_us)? {
+        Acknowledged::Unknown => return Ok(Err(NotResumed::NotFound)),
+        Acknowledged::Beyond(head) => return Ok(Err(NotResumed::Invalid(head))),
+        Acknowledged::Before(_) => session.output.reply.ok(),
+        Acknowledged::Moved(record) => {
+            session.output.reply.ok();
+            dispatch::hold_change(session, mark, record, cx);
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// A queued `EMITACK key name lsn`, if it is of a named subscription.
+pub(crate) fn acknowledgement<'a>(args: &[&'a [u8]]) -> Option<(&'a [u8], &'a [u8], &'a [u8])> {
+    let [_, key, name, lsn] = args else { return None };
+    cursor::parse_name(name).is_none().then_some((key, name, lsn))
+}
+
+/// Whether there is a subscription of this name, to a read of this key.
+pub(crate) fn is_of_key(name: &[u8], key: &[u8], cx: &Context<'_>) -> bool {
+    cx.shared.engine.named(name).is_some_and(|named| reads(&named.query, key))
+}
+
+/// `UNWATCH NAMED name ...`: how many names it has ended. Whoever is given one's emissions is told.
+pub(crate) fn end(session: &mut Session, names: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
+    let (mark, mut ended, mut last) = (session.output.reply.len(), 0, None);
+    for name in names {
+        let query = cx.shared.engine.named(name).map(|named| named.query.id());
+        let Some(record) = cx.shared.engine.end_named(name, cx.now_us)? else { continue };
+        (ended, last) = (ended + 1, Some(record));
+        if let (Some(query), Some((worker, target))) = (query, cx.shared.holders.of(name))
+            && let Some(inbox) = cx.shared.inboxes.get(worker)
+        {
+            inbox.send(Message::Taken(target, query));
+        }
+        cx.shared.watching_began(cx.now_us);
+    }
+    session.output.reply.count(ended);
+    if let Some(record) = last {
+        dispatch::hold_change(session, mark, record, cx);
+    }
+    Ok(())
+}
+
+/// `WATCHES NAMED [pattern]`: all names of the server.
+pub(crate) fn list(session: &mut Session, pattern: Option<&[u8]>, cx: &Context<'_>) {
+    let mut all = cx.shared.engine.all_named();
+    all.retain(|(name, _)| pattern.is_none_or(|pattern| glob(pattern, name)));
+    let reply = &mut session.output.reply;
+    reply.array(all.len());
+    for (name, named) in all {
+        let read = named.query.read();
+        reply.map(7);
+        reply.bulk(b"name");
+        reply.bulk(&name);
+        reply.bulk(b"command");
+        reply.array(read.args().len());
+        read.args().for_each(|arg| reply.bulk(arg));
+        reply.bulk(b"operators");
+        reply.array(read.filter().words().len());
+        read.filter().words().for_each(|word| reply.bulk(word));
+        reply.bulk(b"db");
+        reply.count(read.db().into());
+        reply.bulk(b"guarantee");
+        reply.bulk(named.guarantee.word().as_bytes());
+        reply.bulk(b"lsn");
+        reply.count(named.position.0 as usize);
+        reply.bulk(b"client");
+        match cx.shared.holders.of(&name) {
+            Some((_, target)) => reply.count(target.client as usize),
+            None => reply.null(),
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! What a client of watched reads sees, in RESP3.
+
+use super::{Client, TestServer};
+use std::net::TcpStream;
+
+/// A client that speaks RESP3.
+pub(crate) fn resp3(server: &TestServer) -> Client<TcpStream> {
+    let mut client = server.client();
+    client.command(&["HELLO", "3"]);
+    while client.line() != "*0" {}
+    client
+}
+
+pub(crate) fn bulk(text: &str) -> String {
+    format!("${}\r\n{text}\r\n", text.len())
+}
+
+/// The answer to the beginning of a subscription in RESP3.
+pub(crate) fn begun(name: &str, lsn: u64, sequence: u64, value: &str) -> String {
+    let fields = [
+        bulk("sub_id"),
+        bulk(name),
+        bulk("lsn"),
+        format!(":{lsn}\r\n"),
+        bulk("seq"),
+        format!(":{sequence}\r\n"),
+    ];
+    format!("%4\r\n{}{}{value}", fields.concat(), bulk("value"))
+}
+
+/// An emission in RESP3.
+pub(crate) fn emission(name: &str, lsn: u64, sequence: u64, value: &str) -> String {
+    format!(">5\r\n{}{}:{lsn}\r\n:{sequence}\r\n{value}", bulk("emission"), bulk(name))
+}
+
+pub(crate) fn outcome(word: &str, number: u64) -> String {
+    format!("*2\r\n{}:{number}\r\n", bulk(word))
+}

@@ -1,0 +1,225 @@
+//! Named subscriptions to reads, over the wire: whoever kept nothing goes on where it had said that it was.
+
+mod common;
+
+use common::TestServer;
+use common::watching::{begun, bulk, emission, outcome, resp3};
+
+/// The frame that ends a named subscription on a connection.
+fn ended(name: &str) -> String {
+    let reason = "another connection has taken the subscription over, or UNWATCH NAMED has ended it";
+    format!(">3\r\n{}{}{}", bulk("ended"), bulk(name), bulk(reason))
+}
+
+/// Writes 1, 2, … `count` to the key `k`.
+fn count_up(server: &TestServer, count: u64) {
+    let mut writer = server.client();
+    (1..=count).for_each(|number| writer.ask(&format!("SET k {number}"), "+OK\r\n"));
+}
+
+fn value(number: u64) -> String {
+    let text = number.to_string();
+    format!("${}\r\n{text}\r\n", text.len())
+}
+
+#[test]
+fn what_was_not_acknowledged_comes_again_with_its_numbers() {
+    let server = TestServer::new();
+    let mut first = resp3(&server);
+    first.ask("GET.WATCH k | AS bill", &begun("bill", 1, 0, "_\r\n"));
+    count_up(&server, 4);
+    // The watch is the first record, the name the second.
+    (1..=4).for_each(|number| first.expect(emission("bill", number + 2, number, &value(number))));
+    first.ask("EMITACK k bill 4", "+OK\r\n");
+    drop(first);
+    let mut second = resp3(&server);
+    second.ask("GET.WATCH k | AS bill", &begun("bill", 4, 2, "_\r\n"));
+    second.expect(emission("bill", 5, 3, &value(3)));
+    second.expect(emission("bill", 6, 4, &value(4)));
+    second.ask("EMITACK k bill 4", "+OK\r\n");
+    second.ask("EMITACK k bill 6", "+OK\r\n");
+    second.ask("EMITACK k bill 5", "+OK\r\n");
+    drop(second);
+    let mut third = resp3(&server);
+    third.ask("GET.WATCH k | AS bill UPDATES", &begun("bill", 6, 4, "_\r\n"));
+    third.ask("PING", "+PONG\r\n");
+    server.client().ask("SET k 5", "+OK\r\n");
+    third.expect(emission("bill", 9, 5, &value(5)));
+}
+
+#[test]
+fn whoever_has_acknowledged_nothing_gets_the_first_answer_as_it_is_by_then() {
+    let server = TestServer::new();
+    let mut first = resp3(&server);
+    first.ask("GET.WATCH k | AS bill", &begun("bill", 1, 0, "_\r\n"));
+    count_up(&server, 2);
+    drop(first);
+    let mut second = resp3(&server);
+    second.ask("GET.WATCH k | AS bill", &begun("bill", 4, 2, &value(2)));
+    server.client().ask("SET k 3", "+OK\r\n");
+    second.expect(emission("bill", 5, 3, &value(3)));
+    second.ask("EMITACK k bill 4", "+OK\r\n");
+    drop(second);
+    let mut third = resp3(&server);
+    third.ask("GET.WATCH k | AS bill", &begun("bill", 4, 2, "_\r\n"));
+    third.expect(emission("bill", 5, 3, &value(3)));
+}
+
+#[test]
+fn at_most_once_nothing_comes_again() {
+    let server = TestServer::new();
+    let mut first = resp3(&server);
+    first.ask("GET.WATCH k | ATMOSTONCE AS bill", &begun("bill", 1, 0, "_\r\n"));
+    server.client().ask("SET k 1", "+OK\r\n");
+    first.expect(emission("bill", 3, 1, &value(1)));
+    drop(first);
+    // While nobody is given anything, nothing is done with: it waits.
+    server.client().ask("SET k 2", "+OK\r\n");
+    let mut second = resp3(&server);
+    second.ask("GET.WATCH k | AS bill ATMOSTONCE", &begun("bill", 3, 1, "_\r\n"));
+    second.expect(emission("bill", 5, 2, &value(2)));
+    drop(second);
+    let mut third = resp3(&server);
+    third.ask("GET.WATCH k | AS bill ATMOSTONCE", &begun("bill", 5, 2, "_\r\n"));
+    server.client().ask("SET k 3", "+OK\r\n");
+    third.expect(emission("bill", 7, 3, &value(3)));
+    third.ask("EMITRECONNECT k bill 5", &outcome("INVALID_SEQUENCE", 7));
+}
+
+#[test]
+fn a_name_is_one_connection_s_and_the_last_that_asked_has_it() {
+    let server = TestServer::new();
+    let (mut first, mut second) = (resp3(&server), resp3(&server));
+    first.ask("GET.WATCH k | AS bill", &begun("bill", 1, 0, "_\r\n"));
+    second.ask("GET.WATCH k | AS bill", &begun("bill", 2, 0, "_\r\n"));
+    first.expect(ended("bill"));
+    first.ask("WATCHES", "*0\r\n");
+    count_up(&server, 1);
+    second.expect(emission("bill", 3, 1, &value(1)));
+    first.ask("PING", "+PONG\r\n");
+    // Whoever processes need not be who is given.
+    first.ask("EMITACK k bill 3", "+OK\r\n");
+    first.ask("EMITACK k bill 99", &outcome("INVALID_SEQUENCE", 4));
+    second.ask("EMITACK k bill 4", &outcome("INVALID_SEQUENCE", 3));
+    first.ask("UNWATCH NAMED bill other", ":1\r\n");
+    second.expect(ended("bill"));
+    first.ask("WATCHES NAMED", "*0\r\n");
+    first.ask("EMITACK k bill 3", &outcome("SUBSCRIPTION_NOT_FOUND", 0));
+    second.ask("GET.WATCH k | AS bill", &begun("bill", 5, 0, &value(1)));
+}
+
+#[test]
+fn an_acknowledgement_in_a_transaction_takes_place_with_it_and_only_once() {
+    let server = TestServer::new();
+    let mut client = resp3(&server);
+    client.ask("GET.WATCH k | AS bill", &begun("bill", 1, 0, "_\r\n"));
+    count_up(&server, 1);
+    client.expect(emission("bill", 3, 1, &value(1)));
+    let process = |client: &mut common::Client<std::net::TcpStream>, lsn: u64, answer: &str| {
+        client.ask("MULTI", "+OK\r\n");
+        client.ask("INCR processed", "+QUEUED\r\n");
+        client.ask(&format!("EMITACK k bill {lsn}"), "+QUEUED\r\n");
+        client.ask("LPUSH done 1", "+QUEUED\r\n");
+        client.ask("EXEC", answer);
+    };
+    process(&mut client, 3, "*3\r\n:1\r\n+OK\r\n:1\r\n");
+    // It comes again to somebody who does not know that it was processed.
+    process(&mut client, 3, "_\r\n");
+    process(&mut client, 99, "-INVALID_SEQUENCE the log ends at LSN 4\r\n");
+    client.ask("GET processed", "$1\r\n1\r\n");
+    client.ask("LLEN done", ":1\r\n");
+    client.ask("MULTI", "+OK\r\n");
+    client.ask("INCR processed", "+QUEUED\r\n");
+    client.ask("EMITACK other bill 4", "+QUEUED\r\n");
+    client.ask(
+        "EXEC",
+        "-SUBSCRIPTION_NOT_FOUND there is no subscription of that name to the key; nothing was done\r\n",
+    );
+    client.ask("GET processed", "$1\r\n1\r\n");
+    let mut again = resp3(&server);
+    again.ask("GET.WATCH k | AS bill", &begun("bill", 3, 1, "_\r\n"));
+    again.ask("PING", "+PONG\r\n");
+}
+
+#[test]
+fn names_are_listed_with_where_they_are() {
+    let server = TestServer::new();
+    let mut client = resp3(&server);
+    client.ask("ZRANGE.WATCH z 0 1 | EVERY 2 AS top", &begun("top", 1, 0, "_\r\n"));
+    let mut other = server.client();
+    other.ask("WATCHES NAMED other*", "*0\r\n");
+    let fields = [
+        bulk("name") + &bulk("top"),
+        bulk("command") + "*4\r\n" + &["zrange", "z", "0", "1"].map(bulk).concat(),
+        bulk("operators") + "*2\r\n" + &["EVERY", "2"].map(bulk).concat(),
+        bulk("db") + ":0\r\n",
+        bulk("guarantee") + &bulk("at-least-once"),
+        bulk("lsn") + ":0\r\n",
+    ];
+    client.ask("CLIENT ID", ":1\r\n");
+    other.ask("WATCHES NAMED t?p", &format!("*1\r\n*14\r\n{}{}:1\r\n", fields.concat(), bulk("client")));
+    client.ask("UNWATCH top", ":1\r\n");
+    other.ask("WATCHES NAMED", &format!("*1\r\n*14\r\n{}{}$-1\r\n", fields.concat(), bulk("client")));
+    client.ask("ZRANGE.WATCH z 0 1 | EVERY 2 AS top", &begun("top", 2, 0, "_\r\n"));
+    client.ask("EMITRECONNECT z top 2", &outcome("OK", 1));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let server = TestServer::with(|config| config.watch_max_names = 2);
+    let mut client = resp3(&server);
+    client.ask("GET.WATCH k | AS bill", &begun("bill", 1, 0, "_\r\n"));
+    client.ask("GET.WATCH l | AS other", &begun("other", 3, 0, "_\r\n"));
+    for (line, error) in [
+        ("GET.WATCH l | AS bill", "ERR the subscription of that name is to another read"),
+        ("GET.WATCH k | DIFF AS bill", "ERR the subscription of that name is to another read"),
+        ("GET.WATCH k | AS bill ATMOSTONCE", "ERR the subscription of that name is at-least-once"),
+        ("GET.WATCH k | AS bill RESUME 1", "ERR a named subscription goes on where it was"),
+        ("GET.WATCH k | AS", "ERR AS takes the name"),
+        ("GET.WATCH k | AS 1-0", "ERR the name of a subscription begins with a letter"),
+        ("GET.WATCH k | ATMOSTONCE", "ERR ATLEASTONCE and ATMOSTONCE are for named"),
+        ("GET.WATCH k | AS third", "ERR there are 2 named subscriptions, as many as watch-max-names allows"),
+        ("EMITRECONNECT k bill 1 | AS bill", "ERR AS is for a beginning"),
+        ("WATCHES NAMED a b", "ERR syntax error"),
+    ] {
+        client.command(&line.split(' ').collect::<Vec<_>>());
+        let answer = client.line();
+        assert!(answer.starts_with(&format!("-{error}")), "{line}: {answer}");
+    }
+    client.ask("EMITRECONNECT l bill 1", &outcome("SUBSCRIPTION_NOT_FOUND", 0));
+    client.ask("EMITRECONNECT k nobody 1", &outcome("SUBSCRIPTION_NOT_FOUND", 0));
+}
+
+#[test]
+fn a_name_is_where_it_was_after_a_restart_from_the_log_and_from_a_snapshot() {
+    let server = TestServer::new();
+    let mut client = resp3(&server);
+    client.ask("GET.WATCH k | AS bill", &begun("bill", 1, 0, "_\r\n"));
+    client.ask("GET.WATCH o | AS once ATMOSTONCE", &begun("once", 3, 0, "_\r\n"));
+    client.ask("GET.WATCH g | AS gone", &begun("gone", 5, 0, "_\r\n"));
+    count_up(&server, 1);
+    client.expect(emission("bill", 7, 1, &value(1)));
+    client.ask("EMITACK k bill 7", "+OK\r\n");
+    server.client().ask("SET o 1", "+OK\r\n");
+    client.expect(emission("once", 9, 1, &value(1)));
+    client.ask("UNWATCH NAMED gone", ":1\r\n");
+    client.expect(ended("gone"));
+    server.client().ask("SET k 2", "+OK\r\n");
+    client.expect(emission("bill", 12, 2, &value(2)));
+
+    let server = TestServer::in_dir(server.stop(), |_| {});
+    let mut client = resp3(&server);
+    client.ask("WATCHES NAMED gone", "*0\r\n");
+    client.ask("GET.WATCH k | AS bill", &begun("bill", 7, 1, "_\r\n"));
+    client.expect(emission("bill", 12, 2, &value(2)));
+    client.ask("GET.WATCH o | AS once ATMOSTONCE", &begun("once", 9, 1, "_\r\n"));
+    client.ask("EMITACK k bill 12", "+OK\r\n");
+    server.client().ask("SAVE", "+OK\r\n");
+
+    let server = TestServer::in_dir(server.stop(), |_| {});
+    let mut client = resp3(&server);
+    client.ask("WATCHES NAMED gone", "*0\r\n");
+    client.ask("GET.WATCH k | AS bill", &begun("bill", 12, 2, "_\r\n"));
+    server.client().ask("SET k 3", "+OK\r\n");
+    client.expect(emission("bill", 14, 3, &value(3)));
+}
