@@ -2,15 +2,19 @@
 
 use crate::http_watchers::HttpWatchers;
 use crate::inbox::{Inbox, Message, Target};
+use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tidemark_engine::query::{Audience, Query};
 use tidemark_log::Lsn;
 
+/// Most reads have one subscriber.
+type Targets = SmallVec<[Target; 1]>;
+
 /// One worker's subscribers. Only its own thread looks, and never while it calls anything else.
 #[derive(Default)]
-pub(crate) struct Watchers(RefCell<HashMap<Lsn, Vec<Target>>>);
+pub(crate) struct Watchers(RefCell<HashMap<Lsn, Targets>>);
 
 impl Watchers {
     /// Notes a subscriber to a query, which it does not subscribe to yet.
@@ -36,7 +40,7 @@ impl Watchers {
     }
 
     /// The subscribers to a query.
-    pub(crate) fn of(&self, query: Lsn) -> Vec<Target> {
+    pub(crate) fn of(&self, query: Lsn) -> Targets {
         self.0.borrow().get(&query).cloned().unwrap_or_default()
     }
 }
@@ -68,7 +72,7 @@ mod tests {
         assert!(!watchers.leave(query, one), "there is none");
         watchers.join(query, one);
         watchers.join(query, other);
-        assert_eq!(watchers.of(query), [one, other]);
+        assert_eq!(watchers.of(query).as_slice(), [one, other]);
         assert!(!watchers.leave(query, one));
         assert!(!watchers.leave(query, one), "it has left already");
         assert!(watchers.leave(query, other));

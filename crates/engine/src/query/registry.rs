@@ -5,7 +5,9 @@ use super::retention::Retention;
 use super::saving::Saving;
 use super::{Audience, Query, Read, State};
 use crate::error::CommandError;
-use std::collections::{BTreeMap, HashMap};
+use std::borrow::Borrow;
+use std::collections::{BTreeMap, HashSet};
+use std::hash::{Hash, Hasher};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -43,9 +45,32 @@ pub(crate) struct Registry {
 /// Two ways to the same queries.
 #[derive(Default)]
 pub(super) struct Queries {
-    by_read: HashMap<Read, Arc<Query>>,
+    by_read: HashSet<ByRead>,
     by_id: BTreeMap<Lsn, Arc<Query>>,
 }
+
+/// A query that is found by what it reads.
+struct ByRead(Arc<Query>);
+
+impl Borrow<Read> for ByRead {
+    fn borrow(&self) -> &Read {
+        &self.0.read
+    }
+}
+
+impl Hash for ByRead {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.read.hash(state);
+    }
+}
+
+impl PartialEq for ByRead {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.read == other.0.read
+    }
+}
+
+impl Eq for ByRead {}
 
 impl Default for Registry {
     fn default() -> Self {
@@ -110,7 +135,7 @@ impl Queries {
     }
 
     pub(super) fn of_read(&self, read: &Read) -> Option<&Arc<Query>> {
-        self.by_read.get(read)
+        self.by_read.get(read).map(|query| &query.0)
     }
 
     pub(super) fn of_id(&self, id: Lsn) -> Option<&Arc<Query>> {
@@ -118,7 +143,7 @@ impl Queries {
     }
 
     pub(super) fn insert(&mut self, query: &Arc<Query>) {
-        self.by_read.insert(query.read.clone(), Arc::clone(query));
+        self.by_read.insert(ByRead(Arc::clone(query)));
         self.by_id.insert(query.id, Arc::clone(query));
         debug_assert_eq!(self.by_read.len(), self.by_id.len(), "one query for each read");
     }
