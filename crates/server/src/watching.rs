@@ -36,7 +36,7 @@ pub(crate) struct Watching {
     /// When the client is told up to where there was nothing.
     progress_at: Option<Instant>,
     /// How DiceDB's protocol tells them, if the client speaks it.
-    form: Option<Form>,
+    form: Option<Box<Form>>,
     named: Option<Naming>,
 }
 
@@ -72,12 +72,12 @@ impl Watching {
 
     /// The same for a client of DiceDB's protocol.
     pub(crate) fn formed(cursor: Cursor, form: Form) -> Watching {
-        Watching { form: Some(form), ..Watching::new(cursor, Delivery::default()) }
+        Watching { form: Some(Box::new(form)), ..Watching::new(cursor, Delivery::default()) }
     }
 
     /// How DiceDB's protocol tells its emissions, if the client speaks it.
     pub(crate) fn form(&self) -> Option<&Form> {
-        self.form.as_ref()
+        self.form.as_deref()
     }
 
     /// Up to where the client has said that it has processed emissions.
