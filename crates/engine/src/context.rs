@@ -2,6 +2,7 @@
 
 use crate::blocking::{Block, Waiter};
 use crate::error::CommandError;
+use crate::event::Events;
 use crate::keyspace::{Database, Deadline, Entry, Keyspace, Payload, Shard, ValueRef, hash};
 use crate::query::Query;
 use crate::random::Chance;
@@ -70,6 +71,8 @@ pub struct Keys<'k> {
     can_wait: bool,
     /// Bytes that [`Keys::log_instead`] has been given, by all commands under these locks.
     rewritten_bytes: usize,
+    /// What the commands under these locks have done, as far as somebody wants to know.
+    pub(crate) events: Events,
     pub(crate) effects: Effects,
 }
 
@@ -90,6 +93,7 @@ impl<'k> Keys<'k> {
             chance,
             can_wait: true,
             rewritten_bytes: 0,
+            events: Events::default(),
             effects: Effects::default(),
         }
     }
@@ -326,6 +330,9 @@ impl<'k> Keys<'k> {
             let entry = Entry::new(key, Payload::Object(object), None);
             entry.touch(clock);
             database.insert(hash, entry);
+            if self.events.are_wanted() {
+                self.note_new(key);
+            }
         }
         Ok(result)
     }
@@ -357,6 +364,9 @@ impl<'k> Keys<'k> {
             Deadline::Clear => {}
             Deadline::At(at) => self.note_deadline(at),
         }
+        if self.events.are_wanted() {
+            self.note_coming(key);
+        }
         let clock = self.clock();
         self.database_mut(key).set(hash(key), key, payload, deadline, clock);
     }
@@ -364,6 +374,9 @@ impl<'k> Keys<'k> {
     /// A string that can grow in place, created empty if absent.
     pub fn growing_string(&mut self, key: &[u8]) -> Result<&mut Vec<u8>, CommandError> {
         self.drop_expired(key);
+        if self.events.are_wanted() {
+            self.note_coming(key);
+        }
         let (hash, clock) = (hash(key), self.clock());
         let database = self.database_mut(key);
         let bytes = match database.get(hash, key) {
@@ -404,6 +417,10 @@ impl<'k> Keys<'k> {
     /// Puts an entry in, in place of whatever its key held.
     pub fn place(&mut self, entry: Entry) {
         let (key, clock) = (entry.key().to_vec(), self.clock());
+        if self.events.are_wanted() {
+            self.drop_expired(&key);
+            self.note_new(&key);
+        }
         let database = self.database_mut(&key);
         let hash = hash(&key);
         let deadline = entry.deadline();
@@ -429,6 +446,11 @@ impl<'k> Keys<'k> {
         self.effects.earliest_deadline = Some(earliest);
     }
 
+    /// Whether the key is there, its time come or not.
+    pub(crate) fn holds(&self, key: &[u8]) -> bool {
+        self.database(key).get(hash(key), key).is_some()
+    }
+
     /// Whether the key is there and its time has come.
     pub(crate) fn has_expired(&self, key: &[u8]) -> bool {
         self.database(key).get(hash(key), key).is_some_and(|entry| self.is_expired(entry))
@@ -451,6 +473,9 @@ impl<'k> Keys<'k> {
             if shard.is_read() {
                 self.note_queries(key);
             }
+            if self.events.are_wanted() {
+                self.note_expired(key);
+            }
             self.effects.expired.push(key.to_vec());
         }
     }
@@ -470,6 +495,9 @@ impl<'k> Keys<'k> {
         }
         if is_read {
             self.note_queries(key);
+        }
+        if self.events.are_wanted() {
+            self.note_event(key, event);
         }
     }
 

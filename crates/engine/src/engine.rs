@@ -4,6 +4,7 @@ use crate::blocking::Blocked;
 use crate::command::{self, Command, KeySpec, Run};
 use crate::context::{Context, Effects, Keys, Locked};
 use crate::error::CommandError;
+use crate::event::{EventDesk, Events};
 use crate::keyspace::{KeyId, Keyspace, MAX_BYTES};
 use crate::loader::Loader;
 use crate::query::{Acknowledgement, Acknowledging, Moment, NotAcknowledged, Query, Registry};
@@ -63,6 +64,8 @@ pub struct Engine {
     ahead_of_log: AtomicBool,
     /// Watched reads.
     registry: Registry,
+    /// Who wants to know of which events.
+    events: EventDesk,
 }
 
 impl Engine {
@@ -75,6 +78,7 @@ impl Engine {
             next_deadline: AtomicU64::new(u64::MAX),
             ahead_of_log: AtomicBool::new(false),
             registry: Registry::default(),
+            events: EventDesk::default(),
         }
     }
 
@@ -90,6 +94,15 @@ impl Engine {
 
     pub(crate) fn registry(&self) -> &Registry {
         &self.registry
+    }
+
+    pub(crate) fn events(&self) -> &EventDesk {
+        &self.events
+    }
+
+    /// Whether memory holds a change that the log has refused.
+    pub(crate) fn is_ahead_of_log(&self) -> bool {
+        self.ahead_of_log.load(Ordering::Relaxed)
     }
 
     /// Runs one command and writes its answer, or says that the client waits. Clients that wait for what the command
@@ -117,6 +130,9 @@ impl Engine {
         if !keys.effects.noted.is_empty() {
             let noted = std::mem::take(&mut keys.effects.noted);
             self.emit(&mut keys, noted, lsn.map(|lsn| Moment { lsn, time_us: call.now_us, durable }));
+        }
+        if keys.events.are_wanted() {
+            self.tell_events(&mut keys, lsn, durable);
         }
         if let Some(block) = keys.effects.block.take() {
             let blocked = Blocked::new(keys, call.args, block, reply, durable);
@@ -209,6 +225,9 @@ impl Engine {
         if !noted.is_empty() {
             self.emit(&mut keys, noted, lsn.map(|lsn| Moment { lsn, time_us: now_us, durable }));
         }
+        if keys.events.are_wanted() {
+            self.tell_events(&mut keys, lsn, durable);
+        }
         self.serve(keys, ready);
         Executed { lsn, durable, block: None }
     }
@@ -277,6 +296,8 @@ impl Engine {
     /// it may concern go to `noted`.
     pub(crate) fn replay(&self, call: &Call<'_>, reply: &mut Reply, noted: &mut Vec<Arc<Query>>) {
         let mut keys = self.lock_for(call);
+        // Whoever wanted to know was told when it happened.
+        keys.events = Events::default();
         self.run(call, &mut keys, reply);
         noted.append(&mut keys.effects.noted);
     }
@@ -355,7 +376,7 @@ impl Engine {
     #[inline]
     pub fn check_writable(&self) -> Result<(), CommandError> {
         self.log.check_writable().map_err(|error| CommandError::LogFailed(error.to_string()))?;
-        if self.ahead_of_log.load(Ordering::Relaxed) {
+        if self.is_ahead_of_log() {
             return Err(CommandError::LogFailed(
                 "an earlier change could not be logged; restart the server".into(),
             ));
@@ -382,7 +403,9 @@ impl Engine {
 
     #[inline]
     pub(crate) fn keys<'e>(&'e self, locked: Locked<'e>, db: u8, now_us: u64) -> Keys<'e> {
-        Keys::new(&self.keyspace, locked, db, now_us, &self.chance)
+        let mut keys = Keys::new(&self.keyspace, locked, db, now_us, &self.chance);
+        keys.events = self.events.gather();
+        keys
     }
 
     #[inline]
@@ -422,12 +445,16 @@ impl Engine {
             return;
         };
         let mark = reply.len();
+        if keys.events.are_wanted() {
+            keys.note_misses(call.command, call.args);
+        }
         if let Err(error) = handler(&mut Context { keys, reply }, call.args) {
             debug_assert!(
                 !keys.effects.changed,
                 "a command that fails has changed nothing: {}",
                 call.command.name
             );
+            keys.events.forget_misses();
             reply.truncate(mark);
             reply.error(&error);
         }
@@ -535,6 +562,9 @@ impl Engine {
             self.ahead_of_log.store(true, Ordering::Relaxed);
         }
         self.emit(keys, noted, lsn.map(|lsn| Moment::of(lsn, now_us)));
+        if keys.events.are_wanted() {
+            self.tell_events(keys, lsn, false);
+        }
         lsn
     }
 }

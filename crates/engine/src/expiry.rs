@@ -48,11 +48,10 @@ pub(crate) fn expire_due(engine: &Engine, now_us: u64, budget: usize) -> Option<
 
 /// Logs that a key's time has come and removes it; whether the log took it.
 fn remove(engine: &Engine, shard: &mut Shard, db: u8, key: &[u8], now_us: u64) -> bool {
-    if engine.log_expiry(db, key, now_us).is_none() {
-        return false;
-    }
+    let Some(lsn) = engine.log_expiry(db, key, now_us) else { return false };
     shard.database_mut(db as usize).remove(hash(key), key);
     shard.touch(db, key);
+    engine.tell_expiry(db, key, lsn);
     true
 }
 

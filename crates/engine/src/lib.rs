@@ -23,6 +23,7 @@ mod digest;
 pub mod encoded;
 mod engine;
 mod error;
+pub mod event;
 mod expiry;
 pub mod keyspace;
 mod loader;

@@ -151,6 +151,9 @@ impl Engine {
             let (time_us, durable) = (keys.now_us(), waiter.durable);
             self.emit(keys, noted, lsn.map(|lsn| Moment { lsn, time_us, durable }));
         }
+        if keys.events.are_wanted() {
+            self.tell_events(keys, lsn, false);
+        }
         let overflowed = reply.has_overflowed();
         Delivery { reply: if overflowed { Vec::new() } else { reply.take() }, overflowed, lsn }
     }

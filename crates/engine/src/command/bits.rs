@@ -76,14 +76,19 @@ fn bit_of(bytes: &[u8], at: usize) -> bool {
     bytes.get(at >> 3).is_some_and(|byte| byte & (0x80 >> (at & 7)) != 0)
 }
 
-/// The string of a key, grown to at least `len` bytes; says that it has changed if it has.
-fn grown<'c>(ctx: &'c mut Context<'_, '_>, key: &[u8], len: usize) -> Result<&'c mut Vec<u8>, CommandError> {
-    debug_assert!(len <= MAX_BYTES);
-    if ctx.keys.string(key)?.is_none_or(|text| text.len() < len) {
-        ctx.keys.growing_string(key)?.resize(len, 0);
-        ctx.keys.changed(key, "setbit");
+/// The string of a key, grown to at least `len` bytes; and whether it was shorter.
+fn grown<'c>(
+    ctx: &'c mut Context<'_, '_>,
+    key: &[u8],
+    len: usize,
+) -> Result<(&'c mut Vec<u8>, bool), CommandError> {
+    debug_assert!((1..=MAX_BYTES).contains(&len));
+    let bytes = ctx.keys.growing_string(key)?;
+    let was_shorter = bytes.len() < len;
+    if was_shorter {
+        bytes.resize(len, 0);
     }
-    ctx.keys.growing_string(key)
+    Ok((bytes, was_shorter))
 }
 
 fn setbit(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
@@ -93,10 +98,12 @@ fn setbit(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError>
         b"1" => true,
         _ => return Err(CommandError::text("ERR bit is not an integer or out of range")),
     };
-    let bytes = grown(ctx, key, (at >> 3) + 1)?;
+    let (bytes, was_shorter) = grown(ctx, key, (at >> 3) + 1)?;
     let old = bit_of(bytes, at);
     if old != bit {
         bytes[at >> 3] ^= 0x80 >> (at & 7);
+    }
+    if was_shorter || old != bit {
         ctx.keys.changed(key, "setbit");
     }
     ctx.reply.integer(i64::from(old));
@@ -442,8 +449,8 @@ fn bitfield(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandErro
         return reply_fields(ctx, key, &operations);
     };
     check_length(len)?;
-    let bytes = grown(ctx, key, len)?;
-    let (mut answers, mut changed) = (Vec::with_capacity(operations.len()), false);
+    let (bytes, was_shorter) = grown(ctx, key, len)?;
+    let (mut answers, mut changed) = (Vec::with_capacity(operations.len()), was_shorter);
     for (field, operation) in operations {
         let old = field.read(bytes);
         let (new, answer) = operation.run(field, old);

@@ -436,9 +436,11 @@ fn move_key(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandErro
         return Ok(());
     }
     let entry = ctx.keys.take(key).ok_or(CommandError::NoSuchKey)?;
-    ctx.keys.changed(key, "move_from");
     ctx.keys.select(target);
     ctx.keys.place(entry);
+    ctx.keys.select(source);
+    ctx.keys.changed(key, "move_from");
+    ctx.keys.select(target);
     ctx.keys.changed(key, "move_to");
     ctx.keys.select(source);
     ctx.reply.integer(1);

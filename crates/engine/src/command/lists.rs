@@ -158,7 +158,7 @@ fn push(ctx: &mut Context<'_, '_>, args: &[&[u8]], end: End) -> Result<(), Comma
         elements.iter().for_each(|element| list.push(end, element));
         list.len()
     })?;
-    ctx.keys.changed(key, if end == End::Front { "lpush" } else { "rpush" });
+    ctx.keys.changed(key, push_event(end));
     ctx.reply.count(len);
     Ok(())
 }
@@ -185,6 +185,10 @@ fn lpushx(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError>
 
 fn rpushx(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     push_if_present(ctx, args, End::Back)
+}
+
+fn push_event(end: End) -> &'static str {
+    if end == End::Front { "lpush" } else { "rpush" }
 }
 
 fn pop_event(end: End) -> &'static str {
@@ -296,8 +300,11 @@ fn ltrim(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> 
         list.trim(parse::range(start, stop, before).unwrap_or(0..0));
         before - list.len()
     })?;
-    if removed.unwrap_or(0) > 0 {
-        ctx.keys.changed(args[1], "ltrim");
+    match removed {
+        // As in Redis, it is an event all the same.
+        Some(0) => ctx.keys.happened(args[1], "ltrim"),
+        Some(_) => ctx.keys.changed(args[1], "ltrim"),
+        None => {}
     }
     ctx.reply.ok();
     Ok(())
@@ -432,8 +439,9 @@ fn move_element(
         popped
     };
     let Some(element) = moved else { return Ok(false) };
+    // As in Redis, the push is told of first.
+    ctx.keys.changed(destination, push_event(to));
     ctx.keys.changed(source, pop_event(from));
-    ctx.keys.changed(destination, if to == End::Front { "lpush" } else { "rpush" });
     ctx.reply.bulk(&element);
     Ok(true)
 }

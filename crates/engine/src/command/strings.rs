@@ -258,8 +258,12 @@ fn set(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
         }
         return Ok(());
     }
-    ctx.keys.set_string(key, value, deadline.unwrap_or(Deadline::Clear));
+    let deadline = deadline.unwrap_or(Deadline::Clear);
+    ctx.keys.set_string(key, value, deadline);
     ctx.keys.changed(key, "set");
+    if let Deadline::At(_) = deadline {
+        ctx.keys.happened(key, "expire");
+    }
     if !options.get {
         ctx.reply.ok();
     }
@@ -279,6 +283,7 @@ fn setnx(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> 
 fn set_for(ctx: &mut Context<'_, '_>, args: &[&[u8]], at: u64) -> Result<(), CommandError> {
     ctx.keys.set_string(args[1], args[3], Deadline::At(at));
     ctx.keys.changed(args[1], "set");
+    ctx.keys.happened(args[1], "expire");
     ctx.reply.ok();
     Ok(())
 }

@@ -1,0 +1,412 @@
+//! Keyspace events: which command tells of what, in which order, and when nobody is told.
+
+mod support;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use support::{Client, START_US, transaction, words};
+use tidemark_engine::event::{Cause, Event, EventAudience, EventClasses};
+use tidemark_engine::query::{Filter, Read};
+use tidemark_engine::{Call, Engine, Protocol, Reply, command};
+use tidemark_log::{Log, Lsn, MemoryStorage, Options};
+
+/// Remembers what it is told.
+#[derive(Default)]
+struct Listener(Mutex<Vec<(Event, Cause)>>);
+
+impl EventAudience for Listener {
+    fn tell(&self, events: &[Event], cause: Cause) {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        told.extend(events.iter().map(|event| (event.clone(), cause)));
+    }
+}
+
+impl Listener {
+    fn of(engine: &Engine, classes: EventClasses) -> Arc<Self> {
+        let listener = Arc::new(Self::default());
+        engine.set_event_audience(Arc::<Self>::clone(&listener));
+        engine.want_events(classes);
+        listener
+    }
+
+    fn take(&self) -> Vec<(Event, Cause)> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What it was told since the last time, as `event key, event key`; a database other than 0 stands before the key.
+    fn heard(&self) -> String {
+        let shown = |(event, _): &(Event, Cause)| {
+            let db = if event.db == 0 { String::new() } else { format!("{}:", event.db) };
+            format!("{} {db}{}", event.name, String::from_utf8_lossy(&event.key))
+        };
+        self.take().iter().map(shown).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// All classes but those of keys that were missed.
+const ALL: EventClasses = EventClasses::GENERIC
+    .with(EventClasses::STRING)
+    .with(EventClasses::LIST)
+    .with(EventClasses::SET)
+    .with(EventClasses::HASH)
+    .with(EventClasses::SORTED_SET)
+    .with(EventClasses::EXPIRED)
+    .with(EventClasses::NEW);
+
+/// Runs commands and compares what each tells.
+fn expect(client: &Client<'_>, listener: &Listener, dialogue: &[(&str, &str)]) {
+    for (line, events) in dialogue {
+        let answer = client.run(line);
+        assert_eq!(listener.heard(), *events, "{line}, which answers {answer}");
+    }
+}
+
+#[test]
+fn strings_tell_of_what_was_done_to_them() {
+    let engine = support::engine();
+    let listener = Listener::of(&engine, ALL);
+    expect(
+        &Client::new(&engine),
+        &listener,
+        &[
+            ("SET k 1", "new k, set k"),
+            ("SET k 2 EX 100", "set k, expire k"),
+            ("SETEX k 100 2", "set k, expire k"),
+            ("SET k 2 KEEPTTL", "set k"),
+            ("SET k 3 NX", ""),
+            ("SETNX k 3", ""),
+            ("GETSET k 3", "set k"),
+            ("INCR k", "incrby k"),
+            ("DECRBY k 2", "incrby k"),
+            ("INCRBYFLOAT k 0.5", "incrbyfloat k"),
+            ("INCR k", ""),
+            ("APPEND k x", "append k"),
+            ("APPEND other x", "new other, append other"),
+            ("SETRANGE k 0 z", "setrange k"),
+            ("SETRANGE k 0 \"\"", ""),
+            ("SETRANGE far 2 z", "new far, setrange far"),
+            ("MSET k 1 m 2 k 3", "set k, new m, set m, set k"),
+            ("MSETNX k 1 free 2", ""),
+            ("GETEX k EX 10", "expire k"),
+            ("GETEX k PERSIST", "persist k"),
+            ("GETEX k PERSIST", ""),
+            ("GETEX k PXAT 1", "del k"),
+            ("GETDEL m", "del m"),
+            ("GETDEL m", ""),
+        ],
+    );
+}
+
+#[test]
+fn bits_tell_once_of_each_command_that_changes_any() {
+    let engine = support::engine();
+    let listener = Listener::of(&engine, ALL);
+    expect(
+        &Client::new(&engine),
+        &listener,
+        &[
+            ("SETBIT b 100 1", "new b, setbit b"),
+            ("SETBIT b 100 1", ""),
+            ("SETBIT b 900 0", "setbit b"),
+            ("BITFIELD b SET u8 0 255 INCRBY u8 8 1", "setbit b"),
+            ("BITFIELD b SET u8 0 255 GET u8 0", ""),
+            ("BITFIELD b GET u8 5000", ""),
+            ("BITOP NOT c b", "new c, set c"),
+            ("BITOP AND c b none", "set c"),
+            ("BITOP AND c none", "del c"),
+            ("BITOP AND c none", ""),
+        ],
+    );
+}
+
+#[test]
+fn a_collection_that_is_emptied_goes_and_tells_so() {
+    let engine = support::engine();
+    let listener = Listener::of(&engine, ALL);
+    expect(
+        &Client::new(&engine),
+        &listener,
+        &[
+            ("RPUSH l a b c d e f", "new l, rpush l"),
+            ("LPOP l", "lpop l"),
+            ("RPOP l 2", "rpop l"),
+            ("LTRIM l 0 -1", "ltrim l"),
+            ("LTRIM l 0 1", "ltrim l"),
+            ("LINSERT l BEFORE b a", "linsert l"),
+            ("LSET l 0 a", "lset l"),
+            ("LREM l 0 none", ""),
+            ("LREM l 0 a", "lrem l"),
+            ("LMPOP 2 none l LEFT COUNT 9", "lpop l, del l"),
+            ("LPUSHX l a", ""),
+            ("LTRIM l 0 1", ""),
+            ("RPUSH l a", "new l, rpush l"),
+            ("LTRIM l 5 9", "ltrim l, del l"),
+            ("HSET h f 1 g 2", "new h, hset h"),
+            ("HSETNX h f 2", ""),
+            ("HINCRBY h f 1", "hincrby h"),
+            ("HINCRBYFLOAT h f 0.5", "hincrbyfloat h"),
+            ("HDEL h none", ""),
+            ("HDEL h f g", "hdel h, del h"),
+            ("SADD s a b c", "new s, sadd s"),
+            ("SADD s a", ""),
+            ("SREM s a", "srem s"),
+            ("SPOP s", "spop s"),
+            ("SPOP s 5", "spop s, del s"),
+            ("ZADD z 1 a 2 b 3 c 4 d 5 e", "new z, zadd z"),
+            ("ZADD z 1 a", ""),
+            ("ZADD z XX INCR 1 none", ""),
+            ("ZINCRBY z 1 a", "zincr z"),
+            ("ZREM z none", ""),
+            ("ZREM z a", "zrem z"),
+            ("ZPOPMAX z", "zpopmax z"),
+            ("ZREMRANGEBYRANK z 0 0", "zremrangebyrank z"),
+            ("ZREMRANGEBYLEX z [x [y", ""),
+            ("ZREMRANGEBYSCORE z -inf +inf", "zremrangebyscore z, del z"),
+            ("ZADD z 1 a", "new z, zadd z"),
+            ("BZMPOP 1 2 none z MIN COUNT 2", "zpopmin z, del z"),
+        ],
+    );
+}
+
+#[test]
+fn what_moves_tells_of_both_ends() {
+    let engine = support::engine();
+    let listener = Listener::of(&engine, ALL);
+    expect(
+        &Client::new(&engine),
+        &listener,
+        &[
+            ("RPUSH l a b", "new l, rpush l"),
+            ("LMOVE l l LEFT RIGHT", "rpush l, lpop l"),
+            ("LMOVE l m LEFT LEFT", "new m, lpush m, lpop l"),
+            ("RPOPLPUSH l m", "lpush m, rpop l, del l"),
+            ("SADD s a b", "new s, sadd s"),
+            ("SMOVE s t a", "srem s, new t, sadd t"),
+            ("SADD t b", "sadd t"),
+            ("SMOVE s t b", "srem s, del s"),
+            ("SMOVE s t b", ""),
+            ("SET k 1", "new k, set k"),
+            ("RENAME k k", ""),
+            ("RENAME k q", "new q, rename_from k, rename_to q"),
+            ("SET k 2", "new k, set k"),
+            ("RENAME k q", "new q, rename_from k, rename_to q"),
+            ("RENAMENX q m", ""),
+            ("COPY q r", "new r, copy_to r"),
+            ("COPY q r", ""),
+            ("COPY q r REPLACE", "new r, copy_to r"),
+            ("COPY q r DB 2", "new 2:r, copy_to 2:r"),
+            ("MOVE r 2", ""),
+            ("MOVE r 3", "new 3:r, move_from r, move_to 3:r"),
+            ("DEL q none t", "del q, del t"),
+            ("UNLINK m", "del m"),
+        ],
+    );
+}
+
+#[test]
+fn stored_results_tell_their_command_or_that_nothing_is_left() {
+    let engine = support::engine();
+    let client = Client::new(&engine);
+    client.run("SADD s 1 2");
+    client.run("ZADD z 1 a");
+    let listener = Listener::of(&engine, ALL);
+    expect(
+        &client,
+        &listener,
+        &[
+            ("SORT s STORE d", "new d, sortstore d"),
+            ("SINTERSTORE d s", "sinterstore d"),
+            ("SUNIONSTORE d s", "sunionstore d"),
+            ("SDIFFSTORE d s s", "del d"),
+            ("SDIFFSTORE d s s", ""),
+            ("ZRANGESTORE d z 0 -1", "new d, zrangestore d"),
+            ("ZUNIONSTORE d 1 z", "zunionstore d"),
+            ("ZINTERSTORE d 1 z", "zinterstore d"),
+            ("ZDIFFSTORE d 1 z", "zdiffstore d"),
+            ("ZDIFFSTORE d 2 z z", "del d"),
+            ("SORT none STORE d", ""),
+        ],
+    );
+}
+
+#[test]
+fn deadlines_tell_when_they_are_set_and_when_the_key_is_removed() {
+    let engine = support::engine();
+    let listener = Listener::of(&engine, ALL);
+    let mut client = Client::new(&engine);
+    let dialogue = [
+        ("SET k 1", "new k, set k"),
+        ("PEXPIRE k 10", "expire k"),
+        ("EXPIRE k 10 NX", ""),
+        ("PERSIST k", "persist k"),
+        ("EXPIRE k -1", "del k"),
+        ("SET k 1 PX 10", "new k, set k, expire k"),
+        ("SET l 1 PX 20", "new l, set l, expire l"),
+        ("SET m 1 PX 20", "new m, set m, expire m"),
+        ("SET n 1 PX 20", "new n, set n, expire n"),
+    ];
+    expect(&client, &listener, &dialogue);
+    client.sleep_ms(15);
+    engine.expire_due(client.now_us, 100);
+    assert_eq!(listener.heard(), "expired k");
+    client.sleep_ms(15);
+    let dialogue = [
+        // Who reads sees that it is gone, and removes nothing.
+        ("GET l", ""),
+        ("DEL l", "expired l"),
+        ("SET m 1", "expired m, new m, set m"),
+        ("INCR n", "expired n, new n, incrby n"),
+    ];
+    expect(&client, &listener, &dialogue);
+    client.sleep_ms(100);
+    engine.expire_due(client.now_us, 100);
+    assert_eq!(listener.heard(), "");
+    expect(&client, &listener, &[("FLUSHALL", ""), ("SWAPDB 0 1", "")]);
+}
+
+#[test]
+fn a_key_whose_expiry_a_watched_read_brings_forward_tells_so_too() {
+    let engine = support::engine();
+    let listener = Listener::of(&engine, EventClasses::EXPIRED);
+    let mut client = Client::new(&engine);
+    client.run("SET k 1 PX 10");
+    client.run("SET l 1 PX 10");
+    let read = |line: &str| {
+        let words = words(line);
+        let args: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
+        Read::new(0, Protocol::Resp3, &args, Filter::default()).expect("it can be watched")
+    };
+    engine.subscribe(read("GET k"), 0, client.now_us).expect("it is watched");
+    client.sleep_ms(20);
+    engine.subscribe(read("GET l"), 0, client.now_us).expect("it is watched");
+    assert_eq!(listener.heard(), "expired l");
+    engine.expire_due(client.now_us, 100);
+    assert_eq!(listener.heard(), "expired k");
+}
+
+#[test]
+fn who_reads_in_vain_tells_what_was_missed() {
+    let engine = support::engine();
+    let client = Client::new(&engine);
+    client.run("RPUSH l a");
+    let listener = Listener::of(&engine, EventClasses::KEY_MISS);
+    expect(
+        &client,
+        &listener,
+        &[
+            ("GET k", "keymiss k"),
+            ("MGET k l m", "keymiss k, keymiss m"),
+            ("EXISTS k k", "keymiss k, keymiss k"),
+            ("LRANGE k 0 x", ""),
+            ("SINTERSTORE l k m", "keymiss k, keymiss m"),
+            ("OBJECT ENCODING k", ""),
+            ("TTL k", "keymiss k"),
+            ("INCR n", ""),
+            ("SET k 1 GET", "keymiss k"),
+            ("SET l2 1", ""),
+            ("GETDEL m", "keymiss m"),
+            ("GETEX m", "keymiss m"),
+            ("LPOP m", ""),
+            ("COPY m k", "keymiss m"),
+            ("BITFIELD m GET u8 0", "keymiss m"),
+            ("BITFIELD m SET u8 0 1", ""),
+            ("GET k", ""),
+        ],
+    );
+}
+
+#[test]
+fn only_wanted_classes_are_told() {
+    let engine = support::engine();
+    let client = Client::new(&engine);
+    let listener = Listener::of(&engine, EventClasses::LIST);
+    expect(&client, &listener, &[("SET k 1", ""), ("RPUSH l a", "rpush l"), ("LPOP l", "lpop l")]);
+    engine.want_events(EventClasses::GENERIC);
+    expect(&client, &listener, &[("RPUSH l a", ""), ("LPOP l", "del l")]);
+    engine.want_events(EventClasses::NONE);
+    expect(&client, &listener, &[("DEL k", "")]);
+}
+
+#[test]
+fn a_transaction_tells_all_behind_its_one_record() {
+    let engine = support::engine();
+    let listener = Listener::of(&engine, ALL);
+    transaction(&engine, None, &["SET k 1", "LPUSH k a", "RPUSH l a", "LPOP l"]);
+    let told = listener.take();
+    let names: Vec<&str> = told.iter().map(|(event, _)| event.name).collect();
+    assert_eq!(names, ["new", "set", "new", "rpush", "lpop", "del"]);
+    let cause = Cause { lsn: Some(Lsn(1)), durable: false };
+    assert!(told.iter().all(|(_, other)| *other == cause), "{told:?}");
+}
+
+#[test]
+fn a_client_that_waits_is_told_of_behind_what_it_waited_for() {
+    let engine = support::engine();
+    let listener = Listener::of(&engine, ALL);
+    for line in ["BLMOVE a b LEFT RIGHT 0", "BLPOP b 0"] {
+        let words = words(line);
+        let args: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
+        let call =
+            Call { command: command::resolve(&args).expect("a row"), args: &args, db: 0, now_us: START_US };
+        let blocked = engine.execute(&call, &mut Reply::default()).block.expect("nothing to take");
+        let _waiter = blocked.wait(|_| {}, |_| {});
+    }
+    assert_eq!(listener.heard(), "");
+    Client::new(&engine).run("RPUSH a x");
+    let told = listener.take();
+    let heard: Vec<(&str, u64)> =
+        told.iter().map(|(event, cause)| (event.name, cause.lsn.expect("it was logged").0)).collect();
+    let (push, moved, popped) = (1, 2, 3);
+    assert_eq!(
+        heard,
+        [
+            ("new", push),
+            ("rpush", push),
+            ("new", moved),
+            ("rpush", moved),
+            ("lpop", moved),
+            ("del", moved),
+            ("lpop", popped),
+            ("del", popped),
+        ]
+    );
+}
+
+#[test]
+fn durable_changes_say_so() {
+    let engine = support::engine();
+    let listener = Listener::of(&engine, EventClasses::STRING);
+    let client = Client::new(&engine);
+    client.run("SET k 1 DURABLE");
+    client.run("SET k 2");
+    let told: Vec<bool> = listener.take().iter().map(|(_, cause)| cause.durable).collect();
+    assert_eq!(told, [true, false]);
+}
+
+#[test]
+fn what_the_log_has_refused_is_no_event() {
+    let options = Options { max_record_bytes: 1024, ..Options::default() };
+    let (log, _) = Log::open(Arc::new(MemoryStorage::new()), options).expect("an empty log opens");
+    let engine = support::engine_with_log(Arc::new(log));
+    let listener = Listener::of(&engine, ALL);
+    let client = Client::new(&engine);
+    let large = "x".repeat(2000);
+    assert!(client.run(&format!("SET k {large}")).starts_with("-MISCONF"));
+    assert_eq!(listener.heard(), "");
+    assert!(client.run("DEL k").starts_with("-MISCONF"));
+    assert_eq!(listener.heard(), "");
+}
+
+#[test]
+fn a_replay_tells_nobody() {
+    let engine = support::engine();
+    let client = Client::new(&engine);
+    for line in ["SET k 1", "RPUSH l a", "LPOP l", "SPOP none", "SET e 1 PX 1"] {
+        client.run(line);
+    }
+    engine.expire_due(START_US + 10_000_000, 100);
+    let replica = support::engine();
+    let listener = Listener::of(&replica, ALL);
+    support::apply_from(&engine, Lsn(1), &replica);
+    assert_eq!(replica.digest(), engine.digest());
+    assert_eq!(listener.heard(), "");
+}
