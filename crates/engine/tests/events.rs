@@ -4,7 +4,7 @@ mod support;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use support::{Client, START_US, transaction, words};
-use tidemark_engine::event::{Cause, Event, EventAudience, EventClasses};
+use tidemark_engine::event::{Cause, EVENTS, Event, EventAudience, EventClasses};
 use tidemark_engine::query::{Filter, Read};
 use tidemark_engine::{Call, Engine, Protocol, Reply, command};
 use tidemark_log::{Log, Lsn, MemoryStorage, Options};
@@ -409,4 +409,18 @@ fn a_replay_tells_nobody() {
     support::apply_from(&engine, Lsn(1), &replica);
     assert_eq!(replica.digest(), engine.digest());
     assert_eq!(listener.heard(), "");
+}
+
+#[test]
+fn every_event_is_in_the_book() {
+    let book = include_str!("../../../docs/keyspace-notifications.md");
+    let mut documented: Vec<&str> = book
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split(" | ").nth(2))
+        .flat_map(|cell| cell.split('`').skip(1).step_by(2))
+        .collect();
+    let mut told: Vec<&str> = EVENTS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+    documented.sort_unstable();
+    told.sort_unstable();
+    assert_eq!(told, documented);
 }

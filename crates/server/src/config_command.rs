@@ -28,10 +28,14 @@ pub(crate) fn set(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Re
         return Err(CommandError::Syntax);
     }
     let changes = read_changes(pairs)?;
-    let log = cx.shared.engine.log();
-    cx.shared
-        .settings
-        .change(|config| apply(config, &changes), |config| log.set_durability(config.durability))?;
+    let shared = cx.shared;
+    shared.settings.change(
+        |config| apply(config, &changes),
+        |config| {
+            shared.engine.log().set_durability(config.durability);
+            shared.keyspace_events.configure(&shared.engine, config);
+        },
+    )?;
     session.settings_changed = true;
     // Workers without anything to do have deadlines to set as well.
     cx.shared.inboxes.iter().for_each(|inbox| inbox.wake());

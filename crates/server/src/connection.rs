@@ -355,7 +355,7 @@ impl Connection {
         if session.closing || !session.subscriptions.of(publication.kind).contains(&*publication.name) {
             return;
         }
-        if limit > 0 && session.output.pending().saturating_add(publication.payload.len()) > limit {
+        if limit > 0 && session.output.pending().saturating_add(publication.len()) > limit {
             self.overflowed = true;
         } else {
             session.output.set_limit(ceiling(limit));

@@ -82,12 +82,12 @@ impl Waiting {
         // The subscribers of one publication follow each other and share it.
         let is_shared = matches!(self.messages.last(),
             Some(Message::Publish(_, last)) if Arc::ptr_eq(last, publication));
-        let payload = if is_shared { 0 } else { publication.payload.len() };
+        let own = if is_shared { 0 } else { publication.len() };
         if self.published_bytes > limit || self.cut_off.contains(&client) {
             self.cut_off.insert(client);
             return;
         }
-        self.published_bytes += payload + size_of::<Message>();
+        self.published_bytes += own + size_of::<Message>();
         self.messages.push(Message::Publish(target, Arc::clone(publication)));
     }
 }

@@ -15,6 +15,7 @@
 //! - `dispatch`, `transaction`, `wait` and the `*_command` modules: what commands do that are not the engine's.
 //! - `http`, `metrics`: health and numbers for operators.
 //! - `watching`, `http_watching`: watched reads, over connections for commands and over HTTP.
+//! - `pubsub`, `keyspace_events`: messages on channels, and those that tell what happened to keys.
 
 mod client;
 mod client_command;
@@ -41,6 +42,7 @@ mod http_watchers;
 mod http_watching;
 mod inbox;
 mod info;
+mod keyspace_events;
 mod listener;
 mod metrics;
 mod named_command;

@@ -56,6 +56,11 @@ pub(crate) struct Publication {
 }
 
 impl Publication {
+    /// Bytes of what is told: the name of a channel, which may be that of a key, is as long as a message.
+    pub(crate) fn len(&self) -> usize {
+        self.channel.len() + self.payload.len()
+    }
+
     /// Writes the message in the client's protocol.
     pub(crate) fn write(&self, reply: &mut Reply) {
         match self.kind {
@@ -134,6 +139,11 @@ impl PubSub {
         }
     }
 
+    /// Whether anybody listens to anything.
+    pub(crate) fn has_subscriptions(&self) -> bool {
+        self.subscriptions.load(Ordering::SeqCst) > 0
+    }
+
     /// Sends a message to everybody who listens; how many times it was sent. They get it when the record `after` is
     /// durable.
     pub(crate) fn publish(
@@ -145,7 +155,7 @@ impl PubSub {
         inboxes: &[Arc<Inbox>],
     ) -> usize {
         debug_assert!(kind != Kind::Pattern, "one publishes to channels");
-        if self.subscriptions.load(Ordering::SeqCst) == 0 {
+        if !self.has_subscriptions() {
             return 0;
         }
         let registry = self.lock();

@@ -7,6 +7,7 @@ use crate::dice::Directory;
 use crate::holders::Holders;
 use crate::http_watchers::HttpWatchers;
 use crate::inbox::{Inbox, Message};
+use crate::keyspace_events::KeyspaceEvents;
 use crate::output::Until;
 use crate::pause::Pause;
 use crate::pubsub::PubSub;
@@ -17,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tidemark_engine::Engine;
 use tidemark_engine::query::Emission;
-use tidemark_log::{Durability, Health, Lsn};
+use tidemark_log::{Durability, Health, Log, Lsn};
 
 /// The version of Redis whose commands and replies are offered. Clients choose what to send by it.
 pub(crate) const REDIS_VERSION: &str = "7.0.15";
@@ -38,9 +39,10 @@ const HTTP_WARNING_PAUSE_S: u64 = 60;
 /// The server, as its workers see it.
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
-    pub(crate) settings: Settings,
+    pub(crate) settings: Arc<Settings>,
     pub(crate) clients: Clients,
-    pub(crate) pubsub: PubSub,
+    pub(crate) pubsub: Arc<PubSub>,
+    pub(crate) keyspace_events: Arc<KeyspaceEvents>,
     /// Clients of DiceDB's protocol.
     pub(crate) dice: Arc<Directory>,
     pub(crate) snapshots: Snapshots,
@@ -79,11 +81,21 @@ impl Shared {
     ) -> Shared {
         let counters = (0..=inboxes.len()).map(|_| Counters::default()).collect();
         let http_watchers = Arc::new(HttpWatchers::new(inboxes.len(), config.http_watch_connections));
+        let (settings, pubsub) = (Arc::new(Settings::new(config)), Arc::<PubSub>::default());
+        let keyspace_events = Arc::new(KeyspaceEvents::new(
+            Arc::clone(&pubsub),
+            inboxes.clone(),
+            Arc::clone(&settings),
+            Arc::clone(engine.log()),
+        ));
+        engine.set_event_audience(Arc::<KeyspaceEvents>::clone(&keyspace_events));
+        keyspace_events.configure(&engine, &settings.current());
         Shared {
             engine,
-            settings: Settings::new(config),
+            settings,
             clients: Clients::default(),
-            pubsub: PubSub::default(),
+            pubsub,
+            keyspace_events,
             dice: Arc::default(),
             snapshots,
             inboxes,
@@ -125,9 +137,7 @@ impl Shared {
     /// The newest record, if it is not durable yet and can still become so. Once the log has failed nothing more does,
     /// and reads go on.
     pub(crate) fn not_yet_durable(&self) -> Option<Lsn> {
-        let log = self.engine.log();
-        let newest = log.appended();
-        (newest > log.durable() && !self.log_has_failed()).then_some(newest)
+        not_yet_durable(self.engine.log())
     }
 
     /// What must come before anybody is told what an emission shows.
@@ -149,9 +159,7 @@ impl Shared {
 
     /// Whether a write or sync of the log has failed. A log that is merely full still makes durable what it has.
     pub(crate) fn log_has_failed(&self) -> bool {
-        let log = self.engine.log();
-        // The first question is one load, and its answer nearly always no.
-        log.check_writable().is_err() && matches!(log.health(), Health::Failed(_))
+        has_failed(self.engine.log())
     }
 
     /// Tells the operator, not too often, that somebody speaks HTTP where commands are expected.
@@ -252,6 +260,17 @@ impl Shared {
             }
         }
     }
+}
+
+/// As [`Shared::not_yet_durable`], for whoever knows the log alone.
+pub(crate) fn not_yet_durable(log: &Log) -> Option<Lsn> {
+    let newest = log.appended();
+    (newest > log.durable() && !has_failed(log)).then_some(newest)
+}
+
+fn has_failed(log: &Log) -> bool {
+    // The first question is one load, and its answer nearly always no.
+    log.check_writable().is_err() && matches!(log.health(), Health::Failed(_))
 }
 
 /// The configuration in force. Workers keep a copy and look whether it is still the latest.

@@ -4,11 +4,13 @@
 //! `CONFIG GET` and `CONFIG SET` are all derived from that table. A flag wins over a variable, a variable over the
 //! file, the file over the default.
 
+mod event_selection;
 mod file;
 mod flags;
 mod setting;
 mod value;
 
+pub use event_selection::EventSelection;
 pub use file::{FileError, print};
 pub use flags::{ConfigError, ServeArgs};
 pub(crate) use flags::{nearest, unknown_variables};
@@ -105,6 +107,8 @@ pub struct Config {
     pub watch_max_bytes: usize,
     /// How many connections may watch reads over HTTP.
     pub http_watch_connections: usize,
+    /// Which events of keys are published.
+    pub notify_keyspace_events: EventSelection,
     /// How long a graceful stop waits for clients to read their replies.
     pub shutdown_timeout: Duration,
 
@@ -154,6 +158,7 @@ impl Default for Config {
             watch_max_names: 10_000,
             watch_max_bytes: 1 << 30,
             http_watch_connections: 1_000,
+            notify_keyspace_events: EventSelection::default(),
             shutdown_timeout: Duration::from_secs(10),
             without_effect: Vec::new(),
         }

@@ -1,10 +1,10 @@
 //! The table of settings: one declaration feeds flags, environment, file, `CONFIG GET` and `CONFIG SET`.
 
-use super::Config;
 use super::value::{
     DebugAccess, LogStorage, bind_addresses, bytes, number, origins, output_limits, permissions, seconds,
     show_bind_addresses, show_output_limits, show_yes_no, yes_no,
 };
+use super::{Config, EventSelection};
 use std::path::PathBuf;
 use std::time::Duration;
 use tidemark_engine::keyspace::MAX_BYTES;
@@ -660,6 +660,21 @@ pub static SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "notify-keyspace-events",
+        alias: None,
+        group: WATCHING,
+        placeholder: "LETTERS",
+        help: "Which events of keys are published: K on channels named after keys, E on channels named after events, and the \
+               classes g$lshzxetdnm, or A for all of them but n and m; empty for none.",
+        literal: Literal::Text,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.notify_keyspace_events.to_string(),
+        set: |_, config, text| {
+            EventSelection::parse(text).map(|selection| config.notify_keyspace_events = selection)
+        },
+    },
+    Setting {
         name: "appendfsync",
         alias: None,
         group: COMPATIBILITY,
@@ -704,7 +719,6 @@ pub static SETTINGS: &[Setting] = &[
     ignored("logfile", "", "Messages go to standard error."),
     ignored("loglevel", "notice", "Messages go to standard error."),
     ignored("lazyfree-lazy-user-del", "no", "Memory is freed at once."),
-    ignored("notify-keyspace-events", "", "Keyspace notifications are not offered."),
     ignored("slowlog-log-slower-than", "10000", "There is no slow log."),
     ignored("slowlog-max-len", "128", "There is no slow log."),
     ignored("latency-monitor-threshold", "0", "There is no latency monitor."),

@@ -64,6 +64,19 @@ impl Bench {
         connection.log_moved(Reached::by(log), &self.context());
     }
 
+    /// Gives a subscriber what was published, as its worker does.
+    fn pass_messages_to(&self, subscriber: &mut Connection) {
+        let mut messages = Vec::new();
+        self.shared.inboxes[0].take(&mut messages);
+        for message in messages {
+            if let crate::inbox::Message::Publish(target, publication) = message
+                && target == subscriber.session.target()
+            {
+                subscriber.publish(&publication, &self.config);
+            }
+        }
+    }
+
     fn context(&self) -> Context<'_> {
         Context {
             shared: &self.shared,
@@ -464,6 +477,22 @@ fn a_message_that_does_not_fit_is_not_copied() {
 }
 
 #[test]
+fn the_name_of_a_channel_takes_room_too() {
+    let bench = Bench::new(|config| config.output_limits.pubsub.hard_bytes = 1000);
+    let mut connection = bench.connect();
+    connection.receive(b"PSUBSCRIBE *\r\n", &bench.context());
+    let pattern: std::sync::Arc<[u8]> = b"*".as_slice().into();
+    let long = Publication {
+        kind: crate::pubsub::Kind::Pattern,
+        name: pattern,
+        channel: vec![b'k'; 1000].into(),
+        ..message(1)
+    };
+    connection.publish(&long, &bench.config);
+    assert_eq!(connection.exceeded(&bench.config, Instant::now()), Some(CloseReason::SlowReader));
+}
+
+#[test]
 fn silence_and_missing_passwords_have_their_deadlines() {
     let bench = Bench::new(|config| {
         config.timeout = Duration::from_secs(10);
@@ -720,21 +749,38 @@ fn with_always_others_hear_nothing_that_a_crash_could_take_back() {
     subscriber.receive(b"SUBSCRIBE news\r\n", &bench.context());
     subscriber.take();
     publisher.receive(b"SET a 1\r\nPUBLISH news a\r\n", &bench.context());
-    let mut messages = Vec::new();
-    bench.shared.inboxes[0].take(&mut messages);
-    for message in messages {
-        if let crate::inbox::Message::Publish(target, publication) = message
-            && target == subscriber.session.target()
-        {
-            subscriber.publish(&publication, &bench.config);
-        }
-    }
+    bench.pass_messages_to(&mut subscriber);
     observer.receive(b"DEBUG DIGEST\r\n", &bench.context());
     assert_eq!((subscriber.take(), observer.take()), (String::new(), String::new()));
     bench.sync(&mut subscriber);
     bench.sync(&mut observer);
     assert!(subscriber.take().ends_with("$1\r\na\r\n"));
     assert!(observer.take().starts_with('+'));
+}
+
+#[test]
+fn an_event_of_a_key_waits_for_its_record_where_a_message_would() {
+    for (durability, line, waits) in [
+        (Durability::Always, "SET k 1\r\n", true),
+        (Durability::Always, "SET other 1\r\nEXISTS k\r\n", true),
+        (Durability::Off, "SET k 1\r\n", false),
+        (Durability::Off, "SET k 1 DURABLE\r\n", true),
+        (Durability::Off, "DURABLE SET k 1\r\n", true),
+        (Durability::Off, "MULTI\r\nDURABLE SET k 1\r\nEXEC\r\n", true),
+    ] {
+        let bench = Bench::new(|config| config.durability = durability);
+        let (mut writer, mut subscriber) = (bench.connect(), bench.connect());
+        writer.receive(b"CONFIG SET notify-keyspace-events KAm\r\n", &bench.context());
+        subscriber.receive(b"SUBSCRIBE __keyspace@0__:k\r\n", &bench.context());
+        assert!(subscriber.take().ends_with(":1\r\n"));
+        writer.receive(line.as_bytes(), &bench.context());
+        bench.pass_messages_to(&mut subscriber);
+        let waits_for = waits.then_some(Until::Durable(Lsn(1)));
+        assert_eq!(subscriber.log_waits().next(), waits_for, "{durability:?}: {line}");
+        assert_eq!(subscriber.take().is_empty(), waits, "{durability:?}: {line}");
+        bench.sync(&mut subscriber);
+        assert_eq!(subscriber.take().starts_with("*3\r\n$7\r\nmessage\r\n"), waits);
+    }
 }
 
 #[test]
