@@ -3,11 +3,13 @@
 
 #[path = "../../engine/tests/support/commands.rs"]
 mod commands;
+#[path = "support/redis.rs"]
+mod redis;
 mod support;
 
 use commands::{Generator, Line, Random, Times, shown};
+use redis::{Redis, diverging, line_that_both_know, name_of, over_equal_scores, setting, without_our_words};
 use std::collections::{BTreeMap, BTreeSet};
-use std::process::{Child, Command, Stdio};
 use support::Server;
 use support::wire::{Pipeline, Value};
 
@@ -85,18 +87,8 @@ const RULES: &[Rule] = &[
     Rule { commands: &["object|help"], reason: "the texts are our own", same: same_kind },
 ];
 
-/// After these commands the two states may differ; the key goes away on both sides.
-const DIVERGING: [&str; 2] = ["incrbyfloat", "hincrbyfloat"];
-
 fn rule(name: &str) -> Option<&'static Rule> {
     RULES.iter().find(|rule| rule.commands.contains(&name))
-}
-
-/// The command's name; of a subcommand, with its parent's.
-fn name_of(line: &Line) -> String {
-    let word =
-        |index: usize| String::from_utf8_lossy(line.get(index).map_or(b"", Vec::as_slice)).to_lowercase();
-    if word(0) == "object" { format!("object|{}", word(1)) } else { word(0) }
 }
 
 fn agree(line: &Line, ours: &Value, theirs: &Value) -> bool {
@@ -194,52 +186,6 @@ fn within(ours: &Value, theirs: &Value, slack: u64) -> bool {
 
 fn is_longer(one: &Value, other: &Value) -> bool {
     matches!((one, other), (Value::Integer(one), Value::Integer(other)) if one > other)
-}
-
-/// Debian's `redis-server`, in a directory of its own.
-struct Redis {
-    child: Child,
-    port: u16,
-    _directory: tempfile::TempDir,
-}
-
-impl Redis {
-    fn start() -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
-        let port = support::free_port();
-        let child = Command::new("redis-server")
-            // SORT compares text as the locale says.
-            .env("LC_ALL", "C")
-            .args([
-                "--port",
-                &port.to_string(),
-                "--bind",
-                "127.0.0.1",
-                "--save",
-                "",
-                "--appendonly",
-                "no",
-                "--dir",
-            ])
-            .arg(directory.path())
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("Debian's redis-server is installed: apt-get install redis-server");
-        for _ in 0..5000 {
-            if Pipeline::connect(port).is_ok() {
-                break;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(2));
-        }
-        Self { child, port, _directory: directory }
-    }
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 /// Two servers, a connection to each for both protocols, and what has differed so far.
@@ -434,33 +380,11 @@ fn next_block(generator: &mut Generator) -> Vec<Line> {
     lines
 }
 
-/// Ranges by text mean something only where all scores are equal, which both servers leave to whoever asks. They get keys
-/// of their own, into which a member comes first.
-fn over_equal_scores(mut line: Line, generator: &mut Generator) -> Vec<Line> {
-    let name = name_of(&line);
-    let source = if name == "zrangestore" { 2 } else { 1 };
-    let is_lexical = name.contains("lex") || line.iter().any(|word| word.eq_ignore_ascii_case(b"bylex"));
-    let Some(key) = line.get_mut(source).filter(|_| is_lexical) else { return vec![line] };
-    let own = generator.random.pick(&["text:0", "text:1"]).as_bytes();
-    *key = own.to_vec();
-    let member = generator.member();
-    vec![[b"zadd", own, b"0", &member].map(<[u8]>::to_vec).to_vec(), line]
-}
-
 /// SORT turns a small sorted set into a skiplist in Redis, where reading may change a key's form. Here a member too long
 /// for the small form comes and goes, which has both go on with a skiplist.
 fn as_skiplist(key: Vec<u8>) -> [Line; 2] {
     let member = vec![b'S'; 65];
     [vec![b"zadd".to_vec(), key.clone(), b"0".to_vec(), member.clone()], vec![b"zrem".to_vec(), key, member]]
-}
-
-/// The key that a command may leave in two states.
-fn diverging(name: &str, line: &Line) -> Option<Vec<u8>> {
-    if name == "sort" {
-        let store = line.iter().rposition(|word| word.eq_ignore_ascii_case(b"store"))?;
-        return line.get(store + 1).cloned();
-    }
-    line.get(1).cloned().filter(|_| DIVERGING.contains(&name))
 }
 
 fn is_plain_string(encoding: &Value) -> bool {
@@ -469,40 +393,6 @@ fn is_plain_string(encoding: &Value) -> bool {
 
 fn is_about_timeout(answer: &Value) -> bool {
     matches!(answer, Value::Error(text) if text.starts_with("ERR timeout"))
-}
-
-/// A command that Redis 7.0 takes as well: since 7.2 ZRANK has a fourth argument, and LPOS refuses the lowest rank.
-fn line_that_both_know(generator: &mut Generator) -> Line {
-    loop {
-        let line = generator.line();
-        let too_new = match name_of(&line).as_str() {
-            "zrank" | "zrevrank" => line.len() > 3,
-            "lpos" => line.iter().any(|word| word == b"-9223372036854775808"),
-            _ => false,
-        };
-        if !too_new && !waits_for_ever(&line) {
-            return line;
-        }
-    }
-}
-
-/// Whether a blocking command has a timeout of zero, behind its name or at its end: nobody would come to serve it.
-fn waits_for_ever(line: &Line) -> bool {
-    let blocks = name_of(line).starts_with('b') && !name_of(line).starts_with("bit");
-    blocks && [line.get(1), line.last()].into_iter().flatten().any(|word| word == b"0")
-}
-
-/// The command as Redis knows it: `DURABLE` and `SYNC` at the end of a SET are our own.
-fn without_our_words(line: &Line) -> Line {
-    let ours = |word: &Vec<u8>| word.eq_ignore_ascii_case(b"durable") || word.eq_ignore_ascii_case(b"sync");
-    if name_of(line) != "set" {
-        return line.clone();
-    }
-    line.iter().filter(|word| !ours(word)).cloned().collect()
-}
-
-fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
 #[test]
