@@ -172,6 +172,7 @@ impl Shared {
     fn cut_to(&self, state: &mut State, ready: Ready, start: usize, time_us: u64) {
         let header = SegmentHeader {
             first_lsn: state.next,
+            follows: Lsn(self.appended.load(Ordering::Acquire)),
             salt: state.random.next() as u32,
             created_us: time_us,
             recycled: ready.recycled,

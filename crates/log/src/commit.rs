@@ -372,7 +372,7 @@ impl Committer {
         self.sync_at = None;
         self.gathering = None;
         if self.written > self.durable {
-            let released = self.written.0 - self.durable.0;
+            let released = self.shared.gaps.records_between(self.durable, self.written);
             self.durable = self.written;
             self.shared.durable.store(self.durable.0, Ordering::Release);
             if took >= GATHER_FROM {
@@ -413,7 +413,11 @@ impl Committer {
             file: ready.file,
         });
         self.offset = segment.data_offset;
-        self.shared.table().insert(segment.clone());
+        let replaced = self.shared.table().insert(segment.clone());
+        if let Some(empty) = replaced {
+            // Best effort: what stays is removed at the next open.
+            let _ = storage.remove(&empty.name);
+        }
         self.segment = Some(segment);
         self.shared.lock().retention_due = true;
         self.shared.chores.notify_one();

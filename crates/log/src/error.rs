@@ -22,6 +22,14 @@ pub enum OpenError {
     /// The options contradict each other.
     #[error("cannot open the log: {0}")]
     Options(&'static str),
+    /// There is no LSN behind the last record that was surely never handed out.
+    #[error(
+        "cannot open the log: its numbers end soon after its last record, {last}; begin a new log, or restore a backup"
+    )]
+    Exhausted {
+        /// The last record.
+        last: Lsn,
+    },
     /// The storage failed.
     #[error("cannot open the log: {what}: {source}")]
     Storage {

@@ -261,7 +261,7 @@ impl Housekeeper {
         let (Some(first), Some(second)) = (segments.next(), segments.next()) else {
             return Ok(None);
         };
-        if second.header.first_lsn > released {
+        if second.header.from() > released {
             return Ok(None);
         }
         if let Some(age) = retention.age

@@ -6,14 +6,17 @@
 //! |---|---|
 //! | a record on its way to disk | `append` → `buffer` → `commit` |
 //! | a start after a crash | `recovery` → `reader` → `format` |
+//! | why no LSN comes twice | `gap`, `end_file`, and `recovery` where it uses them |
 //! | where segments come from and go to | `housekeeper`, `segment` |
 //! | everything outside of memory | [`storage`] |
 
 mod append;
 mod buffer;
 mod commit;
+mod end_file;
 mod error;
 mod format;
+mod gap;
 mod housekeeper;
 mod log;
 mod lsn;
@@ -32,6 +35,7 @@ pub mod tools;
 pub use append::Room;
 pub use error::{AppendError, Damage, Failure, OpenError, ReplayError, TornTail};
 pub use format::{Format, ParseFormatError};
+pub use gap::Gap;
 pub use log::Log;
 pub use lsn::Lsn;
 pub use options::{Durability, Options, ParseDurabilityError, Retention, Verify};

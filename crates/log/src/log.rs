@@ -11,6 +11,7 @@ use std::time::Instant;
 use crate::append::{RESERVE_BYTES, Room};
 use crate::buffer::Buffer;
 use crate::commit::{self, Committer};
+use crate::end_file::{self, EndFile, LogEnd};
 use crate::error::{AppendError, Failure, OpenError, ReplayError};
 use crate::housekeeper::Housekeeper;
 use crate::random::Random;
@@ -20,7 +21,7 @@ use crate::segment::{Segment, parse_spare_name};
 use crate::shared::{Health, Parked, Position, Progress, Ready, Shared, State, wait};
 use crate::snapshot::{SnapshotError, SnapshotWriter, Snapshots, parse_snapshot_name};
 use crate::storage::{Storage, StorageLock};
-use crate::{Durability, Lsn, Options};
+use crate::{Durability, Gap, Lsn, Options};
 
 /// An open log. Appending, waiting and reading need only a shared reference.
 pub struct Log {
@@ -29,12 +30,15 @@ pub struct Log {
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Freed by `close`, so that the directory can be opened again while handles are still around.
     lock: Mutex<Option<StorageLock>>,
+    /// Where `close` says that it was there.
+    end_file: EndFile,
 }
 
 impl Log {
     /// Takes the directory, verifies what is there, cuts a torn tail and starts the log's two threads.
     ///
-    /// Everything recovered is durable when this returns. Damage to records that were durable is an error which
+    /// Everything recovered is durable when this returns. If the log was not closed, the next record is not numbered one more than
+    /// the last, but has an LSN that nobody can have been told of ([`Recovery::gap`]). Damage to records that were durable is an error which
     /// names file, offset and the repair command.
     pub fn open(storage: Arc<dyn Storage>, options: Options) -> Result<(Self, Recovery), OpenError> {
         let began = Instant::now();
@@ -42,15 +46,17 @@ impl Log {
         let lock = take_lock(&*storage)?;
         let mut recovered = recover(&*storage, options.verify)?;
         let (ready, next_spare) = find_spares(&*storage, &recovered.names, &options)?;
-        let segment = recovered.last_segment(&options);
+        let segment = recovered.continued(&options);
         let end_offset = recovered.end_offset;
         let marked = recovered.marked;
+        let end_file = begin(&*storage, recovered.end_file.take(), recovered.next)?;
         let shared = Arc::new(share(storage, options, &recovered, ready)?);
         *shared.table() = recovered.table;
         let committer = Arc::new(Mutex::new(Committer::new(shared.clone(), segment, end_offset, marked)));
         let housekeeper = Housekeeper::new(shared.clone(), next_spare);
         let (thread_shared, thread_committer) = (shared.clone(), committer.clone());
-        let log = Self { shared, committer, threads: Mutex::default(), lock: Mutex::new(Some(lock)) };
+        let log =
+            Self { shared, committer, threads: Mutex::default(), lock: Mutex::new(Some(lock)), end_file };
         log.spawn("tidemark-log-commit", move || commit::run(&thread_shared, &thread_committer))?;
         log.spawn("tidemark-log-keep", move || housekeeper.run())?;
         recovered.recovery.elapsed = began.elapsed();
@@ -125,6 +131,11 @@ impl Log {
         self.shared.lock().retention_failure.clone()
     }
 
+    /// The newest record that was there when the log was opened.
+    pub fn recovered(&self) -> Lsn {
+        self.shared.recovered
+    }
+
     /// The newest record that has its place in the order.
     #[inline]
     pub fn appended(&self) -> Lsn {
@@ -143,9 +154,27 @@ impl Log {
         Lsn(self.shared.durable.load(Ordering::Acquire))
     }
 
-    /// The oldest record that can be read, or the first one to come when there is none.
+    /// Where the log begins: the oldest record that can be read, or the first one to come when there is none. Where it begins with
+    /// a gap, that one's first position: nothing from there on is missing that is not lost.
     pub fn floor(&self) -> Lsn {
         self.shared.floor()
+    }
+
+    /// Whether no record has this position and none will ever get it, because it lies in a gap: it may have been handed out for a
+    /// record that a crash has taken back. Of gaps that the log no longer reached back to when it was opened it does not know.
+    #[inline]
+    pub fn is_lost(&self, lsn: Lsn) -> bool {
+        self.shared.gaps.contains(lsn)
+    }
+
+    /// The known gaps that end behind `lsn`, oldest first: each is a start that was not clean.
+    pub fn gaps_behind(&self, lsn: Lsn) -> &[Gap] {
+        self.shared.gaps.behind(lsn)
+    }
+
+    /// How many records were appended behind `after`, up to `last`: positions in gaps do not count.
+    pub fn records_between(&self, after: Lsn, last: Lsn) -> u64 {
+        self.shared.gaps.records_between(after, last)
     }
 
     /// Makes everything up to `lsn` durable as soon as possible, without waiting for it.
@@ -155,7 +184,7 @@ impl Log {
         }
         let mut state = self.shared.lock();
         // Never beyond the end: a wish that cannot be fulfilled would be served again and again.
-        let lsn = lsn.min(state.next.previous());
+        let lsn = lsn.min(self.appended());
         state.sync_wanted = state.sync_wanted.max(lsn);
         if state.parked != Parked::Working {
             state.parked = Parked::Working;
@@ -184,7 +213,7 @@ impl Log {
 
     fn request_write(&self, lsn: Lsn) {
         let mut state = self.shared.lock();
-        let lsn = lsn.min(state.next.previous());
+        let lsn = lsn.min(self.appended());
         state.write_wanted = state.write_wanted.max(lsn);
         if state.parked != Parked::Working {
             state.parked = Parked::Working;
@@ -221,7 +250,7 @@ impl Log {
         state.durability = durability;
         if durability != Durability::Off {
             // What the old setting left unsynced is brought up to the new one's promise.
-            state.sync_wanted = state.next.previous();
+            state.sync_wanted = self.appended();
         }
         state.parked = Parked::Working;
         drop(state);
@@ -319,10 +348,21 @@ impl Log {
             }
         }
         self.shared.advanced.notify_all();
-        *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        match &self.shared.lock().failure {
-            Some(failure) => Err(failure.clone()),
-            None => Ok(()),
+        let failure = self.shared.lock().failure.clone();
+        let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if lock.is_some() && failure.is_none() {
+            self.note_end();
+        }
+        *lock = None;
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// Says that the log was closed and where, as long as the directory is ours.
+    fn note_end(&self) {
+        let (last, next) = (self.appended(), self.shared.lock().next);
+        if self.durable() == last {
+            // Every record is durable whether this succeeds or not; without it the next start leaves a gap.
+            let _ = self.end_file.write(LogEnd { closed_at: Some(last), next });
         }
     }
 
@@ -387,10 +427,21 @@ fn find_spares(
     Ok((ready, next_spare))
 }
 
+/// Says durably where the records of this process begin, before there are any. Names of files that an earlier process
+/// made and did not sync are durable then as well.
+fn begin(storage: &dyn Storage, file: Option<EndFile>, next: Lsn) -> Result<EndFile, OpenError> {
+    let end = LogEnd { closed_at: None, next };
+    match file {
+        Some(file) => file.write(end).and_then(|()| storage.sync_dir()).map(|()| file),
+        None => EndFile::create(storage, end),
+    }
+    .map_err(|error| OpenError::storage(format!("writing {}", end_file::path(storage)), error))
+}
+
 impl Recovered {
-    /// The segment in which appending goes on; `None` when the next record begins a new one.
-    fn last_segment(&self, options: &Options) -> Option<Arc<Segment>> {
-        self.table.iter().last().filter(|segment| segment.format == options.format).cloned()
+    /// The segment in which appending goes on, unless new records have another spelling.
+    fn continued(&self, options: &Options) -> Option<Arc<Segment>> {
+        self.segment.clone().filter(|segment| segment.format == options.format)
     }
 }
 
@@ -413,7 +464,7 @@ fn share(
         covered_by_snapshots(&recovered.names, options.retention.keep_snapshots).next().min(last.next());
     let mut position = None;
     let mut time_us = 0;
-    if let Some(segment) = recovered.last_segment(&options) {
+    if let Some(segment) = recovered.continued(&options) {
         let bytes = if options.format.codec().preallocates() {
             let failed = |error| OpenError::storage(format!("measuring {}", segment.name), error);
             segment.file.len().map_err(failed)?
@@ -429,7 +480,7 @@ fn share(
         });
     }
     let state = State {
-        next: last.next(),
+        next: recovered.next,
         time_us,
         buffer: Buffer::default(),
         position,
@@ -450,7 +501,7 @@ fn share(
         closed: false,
         failure: None,
         full: None,
-        random: options.seed.map_or_else(Random::from_system, |seed| Random::new(seed ^ last.0)),
+        random: options.seed.map_or_else(Random::from_system, |seed| Random::new(seed ^ recovered.next.0)),
     };
     Ok(Shared {
         storage,
@@ -467,7 +518,8 @@ fn share(
         refusing: AtomicBool::new(false),
         retaining: AtomicBool::new(false),
         segments: Mutex::default(),
-        origin: last.next(),
+        recovered: last,
+        gaps: recovered.gaps.clone(),
         listener: RwLock::new(None),
     })
 }

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// Log sequence number: the first record is 1, each next record is one more, 0 means "nothing yet".
+/// Log sequence number: the first record is 1, each next record is one more, 0 means "nothing yet". Behind a start that was
+/// not clean there is a [`Gap`](crate::Gap), and the next record is more than one more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lsn(pub u64);
 

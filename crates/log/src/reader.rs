@@ -56,6 +56,12 @@ impl SegmentReader {
         }
     }
 
+    /// The newest record that was read, or the one before the segment as long as there is none.
+    pub(crate) fn last(&self) -> Lsn {
+        let header = &self.segment.header;
+        if self.expected == header.first_lsn { header.follows } else { self.expected.previous() }
+    }
+
     pub(crate) fn segment(&self) -> &Arc<Segment> {
         &self.segment
     }

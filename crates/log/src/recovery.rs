@@ -5,17 +5,22 @@
 //! or a snapshot behind it. Without proof the tail is cut. A marker follows a batch with the next one, or after a
 //! tenth of a second of silence: only damage to what was acknowledged within that time before a crash passes for a torn
 //! tail.
+//!
+//! Where the next record goes on depends on how the log was left ([`end_file`](crate::end_file)): unless it was closed, there
+//! is a [gap](crate::gap) before it.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::end_file::{self, EndFile, LogEnd};
 use crate::error::{Damage, OpenError, TornTail};
 use crate::format::MARKER_BYTES_MAX;
+use crate::gap::{Gap, Gaps, next_behind};
 use crate::reader::{SegmentReader, Stop};
 use crate::segment::{
-    HEADER_BYTES, Segment, SegmentTable, TEMPORARY_SUFFIX, parse_segment_name, segment_name,
+    HEADER_BYTES, Segment, SegmentTable, TEMPORARY_SUFFIX, is_of_log, parse_segment_name, segment_name,
 };
 use crate::snapshot::parse_snapshot_name;
 use crate::storage::{Storage, read_full, write_all, write_zeros};
@@ -35,6 +40,9 @@ pub struct Recovery {
     pub bytes: u64,
     /// The unfinished writes that were cut, if any.
     pub torn: Option<TornTail>,
+    /// The positions between the newest record and the next one, unless that follows it at once: the log was not closed,
+    /// so they may have been handed out for records that are lost.
+    pub gap: Option<Gap>,
     /// Time that opening took.
     pub elapsed: Duration,
 }
@@ -43,51 +51,134 @@ pub struct Recovery {
 pub(crate) struct Recovered {
     pub(crate) table: SegmentTable,
     pub(crate) recovery: Recovery,
-    /// Where appending goes on in the last segment.
+    /// The LSN of the next record.
+    pub(crate) next: Lsn,
+    pub(crate) gaps: Gaps,
+    /// The segment in which appending goes on; `None` when the next record begins a new one.
+    pub(crate) segment: Option<Arc<Segment>>,
+    /// Where appending goes on in it.
     pub(crate) end_offset: u64,
     /// What the newest marker calls durable.
     pub(crate) marked: Lsn,
+    /// What says how the log was left, if there is such a file yet.
+    pub(crate) end_file: Option<EndFile>,
     /// Names of all files, for whoever looks for spares.
     pub(crate) names: Vec<String>,
 }
 
 const WINDOW_BYTES: usize = 1 << 20;
 
-/// Verifies the log in `storage` and cuts a torn tail.
+/// Verifies the log in `storage`, cuts a torn tail, and finds where the next record goes on.
 pub(crate) fn recover(storage: &dyn Storage, verify: Verify) -> Result<Recovered, OpenError> {
     let mut names = storage.list().map_err(|error| OpenError::storage("listing the directory", error))?;
     names.retain(|name| !name.ends_with(TEMPORARY_SUFFIX) || storage.remove(name).is_err());
+    let (end_file, left) = find_end(storage, &names)?;
     let snapshot = names.iter().filter_map(|name| parse_snapshot_name(name)).max().unwrap_or_default();
-    let table = load_segments(storage, &names)?;
-    let mut recovery = Recovery { last_lsn: snapshot, first_lsn: snapshot.next(), ..Recovery::default() };
-    let mut end_offset = 0;
-    let mut marked = Lsn::ZERO;
-    if let Some(first) = table.first_lsn() {
-        let ends = scan(storage, &table, verify)?;
-        recovery.first_lsn = first;
-        recovery.bytes = ends.iter().map(|end| end.offset).sum();
-        if let Some(end) = ends.last() {
-            let tail = settle_tail(storage, end, snapshot)?;
-            recovery.torn = tail;
-            recovery.last_lsn = end.expected.previous();
-            end_offset = end.offset;
-            marked = end.durable;
-        }
-        recovery.records = recovery.last_lsn.next().0 - first.0;
+    let (table, replaced) = load_segments(storage, &names)?;
+    for segment in replaced {
+        remove_replaced(storage, &segment)?;
     }
-    Ok(Recovered { table, recovery, end_offset, marked, names })
+    let ends = scan(storage, &table, verify)?;
+    let tail = ends.last();
+    let remainder = tail.map(|end| examine_tail(storage, end, snapshot)).transpose()?;
+    let is_torn = remainder.as_ref().is_some_and(|remainder| remainder.torn);
+    let last = tail.map_or(snapshot, |end| end.last);
+    let is_new = end_file.is_none() && !names.iter().any(|name| is_of_log(name));
+    let next = if is_new { last.next() } else { next_lsn(left, &table, last, is_torn)? };
+    let mut gaps = known_gaps(&table);
+    gaps.add(last, next);
+    let first = first_record(&table, last);
+    let mut recovery = Recovery {
+        first_lsn: first,
+        last_lsn: last,
+        records: gaps.records_between(first.previous(), last),
+        bytes: ends.iter().map(|end| end.offset).sum(),
+        gap: gaps.behind(last).first().copied(),
+        ..Recovery::default()
+    };
+    let goes_on = tail.filter(|end| end.expected == next);
+    if let (Some(end), Some(remainder)) = (tail, &remainder) {
+        recovery.torn = settle_tail(storage, end, remainder, goes_on.is_none() && end.has_records())?;
+    }
+    Ok(Recovered {
+        segment: goes_on.map(|end| end.segment.clone()),
+        end_offset: goes_on.map_or(0, |end| end.offset),
+        marked: goes_on.map_or(Lsn::ZERO, |end| end.durable),
+        next,
+        gaps,
+        end_file,
+        names,
+        recovery,
+        table,
+    })
 }
 
-/// Opens every segment and reads its header.
-pub(crate) fn load_segments(storage: &dyn Storage, names: &[String]) -> Result<SegmentTable, OpenError> {
+/// The file that says how the log was left, and what it says, as far as that can be understood.
+fn find_end(storage: &dyn Storage, names: &[String]) -> Result<(Option<EndFile>, Option<LogEnd>), OpenError> {
+    let failed = |error| {
+        let path = end_file::path(storage);
+        let what =
+            format!("reading {path} (if the disk has lost it, remove it: the log then goes on behind a gap)");
+        OpenError::storage(what, error)
+    };
+    let file = EndFile::find(storage, names).map_err(failed)?;
+    let left = file.as_ref().map(EndFile::read).transpose().map_err(failed)?.flatten();
+    Ok((file, left))
+}
+
+/// A segment without records that has a successor: a crash has come between making the one and removing the other.
+fn remove_replaced(storage: &dyn Storage, segment: &Arc<Segment>) -> Result<(), OpenError> {
+    let end = verify_segment(storage, segment, None)?;
+    if end.has_records() {
+        let what = "its successor does not know its records";
+        return Err(
+            damage(storage, &segment.name, segment.data_offset, segment.header.first_lsn, what).into()
+        );
+    }
+    // Best effort: it is in nobody's way.
+    let _ = storage.remove(&segment.name);
+    Ok(())
+}
+
+/// The LSN at which a log goes on that was used before: behind its last record if it was closed there, otherwise behind
+/// everything that may have been handed out.
+fn next_lsn(left: Option<LogEnd>, table: &SegmentTable, last: Lsn, is_torn: bool) -> Result<Lsn, OpenError> {
+    match left {
+        Some(left) if left.closed_at == Some(last) && !is_torn => Ok(left.next),
+        _ => {
+            let newest = table.iter().last().map_or(Lsn::ZERO, |segment| segment.header.first_lsn);
+            let begun = left.map_or(Lsn::ZERO, |left| left.next);
+            next_behind(last.max(newest).max(begun)).ok_or(OpenError::Exhausted { last })
+        }
+    }
+}
+
+/// The gaps before the segments.
+fn known_gaps(table: &SegmentTable) -> Gaps {
+    let mut gaps = Gaps::default();
+    table.iter().for_each(|segment| gaps.add(segment.header.follows, segment.header.first_lsn));
+    gaps
+}
+
+/// The oldest record, or the position behind the last one if there is none.
+fn first_record(table: &SegmentTable, last: Lsn) -> Lsn {
+    let oldest = table.iter().next().map(|segment| segment.header.first_lsn);
+    oldest.filter(|first| *first <= last).unwrap_or(last.next())
+}
+
+/// Opens every segment and reads its header. Beside the table those whose place another takes, which have no records.
+pub(crate) fn load_segments(
+    storage: &dyn Storage,
+    names: &[String],
+) -> Result<(SegmentTable, Vec<Arc<Segment>>), OpenError> {
     let mut firsts: Vec<Lsn> = names.iter().filter_map(|name| parse_segment_name(name)).collect();
     firsts.sort_unstable();
-    let mut table = SegmentTable::default();
+    let (mut table, mut replaced) = (SegmentTable::default(), Vec::new());
     for first in firsts {
-        let name = segment_name(first);
-        table.insert(Arc::new(load_segment(storage, name, first)?));
+        let segment = load_segment(storage, segment_name(first), first)?;
+        replaced.extend(table.insert(Arc::new(segment)));
     }
-    Ok(table)
+    Ok((table, replaced))
 }
 
 pub(crate) fn load_segment(storage: &dyn Storage, name: String, first: Lsn) -> Result<Segment, OpenError> {
@@ -115,6 +206,8 @@ pub(crate) fn load_segment(storage: &dyn Storage, name: String, first: Lsn) -> R
 pub(crate) struct SegmentEnd {
     segment: Arc<Segment>,
     expected: Lsn,
+    /// The newest record, of the segment before if this one has none.
+    last: Lsn,
     offset: u64,
     durable: Lsn,
     proven_offset: u64,
@@ -126,11 +219,16 @@ impl SegmentEnd {
         Self {
             segment: reader.segment().clone(),
             expected: reader.expected(),
+            last: reader.last(),
             offset: reader.offset(),
             durable: reader.durable(),
             proven_offset: reader.proven_offset(),
             stop,
         }
+    }
+
+    fn has_records(&self) -> bool {
+        self.expected > self.segment.header.first_lsn
     }
 }
 
@@ -142,9 +240,7 @@ fn scan(storage: &dyn Storage, table: &SegmentTable, verify: Verify) -> Result<V
         .iter()
         .enumerate()
         .skip(from)
-        .map(|(index, segment)| {
-            (*segment, segments.get(index + 1).map(|next| next.header.first_lsn.previous()))
-        })
+        .map(|(index, segment)| (*segment, segments.get(index + 1).map(|next| next.header.follows)))
         .collect();
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(work.len());
     let mut ends: Vec<(usize, Result<SegmentEnd, OpenError>)> = if threads <= 1 {
@@ -192,30 +288,44 @@ fn verify_segment(
             break stop;
         }
     };
-    // A segment is durable before its successor exists, so anything missing from it is damage.
-    if last.is_some() && stop != Stop::Limit {
+    // A segment is durable before its successor exists, so anything missing from it is damage. None has a successor before it
+    // has records, but one that takes its place.
+    let is_followed = |last: Lsn| stop == Stop::Limit && last >= segment.header.first_lsn;
+    if !last.is_none_or(is_followed) {
         return Err(damage(storage, &segment.name, reader.offset(), reader.expected(), describe(stop)).into());
     }
     Ok(SegmentEnd::of(&reader, stop))
 }
 
-/// Refuses a proven loss; otherwise cuts what follows the last record and makes what precedes it durable.
+/// Looks at what lies behind the last record. Refuses a proven loss.
+fn examine_tail(storage: &dyn Storage, end: &SegmentEnd, snapshot: Lsn) -> Result<Remainder, OpenError> {
+    let name = &end.segment.name;
+    let remainder = inspect_remainder(end)
+        .map_err(|error| OpenError::storage(format!("recovering {}", storage.path(name)), error))?;
+    if remainder.proof || snapshot > end.last {
+        return Err(damage(storage, name, end.offset, end.expected, describe(end.stop)).into());
+    }
+    Ok(remainder)
+}
+
+/// Cuts what follows the last record and makes what precedes it durable. A segment in which nothing goes on gives back
+/// what it has beyond its records: many starts behind a gap would otherwise fill the disk.
 fn settle_tail(
     storage: &dyn Storage,
     end: &SegmentEnd,
-    snapshot: Lsn,
+    remainder: &Remainder,
+    is_sealed: bool,
 ) -> Result<Option<TornTail>, OpenError> {
     let path = storage.path(&end.segment.name);
     let failed = |error| OpenError::storage(format!("recovering {path}"), error);
-    let remainder = inspect_remainder(end).map_err(failed)?;
-    if remainder.proof || snapshot >= end.expected {
-        return Err(damage(storage, &end.segment.name, end.offset, end.expected, describe(end.stop)).into());
-    }
+    let file = &end.segment.file;
     rewrite(end).map_err(failed)?;
-    if remainder.dirty_end > end.offset {
+    if is_sealed && file.len().map_err(failed)? > end.offset {
+        file.set_len(end.offset).map_err(failed)?;
+    } else if remainder.dirty_end > end.offset {
         cut(end, remainder.dirty_end).map_err(failed)?;
     }
-    end.segment.file.sync_data().map_err(failed)?;
+    file.sync_data().map_err(failed)?;
     let torn = TornTail { path, offset: end.offset, bytes: remainder.dirty_end - end.offset };
     Ok(remainder.torn.then_some(torn))
 }

@@ -122,8 +122,13 @@ struct Cursor {
 impl Cursor {
     fn new(shared: Arc<Shared>, from: Lsn) -> Result<Self, ReplayError> {
         let from = from.max(Lsn::FIRST);
-        let end = Lsn(shared.appended.load(Ordering::Acquire));
-        if from > end.next() {
+        // The LSN that the next record gets, and not merely one more than the last: a position in the gap that lies between
+        // goes on behind it.
+        let (end, next) = {
+            let state = shared.lock();
+            (Lsn(shared.appended.load(Ordering::Acquire)), state.next)
+        };
+        if from > next {
             return Err(ReplayError::Beyond { wanted: from, end });
         }
         let mut cursor = Self { shared, reader: None, segment_last: None, next: from };

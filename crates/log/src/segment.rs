@@ -7,8 +7,10 @@ use crate::format::Codec;
 use crate::storage::StorageFile;
 use crate::{Format, Lsn};
 
-/// Version of the file format, in every header.
+/// Version of the file format, in the header of every segment whose first record follows the one before it at once ...
 pub(crate) const VERSION: u32 = 1;
+/// ... and of one with a gap before it, which programs that know of no gaps must not take for damage.
+pub(crate) const VERSION_WITH_GAP: u32 = 2;
 /// Size of a binary header; a page, so that records never share a sector with it.
 pub(crate) const HEADER_BYTES: usize = 4096;
 
@@ -23,6 +25,9 @@ pub(crate) const TEMPORARY_SUFFIX: &str = ".tmp";
 pub(crate) struct SegmentHeader {
     /// LSN of the first record, also in the file's name.
     pub(crate) first_lsn: Lsn,
+    /// The record before it, which is the last of the segment before. Invariant: less than `first_lsn`; what lies between
+    /// is a gap.
+    pub(crate) follows: Lsn,
     /// Start value of every checksum in this segment. It differs between uses of a recycled file, so that
     /// what an earlier use left behind never passes for a frame.
     pub(crate) salt: u32,
@@ -30,6 +35,17 @@ pub(crate) struct SegmentHeader {
     pub(crate) created_us: u64,
     /// Whether the space behind the records holds the leavings of an earlier use instead of zeros.
     pub(crate) recycled: bool,
+}
+
+impl SegmentHeader {
+    pub(crate) fn version(&self) -> u32 {
+        if self.follows == self.first_lsn.previous() { VERSION } else { VERSION_WITH_GAP }
+    }
+
+    /// The first position that is looked for in this segment: those of the gap before it belong to it.
+    pub(crate) fn from(&self) -> Lsn {
+        self.follows.next()
+    }
 }
 
 /// A segment that is part of the log. Readers hold it while they read; a held file is not recycled.
@@ -49,27 +65,35 @@ impl Segment {
     }
 }
 
-/// The log's segments by first LSN.
+/// The log's segments by the first position that is looked for in them.
+///
+/// ```text
+/// 1 ─ first segment ─ 100 │ 101 ─ gap ─ 4294967295 │ 4294967296 ─ second segment ─ …
+/// key 1                   │ key 101
+/// ```
+///
+/// A segment without records, which a crash left, has the key of the one that takes its place.
 #[derive(Debug, Default)]
 pub(crate) struct SegmentTable {
     segments: BTreeMap<Lsn, Arc<Segment>>,
 }
 
 impl SegmentTable {
-    pub(crate) fn insert(&mut self, segment: Arc<Segment>) {
-        let replaced = self.segments.insert(segment.header.first_lsn, segment);
-        debug_assert!(replaced.is_none(), "a segment's first LSN is its own");
+    /// Adds a segment that is newer than all others. Returns the one whose place it takes, which is of no use any more.
+    pub(crate) fn insert(&mut self, segment: Arc<Segment>) -> Option<Arc<Segment>> {
+        self.segments.insert(segment.header.from(), segment)
     }
 
-    /// First LSN of the oldest segment.
-    pub(crate) fn first_lsn(&self) -> Option<Lsn> {
+    /// Where the oldest segment begins, its gap included.
+    pub(crate) fn from(&self) -> Option<Lsn> {
         self.segments.keys().next().copied()
     }
 
-    /// The segment in which `lsn` is or will be, and the last LSN that it can hold if another follows.
+    /// The segment in which `lsn` is or will be, or behind whose gap the log goes on, and the last LSN that it holds if
+    /// another follows.
     pub(crate) fn find(&self, lsn: Lsn) -> Option<(Arc<Segment>, Option<Lsn>)> {
-        let (first, segment) = self.segments.range(..=lsn).next_back()?;
-        let end = self.segments.range(first.next()..).next().map(|(next, _)| next.previous());
+        let (from, segment) = self.segments.range(..=lsn).next_back()?;
+        let end = self.segments.range(from.next()..).next().map(|(next, _)| next.previous());
         Some((segment.clone(), end))
     }
 
@@ -90,6 +114,11 @@ pub(crate) fn segment_name(first: Lsn) -> String {
 pub(crate) fn parse_segment_name(name: &str) -> Option<Lsn> {
     let first = Lsn(name.strip_prefix(SEGMENT_PREFIX)?.strip_suffix(SUFFIX)?.parse().ok()?);
     (segment_name(first) == name).then_some(first)
+}
+
+/// Whether a file is one of a log's, or was made of one: a directory without any was never used.
+pub(crate) fn is_of_log(name: &str) -> bool {
+    name.contains(SUFFIX)
 }
 
 pub(crate) fn spare_name(number: u64) -> String {

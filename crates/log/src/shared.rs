@@ -8,6 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use crate::buffer::Buffer;
 use crate::error::{AppendError, Failure};
 use crate::format::Codec;
+use crate::gap::Gaps;
 use crate::random::Random;
 use crate::segment::SegmentTable;
 use crate::storage::{Storage, StorageFile};
@@ -62,8 +63,10 @@ pub(crate) struct Shared {
     /// Whether [`State::retention_failure`] is there.
     pub(crate) retaining: AtomicBool,
     pub(crate) segments: Mutex<SegmentTable>,
-    /// Where the log begins as long as it has no segment.
-    pub(crate) origin: Lsn,
+    /// The newest record of earlier processes, behind which the log begins as long as it has no segment.
+    pub(crate) recovered: Lsn,
+    /// The gaps that are known: those of the segments that were there at the start, and that which the start has made.
+    pub(crate) gaps: Gaps,
     pub(crate) listener: RwLock<Option<Listener>>,
 }
 
@@ -154,9 +157,9 @@ impl Shared {
         WRITE_BYTES.min(self.options.buffer_bytes)
     }
 
-    /// The oldest record that can be read, or the first one to come.
+    /// Where the log begins: nothing before it can be read, and nothing behind it is missing that is not lost.
     pub(crate) fn floor(&self) -> Lsn {
-        self.table().first_lsn().unwrap_or(self.origin)
+        self.table().from().unwrap_or(self.recovered.next())
     }
 
     pub(crate) fn progress(&self) -> Progress {

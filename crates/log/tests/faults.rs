@@ -2,9 +2,10 @@
 //! for ever; then the process dies, or the machine does, and the log is opened again.
 //!
 //! What must hold each time: the recovered log is exactly a prefix of what was appended and contains everything that
-//! was acknowledged as durable. Only a disk that lies about success may lose acknowledged records, and even then
+//! was acknowledged as durable, and no LSN is handed out a second time. Only a disk that lies about success may lose acknowledged records, and even then
 //! nothing false is ever read.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,10 +33,12 @@ fn options() -> Options {
 /// What the workload knows that it did.
 #[derive(Debug, Default)]
 struct Model {
-    /// The payload of each LSN, from 1 on.
-    history: Vec<Vec<u8>>,
+    /// The records that the log should have, in order.
+    history: BTreeMap<Lsn, Vec<u8>>,
     /// Everything up to here was acknowledged.
-    acknowledged: u64,
+    acknowledged: Lsn,
+    /// The newest LSN that was ever handed out.
+    newest: Lsn,
     /// The storage may have claimed a success that was none.
     liar: bool,
 }
@@ -46,13 +49,13 @@ fn run_workload(storage: &FaultyStorage, model: &mut Model) {
         let Ok((log, recovery)) = Log::open(Arc::new(storage.clone()), options()) else {
             return;
         };
-        assert!(model.liar || recovery.last_lsn.0 >= model.acknowledged);
-        model.history.truncate(recovery.last_lsn.0 as usize);
-        model.acknowledged = recovery.last_lsn.0;
+        assert!(model.liar || recovery.last_lsn >= model.acknowledged);
+        model.history.retain(|lsn, _| *lsn <= recovery.last_lsn);
+        model.acknowledged = recovery.last_lsn;
         let finished = run_session(&log, session, model);
         let closed = log.close().is_ok();
         if closed {
-            model.acknowledged = model.history.len() as u64;
+            model.acknowledged = log.appended();
         }
         if !finished || !closed {
             return;
@@ -68,8 +71,9 @@ fn run_session(log: &Log, session: u64, model: &mut Model) -> bool {
             let Ok(lsn) = log.append(number, 1, |buffer| buffer.extend_from_slice(&payload)) else {
                 return false;
             };
-            assert_eq!(lsn, Lsn(number));
-            model.history.push(payload);
+            assert!(lsn > model.newest || model.liar, "{lsn} is handed out again");
+            model.newest = lsn;
+            model.history.insert(lsn, payload);
         }
         if log.wait_durable(log.appended()).is_err() {
             assert!(matches!(log.health(), Health::Failed(_)));
@@ -77,7 +81,7 @@ fn run_session(log: &Log, session: u64, model: &mut Model) -> bool {
             assert!(log.append(0, 1, |_| ()).is_err(), "nothing is accepted after a failed sync");
             return false;
         }
-        model.acknowledged = log.durable().0;
+        model.acknowledged = log.durable();
         if batch % 2 == 1 && write_snapshot(log).is_none() && matches!(log.health(), Health::Failed(_)) {
             return false;
         }
@@ -106,18 +110,19 @@ fn check(survivor: &MemoryStorage, model: &Model, case: &str) {
         Err(error) => panic!("{case}: {error}"),
     };
     let mut replay = log.replay(log.floor()).expect("begins");
-    let mut expected = recovery.first_lsn;
+    let mut expected = model.history.range(recovery.first_lsn..);
+    let mut last = recovery.first_lsn.previous();
     while let Some(batch) = replay.next_batch().unwrap_or_else(|error| panic!("{case}: {error}")) {
         for record in batch {
-            assert_eq!(record.lsn, expected, "{case}");
-            let written = &model.history[record.lsn.0 as usize - 1];
-            assert_eq!((record.payload, record.time_us), (written.as_slice(), record.lsn.0), "{case}");
-            expected = expected.next();
+            let (lsn, written) =
+                expected.next().unwrap_or_else(|| panic!("{case}: {record:?} was never written"));
+            assert_eq!((record.lsn, record.payload), (*lsn, written.as_slice()), "{case}");
+            last = *lsn;
         }
     }
-    assert_eq!(expected.previous(), recovery.last_lsn, "{case}");
+    assert_eq!(last, recovery.last_lsn, "{case}");
     if honest {
-        assert!(recovery.last_lsn.0 >= model.acknowledged, "{case}: {recovery:?} {}", model.acknowledged);
+        assert!(recovery.last_lsn >= model.acknowledged, "{case}: {recovery:?} {}", model.acknowledged);
         let storage: Arc<dyn Storage> = Arc::new(survivor.clone());
         let (snapshot, damaged) = Snapshots::new(storage).latest(log.floor()).expect(case);
         assert!(damaged.is_empty(), "{case}: {damaged:?}");
@@ -128,7 +133,8 @@ fn check(survivor: &MemoryStorage, model: &Model, case: &str) {
         assert!(covered.next() >= log.floor(), "{case}: the log continues the snapshot");
         assert!(covered <= recovery.last_lsn, "{case}: a snapshot is never ahead of the log");
     }
-    log.append(0, 1, |buffer| buffer.extend_from_slice(b"life goes on")).expect(case);
+    let lsn = log.append(0, 1, |buffer| buffer.extend_from_slice(b"life goes on")).expect(case);
+    assert!(lsn > model.newest || model.liar, "{case}: {lsn} is handed out again");
     log.close().expect(case);
 }
 
@@ -187,7 +193,7 @@ fn interruption_at_every_read_or_write_is_harmless() {
             let storage = FaultyStorage::new(Arc::new(memory.clone()), Some(plan));
             let mut model = Model::default();
             run_workload(&storage, &mut model);
-            assert_eq!(model.acknowledged, 2 * BATCHES * BATCH_RECORDS, "{site:?} {at}");
+            assert_eq!(model.acknowledged, Lsn(2 * BATCHES * BATCH_RECORDS), "{site:?} {at}");
         }
     }
 }
@@ -201,7 +207,7 @@ fn short_transfer_at_every_call_is_harmless() {
     let plan = Plan { fault: Fault::Short, at: 1, site: None, forever: true, seed: 0 };
     let mut model = Model::default();
     run_workload(&FaultyStorage::new(Arc::new(memory), Some(plan)), &mut model);
-    assert_eq!(model.acknowledged, 2 * BATCHES * BATCH_RECORDS);
+    assert_eq!(model.acknowledged, Lsn(2 * BATCHES * BATCH_RECORDS));
 }
 
 #[test]
@@ -237,7 +243,7 @@ fn the_workload_reaches_every_kind_of_call() {
     let storage = FaultyStorage::new(Arc::new(MemoryStorage::new()), None);
     let mut model = Model::default();
     run_workload(&storage, &mut model);
-    assert_eq!(model.acknowledged, 2 * BATCHES * BATCH_RECORDS);
+    assert_eq!(model.acknowledged, Lsn(2 * BATCHES * BATCH_RECORDS));
     for site in Site::ALL {
         // Only text segments and shrunken files change their length.
         assert!(storage.calls_at(site) > 0 || site == Site::SetLen, "{site:?}");

@@ -28,6 +28,52 @@ fn assert_reads_version_1(segment: &[u8], snapshot: &[u8]) {
     snapshot.read_section(7, |frame| assert_eq!(frame, b"state")).expect("reads");
 }
 
+/// Opens a directory with a segment of version 1, one record, and a segment of version 2 behind a gap, two records.
+fn assert_reads_version_2(first: &[u8], second: &[u8], end: &[u8]) {
+    let storage = MemoryStorage::new();
+    storage.put(SEGMENT, first.to_vec());
+    storage.put("segment-00000000004294967296.tide", second.to_vec());
+    storage.put("END", end.to_vec());
+    let (log, recovery) = Log::open(Arc::new(storage), Options::default()).expect("opens");
+    assert_eq!((recovery.first_lsn, recovery.last_lsn, recovery.records), (Lsn(1), Lsn((1 << 32) + 1), 3));
+    assert_eq!((recovery.torn, recovery.gap), (None, None));
+    assert!(log.is_lost(Lsn(2)) && log.is_lost(Lsn((1 << 32) - 1)));
+    let mut replay = log.replay(Lsn(1)).expect("begins");
+    let mut records = Vec::new();
+    while let Some(batch) = replay.next_batch().expect("reads") {
+        records.extend(batch.iter().map(|record| (record.lsn.0, record.payload.to_vec())));
+    }
+    let expected = [(1, "one"), (1 << 32, "two"), ((1 << 32) + 1, "three")];
+    assert_eq!(records, expected.map(|(lsn, text)| (lsn, text.as_bytes().to_vec())));
+}
+
+#[test]
+fn version_2_binary() {
+    assert_reads_version_2(
+        include_bytes!("fixtures/v2-binary/segment-00000000000000000001.tide"),
+        include_bytes!("fixtures/v2-binary/segment-00000000004294967296.tide"),
+        include_bytes!("fixtures/v2-binary/END"),
+    );
+}
+
+#[test]
+fn version_2_jsonl() {
+    assert_reads_version_2(
+        include_bytes!("fixtures/v2-jsonl/segment-00000000000000000001.tide"),
+        include_bytes!("fixtures/v2-jsonl/segment-00000000004294967296.tide"),
+        include_bytes!("fixtures/v2-jsonl/END"),
+    );
+}
+
+#[test]
+fn version_2_text() {
+    assert_reads_version_2(
+        include_bytes!("fixtures/v2-text/segment-00000000000000000001.tide"),
+        include_bytes!("fixtures/v2-text/segment-00000000004294967296.tide"),
+        include_bytes!("fixtures/v2-text/END"),
+    );
+}
+
 #[test]
 fn version_1_binary() {
     assert_reads_version_1(

@@ -147,10 +147,12 @@ fn a_line_log_torn_at_any_byte_is_cut_there() {
             torn.put(FIRST, whole[..cut].to_vec());
             let (log, recovery) = Log::open(Arc::new(torn.clone()), options(format)).expect("opens");
             assert!((1..=3).contains(&recovery.last_lsn.0));
-            log.append(1, 1, |buffer| buffer.push(b'd')).expect("is accepted");
+            let lsn = log.append(1, 1, |buffer| buffer.push(b'd')).expect("is accepted");
+            assert_eq!(lsn, Lsn(1 << 32), "behind everything that may have been handed out");
             log.close().expect("closes");
             let (_, again) = Log::open(Arc::new(torn), options(format)).expect("opens again");
-            assert_eq!((again.last_lsn, again.torn), (recovery.last_lsn.next(), None));
+            assert_eq!((again.last_lsn, again.torn, again.gap), (lsn, None, None));
+            assert_eq!(again.records, recovery.records + 1);
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use tidemark_log::tools::{self, Inspection, SegmentState, ToolError};
+use tidemark_log::tools::{self, Inspection, SegmentReport, SegmentState, ToolError};
 use tidemark_log::{
-    Durability, Format, Log, Lsn, MemoryStorage, OpenError, Options, SnapshotWriter, Storage,
+    Durability, Format, Gap, Log, Lsn, MemoryStorage, OpenError, Options, SnapshotWriter, Storage,
 };
 
 fn options() -> Options {
@@ -66,9 +66,10 @@ fn assert_ends_at(storage: &MemoryStorage, first: Lsn, last: Lsn) {
         assert!(batch.iter().all(|record| record.payload == [record.lsn.0 as u8; 500]));
     }
     let next = log.append(0, 1, |buffer| buffer.extend_from_slice(&[last.next().0 as u8; 500]));
-    assert_eq!(next.expect("is accepted"), last.next());
+    assert_eq!(next.expect("is accepted"), Lsn(1 << 32), "LSNs of what was taken out do not come again");
     log.close().expect("closes");
-    Log::open(shared(storage), options()).expect("opens again");
+    let (_, recovery) = Log::open(shared(storage), options()).expect("opens again");
+    assert_eq!((recovery.last_lsn, recovery.gap), (Lsn(1 << 32), None));
 }
 
 #[test]
@@ -169,6 +170,112 @@ fn an_export_from_before_the_oldest_record_says_what_there_is() {
     let error = tools::export(&shared(&storage), Lsn(2), Lsn(30), Format::Text, &mut Vec::new(), &mut |_| ());
     let error = error.expect_err("is not there").to_string();
     assert_eq!(error, format!("the log holds the records {floor} to 40; 2 is not among them"));
+}
+
+/// Ten records, a kill, and ten more, closed; the second ten are behind a gap.
+fn sample_with_gap() -> MemoryStorage {
+    let mut storage = MemoryStorage::new();
+    for _ in 0..2 {
+        storage = storage.fork();
+        let (log, _) = Log::open(shared(&storage), options()).expect("opens");
+        for _ in 0..10 {
+            let lsn = log.append(0, 1, |buffer| buffer.extend_from_slice(&[7; 500])).expect("is accepted");
+            log.wait_durable(lsn).expect("syncs");
+        }
+        // The first of them is killed: what it does from here on is done to a directory that is left behind.
+        storage = if log.recovered() == Lsn(0) { storage.fork() } else { storage };
+        log.close().expect("closes");
+    }
+    storage
+}
+
+const BEHIND: Lsn = Lsn(1 << 32);
+const END: Lsn = Lsn((1 << 32) + 9);
+
+#[test]
+fn a_log_with_a_gap_is_good_and_its_gap_is_shown() {
+    let storage = sample_with_gap();
+    let inspection = inspect(&storage);
+    assert!(inspection.segments.iter().all(|segment| segment.state == SegmentState::Whole));
+    assert_eq!((inspection.first_lsn(), inspection.last_lsn()), (Lsn(1), END));
+    assert_eq!(inspection.segments.iter().map(SegmentReport::records).sum::<u64>(), 20);
+    let gaps: Vec<Gap> = inspection.segments.iter().filter_map(SegmentReport::gap).collect();
+    assert_eq!(gaps, [Gap { first: Lsn(11), last: BEHIND.previous() }]);
+    assert_eq!(tools::plan_repair(&shared(&storage), &mut |_| ()).expect("reads"), None);
+}
+
+#[test]
+fn a_closed_log_is_still_closed_after_it_was_looked_at() {
+    let storage = sample_with_gap();
+    inspect(&storage);
+    let export = |format| tools::export(&shared(&storage), Lsn(1), END, format, &mut Vec::new(), &mut |_| ());
+    assert_eq!(export(Format::Text).expect("exports"), 20);
+    let (log, recovery) = Log::open(shared(&storage), options()).expect("opens");
+    assert_eq!((recovery.last_lsn, recovery.gap), (END, None));
+    log.close().expect("closes");
+}
+
+#[test]
+fn a_binary_export_stops_at_a_gap_and_says_how_to_go_on() {
+    let storage = sample_with_gap();
+    let export = |from, to| {
+        let mut output = Vec::new();
+        tools::export(&shared(&storage), from, to, Format::Binary, &mut output, &mut |_| ())
+            .map(|count| (count, output))
+    };
+    let error = export(Lsn(1), END).expect_err("no segment has a gap");
+    assert!(matches!(error, ToolError::Gap { before: Lsn(10), behind: BEHIND }), "{error}");
+    for (from, to, first, count) in
+        [(Lsn(1), Lsn(10), Lsn(1), 10), (Lsn(3), BEHIND.previous(), Lsn(3), 8), (Lsn(500), END, BEHIND, 10)]
+    {
+        let (exported, output) = export(from, to).expect("lies on one side");
+        assert_eq!(exported, count, "{from} to {to}");
+        let copy = MemoryStorage::new();
+        copy.put(&format!("segment-{first:020}.tide", first = first.0), output);
+        let (_, recovery) = Log::open(shared(&copy), options()).expect("an export is a segment");
+        assert_eq!((recovery.first_lsn, recovery.records), (first, count));
+    }
+}
+
+#[test]
+fn truncating_on_either_side_of_a_gap_leaves_another() {
+    for (last, next) in [(Lsn(4), 2 << 32), (Lsn(10), 2 << 32), (BEHIND, 2 << 32), (END, 2 << 32)] {
+        let storage = sample_with_gap();
+        let cut = tools::plan_truncate(&shared(&storage), last, &mut |_| ()).expect("reads");
+        cut.apply(&storage).expect("truncates");
+        let (log, recovery) = Log::open(shared(&storage), options()).expect("opens");
+        assert_eq!((recovery.last_lsn, recovery.torn), (last, None));
+        let lsn = log.append(0, 1, |buffer| buffer.push(1)).expect("is accepted");
+        assert_eq!(lsn, Lsn(next), "after {last}");
+    }
+    let storage = sample_with_gap();
+    let error = tools::plan_truncate(&shared(&storage), Lsn(500), &mut |_| ()).expect_err("is in the gap");
+    assert!(matches!(error, ToolError::NoSuchRecord { wanted: Lsn(500), .. }), "{error}");
+}
+
+#[test]
+fn damage_behind_a_gap_is_repaired_back_to_before_it() {
+    let behind = format!("segment-{BEHIND:020}.tide", BEHIND = BEHIND.0);
+    // The header, and the first record.
+    for offset in [20, 4096 + 10] {
+        let storage = sample_with_gap();
+        let mut bytes = storage.read(&behind).expect("is there");
+        bytes[offset] ^= 1;
+        storage.put(&behind, bytes);
+        assert!(matches!(Log::open(shared(&storage), options()), Err(OpenError::Damaged(_))));
+        let (cut, _) = repair(&storage);
+        assert_eq!(cut.last_lsn, Lsn(10), "byte {offset}");
+        let (log, recovery) = Log::open(shared(&storage), options()).expect("opens");
+        assert_eq!(
+            (recovery.last_lsn, recovery.records, recovery.torn),
+            (Lsn(10), 10, None),
+            "byte {offset}"
+        );
+        let lsn = log.append(0, 1, |buffer| buffer.push(1)).expect("is accepted");
+        assert_eq!(lsn, Lsn(2 << 32), "what was cut is not handed out again");
+        log.close().expect("closes");
+        assert_eq!(Log::open(shared(&storage), options()).expect("opens").1.records, 11);
+    }
 }
 
 #[test]

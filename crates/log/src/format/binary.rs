@@ -1,16 +1,18 @@
 //! The binary format: raw frames behind a header block of one page.
 //!
 //! ```text
-//!  0          8          12       13         16           24        28              36          4092    4096
-//!  +----------+----------+--------+----------+------------+---------+---------------+-----------+-------+
-//!  | magic    | version  | format | recycled | first lsn  | salt    | created_us    | zeros     | crc   |
-//!  +----------+----------+--------+----------+------------+---------+---------------+-----------+-------+
+//!  0          8          12       13         16           24        28              36          44      4092    4096
+//!  +----------+----------+--------+----------+------------+---------+---------------+-----------+-------+-------+
+//!  | magic    | version  | format | recycled | first lsn  | salt    | created_us    | follows   | zeros | crc   |
+//!  +----------+----------+--------+----------+------------+---------+---------------+-----------+-------+-------+
 //! ```
+//!
+//! `follows` is zero in version 1, where it is one less than the first LSN.
 
 use super::raw;
 use super::{Codec, Step};
 use crate::Lsn;
-use crate::segment::{HEADER_BYTES, SegmentHeader, VERSION};
+use crate::segment::{HEADER_BYTES, SegmentHeader, VERSION, VERSION_WITH_GAP};
 
 const MAGIC: [u8; 8] = *b"TIDELOG\n";
 const FORMAT_BINARY: u8 = 1;
@@ -22,11 +24,14 @@ impl Codec for Binary {
     fn encode_header(&self, header: &SegmentHeader) -> Vec<u8> {
         let mut block = Vec::with_capacity(HEADER_BYTES);
         block.extend_from_slice(&MAGIC);
-        block.extend_from_slice(&VERSION.to_le_bytes());
+        block.extend_from_slice(&header.version().to_le_bytes());
         block.extend_from_slice(&[FORMAT_BINARY, u8::from(header.recycled), 0, 0]);
         block.extend_from_slice(&header.first_lsn.0.to_le_bytes());
         block.extend_from_slice(&header.salt.to_le_bytes());
         block.extend_from_slice(&header.created_us.to_le_bytes());
+        if header.version() == VERSION_WITH_GAP {
+            block.extend_from_slice(&header.follows.0.to_le_bytes());
+        }
         block.resize(CHECKSUM_OFFSET, 0);
         block.extend_from_slice(&crc32c::crc32c(&block).to_le_bytes());
         debug_assert_eq!(block.len(), HEADER_BYTES);
@@ -42,14 +47,21 @@ impl Codec for Binary {
         if checksum != crc32c::crc32c(covered).to_le_bytes() {
             return Err("the header's checksum does not match");
         }
-        if u32_at(covered, 8) != VERSION {
-            return Err("the segment was written by another version of the format");
+        let first_lsn = Lsn(u64_at(covered, 16));
+        let follows = match u32_at(covered, 8) {
+            VERSION => first_lsn.previous(),
+            VERSION_WITH_GAP => Lsn(u64_at(covered, 36)),
+            _ => return Err("the segment was written by another version of the format"),
+        };
+        if follows >= first_lsn {
+            return Err("the header names no record before its first");
         }
         if covered.get(12) != Some(&FORMAT_BINARY) {
             return Err("the header names another record format");
         }
         let header = SegmentHeader {
-            first_lsn: Lsn(u64_at(covered, 16)),
+            first_lsn,
+            follows,
             salt: u32_at(covered, 24),
             created_us: u64_at(covered, 28),
             recycled: covered.get(13) == Some(&1),

@@ -7,13 +7,14 @@
 //! {"crc":"1c2f8bd0","lsn":2,"time_us":1700000000000210,"kind":0,"durable":"00000000000000000002"}
 //! ```
 //!
-//! A payload that is UTF-8 is `text`, any other is `base64`.
+//! The header of a segment with a gap before it has version 2, and `"follows"` with the record before the gap behind
+//! `"first_lsn"`. A payload that is UTF-8 is `text`, any other is `base64`.
 
 use std::io::Write;
 
-use super::lines::{LineStyle, split_number};
+use super::lines::{LineStyle, follows_part, split_first_lsn, split_number, split_version};
 use super::raw;
-use crate::segment::{SegmentHeader, VERSION};
+use crate::segment::SegmentHeader;
 use crate::{Lsn, Record};
 
 pub(crate) struct Jsonl;
@@ -26,21 +27,23 @@ impl LineStyle for Jsonl {
 
     fn write_header(out: &mut Vec<u8>, header: &SegmentHeader) {
         let SegmentHeader { first_lsn, salt, created_us, .. } = header;
-        let name = Self::NAME;
+        let (version, name, follows) = (header.version(), Self::NAME, follows_part(header, ",\"follows\":"));
         // `created_us` is a string because every line closes with a quote.
         let line = format!(
-            "\"tidemark_log\":{VERSION},\"format\":\"{name}\",\"first_lsn\":{first_lsn},\"salt\":{salt},\
+            "\"tidemark_log\":{version},\"format\":\"{name}\",\"first_lsn\":{first_lsn}{follows},\"salt\":{salt},\
              \"created_us\":\"{created_us}"
         );
         out.extend_from_slice(line.as_bytes());
     }
 
     fn parse_header(body: &str) -> Option<SegmentHeader> {
-        let rest = body.strip_prefix("\"tidemark_log\":1,\"format\":\"jsonl\",\"first_lsn\":")?;
-        let (first_lsn, rest) = rest.split_once(",\"salt\":")?;
+        let (version, rest) = split_version(body.strip_prefix("\"tidemark_log\":")?)?;
+        let rest = rest.strip_prefix(",\"format\":\"jsonl\",\"first_lsn\":")?;
+        let (first_lsn, follows, rest) = split_first_lsn(rest, version, ",\"follows\":", ",\"salt\":")?;
         let (salt, created_us) = rest.split_once(",\"created_us\":\"")?;
         Some(SegmentHeader {
-            first_lsn: Lsn(first_lsn.parse().ok()?),
+            first_lsn,
+            follows,
             salt: salt.parse().ok()?,
             created_us: created_us.parse().ok()?,
             recycled: false,

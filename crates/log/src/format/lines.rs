@@ -1,11 +1,13 @@
 //! What the two line formats share: one record a line, its checksum at a fixed place in front.
 
 use super::{Codec, MARKER_BYTES_MAX, Step, raw};
-use crate::segment::{SegmentHeader, VERSION};
+use crate::segment::{SegmentHeader, VERSION, VERSION_WITH_GAP};
 use crate::{Lsn, Record};
 
 /// Digits of the LSN in a marker: fixed, so that it can be filled in late.
 const DURABLE_DIGITS: usize = 20;
+/// Checksums of headers start from here, in every version.
+const HEADER_SALT: u32 = 1;
 
 /// The parts of a line format. A line is `OPENING crc BETWEEN body CLOSING newline`; the checksum covers the body and
 /// the closing.
@@ -15,6 +17,7 @@ pub(crate) trait LineStyle: Sync {
     const BETWEEN: &'static str;
     const CLOSING: &'static str;
 
+    /// Writes a header; of version 2, if a gap is before the segment, and then with the record that the gap follows.
     fn write_header(out: &mut Vec<u8>, header: &SegmentHeader);
     fn parse_header(body: &str) -> Option<SegmentHeader>;
     /// Writes LSN, time and kind and what introduces the payload.
@@ -115,15 +118,18 @@ impl<S: LineStyle> Codec for Lines<S> {
         S::write_header(&mut line, header);
         line.extend_from_slice(S::CLOSING.as_bytes());
         line.push(b'\n');
-        Self::seal_line(&mut line, VERSION);
+        Self::seal_line(&mut line, HEADER_SALT);
         line
     }
 
     fn decode_header(&self, bytes: &[u8]) -> Result<(SegmentHeader, usize), &'static str> {
         let end = bytes.iter().position(|byte| *byte == b'\n').ok_or("the header has no end")?;
-        let body = Self::checked_body(bytes.get(..end).unwrap_or_default(), VERSION)?;
+        let body = Self::checked_body(bytes.get(..end).unwrap_or_default(), HEADER_SALT)?;
         let text = std::str::from_utf8(body).map_err(|_| "the header is no text")?;
         let header = S::parse_header(text).ok_or("the header does not describe a segment of this version")?;
+        if header.follows >= header.first_lsn {
+            return Err("the header names no record before its first");
+        }
         Ok((header, end + 1))
     }
 
@@ -176,6 +182,35 @@ impl<S: LineStyle> Codec for Lines<S> {
                 .is_some_and(|(_, durable)| durable >= lsn)
         })
     }
+}
+
+/// What a header says of the record before its gap, introduced by `label`; nothing without a gap.
+pub(super) fn follows_part(header: &SegmentHeader, label: &str) -> String {
+    if header.version() == VERSION_WITH_GAP { format!("{label}{}", header.follows) } else { String::new() }
+}
+
+/// The version at the front of a header's body, if it is one that is known.
+pub(super) fn split_version(text: &str) -> Option<(u32, &str)> {
+    [VERSION, VERSION_WITH_GAP]
+        .into_iter()
+        .find_map(|version| Some((version, text.strip_prefix(version.to_string().as_str())?)))
+}
+
+/// The first LSN at the front of a header's rest, the record that it follows, which version 2 introduces by `label`, and
+/// what comes after `end`.
+pub(super) fn split_first_lsn<'a>(
+    text: &'a str,
+    version: u32,
+    label: &str,
+    end: &str,
+) -> Option<(Lsn, Lsn, &'a str)> {
+    let (numbers, rest) = text.split_once(end)?;
+    if version == VERSION {
+        let first = Lsn(numbers.parse().ok()?);
+        return Some((first, first.previous(), rest));
+    }
+    let (first, follows) = numbers.split_once(label)?;
+    Some((Lsn(first.parse().ok()?), Lsn(follows.parse().ok()?), rest))
 }
 
 fn durable_digits(durable: Lsn) -> String {

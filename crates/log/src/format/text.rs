@@ -6,13 +6,15 @@
 //! 1c2f8bd0 1 1700000000000210 0 durable=00000000000000000001
 //! ```
 //!
+//! The header of a segment with a gap before it has version 2, and ` follows=` with the record before the gap behind `first=`.
+//!
 //! Payload bytes outside of printable ASCII, and the backslash, are escaped: `\\`, `\n`, `\r`, `\t`, `\xHH`.
 
 use std::io::Write;
 
-use super::lines::{LineStyle, split_number};
+use super::lines::{LineStyle, follows_part, split_first_lsn, split_number, split_version};
 use super::raw;
-use crate::segment::{SegmentHeader, VERSION};
+use crate::segment::SegmentHeader;
 use crate::{Lsn, Record};
 
 pub(crate) struct Text;
@@ -25,19 +27,22 @@ impl LineStyle for Text {
 
     fn write_header(out: &mut Vec<u8>, header: &SegmentHeader) {
         let SegmentHeader { first_lsn, salt, created_us, .. } = header;
-        let name = Self::NAME;
+        let (version, name, follows) = (header.version(), Self::NAME, follows_part(header, " follows="));
         let line = format!(
-            "tidemark-log version={VERSION} format={name} first={first_lsn} salt={salt} created_us={created_us}"
+            "tidemark-log version={version} format={name} first={first_lsn}{follows} salt={salt} \
+             created_us={created_us}"
         );
         out.extend_from_slice(line.as_bytes());
     }
 
     fn parse_header(body: &str) -> Option<SegmentHeader> {
-        let rest = body.strip_prefix("tidemark-log version=1 format=text first=")?;
-        let (first_lsn, rest) = rest.split_once(" salt=")?;
+        let (version, rest) = split_version(body.strip_prefix("tidemark-log version=")?)?;
+        let rest = rest.strip_prefix(" format=text first=")?;
+        let (first_lsn, follows, rest) = split_first_lsn(rest, version, " follows=", " salt=")?;
         let (salt, created_us) = rest.split_once(" created_us=")?;
         Some(SegmentHeader {
-            first_lsn: Lsn(first_lsn.parse().ok()?),
+            first_lsn,
+            follows,
             salt: salt.parse().ok()?,
             created_us: created_us.parse().ok()?,
             recycled: false,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::ToolError;
 use crate::error::Failure;
 use crate::format::raw;
+use crate::gap::Gap;
 use crate::reader::{SegmentReader, Stop};
 use crate::recovery::load_segments;
 use crate::segment::{SegmentHeader, SegmentTable};
@@ -18,7 +19,8 @@ const WRITE_BYTES: usize = 256 << 10;
 
 /// Writes the records `from` to `to`, as far as they exist, and returns their number.
 ///
-/// Lines carry checksums with salt 0. Binary output begins with a segment header, so that it is a segment itself.
+/// Lines carry checksums with salt 0. Binary output begins with a segment header, so that it is a segment itself; records on
+/// both sides of a gap are refused, because no segment has a gap in it.
 /// `progress` is told the bytes read since it was last called.
 pub fn export(
     storage: &Arc<dyn Storage>,
@@ -29,11 +31,16 @@ pub fn export(
     progress: &mut dyn FnMut(u64),
 ) -> Result<u64, ToolError> {
     let names = storage.list().map_err(|error| Failure::new("listing the directory", error))?;
-    let table = load_segments(&**storage, &names)?;
-    let first = table.first_lsn().unwrap_or(Lsn::FIRST);
+    let (table, _) = load_segments(&**storage, &names)?;
+    let first = table.from().unwrap_or(Lsn::FIRST);
     if from > Lsn::FIRST && from < first {
         let last = last_lsn(&**storage, &table)?;
         return Err(ToolError::NoSuchRecord { wanted: from, first, last });
+    }
+    if format == Format::Binary
+        && let Some(gap) = gap_between(&table, from.max(first), to)
+    {
+        return Err(ToolError::Gap { before: gap.first.previous(), behind: gap.last.next() });
     }
     let mut exporter = Exporter { format, buffer: Vec::new(), batch: RecordBatch::default(), count: 0 };
     let mut next = from.max(first);
@@ -70,6 +77,15 @@ pub fn export(
     Ok(exporter.count)
 }
 
+/// The first gap that has records before it and behind it, from `from` to `to`.
+fn gap_between(table: &SegmentTable, from: Lsn, to: Lsn) -> Option<Gap> {
+    let headers = table.iter().map(|segment| segment.header);
+    headers
+        .filter(|header| header.follows >= from && header.first_lsn <= to)
+        .map(|header| Gap { first: header.from(), last: header.first_lsn.previous() })
+        .find(|gap| gap.first <= gap.last)
+}
+
 /// The newest readable record.
 fn last_lsn(storage: &dyn Storage, table: &SegmentTable) -> Result<Lsn, ToolError> {
     let Some(segment) = table.iter().last() else { return Ok(Lsn::ZERO) };
@@ -77,7 +93,7 @@ fn last_lsn(storage: &dyn Storage, table: &SegmentTable) -> Result<Lsn, ToolErro
     let mut reader = SegmentReader::new(segment.clone());
     let mut batch = RecordBatch::default();
     while reader.read(&mut batch, Lsn(u64::MAX)).map_err(failed)? == Stop::More {}
-    Ok(reader.expected().previous())
+    Ok(reader.last())
 }
 
 struct Exporter {
@@ -93,7 +109,13 @@ impl Exporter {
         for record in self.batch.iter().filter(|record| record.lsn >= from) {
             if self.count == 0 && self.format == Format::Binary {
                 let (first_lsn, created_us) = (record.lsn, record.time_us);
-                let header = SegmentHeader { first_lsn, salt: EXPORT_SALT, created_us, recycled: false };
+                let header = SegmentHeader {
+                    first_lsn,
+                    follows: first_lsn.previous(),
+                    salt: EXPORT_SALT,
+                    created_us,
+                    recycled: false,
+                };
                 self.buffer.extend_from_slice(&codec.encode_header(&header));
             }
             let start = self.buffer.len();

@@ -9,7 +9,7 @@ use crate::recovery::{SegmentEnd, damage, describe, inspect_remainder, load_segm
 use crate::segment::{Segment, parse_segment_name, parse_spare_name, segment_name};
 use crate::snapshot::Snapshots;
 use crate::storage::Storage;
-use crate::{Format, Lsn, RecordBatch};
+use crate::{Format, Gap, Lsn, RecordBatch};
 
 /// Everything in a log's directory.
 #[derive(Clone, Debug, Default)]
@@ -29,7 +29,9 @@ pub struct SegmentReport {
     pub name: String,
     /// LSN of its first record.
     pub first_lsn: Lsn,
-    /// LSN of its last valid record; one less than `first_lsn` when it has none.
+    /// LSN of the record before it. What lies between is a gap: lost in a crash, or never used.
+    pub follows: Lsn,
+    /// LSN of its last valid record; less than `first_lsn` when it has none.
     pub last_lsn: Lsn,
     /// Spelling of its records; `None` when the header is unreadable.
     pub format: Option<Format>,
@@ -41,6 +43,19 @@ pub struct SegmentReport {
     pub file_bytes: u64,
     /// How it ends.
     pub state: SegmentState,
+}
+
+impl SegmentReport {
+    /// Number of its valid records.
+    pub fn records(&self) -> u64 {
+        self.last_lsn.next().0.saturating_sub(self.first_lsn.0)
+    }
+
+    /// The gap before it, if there is one.
+    pub fn gap(&self) -> Option<Gap> {
+        let gap = Gap { first: self.follows.next(), last: self.first_lsn.previous() };
+        (gap.first <= gap.last).then_some(gap)
+    }
 }
 
 /// How a segment ends.
@@ -84,6 +99,17 @@ impl Inspection {
     pub fn first_lsn(&self) -> Lsn {
         self.segments.first().map_or(Lsn::FIRST, |segment| segment.first_lsn)
     }
+
+    /// Where the log begins: nothing from here on is missing that is not lost.
+    pub(super) fn floor(&self) -> Lsn {
+        self.segments.first().map_or(Lsn::FIRST, |segment| segment.follows.next())
+    }
+
+    /// The newest position that a file speaks of, readable or not.
+    pub(super) fn newest(&self) -> Lsn {
+        let segments = self.segments.iter().flat_map(|segment| [segment.first_lsn, segment.last_lsn]);
+        segments.chain(self.snapshots.iter().map(|snapshot| snapshot.lsn)).max().unwrap_or_default()
+    }
 }
 
 /// Reads every segment and snapshot to its end. `progress` is told the bytes verified since it was last called.
@@ -93,10 +119,19 @@ pub fn inspect(storage: &Arc<dyn Storage>, progress: &mut dyn FnMut(u64)) -> Res
     firsts.sort_unstable();
     let snapshots = inspect_snapshots(storage)?;
     let newest = snapshots.last().map_or(Lsn::ZERO, |snapshot| snapshot.lsn);
-    let mut segments = Vec::new();
-    for (index, first) in firsts.iter().enumerate() {
-        let next = firsts.get(index + 1).copied();
-        segments.push(inspect_segment(&**storage, *first, next, newest, progress)?);
+    let mut segments: Vec<SegmentReport> = Vec::new();
+    let mut opened = open_segments(&**storage, &firsts)?.into_iter().peekable();
+    while let Some((first, segment)) = opened.next() {
+        // A header that cannot be read does not say whether a gap is before it.
+        let follower = opened.peek().and_then(|(_, next)| Some(next.as_ref().ok()?.header.follows));
+        let report = match segment {
+            Ok(segment) => inspect_segment(&**storage, segment, follower, newest, progress)?,
+            Err(damage) => {
+                let before = segments.last().map_or(first.previous(), |segment| segment.last_lsn);
+                headless(first, before, damage)
+            }
+        };
+        segments.push(report);
     }
     let spares = names.iter().filter(|name| parse_spare_name(name).is_some()).count();
     Ok(Inspection { segments, snapshots, spares })
@@ -115,34 +150,54 @@ fn inspect_snapshots(storage: &Arc<dyn Storage>) -> Result<Vec<SnapshotReport>, 
     Ok(lsns.into_iter().map(report).collect())
 }
 
+/// A segment by the first LSN in its name, or what is wrong with its header.
+type Opened = (Lsn, Result<Arc<Segment>, Damage>);
+
+/// Reads the headers. Leaves out segments without records whose place another has taken, which the next start removes.
+fn open_segments(storage: &dyn Storage, firsts: &[Lsn]) -> Result<Vec<Opened>, ToolError> {
+    let mut opened: Vec<Opened> = Vec::new();
+    for first in firsts {
+        let segment = match load_segment(storage, segment_name(*first), *first) {
+            Ok(segment) => Ok(Arc::new(segment)),
+            Err(OpenError::Damaged(damage)) => Err(damage),
+            Err(error) => return Err(error.into()),
+        };
+        if let Ok(segment) = &segment {
+            let follows = segment.header.follows;
+            opened.pop_if(|(_, before)| before.as_ref().is_ok_and(|before| before.header.follows == follows));
+        }
+        opened.push((*first, segment));
+    }
+    Ok(opened)
+}
+
+/// What can be said of a segment without a readable header.
+fn headless(first_lsn: Lsn, before: Lsn, damage: Damage) -> SegmentReport {
+    SegmentReport {
+        name: segment_name(first_lsn),
+        first_lsn,
+        follows: before,
+        last_lsn: before,
+        format: None,
+        created_us: 0,
+        used_bytes: 0,
+        file_bytes: 0,
+        state: SegmentState::Damaged(damage),
+    }
+}
+
+/// `follower` is the record that the next segment follows.
 fn inspect_segment(
     storage: &dyn Storage,
-    first: Lsn,
-    next: Option<Lsn>,
+    segment: Arc<Segment>,
+    follower: Option<Lsn>,
     snapshot: Lsn,
     progress: &mut dyn FnMut(u64),
 ) -> Result<SegmentReport, ToolError> {
-    let name = segment_name(first);
-    let segment = match load_segment(storage, name.clone(), first) {
-        Ok(segment) => Arc::new(segment),
-        Err(OpenError::Damaged(damage)) => {
-            return Ok(SegmentReport {
-                name,
-                first_lsn: first,
-                last_lsn: first.previous(),
-                format: None,
-                created_us: 0,
-                used_bytes: 0,
-                file_bytes: 0,
-                state: SegmentState::Damaged(damage),
-            });
-        }
-        Err(error) => return Err(error.into()),
-    };
-    let failed = |error| Failure::new(format!("reading {}", storage.path(&name)), error);
+    let failed = |error| Failure::new(format!("reading {}", storage.path(&segment.name)), error);
     let mut reader = SegmentReader::new(segment.clone());
     let mut batch = RecordBatch::default();
-    let limit = next.map_or(Lsn(u64::MAX), Lsn::previous);
+    let limit = follower.unwrap_or(Lsn(u64::MAX));
     let stop = loop {
         let before = reader.offset();
         let stop = reader.read(&mut batch, limit).map_err(failed)?;
@@ -152,11 +207,12 @@ fn inspect_segment(
         }
     };
     let file_bytes = segment.file.len().map_err(failed)?;
-    let state = state_of(storage, &segment, &reader, stop, next, snapshot)?;
+    let state = state_of(storage, &segment, &reader, stop, follower, snapshot)?;
     Ok(SegmentReport {
-        name,
-        first_lsn: first,
-        last_lsn: reader.expected().previous(),
+        name: segment.name.clone(),
+        first_lsn: segment.header.first_lsn,
+        follows: segment.header.follows,
+        last_lsn: reader.last(),
         format: Some(segment.format),
         created_us: segment.header.created_us,
         used_bytes: reader.offset(),
@@ -170,14 +226,14 @@ fn state_of(
     segment: &Arc<Segment>,
     reader: &SegmentReader,
     stop: Stop,
-    next: Option<Lsn>,
+    follower: Option<Lsn>,
     snapshot: Lsn,
 ) -> Result<SegmentState, ToolError> {
     let damaged = || damage(storage, &segment.name, reader.offset(), reader.expected(), describe(stop));
-    if stop == Stop::Limit {
+    if stop == Stop::Limit && follower.is_none_or(|follower| follower >= segment.header.first_lsn) {
         return Ok(SegmentState::Whole);
     }
-    if next.is_some() || snapshot >= reader.expected() {
+    if follower.is_some() || snapshot > reader.last() {
         return Ok(SegmentState::Damaged(damaged()));
     }
     let remainder = inspect_remainder(&SegmentEnd::of(reader, stop))

@@ -42,6 +42,17 @@ pub enum ToolError {
         /// The oldest record.
         first: crate::Lsn,
     },
+    /// One binary file was asked for with records on both sides of a gap.
+    #[error(
+        "a start that was not clean has left a gap between the records {before} and {behind}, and a binary file is one segment, \
+         which has none; export up to {before} and from {behind} on separately, or as text or jsonl"
+    )]
+    Gap {
+        /// The last record before the gap.
+        before: crate::Lsn,
+        /// The first record behind it.
+        behind: crate::Lsn,
+    },
     /// The exported records could not be written.
     #[error("writing the exported records: {0}")]
     Output(#[from] std::io::Error),

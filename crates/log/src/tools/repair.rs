@@ -1,5 +1,8 @@
 //! Taking records out of a log that nobody has open: what is damaged, or what came after a chosen point.
 //!
+//! LSNs of what is taken out do not come again: the log is not left as if it had been closed, and the next start goes on
+//! behind a gap.
+//!
 //! Nothing is deleted. Whole files get the prefix `cut-`, a part of a file is copied to one that has it.
 //!
 //! A snapshot behind the damage saves everything it covers: the log then goes on from the snapshot, and it is the
@@ -11,6 +14,7 @@ use std::sync::Arc;
 use super::ToolError;
 use super::inspect::{Inspection, SegmentReport, SegmentState, SnapshotReport, inspect};
 use crate::buffer::Buffer;
+use crate::end_file::{EndFile, LogEnd};
 use crate::error::Failure;
 use crate::log::take_lock;
 use crate::reader::{SegmentReader, Stop};
@@ -34,6 +38,8 @@ pub struct Cut {
     pub files: Vec<String>,
     /// The file to be cut, and where.
     pub part: Option<(String, u64)>,
+    /// The newest position that was in use before; the next record gets a later one.
+    pub newest: Lsn,
 }
 
 /// What repairing would do; `None` when nothing is damaged.
@@ -67,7 +73,7 @@ pub fn plan_truncate(
         let (first, end) = (inspection.first_lsn(), inspection.last_lsn());
         return Err(ToolError::NoSuchRecord { wanted: last, first, last: end });
     };
-    let first = inspection.first_lsn();
+    let first = inspection.floor();
     let carries = |snapshot: &SnapshotReport| {
         snapshot.content.is_ok() && snapshot.lsn <= last && snapshot.lsn.next() >= first
     };
@@ -85,6 +91,8 @@ impl Cut {
     /// Carries the plan out and returns the names of the files set aside. Refuses while a server has the log open.
     pub fn apply(&self, storage: &dyn Storage) -> Result<Vec<String>, ToolError> {
         let _lock = take_lock(storage)?;
+        let failed = |error| Failure::new("noting that LSNs must not be used again", error);
+        self.note_newest(storage).map_err(failed)?;
         let mut aside = Vec::new();
         for name in &self.files {
             let failed = |error| Failure::new(format!("setting {} aside", storage.path(name)), error);
@@ -97,6 +105,18 @@ impl Cut {
             aside.extend(cut_part(storage, name, *offset, self.last_lsn).map_err(failed)?);
         }
         Ok(aside)
+    }
+
+    /// Leaves the log as one that was not closed, in which LSNs up to the newest one may have been handed out.
+    fn note_newest(&self, storage: &dyn Storage) -> io::Result<()> {
+        let file = EndFile::find(storage, &storage.list()?)?;
+        let left = file.as_ref().map(EndFile::read).transpose()?.flatten();
+        let begun = left.map_or(Lsn::ZERO, |left| left.next);
+        let end = LogEnd { closed_at: None, next: begun.max(self.newest.next()) };
+        match file {
+            Some(file) => file.write(end),
+            None => EndFile::create(storage, end).map(drop),
+        }
     }
 }
 
@@ -116,20 +136,21 @@ fn cut_after(inspection: &Inspection, index: usize, last: Lsn) -> Cut {
     }
     let readable = inspection.segments.iter().skip(index).map(|segment| segment.last_lsn).max();
     let lost = readable.filter(|end| *end > last).map(|end| (last.next(), end));
-    Cut { last_lsn: last, lost, files, part }
+    Cut { last_lsn: last, lost, files, part, newest: inspection.newest() }
 }
 
 /// The snapshot replaces the segments up to the damage, oldest first. Segments behind it stay if they continue it.
 fn continue_from_snapshot(inspection: &Inspection, damaged: usize, snapshot: Lsn) -> Cut {
     let later = inspection.segments.get(damaged + 1..).unwrap_or_default();
     let whole = later.iter().all(|segment| !matches!(segment.state, SegmentState::Damaged(_)));
-    let continues = later.iter().rposition(|segment| segment.first_lsn <= snapshot.next());
+    let continues = later.iter().rposition(|segment| segment.follows <= snapshot);
     let end = later.last().map_or(Lsn::ZERO, |segment| segment.last_lsn);
     let kept = continues.filter(|_| whole && end >= snapshot);
     let count = kept.map_or(inspection.segments.len(), |index| damaged + 1 + index);
     let files = inspection.segments.iter().take(count).map(|segment| segment.name.clone()).collect();
     let lost = (kept.is_none() && end > snapshot).then_some((snapshot.next(), end));
-    Cut { last_lsn: if kept.is_some() { end } else { snapshot }, lost, files, part: None }
+    let last_lsn = if kept.is_some() { end } else { snapshot };
+    Cut { last_lsn, lost, files, part: None, newest: inspection.newest() }
 }
 
 /// Where the record `last` ends.
@@ -188,7 +209,9 @@ fn cut_part(storage: &dyn Storage, name: &str, offset: u64, last: Lsn) -> io::Re
         file.set_len(offset)?;
     }
     let mut marker = Buffer::default();
-    marker.open_with_marker(segment.codec(), last, segment.header.created_us, segment.header.salt);
+    // Without a record before it in the segment it has the LSN before the first.
+    let before = last.max(segment.header.first_lsn.previous());
+    marker.open_with_marker(segment.codec(), before, segment.header.created_us, segment.header.salt);
     marker.patch_marker(segment.codec(), last);
     if !segment.codec().preallocates() || offset + marker.bytes.len() as u64 <= size {
         write_all(&*file, &marker.bytes, offset)?;

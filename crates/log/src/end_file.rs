@@ -1,0 +1,166 @@
+//! The file `END`: how the log was left, so that the next start knows whether any LSN may have been handed out that is
+//! not in the log.
+//!
+//! ```text
+//!  0            8          12         16         24         32     36
+//!  +------------+----------+----------+----------+----------+------+
+//!  | TIDEEND\n  | version  | closed   | last lsn | next lsn | crc  |     the same again at 4096
+//!  +------------+----------+----------+----------+----------+------+
+//! ```
+//!
+//! A process that opens the log writes where its records begin, before it accepts any. One that closes it writes, when
+//! everything is durable, which record is the last. So the file is there as long as the log is, and what it calls closed is
+//! believed only if the log ends exactly there. It is overwritten in place, which needs no space on a full disk; each of
+//! the two copies is in a sector of its own.
+
+use std::io;
+
+use crate::Lsn;
+use crate::segment::TEMPORARY_SUFFIX;
+use crate::storage::{Storage, StorageFile, read_full, write_all};
+
+const NAME: &str = "END";
+const MAGIC: [u8; 8] = *b"TIDEEND\n";
+const VERSION: u32 = 1;
+const COPY_BYTES: usize = 36;
+const CHECKSUM_OFFSET: usize = COPY_BYTES - 4;
+/// Where the second copy is: far enough that what ruins one sector, or a page, leaves it.
+const SECOND_OFFSET: usize = 4096;
+
+/// How a log was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LogEnd {
+    /// The last record, if the log was closed and everything was durable.
+    pub(crate) closed_at: Option<Lsn>,
+    /// The LSN at which the next record is to begin; of a log that was not closed, that at which its process began.
+    pub(crate) next: Lsn,
+}
+
+impl LogEnd {
+    fn encode(self) -> Vec<u8> {
+        let mut copy = Vec::with_capacity(COPY_BYTES);
+        copy.extend_from_slice(&MAGIC);
+        copy.extend_from_slice(&VERSION.to_le_bytes());
+        copy.extend_from_slice(&u32::from(self.closed_at.is_some()).to_le_bytes());
+        copy.extend_from_slice(&self.closed_at.unwrap_or_default().0.to_le_bytes());
+        copy.extend_from_slice(&self.next.0.to_le_bytes());
+        copy.extend_from_slice(&crc32c::crc32c(&copy).to_le_bytes());
+        debug_assert_eq!(copy.len(), COPY_BYTES);
+        copy
+    }
+
+    /// The content of a copy; `None` if it is damaged, or of another version.
+    fn decode(copy: &[u8]) -> Option<Self> {
+        let copy: &[u8; COPY_BYTES] = copy.first_chunk()?;
+        let (covered, checksum) = copy.split_at(CHECKSUM_OFFSET);
+        let rest = covered.strip_prefix(&MAGIC)?.strip_prefix(&VERSION.to_le_bytes())?;
+        let (closed, rest) = rest.split_first_chunk()?;
+        let (last, rest) = rest.split_first_chunk()?;
+        let (next, _) = rest.split_first_chunk()?;
+        let (last, next) = (Lsn(u64::from_le_bytes(*last)), Lsn(u64::from_le_bytes(*next)));
+        let closed = u32::from_le_bytes(*closed);
+        let is_whole = checksum == crc32c::crc32c(covered).to_le_bytes() && closed <= 1 && last < next;
+        is_whole.then_some(Self { closed_at: (closed == 1).then_some(last), next })
+    }
+}
+
+/// The file, held open, so that closing the log needs no descriptor.
+#[derive(Debug)]
+pub(crate) struct EndFile {
+    file: Box<dyn StorageFile>,
+}
+
+impl EndFile {
+    /// The file, if the directory has one, which is what `names` are of.
+    pub(crate) fn find(storage: &dyn Storage, names: &[String]) -> io::Result<Option<Self>> {
+        if !names.iter().any(|name| name == NAME) {
+            return Ok(None);
+        }
+        Ok(Some(Self { file: storage.open(NAME)? }))
+    }
+
+    /// Makes the file, which appears with its content.
+    pub(crate) fn create(storage: &dyn Storage, end: LogEnd) -> io::Result<Self> {
+        let temporary = format!("{NAME}{TEMPORARY_SUFFIX}");
+        let file = Self { file: storage.create(&temporary)? };
+        file.write(end)?;
+        storage.rename(&temporary, NAME)?;
+        storage.sync_dir()?;
+        Ok(file)
+    }
+
+    /// What it says; `None` if neither copy can be understood.
+    pub(crate) fn read(&self) -> io::Result<Option<LogEnd>> {
+        let mut bytes = [0; SECOND_OFFSET + COPY_BYTES];
+        let filled = read_full(&*self.file, &mut bytes, 0)?;
+        let bytes = bytes.get(..filled).unwrap_or_default();
+        // They differ only if writing them was interrupted, when nothing depends on it yet.
+        Ok(LogEnd::decode(bytes).or_else(|| LogEnd::decode(bytes.get(SECOND_OFFSET..)?)))
+    }
+
+    /// Replaces what it says, durably.
+    pub(crate) fn write(&self, end: LogEnd) -> io::Result<()> {
+        let copy = end.encode();
+        let mut bytes = copy.clone();
+        bytes.resize(SECOND_OFFSET, 0);
+        bytes.extend_from_slice(&copy);
+        write_all(&*self.file, &bytes, 0)?;
+        self.file.sync_data()
+    }
+}
+
+/// Where the file is, to be shown to a person.
+pub(crate) fn path(storage: &dyn Storage) -> String {
+    storage.path(NAME)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MemoryStorage;
+
+    const CLOSED: LogEnd = LogEnd { closed_at: Some(Lsn(41)), next: Lsn(42) };
+
+    #[test]
+    fn it_says_what_was_written_last() {
+        let storage = MemoryStorage::new();
+        assert!(EndFile::find(&storage, &storage.list().expect("names")).expect("looks").is_none());
+        let file = EndFile::create(&storage, CLOSED).expect("is made");
+        assert_eq!(file.read().expect("reads"), Some(CLOSED));
+        let open = LogEnd { closed_at: None, next: Lsn(42) };
+        file.write(open).expect("writes");
+        let file =
+            EndFile::find(&storage, &storage.list().expect("names")).expect("looks").expect("is there");
+        assert_eq!(file.read().expect("reads"), Some(open));
+    }
+
+    #[test]
+    fn one_copy_is_enough_and_a_flipped_bit_is_never_believed() {
+        let storage = MemoryStorage::new();
+        let file = EndFile::create(&storage, CLOSED).expect("is made");
+        let whole = storage.read(NAME).expect("is there");
+        for bit in 0..COPY_BYTES * 8 {
+            let mut bytes = whole.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            storage.put(NAME, bytes.clone());
+            let file = EndFile::find(&storage, &[NAME.to_owned()]).expect("looks").expect("is there");
+            assert_eq!(file.read().expect("reads"), Some(CLOSED), "bit {bit}");
+            bytes[SECOND_OFFSET + bit / 8] ^= 1 << (bit % 8);
+            storage.put(NAME, bytes);
+            let file = EndFile::find(&storage, &[NAME.to_owned()]).expect("looks").expect("is there");
+            assert_eq!(file.read().expect("reads"), None, "bit {bit}");
+        }
+        for size in [0, 1, COPY_BYTES - 1] {
+            storage.put(NAME, whole[..size].to_vec());
+            let file = EndFile::find(&storage, &[NAME.to_owned()]).expect("looks").expect("is there");
+            assert_eq!(file.read().expect("reads"), None, "{size} bytes");
+        }
+        drop(file);
+    }
+
+    #[test]
+    fn a_log_that_ends_behind_where_it_goes_on_is_not_believed() {
+        let wrong = LogEnd { closed_at: Some(Lsn(42)), next: Lsn(42) };
+        assert_eq!(LogEnd::decode(&wrong.encode()), None);
+    }
+}

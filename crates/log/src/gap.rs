@@ -1,0 +1,127 @@
+//! Gaps: positions that no record has, and that none will get.
+//!
+//! Whoever appends is told an LSN before the record is durable, and may tell others. A power failure takes such records
+//! back; their LSNs must not come again with other records behind them. A start that cannot know how far the log had
+//! come therefore goes on far beyond everything that may have been handed out:
+//!
+//! ```text
+//!  records of one process │ gap: may have been handed out, and is lost │ records of the next process
+//!  1 … 100                │ 101 … 4294967295                           │ 4294967296 …
+//! ```
+//!
+//! The upper half of an LSN so counts the starts that were not clean, unless a process appends more than 2^32 records.
+
+use crate::Lsn;
+
+/// Every gap ends before a multiple of this.
+const STRIDE: u64 = 1 << 32;
+/// How many records may have been appended behind the last one that is known: a gap is at least as long.
+const MARGIN: u64 = 1 << 31;
+
+/// Positions between two records that are lost, or were never used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// The first of them.
+    pub first: Lsn,
+    /// The last of them.
+    pub last: Lsn,
+}
+
+/// Where the log goes on if everything up to `newest` and some records behind it may have been handed out; `None` at the end of
+/// all numbers.
+pub(crate) fn next_behind(newest: Lsn) -> Option<Lsn> {
+    newest.0.checked_add(MARGIN)?.checked_next_multiple_of(STRIDE).map(Lsn)
+}
+
+/// The gaps that are known. Invariant: they ascend and do not touch.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Gaps(Vec<Gap>);
+
+impl Gaps {
+    /// Adds the positions between a record and the next one behind it, if there are any. A gap that begins where the
+    /// newest does takes its place: nothing was ever written between them.
+    pub(crate) fn add(&mut self, before: Lsn, behind: Lsn) {
+        let gap = Gap { first: before.next(), last: behind.previous() };
+        self.0.pop_if(|newest| newest.first == gap.first);
+        debug_assert!(self.0.last().is_none_or(|newest| newest.last < gap.first), "gaps ascend");
+        if gap.first <= gap.last {
+            self.0.push(gap);
+        }
+    }
+
+    pub(crate) fn contains(&self, lsn: Lsn) -> bool {
+        self.behind(lsn.previous()).first().is_some_and(|gap| gap.first <= lsn && lsn <= gap.last)
+    }
+
+    /// The gaps that end behind `lsn`.
+    pub(crate) fn behind(&self, lsn: Lsn) -> &[Gap] {
+        let index = self.0.partition_point(|gap| gap.last <= lsn);
+        self.0.get(index..).unwrap_or_default()
+    }
+
+    /// How many records there are or were behind `after`, up to `last`.
+    pub(crate) fn records_between(&self, after: Lsn, last: Lsn) -> u64 {
+        let lost = |gap: &Gap| gap.last.min(last).0.saturating_sub(gap.first.previous().max(after).0);
+        let lost: u64 = self.behind(after).iter().map(lost).sum();
+        last.0.saturating_sub(after.0).saturating_sub(lost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_start_that_is_not_clean_leaves_room_for_everything_that_may_have_been_handed_out() {
+        let next = |newest| next_behind(Lsn(newest)).map(|lsn| lsn.0);
+        assert_eq!(next(0), Some(STRIDE));
+        assert_eq!(next(100), Some(STRIDE));
+        assert_eq!(next(STRIDE - MARGIN), Some(STRIDE));
+        assert_eq!(next(STRIDE - MARGIN + 1), Some(2 * STRIDE));
+        assert_eq!(
+            next(STRIDE),
+            Some(2 * STRIDE),
+            "an LSN that was handed out and lost is passed over as well"
+        );
+        assert_eq!(next(u64::MAX - STRIDE - MARGIN), Some(u64::MAX - STRIDE + 1));
+        assert_eq!((next(u64::MAX - MARGIN), next(u64::MAX)), (None, None));
+    }
+
+    #[test]
+    fn a_gap_behind_which_nothing_was_written_grows() {
+        let mut gaps = Gaps::default();
+        gaps.add(Lsn(10), Lsn(20));
+        gaps.add(Lsn(25), Lsn(26));
+        gaps.add(Lsn(30), Lsn(40));
+        gaps.add(Lsn(30), Lsn(50));
+        assert_eq!(gaps.behind(Lsn(19)), [Gap { first: Lsn(31), last: Lsn(49) }]);
+        assert_eq!(gaps.behind(Lsn(18)).len(), 2);
+        gaps.add(Lsn(30), Lsn(31));
+        assert!(gaps.behind(Lsn(20)).is_empty());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn what_is_lost_is_known_and_not_counted(
+            parts in prop::collection::vec((1_u64..5, 0_u64..5), 0..6),
+            after in 0_u64..60,
+            length in 0_u64..60,
+        ) {
+            let (mut gaps, mut lost, mut end) = (Gaps::default(), Vec::new(), 0);
+            for (records, gap) in parts {
+                end += records;
+                gaps.add(Lsn(end), Lsn(end + gap + 1));
+                lost.extend(end + 1..=end + gap);
+                end += gap;
+            }
+            for lsn in 0..70 {
+                prop_assert_eq!(gaps.contains(Lsn(lsn)), lost.contains(&lsn), "{}", lsn);
+            }
+            let last = after + length;
+            let records = (after + 1..=last).filter(|lsn| !lost.contains(lsn)).count() as u64;
+            prop_assert_eq!(gaps.records_between(Lsn(after), Lsn(last)), records);
+        }
+    }
+}
