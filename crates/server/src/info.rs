@@ -115,7 +115,7 @@ fn persistence(text: &mut String, cx: &Context<'_>) {
     line(text, "aof_rewrite_in_progress", u8::from(snapshots.is_busy()));
     line(text, "aof_enabled", 1);
     line(text, "aof_last_write_status", if healthy { "ok" } else { "err" });
-    line(text, "rdb_changes_since_last_save", log.appended().0.saturating_sub(snapshots.last_lsn().0));
+    line(text, "rdb_changes_since_last_save", log.records_between(snapshots.last_lsn(), log.appended()));
 }
 
 /// A full log recovers by itself, a failed one does not.

@@ -84,7 +84,7 @@ pub(crate) fn open(config: &Config) -> Result<Recovered, RecoverError> {
         ..Options::default()
     };
     let (log, recovery) = Log::open(storage, options)?;
-    let mut report: Vec<String> = torn_tail(&recovery).into_iter().collect();
+    let mut report: Vec<String> = torn_tail(&recovery).into_iter().chain(gap(&recovery)).collect();
     let (engine, snapshot) = newest_state(&Arc::new(log), config, &mut report)?;
     let from = snapshot.map_or(Lsn::FIRST, Lsn::next);
     let began = Instant::now();
@@ -223,6 +223,16 @@ fn torn_tail(recovery: &Recovery) -> Option<String> {
     Some(format!(
         "an unfinished write was cut off: {} bytes at offset {} of {}",
         torn.bytes, torn.offset, torn.path
+    ))
+}
+
+/// Said as long as nothing was appended behind the gap.
+fn gap(recovery: &Recovery) -> Option<String> {
+    let gap = recovery.gap?;
+    Some(format!(
+        "the log was not closed after record {}: the next one has the number {}",
+        recovery.last_lsn,
+        gap.last.next()
     ))
 }
 

@@ -214,7 +214,7 @@ fn listen_to_log(shared: &Arc<Shared>, inboxes: Vec<Arc<Inbox>>) {
         if was_retaining.swap(progress.retaining, Ordering::AcqRel) != progress.retaining {
             tell_of_old_segments(shared.engine.log().retention_failure());
         }
-        shared.snapshots.request_if_due(progress.written, shared.settings.current().snapshot_after);
+        shared.snapshots.request_if_due(shared.engine.log(), shared.settings.current().snapshot_after);
     };
     shared.engine.log().set_listener(Box::new(listener));
 }

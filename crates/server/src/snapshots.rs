@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tidemark_engine::{Delivery, Engine, Incomplete, Protocol, Reply};
-use tidemark_log::{Lsn, SnapshotError, SnapshotWriter};
+use tidemark_log::{Log, Lsn, SnapshotError, SnapshotWriter};
 
 /// The section of a snapshot that holds the keyspace.
 pub(crate) const KEYSPACE: u32 = 0;
@@ -23,6 +23,10 @@ pub(crate) const NAMED: u32 = 2;
 /// How long the thread rests after some tens of microseconds of work. Where every core is busy it would otherwise keep a
 /// thread that serves clients waiting for a whole turn of the system's scheduler, which is milliseconds.
 const REST: Duration = Duration::from_micros(150);
+
+/// A snapshot is due after so many stops that were not clean: each leaves a short segment, which is a file that is held
+/// open, and a server that is killed again and again would never log enough for one.
+const GAPS_MAX: usize = 32;
 
 enum Request {
     /// Take a snapshot; tell the client, if one waits.
@@ -93,10 +97,13 @@ impl Snapshots {
         true
     }
 
-    /// Asks for a snapshot if `after` records have been logged since the latest; 0 means never.
-    pub(crate) fn request_if_due(&self, durable: Lsn, after: u64) {
-        let since = self.last_lsn().0.max(self.tried_lsn.load(Ordering::Relaxed));
-        if after > 0 && durable.0.saturating_sub(since) >= after {
+    /// Asks for a snapshot if `after` records have been logged since the latest; 0 means never. One is due as well if the
+    /// server was not stopped properly many times since, each of which has left the log a segment more.
+    pub(crate) fn request_if_due(&self, log: &Log, after: u64) {
+        let since = Lsn(self.last_lsn().0.max(self.tried_lsn.load(Ordering::Relaxed)));
+        let is_due =
+            || log.records_between(since, log.written()) >= after || log.gaps_behind(since).len() >= GAPS_MAX;
+        if after > 0 && is_due() {
             self.request(None);
         }
     }
@@ -231,4 +238,48 @@ fn answer(taken: &Result<Lsn, TakeError>) -> Vec<u8> {
 
 fn now_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidemark_log::{MemoryStorage, Options};
+
+    /// A log of one record for each of so many processes, all of which were killed but the last.
+    fn log_after_kills(kills: usize) -> Log {
+        let mut storage = MemoryStorage::new();
+        loop {
+            let options = Options { segment_bytes: Options::SEGMENT_BYTES_MIN, ..Options::default() };
+            let (log, recovery) = Log::open(Arc::new(storage.clone()), options).expect("opens");
+            let lsn = log.append(0, 1, |buffer| buffer.push(1)).expect("is accepted");
+            log.wait_durable(lsn).expect("memory does not fail");
+            if recovery.records == kills as u64 {
+                return log;
+            }
+            storage = storage.fork();
+        }
+    }
+
+    fn is_due(log: &Log, latest: Lsn, after: u64) -> bool {
+        let (snapshots, _requests) = Snapshots::new(latest);
+        snapshots.request_if_due(log, after);
+        snapshots.is_busy()
+    }
+
+    #[test]
+    fn a_snapshot_is_due_after_so_many_records_whatever_their_numbers_are() {
+        let log = log_after_kills(3);
+        assert!(log.written().0 >> 32 == 3);
+        assert!(is_due(&log, Lsn::ZERO, 4) && !is_due(&log, Lsn::ZERO, 5));
+        assert!(is_due(&log, Lsn::FIRST, 3) && !is_due(&log, Lsn::FIRST, 4));
+        assert!(!is_due(&log, Lsn::ZERO, 0), "only when it is asked for");
+    }
+
+    #[test]
+    fn a_snapshot_is_due_after_many_kills_however_few_records_there_are() {
+        let log = log_after_kills(GAPS_MAX);
+        assert!(is_due(&log, Lsn::ZERO, 1_000_000));
+        assert!(!is_due(&log, log.written(), 1_000_000), "it has been taken");
+        assert!(!is_due(&log_after_kills(GAPS_MAX - 1), Lsn::ZERO, 1_000_000));
+    }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
-use tidemark_log::tools::{self, Cut, Inspection, SegmentState};
+use tidemark_log::tools::{self, Cut, Inspection, SegmentReport, SegmentState};
 use tidemark_log::{FileStorage, Format, Lsn, Storage};
 
 /// Look at a log's files and put them right
@@ -98,9 +98,16 @@ fn verify(inspection: &Inspection) -> anyhow::Result<ExitCode> {
         }
     }
     let (first, last) = (inspection.first_lsn(), inspection.last_lsn());
-    let records = last.next().0.saturating_sub(first.0);
+    let records: u64 = inspection.segments.iter().map(SegmentReport::records).sum();
+    let gaps = inspection.segments.iter().filter_map(SegmentReport::gap).count();
     let mut out = io::stdout().lock();
     writeln!(out, "{records} records ({first} to {last}) in {} segments: good", inspection.segments.len())?;
+    if gaps > 0 {
+        writeln!(
+            out,
+            "{gaps} gaps, each left by a stop that was not clean; `tidemark log inspect` shows them"
+        )?;
+    }
     writeln!(out, "{} snapshots: good", inspection.snapshots.len())?;
     if let Some(SegmentState::Torn(bytes)) = inspection.segments.last().map(|segment| segment.state.clone()) {
         writeln!(out, "{bytes} bytes of unfinished writes at the end; the next start cuts them")?;
@@ -214,14 +221,17 @@ fn progress_bar(storage: &Arc<dyn Storage>) -> ProgressBar {
 fn print_inspection(inspection: &Inspection) -> io::Result<()> {
     let mut out = io::stdout().lock();
     for segment in &inspection.segments {
-        let records = segment.last_lsn.next().0.saturating_sub(segment.first_lsn.0);
+        if let Some(gap) = segment.gap() {
+            writeln!(out, "    gap: {} to {} are lost, or were never used", gap.first, gap.last)?;
+        }
         let format = segment.format.map_or_else(|| "unreadable".to_owned(), |format| format.to_string());
         writeln!(
             out,
-            "{}  {format}  records {} to {} ({records})  {} of {} bytes  since {} us",
+            "{}  {format}  records {} to {} ({})  {} of {} bytes  since {} us",
             segment.name,
             segment.first_lsn,
             segment.last_lsn,
+            segment.records(),
             segment.used_bytes,
             segment.file_bytes,
             segment.created_us,

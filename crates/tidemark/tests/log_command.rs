@@ -38,6 +38,34 @@ fn a_log_is_shown_verified_and_exported() {
 }
 
 #[test]
+fn a_kill_leaves_a_gap_that_is_shown_and_a_stop_does_not() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let run = |arguments: &[&str]| {
+        let server = Server::start(directory.path(), &[]);
+        let mut client = server.client();
+        assert_eq!(client.call(arguments).expect("an answer"), Answer::Status("OK".into()));
+        server
+    };
+    run(&["DURABLE", "SET", "first", "value"]).kill();
+    assert!(run(&["DURABLE", "SET", "second", "value"]).terminate().success());
+    assert!(run(&["DURABLE", "SET", "third", "value"]).terminate().success());
+
+    let verified = log(directory.path(), &["verify"]);
+    let expected =
+        "3 records (1 to 4294967297) in 2 segments: good\n1 gaps, each left by a stop that was not clean;";
+    assert!(text(&verified.stdout).starts_with(expected), "{verified:?}");
+    let shown = log(directory.path(), &["inspect"]);
+    assert!(text(&shown.stdout).contains("gap: 2 to 4294967295 are lost, or were never used\n"), "{shown:?}");
+    let exported = log(directory.path(), &["export"]);
+    assert_eq!(text(&exported.stdout).lines().count(), 3, "{exported:?}");
+    let refused = log(directory.path(), &["export", "--format", "binary"]);
+    assert!(
+        text(&refused.stderr).contains("export up to 1 and from 4294967296 on separately"),
+        "{refused:?}"
+    );
+}
+
+#[test]
 fn a_directory_without_a_log_is_not_called_good() {
     let directory = tempfile::tempdir().expect("a directory");
     let missing = directory.path().join("missing");
