@@ -11,7 +11,7 @@ use tidemark_engine::query::{
     Read, Resumed, RetentionLimits, Subscribed,
 };
 use tidemark_engine::{Call, Engine, Protocol, Reply, command, encoded};
-use tidemark_log::{Lsn, Record};
+use tidemark_log::{Durability, Log, Lsn, MemoryStorage, Options, Record};
 
 /// The only listener of most tests.
 const LISTENER: usize = 0;
@@ -259,6 +259,37 @@ fn a_subscription_resumes_behind_any_record() {
     assert!(matches!(engine.resume(get.query.id(), Lsn(0), LISTENER), Resumed::Gone(Gone { floor: Lsn(1) })));
     assert!(matches!(engine.resume(get.query.id(), Lsn(6), LISTENER), Resumed::Beyond(Lsn(5))));
     assert!(matches!(engine.resume(Lsn(2), Lsn(1), LISTENER), Resumed::Unknown));
+}
+
+#[test]
+fn a_subscription_does_not_resume_behind_a_record_that_a_crash_took_back() {
+    let storage = MemoryStorage::with_crashes();
+    let open = |storage: &MemoryStorage| {
+        let options = Options { durability: Durability::Off, ..Options::default() };
+        Arc::new(Log::open(Arc::new(storage.clone()), options).expect("opens").0)
+    };
+    let engine = support::engine_with_log(open(&storage));
+    let client = Client::new(&engine);
+    let get = watch(&engine, "GET k");
+    client.run("SET k 1");
+    engine.log().wait_durable(Lsn(2)).expect("memory does not fail");
+    client.run("SET k taken-back");
+    let told = engine.log().appended();
+    // Some power failure takes it back; most leave nothing of what was not written.
+    let survivor =
+        (0..1000).map(|seed| storage.crash(seed)).find(|survivor| open(&survivor.fork()).appended() < told);
+    let again = support::engine_with_log(open(&survivor.expect("one of them does")));
+    support::apply_from(&again, Lsn::FIRST, &again);
+    let resume = |lsn| again.resume(get.query.id(), lsn, LISTENER);
+    assert!(matches!(resume(told), Resumed::Beyond(Lsn(2))));
+    // However far the log goes on: it is another record's turn.
+    let client = Client::new(&again);
+    (0..5).for_each(|number| drop(client.run(&format!("SET k {number}"))));
+    assert!(again.log().appended() > told);
+    let head = again.log().appended();
+    assert!(matches!(resume(told), Resumed::Beyond(end) if end == head));
+    assert!(matches!(resume(Lsn(2)), Resumed::Behind { number: 1, .. }));
+    assert!(matches!(resume(head), Resumed::Behind { number: 6, .. }));
 }
 
 #[test]

@@ -38,7 +38,7 @@ pub enum Resumed {
     },
     /// Some are not retained any more.
     Gone(Gone),
-    /// The LSN is beyond the end of the log, which is here.
+    /// The LSN is beyond the end of the log, which is here, or its record was lost in a crash.
     Beyond(Lsn),
     /// There is no such query.
     Unknown,
@@ -141,7 +141,7 @@ impl Engine {
         if state.is_removed {
             return Resumed::Unknown;
         }
-        if lsn > head {
+        if lsn > head || self.log().is_lost(lsn) {
             return Resumed::Beyond(head);
         }
         match state.emissions.number_at(lsn) {
