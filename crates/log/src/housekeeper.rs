@@ -18,6 +18,9 @@ const RETRY_DELAY: Duration = Duration::from_millis(250);
 const ZERO_BYTES: u64 = 4 << 20;
 /// Size of the reserve: as many records as there are threads that append at once, unless they are large.
 const RESERVE_SEGMENT_BYTES: u64 = 1 << 20;
+/// Size of the segment for which the first record of a process may wait, if it is not appended to one that is there: made
+/// within milliseconds, and filled by the time that one of the usual size is there.
+const FIRST_SEGMENT_BYTES: u64 = 1 << 20;
 
 pub(crate) struct Housekeeper {
     shared: Arc<Shared>,
@@ -32,7 +35,7 @@ enum Chore {
     Exit,
     /// Make the segment that records take which cannot be refused any more.
     Reserve,
-    /// Make an ordinary segment, of at least this size.
+    /// Make a segment of this size.
     Prepare {
         bytes: u64,
     },
@@ -62,11 +65,13 @@ impl Housekeeper {
                     self.deliver(made, |state, ready| state.reserve = Some(ready));
                 }
                 Chore::Prepare { bytes } => {
-                    let bytes = bytes.max(self.shared.options.segment_bytes);
                     let made = self.prepare(bytes);
+                    let usual_bytes = self.shared.options.segment_bytes;
                     self.deliver(made, |state, ready| {
                         state.ready.push_back(ready);
-                        state.wanted_bytes = state.wanted_bytes.filter(|wanted| *wanted > bytes);
+                        // After a first, small segment one of the usual size is wanted at once.
+                        let wanted = state.wanted_bytes.map(|wanted| wanted.max(usual_bytes));
+                        state.wanted_bytes = wanted.filter(|wanted| *wanted > bytes);
                     });
                 }
                 Chore::Retire => match self.retire() {
@@ -115,14 +120,18 @@ impl Housekeeper {
 
     /// What has to be prepared, if anything.
     fn preparation(&self, state: &State) -> Option<Chore> {
-        if let Some(bytes) = state.wanted_bytes.filter(|_| state.position.is_none()) {
+        let preallocates = self.shared.codec.preallocates();
+        let usual_bytes = self.shared.options.segment_bytes;
+        if let Some(bytes) = state.wanted_bytes.filter(|_| state.position.is_none() && state.ready.is_empty())
+        {
             // The first segment of all: somebody may be waiting for it.
-            return Some(Chore::Prepare { bytes });
+            let least = if preallocates { FIRST_SEGMENT_BYTES.min(usual_bytes) } else { usual_bytes };
+            return Some(Chore::Prepare { bytes: bytes.max(least) });
         }
-        if state.reserve.is_none() && self.shared.codec.preallocates() {
+        if state.reserve.is_none() && preallocates {
             return Some(Chore::Reserve);
         }
-        state.wanted_bytes.map(|bytes| Chore::Prepare { bytes })
+        state.wanted_bytes.map(|bytes| Chore::Prepare { bytes: bytes.max(usual_bytes) })
     }
 
     /// Makes an empty segment file whose space is its own, so that a full disk shows now.

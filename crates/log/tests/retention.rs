@@ -70,6 +70,28 @@ fn segments_rotate_by_size() {
 }
 
 #[test]
+fn the_first_record_of_a_process_waits_for_a_small_segment_only() {
+    let options = Options { segment_bytes: 4 << 20, ..options() };
+    let sizes = |storage: &MemoryStorage| {
+        names(storage, "segment-")
+            .iter()
+            .map(|name| storage.read(name).expect("exists").len())
+            .collect::<Vec<_>>()
+    };
+    let storage = MemoryStorage::new();
+    let log = open(&storage, options.clone());
+    append(&log, 0, 3000);
+    assert_eq!(sizes(&storage), [1 << 20, 4 << 20]);
+    drop(log);
+    // One that does not fit waits for one in which it does.
+    let storage = MemoryStorage::new();
+    let log = open(&storage, options);
+    let lsn = log.append(0, 1, |buffer| buffer.resize(buffer.len() + (3 << 20), 1)).expect("is accepted");
+    log.wait_durable(lsn).expect("syncs");
+    assert_eq!(sizes(&storage), [4 << 20]);
+}
+
+#[test]
 fn segments_rotate_by_age_of_their_records() {
     let storage = MemoryStorage::new();
     let options = Options { segment_age: Some(Duration::from_mins(1)), segment_bytes: 1 << 20, ..options() };
