@@ -272,7 +272,8 @@ fn a_subscription_does_not_resume_behind_a_record_that_a_crash_took_back() {
     let client = Client::new(&engine);
     let get = watch(&engine, "GET k");
     client.run("SET k 1");
-    engine.log().wait_durable(Lsn(2)).expect("memory does not fail");
+    name(&engine, b"bill", &get);
+    engine.log().wait_durable(Lsn(3)).expect("memory does not fail");
     client.run("SET k taken-back");
     let told = engine.log().appended();
     // Some power failure takes it back; most leave nothing of what was not written.
@@ -281,13 +282,14 @@ fn a_subscription_does_not_resume_behind_a_record_that_a_crash_took_back() {
     let again = support::engine_with_log(open(&survivor.expect("one of them does")));
     support::apply_from(&again, Lsn::FIRST, &again);
     let resume = |lsn| again.resume(get.query.id(), lsn, LISTENER);
-    assert!(matches!(resume(told), Resumed::Beyond(Lsn(2))));
+    assert!(matches!(resume(told), Resumed::Beyond(Lsn(3))));
     // However far the log goes on: it is another record's turn.
     let client = Client::new(&again);
     (0..5).for_each(|number| drop(client.run(&format!("SET k {number}"))));
     assert!(again.log().appended() > told);
     let head = again.log().appended();
     assert!(matches!(resume(told), Resumed::Beyond(end) if end == head));
+    assert_eq!(done(&again, b"bill", told.0), Acknowledged::Beyond(head), "nobody could go on behind it");
     assert!(matches!(resume(Lsn(2)), Resumed::Behind { number: 1, .. }));
     assert!(matches!(resume(head), Resumed::Behind { number: 6, .. }));
 }

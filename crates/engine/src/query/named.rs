@@ -18,7 +18,7 @@ use crate::record::{self, Cursor, kind};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tidemark_log::{Lsn, Room};
+use tidemark_log::{Log, Lsn, Room};
 
 /// The longest name. Bytes.
 const NAME_BYTES: usize = 256;
@@ -54,7 +54,7 @@ pub enum Acknowledged {
     Moved(Lsn),
     /// It was there, or further, before.
     Before(Lsn),
-    /// The log ends here, before what is acknowledged.
+    /// The log ends here, before what is acknowledged, or does not have it any more.
     Beyond(Lsn),
     /// There is no such name.
     Unknown,
@@ -103,11 +103,15 @@ pub fn check_name(name: &[u8]) -> Result<(), CommandError> {
 }
 
 /// What comes of acknowledging, if nothing else happens before.
-fn look(names: &BTreeMap<Box<[u8]>, Named>, acknowledgement: Acknowledgement<'_>, head: Lsn) -> Acknowledged {
+fn look(names: &BTreeMap<Box<[u8]>, Named>, acknowledgement: Acknowledgement<'_>, log: &Log) -> Acknowledged {
+    let head = log.appended();
     match names.get(acknowledgement.name) {
         None => Acknowledged::Unknown,
         Some(named) if acknowledgement.lsn <= named.position => Acknowledged::Before(named.position),
-        Some(_) if acknowledgement.lsn > head => Acknowledged::Beyond(head),
+        // What a crash has taken back was never done with: nobody could go on behind it.
+        Some(_) if acknowledgement.lsn > head || log.is_lost(acknowledgement.lsn) => {
+            Acknowledged::Beyond(head)
+        }
         Some(_) => Acknowledged::Moved(acknowledgement.lsn),
     }
 }
@@ -196,7 +200,7 @@ impl Engine {
         let mut room = Room::NONE;
         self.make_room(done.name.len() + RECORD_BYTES, &mut room)?;
         let mut names = self.registry().names.lock();
-        let looked = look(&names, done, self.log().appended());
+        let looked = look(&names, done, self.log());
         if !matches!(looked, Acknowledged::Moved(_)) {
             return Ok(looked);
         }
@@ -287,7 +291,7 @@ impl<'e, 'a> Acknowledging<'e, 'a> {
         }
         let names = engine.registry().names.lock();
         for one in done {
-            let text = match look(&names, *one, engine.log().appended()) {
+            let text = match look(&names, *one, engine.log()) {
                 Acknowledged::Moved(_) => continue,
                 Acknowledged::Before(_) => return Err(NotAcknowledged::Before),
                 Acknowledged::Beyond(head) => format!("INVALID_SEQUENCE the log ends at LSN {head}"),
