@@ -7,7 +7,7 @@ use crate::error::CommandError;
 use crate::event::{EventDesk, Events};
 use crate::keyspace::{KeyId, Keyspace, MAX_BYTES};
 use crate::loader::Loader;
-use crate::query::{Acknowledgement, Acknowledging, Moment, NotAcknowledged, Query, Registry};
+use crate::query::{Acknowledgement, Acknowledging, Moment, NotAcknowledged, Query, Registry, Scope};
 use crate::random::Chance;
 use crate::record::{self, kind};
 use crate::reply::Reply;
@@ -252,7 +252,7 @@ impl Engine {
     /// Applies one record of the log: the way back to the state, at recovery and on a replica. The same records in the
     /// same order give the same state on any machine.
     pub fn apply(&self, record: &Record<'_>, scratch: &mut Reply) -> Result<(), ApplyError> {
-        crate::apply::apply(self, record, scratch)
+        crate::apply::apply(self, record, None, scratch)
     }
 
     /// Cuts a snapshot of the whole state here and now; see [`Snapshot::next_frame`]. The caller takes one at a time.
@@ -263,7 +263,7 @@ impl Engine {
     /// Begins to load a snapshot into the keyspace, which has none of its keys. They count as accessed at `now_us`,
     /// microseconds since 1970: a snapshot does not say when they were.
     pub fn load(&self, now_us: u64) -> Loader<'_> {
-        Loader::new(self, (now_us / 1_000_000) as u32)
+        Loader::new(self, &Scope::Everything, (now_us / 1_000_000) as u32)
     }
 
     /// A digest of the whole state: equal for equal states, whatever their history.

@@ -3,9 +3,11 @@
 use crate::engine::{ApplyError, Engine};
 use crate::keyspace::form::{self, Form, Head, Part};
 use crate::keyspace::{DATABASES, Entry, Payload};
+use crate::query::Scope;
 use crate::record::Cursor;
 use crate::value::{Collection, Hash, InParts, List, Object, Set, SortedSet, Type};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Loads frames, in any order and from several threads, into an engine that has none of their keys.
@@ -14,10 +16,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// it.
 pub struct Loader<'e> {
     engine: &'e Engine,
+    /// What is not of these keys is passed over.
+    scope: &'e Scope,
     /// When the entries count as accessed, in seconds since 1970.
     clock: u32,
     /// Values in parts by number.
     partial: Mutex<HashMap<u64, Arc<Mutex<Partial>>>>,
+    /// Numbers of those that are passed over.
+    outside: Mutex<HashSet<u64>>,
+    /// What has been taken of the frames.
+    bytes: AtomicUsize,
 }
 
 /// A value of which something has come.
@@ -39,8 +47,20 @@ struct Place {
 }
 
 impl<'e> Loader<'e> {
-    pub(crate) fn new(engine: &'e Engine, clock: u32) -> Self {
-        Self { engine, clock, partial: Mutex::default() }
+    pub(crate) fn new(engine: &'e Engine, scope: &'e Scope, clock: u32) -> Self {
+        Self {
+            engine,
+            scope,
+            clock,
+            partial: Mutex::default(),
+            outside: Mutex::default(),
+            bytes: AtomicUsize::new(0),
+        }
+    }
+
+    /// How many bytes of the frames have come into the keyspace.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// Puts a frame's entries into the keyspace.
@@ -48,10 +68,25 @@ impl<'e> Loader<'e> {
         let mut bytes = Cursor::new(frame);
         let db = bytes.u8().filter(|&db| (db as usize) < DATABASES).ok_or(ApplyError::Malformed)?;
         while !bytes.is_empty() {
-            match form::decode(&mut bytes).ok_or(ApplyError::Malformed)? {
-                Form::Whole(entry) => self.insert(db, entry)?,
-                Form::InParts(head) => self.load_head(db, &head)?,
-                Form::Part(part) => self.load_part(&part, &mut bytes)?,
+            let before = bytes.remaining();
+            let is_taken = match form::decode(&mut bytes).ok_or(ApplyError::Malformed)? {
+                Form::Whole(entry) if !self.scope.contains(entry.key()) => false,
+                Form::Whole(entry) => self.insert(db, entry).map(|()| true)?,
+                Form::InParts(head) if !self.scope.contains(head.key) => {
+                    lock(&self.outside).insert(head.number);
+                    lock(&self.partial).remove(&head.number);
+                    false
+                }
+                Form::InParts(head) => self.load_head(db, &head).map(|()| true)?,
+                Form::Part(part) if lock(&self.outside).contains(&part.number) => {
+                    let mut passed_over = Partial::new(part.kind).ok_or(ApplyError::Malformed)?;
+                    passed_over.load(&part, &mut bytes).ok_or(ApplyError::Malformed)?;
+                    false
+                }
+                Form::Part(part) => self.load_part(&part, &mut bytes).map(|()| true)?,
+            };
+            if is_taken {
+                self.bytes.fetch_add(before - bytes.remaining(), Ordering::Relaxed);
             }
         }
         Ok(())

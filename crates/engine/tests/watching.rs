@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use support::{Client, START_US, engine, engine_with_log, log, replayed, shown, transaction};
 use tidemark_engine::query::{
-    Acknowledged, Acknowledgement, Audience, Emission, Filter, Gone, Guarantee, Named, Query, QueryLimits,
-    Read, Resumed, RetentionLimits, Subscribed,
+    Acknowledged, Acknowledgement, Audience, Emission, Filter, Gone, Guarantee, Named, Past, PastError,
+    Query, QueryLimits, Read, Resumed, RetentionLimits, Subscribed,
 };
 use tidemark_engine::{Call, Engine, Protocol, Reply, command, encoded};
 use tidemark_log::{Durability, Log, Lsn, MemoryStorage, Options, Record};
@@ -636,7 +636,19 @@ fn change() -> impl Strategy<Value = String> {
         key().prop_map(|key| format!("SPOP {key}")),
         (key(), 1..50_u16).prop_map(|(key, ms)| format!("PEXPIRE {key} {ms}")),
         (key(), key()).prop_map(|(from, to)| format!("SUNIONSTORE {to} {from}")),
+        (key(), key(), key()).prop_map(|(one, other, to)| format!("ZUNIONSTORE {to} 2 {one} {other}")),
+        (key(), key()).prop_map(|(from, to)| format!("COPY {from} {to} REPLACE")),
+        (key(), key()).prop_map(|(from, to)| format!("LMOVE {from} {to} LEFT RIGHT")),
+        (key(), key()).prop_map(|(from, to)| format!("SMOVE {from} {to} 1")),
+        (key(), key()).prop_map(|(from, to)| format!("BITOP OR {to} {from} {to}")),
+        (key(), key()).prop_map(|(from, to)| format!("SORT {from} BY * GET # GET ? ALPHA STORE {to}")),
+        (key(), key()).prop_map(|(one, other)| format!("MSET {one} 1 {other} 2")),
+        (key(), key()).prop_map(|(one, other)| format!("MSETNX {one} 1 {other} 2")),
+        (key(), key()).prop_map(|(one, other)| format!("UNLINK {one} {other}")),
+        key().prop_map(|key| format!("MOVE {key} 1")),
+        key().prop_map(|key| format!("COPY {key} {key} DB 1")),
         Just("FLUSHDB".to_owned()),
+        Just("SWAPDB 0 1".to_owned()),
     ]
 }
 
@@ -773,6 +785,97 @@ fn in_order(client: &Client<'_>, line: &str) -> String {
     shown(&[&bytes[..elements[0].0], &units.concat()].concat())
 }
 
+/// Does all steps, and calls `between` behind each; which reads were watched, by their ids.
+fn run<'e>(
+    engine: &'e Engine,
+    steps: &[Step],
+    mut between: impl FnMut(&'e Engine, usize),
+) -> BTreeMap<Lsn, String> {
+    let mut client = Client::resp3(engine);
+    let mut begun = BTreeMap::new();
+    for (number, step) in steps.iter().enumerate() {
+        match step {
+            Step::Change(line) => drop(client.run(line)),
+            Step::Transaction(lines) => {
+                let words: Vec<Vec<String>> = lines.iter().map(|line| support::words(line)).collect();
+                let args: Vec<Vec<&[u8]>> =
+                    words.iter().map(|words| words.iter().map(String::as_bytes).collect()).collect();
+                let now_us = client.now_us;
+                let call =
+                    |args| Call { command: command::resolve(args).expect("a command"), args, db: 0, now_us };
+                let calls: Vec<Call<'_>> = args.iter().map(|args| call(args.as_slice())).collect();
+                engine.execute_transaction(&calls, None, client.now_us, &mut Reply::default());
+            }
+            Step::Watch(number) => {
+                // One that fails to begin, on a value of another type, is not watched.
+                if let Ok(subscribed) = engine.subscribe(read(READS[*number]), LISTENER, client.now_us) {
+                    begun.insert(subscribed.query.id(), READS[*number].to_owned());
+                }
+            }
+            Step::Sleep(ms) => client.sleep_ms(u64::from(*ms)),
+            Step::Expire => drop(engine.expire_due(client.now_us, 100)),
+        }
+        between(engine, number);
+    }
+    begun
+}
+
+/// A snapshot in memory.
+struct Cut {
+    lsn: Lsn,
+    keys: Vec<Vec<u8>>,
+    queries: Vec<Vec<u8>>,
+}
+
+impl Cut {
+    fn of(engine: &Engine) -> Self {
+        let mut snapshot = engine.snapshot();
+        let queries = snapshot.query_frames().collect();
+        let keys = std::iter::from_fn(|| snapshot.next_frame()).collect();
+        snapshot.check().expect("it is whole");
+        Self { lsn: snapshot.lsn(), keys, queries }
+    }
+
+    fn load(&self, past: &mut Past) {
+        past.load(|load| self.keys.iter().try_for_each(|frame| load(frame))).expect("loads");
+        self.queries.iter().for_each(|frame| past.load_query(self.lsn, frame).expect("loads"));
+    }
+}
+
+/// Makes a query's emissions anew, behind a cut or from the log's beginning: those, and how many there were up to each record.
+fn made_anew(engine: &Engine, query: &Query, cut: Option<&Cut>) -> (Vec<Emission>, BTreeMap<Lsn, u64>) {
+    let from = cut.map_or(Lsn(1), |cut| cut.lsn.next());
+    let begin = |mut past: Past| {
+        if let Some(cut) = cut {
+            cut.load(&mut past);
+        }
+        past
+    };
+    let mut past = begin(Past::new(engine.log(), query, 1 << 20));
+    loop {
+        let (mut emitted, mut counts) = (Vec::new(), BTreeMap::from([(from.previous(), past.count())]));
+        let mut widened = false;
+        support::for_each_record(engine, from, |record| {
+            if widened {
+                return;
+            }
+            match past.apply(record) {
+                Ok(emission) => emitted.extend(emission),
+                Err(PastError::Widened) => widened = true,
+                Err(error) => panic!("record {}: {error}", record.lsn),
+            }
+            counts.insert(record.lsn, past.count());
+        });
+        if !widened {
+            return (emitted, counts);
+        }
+        // What was emitted before stays right: there is as much of it the second time.
+        let mut widening = past.widen();
+        support::for_each_record(engine, from, |record| widening.note(record).expect("a record"));
+        past = begin(widening.finish());
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
     /// The sequence that a subscriber receives is the one that a model computes from the log, and a second server that
@@ -780,29 +883,7 @@ proptest! {
     #[test]
     fn emissions_are_those_that_a_model_computes_from_the_log(steps in proptest::collection::vec(step(), 1..120)) {
         let engine = engine();
-        let mut client = Client::resp3(&engine);
-        let mut begun = BTreeMap::new();
-        for step in &steps {
-            match step {
-                Step::Change(line) => drop(client.run(line)),
-                Step::Transaction(lines) => {
-                    let words: Vec<Vec<String>> = lines.iter().map(|line| support::words(line)).collect();
-                    let args: Vec<Vec<&[u8]>> =
-                        words.iter().map(|words| words.iter().map(String::as_bytes).collect()).collect();
-                    let call = |args| Call { command: command::resolve(args).expect("a command"), args, db: 0, now_us: client.now_us };
-                    let calls: Vec<Call<'_>> = args.iter().map(|args| call(args.as_slice())).collect();
-                    engine.execute_transaction(&calls, None, client.now_us, &mut Reply::default());
-                }
-                Step::Watch(number) => {
-                    // One that fails to begin, on a value of another type, is not watched.
-                    if let Ok(subscribed) = engine.subscribe(read(READS[*number]), LISTENER, client.now_us) {
-                        begun.insert(subscribed.query.id(), READS[*number].to_owned());
-                    }
-                }
-                Step::Sleep(ms) => client.sleep_ms(u64::from(*ms)),
-                Step::Expire => drop(engine.expire_due(client.now_us, 100)),
-            }
-        }
+        let begun = run(&engine, &steps, |_, _| ());
         let (model_engine, mut model) = (support::engine(), Model::default());
         let replica = support::engine();
         support::for_each_record(&engine, Lsn(1), |record| {
@@ -825,5 +906,39 @@ proptest! {
             prop_assert_eq!(&emitted, &replicated);
         }
         prop_assert_eq!(engine.digest(), replica.digest());
+    }
+
+    /// Whatever is retained no more is made again, from wherever there is a snapshot, as it was the first time: the same
+    /// numbers, records, times and bytes. And how many there were up to any record is known again, so that a subscription
+    /// goes on behind it.
+    #[test]
+    fn what_was_emitted_is_made_again_from_any_snapshot(
+        steps in proptest::collection::vec(step(), 1..120),
+        cuts in proptest::collection::btree_set(0..120_usize, 0..3),
+    ) {
+        let engine = engine();
+        let mut snapshots = vec![None];
+        let begun = run(&engine, &steps, |engine, step| {
+            if cuts.contains(&step) {
+                snapshots.push(Some(Cut::of(engine)));
+            }
+        });
+        for id in begun.keys() {
+            let query = engine.query(*id).expect("it was begun");
+            let emitted = emissions(&query);
+            for cut in &snapshots {
+                let (again, counts) = made_anew(&engine, &query, cut.as_ref());
+                let again: Vec<Emission> =
+                    again.into_iter().map(|emission| Emission { durable: false, ..emission }).collect();
+                let behind = cut.as_ref().map_or(Lsn::ZERO, |cut| cut.lsn);
+                let expected: Vec<Emission> =
+                    emitted.iter().filter(|emission| emission.lsn > behind).cloned().collect();
+                prop_assert_eq!(again, expected, "{:?} behind {}", query.read(), behind);
+                for (lsn, count) in counts {
+                    let expected = emitted.iter().filter(|emission| emission.lsn <= lsn).count() as u64;
+                    prop_assert_eq!(count, expected, "{:?} at {}", query.read(), lsn);
+                }
+            }
+        }
     }
 }

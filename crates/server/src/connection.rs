@@ -14,6 +14,7 @@ use crate::output::{Reached, Until};
 use crate::pause;
 use crate::pubsub::Publication;
 use crate::resp::request::{RequestLimits, RequestParser};
+use crate::returning;
 use crate::session::Session;
 use crate::wait::{self, WaitFor};
 use crate::watching;
@@ -275,6 +276,18 @@ impl Connection {
         self.limit_output(cx.config);
         wait::deliver(&mut self.session, delivery, cx.always_durable());
         self.resume(cx);
+    }
+
+    /// Goes on with a subscription that waits for what is made again from the log.
+    pub(crate) fn older(&mut self, query: Lsn, cx: &Context<'_>) {
+        if returning::waits(&self.session, query) {
+            self.limit_output(cx.config);
+            if returning::look(&mut self.session, cx) {
+                self.resume(cx);
+            }
+        } else {
+            self.emit(query, cx);
+        }
     }
 
     /// Ends the client's wait.

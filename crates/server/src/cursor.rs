@@ -1,5 +1,11 @@
 //! A subscription to a watched read, whoever serves it: a place in the sequence of a query's emissions.
+//!
+//! The emissions come from the query for as long as it retains those that are next. What it does not retain any more is made again
+//! from the log ([`crate::backlogs`]), until the query has what comes then. Numbers are the same in both, and dense, so that nothing is
+//! missed or repeated where one takes over from the other.
 
+use crate::backlog::{Backlog, End, Taken, Tell};
+use crate::backlogs::{Backlogs, Wanted};
 use std::sync::Arc;
 use tidemark_engine::Engine;
 use tidemark_engine::query::{Emission, Gone, Query, Resumed};
@@ -17,6 +23,72 @@ pub(crate) struct Cursor {
     seen: u64,
     /// That emission's LSN, or that of the answer.
     lsn: Lsn,
+    /// What the query does not retain any more, if that is what comes next.
+    backlog: Option<Backlog>,
+}
+
+/// Where emissions come from that a query does not retain any more, and who is to be told of them.
+pub(crate) struct Older<'a> {
+    pub(crate) backlogs: &'a Backlogs,
+    /// What tells the subscriber's server that there is something of a query.
+    pub(crate) tell: &'a (dyn Fn(Lsn) -> Tell + Sync),
+}
+
+impl Older<'_> {
+    fn begin(&self, query: &Arc<Query>, wanted: Wanted, gone: Gone) -> Result<Backlog, NotResumed> {
+        self.backlogs.begin(query, wanted, gone.floor, (self.tell)(query.id()))
+    }
+}
+
+/// Where a subscription goes on: behind the emission of this number.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) query: Arc<Query>,
+    pub(crate) number: u64,
+    backlog: Option<Backlog>,
+}
+
+/// What comes of the wish to go on.
+#[derive(Debug)]
+pub(crate) enum Resuming {
+    /// It goes on.
+    Found(Place),
+    /// Where is being looked for in the log.
+    Sought(Search),
+}
+
+/// The search for a place in the log.
+#[derive(Debug)]
+pub(crate) struct Search {
+    query: Arc<Query>,
+    backlog: Backlog,
+}
+
+/// What became of a search.
+#[derive(Debug)]
+pub(crate) enum Searched {
+    /// It goes on; whoever searches will be told.
+    NotYet(Search),
+    /// It has come to its end.
+    Done(Result<Place, NotResumed>),
+}
+
+impl Search {
+    /// Looks whether the place is known. From then on `listener` is told of the query's emissions.
+    pub(crate) fn look(self, engine: &Engine, listener: usize) -> Searched {
+        let Search { query, backlog } = self;
+        match backlog.place() {
+            None => Searched::NotYet(Search { query, backlog }),
+            Some(Err(end)) => Searched::Done(Err(end.into())),
+            Some(Ok(number)) => {
+                Searched::Done(match engine.resume(query.id(), engine.log().appended(), listener) {
+                    // Nobody has listened for so long that it was forgotten meanwhile.
+                    Resumed::Unknown => Err(NotResumed::NotFound),
+                    _ => Ok(Place { query, number, backlog: Some(backlog) }),
+                })
+            }
+        }
+    }
 }
 
 /// Why a subscription does not go on where it had got to.
@@ -28,6 +100,18 @@ pub(crate) enum NotResumed {
     Invalid(Lsn),
     /// There is no such subscription.
     NotFound,
+    /// So many subscriptions wait to go on from the log already, or the server stops.
+    TryAgain,
+}
+
+impl From<End> for NotResumed {
+    fn from(end: End) -> NotResumed {
+        match end {
+            End::Stale(floor) => NotResumed::Stale(floor),
+            // Nothing is done before the place is known.
+            End::Done | End::Stopping => NotResumed::TryAgain,
+        }
+    }
 }
 
 impl NotResumed {
@@ -37,6 +121,7 @@ impl NotResumed {
             NotResumed::Stale(_) => "STALE_SEQUENCE",
             NotResumed::Invalid(_) => "INVALID_SEQUENCE",
             NotResumed::NotFound => "SUBSCRIPTION_NOT_FOUND",
+            NotResumed::TryAgain => "TRYAGAIN",
         }
     }
 
@@ -45,7 +130,7 @@ impl NotResumed {
         match self {
             NotResumed::Stale(floor) => floor,
             NotResumed::Invalid(head) => head,
-            NotResumed::NotFound => Lsn::ZERO,
+            NotResumed::NotFound | NotResumed::TryAgain => Lsn::ZERO,
         }
     }
 }
@@ -60,20 +145,14 @@ impl Cursor {
     pub(crate) fn behind(query: Arc<Query>, base: u64, seen: u64, lsn: Lsn) -> Cursor {
         debug_assert!(base <= seen);
         let name = name(query.id(), base).into();
-        Cursor { query, name, base, seen, lsn }
+        Cursor { query, name, base, seen, lsn, backlog: None }
     }
 
-    /// The subscription to `query` whose numbers begin behind `base`, as it goes on behind `lsn`; from now on `listener` is
-    /// told of the query's emissions.
-    pub(crate) fn resume(
-        engine: &Engine,
-        (query, base): (&Query, u64),
-        lsn: Lsn,
-        listener: usize,
-    ) -> Result<Cursor, NotResumed> {
+    /// The subscription whose numbers begin behind `base`, as it goes on at a place, which is behind `lsn`.
+    pub(crate) fn at(place: Place, base: u64, lsn: Lsn) -> Cursor {
+        let Place { query, number, backlog } = place;
         let lsn = lsn.max(query.id());
-        let (query, number) = resume_behind(engine, query.id(), lsn, listener)?;
-        Ok(Cursor::behind(query, base, number.max(base), lsn))
+        Cursor { backlog, ..Cursor::behind(query, base, number.max(base), lsn) }
     }
 
     /// The same under a name that the subscriber has given it.
@@ -114,16 +193,79 @@ impl Cursor {
     /// Notes that the subscriber has been given the answer that contains the emissions up to `number`.
     pub(crate) fn skip_to(&mut self, number: u64, lsn: Lsn) {
         (self.seen, self.lsn) = (number, lsn);
+        self.backlog = None;
     }
 
-    /// The next emissions, at most `most`, into `into`.
-    pub(crate) fn next(&self, most: usize, into: &mut Vec<Emission>) -> Result<(), Gone> {
-        self.query.emissions_after(self.seen, most, into)
+    /// Whether what comes next is being made again from the log.
+    pub(crate) fn is_behind_retention(&self) -> bool {
+        self.backlog.is_some()
+    }
+
+    /// The next emissions, at most `most`, into `into`. None may mean that the subscriber will be told of some.
+    pub(crate) fn next(
+        &mut self,
+        most: usize,
+        into: &mut Vec<Emission>,
+        older: &Older<'_>,
+    ) -> Result<(), Gone> {
+        loop {
+            match self.query.emissions_after(self.seen, most, into) {
+                Ok(()) => {
+                    self.backlog = None;
+                    return Ok(());
+                }
+                Err(gone) => {
+                    let next = |backlog: &Backlog, after, into: &mut _| backlog.take(after, most, into);
+                    if self.take_older(next, into, gone, older)? {
+                        return Ok(());
+                    }
+                }
+            }
+        }
     }
 
     /// The latest emission, if the subscriber has not got it.
-    pub(crate) fn latest(&self) -> Result<Option<Emission>, Gone> {
-        self.query.latest_after(self.seen)
+    pub(crate) fn latest(&mut self, older: &Older<'_>) -> Result<Option<Emission>, Gone> {
+        loop {
+            match self.query.latest_after(self.seen) {
+                Ok(latest) => {
+                    self.backlog = None;
+                    return Ok(latest);
+                }
+                Err(gone) => {
+                    let mut made = Vec::new();
+                    let latest = |backlog: &Backlog, after, made: &mut _| backlog.latest(after, made);
+                    if self.take_older(latest, &mut made, gone, older)? {
+                        return Ok(made.pop());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes emissions that the query does not retain any more; `false` if it may retain what comes next.
+    fn take_older(
+        &mut self,
+        take: impl FnOnce(&Backlog, u64, &mut Vec<Emission>) -> Taken,
+        into: &mut Vec<Emission>,
+        gone: Gone,
+        older: &Older<'_>,
+    ) -> Result<bool, Gone> {
+        let Some(backlog) = &self.backlog else {
+            let begun = older.begin(&self.query, Wanted::After(self.seen, self.lsn), gone);
+            self.backlog = Some(begun.map_err(|_| gone)?);
+            return Ok(true);
+        };
+        match take(backlog, self.seen, into) {
+            Taken::Some | Taken::Later => Ok(true),
+            Taken::End(End::Done) => {
+                // What came next was retained then. If it is not any more, the next look begins another backlog.
+                self.backlog = None;
+                Ok(false)
+            }
+            Taken::End(End::Stale(floor)) => Err(Gone { floor }),
+            Taken::End(End::Stopping) => Err(gone),
+        }
     }
 
     /// Notes that the subscriber is given an emission: the next one, unless it wants the latest only.
@@ -138,18 +280,24 @@ impl Cursor {
     }
 }
 
-/// Query `id`, with the number of its last emission at `lsn` or before; from now on `listener` is told of the next ones.
-pub(crate) fn resume_behind(
+/// Where a subscription to query `id` goes on behind `lsn`; from then on `listener` is told of the query's emissions.
+pub(crate) fn resume(
     engine: &Engine,
     id: Lsn,
     lsn: Lsn,
     listener: usize,
-) -> Result<(Arc<Query>, u64), NotResumed> {
+    older: &Older<'_>,
+) -> Result<Resuming, NotResumed> {
     match engine.resume(id, lsn, listener) {
         Resumed::Unknown => Err(NotResumed::NotFound),
         Resumed::Beyond(head) => Err(NotResumed::Invalid(head)),
-        Resumed::Gone(gone) => Err(NotResumed::Stale(gone.floor)),
-        Resumed::Behind { query, number } => Ok((query, number)),
+        Resumed::Behind { query, number } => Ok(Resuming::Found(Place { query, number, backlog: None })),
+        Resumed::Gone(gone) if lsn < id => Err(NotResumed::Stale(gone.floor)),
+        Resumed::Gone(gone) => {
+            let query = engine.query(id).ok_or(NotResumed::NotFound)?;
+            let backlog = older.begin(&query, Wanted::Behind(lsn), gone)?;
+            Ok(Resuming::Sought(Search { query, backlog }))
+        }
     }
 }
 

@@ -173,7 +173,7 @@ impl Connection {
                 Ok(self.unwatch(name))
             }
             Request { watch: None, unwatch: None, resume: Some(name), lsn: Some(lsn), key, db: None, .. } => {
-                self.resume(&name, key, Lsn(lsn))
+                self.resume(&name, key, Lsn(lsn)).await
             }
             _ => Err("ERR a message has either watch and perhaps db, or unwatch, or resume with lsn and perhaps key"
                 .to_owned()),
@@ -220,7 +220,7 @@ impl Connection {
 
     /// Lets a subscription go on behind `lsn`. If it cannot, the client is told so, and then the present answer of the read
     /// where it is still known.
-    fn resume(&mut self, name: &str, key: Option<Word>, lsn: Lsn) -> Result<Answer, String> {
+    async fn resume(&mut self, name: &str, key: Option<Word>, lsn: Lsn) -> Result<Answer, String> {
         self.check_room()?;
         let key = key.map(Word::into_bytes).transpose()?;
         let engine = &self.shared.engine;
@@ -229,8 +229,11 @@ impl Connection {
         let Some((query, base)) = known else {
             return Ok(Answer::of(http_watch::stale(name, "SUBSCRIPTION_NOT_FOUND", Lsn::ZERO)));
         };
-        match Cursor::resume(engine, (&query, base), lsn, self.shared.http_watchers.listener()) {
-            Ok(cursor) => {
+        // Before it began there was nothing.
+        let lsn = lsn.max(query.id());
+        match http_watch::resume(&self.shared, &self.ear, query.id(), lsn).await {
+            Ok(place) => {
+                let cursor = Cursor::at(place, base, lsn);
                 let resumed = Body::Resumed { sub_id: name.into(), next: cursor.sequence() + 1 };
                 self.go_on(cursor);
                 Ok(Answer::of(Notice::new("resumed", resumed)))

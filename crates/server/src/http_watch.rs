@@ -3,7 +3,8 @@
 //! Nothing waits here but answers to what the subscriber has asked: emissions stay with their query until it is the turn of
 //! one, so a subscriber that reads slowly costs nothing, and is told if it has been too slow.
 
-use crate::cursor::Cursor;
+use crate::backlog::Tell;
+use crate::cursor::{self, Cursor, NotResumed, Older, Place, Resuming, Searched};
 use crate::delivery::{Delivery, Options, Start, read_options};
 use crate::http_watchers::Ear;
 use crate::output::Until;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use tidemark_engine::query::{Filter, Gone, Read, Subscribed};
 use tidemark_engine::{CommandError, Protocol};
 use tidemark_log::Lsn;
+use tokio::sync::Notify;
 
 /// What a subscriber is told.
 #[derive(Debug, Clone, Serialize)]
@@ -144,7 +146,9 @@ impl Watch {
             return None;
         }
         let mut one = Vec::with_capacity(1);
-        if let Err(gone) = self.cursor.next(1, &mut one) {
+        let tell = teller(&self.ear);
+        let older = Older { backlogs: &self.shared.backlogs, tell: &tell };
+        if let Err(gone) = self.cursor.next(1, &mut one, &older) {
             return Some(self.begin_anew(gone).into());
         }
         let emission = one.pop()?;
@@ -196,6 +200,40 @@ impl Drop for Watch {
         if watchers.leave(query.id(), &self.ear) {
             self.shared.engine.leave(query, watchers.listener(), now_us());
         }
+    }
+}
+
+/// How the subscriptions of a connection come to what is not retained any more.
+fn teller(ear: &Arc<Ear>) -> impl Fn(Lsn) -> Tell + use<> {
+    let ear = Arc::clone(ear);
+    move |query| {
+        let ear = Arc::clone(&ear);
+        Box::new(move || ear.tell(query))
+    }
+}
+
+/// Where a subscription to query `id` goes on behind `lsn`. If that has to be looked for in the log, it takes a while.
+pub(crate) async fn resume(shared: &Shared, ear: &Arc<Ear>, id: Lsn, lsn: Lsn) -> Result<Place, NotResumed> {
+    let (found, listener) = (Arc::new(Notify::new()), shared.http_watchers.listener());
+    let tell_ear = teller(ear);
+    let tell = |query| -> Tell {
+        let (found, tell_ear) = (Arc::clone(&found), tell_ear(query));
+        Box::new(move || {
+            found.notify_one();
+            tell_ear();
+        })
+    };
+    let older = Older { backlogs: &shared.backlogs, tell: &tell };
+    let mut search = match cursor::resume(&shared.engine, id, lsn, listener, &older)? {
+        Resuming::Found(place) => return Ok(place),
+        Resuming::Sought(search) => search,
+    };
+    loop {
+        match search.look(&shared.engine, listener) {
+            Searched::Done(result) => return result,
+            Searched::NotYet(not_yet) => search = not_yet,
+        }
+        found.notified().await;
     }
 }
 

@@ -176,7 +176,7 @@ async fn answer(shared: Arc<Shared>, visit: Visit, parts: &mut Parts) -> Result<
     }
     // What the browser says at a reconnect is newer than the target, which stays the same.
     let last = parts.headers.get("last-event-id").map(|id| id.as_bytes().to_vec()).or(wish.resume.clone());
-    let events = Events::begin(&shared, wish.read()?, last.as_deref())?;
+    let events = Events::begin(&shared, wish.read()?, last.as_deref()).await?;
     visit.watch_from(place);
     Ok(events.into_response())
 }
@@ -190,9 +190,13 @@ struct Events {
 
 impl Events {
     /// Begins with the answer of the read; or, where a subscription goes on, with what was missed.
-    fn begin(shared: &Arc<Shared>, read: Read, last: Option<&[u8]>) -> Result<Events, Refusal> {
+    async fn begin(shared: &Arc<Shared>, read: Read, last: Option<&[u8]>) -> Result<Events, Refusal> {
         let ear = Arc::new(Ear::default());
-        let stale = match last.map(|last| (last, resume(shared, &read, last))) {
+        let resumed = match last {
+            None => None,
+            Some(last) => Some((last, resume(shared, &ear, &read, last).await)),
+        };
+        let stale = match resumed {
             None => None,
             Some((_, Ok(cursor))) => {
                 let watch = Watch::new(shared, &ear, cursor);
@@ -260,7 +264,7 @@ fn event(notice: &Notice) -> Event {
 }
 
 /// The subscription to `read` that goes on behind an event whose id is `last`.
-fn resume(shared: &Shared, read: &Read, last: &[u8]) -> Result<Cursor, NotResumed> {
+async fn resume(shared: &Shared, ear: &Arc<Ear>, read: &Read, last: &[u8]) -> Result<Cursor, NotResumed> {
     let parts = || {
         let at = last.iter().position(|byte| *byte == b':')?;
         let lsn = std::str::from_utf8(&last[at + 1..]).ok()?.parse().ok()?;
@@ -270,7 +274,9 @@ fn resume(shared: &Shared, read: &Read, last: &[u8]) -> Result<Cursor, NotResume
     if query.read() != read {
         return Err(NotResumed::NotFound);
     }
-    Cursor::resume(&shared.engine, (&query, base), lsn, shared.http_watchers.listener())
+    // Before it began there was nothing.
+    let lsn = lsn.max(query.id());
+    Ok(Cursor::at(http_watch::resume(shared, ear, query.id(), lsn).await?, base, lsn))
 }
 
 #[cfg(test)]

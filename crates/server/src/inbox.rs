@@ -30,6 +30,8 @@ pub(crate) enum Message {
     Emitted(Arc<Query>),
     /// A client's named subscription to a query goes to another connection from now on, or has ended.
     Taken(Target, Lsn),
+    /// What a client's subscription to the query of this id waits for from the log is there, or some of it.
+    Older(Target, Lsn),
     /// Another connection of the same client tells one of DiceDB's protocol.
     Dice(Target, Notice),
     /// Disconnect a client.

@@ -17,6 +17,8 @@
 //! - `watching`, `http_watching`: watched reads, over connections for commands and over HTTP.
 //! - `pubsub`, `keyspace_events`: messages on channels, and those that tell what happened to keys.
 
+mod backlog;
+mod backlogs;
 mod client;
 mod client_command;
 mod command_command;
@@ -52,6 +54,7 @@ mod pubsub;
 mod query_string;
 mod recovery;
 pub mod resp;
+mod returning;
 mod run;
 mod server;
 mod server_command;

@@ -65,7 +65,16 @@ fn encode_clients(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::
     gauge(encoder, "pubsub_patterns", "Patterns that have subscribers", patterns as f64)?;
     let (queries, retained) = shared.engine.query_figures();
     gauge(encoder, "watched_reads", "Different reads that are watched", queries as f64)?;
-    gauge(encoder, "retained_emission_bytes", "Emissions kept for those who come back", retained as f64)
+    gauge(encoder, "retained_emission_bytes", "Emissions kept for those who come back", retained as f64)?;
+    let (running, waiting, begun) = shared.backlogs.figures();
+    gauge(
+        encoder,
+        "backlogs",
+        "Subscribers for whom emissions are being made again from the log",
+        running as f64,
+    )?;
+    gauge(encoder, "backlogs_waiting", "Subscribers that wait for their turn to be", waiting as f64)?;
+    counter(encoder, "backlogs_begun", "How often that was begun", begun)
 }
 
 fn encode_log(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {

@@ -4,9 +4,11 @@ use crate::cursor::{self, Cursor, NotResumed, reads};
 use crate::delivery::{Delivery, Start};
 use crate::dispatch::{self, Context};
 use crate::inbox::Message;
+use crate::returning::{self, Asked, Returning};
 use crate::session::Session;
-use crate::watch_command::{begun, hold_position, refusal};
+use crate::watch_command::{begun, hold_position};
 use crate::watching::{self, Watching};
+use std::sync::Arc;
 use tidemark_engine::CommandError;
 use tidemark_engine::command::parse::glob;
 use tidemark_engine::query::{Acknowledged, Acknowledgement, Guarantee, Named, Read, check_name};
@@ -114,35 +116,12 @@ fn go_on(
         hold_position(session, mark, lsn, cx);
         return Ok(());
     }
-    let resumed = Cursor::resume(engine, (&named.query, named.base), named.position, session.client.worker);
-    let cursor = resumed.map_err(|not_resumed| CommandError::Text(refusal(not_resumed).into()))?;
-    let lsn = cursor.lsn();
-    hold(session, name, named, (cursor, delivery), cx);
-    begun(session, id, lsn, None);
-    watching::catch_up_soon(session, id);
-    Ok(())
-}
-
-/// Goes on with a named subscription behind an LSN that the client remembers by itself; the number of the next emission.
-pub(crate) fn reconnect(
-    session: &mut Session,
-    (name, named): (&[u8], &Named),
-    lsn: Lsn,
-    delivery: Delivery,
-    cx: &Context<'_>,
-) -> Result<u64, NotResumed> {
-    if named.guarantee == Guarantee::AtMostOnce && lsn != named.position {
-        return Err(NotResumed::Invalid(named.position));
-    }
-    let resumed = Cursor::resume(&cx.shared.engine, (&named.query, named.base), lsn, session.client.worker);
-    let cursor = resumed?;
-    let next = cursor.sequence() + 1;
-    hold(session, name, named, (cursor, delivery), cx);
-    Ok(next)
+    let (query, lsn, asked) = (Arc::clone(&named.query), named.position, Asked::NamedWatch(name.into()));
+    returning::go_on(session, Returning { query, lsn, delivery, asked }, cx)
 }
 
 /// Lets the session have the name, and nobody else any more.
-fn hold(
+pub(crate) fn hold(
     session: &mut Session,
     name: &[u8],
     named: &Named,

@@ -1,5 +1,6 @@
 //! The server as a whole: start, run, stop.
 
+use crate::backlogs;
 use crate::config::Config;
 use crate::descriptors;
 use crate::http::Http;
@@ -70,6 +71,7 @@ pub struct Server {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<io::Result<()>>>,
     snapshots: JoinHandle<Result<(), TakeError>>,
+    backlogs: Vec<JoinHandle<()>>,
     http: Option<Http>,
     addresses: Vec<SocketAddr>,
     report: String,
@@ -98,6 +100,8 @@ impl Server {
         listen_to_log(&shared, inboxes);
         let snapshots = snapshots::start(Arc::clone(&shared), requests)
             .map_err(|error| StartError::System { what: "start a thread", error })?;
+        let backlogs =
+            backlogs::start(&shared).map_err(|error| StartError::System { what: "start a thread", error })?;
         let mut workers = Vec::new();
         for (index, (poll, listeners)) in polls.into_iter().zip(listening.by_worker).enumerate() {
             let failed = |error| StartError::System { what: "start an event loop", error };
@@ -113,7 +117,7 @@ impl Server {
             }
         };
         let report = warning.into_iter().chain([recovered.report]).collect::<Vec<_>>().join("\n");
-        Ok(Server { shared, workers, snapshots, http, addresses: listening.addresses, report })
+        Ok(Server { shared, workers, snapshots, backlogs, http, addresses: listening.addresses, report })
     }
 
     /// TCP addresses that the server listens on.
@@ -148,6 +152,11 @@ impl Server {
         }
         if let Some(http) = self.http {
             http.stop();
+        }
+        for thread in self.backlogs {
+            if thread.join().is_err() {
+                result = result.and(Err(StopError::Worker));
+            }
         }
         self.shared.snapshots.stop();
         match self.snapshots.join() {

@@ -1,5 +1,6 @@
 //! What all workers share.
 
+use crate::backlogs::Backlogs;
 use crate::client::Clients;
 use crate::config::Config;
 use crate::counters::{Counters, ErrorCounts, Totals};
@@ -46,6 +47,8 @@ pub(crate) struct Shared {
     /// Clients of DiceDB's protocol.
     pub(crate) dice: Arc<Directory>,
     pub(crate) snapshots: Snapshots,
+    /// Emissions that are not retained any more.
+    pub(crate) backlogs: Backlogs,
     /// One per worker.
     pub(crate) inboxes: Vec<Arc<Inbox>>,
     /// Who is given named subscriptions.
@@ -80,6 +83,7 @@ impl Shared {
         inboxes: Vec<Arc<Inbox>>,
     ) -> Shared {
         let counters = (0..=inboxes.len()).map(|_| Counters::default()).collect();
+        let backlogs = Backlogs::new(config.watch_backlogs);
         let http_watchers = Arc::new(HttpWatchers::new(inboxes.len(), config.http_watch_connections));
         let (settings, pubsub) = (Arc::new(Settings::new(config)), Arc::<PubSub>::default());
         let keyspace_events = Arc::new(KeyspaceEvents::new(
@@ -98,6 +102,7 @@ impl Shared {
             keyspace_events,
             dice: Arc::default(),
             snapshots,
+            backlogs,
             inboxes,
             holders: Holders::default(),
             http_watchers,
@@ -120,6 +125,7 @@ impl Shared {
         if !self.stopping.swap(true, Ordering::SeqCst) {
             self.pause.end();
             self.snapshots.give_up();
+            self.backlogs.stop();
             self.inboxes.iter().for_each(|inbox| inbox.send(Message::Stop));
         }
     }

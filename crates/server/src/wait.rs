@@ -3,6 +3,7 @@
 use crate::dispatch::Context;
 use crate::inbox::{Message, Unblock};
 use crate::output::Until;
+use crate::returning::Sought;
 use crate::session::Session;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -38,6 +39,8 @@ pub(crate) enum WaitFor {
     Unpaused,
     /// That a snapshot is complete, which the snapshot's thread tells.
     Snapshot,
+    /// That the place is found where a subscription goes on.
+    Place(Box<Sought>),
 }
 
 /// Lets a client wait whose command has found nothing to take.
@@ -77,7 +80,7 @@ pub(crate) fn end(session: &mut Session, how: Unblock, engine: &Engine) -> bool 
     let Some(wait) = &session.wait else { return false };
     match (&wait.what, how) {
         // Its answer is sure to come.
-        (WaitFor::Snapshot, _) | (WaitFor::Unpaused, Unblock::Error) => return false,
+        (WaitFor::Snapshot | WaitFor::Place(_), _) | (WaitFor::Unpaused, Unblock::Error) => return false,
         _ => {}
     }
     if let WaitFor::Keys(waiter) = &wait.what {
@@ -95,7 +98,7 @@ pub(crate) fn end(session: &mut Session, how: Unblock, engine: &Engine) -> bool 
         (WaitFor::Keys(_), Unblock::Timeout) => reply.null_array(),
         (WaitFor::Sync(_), Unblock::Timeout) => sync_reply(reply, false),
         (WaitFor::Replicas, Unblock::Timeout) => reply.integer(0),
-        (WaitFor::Sleep | WaitFor::Snapshot, Unblock::Timeout) => reply.ok(),
+        (WaitFor::Sleep | WaitFor::Snapshot | WaitFor::Place(_), Unblock::Timeout) => reply.ok(),
         (WaitFor::Unpaused, Unblock::Timeout) => {}
     }
     if is_silent {

@@ -4,6 +4,7 @@ use crate::cursor::{self, Cursor, NotResumed, reads};
 use crate::delivery::{Options, Start, read_options};
 use crate::dispatch::Context;
 use crate::named_command::{self, Naming};
+use crate::returning::{self, Asked, Returning};
 use crate::session::{NAMES_LIMIT, Session};
 use crate::watching::{self, Watching};
 use std::sync::Arc;
@@ -44,28 +45,17 @@ pub(crate) fn watch(
     let subscribed = engine.subscribe(read, listener, cx.now_us)?;
     cx.shared.watching_began(cx.now_us);
     let id = subscribed.query.id();
-    let known = session.subscriptions.watchings.get_mut(id);
-    let (base, seen, lsn) = match start {
-        Start::Snapshot | Start::Updates => {
-            let base = known.map_or(subscribed.number, |known| known.cursor.base());
-            (base, subscribed.number, subscribed.lsn)
-        }
-        Start::Resume(lsn) => match cursor::resume_behind(engine, id, lsn, listener) {
-            Ok((_, number)) => (known.map_or(number, |known| known.cursor.base().min(number)), number, lsn),
-            Err(not_resumed) => {
-                watching::leave_if_unused(session, &subscribed.query, cx);
-                return Err(CommandError::Text(refusal(not_resumed).into()));
-            }
-        },
-    };
-    let cursor = Cursor::behind(subscribed.query, base, seen, lsn);
+    let base = session.subscriptions.watchings.get_mut(id).map(|known| known.cursor.base());
+    if let Start::Resume(lsn) = start {
+        let (query, asked) = (subscribed.query, Asked::Watch(base, subscribed.lsn));
+        return returning::go_on(session, Returning { query, lsn, delivery, asked }, cx);
+    }
+    let (number, lsn) = (subscribed.number, subscribed.lsn);
+    let cursor = Cursor::behind(subscribed.query, base.unwrap_or(number), number, lsn);
     watching::begin(session, Watching::new(cursor, delivery), cx);
     let mark = session.output.reply.len();
     begun(session, id, lsn, (start == Start::Snapshot).then_some(&*subscribed.answer));
-    if let Start::Resume(_) = start {
-        watching::catch_up_soon(session, id);
-    }
-    hold_position(session, mark, subscribed.lsn, cx);
+    hold_position(session, mark, lsn, cx);
     Ok(())
 }
 
@@ -110,6 +100,11 @@ pub(crate) fn refusal(not_resumed: NotResumed) -> String {
         NotResumed::Stale(floor) => format!("{word} emissions up to LSN {floor} are not retained any more"),
         NotResumed::Invalid(head) => format!("{word} the log ends at LSN {head}"),
         NotResumed::NotFound => format!("{word} the read is not watched"),
+        NotResumed::TryAgain => {
+            format!(
+                "{word} too many subscriptions wait to go on from the log, or the server stops; try again"
+            )
+        }
     }
 }
 
@@ -204,23 +199,11 @@ pub(crate) fn reconnect(session: &mut Session, args: &[&[u8]], cx: &Context<'_>)
             "ERR the subscription began under the other protocol; say HELLO 3 or HELLO 2 first",
         ));
     }
-    let resumed = if let Some(named) = &named {
-        named_command::reconnect(session, (name, named), lsn, delivery, cx)
-    } else {
-        Cursor::resume(engine, (&query, base), lsn, session.client.worker).map(|cursor| {
-            let next = cursor.sequence() + 1;
-            watching::begin(session, Watching::new(cursor, delivery), cx);
-            next
-        })
+    let asked = match &named {
+        Some(_) => Asked::NamedReconnect((*name).into()),
+        None => Asked::Reconnect(base),
     };
-    match resumed {
-        Err(not_resumed) => refuse(session, not_resumed),
-        Ok(next) => {
-            answer(session, "OK", next);
-            watching::catch_up_soon(session, query.id());
-        }
-    }
-    Ok(())
+    returning::go_on(session, Returning { query, lsn, delivery, asked }, cx)
 }
 
 /// `EMITACK key subscription lsn`
@@ -279,7 +262,7 @@ fn refuse(session: &mut Session, not_resumed: NotResumed) {
     answer(session, not_resumed.word(), not_resumed.lsn().0);
 }
 
-fn answer(session: &mut Session, outcome: &str, number: u64) {
+pub(crate) fn answer(session: &mut Session, outcome: &str, number: u64) {
     let reply = &mut session.output.reply;
     reply.array(2);
     reply.bulk(outcome.as_bytes());

@@ -1,13 +1,15 @@
 //! One client's subscriptions to reads: how far each has got, and what it is sent.
 
-use crate::cursor::Cursor;
+use crate::backlog::Tell;
+use crate::cursor::{Cursor, Older};
 use crate::delivery::Delivery;
 use crate::dice::Form;
 use crate::dispatch::Context;
-use crate::inbox::Target;
+use crate::inbox::{Message, Target};
 use crate::output::{Output, Until};
 use crate::session::Session;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Instant;
 use tidemark_engine::query::{Acknowledged, Acknowledgement, Emission, Gone, Guarantee, Query};
 use tidemark_log::Lsn;
@@ -90,13 +92,14 @@ impl Watching {
     }
 
     /// Takes the emissions that are to be written next; whether there may be more.
-    fn take(&mut self, batch: &mut Vec<Emission>) -> Result<bool, Gone> {
+    fn take(&mut self, batch: &mut Vec<Emission>, older: &Older<'_>) -> Result<bool, Gone> {
         if self.delivery.squash.is_some() {
-            batch.extend(self.cursor.latest()?);
-            return Ok(false);
+            batch.extend(self.cursor.latest(older)?);
+            // Behind what is made again from the log there may be something newer.
+            return Ok(self.cursor.is_behind_retention() && !batch.is_empty());
         }
-        self.cursor.next(BATCH, batch)?;
-        Ok(batch.len() == BATCH)
+        self.cursor.next(BATCH, batch, older)?;
+        Ok(batch.len() == BATCH || (self.cursor.is_behind_retention() && !batch.is_empty()))
     }
 
     /// Moves the position of a subscription that gives everything away at most once, before it does; what must come before
@@ -241,6 +244,15 @@ impl Watchings {
     }
 }
 
+/// How a client's subscriptions come to what is not retained any more: the client is told by a message to its worker.
+pub(crate) fn teller<'a>(session: &Session, cx: &Context<'a>) -> impl Fn(Lsn) -> Tell + Sync + use<'a> {
+    let (shared, worker, target) = (cx.shared, session.client.worker, session.target());
+    move |query| {
+        let inbox = Arc::clone(&shared.inboxes[worker]);
+        Box::new(move || inbox.send(Message::Older(target, query)))
+    }
+}
+
 /// Adds a subscription, or puts it in place of the client's other one to the same query.
 pub(crate) fn begin(session: &mut Session, watching: Watching, cx: &Context<'_>) {
     let (id, target) = (watching.cursor.query().id(), session.target());
@@ -306,20 +318,22 @@ fn leave(watching: &Watching, target: Target, worker: usize, cx: &Context<'_>) {
 
 /// Writes what a query has emitted, as far as the client has room.
 pub(crate) fn emit(session: &mut Session, query: Lsn, cx: &Context<'_>) {
+    let tell = teller(session, cx);
+    let older = Older { backlogs: &cx.shared.backlogs, tell: &tell };
     let Session { subscriptions, output, .. } = session;
     let watchings = &mut subscriptions.watchings;
     let Some(watching) = watchings.by_query.get_mut(&query) else { return };
-    if watching.quiet_until.is_some_and(|until| until > Instant::now()) {
-        // Whatever it is, the latest is sent when the pause is over.
-        watching.is_behind = true;
-        watchings.timer = [watchings.timer, watching.next_time()].into_iter().flatten().min();
-        return;
-    }
-    // From here on it is room that is waited for, if anything, and not time.
-    watching.quiet_until = None;
     let mut batch = Vec::new();
     loop {
-        let has_more = match watching.take(&mut batch) {
+        if watching.quiet_until.is_some_and(|until| until > Instant::now()) {
+            // Whatever it is, the latest is sent when the pause is over.
+            watching.is_behind = true;
+            watchings.timer = [watchings.timer, watching.next_time()].into_iter().flatten().min();
+            return;
+        }
+        // From here on it is room that is waited for, if anything, and not time.
+        watching.quiet_until = None;
+        let has_more = match watching.take(&mut batch, &older) {
             Ok(has_more) => has_more,
             Err(gone) => {
                 watching.write_stale(gone, output);
@@ -346,7 +360,7 @@ pub(crate) fn emit(session: &mut Session, query: Lsn, cx: &Context<'_>) {
         }
         if !has_more {
             watching.is_behind = false;
-            if std::mem::take(&mut watching.is_returning) {
+            if !watching.cursor.is_behind_retention() && std::mem::take(&mut watching.is_returning) {
                 watching.write_place(b"caught-up", watching.cursor.lsn(), output, cx);
             }
             return;

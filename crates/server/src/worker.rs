@@ -480,6 +480,12 @@ impl State {
                 }
                 target
             }
+            Message::Older(target, query) => {
+                if let Some(peer) = self.target(target) {
+                    peer.connection.older(query, cx);
+                }
+                target
+            }
             Message::Dice(target, notice) => {
                 if let Some(peer) = self.target(target) {
                     peer.connection.heed(notice, cx);

@@ -84,10 +84,10 @@ fn what_was_missed_comes_after_a_reconnect_and_after_a_restart() {
     for number in 1..=4 {
         watcher.expect(emission("1-0", number + 1, number, &format!("$1\r\n{number}\r\n")));
     }
-    // With a snapshot the emissions before it are not there, and the floor says so.
+    // With a snapshot the emissions before it are not retained, and the floor says so where they are not made again.
     writer.ask("SAVE", "+OK\r\n");
     writer.ask("SET k 5", "+OK\r\n");
-    let server = TestServer::in_dir(server.stop(), |_| {});
+    let server = TestServer::in_dir(server.stop(), |config| config.watch_backlogs = 0);
     let mut watcher = resp3(&server);
     watcher.ask("EMITRECONNECT k 1-0 4", &outcome("STALE_SEQUENCE", 5));
     watcher.ask("EMITRECONNECT k 1-0 5", &outcome("OK", 5));
@@ -215,7 +215,10 @@ fn a_subscriber_that_does_not_read_gets_everything_when_it_does() {
 
 #[test]
 fn whoever_falls_behind_what_is_retained_is_told_how_far_it_got() {
-    let server = TestServer::with(|config| config.watch_retention_bytes = 1 << 20);
+    let server = TestServer::with(|config| {
+        config.watch_retention_bytes = 1 << 20;
+        config.watch_backlogs = 0;
+    });
     let (mut watcher, mut writer) = (resp3(&server), server.client());
     watcher.ask("GET.WATCH k", &begun("1-0", 1, 0, "_\r\n"));
     let value = |number: usize| format!("{number:0>50000}");

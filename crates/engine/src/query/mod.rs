@@ -35,25 +35,29 @@ mod guarantee;
 mod index;
 mod listing;
 mod named;
+mod past;
 mod read;
 mod registry;
 mod retention;
 mod saving;
+mod scope;
 mod subscribing;
 
 pub use emission::{Emission, Gone};
 pub use filter::Filter;
 pub use guarantee::Guarantee;
 pub use named::{Acknowledged, Acknowledgement, Named, check_name};
+pub use past::{Past, PastError, Widening};
 pub use read::{Read, Watchable, watchable};
 pub use registry::QueryLimits;
 pub use retention::RetentionLimits;
-pub use subscribing::{Resumed, Subscribed};
+pub use subscribing::{Resumed, Subscribed, count_in_frame};
 
 pub(crate) use evaluation::Moment;
 pub(crate) use index::Index;
 pub(crate) use named::{Acknowledging, NotAcknowledged, encode as encode_named};
 pub(crate) use registry::Registry;
+pub(crate) use scope::Scope;
 
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;

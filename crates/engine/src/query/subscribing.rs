@@ -291,29 +291,35 @@ impl Engine {
     /// Brings back the queries of a frame of a snapshot that covers the log up to `lsn`. To be called when all keys are
     /// loaded, at `now_us` in microseconds since 1970.
     pub fn load_queries(&self, lsn: Lsn, now_us: u64, frame: &[u8]) -> Result<(), ApplyError> {
+        self.load_queries_if(lsn, now_us, frame, |_| true)
+    }
+
+    /// As [`Engine::load_queries`], of those queries that are wanted.
+    pub(super) fn load_queries_if(
+        &self,
+        lsn: Lsn,
+        now_us: u64,
+        frame: &[u8],
+        is_wanted: impl Fn(Lsn) -> bool,
+    ) -> Result<(), ApplyError> {
         let mut bytes = Cursor::new(frame);
         while !bytes.is_empty() {
-            self.load_query(lsn, now_us, &mut bytes)?;
+            self.load_query(lsn, now_us, &mut bytes, &is_wanted)?;
         }
         Ok(())
     }
 
-    fn load_query(&self, lsn: Lsn, now_us: u64, bytes: &mut Cursor<'_>) -> Result<(), ApplyError> {
-        let mut decode = || {
-            let (id, count, last) = (Lsn(bytes.varint()?), bytes.varint()?, Lsn(bytes.varint()?));
-            let read = Read::decode(bytes)?;
-            let answer: Arc<[u8]> = Arc::from(bytes.bytes()?);
-            let filtered = match Filtering::new(read.filter(), read.protocol()) {
-                None => None,
-                Some(mut filtering) => {
-                    let shown = Arc::from(bytes.bytes()?);
-                    filtering.decode(bytes)?;
-                    Some(Box::new(Filtered { filtering, shown }))
-                }
-            };
-            Some((id, (count, last), read, (answer, filtered)))
-        };
-        let (id, (count, last), read, answers) = decode().ok_or(ApplyError::Malformed)?;
+    fn load_query(
+        &self,
+        lsn: Lsn,
+        now_us: u64,
+        bytes: &mut Cursor<'_>,
+        is_wanted: impl Fn(Lsn) -> bool,
+    ) -> Result<(), ApplyError> {
+        let Kept { id, count, last, read, answers } = decode_query(bytes).ok_or(ApplyError::Malformed)?;
+        if !is_wanted(id) {
+            return Ok(());
+        }
         let mut keys = self.keys_of(&read.reach(self.keyspace()), read.db(), now_us);
         let query = Arc::new(Query::restored(id, read, self.keyspace(), answers, (count, last), now_us));
         let mut queries = self.registry().lock();
@@ -380,6 +386,45 @@ impl Engine {
         read.keys().into_iter().for_each(|key| keys.drop_expired(key));
         self.log_expired(keys)
     }
+}
+
+/// How many emissions query `id` has had, according to a frame of those that [`Engine::load_queries`] reads; `None` if it is not
+/// in it.
+pub fn count_in_frame(frame: &[u8], id: Lsn) -> Result<Option<u64>, ApplyError> {
+    let mut bytes = Cursor::new(frame);
+    while !bytes.is_empty() {
+        let kept = decode_query(&mut bytes).ok_or(ApplyError::Malformed)?;
+        if kept.id == id {
+            return Ok(Some(kept.count));
+        }
+    }
+    Ok(None)
+}
+
+/// A query as a snapshot keeps it.
+struct Kept {
+    id: Lsn,
+    /// How many emissions there were, and the LSN of the last.
+    count: u64,
+    last: Lsn,
+    read: Read,
+    /// The latest answer, and what came of it.
+    answers: (Arc<[u8]>, Option<Box<Filtered>>),
+}
+
+fn decode_query(bytes: &mut Cursor<'_>) -> Option<Kept> {
+    let (id, count, last) = (Lsn(bytes.varint()?), bytes.varint()?, Lsn(bytes.varint()?));
+    let read = Read::decode(bytes)?;
+    let answer: Arc<[u8]> = Arc::from(bytes.bytes()?);
+    let filtered = match Filtering::new(read.filter(), read.protocol()) {
+        None => None,
+        Some(mut filtering) => {
+            let shown = Arc::from(bytes.bytes()?);
+            filtering.decode(bytes)?;
+            Some(Box::new(Filtered { filtering, shown }))
+        }
+    };
+    Some(Kept { id, count, last, read, answers: (answer, filtered) })
 }
 
 impl Query {

@@ -99,6 +99,10 @@ pub struct Config {
     pub watch_retention_bytes: usize,
     /// How long an emission, and a watched read that nobody subscribes to, is kept.
     pub watch_retention_age: Duration,
+    /// How many subscriptions at a time get emissions that are not retained any more, made again from the log; 0 means none.
+    pub watch_backlogs: usize,
+    /// What the keys may take from which the emissions of one of them are made again.
+    pub watch_backlog_bytes: usize,
     /// How many different reads may be watched.
     pub watch_max_queries: usize,
     /// How many named subscriptions there may be.
@@ -154,6 +158,8 @@ impl Default for Config {
             snapshot_after: 5_000_000,
             watch_retention_bytes: 256 << 20,
             watch_retention_age: Duration::from_hours(1),
+            watch_backlogs: 2,
+            watch_backlog_bytes: 256 << 20,
             watch_max_queries: 1_000_000,
             watch_max_names: 10_000,
             watch_max_bytes: 1 << 30,

@@ -606,6 +606,34 @@ pub static SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "watch-backlogs",
+        alias: None,
+        group: WATCHING,
+        placeholder: "NUMBER",
+        help: "How many subscribers at a time get emissions that are not retained any more, made again from the log's \
+               segments; others wait for their turn. 0 means that only what is retained can be had.",
+        literal: Literal::Number,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.watch_backlogs.to_string(),
+        set: |_, config, text| number(text, 0, 256).map(|value| config.watch_backlogs = value as usize),
+    },
+    Setting {
+        name: "watch-backlog-bytes",
+        alias: None,
+        group: WATCHING,
+        placeholder: "BYTES",
+        help: "Memory for the keys from which the emissions of one subscriber are made again. A read that depends on more is \
+               answered STALE_SEQUENCE behind what is retained.",
+        literal: Literal::Text,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.watch_backlog_bytes.to_string(),
+        set: |_, config, text| {
+            bytes(text, 1 << 20, LOG_BYTES_MAX).map(|value| config.watch_backlog_bytes = value as usize)
+        },
+    },
+    Setting {
         name: "watch-max-queries",
         alias: None,
         group: WATCHING,

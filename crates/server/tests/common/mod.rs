@@ -115,7 +115,7 @@ pub(crate) struct Client<S> {
 }
 
 impl Client<TcpStream> {
-    fn over(stream: TcpStream) -> Client<TcpStream> {
+    pub(crate) fn over(stream: TcpStream) -> Client<TcpStream> {
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket option");
         Client { stream }
     }
@@ -194,6 +194,13 @@ impl<S: Read + Write> Client<S> {
         self.stream.read_exact(&mut bytes).expect("a bulk string");
         bytes.truncate(length);
         String::from_utf8(bytes).expect("text")
+    }
+
+    /// Reads so many bytes.
+    pub(crate) fn bytes(&mut self, length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        self.stream.read_exact(&mut bytes).expect("so many bytes");
+        bytes
     }
 
     /// Expects the server to close the connection; what it has sent before is returned.

@@ -1,0 +1,442 @@
+//! Resuming behind what is retained: a few threads that make emissions again, from snapshots and the log's segments, for as many
+//! subscriptions at a time. Others wait for their turn.
+//!
+//! ```text
+//! resumption, slow reader ─► Backlogs::begin ─► a thread: snapshot, segments ─► Past ─► Maker ─► Backlog ─► Cursor
+//!                                                            until the query retains what comes next ─► the query itself
+//! ```
+//!
+//! A subscription that takes nothing gives its place up to those that wait, and asks for another one when it has taken what there was.
+
+use crate::backlog::{self, Backlog, End, Maker, Put, Tell};
+use crate::cursor::NotResumed;
+use crate::shared::Shared;
+use crate::snapshots::{KEYSPACE, WATCHED};
+use std::collections::VecDeque;
+use std::io::{self, Write as _};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tidemark_engine::query::{Emission, Past, PastError, Query, count_in_frame};
+use tidemark_log::snapshot::FrameEntry;
+use tidemark_log::{Log, Lsn, RecordBatch, ReplayError, Snapshot, SnapshotError, Snapshots, Tail};
+
+/// Subscriptions that wait for their turn, at most. Each belongs to a connection that waits with it.
+const QUEUE: usize = 4096;
+/// A subscription may keep its thread waiting for so long in all while others wait for their turn.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How often a thread that waits looks whether there is a reason not to.
+const LOOK_PAUSE: Duration = Duration::from_millis(20);
+/// How long a thread waits for records that have their place in the log and are not written yet.
+const WRITE_PAUSE: Duration = Duration::from_millis(1);
+
+/// Where a subscription goes on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Wanted {
+    /// Behind this LSN; the number is to be found.
+    Behind(Lsn),
+    /// Behind the emission of this number, which was at the LSN or later.
+    After(u64, Lsn),
+}
+
+impl Wanted {
+    fn lsn(self) -> Lsn {
+        match self {
+            Wanted::Behind(lsn) | Wanted::After(_, lsn) => lsn,
+        }
+    }
+}
+
+struct Job {
+    query: Arc<Query>,
+    wanted: Wanted,
+    maker: Maker,
+}
+
+/// What the workers know of it, and how they ask.
+pub(crate) struct Backlogs {
+    threads: usize,
+    jobs: Mutex<VecDeque<Job>>,
+    /// There is a job, or the threads are to end.
+    changed: Condvar,
+    stopping: AtomicBool,
+    /// How many subscriptions are being served, and how many have ever been.
+    running: AtomicUsize,
+    begun: AtomicU64,
+    /// What the operator was told last.
+    warning: Mutex<String>,
+}
+
+impl Backlogs {
+    /// For `threads` subscriptions at a time; 0 means that there are none.
+    pub(crate) fn new(threads: usize) -> Backlogs {
+        Backlogs {
+            threads,
+            jobs: Mutex::default(),
+            changed: Condvar::new(),
+            stopping: AtomicBool::new(false),
+            running: AtomicUsize::new(0),
+            begun: AtomicU64::new(0),
+            warning: Mutex::default(),
+        }
+    }
+
+    /// Lets a subscription go on with emissions that its query does not retain any more: `floor` is what it says of itself.
+    pub(crate) fn begin(
+        &self,
+        query: &Arc<Query>,
+        wanted: Wanted,
+        floor: Lsn,
+        tell: Tell,
+    ) -> Result<Backlog, NotResumed> {
+        if self.threads == 0 {
+            return Err(NotResumed::Stale(floor));
+        }
+        let mut jobs = self.lock();
+        if jobs.len() >= QUEUE || self.is_stopping() {
+            return Err(NotResumed::TryAgain);
+        }
+        let (maker, backlog) = backlog::channel(tell);
+        if let Wanted::After(number, _) = wanted {
+            maker.found(number);
+        }
+        jobs.push_back(Job { query: Arc::clone(query), wanted, maker });
+        drop(jobs);
+        self.changed.notify_one();
+        Ok(backlog)
+    }
+
+    /// How many subscriptions are being served, how many wait, and how many there have been.
+    pub(crate) fn figures(&self) -> (usize, usize, u64) {
+        let waiting = self.lock().len();
+        (self.running.load(Ordering::Relaxed), waiting, self.begun.load(Ordering::Relaxed))
+    }
+
+    /// Lets the threads end. Whoever waits is told.
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+        // Makers that nobody works for say so when they are dropped.
+        let jobs = std::mem::take(&mut *self.lock());
+        drop(jobs);
+        self.changed.notify_all();
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
+    }
+
+    /// The next job; `None` when the threads are to end.
+    fn next(&self) -> Option<Job> {
+        let mut jobs = self.lock();
+        loop {
+            if self.is_stopping() {
+                return None;
+            }
+            if let Some(job) = jobs.pop_front() {
+                return Some(job);
+            }
+            jobs = self.changed.wait(jobs).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn is_waited_for(&self) -> bool {
+        !self.lock().is_empty()
+    }
+
+    /// Tells the operator why resumptions fail, unless it is what was told last.
+    fn warn(&self, why: &Stop) {
+        let line = why.to_string();
+        let mut last = self.warning.lock().unwrap_or_else(PoisonError::into_inner);
+        if *last != line {
+            // Nobody has to listen.
+            let _ = writeln!(io::stderr(), "warning: a watched read cannot resume from the log: {line}");
+            *last = line;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Job>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Starts the threads, which end with [`Backlogs::stop`].
+pub(crate) fn start(shared: &Arc<Shared>) -> io::Result<Vec<JoinHandle<()>>> {
+    (0..shared.backlogs.threads)
+        .map(|number| {
+            let shared = Arc::clone(shared);
+            let work = move || {
+                while let Some(job) = shared.backlogs.next() {
+                    shared.backlogs.running.fetch_add(1, Ordering::Relaxed);
+                    shared.backlogs.begun.fetch_add(1, Ordering::Relaxed);
+                    serve(&shared, job);
+                    shared.backlogs.running.fetch_sub(1, Ordering::Relaxed);
+                }
+            };
+            std::thread::Builder::new().name(format!("tidemark-backlog-{number}")).spawn(work)
+        })
+        .collect()
+}
+
+fn serve(shared: &Shared, job: Job) {
+    let Job { query, wanted, maker } = job;
+    let seen = if let Wanted::After(number, _) = wanted { Some(number) } else { None };
+    let mut making =
+        Making { shared, query: &query, wanted, maker: &maker, seen, kept_waiting: Duration::ZERO };
+    let end = match making.run() {
+        Ok(()) | Err(Stop::Left | Stop::GivenUp) => End::Done,
+        Err(Stop::Stopping) => End::Stopping,
+        Err(why) => {
+            if !matches!(why, Stop::OutOfReach | Stop::Past(PastError::Forgotten)) {
+                shared.backlogs.warn(&why);
+            }
+            End::Stale(making.floor(&why))
+        }
+    };
+    maker.end(end);
+}
+
+/// Why no further emissions are made.
+#[derive(Debug, thiserror::Error)]
+enum Stop {
+    #[error("nobody waits for it any more")]
+    Left,
+    #[error("others wait and the subscriber does not read")]
+    GivenUp,
+    #[error("the server stops")]
+    Stopping,
+    #[error("neither a snapshot nor the log reaches back so far")]
+    OutOfReach,
+    #[error(transparent)]
+    Log(#[from] ReplayError),
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    #[error("{0}; the limit is watch-backlog-bytes")]
+    TooLarge(PastError),
+    #[error(transparent)]
+    Past(PastError),
+}
+
+impl From<PastError> for Stop {
+    fn from(error: PastError) -> Stop {
+        match error {
+            PastError::TooLarge { .. } => Stop::TooLarge(error),
+            error => Stop::Past(error),
+        }
+    }
+}
+
+/// The making of one subscription's emissions.
+struct Making<'a> {
+    shared: &'a Shared,
+    query: &'a Arc<Query>,
+    wanted: Wanted,
+    maker: &'a Maker,
+    /// The number of the last emission that the subscription has or was passed, once it is known.
+    seen: Option<u64>,
+    /// How long the subscription has not taken what there was.
+    kept_waiting: Duration,
+}
+
+impl Making<'_> {
+    fn log(&self) -> &Arc<Log> {
+        self.shared.engine.log()
+    }
+
+    /// Makes emissions until the query retains those that come next.
+    fn run(&mut self) -> Result<(), Stop> {
+        let limit = self.shared.settings.current().watch_backlog_bytes;
+        let mut result = Err(Stop::OutOfReach);
+        for base in self.bases()? {
+            result = self.run_from(base, Past::new(self.log(), self.query, limit));
+            match &result {
+                // A snapshot that cannot be read, or has gone meanwhile: perhaps there is an older one.
+                Err(Stop::Snapshot(_) | Stop::Log(ReplayError::Released { .. })) => {}
+                Err(Stop::Past(PastError::Apply(_))) => {}
+                _ => return result,
+            }
+        }
+        result
+    }
+
+    /// The snapshots from which emissions can be made again, newest first, and behind them the beginning of the log if it is still
+    /// there.
+    fn bases(&self) -> Result<Vec<Option<Lsn>>, Stop> {
+        let mut bases: Vec<Option<Lsn>> = self.continued()?.into_iter().map(Some).rev().collect();
+        // One that cannot be read is tried, and passed over then.
+        bases.retain(|lsn| lsn.is_none_or(|lsn| self.is_old_enough(lsn).unwrap_or(true)));
+        if self.log().floor() <= Lsn::FIRST {
+            bases.push(None);
+        }
+        Ok(bases)
+    }
+
+    /// Whether everything that is wanted is behind a snapshot.
+    fn is_old_enough(&self, lsn: Lsn) -> Result<bool, Stop> {
+        let number = match self.wanted {
+            _ if lsn <= self.wanted.lsn() => return Ok(true),
+            Wanted::Behind(_) => return Ok(false),
+            Wanted::After(number, _) => number,
+        };
+        let (snapshot, mut buffer) = (self.snapshots().open(lsn)?, Vec::new());
+        for frame in frames(&snapshot, WATCHED) {
+            snapshot.read_frame(frame, &mut buffer)?;
+            if let Some(count) = count_in_frame(&buffer, self.query.id()).map_err(PastError::from)? {
+                return Ok(count <= number);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The snapshots that the log continues, oldest first.
+    fn continued(&self) -> Result<Vec<Lsn>, SnapshotError> {
+        let floor = self.log().floor();
+        let mut lsns = self.snapshots().list()?;
+        lsns.retain(|lsn| lsn.next() >= floor);
+        Ok(lsns)
+    }
+
+    fn snapshots(&self) -> Snapshots {
+        Snapshots::new(Arc::clone(self.log().storage()))
+    }
+
+    fn run_from(&mut self, base: Option<Lsn>, mut past: Past) -> Result<(), Stop> {
+        let from = base.map_or(Lsn::FIRST, Lsn::next);
+        loop {
+            // Before the snapshot is read, so that what is behind it stays at least until then.
+            let tail = self.log().tail(from)?;
+            if let Some(lsn) = base {
+                self.load(&mut past, &self.snapshots().open(lsn)?)?;
+            }
+            match self.follow(&mut past, tail) {
+                Err(Stop::Past(PastError::Widened)) => past = self.widened(past, from)?,
+                result => return result,
+            }
+        }
+    }
+
+    fn load(&self, past: &mut Past, snapshot: &Snapshot) -> Result<(), Stop> {
+        let mut buffer = Vec::new();
+        past.load(|load| {
+            frames(snapshot, KEYSPACE).try_for_each(|frame| {
+                self.check()?;
+                snapshot.read_frame(frame, &mut buffer)?;
+                load(&buffer).map_err(Stop::from)
+            })
+        })?;
+        for frame in frames(snapshot, WATCHED) {
+            snapshot.read_frame(frame, &mut buffer)?;
+            past.load_query(snapshot.lsn(), &buffer)?;
+        }
+        Ok(())
+    }
+
+    /// Looks through the log for all that the read depends on.
+    fn widened(&self, past: Past, from: Lsn) -> Result<Past, Stop> {
+        let (mut widening, mut tail) = (past.widen(), self.log().tail(from)?);
+        while let Some(batch) = tail.next_batch()? {
+            self.check()?;
+            batch.iter().try_for_each(|record| widening.note(&record))?;
+        }
+        Ok(widening.finish())
+    }
+
+    /// Applies the log until the query retains what comes next.
+    fn follow(&mut self, past: &mut Past, mut tail: Tail) -> Result<(), Stop> {
+        loop {
+            self.check()?;
+            let has_more = match tail.next_batch()? {
+                Some(batch) => {
+                    self.apply(past, batch)?;
+                    true
+                }
+                None => false,
+            };
+            if tail.position() > self.wanted.lsn() {
+                self.found(past.count());
+            }
+            if self.seen.is_some_and(|seen| self.is_retained_behind(seen)) {
+                return Ok(());
+            }
+            if !has_more {
+                std::thread::sleep(WRITE_PAUSE);
+            }
+        }
+    }
+
+    fn apply(&mut self, past: &mut Past, batch: &RecordBatch) -> Result<(), Stop> {
+        for record in batch {
+            if record.lsn > self.wanted.lsn() {
+                self.found(past.count());
+            }
+            let Some(emission) = past.apply(&record)? else { continue };
+            if self.seen.is_some_and(|seen| emission.number > seen) {
+                debug_assert_eq!(self.seen.map(|seen| seen + 1), Some(emission.number), "none is left out");
+                self.pass(&emission)?;
+                self.seen = Some(emission.number);
+            }
+        }
+        Ok(())
+    }
+
+    /// Says behind which emission the subscription goes on, if it does not know.
+    fn found(&mut self, number: u64) {
+        if self.seen.is_none() {
+            self.seen = Some(number);
+            self.maker.found(number);
+        }
+    }
+
+    /// Whether the query retains everything behind this emission.
+    fn is_retained_behind(&self, number: u64) -> bool {
+        self.query.emissions_after(number, 0, &mut Vec::new()).is_ok()
+    }
+
+    fn pass(&mut self, emission: &Emission) -> Result<(), Stop> {
+        loop {
+            match self.maker.put(emission) {
+                Put::Done => return Ok(()),
+                Put::Left => return Err(Stop::Left),
+                Put::Full => {}
+            }
+            self.check()?;
+            if self.kept_waiting >= PATIENCE && self.shared.backlogs.is_waited_for() {
+                return Err(Stop::GivenUp);
+            }
+            let began = Instant::now();
+            self.maker.wait_for_room(LOOK_PAUSE);
+            self.kept_waiting += began.elapsed();
+        }
+    }
+
+    fn check(&self) -> Result<(), Stop> {
+        if self.shared.backlogs.is_stopping() {
+            Err(Stop::Stopping)
+        } else if self.maker.is_left() {
+            Err(Stop::Left)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The oldest LSN behind which the subscription could go on.
+    fn floor(&self, why: &Stop) -> Lsn {
+        let id = self.query.id();
+        let retained = match self.query.emissions_after(0, 0, &mut Vec::new()) {
+            Ok(()) => id,
+            Err(gone) => gone.floor,
+        };
+        if matches!(why, Stop::TooLarge(_)) {
+            return retained;
+        }
+        // What has failed would fail again.
+        let wanted = self.wanted.lsn();
+        let continued = self.continued().unwrap_or_default();
+        let oldest = continued.into_iter().map(|lsn| lsn.max(id)).find(|lsn| *lsn > wanted);
+        oldest.map_or(retained, |oldest| oldest.min(retained))
+    }
+}
+
+fn frames(snapshot: &Snapshot, section: u32) -> impl Iterator<Item = &FrameEntry> {
+    snapshot.frames().iter().filter(move |frame| frame.section == section)
+}

@@ -1,0 +1,183 @@
+//! Subscriptions that go on behind an LSN: at once, or as soon as the log has shown where, for which their client waits.
+
+use crate::cursor::{self, Cursor, NotResumed, Older, Place, Resuming, Search, Searched};
+use crate::delivery::Delivery;
+use crate::dispatch::Context;
+use crate::named_command::hold;
+use crate::session::Session;
+use crate::wait::{self, WaitFor};
+use crate::watch_command::{answer, begun, hold_position, refusal};
+use crate::watching::{self, Watching};
+use std::sync::Arc;
+use tidemark_engine::CommandError;
+use tidemark_engine::query::{Guarantee, Named, Query};
+use tidemark_log::Lsn;
+
+/// A subscription that is to go on.
+pub(crate) struct Returning {
+    pub(crate) query: Arc<Query>,
+    /// What its subscriber has seen.
+    pub(crate) lsn: Lsn,
+    pub(crate) delivery: Delivery,
+    pub(crate) asked: Asked,
+}
+
+/// Who asks for it, and is answered.
+pub(crate) enum Asked {
+    /// `X.WATCH … | RESUME lsn`. The number that the subscription's own begin behind, if the client has it already; and up to where
+    /// the log was when the client asked.
+    Watch(Option<u64>, Lsn),
+    /// `EMITRECONNECT` with a name that says where the subscription's numbers begin.
+    Reconnect(u64),
+    /// `X.WATCH … | AS name`
+    NamedWatch(Box<[u8]>),
+    /// `EMITRECONNECT` with such a name.
+    NamedReconnect(Box<[u8]>),
+}
+
+/// A client's wait for the place where its subscription goes on.
+pub(crate) struct Sought {
+    returning: Returning,
+    search: Search,
+}
+
+/// Lets a subscription go on; its client waits if the place has to be looked for.
+pub(crate) fn go_on(
+    session: &mut Session,
+    mut returning: Returning,
+    cx: &Context<'_>,
+) -> Result<(), CommandError> {
+    if !matches!(returning.asked, Asked::Watch(..)) {
+        // Before it began there was nothing.
+        returning.lsn = returning.lsn.max(returning.query.id());
+    }
+    let worker = session.client.worker;
+    let tell = watching::teller(session, cx);
+    let older = Older { backlogs: &cx.shared.backlogs, tell: &tell };
+    match cursor::resume(&cx.shared.engine, returning.query.id(), returning.lsn, worker, &older) {
+        Ok(Resuming::Found(place)) => end(session, &returning, Ok(place), cx),
+        Ok(Resuming::Sought(search)) => {
+            wait::begin(session, WaitFor::Place(Box::new(Sought { returning, search })), None);
+            Ok(())
+        }
+        Err(why) => end(session, &returning, Err(why), cx),
+    }
+}
+
+/// Whether the client waits for the place where its subscription to this query goes on.
+pub(crate) fn waits(session: &Session, query: Lsn) -> bool {
+    match session.wait.as_ref().map(|wait| &wait.what) {
+        Some(WaitFor::Place(sought)) => sought.returning.query.id() == query,
+        _ => false,
+    }
+}
+
+/// Ends a client's wait if the place is known, or there is none; whether it did.
+pub(crate) fn look(session: &mut Session, cx: &Context<'_>) -> bool {
+    let Some(mut wait) = session.wait.take() else { return false };
+    let WaitFor::Place(sought) = wait.what else {
+        session.wait = Some(wait);
+        return false;
+    };
+    let Sought { returning, search } = *sought;
+    let found = match search.look(&cx.shared.engine, session.client.worker) {
+        Searched::NotYet(search) => {
+            wait.what = WaitFor::Place(Box::new(Sought { returning, search }));
+            session.wait = Some(wait);
+            return false;
+        }
+        Searched::Done(found) => found,
+    };
+    let mark = session.output.reply.len();
+    if let Err(error) = end(session, &returning, found, cx) {
+        session.output.reply.error(&error);
+    }
+    if wait.is_silent {
+        session.output.take_back(mark);
+    }
+    session.show_state();
+    session.client.end_wait();
+    true
+}
+
+/// Answers whoever has asked.
+fn end(
+    session: &mut Session,
+    returning: &Returning,
+    found: Result<Place, NotResumed>,
+    cx: &Context<'_>,
+) -> Result<(), CommandError> {
+    let found = found.and_then(|place| match returning.named(cx) {
+        Ok(named) => Ok((place, named)),
+        Err(why) => {
+            watching::leave_if_unused(session, &returning.query, cx);
+            Err(why)
+        }
+    });
+    match (found, &returning.asked) {
+        (Ok((place, named)), _) => {
+            returned(session, returning, place, named.as_ref(), cx);
+            Ok(())
+        }
+        (Err(why), Asked::Reconnect(_) | Asked::NamedReconnect(_)) if why != NotResumed::TryAgain => {
+            answer(session, why.word(), why.lsn().0);
+            Ok(())
+        }
+        (Err(why), asked) => {
+            if let Asked::Watch(..) = asked {
+                // The worker listens since it was asked.
+                watching::leave_if_unused(session, &returning.query, cx);
+            }
+            Err(CommandError::Text(refusal(why).into()))
+        }
+    }
+}
+
+/// A subscription goes on at a place.
+fn returned(
+    session: &mut Session,
+    returning: &Returning,
+    place: Place,
+    named: Option<&Named>,
+    cx: &Context<'_>,
+) {
+    let Returning { query, lsn, delivery, asked } = returning;
+    let (id, mark) = (query.id(), session.output.reply.len());
+    let base = match (asked, named) {
+        (Asked::Watch(base, _), _) => base.map_or(place.number, |base| base.min(place.number)),
+        (_, Some(named)) => named.base,
+        (Asked::Reconnect(base), None) => *base,
+        (Asked::NamedWatch(_) | Asked::NamedReconnect(_), None) => place.number,
+    };
+    let cursor = Cursor::at(place, base, *lsn);
+    let (lsn, next) = (cursor.lsn(), cursor.sequence() + 1);
+    match (asked, named) {
+        (Asked::NamedWatch(name) | Asked::NamedReconnect(name), Some(named)) => {
+            hold(session, name, named, (cursor, *delivery), cx);
+        }
+        _ => watching::begin(session, Watching::new(cursor, *delivery), cx),
+    }
+    match asked {
+        Asked::Watch(_, shown) => {
+            begun(session, id, lsn, None);
+            hold_position(session, mark, *shown, cx);
+        }
+        Asked::NamedWatch(_) => begun(session, id, lsn, None),
+        Asked::Reconnect(_) | Asked::NamedReconnect(_) => answer(session, "OK", next),
+    }
+    watching::catch_up_soon(session, id);
+}
+
+impl Returning {
+    /// What the name stands for, if it is named: it may have ended, or its position moved, while the client has waited.
+    fn named(&self, cx: &Context<'_>) -> Result<Option<Named>, NotResumed> {
+        let (Asked::NamedWatch(name) | Asked::NamedReconnect(name)) = &self.asked else { return Ok(None) };
+        let named = cx.shared.engine.named(name).filter(|named| named.query.id() == self.query.id());
+        let named = named.ok_or(NotResumed::NotFound)?;
+        let position = named.position.max(self.query.id());
+        if named.guarantee == Guarantee::AtMostOnce && position != self.lsn {
+            return Err(NotResumed::Invalid(named.position));
+        }
+        Ok(Some(named))
+    }
+}

@@ -1,0 +1,401 @@
+//! Subscriptions that go on behind what is retained: what they have missed is made again from snapshots and the log's segments,
+//! as it was.
+
+mod common;
+
+use common::{Client, TestServer, eventually};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tidemark_server::config::Config;
+
+/// Some thirty small emissions.
+const RETAINED_BYTES: usize = 4096;
+
+fn retain_little(config: &mut Config) {
+    config.watch_retention_bytes = RETAINED_BYTES;
+}
+
+/// A client that speaks RESP3.
+fn resp3(server: &TestServer) -> Client<TcpStream> {
+    let mut client = server.client();
+    client.command(&["HELLO", "3"]);
+    while client.line() != "*0" {}
+    client
+}
+
+/// One value of RESP3 as it goes over the wire, its lines joined by spaces.
+fn value(client: &mut Client<TcpStream>) -> String {
+    let head = client.line();
+    let count = |per: usize| head[1..].parse::<usize>().expect("a count") * per;
+    match head.as_bytes()[0] {
+        b'$' => {
+            let length = count(1);
+            let text = client.bytes(length + 2);
+            format!("{head} {}", String::from_utf8_lossy(&text[..length]))
+        }
+        b'*' | b'~' | b'>' => elements(client, count(1), head.clone()),
+        b'%' => elements(client, count(2), head.clone()),
+        _ => head,
+    }
+}
+
+fn elements(client: &mut Client<TcpStream>, count: usize, mut shown: String) -> String {
+    for _ in 0..count {
+        shown.push(' ');
+        shown += &value(client);
+    }
+    shown
+}
+
+/// Answers of commands, one after the other.
+fn ask(client: &mut Client<TcpStream>, line: &str) -> String {
+    client.command(&line.split(' ').collect::<Vec<_>>());
+    value(client)
+}
+
+/// An emission as it went over the wire, and the LSN in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Told {
+    lsn: u64,
+    frame: String,
+}
+
+fn told(client: &mut Client<TcpStream>) -> Told {
+    let frame = value(client);
+    let mut words = frame.split(' ').skip(5);
+    assert!(frame.starts_with(">5 $8 emission "), "{frame}");
+    let lsn = words.next().and_then(|word| word.strip_prefix(':')).and_then(|lsn| lsn.parse().ok());
+    Told { lsn: lsn.expect("an LSN"), frame }
+}
+
+fn set_all(server: &TestServer, values: std::ops::RangeInclusive<u64>) {
+    let mut writer = server.client();
+    for number in values {
+        writer.ask(&format!("SET k {number}"), "+OK\r\n");
+    }
+}
+
+/// The emission of `GET.WATCH k`, begun by the first record, by the `SET k` that is the record behind it.
+fn of_k(number: u64) -> String {
+    let text = number.to_string();
+    format!(">5 $8 emission $3 1-0 :{} :{number} ${} {text}", number + 1, text.len())
+}
+
+#[test]
+fn a_subscriber_goes_on_behind_what_is_retained_and_behind_snapshots() {
+    let server = TestServer::with(retain_little);
+    assert!(ask(&mut resp3(&server), "GET.WATCH k").starts_with("%4 $6 sub_id $3 1-0"));
+    set_all(&server, 1..=500);
+    let check = |server: &TestServer| {
+        for seen in [0, 1, 250, 499, 777, 990, 999] {
+            let mut watcher = resp3(server);
+            let answer = ask(&mut watcher, &format!("EMITRECONNECT k 1-0 {}", seen + 1));
+            assert_eq!(answer, format!("*2 $2 OK :{}", seen + 1));
+            for number in seen + 1..=1000 {
+                assert_eq!(told(&mut watcher).frame, of_k(number));
+            }
+            assert_eq!(ask(&mut watcher, "PING"), "+PONG");
+        }
+    };
+    ask(&mut resp3(&server), "SAVE");
+    set_all(&server, 501..=1000);
+    check(&server);
+    let server = TestServer::in_dir(server.stop(), retain_little);
+    check(&server);
+    ask(&mut resp3(&server), "SAVE");
+    let server = TestServer::in_dir(server.stop(), retain_little);
+    check(&server);
+    // What comes from the log is followed by what happens now, once.
+    let mut watcher = resp3(&server);
+    assert_eq!(ask(&mut watcher, "EMITRECONNECT k 1-0 1"), "*2 $2 OK :1");
+    for number in 1..=1000 {
+        assert_eq!(told(&mut watcher).frame, of_k(number));
+    }
+    let lsn: u64 = {
+        let mut writer = resp3(&server);
+        ask(&mut writer, "SET k last");
+        told(&mut watcher).lsn
+    };
+    assert!(lsn > 1001);
+    assert_eq!(ask(&mut watcher, "PING"), "+PONG", "and nothing else");
+}
+
+/// Reads of each family, some over keys that others are made into.
+const READS: [&str; 9] = [
+    "GET.WATCH a",
+    "GET.WATCH a | EVERY 3",
+    "MGET.WATCH a b c",
+    "SMEMBERS.WATCH union",
+    "ZRANGE.WATCH board 0 2 WITHSCORES",
+    "LRANGE.WATCH done 0 -1",
+    "HGETALL.WATCH h",
+    "KEYS.WATCH t*",
+    "DBSIZE.WATCH",
+];
+
+/// The `step`th change: keys are made of others now and then, whole databases change places, and keys expire.
+fn change(step: usize) -> String {
+    let number = step * 7 % 23;
+    match step * 5 % 17 {
+        0 => format!("SET a {number}"),
+        1 => format!("MSET b {number} a {step}"),
+        2 => format!("SADD one {number}"),
+        3 => format!("SADD two {step}"),
+        4 => "SUNIONSTORE union one two".to_owned(),
+        5 => format!("ZADD board {step} m{number}"),
+        6 => format!("RPUSH todo {step} {number}"),
+        7 => "LMOVE todo done LEFT RIGHT".to_owned(),
+        8 => format!("HSET h f{number} {step}"),
+        9 => format!("SET temp{number} x"),
+        10 => format!("RENAME temp{number} t{number}"),
+        11 => "COPY b c REPLACE".to_owned(),
+        12 => "INCR a".to_owned(),
+        13 => format!("SET tshort{number} x PX 1"),
+        14 => format!("DEL one h t{number} temp{number}"),
+        15 => "SPOP two".to_owned(),
+        _ if step % 68 == 16 => "SWAPDB 0 3".to_owned(),
+        _ => "ZUNIONSTORE board 2 board other".to_owned(),
+    }
+}
+
+#[test]
+fn what_is_made_again_is_byte_for_byte_what_was_told_at_first() {
+    let server = TestServer::new();
+    let mut writer = resp3(&server);
+    // Each read has a connection of its own, on which all is told as it happens.
+    let mut live: Vec<(Client<TcpStream>, String, Vec<Told>)> = Vec::new();
+    for read in READS {
+        let mut client = resp3(&server);
+        let begun = ask(&mut client, read);
+        let name = begun.split(' ').nth(4).expect("a name").to_owned();
+        live.push((client, name, Vec::new()));
+    }
+    for step in 0..600 {
+        ask(&mut writer, &change(step));
+        if step % 250 == 100 {
+            writer.ask("SAVE", "+OK\r\n");
+        }
+    }
+    for (client, _, all) in &mut live {
+        client.command(&["WATCHES"]);
+        loop {
+            let frame = value(client);
+            if frame.starts_with("*1") && frame.contains("$3 lag :0") {
+                break;
+            } else if frame.starts_with("*1") {
+                client.command(&["WATCHES"]);
+                continue;
+            }
+            let lsn = frame.split(' ').nth(5).and_then(|word| word[1..].parse().ok()).expect("an LSN");
+            all.push(Told { lsn, frame });
+        }
+        assert!(all.len() > 10, "{}", all.len());
+    }
+    let told_live: Vec<(String, Vec<Told>)> = live.into_iter().map(|(_, name, all)| (name, all)).collect();
+    drop(writer);
+    let server = TestServer::in_dir(server.stop(), retain_little);
+    for (read, (name, all)) in READS.iter().zip(&told_live) {
+        let key = read.split(' ').nth(1).unwrap_or("any");
+        let first = name.split('-').next().and_then(|id| id.parse::<u64>().ok()).expect("an id");
+        for lsn in std::iter::once(first).chain(all.iter().step_by(9).map(|told| told.lsn)) {
+            let missed: Vec<&Told> = all.iter().filter(|told| told.lsn > lsn).collect();
+            let mut watcher = resp3(&server);
+            let answer = ask(&mut watcher, &format!("EMITRECONNECT {key} {name} {lsn}"));
+            assert_eq!(answer, format!("*2 $2 OK :{}", all.len() - missed.len() + 1), "{read} behind {lsn}");
+            for expected in missed {
+                assert_eq!(&told(&mut watcher), expected, "{read} behind {lsn}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_slow_reader_that_falls_off_what_is_retained_goes_on_from_the_log() {
+    let server = TestServer::with(|config| config.watch_retention_bytes = 1 << 20);
+    let mut watcher = resp3(&server);
+    ask(&mut watcher, "GET.WATCH k");
+    let mut writer = server.client();
+    let text = |number: u64| format!("{number:0>50000}");
+    for number in 1..=600 {
+        writer.ask(&format!("SET k {}", text(number)), "+OK\r\n");
+        if number == 200 {
+            writer.ask("SAVE", "+OK\r\n");
+        }
+    }
+    for number in 1..=600 {
+        let expected = format!(">5 $8 emission $3 1-0 :{} :{number} $50000 {}", number + 1, text(number));
+        assert_eq!(told(&mut watcher).frame, expected);
+    }
+    assert_eq!(ask(&mut watcher, "PING"), "+PONG");
+}
+
+#[test]
+fn resuming_ends_where_the_present_begins_while_writers_go_on() {
+    let server = TestServer::with(retain_little);
+    ask(&mut resp3(&server), "GET.WATCH k");
+    set_all(&server, 1..=2000);
+    let (done, port) = (AtomicBool::new(false), server.port);
+    std::thread::scope(|scope| {
+        let writing = scope.spawn(|| {
+            let mut writer = TcpStream::connect(("127.0.0.1", port)).map(Client::over).expect("it listens");
+            let mut number = 2000;
+            while !done.load(Ordering::Relaxed) {
+                number += 1;
+                writer.ask(&format!("SET k {number}"), "+OK\r\n");
+            }
+            number
+        });
+        for seen in [0, 1900, 7] {
+            let mut watcher = resp3(&server);
+            let answer = ask(&mut watcher, &format!("EMITRECONNECT k 1-0 {} | MARK", seen + 1));
+            assert_eq!(answer, format!("*2 $2 OK :{}", seen + 1));
+            let mut next = seen + 1;
+            loop {
+                let frame = value(&mut watcher);
+                if frame.starts_with(">3 $9 caught-up") {
+                    break;
+                }
+                assert_eq!(frame, of_k(next));
+                next += 1;
+            }
+            assert!(next > 2000, "what was missed has come");
+            for _ in 0..100 {
+                assert_eq!(told(&mut watcher).frame, of_k(next));
+                next += 1;
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+        assert!(writing.join().expect("it writes") > 2000);
+    });
+}
+
+#[test]
+fn past_the_oldest_snapshot_the_answer_is_the_floor_and_the_floor_is_true() {
+    let server = TestServer::with(|config| {
+        retain_little(config);
+        config.log_segment_bytes = 64 << 10;
+    });
+    ask(&mut resp3(&server), "GET.WATCH k");
+    let mut writer = server.client();
+    let mut saved = Vec::new();
+    for round in 0..4 {
+        for number in 0..1000 {
+            writer.ask(&format!("SET k {}", round * 1000 + number + 1), "+OK\r\n");
+        }
+        saved.push(round * 1000 + 1001);
+        writer.ask("SAVE", "+OK\r\n");
+    }
+    set_all(&server, 4001..=4100);
+    // Two snapshots are kept, and the log behind the older one.
+    let floor = saved[2];
+    eventually("segments are dropped", || {
+        ask(&mut resp3(&server), "EMITRECONNECT k 1-0 1") == format!("*2 $14 STALE_SEQUENCE :{floor}")
+    });
+    let mut watcher = resp3(&server);
+    assert_eq!(
+        ask(&mut watcher, &format!("EMITRECONNECT k 1-0 {}", floor - 1)),
+        format!("*2 $14 STALE_SEQUENCE :{floor}")
+    );
+    assert_eq!(
+        ask(&mut watcher, "GET.WATCH k | RESUME 7"),
+        format!("-STALE_SEQUENCE emissions up to LSN {floor} are not retained any more")
+    );
+    assert_eq!(ask(&mut watcher, &format!("EMITRECONNECT k 1-0 {floor}")), format!("*2 $2 OK :{floor}"));
+    for number in floor..=4100 {
+        assert_eq!(told(&mut watcher).frame, of_k(number));
+    }
+}
+
+#[test]
+fn a_watch_resumes_behind_an_lsn_with_its_options() {
+    let server = TestServer::with(retain_little);
+    ask(&mut resp3(&server), "GET.WATCH k");
+    set_all(&server, 1..=300);
+    let mut watcher = resp3(&server);
+    // A subscription of its own, whose numbers begin where it does.
+    let answer = ask(&mut watcher, "GET.WATCH k | RESUME 101 OLD MARK");
+    assert_eq!(answer, "%4 $6 sub_id $5 1-100 $3 lsn :101 $3 seq :0 $5 value _");
+    for number in 101..=300_u64 {
+        let (now, before) = (number.to_string(), (number - 1).to_string());
+        let expected =
+            format!(">6 $8 emission $5 1-100 :{} :{} $3 {now} $3 {before}", number + 1, number - 100);
+        assert_eq!(value(&mut watcher), expected);
+    }
+    assert_eq!(value(&mut watcher), ">3 $9 caught-up $5 1-100 :301");
+    let mut watcher = resp3(&server);
+    assert_eq!(ask(&mut watcher, "EMITRECONNECT k 1-0 1 | SQUASH MARK"), "*2 $2 OK :1");
+    assert_eq!(told(&mut watcher).frame, of_k(300), "only the latest");
+    assert_eq!(value(&mut watcher), ">3 $9 caught-up $3 1-0 :301");
+}
+
+#[test]
+fn more_than_there_are_places_for_take_turns() {
+    let server = TestServer::with(|config| {
+        retain_little(config);
+        config.watch_backlogs = 1;
+    });
+    ask(&mut resp3(&server), "GET.WATCH k");
+    set_all(&server, 1..=1000);
+    let mut watchers: Vec<_> = (0..12).map(|_| resp3(&server)).collect();
+    for watcher in &mut watchers {
+        watcher.command(&["EMITRECONNECT", "k", "1-0", "1"]);
+    }
+    // One leaves while it waits.
+    watchers.remove(5);
+    for watcher in watchers.iter_mut().rev() {
+        assert_eq!(value(watcher), "*2 $2 OK :1");
+        for number in 1..=1000 {
+            assert_eq!(told(watcher).frame, of_k(number));
+        }
+    }
+}
+
+#[test]
+fn who_does_not_read_keeps_the_only_place_from_nobody() {
+    let server = TestServer::with(|config| {
+        config.watch_retention_bytes = 1 << 20;
+        config.watch_backlogs = 1;
+    });
+    ask(&mut resp3(&server), "GET.WATCH k");
+    let mut writer = server.client();
+    let text = |number: u64| format!("{number:0>60000}");
+    for number in 1..=400 {
+        writer.ask(&format!("SET k {}", text(number)), "+OK\r\n");
+    }
+    // More than sockets and outputs hold.
+    let mut lazy = resp3(&server);
+    assert_eq!(ask(&mut lazy, "EMITRECONNECT k 1-0 1"), "*2 $2 OK :1");
+    let mut other = resp3(&server);
+    assert_eq!(ask(&mut other, "EMITRECONNECT k 1-0 2"), "*2 $2 OK :2");
+    for (watcher, first) in [(&mut other, 2), (&mut lazy, 1)] {
+        for number in first..=400 {
+            let expected = format!(">5 $8 emission $3 1-0 :{} :{number} $60000 {}", number + 1, text(number));
+            assert_eq!(told(watcher).frame, expected);
+        }
+    }
+}
+
+#[test]
+fn a_read_that_depends_on_more_than_is_allowed_cannot_be_made_again() {
+    let server = TestServer::with(|config| {
+        retain_little(config);
+        config.watch_backlog_bytes = 100_000;
+    });
+    ask(&mut resp3(&server), "GET.WATCH k");
+    let mut writer = server.client();
+    for number in 0..5 {
+        writer.ask(&format!("SET large{number} {}", "x".repeat(40_000)), "+OK\r\n");
+    }
+    ask(&mut resp3(&server), "DBSIZE.WATCH");
+    set_all(&server, 1..=1000);
+    // What does not matter takes nothing.
+    let mut watcher = resp3(&server);
+    assert_eq!(ask(&mut watcher, "EMITRECONNECT k 1-0 1"), "*2 $2 OK :1");
+    for number in 1..=1000 {
+        let expected = of_k(number).replace(&format!(":{} :", number + 1), &format!(":{} :", number + 7));
+        assert_eq!(told(&mut watcher).frame, expected);
+    }
+    // Where everything matters it is too much: the floor is that of what is retained.
+    assert_eq!(ask(&mut watcher, "EMITRECONNECT any 7-0 7"), "*2 $14 STALE_SEQUENCE :8");
+    assert_eq!(ask(&mut watcher, "EMITRECONNECT any 7-0 8"), "*2 $2 OK :2");
+}
