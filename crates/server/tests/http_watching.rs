@@ -212,7 +212,10 @@ fn who_cannot_go_on_is_told_why_and_gets_the_present_answer() {
     Events::open(&server, "command=GET&arg=k").expect(event("snapshot", "1-0", 1, 0, Value::Null));
     writer.ask("SET k 1", "+OK\r\n");
     writer.ask("SAVE", "+OK\r\n");
-    let server = again(server);
+    let server = TestServer::in_dir(server.stop(), |config| {
+        config.http = Some(([127, 0, 0, 1], 0).into());
+        config.watch_backlogs = 0;
+    });
     for (query, last, name, reason, floor) in [
         ("command=GET&arg=k", "1-0:1", "1-0", "STALE_SEQUENCE", 2),
         ("command=GET&arg=k", "1-0:9", "1-0", "INVALID_SEQUENCE", 2),
@@ -257,7 +260,10 @@ fn a_slow_reader_gets_everything_that_is_retained() {
 
 #[test]
 fn a_reader_that_is_too_slow_begins_anew() {
-    let server = server_with(|config| config.watch_retention_bytes = 1 << 20);
+    let server = server_with(|config| {
+        config.watch_retention_bytes = 1 << 20;
+        config.watch_backlogs = 0;
+    });
     let mut writer = server.client();
     let mut events = Events::open(&server, "command=GET&arg=k");
     let mut socket = Socket::open(&server);
@@ -310,6 +316,42 @@ fn a_reader_that_is_too_slow_begins_anew() {
     while answer["value"] != "more" {
         answer = socket.next();
     }
+}
+
+#[test]
+fn what_is_not_retained_any_more_is_made_again_from_the_log() {
+    let server = server_with(|config| config.watch_retention_bytes = 1 << 20);
+    let mut writer = server.client();
+    let value = |number: u64| format!("{number:0>50000}");
+    // Both read nothing until all has been written.
+    let mut slow = Events::open(&server, "command=GET&arg=k");
+    let mut slow_socket = Socket::open(&server);
+    slow_socket.say(json!({"watch": ["GET", "k"]}));
+    slow.expect(event("snapshot", "1-0", 1, 0, Value::Null));
+    assert_eq!(slow_socket.next()["type"], "snapshot");
+    for number in 1..=600 {
+        writer.ask(&format!("SET k {}", value(number)), "+OK\r\n");
+        if number == 100 {
+            writer.ask("SAVE", "+OK\r\n");
+        }
+    }
+    let mut back = Events::ask(&server, "command=GET&arg=k", "Last-Event-ID: 1-0:1\r\n");
+    let mut socket = Socket::open(&server);
+    socket.say(json!({"resume": "1-0", "lsn": 201, "key": "k", "id": "mine"}));
+    socket.expect(json!({"type": "resumed", "id": "mine", "sub_id": "1-0", "next": 201}));
+    for number in 1..=600 {
+        slow.expect(event("emission", "1-0", number + 1, number, value(number)));
+        back.expect(event("emission", "1-0", number + 1, number, value(number)));
+        let next = slow_socket.next();
+        assert_eq!((&next["seq"], &next["value"]), (&json!(number), &json!(value(number))));
+        if number > 200 {
+            let next = socket.next();
+            assert_eq!((&next["seq"], &next["lsn"]), (&json!(number), &json!(number + 1)));
+        }
+    }
+    writer.ask("SET k now", "+OK\r\n");
+    slow.expect(event("emission", "1-0", 602, 601, "now"));
+    back.expect(event("emission", "1-0", 602, 601, "now"));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::watching::resp3;
 use common::{Client, TestServer, eventually};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,14 +14,6 @@ const RETAINED_BYTES: usize = 4096;
 
 fn retain_little(config: &mut Config) {
     config.watch_retention_bytes = RETAINED_BYTES;
-}
-
-/// A client that speaks RESP3.
-fn resp3(server: &TestServer) -> Client<TcpStream> {
-    let mut client = server.client();
-    client.command(&["HELLO", "3"]);
-    while client.line() != "*0" {}
-    client
 }
 
 /// One value of RESP3 as it goes over the wire, its lines joined by spaces.
@@ -398,4 +391,70 @@ fn a_read_that_depends_on_more_than_is_allowed_cannot_be_made_again() {
     // Where everything matters it is too much: the floor is that of what is retained.
     assert_eq!(ask(&mut watcher, "EMITRECONNECT any 7-0 7"), "*2 $14 STALE_SEQUENCE :8");
     assert_eq!(ask(&mut watcher, "EMITRECONNECT any 7-0 8"), "*2 $2 OK :2");
+}
+
+#[test]
+fn a_named_subscription_goes_on_behind_what_is_retained() {
+    let server = TestServer::with(retain_little);
+    let mut first = resp3(&server);
+    assert!(ask(&mut first, "GET.WATCH k | AS mine").starts_with("%4 $6 sub_id $4 mine $3 lsn :1"));
+    drop(first);
+    set_all(&server, 1..=500);
+    let server = TestServer::in_dir(server.stop(), retain_little);
+    let mut watcher = resp3(&server);
+    ask(&mut watcher, "EMITACK k mine 1");
+    let answer = ask(&mut watcher, "GET.WATCH k | AS mine");
+    assert!(answer.starts_with("%4 $6 sub_id $4 mine"), "{answer}");
+    for number in 1..=500_u64 {
+        let frame = told(&mut watcher).frame;
+        assert!(frame.starts_with(">5 $8 emission $4 mine :"), "{frame}");
+        assert!(frame.ends_with(&format!(" :{number} ${} {number}", number.to_string().len())), "{frame}");
+    }
+    assert_eq!(ask(&mut resp3(&server), "EMITRECONNECT k mine 1"), "*2 $2 OK :1");
+    assert!(value(&mut watcher).starts_with(">3 $5 ended $4 mine"), "another connection has it now");
+}
+
+/// The log's files, oldest first.
+fn segments(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(dir.join("data")).expect("a directory");
+    let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    paths.retain(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("segment-")));
+    paths.sort();
+    paths
+}
+
+#[test]
+fn damage_ends_a_subscription_and_never_leaves_a_gap() {
+    let server = TestServer::with(|config| {
+        retain_little(config);
+        config.log_segment_bytes = 64 << 10;
+    });
+    ask(&mut resp3(&server), "GET.WATCH k");
+    set_all(&server, 1..=6000);
+    ask(&mut resp3(&server), "SAVE");
+    set_all(&server, 6001..=6100);
+    let dir = server.stop();
+    let segments = segments(dir.path());
+    assert!(segments.len() > 3, "{segments:?}");
+    // In the middle of the second file: the newest snapshot covers it, so that the server starts.
+    let mut bytes = std::fs::read(&segments[1]).expect("a segment");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&segments[1], bytes).expect("a segment");
+    let server = TestServer::in_dir(dir, retain_little);
+    let mut watcher = resp3(&server);
+    assert_eq!(ask(&mut watcher, "EMITRECONNECT k 1-0 1"), "*2 $2 OK :1");
+    let mut next = 1;
+    let end = loop {
+        let frame = value(&mut watcher);
+        if frame.starts_with(">4 $5 stale") {
+            break frame;
+        }
+        assert_eq!(frame, of_k(next));
+        next += 1;
+    };
+    assert!((100..6000).contains(&next), "{next}");
+    assert_eq!(end, format!(">4 $5 stale $3 1-0 :{next} :6001"), "and from where it can be gone on");
+    assert_eq!(ask(&mut watcher, "EMITRECONNECT k 1-0 6001"), "*2 $2 OK :6001");
+    assert_eq!(told(&mut watcher).frame, of_k(6001));
 }

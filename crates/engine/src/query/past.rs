@@ -128,7 +128,7 @@ impl Past {
             Concern::Nothing | Concern::Within => {}
             Concern::Beyond => return Err(PastError::Widened),
         }
-        let growth = self.scope.growth(record, &self.engine)?;
+        let growth = growth(record, &self.engine)?;
         crate::apply::apply(&self.engine, record, Some(&self.scope), &mut self.scratch)?;
         self.added = self.added.saturating_add(growth);
         if self.added > self.limit / 4 {
@@ -216,45 +216,38 @@ fn value_bytes(entry: &Entry, scratch: &mut Vec<u8>) -> usize {
     }
 }
 
-impl Scope {
-    /// By how much the keys may grow with a record. O(its arguments), and for commands that make a value of others the time that
-    /// these take to encode.
-    fn growth(&self, record: &Record<'_>, engine: &Engine) -> Result<usize, ApplyError> {
-        let (mut growth, mut scratch) = (record.payload.len() + ENTRY_BYTES, Vec::new());
-        let mut of_key = |db: u8, key: &[u8]| {
-            let shard = engine.keyspace().lock(engine.keyspace().shard_of(key));
-            shard
-                .database(db as usize)
-                .get(hash(key), key)
-                .map_or(0, |entry| value_bytes(entry, &mut scratch))
+/// By how much the keys may grow with a record. O(its arguments), and for commands that make a value of others the time that
+/// these take to encode.
+fn growth(record: &Record<'_>, engine: &Engine) -> Result<usize, ApplyError> {
+    let (mut growth, mut scratch) = (record.payload.len() + ENTRY_BYTES, Vec::new());
+    let mut of_key = |db: u8, key: &[u8]| {
+        let shard = engine.keyspace().lock(engine.keyspace().shard_of(key));
+        shard.database(db as usize).get(hash(key), key).map_or(0, |entry| value_bytes(entry, &mut scratch))
+    };
+    for_each_command(record, |call| {
+        let args = &call.args;
+        growth += match call.command.name {
+            // Made of other keys, or a copy.
+            "copy" | "bitop" | "sort" | "sdiffstore" | "sinterstore" | "sunionstore" | "zdiffstore"
+            | "zinterstore" | "zrangestore" | "zunionstore" => {
+                call.command.keys.keys(args).map(|key| of_key(call.db, key)).sum()
+            }
+            "setrange" => offset(args.get(2)).saturating_sub(of_key(call.db, args[1])),
+            "setbit" => (offset(args.get(2)) / 8).saturating_sub(of_key(call.db, args[1])),
+            // Where it writes is said in several ways: any of its numbers may be that of a bit, or of a field of bits.
+            "bitfield" => {
+                let bits = args.iter().skip(2).map(|arg| {
+                    arg.strip_prefix(b"#")
+                        .map_or_else(|| offset(Some(arg)), |arg| 64_usize.saturating_mul(offset(Some(&arg))))
+                });
+                (bits.max().unwrap_or(0) / 8)
+                    .saturating_sub(of_key(call.db, args[1]))
+                    .min(crate::keyspace::MAX_BYTES)
+            }
+            _ => 0,
         };
-        for_each_command(record, |call| {
-            let args = &call.args;
-            growth += match call.command.name {
-                // Made of other keys, or a copy.
-                "copy" | "bitop" | "sort" | "sdiffstore" | "sinterstore" | "sunionstore" | "zdiffstore"
-                | "zinterstore" | "zrangestore" | "zunionstore" => {
-                    call.command.keys.keys(args).map(|key| of_key(call.db, key)).sum()
-                }
-                "setrange" => offset(args.get(2)).saturating_sub(of_key(call.db, args[1])),
-                "setbit" => (offset(args.get(2)) / 8).saturating_sub(of_key(call.db, args[1])),
-                // Where it writes is said in several ways: any of its numbers may be that of a bit, or of a field of bits.
-                "bitfield" => {
-                    let bits = args.iter().skip(2).map(|arg| {
-                        arg.strip_prefix(b"#").map_or_else(
-                            || offset(Some(arg)),
-                            |arg| 64_usize.saturating_mul(offset(Some(&arg))),
-                        )
-                    });
-                    (bits.max().unwrap_or(0) / 8)
-                        .saturating_sub(of_key(call.db, args[1]))
-                        .min(crate::keyspace::MAX_BYTES)
-                }
-                _ => 0,
-            };
-        })?;
-        Ok(growth)
-    }
+    })?;
+    Ok(growth)
 }
 
 fn offset(arg: Option<&&[u8]>) -> usize {
