@@ -603,6 +603,83 @@ fn a_listener_is_told_once_until_it_looks() {
     assert_eq!(take(), [(0, Lsn(1))]);
 }
 
+/// What comes of making a query's emissions again in so much memory.
+fn past_within(engine: &Engine, subscribed: &Subscribed, limit: usize) -> Result<u64, PastError> {
+    let mut past = Past::new(engine.log(), &subscribed.query, limit);
+    let mut outcome = Ok(());
+    support::for_each_record(engine, Lsn(1), |record| {
+        if outcome.is_ok() {
+            outcome = past.apply(record).map(drop);
+        }
+    });
+    outcome.map(|()| past.count())
+}
+
+#[test]
+fn the_past_of_a_read_takes_no_more_than_it_may_however_it_grows() {
+    let limit = 100_000;
+    let large = "x".repeat(60_000);
+    for lines in [
+        vec![format!("SET a {large}"), format!("SET b {large}")],
+        vec!["SETRANGE a 200000 x".to_owned()],
+        vec!["SETBIT a 1600000 1".to_owned()],
+        vec!["BITFIELD a SET u8 #200000 1".to_owned()],
+        vec!["SET a x".to_owned(), "SETRANGE a 60000 x".to_owned(), "COPY a b".to_owned()],
+        (0..40).map(|number| format!("RPUSH a {number}{}", "x".repeat(5000))).collect(),
+    ] {
+        let engine = engine();
+        let both = watch(&engine, "EXISTS a b");
+        let client = Client::new(&engine);
+        for line in &lines {
+            assert!(!client.run(line).starts_with('-'), "{:.40}", line);
+        }
+        let outcome = past_within(&engine, &both, limit);
+        assert!(matches!(outcome, Err(PastError::TooLarge { .. })), "{:.40}: {outcome:?}", lines[0]);
+        assert_eq!(past_within(&engine, &both, 10 * limit), Ok(both.query.count()));
+        // What takes its room and leaves it again is no harm.
+        client.run("DEL a b");
+    }
+    let engine = engine();
+    let get = watch(&engine, "STRLEN a");
+    let client = Client::new(&engine);
+    for number in 0..100 {
+        client.run(&format!("SET a {}", "x".repeat(30_000 + number)));
+        client.run(&format!("SET other{number} {large}"));
+    }
+    assert_eq!(
+        past_within(&engine, &get, limit),
+        Ok(100),
+        "what was there before and what is of others is not counted"
+    );
+}
+
+#[test]
+fn the_past_of_a_read_begins_anew_over_what_its_keys_were_made_of() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    let get = watch(&engine, "GET k");
+    for line in
+        ["SET first 1", "SET other 1", "COPY first second", "COPY k away", "RENAME second k", "APPEND k 2"]
+    {
+        client.run(line);
+    }
+    assert_eq!(past_within(&engine, &get, 1 << 20), Err(PastError::Widened));
+    let (again, counts) = made_anew(&engine, &get.query, None);
+    assert_eq!(again.iter().map(|emission| shown(&emission.answer)).collect::<Vec<_>>(), ["$1 1", "$2 12"]);
+    assert_eq!(counts.get(&Lsn(5)), Some(&1), "{counts:?}");
+}
+
+#[test]
+fn the_past_of_a_read_ends_where_it_was_forgotten() {
+    let engine = engine();
+    engine.limit_retention(RetentionLimits { age_us: 1_000_000, ..RetentionLimits::default() });
+    let get = watch(&engine, "GET k");
+    Client::new(&engine).run("SET k 1");
+    engine.leave(&get.query, LISTENER, START_US);
+    engine.forget_watched(START_US + 2_000_000);
+    assert_eq!(past_within(&engine, &get, 1 << 20), Err(PastError::Forgotten));
+}
+
 #[test]
 fn a_full_log_takes_no_new_watch_and_nothing_is_emitted_that_was_not_logged() {
     let log = log();
@@ -907,7 +984,10 @@ proptest! {
         }
         prop_assert_eq!(engine.digest(), replica.digest());
     }
+}
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
     /// Whatever is retained no more is made again, from wherever there is a snapshot, as it was the first time: the same
     /// numbers, records, times and bytes. And how many there were up to any record is known again, so that a subscription
     /// goes on behind it.

@@ -93,36 +93,44 @@ impl Backlog {
 
     /// Takes up to `most` emissions behind number `after` into `into`. Those up to there are let go.
     pub(crate) fn take(&self, after: u64, most: usize, into: &mut Vec<Emission>) -> Taken {
-        let mut state = self.0.lock();
-        state.is_told = false;
-        while let Some(seen) = state.waiting.pop_front_if(|emission| emission.number <= after) {
-            state.bytes -= bytes(&seen);
-        }
-        into.extend(state.waiting.iter().take(most).cloned());
-        let taken = match (state.waiting.is_empty(), state.end) {
-            (false, _) => Taken::Some,
-            (true, None) => Taken::Later,
-            (true, Some(end)) => Taken::End(end),
-        };
-        drop(state);
-        self.0.taken.notify_one();
-        taken
+        self.0.look(|state| {
+            state.let_go(|emission, _| emission.number <= after);
+            into.extend(state.waiting.iter().take(most).cloned());
+            state.taken()
+        })
+    }
+
+    /// Takes the latest emission behind number `after`, when all have been made. Those before it are let go.
+    pub(crate) fn latest(&self, after: u64, into: &mut Vec<Emission>) -> Taken {
+        self.0.look(|state| {
+            state.let_go(|emission, waiting| waiting > 1 || emission.number <= after);
+            if state.end.is_none() {
+                // As long as more comes there is nothing that is the latest.
+                return Taken::Later;
+            }
+            into.extend(state.waiting.front().cloned());
+            state.taken()
+        })
     }
 }
 
-impl Backlog {
-    /// Takes the latest emission behind number `after`, when all have been made. Those before it are let go.
-    pub(crate) fn latest(&self, after: u64, into: &mut Vec<Emission>) -> Taken {
-        let mut state = self.0.lock();
-        while state.waiting.len() > 1 {
-            let seen = state.waiting.pop_front();
-            state.bytes -= seen.as_ref().map_or(0, bytes);
+impl State {
+    /// Lets emissions go from the front, as long as one is of no more use, of which it is told how many wait.
+    fn let_go(&mut self, is_useless: impl Fn(&Emission, usize) -> bool) {
+        while let Some(first) = self.waiting.front()
+            && is_useless(first, self.waiting.len())
+        {
+            self.bytes -= bytes(first);
+            self.waiting.pop_front();
         }
-        let is_complete = state.end.is_some();
-        drop(state);
-        // As long as more comes there is nothing that is the latest.
-        let taken = self.take(after, if is_complete { 1 } else { 0 }, into);
-        if is_complete { taken } else { Taken::Later }
+    }
+
+    fn taken(&self) -> Taken {
+        match (self.waiting.is_empty(), self.end) {
+            (false, _) => Taken::Some,
+            (true, None) => Taken::Later,
+            (true, Some(end)) => Taken::End(end),
+        }
     }
 }
 
@@ -188,6 +196,16 @@ impl Drop for Maker {
 impl Channel {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets the subscription look, which is told again from then on, and the maker go on.
+    fn look(&self, look: impl FnOnce(&mut State) -> Taken) -> Taken {
+        let mut state = self.lock();
+        state.is_told = false;
+        let taken = look(&mut state);
+        drop(state);
+        self.taken.notify_one();
+        taken
     }
 
     /// Changes the state and tells the subscription, unless it has been told already.
@@ -265,6 +283,28 @@ mod tests {
         assert_eq!(maker.put(&emission(2, 1)), Put::Full, "it has not said that it has it");
         assert_eq!(numbers(&backlog, 1, 9), (Taken::Later, vec![]));
         assert_eq!(maker.put(&emission(2, 1)), Put::Done);
+    }
+
+    #[test]
+    fn the_latest_is_known_when_all_have_been_made() {
+        let (_, maker, backlog) = counted();
+        let latest = |after| {
+            let mut into = Vec::new();
+            let taken = backlog.latest(after, &mut into);
+            (taken, into.first().map(|emission| emission.number))
+        };
+        for number in 1..4 {
+            assert_eq!(maker.put(&emission(number, WAITING_BYTES)), Put::Done, "{number}");
+            assert_eq!(latest(0), (Taken::Later, None));
+            // What is superseded makes room.
+            assert_eq!(maker.put(&emission(number, 1)), Put::Full);
+            backlog.take(number, 0, &mut Vec::new());
+        }
+        assert_eq!(maker.put(&emission(4, 1)), Put::Done);
+        assert_eq!(maker.put(&emission(5, 1)), Put::Done);
+        maker.end(End::Done);
+        assert_eq!(latest(3), (Taken::Some, Some(5)));
+        assert_eq!(latest(5), (Taken::End(End::Done), None));
     }
 
     #[test]

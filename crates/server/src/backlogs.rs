@@ -251,8 +251,11 @@ impl Making<'_> {
             result = self.run_from(base, Past::new(self.log(), self.query, limit));
             match &result {
                 // A snapshot that cannot be read, or has gone meanwhile: perhaps there is an older one.
-                Err(Stop::Snapshot(_) | Stop::Log(ReplayError::Released { .. })) => {}
-                Err(Stop::Past(PastError::Apply(_))) => {}
+                Err(
+                    Stop::Snapshot(_)
+                    | Stop::Log(ReplayError::Released { .. })
+                    | Stop::Past(PastError::Apply(_)),
+                ) => {}
                 _ => return result,
             }
         }

@@ -265,3 +265,91 @@ impl Dependencies {
         Scope::Names(closed)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call<'a>(line: &'a str) -> (&'static Command, Vec<&'a [u8]>) {
+        let args: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+        (command::resolve(&args).expect("a command"), args)
+    }
+
+    fn scope(names: &[&str]) -> Scope {
+        Scope::Names(names.iter().map(|name| hash(name.as_bytes())).collect())
+    }
+
+    fn concern(names: &[&str], line: &str) -> Concern {
+        let (command, args) = call(line);
+        scope(names).concern_of(command, &args)
+    }
+
+    #[test]
+    fn a_command_concerns_what_it_writes_and_needs_what_it_reads() {
+        for (line, expected) in [
+            ("SET a 1", Concern::Within),
+            ("SET x 1", Concern::Nothing),
+            ("MSET x 1 a 2", Concern::Within),
+            ("DEL x y", Concern::Nothing),
+            ("MSETNX x 1 a 2", Concern::Beyond),
+            ("RENAME a x", Concern::Beyond),
+            ("RENAME a b", Concern::Within),
+            ("COPY a x", Concern::Nothing),
+            ("COPY x a", Concern::Beyond),
+            ("MOVE a 3", Concern::Within),
+            ("SUNIONSTORE a b", Concern::Within),
+            ("SUNIONSTORE x a b", Concern::Nothing),
+            ("ZUNIONSTORE a 2 b x", Concern::Beyond),
+            ("LMOVE x a LEFT LEFT", Concern::Beyond),
+            ("SORT x STORE a", Concern::Beyond),
+            ("SORT a STORE b", Concern::Within),
+            ("SORT a BY w* STORE b", Concern::Beyond),
+            ("SORT a BY w* STORE x", Concern::Nothing),
+            ("FLUSHALL", Concern::Within),
+            ("SWAPDB 0 1", Concern::Within),
+        ] {
+            assert_eq!(concern(&["a", "b"], line), expected, "{line}");
+        }
+        let (command, args) = call("SORT a BY w* STORE b");
+        assert_eq!(Scope::Everything.concern_of(command, &args), Concern::Within);
+    }
+
+    #[test]
+    fn what_is_done_to_each_key_alone_is_done_to_those_that_matter() {
+        let narrowed = |line: &str| {
+            let (command, mut args) = call(line);
+            let is_run = scope(&["a", "b"]).narrow(command, &mut args);
+            is_run.then(|| args.iter().map(|arg| String::from_utf8_lossy(arg)).collect::<Vec<_>>().join(" "))
+        };
+        for (line, expected) in [
+            ("MSET x 1 a 2 y 3 b 4", Some("MSET a 2 b 4")),
+            ("DEL a x b", Some("DEL a b")),
+            ("UNLINK x y", None),
+            ("MSETNX a 1 b 2", Some("MSETNX a 1 b 2")),
+            ("SET x 1", None),
+            ("SADD a x y", Some("SADD a x y")),
+            ("BITOP OR a a b", Some("BITOP OR a a b")),
+        ] {
+            assert_eq!(narrowed(line).as_deref(), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_scope_is_closed_over_what_its_keys_are_made_of() {
+        let closed = |lines: &[&str], bytes: usize| {
+            let mut dependencies = Dependencies::new(bytes);
+            for line in lines {
+                let (command, args) = call(line);
+                dependencies.note_command(command, &args);
+            }
+            dependencies.close(&scope(&["a"]))
+        };
+        let lines =
+            ["RENAME b a", "SUNIONSTORE b c d", "SUNIONSTORE x a", "MSET a 1 y 2", "COPY e d", "FLUSHALL"];
+        assert_eq!(closed(&lines, 1 << 20), scope(&["a", "b", "c", "d", "e"]));
+        assert_eq!(closed(&["SORT l BY w* STORE x"], 1 << 20), scope(&["a"]));
+        assert_eq!(closed(&["RENAME x a", "SORT l BY w* STORE x"], 1 << 20), Scope::Everything);
+        // Where there is no room for so many, everything may depend on everything.
+        assert_eq!(closed(&lines, EDGE_BYTES), Scope::Everything);
+    }
+}
