@@ -83,6 +83,7 @@ impl<'k> Keys<'k> {
         db: u8,
         now_us: u64,
         chance: &'k Chance,
+        events: Events,
     ) -> Self {
         Self {
             keyspace,
@@ -93,7 +94,7 @@ impl<'k> Keys<'k> {
             chance,
             can_wait: true,
             rewritten_bytes: 0,
-            events: Events::default(),
+            events,
             effects: Effects::default(),
         }
     }

@@ -403,9 +403,7 @@ impl Engine {
 
     #[inline]
     pub(crate) fn keys<'e>(&'e self, locked: Locked<'e>, db: u8, now_us: u64) -> Keys<'e> {
-        let mut keys = Keys::new(&self.keyspace, locked, db, now_us, &self.chance);
-        keys.events = self.events.gather();
-        keys
+        Keys::new(&self.keyspace, locked, db, now_us, &self.chance, self.events.gather())
     }
 
     #[inline]

@@ -1,10 +1,15 @@
 //! Keyspace events: which command tells of what, in which order, and when nobody is told.
 
+#[path = "support/commands.rs"]
+mod commands;
 mod support;
 
+use commands::{Generator, Line, Times, shown};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use support::{Client, START_US, transaction, words};
 use tidemark_engine::event::{Cause, EVENTS, Event, EventAudience, EventClasses};
+use tidemark_engine::keyspace::DATABASES;
 use tidemark_engine::query::{Filter, Read};
 use tidemark_engine::{Call, Engine, Protocol, Reply, command};
 use tidemark_log::{Log, Lsn, MemoryStorage, Options};
@@ -423,4 +428,77 @@ fn every_event_is_in_the_book() {
     documented.sort_unstable();
     told.sort_unstable();
     assert_eq!(told, documented);
+}
+
+/// Keys with their databases.
+type KeySet = BTreeSet<(u8, Vec<u8>)>;
+
+fn keys_of(engine: &Engine) -> KeySet {
+    let mut keys = KeySet::new();
+    for index in 0..engine.keyspace().shard_count() {
+        let shard = engine.keyspace().lock(index);
+        for db in 0..DATABASES {
+            keys.extend(shard.database(db).table().iter().map(|entry| (db as u8, entry.key().to_vec())));
+        }
+    }
+    keys
+}
+
+/// Lets events say which keys there are; each must be of a key that is there.
+fn follow(keys: &mut KeySet, told: &[(Event, Cause)], line: &Line) {
+    for (Event { db, name, key }, _) in told {
+        let key = (*db, key.to_vec());
+        let was_there = match *name {
+            "new" => {
+                keys.insert(key);
+                true
+            }
+            "del" | "expired" | "rename_from" | "move_from" => keys.remove(&key),
+            _ => keys.contains(&key),
+        };
+        assert!(was_there, "{}: {name} of a key that is not there: {told:?}", shown(line));
+    }
+}
+
+fn logged(engine: &Engine) -> Vec<(u8, Vec<u8>)> {
+    let mut records = Vec::new();
+    support::for_each_record(engine, Lsn(1), |record| records.push((record.kind, record.payload.to_vec())));
+    records
+}
+
+#[test]
+fn events_tell_which_keys_there_are_and_leave_the_log_as_it_is() {
+    for seed in 0..10 {
+        let (heard, silent) = (support::engine(), support::engine());
+        let listener = Listener::of(&heard, ALL);
+        let mut generator = Generator::new(seed, Times::Near, START_US / 1000);
+        let (mut keys, mut now_us, mut count) = (KeySet::new(), START_US, 0);
+        for step in 0..2000 {
+            now_us += generator.random.below(2_000_000);
+            generator.now_ms = now_us / 1000;
+            let line = generator.line();
+            let args: Vec<&[u8]> = line.iter().map(Vec::as_slice).collect();
+            let db = generator.random.below(2) as u8;
+            for engine in [&heard, &silent] {
+                if let Ok(command) = command::resolve(&args) {
+                    drop(engine.execute(&Call { command, args: &args, db, now_us }, &mut Reply::default()));
+                }
+                if step % 20 == 0 {
+                    engine.expire_due(now_us, 3);
+                }
+            }
+            let told = listener.take();
+            count += told.len();
+            if matches!(command::resolve(&args), Ok(row) if matches!(row.name, "flushall" | "flushdb" | "swapdb"))
+            {
+                // These tell of nothing.
+                keys = keys_of(&heard);
+            }
+            follow(&mut keys, &told, &line);
+            assert_eq!(keys, keys_of(&heard), "seed {seed}, behind {}", shown(&line));
+        }
+        assert!(count > 200, "seed {seed}: {count} events");
+        assert_eq!(logged(&heard), logged(&silent), "seed {seed}");
+        assert_eq!(heard.digest(), silent.digest(), "seed {seed}");
+    }
 }
