@@ -11,12 +11,14 @@
 //! - [`value`]: lists, hashes, sets, sorted sets.
 //! - [`context`]: what a handler may touch.
 //! - [`query`]: watched reads and what they emit.
+//! - [`change`]: what a record of the log changes.
 //! - [`Engine`]: admission, locking, logging, serving blocked clients; `apply` for the way back.
 //!
 //! The crate knows nothing of sockets and reads no clock: the time of a command is an argument.
 
 mod apply;
 pub mod blocking;
+pub mod change;
 pub mod command;
 pub mod context;
 mod digest;

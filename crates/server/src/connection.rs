@@ -9,6 +9,7 @@ use crate::client::Client;
 use crate::config::{Config, OutputLimit};
 use crate::dice::{self, Conversation, Notice, Step};
 use crate::dispatch::{self, Context};
+use crate::following;
 use crate::inbox::Unblock;
 use crate::output::{Reached, Until};
 use crate::pause;
@@ -158,6 +159,7 @@ impl Connection {
         if self.may_catch_up() {
             self.limit_output(cx.config);
             watching::catch_up(&mut self.session, cx);
+            following::tell(&mut self.session, cx);
         }
         if self.has_command && self.may_run() {
             let mut input = std::mem::take(&mut self.input);
@@ -213,9 +215,7 @@ impl Connection {
 
     fn may_catch_up(&self) -> bool {
         let session = &self.session;
-        !session.closing
-            && session.subscriptions.watchings.may_catch_up(&session.output)
-            && !self.pauses_emissions()
+        !session.closing && session.subscriptions.may_catch_up(&session.output) && !self.pauses_emissions()
     }
 
     /// Whether emissions wait, although there may be room for them.
@@ -230,11 +230,20 @@ impl Connection {
         }
     }
 
-    /// Writes what watched reads have held back until now.
+    /// Writes what watched reads have held back until now, and what is due of the log.
     pub(crate) fn watching_time(&mut self, now: Instant, cx: &Context<'_>) {
         if !self.session.closing {
             self.limit_output(cx.config);
             watching::time_has_come(&mut self.session, now, cx);
+            following::time_has_come(&mut self.session, now, cx);
+        }
+    }
+
+    /// Writes what the log has changed, to a client that follows it.
+    pub(crate) fn tell_changes(&mut self, cx: &Context<'_>) {
+        if !self.session.closing {
+            self.limit_output(cx.config);
+            following::tell(&mut self.session, cx);
         }
     }
 
@@ -436,7 +445,7 @@ impl Connection {
         let soft_time = self.output_limit(config).soft_time;
         [
             self.session.wait.as_ref().and_then(|wait| wait.deadline),
-            self.session.subscriptions.watchings.next_time().filter(|_| !self.session.closing),
+            self.session.subscriptions.next_time().filter(|_| !self.session.closing),
             self.over_soft_limit.and_then(|since| since.checked_add(soft_time)),
             self.idle_deadline(config),
             self.request_deadline(config),
@@ -457,6 +466,7 @@ impl Connection {
         }
         self.session.unsubscribe_all(&shared.pubsub);
         watching::end_all(&mut self.session, cx);
+        self.session.subscriptions.following = None;
         if matches!(self.language, Language::Dice(_)) {
             shared.dice.leave(self.session.client.id);
         }

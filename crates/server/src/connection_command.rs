@@ -5,8 +5,8 @@ use crate::inbox::Unblock;
 use crate::pubsub::Kind;
 use crate::session::Session;
 use crate::{
-    client_command, command_command, config_command, handshake, info, server_command, subscribe_command,
-    transaction, wait, watch_command,
+    changes_command, client_command, command_command, config_command, handshake, info, server_command,
+    subscribe_command, transaction, wait, watch_command,
 };
 use tidemark_engine::command::ConnectionCommand as C;
 use tidemark_engine::{Command, CommandError};
@@ -96,6 +96,8 @@ fn dispatch(
         C::Watches => watch_command::watches(session, args, cx),
         C::EmitReconnect => watch_command::reconnect(session, args, cx),
         C::EmitAck => watch_command::acknowledge(session, args, cx),
+
+        C::Changes => changes_command::changes(session, args, cx),
 
         C::Wait => wait::wait_replicas(session, args),
         C::WaitAof => wait::wait_aof(session, args, cx),

@@ -37,6 +37,8 @@ pub(crate) struct Counters {
     pub(crate) turns: Counter,
     /// Emissions of watched reads that were written to clients.
     pub(crate) emissions: Counter,
+    /// Changes that were written to clients which follow the log.
+    pub(crate) changes: Counter,
 }
 
 /// The sums over all workers.
@@ -51,6 +53,7 @@ pub(crate) struct Totals {
     pub(crate) protocol_errors: u64,
     pub(crate) turns: u64,
     pub(crate) emissions: u64,
+    pub(crate) changes: u64,
 }
 
 impl Totals {
@@ -66,6 +69,7 @@ impl Totals {
             protocol_errors: sum.protocol_errors + counters.protocol_errors.get(),
             turns: sum.turns + counters.turns.get(),
             emissions: sum.emissions + counters.emissions.get(),
+            changes: sum.changes + counters.changes.get(),
         })
     }
 
@@ -81,6 +85,7 @@ impl Totals {
             protocol_errors: self.protocol_errors.saturating_sub(earlier.protocol_errors),
             turns: self.turns.saturating_sub(earlier.turns),
             emissions: self.emissions.saturating_sub(earlier.emissions),
+            changes: self.changes.saturating_sub(earlier.changes),
         }
     }
 }

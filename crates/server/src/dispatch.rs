@@ -240,6 +240,7 @@ fn forbidden_while_subscribed(session: &Session, command: &Command) -> Option<Co
                 | C::Watches
                 | C::EmitReconnect
                 | C::EmitAck
+                | C::Changes
         )
     );
     (!allowed).then(|| {

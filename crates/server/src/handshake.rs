@@ -197,6 +197,7 @@ pub(crate) fn reset(session: &mut Session, cx: &Context<'_>) -> Result<(), Comma
     transaction::forget_watches(session, cx);
     session.unsubscribe_all(&cx.shared.pubsub);
     watching::end_all(session, cx);
+    session.subscriptions.following = None;
     session.db = 0;
     session.replies = Replies::On;
     session.client.names().name.clear();

@@ -32,6 +32,8 @@ pub(crate) enum Message {
     Taken(Target, Lsn),
     /// What a client's subscription to the query of this id waits for from the log is there, or some of it.
     Older(Target, Lsn),
+    /// There are changes to take for a client that follows the log.
+    Changed(Target),
     /// Another connection of the same client tells one of DiceDB's protocol.
     Dice(Target, Notice),
     /// Disconnect a client.
@@ -68,7 +70,8 @@ pub(crate) struct Inbox {
 }
 
 /// Messages until the worker takes them. Blocked clients bound the deliveries among them, [`PUBLISHED_BYTES`] the
-/// publications, and watched reads the emissions, each of which is told of once until the worker has looked; the rest is at most what clients order in one turn of the worker.
+/// publications; of a watched read's emissions, and of changes for a client that follows the log, is told once until the
+/// worker has looked; the rest is at most what clients order in one turn of the worker.
 #[derive(Default)]
 struct Waiting {
     messages: Vec<Message>,

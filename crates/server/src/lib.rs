@@ -19,6 +19,7 @@
 
 mod backlog;
 mod backlogs;
+mod changes_command;
 mod client;
 mod client_command;
 mod command_command;
@@ -33,6 +34,7 @@ mod delivery;
 mod descriptors;
 mod dice;
 mod dispatch;
+mod following;
 mod handshake;
 mod holders;
 mod http;
@@ -51,7 +53,6 @@ mod named_command;
 mod output;
 mod pause;
 mod pubsub;
-mod query_string;
 mod recovery;
 pub mod resp;
 mod returning;

@@ -55,6 +55,7 @@ fn encode_clients(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::
     counter(encoder, "protocol_errors", "Clients that sent what is no request", totals.protocol_errors)?;
     counter(encoder, "event_loop_turns", "Turns of the event loops", totals.turns)?;
     counter(encoder, "emissions", "Emissions of watched reads written to clients", totals.emissions)?;
+    counter(encoder, "changes", "Changes written to those who follow the log", totals.changes)?;
     let errors: u64 = shared.errors.all().values().sum();
     counter(encoder, "error_replies", "Commands answered by an error", errors)?;
     gauge(encoder, "clients_connected", "Clients connected now", shared.clients.count() as f64)?;
@@ -63,6 +64,12 @@ fn encode_clients(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::
     let (channels, patterns, shards) = shared.pubsub.counts();
     gauge(encoder, "pubsub_channels", "Channels that have subscribers", (channels + shards) as f64)?;
     gauge(encoder, "pubsub_patterns", "Patterns that have subscribers", patterns as f64)?;
+    gauge(
+        encoder,
+        "changes_followers",
+        "Connections and sinks that follow the log",
+        shared.feed.followers() as f64,
+    )?;
     let (queries, retained) = shared.engine.query_figures();
     gauge(encoder, "watched_reads", "Different reads that are watched", queries as f64)?;
     gauge(encoder, "retained_emission_bytes", "Emissions kept for those who come back", retained as f64)?;

@@ -102,6 +102,7 @@ impl Server {
             .map_err(|error| StartError::System { what: "start a thread", error })?;
         let backlogs =
             backlogs::start(&shared).map_err(|error| StartError::System { what: "start a thread", error })?;
+        shared.feed.start().map_err(|error| StartError::System { what: "start a thread", error })?;
         let mut workers = Vec::new();
         for (index, (poll, listeners)) in polls.into_iter().zip(listening.by_worker).enumerate() {
             let failed = |error| StartError::System { what: "start an event loop", error };
@@ -158,6 +159,7 @@ impl Server {
                 result = result.and(Err(StopError::Worker));
             }
         }
+        self.shared.feed.stop();
         self.shared.snapshots.stop();
         match self.snapshots.join() {
             Ok(Ok(())) => {}
@@ -217,6 +219,7 @@ fn listen_to_log(shared: &Arc<Shared>, inboxes: Vec<Arc<Inbox>>) {
         inboxes.iter().for_each(|inbox| inbox.log_moved());
         let Some(shared) = weak.upgrade() else { return };
         shared.http_watchers.log_moved();
+        shared.feed.log_moved();
         if was_writable.swap(progress.writable, Ordering::AcqRel) != progress.writable {
             tell_operator(progress.writable, &shared.engine.log().health());
         }

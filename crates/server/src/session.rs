@@ -1,6 +1,7 @@
 //! What the server remembers of one client between its commands.
 
 use crate::client::{Client, flags};
+use crate::following::Following;
 use crate::inbox::Target;
 use crate::output::Output;
 use crate::pubsub::{Kind, PubSub, Subscriber};
@@ -149,6 +150,8 @@ pub(crate) struct Subscriptions {
     shards: BTreeSet<Box<[u8]>>,
     /// Reads that it watches.
     pub(crate) watchings: Watchings,
+    /// How it follows the log, if it does.
+    pub(crate) following: Option<Following>,
 }
 
 impl Subscriptions {
@@ -157,7 +160,20 @@ impl Subscriptions {
         !(self.channels.is_empty()
             && self.patterns.is_empty()
             && self.shards.is_empty()
-            && self.watchings.is_empty())
+            && self.watchings.is_empty()
+            && self.following.is_none())
+    }
+
+    /// Whether there may be something to write that had to wait, for which there is room.
+    pub(crate) fn may_catch_up(&self, output: &Output) -> bool {
+        self.watchings.may_catch_up(output)
+            || self.following.as_ref().is_some_and(|following| following.may_catch_up(output))
+    }
+
+    /// When time matters next to any of it, or a little before.
+    pub(crate) fn next_time(&self) -> Option<Instant> {
+        let progress = self.following.as_ref().and_then(Following::next_time);
+        [self.watchings.next_time(), progress].into_iter().flatten().min()
     }
 
     pub(crate) fn of(&self, kind: Kind) -> &BTreeSet<Box<[u8]>> {

@@ -17,9 +17,11 @@ use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use tidemark_changes::Feed;
 use tidemark_engine::Engine;
 use tidemark_engine::query::Emission;
 use tidemark_log::{Durability, Health, Log, Lsn};
+use tokio::sync::Semaphore;
 
 /// The version of Redis whose commands and replies are offered. Clients choose what to send by it.
 pub(crate) const REDIS_VERSION: &str = "7.0.15";
@@ -49,6 +51,10 @@ pub(crate) struct Shared {
     pub(crate) snapshots: Snapshots,
     /// Emissions that are not retained any more.
     pub(crate) backlogs: Backlogs,
+    /// The log as those see it who follow it.
+    pub(crate) feed: Feed,
+    /// Connections that may follow the log and do not yet.
+    pub(crate) follower_places: Arc<Semaphore>,
     /// One per worker.
     pub(crate) inboxes: Vec<Arc<Inbox>>,
     /// Who is given named subscriptions.
@@ -85,6 +91,7 @@ impl Shared {
         let counters = (0..=inboxes.len()).map(|_| Counters::default()).collect();
         let backlogs = Backlogs::new(config.watch_backlogs);
         let http_watchers = Arc::new(HttpWatchers::new(inboxes.len(), config.http_watch_connections));
+        let follower_places = Arc::new(Semaphore::new(config.changes_followers));
         let (settings, pubsub) = (Arc::new(Settings::new(config)), Arc::<PubSub>::default());
         let keyspace_events = Arc::new(KeyspaceEvents::new(
             Arc::clone(&pubsub),
@@ -95,6 +102,8 @@ impl Shared {
         engine.set_event_audience(Arc::<KeyspaceEvents>::clone(&keyspace_events));
         keyspace_events.configure(&engine, &settings.current());
         Shared {
+            feed: Feed::new(Arc::clone(engine.log())),
+            follower_places,
             engine,
             settings,
             clients: Clients::default(),

@@ -12,10 +12,9 @@
 
 use crate::resp::decode::Limits;
 use crate::resp::{Decoder, Value};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use std::borrow::Cow;
+use tidemark_changes::serialize_bytes;
 
 /// Serializes an answer as it went over the wire. Cost: decoding it.
 pub(crate) fn serialize<S: Serializer>(encoded: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
@@ -37,8 +36,10 @@ struct Json<'a>(&'a Value);
 impl Serialize for Json<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0.plain() {
-            Value::Simple(bytes) | Value::Bulk(bytes) | Value::BigNumber(bytes) => string(bytes, serializer),
-            Value::Verbatim { text, .. } => string(text, serializer),
+            Value::Simple(bytes) | Value::Bulk(bytes) | Value::BigNumber(bytes) => {
+                serialize_bytes(bytes, serializer)
+            }
+            Value::Verbatim { text, .. } => serialize_bytes(text, serializer),
             Value::Error(text) => labelled("error", &String::from_utf8_lossy(text), serializer),
             Value::Integer(number) => serializer.serialize_i64(*number),
             Value::Double(number) => double(*number, serializer),
@@ -50,13 +51,6 @@ impl Serialize for Json<'_> {
             // Attributes have been taken off.
             Value::Null | Value::Attributed { .. } => serializer.serialize_unit(),
         }
-    }
-}
-
-fn string<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => serializer.serialize_str(text),
-        Err(_) => labelled("base64", &STANDARD.encode(bytes), serializer),
     }
 }
 
@@ -99,6 +93,8 @@ fn labelled<S: Serializer>(label: &str, text: &str, serializer: S) -> Result<S::
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
     use proptest::prelude::*;
 
     fn json(encoded: &[u8]) -> String {

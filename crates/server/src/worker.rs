@@ -486,6 +486,12 @@ impl State {
                 }
                 target
             }
+            Message::Changed(target) => {
+                if let Some(peer) = self.target(target) {
+                    peer.connection.tell_changes(cx);
+                }
+                target
+            }
             Message::Dice(target, notice) => {
                 if let Some(peer) = self.target(target) {
                     peer.connection.heed(notice, cx);

@@ -8,6 +8,7 @@ use super::{Command, Group, KeySpec, Run, flags::*};
 pub enum ConnectionCommand {
     Auth,
     Bgsave,
+    Changes,
     ClientGetName,
     ClientId,
     ClientInfo,
@@ -236,6 +237,13 @@ pub(super) const COMMANDS: &[Command] = &[
         "O(N) with N the number of the connection's subscriptions, or of names",
         "[NAMED [pattern]]",
         "Lists the reads that the connection watches, with how far each has got, or the server's named subscriptions.",
+    ),
+    row(Group::PubSub, 946, "changes", -2, PUBSUB | NOSCRIPT | NO_MULTI, C::Changes).doc(
+        "tidemark 0.1.0",
+        "O(N) with N the bytes of the log from there on, which another thread reads",
+        "FROM lsn | $ [PREFIX prefix [PREFIX prefix ...]] [TYPE type [TYPE type ...]] [DB index [DB index ...]] \
+         [FORMAT JSON | BINARY] [PROGRESS milliseconds] | STOP",
+        "Follows the log: every durable change behind an LSN, and those to come; STOP ends it.",
     ),
     row(Group::PubSub, 964, "emitreconnect", -4, PUBSUB | NOSCRIPT | NO_MULTI, C::EmitReconnect).doc(
         "tidemark 0.1.0",

@@ -224,16 +224,15 @@ fn growth(record: &Record<'_>, engine: &Engine) -> Result<usize, ApplyError> {
         let shard = engine.keyspace().lock(engine.keyspace().shard_of(key));
         shard.database(db as usize).get(hash(key), key).map_or(0, |entry| value_bytes(entry, &mut scratch))
     };
-    for_each_command(record, |call| {
-        let args = &call.args;
-        growth += match call.command.name {
+    for_each_command(record, |db, command, args| {
+        growth += match command.name {
             // Made of other keys, or a copy.
             "copy" | "bitop" | "sort" | "sdiffstore" | "sinterstore" | "sunionstore" | "zdiffstore"
             | "zinterstore" | "zrangestore" | "zunionstore" => {
-                call.command.keys.keys(args).map(|key| of_key(call.db, key)).sum()
+                command.keys.keys(args).map(|key| of_key(db, key)).sum()
             }
-            "setrange" => offset(args.get(2)).saturating_sub(of_key(call.db, args[1])),
-            "setbit" => (offset(args.get(2)) / 8).saturating_sub(of_key(call.db, args[1])),
+            "setrange" => offset(args.get(2)).saturating_sub(of_key(db, args[1])),
+            "setbit" => (offset(args.get(2)) / 8).saturating_sub(of_key(db, args[1])),
             // Where it writes is said in several ways: any of its numbers may be that of a bit, or of a field of bits.
             "bitfield" => {
                 let bits = args.iter().skip(2).map(|arg| {
@@ -241,7 +240,7 @@ fn growth(record: &Record<'_>, engine: &Engine) -> Result<usize, ApplyError> {
                         .map_or_else(|| offset(Some(arg)), |arg| 64_usize.saturating_mul(offset(Some(&arg))))
                 });
                 (bits.max().unwrap_or(0) / 8)
-                    .saturating_sub(of_key(call.db, args[1]))
+                    .saturating_sub(of_key(db, args[1]))
                     .min(crate::keyspace::MAX_BYTES)
             }
             _ => 0,

@@ -6,12 +6,12 @@
 //! only make a scope larger than it need be.
 
 use super::{Reach, Read};
-use crate::apply::LoggedCall;
+use crate::change::{Change, Changes};
 use crate::command::key_uses;
 use crate::command::{self, Command, KeySpec};
 use crate::engine::ApplyError;
 use crate::keyspace::{Keyspace, hash};
-use crate::record::{Cursor, kind};
+use crate::record::kind;
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
@@ -121,7 +121,7 @@ impl Scope {
             return Ok(Concern::Within);
         }
         let mut concern = Concern::Nothing;
-        for_each_command(record, |call| concern = concern.max(self.concern_of(call.command, &call.args)))?;
+        for_each_command(record, |_, command, args| concern = concern.max(self.concern_of(command, args)))?;
         if record.kind == kind::EXPIRY {
             // What does not matter is not there to be removed.
             concern = Concern::Within;
@@ -178,20 +178,15 @@ fn concerns_all_alike(command: &Command) -> bool {
     matches!(command.name, "flushall" | "flushdb" | "swapdb")
 }
 
+/// Shows the commands of a record, each with its database.
 pub(super) fn for_each_command(
     record: &Record<'_>,
-    mut visit: impl FnMut(&LoggedCall<'_>),
+    mut visit: impl FnMut(u8, &'static Command, &[&[u8]]),
 ) -> Result<(), ApplyError> {
-    let mut cursor = Cursor::new(record.payload);
-    match record.kind {
-        kind::COMMAND => LoggedCall::decode(&mut cursor)?.iter().for_each(visit),
-        kind::TRANSACTION => {
-            while !cursor.is_empty() {
-                let command = cursor.bytes().ok_or(ApplyError::Malformed)?;
-                LoggedCall::decode(&mut Cursor::new(command))?.iter().for_each(&mut visit);
-            }
+    for change in Changes::of(record).into_iter().flatten() {
+        if let Change::Command { command, db, args } = change? {
+            visit(db, command, &args);
         }
-        _ => {}
     }
     Ok(())
 }
@@ -218,7 +213,7 @@ impl Dependencies {
 
     /// Notes what a record makes of what.
     pub(super) fn note(&mut self, record: &Record<'_>) -> Result<(), ApplyError> {
-        for_each_command(record, |call| self.note_command(call.command, &call.args))
+        for_each_command(record, |_, command, args| self.note_command(command, args))
     }
 
     fn note_command(&mut self, command: &Command, args: &[&[u8]]) {

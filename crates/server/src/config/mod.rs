@@ -113,6 +113,8 @@ pub struct Config {
     pub http_watch_connections: usize,
     /// Which events of keys are published.
     pub notify_keyspace_events: EventSelection,
+    /// How many connections may follow the log.
+    pub changes_followers: usize,
     /// How long a graceful stop waits for clients to read their replies.
     pub shutdown_timeout: Duration,
 
@@ -165,6 +167,7 @@ impl Default for Config {
             watch_max_bytes: 1 << 30,
             http_watch_connections: 1_000,
             notify_keyspace_events: EventSelection::default(),
+            changes_followers: 64,
             shutdown_timeout: Duration::from_secs(10),
             without_effect: Vec::new(),
         }

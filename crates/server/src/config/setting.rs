@@ -99,6 +99,7 @@ const ACCESS: &str = "Access";
 const LIMITS: &str = "Limits";
 const STORAGE: &str = "Storage";
 const WATCHING: &str = "Watching";
+const CHANGES: &str = "Changes";
 const COMPATIBILITY: &str = "Compatibility with Redis";
 
 /// The most bytes of the log that a setting may name: a tebibyte.
@@ -701,6 +702,19 @@ pub static SETTINGS: &[Setting] = &[
         set: |_, config, text| {
             EventSelection::parse(text).map(|selection| config.notify_keyspace_events = selection)
         },
+    },
+    Setting {
+        name: "changes-followers",
+        alias: None,
+        group: CHANGES,
+        placeholder: "NUMBER",
+        help: "The most connections that follow the log by CHANGES at once; further ones are refused. Each reads the log by \
+               itself, and a mebibyte or two may wait for it.",
+        literal: Literal::Number,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.changes_followers.to_string(),
+        set: |_, config, text| number(text, 0, 10_000).map(|value| config.changes_followers = value as usize),
     },
     Setting {
         name: "appendfsync",

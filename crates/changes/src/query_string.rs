@@ -1,7 +1,7 @@
-//! The part of an HTTP request's target behind `?`, with values that may be any bytes.
+//! The part of a URL behind `?`, with values that may be any bytes.
 
 /// The names and values in order, unescaped. What is no escape stands for itself.
-pub(crate) fn parse(query: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
+pub fn parse(query: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
     let pairs = query.split('&').filter(|pair| !pair.is_empty());
     pairs
         .map(|pair| {

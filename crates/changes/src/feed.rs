@@ -1,0 +1,428 @@
+//! The thread that reads the log for all who follow it, each from a place of its own.
+//!
+//! Followers take turns, a mebibyte of the log at a time. One whose queue is full is passed over until it has taken
+//! something, so it costs the others nothing; the log is not kept for it, and when what it needs next is dropped it is
+//! told so.
+
+use crate::follower::{End, Follower, Queue, Told, Waker};
+use crate::{Format, Selection};
+use std::fmt;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tidemark_log::{Durability, Log, Lsn, ReplayError, Tail};
+
+/// A log that syncs by itself never is asked to so often while somebody waits for what is not durable.
+const SYNC_PAUSE: Duration = Duration::from_secs(1);
+/// Who has read more than this at once gives its buffer back. Bytes.
+const KEPT_BATCH_BYTES: usize = 4 << 20;
+
+/// Why the log cannot be followed from somewhere.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotFollowed {
+    /// What comes next is dropped already; the log begins here.
+    #[error("the log begins at LSN {0}")]
+    Stale(Lsn),
+    /// The place is beyond the end, which is here.
+    #[error("the log ends at LSN {0}")]
+    Invalid(Lsn),
+    /// The log cannot be read.
+    #[error("{0}")]
+    Unreadable(String),
+}
+
+/// See the module's documentation.
+pub struct Feed {
+    inner: Arc<Inner>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+pub(crate) struct Inner {
+    log: Arc<Log>,
+    /// Followers, whether the thread has met them or not.
+    followers: AtomicUsize,
+    /// There may be something to do that the thread has not seen.
+    is_poked: AtomicBool,
+    state: Mutex<State>,
+    woken: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// Followers that the thread has not met yet.
+    arrivals: Vec<Reader>,
+    is_stopping: bool,
+}
+
+/// One follower, as the thread sees it.
+struct Reader {
+    tail: Tail,
+    queue: Arc<Queue>,
+    selection: Selection,
+    format: Format,
+}
+
+impl Feed {
+    /// A feed whose thread has yet to be started.
+    pub fn new(log: Arc<Log>) -> Feed {
+        let inner = Arc::new(Inner {
+            log,
+            followers: AtomicUsize::new(0),
+            is_poked: AtomicBool::new(false),
+            state: Mutex::default(),
+            woken: Condvar::new(),
+        });
+        Feed { inner, thread: Mutex::default() }
+    }
+
+    /// Starts the thread; it sleeps while nobody follows.
+    pub fn start(&self) -> io::Result<()> {
+        let shared = Arc::clone(&self.inner);
+        let thread =
+            std::thread::Builder::new().name("tidemark-changes".to_owned()).spawn(move || shared.run())?;
+        *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        Ok(())
+    }
+
+    /// Follows the log behind `seen`. `waker` is called when there is something to take, and not again before the follower
+    /// has found that there is nothing more; it must be quick.
+    pub fn follow(
+        &self,
+        seen: Lsn,
+        selection: Selection,
+        format: Format,
+        waker: Waker,
+    ) -> Result<Follower, NotFollowed> {
+        let tail = self.inner.log.tail(seen.next()).map_err(|error| match error {
+            ReplayError::Released { floor, .. } => NotFollowed::Stale(floor),
+            ReplayError::Beyond { end, .. } => NotFollowed::Invalid(end),
+            other => NotFollowed::Unreadable(other.to_string()),
+        })?;
+        Ok(self.inner.enter(tail, seen, selection, format, waker))
+    }
+
+    /// How many follow.
+    pub fn followers(&self) -> usize {
+        self.inner.followers.load(Ordering::Relaxed)
+    }
+
+    /// Says that the log has got further. One load where nobody follows.
+    pub fn log_moved(&self) {
+        if self.followers() > 0 {
+            self.inner.poke();
+        }
+    }
+
+    /// Ends the thread. Followers get what waits for them, and nothing more.
+    pub fn stop(&self) {
+        self.inner.lock().is_stopping = true;
+        self.inner.poke();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // If it has panicked there is nobody to be told of it: the standard error has its message.
+        let _ = thread.map(JoinHandle::join);
+    }
+}
+
+impl fmt::Debug for Feed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Feed").field("followers", &self.followers()).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn enter(
+        self: &Arc<Self>,
+        tail: Tail,
+        seen: Lsn,
+        selection: Selection,
+        format: Format,
+        waker: Waker,
+    ) -> Follower {
+        let queue = Arc::new(Queue::new(seen, waker));
+        self.followers.fetch_add(1, Ordering::Relaxed);
+        self.lock().arrivals.push(Reader { tail, queue: Arc::clone(&queue), selection, format });
+        self.poke();
+        Follower::new(queue, Arc::clone(self))
+    }
+
+    /// Lets the thread look whether there is something to do.
+    pub(crate) fn poke(&self) {
+        if !self.is_poked.swap(true, Ordering::SeqCst) {
+            // Under the lock, so that the thread is either awake or waiting.
+            drop(self.lock());
+            self.woken.notify_one();
+        }
+    }
+
+    fn run(&self) {
+        let mut readers: Vec<Reader> = Vec::new();
+        loop {
+            // Before anything is looked at: what happens from now on pokes anew.
+            self.is_poked.store(false, Ordering::SeqCst);
+            {
+                let mut state = self.lock();
+                if state.is_stopping {
+                    return;
+                }
+                readers.append(&mut state.arrivals);
+            }
+            let mut has_read = false;
+            readers.retain_mut(|reader| match reader.step(&self.log) {
+                Step::Ended => {
+                    self.followers.fetch_sub(1, Ordering::Relaxed);
+                    false
+                }
+                step => {
+                    has_read |= step == Step::Read;
+                    true
+                }
+            });
+            if !has_read {
+                self.sleep(!readers.is_empty());
+            }
+        }
+    }
+
+    /// Waits until there may be something to do.
+    fn sleep(&self, is_followed: bool) {
+        let mut state = self.lock();
+        while !self.is_poked.load(Ordering::SeqCst) && !state.is_stopping {
+            if is_followed && self.log.durability() == Durability::Off {
+                let result = self.woken.wait_timeout(state, SYNC_PAUSE);
+                let (woken, timeout) = result.unwrap_or_else(PoisonError::into_inner);
+                state = woken;
+                if timeout.timed_out() {
+                    // Otherwise what was changed might never be told.
+                    self.log.request_sync(self.log.appended());
+                }
+            } else {
+                state = self.woken.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    /// There was something to read; there may be more.
+    Read,
+    /// There is nothing to read, or no room for it.
+    Idle,
+    /// Nobody follows any more, or nothing more can be read.
+    Ended,
+}
+
+impl Reader {
+    /// Reads some of the log for the follower, if it has room.
+    fn step(&mut self, log: &Log) -> Step {
+        if self.queue.is_abandoned() {
+            return Step::Ended;
+        }
+        if !self.queue.has_room() {
+            return Step::Idle;
+        }
+        match self.read(log) {
+            Ok(true) => Step::Read,
+            Ok(false) => Step::Idle,
+            Err(end) => {
+                self.queue.finish(end);
+                Step::Ended
+            }
+        }
+    }
+
+    fn read(&mut self, log: &Log) -> Result<bool, End> {
+        let Some(batch) = self.tail.next_durable_batch().map_err(ended)? else { return Ok(false) };
+        let (mut told, mut bytes, position) = (Vec::new(), 0, batch.last_lsn());
+        for record in batch {
+            let payload = self.format.tell(&record, &self.selection);
+            let payload =
+                payload.map_err(|error| End::Unreadable(format!("record {}: {error}", record.lsn)))?;
+            told.extend(payload.map(|payload| Told { lsn: record.lsn, payload }));
+            bytes += record.payload.len();
+        }
+        self.queue.add(told, position);
+        if bytes > KEPT_BATCH_BYTES {
+            self.tail = log.tail(position.next()).map_err(ended)?;
+        }
+        Ok(true)
+    }
+}
+
+fn ended(error: ReplayError) -> End {
+    match error {
+        ReplayError::Released { floor, .. } => End::Stale(floor),
+        other => End::Unreadable(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::follower::QUEUE_BYTES;
+    use std::sync::mpsc::{Receiver, channel};
+    use tidemark_engine::command::find;
+    use tidemark_engine::record::{encode_command, kind};
+    use tidemark_log::{MemoryStorage, Options, Retention};
+
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    fn log(options: Options) -> Arc<Log> {
+        let (log, _) = Log::open(Arc::new(MemoryStorage::new()), options).expect("an empty log");
+        Arc::new(log)
+    }
+
+    fn options(durability: Durability) -> Options {
+        Options { durability, segment_bytes: 64 << 10, ..Options::default() }
+    }
+
+    fn started(log: &Arc<Log>) -> Arc<Feed> {
+        let feed = Arc::new(Feed::new(Arc::clone(log)));
+        feed.start().expect("a thread");
+        let weak = Arc::downgrade(&feed);
+        log.set_listener(Box::new(move |_| {
+            if let Some(feed) = weak.upgrade() {
+                feed.log_moved();
+            }
+        }));
+        feed
+    }
+
+    fn set(log: &Log, key: &str, value: &[u8]) -> Lsn {
+        let id = find(b"SET").expect("a command").id;
+        let write = |into: &mut Vec<u8>| encode_command(into, 0, id, &[key.as_bytes(), value]);
+        log.append(1, kind::COMMAND, write).expect("the log takes it")
+    }
+
+    /// A follower, and what its waker says.
+    fn follow(feed: &Feed, seen: u64) -> (Follower, Receiver<()>) {
+        let (calls, called) = channel();
+        let waker = Box::new(move || calls.send(()).unwrap_or_default());
+        let follower = feed.follow(Lsn(seen), Selection::default(), Format::Json, waker);
+        (follower.expect("it can be followed"), called)
+    }
+
+    /// The LSNs of the next changes.
+    fn take(follower: &Follower, called: &Receiver<()>, count: usize) -> Vec<u64> {
+        let mut lsns = Vec::new();
+        while lsns.len() < count {
+            match follower.next() {
+                Some(told) => lsns.push(told.lsn.0),
+                None => called.recv_timeout(PATIENCE).expect("a call"),
+            }
+        }
+        lsns
+    }
+
+    #[test]
+    fn a_follower_is_told_what_is_durable_and_nothing_else() {
+        let log = log(options(Durability::Always));
+        let feed = started(&log);
+        let (follower, called) = follow(&feed, 0);
+        set(&log, "a", b"1");
+        let last = set(&log, "b", b"2");
+        assert!(!follower.has_next(), "nobody has asked for a sync");
+        log.wait_durable(last).expect("a sync");
+        assert_eq!(take(&follower, &called, 2), [1, 2]);
+        let (later, called) = follow(&feed, 1);
+        assert_eq!(take(&later, &called, 1), [2]);
+        assert_eq!(later.caught_up_to(), Some(Lsn(2)));
+    }
+
+    #[test]
+    fn a_log_that_never_syncs_by_itself_is_asked_to() {
+        let log = log(options(Durability::Off));
+        let feed = started(&log);
+        let (follower, called) = follow(&feed, 0);
+        set(&log, "a", b"1");
+        assert_eq!(take(&follower, &called, 1), [1]);
+    }
+
+    #[test]
+    fn who_does_not_take_fills_a_bounded_queue_and_keeps_nobody_waiting() {
+        let log = log(options(Durability::Always));
+        let feed = started(&log);
+        let (slow, slow_called) = follow(&feed, 0);
+        let (quick, quick_called) = follow(&feed, 0);
+        let mut last = Lsn::ZERO;
+        for _ in 0..100 {
+            last = set(&log, "k", &[b'x'; 100_000]);
+        }
+        log.wait_durable(last).expect("a sync");
+        assert_eq!(take(&quick, &quick_called, 100).len(), 100);
+        assert!(slow.waiting_bytes() < 4 * QUEUE_BYTES, "{}", slow.waiting_bytes());
+        assert_eq!(take(&slow, &slow_called, 100), (1..=100).collect::<Vec<u64>>());
+    }
+
+    #[test]
+    fn places_outside_of_the_log_are_refused_and_so_is_what_was_dropped_meanwhile() {
+        let retention = Retention { bytes: None, age: None, keep_snapshots: 1 };
+        let log = log(Options { retention, ..options(Durability::Always) });
+        let feed = started(&log);
+        let (slow, called) = follow(&feed, 0);
+        let mut last = Lsn::ZERO;
+        for _ in 0..200 {
+            last = set(&log, "k", &[b'x'; 30_000]);
+        }
+        log.wait_durable(last).expect("a sync");
+        called.recv_timeout(PATIENCE).expect("it has something to take");
+        log.release(last);
+        let began = std::time::Instant::now();
+        while log.floor() < Lsn(100) {
+            assert!(began.elapsed() < PATIENCE, "segments are dropped");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let ignore = || Box::new(|| ());
+        let refused = |seen| {
+            let followed = feed.follow(Lsn(seen), Selection::default(), Format::Json, ignore());
+            followed.map(|_| ()).expect_err("refused")
+        };
+        let floor = log.floor();
+        assert_eq!(refused(0), NotFollowed::Stale(floor));
+        assert_eq!(refused(floor.0 - 2), NotFollowed::Stale(floor));
+        assert_eq!(refused(last.0 + 1), NotFollowed::Invalid(last));
+        drop(follow(&feed, floor.0 - 1));
+        drop(follow(&feed, last.0));
+        let mut seen = 0;
+        let end = loop {
+            match slow.next() {
+                Some(told) => {
+                    assert_eq!(told.lsn, Lsn(seen + 1));
+                    seen = told.lsn.0;
+                }
+                None => match slow.end() {
+                    Some(end) => break end,
+                    None => called.recv_timeout(PATIENCE).expect("a call"),
+                },
+            }
+        };
+        assert!(seen < floor.0 - 1, "{seen}");
+        assert_eq!(end, End::Stale(floor));
+    }
+
+    #[test]
+    fn whoever_goes_away_is_forgotten() {
+        let log = log(options(Durability::Always));
+        let feed = started(&log);
+        let (follower, _called) = follow(&feed, 0);
+        assert_eq!(feed.followers(), 1);
+        drop(follower);
+        let began = std::time::Instant::now();
+        while feed.followers() > 0 {
+            assert!(began.elapsed() < PATIENCE, "it is forgotten");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! How the changes of a record are told.
+//!
+//! In JSON, bytes that are not UTF-8 being `{"base64": "…"}`:
+//!
+//! ```text
+//! {"lsn":7,"time_us":1700000000000000,"kind":"command","commands":[{"db":0,"command":"set","args":["k","v"]}]}
+//! ```
+//!
+//! In binary, as an array of the Redis protocol that is the same in both of its versions:
+//!
+//! ```text
+//! [lsn, time_us, kind, [[db, name, argument ...] ...]]
+//! ```
+//!
+//! The kind is `command`, `transaction` or `expiry`; keys that have expired are told as the `del` that removes them.
+
+use crate::selection::Selection;
+use crate::text::Bytes;
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+use std::fmt;
+use std::str::FromStr;
+use tidemark_engine::change::{Change, Changes};
+use tidemark_engine::command::parse;
+use tidemark_engine::record::kind;
+use tidemark_engine::{ApplyError, Protocol, Reply};
+use tidemark_log::Record;
+
+/// See the module's documentation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Format {
+    /// For people, and for programs in any language.
+    #[default]
+    Json,
+    /// For programs that decode the Redis protocol anyway.
+    Binary,
+}
+
+/// The text names no format.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the format must be json or binary")]
+pub struct UnknownFormat;
+
+impl FromStr for Format {
+    type Err = UnknownFormat;
+
+    fn from_str(text: &str) -> Result<Format, UnknownFormat> {
+        if parse::is(text.as_bytes(), "json") {
+            Ok(Format::Json)
+        } else if parse::is(text.as_bytes(), "binary") {
+            Ok(Format::Binary)
+        } else {
+            Err(UnknownFormat)
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Format::Json => "json",
+            Format::Binary => "binary",
+        })
+    }
+}
+
+impl Format {
+    /// What is told of a record; `None` if it changes no data, or none that is selected.
+    pub fn tell(self, record: &Record<'_>, selection: &Selection) -> Result<Option<Vec<u8>>, ApplyError> {
+        let Some(changes) = Changes::of(record) else { return Ok(None) };
+        let mut commands = Vec::new();
+        for change in changes {
+            commands.extend(selection.select(change?).and_then(ToldCommand::of));
+        }
+        if commands.is_empty() {
+            return Ok(None);
+        }
+        let told =
+            ToldRecord { lsn: record.lsn.0, time_us: record.time_us, kind: name(record.kind), commands };
+        Ok(Some(match self {
+            // Writing to memory does not fail, and nothing in it has no JSON.
+            Format::Json => serde_json::to_vec(&told).unwrap_or_default(),
+            Format::Binary => told.binary(),
+        }))
+    }
+}
+
+fn name(record_kind: u8) -> &'static str {
+    match record_kind {
+        kind::TRANSACTION => "transaction",
+        kind::EXPIRY => "expiry",
+        _ => "command",
+    }
+}
+
+/// A record as it is told.
+struct ToldRecord<'a> {
+    lsn: u64,
+    time_us: u64,
+    kind: &'static str,
+    commands: Vec<ToldCommand<'a>>,
+}
+
+/// A command as it is told.
+struct ToldCommand<'a> {
+    db: u8,
+    name: &'static str,
+    args: Vec<&'a [u8]>,
+}
+
+impl<'a> ToldCommand<'a> {
+    /// The command that a change is told as, if it is one of keys.
+    fn of(change: Change<'a>) -> Option<ToldCommand<'a>> {
+        match change {
+            Change::Command { command, db, mut args } => {
+                args.remove(0);
+                Some(ToldCommand { db, name: command.name, args })
+            }
+            Change::Expired { db, keys } => Some(ToldCommand { db, name: "del", args: keys }),
+            Change::Acknowledged { .. } => None,
+        }
+    }
+}
+
+impl ToldRecord<'_> {
+    fn binary(&self) -> Vec<u8> {
+        let mut reply = Reply::new(Protocol::Resp2);
+        reply.array(4);
+        reply.integer(i64::try_from(self.lsn).unwrap_or(i64::MAX));
+        reply.integer(i64::try_from(self.time_us).unwrap_or(i64::MAX));
+        reply.bulk(self.kind.as_bytes());
+        reply.array(self.commands.len());
+        for command in &self.commands {
+            reply.array(command.args.len() + 2);
+            reply.integer(i64::from(command.db));
+            reply.bulk(command.name.as_bytes());
+            command.args.iter().for_each(|arg| reply.bulk(arg));
+        }
+        std::mem::take(reply.buffer_mut())
+    }
+}
+
+impl Serialize for ToldRecord<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_struct("change", 4)?;
+        object.serialize_field("lsn", &self.lsn)?;
+        object.serialize_field("time_us", &self.time_us)?;
+        object.serialize_field("kind", self.kind)?;
+        object.serialize_field("commands", &self.commands)?;
+        object.end()
+    }
+}
+
+impl Serialize for ToldCommand<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let args: Vec<Bytes<'_>> = self.args.iter().map(|arg| Bytes(arg)).collect();
+        let mut object = serializer.serialize_struct("command", 3)?;
+        object.serialize_field("db", &self.db)?;
+        object.serialize_field("command", self.name)?;
+        object.serialize_field("args", &args)?;
+        object.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base64::Engine as _;
+    use proptest::prelude::*;
+    use tidemark_engine::command::find;
+    use tidemark_engine::encoded;
+    use tidemark_engine::record::{encode_command, put_bytes};
+    use tidemark_log::Lsn;
+
+    fn command(db: u8, words: &[&[u8]]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        encode_command(&mut bytes, db, find(words[0]).expect("a command").id, &words[1..]);
+        bytes
+    }
+
+    fn tell(format: Format, kind: u8, payload: &[u8]) -> Option<Vec<u8>> {
+        let record = Record { lsn: Lsn(7), time_us: 9, kind, payload };
+        format.tell(&record, &Selection::default()).expect("a record")
+    }
+
+    fn text(told: Option<Vec<u8>>) -> String {
+        String::from_utf8(told.expect("something is told")).expect("text")
+    }
+
+    #[test]
+    fn a_command_is_told_in_both_formats() {
+        let payload = command(2, &[b"SET", b"k", b"\xff"]);
+        assert_eq!(
+            text(tell(Format::Json, kind::COMMAND, &payload)),
+            "{\"lsn\":7,\"time_us\":9,\"kind\":\"command\",\
+             \"commands\":[{\"db\":2,\"command\":\"set\",\"args\":[\"k\",{\"base64\":\"/w==\"}]}]}"
+        );
+        assert_eq!(
+            tell(Format::Binary, kind::COMMAND, &payload).as_deref(),
+            Some(
+                b"*4\r\n:7\r\n:9\r\n$7\r\ncommand\r\n*1\r\n*4\r\n:2\r\n$3\r\nset\r\n$1\r\nk\r\n$1\r\n\xff\r\n"
+                    .as_slice()
+            )
+        );
+    }
+
+    #[test]
+    fn a_transaction_is_one_and_expired_keys_are_deleted() {
+        let mut transaction = Vec::new();
+        put_bytes(&mut transaction, &command(0, &[b"INCR", b"n"]));
+        put_bytes(&mut transaction, &command(1, &[b"DEL", b"a", b"b"]));
+        assert_eq!(
+            text(tell(Format::Json, kind::TRANSACTION, &transaction)),
+            "{\"lsn\":7,\"time_us\":9,\"kind\":\"transaction\",\"commands\":[\
+             {\"db\":0,\"command\":\"incr\",\"args\":[\"n\"]},\
+             {\"db\":1,\"command\":\"del\",\"args\":[\"a\",\"b\"]}]}"
+        );
+        assert_eq!(
+            text(tell(Format::Json, kind::EXPIRY, b"\x03\x01k")),
+            "{\"lsn\":7,\"time_us\":9,\"kind\":\"expiry\",\
+             \"commands\":[{\"db\":3,\"command\":\"del\",\"args\":[\"k\"]}]}"
+        );
+    }
+
+    #[test]
+    fn what_changes_no_data_is_not_told() {
+        assert_eq!(tell(Format::Json, kind::WATCH, b""), None);
+        assert_eq!(tell(Format::Json, 200, b""), None);
+        assert_eq!(tell(Format::Json, kind::TRANSACTION, b""), None);
+    }
+
+    #[test]
+    fn of_a_transaction_only_what_is_selected_is_told() {
+        let mut selection = Selection::default();
+        selection.add_database(b"1").expect("a database");
+        let mut transaction = Vec::new();
+        put_bytes(&mut transaction, &command(0, &[b"INCR", b"n"]));
+        put_bytes(&mut transaction, &command(1, &[b"INCR", b"m"]));
+        let record = Record { lsn: Lsn(7), time_us: 9, kind: kind::TRANSACTION, payload: &transaction };
+        let told = text(Format::Json.tell(&record, &selection).expect("a record"));
+        assert!(told.contains("\"m\"") && !told.contains("\"n\""), "{told}");
+        selection = Selection::default();
+        selection.add_database(b"2").expect("a database");
+        assert_eq!(Format::Json.tell(&record, &selection).expect("a record"), None);
+    }
+
+    #[test]
+    fn formats_have_names() {
+        for format in [Format::Json, Format::Binary] {
+            assert_eq!(format.to_string().parse(), Ok(format));
+        }
+        assert_eq!("xml".parse::<Format>(), Err(UnknownFormat));
+    }
+
+    /// The arguments of the only command in what was told in binary.
+    fn read_binary(told: &[u8]) -> Vec<Vec<u8>> {
+        let elements = |at| encoded::elements(told, at).expect("an array");
+        let record = elements(0);
+        let command = elements(elements(record[3].0)[0].0);
+        command[2..]
+            .iter()
+            .map(|&(from, to)| {
+                let head = told[from..to].iter().position(|byte| *byte == b'\n').expect("a head");
+                told[from + head + 1..to - 2].to_vec()
+            })
+            .collect()
+    }
+
+    /// The same in JSON.
+    fn read_json(told: &[u8]) -> Vec<Vec<u8>> {
+        let told: serde_json::Value = serde_json::from_slice(told).expect("JSON");
+        let args = told["commands"][0]["args"].as_array().expect("arguments").iter();
+        args.map(|arg| match arg.as_str() {
+            Some(text) => text.as_bytes().to_vec(),
+            None => base64::engine::general_purpose::STANDARD
+                .decode(arg["base64"].as_str().expect("bytes"))
+                .expect("base64"),
+        })
+        .collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn any_arguments_read_back(
+            args in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 1..10),
+        ) {
+            let mut words: Vec<&[u8]> = vec![b"DEL"];
+            words.extend(args.iter().map(Vec::as_slice));
+            let payload = command(0, &words);
+            let told = |format| tell(format, kind::COMMAND, &payload).expect("a change");
+            prop_assert_eq!(read_binary(&told(Format::Binary)), args.clone());
+            prop_assert_eq!(read_json(&told(Format::Json)), args);
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! `CHANGES`: follows the log over a connection.
+
+use crate::dispatch::Context;
+use crate::following::Following;
+use crate::inbox::Message;
+use crate::output::Until;
+use crate::session::Session;
+use std::sync::Arc;
+use std::time::Duration;
+use tidemark_changes::{Format, NotFollowed, Selection};
+use tidemark_engine::CommandError;
+use tidemark_engine::command::parse::{self, is};
+use tidemark_log::Lsn;
+
+/// The times between two frames that say how far the log has been read, in milliseconds: up to a day.
+const PROGRESS_MS: std::ops::RangeInclusive<i64> = 10..=86_400_000;
+
+/// What a client asks for.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Request {
+    /// The last record that it has; `None` for the newest.
+    seen: Option<Lsn>,
+    selection: Selection,
+    format: Format,
+    progress: Option<Duration>,
+}
+
+/// `CHANGES FROM lsn|$ [PREFIX prefix ...] [TYPE type ...] [DB index ...] [FORMAT JSON|BINARY] [PROGRESS milliseconds]`, and
+/// `CHANGES STOP`: how many it has ended.
+pub(crate) fn changes(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
+    if let [_, word] = args
+        && is(word, "STOP")
+    {
+        let followed = session.subscriptions.following.take().is_some();
+        session.output.reply.count(usize::from(followed));
+        session.show_state();
+        return Ok(());
+    }
+    let request = read(args)?;
+    if session.subscriptions.following.is_some() {
+        return Err(CommandError::text(
+            "ERR this connection follows the log already; end that with CHANGES STOP",
+        ));
+    }
+    let place = Arc::clone(&cx.shared.follower_places).try_acquire_owned().map_err(|_| {
+        CommandError::text("ERR as many connections follow the log as changes-followers allows")
+    })?;
+    let log = cx.shared.engine.log();
+    let seen = request.seen.unwrap_or_else(|| log.appended());
+    let (inbox, target) = (Arc::clone(&cx.shared.inboxes[session.client.worker]), session.target());
+    let waker = Box::new(move || inbox.send(Message::Changed(target)));
+    let follower = cx.shared.feed.follow(seen, request.selection, request.format, waker);
+    let follower = follower.map_err(|not_followed| CommandError::Text(refusal(&not_followed).into()))?;
+    let following = Following::new(follower, request.format, seen, request.progress, place);
+    session.subscriptions.following = Some(following);
+    session.show_state();
+    let (mark, durable) = (session.output.reply.len(), log.durable());
+    let reply = &mut session.output.reply;
+    reply.map(3);
+    for (name, lsn) in [("from", seen), ("floor", log.floor()), ("durable", durable)] {
+        reply.bulk(name.as_bytes());
+        reply.count(lsn.0 as usize);
+    }
+    if seen > durable {
+        // A place that a crash could take back is no place to come back to.
+        session.output.hold(mark, Until::Durable(seen));
+    }
+    Ok(())
+}
+
+/// Why the log cannot be followed from there.
+fn refusal(not_followed: &NotFollowed) -> String {
+    match not_followed {
+        NotFollowed::Stale(_) => {
+            format!("STALE_SEQUENCE {not_followed}: copy the state anew, and follow from what it contains")
+        }
+        NotFollowed::Invalid(_) => {
+            format!("INVALID_SEQUENCE {not_followed}: that place is not from this server")
+        }
+        NotFollowed::Unreadable(reason) => format!("ERR {reason}"),
+    }
+}
+
+fn read(args: &[&[u8]]) -> Result<Request, CommandError> {
+    let mut request = Request::default();
+    let (mut is_placed, mut rest) = (false, args.get(1..).unwrap_or_default());
+    while let [word, after @ ..] = rest {
+        let [value, behind @ ..] = after else { return Err(CommandError::Syntax) };
+        rest = behind;
+        let refused = |reason: String| CommandError::Text(format!("ERR {reason}").into());
+        if is(word, "FROM") {
+            is_placed = true;
+            request.seen = place(value)?;
+        } else if is(word, "PREFIX") {
+            request.selection.add_prefix(value).map_err(|error| refused(error.to_string()))?;
+        } else if is(word, "TYPE") {
+            request.selection.add_type(value).map_err(|error| refused(error.to_string()))?;
+        } else if is(word, "DB") {
+            request.selection.add_database(value).map_err(|error| refused(error.to_string()))?;
+        } else if is(word, "FORMAT") {
+            let format = String::from_utf8_lossy(value).parse();
+            request.format =
+                format.map_err(|error: tidemark_changes::UnknownFormat| refused(error.to_string()))?;
+        } else if is(word, "PROGRESS") {
+            request.progress = Some(pause(value)?);
+        } else {
+            return Err(CommandError::Syntax);
+        }
+    }
+    if is_placed {
+        Ok(request)
+    } else {
+        Err(CommandError::text(
+            "ERR say FROM which LSN: the last that you have, 0 for the beginning or $ for the end",
+        ))
+    }
+}
+
+/// The record to go on behind; `None` for the newest.
+fn place(value: &[u8]) -> Result<Option<Lsn>, CommandError> {
+    if value == b"$" {
+        return Ok(None);
+    }
+    let lsn = parse::canonical_integer(value).and_then(|lsn| u64::try_from(lsn).ok());
+    lsn.map(|lsn| Some(Lsn(lsn)))
+        .ok_or(CommandError::text("ERR FROM takes an LSN, or $ for the end of the log"))
+}
+
+fn pause(value: &[u8]) -> Result<Duration, CommandError> {
+    let milliseconds = parse::canonical_integer(value).filter(|value| PROGRESS_MS.contains(value));
+    milliseconds.map(|value| Duration::from_millis(value as u64)).ok_or_else(|| {
+        let (least, most) = (PROGRESS_MS.start(), PROGRESS_MS.end());
+        CommandError::Text(format!("ERR PROGRESS takes milliseconds from {least} to {most}").into())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(line: &str) -> Result<Request, String> {
+        let words: Vec<&[u8]> = line.split_whitespace().map(str::as_bytes).collect();
+        read(&words).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_request_names_a_place_and_may_choose() {
+        assert_eq!(request("CHANGES FROM $"), Ok(Request::default()));
+        let mut selection = Selection::default();
+        for prefix in ["type", "b"] {
+            selection.add_prefix(prefix.as_bytes()).expect("a prefix");
+        }
+        selection.add_type(b"hash").expect("a type");
+        selection.add_database(b"3").expect("a database");
+        assert_eq!(
+            request("changes PREFIX type from 7 prefix b TYPE hash DB 3 FORMAT binary PROGRESS 1000"),
+            Ok(Request {
+                seen: Some(Lsn(7)),
+                selection,
+                format: Format::Binary,
+                progress: Some(Duration::from_secs(1)),
+            })
+        );
+    }
+
+    #[test]
+    fn what_is_no_request_is_answered_by_what_would_be_one() {
+        for (line, error) in [
+            ("CHANGES FORMAT JSON", "ERR say FROM which LSN"),
+            ("CHANGES FROM", "ERR syntax error"),
+            ("CHANGES FROM 0 EVERYTHING 1", "ERR syntax error"),
+            ("CHANGES FROM x", "ERR FROM takes an LSN"),
+            ("CHANGES FROM -1", "ERR FROM takes an LSN"),
+            ("CHANGES FROM 0 FORMAT xml", "ERR the format must be json or binary"),
+            ("CHANGES FROM 0 TYPE stream", "ERR the type must be string, list, hash, set or zset"),
+            ("CHANGES FROM 0 DB 16", "ERR the database must be a number from 0 to 15"),
+            ("CHANGES FROM 0 PROGRESS 1", "ERR PROGRESS takes milliseconds from 10 to 86400000"),
+        ] {
+            let told = request(line).expect_err(line);
+            assert!(told.starts_with(error), "{line}: {told}");
+        }
+    }
+}
