@@ -250,7 +250,7 @@ impl Reader {
             let payload = self.format.tell(&record, &self.selection);
             let payload =
                 payload.map_err(|error| End::Unreadable(format!("record {}: {error}", record.lsn)))?;
-            told.extend(payload.map(|payload| Told { lsn: record.lsn, payload }));
+            told.extend(payload.map(|payload| Told { lsn: record.lsn, time_us: record.time_us, payload }));
             bytes += record.payload.len();
         }
         self.queue.add(told, position);
@@ -358,7 +358,7 @@ mod tests {
         let (quick, quick_called) = follow(&feed, 0);
         let mut last = Lsn::ZERO;
         for _ in 0..100 {
-            last = set(&log, "k", &[b'x'; 100_000]);
+            last = set(&log, "k", &vec![b'x'; 100_000]);
         }
         log.wait_durable(last).expect("a sync");
         assert_eq!(take(&quick, &quick_called, 100).len(), 100);
@@ -374,7 +374,7 @@ mod tests {
         let (slow, called) = follow(&feed, 0);
         let mut last = Lsn::ZERO;
         for _ in 0..200 {
-            last = set(&log, "k", &[b'x'; 30_000]);
+            last = set(&log, "k", &vec![b'x'; 30_000]);
         }
         log.wait_durable(last).expect("a sync");
         called.recv_timeout(PATIENCE).expect("it has something to take");

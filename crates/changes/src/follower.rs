@@ -15,6 +15,8 @@ pub(crate) const QUEUE_BYTES: usize = 1 << 20;
 pub struct Told {
     /// The record.
     pub lsn: Lsn,
+    /// When it was made, in microseconds since 1970.
+    pub time_us: u64,
     /// Its changes in the follower's format.
     pub payload: Vec<u8>,
 }

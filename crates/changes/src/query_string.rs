@@ -11,7 +11,8 @@ pub fn parse(query: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
         .collect()
 }
 
-fn unescape(text: &str) -> Vec<u8> {
+/// The bytes that a part of a URL stands for.
+pub fn unescape(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, behind @ ..] = rest {

@@ -33,7 +33,7 @@ pub enum Change<'a> {
     },
 }
 
-impl<'a> Change<'a> {
+impl Change<'_> {
     /// The database that the change was made in.
     pub fn db(&self) -> u8 {
         match self {

@@ -67,7 +67,7 @@ impl Following {
     fn write_change(&mut self, told: &Told, output: &mut Output) {
         self.told = told.lsn;
         self.progress_at = self.progress.map(|after| Instant::now() + after);
-        self.begin(b"change", told.lsn, 3, output);
+        begin(b"change", told.lsn, 3, output);
         match self.format {
             Format::Json => output.reply.bulk(&told.payload),
             Format::Binary => output.reply.encoded(&told.payload),
@@ -80,7 +80,7 @@ impl Following {
             && let Some(lsn) = self.follower.caught_up_to()
         {
             self.told = lsn;
-            self.begin(b"progress", lsn, 2, output);
+            begin(b"progress", lsn, 2, output);
         }
         self.progress_at = self.progress.map(|after| Instant::now() + after);
     }
@@ -89,21 +89,22 @@ impl Following {
     fn write_end(&self, end: &End, output: &mut Output) {
         match end {
             End::Stale(floor) => {
-                self.begin(b"stale", self.told, 3, output);
+                begin(b"stale", self.told, 3, output);
                 output.reply.count(floor.0 as usize);
             }
             End::Unreadable(reason) => {
-                self.begin(b"failed", self.told, 3, output);
+                begin(b"failed", self.told, 3, output);
                 output.reply.bulk(reason.as_bytes());
             }
         }
     }
+}
 
-    fn begin(&self, what: &[u8], lsn: Lsn, parts: usize, output: &mut Output) {
-        output.reply.push(parts);
-        output.reply.bulk(what);
-        output.reply.count(lsn.0 as usize);
-    }
+/// Begins a frame of so many parts, of which the first two are these.
+fn begin(what: &[u8], lsn: Lsn, parts: usize, output: &mut Output) {
+    output.reply.push(parts);
+    output.reply.bulk(what);
+    output.reply.count(lsn.0 as usize);
 }
 
 /// Writes what a client that follows the log has not been told yet, as far as it has room.

@@ -12,13 +12,14 @@ use tidemark_log::Health;
 type Section = fn(&mut String, &Context<'_>);
 
 /// Sections in the order in which they are shown, with their names.
-const SECTIONS: [(&str, Section); 10] = [
+const SECTIONS: [(&str, Section); 11] = [
     ("server", server),
     ("clients", clients),
     ("memory", memory),
     ("persistence", persistence),
     ("stats", stats),
     ("replication", replication),
+    ("sinks", sinks),
     ("cpu", cpu),
     ("errorstats", error_stats),
     ("cluster", cluster),
@@ -165,6 +166,28 @@ fn error_stats(text: &mut String, cx: &Context<'_>) {
 
 fn cluster(text: &mut String, _: &Context<'_>) {
     line(text, "cluster_enabled", 0);
+}
+
+fn sinks(text: &mut String, cx: &Context<'_>) {
+    let figures = cx.shared.sinks.figures(cx.shared.engine.log().durable());
+    line(text, "sinks", figures.len());
+    for (number, figure) in figures.iter().enumerate() {
+        // Commas separate fields, lines sinks.
+        let error = figure.last_error.replace(['\r', '\n'], " ").replace(',', ";");
+        line(
+            text,
+            &format!("sink{number}"),
+            format_args!(
+                "url={},state={},position={},lag={},messages={},errors={},last_error={error}",
+                figure.name.replace(',', ";"),
+                figure.state,
+                figure.position,
+                figure.lag,
+                figure.messages,
+                figure.errors
+            ),
+        );
+    }
 }
 
 fn keyspace(text: &mut String, cx: &Context<'_>) {

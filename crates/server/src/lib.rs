@@ -61,6 +61,7 @@ mod server;
 mod server_command;
 mod session;
 mod shared;
+mod sinks;
 mod snapshots;
 mod socket;
 mod subscribe_command;

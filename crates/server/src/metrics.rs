@@ -2,6 +2,7 @@
 
 use crate::info::{key_counts, processor_seconds, resident_bytes};
 use crate::shared::{Shared, TIDEMARK_VERSION};
+use crate::sinks::SinkFigures;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
 use prometheus_client::metrics::counter::ConstCounter;
@@ -35,6 +36,7 @@ impl Collector for Snapshot {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         encode_clients(&self.shared, &mut encoder)?;
         encode_log(&self.shared, &mut encoder)?;
+        encode_sinks(&self.shared, &mut encoder)?;
         encode_state(&self.shared, &mut encoder)
     }
 }
@@ -103,6 +105,51 @@ fn encode_log(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Resu
     )?;
     let healthy = shared.engine.check_writable().is_ok();
     gauge(encoder, "log_writable", "1 while the log accepts changes", f64::from(u8::from(healthy)))
+}
+
+fn encode_sinks(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let figures = shared.sinks.figures(shared.engine.log().durable());
+    let state = |figure: &SinkFigures, name: &str| ConstGauge::new(u64::from(figure.state == name) as f64);
+    let mut sinks = SinkFamilies { encoder, figures: &figures };
+    sinks.encode("position", "LSN up to which the sink has passed changes on", |figure| {
+        ConstGauge::new(figure.position as f64)
+    })?;
+    sinks.encode("lag", "Durable records that the sink has not passed on", |figure| {
+        ConstGauge::new(figure.lag as f64)
+    })?;
+    sinks.encode("running", "1 while the sink passes changes on", |figure| state(figure, "running"))?;
+    sinks.encode("stopped", "1 if only an operator can make the sink go on", |figure| {
+        state(figure, "stopped")
+    })?;
+    sinks.encode("messages", "Messages that the sink has passed on", |figure| {
+        ConstCounter::new(figure.messages)
+    })?;
+    sinks.encode("errors", "Failures of the sink", |figure| ConstCounter::new(figure.errors))
+}
+
+/// Metrics of which each sink has one.
+struct SinkFamilies<'a, 'e> {
+    encoder: &'a mut DescriptorEncoder<'e>,
+    figures: &'a [SinkFigures],
+}
+
+impl SinkFamilies<'_, '_> {
+    fn encode<M: EncodeMetric>(
+        &mut self,
+        name: &str,
+        help: &str,
+        metric: impl Fn(&SinkFigures) -> M,
+    ) -> fmt::Result {
+        let metrics: Vec<(&SinkFigures, M)> =
+            self.figures.iter().map(|figure| (figure, metric(figure))).collect();
+        let Some((_, first)) = metrics.first() else { return Ok(()) };
+        let (name, help) = (format!("sink_{name}"), format!("{help}."));
+        let mut family = self.encoder.encode_descriptor(&name, &help, None, first.metric_type())?;
+        for (figure, metric) in &metrics {
+            metric.encode(family.encode_family(&[("sink", &*figure.name)])?)?;
+        }
+        Ok(())
+    }
 }
 
 fn encode_state(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {

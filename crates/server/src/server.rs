@@ -103,6 +103,8 @@ impl Server {
         let backlogs =
             backlogs::start(&shared).map_err(|error| StartError::System { what: "start a thread", error })?;
         shared.feed.start().map_err(|error| StartError::System { what: "start a thread", error })?;
+        let sinks = shared.sinks.start(&shared.settings.current().sinks, &shared.feed, shared.engine.log());
+        sinks.map_err(|error| StartError::System { what: "start the sinks", error })?;
         let mut workers = Vec::new();
         for (index, (poll, listeners)) in polls.into_iter().zip(listening.by_worker).enumerate() {
             let failed = |error| StartError::System { what: "start an event loop", error };
@@ -159,6 +161,7 @@ impl Server {
                 result = result.and(Err(StopError::Worker));
             }
         }
+        self.shared.sinks.stop();
         self.shared.feed.stop();
         self.shared.snapshots.stop();
         match self.snapshots.join() {

@@ -12,6 +12,7 @@ use crate::keyspace_events::KeyspaceEvents;
 use crate::output::Until;
 use crate::pause::Pause;
 use crate::pubsub::PubSub;
+use crate::sinks::Sinks;
 use crate::snapshots::Snapshots;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -52,7 +53,9 @@ pub(crate) struct Shared {
     /// Emissions that are not retained any more.
     pub(crate) backlogs: Backlogs,
     /// The log as those see it who follow it.
-    pub(crate) feed: Feed,
+    pub(crate) feed: Arc<Feed>,
+    /// Those who pass the log's changes on.
+    pub(crate) sinks: Sinks,
     /// Connections that may follow the log and do not yet.
     pub(crate) follower_places: Arc<Semaphore>,
     /// One per worker.
@@ -102,7 +105,8 @@ impl Shared {
         engine.set_event_audience(Arc::<KeyspaceEvents>::clone(&keyspace_events));
         keyspace_events.configure(&engine, &settings.current());
         Shared {
-            feed: Feed::new(Arc::clone(engine.log())),
+            feed: Arc::new(Feed::new(Arc::clone(engine.log()))),
+            sinks: Sinks::default(),
             follower_places,
             engine,
             settings,

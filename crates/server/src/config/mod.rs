@@ -115,6 +115,8 @@ pub struct Config {
     pub notify_keyspace_events: EventSelection,
     /// How many connections may follow the log.
     pub changes_followers: usize,
+    /// Where the log's changes are passed on.
+    pub sinks: Vec<String>,
     /// How long a graceful stop waits for clients to read their replies.
     pub shutdown_timeout: Duration,
 
@@ -168,6 +170,7 @@ impl Default for Config {
             http_watch_connections: 1_000,
             notify_keyspace_events: EventSelection::default(),
             changes_followers: 64,
+            sinks: Vec::new(),
             shutdown_timeout: Duration::from_secs(10),
             without_effect: Vec::new(),
         }

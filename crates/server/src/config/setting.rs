@@ -2,7 +2,7 @@
 
 use super::value::{
     DebugAccess, LogStorage, bind_addresses, bytes, number, origins, output_limits, permissions, seconds,
-    show_bind_addresses, show_output_limits, show_yes_no, yes_no,
+    show_bind_addresses, show_output_limits, show_yes_no, sinks, yes_no,
 };
 use super::{Config, EventSelection};
 use std::path::PathBuf;
@@ -55,7 +55,7 @@ impl Setting {
 
     /// Whether the value must appear in no message.
     pub(super) fn is_secret(&self) -> bool {
-        self.name == "requirepass"
+        matches!(self.name, "requirepass" | "sink")
     }
 
     /// Whether it exists only so that configurations written for Redis are understood.
@@ -715,6 +715,20 @@ pub static SETTINGS: &[Setting] = &[
         fallback: "",
         get: |_, config| config.changes_followers.to_string(),
         set: |_, config, text| number(text, 0, 10_000).map(|value| config.changes_followers = value as usize),
+    },
+    Setting {
+        name: "sink",
+        alias: None,
+        group: CHANGES,
+        placeholder: "URLS",
+        help: "Where every durable change is passed on, such as nats://127.0.0.1:4222/STREAM?subject=changes or \
+               kafka://127.0.0.1:9092/topic?prefix=user:; several are separated by spaces. A flag is visible to every user \
+               of the machine: prefer the file where the URL holds a password.",
+        literal: Literal::Text,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.sinks.join(" "),
+        set: |_, config, text| sinks(text).map(|sinks| config.sinks = sinks),
     },
     Setting {
         name: "appendfsync",

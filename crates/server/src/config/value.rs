@@ -219,6 +219,21 @@ pub(super) fn origins(text: &str) -> Result<Vec<String>, String> {
         .collect()
 }
 
+/// The most sinks: each has a connection and reads the log.
+const SINKS_MAX: usize = 16;
+
+/// Reads addresses of sinks separated by spaces.
+pub(super) fn sinks(text: &str) -> Result<Vec<String>, String> {
+    let addresses: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+    if addresses.len() > SINKS_MAX {
+        return Err(format!("has more than {SINKS_MAX} addresses"));
+    }
+    match addresses.iter().find_map(|address| crate::sinks::objection(address)) {
+        Some(objection) => Err(objection),
+        None => Ok(addresses),
+    }
+}
+
 /// Reads `class hard soft seconds` once or more, in place of the classes' present limits.
 pub(super) fn output_limits(text: &str, present: OutputLimits) -> Result<OutputLimits, String> {
     let usage = "must be 'class hard-bytes soft-bytes soft-seconds', once or more; class is normal, replica or pubsub";

@@ -1,7 +1,9 @@
 //! The real binary on real files, and a plain client to talk to it.
 #![allow(dead_code, unreachable_pub, reason = "each test uses what it needs")]
 
+pub mod changes;
 pub mod frames;
+pub mod nats;
 pub mod wire;
 
 use std::io::{self, BufRead, BufReader, Read, Write};

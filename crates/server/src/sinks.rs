@@ -1,0 +1,105 @@
+//! Those who pass the log's changes on, if this program was built with them.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tidemark_changes::Feed;
+use tidemark_log::{Log, Lsn};
+
+/// What there is where the program was built without sinks: nothing.
+#[cfg(not(feature = "sinks"))]
+type Running = std::convert::Infallible;
+#[cfg(feature = "sinks")]
+type Running = tidemark_sinks::Sinks;
+
+/// How one sink is doing.
+#[derive(Debug)]
+pub(crate) struct SinkFigures {
+    /// Its address without anything secret.
+    pub(crate) name: String,
+    pub(crate) state: &'static str,
+    /// Everything up to here has been passed on.
+    pub(crate) position: u64,
+    /// Durable records behind that.
+    pub(crate) lag: u64,
+    pub(crate) messages: u64,
+    pub(crate) errors: u64,
+    pub(crate) last_error: String,
+}
+
+/// A server's sinks.
+#[derive(Debug, Default)]
+pub(crate) struct Sinks(Mutex<Option<Running>>);
+
+impl Sinks {
+    fn lock(&self) -> MutexGuard<'_, Option<Running>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why the address of a sink is refused; `None` if it is one.
+#[cfg(feature = "sinks")]
+pub(crate) fn objection(address: &str) -> Option<String> {
+    let parsed: Result<tidemark_sinks::Address, _> = address.parse();
+    parsed.err().map(|error| error.to_string())
+}
+
+#[cfg(feature = "sinks")]
+impl Sinks {
+    /// Starts those at these addresses.
+    pub(crate) fn start(&self, addresses: &[String], feed: &Arc<Feed>, log: &Arc<Log>) -> io::Result<()> {
+        // What is no address was refused as a setting.
+        let addresses: Vec<_> = addresses.iter().filter_map(|address| address.parse().ok()).collect();
+        if !addresses.is_empty() {
+            *self.lock() = Some(Running::start(addresses, feed, log)?);
+        }
+        Ok(())
+    }
+
+    /// Ends them.
+    pub(crate) fn stop(&self) {
+        let running = self.lock().take();
+        running.into_iter().for_each(Running::stop);
+    }
+
+    /// How they are doing, beside a log that is durable up to an LSN.
+    pub(crate) fn figures(&self, durable: Lsn) -> Vec<SinkFigures> {
+        let running = self.lock();
+        let statuses = running.iter().flat_map(Running::statuses);
+        statuses
+            .map(|status| {
+                let report = status.report();
+                SinkFigures {
+                    name: status.name().to_owned(),
+                    state: report.state.name(),
+                    position: report.position.0,
+                    lag: durable.0.saturating_sub(report.position.0),
+                    messages: report.messages,
+                    errors: report.errors,
+                    last_error: report.last_error,
+                }
+            })
+            .collect()
+    }
+}
+
+#[cfg(not(feature = "sinks"))]
+pub(crate) fn objection(_address: &str) -> Option<String> {
+    Some("cannot be used: this program was built without its feature `sinks`".to_owned())
+}
+
+#[cfg(not(feature = "sinks"))]
+impl Sinks {
+    #[expect(clippy::unused_self, reason = "the same with the feature")]
+    pub(crate) fn start(&self, _: &[String], _: &Arc<Feed>, _: &Arc<Log>) -> io::Result<()> {
+        Ok(())
+    }
+
+    pub(crate) fn stop(&self) {
+        self.lock().take();
+    }
+
+    #[expect(clippy::unused_self, reason = "the same with the feature")]
+    pub(crate) fn figures(&self, _: Lsn) -> Vec<SinkFigures> {
+        Vec::new()
+    }
+}

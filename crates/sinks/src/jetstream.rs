@@ -1,0 +1,171 @@
+//! A stream of NATS `JetStream`.
+//!
+//! Each message is published with the stream's sequence number that it must get the next of, so the server takes it
+//! only behind the one before it: many can be on their way at once, and none can overtake, come twice or be left out, whatever
+//! happens to the connection. That needs a stream which nobody else writes to.
+
+use crate::address::{JetStreamTarget, Login};
+use crate::outlet::{LSN_HEADER, Message, Outlet, PATIENCE, PROGRESS_HEADER, Trouble};
+use async_nats::jetstream::context::ContextBuilder;
+use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::stream::{Config, LastRawMessageErrorKind, Stream};
+use async_nats::jetstream::{Context, ErrorCode};
+use async_nats::{ConnectOptions, Event};
+use std::sync::Arc;
+use std::time::Duration;
+use tidemark_log::Lsn;
+use tokio::sync::Notify;
+
+/// For how long a stream that is made here knows messages by their LSN.
+const DUPLICATE_WINDOW: Duration = Duration::from_mins(2);
+/// Room for the headers of a message. Bytes.
+const HEADER_BYTES: usize = 512;
+
+/// See the module's documentation.
+pub(crate) struct JetStream {
+    context: Context,
+    stream: String,
+    subject: String,
+    /// The last message's number in the stream, and its record.
+    sequence: u64,
+    last: Option<Lsn>,
+    disconnected: Arc<Notify>,
+}
+
+impl Outlet for JetStream {
+    type Target = JetStreamTarget;
+
+    async fn open(target: &JetStreamTarget) -> Result<JetStream, Trouble> {
+        let disconnected = Arc::new(Notify::new());
+        let client = options(target, &disconnected).await?.connect(&target.servers).await;
+        let client = client.map_err(|error| Trouble::while_("connecting", error))?;
+        let context = ContextBuilder::new().timeout(PATIENCE).ack_timeout(PATIENCE).build(client);
+        let stream = context
+            .get_or_create_stream(Config {
+                name: target.stream.clone(),
+                subjects: vec![target.subject.clone()],
+                duplicate_window: DUPLICATE_WINDOW,
+                ..Config::default()
+            })
+            .await
+            .map_err(|error| Trouble::while_(&format!("looking for the stream {}", target.stream), error))?;
+        let info =
+            stream.get_info().await.map_err(|error| Trouble::while_("asking for the stream", error))?;
+        let last = last_record(&stream, target).await?;
+        Ok(JetStream {
+            context,
+            stream: target.stream.clone(),
+            subject: target.subject.clone(),
+            sequence: info.state.last_sequence,
+            last,
+            disconnected,
+        })
+    }
+
+    fn last(&self) -> Option<Lsn> {
+        self.last
+    }
+
+    async fn append(&mut self, messages: Vec<Message>) -> Result<(), Trouble> {
+        let limit = self.context.client().server_info().max_payload;
+        let mut answers = Vec::with_capacity(messages.len());
+        for (message, sequence) in messages.into_iter().zip(self.sequence..) {
+            if message.payload.len() + HEADER_BYTES > limit {
+                return Err(Trouble(format!(
+                    "record {} takes {} bytes, and the server's max_payload is {limit}: raise it, or select less",
+                    message.lsn,
+                    message.payload.len() + HEADER_BYTES
+                )));
+            }
+            let lsn = message.lsn;
+            let published = self.context.send_publish(self.subject.clone(), self.framed(message, sequence));
+            let answer = published.await.map_err(|error| Trouble::while_("publishing", error))?;
+            answers.push((lsn, sequence + 1, answer));
+        }
+        for (lsn, sequence, answer) in answers {
+            let answer = answer.await;
+            let taken =
+                answer.map_err(|error| Trouble::while_(&format!("publishing record {lsn}"), error))?;
+            if taken.duplicate || taken.sequence != sequence {
+                return Err(Trouble(format!("record {lsn} was there already")));
+            }
+            self.sequence = sequence;
+        }
+        Ok(())
+    }
+
+    async fn lost(&self) -> Trouble {
+        self.disconnected.notified().await;
+        Trouble("the connection was lost".to_owned())
+    }
+}
+
+impl JetStream {
+    /// A message that the stream takes behind message `sequence` only.
+    fn framed(&self, message: Message, sequence: u64) -> PublishMessage {
+        let lsn = message.lsn.to_string();
+        let framed = PublishMessage::build()
+            .message_id(&lsn)
+            .expected_stream(&self.stream)
+            .expected_last_sequence(sequence)
+            .header(LSN_HEADER, &*lsn)
+            .payload(message.payload.into());
+        if message.is_progress { framed.header(PROGRESS_HEADER, "1") } else { framed }
+    }
+}
+
+async fn options(target: &JetStreamTarget, disconnected: &Arc<Notify>) -> Result<ConnectOptions, Trouble> {
+    let disconnected = Arc::clone(disconnected);
+    let options = ConnectOptions::new()
+        .name("tidemark")
+        .connection_timeout(PATIENCE)
+        // Who has lost the connection begins anew and asks what has arrived.
+        .max_reconnects(1)
+        .event_callback(move |event| {
+            if matches!(event, Event::Disconnected | Event::Closed) {
+                disconnected.notify_one();
+            }
+            std::future::ready(())
+        });
+    let options = match &target.login {
+        None => options,
+        Some(Login::Token(token)) => options.token(token.clone()),
+        Some(Login::Password(user, password)) => options.user_and_password(user.clone(), password.clone()),
+    };
+    let options = match &target.authorities {
+        None => options,
+        Some(path) => options.add_root_certificates(path.clone()),
+    };
+    match &target.credentials {
+        None => Ok(options),
+        Some(path) => {
+            let read = options.credentials_file(path).await;
+            read.map_err(|error| Trouble::while_(&format!("reading {}", path.display()), error))
+        }
+    }
+}
+
+/// The record of the last message; `None` if there is no message.
+async fn last_record(stream: &Stream, target: &JetStreamTarget) -> Result<Option<Lsn>, Trouble> {
+    let message = match stream.get_last_raw_message_by_subject(&target.subject).await {
+        Ok(message) => message,
+        Err(error) => {
+            return match error.kind() {
+                LastRawMessageErrorKind::NoMessageFound => Ok(None),
+                LastRawMessageErrorKind::JetStream(refused)
+                    if refused.error_code() == ErrorCode::NO_MESSAGE_FOUND =>
+                {
+                    Ok(None)
+                }
+                _ => Err(Trouble::while_("asking for the last message", error)),
+            };
+        }
+    };
+    let lsn = message.headers.get(LSN_HEADER).and_then(|value| value.as_str().parse().ok());
+    lsn.map(|lsn| Some(Lsn(lsn))).ok_or_else(|| {
+        Trouble(format!(
+            "the last message on {} has no {LSN_HEADER}, so somebody else writes there: choose another stream",
+            target.subject
+        ))
+    })
+}

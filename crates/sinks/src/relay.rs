@@ -1,0 +1,174 @@
+//! One sink at work: connect, find out where to go on, pass changes on, and begin anew when something goes wrong.
+
+use crate::address::{Address, Start};
+use crate::outlet::{Message, Outlet, PATIENCE, Trouble};
+use crate::status::{State, Status};
+use crate::supply::Supply;
+use std::io::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+use tidemark_changes::{End, Feed, Follower, NotFollowed};
+use tidemark_log::{Log, Lsn};
+use tokio::time::{sleep, timeout};
+
+/// The pause after the first failure; each further one is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// The longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// One sink, of whatever kind.
+pub(crate) struct Relay {
+    pub(crate) feed: Arc<Feed>,
+    pub(crate) log: Arc<Log>,
+    pub(crate) address: Address,
+    pub(crate) status: Arc<Status>,
+}
+
+/// Why a connection is given up.
+enum Obstacle {
+    /// It is worth another try.
+    Trouble(Trouble),
+    /// It is not: what the operator has to know.
+    Final(String),
+}
+
+impl From<Trouble> for Obstacle {
+    fn from(trouble: Trouble) -> Obstacle {
+        Obstacle::Trouble(trouble)
+    }
+}
+
+impl Relay {
+    /// Passes changes on for ever, or until only an operator can help.
+    pub(crate) async fn run<O: Outlet>(self, target: &O::Target) {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match self.pass_on::<O>(target, &mut pause).await {
+                Obstacle::Trouble(trouble) => {
+                    if self.status.fail(State::Retrying, trouble.to_string()) {
+                        say(&format!("warning: the sink {} has to wait: {trouble}", self.status.name()));
+                    }
+                }
+                Obstacle::Final(reason) => {
+                    say(&format!("error: the sink {} has stopped: {reason}", self.status.name()));
+                    self.status.fail(State::Stopped, reason);
+                    return;
+                }
+            }
+            sleep(pause).await;
+            pause = LONGEST_PAUSE.min(pause * 2);
+        }
+    }
+
+    /// Connects and passes changes on for as long as it goes well.
+    async fn pass_on<O: Outlet>(&self, target: &O::Target, pause: &mut Duration) -> Obstacle {
+        match self.try_to_pass_on::<O>(target, pause).await {
+            Err(obstacle) => obstacle,
+            Ok(never) => match never {},
+        }
+    }
+
+    async fn try_to_pass_on<O: Outlet>(
+        &self,
+        target: &O::Target,
+        pause: &mut Duration,
+    ) -> Result<std::convert::Infallible, Obstacle> {
+        let mut outlet: O = in_time("connecting", O::open(target)).await?;
+        let (mut supply, mut passed) = self.supply(outlet.last())?;
+        loop {
+            let follower = Arc::clone(supply.follower());
+            self.status.rest(&follower);
+            let messages = tokio::select! {
+                batch = supply.batch() => batch.map_err(ended)?,
+                note = self.note_progress(&follower, passed) => vec![note],
+                trouble = outlet.lost() => return Err(trouble.into()),
+            };
+            self.status.work();
+            let count = messages.len();
+            passed = messages.last().map_or(passed, |message| message.lsn);
+            in_time("passing changes on", outlet.append(messages)).await?;
+            self.status.pass(count, passed);
+            *pause = FIRST_PAUSE;
+        }
+    }
+
+    /// The changes that come next, and the record that they are behind.
+    fn supply(&self, last: Option<Lsn>) -> Result<(Supply, Lsn), Obstacle> {
+        let seen = last.unwrap_or_else(|| match self.address.start {
+            Start::Floor => self.log.floor().previous(),
+            Start::End => self.log.appended(),
+            Start::Behind(lsn) => lsn,
+        });
+        let follow = |seen| Supply::follow(&self.feed, seen, &self.address.selection, self.address.format);
+        let (supply, seen) = match follow(seen) {
+            Err(NotFollowed::Stale(floor)) if self.address.skips_gaps => {
+                say(&format!(
+                    "warning: the sink {} misses the records from {} to {}, which the log has dropped",
+                    self.status.name(),
+                    seen.next(),
+                    floor.previous()
+                ));
+                (follow(floor.previous()), floor.previous())
+            }
+            followed => (followed, seen),
+        };
+        let supply = supply.map_err(|not_followed| match not_followed {
+            NotFollowed::Stale(floor) => Obstacle::Final(gap(seen, floor)),
+            NotFollowed::Invalid(end) => Obstacle::Final(format!(
+                "it has records up to {seen}, and the log ends at {end}: it is another server's; give each server a \
+                 stream or topic of its own"
+            )),
+            NotFollowed::Unreadable(reason) => Obstacle::Final(reason),
+        })?;
+        if self.status.run(seen) {
+            say(&format!("the sink {} goes on behind LSN {seen}", self.status.name()));
+        }
+        Ok((supply, seen))
+    }
+
+    /// Waits until it is time to say up to where there is nothing, if that is further than `passed`.
+    async fn note_progress(&self, follower: &Follower, passed: Lsn) -> Message {
+        loop {
+            match self.address.progress {
+                Some(after) => sleep(after).await,
+                None => std::future::pending().await,
+            }
+            match follower.caught_up_to() {
+                Some(lsn) if lsn > passed => return Message::progress(lsn),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn say(line: &str) {
+    // Nobody may be reading what the server says.
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// What it means that nothing more comes.
+fn ended(end: End) -> Obstacle {
+    match end {
+        // The same is found when it begins anew, which skips the gap if it may.
+        End::Stale(floor) => {
+            Obstacle::Trouble(Trouble(format!("it was too slow: the log begins at LSN {floor}")))
+        }
+        End::Unreadable(reason) => Obstacle::Final(reason),
+    }
+}
+
+/// What to do when the log does not have the next record any more.
+fn gap(seen: Lsn, floor: Lsn) -> String {
+    format!(
+        "it has records up to {seen}, and the log begins at {floor}. Give it gap=skip to go on without those in between, or \
+         empty the stream or topic to begin anew; keep more of the log with log-retention-bytes or log-retention-age; if \
+         what it selects is rare, give it progress=SECONDS"
+    )
+}
+
+async fn in_time<T>(attempt: &str, work: impl Future<Output = Result<T, Trouble>>) -> Result<T, Trouble> {
+    match timeout(PATIENCE * 2, work).await {
+        Ok(result) => result,
+        Err(_) => Err(Trouble::while_(attempt, "no answer in time")),
+    }
+}

@@ -1,0 +1,153 @@
+//! The log's changes as they arrive in NATS `JetStream`, with the real programs, which are killed at bad moments.
+
+mod support;
+
+use std::path::Path;
+use std::time::Duration;
+use support::changes::{changes, eventually, settle, sink, write_for};
+use support::nats::{Nats, Stored};
+use support::{Answer, Client, Server};
+
+fn told(messages: &[Stored]) -> Vec<(u64, String)> {
+    let text = |stored: &Stored| String::from_utf8(stored.payload.clone()).expect("text");
+    messages.iter().map(|stored| (stored.lsn(), text(stored))).collect()
+}
+
+fn start(dir: &Path, url: &str) -> Server {
+    Server::start(dir, &["--sink", url])
+}
+
+#[test]
+fn whoever_is_killed_the_stream_has_every_durable_change_once_and_in_order() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (data, store) = (dir.path().join("data"), dir.path().join("nats"));
+    let mut nats = Nats::start(&store);
+    let url = format!("nats://127.0.0.1:{}/CHANGES?subject=tidemark.changes", nats.port);
+    let mut server = start(&data, &url);
+    for round in 0..3 {
+        let while_busy = Duration::from_millis(150);
+        write_for(&server, &format!("all is well {round}"), while_busy);
+        let port = nats.kill();
+        write_for(&server, &format!("without nats {round}"), while_busy);
+        nats = Nats::start_at(&store, port);
+        // While it catches up.
+        write_for(&server, &format!("killed {round}"), while_busy);
+        server.kill();
+        server = start(&data, &url);
+    }
+    settle(&server);
+    let (expected, messages) = (changes(&server), nats.stream("CHANGES").messages());
+    assert!(expected.len() > 1_000, "{}", expected.len());
+    assert_eq!(told(&messages), expected);
+    for stored in &messages {
+        assert_eq!(stored.subject, "tidemark.changes");
+        assert_eq!(stored.headers["Nats-Msg-Id"], stored.headers["Tidemark-Lsn"]);
+    }
+    // A restart without anything new repeats nothing.
+    assert!(server.terminate().success());
+    let server = start(&data, &url);
+    settle(&server);
+    assert_eq!(nats.stream("CHANGES").count(), expected.len() as u64 + 1);
+}
+
+#[test]
+fn a_sink_passes_on_what_it_selects_and_says_up_to_where_there_is_nothing() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let nats = Nats::start(&dir.path().join("nats"));
+    let url = format!("nats://127.0.0.1:{}/S?prefix=user%3A&type=hash&format=binary&progress=1", nats.port);
+    let server = start(&dir.path().join("data"), &url);
+    let mut client = server.client();
+    client.call(&["SET", "user:0", "v"]).expect("an answer");
+    client.call(&["HSET", "user:1", "f", "v"]).expect("an answer");
+    client.call(&["DURABLE", "HSET", "other", "f", "v"]).expect("an answer");
+    client.call(&["DEL", "user:1"]).expect("an answer");
+    client.call(&["HSET", "user:2", "f", "v"]).expect("an answer");
+    settle(&server);
+    let mut stream = nats.stream("S");
+    eventually("a note of progress", || stream.count() >= 4);
+    let messages = stream.messages();
+    let command = |stored: &Stored| {
+        let text = String::from_utf8(stored.payload.clone()).expect("text");
+        text.rsplit_once(":0\r\n").expect("a command in database 0").1.to_owned()
+    };
+    let set = |key: &str| format!("$4\r\nhset\r\n$6\r\n{key}\r\n$1\r\nf\r\n$1\r\nv\r\n");
+    let told: Vec<(u64, String)> =
+        messages.iter().take(3).map(|stored| (stored.lsn(), command(stored))).collect();
+    let del = "$3\r\ndel\r\n$6\r\nuser:1\r\n".to_owned();
+    assert_eq!(told, [(2, set("user:1")), (4, del), (5, set("user:2"))]);
+    let (last, before) = (messages.last().expect("a message"), &messages[2]);
+    assert!(last.headers.contains_key("Tidemark-Progress") && last.payload.is_empty());
+    assert!(last.lsn() > before.lsn());
+}
+
+#[test]
+fn a_sink_that_misses_records_stops_until_it_may_skip_them() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (data, store) = (dir.path().join("data"), dir.path().join("nats"));
+    let nats = Nats::start(&store);
+    let url = format!("nats://127.0.0.1:{}/S", nats.port);
+    let args = ["--log-segment-bytes", "64kb", "--snapshot-keep", "1"];
+    let with = |url: &str| Server::start(&data, &[&args[..], &["--sink", url]].concat());
+    let server = with(&url);
+    settle(&server);
+    let port = nats.kill();
+    let mut client = server.client();
+    let value = "x".repeat(20_000);
+    for _ in 0..100 {
+        client.call(&["SET", "k", &value]).expect("an answer");
+    }
+    eventually("the sink waits", || sink(&mut client)["state"] == "retrying");
+    client.call(&["SAVE"]).expect("an answer");
+    let floor = |client: &mut Client| {
+        let Answer::Bulk(info) = client.call(&["INFO", "persistence"]).expect("an answer") else {
+            panic!("a text")
+        };
+        let floor = info.lines().find_map(|line| line.strip_prefix("log_floor_lsn:")).expect("a floor");
+        floor.parse::<u64>().expect("an LSN")
+    };
+    eventually("segments are dropped", || floor(&mut client) > 50);
+    // What waits for the sink is passed on yet; with a restart it is gone.
+    assert!(server.terminate().success());
+    let nats = Nats::start_at(&store, port);
+    let server = with(&url);
+    let mut client = server.client();
+    eventually("the sink stops", || sink(&mut client)["state"] == "stopped");
+    let stopped = sink(&mut client);
+    assert!(stopped["last_error"].contains("Give it gap=skip"), "{stopped:?}");
+    assert_eq!(nats.stream("S").count(), 1);
+    assert!(server.terminate().success());
+    let server = with(&format!("{url}?gap=skip"));
+    settle(&server);
+    let lsns: Vec<u64> = nats.stream("S").messages().iter().map(Stored::lsn).collect();
+    assert!(lsns[0] == 1 && lsns[1] > 50 && lsns.is_sorted(), "{lsns:?}");
+}
+
+#[test]
+fn what_is_not_the_sinks_own_is_left_alone() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let nats = Nats::start(&dir.path().join("nats"));
+    let url = format!("nats://127.0.0.1:{}/S", nats.port);
+    let mut stream = nats.stream("S");
+    stream.make();
+    stream.publish("S", "somebody else's");
+    eventually("it is there", || stream.count() == 1);
+    let server = start(&dir.path().join("data"), &url);
+    let mut client = server.client();
+    client.call(&["DURABLE", "SET", "k", "v"]).expect("an answer");
+    eventually("the sink complains", || {
+        sink(&mut client)["last_error"].contains("somebody else writes there")
+    });
+    assert_eq!((sink(&mut client)["state"].as_str(), stream.count()), ("retrying", 1));
+    // Nor is a stream of records that this log does not have.
+    let one = Nats::start(&dir.path().join("other"));
+    let url = format!("nats://127.0.0.1:{}/S", one.port);
+    let long = start(&dir.path().join("long"), &url);
+    for _ in 0..3 {
+        settle(&long);
+    }
+    let short = start(&dir.path().join("short"), &url);
+    let mut client = short.client();
+    eventually("the sink stops", || sink(&mut client)["state"] == "stopped");
+    assert!(sink(&mut client)["last_error"].contains("it is another server's"));
+    assert_eq!(one.stream("S").count(), 3);
+}
