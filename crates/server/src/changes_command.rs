@@ -15,6 +15,9 @@ use tidemark_log::Lsn;
 /// The times between two frames that say how far the log has been read, in milliseconds: up to a day.
 const PROGRESS_MS: std::ops::RangeInclusive<i64> = 10..=86_400_000;
 
+/// That no more can follow.
+pub(crate) const NO_PLACE: &str = "ERR as many connections follow the log as changes-followers allows";
+
 /// What a client asks for.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Request {
@@ -42,9 +45,8 @@ pub(crate) fn changes(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -
             "ERR this connection follows the log already; end that with CHANGES STOP",
         ));
     }
-    let place = Arc::clone(&cx.shared.follower_places).try_acquire_owned().map_err(|_| {
-        CommandError::text("ERR as many connections follow the log as changes-followers allows")
-    })?;
+    let place = Arc::clone(&cx.shared.follower_places).try_acquire_owned();
+    let place = place.map_err(|_| CommandError::text(NO_PLACE))?;
     let log = cx.shared.engine.log();
     let seen = request.seen.unwrap_or_else(|| log.appended());
     let (inbox, target) = (Arc::clone(&cx.shared.inboxes[session.client.worker]), session.target());
@@ -68,8 +70,8 @@ pub(crate) fn changes(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -
     Ok(())
 }
 
-/// Why the log cannot be followed from there.
-fn refusal(not_followed: &NotFollowed) -> String {
+/// Why the log cannot be followed from there, and what to do.
+pub(crate) fn refusal(not_followed: &NotFollowed) -> String {
     match not_followed {
         NotFollowed::Stale(_) => {
             format!("STALE_SEQUENCE {not_followed}: copy the state anew, and follow from what it contains")
@@ -79,6 +81,11 @@ fn refusal(not_followed: &NotFollowed) -> String {
         }
         NotFollowed::Unreadable(reason) => format!("ERR {reason}"),
     }
+}
+
+/// That nothing says where to begin.
+pub(crate) fn unplaced() -> CommandError {
+    CommandError::text("ERR say FROM which LSN: the last that you have, 0 for the beginning or $ for the end")
 }
 
 fn read(args: &[&[u8]]) -> Result<Request, CommandError> {
@@ -107,17 +114,11 @@ fn read(args: &[&[u8]]) -> Result<Request, CommandError> {
             return Err(CommandError::Syntax);
         }
     }
-    if is_placed {
-        Ok(request)
-    } else {
-        Err(CommandError::text(
-            "ERR say FROM which LSN: the last that you have, 0 for the beginning or $ for the end",
-        ))
-    }
+    if is_placed { Ok(request) } else { Err(unplaced()) }
 }
 
 /// The record to go on behind; `None` for the newest.
-fn place(value: &[u8]) -> Result<Option<Lsn>, CommandError> {
+pub(crate) fn place(value: &[u8]) -> Result<Option<Lsn>, CommandError> {
     if value == b"$" {
         return Ok(None);
     }
@@ -126,7 +127,8 @@ fn place(value: &[u8]) -> Result<Option<Lsn>, CommandError> {
         .ok_or(CommandError::text("ERR FROM takes an LSN, or $ for the end of the log"))
 }
 
-fn pause(value: &[u8]) -> Result<Duration, CommandError> {
+/// How long nothing may have come before the client is told up to where there was nothing.
+pub(crate) fn pause(value: &[u8]) -> Result<Duration, CommandError> {
     let milliseconds = parse::canonical_integer(value).filter(|value| PROGRESS_MS.contains(value));
     milliseconds.map(|value| Duration::from_millis(value as u64)).ok_or_else(|| {
         let (least, most) = (PROGRESS_MS.start(), PROGRESS_MS.end());

@@ -1,10 +1,10 @@
-//! Metrics, health and watched reads over HTTP, on a thread of their own: whoever asks does not keep a worker from its
+//! Metrics, health, watched reads and changes over HTTP, on a thread of their own: whoever asks does not keep a worker from its
 //! clients.
 
 use crate::http_listener::{FewListener, Patience, Visit};
 use crate::metrics;
 use crate::shared::Shared;
-use crate::{http_watchers, http_watching};
+use crate::{http_changes, http_watchers, http_watching};
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -74,6 +74,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/health/live", get(live))
         .route("/health/ready", get(ready))
         .route("/v1/watch", get(http_watching::watch).options(http_watching::options))
+        .route("/v1/changes", get(http_changes::changes).options(http_watching::options))
         .with_state(shared)
 }
 

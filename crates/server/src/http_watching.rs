@@ -18,7 +18,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use futures_util::stream;
+use futures_util::stream::{self, Stream};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,14 +77,19 @@ impl Wish {
 }
 
 /// A request that is answered by an error.
-struct Refusal {
-    status: StatusCode,
-    reason: String,
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) status: StatusCode,
+    pub(crate) reason: String,
 }
 
 impl Refusal {
-    fn wrong(reason: String) -> Refusal {
+    pub(crate) fn wrong(reason: String) -> Refusal {
         Refusal { status: StatusCode::BAD_REQUEST, reason }
+    }
+
+    pub(crate) fn unavailable(reason: &str) -> Refusal {
+        Refusal { status: StatusCode::SERVICE_UNAVAILABLE, reason: reason.to_owned() }
     }
 }
 
@@ -133,7 +138,7 @@ pub(crate) async fn watch(
     response
 }
 
-/// `OPTIONS /v1/watch`: what a browser asks before a page of somebody else sends a password in a header.
+/// `OPTIONS` of `/v1/watch` and `/v1/changes`: what a browser asks before a page of somebody else sends a password in a header.
 pub(crate) async fn options(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
     if let Err(denied) = http_access::check_origin(&shared.settings.current(), &headers) {
         return Refusal::from(denied).into_response();
@@ -148,7 +153,7 @@ pub(crate) async fn options(State(shared): State<Arc<Shared>>, headers: HeaderMa
 }
 
 /// Lets a page of an origin that `http-allow-origin` names read the response.
-fn share_with_origin(shared: &Shared, headers: &HeaderMap, response: &mut Response) {
+pub(crate) fn share_with_origin(shared: &Shared, headers: &HeaderMap, response: &mut Response) {
     if let Some(origin) = http_access::allowed_origin(&shared.settings.current(), headers) {
         response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
     }
@@ -158,15 +163,12 @@ fn share_with_origin(shared: &Shared, headers: &HeaderMap, response: &mut Respon
 async fn answer(shared: Arc<Shared>, visit: Visit, parts: &mut Parts) -> Result<Response, Refusal> {
     let wish = Wish::parse(parts.uri.query().unwrap_or_default())?;
     http_access::check(&shared.settings.current(), visit.address, &parts.headers, wish.token.as_deref())?;
-    let unavailable =
-        |reason: &str| Refusal { status: StatusCode::SERVICE_UNAVAILABLE, reason: reason.to_owned() };
     if shared.is_stopping() {
-        return Err(unavailable("the server is stopping"));
+        return Err(Refusal::unavailable("the server is stopping"));
     }
-    let place = shared
-        .http_watchers
-        .place()
-        .ok_or_else(|| unavailable("as many connections watch already as http-watch-connections allows"))?;
+    let place = shared.http_watchers.place().ok_or_else(|| {
+        Refusal::unavailable("as many connections watch already as http-watch-connections allows")
+    })?;
     if parts.headers.contains_key(header::UPGRADE) {
         let upgrade = WebSocketUpgrade::from_request_parts(parts, &()).await;
         let upgrade =
@@ -243,15 +245,19 @@ impl IntoResponse for Events {
             let event = events.next().await?;
             Some((Ok::<Event, Infallible>(event), events))
         });
-        let mut response =
-            Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE_PAUSE)).into_response();
-        let headers = response.headers_mut();
-        // The connection's place is that of a subscription: no other requests follow.
-        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
-        // Proxies that gather what they pass on would keep emissions until there are many.
-        headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-        response
+        as_events(events)
     }
+}
+
+/// A response that is a stream of events.
+pub(crate) fn as_events(events: impl Stream<Item = Result<Event, Infallible>> + Send + 'static) -> Response {
+    let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE_PAUSE)).into_response();
+    let headers = response.headers_mut();
+    // The connection's place is that of a subscription: no other requests follow.
+    headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    // Proxies that gather what they pass on would keep events until there are many.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
 }
 
 fn event(notice: &Notice) -> Event {

@@ -39,6 +39,7 @@ mod handshake;
 mod holders;
 mod http;
 mod http_access;
+mod http_changes;
 mod http_listener;
 mod http_socket;
 mod http_watch;

@@ -61,7 +61,10 @@ fn greeting(config: &Config, server: &Server) -> String {
         line("socket", &path.display().to_string());
     }
     if let Some(address) = server.http_address() {
-        line("http", &format!("http://{address}/metrics, /health/live, /health/ready, /v1/watch"));
+        line(
+            "http",
+            &format!("http://{address}/metrics, /health/live, /health/ready, /v1/watch, /v1/changes"),
+        );
     }
     line("data", &config.dir.display().to_string());
     line("durability", &format!("{} ({})", config.durability, promise(config)));

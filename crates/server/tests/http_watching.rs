@@ -2,17 +2,15 @@
 
 mod common;
 
+use common::events::{Event, Events, connect};
 use common::{TestServer, eventually};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io::Read;
+use std::net::TcpStream;
 use std::time::Duration;
 use tidemark_log::Durability;
 use tidemark_server::config::Config;
 use tungstenite::{Message, WebSocket};
-
-/// Longer than anything takes.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 fn server() -> TestServer {
     server_with(|_| {})
@@ -29,105 +27,9 @@ fn again(server: TestServer) -> TestServer {
     TestServer::in_dir(server.stop(), |config| config.http = Some(([127, 0, 0, 1], 0).into()))
 }
 
-fn connect(address: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect(address).expect("HTTP listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a socket option");
-    stream
-}
-
-/// An event as a browser sees it.
-#[derive(Debug, PartialEq)]
-struct Event {
-    id: Option<String>,
-    kind: String,
-    data: Value,
-}
-
 fn event(kind: &str, name: &str, lsn: u64, sequence: u64, value: impl Into<Value>) -> Event {
     let data = json!({"sub_id": name, "lsn": lsn, "seq": sequence, "value": value.into()});
     Event { id: Some(format!("{name}:{lsn}")), kind: kind.to_owned(), data }
-}
-
-/// A stream of events.
-struct Events {
-    head: String,
-    body: BufReader<TcpStream>,
-    /// Of the present chunk.
-    rest: usize,
-}
-
-impl Events {
-    fn open(server: &TestServer, query: &str) -> Events {
-        Events::ask(server, query, "")
-    }
-
-    /// Asks with further header lines, each with its end.
-    fn ask(server: &TestServer, query: &str, headers: &str) -> Events {
-        let address = server.http_address();
-        let mut stream = connect(address);
-        let request = format!(
-            "GET /v1/watch?{query} HTTP/1.1\r\nHost: {address}\r\nAccept: text/event-stream\r\n{headers}\r\n"
-        );
-        stream.write_all(request.as_bytes()).expect("HTTP reads");
-        let (mut body, mut head) = (BufReader::new(stream), String::new());
-        while !head.ends_with("\r\n\r\n") {
-            assert_ne!(body.read_line(&mut head).expect("a line"), 0, "{head}");
-        }
-        Events { head: head.to_ascii_lowercase(), body, rest: 0 }
-    }
-
-    fn status(&self) -> u16 {
-        self.head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status")
-    }
-
-    fn byte(&mut self) -> u8 {
-        if self.rest == 0 {
-            let mut line = String::new();
-            while line.trim().is_empty() {
-                line.clear();
-                assert_ne!(self.body.read_line(&mut line).expect("a chunk"), 0, "the stream has ended");
-            }
-            self.rest = usize::from_str_radix(line.trim(), 16).expect("a length");
-            assert_ne!(self.rest, 0, "the stream has ended");
-        }
-        self.rest -= 1;
-        let mut byte = [0];
-        self.body.read_exact(&mut byte).expect("a byte");
-        byte[0]
-    }
-
-    fn line(&mut self) -> String {
-        let mut line = Vec::new();
-        loop {
-            match self.byte() {
-                b'\n' => return String::from_utf8(line).expect("text"),
-                byte => line.push(byte),
-            }
-        }
-    }
-
-    fn next(&mut self) -> Event {
-        assert_eq!(self.status(), 200, "{}", self.head);
-        let mut event = Event { id: None, kind: String::new(), data: Value::Null };
-        loop {
-            let line = self.line();
-            match line.split_once(':').map(|(name, value)| (name, value.trim_start())) {
-                Some(("id", id)) => event.id = Some(id.to_owned()),
-                Some(("event", kind)) => kind.clone_into(&mut event.kind),
-                Some(("data", data)) => event.data = serde_json::from_str(data).expect("JSON"),
-                // A comment keeps the connection alive.
-                Some(("", _)) => {}
-                None if line.is_empty() && !event.kind.is_empty() => return event,
-                None if line.is_empty() => {}
-                _ => panic!("{line}"),
-            }
-        }
-    }
-
-    #[track_caller]
-    fn expect(&mut self, expected: Event) {
-        assert_eq!(self.next(), expected);
-    }
 }
 
 /// What a request is answered by that is no stream.

@@ -216,8 +216,8 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: NETWORK,
         placeholder: "ADDRESS:PORT",
-        help: "Where /metrics, /health/live, /health/ready and /v1/watch are served, such as 127.0.0.1:7380; off or \
-               empty for nowhere. Only /v1/watch asks for the password.",
+        help: "Where /metrics, /health/live, /health/ready, /v1/watch and /v1/changes are served, such as \
+               127.0.0.1:7380; off or empty for nowhere. Only the last two ask for the password.",
         literal: Literal::Text,
         changeable: false,
         fallback: "",

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub(crate) mod dice;
+pub(crate) mod events;
 pub(crate) mod watching;
 
 use std::io::{ErrorKind, Read, Write};
