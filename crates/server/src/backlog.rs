@@ -10,8 +10,9 @@ use std::time::Duration;
 use tidemark_engine::query::Emission;
 use tidemark_log::Lsn;
 
-/// What may lie between maker and subscription: so many bytes of answers, or one.
-const WAITING_BYTES: usize = 1 << 20;
+/// What may lie between maker and subscription: so many bytes of answers, or one. As much as may wait to be sent, because a client
+/// that does not read keeps both.
+const WAITING_BYTES: usize = 256 << 10;
 /// What an emission takes beside its answer, about. Bytes.
 const OVERHEAD_BYTES: usize = 112;
 

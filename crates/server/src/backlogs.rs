@@ -362,6 +362,10 @@ impl Making<'_> {
                 return Ok(());
             }
             if !has_more {
+                if self.shared.log_has_failed() {
+                    // What is not written by now never will be.
+                    return Err(Stop::OutOfReach);
+                }
                 std::thread::sleep(WRITE_PAUSE);
             }
         }
