@@ -265,7 +265,7 @@ impl Dependencies {
 mod tests {
     use super::*;
 
-    fn call<'a>(line: &'a str) -> (&'static Command, Vec<&'a [u8]>) {
+    fn call(line: &str) -> (&'static Command, Vec<&[u8]>) {
         let args: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
         (command::resolve(&args).expect("a command"), args)
     }
