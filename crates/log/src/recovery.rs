@@ -143,10 +143,10 @@ fn remove_replaced(storage: &dyn Storage, segment: &Arc<Segment>) -> Result<(), 
 /// The LSN at which a log goes on that was used before: behind its last record if it was closed there, otherwise behind
 /// everything that may have been handed out.
 fn next_lsn(left: Option<LogEnd>, table: &SegmentTable, last: Lsn, is_torn: bool) -> Result<Lsn, OpenError> {
+    let newest = table.iter().last().map_or(Lsn::ZERO, |segment| segment.header.first_lsn);
     match left {
-        Some(left) if left.closed_at == Some(last) && !is_torn => Ok(left.next),
+        Some(left) if left.closed_at == Some(last) && left.next >= newest && !is_torn => Ok(left.next),
         _ => {
-            let newest = table.iter().last().map_or(Lsn::ZERO, |segment| segment.header.first_lsn);
             let begun = left.map_or(Lsn::ZERO, |left| left.next);
             next_behind(last.max(newest).max(begun)).ok_or(OpenError::Exhausted { last })
         }
@@ -177,6 +177,14 @@ pub(crate) fn load_segments(
     for first in firsts {
         let segment = load_segment(storage, segment_name(first), first)?;
         replaced.extend(table.insert(Arc::new(segment)));
+    }
+    // None has a successor before it has records, but one that takes its place.
+    let apart =
+        table.iter().zip(table.iter().skip(1)).find(|(one, next)| next.header.follows < one.header.first_lsn);
+    if let Some((one, next)) = apart {
+        let (first, what) = (next.header.first_lsn, "it does not follow the segment before it");
+        let path = storage.path(&one.name);
+        return Err(damage(storage, &next.name, 0, first, &format!("{what}, {path}")).into());
     }
     Ok((table, replaced))
 }
@@ -288,10 +296,8 @@ fn verify_segment(
             break stop;
         }
     };
-    // A segment is durable before its successor exists, so anything missing from it is damage. None has a successor before it
-    // has records, but one that takes its place.
-    let is_followed = |last: Lsn| stop == Stop::Limit && last >= segment.header.first_lsn;
-    if !last.is_none_or(is_followed) {
+    // A segment is durable before its successor exists, so anything missing from it is damage.
+    if last.is_some() && stop != Stop::Limit {
         return Err(damage(storage, &segment.name, reader.offset(), reader.expected(), describe(stop)).into());
     }
     Ok(SegmentEnd::of(&reader, stop))

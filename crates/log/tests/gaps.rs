@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use tidemark_log::storage::faulty::{Fault, Plan};
 use tidemark_log::{
     Durability, FaultyStorage, Format, Gap, Log, Lsn, MemoryStorage, OpenError, Options, RecordBatch,
-    Recovery, ReplayError, SnapshotWriter, Snapshots, Storage,
+    Recovery, ReplayError, SnapshotWriter, Snapshots, Storage, Verify,
 };
 
 const STRIDE: u64 = 1 << 32;
@@ -293,6 +293,25 @@ fn a_segment_without_records_tells_how_far_the_log_had_come_if_nothing_else_does
     storage.remove("END").expect("is removed");
     let (log, recovery) = open(&storage);
     assert_eq!((recovery.last_lsn, append(&log, b"two")), (Lsn(1), Lsn(2 * STRIDE)));
+}
+
+#[test]
+fn a_segment_that_does_not_follow_the_one_before_it_is_damage_however_little_is_verified() {
+    let (storage, log) = log_with_gap();
+    append_durably(&log, b"x");
+    log.close().expect("closes");
+    // Another segment says that it follows a record which is in the gap before this one.
+    let mut bytes = storage.read(&format!("segment-{STRIDE:020}.tide")).expect("is there");
+    bytes[16..24].copy_from_slice(&(2 * STRIDE).to_le_bytes());
+    bytes[36..44].copy_from_slice(&50_u64.to_le_bytes());
+    let checksum = crc32c::crc32c(&bytes[..4092]).to_le_bytes();
+    bytes[4092..4096].copy_from_slice(&checksum);
+    storage.put(&format!("segment-{:020}.tide", 2 * STRIDE), bytes);
+    for verify in [Verify::All, Verify::Tail] {
+        let opened = Log::open(Arc::new(storage.clone()), Options { verify, ..options() });
+        let error = opened.expect_err("is damaged").to_string();
+        assert!(error.contains("does not follow the segment before it"), "{verify:?}: {error}");
+    }
 }
 
 #[test]
