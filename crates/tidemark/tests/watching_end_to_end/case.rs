@@ -1,0 +1,261 @@
+//! One case, from its seed: a server that is killed, stopped and started again under writers and subscribers, and the
+//! judgement of all that they have noted.
+
+use crate::commands::{Generator, Random, Times};
+use crate::judge::{Allowance, Evidence, Promise};
+use crate::received::{End, Subscription};
+use crate::subscriber::Subscriber;
+use crate::support::Server;
+use crate::world::World;
+use crate::writer::{Acknowledged, Writer};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tempfile::TempDir;
+use tidemark_log::{FileStorage, Log, Lsn, Options};
+
+const WRITERS: usize = 3;
+const SUBSCRIBERS: usize = 5;
+const DURABILITIES: [&str; 4] = ["always", "interval", "interval:5ms", "off"];
+
+/// What a case was made of, added up over cases.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) records: u64,
+    pub(crate) kills: u64,
+    pub(crate) subscriptions: usize,
+    pub(crate) stretches: usize,
+    pub(crate) told: usize,
+    pub(crate) complete: usize,
+    pub(crate) stale: usize,
+    pub(crate) refused: usize,
+    pub(crate) promises: usize,
+}
+
+/// What differs between cases.
+#[derive(Debug)]
+struct Plan {
+    arguments: Vec<String>,
+    durability: &'static str,
+    bulk_bytes: usize,
+    forgets: bool,
+    disturbances: u64,
+}
+
+impl Plan {
+    fn of(random: &mut Random) -> Self {
+        let mut arguments = vec![
+            // Snapshots never take away what the judge reads.
+            "--log-retention-bytes=1gb".to_owned(),
+            format!("--log-segment-bytes={}", random.pick(&["64kb", "256kb", "16mb"])),
+            format!("--snapshot-after={}", random.pick(&["0", "0", "500", "2000"])),
+            format!("--threads={}", 1 + random.below(3)),
+        ];
+        if random.once_in(4) {
+            arguments.push("--log-storage=mmap".to_owned());
+        }
+        let has_little_room = random.once_in(3);
+        if has_little_room {
+            arguments.push("--watch-retention-bytes=1mb".to_owned());
+        }
+        let has_little_time = random.once_in(6);
+        if has_little_time {
+            arguments.push("--watch-retention-age=1".to_owned());
+        }
+        Self {
+            arguments,
+            durability: random.pick(&DURABILITIES),
+            bulk_bytes: if has_little_room { 48 * 1024 } else { 0 },
+            forgets: has_little_room || has_little_time,
+            disturbances: 4 + random.below(5),
+        }
+    }
+
+    fn start(&self, directory: &Path) -> Server {
+        let durability = format!("--durability={}", self.durability);
+        let arguments = self.arguments.iter().chain([&durability]).map(String::as_str);
+        Server::start(directory, &arguments.collect::<Vec<_>>())
+    }
+}
+
+/// Says how to repeat a case that fails, and keeps its directory.
+struct Repeatable {
+    seed: u64,
+    directory: Option<TempDir>,
+}
+
+impl Drop for Repeatable {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let kept = self.directory.take().map(TempDir::keep);
+            eprintln!(
+                "once more: TIDEMARK_WATCHING_SEED={} TIDEMARK_WATCHING_CASES=1 cargo test --profile test-fast -p tidemark \
+                 --test watching_end_to_end; the log is in {kept:?}",
+                self.seed
+            );
+        }
+    }
+}
+
+/// Runs the case of a seed, and adds to the tally what came of it.
+pub(crate) fn run(seed: u64, tally: &mut Tally) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().to_owned();
+    let _repeatable = Repeatable { seed, directory: Some(directory) };
+    let mut random = Random::new(seed);
+    let mut plan = Plan::of(&mut random);
+    let world = World::default();
+    let mut allowance = Allowance { cuts: Vec::new(), forgets: plan.forgets };
+    let mut lives = Vec::new();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    let mut generator = || Generator::new(random.next(), Times::Near, now.as_millis() as u64);
+    let writers: Vec<_> =
+        (0..WRITERS).map(|number| Writer::new(&world, generator(), number, plan.bulk_bytes)).collect();
+    let subscribers: Vec<_> = (0..SUBSCRIBERS).map(|_| Subscriber::new(&world, generator())).collect();
+
+    if plan.durability == "always" {
+        world.change_promise();
+    }
+    let mut server = plan.start(&path);
+    world.set_port(server.port);
+    let (server, acknowledged, subscriptions) = std::thread::scope(|scope| {
+        let _over = Over(&world);
+        let writers: Vec<_> = writers.into_iter().map(|writer| scope.spawn(|| writer.run())).collect();
+        let subscribers: Vec<_> =
+            subscribers.into_iter().map(|subscriber| scope.spawn(|| subscriber.run())).collect();
+        for _ in 0..plan.disturbances {
+            std::thread::sleep(Duration::from_millis(40 + random.below(200)));
+            server = disturb(server, &mut plan, &mut random, (&world, &path), (&mut allowance, &mut lives));
+        }
+        world.end_writing();
+        let acknowledged: Vec<Acknowledged> =
+            writers.into_iter().flat_map(|writer| writer.join().expect("a writer ends")).collect();
+        world.set_head(head(&server));
+        let subscriptions: Vec<Subscription> = subscribers
+            .into_iter()
+            .flat_map(|subscriber| subscriber.join().expect("a subscriber ends"))
+            .collect();
+        (server, acknowledged, subscriptions)
+    });
+    assert!(server.terminate().success(), "the server stops as it should");
+    lives.push(End::Complete { head: 0 });
+
+    tally.kills += lives.iter().filter(|end| **end == End::Broken).count() as u64;
+    let is_kept = |life: &Option<usize>| life.is_none_or(|life| lives[life] != End::Broken);
+    let promises: Vec<Promise> =
+        acknowledged.into_iter().filter(|write| is_kept(&write.life)).map(|write| write.promise).collect();
+    judge(&path, &subscriptions, &promises, &allowance, tally);
+}
+
+/// Lets everybody end, also if the case fails.
+struct Over<'w>(&'w World);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.give_up();
+    }
+}
+
+/// What happens to the server: the one that runs afterwards.
+fn disturb(
+    server: Server,
+    plan: &mut Plan,
+    random: &mut Random,
+    (world, path): (&World, &Path),
+    (allowance, lives): (&mut Allowance, &mut Vec<End>),
+) -> Server {
+    match random.below(9) {
+        0..3 => {
+            server.kill();
+            lives.push(End::Broken);
+        }
+        3 => {
+            assert!(server.terminate().success(), "the server stops as it should");
+            lives.push(End::Complete { head: 0 });
+        }
+        4..6 => {
+            let command = random.pick(&["SAVE", "BGSAVE", "BGSAVE"]);
+            // One may be under way already, by itself.
+            server.client().call(&[command]).expect("an answer");
+            return server;
+        }
+        6..8 => {
+            set_durability(&server, plan, random.pick(&DURABILITIES), world);
+            return server;
+        }
+        _ => return server,
+    }
+    world.server_has_ended();
+    allowance.cuts.extend(newest_snapshot(path));
+    let server = plan.start(path);
+    world.set_port(server.port);
+    server
+}
+
+fn set_durability(server: &Server, plan: &mut Plan, durability: &'static str, world: &World) {
+    if plan.durability == "always" {
+        world.change_promise();
+    }
+    let answer = server.client().call(&["CONFIG", "SET", "durability", durability]).expect("an answer");
+    assert!(!answer.is_error(), "{answer:?}");
+    plan.durability = durability;
+    if durability == "always" {
+        world.change_promise();
+    }
+}
+
+/// The record up to which the newest snapshot goes.
+fn newest_snapshot(directory: &Path) -> Option<u64> {
+    let entries = std::fs::read_dir(directory).expect("the data directory");
+    let names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
+    names.filter_map(|name| name.strip_prefix("snapshot-")?.strip_suffix(".tide")?.parse().ok()).max()
+}
+
+/// The end of the log, with every record before it emitted.
+fn head(server: &Server) -> u64 {
+    let answer = server.client().call(&["DBSIZE.WATCH"]).expect("an answer").array();
+    answer[3].integer() as u64
+}
+
+fn judge(
+    directory: &Path,
+    subscriptions: &[Subscription],
+    promises: &[Promise],
+    allowance: &Allowance,
+    tally: &mut Tally,
+) {
+    let storage = FileStorage::new(directory).expect("the data directory");
+    let (log, _) = Log::open(Arc::new(storage), Options::default()).expect("the log is sound");
+    assert_eq!(log.floor(), Lsn(1), "the log is whole");
+    let evidence = Evidence::of(subscriptions, |see| {
+        let mut replay = log.replay(Lsn(1)).expect("the log can be read");
+        while let Some(batch) = replay.next_batch().expect("the log is sound") {
+            batch.iter().for_each(|record| see(&record));
+        }
+    });
+    let evidence = evidence.unwrap_or_else(|fault| panic!("{fault}"));
+    let faults: BTreeSet<String> = subscriptions
+        .iter()
+        .filter_map(|subscription| evidence.judge(subscription, allowance).err())
+        .chain(evidence.judge_promises(promises).err())
+        .collect();
+    assert!(
+        faults.is_empty(),
+        "{} faults:\n{}",
+        faults.len(),
+        faults.into_iter().collect::<Vec<_>>().join("\n")
+    );
+
+    let ends =
+        || subscriptions.iter().flat_map(|subscription| &subscription.stretches).map(|stretch| &stretch.end);
+    let stretches = subscriptions.iter().flat_map(|subscription| &subscription.stretches);
+    tally.records += evidence.records;
+    tally.subscriptions += subscriptions.len();
+    tally.stretches += ends().count();
+    tally.told += stretches.map(|stretch| stretch.told.len()).sum::<usize>();
+    tally.complete += ends().filter(|end| matches!(end, End::Complete { .. })).count();
+    tally.stale += ends().filter(|end| matches!(end, End::Stale { .. })).count();
+    tally.refused += subscriptions.iter().filter(|subscription| subscription.refusal.is_some()).count();
+    tally.promises += promises.len();
+}

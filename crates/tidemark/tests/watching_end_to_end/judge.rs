@@ -1,0 +1,289 @@
+//! The judge: compares what subscribers have noted, and what writers were answered, with what the log says.
+
+use crate::model::{Expected, Model, Signal};
+use crate::read::Read;
+use crate::received::{Begin, End, Name, Refusal, Stretch, Subscription, Told};
+use std::collections::{BTreeMap, BTreeSet};
+use tidemark_log::Record;
+
+/// What a server was told to keep, and what it had: what it may say to be gone.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Allowance {
+    /// The records up to which snapshots had been taken that a server began with: what is not behind them may be gone.
+    pub(crate) cuts: Vec<u64>,
+    /// So little is retained that anything may be gone.
+    pub(crate) forgets: bool,
+}
+
+/// A write that was acknowledged and must be in the log.
+#[derive(Debug, Clone)]
+pub(crate) struct Promise {
+    /// What no other write contains.
+    pub(crate) token: Vec<u8>,
+    /// Why it must be there.
+    pub(crate) reason: &'static str,
+}
+
+/// The log as the judge knows it.
+pub(crate) struct Evidence {
+    signals: BTreeMap<u64, Signal>,
+    reads: BTreeMap<u64, Read>,
+    /// The last record.
+    last: u64,
+    /// The tokens of [`Promise`] that stand in records.
+    tokens: BTreeSet<Vec<u8>>,
+    pub(crate) records: u64,
+}
+
+/// What every token begins with, and what ends it.
+pub(crate) const TOKEN: &[u8] = b"token-";
+pub(crate) const TOKEN_END: u8 = b'.';
+
+impl Evidence {
+    /// Reads the log, of which `records` shows every record once, in order.
+    pub(crate) fn of(
+        subscriptions: &[Subscription],
+        records: impl FnOnce(&mut dyn FnMut(&Record<'_>)),
+    ) -> Result<Self, String> {
+        let mut reads = BTreeMap::new();
+        for subscription in subscriptions {
+            for stretch in &subscription.stretches {
+                let known = reads.entry(stretch.name.query).or_insert_with(|| subscription.read.clone());
+                if !known.is_same(&subscription.read) {
+                    let (one, other) = (known.shown(), subscription.read.shown());
+                    return Err(format!("query {} is that of {one} and of {other}", stretch.name.query));
+                }
+            }
+        }
+        let (mut model, mut tokens, mut count) = (Model::new(), BTreeSet::new(), 0);
+        records(&mut |record| {
+            model.see(record, &reads);
+            tokens_in(record.payload, &mut tokens);
+            count += 1;
+        });
+        Ok(Self { last: model.last, signals: model.signals(), reads, tokens, records: count })
+    }
+
+    /// Every acknowledged write is there.
+    pub(crate) fn judge_promises(&self, promises: &[Promise]) -> Result<(), String> {
+        match promises.iter().find(|promise| !self.tokens.contains(&promise.token)) {
+            Some(Promise { token, reason }) => {
+                Err(format!("{} was acknowledged {reason} and is not in the log", token.escape_ascii()))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// What a subscription was told is what the log says, from its first LSN to its last.
+    pub(crate) fn judge(&self, subscription: &Subscription, allowance: &Allowance) -> Result<(), String> {
+        let in_context = |fault: String| format!("{}: {fault}", subscription.read.shown());
+        let mut reached = None;
+        for (at, stretch) in subscription.stretches.iter().enumerate() {
+            let (name, count) = (stretch.name, at + 1);
+            let fault = |fault| in_context(format!("subscription {name}, stretch {count}: {fault}"));
+            let signal = self.signal(name).map_err(fault)?;
+            if let (Begin::Resumed { behind, .. }, Some(reached)) = (&stretch.begin, reached) {
+                assert!(*behind <= reached, "a subscriber goes on behind what it has");
+            }
+            judge_stretch(signal, stretch, self.last).map_err(fault)?;
+            judge_end(signal, stretch, self.last, allowance).map_err(fault)?;
+            reached = reached.max(Some(stretch.reached()));
+        }
+        self.judge_whole(subscription).map_err(in_context)?;
+        match (&subscription.refusal, subscription.stretches.last()) {
+            (Some(refusal), Some(last)) => {
+                self.judge_refusal(last.name, refusal, allowance).map_err(in_context)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn signal(&self, name: Name) -> Result<&Signal, String> {
+        self.signals.get(&name.query).ok_or_else(|| match self.reads.get(&name.query) {
+            Some(_) => format!("the log has no record {} that begins it", name.query),
+            None => "nobody knows its read".to_owned(),
+        })
+    }
+
+    /// All stretches together, each emission once: the sequence of the log, without a gap.
+    fn judge_whole(&self, subscription: &Subscription) -> Result<(), String> {
+        let Some(first) = subscription.stretches.first() else { return Ok(()) };
+        let signal = self.signal(first.name)?;
+        let mut sequence: BTreeMap<u64, &[u8]> = BTreeMap::new();
+        for told in subscription.stretches.iter().flat_map(|stretch| &stretch.told) {
+            let Told::Emission { lsn, value, .. } = told else { continue };
+            if *sequence.entry(*lsn).or_insert(value) != value.as_slice() {
+                return Err(format!("two values were told for LSN {lsn}"));
+            }
+        }
+        let from = match first.begin {
+            Begin::Answer { lsn, .. } | Begin::Resumed { behind: lsn, .. } => {
+                // As in `judge_begin`.
+                signal.count_at(lsn).max(first.name.base)
+            }
+        };
+        let to = signal.count_at(subscription.reached());
+        let expected = &signal.emissions[from.min(to) as usize..to as usize];
+        let expected: Vec<(u64, &[u8])> =
+            expected.iter().map(|emission| (emission.lsn, &*emission.value)).collect();
+        let sequence: Vec<(u64, &[u8])> = sequence.into_iter().collect();
+        if sequence != expected {
+            let lsns = |of: &[(u64, &[u8])]| of.iter().map(|(lsn, _)| *lsn).collect::<Vec<_>>();
+            return Err(format!(
+                "the sequence differs from that of the log: LSNs {:?} for {:?}",
+                lsns(&sequence),
+                lsns(&expected)
+            ));
+        }
+        Ok(())
+    }
+
+    fn judge_refusal(&self, name: Name, refusal: &Refusal, allowance: &Allowance) -> Result<(), String> {
+        let Refusal { behind, word, lsn } = refusal;
+        let signal = self.signal(name)?;
+        match word.as_str() {
+            "STALE_SEQUENCE" => judge_floor(name, (*behind, *lsn), self.last, allowance),
+            "SUBSCRIPTION_NOT_FOUND" if signal.ended.is_some() => Ok(()),
+            // No process was killed that had told anybody of a record which was not in the log.
+            _ => Err(format!("{name} was to go on behind {behind} and was refused: {word} {lsn}")),
+        }
+    }
+}
+
+/// What was told on one connection is exactly what had to be, in order, as far as it goes.
+fn judge_stretch(signal: &Signal, stretch: &Stretch, last: u64) -> Result<(), String> {
+    let base = stretch.name.base;
+    let (mut place, mut next) = judge_begin(signal, stretch, last)?;
+    for told in &stretch.told {
+        let expected = signal.emissions.get(next as usize);
+        match told {
+            Told::Emission { lsn, seq, value, old } => {
+                let expected =
+                    expected.ok_or_else(|| format!("LSN {lsn} was told, and nothing has changed there"))?;
+                judge_emission(expected, (next + 1 - base, *lsn, *seq), value, old.as_deref())?;
+                next += 1;
+                place = *lsn;
+            }
+            Told::Progress { lsn } => {
+                judge_silence(expected, *lsn, last)?;
+                if *lsn < place {
+                    return Err(format!("progress goes back from {place} to {lsn}"));
+                }
+            }
+            Told::CaughtUp { lsn } => {
+                judge_silence(expected, *lsn, last)?;
+                if *lsn != place {
+                    return Err(format!("caught up at {lsn}, and what was sent ends at {place}"));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Where a stretch begins: the LSN, and how many emissions of its query its subscriber has by then.
+fn judge_begin(signal: &Signal, stretch: &Stretch, last: u64) -> Result<(u64, u64), String> {
+    let Name { query, base } = stretch.name;
+    let (lsn, told) = match &stretch.begin {
+        Begin::Answer { lsn, seq, .. } => (*lsn, *seq),
+        Begin::Resumed { behind, seq } => (*behind, *seq),
+    };
+    if lsn > last {
+        return Err(format!("it began at {lsn}, and the log ends at {last}"));
+    }
+    // A subscription has no numbers before its own beginning, wherever its subscriber says it is.
+    let count = signal.count_at(lsn).max(base);
+    if base > signal.emissions.len() as u64 || told != count - base {
+        return Err(format!("at {lsn} its last number is said to be {told} and is {count} less {base}"));
+    }
+    if let Begin::Answer { value: Some(value), .. } = &stretch.begin {
+        let expected = signal.shown(count);
+        if value != expected {
+            return Err(differs(&format!("the answer at {lsn}"), value, expected));
+        }
+    }
+    Ok((lsn.max(query), count))
+}
+
+fn judge_emission(
+    expected: &Expected,
+    (number, lsn, seq): (u64, u64, u64),
+    value: &[u8],
+    old: Option<&[u8]>,
+) -> Result<(), String> {
+    if lsn != expected.lsn {
+        return Err(format!("LSN {lsn} was told where {} comes next", expected.lsn));
+    }
+    if seq != number {
+        return Err(format!("the emission of LSN {lsn} has number {seq} and is number {number}"));
+    }
+    if value != &*expected.value {
+        return Err(differs(&format!("the emission of LSN {lsn}"), value, &expected.value));
+    }
+    match old {
+        Some(old) if old != &*expected.before => {
+            Err(differs(&format!("what LSN {lsn} has replaced"), old, &expected.before))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Nothing was still to come at `lsn` or before.
+fn judge_silence(next: Option<&Expected>, lsn: u64, last: u64) -> Result<(), String> {
+    match next {
+        Some(next) if next.lsn <= lsn => {
+            Err(format!("up to {lsn} there is nothing, it was said, but {}", next.lsn))
+        }
+        _ if lsn > last => Err(format!("it was told of LSN {lsn}, and the log ends at {last}")),
+        _ => Ok(()),
+    }
+}
+
+fn judge_end(signal: &Signal, stretch: &Stretch, last: u64, allowance: &Allowance) -> Result<(), String> {
+    let emissions = stretch.told.iter().filter(|told| matches!(told, Told::Emission { .. }));
+    let (begin, count) = judge_begin(signal, stretch, last)?;
+    let place = emissions.clone().map(Told::lsn).last().unwrap_or(begin);
+    match stretch.end {
+        End::Broken => Ok(()),
+        End::Complete { head } => {
+            judge_silence(signal.emissions.get(count as usize + emissions.count()), head, last)
+        }
+        End::Stale { at, .. } if at != place => {
+            Err(format!("stale at {at}, and what was sent ends at {place}"))
+        }
+        End::Stale { at, floor } => judge_floor(stretch.name, (at, floor), last, allowance),
+    }
+}
+
+/// What was said to be gone may be gone.
+fn judge_floor(
+    name: Name,
+    (behind, floor): (u64, u64),
+    last: u64,
+    allowance: &Allowance,
+) -> Result<(), String> {
+    if floor <= behind || floor > last {
+        return Err(format!("{name} is behind {behind} and was told that all is gone up to {floor}"));
+    }
+    let newest = allowance.cuts.iter().copied().max().unwrap_or(0);
+    // Nothing is known of a read before the record that begins it.
+    if allowance.forgets || floor <= newest.max(name.query) {
+        return Ok(());
+    }
+    Err(format!("{name} is behind {behind} and was told that all is gone up to {floor}, which must be there"))
+}
+
+fn differs(what: &str, told: &[u8], expected: &[u8]) -> String {
+    let shown = |bytes: &[u8]| bytes[..bytes.len().min(300)].escape_ascii().to_string();
+    format!("{what} is {} and must be {}", shown(told), shown(expected))
+}
+
+fn tokens_in(payload: &[u8], into: &mut BTreeSet<Vec<u8>>) {
+    let mut rest = payload;
+    while let Some(at) = rest.windows(TOKEN.len()).position(|window| window == TOKEN) {
+        rest = &rest[at..];
+        let Some(end) = rest.iter().position(|byte| *byte == TOKEN_END) else { return };
+        into.insert(rest[..=end].to_vec());
+        rest = &rest[end..];
+    }
+}

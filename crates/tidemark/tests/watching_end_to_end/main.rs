@@ -1,0 +1,37 @@
+//! What must hold of watched reads, over the real binary, real sockets and real files: under random commands, disconnects,
+//! slow readers, kills and restarts, for every subscription the sequence received, each emission once, is the sequence that a
+//! model computes from the log; and no acknowledged write is missing there that must not be.
+//!
+//! `TIDEMARK_WATCHING_CASES` says how many cases, `TIDEMARK_WATCHING_SEED` with which seed they begin.
+
+mod case;
+#[path = "../../../engine/tests/support/commands.rs"]
+mod commands;
+mod judge;
+mod model;
+mod operators;
+mod read;
+mod received;
+mod stream;
+mod subscriber;
+#[path = "../support/mod.rs"]
+mod support;
+mod world;
+mod writer;
+
+use case::Tally;
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+#[test]
+fn every_subscription_receives_what_a_model_computes_from_the_log() {
+    let (cases, seed) = (setting("TIDEMARK_WATCHING_CASES", 12), setting("TIDEMARK_WATCHING_SEED", 1));
+    let mut tally = Tally::default();
+    for seed in seed..seed.saturating_add(cases) {
+        case::run(seed, &mut tally);
+    }
+    println!("{cases} cases from seed {seed}: {tally:?}");
+    assert!(tally.told > 0 && tally.complete > 0, "somebody was told of something");
+}

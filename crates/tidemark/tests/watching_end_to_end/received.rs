@@ -1,0 +1,108 @@
+//! What a subscriber has noted: which read it watches, and every word that it was told about it.
+
+use crate::read::Read;
+
+/// The name of a subscription: its query, and the number that its own numbers begin behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Name {
+    pub(crate) query: u64,
+    pub(crate) base: u64,
+}
+
+impl Name {
+    pub(crate) fn parse(text: &[u8]) -> Self {
+        let parsed = std::str::from_utf8(text).ok().and_then(|text| {
+            let (query, base) = text.split_once('-')?;
+            Some(Self { query: query.parse().ok()?, base: base.parse().ok()? })
+        });
+        parsed.unwrap_or_else(|| panic!("the name of a subscription is expected: {}", text.escape_ascii()))
+    }
+}
+
+impl std::fmt::Display for Name {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}-{}", self.query, self.base)
+    }
+}
+
+/// A subscription, from the answer that it began with to its end, over however many connections. Each stretch but the first
+/// goes on at or before the place where the one before it had got to.
+#[derive(Debug, Clone)]
+pub(crate) struct Subscription {
+    pub(crate) read: Read,
+    pub(crate) stretches: Vec<Stretch>,
+    /// The server's last word, if it would not go on with it.
+    pub(crate) refusal: Option<Refusal>,
+}
+
+/// What was told on one connection without a break.
+#[derive(Debug, Clone)]
+pub(crate) struct Stretch {
+    pub(crate) name: Name,
+    pub(crate) begin: Begin,
+    pub(crate) told: Vec<Told>,
+    pub(crate) end: End,
+}
+
+/// How a stretch begins. `seq` is the number of the last emission that the subscriber has by then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Begin {
+    /// With the answer, which is that of the state at `lsn`; or without it, because only changes were asked for.
+    Answer { lsn: u64, seq: u64, value: Option<Vec<u8>> },
+    /// Behind an LSN.
+    Resumed { behind: u64, seq: u64 },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// `old` is what was replaced, if the subscriber has asked for that.
+    Emission { lsn: u64, seq: u64, value: Vec<u8>, old: Option<Vec<u8>> },
+    /// Up to here there was nothing else.
+    Progress { lsn: u64 },
+    /// All that was missed has been sent.
+    CaughtUp { lsn: u64 },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The connection was given up or lost, or the subscription ended, whatever was on its way.
+    Broken,
+    /// The subscriber was too slow: it was told how far it had got, and up to where emissions are gone.
+    Stale { at: u64, floor: u64 },
+    /// The server said that there is no more, when the log had got at least to here.
+    Complete { head: u64 },
+}
+
+/// An attempt to go on that was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) behind: u64,
+    pub(crate) word: String,
+    pub(crate) lsn: u64,
+}
+
+impl Stretch {
+    /// Up to which LSN its subscriber knows everything.
+    pub(crate) fn reached(&self) -> u64 {
+        let begin = match self.begin {
+            Begin::Answer { lsn, .. } => lsn,
+            Begin::Resumed { behind, .. } => behind,
+        };
+        self.told.iter().map(Told::lsn).fold(begin, u64::max)
+    }
+}
+
+impl Told {
+    pub(crate) fn lsn(&self) -> u64 {
+        match self {
+            Self::Emission { lsn, .. } | Self::Progress { lsn } | Self::CaughtUp { lsn } => *lsn,
+        }
+    }
+}
+
+impl Subscription {
+    /// Up to which LSN its subscriber has processed everything.
+    pub(crate) fn reached(&self) -> u64 {
+        self.stretches.iter().map(Stretch::reached).max().unwrap_or(0)
+    }
+}

@@ -1,0 +1,179 @@
+//! Those who change keys: random commands of every group, transactions, keys that expire, and writes of which they note
+//! what they were answered.
+
+use crate::commands::{Generator, Line};
+use crate::judge::{Promise, TOKEN, TOKEN_END};
+use crate::support::wire::{Pipeline, Value};
+use crate::world::World;
+use std::io;
+use std::time::Duration;
+
+/// A write that was acknowledged, in which life of the server.
+#[derive(Debug)]
+pub(crate) struct Acknowledged {
+    pub(crate) promise: Promise,
+    /// It need not be there if this life was ended by force; `None` if it must be there however it was ended.
+    pub(crate) life: Option<usize>,
+}
+
+/// See the module's documentation.
+pub(crate) struct Writer<'w> {
+    pub(crate) world: &'w World,
+    pub(crate) generator: Generator,
+    pub(crate) number: usize,
+    /// Bytes of the values that fill the retention; none are written if this is 0.
+    pub(crate) bulk_bytes: usize,
+    /// The number of the next token.
+    next: u64,
+    acknowledged: Vec<Acknowledged>,
+}
+
+impl<'w> Writer<'w> {
+    pub(crate) fn new(world: &'w World, generator: Generator, number: usize, bulk_bytes: usize) -> Self {
+        Self { world, generator, number, bulk_bytes, next: 0, acknowledged: Vec::new() }
+    }
+
+    /// Writes until the time for it is over; what was acknowledged.
+    pub(crate) fn run(mut self) -> Vec<Acknowledged> {
+        while !self.world.writing_is_over() {
+            let connected = Pipeline::connect(self.world.port());
+            // Whatever breaks, breaks because the server goes: all that counts has been noted.
+            let written = connected.and_then(|mut connection| self.write(&mut connection));
+            if written.is_err() {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        }
+        self.acknowledged
+    }
+
+    fn write(&mut self, connection: &mut Pipeline) -> io::Result<()> {
+        while !self.world.writing_is_over() {
+            match self.generator.random.below(24) {
+                0..8 => self.several(connection)?,
+                8..11 => self.transaction(connection)?,
+                11..16 => self.token(connection)?,
+                16..18 => self.expiring(connection)?,
+                18 => self.wait(connection)?,
+                19 if self.bulk_bytes > 0 => self.bulk(connection)?,
+                19..22 => self.count(connection)?,
+                22 if self.generator.random.once_in(12) => exchange(connection, &[line("FLUSHDB")])?,
+                _ => {
+                    let pause = self.generator.random.below(4_000);
+                    std::thread::sleep(Duration::from_micros(pause));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Commands that are sent together.
+    fn several(&mut self, connection: &mut Pipeline) -> io::Result<()> {
+        let count = 1 + self.generator.random.below(4);
+        let lines: Vec<Line> = (0..count).map(|_| self.generator.line()).collect();
+        exchange(connection, &lines)
+    }
+
+    fn transaction(&mut self, connection: &mut Pipeline) -> io::Result<()> {
+        let count = 1 + self.generator.random.below(5);
+        let mut lines = vec![line("MULTI")];
+        lines.extend((0..count).map(|_| self.generator.line()));
+        lines.push(line("EXEC"));
+        exchange(connection, &lines)
+    }
+
+    /// A write that is found again in the log, now and then in a transaction, or asked to be durable.
+    fn token(&mut self, connection: &mut Pipeline) -> io::Result<()> {
+        let token = [TOKEN, format!("{}-{}", self.number, self.next).as_bytes(), &[TOKEN_END]].concat();
+        self.next += 1;
+        let random = &mut self.generator.random;
+        let text =
+            random.pick(&["SET string:#", "RPUSH list:#", "SADD set:#", "HSET hash:# f", "SET token:#"]);
+        let mut words = line(&text.replace('#', &random.below(5).to_string()));
+        words.push(token.clone());
+        let is_durable = random.once_in(6);
+        if is_durable {
+            words.insert(0, b"DURABLE".to_vec());
+        }
+        let before = (self.world.life(), self.world.promises_all());
+        let answer = if !is_durable && random.once_in(3) {
+            connection.send(&[line("MULTI"), words, self.generator.line(), line("EXEC")])?;
+            (0..3).try_for_each(|_| connection.read().map(drop))?;
+            connection.read()?.elements().first().cloned()
+        } else {
+            connection.send(&[words])?;
+            Some(connection.read()?)
+        };
+        let is_written = matches!(answer, Some(Value::Status(_) | Value::Integer(_)));
+        let after = (self.world.life(), self.world.promises_all());
+        if is_written {
+            let (reason, life) = match (is_durable, before == after, before.1) {
+                (true, ..) => ("as durable", None),
+                (false, true, Some(_)) => ("with durability always", None),
+                (false, true, None) => ("before a clean end", Some(before.0)),
+                // The durability was being changed, or the server replaced.
+                (false, false, _) => return Ok(()),
+            };
+            self.acknowledged.push(Acknowledged { promise: Promise { token, reason }, life });
+        }
+        Ok(())
+    }
+
+    fn expiring(&mut self, connection: &mut Pipeline) -> io::Result<()> {
+        let random = &mut self.generator.random;
+        let text = random.pick(&[
+            "PEXPIRE string:# @",
+            "SET string:# t PX @",
+            "PEXPIRE set:# @",
+            "PEXPIRE zset:# @",
+            "PEXPIRE list:# @",
+        ]);
+        let (key, time) = (random.below(5).to_string(), (1 + random.below(60)).to_string());
+        exchange(connection, &[line(&text.replace('#', &key).replace('@', &time))])
+    }
+
+    /// Waits for what others write.
+    fn wait(&mut self, connection: &mut Pipeline) -> io::Result<()> {
+        let random = &mut self.generator.random;
+        let text = random.pick(&[
+            "BLPOP list:# list:9 0.05",
+            "BRPOP list:9 list:# 0.05",
+            "BLMOVE list:9 list:# LEFT RIGHT 0.05",
+            "BZPOPMIN zset:9 zset:# 0.05",
+            "BLMPOP 0.05 2 list:9 list:# LEFT COUNT 2",
+        ]);
+        let text = text.replace('#', &random.below(5).to_string());
+        exchange(connection, &[line(&text)])
+    }
+
+    fn count(&mut self, connection: &mut Pipeline) -> io::Result<()> {
+        let random = &mut self.generator.random;
+        let text = random.pick(&[
+            "INCR counter:#",
+            "INCRBY counter:# 3",
+            "DECRBY counter:# 2",
+            "RPUSH list:9 1",
+            "ZADD zset:9 1 a",
+        ]);
+        let text = text.replace('#', &random.below(5).to_string());
+        exchange(connection, &[line(&text)])
+    }
+
+    fn bulk(&mut self, connection: &mut Pipeline) -> io::Result<()> {
+        let mut words = line("SET bulky");
+        let mut value = self.generator.random.next().to_string().into_bytes();
+        value.resize(self.bulk_bytes, b'b');
+        words.push(value);
+        exchange(connection, &[words])
+    }
+}
+
+/// Sends commands and takes their answers, whatever they are.
+fn exchange(connection: &mut Pipeline, lines: &[Line]) -> io::Result<()> {
+    connection.send(lines)?;
+    lines.iter().try_for_each(|_| connection.read().map(drop))
+}
+
+/// The words of a line.
+pub(crate) fn line(text: &str) -> Line {
+    text.split(' ').map(|word| word.as_bytes().to_vec()).collect()
+}
