@@ -112,7 +112,9 @@ pub(crate) fn run(seed: u64, tally: &mut Tally) {
     let mut generator = || Generator::new(random.next(), Times::Near, now.as_millis() as u64);
     let writers: Vec<_> =
         (0..WRITERS).map(|number| Writer::new(&world, generator(), number, plan.bulk_bytes)).collect();
-    let subscribers: Vec<_> = (0..SUBSCRIBERS).map(|_| Subscriber::new(&world, generator())).collect();
+    let subscribers: Vec<_> = (0..SUBSCRIBERS)
+        .map(|number| Subscriber::new(&world, generator(), plan.bulk_bytes > 0 && number < 2))
+        .collect();
 
     if plan.durability == "always" {
         world.change_promise();

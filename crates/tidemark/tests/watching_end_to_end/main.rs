@@ -7,6 +7,7 @@
 mod case;
 #[path = "../../../engine/tests/support/commands.rs"]
 mod commands;
+mod flaws;
 mod judge;
 mod model;
 mod operators;

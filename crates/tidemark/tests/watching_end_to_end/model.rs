@@ -11,7 +11,7 @@ use tidemark_engine::{Call, Engine, Protocol, Reply, command, encoded};
 use tidemark_log::{Log, MemoryStorage, Options, Record};
 
 /// A time before every deadline: a key is there until a record removes it.
-const BEFORE_ALL: u64 = 0;
+pub(crate) const BEFORE_ALL: u64 = 0;
 
 /// What one watched read had to tell.
 #[derive(Debug, Clone)]
@@ -62,9 +62,7 @@ pub(crate) struct Model {
 
 impl Model {
     pub(crate) fn new() -> Self {
-        let opened = Log::open(Arc::new(MemoryStorage::new()), Options::default());
-        let (log, _) = opened.expect("a log in memory opens");
-        Self { engine: Engine::new(Arc::new(log), 8, 1), watched: BTreeMap::new(), last: 0 }
+        Self { engine: empty_engine(), watched: BTreeMap::new(), last: 0 }
     }
 
     /// Sees the next record. `reads` says what the records that begin a watched read begin.
@@ -125,6 +123,13 @@ impl Model {
     pub(crate) fn signals(self) -> BTreeMap<u64, Signal> {
         self.watched.into_iter().map(|(id, watched)| (id, watched.signal)).collect()
     }
+}
+
+/// An engine without keys.
+pub(crate) fn empty_engine() -> Engine {
+    let options = Options { segment_bytes: 64 << 10, ..Options::default() };
+    let (log, _) = Log::open(Arc::new(MemoryStorage::new()), options).expect("a log in memory opens");
+    Engine::new(Arc::new(log), 8, 1)
 }
 
 /// What the plain command answers, its elements in the order of their bytes if they have no order of their own.

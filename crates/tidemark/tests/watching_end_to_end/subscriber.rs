@@ -6,6 +6,7 @@ use crate::read::Read;
 use crate::received::{Begin, End, Name, Refusal, Stretch, Subscription, Told};
 use crate::stream::{Connection, Frame, PATIENCE, content, elements, number};
 use crate::world::World;
+use crate::writer::line;
 use std::io;
 use std::time::{Duration, Instant};
 use tidemark_engine::Protocol;
@@ -19,6 +20,7 @@ pub(crate) struct Subscriber<'w> {
     generator: Generator,
     protocol: Protocol,
     has_small_window: bool,
+    is_slow: bool,
     connection: Option<Connection>,
     open: Vec<Open>,
     closed: Vec<Subscription>,
@@ -38,14 +40,16 @@ impl Open {
 }
 
 impl<'w> Subscriber<'w> {
-    pub(crate) fn new(world: &'w World, mut generator: Generator) -> Self {
+    /// A subscriber that is `slow` reads what takes most room, and now and then nothing for longer.
+    pub(crate) fn new(world: &'w World, mut generator: Generator, is_slow: bool) -> Self {
         let protocol = if generator.random.once_in(3) { Protocol::Resp2 } else { Protocol::Resp3 };
-        let has_small_window = generator.random.once_in(2);
+        let has_small_window = is_slow || generator.random.once_in(2);
         Self {
             world,
             generator,
             protocol,
             has_small_window,
+            is_slow,
             connection: None,
             open: Vec::new(),
             closed: Vec::new(),
@@ -83,7 +87,10 @@ impl<'w> Subscriber<'w> {
         }
         match self.generator.random.below(24) {
             0 => self.lose_connection(),
-            1 => std::thread::sleep(Duration::from_millis(20 + self.generator.random.below(200))),
+            1 => {
+                let most = if self.is_slow { 600 } else { 200 };
+                std::thread::sleep(Duration::from_millis(20 + self.generator.random.below(most)));
+            }
             2 => self.leave(false)?,
             3 => self.leave(true)?,
             4 => self.watch_again()?,
@@ -211,6 +218,9 @@ impl<'w> Subscriber<'w> {
 
     fn watch(&mut self) -> io::Result<()> {
         let mut read = Read::any(&mut self.generator, self.protocol);
+        if self.is_slow && self.generator.random.once_in(2) {
+            read.words = line("GET bulky");
+        }
         if self.protocol == Protocol::Resp2 {
             // While it watches it cannot select another.
             read.db = 0;

@@ -8,6 +8,9 @@ use crate::world::World;
 use std::io;
 use std::time::Duration;
 
+/// How many large values are written one behind the other.
+const BULK_COUNT: usize = 16;
+
 /// A write that was acknowledged, in which life of the server.
 #[derive(Debug)]
 pub(crate) struct Acknowledged {
@@ -54,7 +57,7 @@ impl<'w> Writer<'w> {
                 11..16 => self.token(connection)?,
                 16..18 => self.expiring(connection)?,
                 18 => self.wait(connection)?,
-                19 if self.bulk_bytes > 0 => self.bulk(connection)?,
+                19 if self.bulk_bytes > 0 && self.generator.random.once_in(3) => self.bulk(connection)?,
                 19..22 => self.count(connection)?,
                 22 if self.generator.random.once_in(12) => exchange(connection, &[line("FLUSHDB")])?,
                 _ => {
@@ -158,12 +161,18 @@ impl<'w> Writer<'w> {
         exchange(connection, &[line(&text)])
     }
 
+    /// Values that one after the other fill what is kept for a subscriber that does not read.
     fn bulk(&mut self, connection: &mut Pipeline) -> io::Result<()> {
-        let mut words = line("SET bulky");
-        let mut value = self.generator.random.next().to_string().into_bytes();
-        value.resize(self.bulk_bytes, b'b');
-        words.push(value);
-        exchange(connection, &[words])
+        let lines: Vec<Line> = (0..BULK_COUNT)
+            .map(|_| {
+                let mut value = self.generator.random.next().to_string().into_bytes();
+                value.resize(self.bulk_bytes, b'b');
+                let mut words = line("SET bulky");
+                words.push(value);
+                words
+            })
+            .collect();
+        exchange(connection, &lines)
     }
 }
 
