@@ -1,6 +1,7 @@
 //! Answers whose order is that of a hash table, brought into an order that depends on their elements alone.
 
 use super::Watchable;
+use crate::command::parse;
 use crate::encoded;
 
 /// Sorts the elements of an encoded answer by what they hold, as far as the command says that their order means nothing.
@@ -35,10 +36,20 @@ fn sort(answer: &mut [u8], start: usize, together: usize) {
     answer[from..to].copy_from_slice(&sorted);
 }
 
-/// What an element is sorted by: a string's bytes and not its length, which stands in front of them.
-fn content(element: &[u8]) -> &[u8] {
-    let head = element.windows(2).position(|pair| pair == b"\r\n").map_or(0, |at| at + 2);
-    if element.first() == Some(&b'$') { &element[head..] } else { element }
+/// What a unit is sorted by: its first element, of a string the bytes alone. Neither the length in front of them counts nor the
+/// line's end behind them, which is greater than some bytes that a longer string may go on with.
+fn content(unit: &[u8]) -> &[u8] {
+    if unit.first() != Some(&b'$') {
+        return unit;
+    }
+    let line_end = unit.windows(2).position(|pair| pair == b"\r\n").unwrap_or(unit.len());
+    let length = unit
+        .get(1..line_end)
+        .and_then(parse::canonical_integer)
+        .and_then(|length| usize::try_from(length).ok());
+    let start = line_end.saturating_add(2);
+    let string = length.and_then(|length| unit.get(start..start.saturating_add(length)));
+    string.unwrap_or(unit)
 }
 
 #[cfg(test)]
@@ -60,6 +71,11 @@ mod tests {
         assert_eq!(
             ordered("~3 $1 b $2 aa $10 cccccccccc ", Watchable::Unordered(1)),
             "~3 $2 aa $1 b $10 cccccccccc "
+        );
+        assert_eq!(
+            ordered("~3 $2 a\u{e} $2 a\u{0} $1 a ", Watchable::Unordered(1)),
+            "~3 $1 a $2 a\u{0} $2 a\u{e} ",
+            "what begins another comes before it"
         );
     }
 
