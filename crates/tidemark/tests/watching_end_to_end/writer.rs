@@ -148,6 +148,7 @@ impl<'w> Writer<'w> {
         exchange(connection, &[line(&text)])
     }
 
+    /// Numbers that go up and down, what others wait for, and names of which one is the beginning of another.
     fn count(&mut self, connection: &mut Pipeline) -> io::Result<()> {
         let random = &mut self.generator.random;
         let text = random.pick(&[
@@ -156,6 +157,8 @@ impl<'w> Writer<'w> {
             "DECRBY counter:# 2",
             "RPUSH list:9 1",
             "ZADD zset:9 1 a",
+            "SADD set:# a a\u{0} a\u{e}",
+            "HSET hash:# a 1 a\u{0} 2",
         ]);
         let text = text.replace('#', &random.below(5).to_string());
         exchange(connection, &[line(&text)])
