@@ -67,7 +67,9 @@ impl Read {
     /// The read of `args`, the name first, in database `db`, answered in `protocol`, its answers to go through `filter`.
     pub fn new(db: u8, protocol: Protocol, args: &[&[u8]], filter: Filter) -> Result<Self, CommandError> {
         let command = command::resolve(args)?;
-        let Some(how) = watchable(command) else {
+        // A record has the row's number and the arguments behind its name: a subcommand would not come back from it.
+        let is_command = args.first().is_some_and(|name| parse::is(name, command.name));
+        let Some(how) = watchable(command).filter(|_| is_command) else {
             return Err(CommandError::Text(
                 format!(
                     "ERR '{}' cannot be watched: only reads can whose answer depends on nothing but the keys",
@@ -309,6 +311,8 @@ mod tests {
         for (line, error) in [
             ("SET a b", "ERR 'set' cannot be watched"),
             ("RANDOMKEY", "ERR 'randomkey' cannot be watched"),
+            ("OBJECT HELP", "ERR 'object|help' cannot be watched"),
+            ("OBJECT ENCODING k", "ERR 'object|encoding' cannot be watched"),
             ("SCAN 7", "ERR the whole of 'scan' is watched"),
             ("HSCAN k 1", "ERR the whole of 'hscan' is watched"),
             ("SSCAN k 0 TYPE set", "ERR syntax error"),
