@@ -1,11 +1,12 @@
 //! One case, from its seed: a server that is killed, stopped and started again under writers and subscribers, and the
 //! judgement of all that they have noted.
 
+use crate::browser::Browser;
 use crate::commands::{Generator, Random, Times};
 use crate::judge::{Allowance, Evidence, Promise};
 use crate::received::{End, Subscription};
 use crate::subscriber::Subscriber;
-use crate::support::Server;
+use crate::support::{Server, free_port};
 use crate::world::World;
 use crate::writer::{Acknowledged, Writer};
 use std::collections::BTreeSet;
@@ -17,6 +18,7 @@ use tidemark_log::{FileStorage, Log, Lsn, Options};
 
 const WRITERS: usize = 3;
 const SUBSCRIBERS: usize = 5;
+const BROWSERS: usize = 2;
 const DURABILITIES: [&str; 4] = ["always", "interval", "interval:5ms", "off"];
 
 /// What a case was made of, added up over cases.
@@ -33,6 +35,13 @@ pub(crate) struct Tally {
     pub(crate) promises: usize,
 }
 
+/// How a life of the server ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Life {
+    Killed,
+    Stopped,
+}
+
 /// What differs between cases.
 #[derive(Debug)]
 struct Plan {
@@ -40,6 +49,7 @@ struct Plan {
     durability: &'static str,
     bulk_bytes: usize,
     forgets: bool,
+    abandons: bool,
     disturbances: u64,
 }
 
@@ -68,14 +78,19 @@ impl Plan {
             durability: random.pick(&DURABILITIES),
             bulk_bytes: if has_little_room { 48 * 1024 } else { 0 },
             forgets: has_little_room || has_little_time,
+            abandons: has_little_time,
             disturbances: 4 + random.below(5),
         }
     }
 
-    fn start(&self, directory: &Path) -> Server {
-        let durability = format!("--durability={}", self.durability);
-        let arguments = self.arguments.iter().chain([&durability]).map(String::as_str);
-        Server::start(directory, &arguments.collect::<Vec<_>>())
+    /// Starts the server and says where it is.
+    fn start(&self, directory: &Path, world: &World) -> Server {
+        let http_port = free_port();
+        let others = [format!("--durability={}", self.durability), format!("--http=127.0.0.1:{http_port}")];
+        let arguments = self.arguments.iter().chain(&others).map(String::as_str);
+        let server = Server::start(directory, &arguments.collect::<Vec<_>>());
+        world.set_ports(server.port, http_port);
+        server
     }
 }
 
@@ -106,7 +121,7 @@ pub(crate) fn run(seed: u64, tally: &mut Tally) {
     let mut random = Random::new(seed);
     let mut plan = Plan::of(&mut random);
     let world = World::default();
-    let mut allowance = Allowance { cuts: Vec::new(), forgets: plan.forgets };
+    let mut allowance = Allowance { cuts: Vec::new(), forgets: plan.forgets, abandons: plan.abandons };
     let mut lives = Vec::new();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
     let mut generator = || Generator::new(random.next(), Times::Near, now.as_millis() as u64);
@@ -116,16 +131,19 @@ pub(crate) fn run(seed: u64, tally: &mut Tally) {
         .map(|number| Subscriber::new(&world, generator(), plan.bulk_bytes > 0 && number < 2))
         .collect();
 
+    let browsers: Vec<_> = (0..BROWSERS).map(|_| Browser::new(&world, generator())).collect();
+
     if plan.durability == "always" {
         world.change_promise();
     }
-    let mut server = plan.start(&path);
-    world.set_port(server.port);
+    let mut server = plan.start(&path, &world);
     let (server, acknowledged, subscriptions) = std::thread::scope(|scope| {
         let _over = Over(&world);
         let writers: Vec<_> = writers.into_iter().map(|writer| scope.spawn(|| writer.run())).collect();
         let subscribers: Vec<_> =
             subscribers.into_iter().map(|subscriber| scope.spawn(|| subscriber.run())).collect();
+        let browsers = browsers.into_iter().map(|browser| scope.spawn(|| browser.run()));
+        let subscribers: Vec<_> = subscribers.into_iter().chain(browsers).collect();
         for _ in 0..plan.disturbances {
             std::thread::sleep(Duration::from_millis(40 + random.below(200)));
             server = disturb(server, &mut plan, &mut random, (&world, &path), (&mut allowance, &mut lives));
@@ -141,10 +159,10 @@ pub(crate) fn run(seed: u64, tally: &mut Tally) {
         (server, acknowledged, subscriptions)
     });
     assert!(server.terminate().success(), "the server stops as it should");
-    lives.push(End::Complete { head: 0 });
+    lives.push(Life::Stopped);
 
-    tally.kills += lives.iter().filter(|end| **end == End::Broken).count() as u64;
-    let is_kept = |life: &Option<usize>| life.is_none_or(|life| lives[life] != End::Broken);
+    tally.kills += lives.iter().filter(|end| **end == Life::Killed).count() as u64;
+    let is_kept = |life: &Option<usize>| life.is_none_or(|life| lives[life] == Life::Stopped);
     let promises: Vec<Promise> =
         acknowledged.into_iter().filter(|write| is_kept(&write.life)).map(|write| write.promise).collect();
     judge(&path, &subscriptions, &promises, &allowance, tally);
@@ -165,16 +183,16 @@ fn disturb(
     plan: &mut Plan,
     random: &mut Random,
     (world, path): (&World, &Path),
-    (allowance, lives): (&mut Allowance, &mut Vec<End>),
+    (allowance, lives): (&mut Allowance, &mut Vec<Life>),
 ) -> Server {
     match random.below(9) {
         0..3 => {
             server.kill();
-            lives.push(End::Broken);
+            lives.push(Life::Killed);
         }
         3 => {
             assert!(server.terminate().success(), "the server stops as it should");
-            lives.push(End::Complete { head: 0 });
+            lives.push(Life::Stopped);
         }
         4..6 => {
             let command = random.pick(&["SAVE", "BGSAVE", "BGSAVE"]);
@@ -190,9 +208,7 @@ fn disturb(
     }
     world.server_has_ended();
     allowance.cuts.extend(newest_snapshot(path));
-    let server = plan.start(path);
-    world.set_port(server.port);
-    server
+    plan.start(path, world)
 }
 
 fn set_durability(server: &Server, plan: &mut Plan, durability: &'static str, world: &World) {

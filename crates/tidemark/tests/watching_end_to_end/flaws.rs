@@ -3,7 +3,7 @@
 
 use crate::judge::{Allowance, Evidence, Promise};
 use crate::model::{BEFORE_ALL, empty_engine};
-use crate::read::Read;
+use crate::read::{Form, Read};
 use crate::received::{Begin, End, Name, Refusal, Stretch, Subscription, Told};
 use tidemark_engine::query::Filter;
 use tidemark_engine::{Call, Engine, Protocol, Reply, command, query};
@@ -24,6 +24,7 @@ fn read() -> Read {
         protocol: Protocol::Resp3,
         words: vec![b"GET".to_vec(), b"k".to_vec()],
         operators: String::new(),
+        form: Form::Wire,
     }
 }
 
@@ -101,7 +102,7 @@ fn told_behind(seen: usize) -> Vec<Told> {
 
 /// What a subscriber has noted who was cut off behind its third emission, came back behind the second, and has all.
 fn flawless() -> Subscription {
-    let answer = Begin::Answer { lsn: 2, seq: 0, value: Some(b"$1\r\n0\r\n".to_vec()) };
+    let answer = Begin::Answer { lsn: 2, seq: Some(0), value: Some(b"$1\r\n0\r\n".to_vec()) };
     let mut first = told_behind(0);
     first.truncate(3);
     first.insert(1, Told::Progress { lsn: 4 });
@@ -110,7 +111,7 @@ fn flawless() -> Subscription {
     let stretch = |begin, told, end| Stretch { name: NAME, begin, told, end };
     let stretches = vec![
         stretch(answer, first, End::Broken),
-        stretch(Begin::Resumed { behind: 5, seq: 2 }, second, End::Complete { head: HEAD }),
+        stretch(Begin::Resumed { behind: 5, seq: Some(2) }, second, End::Complete { head: HEAD }),
     ];
     Subscription { read: read(), stretches, refusal: None }
 }
@@ -189,8 +190,8 @@ fn wrong_numbers_are_found() {
             *seq += 1;
         }
     });
-    finds("its last number is said to be 1", |subscription| {
-        subscription.stretches[1].begin = Begin::Resumed { behind: 5, seq: 1 };
+    finds("its last number is said to be Some(1)", |subscription| {
+        subscription.stretches[1].begin = Begin::Resumed { behind: 5, seq: Some(1) };
     });
     finds("its last number", |subscription| subscription.stretches[0].name.base = 9);
 }
@@ -199,7 +200,7 @@ fn wrong_numbers_are_found() {
 fn a_wrong_answer_and_a_wrong_old_value_are_found() {
     finds("the answer at 2", |subscription| {
         let value = Some(b"$1\r\n1\r\n".to_vec());
-        subscription.stretches[0].begin = Begin::Answer { lsn: 2, seq: 0, value };
+        subscription.stretches[0].begin = Begin::Answer { lsn: 2, seq: Some(0), value };
     });
     finds("what LSN 9 has replaced", |subscription| {
         if let Told::Emission { old, .. } = &mut second_told(subscription)[2] {
@@ -224,14 +225,14 @@ fn an_emission_that_a_kill_has_taken_back_is_found() {
     let (scene, mut subscription) = (Scene::new(), flawless());
     subscription.stretches[1].told.pop();
     subscription.stretches[1].end = End::Broken;
-    let forgets = Allowance::default();
-    let fault = scene.verdict_with(9, &subscription, &forgets).expect_err("LSN 10 was told");
+    let nothing = Allowance::default();
+    let fault = scene.verdict_with(9, &subscription, &nothing).expect_err("LSN 10 was told");
     assert!(fault.contains("LSN 10 was told, and nothing has changed there"), "{fault}");
     subscription.stretches[1].told.pop();
-    assert_eq!(scene.verdict_with(9, &subscription, &forgets), Ok(()));
+    assert_eq!(scene.verdict_with(9, &subscription, &nothing), Ok(()));
     subscription.stretches[1].told.push(Told::Progress { lsn: 10 });
-    scene.verdict_with(9, &subscription, &forgets).expect_err("a position was told");
-    let fault = scene.verdict_with(1, &subscription, &forgets).expect_err("the beginning was told");
+    scene.verdict_with(9, &subscription, &nothing).expect_err("a position was told");
+    let fault = scene.verdict_with(1, &subscription, &nothing).expect_err("the beginning was told");
     assert!(fault.contains("no record 2 that begins it"), "{fault}");
 }
 
@@ -242,8 +243,8 @@ fn a_refusal_without_need_is_found() {
         let refusal = Some(Refusal { behind, word: word.to_owned(), lsn });
         scene.verdict_with(HEAD, &Subscription { refusal, ..flawless() }, allowance)
     };
-    let (nothing, cut) = (Allowance::default(), Allowance { cuts: vec![4, 7], forgets: false });
-    let anything = Allowance { cuts: Vec::new(), forgets: true };
+    let (nothing, cut) = (Allowance::default(), Allowance { cuts: vec![4, 7], ..Allowance::default() });
+    let anything = Allowance { forgets: true, ..Allowance::default() };
     assert_eq!(verdict(5, "STALE_SEQUENCE", 7, &cut), Ok(()), "the server began with a snapshot");
     assert_eq!(verdict(5, "STALE_SEQUENCE", 9, &anything), Ok(()), "hardly anything is retained");
     verdict(5, "STALE_SEQUENCE", 7, &nothing).expect_err("all is retained");
@@ -263,7 +264,7 @@ fn a_word_of_staleness_without_need_is_found() {
         subscription.stretches[1].end = End::Stale { at, floor };
         scene.verdict_with(HEAD, &subscription, allowance)
     };
-    let (nothing, anything) = (Allowance::default(), Allowance { cuts: Vec::new(), forgets: true });
+    let (nothing, anything) = (Allowance::default(), Allowance { forgets: true, ..Allowance::default() });
     assert_eq!(verdict(9, 10, &anything), Ok(()));
     verdict(9, 10, &nothing).expect_err("all is retained");
     verdict(7, 10, &anything).expect_err("the last that was written is another");
@@ -279,4 +280,27 @@ fn an_acknowledged_write_that_is_missing_is_found() {
     evidence.judge_promises(&[promise(b"token-1."), promise(b"token-2.")]).expect_err("it is missing");
     let evidence = scene.evidence(3, &[subscription]).expect("a log");
     evidence.judge_promises(&[promise(b"token-1.")]).expect_err("it was taken back");
+}
+
+#[test]
+fn what_a_browser_is_told_is_compared_as_json() {
+    let mut subscription = flawless();
+    subscription.read.form = Form::Json;
+    for stretch in &mut subscription.stretches {
+        if let Begin::Answer { value: Some(value), .. } = &mut stretch.begin {
+            *value = crate::json::of(value).to_string().into_bytes();
+        }
+        for told in &mut stretch.told {
+            if let Told::Emission { value, old, .. } = told {
+                (*value, *old) = (crate::json::of(value).to_string().into_bytes(), None);
+            }
+        }
+    }
+    let scene = Scene::new();
+    assert_eq!(scene.verdict(&subscription), Ok(()));
+    if let Told::Emission { value, .. } = &mut subscription.stretches[1].told[0] {
+        *value = b"\"2\"".to_vec();
+    }
+    let fault = scene.verdict(&subscription).expect_err("the flaw is found");
+    assert!(fault.contains("the emission of LSN 6"), "{fault}");
 }

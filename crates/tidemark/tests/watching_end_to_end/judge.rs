@@ -13,6 +13,9 @@ pub(crate) struct Allowance {
     pub(crate) cuts: Vec<u64>,
     /// So little is retained that anything may be gone.
     pub(crate) forgets: bool,
+    /// Reads that nobody subscribes to are kept so shortly that a subscriber may find its own gone. That this is so is told
+    /// before it is in the log to stay.
+    pub(crate) abandons: bool,
 }
 
 /// A write that was acknowledged and must be in the log.
@@ -85,14 +88,18 @@ impl Evidence {
             if let (Begin::Resumed { behind, .. }, Some(reached)) = (&stretch.begin, reached) {
                 assert!(*behind <= reached, "a subscriber goes on behind what it has");
             }
-            judge_stretch(signal, stretch, self.last).map_err(fault)?;
+            judge_stretch(signal, &subscription.read, stretch, self.last).map_err(fault)?;
             judge_end(signal, stretch, self.last, allowance).map_err(fault)?;
             reached = reached.max(Some(stretch.reached()));
         }
         self.judge_whole(subscription).map_err(in_context)?;
         match (&subscription.refusal, subscription.stretches.last()) {
             (Some(refusal), Some(last)) => {
-                self.judge_refusal(last.name, refusal, allowance).map_err(in_context)
+                let floor = match subscription.stretches[0].begin {
+                    Begin::Answer { .. } => None,
+                    Begin::Resumed { behind, .. } => Some(behind),
+                };
+                self.judge_refusal(last.name, refusal, floor, allowance).map_err(in_context)
             }
             _ => Ok(()),
         }
@@ -124,26 +131,35 @@ impl Evidence {
         };
         let to = signal.count_at(subscription.reached());
         let expected = &signal.emissions[from.min(to) as usize..to as usize];
-        let expected: Vec<(u64, &[u8])> =
-            expected.iter().map(|emission| (emission.lsn, &*emission.value)).collect();
-        let sequence: Vec<(u64, &[u8])> = sequence.into_iter().collect();
-        if sequence != expected {
-            let lsns = |of: &[(u64, &[u8])]| of.iter().map(|(lsn, _)| *lsn).collect::<Vec<_>>();
+        let is_equal = sequence.len() == expected.len()
+            && sequence.iter().zip(expected).all(|((lsn, value), expected)| {
+                *lsn == expected.lsn && subscription.read.is_told(value, &expected.value)
+            });
+        if !is_equal {
+            let expected: Vec<u64> = expected.iter().map(|emission| emission.lsn).collect();
+            let sequence: Vec<u64> = sequence.into_keys().collect();
             return Err(format!(
-                "the sequence differs from that of the log: LSNs {:?} for {:?}",
-                lsns(&sequence),
-                lsns(&expected)
+                "the sequence differs from that of the log: LSNs {sequence:?} for {expected:?}"
             ));
         }
         Ok(())
     }
 
-    fn judge_refusal(&self, name: Name, refusal: &Refusal, allowance: &Allowance) -> Result<(), String> {
+    /// `floor` is where the subscription began, if it was what was left of one that had become stale.
+    fn judge_refusal(
+        &self,
+        name: Name,
+        refusal: &Refusal,
+        floor: Option<u64>,
+        allowance: &Allowance,
+    ) -> Result<(), String> {
         let Refusal { behind, word, lsn } = refusal;
         let signal = self.signal(name)?;
         match word.as_str() {
             "STALE_SEQUENCE" => judge_floor(name, (*behind, *lsn), self.last, allowance),
-            "SUBSCRIPTION_NOT_FOUND" if signal.ended.is_some() => Ok(()),
+            "SUBSCRIPTION_NOT_FOUND" if signal.ended.is_some() || allowance.abandons => Ok(()),
+            // Where a floor is, is told at once, and may be taken back with the record that it is at.
+            "INVALID_SEQUENCE" if floor == Some(*behind) => Ok(()),
             // No process was killed that had told anybody of a record which was not in the log.
             _ => Err(format!("{name} was to go on behind {behind} and was refused: {word} {lsn}")),
         }
@@ -151,16 +167,19 @@ impl Evidence {
 }
 
 /// What was told on one connection is exactly what had to be, in order, as far as it goes.
-fn judge_stretch(signal: &Signal, stretch: &Stretch, last: u64) -> Result<(), String> {
+fn judge_stretch(signal: &Signal, read: &Read, stretch: &Stretch, last: u64) -> Result<(), String> {
     let base = stretch.name.base;
     let (mut place, mut next) = judge_begin(signal, stretch, last)?;
+    if let Begin::Answer { value: Some(value), lsn, .. } = &stretch.begin {
+        judge_value(read, &format!("the answer at {lsn}"), value, signal.shown(next))?;
+    }
     for told in &stretch.told {
         let expected = signal.emissions.get(next as usize);
         match told {
             Told::Emission { lsn, seq, value, old } => {
                 let expected =
                     expected.ok_or_else(|| format!("LSN {lsn} was told, and nothing has changed there"))?;
-                judge_emission(expected, (next + 1 - base, *lsn, *seq), value, old.as_deref())?;
+                judge_emission(read, expected, (next + 1 - base, *lsn, *seq), value, old.as_deref())?;
                 next += 1;
                 place = *lsn;
             }
@@ -193,19 +212,14 @@ fn judge_begin(signal: &Signal, stretch: &Stretch, last: u64) -> Result<(u64, u6
     }
     // A subscription has no numbers before its own beginning, wherever its subscriber says it is.
     let count = signal.count_at(lsn).max(base);
-    if base > signal.emissions.len() as u64 || told != count - base {
-        return Err(format!("at {lsn} its last number is said to be {told} and is {count} less {base}"));
-    }
-    if let Begin::Answer { value: Some(value), .. } = &stretch.begin {
-        let expected = signal.shown(count);
-        if value != expected {
-            return Err(differs(&format!("the answer at {lsn}"), value, expected));
-        }
+    if base > signal.emissions.len() as u64 || told.is_some_and(|told| told != count - base) {
+        return Err(format!("at {lsn} its last number is said to be {told:?} and is {count} less {base}"));
     }
     Ok((lsn.max(query), count))
 }
 
 fn judge_emission(
+    read: &Read,
     expected: &Expected,
     (number, lsn, seq): (u64, u64, u64),
     value: &[u8],
@@ -217,15 +231,18 @@ fn judge_emission(
     if seq != number {
         return Err(format!("the emission of LSN {lsn} has number {seq} and is number {number}"));
     }
-    if value != &*expected.value {
-        return Err(differs(&format!("the emission of LSN {lsn}"), value, &expected.value));
+    judge_value(read, &format!("the emission of LSN {lsn}"), value, &expected.value)?;
+    old.map_or(Ok(()), |old| {
+        judge_value(read, &format!("what LSN {lsn} has replaced"), old, &expected.before)
+    })
+}
+
+fn judge_value(read: &Read, what: &str, told: &[u8], expected: &[u8]) -> Result<(), String> {
+    if read.is_told(told, expected) {
+        return Ok(());
     }
-    match old {
-        Some(old) if old != &*expected.before => {
-            Err(differs(&format!("what LSN {lsn} has replaced"), old, &expected.before))
-        }
-        _ => Ok(()),
-    }
+    let shown = |bytes: &[u8]| bytes[..bytes.len().min(300)].escape_ascii().to_string();
+    Err(format!("{what} is {} and must be {}", shown(told), shown(expected)))
 }
 
 /// Nothing was still to come at `lsn` or before.
@@ -242,7 +259,7 @@ fn judge_silence(next: Option<&Expected>, lsn: u64, last: u64) -> Result<(), Str
 fn judge_end(signal: &Signal, stretch: &Stretch, last: u64, allowance: &Allowance) -> Result<(), String> {
     let emissions = stretch.told.iter().filter(|told| matches!(told, Told::Emission { .. }));
     let (begin, count) = judge_begin(signal, stretch, last)?;
-    let place = emissions.clone().map(Told::lsn).last().unwrap_or(begin);
+    let place = emissions.clone().map(Told::lsn).next_back().unwrap_or(begin);
     match stretch.end {
         End::Broken => Ok(()),
         End::Complete { head } => {
@@ -271,11 +288,6 @@ fn judge_floor(
         return Ok(());
     }
     Err(format!("{name} is behind {behind} and was told that all is gone up to {floor}, which must be there"))
-}
-
-fn differs(what: &str, told: &[u8], expected: &[u8]) -> String {
-    let shown = |bytes: &[u8]| bytes[..bytes.len().min(300)].escape_ascii().to_string();
-    format!("{what} is {} and must be {}", shown(told), shown(expected))
 }
 
 fn tokens_in(payload: &[u8], into: &mut BTreeSet<Vec<u8>>) {

@@ -4,10 +4,12 @@
 //!
 //! `TIDEMARK_WATCHING_CASES` says how many cases, `TIDEMARK_WATCHING_SEED` with which seed they begin.
 
+mod browser;
 mod case;
 #[path = "../../../engine/tests/support/commands.rs"]
 mod commands;
 mod flaws;
+mod json;
 mod judge;
 mod model;
 mod operators;

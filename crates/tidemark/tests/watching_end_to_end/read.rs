@@ -3,6 +3,14 @@
 use crate::commands::{Generator, Random};
 use tidemark_engine::{Protocol, command, query};
 
+/// In what form its subscriber is told its answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// As they go over the wire.
+    Wire,
+    Json,
+}
+
 /// A watched read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Read {
@@ -12,6 +20,7 @@ pub(crate) struct Read {
     pub(crate) words: Vec<Vec<u8>>,
     /// Its operators as they are written, or nothing.
     pub(crate) operators: String,
+    pub(crate) form: Form,
 }
 
 /// Reads of one key, `#` standing for a number of the writers' pools, behind whether they answer a number or mostly do.
@@ -111,7 +120,7 @@ impl Read {
         };
         // `SORT_RO … GET #` means the element by it.
         let words = if line.starts_with("SORT_RO") { sorted(words) } else { words };
-        Self { db, protocol, words, operators }
+        Self { db, protocol, words, operators, form: Form::Wire }
     }
 
     /// `X.WATCH …`, and in front of the options the operators.
@@ -133,6 +142,15 @@ impl Read {
         let row = command::resolve(&words).ok();
         let at = row.and_then(|row| row.keys.positions(&words).first().copied());
         at.map_or_else(|| b"any".to_vec(), |at| self.words[at].clone())
+    }
+
+    /// Whether what a subscriber was told is this answer.
+    pub(crate) fn is_told(&self, told: &[u8], answer: &[u8]) -> bool {
+        match self.form {
+            Form::Wire => told == answer,
+            Form::Json => serde_json::from_slice(told)
+                .is_ok_and(|told: serde_json::Value| told == crate::json::of(answer)),
+        }
     }
 
     /// Whether it is the same as another, as far as can be told: an iteration can be written in many ways.

@@ -44,13 +44,13 @@ pub(crate) struct Stretch {
     pub(crate) end: End,
 }
 
-/// How a stretch begins. `seq` is the number of the last emission that the subscriber has by then.
+/// How a stretch begins. `seq` is the number of the last emission that the subscriber has by then, if it is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Begin {
     /// With the answer, which is that of the state at `lsn`; or without it, because only changes were asked for.
-    Answer { lsn: u64, seq: u64, value: Option<Vec<u8>> },
+    Answer { lsn: u64, seq: Option<u64>, value: Option<Vec<u8>> },
     /// Behind an LSN.
-    Resumed { behind: u64, seq: u64 },
+    Resumed { behind: u64, seq: Option<u64> },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -230,10 +230,10 @@ impl<'w> Subscriber<'w> {
         }
         if let Some((name, begin)) = self.ask_for(&read)? {
             // Words that differ may be one read, as those of a scan do that asks for more at a time.
-            if !self.open.iter().any(|open| open.name().query == name.query) {
-                self.begin(read, name, begin);
-            } else {
+            if self.open.iter().any(|open| open.name().query == name.query) {
                 self.lose_connection();
+            } else {
+                self.begin(read, name, begin);
             }
         }
         Ok(())
@@ -255,7 +255,7 @@ impl<'w> Subscriber<'w> {
             panic!("not how {} begins: {}", read.shown(), answer.text());
         };
         let value = wants_value.then(|| value.to_vec());
-        let begin = Begin::Answer { lsn: number(lsn), seq: number(seq), value };
+        let begin = Begin::Answer { lsn: number(lsn), seq: Some(number(seq)), value };
         Ok(Some((Name::parse(content(name)), begin)))
     }
 
@@ -337,7 +337,7 @@ impl<'w> Subscriber<'w> {
         };
         Ok(match content(word) {
             b"OK" => {
-                let begin = Begin::Resumed { behind, seq: number(lsn) - 1 };
+                let begin = Begin::Resumed { behind, seq: Some(number(lsn) - 1) };
                 Ok(Stretch { name, begin, told: Vec::new(), end: End::Broken })
             }
             word => {
@@ -363,7 +363,7 @@ impl<'w> Subscriber<'w> {
         let [_, name, _, _, _, seq, ..] = answer.elements()[..] else {
             panic!("not how {} goes on: {}", read.shown(), answer.text());
         };
-        let begin = Begin::Resumed { behind, seq: number(seq) };
+        let begin = Begin::Resumed { behind, seq: Some(number(seq)) };
         Ok(Ok(Stretch { name: Name::parse(content(name)), begin, told: Vec::new(), end: End::Broken }))
     }
 

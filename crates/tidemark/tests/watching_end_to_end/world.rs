@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering}
 pub(crate) struct World {
     /// Where the server is, or will be soon.
     port: AtomicU16,
+    /// Where it speaks HTTP.
+    http_port: AtomicU16,
     /// How often the server has ended.
     life: AtomicUsize,
     /// Odd while the durability is `always`, and different whenever it has been changed.
@@ -23,8 +25,13 @@ impl World {
         self.port.load(Ordering::Acquire)
     }
 
-    pub(crate) fn set_port(&self, port: u16) {
+    pub(crate) fn http_port(&self) -> u16 {
+        self.http_port.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_ports(&self, port: u16, http_port: u16) {
         self.port.store(port, Ordering::Release);
+        self.http_port.store(http_port, Ordering::Release);
     }
 
     pub(crate) fn life(&self) -> usize {
