@@ -124,6 +124,11 @@ impl<'w> Browser<'w> {
             return;
         }
         let name = Name::parse(data["sub_id"].as_str().unwrap_or_default().as_bytes());
+        if kind == "stale" && data["reason"] == "TRYAGAIN" {
+            // The server stops, or has more to do than it takes on.
+            self.events = None;
+            return;
+        }
         let number = |field: &str| data[field].as_u64().unwrap_or_else(|| panic!("{field} in {data}"));
         let value = || data["value"].to_string().into_bytes();
         match kind {

@@ -340,6 +340,8 @@ impl<'w> Subscriber<'w> {
                 let begin = Begin::Resumed { behind, seq: Some(number(lsn) - 1) };
                 Ok(Stretch { name, begin, told: Vec::new(), end: End::Broken })
             }
+            // The server stops, or has more to do than it takes on.
+            b"TRYAGAIN" => return Err(io::ErrorKind::Interrupted.into()),
             word => {
                 Err(Refusal { behind, word: String::from_utf8_lossy(word).into_owned(), lsn: number(lsn) })
             }
@@ -357,6 +359,9 @@ impl<'w> Subscriber<'w> {
             let text = answer.text();
             let mut words = text[1..].split(' ');
             let word = words.next().unwrap_or_default().to_owned();
+            if word == "TRYAGAIN" {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
             let lsn = words.find_map(|word| word.parse().ok()).unwrap_or(0);
             return Ok(Err(Refusal { behind, word, lsn }));
         }
