@@ -1,6 +1,8 @@
 //! Answers as JSON, as the book describes them.
 
 use crate::stream::{content, elements};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 /// The JSON of an answer that is given as it goes over the wire.
@@ -16,7 +18,7 @@ pub(crate) fn of(answer: &[u8]) -> Value {
         Some(b'-') => json!({ "error": text() }),
         Some(b'$' | b'+') if !answer.starts_with(b"$-1") => match std::str::from_utf8(content(answer)) {
             Ok(text) => json!(text),
-            Err(_) => json!({ "base64": base64(content(answer)) }),
+            Err(_) => json!({ "base64": STANDARD.encode(content(answer)) }),
         },
         Some(b'*' | b'~') if !answer.starts_with(b"*-1") => {
             elements(answer).into_iter().map(of).collect::<Vec<_>>().into()
@@ -35,19 +37,6 @@ fn map(answer: &[u8]) -> Value {
         Some(object) => object.into(),
         None => parts.chunks(2).map(|pair| json!([of(pair[0]), of(pair[1])])).collect::<Vec<_>>().into(),
     }
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for group in bytes.chunks(3) {
-        let bits = (0..3).fold(0, |bits, at| bits << 8 | u32::from(*group.get(at).unwrap_or(&0)));
-        for digit in 0..4 {
-            let value = bits >> (18 - 6 * digit) & 63;
-            text.push(if digit <= group.len() { char::from(DIGITS[value as usize]) } else { '=' });
-        }
-    }
-    text
 }
 
 #[test]
