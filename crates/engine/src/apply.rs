@@ -3,14 +3,11 @@
 
 use crate::change::{Change, Changes};
 use crate::engine::{ApplyError, Call, Engine};
-use crate::query::{Moment, Query, Scope};
+use crate::interest::Noted;
+use crate::query::{Moment, Scope};
 use crate::record::{Cursor, kind};
 use crate::reply::Reply;
-use std::sync::Arc;
 use tidemark_log::Record;
-
-/// Watched reads that a record may concern.
-type Noted = Vec<Arc<Query>>;
 
 /// Applies a record, or as much of it as concerns the keys of a scope, if there is one.
 pub(crate) fn apply(
@@ -32,7 +29,7 @@ fn apply_changes(
     mut changes: Changes<'_>,
     scratch: &mut Reply,
 ) -> Result<(), ApplyError> {
-    let mut noted = Noted::new();
+    let mut noted = Vec::new();
     let applied =
         changes.try_for_each(|change| apply_change(engine, record, scope, change?, scratch, &mut noted));
     if !noted.is_empty() {
@@ -48,7 +45,7 @@ fn apply_change(
     scope: Option<&Scope>,
     change: Change<'_>,
     scratch: &mut Reply,
-    noted: &mut Noted,
+    noted: &mut Vec<Noted>,
 ) -> Result<(), ApplyError> {
     match change {
         Change::Command { command, db, mut args } => {
@@ -74,7 +71,7 @@ fn apply_change(
                 let mut shard = engine.keyspace().lock(engine.keyspace().shard_of(key));
                 shard.database_mut(db as usize).remove(crate::keyspace::hash(key), key);
                 shard.touch(db, key);
-                shard.index().note(db, key, noted);
+                shard.note(db, key, noted);
             }
             Ok(())
         }

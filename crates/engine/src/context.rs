@@ -3,8 +3,8 @@
 use crate::blocking::{Block, Waiter};
 use crate::error::CommandError;
 use crate::event::Events;
+use crate::interest::Noted;
 use crate::keyspace::{Database, Deadline, Entry, Keyspace, Payload, Shard, ValueRef, hash};
-use crate::query::Query;
 use crate::random::Chance;
 use crate::reply::Reply;
 use crate::value::{Collection, Object, Type};
@@ -48,8 +48,8 @@ pub(crate) struct Effects {
     pub(crate) expired: Vec<Vec<u8>>,
     /// Keys that got something that blocked clients may wait for.
     pub(crate) ready: Vec<(u8, Vec<u8>)>,
-    /// Watched reads whose answers may have changed. Whoever takes them out hands them to [`crate::Engine`]'s `emit`.
-    pub(crate) noted: Vec<Arc<Query>>,
+    /// Whom the changes concern. Whoever takes them out hands them to [`crate::Engine`]'s `emit`.
+    pub(crate) noted: Vec<Noted>,
     /// The wish to wait.
     pub(crate) block: Option<Box<Block>>,
     /// The earliest deadline that was set, in milliseconds since 1970.
@@ -502,11 +502,11 @@ impl<'k> Keys<'k> {
         }
     }
 
-    /// Notes the watched reads that the key's change may concern.
+    /// Notes whom the key's change concerns.
     #[cold]
     fn note_queries(&mut self, key: &[u8]) {
         let (db, mut noted) = (self.db(), std::mem::take(&mut self.effects.noted));
-        self.shard(key).index().note(db, key, &mut noted);
+        self.shard_mut(key).note(db, key, &mut noted);
         self.effects.noted = noted;
     }
 
@@ -529,9 +529,10 @@ impl<'k> Keys<'k> {
             shard.touch_database(db, other);
             for db in [Some(db), other].into_iter().flatten() {
                 ready.extend(shard.waiting().keys(db).map(|key| (db, key.to_vec())));
-                shard.index().note_database(db, &mut noted);
+                shard.note_database(db, &mut noted);
             }
         }
+        noted.push(Noted::Everything);
         self.effects.noted = noted;
         self.effects.ready.append(&mut ready);
     }

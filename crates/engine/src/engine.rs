@@ -5,13 +5,15 @@ use crate::command::{self, Command, KeySpec, Run};
 use crate::context::{Context, Effects, Keys, Locked};
 use crate::error::CommandError;
 use crate::event::{EventDesk, Events};
+use crate::interest::Noted;
 use crate::keyspace::{KeyId, Keyspace, MAX_BYTES};
 use crate::loader::Loader;
-use crate::query::{Acknowledgement, Acknowledging, Moment, NotAcknowledged, Query, Registry, Scope};
+use crate::query::{Acknowledgement, Acknowledging, Moment, NotAcknowledged, Registry, Scope};
 use crate::random::Chance;
 use crate::record::{self, kind};
 use crate::reply::Reply;
 use crate::snapshot::Snapshot;
+use crate::tracking::Tracking;
 use crate::watch::Watch;
 use std::collections::hash_map::{Entry, HashMap};
 use std::sync::Arc;
@@ -29,6 +31,17 @@ pub struct Call<'a> {
     pub db: u8,
     /// Time of admission, in microseconds since 1970.
     pub now_us: u64,
+}
+
+/// On what terms commands run, beside what they say themselves.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Terms {
+    /// Nobody is to be told of a change before it is durable.
+    pub durable: bool,
+    /// The tracker whose client keeps what is read, and is to be told when it changes.
+    pub reader: Option<u64>,
+    /// The tracker whose client is not to be told of what is changed now.
+    pub spared: Option<u64>,
 }
 
 /// What came of a call, beside the answer.
@@ -66,6 +79,8 @@ pub struct Engine {
     registry: Registry,
     /// Who wants to know of which events.
     events: EventDesk,
+    /// Clients that keep what they read.
+    tracking: Tracking,
 }
 
 impl Engine {
@@ -79,6 +94,7 @@ impl Engine {
             ahead_of_log: AtomicBool::new(false),
             registry: Registry::default(),
             events: EventDesk::default(),
+            tracking: Tracking::default(),
         }
     }
 
@@ -105,14 +121,23 @@ impl Engine {
         self.ahead_of_log.load(Ordering::Relaxed)
     }
 
+    pub(crate) fn tracking(&self) -> &Tracking {
+        &self.tracking
+    }
+
+    /// A number at random, for what reaches neither the log nor an answer.
+    pub(crate) fn random(&self) -> u64 {
+        self.chance.next()
+    }
+
     /// Runs one command and writes its answer, or says that the client waits. Clients that wait for what the command
     /// has put somewhere are served before any other command gets at it.
     pub fn execute(&self, call: &Call<'_>, reply: &mut Reply) -> Executed<'_> {
-        self.execute_as(call, false, reply)
+        self.execute_as(call, Terms::default(), reply)
     }
 
-    /// As [`Engine::execute`]; nobody is to be told of the change before it is `durable`.
-    pub fn execute_as(&self, call: &Call<'_>, durable: bool, reply: &mut Reply) -> Executed<'_> {
+    /// As [`Engine::execute`], on the given terms.
+    pub fn execute_as(&self, call: &Call<'_>, terms: Terms, reply: &mut Reply) -> Executed<'_> {
         let mut room = Room::NONE;
         if let Err(error) = self.admit(call.command, call.args, &mut room) {
             reply.error(&error);
@@ -126,10 +151,14 @@ impl Engine {
         let mark = reply.len();
         self.run(call, &mut keys, reply);
         let lsn = self.log_effects(call, &keys.effects, room, reply, mark);
-        let durable = keys.effects.durable || durable;
+        let durable = keys.effects.durable || terms.durable;
         if !keys.effects.noted.is_empty() {
             let noted = std::mem::take(&mut keys.effects.noted);
-            self.emit(&mut keys, noted, lsn.map(|lsn| Moment { lsn, time_us: call.now_us, durable }));
+            let (time_us, spared) = (call.now_us, terms.spared);
+            self.emit(&mut keys, noted, lsn.map(|lsn| Moment { lsn, time_us, durable, spared }));
+        }
+        if let Some(reader) = terms.reader {
+            self.remember(&mut keys, call, reader);
         }
         if keys.events.are_wanted() {
             self.tell_events(&mut keys, lsn, durable);
@@ -154,19 +183,18 @@ impl Engine {
         now_us: u64,
         reply: &mut Reply,
     ) -> Executed<'_> {
-        self.execute_transaction_as(calls, watch, &[], now_us, false, reply)
+        self.execute_transaction_as(calls, watch, &[], now_us, Terms::default(), reply)
     }
 
-    /// As [`Engine::execute_transaction`]; the positions of named subscriptions move with it, and if one of them has been
-    /// there before, nothing happens and the answer is the null array. Nobody is to be told of the changes before they are
-    /// `durable`.
+    /// As [`Engine::execute_transaction`], on the given terms; the positions of named subscriptions move with it, and if one
+    /// of them has been there before, nothing happens and the answer is the null array.
     pub fn execute_transaction_as(
         &self,
         calls: &[Call<'_>],
         watch: Option<&WatchedKeys>,
         done: &[Acknowledgement<'_>],
         now_us: u64,
-        durable: bool,
+        terms: Terms,
         reply: &mut Reply,
     ) -> Executed<'_> {
         let mut room = Room::NONE;
@@ -198,7 +226,7 @@ impl Engine {
         let mark = reply.len();
         reply.array(calls.len());
         let mut payloads = Vec::new();
-        let (mut ready, mut noted, mut durable) = (Vec::new(), Vec::new(), durable);
+        let (mut ready, mut noted, mut durable) = (Vec::new(), Vec::new(), terms.durable);
         for call in calls {
             keys.select(call.db);
             self.run(call, &mut keys, reply);
@@ -210,6 +238,9 @@ impl Engine {
             durable |= effects.durable;
             ready.extend(effects.ready);
             noted.extend(effects.noted);
+            if let Some(reader) = terms.reader {
+                self.remember(&mut keys, call, reader);
+            }
         }
         if let Some(acknowledging) = &acknowledging {
             acknowledging.encode(&mut payloads);
@@ -223,7 +254,8 @@ impl Engine {
             acknowledging.finish();
         }
         if !noted.is_empty() {
-            self.emit(&mut keys, noted, lsn.map(|lsn| Moment { lsn, time_us: now_us, durable }));
+            let (time_us, spared) = (now_us, terms.spared);
+            self.emit(&mut keys, noted, lsn.map(|lsn| Moment { lsn, time_us, durable, spared }));
         }
         if keys.events.are_wanted() {
             self.tell_events(&mut keys, lsn, durable);
@@ -292,9 +324,9 @@ impl Engine {
         self.next_deadline.fetch_min(at, Ordering::Relaxed);
     }
 
-    /// Runs a command out of the log: as [`Engine::execute`], without logging and without serving anybody. Watched reads that
-    /// it may concern go to `noted`.
-    pub(crate) fn replay(&self, call: &Call<'_>, reply: &mut Reply, noted: &mut Vec<Arc<Query>>) {
+    /// Runs a command out of the log: as [`Engine::execute`], without logging and without serving anybody. Whom it
+    /// concerns goes to `noted`.
+    pub(crate) fn replay(&self, call: &Call<'_>, reply: &mut Reply, noted: &mut Vec<Noted>) {
         let mut keys = self.lock_for(call);
         // Whoever wanted to know was told when it happened.
         keys.events = Events::default();

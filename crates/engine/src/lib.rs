@@ -12,6 +12,7 @@
 //! - [`context`]: what a handler may touch.
 //! - [`query`]: watched reads and what they emit.
 //! - [`change`]: what a record of the log changes.
+//! - [`tracking`]: clients that keep what they read, and are told when it changes.
 //! - [`Engine`]: admission, locking, logging, serving blocked clients; `apply` for the way back.
 //!
 //! The crate knows nothing of sockets and reads no clock: the time of a command is an argument.
@@ -27,6 +28,7 @@ mod engine;
 mod error;
 pub mod event;
 mod expiry;
+mod interest;
 pub mod keyspace;
 mod loader;
 mod long_double;
@@ -36,13 +38,14 @@ pub mod record;
 mod reply;
 mod serving;
 mod snapshot;
+pub mod tracking;
 pub mod value;
 mod waiting;
 mod watch;
 
 pub use blocking::{Block, Blocked, Delivery, Waiter};
 pub use command::{Command, KeySpec, Run};
-pub use engine::{ApplyError, Call, Engine, Executed, WatchedKeys};
+pub use engine::{ApplyError, Call, Engine, Executed, Terms, WatchedKeys};
 pub use error::CommandError;
 pub use loader::Loader;
 pub use reply::{Protocol, Reply, format_double};

@@ -149,7 +149,7 @@ impl Engine {
         let noted = std::mem::take(&mut effects.noted);
         if !noted.is_empty() {
             let (time_us, durable) = (keys.now_us(), waiter.durable);
-            self.emit(keys, noted, lsn.map(|lsn| Moment { lsn, time_us, durable }));
+            self.emit(keys, noted, lsn.map(|lsn| Moment { lsn, time_us, durable, spared: None }));
         }
         if keys.events.are_wanted() {
             self.tell_events(keys, lsn, waiter.durable);

@@ -10,7 +10,8 @@ use tidemark_engine::query::{
     Acknowledged, Acknowledgement, Audience, Emission, Filter, Gone, Guarantee, Named, Past, PastError,
     Query, QueryLimits, Read, Resumed, RetentionLimits, Subscribed,
 };
-use tidemark_engine::{Call, Engine, Protocol, Reply, command, encoded};
+use tidemark_engine::tracking::Broadcast;
+use tidemark_engine::{Call, Engine, Protocol, Reply, Terms, command, encoded};
 use tidemark_log::{Durability, Log, Lsn, MemoryStorage, Options, Record};
 
 /// The only listener of most tests.
@@ -533,7 +534,8 @@ fn a_transaction_moves_positions_with_its_changes_or_changes_nothing() {
         let done: Vec<Acknowledgement<'_>> =
             done.iter().map(|(name, lsn)| Acknowledgement { name, lsn: Lsn(*lsn) }).collect();
         let mut reply = Reply::new(Protocol::Resp3);
-        let executed = engine.execute_transaction_as(&[call], None, &done, START_US, false, &mut reply);
+        let executed =
+            engine.execute_transaction_as(&[call], None, &done, START_US, Terms::default(), &mut reply);
         (executed.lsn, shown(reply.bytes()))
     };
     assert_eq!(run(&[(b"one", 4)]), (Some(Lsn(5)), "*1 :1".to_owned()));
@@ -581,6 +583,8 @@ impl Audience for Told {
     fn tell(&self, listener: usize, query: &Arc<Query>) {
         self.0.lock().expect("nobody panics").push((listener, query.id()));
     }
+
+    fn broadcast(&self, _: &Arc<Broadcast>) {}
 }
 
 #[test]

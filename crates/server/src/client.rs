@@ -16,6 +16,9 @@ pub(crate) mod flags {
     pub(crate) const UNIX: u64 = 1 << 4;
     pub(crate) const NO_EVICT: u64 = 1 << 5;
     pub(crate) const NO_TOUCH: u64 = 1 << 6;
+    pub(crate) const TRACKING: u64 = 1 << 7;
+    pub(crate) const TRACKING_BROKEN: u64 = 1 << 8;
+    pub(crate) const TRACKING_BROADCAST: u64 = 1 << 9;
 }
 
 /// Texts that a client has given itself.
@@ -73,6 +76,8 @@ pub(crate) struct Shown {
     pub(crate) shard_channels: AtomicUsize,
     /// Commands queued in a transaction; -1 outside.
     pub(crate) queued: AtomicI64,
+    /// To which client it redirects what it is told of the keys that it keeps: 0 to none, -1 if it keeps none.
+    pub(crate) redirect: AtomicI64,
     pub(crate) input_bytes: AtomicUsize,
     pub(crate) output_bytes: AtomicUsize,
     pub(crate) received_bytes: AtomicU64,
@@ -93,6 +98,7 @@ impl Client {
     fn new(id: u64, worker: usize, slot: usize, origin: Origin, is_reserved: bool) -> Client {
         let shown = Shown::default();
         shown.queued.store(-1, Ordering::Relaxed);
+        shown.redirect.store(-1, Ordering::Relaxed);
         shown.protocol.store(2, Ordering::Relaxed);
         shown.flags.store(if origin.is_unix { flags::UNIX } else { 0 }, Ordering::Relaxed);
         Client {
@@ -185,7 +191,7 @@ impl Client {
             format!(
                 " age={} idle={idle} flags={} db={} sub={} psub={} ssub={} multi={} qbuf={input} qbuf-free=0 \
                  argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl={output} oll=0 omem={output} tot-mem={} events={} cmd={} \
-                 user=default redir=-1 resp={} lib-name=",
+                 user=default redir={} resp={} lib-name=",
                 age.as_secs(),
                 self.flag_letters(),
                 shown.db.load(Ordering::Relaxed),
@@ -196,6 +202,7 @@ impl Client {
                 input + output + size_of::<Client>(),
                 if output > 0 { "rw" } else { "r" },
                 self.last_command(),
+                shown.redirect.load(Ordering::Relaxed),
                 shown.protocol.load(Ordering::Relaxed),
             )
             .as_bytes(),
@@ -211,6 +218,9 @@ impl Client {
             (flags::SUBSCRIBED, 'P'),
             (flags::IN_TRANSACTION, 'x'),
             (flags::BLOCKED, 'b'),
+            (flags::TRACKING, 't'),
+            (flags::TRACKING_BROKEN, 'R'),
+            (flags::TRACKING_BROADCAST, 'B'),
             (flags::CLOSING, 'c'),
             (flags::UNIX, 'U'),
             (flags::NO_EVICT, 'e'),

@@ -33,9 +33,11 @@ pub(crate) fn set(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Re
         |config| apply(config, &changes),
         |config| {
             shared.engine.log().set_durability(config.durability);
+            shared.engine.limit_tracking(config.tracking_limits());
             shared.keyspace_events.configure(&shared.engine, config);
         },
     )?;
+    shared.engine.forget_tracked();
     session.settings_changed = true;
     // Workers without anything to do have deadlines to set as well.
     cx.shared.inboxes.iter().for_each(|inbox| inbox.wake());

@@ -17,6 +17,7 @@ use crate::pubsub::Publication;
 use crate::resp::request::{RequestLimits, RequestParser};
 use crate::returning;
 use crate::session::Session;
+use crate::tracking;
 use crate::wait::{self, WaitFor};
 use crate::watching;
 use smallvec::SmallVec;
@@ -161,6 +162,10 @@ impl Connection {
             watching::catch_up(&mut self.session, cx);
             following::tell(&mut self.session, cx);
         }
+        if self.may_take() {
+            self.limit_output(cx.config);
+            tracking::catch_up(&mut self.session, cx);
+        }
         if self.has_command && self.may_run() {
             let mut input = std::mem::take(&mut self.input);
             let consumed = self.run_commands(&input, cx);
@@ -208,9 +213,26 @@ impl Connection {
             && (self.session.wait.is_none() || self.input.len() < INPUT_AHEAD_BYTES)
     }
 
-    /// Whether commands have been received that could run now, or emissions could be written that had to wait.
+    /// Whether commands have been received that could run now, or emissions or invalidations could be written that had to
+    /// wait.
     pub(crate) fn can_resume(&self) -> bool {
-        self.may_catch_up() || (self.has_command && self.may_run())
+        self.may_catch_up() || self.may_take() || (self.has_command && self.may_run())
+    }
+
+    /// Whether invalidations have waited for room that is there now.
+    fn may_take(&self) -> bool {
+        !self.session.closing && self.session.untaken.may_catch_up(&self.session.output)
+    }
+
+    /// Whether the client's protocol has a word for what it, or another, must not use any more.
+    pub(crate) fn may_be_told(&self) -> bool {
+        !self.session.closing && !matches!(self.language, Language::Dice(_))
+    }
+
+    /// Writes what a client is told of what it keeps, as far as there is room.
+    pub(crate) fn invalidate(&mut self, source: tracking::Source, cx: &Context<'_>) {
+        self.limit_output(cx.config);
+        tracking::invalidate(&mut self.session, source, cx);
     }
 
     fn may_catch_up(&self) -> bool {
@@ -467,6 +489,7 @@ impl Connection {
         self.session.unsubscribe_all(&shared.pubsub);
         watching::end_all(&mut self.session, cx);
         self.session.subscriptions.following = None;
+        tracking::close(&mut self.session, cx);
         if matches!(self.language, Language::Dice(_)) {
             shared.dice.leave(self.session.client.id);
         }

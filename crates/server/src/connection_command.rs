@@ -6,7 +6,7 @@ use crate::pubsub::Kind;
 use crate::session::Session;
 use crate::{
     changes_command, client_command, command_command, config_command, handshake, info, server_command,
-    subscribe_command, transaction, wait, watch_command,
+    subscribe_command, tracking_command, transaction, wait, watch_command,
 };
 use tidemark_engine::command::ConnectionCommand as C;
 use tidemark_engine::{Command, CommandError};
@@ -67,6 +67,10 @@ fn dispatch(
         C::ClientPause => client_command::pause(session, args, cx),
         C::ClientUnpause => client_command::unpause(session, cx),
         C::ClientUnblock => client_command::unblock(session, args, cx),
+        C::ClientTracking => tracking_command::tracking(session, args, cx),
+        C::ClientCaching => tracking_command::caching(session, args),
+        C::ClientGetRedir => tracking_command::get_redirect(session),
+        C::ClientTrackingInfo => tracking_command::tracking_info(session),
 
         C::Subscribe => subscribe_command::subscribe(session, Kind::Channel, args, cx),
         C::Psubscribe => subscribe_command::subscribe(session, Kind::Pattern, args, cx),

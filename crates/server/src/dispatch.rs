@@ -6,6 +6,7 @@ use crate::counters::Counters;
 use crate::output::Until;
 use crate::session::{Replies, Session};
 use crate::shared::Shared;
+use crate::tracking;
 use crate::transaction;
 use crate::wait;
 use crate::watchers::Watchers;
@@ -60,6 +61,9 @@ pub(crate) fn run(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) {
     if session.replies != Replies::On {
         withhold(session, mark, resolved.ok());
     }
+    if session.tracking.is_some() {
+        tracking::after_command(session, args, cx);
+    }
 }
 
 /// Runs a command that nothing forbids.
@@ -101,7 +105,8 @@ fn execute_on_keys(
 ) {
     let mark = session.output.reply.len();
     let call = Call { command, args, db: session.db, now_us: cx.now_us };
-    let executed = cx.shared.engine.execute_as(&call, durable, &mut session.output.reply);
+    let terms = tracking::terms(session, durable);
+    let executed = cx.shared.engine.execute_as(&call, terms, &mut session.output.reply);
     finish(session, &executed, mark, durable, cx);
     if let Some(blocked) = executed.block {
         wait::block(session, *blocked, durable, cx);

@@ -4,7 +4,7 @@ use crate::client_command::check_name;
 use crate::dispatch::Context;
 use crate::session::{Replies, Session};
 use crate::shared::REDIS_VERSION;
-use crate::{transaction, watching};
+use crate::{tracking, transaction, watching};
 use sha2::{Digest, Sha256};
 use std::time::Instant;
 use tidemark_engine::command::parse;
@@ -198,6 +198,7 @@ pub(crate) fn reset(session: &mut Session, cx: &Context<'_>) -> Result<(), Comma
     session.unsubscribe_all(&cx.shared.pubsub);
     watching::end_all(session, cx);
     session.subscriptions.following = None;
+    tracking::end(session, cx);
     session.db = 0;
     session.replies = Replies::On;
     session.client.names().name.clear();

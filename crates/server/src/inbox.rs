@@ -5,11 +5,13 @@
 
 use crate::dice::Notice;
 use crate::pubsub::Publication;
+use crate::tracking::Source;
 use mio::Waker;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidemark_engine::query::Query;
+use tidemark_engine::tracking::Broadcast;
 use tidemark_engine::{Delivery, Waiter};
 use tidemark_log::Lsn;
 
@@ -34,6 +36,12 @@ pub(crate) enum Message {
     Older(Target, Lsn),
     /// There are changes to take for a client that follows the log.
     Changed(Target),
+    /// A client keeps something that has changed since the connection last took what there was.
+    Invalidated(Target, Source),
+    /// The connection with this id, which should have taken that for the client, is gone.
+    RedirectBroken(Target, u64),
+    /// Keys have changed that begin as some clients have asked for; the worker passes it on.
+    Broadcast(Arc<Broadcast>),
     /// Another connection of the same client tells one of DiceDB's protocol.
     Dice(Target, Notice),
     /// Disconnect a client.
@@ -70,8 +78,8 @@ pub(crate) struct Inbox {
 }
 
 /// Messages until the worker takes them. Blocked clients bound the deliveries among them, [`PUBLISHED_BYTES`] the
-/// publications; of a watched read's emissions, and of changes for a client that follows the log, is told once until the
-/// worker has looked; the rest is at most what clients order in one turn of the worker.
+/// publications; of a watched read's emissions, of changes for a client that follows the log, and of what a client keeps is
+/// told once until the worker has looked; the rest is at most what clients order in one turn of the worker.
 #[derive(Default)]
 struct Waiting {
     messages: Vec<Message>,

@@ -80,6 +80,7 @@ fn clients(text: &mut String, cx: &Context<'_>) {
     line(text, "connected_clients", all.len());
     line(text, "maxclients", cx.config.maxclients);
     line(text, "blocked_clients", all.iter().filter(|client| client.has(flags::BLOCKED)).count());
+    line(text, "tracking_clients", cx.shared.engine.tracking_figures().trackers);
     line(text, "pubsub_clients", all.iter().filter(|client| client.has(flags::SUBSCRIBED)).count());
 }
 
@@ -143,6 +144,11 @@ fn stats(text: &mut String, cx: &Context<'_>) {
     line(text, "pubsub_channels", channels);
     line(text, "pubsub_patterns", patterns);
     line(text, "pubsubshard_channels", shards);
+    let tracking = cx.shared.engine.tracking_figures();
+    line(text, "tracking_total_keys", tracking.keys);
+    line(text, "tracking_total_items", tracking.readers);
+    line(text, "tracking_total_prefixes", tracking.prefixes);
+    line(text, "tracking_total_bytes", tracking.bytes);
 }
 
 fn replication(text: &mut String, cx: &Context<'_>) {

@@ -67,6 +67,8 @@ mod snapshots;
 mod socket;
 mod subscribe_command;
 mod timers;
+mod tracking;
+mod tracking_command;
 mod transaction;
 mod value_json;
 mod wait;

@@ -83,7 +83,11 @@ fn encode_clients(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::
         running as f64,
     )?;
     gauge(encoder, "backlogs_waiting", "Subscribers that wait for their turn to be", waiting as f64)?;
-    counter(encoder, "backlogs_begun", "How often that was begun", begun)
+    counter(encoder, "backlogs_begun", "How often that was begun", begun)?;
+    let tracking = shared.engine.tracking_figures();
+    gauge(encoder, "tracking_clients", "Clients that keep what they read", tracking.trackers as f64)?;
+    gauge(encoder, "tracked_keys", "Keys that are remembered for them", tracking.keys as f64)?;
+    gauge(encoder, "tracked_bytes", "What these keys and their readers take", tracking.bytes as f64)
 }
 
 fn encode_log(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {

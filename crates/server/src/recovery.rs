@@ -131,6 +131,7 @@ fn newest_state(
         engine
             .limit_queries(QueryLimits { queries: config.watch_max_queries, bytes: config.watch_max_bytes });
         engine.limit_names(config.watch_max_names);
+        engine.limit_tracking(config.tracking_limits());
         engine.limit_retention(RetentionLimits {
             bytes: config.watch_retention_bytes,
             age_us: config.watch_retention_age.as_micros() as u64,

@@ -5,6 +5,7 @@ use crate::following::Following;
 use crate::inbox::Target;
 use crate::output::Output;
 use crate::pubsub::{Kind, PubSub, Subscriber};
+use crate::tracking::{Tracking, Untaken};
 use crate::transaction::Transaction;
 use crate::wait::Wait;
 use crate::watching::Watchings;
@@ -44,6 +45,10 @@ pub(crate) struct Session {
     pub(crate) transaction: Option<Transaction>,
     pub(crate) watched: WatchedKeys,
     pub(crate) subscriptions: Subscriptions,
+    /// The client keeps what it reads, and is told when that changes.
+    pub(crate) tracking: Option<Box<Tracking>>,
+    /// What it, or another that redirects to it, is still to be told of that.
+    pub(crate) untaken: Untaken,
     pub(crate) replies: Replies,
     /// Confirmations of subscriptions in the answer to `EXEC`, in case that nobody wants the answer: they are messages.
     pub(crate) confirmations: Vec<u8>,
@@ -72,6 +77,8 @@ impl Session {
             transaction: None,
             watched: WatchedKeys::new(),
             subscriptions: Subscriptions::default(),
+            tracking: None,
+            untaken: Untaken::default(),
             replies: Replies::On,
             confirmations: Vec::new(),
             wait: None,
@@ -157,11 +164,12 @@ pub(crate) struct Subscriptions {
 impl Subscriptions {
     /// Whether there are any.
     pub(crate) fn any(&self) -> bool {
-        !(self.channels.is_empty()
-            && self.patterns.is_empty()
-            && self.shards.is_empty()
-            && self.watchings.is_empty()
-            && self.following.is_none())
+        self.listens() || !self.watchings.is_empty() || self.following.is_some()
+    }
+
+    /// Whether there are any to channels or patterns.
+    pub(crate) fn listens(&self) -> bool {
+        !(self.channels.is_empty() && self.patterns.is_empty() && self.shards.is_empty())
     }
 
     /// Whether there may be something to write that had to wait, for which there is room.

@@ -8,6 +8,7 @@ use crate::connection_command;
 use crate::dispatch::{self, Context};
 use crate::named_command;
 use crate::session::{NAMES_LIMIT, Replies, Session};
+use crate::tracking;
 use crate::watch_command;
 use tidemark_engine::command::{ConnectionCommand, flags, parse};
 use tidemark_engine::keyspace::DATABASES;
@@ -41,6 +42,14 @@ impl Transaction {
     /// The commands queued.
     pub(crate) fn commands(&self) -> impl Iterator<Item = &'static Command> {
         self.queue.iter().map(|queued| queued.command)
+    }
+
+    /// Whether it says itself that what it reads is kept.
+    fn opts_in(&self) -> bool {
+        self.queue.iter().any(|Queued { command, args }| {
+            matches!(command.run, Run::Connection(ConnectionCommand::ClientCaching))
+                && args.get(2).is_some_and(|word| parse::is(word, "YES"))
+        })
     }
 
     /// Makes `EXEC` refuse the transaction.
@@ -180,10 +189,11 @@ fn execute<'e>(
         transaction.queue.iter().map(|queued| queued.args.iter().map(|arg| &**arg).collect()).collect();
     let calls = calls_on_keys(session.db, transaction, &args, cx.now_us);
     let watched = (!watched.is_empty()).then_some(watched);
-    let (engine, durable) = (&cx.shared.engine, transaction.durable);
+    let engine = &cx.shared.engine;
+    let terms = tracking::terms_of_transaction(session, transaction.durable, transaction.opts_in());
     if calls.len() == transaction.queue.len() {
         let reply = &mut session.output.reply;
-        return engine.execute_transaction_as(&calls, watched, &[], cx.now_us, durable, reply);
+        return engine.execute_transaction_as(&calls, watched, &[], cx.now_us, terms, reply);
     }
     let done = match acknowledgements(transaction, &args, cx) {
         Ok(done) => done,
@@ -194,7 +204,7 @@ fn execute<'e>(
     };
     let mut answers = Reply::new(session.output.reply.protocol());
     answers.set_limit(session.output.reply.room());
-    let executed = engine.execute_transaction_as(&calls, watched, &done, cx.now_us, durable, &mut answers);
+    let executed = engine.execute_transaction_as(&calls, watched, &done, cx.now_us, terms, &mut answers);
     if answers.has_overflowed() {
         // The commands on keys have run, so those of the connection do as well; nobody will read what they answer.
         session.output.reply.overflow();

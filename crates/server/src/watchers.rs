@@ -6,7 +6,9 @@ use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
+use tidemark_engine::keyspace::hash;
 use tidemark_engine::query::{Audience, Query};
+use tidemark_engine::tracking::Broadcast;
 use tidemark_log::Lsn;
 
 /// Most reads have one subscriber.
@@ -57,6 +59,14 @@ impl Audience for Listeners {
         match self.workers.get(listener) {
             Some(inbox) => inbox.send(Message::Emitted(Arc::clone(query))),
             None => self.http.tell(query),
+        }
+    }
+
+    fn broadcast(&self, broadcast: &Arc<Broadcast>) {
+        // Always the same worker for a prefix, so that what is passed on keeps its order.
+        let number = hash(broadcast.prefix()) as usize % self.workers.len().max(1);
+        if let Some(inbox) = self.workers.get(number) {
+            inbox.send(Message::Broadcast(Arc::clone(broadcast)));
         }
     }
 }

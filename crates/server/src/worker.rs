@@ -15,6 +15,7 @@ use crate::output::Reached;
 use crate::shared::{Shared, now_us};
 use crate::socket::Socket;
 use crate::timers::Timers;
+use crate::tracking;
 use crate::wait;
 use crate::watchers::Watchers;
 use mio::{Events, Poll, Token};
@@ -450,6 +451,20 @@ impl State {
             Message::Stop => return self.begin_stop(cx),
             Message::PauseChanged => return self.look_after_pause(cx),
             Message::Emitted(query) => return self.emit(&query, cx),
+            Message::Broadcast(broadcast) => return broadcast.pass_on(),
+            Message::Invalidated(target, source) => {
+                match self.target(target).filter(|peer| peer.connection.may_be_told()) {
+                    Some(peer) => peer.connection.invalidate(source, cx),
+                    None => return tracking::return_to_owner(&source, target, &cx.shared.inboxes),
+                }
+                target
+            }
+            Message::RedirectBroken(target, taker) => {
+                if let Some(peer) = self.target(target) {
+                    tracking::break_redirect(&mut peer.connection.session, taker);
+                }
+                target
+            }
             Message::Kill(target) => {
                 if self.target(target).is_some() {
                     self.close(target.slot, cx);

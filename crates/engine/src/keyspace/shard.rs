@@ -1,6 +1,7 @@
 //! A shard: its part of every database, and who waits for or watches its keys.
 
 use super::{DATABASES, Database};
+use crate::interest::{Interest, Noted};
 use crate::query::{Index, Query};
 use crate::waiting::Waiting;
 use crate::watch::Watch;
@@ -17,14 +18,14 @@ pub struct Shard {
     waiting: Waiting,
     /// Transactions to abort when a key changes.
     watching: HashMap<KeyId, Vec<Arc<Watch>>>,
-    /// Watched reads of keys, if there are any.
-    index: Option<Box<Index>>,
+    /// Who is to be told of changes of keys, if there is anybody.
+    interest: Option<Box<Interest>>,
 }
 
 impl Shard {
     pub(super) fn new() -> Self {
         let databases = (0..DATABASES).map(|_| Database::default()).collect();
-        Self { databases, waiting: Waiting::default(), watching: HashMap::new(), index: None }
+        Self { databases, waiting: Waiting::default(), watching: HashMap::new(), interest: None }
     }
 
     /// The shard's part of a database. `number` is below [`DATABASES`].
@@ -65,40 +66,68 @@ impl Shard {
         &mut self.waiting
     }
 
-    /// Whether any read of the shard's keys is watched.
+    /// Whether anybody is to be told of changes of the shard's keys.
     #[inline]
     pub(crate) fn is_read(&self) -> bool {
-        self.index.is_some()
+        self.interest.is_some()
     }
 
     /// The watched reads of the shard's keys.
     pub(crate) fn index(&self) -> &Index {
         static EMPTY: Index = Index::new();
-        self.index.as_deref().unwrap_or(&EMPTY)
+        self.interest.as_deref().map_or(&EMPTY, |interest| &interest.queries)
     }
 
     /// As [`Shard::index`], to add one.
     pub(crate) fn index_mut(&mut self) -> &mut Index {
-        self.index.get_or_insert_default()
+        &mut self.interest_mut().queries
+    }
+
+    /// Who is to be told of changes of the shard's keys, to add somebody. Whoever takes somebody away looks afterwards
+    /// whether anybody is left: [`Shard::drop_interest_if_empty`].
+    pub(crate) fn interest_mut(&mut self) -> &mut Interest {
+        self.interest.get_or_insert_default()
+    }
+
+    /// Forgets that anybody was to be told of changes, if nobody is any more.
+    pub(crate) fn drop_interest_if_empty(&mut self) {
+        self.interest.take_if(|interest| interest.is_empty());
+    }
+
+    /// Notes whom a change of this key concerns, as far as this is not known from waiting or watching.
+    pub(crate) fn note(&mut self, db: u8, key: &[u8], noted: &mut Vec<Noted>) {
+        if let Some(interest) = &mut self.interest {
+            interest.note(db, key, noted);
+            self.drop_interest_if_empty();
+        }
+    }
+
+    /// As [`Shard::note`], of a change of everything in a database.
+    pub(crate) fn note_database(&mut self, db: u8, noted: &mut Vec<Noted>) {
+        if let Some(interest) = &mut self.interest {
+            interest.note_database(db, noted);
+            self.drop_interest_if_empty();
+        }
     }
 
     /// Takes a watched read of a key out of the index.
     pub(crate) fn forget_query(&mut self, db: u8, key: &[u8], query: &Arc<Query>) {
         self.index_mut().remove(db, key, query);
-        self.index.take_if(|index| index.is_empty());
+        self.drop_interest_if_empty();
     }
 
     /// Takes a watched read of every key out of the index.
     pub(crate) fn forget_everywhere(&mut self, query: &Arc<Query>) {
         self.index_mut().remove_everywhere(query);
-        self.index.take_if(|index| index.is_empty());
+        self.drop_interest_if_empty();
     }
 
     /// Whether a command that changes one of the shard's keys may need the locks of further shards: to serve a move, or to
     /// answer a watched read.
     #[inline]
     pub(crate) fn reaches_further(&self) -> bool {
-        self.waiting.has_moves() || self.index.as_ref().is_some_and(|index| index.reaches_further())
+        self.waiting.has_moves()
+            || self.interest.as_ref().is_some_and(|interest| interest.queries.reaches_further())
     }
 
     /// Registers a transaction's watch on a key.

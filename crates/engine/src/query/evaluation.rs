@@ -3,6 +3,7 @@
 use super::{Emission, Query, Reach, State};
 use crate::context::{Keys, Locked};
 use crate::engine::Engine;
+use crate::interest::Noted;
 use crate::reply::Reply;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -24,29 +25,49 @@ pub(crate) struct Moment {
     pub(crate) time_us: u64,
     /// Its change is not to be told of before it is durable.
     pub(crate) durable: bool,
+    /// The tracker that is not told, because the change is its own.
+    pub(crate) spared: Option<u64>,
 }
 
 impl Engine {
-    /// Emits what a record has changed of the answers of the queries that the commands under these locks have noted.
-    /// Without a record, because nothing was logged after all, nothing is emitted.
+    /// Tells those whom the commands under these locks have noted what a record has changed: of the answers of queries, and
+    /// of what clients keep. Without a record, because nothing was logged after all, queries emit nothing.
     #[cold]
-    pub(crate) fn emit(&self, keys: &mut Keys<'_>, noted: Vec<Arc<Query>>, moment: Option<Moment>) {
-        for query in noted {
-            query.noted.store(false, Ordering::Relaxed);
+    pub(crate) fn emit(&self, keys: &mut Keys<'_>, noted: Vec<Noted>, moment: Option<Moment>) {
+        self.each_query(noted, moment, |query| {
             if let Some(moment) = moment {
-                self.emit_one(keys, &query, moment);
+                self.emit_one(keys, query, moment);
             }
-        }
+        });
     }
 
     /// As [`Engine::emit`], at a replay: no locks are held, and nobody else changes anything.
     #[cold]
-    pub(crate) fn emit_replayed(&self, noted: Vec<Arc<Query>>, moment: Moment) {
-        for query in noted {
-            query.noted.store(false, Ordering::Relaxed);
+    pub(crate) fn emit_replayed(&self, noted: Vec<Noted>, moment: Moment) {
+        self.each_query(noted, Some(moment), |query| {
             let mut keys = self.keys_of(&query.reach, query.read.db(), moment.time_us);
-            self.emit_one(&mut keys, &query, moment);
+            self.emit_one(&mut keys, query, moment);
+        });
+    }
+
+    /// Lets queries emit, and tells everybody else who is noted.
+    fn each_query(&self, noted: Vec<Noted>, moment: Option<Moment>, mut emit: impl FnMut(&Arc<Query>)) {
+        let (mut is_everything, mut broadcasts) = (false, Vec::new());
+        for noted in noted {
+            match noted {
+                Noted::Query(query) => {
+                    query.noted.store(false, Ordering::Relaxed);
+                    emit(&query);
+                }
+                Noted::Key(changed) => self.invalidate(&changed, moment, &mut broadcasts),
+                Noted::Everything => is_everything = true,
+            }
         }
+        if is_everything {
+            self.invalidate_everything(moment);
+        }
+        // Once all keys of a command or transaction have been gathered, so that they are passed on together.
+        broadcasts.iter().for_each(|broadcast| self.registry().broadcast(broadcast));
     }
 
     /// All shards that a query reads, locked.
@@ -67,7 +88,7 @@ impl Engine {
     }
 
     fn emit_one(&self, keys: &mut Keys<'_>, query: &Arc<Query>, moment: Moment) {
-        let Moment { lsn, time_us, durable } = moment;
+        let Moment { lsn, time_us, durable, spared: _ } = moment;
         let emitted = with_present_answer(keys, query, |state, answer| {
             if *state.answer == *answer {
                 return None;

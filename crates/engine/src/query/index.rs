@@ -1,6 +1,7 @@
 //! Which queries read the keys of one shard.
 
 use super::{Query, Reach};
+use crate::interest::Noted;
 use crate::keyspace::{Keyed, Table, hash};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -122,7 +123,7 @@ impl Index {
     }
 
     /// Notes the queries whose answer a change of this key may change.
-    pub(crate) fn note(&self, db: u8, key: &[u8], noted: &mut Vec<Arc<Query>>) {
+    pub(crate) fn note(&self, db: u8, key: &[u8], noted: &mut Vec<Noted>) {
         if let Some(watched) = self.keys.get(&db).and_then(|table| table.get(hash(key), key)) {
             watched.queries.iter().for_each(|query| query.note(noted));
         }
@@ -134,7 +135,7 @@ impl Index {
     }
 
     /// Notes the queries of a whole database.
-    pub(crate) fn note_database(&self, db: u8, noted: &mut Vec<Arc<Query>>) {
+    pub(crate) fn note_database(&self, db: u8, noted: &mut Vec<Noted>) {
         if let Some(table) = self.keys.get(&db) {
             table.for_each(|watched| watched.queries.iter().for_each(|query| query.note(noted)));
         }

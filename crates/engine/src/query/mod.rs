@@ -59,8 +59,10 @@ pub(crate) use named::{Acknowledging, NotAcknowledged, encode as encode_named};
 pub(crate) use registry::Registry;
 pub(crate) use scope::Scope;
 
+use crate::interest::Noted;
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
+use crate::tracking::Broadcast;
 use emission::Emissions;
 use filter::Filtering;
 use listing::Listing;
@@ -74,6 +76,10 @@ pub trait Audience: Send + Sync {
     /// Tells a listener that a query has emitted something since the listener last looked. Called with shards locked: it
     /// must neither wait nor use the engine.
     fn tell(&self, listener: usize, query: &Arc<Query>);
+
+    /// Tells somebody that keys which begin as some clients have asked for have changed since it was last passed on: it
+    /// is to be passed on, once, by [`Broadcast::pass_on`]. Called as [`Audience::tell`] is.
+    fn broadcast(&self, broadcast: &Arc<Broadcast>);
 }
 
 /// Which shards a query reads.
@@ -215,16 +221,16 @@ impl Query {
     }
 
     /// Puts the query on a list of those that a command may have changed, unless it is there.
-    fn note(self: &Arc<Self>, noted: &mut Vec<Arc<Self>>) {
+    fn note(self: &Arc<Self>, noted: &mut Vec<Noted>) {
         // Ordering comes from the locks of the shards.
         if !self.noted.load(Ordering::Relaxed) {
             self.noted.store(true, Ordering::Relaxed);
-            noted.push(Arc::clone(self));
+            noted.push(Noted::Query(Arc::clone(self)));
         }
     }
 
     /// As [`Query::note`], because of a key that the read does not name.
-    fn note_key(self: &Arc<Self>, key: &[u8], noted: &mut Vec<Arc<Self>>) {
+    fn note_key(self: &Arc<Self>, key: &[u8], noted: &mut Vec<Noted>) {
         if let Some(listing) = &mut self.lock().listing {
             listing.note(key);
         }
@@ -232,7 +238,7 @@ impl Query {
     }
 
     /// As [`Query::note`], because anything may have changed.
-    fn note_everything(self: &Arc<Self>, noted: &mut Vec<Arc<Self>>) {
+    fn note_everything(self: &Arc<Self>, noted: &mut Vec<Noted>) {
         if let Some(listing) = &mut self.lock().listing {
             listing.note_everything();
         }

@@ -5,6 +5,7 @@ use super::retention::Retention;
 use super::saving::Saving;
 use super::{Audience, Query, Read, State};
 use crate::error::CommandError;
+use crate::tracking::Broadcast;
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{Hash, Hasher};
@@ -114,6 +115,13 @@ impl Registry {
     /// What the queries and their latest answers take.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Lets somebody pass on what was gathered for a prefix.
+    pub(crate) fn broadcast(&self, broadcast: &Arc<Broadcast>) {
+        if let Some(audience) = self.audience.get() {
+            audience.broadcast(broadcast);
+        }
     }
 
     /// Notes that something which took `before` bytes takes `now`.

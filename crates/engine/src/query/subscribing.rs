@@ -442,6 +442,6 @@ impl Query {
 impl Moment {
     /// A record whose change need not be durable before it is told.
     pub(crate) fn of(lsn: Lsn, time_us: u64) -> Self {
-        Self { lsn, time_us, durable: false }
+        Self { lsn, time_us, durable: false, spared: None }
     }
 }

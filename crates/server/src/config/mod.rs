@@ -21,6 +21,7 @@ use crate::descriptors::Connections;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+use tidemark_engine::tracking::TrackingLimits;
 use tidemark_log::{Durability, Format};
 
 /// The effective configuration, typed. [`Config::default`] is what a newcomer gets.
@@ -109,6 +110,10 @@ pub struct Config {
     pub watch_max_names: usize,
     /// What they and their latest answers may take when a further one begins, in bytes.
     pub watch_max_bytes: usize,
+    /// How many keys are remembered for clients that keep what they read; 0 is no limit.
+    pub tracking_table_max_keys: usize,
+    /// What these keys and their readers may take, in bytes.
+    pub tracking_table_max_bytes: usize,
     /// How many connections may watch reads over HTTP.
     pub http_watch_connections: usize,
     /// Which events of keys are published.
@@ -167,6 +172,8 @@ impl Default for Config {
             watch_max_queries: 1_000_000,
             watch_max_names: 10_000,
             watch_max_bytes: 1 << 30,
+            tracking_table_max_keys: 1_000_000,
+            tracking_table_max_bytes: 256 << 20,
             http_watch_connections: 1_000,
             notify_keyspace_events: EventSelection::default(),
             changes_followers: 64,
@@ -185,6 +192,12 @@ impl Config {
             reserved: self.reserved_clients,
             http_watchers: if self.http.is_some() { self.http_watch_connections } else { 0 },
         }
+    }
+
+    /// How much is remembered for clients that keep what they read.
+    pub(crate) fn tracking_limits(&self) -> TrackingLimits {
+        let keys = Some(self.tracking_table_max_keys).filter(|keys| *keys > 0);
+        TrackingLimits { keys, bytes: self.tracking_table_max_bytes }
     }
 
     /// The number of worker threads in effect.

@@ -675,6 +675,35 @@ pub static SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "tracking-table-max-keys",
+        alias: None,
+        group: WATCHING,
+        placeholder: "NUMBER",
+        help: "Keys that are remembered for clients with CLIENT TRACKING; beyond it one at random is forgotten, and its readers \
+               are told as if it had changed. 0 is no limit but that of bytes.",
+        literal: Literal::Number,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.tracking_table_max_keys.to_string(),
+        set: |_, config, text| {
+            number(text, 0, u64::from(u32::MAX)).map(|value| config.tracking_table_max_keys = value as usize)
+        },
+    },
+    Setting {
+        name: "tracking-table-max-bytes",
+        alias: None,
+        group: WATCHING,
+        placeholder: "BYTES",
+        help: "The same for what these keys take with their names and readers.",
+        literal: Literal::Text,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.tracking_table_max_bytes.to_string(),
+        set: |_, config, text| {
+            bytes(text, 1 << 20, LOG_BYTES_MAX).map(|value| config.tracking_table_max_bytes = value as usize)
+        },
+    },
+    Setting {
         name: "http-watch-connections",
         alias: None,
         group: WATCHING,

@@ -1,0 +1,44 @@
+//! Who is to be told when keys of one shard change: watched reads, and clients that keep what they have read.
+//!
+//! A shard has this only while somebody is interested in any of its keys. A change in another one costs a comparison.
+
+use crate::query::{Index, Query};
+use crate::tracking::{Changed, Tracked};
+use std::sync::Arc;
+
+/// Those who are interested in one shard's keys. Whoever holds the shard's lock may look and change.
+#[derive(Default)]
+pub(crate) struct Interest {
+    pub(crate) queries: Index,
+    pub(crate) tracked: Tracked,
+}
+
+/// Somebody who is to be told of a change, noted until its record is in the log.
+#[derive(Debug)]
+pub(crate) enum Noted {
+    /// A watched read, whose answer may have changed.
+    Query(Arc<Query>),
+    /// A key that clients keep.
+    Key(Box<Changed>),
+    /// Any key that clients keep may have changed.
+    Everything,
+}
+
+impl Interest {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queries.is_empty() && self.tracked.is_empty()
+    }
+
+    /// Notes whom a change of this key concerns. Clients that keep what they have read of it count as told: they have to
+    /// read it again to be told of the next change.
+    pub(crate) fn note(&mut self, db: u8, key: &[u8], noted: &mut Vec<Noted>) {
+        self.queries.note(db, key, noted);
+        self.tracked.note(key, noted);
+    }
+
+    /// Notes the watched reads of a whole database. Those who keep anything are told by [`Noted::Everything`].
+    pub(crate) fn note_database(&mut self, db: u8, noted: &mut Vec<Noted>) {
+        self.queries.note_database(db, noted);
+        self.tracked.forget_keys();
+    }
+}

@@ -1,0 +1,267 @@
+//! Clients that are told of every change of keys that begin as they have asked for, whether they have read them or not.
+//!
+//! What changes is gathered for each prefix, under no lock but the prefix's own, and passed on to the clients by one of the
+//! audience's listeners when it looks: a write costs the same however many clients there are, and who changes a key
+//! often between two looks is told of once.
+
+use super::tracker::{Invalidation, OVERHEAD_BYTES, PENDING_BYTES, Stale, Tracker};
+use crate::query::Moment;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use tidemark_log::Lsn;
+
+/// One prefix, who has asked for it, and what has changed since it was last passed on.
+pub struct Broadcast {
+    prefix: Arc<[u8]>,
+    trackers: RwLock<Vec<Arc<Tracker>>>,
+    batch: Mutex<Batch>,
+}
+
+#[derive(Default)]
+struct Batch {
+    /// Each key with the tracker that is not told of it, because it has made the last change itself.
+    keys: BTreeMap<Arc<[u8]>, Option<u64>>,
+    bytes: usize,
+    /// More has changed than is kept.
+    has_overflowed: bool,
+    lsn: Lsn,
+    /// The listener has been told, and has not looked since.
+    is_told: bool,
+}
+
+impl Broadcast {
+    fn new(prefix: &[u8]) -> Self {
+        Self { prefix: prefix.into(), trackers: RwLock::default(), batch: Mutex::default() }
+    }
+
+    /// How the keys begin.
+    pub fn prefix(&self) -> &[u8] {
+        &self.prefix
+    }
+
+    /// Gathers a change; whether the listener has to be told.
+    pub(super) fn add(&self, key: &Arc<[u8]>, moment: Option<Moment>) -> bool {
+        let spared = moment.and_then(|moment| moment.spared);
+        let mut batch = self.batch();
+        if !batch.has_overflowed && batch.keys.insert(Arc::clone(key), spared).is_none() {
+            batch.bytes += key.len() + OVERHEAD_BYTES;
+            if batch.bytes > PENDING_BYTES {
+                batch.has_overflowed = true;
+                batch.keys = BTreeMap::new();
+            }
+        }
+        batch.lsn = batch.lsn.max(moment.map_or(Lsn::ZERO, |moment| moment.lsn));
+        !std::mem::replace(&mut batch.is_told, true)
+    }
+
+    /// Gives every client what has been gathered. From the next change on the listener is told again.
+    pub fn pass_on(&self) {
+        let Batch { keys, has_overflowed, lsn, .. } = std::mem::take(&mut *self.batch());
+        let all: Arc<[Arc<[u8]>]> = keys.keys().cloned().collect();
+        let trackers = self.trackers.read().unwrap_or_else(PoisonError::into_inner).clone();
+        for tracker in trackers {
+            let is_spared = |spared: &Option<u64>| *spared == Some(tracker.id());
+            let stale = if has_overflowed {
+                Stale::Everything
+            } else if keys.values().any(is_spared) {
+                let others = keys.iter().filter(|(_, spared)| !is_spared(spared));
+                Stale::Keys(others.map(|(key, _)| Arc::clone(key)).collect())
+            } else {
+                Stale::Keys(Arc::clone(&all))
+            };
+            if !matches!(&stale, Stale::Keys(keys) if keys.is_empty()) {
+                tracker.add(Invalidation { stale, lsn });
+            }
+        }
+    }
+
+    fn trackers_mut(&self) -> RwLockWriteGuard<'_, Vec<Arc<Tracker>>> {
+        self.trackers.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn batch(&self) -> MutexGuard<'_, Batch> {
+        self.batch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Broadcast {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Broadcast")
+            .field("prefix", &self.prefix.escape_ascii().to_string())
+            .finish_non_exhaustive()
+    }
+}
+
+type ByPrefix = BTreeMap<Arc<[u8]>, Arc<Broadcast>>;
+
+/// All prefixes that clients have asked for.
+#[derive(Default)]
+pub(crate) struct Prefixes(RwLock<ByPrefix>);
+
+impl Prefixes {
+    /// Whether any of them is how the key begins.
+    pub(super) fn concern(&self, key: &[u8]) -> bool {
+        let mut is_concerned = false;
+        self.matching(key, |_| {
+            is_concerned = true;
+            false
+        });
+        is_concerned
+    }
+
+    /// Shows those with which the key begins, the longest first, until `visit` has seen enough.
+    pub(super) fn matching(&self, key: &[u8], mut visit: impl FnMut(&Arc<Broadcast>) -> bool) {
+        let by_prefix = self.read();
+        let mut most = key;
+        // The greatest prefix that is not above `most` either is a beginning of the key, or shows how much of the key the
+        // remaining ones can have: whatever lies between such a one and `most` begins with it.
+        while let Some((prefix, broadcast)) = by_prefix.range::<[u8], _>(up_to(most)).next_back() {
+            let common = prefix.iter().zip(most).take_while(|(one, other)| one == other).count();
+            if common < prefix.len() {
+                most = &key[..common];
+            } else if visit(broadcast) && common > 0 {
+                most = &key[..common - 1];
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.read().len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.read().is_empty()
+    }
+
+    /// Lets a tracker be told, by a prefix that it has not asked for yet.
+    pub(super) fn join(&self, prefix: &[u8], tracker: &Arc<Tracker>) {
+        let mut by_prefix = self.write();
+        let broadcast = match by_prefix.get(prefix) {
+            Some(broadcast) => broadcast,
+            None => {
+                let broadcast = Arc::new(Broadcast::new(prefix));
+                by_prefix.entry(Arc::clone(&broadcast.prefix)).or_insert(broadcast)
+            }
+        };
+        broadcast.trackers_mut().push(Arc::clone(tracker));
+    }
+
+    /// Ends that.
+    pub(super) fn leave(&self, prefix: &[u8], tracker: &Arc<Tracker>) {
+        let mut by_prefix = self.write();
+        let Some(broadcast) = by_prefix.get(prefix) else { return };
+        let mut trackers = broadcast.trackers_mut();
+        trackers.retain(|other| other.id() != tracker.id());
+        let is_unused = trackers.is_empty();
+        drop(trackers);
+        if is_unused {
+            by_prefix.remove(prefix);
+        }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, ByPrefix> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, ByPrefix> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn up_to(most: &[u8]) -> (Bound<&[u8]>, Bound<&[u8]>) {
+    (Bound::Unbounded, Bound::Included(most))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    fn tracker(id: u64) -> Arc<Tracker> {
+        Arc::new(Tracker::new(id, id, Box::new(|_| {})))
+    }
+
+    fn moment(lsn: u64, spared: Option<u64>) -> Option<Moment> {
+        Some(Moment { spared, ..Moment::of(Lsn(lsn), 0) })
+    }
+
+    fn keys(names: &[&str]) -> Stale {
+        Stale::Keys(names.iter().map(|name| Arc::from(name.as_bytes())).collect())
+    }
+
+    #[test]
+    fn what_was_gathered_is_passed_on_once_and_not_to_whoever_has_changed_it() {
+        let prefixes = Prefixes::default();
+        let (one, other) = (tracker(1), tracker(2));
+        prefixes.join(b"k", &one);
+        prefixes.join(b"k", &other);
+        let mut tell = 0;
+        for (name, lsn, spared) in [("kb", 1, None), ("ka", 2, Some(2)), ("kb", 3, Some(1)), ("kb", 4, None)]
+        {
+            prefixes.matching(name.as_bytes(), |broadcast| {
+                tell += u32::from(broadcast.add(&Arc::from(name.as_bytes()), moment(lsn, spared)));
+                true
+            });
+        }
+        assert_eq!(tell, 1, "until it has looked");
+        prefixes.matching(b"k", |broadcast| {
+            broadcast.pass_on();
+            true
+        });
+        let message = |stale| Some(Invalidation { stale, lsn: Lsn(4) });
+        assert_eq!(one.take(1), message(keys(&["ka", "kb"])));
+        assert_eq!(other.take(2), message(keys(&["kb"])));
+        assert_eq!((one.take(1), other.take(2)), (None, None));
+    }
+
+    #[test]
+    fn more_changes_than_are_kept_become_one_word() {
+        let prefixes = Prefixes::default();
+        let one = tracker(1);
+        prefixes.join(b"", &one);
+        let long = vec![b'k'; PENDING_BYTES / 4];
+        for number in 0..6_u8 {
+            let key: Arc<[u8]> = long.iter().copied().chain([number]).collect();
+            prefixes.matching(&key, |broadcast| {
+                broadcast.add(&key, moment(u64::from(number), Some(1)));
+                true
+            });
+        }
+        prefixes.matching(b"", |broadcast| {
+            broadcast.pass_on();
+            true
+        });
+        let everything = Invalidation { stale: Stale::Everything, lsn: Lsn(5) };
+        assert_eq!((one.take(1), one.take(1)), (Some(everything), None));
+    }
+
+    proptest! {
+        #[test]
+        fn exactly_the_prefixes_of_a_key_are_found(
+            prefixes in proptest::collection::btree_set("[ab\u{1}]{0,5}", 0..30),
+            key in "[ab\u{1}]{0,7}",
+            left in "[ab\u{1}]{0,2}",
+        ) {
+            let (all, one) = (Prefixes::default(), tracker(1));
+            prefixes.iter().for_each(|prefix| all.join(prefix.as_bytes(), &one));
+            all.leave(left.as_bytes(), &one);
+            let mut found = Vec::new();
+            all.matching(key.as_bytes(), |broadcast| {
+                found.push(String::from_utf8_lossy(broadcast.prefix()).into_owned());
+                true
+            });
+            let mut expected: Vec<String> =
+                prefixes.iter().filter(|prefix| **prefix != left && key.starts_with(&***prefix)).cloned().collect();
+            expected.sort_by_key(|prefix| std::cmp::Reverse(prefix.len()));
+            prop_assert_eq!(all.concern(key.as_bytes()), !expected.is_empty());
+            prop_assert_eq!(&found, &expected);
+            let names: BTreeSet<&String> = found.iter().collect();
+            prop_assert_eq!(names.len(), found.len());
+        }
+    }
+}

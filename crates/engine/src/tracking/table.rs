@@ -1,0 +1,264 @@
+//! Which clients have read which keys of one shard.
+
+use super::{Changed, Prefixes};
+use crate::interest::Noted;
+use crate::keyspace::{Keyed, Table, hash};
+use smallvec::SmallVec;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The numbers of the trackers that have read a key, ascending.
+pub(crate) type Readers = SmallVec<[u64; 2]>;
+
+/// What a key takes beside its bytes and its readers: its entry, its place in the table, and what the allocator needs.
+const KEY_BYTES: usize = size_of::<TrackedKey>() + 40;
+
+/// What clients have read of one shard, and the prefixes by which others ask to be told. Whoever holds the shard's lock may
+/// look and change.
+#[derive(Default)]
+pub(crate) struct Tracked {
+    keys: Option<TrackedKeys>,
+    /// There only while somebody has asked for a prefix.
+    prefixes: Option<Arc<Prefixes>>,
+}
+
+impl Tracked {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.keys.is_none() && self.prefixes.is_none()
+    }
+
+    /// Lets changes be compared with prefixes, or no more.
+    pub(super) fn set_prefixes(&mut self, prefixes: Option<&Arc<Prefixes>>) {
+        self.prefixes = prefixes.cloned();
+    }
+
+    /// Notes a change of the key if anybody is to be told of it, and forgets who has read the key.
+    pub(crate) fn note(&mut self, key: &[u8], noted: &mut Vec<Noted>) {
+        let readers = self.forget(key).unwrap_or_default();
+        let is_broadcast = self.prefixes.as_ref().is_some_and(|prefixes| prefixes.concern(key));
+        if is_broadcast || !readers.is_empty() {
+            noted.push(Noted::Key(Box::new(Changed { key: key.into(), readers })));
+        }
+    }
+
+    /// Notes that a tracker has read the key.
+    pub(super) fn remember(&mut self, key: &[u8], reader: u64, totals: &Arc<Totals>) {
+        self.keys.get_or_insert_with(|| TrackedKeys::new(Arc::clone(totals))).remember(key, reader);
+    }
+
+    /// Forgets a key that chance chooses, if there is any, and says who has read it.
+    pub(super) fn forget_any(&mut self, random: impl FnMut() -> u64) -> Option<Changed> {
+        let key: Box<[u8]> = self.keys.as_ref()?.table.random(random)?.key.clone();
+        let readers = self.forget(&key)?;
+        Some(Changed { key: key.into(), readers })
+    }
+
+    /// Forgets who has read what.
+    pub(crate) fn forget_keys(&mut self) {
+        self.keys = None;
+    }
+
+    fn forget(&mut self, key: &[u8]) -> Option<Readers> {
+        let keys = self.keys.as_mut()?;
+        let readers = keys.forget(key);
+        self.keys.take_if(|keys| keys.table.is_empty());
+        readers
+    }
+}
+
+/// The keys of one shard that were read, whatever their database: a key's name is all that a client is told.
+struct TrackedKeys {
+    table: Table<Box<TrackedKey>>,
+    readers: usize,
+    bytes: usize,
+    totals: Arc<Totals>,
+}
+
+struct TrackedKey {
+    key: Box<[u8]>,
+    readers: Readers,
+}
+
+impl TrackedKey {
+    fn bytes(&self) -> usize {
+        KEY_BYTES + self.key.len() + self.readers.len() * size_of::<u64>()
+    }
+}
+
+impl Keyed for Box<TrackedKey> {
+    fn key(&self) -> &[u8] {
+        &self.key
+    }
+}
+
+impl TrackedKeys {
+    fn new(totals: Arc<Totals>) -> Self {
+        Self { table: Table::new(), readers: 0, bytes: 0, totals }
+    }
+
+    fn remember(&mut self, key: &[u8], reader: u64) {
+        let hash = hash(key);
+        if let Some(tracked) = self.table.get_mut(hash, key) {
+            if let Err(at) = tracked.readers.binary_search(&reader) {
+                tracked.readers.insert(at, reader);
+                self.count(0, 1, size_of::<u64>());
+            }
+            return;
+        }
+        let tracked = Box::new(TrackedKey { key: key.into(), readers: Readers::from_elem(reader, 1) });
+        let bytes = tracked.bytes();
+        self.table.insert(hash, tracked);
+        self.count(1, 1, bytes);
+    }
+
+    fn forget(&mut self, key: &[u8]) -> Option<Readers> {
+        let tracked = self.table.remove(hash(key), key)?;
+        let (readers, bytes) = (tracked.readers.len(), tracked.bytes());
+        self.count(1_usize.wrapping_neg(), readers.wrapping_neg(), bytes.wrapping_neg());
+        Some(tracked.readers)
+    }
+
+    /// Adds to what is counted here and in all shards; what is taken away is added as its negative.
+    fn count(&mut self, keys: usize, readers: usize, bytes: usize) {
+        self.readers = self.readers.wrapping_add(readers);
+        self.bytes = self.bytes.wrapping_add(bytes);
+        self.totals.add(keys, readers, bytes);
+    }
+}
+
+impl Drop for TrackedKeys {
+    fn drop(&mut self) {
+        let (keys, readers, bytes) = (self.table.len(), self.readers, self.bytes);
+        self.totals.add(keys.wrapping_neg(), readers.wrapping_neg(), bytes.wrapping_neg());
+    }
+}
+
+/// What the tables of all shards hold, and how much they may.
+pub(crate) struct Totals {
+    keys: AtomicUsize,
+    readers: AtomicUsize,
+    bytes: AtomicUsize,
+    max_keys: AtomicUsize,
+    max_bytes: AtomicUsize,
+}
+
+impl Totals {
+    pub(super) fn new(limits: super::TrackingLimits) -> Self {
+        let totals = Self {
+            keys: AtomicUsize::new(0),
+            readers: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+            max_keys: AtomicUsize::new(0),
+            max_bytes: AtomicUsize::new(0),
+        };
+        totals.set_limits(limits);
+        totals
+    }
+
+    pub(super) fn set_limits(&self, limits: super::TrackingLimits) {
+        self.max_keys.store(limits.keys.unwrap_or(usize::MAX), Ordering::Relaxed);
+        self.max_bytes.store(limits.bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn keys(&self) -> usize {
+        self.keys.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn readers(&self) -> usize {
+        self.readers.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether more is remembered than may be.
+    pub(super) fn exceed_limits(&self) -> bool {
+        self.keys() > self.max_keys.load(Ordering::Relaxed)
+            || self.bytes() > self.max_bytes.load(Ordering::Relaxed)
+    }
+
+    fn add(&self, keys: usize, readers: usize, bytes: usize) {
+        self.keys.fetch_add(keys, Ordering::Relaxed);
+        self.readers.fetch_add(readers, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::TrackingLimits;
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Read(u8, u64),
+        Change(u8),
+        ForgetAny(u64),
+        ForgetAll,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            8 => (any::<u8>(), 0..6_u64).prop_map(|(key, reader)| Step::Read(key, reader)),
+            4 => any::<u8>().prop_map(Step::Change),
+            1 => any::<u64>().prop_map(Step::ForgetAny),
+            1 => Just(Step::ForgetAll),
+        ]
+    }
+
+    fn name(key: u8) -> Vec<u8> {
+        vec![b'k'; usize::from(key % 7) + 1].into_iter().chain([key]).collect()
+    }
+
+    proptest! {
+        /// Whoever has read a key since it last changed is told of its change, once, and nobody else; and what is counted is
+        /// what is there.
+        #[test]
+        fn readers_are_told_once_of_the_next_change(steps in proptest::collection::vec(step(), 0..400)) {
+            let totals = Arc::new(Totals::new(TrackingLimits::default()));
+            let mut tracked = Tracked::default();
+            let mut model: BTreeMap<Vec<u8>, BTreeSet<u64>> = BTreeMap::new();
+            for step in steps {
+                match step {
+                    Step::Read(key, reader) => {
+                        tracked.remember(&name(key), reader, &totals);
+                        model.entry(name(key)).or_default().insert(reader);
+                    }
+                    Step::Change(key) => {
+                        let mut noted = Vec::new();
+                        tracked.note(&name(key), &mut noted);
+                        let told: Vec<(Vec<u8>, Vec<u64>)> = noted
+                            .into_iter()
+                            .filter_map(|noted| match noted {
+                                Noted::Key(changed) => Some((changed.key.to_vec(), changed.readers.to_vec())),
+                                Noted::Query(_) | Noted::Everything => None,
+                            })
+                            .collect();
+                        let expected = model.remove(&name(key)).map(|readers| (name(key), readers.into_iter().collect()));
+                        prop_assert_eq!(told, expected.into_iter().collect::<Vec<_>>());
+                    }
+                    Step::ForgetAny(seed) => {
+                        let forgotten = tracked.forget_any(|| seed);
+                        prop_assert_eq!(forgotten.is_some(), !model.is_empty());
+                        if let Some(changed) = forgotten {
+                            let readers = model.remove(&*changed.key);
+                            prop_assert_eq!(readers, Some(changed.readers.into_iter().collect()));
+                        }
+                    }
+                    Step::ForgetAll => {
+                        tracked.forget_keys();
+                        model.clear();
+                    }
+                }
+                let readers: usize = model.values().map(BTreeSet::len).sum();
+                let names: usize = model.keys().map(|key| KEY_BYTES + key.len()).sum();
+                prop_assert_eq!((totals.keys(), totals.readers()), (model.len(), readers));
+                prop_assert_eq!(totals.bytes(), names + readers * size_of::<u64>());
+                prop_assert_eq!(tracked.is_empty(), model.is_empty());
+            }
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! One client that keeps what it reads, and what it is still to be told.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tidemark_log::Lsn;
+
+/// What may wait for a client until its connection takes it. Beyond it the client is told that everything may have changed.
+/// Bytes.
+pub(super) const PENDING_BYTES: usize = 1024 * 1024;
+
+/// What an invalidation takes beside its keys' bytes, and each key.
+pub(super) const OVERHEAD_BYTES: usize = 64;
+
+/// What a client must not go on to use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stale {
+    /// A key that it has read.
+    Key(Arc<[u8]>),
+    /// Keys that begin as it has asked for, in the order of their bytes.
+    Keys(Arc<[Arc<[u8]>]>),
+    /// Whatever it keeps.
+    Everything,
+}
+
+/// One message to a client that keeps what it reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invalidation {
+    /// What has changed, or may have.
+    pub stale: Stale,
+    /// The record that changed it; [`Lsn::ZERO`] if nothing has changed.
+    pub lsn: Lsn,
+}
+
+impl Invalidation {
+    fn bytes(&self) -> usize {
+        let keys = match &self.stale {
+            Stale::Key(key) => key.len(),
+            Stale::Keys(keys) => keys.iter().map(|key| key.len() + OVERHEAD_BYTES).sum(),
+            Stale::Everything => 0,
+        };
+        keys + OVERHEAD_BYTES
+    }
+
+    /// Lets one invalidation stand for two: it waits for both records.
+    fn add(&mut self, other: &Self) {
+        self.lsn = self.lsn.max(other.lsn);
+    }
+}
+
+/// Tells the connection for which something waits that it should look. Called with shards locked: it must neither wait nor
+/// use the engine or the tracker.
+pub type Tell = Box<dyn Fn(&Arc<Tracker>) + Send + Sync>;
+
+/// A client that keeps what it reads. Shards know it by its number, which no other one ever has.
+pub struct Tracker {
+    id: u64,
+    pending: Mutex<Pending>,
+}
+
+/// What a client is to be told, in the order in which it happened.
+struct Pending {
+    queue: VecDeque<Invalidation>,
+    bytes: usize,
+    /// The connection that takes it, and how it gets to know.
+    taker: u64,
+    tell: Tell,
+    /// The taker has been told, and has not taken everything since.
+    is_told: bool,
+    has_ended: bool,
+}
+
+impl Tracker {
+    pub(super) fn new(id: u64, taker: u64, tell: Tell) -> Self {
+        let queue = VecDeque::new();
+        let pending = Pending { queue, bytes: 0, taker, tell, is_told: false, has_ended: false };
+        Self { id, pending: Mutex::new(pending) }
+    }
+
+    /// Its number.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Lets another connection take what waits, and what comes from now on.
+    pub fn hand_over(self: &Arc<Self>, taker: u64, tell: Tell) {
+        let mut pending = self.lock();
+        pending.taker = taker;
+        pending.tell = tell;
+        pending.is_told = !pending.queue.is_empty();
+        if pending.is_told {
+            (pending.tell)(self);
+        }
+    }
+
+    /// The next message, if the connection `taker` is the one that takes them.
+    pub fn take(&self, taker: u64) -> Option<Invalidation> {
+        let mut pending = self.lock();
+        if pending.taker != taker {
+            return None;
+        }
+        let next = pending.queue.pop_front();
+        pending.bytes -= next.as_ref().map_or(0, Invalidation::bytes);
+        pending.is_told = !pending.queue.is_empty();
+        next
+    }
+
+    /// Forgets what waits, because there is nobody who could take it.
+    pub fn discard(&self) {
+        let mut pending = self.lock();
+        pending.clear();
+        pending.is_told = false;
+    }
+
+    pub(super) fn end(&self) {
+        let mut pending = self.lock();
+        pending.clear();
+        pending.has_ended = true;
+    }
+
+    /// Lets a message wait until the connection takes it.
+    pub(super) fn add(self: &Arc<Self>, invalidation: Invalidation) {
+        let mut pending = self.lock();
+        if pending.has_ended {
+            return;
+        }
+        pending.add(invalidation);
+        if !std::mem::replace(&mut pending.is_told, true) {
+            (pending.tell)(self);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pending {
+    fn clear(&mut self) {
+        self.queue.clear();
+        self.bytes = 0;
+    }
+
+    fn add(&mut self, mut invalidation: Invalidation) {
+        if invalidation.stale == Stale::Everything
+            && let Some(last) = self.queue.back_mut().filter(|last| last.stale == Stale::Everything)
+        {
+            return last.add(&invalidation);
+        }
+        if self.bytes + invalidation.bytes() > PENDING_BYTES {
+            self.queue.iter().for_each(|other| invalidation.add(other));
+            invalidation.stale = Stale::Everything;
+            self.clear();
+        }
+        self.bytes += invalidation.bytes();
+        self.queue.push_back(invalidation);
+    }
+}
+
+impl std::fmt::Debug for Tracker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tracker").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    fn tracker(told: &Arc<AtomicUsize>) -> Arc<Tracker> {
+        let told = Arc::clone(told);
+        Arc::new(Tracker::new(
+            1,
+            7,
+            Box::new(move |_| {
+                told.fetch_add(1, Ordering::Relaxed);
+            }),
+        ))
+    }
+
+    fn key(name: &[u8], lsn: u64) -> Invalidation {
+        Invalidation { stale: Stale::Key(name.into()), lsn: Lsn(lsn) }
+    }
+
+    #[test]
+    fn the_taker_is_told_once_until_it_has_taken_everything() {
+        let told = Arc::default();
+        let tracker = tracker(&told);
+        tracker.add(key(b"a", 1));
+        tracker.add(key(b"b", 2));
+        assert_eq!(told.load(Ordering::Relaxed), 1);
+        assert_eq!(tracker.take(8), None, "another connection takes nothing");
+        assert_eq!(tracker.take(7), Some(key(b"a", 1)));
+        tracker.add(key(b"c", 3));
+        assert_eq!(told.load(Ordering::Relaxed), 1, "there was something left");
+        assert_eq!(tracker.take(7), Some(key(b"b", 2)));
+        assert_eq!(tracker.take(7), Some(key(b"c", 3)));
+        assert_eq!(tracker.take(7), None);
+        tracker.add(key(b"d", 4));
+        assert_eq!(told.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn what_waits_is_bounded_and_whoever_is_slow_is_told_to_forget_everything() {
+        let tracker = tracker(&Arc::default());
+        let long = vec![b'k'; PENDING_BYTES / 3];
+        for lsn in 1..=3 {
+            tracker.add(key(&long, lsn));
+        }
+        let everything = Invalidation { stale: Stale::Everything, lsn: Lsn(3) };
+        assert_eq!(tracker.take(7), Some(everything), "with the last record of what it stands for");
+        assert_eq!(tracker.take(7), None);
+        tracker.add(key(b"a", 4));
+        assert_eq!(tracker.take(7), Some(key(b"a", 4)));
+    }
+
+    #[test]
+    fn everything_is_told_once() {
+        let tracker = tracker(&Arc::default());
+        let everything = |lsn| Invalidation { stale: Stale::Everything, lsn: Lsn(lsn) };
+        tracker.add(key(b"a", 1));
+        tracker.add(everything(2));
+        tracker.add(everything(3));
+        assert_eq!(tracker.take(7), Some(key(b"a", 1)));
+        assert_eq!(tracker.take(7), Some(everything(3)));
+        assert_eq!(tracker.take(7), None);
+    }
+
+    #[test]
+    fn who_takes_over_gets_what_waits_and_who_has_ended_gets_nothing() {
+        let (told, told_other) = (Arc::default(), Arc::new(AtomicUsize::new(0)));
+        let tracker = tracker(&told);
+        tracker.add(key(b"a", 1));
+        let count = Arc::clone(&told_other);
+        tracker.hand_over(
+            8,
+            Box::new(move |_| {
+                count.fetch_add(1, Ordering::Relaxed);
+            }),
+        );
+        assert_eq!(told_other.load(Ordering::Relaxed), 1);
+        assert_eq!((tracker.take(7), tracker.take(8)), (None, Some(key(b"a", 1))));
+        tracker.add(key(b"b", 2));
+        tracker.end();
+        tracker.add(key(b"c", 3));
+        assert_eq!(tracker.take(8), None);
+    }
+}

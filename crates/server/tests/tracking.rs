@@ -1,0 +1,706 @@
+//! Clients that keep what they read, and are told when it changes.
+
+mod common;
+
+use common::{Client, TestServer, eventually};
+use std::net::TcpStream;
+use tidemark_log::Durability;
+
+type Connection = Client<TcpStream>;
+
+const OK: &str = "+OK\r\n";
+
+fn resp3(server: &TestServer) -> Connection {
+    let mut client = server.client();
+    client.command(&["HELLO", "3"]);
+    while client.line() != "*0" {}
+    client
+}
+
+/// A client that speaks RESP3 and keeps what it reads.
+fn tracking(server: &TestServer, options: &str) -> Connection {
+    let mut client = resp3(server);
+    client.ask(format!("CLIENT TRACKING ON {options}").trim_end(), OK);
+    client
+}
+
+fn bulk(text: &str) -> String {
+    format!("${}\r\n{text}\r\n", text.len())
+}
+
+fn array(texts: &[&str]) -> String {
+    format!("*{}\r\n{}", texts.len(), texts.iter().map(|text| bulk(text)).collect::<String>())
+}
+
+/// What a client that speaks RESP3 is told.
+fn stale(keys: &[&str]) -> String {
+    format!(">2\r\n{}{}", bulk("invalidate"), array(keys))
+}
+
+fn all_stale() -> String {
+    format!(">2\r\n{}_\r\n", bulk("invalidate"))
+}
+
+/// What a subscriber that speaks RESP2 is told.
+fn stale_message(keys: &[&str]) -> String {
+    format!("*3\r\n{}{}{}", bulk("message"), bulk("__redis__:invalidate"), array(keys))
+}
+
+fn id(client: &mut Connection) -> u64 {
+    client.command(&["CLIENT", "ID"]);
+    client.line().trim_start_matches(':').parse().expect("a number")
+}
+
+/// A RESP2 client that listens to what others keep, with its id.
+fn listener(server: &TestServer) -> (Connection, u64) {
+    let mut client = server.client();
+    let id = id(&mut client);
+    client.ask(
+        "SUBSCRIBE __redis__:invalidate",
+        "*3\r\n$9\r\nsubscribe\r\n$20\r\n__redis__:invalidate\r\n:1\r\n",
+    );
+    (client, id)
+}
+
+/// Nothing is on its way to a client: the next thing that it gets is its own answer.
+#[track_caller]
+fn quiet(client: &mut Connection) {
+    client.ask("PING", "+PONG\r\n");
+}
+
+fn figure(client: &mut Connection, name: &str) -> String {
+    client.command(&["INFO"]);
+    let text = client.bulk();
+    let found = text.lines().find_map(|line| line.strip_prefix(&format!("{name}:")[..]));
+    found.unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_key_that_was_read_is_told_stale_once() {
+    let server = TestServer::new();
+    let (mut reader, mut writer) = (tracking(&server, ""), server.client());
+    writer.ask("MSET a 1 b 2", OK);
+    reader.ask("GET a", "$1\r\n1\r\n");
+    reader.ask("GET b", "$1\r\n2\r\n");
+    writer.ask("SET other 1", OK);
+    writer.ask("SET a 2", OK);
+    reader.expect(stale(&["a"]));
+    writer.ask("SET a 3", OK);
+    quiet(&mut reader);
+    writer.ask("INCR b", ":3\r\n");
+    reader.expect(stale(&["b"]));
+    reader.ask("GET a", "$1\r\n3\r\n");
+    writer.ask("DEL a", ":1\r\n");
+    reader.expect(stale(&["a"]));
+    quiet(&mut reader);
+}
+
+#[test]
+fn whatever_reads_is_told_by_whatever_changes() {
+    let server = TestServer::new();
+    let (mut reader, mut writer) = (tracking(&server, ""), server.client());
+    for (read, change, keys) in [
+        ("EXISTS k", "SET k v", "k"),
+        ("STRLEN k", "APPEND k w", "k"),
+        ("TTL k", "EXPIRE k 1000", "k"),
+        ("TYPE k", "PERSIST k", "k"),
+        ("GET missing", "RENAME k missing", "missing"),
+        ("HGETALL h", "HSET h f v", "h"),
+        ("LRANGE l 0 -1", "RPUSH l x", "l"),
+        ("LLEN l", "LPOP l", "l"),
+        ("SMEMBERS s", "SADD s m", "s"),
+        ("ZRANGE z 0 -1", "ZADD z 1 m", "z"),
+        ("ZCARD z", "ZPOPMIN z", "z"),
+        ("GETBIT bits 7", "SETBIT bits 7 1", "bits"),
+        ("SORT_RO s ALPHA", "SPOP s", "s"),
+    ] {
+        reader.command(&read.split(' ').collect::<Vec<_>>());
+        writer.command(&change.split(' ').collect::<Vec<_>>());
+        writer.line();
+        // Whatever the read has answered, the push comes behind it.
+        while reader.line() != ">2" {}
+        reader.expect(format!("{}{}", bulk("invalidate"), array(&[keys])));
+    }
+}
+
+#[test]
+fn a_command_that_writes_and_one_without_keys_remember_nothing() {
+    let server = TestServer::new();
+    let (mut reader, mut writer) = (tracking(&server, ""), server.client());
+    writer.ask("SET k 1", OK);
+    reader.ask("GETEX k", "$1\r\n1\r\n");
+    reader.ask("DBSIZE", ":1\r\n");
+    reader.ask("RANDOMKEY", "$1\r\nk\r\n");
+    writer.ask("SET k 2", OK);
+    quiet(&mut reader);
+    assert_eq!(figure(&mut writer, "tracking_total_keys"), "0");
+}
+
+#[test]
+fn all_keys_of_a_read_are_told_each_by_itself() {
+    let server = TestServer::new();
+    let (mut reader, mut writer) = (tracking(&server, ""), server.client());
+    reader.ask("MGET a b c", "*3\r\n_\r\n_\r\n_\r\n");
+    assert_eq!(figure(&mut writer, "tracking_total_keys"), "3");
+    writer.ask("MSET c 1 a 1", OK);
+    reader.expect(stale(&["c"]));
+    reader.expect(stale(&["a"]));
+    assert_eq!(figure(&mut writer, "tracking_total_items"), "1");
+}
+
+#[test]
+fn the_answer_comes_before_what_the_own_change_makes_stale() {
+    let server = TestServer::new();
+    let mut client = tracking(&server, "");
+    client.ask("HSET h f v", ":1\r\n");
+    client.command(&["HGET", "h", "f"]);
+    client.command(&["HDEL", "h", "f"]);
+    client.command(&["PING"]);
+    client.expect(format!("$1\r\nv\r\n:1\r\n{}+PONG\r\n", stale(&["h"])));
+}
+
+#[test]
+fn what_a_transaction_makes_stale_comes_behind_its_answer() {
+    let server = TestServer::new();
+    let (mut client, mut other) = (tracking(&server, ""), tracking(&server, ""));
+    for client in [&mut client, &mut other] {
+        client.ask("MGET a b", "*2\r\n_\r\n_\r\n");
+    }
+    client.ask("MULTI", OK);
+    for line in ["INCR a", "INCR a", "INCR b", "GET b"] {
+        client.ask(line, "+QUEUED\r\n");
+    }
+    quiet(&mut other);
+    client.ask("EXEC", "*4\r\n:1\r\n:2\r\n:1\r\n$1\r\n1\r\n");
+    client.expect(stale(&["a"]) + &stale(&["b"]));
+    other.expect(stale(&["a"]) + &stale(&["b"]));
+    // What the transaction has read itself is remembered.
+    other.ask("SET b 2", OK);
+    client.expect(stale(&["b"]));
+    quiet(&mut client);
+}
+
+#[test]
+fn an_expired_key_is_told_stale_when_it_leaves() {
+    let server = TestServer::new();
+    let (mut reader, mut writer) = (tracking(&server, ""), server.client());
+    writer.ask("SET k v PX 50", OK);
+    reader.ask("GET k", "$1\r\nv\r\n");
+    reader.expect(stale(&["k"]));
+    // Also where a write finds it expired, and nobody removes it before.
+    writer.ask("DEBUG SET-ACTIVE-EXPIRE 0", OK);
+    writer.ask("SET k v PX 20", OK);
+    reader.ask("GET k", "$1\r\nv\r\n");
+    eventually("the key expires", || {
+        writer.command(&["EXISTS", "k"]);
+        writer.line() == ":0"
+    });
+    writer.ask("APPEND k w", ":1\r\n");
+    reader.expect(stale(&["k"]));
+    // Once for its removal and once for what was appended would be too much: it was read once.
+    quiet(&mut reader);
+}
+
+#[test]
+fn a_flush_and_a_swap_make_everything_stale() {
+    let server = TestServer::new();
+    let (mut reader, mut writer) = (tracking(&server, ""), server.client());
+    let mut broadcast = tracking(&server, "BCAST PREFIX none");
+    for command in ["FLUSHALL", "FLUSHDB", "SWAPDB 0 1"] {
+        writer.ask("SET k v", OK);
+        reader.command(&["GET", "k"]);
+        reader.bulk();
+        writer.ask(command, OK);
+        reader.expect(all_stale());
+        broadcast.expect(all_stale());
+        assert_eq!(figure(&mut writer, "tracking_total_keys"), "0");
+    }
+    reader.ask("FLUSHALL", OK);
+    reader.expect(all_stale());
+    quiet(&mut reader);
+}
+
+#[test]
+fn in_resp2_a_subscriber_is_told_instead() {
+    let server = TestServer::new();
+    let (mut listener, listener_id) = listener(&server);
+    let (mut reader, mut writer) = (server.client(), server.client());
+    reader.ask(&format!("CLIENT TRACKING ON REDIRECT {listener_id}"), OK);
+    reader.ask("CLIENT GETREDIR", &format!(":{listener_id}\r\n"));
+    reader.ask("MGET a b", "*2\r\n$-1\r\n$-1\r\n");
+    writer.ask("SET a 1", OK);
+    listener.expect(stale_message(&["a"]));
+    writer.ask("FLUSHALL", OK);
+    listener.expect(format!("*3\r\n{}{}$-1\r\n", bulk("message"), bulk("__redis__:invalidate")));
+    // Several clients may redirect to one.
+    let mut other = resp3(&server);
+    other.ask(&format!("CLIENT TRACKING ON REDIRECT {listener_id}"), OK);
+    other.ask("GET b", "_\r\n");
+    other.ask("SET b 1", OK);
+    listener.expect(stale_message(&["b"]));
+    quiet(&mut reader);
+    quiet(&mut other);
+}
+
+#[test]
+fn in_resp2_without_a_subscriber_nobody_is_told() {
+    let server = TestServer::new();
+    let (mut reader, mut target, mut writer) = (server.client(), server.client(), server.client());
+    reader.ask("CLIENT TRACKING ON", OK);
+    reader.ask("GET a", "$-1\r\n");
+    writer.ask("SET a 1", OK);
+    quiet(&mut reader);
+    let target_id = id(&mut target);
+    reader.ask(&format!("CLIENT TRACKING ON REDIRECT {target_id}"), OK);
+    reader.ask("GET a", "$1\r\n1\r\n");
+    writer.ask("SET a 2", OK);
+    quiet(&mut target);
+    // From RESP3 on it is told what was read before.
+    reader.ask("MGET a b", "*2\r\n$1\r\n2\r\n$-1\r\n");
+    target.command(&["HELLO", "3"]);
+    while target.line() != "*0" {}
+    writer.ask("SET b 2", OK);
+    target.expect(stale(&["b"]));
+}
+
+#[test]
+fn a_client_whose_redirection_is_gone_is_told_so() {
+    let server = TestServer::new();
+    let (listener, listener_id) = listener(&server);
+    let (mut reader, mut writer) = (resp3(&server), server.client());
+    reader.ask(&format!("CLIENT TRACKING ON REDIRECT {listener_id}"), OK);
+    reader.ask("MGET a b", "*2\r\n_\r\n_\r\n");
+    drop(listener);
+    eventually("the listener is gone", || {
+        writer.command(&["CLIENT", "LIST", "ID", &listener_id.to_string()]);
+        writer.bulk().is_empty()
+    });
+    writer.ask("SET a 1", OK);
+    reader.expect(format!(">2\r\n{}:{listener_id}\r\n", bulk("tracking-redir-broken")));
+    reader.command(&["CLIENT", "TRACKINGINFO"]);
+    reader.expect(format!(
+        "%3\r\n{}~2\r\n{}{}{}:{listener_id}\r\n{}*0\r\n",
+        bulk("flags"),
+        bulk("on"),
+        bulk("broken_redirect"),
+        bulk("redirect"),
+        bulk("prefixes")
+    ));
+    reader.command(&["CLIENT", "INFO"]);
+    let line = reader.bulk();
+    assert!(line.contains(" flags=tR ") && line.contains(&format!(" redir={listener_id} ")), "{line}");
+    writer.ask("SET b 1", OK);
+    reader.expect(format!(">2\r\n{}:{listener_id}\r\n", bulk("tracking-redir-broken")));
+    reader.ask("CLIENT TRACKING ON", OK);
+    reader.ask("GET a", "$1\r\n1\r\n");
+    writer.ask("SET a 2", OK);
+    reader.expect(stale(&["a"]));
+}
+
+#[test]
+fn without_loop_a_client_is_not_told_of_its_own_changes() {
+    let server = TestServer::new();
+    let (mut client, mut other) = (tracking(&server, "NOLOOP"), server.client());
+    client.ask("MGET own other", "*2\r\n_\r\n_\r\n");
+    client.ask("SET own 1", OK);
+    other.ask("SET other 1", OK);
+    client.expect(stale(&["other"]));
+    client.ask("MULTI", OK);
+    client.ask("GET own", "+QUEUED\r\n");
+    client.ask("INCR own", "+QUEUED\r\n");
+    client.ask("EXEC", "*2\r\n$1\r\n1\r\n:2\r\n");
+    quiet(&mut client);
+    client.ask("FLUSHALL", OK);
+    client.expect(all_stale());
+}
+
+#[test]
+fn who_opts_in_keeps_what_it_says() {
+    let server = TestServer::new();
+    let (mut client, mut writer) = (tracking(&server, "OPTIN"), server.client());
+    client.ask("GET a", "_\r\n");
+    client.ask("CLIENT CACHING YES", OK);
+    client.ask("GET b", "_\r\n");
+    client.ask("GET c", "_\r\n");
+    writer.ask("MSET a 1 b 1 c 1", OK);
+    client.expect(stale(&["b"]));
+    // Before a transaction it is for all of it, within one as well.
+    client.ask("CLIENT CACHING YES", OK);
+    for (before, within) in [(true, false), (false, true)] {
+        if before {
+            client.ask("CLIENT CACHING YES", OK);
+        }
+        client.ask("MULTI", OK);
+        if within {
+            client.ask("CLIENT CACHING YES", "+QUEUED\r\n");
+        }
+        client.ask("GET a", "+QUEUED\r\n");
+        client.ask("GET b", "+QUEUED\r\n");
+        client.command(&["EXEC"]);
+        let answers = if within { "*3\r\n+OK\r\n" } else { "*2\r\n" };
+        client.expect(format!("{answers}$1\r\n1\r\n$1\r\n1\r\n"));
+        client.ask("GET c", "$1\r\n1\r\n");
+        writer.ask("MSET a 1 b 1 c 1", OK);
+        client.expect(stale(&["a"]) + &stale(&["b"]));
+        quiet(&mut client);
+    }
+}
+
+#[test]
+fn who_opts_out_does_not_keep_what_it_says() {
+    let server = TestServer::new();
+    let (mut client, mut writer) = (tracking(&server, "OPTOUT"), server.client());
+    client.ask("CLIENT CACHING NO", OK);
+    client.ask("GET a", "_\r\n");
+    client.ask("GET b", "_\r\n");
+    writer.ask("MSET a 1 b 1", OK);
+    client.expect(stale(&["b"]));
+    quiet(&mut client);
+}
+
+#[test]
+fn whoever_asks_for_a_prefix_is_told_of_keys_that_it_has_not_read() {
+    let server = TestServer::new();
+    let (mut client, mut writer) = (tracking(&server, "BCAST PREFIX foo PREFIX bar"), server.client());
+    let mut everything = tracking(&server, "BCAST");
+    writer.ask("SET other 1", OK);
+    everything.expect(stale(&["other"]));
+    writer.ask("SET foo1 1", OK);
+    client.expect(stale(&["foo1"]));
+    everything.expect(stale(&["foo1"]));
+    writer.ask("DEL foo1", ":1\r\n");
+    client.expect(stale(&["foo1"]));
+    everything.expect(stale(&["foo1"]));
+    // Of one turn: one message for each prefix, with its keys in order, each once.
+    writer.ask("MULTI", OK);
+    for line in ["INCR bar2", "INCR bar1", "INCR bar2", "INCR baz"] {
+        writer.ask(line, "+QUEUED\r\n");
+    }
+    writer.ask("EXEC", "*4\r\n:1\r\n:1\r\n:2\r\n:1\r\n");
+    client.expect(stale(&["bar1", "bar2"]));
+    everything.expect(stale(&["bar1", "bar2", "baz"]));
+    client.ask("CLIENT TRACKING OFF", OK);
+    writer.ask("SET foo1 1", OK);
+    everything.expect(stale(&["foo1"]));
+    quiet(&mut client);
+    assert_eq!(figure(&mut writer, "tracking_total_prefixes"), "1");
+}
+
+#[test]
+fn what_is_broadcast_of_the_own_change_comes_behind_the_answer_or_not_at_all() {
+    let server = TestServer::new();
+    let mut client = tracking(&server, "BCAST");
+    client.ask("SET k 1", OK);
+    client.expect(stale(&["k"]));
+    let (mut without_loop, mut writer) = (tracking(&server, "BCAST NOLOOP"), server.client());
+    without_loop.ask("SET own 1", OK);
+    client.expect(stale(&["own"]));
+    writer.ask("SET other 1", OK);
+    without_loop.expect(stale(&["other"]));
+    // Expiry is nobody's own change.
+    without_loop.ask("SET brief 1 PX 30", OK);
+    without_loop.expect(stale(&["brief"]));
+    quiet(&mut without_loop);
+}
+
+#[test]
+fn prefixes_of_one_client_do_not_overlap() {
+    let server = TestServer::new();
+    let mut client = tracking(&server, "BCAST PREFIX foo");
+    let must_not = "Prefixes for a single client must not overlap.";
+    for (prefixes, error) in [
+        ("PREFIX foobar", "Prefix 'foobar' overlaps with an existing prefix 'foo'."),
+        ("PREFIX f", "Prefix 'f' overlaps with an existing prefix 'foo'."),
+        ("PREFIX a PREFIX ab", "Prefix 'a' overlaps with another provided prefix 'ab'."),
+        ("PREFIX ab PREFIX a", "Prefix 'ab' overlaps with another provided prefix 'a'."),
+    ] {
+        client.ask(&format!("CLIENT TRACKING ON BCAST {prefixes}"), &format!("-ERR {error} {must_not}\r\n"));
+    }
+    client.ask("CLIENT TRACKING ON BCAST PREFIX bar", OK);
+    client.command(&["CLIENT", "TRACKINGINFO"]);
+    client.expect(format!(
+        "%3\r\n{}~2\r\n{}{}{}:0\r\n{}{}",
+        bulk("flags"),
+        bulk("on"),
+        bulk("bcast"),
+        bulk("redirect"),
+        bulk("prefixes"),
+        array(&["bar", "foo"])
+    ));
+    let many: Vec<String> = (0..1100).map(|number| format!("PREFIX p{number:04}")).collect();
+    client.command(&format!("CLIENT TRACKING ON BCAST {}", many.join(" ")).split(' ').collect::<Vec<_>>());
+    assert!(client.line().starts_with("-ERR a client may ask for 1024 prefixes of 1048576 bytes together"));
+}
+
+#[test]
+fn options_that_do_not_fit_are_refused_in_redis_words() {
+    let server = TestServer::new();
+    let mut client = server.client();
+    let again = "before disabling tracking for this client, and then re-enabling it with a different mode.";
+    for (command, answer) in [
+        ("CLIENT TRACKING ON REDIRECT 0", "-ERR The client ID you want redirect to does not exist"),
+        ("CLIENT TRACKING ON REDIRECT x", "-ERR value is not an integer or out of range"),
+        ("CLIENT TRACKING ON REDIRECT", "-ERR syntax error"),
+        (
+            "CLIENT TRACKING ON REDIRECT 1 REDIRECT 1",
+            "-ERR A client can only redirect to a single other client",
+        ),
+        ("CLIENT TRACKING MAYBE", "-ERR syntax error"),
+        ("CLIENT TRACKING ON NONSENSE", "-ERR syntax error"),
+        ("CLIENT TRACKING", "-ERR wrong number of arguments for 'client|tracking' command"),
+        ("CLIENT TRACKING ON PREFIX foo", "-ERR PREFIX option requires BCAST mode to be enabled"),
+        ("CLIENT TRACKING ON BCAST OPTIN", "-ERR OPTIN and OPTOUT are not compatible with BCAST"),
+        ("CLIENT TRACKING ON OPTIN OPTOUT", "-ERR You can't specify both OPTIN mode and OPTOUT mode"),
+        (
+            "CLIENT CACHING YES",
+            "-ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled",
+        ),
+        ("CLIENT GETREDIR", ":-1"),
+        ("CLIENT TRACKING ON OPTIN", "+OK"),
+        ("CLIENT GETREDIR", ":0"),
+        ("CLIENT TRACKING ON OPTOUT", &format!("-ERR You can't switch OPTIN/OPTOUT mode {again}")),
+        ("CLIENT TRACKING ON BCAST", &format!("-ERR You can't switch BCAST mode on/off {again}")),
+        (
+            "CLIENT CACHING NO",
+            "-ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.",
+        ),
+        ("CLIENT CACHING MAYBE", "-ERR syntax error"),
+        ("CLIENT TRACKING OFF", "+OK"),
+        ("CLIENT TRACKING ON OPTOUT", "+OK"),
+        (
+            "CLIENT CACHING YES",
+            "-ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode.",
+        ),
+        ("CLIENT TRACKING OFF", "+OK"),
+        ("CLIENT TRACKING ON BCAST", "+OK"),
+        ("CLIENT TRACKING ON", &format!("-ERR You can't switch BCAST mode on/off {again}")),
+    ] {
+        client.command(&command.split(' ').collect::<Vec<_>>());
+        assert_eq!(client.line(), answer, "{command}");
+    }
+}
+
+#[test]
+fn what_was_asked_for_is_shown() {
+    let server = TestServer::new();
+    let mut client = resp3(&server);
+    let info = |flags: &[&str], redirect: i64| {
+        let flags = array(flags).replacen('*', "~", 1);
+        format!("%3\r\n{}{flags}{}:{redirect}\r\n{}*0\r\n", bulk("flags"), bulk("redirect"), bulk("prefixes"))
+    };
+    client.ask("CLIENT TRACKINGINFO", &info(&["off"], -1));
+    for (change, flags) in [
+        ("CLIENT TRACKING ON", &["on"][..]),
+        ("CLIENT TRACKING ON NOLOOP", &["on", "noloop"]),
+        ("CLIENT TRACKING ON OPTIN", &["on", "optin"]),
+        ("CLIENT CACHING YES", &["on", "optin", "caching-yes"]),
+        ("CLIENT TRACKING OFF", &["off"]),
+        ("CLIENT TRACKING ON OPTOUT NOLOOP", &["on", "optout", "noloop"]),
+        ("CLIENT CACHING NO", &["on", "optout", "caching-no", "noloop"]),
+    ] {
+        client.ask(change, OK);
+        client.ask("CLIENT TRACKINGINFO", &info(flags, if flags == ["off"] { -1 } else { 0 }));
+    }
+    client.command(&["CLIENT", "INFO"]);
+    let line = client.bulk();
+    assert!(line.contains(" flags=t ") && line.contains(" redir=0 "), "{line}");
+    client.ask("CLIENT TRACKING OFF", OK);
+    client.ask("CLIENT TRACKING ON BCAST", OK);
+    client.command(&["CLIENT", "INFO"]);
+    assert!(client.bulk().contains(" flags=tB "));
+    assert_eq!(figure(&mut client, "tracking_clients"), "1");
+    client.ask("RESET", "+RESET\r\n");
+    client.command(&["CLIENT", "INFO"]);
+    let line = client.bulk();
+    assert!(line.contains(" flags=N ") && line.contains(" redir=-1 "), "{line}");
+    assert_eq!(figure(&mut client, "tracking_clients"), "0");
+    assert_eq!(figure(&mut client, "tracking_total_prefixes"), "0");
+}
+
+#[test]
+fn after_a_change_of_mode_nothing_comes_that_was_read_before() {
+    let server = TestServer::new();
+    let (mut client, mut writer) = (tracking(&server, ""), server.client());
+    client.ask("GET k", "_\r\n");
+    client.ask("CLIENT TRACKING OFF", OK);
+    client.ask("CLIENT TRACKING ON BCAST PREFIX foo", OK);
+    writer.ask("SET k 1", OK);
+    quiet(&mut client);
+    // Options that do not change the mode leave what was read as it is.
+    let mut client = tracking(&server, "");
+    client.ask("GET k", "$1\r\n1\r\n");
+    client.ask("CLIENT TRACKING ON NOLOOP", OK);
+    writer.ask("SET k 2", OK);
+    client.expect(stale(&["k"]));
+}
+
+#[test]
+fn whoever_leaves_is_forgotten() {
+    let server = TestServer::new();
+    let mut observer = server.client();
+    let mut client = tracking(&server, "");
+    client.ask("MGET a b", "*2\r\n_\r\n_\r\n");
+    drop(client);
+    eventually("it has left", || figure(&mut observer, "tracking_clients") == "0");
+    assert_eq!(figure(&mut observer, "tracking_total_keys"), "0", "with nobody left to be told");
+    observer.ask("SET a 1", OK);
+}
+
+#[test]
+fn a_client_without_replies_is_told_all_the_same() {
+    let server = TestServer::new();
+    let (mut client, mut writer) = (tracking(&server, ""), server.client());
+    client.ask("GET k", "_\r\n");
+    client.command(&["CLIENT", "REPLY", "OFF"]);
+    client.command(&["SET", "other", "1"]);
+    eventually("it has run", || {
+        writer.command(&["EXISTS", "other"]);
+        writer.line() == ":1"
+    });
+    writer.ask("SET k 1", OK);
+    client.expect(stale(&["k"]));
+    client.command(&["GET", "k"]);
+    client.command(&["SET", "k", "2"]);
+    client.expect(stale(&["k"]));
+}
+
+#[test]
+fn a_full_table_forgets_a_key_and_says_so() {
+    let server = TestServer::new();
+    let mut client = tracking(&server, "");
+    client.ask("CONFIG SET tracking-table-max-keys 2", OK);
+    client.ask("MGET a b", "*2\r\n_\r\n_\r\n");
+    client.command(&["GET", "c"]);
+    client.expect(format!("_\r\n>2\r\n{}*1\r\n", bulk("invalidate")));
+    let first = client.bulk();
+    assert!(["a", "b", "c"].contains(&&*first), "{first}");
+    assert_eq!(figure(&mut client, "tracking_total_keys"), "2");
+    client.ask("CONFIG SET tracking-table-max-keys 1", OK);
+    client.expect(format!(">2\r\n{}*1\r\n", bulk("invalidate")));
+    let second = client.bulk();
+    assert!(["a", "b", "c"].contains(&&*second) && second != first, "{second}");
+    assert_eq!(figure(&mut client, "tracking_total_keys"), "1");
+    client.ask("CONFIG SET tracking-table-max-keys 0", OK);
+    client.ask("MGET a b c d", "*4\r\n_\r\n_\r\n_\r\n_\r\n");
+    assert_eq!(figure(&mut client, "tracking_total_keys"), "4", "0 is no limit");
+}
+
+#[test]
+fn long_names_count_by_their_bytes() {
+    let server = TestServer::with(|config| config.tracking_table_max_bytes = 1 << 20);
+    let mut client = tracking(&server, "");
+    let name = |number: usize| format!("{number}{}", "k".repeat(100_000));
+    for number in 0..30 {
+        client.command(&["EXISTS", &name(number)]);
+        client.expect(":0\r\n");
+        if number >= 10 {
+            client.expect(format!(">2\r\n{}*1\r\n", bulk("invalidate")));
+            client.bulk();
+        }
+    }
+    let keys: usize = figure(&mut client, "tracking_total_keys").parse().expect("a number");
+    assert!((8..=10).contains(&keys), "{keys}");
+}
+
+#[test]
+fn who_does_not_read_is_told_in_one_word() {
+    let server = TestServer::new();
+    let (mut client, mut writer) = (tracking(&server, "BCAST"), server.client());
+    let value = "v".repeat(1 << 20);
+    writer.command(&["SET", "large", &value]);
+    writer.expect(OK);
+    client.expect(stale(&["large"]));
+    // What it has asked for and does not read stands before what it would be told.
+    for _ in 0..64 {
+        client.command(&["GET", "large"]);
+    }
+    let name = |number: usize| format!("{number:05}{}", "k".repeat(1000));
+    for number in 0..3000 {
+        writer.command(&["SET", &name(number), ""]);
+        writer.expect(OK);
+    }
+    let mut keys = 0;
+    let mut everything = false;
+    client.command(&["ECHO", "end"]);
+    loop {
+        match client.line().as_str() {
+            ">2" => {
+                client.bulk();
+                match client.line().as_str() {
+                    "_" => everything = true,
+                    count => {
+                        let count: usize = count.trim_start_matches('*').parse().expect("a number");
+                        (0..count).for_each(|_| drop(client.bulk()));
+                        keys += count;
+                    }
+                }
+            }
+            "$3" => break,
+            header => {
+                let length: usize = header.trim_start_matches('$').parse().expect("a length");
+                client.bytes(length + 2);
+            }
+        }
+    }
+    assert!(everything && keys < 3000, "{keys} keys by name");
+}
+
+#[test]
+fn with_always_nobody_is_told_before_the_change_is_on_disk() {
+    let server = TestServer::with(|config| config.durability = Durability::Always);
+    let (mut reader, mut writer) = (tracking(&server, ""), tracking(&server, "BCAST"));
+    for round in 0..50 {
+        reader.command(&["GET", "k"]);
+        if round == 0 {
+            reader.expect("_\r\n");
+        } else {
+            reader.bulk();
+        }
+        writer.ask(&format!("SET k {round}"), OK);
+        writer.expect(stale(&["k"]));
+        reader.expect(stale(&["k"]));
+        let durable: u64 = figure(&mut writer, "log_durable_lsn").parse().expect("a number");
+        assert!(durable > round, "told of record {} while {durable} is durable", round + 1);
+    }
+}
+
+#[test]
+fn nobody_keeps_what_is_no_longer_so() {
+    const ROUNDS: usize = 3000;
+    let server = TestServer::new();
+    let writers: Vec<_> = (0..2)
+        .map(|_| {
+            let mut writer = server.client();
+            std::thread::spawn(move || {
+                for _ in 0..ROUNDS {
+                    writer.command(&["INCR", "k"]);
+                    writer.line();
+                }
+            })
+        })
+        .collect();
+    let mut reader = tracking(&server, "");
+    let mut kept: Option<String> = None;
+    let told = |reader: &mut Connection, kept: &mut Option<String>| {
+        assert_eq!(reader.line(), "$10");
+        reader.expect(format!("invalidate\r\n{}", array(&["k"])));
+        assert!(kept.take().is_some(), "told of what was not read since");
+    };
+    while kept.as_deref() != Some(&(2 * ROUNDS).to_string()) {
+        if kept.is_some() {
+            // What is kept and not told stale must be what the key holds.
+            assert_eq!(reader.line(), ">2");
+            told(&mut reader, &mut kept);
+        }
+        reader.command(&["GET", "k"]);
+        match reader.line().as_str() {
+            "_" => kept = Some(String::new()),
+            length => {
+                assert!(length.starts_with('$'), "{length}");
+                kept = Some(reader.line());
+            }
+        }
+    }
+    writers.into_iter().for_each(|writer| writer.join().expect("it has written"));
+    quiet(&mut reader);
+}
