@@ -120,9 +120,9 @@ pub(crate) fn tell(owner: Subscriber, taker: Target, inbox: Arc<Inbox>) -> Tell 
 
 /// Says that the connection which should have taken a client's invalidations is gone, and forgets them.
 pub(crate) fn return_to_owner(source: &Source, taker: Target, inboxes: &[Arc<Inbox>]) {
-    source.tracker.discard();
-    if let Some(inbox) = inboxes.get(source.owner.worker)
+    if source.tracker.discard(taker.client)
         && source.owner.target != taker
+        && let Some(inbox) = inboxes.get(source.owner.worker)
     {
         inbox.send(Message::RedirectBroken(source.owner.target, taker.client));
     }

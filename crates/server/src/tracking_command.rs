@@ -13,7 +13,7 @@ use tidemark_engine::command::parse;
 /// How many prefixes a client may ask for.
 const MOST_PREFIXES: usize = 1024;
 /// How many bytes they may have together.
-const MOST_PREFIX_BYTES: usize = 1024 * 1024;
+const MOST_PREFIX_BYTES: usize = 64 * 1024;
 
 /// What `CLIENT TRACKING` may carry.
 #[derive(Default)]

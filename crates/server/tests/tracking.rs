@@ -3,7 +3,10 @@
 mod common;
 
 use common::{Client, TestServer, eventually};
+use std::collections::BTreeMap;
 use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tidemark_log::Durability;
 
 type Connection = Client<TcpStream>;
@@ -429,7 +432,7 @@ fn prefixes_of_one_client_do_not_overlap() {
     ));
     let many: Vec<String> = (0..1100).map(|number| format!("PREFIX p{number:04}")).collect();
     client.command(&format!("CLIENT TRACKING ON BCAST {}", many.join(" ")).split(' ').collect::<Vec<_>>());
-    assert!(client.line().starts_with("-ERR a client may ask for 1024 prefixes of 1048576 bytes together"));
+    assert!(client.line().starts_with("-ERR a client may ask for 1024 prefixes of 65536 bytes together"));
 }
 
 #[test]
@@ -703,4 +706,121 @@ fn nobody_keeps_what_is_no_longer_so() {
     }
     writers.into_iter().for_each(|writer| writer.join().expect("it has written"));
     quiet(&mut reader);
+}
+
+/// A client that answers itself where it can, as the caches of client libraries do.
+struct Cache {
+    client: Connection,
+    kept: BTreeMap<String, Option<String>>,
+}
+
+impl Cache {
+    /// Reads the answer to a command of one line, and whatever comes before it.
+    fn answer(&mut self) -> Option<String> {
+        loop {
+            match self.client.line().as_str() {
+                ">2" => {
+                    assert_eq!(self.client.bulk(), "invalidate");
+                    match self.client.line().as_str() {
+                        "_" => self.kept.clear(),
+                        count => {
+                            let count: usize = count.trim_start_matches('*').parse().expect("a number");
+                            for _ in 0..count {
+                                self.kept.remove(&self.client.bulk());
+                            }
+                        }
+                    }
+                }
+                "_" => return None,
+                line if line.starts_with('$') => return Some(self.client.line()),
+                line => return Some(line.to_owned()),
+            }
+        }
+    }
+
+    fn get(&mut self, key: &str) {
+        if !self.kept.contains_key(key) {
+            self.client.command(&["GET", key]);
+            let value = self.answer();
+            self.kept.insert(key.to_owned(), value);
+        }
+    }
+}
+
+/// Numbers that look random and are the same in every run.
+fn numbers(seed: u64) -> impl FnMut(u64) -> u64 {
+    let mut state = seed;
+    move |below| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    }
+}
+
+fn first_digit(number: u64) -> char {
+    number.to_string().chars().next().unwrap_or_default()
+}
+
+#[test]
+fn what_caches_keep_at_the_end_is_what_the_keys_hold() {
+    const KEYS: u64 = 12;
+    let server = TestServer::new();
+    let is_over = Arc::new(AtomicBool::new(false));
+    let readers: Vec<_> = ["", "", "BCAST", "BCAST PREFIX key:1 PREFIX key:2 PREFIX key:3", "NOLOOP"]
+        .into_iter()
+        .zip(1..)
+        .map(|(options, seed)| {
+            let mut cache = Cache { client: tracking(&server, options), kept: BTreeMap::new() };
+            // Whoever has asked for some prefixes keeps only what begins so.
+            let is_asked_for =
+                |key: &u64| !options.contains("PREFIX") || ['1', '2', '3'].contains(&first_digit(*key));
+            let keys: Vec<u64> = (0..KEYS).filter(is_asked_for).collect();
+            let is_over = Arc::clone(&is_over);
+            std::thread::spawn(move || {
+                let mut random = numbers(seed);
+                while !is_over.load(Ordering::SeqCst) {
+                    let key = keys[random(keys.len() as u64) as usize];
+                    cache.get(&format!("key:{key}"));
+                    if random(4) == 0 {
+                        cache.client.command(&["PING"]);
+                        cache.answer();
+                    }
+                }
+                cache
+            })
+        })
+        .collect();
+    let writers: Vec<_> = (10..12)
+        .map(|seed| {
+            let mut writer = server.client();
+            std::thread::spawn(move || {
+                let mut random = numbers(seed);
+                for number in 0..3000 {
+                    let (one, other) = (format!("key:{}", random(KEYS)), format!("key:{}", random(KEYS)));
+                    let value = number.to_string();
+                    match random(40) {
+                        0 => writer.command(&["FLUSHALL"]),
+                        1 => writer.command(&["SWAPDB", "0", "1"]),
+                        2..6 => writer.command(&["DEL", &one]),
+                        6..10 => writer.command(&["MSET", &one, &value, &other, &value]),
+                        10..14 => writer.command(&["SET", &one, &value, "PX", "1"]),
+                        _ => writer.command(&["SET", &one, &value]),
+                    }
+                    writer.line();
+                }
+            })
+        })
+        .collect();
+    writers.into_iter().for_each(|writer| writer.join().expect("it has written"));
+    is_over.store(true, Ordering::SeqCst);
+    let mut observer = Cache { client: resp3(&server), kept: BTreeMap::new() };
+    for reader in readers {
+        let mut cache = reader.join().expect("it has read");
+        eventually("what is kept is what is there", || {
+            cache.client.command(&["PING"]);
+            cache.answer();
+            observer.kept.clear();
+            cache.kept.keys().for_each(|key| observer.get(key));
+            cache.kept == observer.kept
+        });
+    }
 }

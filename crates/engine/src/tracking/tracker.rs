@@ -104,11 +104,16 @@ impl Tracker {
         next
     }
 
-    /// Forgets what waits, because there is nobody who could take it.
-    pub fn discard(&self) {
+    /// Forgets what waits, because the connection `taker` is gone that should have taken it. Whether that is still the one;
+    /// if not, somebody else takes it.
+    pub fn discard(&self, taker: u64) -> bool {
         let mut pending = self.lock();
-        pending.clear();
-        pending.is_told = false;
+        let is_taker = pending.taker == taker;
+        if is_taker {
+            pending.clear();
+            pending.is_told = false;
+        }
+        is_taker
     }
 
     pub(super) fn end(&self) {
@@ -241,6 +246,12 @@ mod tests {
         assert_eq!(told_other.load(Ordering::Relaxed), 1);
         assert_eq!((tracker.take(7), tracker.take(8)), (None, Some(key(b"a", 1))));
         tracker.add(key(b"b", 2));
+        assert!(!tracker.discard(7), "who has handed over has nothing to lose");
+        assert_eq!(tracker.take(8), Some(key(b"b", 2)));
+        tracker.add(key(b"b", 3));
+        assert!(tracker.discard(8));
+        tracker.add(key(b"b", 4));
+        assert_eq!(told_other.load(Ordering::Relaxed), 4, "told anew each time that there was nothing");
         tracker.end();
         tracker.add(key(b"c", 3));
         assert_eq!(tracker.take(8), None);
