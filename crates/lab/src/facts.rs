@@ -2,6 +2,7 @@
 
 use crate::client::{Client, ClientError};
 use serde::Serialize;
+use std::path::Path;
 use std::time::Duration;
 use tidemark_server::resp::Value;
 
@@ -23,16 +24,56 @@ impl ServerFacts {
 
 /// Processor time that the server has used since it started, if its `INFO` says so.
 pub fn server_cpu(client: &mut Client) -> Result<Option<Duration>, ClientError> {
-    let reply = client.call(&["INFO", "cpu"])?;
-    let text = String::from_utf8_lossy(reply.as_bytes().unwrap_or_default()).into_owned();
+    let text = info(client, "cpu")?;
     let field = |name| info_field(&text, name).and_then(|seconds| seconds.parse::<f64>().ok());
     let seconds = field("used_cpu_user").zip(field("used_cpu_sys")).map(|(user, system)| user + system);
     Ok(seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()))
 }
 
-fn version(client: &mut Client) -> Result<Option<String>, ClientError> {
-    let reply = client.call(&["INFO", "server"])?;
+/// The server's memory that is in RAM, if its `INFO` says so.
+pub(crate) fn resident_bytes(client: &mut Client) -> Result<Option<u64>, ClientError> {
+    let text = info(client, "memory")?;
+    Ok(info_field(&text, "used_memory_rss").and_then(|bytes| bytes.parse().ok()))
+}
+
+/// The most memory that the server has had in RAM at once, if it is a process of this machine.
+pub(crate) fn peak_resident_bytes(client: &mut Client) -> Result<Option<u64>, ClientError> {
+    let text = info(client, "server")?;
+    let process = info_field(&text, "process_id").and_then(|id| id.parse::<u32>().ok());
+    let Some((process, program)) = process.zip(info_field(&text, "executable")) else { return Ok(None) };
+    // Elsewhere the number may be that of another program.
+    let is_here =
+        std::fs::read_link(format!("/proc/{process}/exe")).is_ok_and(|path| path == Path::new(program));
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let peak =
+        status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
+    Ok(peak.filter(|_| is_here).map(|kibibytes: u64| kibibytes << 10))
+}
+
+/// Output that waits in the server for its clients, if its `CLIENT LIST` says so.
+pub(crate) fn waiting_output_bytes(client: &mut Client) -> Result<Option<u64>, ClientError> {
+    let reply = client.call(&["CLIENT", "LIST"])?;
     let text = String::from_utf8_lossy(reply.as_bytes().unwrap_or_default()).into_owned();
+    Ok(text.lines().map(waiting_output).sum())
+}
+
+/// The value of `omem=` in a line of `CLIENT LIST`.
+fn waiting_output(line: &str) -> Option<u64> {
+    line.split(' ').find_map(|field| field.strip_prefix("omem="))?.parse().ok()
+}
+
+/// A setting of the server, if it has it.
+pub(crate) fn setting(client: &mut Client, name: &str) -> Result<Option<String>, ClientError> {
+    Ok(config_value(&client.call(&["CONFIG", "GET", name])?, name))
+}
+
+fn info(client: &mut Client, section: &str) -> Result<String, ClientError> {
+    let reply = client.call(&["INFO", section])?;
+    Ok(String::from_utf8_lossy(reply.as_bytes().unwrap_or_default()).into_owned())
+}
+
+fn version(client: &mut Client) -> Result<Option<String>, ClientError> {
+    let text = info(client, "server")?;
     if let Some(version) = info_field(&text, "tidemark_version") {
         return Ok(Some(format!("Tidemark {version}")));
     }
@@ -43,8 +84,7 @@ fn durability(client: &mut Client) -> Result<Option<String>, ClientError> {
     for names in [&["durability"][..], &["appendonly", "appendfsync"]] {
         let mut found = Vec::new();
         for name in names {
-            let reply = client.call(&["CONFIG", "GET", name])?;
-            found.extend(config_value(&reply, name).map(|value| format!("{name}={value}")));
+            found.extend(setting(client, name)?.map(|value| format!("{name}={value}")));
         }
         if !found.is_empty() {
             return Ok(Some(found.join(" ")));
@@ -66,7 +106,7 @@ fn info_field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{config_value, info_field};
+    use super::{config_value, info_field, waiting_output};
     use tidemark_server::resp::Value;
 
     #[test]
@@ -74,6 +114,12 @@ mod tests {
         let info = "# Server\r\nredis_version_long:9\r\nredis_version:7.0.15\r\n";
         assert_eq!(info_field(info, "redis_version"), Some("7.0.15"));
         assert_eq!(info_field(info, "version"), None);
+    }
+
+    #[test]
+    fn waiting_output_is_in_a_line_of_the_list() {
+        assert_eq!(waiting_output("id=3 obl=7 omem=9 tot-mem=1"), Some(9));
+        assert_eq!(waiting_output("ERR unknown command"), None);
     }
 
     #[test]

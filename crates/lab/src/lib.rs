@@ -6,6 +6,7 @@
 //! - [`kv`]: throughput, latency and emission latency of a key-value load, closed or open loop, one server or two.
 //! - [`reconnect`]: how soon a subscriber that comes back has what it missed, and whether it has all of it, once.
 //! - [`crash`]: whether every acknowledged write is emitted exactly once when a client, the server or both are killed.
+//! - [`fan_out`]: how soon the last of many subscribers of one key has its new value, beside what the system takes to send it.
 //! - [`null_server`]: the ceiling: a server that only parses and answers.
 //! - [`output`]: printing to who may have stopped reading.
 //! - [`client`] and [`target`]: a blocking client for any server of the Redis protocol, used by the command line too.
@@ -22,6 +23,8 @@ pub mod crash;
 pub mod duration;
 #[cfg(feature = "wire")]
 pub mod facts;
+#[cfg(feature = "wire")]
+pub mod fan_out;
 #[cfg(feature = "wire")]
 pub mod kv;
 pub mod latency;

@@ -5,7 +5,7 @@ use clap::Args;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::SystemTime;
-use tidemark_lab::{circuit, crash, kv, null_server, reconnect, single_dash};
+use tidemark_lab::{circuit, crash, fan_out, kv, null_server, reconnect, single_dash};
 
 /// Arguments of `tidemark bench`.
 #[derive(Args)]
@@ -22,6 +22,11 @@ enum Scenario {
     Reconnect(reconnect::ReconnectOptions),
     /// Whether every write is emitted exactly once when a client, the server or both are killed
     Crash(crash::CrashOptions),
+    /// How soon the last of many subscribers of one key has its new value, beside what the system takes to send it
+    FanOut(fan_out::FanOutOptions),
+    /// A process that `fan-out` starts
+    #[command(hide = true)]
+    FanOutFloor(fan_out::FloorOptions),
     /// What circuits cost: emission, awaiting, wiring and names, under the original's names and beside peers
     Circuit(Box<circuit::CircuitOptions>),
     /// Parse and answer, nothing else: what this machine allows
@@ -47,6 +52,12 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
                 return Ok(ExitCode::FAILURE);
             }
         }
+        Scenario::FanOut(options) => {
+            if !fan_out::run(&options, &mut std::io::stdout().lock())? {
+                return Ok(ExitCode::FAILURE);
+            }
+        }
+        Scenario::FanOutFloor(options) => fan_out::run_floor(&options)?,
         Scenario::Circuit(options) => {
             let caller = circuit::Caller { arguments: vec!["bench".into(), "circuit".into()] };
             circuit::run(&options, &caller, &mut std::io::stdout().lock(), &mut std::io::stderr())?;

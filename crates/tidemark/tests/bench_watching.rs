@@ -1,5 +1,5 @@
-//! `tidemark bench kv --reactive-bench`, `bench reconnect` and `bench crash` on the real server, and on one that breaks its
-//! promises.
+//! `tidemark bench kv --reactive-bench`, `bench reconnect`, `bench crash` and `bench fan-out` on the real server, and on one that
+//! breaks its promises.
 
 mod support;
 
@@ -74,6 +74,8 @@ const CRASH: [&str; 10] = [
     "30ms",
 ];
 
+const FAN_OUT: [&str; 6] = ["--subscribers", "40", "--rounds", "3", "--max-wait", "5s"];
+
 #[test]
 fn emissions_under_load_come_once_and_in_order() {
     let directory = tempfile::tempdir().unwrap();
@@ -135,6 +137,61 @@ fn one_emission_dropped_or_repeated_on_its_way_fails_every_program() {
         let counted = (&report["emitMissing"], &report["emitDuplicates"]);
         assert_eq!(counted, (&missed.into(), &duplicates.into()), "{fault:?}: {report}");
     }
+}
+
+#[test]
+fn every_subscriber_of_a_fan_out_has_each_value_and_so_has_the_floor() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start(directory.path(), &["--maxclients", "41"]);
+    let (status, report) = bench("fan-out", &flags(&at(server.port), &FAN_OUT));
+    assert_eq!(status, Some(0), "{report}");
+    assert_eq!(report["emissionsReceived"], 40 * (2 + 3), "{report}");
+    let floor = &report["summary"]["floor"];
+    for time in [&report["summary"]["lastP50Ms"], &floor["lastP50Ms"], &floor["lastRatio"]["estimate"]] {
+        assert!(time.as_f64() > Some(0.0), "{report}");
+    }
+    let memory = &report["memory"];
+    for bytes in ["beforeBytes", "subscribedBytes", "afterBytes", "peakBytes"] {
+        assert!(memory[bytes].as_u64() > Some(0), "{bytes}: {report}");
+    }
+    assert!(memory["peakBytes"].as_u64() >= memory["afterBytes"].as_u64(), "{report}");
+    assert_eq!(memory["waitingOutputBytes"], 0, "{report}");
+    let (status, report) = bench("reconnect", &flags(&at(server.port), &["--iterations", "1"]));
+    assert_eq!(status, Some(0), "everybody has left: {report}");
+}
+
+#[test]
+fn an_emission_to_one_of_many_subscribers_that_is_dropped_or_repeated_fails_the_fan_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start(directory.path(), &[]);
+    // The second measured round has the emissions 121 to 160.
+    for (fault, field, other) in
+        [(Fault::Drop(130), "missed", "duplicates"), (Fault::Repeat(130), "duplicates", "missed")]
+    {
+        let relayed = at(relay(server.port, fault));
+        let (status, report) =
+            bench("fan-out", &flags(&relayed, &[&FAN_OUT[..], &["--floor=false"]].concat()));
+        assert_eq!(status, Some(1), "{fault:?}: {report}");
+        let counted = (&report["faults"][field], &report["faults"][other]);
+        assert_eq!(counted, (&1.into(), &0.into()), "{fault:?}: {report}");
+    }
+}
+
+#[test]
+fn what_server_or_system_does_not_allow_is_said_before_anybody_connects() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start(directory.path(), &["--maxclients", "40"]);
+    let output = run("fan-out", &flags(&at(server.port), &FAN_OUT));
+    assert_eq!((output.status.code(), &output.stdout[..]), (Some(1), &b""[..]));
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(message.contains("start it with --maxclients 41"), "{message}");
+
+    let limited =
+        format!("ulimit -n 64; exec '{}' bench fan-out --subscribers 100", env!("CARGO_BIN_EXE_tidemark"));
+    let output = Command::new("sh").args(["-c", &limited]).stdin(Stdio::null()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(message.contains("or take at most 32 (--subscribers)"), "{message}");
 }
 
 #[test]

@@ -1,0 +1,286 @@
+//! What a run says: text for people, JSON for programs.
+
+use super::options::FanOutOptions;
+use super::receiver::{Faults, Times};
+use crate::facts::ServerFacts;
+use crate::machine::Machine;
+use crate::statistics::{Quantiles, Ratio};
+use serde::Serialize;
+use std::fmt;
+
+/// The result of a run. Times are in milliseconds.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)] // The names say it, with their unit; they are part of the output's format.
+pub struct Report {
+    pub(super) results: Vec<Round>,
+    pub(super) summary: Summary,
+    /// What was wrong, also in rounds before the measured ones.
+    pub(super) faults: Faults,
+    pub(super) memory: Memory,
+    pub target: String,
+    pub subscribers: u32,
+    pub rounds: u32,
+    pub value_bytes: u32,
+    pub emissions_received: u64,
+    pub bytes_per_emission: f64,
+    pub server: ServerFacts,
+    pub machine: Machine,
+}
+
+/// One round; `None` where something was wrong, or not measured.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Round {
+    #[serde(rename = "round")]
+    number: u32,
+    median_ms: Option<f64>,
+    last_ms: Option<f64>,
+    floor_median_ms: Option<f64>,
+    floor_last_ms: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Summary {
+    /// Rounds in which every subscriber was sent the value once.
+    measured_rounds: usize,
+    last_p50_ms: f64,
+    last_p95_ms: f64,
+    median_p50_ms: f64,
+    median_p95_ms: f64,
+    /// The last one's median time, shared out among the subscribers.
+    per_subscriber_us: f64,
+    floor: Option<FloorSummary>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FloorSummary {
+    last_p50_ms: f64,
+    last_p95_ms: f64,
+    median_p50_ms: f64,
+    median_p95_ms: f64,
+    per_subscriber_us: f64,
+    /// The server over the floor, of the same rounds.
+    last_ratio: Option<Ratio>,
+    median_ratio: Option<Ratio>,
+}
+
+/// The server's memory, as it says itself; the peak only of one on this machine.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Memory {
+    /// Resident bytes before anybody subscribed.
+    #[serde(rename = "beforeBytes")]
+    pub(super) before: Option<u64>,
+    /// Before the first round.
+    #[serde(rename = "subscribedBytes")]
+    pub(super) subscribed: Option<u64>,
+    /// After the last round.
+    #[serde(rename = "afterBytes")]
+    pub(super) after: Option<u64>,
+    /// The most since the server was started.
+    #[serde(rename = "peakBytes")]
+    pub(super) peak: Option<u64>,
+    /// Output that waited for clients after the last round.
+    #[serde(rename = "waitingOutputBytes")]
+    pub(super) waiting_output: Option<u64>,
+}
+
+/// Everything that a report is made of.
+pub(super) struct Parts {
+    pub(super) target: String,
+    pub(super) rounds: Vec<Round>,
+    pub(super) memory: Memory,
+    pub(super) faults: Faults,
+    pub(super) received: u64,
+    pub(super) bytes_per_emission: f64,
+    pub(super) server: ServerFacts,
+    pub(super) machine: Machine,
+}
+
+impl Round {
+    pub(super) fn new(number: u32, server: Option<Times>, floor: Option<Times>) -> Self {
+        let median = |times: Times| times.median_nanos as f64 / 1e6;
+        let last = |times: Times| times.last_nanos as f64 / 1e6;
+        Round {
+            number,
+            median_ms: server.map(median),
+            last_ms: server.map(last),
+            floor_median_ms: floor.map(median),
+            floor_last_ms: floor.map(last),
+        }
+    }
+}
+
+impl Report {
+    pub(super) fn new(options: &FanOutOptions, parts: Parts) -> Self {
+        Report {
+            summary: Summary::of(&parts.rounds, options.subscribers),
+            results: parts.rounds,
+            faults: parts.faults,
+            memory: parts.memory,
+            target: parts.target,
+            subscribers: options.subscribers,
+            rounds: options.rounds,
+            value_bytes: options.value_bytes,
+            emissions_received: parts.received,
+            bytes_per_emission: parts.bytes_per_emission,
+            server: parts.server,
+            machine: parts.machine,
+        }
+    }
+
+    /// Whether every subscriber was sent every value once and in order.
+    pub(super) fn succeeded(&self) -> bool {
+        self.faults.is_clean() && self.summary.measured_rounds == self.results.len()
+    }
+}
+
+impl Summary {
+    fn of(rounds: &[Round], subscribers: u32) -> Self {
+        let all = |time: fn(&Round) -> Option<f64>| rounds.iter().filter_map(time).collect::<Vec<f64>>();
+        let pairs = |server: fn(&Round) -> Option<f64>, floor: fn(&Round) -> Option<f64>| {
+            rounds.iter().filter_map(|round| server(round).zip(floor(round))).collect::<Vec<_>>()
+        };
+        let share_us = |millis: f64| millis * 1e3 / f64::from(subscribers);
+        let lasts = all(|round| round.last_ms);
+        let (last, median) = (Quantiles::of(&lasts), Quantiles::of(&all(|round| round.median_ms)));
+        let floor_lasts = all(|round| round.floor_last_ms);
+        let floor_last = Quantiles::of(&floor_lasts);
+        let floor_median = Quantiles::of(&all(|round| round.floor_median_ms));
+        let floor = FloorSummary {
+            last_p50_ms: floor_last.p50,
+            last_p95_ms: floor_last.p95,
+            median_p50_ms: floor_median.p50,
+            median_p95_ms: floor_median.p95,
+            per_subscriber_us: share_us(floor_last.p50),
+            last_ratio: Ratio::of(&pairs(|round| round.last_ms, |round| round.floor_last_ms)),
+            median_ratio: Ratio::of(&pairs(|round| round.median_ms, |round| round.floor_median_ms)),
+        };
+        Summary {
+            measured_rounds: lasts.len(),
+            last_p50_ms: last.p50,
+            last_p95_ms: last.p95,
+            median_p50_ms: median.p50,
+            median_p95_ms: median.p95,
+            per_subscriber_us: share_us(last.p50),
+            floor: (!floor_lasts.is_empty()).then_some(floor),
+        }
+    }
+}
+
+impl fmt::Display for Round {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.last_ms.zip(self.median_ms) {
+            Some((last, median)) => write!(out, "last {last:.3} ms, median {median:.3} ms")?,
+            None => write!(out, "not every subscriber was sent the value once")?,
+        }
+        match self.floor_last_ms.zip(self.floor_median_ms) {
+            Some((last, median)) => write!(out, "; floor: last {last:.3} ms, median {median:.3} ms"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let summary = &self.summary;
+        writeln!(out, "=== Fan-Out Benchmark Summary ===")?;
+        writeln!(out, "Target: {}", self.target)?;
+        writeln!(out, "Subscribers of one key: {}", self.subscribers)?;
+        writeln!(out, "Rounds: {} ({} measured)", self.rounds, summary.measured_rounds)?;
+        writeln!(out, "Bytes per emission: {:.1} ({} of value)", self.bytes_per_emission, self.value_bytes)?;
+        writeln!(out, "\nFrom the SET to the last subscriber's emission (ms):")?;
+        writeln!(
+            out,
+            "  p50={:.3} p95={:.3} per-subscriber={:.2}us",
+            summary.last_p50_ms, summary.last_p95_ms, summary.per_subscriber_us
+        )?;
+        writeln!(out, "\nFrom the SET to the median subscriber's emission (ms):")?;
+        writeln!(out, "  p50={:.3} p95={:.3}", summary.median_p50_ms, summary.median_p95_ms)?;
+        if let Some(floor) = &summary.floor {
+            writeln!(
+                out,
+                "\nThe floor: as many bytes to as many connections, sent by a process that does nothing else (ms):"
+            )?;
+            writeln!(
+                out,
+                "  last:   p50={:.3} p95={:.3} per-subscriber={:.2}us; the server takes {}",
+                floor.last_p50_ms,
+                floor.last_p95_ms,
+                floor.per_subscriber_us,
+                Times95(floor.last_ratio)
+            )?;
+            writeln!(
+                out,
+                "  median: p50={:.3} p95={:.3}; the server takes {}",
+                floor.median_p50_ms,
+                floor.median_p95_ms,
+                Times95(floor.median_ratio)
+            )?;
+        }
+        self.write_memory(out)?;
+        self.write_faults(out)?;
+        let version = self.server.version.as_deref().unwrap_or("does not say its version");
+        let durability = self.server.durability.as_deref().unwrap_or("not stated by the server");
+        writeln!(out, "\nServer: {version}; durability: {durability}")?;
+        let Machine { cores, processor, kernel } = &self.machine;
+        writeln!(out, "Machine: {cores} cores, {processor}, {kernel}")
+    }
+}
+
+impl Report {
+    fn write_memory(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Memory { before, subscribed, after, peak, waiting_output } = self.memory;
+        writeln!(out, "\nServer Memory (resident, MiB):")?;
+        writeln!(
+            out,
+            "  before={} subscribed={} after the rounds={} at most={}",
+            Mebibytes(before),
+            Mebibytes(subscribed),
+            Mebibytes(after),
+            Mebibytes(peak)
+        )?;
+        writeln!(out, "  output that waited for clients after the rounds={}", Mebibytes(waiting_output))
+    }
+
+    fn write_faults(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Faults { missed, duplicates, late, unknown, ended, sequence } = self.faults;
+        writeln!(out, "\nData Integrity:")?;
+        writeln!(out, "  Emissions received: {}", self.emissions_received)?;
+        writeln!(
+            out,
+            "  missed={missed} duplicates={duplicates} late={late} unknown={unknown} ended={ended}; numbers: missing={} \
+             repeated={} out-of-order={}",
+            sequence.missing, sequence.duplicates, sequence.out_of_order
+        )
+    }
+}
+
+/// How many times as long, with its confidence.
+struct Times95(Option<Ratio>);
+
+impl fmt::Display for Times95 {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(ratio) => {
+                write!(out, "{:.2} times as long ({:.2} to {:.2})", ratio.estimate, ratio.low, ratio.high)
+            }
+            None => write!(out, "what one round does not say"),
+        }
+    }
+}
+
+/// Bytes that a server may not have told.
+struct Mebibytes(Option<u64>);
+
+impl fmt::Display for Mebibytes {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(bytes) => write!(out, "{:.1}", bytes as f64 / f64::from(1 << 20)),
+            None => write!(out, "unknown"),
+        }
+    }
+}

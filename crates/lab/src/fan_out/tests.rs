@@ -1,0 +1,85 @@
+//! The scenario against servers that keep the contract and servers that break it.
+
+use super::{FanOutOptions, run};
+use crate::watch::fake_server::{self, Flaw};
+use clap::Parser;
+
+#[derive(Parser)]
+#[command(args_override_self = true)]
+struct Line {
+    #[command(flatten)]
+    options: FanOutOptions,
+}
+
+fn options(flaw: Flaw, flags: &[&str]) -> FanOutOptions {
+    let port = fake_server::start(flaw).to_string();
+    let common = ["fan-out", "--host", "127.0.0.1", "--port", &port, "--max-wait", "300ms"];
+    // The floor needs the whole program: the tests of the binary have it.
+    let short = ["--subscribers", "5", "--rounds", "4", "--poll-interval", "10ms", "--floor=false"];
+    Line::try_parse_from([&common[..], &short, flags].concat()).unwrap().options
+}
+
+fn bench(flaw: Flaw) -> (bool, serde_json::Value) {
+    let mut out = Vec::new();
+    let succeeded = run(&options(flaw, &["--json"]), &mut out).unwrap();
+    (succeeded, serde_json::from_slice(&out).unwrap())
+}
+
+#[test]
+fn the_defaults_are_the_documented_ones() {
+    let options = Line::try_parse_from(["fan-out"]).unwrap().options;
+    assert_eq!((options.host.as_str(), options.port), ("localhost", 7379));
+    assert_eq!((options.subscribers, options.rounds, options.warmup_rounds), (10_000, 20, 2));
+    assert_eq!((options.value_bytes, options.floor, options.json), (16, true, false));
+    assert_eq!((options.poll_interval.as_millis(), options.max_wait.as_millis()), (50, 5000));
+}
+
+#[test]
+fn a_server_that_keeps_the_contract_passes() {
+    let (succeeded, report) = bench(Flaw::None);
+    assert!(succeeded, "{report}");
+    assert_eq!(report["emissionsReceived"], 5 * (2 + 4));
+    assert_eq!(report["summary"]["measuredRounds"], 4);
+    assert!(report["summary"]["floor"].is_null(), "{report}");
+    for round in report["results"].as_array().unwrap() {
+        assert!(round["lastMs"].as_f64() >= round["medianMs"].as_f64(), "{report}");
+    }
+}
+
+#[test]
+fn every_way_of_losing_or_repeating_fails_and_is_counted() {
+    // Each round has five emissions, and the first two rounds are not measured. That a number is missing is seen when the next one
+    // comes, so that the round behind it is not measured either.
+    for (flaw, field, measured) in [
+        (Flaw::Drop(3), "missed", 4..=4),
+        (Flaw::Drop(13), "missed", 2..=2),
+        (Flaw::DropUnnumbered(13), "missed", 3..=3),
+        (Flaw::StaleValue(13), "missed", 3..=3),
+        // What comes behind a subscriber's emission may come when the round is over.
+        (Flaw::Swap(13), "missed", 1..=2),
+        (Flaw::Swap(13), "late", 1..=2),
+        (Flaw::Repeat(30), "duplicates", 3..=4),
+    ] {
+        let (succeeded, report) = bench(flaw);
+        assert!(!succeeded, "{flaw:?}: {report}");
+        assert_eq!(report["faults"][field], 1, "{flaw:?}: {report}");
+        let rounds = report["summary"]["measuredRounds"].as_u64().unwrap();
+        assert!(measured.contains(&rounds), "{flaw:?}: {report}");
+    }
+}
+
+#[test]
+fn the_text_is_the_documented_one() {
+    let mut out = Vec::new();
+    assert!(run(&options(Flaw::None, &[]), &mut out).unwrap());
+    let text = String::from_utf8(out).unwrap();
+    for line in [
+        "=== Fan-Out Benchmark Summary ===\n",
+        "Subscribers of one key: 5\nRounds: 4 (4 measured)\n",
+        "\nFrom the SET to the last subscriber's emission (ms):\n  p50=",
+        "\nServer Memory (resident, MiB):\n  before=unknown",
+        "\nData Integrity:\n  Emissions received: 30\n  missed=0 duplicates=0",
+    ] {
+        assert!(text.contains(line), "{line:?} is missing in:\n{text}");
+    }
+}
