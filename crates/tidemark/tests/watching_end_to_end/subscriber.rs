@@ -332,6 +332,10 @@ impl<'w> Subscriber<'w> {
             words.extend(options.into_iter().map(String::into_bytes));
         }
         let answer = self.ask(&words)?;
+        if answer.text().starts_with("-TRYAGAIN ") {
+            // The server stops, or has more to do than it takes on.
+            return Err(io::ErrorKind::Interrupted.into());
+        }
         let [word, lsn] = answer.elements()[..] else {
             panic!("not how {} goes on: {}", self.open[at].subscription.read.shown(), answer.text());
         };
@@ -340,8 +344,6 @@ impl<'w> Subscriber<'w> {
                 let begin = Begin::Resumed { behind, seq: Some(number(lsn) - 1) };
                 Ok(Stretch { name, begin, told: Vec::new(), end: End::Broken })
             }
-            // The server stops, or has more to do than it takes on.
-            b"TRYAGAIN" => return Err(io::ErrorKind::Interrupted.into()),
             word => {
                 Err(Refusal { behind, word: String::from_utf8_lossy(word).into_owned(), lsn: number(lsn) })
             }
