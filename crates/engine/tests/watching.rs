@@ -635,7 +635,7 @@ fn the_past_of_a_read_takes_no_more_than_it_may_however_it_grows() {
         let both = watch(&engine, "EXISTS a b");
         let client = Client::new(&engine);
         for line in &lines {
-            assert!(!client.run(line).starts_with('-'), "{:.40}", line);
+            assert!(!client.run(line).starts_with('-'), "{line:.40}");
         }
         let outcome = past_within(&engine, &both, limit);
         assert!(matches!(outcome, Err(PastError::TooLarge { .. })), "{:.40}: {outcome:?}", lines[0]);

@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn a_target_says_what_is_read() {
         let wish = Wish::parse("command=ZRANGE&arg=z&arg=0&arg=%2d1&db=3&resume=1-0:2&token=t");
-        let wish = wish.ok().expect("it does");
+        let Ok(wish) = wish else { panic!("it does") };
         let read = wish.read().expect("watchable");
         assert_eq!(read.args().collect::<Vec<_>>(), [&b"zrange"[..], b"z", b"0", b"-1"]);
         assert_eq!(read.db(), 3);
