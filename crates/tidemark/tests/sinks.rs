@@ -4,7 +4,7 @@ mod support;
 
 use std::path::Path;
 use std::time::Duration;
-use support::changes::{changes, eventually, settle, sink, write_for};
+use support::changes::{await_state, changes, eventually, settle, sink, write_for};
 use support::nats::{Nats, Stored};
 use support::{Answer, Client, Server};
 
@@ -96,7 +96,7 @@ fn a_sink_that_misses_records_stops_until_it_may_skip_them() {
     for _ in 0..100 {
         client.call(&["SET", "k", &value]).expect("an answer");
     }
-    eventually("the sink waits", || sink(&mut client)["state"] == "retrying");
+    await_state(&mut client, "retrying");
     client.call(&["SAVE"]).expect("an answer");
     let floor = |client: &mut Client| {
         let Answer::Bulk(info) = client.call(&["INFO", "persistence"]).expect("an answer") else {
@@ -111,7 +111,7 @@ fn a_sink_that_misses_records_stops_until_it_may_skip_them() {
     let nats = Nats::start_at(&store, port);
     let server = with(&url);
     let mut client = server.client();
-    eventually("the sink stops", || sink(&mut client)["state"] == "stopped");
+    await_state(&mut client, "stopped");
     let stopped = sink(&mut client);
     assert!(stopped["last_error"].contains("Give it gap=skip"), "{stopped:?}");
     assert_eq!(nats.stream("S").count(), 1);
@@ -147,7 +147,7 @@ fn what_is_not_the_sinks_own_is_left_alone() {
     }
     let short = start(&dir.path().join("short"), &url);
     let mut client = short.client();
-    eventually("the sink stops", || sink(&mut client)["state"] == "stopped");
+    await_state(&mut client, "stopped");
     assert!(sink(&mut client)["last_error"].contains("it is another server's"));
     assert_eq!(one.stream("S").count(), 3);
 }

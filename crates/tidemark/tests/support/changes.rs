@@ -23,6 +23,16 @@ pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
+/// Waits until the sink is about this.
+#[track_caller]
+pub fn await_state(client: &mut Client, state: &str) {
+    let began = Instant::now();
+    while sink(client)["state"] != state {
+        assert!(began.elapsed() < PATIENCE, "the sink is not {state}: {:?}", sink(client));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 /// Waits until the sink has passed on all there is.
 #[track_caller]
 pub fn settle(server: &Server) {
