@@ -6,7 +6,7 @@
 //! expiry       db u8 │ (length varint │ key)*
 //! watch        protocol u8 │ number of words of its filter varint │ (length varint │ word)* │ command that reads
 //! unwatch      LSN of the watch varint
-//! named        length varint │ name │ LSN of the watch varint │ number before its first varint │ position varint │ guarantee u8
+//! named        length varint │ name │ LSN of the watch varint │ number before its first varint │ position varint │ guarantee u8 │ first answer done u8
 //! unnamed      length varint │ name
 //! ```
 //!

@@ -474,7 +474,7 @@ fn what_operators_and_lists_remember_is_counted() {
 fn name(engine: &Engine, name: &[u8], subscribed: &Subscribed) {
     let Subscribed { query, number, lsn, .. } = subscribed;
     let guarantee = Guarantee::AtLeastOnce;
-    let named = Named { query: Arc::clone(query), base: *number, position: *lsn, guarantee };
+    let named = Named { query: Arc::clone(query), base: *number, position: *lsn, has_begun: true, guarantee };
     engine.name_subscription(name, &named, START_US).expect("a new name");
 }
 

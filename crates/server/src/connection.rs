@@ -10,6 +10,7 @@ use crate::config::{Config, OutputLimit};
 use crate::dice::{self, Conversation, Notice, Step};
 use crate::dispatch::{self, Context};
 use crate::following;
+use crate::holders::Tenure;
 use crate::inbox::Unblock;
 use crate::output::{Reached, Until};
 use crate::pause;
@@ -280,10 +281,10 @@ impl Connection {
     }
 
     /// Tells the client that its named subscription to a query has ended.
-    pub(crate) fn lose_name(&mut self, query: Lsn, cx: &Context<'_>) {
+    pub(crate) fn lose_name(&mut self, query: Lsn, tenure: Tenure, cx: &Context<'_>) {
         if !self.session.closing {
             self.limit_output(cx.config);
-            watching::lose_name(&mut self.session, query, cx);
+            watching::lose_name(&mut self.session, query, tenure, cx);
         }
     }
 

@@ -4,6 +4,7 @@
 //! its sender a system call.
 
 use crate::dice::Notice;
+use crate::holders::Tenure;
 use crate::pubsub::Publication;
 use crate::tracking::Source;
 use mio::Waker;
@@ -30,8 +31,8 @@ pub(crate) enum Message {
     Publish(Target, Arc<Publication>),
     /// A query has emitted something since the worker last looked.
     Emitted(Arc<Query>),
-    /// A client's named subscription to a query goes to another connection from now on, or has ended.
-    Taken(Target, Lsn),
+    /// A client's named subscription to a query, as it was taken then, goes to another connection from now on, or has ended.
+    Taken(Target, Lsn, Tenure),
     /// What a client's subscription to the query of this id waits for from the log is there, or some of it.
     Older(Target, Lsn),
     /// There are changes to take for a client that follows the log.

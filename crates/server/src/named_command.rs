@@ -3,6 +3,7 @@
 use crate::cursor::{self, Cursor, NotResumed, reads};
 use crate::delivery::{Delivery, Start};
 use crate::dispatch::{self, Context};
+use crate::holders::{Holder, Tenure};
 use crate::inbox::Message;
 use crate::returning::{self, Asked, Returning};
 use crate::session::Session;
@@ -36,24 +37,7 @@ pub(crate) fn watch(
     }
     match cx.shared.engine.named(naming.name) {
         None => begin(session, read, naming, (delivery, start), cx),
-        Some(named) => {
-            if *named.query.read() != read {
-                return Err(CommandError::text(
-                    "ERR the subscription of that name is to another read, by another protocol or with other operators; \
-                     UNWATCH NAMED ends it",
-                ));
-            }
-            if named.guarantee != naming.guarantee {
-                return Err(CommandError::Text(
-                    format!(
-                        "ERR the subscription of that name is {}; UNWATCH NAMED ends it",
-                        named.guarantee.word()
-                    )
-                    .into(),
-                ));
-            }
-            go_on(session, naming.name, &named, (delivery, start), cx)
-        }
+        Some(named) => go_on(session, &read, naming, (delivery, start), &named, cx),
     }
 }
 
@@ -68,21 +52,23 @@ fn begin(
     let subscribed = engine.subscribe(read, session.client.worker, cx.now_us)?;
     cx.shared.watching_began(cx.now_us);
     // Whoever is to get everything at least once is to get the first answer again, if it dies before it has done with it.
-    let position = match (naming.guarantee, start) {
-        (Guarantee::AtLeastOnce, Start::Snapshot) => Lsn::ZERO,
-        _ => subscribed.lsn,
-    };
+    let is_repeated = naming.guarantee == Guarantee::AtLeastOnce && start == Start::Snapshot;
     let named = Named {
         query: subscribed.query.clone(),
         base: subscribed.number,
-        position,
+        position: subscribed.lsn,
+        has_begun: !is_repeated,
         guarantee: naming.guarantee,
     };
     let record = match engine.name_subscription(naming.name, &named, cx.now_us) {
         Ok(record) => record,
         Err(error) => {
             watching::leave_if_unused(session, &subscribed.query, cx);
-            return Err(error);
+            // Somebody else may have begun it at the same time.
+            return match engine.named(naming.name) {
+                Some(named) => go_on(session, subscribed.query.read(), naming, (delivery, start), &named, cx),
+                None => Err(error),
+            };
         }
     };
     let cursor = Cursor::behind(subscribed.query, named.base, subscribed.number, subscribed.lsn);
@@ -98,25 +84,31 @@ fn begin(
     Ok(())
 }
 
+/// Goes on with a subscription that has the name already.
 fn go_on(
     session: &mut Session,
-    name: &[u8],
-    named: &Named,
+    read: &Read,
+    naming: &Naming<'_>,
     (delivery, start): (Delivery, Start),
+    named: &Named,
     cx: &Context<'_>,
 ) -> Result<(), CommandError> {
-    let (engine, id) = (&cx.shared.engine, named.query.id());
-    let mark = session.output.reply.len();
-    if named.position == Lsn::ZERO && start == Start::Snapshot {
-        let subscribed = engine.subscribe(named.query.read().clone(), session.client.worker, cx.now_us)?;
-        let (number, lsn) = (subscribed.number, subscribed.lsn);
-        let cursor = Cursor::behind(subscribed.query, named.base.min(number), number, lsn);
-        hold(session, name, named, (cursor, delivery), cx);
-        begun(session, id, lsn, Some(&*subscribed.answer));
-        hold_position(session, mark, lsn, cx);
-        return Ok(());
+    if named.query.read() != read {
+        return Err(CommandError::text(
+            "ERR the subscription of that name is to another read, by another protocol or with other operators; UNWATCH \
+             NAMED ends it",
+        ));
     }
-    let (query, lsn, asked) = (Arc::clone(&named.query), named.position, Asked::NamedWatch(name.into()));
+    if named.guarantee != naming.guarantee {
+        return Err(CommandError::Text(
+            format!("ERR the subscription of that name is {}; UNWATCH NAMED ends it", named.guarantee.word())
+                .into(),
+        ));
+    }
+    let is_repeated = !named.has_begun && start == Start::Snapshot;
+    let value = if is_repeated { named.query.shown_at(named.base) } else { None };
+    let (query, lsn, asked) =
+        (Arc::clone(&named.query), named.position, Asked::NamedWatch(naming.name.into(), value));
     returning::go_on(session, Returning { query, lsn, delivery, asked }, cx)
 }
 
@@ -128,13 +120,19 @@ pub(crate) fn hold(
     (cursor, delivery): (Cursor, Delivery),
     cx: &Context<'_>,
 ) {
-    let worker = session.client.worker;
-    if let Some((worker, target)) = cx.shared.holders.take(name, (worker, session.target()))
-        && let Some(inbox) = cx.shared.inboxes.get(worker)
-    {
-        inbox.send(Message::Taken(target, named.query.id()));
+    let holder = (session.client.worker, session.target());
+    let (tenure, before) = cx.shared.holders.take(name, holder);
+    if let Some((before, its_tenure)) = before.filter(|(before, _)| *before != holder) {
+        tell_taken(before, named.query.id(), its_tenure, cx);
     }
-    watching::begin(session, Watching::named(cursor, delivery, name, named.guarantee), cx);
+    watching::begin(session, Watching::named(cursor, delivery, name, named.guarantee, tenure), cx);
+}
+
+/// Tells a connection that a named subscription of its has ended.
+fn tell_taken((worker, target): Holder, query: Lsn, tenure: Tenure, cx: &Context<'_>) {
+    if let Some(inbox) = cx.shared.inboxes.get(worker) {
+        inbox.send(Message::Taken(target, query, tenure));
+    }
 }
 
 /// `EMITACK` of a named subscription, by whatever connection.
@@ -148,7 +146,12 @@ pub(crate) fn acknowledge(
     match cx.shared.engine.acknowledge(Acknowledgement { name, lsn }, cx.now_us)? {
         Acknowledged::Unknown => return Ok(Err(NotResumed::NotFound)),
         Acknowledged::Beyond(head) => return Ok(Err(NotResumed::Invalid(head))),
-        Acknowledged::Before(_) => session.output.reply.ok(),
+        Acknowledged::Before(_) => {
+            session.output.reply.ok();
+            if cx.always_durable() {
+                dispatch::hold_what_is_shown(session, mark, cx);
+            }
+        }
         Acknowledged::Moved(record) => {
             session.output.reply.ok();
             dispatch::hold_change(session, mark, record, cx);
@@ -175,10 +178,8 @@ pub(crate) fn end(session: &mut Session, names: &[&[u8]], cx: &Context<'_>) -> R
         let query = cx.shared.engine.named(name).map(|named| named.query.id());
         let Some(record) = cx.shared.engine.end_named(name, cx.now_us)? else { continue };
         (ended, last) = (ended + 1, Some(record));
-        if let (Some(query), Some((worker, target))) = (query, cx.shared.holders.of(name))
-            && let Some(inbox) = cx.shared.inboxes.get(worker)
-        {
-            inbox.send(Message::Taken(target, query));
+        if let (Some(query), Some((holder, tenure))) = (query, cx.shared.holders.evict(name)) {
+            tell_taken(holder, query, tenure, cx);
         }
         cx.shared.watching_began(cx.now_us);
     }
@@ -214,7 +215,7 @@ pub(crate) fn list(session: &mut Session, pattern: Option<&[u8]>, cx: &Context<'
         reply.count(named.position.0 as usize);
         reply.bulk(b"client");
         match cx.shared.holders.of(&name) {
-            Some((_, target)) => reply.count(target.client as usize),
+            Some(((_, target), _)) => reply.count(target.client as usize),
             None => reply.null(),
         }
     }

@@ -29,8 +29,8 @@ pub(crate) enum Asked {
     Watch(Option<u64>, Lsn),
     /// `EMITRECONNECT` with a name that says where the subscription's numbers begin.
     Reconnect(u64),
-    /// `X.WATCH … | AS name`
-    NamedWatch(Box<[u8]>),
+    /// `X.WATCH … | AS name`, and the first answer, if it is to be given again.
+    NamedWatch(Box<[u8]>, Option<Arc<[u8]>>),
     /// `EMITRECONNECT` with such a name.
     NamedReconnect(Box<[u8]>),
 }
@@ -147,12 +147,12 @@ fn returned(
         (Asked::Watch(base, _), _) => base.map_or(place.number, |base| base.min(place.number)),
         (_, Some(named)) => named.base,
         (Asked::Reconnect(base), None) => *base,
-        (Asked::NamedWatch(_) | Asked::NamedReconnect(_), None) => place.number,
+        (Asked::NamedWatch(..) | Asked::NamedReconnect(_), None) => place.number,
     };
     let cursor = Cursor::at(place, base, *lsn);
     let (lsn, next) = (cursor.lsn(), cursor.sequence() + 1);
     match (asked, named) {
-        (Asked::NamedWatch(name) | Asked::NamedReconnect(name), Some(named)) => {
+        (Asked::NamedWatch(name, _) | Asked::NamedReconnect(name), Some(named)) => {
             hold(session, name, named, (cursor, *delivery), cx);
         }
         _ => watching::begin(session, Watching::new(cursor, *delivery), cx),
@@ -162,7 +162,7 @@ fn returned(
             begun(session, id, lsn, None);
             hold_position(session, mark, *shown, cx);
         }
-        Asked::NamedWatch(_) => begun(session, id, lsn, None),
+        Asked::NamedWatch(_, value) => begun(session, id, lsn, value.as_deref()),
         Asked::Reconnect(_) | Asked::NamedReconnect(_) => answer(session, "OK", next),
     }
     watching::catch_up_soon(session, id);
@@ -171,7 +171,7 @@ fn returned(
 impl Returning {
     /// What the name stands for, if it is named: it may have ended, or its position moved, while the client has waited.
     fn named(&self, cx: &Context<'_>) -> Result<Option<Named>, NotResumed> {
-        let (Asked::NamedWatch(name) | Asked::NamedReconnect(name)) = &self.asked else { return Ok(None) };
+        let (Asked::NamedWatch(name, _) | Asked::NamedReconnect(name)) = &self.asked else { return Ok(None) };
         let named = cx.shared.engine.named(name).filter(|named| named.query.id() == self.query.id());
         let named = named.ok_or(NotResumed::NotFound)?;
         let position = named.position.max(self.query.id());

@@ -195,7 +195,7 @@ fn execute<'e>(
         let reply = &mut session.output.reply;
         return engine.execute_transaction_as(&calls, watched, &[], cx.now_us, terms, reply);
     }
-    let done = match acknowledgements(transaction, &args, cx) {
+    let done = match acknowledgements(session, transaction, &args, cx) {
         Ok(done) => done,
         Err(error) => {
             session.output.reply.error(&error);
@@ -240,6 +240,7 @@ fn calls_on_keys<'a>(
 
 /// What is acknowledged of named subscriptions: together with the changes, or not at all.
 fn acknowledgements<'a>(
+    session: &mut Session,
     transaction: &Transaction,
     args: &[Vec<&'a [u8]>],
     cx: &Context<'_>,
@@ -252,7 +253,17 @@ fn acknowledgements<'a>(
                     "SUBSCRIPTION_NOT_FOUND there is no subscription of that name to the key; nothing was done",
                 ));
             }
-            done.push(Acknowledgement { name, lsn: watch_command::position(lsn)? });
+            let lsn = watch_command::position(lsn)?;
+            let given = watch_command::watched(session, name, cx).map(|watching| watching.given());
+            if let Some(given) = given.filter(|given| lsn > *given) {
+                return Err(CommandError::Text(
+                    format!(
+                        "INVALID_SEQUENCE the connection was given emissions up to LSN {given}; nothing was done"
+                    )
+                    .into(),
+                ));
+            }
+            done.push(Acknowledgement { name, lsn });
         }
     }
     Ok(done)
@@ -295,6 +306,12 @@ fn merge(
             Run::Connection(_) if acknowledgement(queued.command, args).is_some() => {
                 // It has taken place with the others.
                 session.output.reply.ok();
+                let lsn = args.get(3).and_then(|lsn| watch_command::position(lsn).ok());
+                if let (Some(name), Some(lsn)) = (args.get(2), lsn)
+                    && let Some(watching) = watch_command::watched(session, name, cx)
+                {
+                    watching.acknowledge(lsn);
+                }
             }
             Run::Connection(which) => {
                 let mark = session.output.reply.len();

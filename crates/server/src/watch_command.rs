@@ -216,7 +216,7 @@ pub(crate) fn acknowledge(
     let lsn = position(lsn)?;
     if named_command::is_of_key(name, key, cx) {
         // Beyond what this connection was given, if it is the one that is: that would lose what comes in between.
-        let given = watched(session, name, cx).map(|watching| watching.cursor.lsn());
+        let given = watched(session, name, cx).map(|watching| watching.given());
         let outcome = match given.filter(|given| lsn > *given) {
             Some(given) => Err(NotResumed::Invalid(given)),
             None => named_command::acknowledge(session, name, lsn, cx)?,
@@ -245,7 +245,11 @@ pub(crate) fn acknowledge(
 }
 
 /// The session's subscription of this name.
-fn watched<'s>(session: &'s mut Session, name: &[u8], cx: &Context<'_>) -> Option<&'s mut Watching> {
+pub(crate) fn watched<'s>(
+    session: &'s mut Session,
+    name: &[u8],
+    cx: &Context<'_>,
+) -> Option<&'s mut Watching> {
     let query = cursor::query_of(&cx.shared.engine, name)?;
     let watching = session.subscriptions.watchings.get_mut(query)?;
     (watching.cursor.name().as_bytes() == name).then_some(watching)

@@ -5,6 +5,7 @@ use crate::cursor::{Cursor, Older};
 use crate::delivery::Delivery;
 use crate::dice::Form;
 use crate::dispatch::Context;
+use crate::holders::Tenure;
 use crate::inbox::{Message, Target};
 use crate::output::{Output, Until};
 use crate::session::Session;
@@ -19,6 +20,8 @@ use tidemark_log::Lsn;
 const OUTBOX_BYTES: usize = 256 * 1024;
 /// Why a named subscription goes on no more.
 const TAKEN: &str = "another connection has taken the subscription over, or UNWATCH NAMED has ended it";
+/// The same, if the client itself is why.
+const REPLACED: &str = "the connection watches the read under another name now";
 /// Emissions taken from a query at once.
 const BATCH: usize = 64;
 
@@ -28,6 +31,8 @@ pub(crate) struct Watching {
     pub(crate) cursor: Cursor,
     /// Up to where the client has said that it has processed emissions.
     acknowledged: Lsn,
+    /// Up to where the client has been told that there was nothing for it.
+    told: Lsn,
     /// There may be emissions that the client had no room for.
     is_behind: bool,
     delivery: Delivery,
@@ -46,8 +51,19 @@ pub(crate) struct Watching {
 #[derive(Debug)]
 struct Naming {
     guarantee: Guarantee,
+    tenure: Tenure,
     /// The position, as far as this connection has moved it before it was given anything.
     claimed: Lsn,
+}
+
+/// What has become of the wish to give emissions away at most once.
+enum Claim {
+    /// They may leave when the log has come so far.
+    Given(Option<Until>),
+    /// Those up to here were given away, or done with, by somebody else.
+    Skip(Lsn),
+    /// Nothing may be given away any more, and why.
+    Ended(String),
 }
 
 impl Watching {
@@ -55,6 +71,7 @@ impl Watching {
         Watching {
             cursor,
             acknowledged: Lsn::ZERO,
+            told: Lsn::ZERO,
             is_behind: false,
             form: None,
             named: None,
@@ -66,9 +83,15 @@ impl Watching {
     }
 
     /// The same for a subscription that has a name.
-    pub(crate) fn named(cursor: Cursor, delivery: Delivery, name: &[u8], guarantee: Guarantee) -> Watching {
+    pub(crate) fn named(
+        cursor: Cursor,
+        delivery: Delivery,
+        name: &[u8],
+        guarantee: Guarantee,
+        tenure: Tenure,
+    ) -> Watching {
         let cursor = cursor.named(&String::from_utf8_lossy(name));
-        let named = Some(Naming { guarantee, claimed: cursor.lsn() });
+        let named = Some(Naming { guarantee, tenure, claimed: cursor.lsn() });
         Watching { named, ..Watching::new(cursor, delivery) }
     }
 
@@ -87,6 +110,11 @@ impl Watching {
         self.acknowledged
     }
 
+    /// Up to where the client knows all there is, so that it may acknowledge that.
+    pub(crate) fn given(&self) -> Lsn {
+        self.cursor.lsn().max(self.told)
+    }
+
     pub(crate) fn acknowledge(&mut self, lsn: Lsn) {
         self.acknowledged = self.acknowledged.max(lsn);
     }
@@ -102,20 +130,31 @@ impl Watching {
         Ok(batch.len() == BATCH || (self.cursor.is_behind_retention() && !batch.is_empty()))
     }
 
-    /// Moves the position of a subscription that gives everything away at most once, before it does; what must come before
-    /// that, or why nothing may be given away.
-    fn claim(&mut self, batch: &[Emission], cx: &Context<'_>) -> Result<Option<Until>, String> {
-        let Some(Naming { guarantee: Guarantee::AtMostOnce, claimed }) = &mut self.named else {
-            return Ok(None);
+    /// Whether everything is given away at most once.
+    fn claims(&self) -> bool {
+        matches!(self.named, Some(Naming { guarantee: Guarantee::AtMostOnce, .. }))
+    }
+
+    /// Moves the position of a subscription that gives everything away at most once, before it does.
+    fn claim(&mut self, batch: &[Emission], cx: &Context<'_>) -> Claim {
+        let Some(Naming { guarantee: Guarantee::AtMostOnce, tenure, claimed }) = &mut self.named else {
+            return Claim::Given(None);
         };
-        let Some(last) = batch.last().filter(|last| last.lsn > *claimed) else { return Ok(None) };
-        let done = Acknowledgement { name: self.cursor.name().as_bytes(), lsn: last.lsn };
-        match cx.shared.engine.claim(done, *claimed, cx.now_us).map_err(|error| error.to_string())? {
-            Acknowledged::Moved(record) => {
+        let Some(last) = batch.last().filter(|last| last.lsn > *claimed) else { return Claim::Given(None) };
+        let name = self.cursor.name().as_bytes();
+        match cx.shared.engine.claim(Acknowledgement { name, lsn: last.lsn }, *claimed, cx.now_us) {
+            Ok(Acknowledged::Moved(record)) => {
                 *claimed = last.lsn;
-                Ok(cx.shared.holds_back_position(record, false))
+                Claim::Given(cx.shared.holds_back_position(record, false))
             }
-            _ => Err(TAKEN.to_owned()),
+            Ok(Acknowledged::Before(position))
+                if cx.shared.holders.of(name).is_some_and(|(_, last)| last == *tenure) =>
+            {
+                *claimed = position;
+                Claim::Skip(position)
+            }
+            Ok(_) => Claim::Ended(TAKEN.to_owned()),
+            Err(error) => Claim::Ended(error.to_string()),
         }
     }
 
@@ -157,6 +196,7 @@ impl Watching {
             let (lsn, count) = cx.shared.engine.progress(self.cursor.query());
             if self.cursor.has_all(count) {
                 self.write_place(b"progress", lsn, output, cx);
+                self.told = lsn;
             }
         }
         self.progress_at = self.delivery.progress.map(|after| Instant::now() + after);
@@ -258,8 +298,15 @@ pub(crate) fn begin(session: &mut Session, watching: Watching, cx: &Context<'_>)
     let (id, target) = (watching.cursor.query().id(), session.target());
     let watchings = &mut session.subscriptions.watchings;
     watchings.timer = [watchings.timer, watching.next_time()].into_iter().flatten().min();
-    if watchings.by_query.insert(id, watching).is_none() {
-        cx.watchers.join(id, target);
+    let name: Box<str> = watching.cursor.name().into();
+    match watchings.by_query.insert(id, watching) {
+        None => cx.watchers.join(id, target),
+        Some(replaced) => {
+            release_name(&replaced, cx);
+            if replaced.named.is_some() && replaced.cursor.name() != &*name {
+                replaced.write_ended(REPLACED, &mut session.output);
+            }
+        }
     }
     session.show_state();
 }
@@ -297,20 +344,37 @@ pub(crate) fn end_all(session: &mut Session, cx: &Context<'_>) {
     }
 }
 
-/// Ends a named subscription that another connection has taken over, or whose name has ended.
-pub(crate) fn lose_name(session: &mut Session, query: Lsn, cx: &Context<'_>) {
+/// How many emissions fit into so many bytes of output; one at least.
+fn fitting(batch: &[Emission], room: usize) -> usize {
+    let mut taken = 0_usize;
+    let behind = batch.iter().position(|emission| {
+        taken += emission.answer.len();
+        taken > room
+    });
+    behind.unwrap_or(batch.len()).max(1)
+}
+
+/// Ends a named subscription that another connection has taken over, or whose name has ended; unless the client has begun
+/// it anew since.
+pub(crate) fn lose_name(session: &mut Session, query: Lsn, tenure: Tenure, cx: &Context<'_>) {
     let Session { subscriptions, output, .. } = &mut *session;
-    let Some(watching) = subscriptions.watchings.by_query.get(&query).filter(|it| it.named.is_some()) else {
+    let Some(watching) = subscriptions.watchings.by_query.get(&query) else { return };
+    if watching.named.as_ref().is_none_or(|named| named.tenure != tenure) {
         return;
-    };
+    }
     watching.write_ended(TAKEN, output);
     end(session, query, cx);
 }
 
-fn leave(watching: &Watching, target: Target, worker: usize, cx: &Context<'_>) {
-    if watching.named.is_some() {
-        cx.shared.holders.release(watching.cursor.name().as_bytes(), (worker, target));
+/// Lets go of the name that a subscription has, if it has one.
+fn release_name(watching: &Watching, cx: &Context<'_>) {
+    if let Some(named) = &watching.named {
+        cx.shared.holders.release(watching.cursor.name().as_bytes(), named.tenure);
     }
+}
+
+fn leave(watching: &Watching, target: Target, worker: usize, cx: &Context<'_>) {
+    release_name(watching, cx);
     if cx.watchers.leave(watching.cursor.query().id(), target) {
         cx.shared.engine.leave(watching.cursor.query(), worker, cx.now_us);
     }
@@ -341,17 +405,35 @@ pub(crate) fn emit(session: &mut Session, query: Lsn, cx: &Context<'_>) {
                 return;
             }
         };
-        match watching.claim(&batch, cx) {
-            Ok(None) => {}
-            Ok(Some(until)) => output.hold(output.reply.len(), until),
-            Err(reason) => {
-                watching.write_ended(&reason, output);
-                end(session, query, cx);
+        let mut has_more = has_more;
+        if watching.claims() {
+            if output.pending() > OUTBOX_BYTES {
+                watching.is_behind = true;
+                watchings.is_behind = true;
                 return;
+            }
+            // Nothing is claimed that there is no room for: nobody would be given it.
+            let fitting = fitting(&batch, OUTBOX_BYTES - output.pending());
+            has_more |= fitting < batch.len();
+            batch.truncate(fitting);
+            match watching.claim(&batch, cx) {
+                Claim::Given(None) => {}
+                Claim::Given(Some(until)) => output.hold(output.reply.len(), until),
+                Claim::Skip(position) => {
+                    for emission in batch.drain(..).filter(|emission| emission.lsn <= position) {
+                        watching.cursor.pass(&emission);
+                    }
+                    continue;
+                }
+                Claim::Ended(reason) => {
+                    watching.write_ended(&reason, output);
+                    end(session, query, cx);
+                    return;
+                }
             }
         }
         for emission in &batch {
-            if output.pending() > OUTBOX_BYTES {
+            if output.pending() > OUTBOX_BYTES && !watching.claims() {
                 watching.is_behind = true;
                 watchings.is_behind = true;
                 return;

@@ -489,9 +489,9 @@ impl State {
                 }
                 target
             }
-            Message::Taken(target, query) => {
+            Message::Taken(target, query, tenure) => {
                 if let Some(peer) = self.target(target) {
-                    peer.connection.lose_name(query, cx);
+                    peer.connection.lose_name(query, tenure, cx);
                 }
                 target
             }

@@ -11,6 +11,15 @@ fn ended(name: &str) -> String {
     format!(">3\r\n{}{}{}", bulk("ended"), bulk(name), bulk(reason))
 }
 
+/// The id of the client that has a name.
+fn holder_of(server: &TestServer, name: &str) -> u64 {
+    let mut client = server.client();
+    client.command(&["WATCHES", "NAMED", name]);
+    while client.line() != "client" {}
+    let id = client.line();
+    id.strip_prefix(':').and_then(|id| id.parse().ok()).unwrap_or_else(|| panic!("nobody has it: {id}"))
+}
+
 /// Writes 1, 2, … `count` to the key `k`.
 fn count_up(server: &TestServer, count: u64) {
     let mut writer = server.client();
@@ -48,21 +57,144 @@ fn what_was_not_acknowledged_comes_again_with_its_numbers() {
 }
 
 #[test]
-fn whoever_has_acknowledged_nothing_gets_the_first_answer_as_it_is_by_then() {
+fn whoever_has_acknowledged_nothing_gets_the_first_answer_and_all_that_came_behind_it() {
     let server = TestServer::new();
+    server.client().ask("SET k 0", "+OK\r\n");
     let mut first = resp3(&server);
-    first.ask("GET.WATCH k | AS bill", &begun("bill", 1, 0, "_\r\n"));
-    count_up(&server, 2);
+    first.ask("GET.WATCH k | AS bill", &begun("bill", 2, 0, &value(0)));
     drop(first);
     let mut second = resp3(&server);
-    second.ask("GET.WATCH k | AS bill", &begun("bill", 4, 2, &value(2)));
-    server.client().ask("SET k 3", "+OK\r\n");
-    second.expect(emission("bill", 5, 3, &value(3)));
-    second.ask("EMITACK k bill 4", "+OK\r\n");
+    second.ask("GET.WATCH k | AS bill", &begun("bill", 2, 0, &value(0)));
+    count_up(&server, 2);
+    second.expect(emission("bill", 4, 1, &value(1)));
+    second.expect(emission("bill", 5, 2, &value(2)));
     drop(second);
     let mut third = resp3(&server);
-    third.ask("GET.WATCH k | AS bill", &begun("bill", 4, 2, "_\r\n"));
-    third.expect(emission("bill", 5, 3, &value(3)));
+    third.ask("GET.WATCH k | AS bill", &begun("bill", 2, 0, &value(0)));
+    third.expect(emission("bill", 4, 1, &value(1)));
+    third.expect(emission("bill", 5, 2, &value(2)));
+    third.ask("EMITACK k bill 2", "+OK\r\n");
+    drop(third);
+    let mut fourth = resp3(&server);
+    fourth.ask("GET.WATCH k | AS bill", &begun("bill", 2, 0, "_\r\n"));
+    fourth.expect(emission("bill", 4, 1, &value(1)));
+    fourth.expect(emission("bill", 5, 2, &value(2)));
+}
+
+#[test]
+fn at_most_once_nothing_is_done_with_that_was_never_written() {
+    let server = TestServer::new();
+    let mut slow = resp3(&server);
+    slow.ask("GET.WATCH k | AS bill ATMOSTONCE", &begun("bill", 1, 0, "_\r\n"));
+    let mut writer = server.client();
+    let large = |number: u64| format!("{number:0>10}").repeat(40_000);
+    for number in 1..=60 {
+        writer.ask(&format!("SET k {}", large(number)), "+OK\r\n");
+    }
+    slow.command(&["UNWATCH", "bill"]);
+    let mut given = 0;
+    loop {
+        let line = slow.line();
+        if line == ":1" {
+            break;
+        }
+        assert_eq!(line, ">5");
+        (0..4).for_each(|_| drop(slow.line()));
+        // LSN, number, length and bytes of the answer.
+        slow.line();
+        given += 1;
+        assert_eq!(slow.line(), format!(":{given}"));
+        slow.line();
+        assert_eq!(slow.line(), large(given));
+    }
+    assert!(given < 60, "it did not read");
+    let mut next = resp3(&server);
+    next.command(&["GET.WATCH", "k", "|", "AS", "bill", "ATMOSTONCE"]);
+    let lines: Vec<String> = (0..14).map(|_| next.line()).collect();
+    assert_eq!((lines[0].as_str(), lines[10].as_str()), ("%4", format!(":{given}").as_str()));
+    (0..6).for_each(|_| drop(next.line()));
+    assert_eq!(next.line(), format!(":{}", given + 1), "what was not written comes now");
+}
+
+#[test]
+fn two_that_ask_for_a_name_again_and_again_leave_it_to_the_last() {
+    let server = TestServer::with(|config| config.threads = 1);
+    let (mut one, mut other) = (resp3(&server), resp3(&server));
+    let mut writer = server.client();
+    for round in 1..=50 {
+        // Often in one turn of the worker, before either has heard of the other.
+        one.command(&["GET.WATCH", "k", "|", "AS", "bill"]);
+        other.command(&["GET.WATCH", "k", "|", "AS", "bill"]);
+        one.command(&["ECHO", "one"]);
+        other.command(&["ECHO", "other"]);
+        while one.line() != "one" {}
+        while other.line() != "other" {}
+        let holder = holder_of(&server, "bill");
+        writer.ask(&format!("SET k {round}"), "+OK\r\n");
+        let holder = if holder == 1 { &mut one } else { &mut other };
+        // What belongs to earlier rounds comes first.
+        while holder.line() != round.to_string() {}
+    }
+}
+
+#[test]
+fn a_name_that_another_one_replaces_on_a_connection_is_free() {
+    let server = TestServer::new();
+    let (mut one, mut other) = (resp3(&server), resp3(&server));
+    let replaced = |name: &str| {
+        let reason = "the connection watches the read under another name now";
+        format!(">3\r\n{}{}{}", bulk("ended"), bulk(name), bulk(reason))
+    };
+    one.ask("GET.WATCH k | AS first", &begun("first", 1, 0, "_\r\n"));
+    one.command(&["GET.WATCH", "k", "|", "AS", "second"]);
+    one.expect(replaced("first") + &begun("second", 2, 0, "_\r\n"));
+    other.ask("GET.WATCH k | AS first", &begun("first", 1, 0, "_\r\n"));
+    server.client().ask("SET k 1", "+OK\r\n");
+    one.expect(emission("second", 4, 1, &value(1)));
+    other.expect(emission("first", 4, 1, &value(1)));
+    one.command(&["GET.WATCH", "k"]);
+    one.expect(replaced("second") + &begun("1-0", 4, 1, &value(1)));
+    other.command(&["WATCHES", "NAMED", "second"]);
+    while other.line() != "client" {}
+    assert_eq!(other.line(), "_", "nobody has it");
+}
+
+#[test]
+fn what_progress_has_told_can_be_acknowledged_and_more_cannot() {
+    let server = TestServer::new();
+    let mut client = resp3(&server);
+    client.ask("GET.WATCH k | AS bill PROGRESS 20", &begun("bill", 1, 0, "_\r\n"));
+    let mut writer = server.client();
+    writer.ask("SET other 1", "+OK\r\n");
+    writer.ask("SET other 2", "+OK\r\n");
+    loop {
+        assert_eq!(client.line(), ">3");
+        (0..4).for_each(|_| drop(client.line()));
+        if client.line() == ":4" {
+            break;
+        }
+    }
+    client.command(&["MULTI"]);
+    client.command(&["INCR", "done"]);
+    client.command(&["EMITACK", "k", "bill", "5"]);
+    client.command(&["EXEC"]);
+    client.command(&["EMITACK", "k", "bill", "4"]);
+    client.command(&["GET", "done"]);
+    let mut answers = Vec::new();
+    while answers.len() < 6 {
+        let line = client.line();
+        if line == ">3" {
+            (0..5).for_each(|_| drop(client.line()));
+        } else {
+            answers.push(line);
+        }
+    }
+    assert_eq!(answers[..3], ["+OK", "+QUEUED", "+QUEUED"]);
+    assert!(
+        answers[3].starts_with("-INVALID_SEQUENCE the connection was given emissions up to LSN 4"),
+        "{answers:?}"
+    );
+    assert_eq!(answers[4..], ["+OK", "_"]);
 }
 
 #[test]
@@ -91,7 +223,7 @@ fn a_name_is_one_connection_s_and_the_last_that_asked_has_it() {
     let server = TestServer::new();
     let (mut first, mut second) = (resp3(&server), resp3(&server));
     first.ask("GET.WATCH k | AS bill", &begun("bill", 1, 0, "_\r\n"));
-    second.ask("GET.WATCH k | AS bill", &begun("bill", 2, 0, "_\r\n"));
+    second.ask("GET.WATCH k | AS bill", &begun("bill", 1, 0, "_\r\n"));
     first.expect(ended("bill"));
     first.ask("WATCHES", "*0\r\n");
     count_up(&server, 1);
@@ -125,7 +257,11 @@ fn an_acknowledgement_in_a_transaction_takes_place_with_it_and_only_once() {
     process(&mut client, 3, "*3\r\n:1\r\n+OK\r\n:1\r\n");
     // It comes again to somebody who does not know that it was processed.
     process(&mut client, 3, "_\r\n");
-    process(&mut client, 99, "-INVALID_SEQUENCE the log ends at LSN 4\r\n");
+    process(
+        &mut client,
+        99,
+        "-INVALID_SEQUENCE the connection was given emissions up to LSN 3; nothing was done\r\n",
+    );
     client.ask("GET processed", "$1\r\n1\r\n");
     client.ask("LLEN done", ":1\r\n");
     client.ask("MULTI", "+OK\r\n");
@@ -154,13 +290,13 @@ fn names_are_listed_with_where_they_are() {
         bulk("operators") + "*2\r\n" + &["EVERY", "2"].map(bulk).concat(),
         bulk("db") + ":0\r\n",
         bulk("guarantee") + &bulk("at-least-once"),
-        bulk("lsn") + ":0\r\n",
+        bulk("lsn") + ":1\r\n",
     ];
     client.ask("CLIENT ID", ":1\r\n");
     other.ask("WATCHES NAMED t?p", &format!("*1\r\n*14\r\n{}{}:1\r\n", fields.concat(), bulk("client")));
     client.ask("UNWATCH top", ":1\r\n");
     other.ask("WATCHES NAMED", &format!("*1\r\n*14\r\n{}{}$-1\r\n", fields.concat(), bulk("client")));
-    client.ask("ZRANGE.WATCH z 0 1 | EVERY 2 AS top", &begun("top", 2, 0, "_\r\n"));
+    client.ask("ZRANGE.WATCH z 0 1 | EVERY 2 AS top", &begun("top", 1, 0, "_\r\n"));
     client.ask("EMITRECONNECT z top 2", &outcome("OK", 1));
 }
 

@@ -238,3 +238,40 @@ fn what_subscribers_were_told_survives_a_kill_whatever_the_durability() {
         }
     }
 }
+
+#[test]
+fn a_position_that_a_kill_took_back_is_not_good_even_when_the_log_has_forgotten_the_kill() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let arguments = [&["--snapshot-keep", "1"][..], &SMALL_FILES].concat();
+    let server = Server::start(directory.path(), &arguments);
+    let (mut watcher, mut writer) = (server.client(), server.client());
+    let begun = watcher.call(&["GET.WATCH", "k"]).expect("an answer").array();
+    let Answer::Bulk(name) = &begun[1] else { panic!("{begun:?}") };
+    writer.call(&["SET", "k", "1"]).expect("an answer");
+    let seen = watcher.read().expect("an emission").array()[2].integer();
+    // As if more had been told of, which a power failure takes back.
+    let lost = seen + 50;
+    server.kill();
+    let server = Server::start(directory.path(), &arguments);
+    let reconnect = |server: &Server, lsn: i64| {
+        let answer =
+            server.client().call(&["EMITRECONNECT", "k", name, &lsn.to_string()]).expect("an answer");
+        answer.array().swap_remove(0)
+    };
+    assert_eq!(reconnect(&server, lost), Answer::Bulk("INVALID_SEQUENCE".into()));
+    let (mut writer, ballast) = (server.client(), "x".repeat(8000));
+    for _ in 0..4 {
+        for number in 0..20 {
+            writer.call(&["SET", &format!("other:{number}"), &ballast]).expect("an answer");
+        }
+        assert_eq!(writer.call(&["SAVE"]).expect("an answer"), Answer::Status("OK".into()));
+    }
+    // The segment that knows of the gap goes in the background.
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(server.terminate().success());
+    let server = Server::start(directory.path(), &arguments);
+    // The other word, should the segment have stayed.
+    let refused = ["STALE_SEQUENCE", "INVALID_SEQUENCE"].map(|word| Answer::Bulk(word.into()));
+    assert!(refused.contains(&reconnect(&server, lost)));
+    assert_eq!(reconnect(&server, seen), Answer::Bulk("OK".into()), "what was seen last is still the latest");
+}

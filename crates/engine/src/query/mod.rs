@@ -69,7 +69,7 @@ use listing::Listing;
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tidemark_log::Lsn;
+use tidemark_log::{Log, Lsn};
 
 /// Whoever passes emissions on to subscribers.
 pub trait Audience: Send + Sync {
@@ -220,6 +220,17 @@ impl Query {
         self.lock().emissions.latest_after(after)
     }
 
+    /// What subscribers saw when there had been so many emissions; `None` if that is not retained.
+    pub fn shown_at(&self, count: u64) -> Option<Arc<[u8]>> {
+        let state = self.lock();
+        if state.emissions.count() == count {
+            return Some(Arc::clone(state.shown()));
+        }
+        let mut next = Vec::new();
+        state.emissions.after(count, 1, &mut next).ok()?;
+        next.pop().map(|next| next.before)
+    }
+
     /// Puts the query on a list of those that a command may have changed, unless it is there.
     fn note(self: &Arc<Self>, noted: &mut Vec<Noted>) {
         // Ordering comes from the locks of the shards.
@@ -243,6 +254,12 @@ impl Query {
             listing.note_everything();
         }
         self.note(noted);
+    }
+
+    /// Whether an LSN may be one that a crash has taken back: the log does not reach back to it any more, so it does not know
+    /// of gaps there, and no emission of the query, behind which one goes on wherever in between one was, is newer.
+    fn may_be_lost(&self, lsn: Lsn, log: &Log) -> bool {
+        lsn < log.floor() && lsn > self.lock().emissions.last()
     }
 
     /// What it takes whatever its state is.

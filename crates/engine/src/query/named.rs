@@ -32,10 +32,19 @@ pub struct Named {
     pub query: Arc<Query>,
     /// The subscription's own numbers begin behind this number of the query's.
     pub base: u64,
-    /// The emissions up to this LSN are done with; 0 if not even the first answer is.
+    /// The emissions up to this LSN are done with, or it is that of the first answer.
     pub position: Lsn,
+    /// Whether the first answer is done with. If not, it is to be given again.
+    pub has_begun: bool,
     /// Who moves the position, and when.
     pub guarantee: Guarantee,
+}
+
+impl Named {
+    /// Whether everything up to an LSN is done with.
+    fn is_done(&self, lsn: Lsn) -> bool {
+        lsn < self.position || (lsn == self.position && self.has_begun)
+    }
 }
 
 /// That emissions up to an LSN are done with.
@@ -107,9 +116,13 @@ fn look(names: &BTreeMap<Box<[u8]>, Named>, acknowledgement: Acknowledgement<'_>
     let head = log.appended();
     match names.get(acknowledgement.name) {
         None => Acknowledged::Unknown,
-        Some(named) if acknowledgement.lsn <= named.position => Acknowledged::Before(named.position),
+        Some(named) if named.is_done(acknowledgement.lsn) => Acknowledged::Before(named.position),
         // What a crash has taken back was never done with: nobody could go on behind it.
-        Some(_) if acknowledgement.lsn > head || log.is_lost(acknowledgement.lsn) => {
+        Some(named)
+            if acknowledgement.lsn > head
+                || log.is_lost(acknowledgement.lsn)
+                || named.query.may_be_lost(acknowledgement.lsn, log) =>
+        {
             Acknowledged::Beyond(head)
         }
         Some(_) => Acknowledged::Moved(acknowledgement.lsn),
@@ -125,6 +138,12 @@ impl Engine {
     /// What a name stands for.
     pub fn named(&self, name: &[u8]) -> Option<Named> {
         self.registry().names.lock().get(name).cloned()
+    }
+
+    /// Whether a named subscription to a query is at this LSN.
+    pub(super) fn is_position(&self, query: Lsn, lsn: Lsn) -> bool {
+        let names = self.registry().names.lock();
+        names.values().any(|named| named.query.id == query && named.position == lsn)
     }
 
     /// All names, in the order of their bytes.
@@ -262,7 +281,8 @@ impl Engine {
         let query = self.query(Lsn(bytes.varint()?))?;
         let (base, position) = (bytes.varint()?, Lsn(bytes.varint()?));
         let guarantee = Guarantee::decode(bytes.u8()?)?;
-        Some((name, Named { query, base, position, guarantee }))
+        let has_begun = bytes.u8()? != 0;
+        Some((name, Named { query, base, position, has_begun, guarantee }))
     }
 }
 
@@ -327,6 +347,7 @@ pub(crate) fn encode(name: &[u8], named: &Named, into: &mut Vec<u8>) {
     record::put_varint(into, named.base);
     record::put_varint(into, named.position.0);
     into.push(named.guarantee.encoded());
+    into.push(u8::from(named.has_begun));
 }
 
 fn insert(names: &mut BTreeMap<Box<[u8]>, Named>, name: &[u8], named: Named) {
@@ -346,5 +367,6 @@ fn remove(names: &mut BTreeMap<Box<[u8]>, Named>, name: &[u8], now_us: u64) -> b
 fn set(names: &mut BTreeMap<Box<[u8]>, Named>, done: Acknowledgement<'_>) -> bool {
     let Some(named) = names.get_mut(done.name) else { return false };
     named.position = named.position.max(done.lsn);
+    named.has_begun = true;
     true
 }

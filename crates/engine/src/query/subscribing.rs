@@ -137,12 +137,17 @@ impl Engine {
         // With what it reads locked, every record up to the head has been emitted, as far as it concerns the query.
         let keys = self.keys_of(&query.reach, query.read.db(), 0);
         let head = self.log().appended();
+        // A position that the log itself keeps was looked at when it was acknowledged.
+        let may_be_lost = query.may_be_lost(lsn, self.log()) && !self.is_position(id, lsn);
         let mut state = query.lock();
         if state.is_removed {
             return Resumed::Unknown;
         }
         if lsn > head || self.log().is_lost(lsn) {
             return Resumed::Beyond(head);
+        }
+        if may_be_lost {
+            return Resumed::Gone(Gone { floor: state.emissions.last() });
         }
         match state.emissions.number_at(lsn) {
             Err(gone) => Resumed::Gone(gone),

@@ -20,7 +20,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-/// Flags of a process that measures the floor; [`Floor`] gives them.
+/// Flags of a process that measures the floor; `Floor` gives them.
 #[derive(Clone, Debug, clap::Args)]
 pub struct FloorOptions {
     /// Connections
