@@ -182,10 +182,16 @@ impl Log {
         if lsn <= self.durable() {
             return;
         }
+        self.want(lsn, |state| &mut state.sync_wanted);
+    }
+
+    /// Lets the commit thread know what somebody waits for.
+    fn want(&self, lsn: Lsn, wanted: impl FnOnce(&mut State) -> &mut Lsn) {
         let mut state = self.shared.lock();
         // Never beyond the end: a wish that cannot be fulfilled would be served again and again.
         let lsn = lsn.min(self.appended());
-        state.sync_wanted = state.sync_wanted.max(lsn);
+        let wanted = wanted(&mut state);
+        *wanted = lsn.max(*wanted);
         if state.parked != Parked::Working {
             state.parked = Parked::Working;
             drop(state);
@@ -207,18 +213,7 @@ impl Log {
     /// possible, without waiting for it, and the listener is told.
     pub fn write_or_request(&self, lsn: Lsn) {
         if lsn > self.written() && !commit::write_here(&self.committer) {
-            self.request_write(lsn);
-        }
-    }
-
-    fn request_write(&self, lsn: Lsn) {
-        let mut state = self.shared.lock();
-        let lsn = lsn.min(self.appended());
-        state.write_wanted = state.write_wanted.max(lsn);
-        if state.parked != Parked::Working {
-            state.parked = Parked::Working;
-            drop(state);
-            self.shared.work.notify_one();
+            self.want(lsn, |state| &mut state.write_wanted);
         }
     }
 
