@@ -4,12 +4,13 @@
 //! something, so it costs the others nothing; the log is not kept for it, and when what it needs next is dropped it is
 //! told so.
 
+use crate::bell::Bell;
 use crate::follower::{End, Follower, Queue, Told, Waker};
 use crate::{Format, Selection};
 use std::fmt;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tidemark_log::{Durability, Log, Lsn, ReplayError, Tail};
@@ -39,14 +40,13 @@ pub struct Feed {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-pub(crate) struct Inner {
+struct Inner {
     log: Arc<Log>,
     /// Followers, whether the thread has met them or not.
     followers: AtomicUsize,
-    /// There may be something to do that the thread has not seen.
-    is_poked: AtomicBool,
+    /// Rung when somebody comes, goes or has room again, when the log moves, and at the end.
+    bell: Arc<Bell>,
     state: Mutex<State>,
-    woken: Condvar,
 }
 
 #[derive(Default)]
@@ -70,9 +70,8 @@ impl Feed {
         let inner = Arc::new(Inner {
             log,
             followers: AtomicUsize::new(0),
-            is_poked: AtomicBool::new(false),
+            bell: Arc::default(),
             state: Mutex::default(),
-            woken: Condvar::new(),
         });
         Feed { inner, thread: Mutex::default() }
     }
@@ -111,14 +110,14 @@ impl Feed {
     /// Says that the log has got further. One load where nobody follows.
     pub fn log_moved(&self) {
         if self.followers() > 0 {
-            self.inner.poke();
+            self.inner.bell.ring();
         }
     }
 
     /// Ends the thread. Followers get what waits for them, and nothing more.
     pub fn stop(&self) {
         self.inner.lock().is_stopping = true;
-        self.inner.poke();
+        self.inner.bell.ring();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         // If it has panicked there is nobody to be told of it: the standard error has its message.
         let _ = thread.map(JoinHandle::join);
@@ -142,35 +141,19 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn enter(
-        self: &Arc<Self>,
-        tail: Tail,
-        seen: Lsn,
-        selection: Selection,
-        format: Format,
-        waker: Waker,
-    ) -> Follower {
+    fn enter(&self, tail: Tail, seen: Lsn, selection: Selection, format: Format, waker: Waker) -> Follower {
         let queue = Arc::new(Queue::new(seen, waker));
         self.followers.fetch_add(1, Ordering::Relaxed);
         self.lock().arrivals.push(Reader { tail, queue: Arc::clone(&queue), selection, format });
-        self.poke();
-        Follower::new(queue, Arc::clone(self))
-    }
-
-    /// Lets the thread look whether there is something to do.
-    pub(crate) fn poke(&self) {
-        if !self.is_poked.swap(true, Ordering::SeqCst) {
-            // Under the lock, so that the thread is either awake or waiting.
-            drop(self.lock());
-            self.woken.notify_one();
-        }
+        self.bell.ring();
+        Follower::new(queue, Arc::clone(&self.bell))
     }
 
     fn run(&self) {
         let mut readers: Vec<Reader> = Vec::new();
         loop {
-            // Before anything is looked at: what happens from now on pokes anew.
-            self.is_poked.store(false, Ordering::SeqCst);
+            // Before anything is looked at.
+            self.bell.silence();
             {
                 let mut state = self.lock();
                 if state.is_stopping {
@@ -197,19 +180,12 @@ impl Inner {
 
     /// Waits until there may be something to do.
     fn sleep(&self, is_followed: bool) {
-        let mut state = self.lock();
-        while !self.is_poked.load(Ordering::SeqCst) && !state.is_stopping {
-            if is_followed && self.log.durability() == Durability::Off {
-                let result = self.woken.wait_timeout(state, SYNC_PAUSE);
-                let (woken, timeout) = result.unwrap_or_else(PoisonError::into_inner);
-                state = woken;
-                if timeout.timed_out() {
-                    // Otherwise what was changed might never be told.
-                    self.log.request_sync(self.log.appended());
-                }
-            } else {
-                state = self.woken.wait(state).unwrap_or_else(PoisonError::into_inner);
-            }
+        if !(is_followed && self.log.durability() == Durability::Off) {
+            return self.bell.wait();
+        }
+        while !self.bell.wait_for(SYNC_PAUSE) {
+            // Otherwise what was changed might never be told.
+            self.log.request_sync(self.log.appended());
         }
     }
 }

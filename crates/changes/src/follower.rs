@@ -1,6 +1,6 @@
 //! Somebody who is told of changes: a bounded queue between the thread that reads the log and whoever passes them on.
 
-use crate::feed::Inner;
+use crate::bell::Bell;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -113,12 +113,13 @@ fn bytes_of(told: &Told) -> usize {
 /// See the module's documentation. Whoever drops it follows no more.
 pub struct Follower {
     queue: Arc<Queue>,
-    feed: Arc<Inner>,
+    /// The reading thread's.
+    bell: Arc<Bell>,
 }
 
 impl Follower {
-    pub(crate) fn new(queue: Arc<Queue>, feed: Arc<Inner>) -> Follower {
-        Follower { queue, feed }
+    pub(crate) fn new(queue: Arc<Queue>, bell: Arc<Bell>) -> Follower {
+        Follower { queue, bell }
     }
 
     /// What comes next, if there is anything. Until this or [`Follower::end`] has answered that there is nothing, the
@@ -133,7 +134,7 @@ impl Follower {
                 state.bytes -= bytes_of(taken);
                 if was_full && state.bytes < QUEUE_BYTES {
                     drop(state);
-                    self.feed.poke();
+                    self.bell.ring();
                 }
             }
         }
@@ -175,6 +176,6 @@ impl Drop for Follower {
         state.is_abandoned = true;
         state.waiting.clear();
         drop(state);
-        self.feed.poke();
+        self.bell.ring();
     }
 }

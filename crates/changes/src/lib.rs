@@ -12,6 +12,7 @@
 //!
 //! Only what is durable is told, so nothing has to be taken back.
 
+mod bell;
 mod feed;
 mod follower;
 mod format;
