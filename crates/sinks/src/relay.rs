@@ -77,9 +77,8 @@ impl Relay {
         let (mut supply, mut passed) = self.supply(outlet.last())?;
         loop {
             let follower = Arc::clone(supply.follower());
-            self.status.rest(&follower);
             let messages = tokio::select! {
-                batch = supply.batch() => batch.map_err(ended)?,
+                batch = supply.batch(&self.status) => batch.map_err(ended)?,
                 note = self.note_progress(&follower, passed) => vec![note],
                 trouble = outlet.lost() => return Err(trouble.into()),
             };
@@ -94,23 +93,26 @@ impl Relay {
 
     /// The changes that come next, and the record that they are behind.
     fn supply(&self, last: Option<Lsn>) -> Result<(Supply, Lsn), Obstacle> {
-        let seen = last.unwrap_or_else(|| match self.address.start {
+        let mut seen = last.unwrap_or_else(|| match self.address.start {
             Start::Floor => self.log.floor().previous(),
             Start::End => self.log.appended(),
             Start::Behind(lsn) => lsn,
         });
         let follow = |seen| Supply::follow(&self.feed, seen, &self.address.selection, self.address.format);
-        let (supply, seen) = match follow(seen) {
-            Err(NotFollowed::Stale(floor)) if self.address.skips_gaps => {
-                say(&format!(
-                    "warning: the sink {} misses the records from {} to {}, which the log has dropped",
-                    self.status.name(),
-                    seen.next(),
-                    floor.previous()
-                ));
-                (follow(floor.previous()), floor.previous())
+        let supply = loop {
+            match follow(seen) {
+                // Each time the log begins further on, so this ends.
+                Err(NotFollowed::Stale(floor)) if self.address.skips_gaps => {
+                    say(&format!(
+                        "warning: the sink {} misses the records from {} to {}, which the log has dropped",
+                        self.status.name(),
+                        seen.next(),
+                        floor.previous()
+                    ));
+                    seen = floor.previous();
+                }
+                followed => break followed,
             }
-            followed => (followed, seen),
         };
         let supply = supply.map_err(|not_followed| match not_followed {
             NotFollowed::Stale(floor) => Obstacle::Final(gap(seen, floor)),

@@ -6,6 +6,7 @@ use tidemark_log::Lsn;
 use tokio::sync::Notify;
 
 use crate::outlet::Message;
+use crate::status::Status;
 
 /// The most messages passed on together.
 const BATCH_MESSAGES: usize = 512;
@@ -40,8 +41,12 @@ impl Supply {
     }
 
     /// The next changes, at least one. Nothing is lost if it is not waited for to the end.
-    pub(crate) async fn batch(&mut self) -> Result<Vec<Message>, End> {
+    ///
+    /// The status is at rest only while nothing is taken: what has left the follower's queue, and is not passed on yet,
+    /// must not seem to be.
+    pub(crate) async fn batch(&mut self, status: &Status) -> Result<Vec<Message>, End> {
         loop {
+            status.work();
             let batch = self.take();
             if !batch.is_empty() {
                 return Ok(batch);
@@ -49,6 +54,7 @@ impl Supply {
             if let Some(end) = self.follower.end() {
                 return Err(end);
             }
+            status.rest(&self.follower);
             self.called.notified().await;
         }
     }
@@ -67,5 +73,54 @@ impl Supply {
             batch.push(message);
         }
         batch
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidemark_engine::command::find;
+    use tidemark_engine::record::{encode_command, kind};
+    use tidemark_log::{Durability, Log, MemoryStorage, Options};
+
+    fn started() -> (Arc<Log>, Arc<Feed>) {
+        let options = Options { durability: Durability::Always, ..Options::default() };
+        let (log, _) = Log::open(Arc::new(MemoryStorage::new()), options).expect("an empty log");
+        let log = Arc::new(log);
+        let feed = Arc::new(Feed::new(Arc::clone(&log)));
+        feed.start().expect("a thread");
+        let weak = Arc::downgrade(&feed);
+        log.set_listener(Box::new(move |_| {
+            if let Some(feed) = weak.upgrade() {
+                feed.log_moved();
+            }
+        }));
+        (log, feed)
+    }
+
+    fn set(log: &Log, value: &[u8]) {
+        let id = find(b"SET").expect("a command").id;
+        let write = |into: &mut Vec<u8>| encode_command(into, 0, id, &[b"k", value]);
+        let lsn = log.append(1, kind::COMMAND, write).expect("the log takes it");
+        log.wait_durable(lsn).expect("a sync");
+    }
+
+    #[tokio::test]
+    async fn what_was_taken_is_not_behind_the_sink_before_it_was_passed_on() {
+        let (log, feed) = started();
+        let status = Status::new("nats://host/S".to_owned());
+        let mut supply = Supply::follow(&feed, Lsn::ZERO, &Selection::default(), Format::Json)
+            .expect("it can be followed");
+        // Two of them do not fit into one batch.
+        let value = vec![b'x'; BATCH_BYTES * 2 / 3];
+        set(&log, &value);
+        set(&log, &value);
+        for lsn in [Lsn(1), Lsn(2)] {
+            let batch = supply.batch(&status).await.expect("a batch");
+            assert_eq!(batch.iter().map(|message| message.lsn).collect::<Vec<_>>(), [lsn]);
+            assert_eq!(status.report().position, lsn.previous(), "it is on its way");
+            status.pass(1, lsn);
+            assert_eq!(status.report().position, lsn);
+        }
     }
 }
