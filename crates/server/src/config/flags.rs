@@ -24,7 +24,7 @@ pub enum ConfigError {
     /// A flag's or a variable's value is not accepted.
     #[error("the value '{value}' of {origin} {reason}")]
     Value {
-        /// The value as given; empty for secrets.
+        /// The value as given, without what is secret in it.
         value: String,
         /// The flag or variable.
         origin: String,
@@ -96,7 +96,7 @@ fn apply(
             return Err(ConfigError::Twice { first: origin(source, first), second: origin(source, name) });
         }
         setting.set(config, value).map_err(|reason| ConfigError::Value {
-            value: if setting.is_secret() { String::new() } else { (*value).to_owned() },
+            value: setting.without_secrets(value),
             origin: origin(source, name),
             reason,
         })?;

@@ -2,7 +2,7 @@
 
 use super::value::{
     DebugAccess, LogStorage, bind_addresses, bytes, number, origins, output_limits, permissions, seconds,
-    show_bind_addresses, show_output_limits, show_yes_no, sinks, yes_no,
+    show_bind_addresses, show_output_limits, show_yes_no, sinks, sinks_without_secrets, yes_no,
 };
 use super::{Config, EventSelection};
 use std::path::PathBuf;
@@ -53,9 +53,18 @@ impl Setting {
         if self.name == "appendfsync" { "durability" } else { self.name }
     }
 
-    /// Whether the value must appear in no message.
+    /// Whether the value, or something in it, must appear in no message.
     pub(super) fn is_secret(&self) -> bool {
         matches!(self.name, "requirepass" | "sink")
+    }
+
+    /// What messages may show of a value, whether or not it is a valid one.
+    pub(super) fn without_secrets(&self, value: &str) -> String {
+        match self.name {
+            "sink" => sinks_without_secrets(value),
+            _ if self.is_secret() => String::new(),
+            _ => value.to_owned(),
+        }
     }
 
     /// Whether it exists only so that configurations written for Redis are understood.

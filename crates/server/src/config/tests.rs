@@ -157,6 +157,23 @@ fn the_password_is_not_repeated_in_an_error() {
     assert!(!error.contains("xxx"), "{error}");
 }
 
+#[cfg(feature = "sinks")]
+#[test]
+fn an_address_that_is_none_is_shown_without_its_password() {
+    for (given, shown) in [
+        ("ftp://x/y", "the value 'ftp://x/y' of --sink must begin with nats://"),
+        ("ftp://joe:topsecret@x/y?prefix=topsecret", "the value 'ftp://...@x/y?...' of --sink must begin"),
+        ("nats://topsecret@x", "the value 'nats://...@x' of --sink must name a stream"),
+        ("nats:joe:topsecret@x/S", "the value '...@x/S' of --sink must begin with"),
+        ("ftp://joe:topsecret/topsecret?@topsecret@x/y", "the value 'ftp://...@x/y' of --sink"),
+        ("kafka://a/t ftp://joe:topsecret@x/y", "the value 'kafka://a/t ftp://...@x/y' of --sink"),
+    ] {
+        let error = from_flags(&["--sink", given]).expect_err(given);
+        assert!(error.starts_with(shown), "{given}: {error}");
+        assert!(!error.contains("topsecret"), "{given}: {error}");
+    }
+}
+
 #[test]
 fn a_file_with_an_error_does_not_show_the_password() {
     for text in [

@@ -234,6 +234,29 @@ pub(super) fn sinks(text: &str) -> Result<Vec<String>, String> {
     }
 }
 
+/// Addresses of sinks as messages may show them: without logins, and without what is behind a `?`.
+pub(super) fn sinks_without_secrets(text: &str) -> String {
+    let shown: Vec<String> = text.split_whitespace().map(sink_without_secrets).collect();
+    shown.join(" ")
+}
+
+fn sink_without_secrets(address: &str) -> String {
+    // The last `@` of all: what is no address may have others, and slashes and question marks, in its password.
+    let (login, place) =
+        address.rsplit_once('@').map_or((None, address), |(login, place)| (Some(login), place));
+    let place = match place.split_once('?') {
+        Some((place, _)) => format!("{place}?..."),
+        None => place.to_owned(),
+    };
+    match login.map(|login| login.split_once("://")) {
+        None => place,
+        Some(Some((scheme, _))) if scheme.bytes().all(|byte| byte.is_ascii_lowercase()) => {
+            format!("{scheme}://...@{place}")
+        }
+        Some(_) => format!("...@{place}"),
+    }
+}
+
 /// Reads `class hard soft seconds` once or more, in place of the classes' present limits.
 pub(super) fn output_limits(text: &str, present: OutputLimits) -> Result<OutputLimits, String> {
     let usage = "must be 'class hard-bytes soft-bytes soft-seconds', once or more; class is normal, replica or pubsub";
