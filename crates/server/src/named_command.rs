@@ -8,7 +8,7 @@ use crate::inbox::Message;
 use crate::returning::{self, Asked, Returning};
 use crate::session::Session;
 use crate::watch_command::{begun, hold_position};
-use crate::watching::{self, Watching};
+use crate::watching::{self, Replaced, Watching};
 use std::sync::Arc;
 use tidemark_engine::CommandError;
 use tidemark_engine::command::parse::glob;
@@ -73,7 +73,7 @@ fn begin(
     };
     let cursor = Cursor::behind(subscribed.query, named.base, subscribed.number, subscribed.lsn);
     let mark = session.output.reply.len();
-    hold(session, naming.name, &named, (cursor, delivery), cx);
+    let replaced = hold(session, naming.name, &named, (cursor, delivery), cx);
     begun(
         session,
         named.query.id(),
@@ -81,6 +81,7 @@ fn begin(
         (start == Start::Snapshot).then_some(&*subscribed.answer),
     );
     hold_position(session, mark, record, cx);
+    replaced.tell(session);
     Ok(())
 }
 
@@ -119,13 +120,13 @@ pub(crate) fn hold(
     named: &Named,
     (cursor, delivery): (Cursor, Delivery),
     cx: &Context<'_>,
-) {
+) -> Replaced {
     let holder = (session.client.worker, session.target());
     let (tenure, before) = cx.shared.holders.take(name, holder);
     if let Some((before, its_tenure)) = before.filter(|(before, _)| *before != holder) {
         tell_taken(before, named.query.id(), its_tenure, cx);
     }
-    watching::begin(session, Watching::named(cursor, delivery, name, named.guarantee, tenure), cx);
+    watching::begin(session, Watching::named(cursor, delivery, name, named.guarantee, tenure), cx)
 }
 
 /// Tells a connection that a named subscription of its has ended.

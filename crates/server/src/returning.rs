@@ -151,12 +151,12 @@ fn returned(
     };
     let cursor = Cursor::at(place, base, *lsn);
     let (lsn, next) = (cursor.lsn(), cursor.sequence() + 1);
-    match (asked, named) {
+    let replaced = match (asked, named) {
         (Asked::NamedWatch(name, _) | Asked::NamedReconnect(name), Some(named)) => {
-            hold(session, name, named, (cursor, *delivery), cx);
+            hold(session, name, named, (cursor, *delivery), cx)
         }
         _ => watching::begin(session, Watching::new(cursor, *delivery), cx),
-    }
+    };
     match asked {
         Asked::Watch(_, shown) => {
             begun(session, id, lsn, None);
@@ -165,6 +165,7 @@ fn returned(
         Asked::NamedWatch(_, value) => begun(session, id, lsn, value.as_deref()),
         Asked::Reconnect(_) | Asked::NamedReconnect(_) => answer(session, "OK", next),
     }
+    replaced.tell(session);
     watching::catch_up_soon(session, id);
 }
 

@@ -52,10 +52,11 @@ pub(crate) fn watch(
     }
     let (number, lsn) = (subscribed.number, subscribed.lsn);
     let cursor = Cursor::behind(subscribed.query, base.unwrap_or(number), number, lsn);
-    watching::begin(session, Watching::new(cursor, delivery), cx);
+    let replaced = watching::begin(session, Watching::new(cursor, delivery), cx);
     let mark = session.output.reply.len();
     begun(session, id, lsn, (start == Start::Snapshot).then_some(&*subscribed.answer));
     hold_position(session, mark, lsn, cx);
+    replaced.tell(session);
     Ok(())
 }
 

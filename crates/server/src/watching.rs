@@ -216,10 +216,7 @@ impl Watching {
 
     /// Tells the client that the subscription goes on no more on this connection.
     fn write_ended(&self, reason: &str, output: &mut Output) {
-        output.reply.push(3);
-        output.reply.bulk(b"ended");
-        output.reply.bulk(self.cursor.name().as_bytes());
-        output.reply.bulk(reason.as_bytes());
+        write_ended(self.cursor.name(), reason, output);
     }
 
     /// When time matters next.
@@ -293,22 +290,44 @@ pub(crate) fn teller<'a>(session: &Session, cx: &Context<'a>) -> impl Fn(Lsn) ->
     }
 }
 
+/// A named subscription that another one has taken the place of, of which the client has to be told behind the answer:
+/// in RESP2 it would take what stands before that for the answer.
+#[must_use]
+pub(crate) struct Replaced(Option<Box<str>>);
+
+impl Replaced {
+    /// Tells the client, if there was one.
+    pub(crate) fn tell(self, session: &mut Session) {
+        if let Some(name) = self.0 {
+            write_ended(&name, REPLACED, &mut session.output);
+        }
+    }
+}
+
 /// Adds a subscription, or puts it in place of the client's other one to the same query.
-pub(crate) fn begin(session: &mut Session, watching: Watching, cx: &Context<'_>) {
+pub(crate) fn begin(session: &mut Session, watching: Watching, cx: &Context<'_>) -> Replaced {
     let (id, target) = (watching.cursor.query().id(), session.target());
     let watchings = &mut session.subscriptions.watchings;
     watchings.timer = [watchings.timer, watching.next_time()].into_iter().flatten().min();
     let name: Box<str> = watching.cursor.name().into();
+    let mut ended = None;
     match watchings.by_query.insert(id, watching) {
         None => cx.watchers.join(id, target),
         Some(replaced) => {
             release_name(&replaced, cx);
-            if replaced.named.is_some() && replaced.cursor.name() != &*name {
-                replaced.write_ended(REPLACED, &mut session.output);
-            }
+            let has_gone = replaced.named.is_some() && replaced.cursor.name() != &*name;
+            ended = has_gone.then(|| replaced.cursor.name().into());
         }
     }
     session.show_state();
+    Replaced(ended)
+}
+
+fn write_ended(name: &str, reason: &str, output: &mut Output) {
+    output.reply.push(3);
+    output.reply.bulk(b"ended");
+    output.reply.bulk(name.as_bytes());
+    output.reply.bulk(reason.as_bytes());
 }
 
 /// Takes back that the worker listens to a query, if none of its clients does.

@@ -119,7 +119,8 @@ fn place(session: &mut Session, handed: Handed, lsn: Lsn, cx: &Context<'_>) {
     let Handed { query, base, seen, .. } = handed;
     let Some(mut form) = Form::of(query.read(), fingerprint::of(&query, base)) else { return };
     form.register(cx.shared.dice.register(session.client.id, query.id(), base));
-    watching::begin(session, Watching::formed(Cursor::behind(query, base, seen, lsn), form), cx);
+    // No subscription of this protocol has a name that the client would have to be told of.
+    let _ = watching::begin(session, Watching::formed(Cursor::behind(query, base, seen, lsn), form), cx);
 }
 
 /// `UNWATCH fingerprint`: wherever the client has the subscription. One that it does not have is ended already.
