@@ -116,7 +116,7 @@ fn end(
     });
     match (found, &returning.asked) {
         (Ok((place, named)), _) => {
-            returned(session, returning, place, named.as_ref(), cx);
+            returned(session, returning, place, named, cx);
             Ok(())
         }
         (Err(why), Asked::Reconnect(_) | Asked::NamedReconnect(_)) if why != NotResumed::TryAgain => {
@@ -138,24 +138,22 @@ fn returned(
     session: &mut Session,
     returning: &Returning,
     place: Place,
-    named: Option<&Named>,
+    named: Option<(&[u8], Named)>,
     cx: &Context<'_>,
 ) {
     let Returning { query, lsn, delivery, asked } = returning;
     let (id, mark) = (query.id(), session.output.reply.len());
-    let base = match (asked, named) {
-        (Asked::Watch(base, _), _) => base.map_or(place.number, |base| base.min(place.number)),
-        (_, Some(named)) => named.base,
-        (Asked::Reconnect(base), None) => *base,
-        (Asked::NamedWatch(..) | Asked::NamedReconnect(_), None) => place.number,
+    let base = match (&named, asked) {
+        (Some((_, named)), _) => named.base,
+        (None, Asked::Reconnect(base)) => *base,
+        (None, Asked::Watch(Some(base), _)) => place.number.min(*base),
+        (None, _) => place.number,
     };
     let cursor = Cursor::at(place, base, *lsn);
     let (lsn, next) = (cursor.lsn(), cursor.sequence() + 1);
-    let replaced = match (asked, named) {
-        (Asked::NamedWatch(name, _) | Asked::NamedReconnect(name), Some(named)) => {
-            hold(session, name, named, (cursor, *delivery), cx)
-        }
-        _ => watching::begin(session, Watching::new(cursor, *delivery), cx),
+    let replaced = match &named {
+        Some((name, named)) => hold(session, name, named, (cursor, *delivery), cx),
+        None => watching::begin(session, Watching::new(cursor, *delivery), cx),
     };
     match asked {
         Asked::Watch(_, shown) => {
@@ -170,8 +168,9 @@ fn returned(
 }
 
 impl Returning {
-    /// What the name stands for, if it is named: it may have ended, or its position moved, while the client has waited.
-    fn named(&self, cx: &Context<'_>) -> Result<Option<Named>, NotResumed> {
+    /// The name and what it stands for, if it is named: it may have ended, or its position moved, while the client has
+    /// waited.
+    fn named(&self, cx: &Context<'_>) -> Result<Option<(&[u8], Named)>, NotResumed> {
         let (Asked::NamedWatch(name, _) | Asked::NamedReconnect(name)) = &self.asked else { return Ok(None) };
         let named = cx.shared.engine.named(name).filter(|named| named.query.id() == self.query.id());
         let named = named.ok_or(NotResumed::NotFound)?;
@@ -179,6 +178,6 @@ impl Returning {
         if named.guarantee == Guarantee::AtMostOnce && position != self.lsn {
             return Err(NotResumed::Invalid(named.position));
         }
-        Ok(Some(named))
+        Ok(Some((name, named)))
     }
 }

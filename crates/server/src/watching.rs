@@ -50,10 +50,10 @@ pub(crate) struct Watching {
 /// What a named subscription needs beside.
 #[derive(Debug)]
 struct Naming {
-    guarantee: Guarantee,
     tenure: Tenure,
-    /// The position, as far as this connection has moved it before it was given anything.
-    claimed: Lsn,
+    /// If everything is given away at most once: the position, as far as this connection has moved it before it was
+    /// given anything.
+    claimed: Option<Lsn>,
 }
 
 /// What has become of the wish to give emissions away at most once.
@@ -91,7 +91,8 @@ impl Watching {
         tenure: Tenure,
     ) -> Watching {
         let cursor = cursor.named(&String::from_utf8_lossy(name));
-        let named = Some(Naming { guarantee, tenure, claimed: cursor.lsn() });
+        let claimed = (guarantee == Guarantee::AtMostOnce).then(|| cursor.lsn());
+        let named = Some(Naming { tenure, claimed });
         Watching { named, ..Watching::new(cursor, delivery) }
     }
 
@@ -130,27 +131,27 @@ impl Watching {
         Ok(batch.len() == BATCH || (self.cursor.is_behind_retention() && !batch.is_empty()))
     }
 
-    /// Whether everything is given away at most once.
-    fn claims(&self) -> bool {
-        matches!(self.named, Some(Naming { guarantee: Guarantee::AtMostOnce, .. }))
+    /// If everything is given away at most once: up to where this connection has moved the position.
+    fn claimed(&self) -> Option<Lsn> {
+        self.named.as_ref()?.claimed
     }
 
-    /// Moves the position of a subscription that gives everything away at most once, before it does.
-    fn claim(&mut self, batch: &[Emission], cx: &Context<'_>) -> Claim {
-        let Some(Naming { guarantee: Guarantee::AtMostOnce, tenure, claimed }) = &mut self.named else {
+    /// Moves the position from `claimed` behind a batch, before it is given away.
+    fn claim(&mut self, claimed: Lsn, batch: &[Emission], cx: &Context<'_>) -> Claim {
+        let (Some(last), Some(naming)) = (batch.last().filter(|last| last.lsn > claimed), &mut self.named)
+        else {
             return Claim::Given(None);
         };
-        let Some(last) = batch.last().filter(|last| last.lsn > *claimed) else { return Claim::Given(None) };
         let name = self.cursor.name().as_bytes();
-        match cx.shared.engine.claim(Acknowledgement { name, lsn: last.lsn }, *claimed, cx.now_us) {
+        match cx.shared.engine.claim(Acknowledgement { name, lsn: last.lsn }, claimed, cx.now_us) {
             Ok(Acknowledged::Moved(record)) => {
-                *claimed = last.lsn;
+                naming.claimed = Some(last.lsn);
                 Claim::Given(cx.shared.holds_back_position(record, false))
             }
             Ok(Acknowledged::Before(position))
-                if cx.shared.holders.of(name).is_some_and(|(_, last)| last == *tenure) =>
+                if cx.shared.holders.of(name).is_some_and(|(_, last)| last == naming.tenure) =>
             {
-                *claimed = position;
+                naming.claimed = Some(position);
                 Claim::Skip(position)
             }
             Ok(_) => Claim::Ended(TAKEN.to_owned()),
@@ -425,7 +426,8 @@ pub(crate) fn emit(session: &mut Session, query: Lsn, cx: &Context<'_>) {
             }
         };
         let mut has_more = has_more;
-        if watching.claims() {
+        let claimed = watching.claimed();
+        if let Some(claimed) = claimed {
             if output.pending() > OUTBOX_BYTES {
                 watching.is_behind = true;
                 watchings.is_behind = true;
@@ -435,7 +437,7 @@ pub(crate) fn emit(session: &mut Session, query: Lsn, cx: &Context<'_>) {
             let fitting = fitting(&batch, OUTBOX_BYTES - output.pending());
             has_more |= fitting < batch.len();
             batch.truncate(fitting);
-            match watching.claim(&batch, cx) {
+            match watching.claim(claimed, &batch, cx) {
                 Claim::Given(None) => {}
                 Claim::Given(Some(until)) => output.hold(output.reply.len(), until),
                 Claim::Skip(position) => {
@@ -452,7 +454,7 @@ pub(crate) fn emit(session: &mut Session, query: Lsn, cx: &Context<'_>) {
             }
         }
         for emission in &batch {
-            if output.pending() > OUTBOX_BYTES && !watching.claims() {
+            if output.pending() > OUTBOX_BYTES && claimed.is_none() {
                 watching.is_behind = true;
                 watchings.is_behind = true;
                 return;
