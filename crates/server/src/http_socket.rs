@@ -8,7 +8,7 @@
 //!
 //! Answers carry the `id` of what they answer. While the client reads slowly its messages are not read either.
 
-use crate::cursor::{self, Cursor, reads};
+use crate::cursor::{self, Cursor, NotResumed, reads};
 use crate::http_watch::{self, Body, Notice, Pending, Watch};
 use crate::http_watchers::{Ear, wait_for_log};
 use crate::http_watching::{ALIVE_PAUSE, LOG_FAILED};
@@ -227,7 +227,8 @@ impl Connection {
         let known = cursor::find(engine, name.as_bytes())
             .filter(|(query, _)| key.as_ref().is_none_or(|key| reads(query, key)));
         let Some((query, base)) = known else {
-            return Ok(Answer::of(http_watch::stale(name, "SUBSCRIPTION_NOT_FOUND", Lsn::ZERO)));
+            let pending = http_watch::stale(&self.shared, name, NotResumed::NotFound);
+            return Ok(Answer { query: Lsn::ZERO, pending });
         };
         // Before it began there was nothing.
         let lsn = lsn.max(query.id());
@@ -244,7 +245,8 @@ impl Connection {
                 let watch = self.watch_of(&subscribed);
                 let snapshot = watch.show(&subscribed);
                 watch.say(snapshot);
-                Ok(Answer::of(http_watch::stale(name, why.word(), why.lsn())))
+                let pending = http_watch::stale(&self.shared, name, why);
+                Ok(Answer { query: query.id(), pending })
             }
         }
     }

@@ -149,7 +149,7 @@ impl Watch {
         let tell = teller(&self.ear);
         let older = Older { backlogs: &self.shared.backlogs, tell: &tell };
         if let Err(gone) = self.cursor.next(1, &mut one, &older) {
-            return Some(self.begin_anew(gone).into());
+            return Some(self.begin_anew(gone));
         }
         let emission = one.pop()?;
         self.cursor.pass(&emission);
@@ -159,8 +159,8 @@ impl Watch {
     }
 
     /// The subscriber was too slow: it is told so, and then the present answer under a new name.
-    fn begin_anew(&mut self, gone: Gone) -> Notice {
-        let stale = stale(self.cursor.name(), "STALE_SEQUENCE", gone.floor);
+    fn begin_anew(&mut self, gone: Gone) -> Pending {
+        let stale = stale(&self.shared, self.cursor.name(), NotResumed::Stale(gone.floor));
         match subscribe(&self.shared, self.cursor.query().read().clone()) {
             Ok(subscribed) if subscribed.query.id() == self.cursor.query().id() => {
                 self.cursor = Cursor::new(Arc::clone(&subscribed.query), subscribed.number, subscribed.lsn);
@@ -237,9 +237,10 @@ pub(crate) async fn resume(shared: &Shared, ear: &Arc<Ear>, id: Lsn, lsn: Lsn) -
     }
 }
 
-/// That a subscription cannot go on.
-pub(crate) fn stale(name: &str, reason: &'static str, floor: Lsn) -> Notice {
-    Notice::new("stale", Body::Stale { sub_id: name.into(), reason, floor: floor.0 })
+/// That a subscription cannot go on, as soon as a crash cannot take back the position that is told.
+pub(crate) fn stale(shared: &Shared, name: &str, why: NotResumed) -> Pending {
+    let body = Body::Stale { sub_id: name.into(), reason: why.word(), floor: why.lsn().0 };
+    Pending { notice: Notice::new("stale", body), after: shared.holds_back_position(why.lsn(), false) }
 }
 
 /// The read of a command over HTTP, with operators behind `|`. RESP3 tells maps, doubles and nulls apart, as JSON does.
@@ -275,6 +276,7 @@ mod tests {
     use crate::output::Reached;
     use crate::snapshots::Snapshots;
     use std::time::Duration;
+    use tidemark_engine::query::RetentionLimits;
     use tidemark_engine::{Call, Engine, Reply, command};
     use tidemark_log::storage::faulty::{Fault, Plan, Site};
     use tidemark_log::{Durability, FaultyStorage, Log, MemoryStorage, Options};
@@ -285,7 +287,8 @@ mod tests {
         let options = Options { durability, segment_bytes: 64 * 1024, ..Options::default() };
         let (log, _) = Log::open(Arc::new(storage.clone()), options).expect("an empty log");
         let engine = Engine::new(Arc::new(log), 4, 1);
-        let config = Config { durability, ..Config::default() };
+        // Nothing makes emissions again.
+        let config = Config { durability, watch_backlogs: 0, ..Config::default() };
         let shared = Arc::new(Shared::new(engine, Snapshots::new(Lsn::ZERO).0, config, Vec::new()));
         let weak = Arc::downgrade(&shared);
         let moved = move |_| weak.upgrade().into_iter().for_each(|shared| shared.http_watchers.log_moved());
@@ -365,6 +368,18 @@ mod tests {
         set(&shared, "2");
         assert_eq!(wait(Lsn(2)), Ok(false));
         assert_eq!(wait(Lsn(1)), Ok(true));
+    }
+
+    #[test]
+    fn the_floor_of_what_is_stale_is_told_when_its_record_is_durable() {
+        let (shared, _) = server(Durability::Always);
+        shared.engine.limit_retention(RetentionLimits { bytes: 0, age_us: u64::MAX });
+        let (mut watch, _) = watch(&shared);
+        // The query retains its last emission, whatever the limit.
+        ["1", "2", "3"].into_iter().for_each(|value| set(&shared, value));
+        let pending = watch.next().expect("there is something to tell");
+        let Body::Stale { floor, .. } = &pending.notice.body else { panic!("{pending:?}") };
+        assert_eq!(pending.after, Some(Until::Durable(Lsn(*floor))));
     }
 
     #[test]

@@ -207,7 +207,7 @@ impl Events {
             Some((last, Err(why))) => {
                 let name = last.split(|byte| *byte == b':').next().unwrap_or_default();
                 let name = String::from_utf8_lossy(&name[..name.len().min(64)]).into_owned();
-                Some(http_watch::stale(&name, why.word(), why.lsn()))
+                Some(http_watch::stale(shared, &name, why))
             }
         };
         let subscribed = http_watch::subscribe(shared, read)?;

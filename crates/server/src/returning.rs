@@ -6,7 +6,7 @@ use crate::dispatch::Context;
 use crate::named_command::hold;
 use crate::session::Session;
 use crate::wait::{self, WaitFor};
-use crate::watch_command::{answer, begun, hold_position, refusal};
+use crate::watch_command::{answer, begun, hold_position, refusal, refuse};
 use crate::watching::{self, Watching};
 use std::sync::Arc;
 use tidemark_engine::CommandError;
@@ -120,7 +120,7 @@ fn end(
             Ok(())
         }
         (Err(why), Asked::Reconnect(_) | Asked::NamedReconnect(_)) if why != NotResumed::TryAgain => {
-            answer(session, why.word(), why.lsn().0);
+            refuse(session, why, cx);
             Ok(())
         }
         (Err(why), asked) => {
@@ -128,6 +128,7 @@ fn end(
                 // The worker listens since it was asked.
                 watching::leave_if_unused(session, &returning.query, cx);
             }
+            hold_position(session, session.output.reply.len(), why.lsn(), cx);
             Err(CommandError::Text(refusal(why).into()))
         }
     }

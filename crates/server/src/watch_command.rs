@@ -192,7 +192,7 @@ pub(crate) fn reconnect(session: &mut Session, args: &[&[u8]], cx: &Context<'_>)
     let known = named.as_ref().map(|named| (Arc::clone(&named.query), named.base));
     let known = known.or_else(|| cursor::find(engine, name)).filter(|(query, _)| reads(query, key));
     let Some((query, base)) = known else {
-        refuse(session, NotResumed::NotFound);
+        refuse(session, NotResumed::NotFound, cx);
         return Ok(());
     };
     if query.read().protocol() != session.output.reply.protocol() {
@@ -223,7 +223,7 @@ pub(crate) fn acknowledge(
             None => named_command::acknowledge(session, name, lsn, cx)?,
         };
         match (outcome, watched(session, name, cx)) {
-            (Err(not_resumed), _) => refuse(session, not_resumed),
+            (Err(not_resumed), _) => refuse(session, not_resumed, cx),
             (Ok(()), Some(watching)) => watching.acknowledge(lsn),
             (Ok(()), None) => {}
         }
@@ -232,10 +232,10 @@ pub(crate) fn acknowledge(
     let watchings = &mut session.subscriptions.watchings;
     let known = cursor::parse_name(name).and_then(|(id, _)| watchings.get_mut(id));
     match known.filter(|known| known.cursor.name().as_bytes() == *name && reads(known.cursor.query(), key)) {
-        None => refuse(session, NotResumed::NotFound),
+        None => refuse(session, NotResumed::NotFound, cx),
         Some(known) if lsn > known.cursor.lsn() => {
             let last = known.cursor.lsn();
-            refuse(session, NotResumed::Invalid(last));
+            refuse(session, NotResumed::Invalid(last), cx);
         }
         Some(known) => {
             known.acknowledge(lsn);
@@ -263,7 +263,9 @@ pub(crate) fn position(arg: &[u8]) -> Result<Lsn, CommandError> {
         .ok_or(CommandError::text("ERR the LSN is not an integer or out of range"))
 }
 
-fn refuse(session: &mut Session, not_resumed: NotResumed) {
+/// Answers why a subscription cannot go on, as soon as a crash cannot take back the position that is told.
+pub(crate) fn refuse(session: &mut Session, not_resumed: NotResumed, cx: &Context<'_>) {
+    hold_position(session, session.output.reply.len(), not_resumed.lsn(), cx);
     answer(session, not_resumed.word(), not_resumed.lsn().0);
 }
 

@@ -227,11 +227,14 @@ impl Watching {
     }
 
     /// Tells the client that it has been too slow, and how far it had got.
-    fn write_stale(&self, gone: Gone, output: &mut Output) {
-        let reply = &mut output.reply;
+    fn write_stale(&self, gone: Gone, output: &mut Output, cx: &Context<'_>) {
         if let Some(form) = &self.form {
-            return form.end(reply);
+            return form.end(&mut output.reply);
         }
+        if let Some(until) = cx.shared.holds_back_position(gone.floor, false) {
+            output.hold(output.reply.len(), until);
+        }
+        let reply = &mut output.reply;
         reply.push(4);
         reply.bulk(b"stale");
         reply.bulk(self.cursor.name().as_bytes());
@@ -420,7 +423,7 @@ pub(crate) fn emit(session: &mut Session, query: Lsn, cx: &Context<'_>) {
         let has_more = match watching.take(&mut batch, &older) {
             Ok(has_more) => has_more,
             Err(gone) => {
-                watching.write_stale(gone, output);
+                watching.write_stale(gone, output, cx);
                 end(session, query, cx);
                 return;
             }

@@ -11,6 +11,7 @@ use mio::{Poll, Waker};
 use proptest::prelude::*;
 use std::time::Duration;
 use tidemark_engine::Engine;
+use tidemark_engine::query::RetentionLimits;
 use tidemark_log::storage::faulty::{Fault, Plan, Site};
 use tidemark_log::{Durability, FaultyStorage, Health, Log, MemoryStorage, Options, Storage};
 
@@ -634,6 +635,36 @@ proptest! {
         let input = (lines.join("\r\n") + "\r\n").into_bytes();
         let (expected, answers) = answers_to(&input, &splits);
         prop_assert_eq!(answers, expected);
+    }
+}
+
+#[test]
+fn positions_of_refusals_are_told_when_their_records_are_durable() {
+    let bench = Bench::new(|config| {
+        config.durability = Durability::Always;
+        config.watch_backlogs = 0;
+    });
+    bench.shared.engine.limit_retention(RetentionLimits { bytes: 0, age_us: u64::MAX });
+    let mut watcher = bench.connect();
+    watcher.receive(b"HELLO 3\r\nGET.WATCH k\r\n", &bench.context());
+    bench.sync(&mut watcher);
+    watcher.take();
+    for (asked, refused) in [
+        ("EMITRECONNECT k 1-0 1", "STALE_SEQUENCE"),
+        ("GET.WATCH k | RESUME 1", "-STALE_SEQUENCE"),
+        ("EMITRECONNECT k 1-0 1000", "INVALID_SEQUENCE"),
+        ("GET.WATCH k | RESUME 1000", "-INVALID_SEQUENCE"),
+    ] {
+        let (mut writer, mut late) = (bench.connect(), bench.connect());
+        // The query retains its last emission, whatever the limit.
+        writer.receive(b"INCR k\r\nINCR k\r\nINCR k\r\n", &bench.context());
+        late.receive(b"HELLO 3\r\n", &bench.context());
+        late.take();
+        late.receive(format!("{asked}\r\n").as_bytes(), &bench.context());
+        assert_eq!(late.take(), "", "{asked}: a crash could take back what it says");
+        bench.sync(&mut late);
+        let told = late.take();
+        assert!(told.contains(refused), "{asked}: {told}");
     }
 }
 
