@@ -329,13 +329,19 @@ impl Connection {
         }
     }
 
-    /// Ends a wait for the end of `CLIENT PAUSE`; whether there was one. If another pause has begun, it waits anew.
+    /// Ends a wait for the end of `CLIENT PAUSE`, of the client or of what it is given; whether there was one. If another
+    /// pause has begun, it waits anew.
     pub(crate) fn end_pause(&mut self, cx: &Context<'_>) -> bool {
+        let pending = self.session.output.pending();
+        if !self.session.closing {
+            self.limit_output(cx.config);
+            watching::pause_ended(&mut self.session, cx);
+        }
         let waits = matches!(self.session.wait.as_ref().map(|wait| &wait.what), Some(WaitFor::Unpaused));
         if waits {
             self.unblock(Unblock::Timeout, cx);
         }
-        waits
+        waits || self.session.output.pending() > pending
     }
 
     /// Releases what waited for the log; whether there was anything.

@@ -10,7 +10,7 @@
 
 use crate::cursor::{self, Cursor, NotResumed, reads};
 use crate::http_watch::{self, Body, Notice, Pending, Watch};
-use crate::http_watchers::{Ear, wait_for_log};
+use crate::http_watchers::{Ear, wait_for_log, wait_for_pause};
 use crate::http_watching::{ALIVE_PAUSE, LOG_FAILED};
 use crate::shared::Shared;
 use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
@@ -167,7 +167,7 @@ impl Connection {
         let id = request.id.clone();
         let answered = match request {
             Request { watch: Some(words), unwatch: None, resume: None, key: None, lsn: None, db, .. } => {
-                self.watch(words, db.unwrap_or(self.db))
+                self.watch(words, db.unwrap_or(self.db)).await
             }
             Request { watch: None, unwatch: Some(name), resume: None, key: None, lsn: None, db: None, .. } => {
                 Ok(self.unwatch(name))
@@ -190,14 +190,14 @@ impl Connection {
         }
     }
 
-    fn watch(&mut self, words: Vec<Word>, db: u8) -> Result<Answer, String> {
+    async fn watch(&mut self, words: Vec<Word>, db: u8) -> Result<Answer, String> {
         let db = parse::database(db.to_string().as_bytes()).map_err(|error| error.to_string())?;
         let words: Vec<Vec<u8>> = words.into_iter().map(Word::into_bytes).collect::<Result<_, _>>()?;
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
         self.check_room()?;
-        let subscribed =
-            http_watch::read(db, &words).and_then(|read| http_watch::subscribe(&self.shared, read));
-        let subscribed = subscribed.map_err(|error| error.to_string())?;
+        let read = http_watch::read(db, &words).map_err(|error| error.to_string())?;
+        wait_for_pause(&self.shared, &read).await;
+        let subscribed = http_watch::subscribe(&self.shared, read).map_err(|error| error.to_string())?;
         let pending = self.watch_of(&subscribed).show(&subscribed);
         Ok(Answer { query: subscribed.query.id(), pending })
     }

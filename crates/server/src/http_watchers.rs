@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tidemark_engine::query::Query;
+use tidemark_engine::query::{Query, Read};
 use tidemark_log::Lsn;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
@@ -21,6 +21,7 @@ pub(crate) struct HttpWatchers {
     emitted: Mutex<Vec<Arc<Query>>>,
     told: Notify,
     log_moved: Notify,
+    pause_changed: Notify,
     by_query: Mutex<HashMap<Lsn, Vec<Arc<Ear>>>>,
     /// Connections that may watch at once, and those of them that are free.
     limit: usize,
@@ -35,6 +36,7 @@ impl HttpWatchers {
             emitted: Mutex::default(),
             told: Notify::new(),
             log_moved: Notify::new(),
+            pause_changed: Notify::new(),
             by_query: Mutex::default(),
             limit,
             places: Arc::new(Semaphore::new(limit)),
@@ -65,6 +67,11 @@ impl HttpWatchers {
     /// Tells that the log has got further or has failed.
     pub(crate) fn log_moved(&self) {
         self.log_moved.notify_waiters();
+    }
+
+    /// Tells that `CLIENT PAUSE` has begun, or ended before its time.
+    pub(crate) fn pause_changed(&self) {
+        self.pause_changed.notify_waiters();
     }
 
     /// Adds a subscriber to a query, which it does not subscribe to yet.
@@ -142,6 +149,21 @@ pub(crate) async fn wait_for_log(shared: &Shared, until: Until) -> bool {
             log.request_sync(lsn);
         }
         moved.await;
+    }
+}
+
+/// Waits until no `CLIENT PAUSE` is in force, if a read is watched by nobody yet: its beginning is a record of the log.
+pub(crate) async fn wait_for_pause(shared: &Shared, read: &Read) {
+    while shared.engine.query_of(read).is_none() {
+        let changed = shared.http_watchers.pause_changed.notified();
+        tokio::pin!(changed);
+        // From here on no change is missed.
+        changed.as_mut().enable();
+        let Some(rest) = shared.pause.rest(now_us()) else { return };
+        tokio::select! {
+            () = changed => {}
+            () = tokio::time::sleep(rest) => {}
+        }
     }
 }
 

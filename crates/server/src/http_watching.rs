@@ -10,7 +10,7 @@ use crate::http_access::{self, Denied};
 use crate::http_listener::Visit;
 use crate::http_socket;
 use crate::http_watch::{self, Body, Notice, Pending, Watch};
-use crate::http_watchers::{Ear, wait_for_log};
+use crate::http_watchers::{Ear, wait_for_log, wait_for_pause};
 use crate::shared::Shared;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{ConnectInfo, FromRequestParts, State};
@@ -210,6 +210,7 @@ impl Events {
                 Some(http_watch::stale(shared, &name, why))
             }
         };
+        wait_for_pause(shared, &read).await;
         let subscribed = http_watch::subscribe(shared, read)?;
         let cursor = Cursor::new(Arc::clone(&subscribed.query), subscribed.number, subscribed.lsn);
         let mut watch = Watch::new(shared, &ear, cursor);

@@ -140,12 +140,14 @@ impl Shared {
             self.snapshots.give_up();
             self.backlogs.stop();
             self.inboxes.iter().for_each(|inbox| inbox.send(Message::Stop));
+            self.http_watchers.pause_changed();
         }
     }
 
-    /// Tells all workers that `pause` has changed.
+    /// Tells all workers, and HTTP, that `pause` has changed.
     pub(crate) fn pause_changed(&self) {
         self.inboxes.iter().for_each(|inbox| inbox.send(Message::PauseChanged));
+        self.http_watchers.pause_changed();
     }
 
     /// Whether a graceful stop has begun.

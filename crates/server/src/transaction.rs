@@ -39,9 +39,9 @@ impl Transaction {
         self.queue.len()
     }
 
-    /// The commands queued.
-    pub(crate) fn commands(&self) -> impl Iterator<Item = &'static Command> {
-        self.queue.iter().map(|queued| queued.command)
+    /// The commands queued, and their arguments.
+    pub(crate) fn commands(&self) -> impl Iterator<Item = (&'static Command, &[Box<[u8]>])> {
+        self.queue.iter().map(|queued| (queued.command, &*queued.args))
     }
 
     /// Whether it says itself that what it reads is kept.

@@ -412,6 +412,12 @@ pub(crate) fn emit(session: &mut Session, query: Lsn, cx: &Context<'_>) {
     let Some(watching) = watchings.by_query.get_mut(&query) else { return };
     let mut batch = Vec::new();
     loop {
+        if watching.claimed().is_some()
+            && let Some(rest) = cx.shared.pause.rest(cx.now_us)
+        {
+            // To give something away would be to write to the log.
+            watching.quiet_until = Instant::now().checked_add(rest);
+        }
         if watching.quiet_until.is_some_and(|until| until > Instant::now()) {
             // Whatever it is, the latest is sent when the pause is over.
             watching.is_behind = true;
@@ -473,6 +479,23 @@ pub(crate) fn emit(session: &mut Session, query: Lsn, cx: &Context<'_>) {
         }
         batch.clear();
     }
+}
+
+/// Gives away what had to wait for the end of `CLIENT PAUSE`.
+pub(crate) fn pause_ended(session: &mut Session, cx: &Context<'_>) {
+    let waiting = |watching: &&mut Watching| watching.claimed().is_some() && watching.is_behind;
+    let waited: Vec<Lsn> = session
+        .subscriptions
+        .watchings
+        .by_query
+        .values_mut()
+        .filter(waiting)
+        .map(|watching| {
+            watching.quiet_until = None;
+            watching.cursor.query().id()
+        })
+        .collect();
+    waited.into_iter().for_each(|query| emit(session, query, cx));
 }
 
 /// Does what is due by now: sends what a pause has held back, and says up to where there was nothing.

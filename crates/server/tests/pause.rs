@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::watching::{begun, emission, resp3};
 use common::{Client, TestServer, eventually};
 use std::net::TcpStream;
 
@@ -47,6 +48,62 @@ fn a_transaction_waits_if_it_changes_something() {
     eventually("the transaction waits", || blocked_clients(&mut operator) == 1);
     operator.ask("CLIENT UNPAUSE", "+OK\r\n");
     writer.expect("*1\r\n+OK\r\n");
+}
+
+#[test]
+fn what_is_said_of_subscriptions_waits_if_the_log_keeps_it() {
+    let server = TestServer::new();
+    let (mut operator, mut watcher) = (server.client(), resp3(&server));
+    watcher.ask("GET.WATCH k", &begun("1-0", 1, 0, "_\r\n"));
+    watcher.ask("GET.WATCH n | AS bill", &begun("bill", 2, 0, "_\r\n"));
+    operator.ask("SET n 1", "+OK\r\n");
+    watcher.expect(emission("bill", 4, 1, "$1\r\n1\r\n"));
+    operator.ask(&format!("CLIENT PAUSE {LONG} WRITE"), "+OK\r\n");
+    // Nothing of this is in the log.
+    watcher.ask("EMITACK k 1-0 1", "+OK\r\n");
+    watcher.ask("UNWATCH 1-0", ":1\r\n");
+    for (waiting, answer) in [
+        ("GET.WATCH other", begun("5-0", 5, 0, "_\r\n")),
+        ("EMITACK n bill 4", "+OK\r\n".to_owned()),
+        ("UNWATCH NAMED bill", ":1\r\n".to_owned()),
+    ] {
+        let mut client = resp3(&server);
+        client.send(format!("{waiting}\r\n"));
+        eventually("it waits", || blocked_clients(&mut operator) == 1);
+        operator.ask("CLIENT UNPAUSE", "+OK\r\n");
+        client.expect(answer);
+        operator.ask(&format!("CLIENT PAUSE {LONG} WRITE"), "+OK\r\n");
+    }
+    let mut transaction = resp3(&server);
+    operator.ask("CLIENT UNPAUSE", "+OK\r\n");
+    transaction.ask("GET.WATCH n | AS again", &begun("again", 7, 0, "$1\r\n1\r\n"));
+    operator.ask("SET n 2", "+OK\r\n");
+    transaction.expect(emission("again", 9, 1, "$1\r\n2\r\n"));
+    transaction.ask("MULTI", "+OK\r\n");
+    transaction.ask("EMITACK n again 9", "+QUEUED\r\n");
+    operator.ask(&format!("CLIENT PAUSE {LONG} WRITE"), "+OK\r\n");
+    transaction.send("EXEC\r\n");
+    eventually("the transaction waits", || blocked_clients(&mut operator) == 1);
+    operator.ask("CLIENT UNPAUSE", "+OK\r\n");
+    transaction.expect("*1\r\n+OK\r\n");
+}
+
+#[test]
+fn nothing_is_given_away_at_most_once_during_a_pause() {
+    let server = TestServer::with(|config| config.threads = 1);
+    let (mut operator, mut watcher) = (server.client(), resp3(&server));
+    watcher.ask("GET.WATCH k | AS bill ATMOSTONCE", &begun("bill", 1, 0, "_\r\n"));
+    // The worker runs both before it looks what has been emitted.
+    operator.send(format!("SET k 1\r\nCLIENT PAUSE {LONG} WRITE\r\n"));
+    operator.expect("+OK\r\n+OK\r\n");
+    operator.command(&["WATCHES", "NAMED", "bill"]);
+    while operator.line() != "lsn" {}
+    assert_eq!(operator.line(), ":1", "the position is where it was");
+    while operator.line() != "client" {}
+    operator.line();
+    watcher.ask("ECHO nothing", "$7\r\nnothing\r\n");
+    operator.ask("CLIENT UNPAUSE", "+OK\r\n");
+    watcher.expect(emission("bill", 3, 1, "$1\r\n1\r\n"));
 }
 
 #[test]
