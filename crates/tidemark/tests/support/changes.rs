@@ -65,10 +65,13 @@ pub fn changes(server: &Server) -> Vec<(u64, String)> {
     }
 }
 
-/// Writes for some time, whether or not it is answered.
+/// However busy the machine is, so much is written.
+const WRITES_MIN: u64 = 150;
+
+/// Writes for some time, and at least so much that there is something to pass on.
 pub fn write_for(server: &Server, name: &str, time: Duration) {
     let (mut client, began, mut number) = (server.client(), Instant::now(), 0);
-    while began.elapsed() < time {
+    while began.elapsed() < time || number < WRITES_MIN {
         number += 1;
         let value = format!("{name}-{number}");
         assert_eq!(client.call(&["SET", "k", &value]).expect("an answer"), Answer::Status("OK".to_owned()));
