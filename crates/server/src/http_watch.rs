@@ -9,7 +9,7 @@ use crate::delivery::{Delivery, Options, Start, read_options};
 use crate::http_watchers::Ear;
 use crate::output::Until;
 use crate::shared::{Shared, now_us};
-use crate::value_json;
+use crate::shared_json::Json;
 use crate::watch_command::split;
 use serde::Serialize;
 use std::collections::VecDeque;
@@ -37,13 +37,7 @@ pub(crate) struct Notice {
 #[serde(untagged)]
 pub(crate) enum Body {
     /// The answer of the read: the first, or a changed one.
-    Answer {
-        sub_id: Box<str>,
-        lsn: u64,
-        seq: u64,
-        #[serde(serialize_with = "answer")]
-        value: Arc<[u8]>,
-    },
+    Answer { sub_id: Box<str>, lsn: u64, seq: u64, value: Json },
     /// A subscription goes on, with this number next.
     Resumed { sub_id: Box<str>, next: u64 },
     /// A subscription cannot go on: why, and the LSN that goes with it.
@@ -52,10 +46,6 @@ pub(crate) enum Body {
     Unwatched { sub_id: String, ended: bool },
     /// What went wrong.
     Error { error: String },
-}
-
-fn answer<S: serde::Serializer>(encoded: &Arc<[u8]>, serializer: S) -> Result<S::Ok, S::Error> {
-    value_json::serialize(encoded, serializer)
 }
 
 impl Notice {
@@ -187,7 +177,7 @@ impl Watch {
             sub_id: cursor.name().into(),
             lsn: cursor.lsn().0,
             seq: cursor.sequence(),
-            value: Arc::clone(answer),
+            value: self.shared.http_watchers.json.of(answer),
         };
         Notice::new(kind, body)
     }

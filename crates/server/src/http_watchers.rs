@@ -4,6 +4,7 @@
 
 use crate::output::{Reached, Until};
 use crate::shared::{Shared, now_us};
+use crate::shared_json::SharedJson;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,6 +23,8 @@ pub(crate) struct HttpWatchers {
     told: Notify,
     log_moved: Notify,
     pause_changed: Notify,
+    /// What they are given.
+    pub(crate) json: SharedJson,
     by_query: Mutex<HashMap<Lsn, Vec<Arc<Ear>>>>,
     /// Connections that may watch at once, and those of them that are free.
     limit: usize,
@@ -37,6 +40,7 @@ impl HttpWatchers {
             told: Notify::new(),
             log_moved: Notify::new(),
             pause_changed: Notify::new(),
+            json: SharedJson::default(),
             by_query: Mutex::default(),
             limit,
             places: Arc::new(Semaphore::new(limit)),

@@ -62,6 +62,7 @@ mod server;
 mod server_command;
 mod session;
 mod shared;
+mod shared_json;
 mod sinks;
 mod snapshots;
 mod socket;
