@@ -88,7 +88,7 @@ impl<'w> Browser<'w> {
         match (&mut self.open, name) {
             (Some(open), Some(name)) => {
                 let begin = Begin::Resumed { behind, seq: None };
-                open.stretches.push(Stretch { name, begin, told: Vec::new(), end: End::Broken });
+                open.stretches.push(Stretch::new(name, begin));
             }
             _ => self.open = Some(Subscription { read, stretches: Vec::new(), refusal: None }),
         }
@@ -136,7 +136,7 @@ impl<'w> Browser<'w> {
                 let begin =
                     Begin::Answer { lsn: number("lsn"), seq: Some(number("seq")), value: Some(value()) };
                 let open = self.open.as_mut().expect("it has asked");
-                open.stretches.push(Stretch { name, begin, told: Vec::new(), end: End::Broken });
+                open.stretches.push(Stretch::new(name, begin));
             }
             "emission" => {
                 let (lsn, seq) = (number("lsn"), number("seq"));
@@ -149,7 +149,8 @@ impl<'w> Browser<'w> {
                 let mut open = self.open.take().expect("it has asked");
                 let last = open.stretches.pop().expect("it has begun");
                 let word = data["reason"].as_str().unwrap_or_default().to_owned();
-                open.refusal = Some(Refusal { behind: last.reached(), word, lsn: number("floor") });
+                let highest = self.world.floor();
+                open.refusal = Some(Refusal { behind: last.reached(), word, lsn: number("floor"), highest });
                 self.open = Some(Subscription { stretches: Vec::new(), refusal: None, ..open.clone() });
                 // A stretch that was to go on from the place of the one before has not begun if nothing was told.
                 if !last.told.is_empty() || matches!(last.begin, Begin::Answer { .. }) {

@@ -1,12 +1,14 @@
 //! One case, from its seed: a server that is killed, stopped and started again under writers and subscribers, and the
 //! judgement of all that they have noted.
 
+use crate::archive::{Archive, snapshots_in};
 use crate::browser::Browser;
 use crate::commands::{Generator, Random, Times};
 use crate::judge::{Allowance, Evidence, Promise};
+use crate::plan::{DURABILITIES, Plan};
 use crate::received::{End, Subscription};
 use crate::subscriber::Subscriber;
-use crate::support::{Server, free_port};
+use crate::support::Server;
 use crate::world::World;
 use crate::writer::{Acknowledged, Writer};
 use std::collections::BTreeSet;
@@ -19,7 +21,6 @@ use tidemark_log::{FileStorage, Log, Lsn, Options};
 const WRITERS: usize = 3;
 const SUBSCRIBERS: usize = 5;
 const BROWSERS: usize = 2;
-const DURABILITIES: [&str; 4] = ["always", "interval", "interval:5ms", "off"];
 
 /// What a case was made of, added up over cases.
 #[derive(Debug, Default)]
@@ -40,58 +41,6 @@ pub(crate) struct Tally {
 enum Life {
     Killed,
     Stopped,
-}
-
-/// What differs between cases.
-#[derive(Debug)]
-struct Plan {
-    arguments: Vec<String>,
-    durability: &'static str,
-    bulk_bytes: usize,
-    forgets: bool,
-    abandons: bool,
-    disturbances: u64,
-}
-
-impl Plan {
-    fn of(random: &mut Random) -> Self {
-        let mut arguments = vec![
-            // Snapshots never take away what the judge reads.
-            "--log-retention-bytes=1gb".to_owned(),
-            format!("--log-segment-bytes={}", random.pick(&["64kb", "256kb", "16mb"])),
-            format!("--snapshot-after={}", random.pick(&["0", "0", "500", "2000"])),
-            format!("--threads={}", 1 + random.below(3)),
-        ];
-        if random.once_in(4) {
-            arguments.push("--log-storage=mmap".to_owned());
-        }
-        let has_little_room = random.once_in(3);
-        if has_little_room {
-            arguments.push("--watch-retention-bytes=1mb".to_owned());
-        }
-        let has_little_time = random.once_in(6);
-        if has_little_time {
-            arguments.push("--watch-retention-age=1".to_owned());
-        }
-        Self {
-            arguments,
-            durability: random.pick(&DURABILITIES),
-            bulk_bytes: if has_little_room { 48 * 1024 } else { 0 },
-            forgets: has_little_room || has_little_time,
-            abandons: has_little_time,
-            disturbances: 4 + random.below(5),
-        }
-    }
-
-    /// Starts the server and says where it is.
-    fn start(&self, directory: &Path, world: &World) -> Server {
-        let http_port = free_port();
-        let others = [format!("--durability={}", self.durability), format!("--http=127.0.0.1:{http_port}")];
-        let arguments = self.arguments.iter().chain(&others).map(String::as_str);
-        let server = Server::start(directory, &arguments.collect::<Vec<_>>());
-        world.set_ports(server.port, http_port);
-        server
-    }
 }
 
 /// Says how to repeat a case that fails, and keeps its directory.
@@ -121,7 +70,11 @@ pub(crate) fn run(seed: u64, tally: &mut Tally) {
     let mut random = Random::new(seed);
     let mut plan = Plan::of(&mut random);
     let world = World::default();
-    let mut allowance = Allowance { cuts: Vec::new(), forgets: plan.forgets, abandons: plan.abandons };
+    let mut archive = plan.retires.then(|| Archive::new(&path));
+    if archive.is_none() {
+        // Snapshots are taken by themselves.
+        world.raise_floor(u64::MAX);
+    }
     let mut lives = Vec::new();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
     let mut generator = || Generator::new(random.next(), Times::Near, now.as_millis() as u64);
@@ -146,7 +99,7 @@ pub(crate) fn run(seed: u64, tally: &mut Tally) {
         let subscribers: Vec<_> = subscribers.into_iter().chain(browsers).collect();
         for _ in 0..plan.disturbances {
             std::thread::sleep(Duration::from_millis(40 + random.below(200)));
-            server = disturb(server, &mut plan, &mut random, (&world, &path), (&mut allowance, &mut lives));
+            server = disturb(server, &mut plan, &mut random, (&world, &path), (&mut archive, &mut lives));
         }
         world.end_writing();
         let acknowledged: Vec<Acknowledged> =
@@ -165,7 +118,9 @@ pub(crate) fn run(seed: u64, tally: &mut Tally) {
     let is_kept = |life: &Option<usize>| life.is_none_or(|life| lives[life] == Life::Stopped);
     let promises: Vec<Promise> =
         acknowledged.into_iter().filter(|write| is_kept(&write.life)).map(|write| write.promise).collect();
-    judge(&path, &subscriptions, &promises, &allowance, tally);
+    let allowance = Allowance { floor: oldest_kept(&path), abandons: plan.abandons };
+    let log = archive.as_mut().map_or(path.as_path(), Archive::complete);
+    judge(log, &subscriptions, &promises, &allowance, tally);
 }
 
 /// Lets everybody end, also if the case fails.
@@ -183,7 +138,7 @@ fn disturb(
     plan: &mut Plan,
     random: &mut Random,
     (world, path): (&World, &Path),
-    (allowance, lives): (&mut Allowance, &mut Vec<Life>),
+    (archive, lives): (&mut Option<Archive>, &mut Vec<Life>),
 ) -> Server {
     match random.below(9) {
         0..3 => {
@@ -195,6 +150,10 @@ fn disturb(
             lives.push(Life::Stopped);
         }
         4..6 => {
+            if let Some(archive) = archive {
+                save(&server, archive, world, path);
+                return server;
+            }
             let command = random.pick(&["SAVE", "BGSAVE", "BGSAVE"]);
             // One may be under way already, by itself.
             server.client().call(&[command]).expect("an answer");
@@ -207,8 +166,25 @@ fn disturb(
         _ => return server,
     }
     world.server_has_ended();
-    allowance.cuts.extend(newest_snapshot(path));
     plan.start(path, world)
+}
+
+/// Takes a snapshot, after which the log lets go of what the one before it covers.
+fn save(server: &Server, archive: &mut Archive, world: &World, path: &Path) {
+    archive.collect();
+    if let Some(newest) = snapshots_in(path).last() {
+        world.raise_floor(*newest);
+    }
+    let answer = server.client().call(&["SAVE"]).expect("an answer");
+    assert!(!answer.is_error(), "{answer:?}");
+}
+
+/// Behind which record everything can be made again: that of the older of two snapshots.
+fn oldest_kept(directory: &Path) -> u64 {
+    match snapshots_in(directory).as_slice() {
+        [.., older, _] => *older,
+        _ => 0,
+    }
 }
 
 fn set_durability(server: &Server, plan: &mut Plan, durability: &'static str, world: &World) {
@@ -221,13 +197,6 @@ fn set_durability(server: &Server, plan: &mut Plan, durability: &'static str, wo
     if durability == "always" {
         world.change_promise();
     }
-}
-
-/// The record up to which the newest snapshot goes.
-fn newest_snapshot(directory: &Path) -> Option<u64> {
-    let entries = std::fs::read_dir(directory).expect("the data directory");
-    let names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
-    names.filter_map(|name| name.strip_prefix("snapshot-")?.strip_suffix(".tide")?.parse().ok()).max()
 }
 
 /// The end of the log, with every record before it emitted.

@@ -4,7 +4,7 @@
 use crate::judge::{Allowance, Evidence, Promise};
 use crate::model::{BEFORE_ALL, empty_engine};
 use crate::read::{Form, Read};
-use crate::received::{Begin, End, Name, Refusal, Stretch, Subscription, Told};
+use crate::received::{Begin, End, Floor, Name, Refusal, Stretch, Subscription, Told};
 use tidemark_engine::query::Filter;
 use tidemark_engine::{Call, Engine, Protocol, Reply, command, query};
 use tidemark_log::Lsn;
@@ -108,7 +108,7 @@ fn flawless() -> Subscription {
     first.insert(1, Told::Progress { lsn: 4 });
     let mut second = told_behind(2);
     second.push(Told::CaughtUp { lsn: 10 });
-    let stretch = |begin, told, end| Stretch { name: NAME, begin, told, end };
+    let stretch = |begin, told, end| Stretch { told, end, ..Stretch::new(NAME, begin) };
     let stretches = vec![
         stretch(answer, first, End::Broken),
         stretch(Begin::Resumed { behind: 5, seq: Some(2) }, second, End::Complete { head: HEAD }),
@@ -236,39 +236,83 @@ fn an_emission_that_a_kill_has_taken_back_is_found() {
     assert!(fault.contains("no record 2 that begins it"), "{fault}");
 }
 
+/// The log was let go up to a record, and may have been up to another when something was told.
+fn gone_to(floor: u64) -> Allowance {
+    Allowance { floor, ..Allowance::default() }
+}
+
 #[test]
 fn a_refusal_without_need_is_found() {
     let scene = Scene::new();
-    let verdict = |behind, word: &str, lsn, allowance: &Allowance| {
-        let refusal = Some(Refusal { behind, word: word.to_owned(), lsn });
+    let verdict_at = |behind, word: &str, lsn, highest, allowance: &Allowance| {
+        let refusal = Some(Refusal { behind, word: word.to_owned(), lsn, highest });
         scene.verdict_with(HEAD, &Subscription { refusal, ..flawless() }, allowance)
     };
-    let (nothing, cut) = (Allowance::default(), Allowance { cuts: vec![4, 7], ..Allowance::default() });
-    let anything = Allowance { forgets: true, ..Allowance::default() };
-    assert_eq!(verdict(5, "STALE_SEQUENCE", 7, &cut), Ok(()), "the server began with a snapshot");
-    assert_eq!(verdict(5, "STALE_SEQUENCE", 9, &anything), Ok(()), "hardly anything is retained");
-    verdict(5, "STALE_SEQUENCE", 7, &nothing).expect_err("all is retained");
-    verdict(5, "STALE_SEQUENCE", 9, &cut).expect_err("what is behind the snapshot is retained");
-    verdict(7, "STALE_SEQUENCE", 7, &cut).expect_err("nothing was asked for that is gone");
-    verdict(9, "STALE_SEQUENCE", 11, &anything).expect_err("the floor is beyond the end");
-    verdict(10, "INVALID_SEQUENCE", 9, &anything).expect_err("the position is in the log");
-    verdict(10, "SUBSCRIPTION_NOT_FOUND", 0, &anything).expect_err("the log has not let it go");
+    let verdict =
+        |behind, word: &str, lsn, allowance: &Allowance| verdict_at(behind, word, lsn, u64::MAX, allowance);
+    assert_eq!(verdict(5, "STALE_SEQUENCE", 7, &gone_to(7)), Ok(()), "the older of the snapshots is there");
+    assert_eq!(verdict(5, "STALE_SEQUENCE", 6, &gone_to(7)), Ok(()), "there was an older one at that time");
+    verdict(5, "STALE_SEQUENCE", 7, &gone_to(0)).expect_err("the log is whole");
+    verdict(5, "STALE_SEQUENCE", 9, &gone_to(7))
+        .expect_err("what is behind the older snapshot can be made again");
+    verdict_at(5, "STALE_SEQUENCE", 7, 6, &gone_to(7)).expect_err("it was there at that time");
+    verdict(7, "STALE_SEQUENCE", 7, &gone_to(7)).expect_err("nothing was asked for that is gone");
+    verdict(9, "STALE_SEQUENCE", 11, &gone_to(11)).expect_err("the floor is beyond the end");
+    verdict(10, "INVALID_SEQUENCE", 9, &gone_to(7)).expect_err("the position is in the log");
+    verdict(10, "SUBSCRIPTION_NOT_FOUND", 0, &gone_to(7)).expect_err("the log has not let it go");
 }
 
 #[test]
 fn a_word_of_staleness_without_need_is_found() {
     let scene = Scene::new();
-    let verdict = |at, floor, allowance: &Allowance| {
+    let verdict = |at, told, highest, allowance: &Allowance| {
         let mut subscription = flawless();
         subscription.stretches[1].told.truncate(3);
-        subscription.stretches[1].end = End::Stale { at, floor };
+        subscription.stretches[1].end = End::Stale { at, floor: Floor { told, highest } };
         scene.verdict_with(HEAD, &subscription, allowance)
     };
-    let (nothing, anything) = (Allowance::default(), Allowance { forgets: true, ..Allowance::default() });
-    assert_eq!(verdict(9, 10, &anything), Ok(()));
-    verdict(9, 10, &nothing).expect_err("all is retained");
-    verdict(7, 10, &anything).expect_err("the last that was written is another");
-    verdict(9, 9, &anything).expect_err("nothing is missing");
+    assert_eq!(verdict(9, 10, 10, &gone_to(10)), Ok(()));
+    verdict(9, 10, 10, &gone_to(0)).expect_err("the log is whole");
+    verdict(9, 10, 9, &gone_to(10)).expect_err("it was there at that time");
+    verdict(7, 10, 10, &gone_to(10)).expect_err("the last that was written is another");
+    verdict(9, 9, 9, &gone_to(10)).expect_err("nothing is missing");
+}
+
+/// What a subscriber has noted who wants the latest only, and got every other emission.
+fn squashed() -> Subscription {
+    let mut subscription = flawless();
+    let mut stretch = Stretch { is_squashed: true, told: told_behind(0), ..subscription.stretches.remove(0) };
+    let mut is_second = false;
+    stretch.told.retain(|_| {
+        is_second = !is_second;
+        !is_second
+    });
+    stretch.end = End::Complete { head: HEAD };
+    Subscription { stretches: vec![stretch], ..subscription }
+}
+
+#[test]
+fn who_wants_the_latest_only_may_be_told_less_but_not_less_than_that() {
+    let scene = Scene::new();
+    assert_eq!(scene.verdict(&squashed()), Ok(()));
+    let verdict_of = |plant: &dyn Fn(&mut Stretch)| {
+        let mut subscription = squashed();
+        plant(&mut subscription.stretches[0]);
+        scene.verdict(&subscription).expect_err("the flaw is found")
+    };
+    let fault = verdict_of(&|stretch| stretch.is_squashed = false);
+    assert!(fault.contains("LSN 5 was told where 3 comes next"), "{fault}");
+    let fault = verdict_of(&|stretch| drop(stretch.told.pop()));
+    assert!(fault.contains("up to 10 there is nothing"), "{fault}");
+    let fault = verdict_of(&|stretch| stretch.told.swap(0, 1));
+    assert!(fault.contains("LSN 5 was told where 9 comes next"), "{fault}");
+    let fault = verdict_of(&|stretch| stretch.told.insert(1, Told::Progress { lsn: 6 }));
+    assert!(fault.contains("up to 6 there is nothing, it was said, but 6"), "{fault}");
+    verdict_of(&|stretch| {
+        if let Told::Emission { value, .. } = &mut stretch.told[1] {
+            *value = b"$1\r\n2\r\n".to_vec();
+        }
+    });
 }
 
 #[test]

@@ -2,17 +2,16 @@
 
 use crate::model::{Expected, Model, Signal};
 use crate::read::Read;
-use crate::received::{Begin, End, Name, Refusal, Stretch, Subscription, Told};
+use crate::received::{Begin, End, Floor, Name, Refusal, Stretch, Subscription, Told};
 use std::collections::{BTreeMap, BTreeSet};
 use tidemark_log::Record;
 
-/// What a server was told to keep, and what it had: what it may say to be gone.
+/// What may be gone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Allowance {
-    /// The records up to which snapshots had been taken that a server began with: what is not behind them may be gone.
-    pub(crate) cuts: Vec<u64>,
-    /// So little is retained that anything may be gone.
-    pub(crate) forgets: bool,
+    /// Behind this record everything can be had: it is that of the oldest snapshot that was kept at the end, or 0 if the log
+    /// was whole.
+    pub(crate) floor: u64,
     /// Reads that nobody subscribes to are kept so shortly that a subscriber may find its own gone. That this is so is told
     /// before it is in the log to stay.
     pub(crate) abandons: bool,
@@ -88,8 +87,8 @@ impl Evidence {
             if let (Begin::Resumed { behind, .. }, Some(reached)) = (&stretch.begin, reached) {
                 assert!(*behind <= reached, "a subscriber goes on behind what it has");
             }
-            judge_stretch(signal, &subscription.read, stretch, self.last).map_err(fault)?;
-            judge_end(signal, stretch, self.last, allowance).map_err(fault)?;
+            let place = judge_stretch(signal, &subscription.read, stretch, self.last).map_err(fault)?;
+            judge_end(signal, stretch, place, self.last, allowance).map_err(fault)?;
             reached = reached.max(Some(stretch.reached()));
         }
         self.judge_whole(subscription).map_err(in_context)?;
@@ -131,11 +130,14 @@ impl Evidence {
         };
         let to = signal.count_at(subscription.reached());
         let expected = &signal.emissions[from.min(to) as usize..to as usize];
-        let is_equal = sequence.len() == expected.len()
-            && sequence.iter().zip(expected).all(|((lsn, value), expected)| {
-                *lsn == expected.lsn && subscription.read.is_told(value, &expected.value)
-            });
-        if !is_equal {
+        let is_told = |expected: &&Expected| {
+            let value = sequence.get(&expected.lsn);
+            value.is_some_and(|value| subscription.read.is_told(value, &expected.value))
+        };
+        let count = expected.iter().filter(is_told).count();
+        // Who wants the latest only may leave out the others.
+        let is_squashed = subscription.stretches.iter().any(|stretch| stretch.is_squashed);
+        if count != sequence.len() || (count != expected.len() && !is_squashed) {
             let expected: Vec<u64> = expected.iter().map(|emission| emission.lsn).collect();
             let sequence: Vec<u64> = sequence.into_keys().collect();
             return Err(format!(
@@ -153,10 +155,13 @@ impl Evidence {
         floor: Option<u64>,
         allowance: &Allowance,
     ) -> Result<(), String> {
-        let Refusal { behind, word, lsn } = refusal;
+        let Refusal { behind, word, lsn, highest } = refusal;
         let signal = self.signal(name)?;
         match word.as_str() {
-            "STALE_SEQUENCE" => judge_floor(name, (*behind, *lsn), self.last, allowance),
+            "STALE_SEQUENCE" => {
+                let floor = Floor { told: *lsn, highest: *highest };
+                judge_floor(name, *behind, floor, self.last, allowance)
+            }
             "SUBSCRIPTION_NOT_FOUND" if signal.ended.is_some() || allowance.abandons => Ok(()),
             // Where a floor is, is told at once, and may be taken back with the record that it is at.
             "INVALID_SEQUENCE" if floor == Some(*behind) => Ok(()),
@@ -166,17 +171,22 @@ impl Evidence {
     }
 }
 
-/// What was told on one connection is exactly what had to be, in order, as far as it goes.
-fn judge_stretch(signal: &Signal, read: &Read, stretch: &Stretch, last: u64) -> Result<(), String> {
+/// What was told on one connection is exactly what had to be, in order, as far as it goes: to the last LSN, and so many
+/// emissions.
+fn judge_stretch(signal: &Signal, read: &Read, stretch: &Stretch, last: u64) -> Result<(u64, u64), String> {
     let base = stretch.name.base;
     let (mut place, mut next) = judge_begin(signal, stretch, last)?;
     if let Begin::Answer { value: Some(value), lsn, .. } = &stretch.begin {
         judge_value(read, &format!("the answer at {lsn}"), value, signal.shown(next))?;
     }
     for told in &stretch.told {
-        let expected = signal.emissions.get(next as usize);
+        let silent = signal.emissions.get(next as usize);
         match told {
             Told::Emission { lsn, seq, value, old } => {
+                if stretch.is_squashed {
+                    next = next.max(signal.count_at(*lsn).saturating_sub(1));
+                }
+                let expected = signal.emissions.get(next as usize);
                 let expected =
                     expected.ok_or_else(|| format!("LSN {lsn} was told, and nothing has changed there"))?;
                 judge_emission(read, expected, (next + 1 - base, *lsn, *seq), value, old.as_deref())?;
@@ -184,20 +194,20 @@ fn judge_stretch(signal: &Signal, read: &Read, stretch: &Stretch, last: u64) -> 
                 place = *lsn;
             }
             Told::Progress { lsn } => {
-                judge_silence(expected, *lsn, last)?;
+                judge_silence(silent, *lsn, last)?;
                 if *lsn < place {
                     return Err(format!("progress goes back from {place} to {lsn}"));
                 }
             }
             Told::CaughtUp { lsn } => {
-                judge_silence(expected, *lsn, last)?;
+                judge_silence(silent, *lsn, last)?;
                 if *lsn != place {
                     return Err(format!("caught up at {lsn}, and what was sent ends at {place}"));
                 }
             }
         }
     }
-    Ok(())
+    Ok((place, next))
 }
 
 /// Where a stretch begins: the LSN, and how many emissions of its query its subscriber has by then.
@@ -256,35 +266,37 @@ fn judge_silence(next: Option<&Expected>, lsn: u64, last: u64) -> Result<(), Str
     }
 }
 
-fn judge_end(signal: &Signal, stretch: &Stretch, last: u64, allowance: &Allowance) -> Result<(), String> {
-    let emissions = stretch.told.iter().filter(|told| matches!(told, Told::Emission { .. }));
-    let (begin, count) = judge_begin(signal, stretch, last)?;
-    let place = emissions.clone().map(Told::lsn).next_back().unwrap_or(begin);
+fn judge_end(
+    signal: &Signal,
+    stretch: &Stretch,
+    (place, count): (u64, u64),
+    last: u64,
+    allowance: &Allowance,
+) -> Result<(), String> {
     match stretch.end {
         End::Broken => Ok(()),
-        End::Complete { head } => {
-            judge_silence(signal.emissions.get(count as usize + emissions.count()), head, last)
-        }
+        End::Complete { head } => judge_silence(signal.emissions.get(count as usize), head, last),
         End::Stale { at, .. } if at != place => {
             Err(format!("stale at {at}, and what was sent ends at {place}"))
         }
-        End::Stale { at, floor } => judge_floor(stretch.name, (at, floor), last, allowance),
+        End::Stale { at, floor } => judge_floor(stretch.name, at, floor, last, allowance),
     }
 }
 
 /// What was said to be gone may be gone.
 fn judge_floor(
     name: Name,
-    (behind, floor): (u64, u64),
+    behind: u64,
+    floor: Floor,
     last: u64,
     allowance: &Allowance,
 ) -> Result<(), String> {
+    let Floor { told: floor, highest } = floor;
     if floor <= behind || floor > last {
         return Err(format!("{name} is behind {behind} and was told that all is gone up to {floor}"));
     }
-    let newest = allowance.cuts.iter().copied().max().unwrap_or(0);
     // Nothing is known of a read before the record that begins it.
-    if allowance.forgets || floor <= newest.max(name.query) {
+    if floor <= highest.min(allowance.floor).max(name.query) {
         return Ok(());
     }
     Err(format!("{name} is behind {behind} and was told that all is gone up to {floor}, which must be there"))

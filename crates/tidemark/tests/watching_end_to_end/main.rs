@@ -4,6 +4,7 @@
 //!
 //! `TIDEMARK_WATCHING_CASES` says how many cases, `TIDEMARK_WATCHING_SEED` with which seed they begin.
 
+mod archive;
 mod browser;
 mod case;
 #[path = "../../../engine/tests/support/commands.rs"]
@@ -13,6 +14,7 @@ mod json;
 mod judge;
 mod model;
 mod operators;
+mod plan;
 mod read;
 mod received;
 mod stream;

@@ -40,6 +40,8 @@ pub(crate) struct Subscription {
 pub(crate) struct Stretch {
     pub(crate) name: Name,
     pub(crate) begin: Begin,
+    /// Only the latest emissions were asked for.
+    pub(crate) is_squashed: bool,
     pub(crate) told: Vec<Told>,
     pub(crate) end: End,
 }
@@ -68,7 +70,7 @@ pub(crate) enum End {
     /// The connection was given up or lost, or the subscription ended, whatever was on its way.
     Broken,
     /// The subscriber was too slow: it was told how far it had got, and up to where emissions are gone.
-    Stale { at: u64, floor: u64 },
+    Stale { at: u64, floor: Floor },
     /// The server said that there is no more, when the log had got at least to here.
     Complete { head: u64 },
 }
@@ -79,16 +81,33 @@ pub(crate) struct Refusal {
     pub(crate) behind: u64,
     pub(crate) word: String,
     pub(crate) lsn: u64,
+    /// How far the floor can have been when it was told of.
+    pub(crate) highest: u64,
+}
+
+/// Up to where emissions are gone, as a subscriber was told; and how far that can have been at that time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Floor {
+    pub(crate) told: u64,
+    pub(crate) highest: u64,
 }
 
 impl Stretch {
+    /// One of which nothing is known but how it begins.
+    pub(crate) fn new(name: Name, begin: Begin) -> Self {
+        Self { name, begin, is_squashed: false, told: Vec::new(), end: End::Broken }
+    }
+
     /// Up to which LSN its subscriber knows everything.
     pub(crate) fn reached(&self) -> u64 {
-        let begin = match self.begin {
-            Begin::Answer { lsn, .. } => lsn,
-            Begin::Resumed { behind, .. } => behind,
-        };
-        self.told.iter().map(Told::lsn).fold(begin, u64::max)
+        self.told.iter().map(Told::lsn).fold(self.began_at(), u64::max)
+    }
+
+    /// Up to which LSN its subscriber knew everything when it began.
+    pub(crate) fn began_at(&self) -> u64 {
+        match self.begin {
+            Begin::Answer { lsn, .. } | Begin::Resumed { behind: lsn, .. } => lsn,
+        }
     }
 }
 

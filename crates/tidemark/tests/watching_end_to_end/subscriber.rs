@@ -3,13 +3,16 @@
 
 use crate::commands::Generator;
 use crate::read::Read;
-use crate::received::{Begin, End, Name, Refusal, Stretch, Subscription, Told};
+use crate::received::{Begin, End, Floor, Name, Refusal, Stretch, Subscription, Told};
 use crate::stream::{Connection, Frame, PATIENCE, content, elements, number};
 use crate::world::World;
 use crate::writer::line;
 use std::io;
 use std::time::{Duration, Instant};
 use tidemark_engine::Protocol;
+
+/// What is asked for behind a read by who wants the latest emissions only.
+const SQUASH: &str = "SQUASH";
 
 /// How many reads one subscriber watches at a time.
 const APPETITE: usize = 4;
@@ -35,7 +38,7 @@ struct Open {
 
 impl Open {
     fn name(&self) -> Name {
-        self.subscription.stretches.last().map(|stretch| stretch.name).expect("a subscription has begun")
+        name_of(&self.subscription)
     }
 }
 
@@ -187,7 +190,10 @@ impl<'w> Subscriber<'w> {
             }),
             (b"progress", [_, _, lsn]) => Ok(Told::Progress { lsn: number(lsn) }),
             (b"caught-up", [_, _, lsn]) => Ok(Told::CaughtUp { lsn: number(lsn) }),
-            (b"stale", [_, _, at, floor]) => Err(End::Stale { at: number(at), floor: number(floor) }),
+            (b"stale", [_, _, at, floor]) => {
+                let floor = Floor { told: number(floor), highest: self.world.floor() };
+                Err(End::Stale { at: number(at), floor })
+            }
             _ => return false,
         };
         let name = Name::parse(content(parts[1]));
@@ -210,8 +216,7 @@ impl<'w> Subscriber<'w> {
 
     // ---- subscriptions ----
 
-    fn begin(&mut self, read: Read, name: Name, begin: Begin) {
-        let stretch = Stretch { name, begin, told: Vec::new(), end: End::Broken };
+    fn begin(&mut self, read: Read, stretch: Stretch) {
         let subscription = Subscription { read, stretches: vec![stretch], refusal: None };
         self.open.push(Open { subscription, is_live: true });
     }
@@ -228,19 +233,19 @@ impl<'w> Subscriber<'w> {
         if self.open.iter().any(|open| open.subscription.read == read) {
             return Ok(());
         }
-        if let Some((name, begin)) = self.ask_for(&read)? {
+        if let Some(stretch) = self.ask_for(&read)? {
             // Words that differ may be one read, as those of a scan do that asks for more at a time.
-            if self.open.iter().any(|open| open.name().query == name.query) {
+            if self.open.iter().any(|open| open.name().query == stretch.name.query) {
                 self.lose_connection();
             } else {
-                self.begin(read, name, begin);
+                self.begin(read, stretch);
             }
         }
         Ok(())
     }
 
     /// Watches a read; nothing if it cannot be watched.
-    fn ask_for(&mut self, read: &Read) -> io::Result<Option<(Name, Begin)>> {
+    fn ask_for(&mut self, read: &Read) -> io::Result<Option<Stretch>> {
         self.select(read)?;
         let mut options = self.delivery();
         let wants_value = !self.generator.random.once_in(10);
@@ -256,7 +261,7 @@ impl<'w> Subscriber<'w> {
         };
         let value = wants_value.then(|| value.to_vec());
         let begin = Begin::Answer { lsn: number(lsn), seq: Some(number(seq)), value };
-        Ok(Some((Name::parse(content(name)), begin)))
+        Ok(Some(stretch(Name::parse(content(name)), begin, &options)))
     }
 
     fn select(&mut self, read: &Read) -> io::Result<()> {
@@ -279,57 +284,73 @@ impl<'w> Subscriber<'w> {
         if random.once_in(2) {
             options.push("MARK".to_owned());
         }
+        if random.once_in(5) {
+            options.push(SQUASH.to_owned());
+            if random.once_in(2) {
+                options.push(random.below(30).to_string());
+            }
+        }
         options
     }
 
     /// Goes on with a subscription that the connection has broken.
     fn resume(&mut self, at: usize) -> io::Result<()> {
-        let behind = self.place(at);
+        let mut subscription = self.open.swap_remove(at).subscription;
+        let behind = self.place(&subscription);
         let is_by_name = !self.generator.random.once_in(3);
-        let resumed = if is_by_name { self.reconnect(at, behind)? } else { self.watch_behind(at, behind)? };
+        let resumed = if is_by_name {
+            self.reconnect(&subscription, behind)
+        } else {
+            self.watch_behind(&subscription, behind)
+        };
+        let (read, name) = (subscription.read.clone(), name_of(&subscription));
         match resumed {
-            Ok(stretch) if stretch.name.query == self.open[at].name().query => {
-                let open = &mut self.open[at];
-                open.subscription.stretches.push(stretch);
-                open.is_live = true;
+            Err(error) => {
+                self.open.push(Open { subscription, is_live: false });
+                return Err(error);
             }
-            Ok(stretch) => {
+            Ok(Ok(stretch)) if stretch.name.query == name.query => {
+                subscription.stretches.push(stretch);
+                self.open.push(Open { subscription, is_live: true });
+            }
+            Ok(Ok(stretch)) => {
                 // Forgotten meanwhile, and watched anew by somebody else: a signal of its own.
-                let read = self.open[at].subscription.read.clone();
-                self.close(at);
-                self.begin(read, stretch.name, stretch.begin);
+                self.closed.push(subscription);
+                self.begin(read, stretch);
             }
-            Err(refusal) => self.go_on_behind_floor(at, refusal)?,
+            Ok(Err(refusal)) => {
+                subscription.refusal = Some(refusal.clone());
+                self.closed.push(subscription.clone());
+                self.begin_anew(&subscription, &refusal)?;
+            }
         }
         Ok(())
     }
 
     /// An LSN that it may go on behind: mostly that of the last emission that it has, sometimes one before.
-    fn place(&mut self, at: usize) -> u64 {
-        let subscription = &self.open[at].subscription;
+    fn place(&mut self, subscription: &Subscription) -> u64 {
         if !self.generator.random.once_in(4) {
             return subscription.reached();
         }
         let lsns = subscription.stretches.iter().flat_map(|stretch| &stretch.told).map(Told::lsn);
         let mut lsns: Vec<u64> = lsns.collect();
-        if let Some(Stretch {
-            begin: Begin::Answer { lsn, .. } | Begin::Resumed { behind: lsn, .. }, ..
-        }) = subscription.stretches.first()
-        {
-            lsns.push(*lsn);
-        }
+        lsns.extend(subscription.stretches.first().map(Stretch::began_at));
         lsns[self.generator.random.below(lsns.len() as u64) as usize]
     }
 
     /// `EMITRECONNECT`.
-    fn reconnect(&mut self, at: usize, behind: u64) -> io::Result<Result<Stretch, Refusal>> {
-        let (name, key) = (self.open[at].name(), self.open[at].subscription.read.key());
+    fn reconnect(
+        &mut self,
+        subscription: &Subscription,
+        behind: u64,
+    ) -> io::Result<Result<Stretch, Refusal>> {
+        let (name, key) = (name_of(subscription), subscription.read.key());
         let options = self.delivery();
         let mut words = vec![b"EMITRECONNECT".to_vec(), key];
         words.extend([name.to_string().into_bytes(), behind.to_string().into_bytes()]);
         if !options.is_empty() {
             words.push(b"|".to_vec());
-            words.extend(options.into_iter().map(String::into_bytes));
+            words.extend(options.iter().map(|option| option.clone().into_bytes()));
         }
         let answer = self.ask(&words)?;
         if answer.text().starts_with("-TRYAGAIN ") {
@@ -337,23 +358,28 @@ impl<'w> Subscriber<'w> {
             return Err(io::ErrorKind::Interrupted.into());
         }
         let [word, lsn] = answer.elements()[..] else {
-            panic!("not how {} goes on: {}", self.open[at].subscription.read.shown(), answer.text());
+            panic!("not how {} goes on: {}", subscription.read.shown(), answer.text());
         };
         Ok(match content(word) {
             b"OK" => {
                 let begin = Begin::Resumed { behind, seq: Some(number(lsn) - 1) };
-                Ok(Stretch { name, begin, told: Vec::new(), end: End::Broken })
+                Ok(stretch(name, begin, &options))
             }
             word => {
-                Err(Refusal { behind, word: String::from_utf8_lossy(word).into_owned(), lsn: number(lsn) })
+                let word = String::from_utf8_lossy(word).into_owned();
+                Err(Refusal { behind, word, lsn: number(lsn), highest: self.world.floor() })
             }
         })
     }
 
     /// `X.WATCH … | RESUME lsn`.
-    fn watch_behind(&mut self, at: usize, behind: u64) -> io::Result<Result<Stretch, Refusal>> {
-        let read = self.open[at].subscription.read.clone();
-        self.select(&read)?;
+    fn watch_behind(
+        &mut self,
+        subscription: &Subscription,
+        behind: u64,
+    ) -> io::Result<Result<Stretch, Refusal>> {
+        let read = &subscription.read;
+        self.select(read)?;
         let mut options = self.delivery();
         options.extend(["RESUME".to_owned(), behind.to_string()]);
         let answer = self.ask(&read.watch(&options))?;
@@ -365,26 +391,36 @@ impl<'w> Subscriber<'w> {
                 return Err(io::ErrorKind::Interrupted.into());
             }
             let lsn = words.find_map(|word| word.parse().ok()).unwrap_or(0);
-            return Ok(Err(Refusal { behind, word, lsn }));
+            return Ok(Err(Refusal { behind, word, lsn, highest: self.world.floor() }));
         }
         let [_, name, _, _, _, seq, ..] = answer.elements()[..] else {
             panic!("not how {} goes on: {}", read.shown(), answer.text());
         };
         let begin = Begin::Resumed { behind, seq: Some(number(seq)) };
-        Ok(Ok(Stretch { name: Name::parse(content(name)), begin, told: Vec::new(), end: End::Broken }))
+        Ok(Ok(stretch(Name::parse(content(name)), begin, &options)))
     }
 
-    /// Ends a subscription with which the server does not go on. Where only the beginning of what was missed is gone, the rest
-    /// may be had, as a subscription of its own.
-    fn go_on_behind_floor(&mut self, at: usize, refusal: Refusal) -> io::Result<()> {
-        let (floor, is_stale) = (refusal.lsn, refusal.word == "STALE_SEQUENCE");
-        let read = self.open[at].subscription.read.clone();
-        self.open[at].subscription.refusal = Some(refusal);
-        let rest =
-            if is_stale && self.generator.random.once_in(2) { self.reconnect(at, floor)?.ok() } else { None };
-        self.close(at);
-        if let Some(stretch) = rest {
-            self.begin(read, stretch.name, stretch.begin);
+    /// Begins where the server does not go on with a subscription. If only the beginning of what was missed is gone, the rest can
+    /// be had, as a subscription of its own; or the read is watched anew.
+    fn begin_anew(&mut self, refused: &Subscription, refusal: &Refusal) -> io::Result<()> {
+        let rest = if refusal.word == "STALE_SEQUENCE" && self.generator.random.once_in(2) {
+            let rest = self.reconnect(refused, refusal.lsn)?;
+            if let Err(again) = &rest {
+                // The log may have let go of more meanwhile.
+                let is_further = again.word != refusal.word || again.lsn > refusal.lsn;
+                assert!(is_further, "what is behind {} can be had, it was said, but {again:?}", refusal.lsn);
+            }
+            rest.ok()
+        } else {
+            self.ask_for(&refused.read)?
+        };
+        match rest {
+            // As in `watch`.
+            Some(rest) if self.open.iter().any(|open| open.name().query == rest.name.query) => {
+                self.lose_connection();
+            }
+            Some(rest) => self.begin(refused.read.clone(), rest),
+            None => {}
         }
         Ok(())
     }
@@ -411,12 +447,12 @@ impl<'w> Subscriber<'w> {
         let (name, read) = (self.open[at].name(), self.open[at].subscription.read.clone());
         let answer = self.ask_for(&read)?;
         if let Some(at) = self.open.iter().position(|open| open.name() == name) {
-            let (again, begin) = answer.expect("what is watched can be watched");
-            assert_eq!(again, name, "it is the same subscription");
+            let again = answer.expect("what is watched can be watched");
+            assert_eq!(again.name, name, "it is the same subscription");
             self.close(at);
-            self.begin(read, again, begin);
-        } else if let Some((name, begin)) = answer {
-            self.begin(read, name, begin);
+            self.begin(read, again);
+        } else if let Some(stretch) = answer {
+            self.begin(read, stretch);
         }
         Ok(())
     }
@@ -440,4 +476,14 @@ impl<'w> Subscriber<'w> {
         let count = self.open.len() as u64;
         (count > 0).then(|| self.generator.random.below(count) as usize)
     }
+}
+
+/// One that was asked for with these options.
+fn stretch(name: Name, begin: Begin, options: &[String]) -> Stretch {
+    Stretch { is_squashed: options.iter().any(|option| option == SQUASH), ..Stretch::new(name, begin) }
+}
+
+/// What a subscription that has begun is called.
+fn name_of(subscription: &Subscription) -> Name {
+    subscription.stretches.last().map(|stretch| stretch.name).expect("a subscription has begun")
 }

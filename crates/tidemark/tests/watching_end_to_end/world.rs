@@ -16,6 +16,8 @@ pub(crate) struct World {
     writing_is_over: AtomicBool,
     /// The end of the log, once nobody writes any more; zero until then.
     head: AtomicU64,
+    /// Behind this record everything can be had, however far the log has let go what is before it.
+    floor: AtomicU64,
     /// There is nothing to be had any more.
     is_given_up: AtomicBool,
 }
@@ -68,6 +70,16 @@ impl World {
 
     pub(crate) fn set_head(&self, head: u64) {
         self.head.store(head, Ordering::Release);
+    }
+
+    /// The highest floor that anybody can have been told of.
+    pub(crate) fn floor(&self) -> u64 {
+        self.floor.load(Ordering::Acquire)
+    }
+
+    /// To be called before the log may let go of anything up to this record.
+    pub(crate) fn raise_floor(&self, lsn: u64) {
+        self.floor.fetch_max(lsn, Ordering::AcqRel);
     }
 
     pub(crate) fn is_given_up(&self) -> bool {

@@ -59,7 +59,11 @@ impl<'w> Writer<'w> {
                 18 => self.wait(connection)?,
                 19 if self.bulk_bytes > 0 && self.generator.random.once_in(3) => self.bulk(connection)?,
                 19..22 => self.count(connection)?,
-                22 if self.generator.random.once_in(12) => exchange(connection, &[line("FLUSHDB")])?,
+                22 if self.generator.random.once_in(12) => {
+                    let text = self.generator.random.pick(&["FLUSHDB", "FLUSHALL", "SWAPDB 0 1"]);
+                    exchange(connection, &[line(text)])?;
+                }
+                22 => self.move_key(connection)?,
                 _ => {
                     let pause = self.generator.random.below(4_000);
                     std::thread::sleep(Duration::from_micros(pause));
@@ -132,6 +136,23 @@ impl<'w> Writer<'w> {
         ]);
         let (key, time) = (random.below(5).to_string(), (1 + random.below(60)).to_string());
         exchange(connection, &[line(&text.replace('#', &key).replace('@', &time))])
+    }
+
+    /// A key takes the name, or the place, of another, whatever its type.
+    fn move_key(&mut self, connection: &mut Pipeline) -> io::Result<()> {
+        let random = &mut self.generator.random;
+        let text = random.pick(&[
+            "RENAME string:# string:@",
+            "RENAME counter:# string:@",
+            "RENAME list:# zset:@",
+            "RENAMENX set:# set:@",
+            "COPY hash:# hash:@ REPLACE",
+            "COPY zset:# zset:@ DB 1",
+            "MOVE counter:# 1",
+            "RENAME string:@ bulky",
+        ]);
+        let (from, to) = (random.below(5).to_string(), random.below(5).to_string());
+        exchange(connection, &[line(&text.replace('#', &from).replace('@', &to))])
     }
 
     /// Waits for what others write.
