@@ -122,7 +122,8 @@ impl Backlogs {
         self.changed.notify_all();
     }
 
-    fn is_stopping(&self) -> bool {
+    /// Whether there is nothing more to be had, because the server stops.
+    pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::SeqCst)
     }
 

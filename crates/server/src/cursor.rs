@@ -4,7 +4,7 @@
 //! from the log ([`crate::backlogs`]), until the query has what comes then. Numbers are the same in both, and dense, so that nothing is
 //! missed or repeated where one takes over from the other.
 
-use crate::backlog::{Backlog, End, Taken, Tell};
+use crate::backlog::{self, Backlog, End, Taken, Tell};
 use crate::backlogs::{Backlogs, Wanted};
 use std::sync::Arc;
 use tidemark_engine::Engine;
@@ -37,6 +37,11 @@ pub(crate) struct Older<'a> {
 impl Older<'_> {
     fn begin(&self, query: &Arc<Query>, wanted: Wanted, gone: Gone) -> Result<Backlog, NotResumed> {
         self.backlogs.begin(query, wanted, gone.floor, (self.tell)(query.id()))
+    }
+
+    /// One from which nothing comes, because the server stops.
+    fn begin_none(&self, query: &Query) -> Backlog {
+        backlog::channel((self.tell)(query.id())).1
     }
 }
 
@@ -252,8 +257,11 @@ impl Cursor {
         older: &Older<'_>,
     ) -> Result<bool, Gone> {
         let Some(backlog) = &self.backlog else {
-            let begun = older.begin(&self.query, Wanted::After(self.seen, self.lsn), gone);
-            self.backlog = Some(begun.map_err(|_| gone)?);
+            let begun = match older.begin(&self.query, Wanted::After(self.seen, self.lsn), gone) {
+                Err(_) if older.backlogs.is_stopping() => older.begin_none(&self.query),
+                begun => begun.map_err(|_| gone)?,
+            };
+            self.backlog = Some(begun);
             return Ok(true);
         };
         match take(backlog, self.seen, into) {
@@ -264,6 +272,8 @@ impl Cursor {
                 Ok(false)
             }
             Taken::End(End::Stale(floor)) => Err(Gone { floor }),
+            // Nothing is gone: the next server has it.
+            Taken::End(End::Stopping) if older.backlogs.is_stopping() => Ok(true),
             Taken::End(End::Stopping) => Err(gone),
         }
     }
@@ -339,6 +349,40 @@ pub(crate) fn reads(query: &Query, key: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tidemark_engine::query::{Filter, Read, RetentionLimits};
+    use tidemark_engine::{Call, Protocol, Reply, command};
+    use tidemark_log::{Log, MemoryStorage, Options};
+
+    #[test]
+    fn nobody_is_told_that_something_is_gone_because_the_server_stops() {
+        let options = Options { segment_bytes: Options::SEGMENT_BYTES_MIN, ..Options::default() };
+        let (log, _) = Log::open(Arc::new(MemoryStorage::new()), options).expect("an empty log");
+        let engine = Engine::new(Arc::new(log), 4, 1);
+        engine.limit_retention(RetentionLimits { age_us: 1, ..RetentionLimits::default() });
+        let words: [&[u8]; 2] = [b"GET", b"k"];
+        let read = Read::new(0, Protocol::Resp3, &words, Filter::default()).expect("a read");
+        let subscribed = engine.subscribe(read, 0, 1).expect("the log takes it");
+        let args: [&[u8]; 3] = [b"SET", b"k", b"1"];
+        let command = command::resolve(&args).expect("a command");
+        engine.execute(&Call { command, args: &args, db: 0, now_us: 1 }, &mut Reply::new(Protocol::Resp3));
+        engine.forget_watched(10);
+
+        let cursor = || Cursor::new(Arc::clone(&subscribed.query), subscribed.number, subscribed.lsn);
+        let (mut before, mut behind) = (cursor(), cursor());
+        let (backlogs, tell) = (Backlogs::new(1), |_| -> Tell { Box::new(|| {}) });
+        let older = Older { backlogs: &backlogs, tell: &tell };
+        let next = |cursor: &mut Cursor| {
+            let mut emissions = Vec::new();
+            cursor.next(8, &mut emissions, &older).map(|()| emissions.len())
+        };
+        assert_eq!(next(&mut before), Ok(0), "it waits for its turn");
+        backlogs.stop();
+        for cursor in [&mut before, &mut behind] {
+            assert_eq!((next(cursor), next(cursor)), (Ok(0), Ok(0)));
+            assert!(cursor.is_behind_retention(), "it has not caught up");
+            assert_eq!(cursor.latest(&older).map(|latest| latest.is_none()), Ok(true));
+        }
+    }
 
     #[test]
     fn a_name_says_the_query_and_where_its_numbers_begin() {
