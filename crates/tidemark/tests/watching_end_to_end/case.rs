@@ -4,7 +4,10 @@
 use crate::archive::{Archive, snapshots_in};
 use crate::browser::Browser;
 use crate::commands::{Generator, Random, Times};
+use crate::consumer::Consumer;
+use crate::errand::Errands;
 use crate::judge::{Allowance, Evidence, Promise};
+use crate::names::Held;
 use crate::plan::{DURABILITIES, Plan};
 use crate::received::{End, Subscription};
 use crate::subscriber::Subscriber;
@@ -21,6 +24,7 @@ use tidemark_log::{FileStorage, Log, Lsn, Options};
 const WRITERS: usize = 3;
 const SUBSCRIBERS: usize = 5;
 const BROWSERS: usize = 2;
+const CONSUMERS: usize = 3;
 
 /// What a case was made of, added up over cases.
 #[derive(Debug, Default)]
@@ -34,6 +38,10 @@ pub(crate) struct Tally {
     pub(crate) stale: usize,
     pub(crate) refused: usize,
     pub(crate) promises: usize,
+    /// How often a consumer had a name, what it was told then, and how often it was refused.
+    pub(crate) held: usize,
+    pub(crate) told_by_name: usize,
+    pub(crate) refused_by_name: usize,
 }
 
 /// How a life of the server ended.
@@ -86,17 +94,23 @@ pub(crate) fn run(seed: u64, tally: &mut Tally) {
 
     let browsers: Vec<_> = (0..BROWSERS).map(|_| Browser::new(&world, generator())).collect();
 
+    let errands = Errands::new(&mut generator());
+    let consumers: Vec<_> =
+        (0..CONSUMERS).map(|number| Consumer::new(&world, &errands, generator(), number)).collect();
+
     if plan.durability == "always" {
         world.change_promise();
     }
     let mut server = plan.start(&path, &world);
-    let (server, acknowledged, subscriptions) = std::thread::scope(|scope| {
+    let (server, acknowledged, subscriptions, held) = std::thread::scope(|scope| {
         let _over = Over(&world);
         let writers: Vec<_> = writers.into_iter().map(|writer| scope.spawn(|| writer.run())).collect();
         let subscribers: Vec<_> =
             subscribers.into_iter().map(|subscriber| scope.spawn(|| subscriber.run())).collect();
         let browsers = browsers.into_iter().map(|browser| scope.spawn(|| browser.run()));
         let subscribers: Vec<_> = subscribers.into_iter().chain(browsers).collect();
+        let consumers: Vec<_> =
+            consumers.into_iter().map(|consumer| scope.spawn(|| consumer.run())).collect();
         for _ in 0..plan.disturbances {
             std::thread::sleep(Duration::from_millis(40 + random.below(200)));
             server = disturb(server, &mut plan, &mut random, (&world, &path), (&mut archive, &mut lives));
@@ -109,7 +123,9 @@ pub(crate) fn run(seed: u64, tally: &mut Tally) {
             .into_iter()
             .flat_map(|subscriber| subscriber.join().expect("a subscriber ends"))
             .collect();
-        (server, acknowledged, subscriptions)
+        let held: Vec<Held> =
+            consumers.into_iter().flat_map(|consumer| consumer.join().expect("a consumer ends")).collect();
+        (server, acknowledged, subscriptions, held)
     });
     assert!(server.terminate().success(), "the server stops as it should");
     lives.push(Life::Stopped);
@@ -120,7 +136,7 @@ pub(crate) fn run(seed: u64, tally: &mut Tally) {
         acknowledged.into_iter().filter(|write| is_kept(&write.life)).map(|write| write.promise).collect();
     let allowance = Allowance { floor: oldest_kept(&path), abandons: plan.abandons };
     let log = archive.as_mut().map_or(path.as_path(), Archive::complete);
-    judge(log, &subscriptions, &promises, &allowance, tally);
+    judge(log, (&subscriptions, &held), &promises, &allowance, tally);
 }
 
 /// Lets everybody end, also if the case fails.
@@ -207,7 +223,7 @@ fn head(server: &Server) -> u64 {
 
 fn judge(
     directory: &Path,
-    subscriptions: &[Subscription],
+    (subscriptions, held): (&[Subscription], &[Held]),
     promises: &[Promise],
     allowance: &Allowance,
     tally: &mut Tally,
@@ -215,7 +231,7 @@ fn judge(
     let storage = FileStorage::new(directory).expect("the data directory");
     let (log, _) = Log::open(Arc::new(storage), Options::default()).expect("the log is sound");
     assert_eq!(log.floor(), Lsn(1), "the log is whole");
-    let evidence = Evidence::of(subscriptions, |see| {
+    let evidence = Evidence::of(subscriptions, held, |see| {
         let mut replay = log.replay(Lsn(1)).expect("the log can be read");
         while let Some(batch) = replay.next_batch().expect("the log is sound") {
             batch.iter().for_each(|record| see(&record));
@@ -226,6 +242,7 @@ fn judge(
         .iter()
         .filter_map(|subscription| evidence.judge(subscription, allowance).err())
         .chain(evidence.judge_promises(promises).err())
+        .chain(evidence.judge_names(held, allowance).err())
         .collect();
     assert!(
         faults.is_empty(),
@@ -245,4 +262,7 @@ fn judge(
     tally.stale += ends().filter(|end| matches!(end, End::Stale { .. })).count();
     tally.refused += subscriptions.iter().filter(|subscription| subscription.refusal.is_some()).count();
     tally.promises += promises.len();
+    tally.held += held.len();
+    tally.told_by_name += held.iter().map(|held| held.stretch.told.len()).sum::<usize>();
+    tally.refused_by_name += held.iter().filter(|held| held.refusal.is_some()).count();
 }

@@ -57,7 +57,7 @@ impl Scene {
     fn evidence(&self, last: u64, subscriptions: &[Subscription]) -> Result<Evidence, String> {
         let log = self.engine.log();
         log.wait_durable(log.appended()).expect("memory does not fail");
-        Evidence::of(subscriptions, |see| {
+        Evidence::of(subscriptions, &[], |see| {
             let mut replay = log.replay(Lsn(1)).expect("the log can be read");
             while let Some(batch) = replay.next_batch().expect("the log is sound") {
                 batch.iter().filter(|record| record.lsn.0 <= last).for_each(|record| see(&record));
@@ -257,6 +257,14 @@ fn a_refusal_without_need_is_found() {
         .expect_err("what is behind the older snapshot can be made again");
     verdict_at(5, "STALE_SEQUENCE", 7, 6, &gone_to(7)).expect_err("it was there at that time");
     verdict(7, "STALE_SEQUENCE", 7, &gone_to(7)).expect_err("nothing was asked for that is gone");
+    assert_eq!(
+        verdict(8, "STALE_SEQUENCE", 7, &gone_to(8)),
+        Ok(()),
+        "nobody knows whether a crash took it back"
+    );
+    verdict(8, "STALE_SEQUENCE", 7, &gone_to(7)).expect_err("the log has the position");
+    verdict(9, "STALE_SEQUENCE", 7, &gone_to(9)).expect_err("the position is that of an emission");
+    verdict(8, "STALE_SEQUENCE", 4, &gone_to(8)).expect_err("the floor is no place to go on behind");
     verdict(9, "STALE_SEQUENCE", 11, &gone_to(11)).expect_err("the floor is beyond the end");
     verdict(10, "INVALID_SEQUENCE", 9, &gone_to(7)).expect_err("the position is in the log");
     verdict(10, "SUBSCRIPTION_NOT_FOUND", 0, &gone_to(7)).expect_err("the log has not let it go");

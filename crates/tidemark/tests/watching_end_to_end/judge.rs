@@ -1,6 +1,7 @@
 //! The judge: compares what subscribers have noted, and what writers were answered, with what the log says.
 
 use crate::model::{Expected, Model, Signal};
+use crate::names::{Held, Names};
 use crate::read::Read;
 use crate::received::{Begin, End, Floor, Name, Refusal, Stretch, Subscription, Told};
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,6 +31,7 @@ pub(crate) struct Promise {
 pub(crate) struct Evidence {
     signals: BTreeMap<u64, Signal>,
     reads: BTreeMap<u64, Read>,
+    names: Names,
     /// The last record.
     last: u64,
     /// The tokens of [`Promise`] that stand in records.
@@ -42,12 +44,19 @@ pub(crate) const TOKEN: &[u8] = b"token-";
 pub(crate) const TOKEN_END: u8 = b'.';
 
 impl Evidence {
-    /// Reads the log, of which `records` shows every record once, in order.
+    /// Reads the log, of which `records` shows every record, in order.
     pub(crate) fn of(
         subscriptions: &[Subscription],
-        records: impl FnOnce(&mut dyn FnMut(&Record<'_>)),
+        held: &[Held],
+        records: impl Fn(&mut dyn FnMut(&Record<'_>)),
     ) -> Result<Self, String> {
+        let mut names = Names::default();
+        records(&mut |record| names.see(record));
         let mut reads = BTreeMap::new();
+        for errand in held.iter().map(|held| &held.errand) {
+            let query = names.find(&errand.name).map(|name| name.query);
+            query.into_iter().for_each(|query| drop(reads.insert(query, errand.read.clone())));
+        }
         for subscription in subscriptions {
             for stretch in &subscription.stretches {
                 let known = reads.entry(stretch.name.query).or_insert_with(|| subscription.read.clone());
@@ -63,7 +72,7 @@ impl Evidence {
             tokens_in(record.payload, &mut tokens);
             count += 1;
         });
-        Ok(Self { last: model.last, signals: model.signals(), reads, tokens, records: count })
+        Ok(Self { last: model.last, signals: model.signals(), reads, names, tokens, records: count })
     }
 
     /// Every acknowledged write is there.
@@ -74,6 +83,11 @@ impl Evidence {
             }
             None => Ok(()),
         }
+    }
+
+    /// What was told under names is what the log says, as often as it was to be.
+    pub(crate) fn judge_names(&self, held: &[Held], allowance: &Allowance) -> Result<(), String> {
+        self.names.judge(held, &self.signals, self.last, allowance)
     }
 
     /// What a subscription was told is what the log says, from its first LSN to its last.
@@ -160,7 +174,7 @@ impl Evidence {
         match word.as_str() {
             "STALE_SEQUENCE" => {
                 let floor = Floor { told: *lsn, highest: *highest };
-                judge_floor(name, *behind, floor, self.last, allowance)
+                judge_floor(signal, name, *behind, floor, (self.last, allowance))
             }
             "SUBSCRIPTION_NOT_FOUND" if signal.ended.is_some() || allowance.abandons => Ok(()),
             // Where a floor is, is told at once, and may be taken back with the record that it is at.
@@ -173,7 +187,12 @@ impl Evidence {
 
 /// What was told on one connection is exactly what had to be, in order, as far as it goes: to the last LSN, and so many
 /// emissions.
-fn judge_stretch(signal: &Signal, read: &Read, stretch: &Stretch, last: u64) -> Result<(u64, u64), String> {
+pub(crate) fn judge_stretch(
+    signal: &Signal,
+    read: &Read,
+    stretch: &Stretch,
+    last: u64,
+) -> Result<(u64, u64), String> {
     let base = stretch.name.base;
     let (mut place, mut next) = judge_begin(signal, stretch, last)?;
     if let Begin::Answer { value: Some(value), lsn, .. } = &stretch.begin {
@@ -266,7 +285,7 @@ fn judge_silence(next: Option<&Expected>, lsn: u64, last: u64) -> Result<(), Str
     }
 }
 
-fn judge_end(
+pub(crate) fn judge_end(
     signal: &Signal,
     stretch: &Stretch,
     (place, count): (u64, u64),
@@ -279,27 +298,33 @@ fn judge_end(
         End::Stale { at, .. } if at != place => {
             Err(format!("stale at {at}, and what was sent ends at {place}"))
         }
-        End::Stale { at, floor } => judge_floor(stretch.name, at, floor, last, allowance),
+        End::Stale { at, floor } => judge_floor(signal, stretch.name, at, floor, (last, allowance)),
     }
 }
 
 /// What was said to be gone may be gone.
-fn judge_floor(
+pub(crate) fn judge_floor(
+    signal: &Signal,
     name: Name,
     behind: u64,
     floor: Floor,
-    last: u64,
-    allowance: &Allowance,
+    (last, allowance): (u64, &Allowance),
 ) -> Result<(), String> {
     let Floor { told: floor, highest } = floor;
-    if floor <= behind || floor > last {
-        return Err(format!("{name} is behind {behind} and was told that all is gone up to {floor}"));
+    let said = || format!("{name} is behind {behind} and was told that all is gone up to {floor}");
+    let kept = highest.min(allowance.floor);
+    let is_emission = |lsn| signal.emissions.binary_search_by_key(&lsn, |emission| emission.lsn).is_ok();
+    if floor > last {
+        return Err(format!("{}, which is behind the end of the log", said()));
+    }
+    if floor <= behind {
+        // Of a position without an emission nobody knows any more whether a crash took it back.
+        let is_unknown = behind <= kept && !is_emission(behind);
+        let is_place = floor == name.query || is_emission(floor);
+        return if is_unknown && is_place { Ok(()) } else { Err(said()) };
     }
     // Nothing is known of a read before the record that begins it.
-    if floor <= highest.min(allowance.floor).max(name.query) {
-        return Ok(());
-    }
-    Err(format!("{name} is behind {behind} and was told that all is gone up to {floor}, which must be there"))
+    if floor <= kept.max(name.query) { Ok(()) } else { Err(format!("{}, which must be there", said())) }
 }
 
 fn tokens_in(payload: &[u8], into: &mut BTreeSet<Vec<u8>>) {

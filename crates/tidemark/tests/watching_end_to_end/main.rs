@@ -9,10 +9,13 @@ mod browser;
 mod case;
 #[path = "../../../engine/tests/support/commands.rs"]
 mod commands;
+mod consumer;
+mod errand;
 mod flaws;
 mod json;
 mod judge;
 mod model;
+mod names;
 mod operators;
 mod plan;
 mod read;

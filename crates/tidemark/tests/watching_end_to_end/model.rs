@@ -2,6 +2,7 @@
 //! is asked after each, and an answer that differs from the one before is an emission if it passes the operators. None of
 //! it knows how watched reads are kept.
 
+use crate::names::without_positions;
 use crate::operators::Operators;
 use crate::read::Read;
 use std::collections::BTreeMap;
@@ -72,7 +73,9 @@ impl Model {
         self.last = lsn;
         match record.kind {
             kind::COMMAND | kind::TRANSACTION | kind::EXPIRY => {
-                let applied = self.engine.apply(record, &mut Reply::default());
+                let Some(payload) = without_positions(record) else { return };
+                let record = Record { payload: &payload, ..*record };
+                let applied = self.engine.apply(&record, &mut Reply::default());
                 applied.unwrap_or_else(|error| panic!("record {lsn} cannot be applied: {error}"));
                 self.emit(lsn, record.time_us);
             }
