@@ -44,6 +44,8 @@ pub(crate) enum Body {
     Stale { sub_id: Box<str>, reason: &'static str, floor: u64 },
     /// Whether a subscription was there to be ended.
     Unwatched { sub_id: String, ended: bool },
+    /// A subscription has ended, and why.
+    Failed { sub_id: Box<str>, error: String },
     /// What went wrong.
     Error { error: String },
 }
@@ -168,7 +170,8 @@ impl Watch {
     pub(crate) fn end(&mut self, error: impl ToString) {
         self.has_ended = true;
         self.ready.clear();
-        self.say(Notice::new("failed", Body::Error { error: error.to_string() }));
+        let sub_id = self.cursor.name().into();
+        self.say(Notice::new("failed", Body::Failed { sub_id, error: error.to_string() }));
     }
 
     fn answer(&self, kind: &'static str, answer: &Arc<[u8]>) -> Notice {
@@ -338,6 +341,17 @@ mod tests {
         set(&shared, "1");
         assert_eq!(told(watch.next()), "emission");
         assert!(shared.engine.log().written() >= Lsn(2));
+    }
+
+    #[test]
+    fn the_end_of_a_subscription_says_of_which() {
+        let (shared, _) = server(Durability::Off);
+        let (mut watch, subscribed) = watch(&shared);
+        watch.end("ERR why");
+        let notice = serde_json::to_value(watch.next().expect("it is told").notice).expect("JSON");
+        let name = format!("{}-0", subscribed.query.id());
+        assert_eq!(notice, serde_json::json!({ "type": "failed", "sub_id": name, "error": "ERR why" }));
+        assert!(watch.next().is_none() && watch.has_ended());
     }
 
     #[test]

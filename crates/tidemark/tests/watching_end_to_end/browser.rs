@@ -164,10 +164,10 @@ impl<'w> Browser<'w> {
 
     /// Takes the rest: until it has the number of the last emission that there was when the head was known.
     fn finish(&mut self) -> io::Result<()> {
-        let Some(last) = self.open.as_ref().and_then(|open| open.stretches.last()) else { return Ok(()) };
-        let name = last.name;
+        let Some(open) = &self.open else { return Ok(()) };
+        let Some(name) = open.stretches.last().map(|last| last.name) else { return Ok(()) };
+        let latest = latest(self.world, &open.read, name)?;
         self.events = None;
-        let latest = self.latest(name)?;
         self.request(false)?;
         let began = Instant::now();
         while self.highest(name).is_some_and(|highest| latest.is_some_and(|latest| highest < latest)) {
@@ -183,31 +183,26 @@ impl<'w> Browser<'w> {
 
     /// The highest number that was told; nothing if the subscription has ended.
     fn highest(&self, name: Name) -> Option<u64> {
-        let stretches = &self.open.as_ref()?.stretches;
-        stretches.last().filter(|last| last.name == name)?;
-        let told = stretches.iter().flat_map(|stretch| &stretch.told).filter_map(|told| match told {
-            Told::Emission { seq, .. } => Some(*seq),
-            Told::Progress { .. } | Told::CaughtUp { .. } => None,
-        });
-        Some(told.max().unwrap_or(0))
+        let open = self.open.as_ref()?;
+        open.stretches.last().filter(|last| last.name == name)?;
+        Some(open.highest())
     }
+}
 
-    /// The number of the latest emission of a subscription: what another one to the same read begins behind.
-    fn latest(&self, name: Name) -> io::Result<Option<u64>> {
-        let Some(open) = &self.open else { return Ok(None) };
-        let mut connection = Connection::open(self.world.port(), false)?;
-        let mut ask = |words: &[Vec<u8>]| -> io::Result<_> {
-            connection.send(words)?;
-            Ok(connection.next(PATIENCE)?.expect("a server that runs answers"))
-        };
-        ask(&[b"HELLO".to_vec(), b"3".to_vec()])?;
-        ask(&[b"SELECT".to_vec(), open.read.db.to_string().into_bytes()])?;
-        let answer = ask(&open.read.watch(&[]))?;
-        let parts = answer.elements();
-        let now = parts.get(1).filter(|_| !answer.is_error()).map(|now| Name::parse(content(now)));
-        // Otherwise it was forgotten, and is another's now.
-        Ok(now.filter(|now| now.query == name.query).map(|now| now.base - name.base))
-    }
+/// The number of the latest emission of a subscription: what another one to the same read begins behind.
+pub(crate) fn latest(world: &World, read: &Read, name: Name) -> io::Result<Option<u64>> {
+    let mut connection = Connection::open(world.port(), false)?;
+    let mut ask = |words: &[Vec<u8>]| -> io::Result<_> {
+        connection.send(words)?;
+        Ok(connection.next(PATIENCE)?.expect("a server that runs answers"))
+    };
+    ask(&[b"HELLO".to_vec(), b"3".to_vec()])?;
+    ask(&[b"SELECT".to_vec(), read.db.to_string().into_bytes()])?;
+    let answer = ask(&read.watch(&[]))?;
+    let parts = answer.elements();
+    let now = parts.get(1).filter(|_| !answer.is_error()).map(|now| Name::parse(content(now)));
+    // Otherwise it was forgotten, and is another's now.
+    Ok(now.filter(|now| now.query == name.query).map(|now| now.base - name.base))
 }
 
 /// The target of a request for a read.

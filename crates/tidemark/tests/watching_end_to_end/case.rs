@@ -8,6 +8,7 @@ use crate::consumer::Consumer;
 use crate::errand::Errands;
 use crate::judge::{Allowance, Evidence, Promise};
 use crate::names::Held;
+use crate::page::Page;
 use crate::plan::{DURABILITIES, Plan};
 use crate::received::{End, Subscription};
 use crate::subscriber::Subscriber;
@@ -24,6 +25,7 @@ use tidemark_log::{FileStorage, Log, Lsn, Options};
 const WRITERS: usize = 3;
 const SUBSCRIBERS: usize = 5;
 const BROWSERS: usize = 2;
+const PAGES: usize = 2;
 const CONSUMERS: usize = 3;
 
 /// What a case was made of, added up over cases.
@@ -94,6 +96,7 @@ pub(crate) fn run(seed: u64, tally: &mut Tally) {
 
     let browsers: Vec<_> = (0..BROWSERS).map(|_| Browser::new(&world, generator())).collect();
 
+    let pages: Vec<_> = (0..PAGES).map(|_| Page::new(&world, generator())).collect();
     let errands = Errands::new(&mut generator());
     let consumers: Vec<_> =
         (0..CONSUMERS).map(|number| Consumer::new(&world, &errands, generator(), number)).collect();
@@ -108,7 +111,8 @@ pub(crate) fn run(seed: u64, tally: &mut Tally) {
         let subscribers: Vec<_> =
             subscribers.into_iter().map(|subscriber| scope.spawn(|| subscriber.run())).collect();
         let browsers = browsers.into_iter().map(|browser| scope.spawn(|| browser.run()));
-        let subscribers: Vec<_> = subscribers.into_iter().chain(browsers).collect();
+        let pages = pages.into_iter().map(|page| scope.spawn(|| page.run()));
+        let subscribers: Vec<_> = subscribers.into_iter().chain(browsers).chain(pages).collect();
         let consumers: Vec<_> =
             consumers.into_iter().map(|consumer| scope.spawn(|| consumer.run())).collect();
         for _ in 0..plan.disturbances {

@@ -17,6 +17,7 @@ mod judge;
 mod model;
 mod names;
 mod operators;
+mod page;
 mod plan;
 mod read;
 mod received;
@@ -24,6 +25,7 @@ mod stream;
 mod subscriber;
 #[path = "../support/mod.rs"]
 mod support;
+mod web_socket;
 mod world;
 mod writer;
 

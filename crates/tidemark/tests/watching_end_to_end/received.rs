@@ -120,6 +120,15 @@ impl Told {
 }
 
 impl Subscription {
+    /// The highest number that was told.
+    pub(crate) fn highest(&self) -> u64 {
+        let told = self.stretches.iter().flat_map(|stretch| &stretch.told).filter_map(|told| match told {
+            Told::Emission { seq, .. } => Some(*seq),
+            Told::Progress { .. } | Told::CaughtUp { .. } => None,
+        });
+        told.max().unwrap_or(0)
+    }
+
     /// Up to which LSN its subscriber has processed everything.
     pub(crate) fn reached(&self) -> u64 {
         self.stretches.iter().map(Stretch::reached).max().unwrap_or(0)
