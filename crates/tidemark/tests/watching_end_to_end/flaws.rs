@@ -7,18 +7,18 @@ use crate::read::{Form, Read};
 use crate::received::{Begin, End, Floor, Name, Refusal, Stretch, Subscription, Told};
 use tidemark_engine::query::Filter;
 use tidemark_engine::{Call, Engine, Protocol, Reply, command, query};
-use tidemark_log::Lsn;
+use tidemark_log::{Lsn, Record};
 
 /// A log with a watched read at record 2, and its evidence. The read changes at the records 3, 5, 6, 7, 9 and 10.
-struct Scene {
+pub(crate) struct Scene {
     engine: Engine,
 }
 
 /// The query's name, and where its numbers begin.
 const NAME: Name = Name { query: 2, base: 0 };
-const HEAD: u64 = 10;
+pub(crate) const HEAD: u64 = 10;
 
-fn read() -> Read {
+pub(crate) fn read() -> Read {
     Read {
         db: 0,
         protocol: Protocol::Resp3,
@@ -29,7 +29,7 @@ fn read() -> Read {
 }
 
 impl Scene {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let scene = Self { engine: empty_engine() };
         scene.run("SET k 0");
         let words: [&[u8]; 2] = [b"GET", b"k"];
@@ -55,14 +55,17 @@ impl Scene {
 
     /// The evidence of the log up to a record: what is behind it was taken back.
     fn evidence(&self, last: u64, subscriptions: &[Subscription]) -> Result<Evidence, String> {
+        Evidence::of(subscriptions, &[], |see| self.show(last, see))
+    }
+
+    /// Shows the records up to one.
+    pub(crate) fn show(&self, last: u64, see: &mut dyn FnMut(&Record<'_>)) {
         let log = self.engine.log();
         log.wait_durable(log.appended()).expect("memory does not fail");
-        Evidence::of(subscriptions, &[], |see| {
-            let mut replay = log.replay(Lsn(1)).expect("the log can be read");
-            while let Some(batch) = replay.next_batch().expect("the log is sound") {
-                batch.iter().filter(|record| record.lsn.0 <= last).for_each(|record| see(&record));
-            }
-        })
+        let mut replay = log.replay(Lsn(1)).expect("the log can be read");
+        while let Some(batch) = replay.next_batch().expect("the log is sound") {
+            batch.iter().filter(|record| record.lsn.0 <= last).for_each(|record| see(&record));
+        }
     }
 
     fn verdict(&self, subscription: &Subscription) -> Result<(), String> {
@@ -81,7 +84,7 @@ impl Scene {
 }
 
 /// What comes behind the first `seen` emissions.
-fn told_behind(seen: usize) -> Vec<Told> {
+pub(crate) fn told_behind(seen: usize) -> Vec<Told> {
     let values: [(u64, &str); 6] = [
         (3, "$1\r\n1\r\n"),
         (5, "$1\r\n2\r\n"),
@@ -101,7 +104,7 @@ fn told_behind(seen: usize) -> Vec<Told> {
 }
 
 /// What a subscriber has noted who was cut off behind its third emission, came back behind the second, and has all.
-fn flawless() -> Subscription {
+pub(crate) fn flawless() -> Subscription {
     let answer = Begin::Answer { lsn: 2, seq: Some(0), value: Some(b"$1\r\n0\r\n".to_vec()) };
     let mut first = told_behind(0);
     first.truncate(3);
@@ -237,7 +240,7 @@ fn an_emission_that_a_kill_has_taken_back_is_found() {
 }
 
 /// The log was let go up to a record, and may have been up to another when something was told.
-fn gone_to(floor: u64) -> Allowance {
+pub(crate) fn gone_to(floor: u64) -> Allowance {
     Allowance { floor, ..Allowance::default() }
 }
 

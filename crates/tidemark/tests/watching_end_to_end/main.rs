@@ -15,6 +15,7 @@ mod flaws;
 mod json;
 mod judge;
 mod model;
+mod name_flaws;
 mod names;
 mod operators;
 mod page;

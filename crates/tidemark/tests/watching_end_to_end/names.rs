@@ -120,7 +120,9 @@ impl Logged {
         last: u64,
         allowance: &Allowance,
     ) -> Result<(), String> {
-        let stretch = Stretch { name: self.name, ..held.stretch.clone() };
+        // What was claimed for another connection is left out.
+        let is_squashed = held.errand.manner == Manner::AtMostOnce;
+        let stretch = Stretch { name: self.name, is_squashed, ..held.stretch.clone() };
         if let Some(Refusal { behind, lsn, highest, .. }) = &held.refusal {
             let floor = Floor { told: *lsn, highest: *highest };
             return judge_floor(signal, self.name, *behind, floor, (last, allowance));
@@ -136,8 +138,28 @@ impl Logged {
                 return Err(format!("an answer was given where it went on behind {lsn}"));
             }
         }
-        let place = judge_stretch(signal, &held.errand.read, &stretch, last)?;
-        judge_end(signal, &stretch, place, last, allowance)
+        let (place, mut next) = judge_stretch(signal, &held.errand.read, &stretch, last)?;
+        if is_squashed {
+            self.judge_skipped(&stretch, signal)?;
+            next = next.max(signal.count_at(self.position()));
+        }
+        judge_end(signal, &stretch, (place, next), last, allowance)
+    }
+
+    /// What one consumer was not told of had been claimed for another: up to where a position was.
+    fn judge_skipped(&self, stretch: &Stretch, signal: &Signal) -> Result<(), String> {
+        let mut next = signal.count_at(stretch.began_at()).max(self.name.base);
+        for lsn in stretch.told.iter().map(Told::lsn) {
+            let count = signal.count_at(lsn);
+            let skipped = signal.emissions.get(next as usize..count.saturating_sub(1) as usize);
+            match skipped.and_then(<[_]>::last) {
+                Some(last) if !self.positions.contains(&last.lsn) => {
+                    return Err(format!("{} was told of to nobody and claimed for nobody", last.lsn));
+                }
+                _ => next = count,
+            }
+        }
+        Ok(())
     }
 
     fn judge_manner(&self, held: &[&Held], signal: &Signal) -> Result<(), String> {
