@@ -87,7 +87,8 @@ impl<'w> Page<'w> {
             let Some(open) = self.open.iter().find(|open| open.name == name) else { continue };
             let Some(latest) = latest(self.world, &open.subscription.read, name)? else { continue };
             let find = |page: &Self| page.open.iter().position(|open| open.name == name);
-            while find(self).is_some_and(|at| self.open[at].subscription.highest() < latest) {
+            // What an earlier connection has told is told again where it has gone back.
+            while find(self).is_some_and(|at| latest > number_of(&self.open[at].subscription)) {
                 assert!(began.elapsed() < PATIENCE, "what is behind is sent");
                 self.listen(Duration::from_millis(5))?;
             }
@@ -306,6 +307,17 @@ impl<'w> Page<'w> {
             }
         }
         Ok(())
+    }
+}
+
+/// The number of the last emission that it has over the present connection.
+fn number_of(subscription: &Subscription) -> u64 {
+    let last = subscription.stretches.last();
+    let told = last.and_then(|stretch| stretch.told.last());
+    match (told, last.map(|stretch| &stretch.begin)) {
+        (Some(Told::Emission { seq, .. }), _) => *seq,
+        (_, Some(Begin::Answer { seq, .. } | Begin::Resumed { seq, .. })) => seq.unwrap_or(0),
+        (_, None) => 0,
     }
 }
 

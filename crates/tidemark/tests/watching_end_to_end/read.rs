@@ -149,7 +149,7 @@ impl Read {
         match self.form {
             Form::Wire => told == answer,
             Form::Json => serde_json::from_slice(told)
-                .is_ok_and(|told: serde_json::Value| told == crate::json::of(answer)),
+                .is_ok_and(|told: serde_json::Value| told == crate::json::received(&crate::json::of(answer))),
         }
     }
 
