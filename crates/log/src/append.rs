@@ -9,7 +9,7 @@ use crate::buffer::Cut;
 use crate::error::{AppendError, Failure};
 use crate::format::{MARKER_BYTES_MAX, raw};
 use crate::segment::{HEADER_BYTES, SegmentHeader};
-use crate::shared::{Parked, Position, Ready, Shared, State, wait};
+use crate::shared::{Parked, Position, Ready, Shared, State};
 
 /// Kept free at the end of a segment: the marker that may open a batch, and the one that closes the log.
 pub(crate) const RESERVE_BYTES: u64 = 2 * MARKER_BYTES_MAX as u64;
@@ -71,7 +71,7 @@ impl Shared {
         let mut state = self.lock();
         while state.buffer.sealed >= self.options.buffer_bytes && state.check().is_ok() {
             self.work.notify_one();
-            state = wait(&self.space, state);
+            state = self.wait_for_space(state);
         }
         let is_promised = room.redeem(&mut state);
         state.check()?;
@@ -284,7 +284,7 @@ impl Shared {
         }
         self.want_segment(&mut state, bytes);
         self.work.notify_one();
-        state = wait(&self.space, state);
+        state = self.wait_for_space(state);
         state.check()?;
         Ok(state)
     }

@@ -204,7 +204,9 @@ impl Committer {
     fn take_batch(&mut self, state: &mut State) {
         debug_assert!(self.buffer.bytes.is_empty(), "the last batch was written");
         mem::swap(&mut self.buffer, &mut state.buffer);
-        self.shared.space.notify_all();
+        if state.waiting_for_space > 0 {
+            self.shared.space.notify_all();
+        }
     }
 
     /// When the thread has to look again, and whether that suits whatever is appended meanwhile.

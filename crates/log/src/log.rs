@@ -484,6 +484,7 @@ fn share(
         ready,
         reserve: None,
         promised_bytes: 0,
+        waiting_for_space: 0,
         parked: Parked::Working,
         sync_wanted: Lsn::ZERO,
         write_wanted: Lsn::ZERO,

@@ -86,6 +86,8 @@ pub(crate) struct State {
     pub(crate) reserve: Option<Ready>,
     /// Room that large records were promised which are not appended yet: the sum of all [`Room`](crate::Room)s.
     pub(crate) promised_bytes: u64,
+    /// How many appenders sleep until there is more space: see [`Shared::wait_for_space`].
+    pub(crate) waiting_for_space: usize,
     /// A segment of at least this capacity is wanted.
     pub(crate) wanted_bytes: Option<u64>,
     pub(crate) parked: Parked,
@@ -169,6 +171,15 @@ impl Shared {
             writable: !self.refusing.load(Ordering::Acquire),
             retaining: self.retaining.load(Ordering::Acquire),
         }
+    }
+
+    /// Sleeps until there may be more space in the buffer, another segment, or a failure. Whoever only makes room in the
+    /// buffer, which happens many times a second, tells nobody if nobody is counted here: each telling is a system call.
+    pub(crate) fn wait_for_space<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        state.waiting_for_space += 1;
+        state = wait(&self.space, state);
+        state.waiting_for_space -= 1;
+        state
     }
 
     /// Tells waiters and the listener that the durable LSN or the health changed.
