@@ -42,6 +42,15 @@ pub(crate) struct Effects {
     pub(crate) changed: bool,
     /// Whether the answer must wait until the change is durable.
     pub(crate) durable: bool,
+    /// The earliest deadline that was set, in milliseconds since 1970.
+    pub(crate) earliest_deadline: Option<u64>,
+    /// What most commands have nothing of, so that none of them has to make it, look at it and drop it.
+    rare: Option<Box<RareEffects>>,
+}
+
+/// What few commands do.
+#[derive(Debug, Default)]
+pub(crate) struct RareEffects {
     /// What to log instead of the command itself; empty means the command itself.
     pub(crate) rewritten: Vec<Rewritten>,
     /// Keys that were found expired and removed on the way.
@@ -52,8 +61,35 @@ pub(crate) struct Effects {
     pub(crate) noted: Vec<Noted>,
     /// The wish to wait.
     pub(crate) block: Option<Box<Block>>,
-    /// The earliest deadline that was set, in milliseconds since 1970.
-    pub(crate) earliest_deadline: Option<u64>,
+}
+
+impl Effects {
+    /// What few commands do, if this one did any of it.
+    #[inline]
+    pub(crate) fn rare(&self) -> Option<&RareEffects> {
+        self.rare.as_deref()
+    }
+
+    /// As [`Effects::rare`], to add to it.
+    #[cold]
+    pub(crate) fn rare_mut(&mut self) -> &mut RareEffects {
+        self.rare.get_or_insert_default()
+    }
+
+    /// Takes out what few commands do.
+    pub(crate) fn take_rare(&mut self) -> RareEffects {
+        self.rare.take().map_or_else(RareEffects::default, |rare| *rare)
+    }
+
+    /// Takes out whom the changes concern.
+    pub(crate) fn take_noted(&mut self) -> Vec<Noted> {
+        self.rare.as_mut().map_or_else(Vec::new, |rare| std::mem::take(&mut rare.noted))
+    }
+
+    /// Takes out which keys got something.
+    pub(crate) fn take_ready(&mut self) -> Vec<(u8, Vec<u8>)> {
+        self.rare.as_mut().map_or_else(Vec::new, |rare| std::mem::take(&mut rare.ready))
+    }
 }
 
 /// Access to keys in the database that the client has selected.
@@ -97,6 +133,12 @@ impl<'k> Keys<'k> {
             events,
             effects: Effects::default(),
         }
+    }
+
+    /// Whether anybody but the client and the log may have to do with what the commands under these locks have done.
+    #[inline]
+    pub(crate) fn concern_others(&self) -> bool {
+        self.effects.rare.is_some() || self.events.are_wanted()
     }
 
     /// Gives the locks back to whoever may need more of them.
@@ -147,12 +189,10 @@ impl<'k> Keys<'k> {
                 debug_assert_eq!(*index, self.keyspace.shard_of(key), "the key's shard is locked");
                 guard
             }
-            Locked::Many(guards) => {
-                let index = self.keyspace.shard_of(key);
-                let at = guards.binary_search_by_key(&index, |(index, _)| *index);
-                &guards[at.expect("every key that a command names has its shard locked")].1
+            several => {
+                let shard = several.shard(self.keyspace.shard_of(key));
+                shard.expect("every key that a command names has its shard locked")
             }
-            Locked::All(guards) => &guards[self.keyspace.shard_of(key)],
         }
     }
 
@@ -163,12 +203,10 @@ impl<'k> Keys<'k> {
                 debug_assert_eq!(*index, self.keyspace.shard_of(key), "the key's shard is locked");
                 guard
             }
-            Locked::Many(guards) => {
-                let index = self.keyspace.shard_of(key);
-                let at = guards.binary_search_by_key(&index, |(index, _)| *index);
-                &mut guards[at.expect("every key that a command names has its shard locked")].1
+            several => {
+                let shard = several.shard_mut(self.keyspace.shard_of(key));
+                shard.expect("every key that a command names has its shard locked")
             }
-            Locked::All(guards) => &mut guards[self.keyspace.shard_of(key)],
         }
     }
 
@@ -477,7 +515,7 @@ impl<'k> Keys<'k> {
             if self.events.are_wanted() {
                 self.note_expired(key);
             }
-            self.effects.expired.push(key.to_vec());
+            self.effects.rare_mut().expired.push(key.to_vec());
         }
     }
 
@@ -505,9 +543,9 @@ impl<'k> Keys<'k> {
     /// Notes whom the key's change concerns.
     #[cold]
     fn note_queries(&mut self, key: &[u8]) {
-        let (db, mut noted) = (self.db(), std::mem::take(&mut self.effects.noted));
+        let (db, mut noted) = (self.db(), self.effects.take_noted());
         self.shard_mut(key).note(db, key, &mut noted);
-        self.effects.noted = noted;
+        self.effects.rare_mut().noted = noted;
     }
 
     /// Notes that the key holds something, if anybody waits for that.
@@ -517,14 +555,14 @@ impl<'k> Keys<'k> {
         if let Some(held) = self.type_of(key)
             && self.shard(key).waiting().is_awaited(db, key, held)
         {
-            self.effects.ready.push((db, key.to_vec()));
+            self.effects.rare_mut().ready.push((db, key.to_vec()));
         }
     }
 
     /// Says that something other than single keys has changed.
     pub(crate) fn changed_everything(&mut self, db: u8, other: Option<u8>) {
         self.effects.changed = true;
-        let (mut ready, mut noted) = (Vec::new(), std::mem::take(&mut self.effects.noted));
+        let (mut ready, mut noted) = (Vec::new(), self.effects.take_noted());
         for shard in self.shards_mut() {
             shard.touch_database(db, other);
             for db in [Some(db), other].into_iter().flatten() {
@@ -533,8 +571,9 @@ impl<'k> Keys<'k> {
             }
         }
         noted.push(Noted::Everything);
-        self.effects.noted = noted;
-        self.effects.ready.append(&mut ready);
+        let rare = self.effects.rare_mut();
+        rare.noted = noted;
+        rare.ready.append(&mut ready);
     }
 
     /// Logs another command in place of the one that runs: one that has the same effect by itself, whatever chance,
@@ -542,7 +581,7 @@ impl<'k> Keys<'k> {
     pub fn log_instead(&mut self, name: &'static str, args: &[&[u8]]) {
         self.rewritten_bytes += args.iter().map(|arg| arg.len()).sum::<usize>();
         let args = args.iter().map(|arg| arg.to_vec()).collect();
-        self.effects.rewritten.push(Rewritten { name, args });
+        self.effects.rare_mut().rewritten.push(Rewritten { name, args });
     }
 
     /// Whether a command may give [`Keys::log_instead`] so many bytes. To be asked, before anything changes, by commands
@@ -574,7 +613,7 @@ impl<'k> Keys<'k> {
     /// Lets the client wait instead of answering it now. The handler must not have written an answer. Where a client
     /// cannot wait (in a transaction), it gets the null array at once.
     pub fn block(&mut self, block: Block) {
-        self.effects.block = Some(Box::new(block));
+        self.effects.rare_mut().block = Some(Box::new(block));
     }
 }
 

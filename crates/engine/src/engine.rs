@@ -2,7 +2,7 @@
 
 use crate::blocking::Blocked;
 use crate::command::{self, Command, KeySpec, Run};
-use crate::context::{Context, Effects, Keys, Locked};
+use crate::context::{Context, Effects, Keys, Locked, RareEffects};
 use crate::error::CommandError;
 use crate::event::{EventDesk, Events};
 use crate::interest::Noted;
@@ -132,6 +132,7 @@ impl Engine {
 
     /// Runs one command and writes its answer, or says that the client waits. Clients that wait for what the command
     /// has put somewhere are served before any other command gets at it.
+    #[inline]
     pub fn execute(&self, call: &Call<'_>, reply: &mut Reply) -> Executed<'_> {
         self.execute_as(call, Terms::default(), reply)
     }
@@ -152,8 +153,28 @@ impl Engine {
         self.run(call, &mut keys, reply);
         let lsn = self.log_effects(call, &keys.effects, room, reply, mark);
         let durable = keys.effects.durable || terms.durable;
-        if !keys.effects.noted.is_empty() {
-            let noted = std::mem::take(&mut keys.effects.noted);
+        if keys.concern_others() || terms.reader.is_some() {
+            let block = self.attend(call, terms, keys, lsn, durable, reply);
+            return Executed { lsn, durable, block };
+        }
+        Executed { lsn, durable, block: None }
+    }
+
+    /// What follows from a command beside its answer and its record, and few commands have any of: watched reads are
+    /// answered anew, clients that keep what they read are told, events are passed on, those who wait are served, or the
+    /// client itself is to wait.
+    #[cold]
+    fn attend<'e>(
+        &'e self,
+        call: &Call<'_>,
+        terms: Terms,
+        mut keys: Keys<'e>,
+        lsn: Option<Lsn>,
+        durable: bool,
+        reply: &Reply,
+    ) -> Option<Box<Blocked<'e>>> {
+        let RareEffects { noted, ready, block, .. } = keys.effects.take_rare();
+        if !noted.is_empty() {
             let (time_us, spared) = (call.now_us, terms.spared);
             self.emit(&mut keys, noted, lsn.map(|lsn| Moment { lsn, time_us, durable, spared }));
         }
@@ -163,15 +184,14 @@ impl Engine {
         if keys.events.are_wanted() {
             self.tell_events(&mut keys, lsn, durable);
         }
-        if let Some(block) = keys.effects.block.take() {
-            let blocked = Blocked::new(keys, call.args, block, reply, durable);
-            return Executed { lsn, durable, block: Some(Box::new(blocked)) };
+        if let Some(block) = block {
+            return Some(Box::new(Blocked::new(keys, call.args, block, reply, durable)));
         }
-        if !keys.effects.ready.is_empty() {
-            let ready = std::mem::take(&mut keys.effects).ready;
+        if !ready.is_empty() {
+            keys.effects = Effects::default();
             self.serve(keys, ready);
         }
-        Executed { lsn, durable, block: None }
+        None
     }
 
     /// Runs commands together: nobody sees some of their changes without the others, and the log holds them in one
@@ -230,14 +250,15 @@ impl Engine {
         for call in calls {
             keys.select(call.db);
             self.run(call, &mut keys, reply);
-            let effects = std::mem::take(&mut keys.effects);
-            if effects.block.is_some() {
-                reply.null_array();
-            }
+            let mut effects = std::mem::take(&mut keys.effects);
             encode_effects(call, &effects, &mut payloads);
             durable |= effects.durable;
-            ready.extend(effects.ready);
-            noted.extend(effects.noted);
+            let rare = effects.take_rare();
+            if rare.block.is_some() {
+                reply.null_array();
+            }
+            ready.extend(rare.ready);
+            noted.extend(rare.noted);
             if let Some(reader) = terms.reader {
                 self.remember(&mut keys, call, reader);
             }
@@ -331,7 +352,7 @@ impl Engine {
         // Whoever wanted to know was told when it happened.
         keys.events = Events::default();
         self.run(call, &mut keys, reply);
-        noted.append(&mut keys.effects.noted);
+        noted.append(&mut keys.effects.take_noted());
     }
 
     /// Refuses changes while the log cannot take them, and arguments that no key and no value can hold: handlers rely on
@@ -343,9 +364,10 @@ impl Engine {
         args: &[&[u8]],
         room: &mut Room<'e>,
     ) -> Result<(), CommandError> {
-        if !command.is(command::flags::WRITE) {
-            return Ok(());
-        }
+        if command.is(command::flags::WRITE) { self.admit_change(args, room) } else { Ok(()) }
+    }
+
+    fn admit_change<'e>(&'e self, args: &[&[u8]], room: &mut Room<'e>) -> Result<(), CommandError> {
         self.check_writable()?;
         let bytes: usize = args.iter().map(|arg| arg.len() + ARGUMENT_OVERHEAD).sum();
         if bytes > MAX_BYTES && args.iter().any(|arg| arg.len() > MAX_BYTES) {
@@ -479,14 +501,7 @@ impl Engine {
             keys.note_misses(call.command, call.args);
         }
         if let Err(error) = handler(&mut Context { keys, reply }, call.args) {
-            debug_assert!(
-                !keys.effects.changed,
-                "a command that fails has changed nothing: {}",
-                call.command.name
-            );
-            keys.events.forget_misses();
-            reply.truncate(mark);
-            reply.error(&error);
+            answer_failure(call, keys, reply, mark, &error);
         }
         if let Some(at) = keys.effects.earliest_deadline.take() {
             self.lower_next_deadline(at);
@@ -503,22 +518,44 @@ impl Engine {
         reply: &mut Reply,
         mark: usize,
     ) -> Option<Lsn> {
-        if !effects.changed && effects.expired.is_empty() {
-            return None;
+        if let Some(rare) = effects.rare() {
+            return self.log_rare_effects(call, effects, rare, room, reply, mark);
         }
-        let result = if !effects.changed {
-            let expired = effects.expired.iter().map(Vec::as_slice);
-            let encode = |into: &mut Vec<u8>| encode_expiry(into, call.db, expired);
-            self.log.append_into(room, call.now_us, kind::EXPIRY, encode)
-        } else if effects.rewritten.is_empty() {
-            self.log.append_into(room, call.now_us, kind::COMMAND, |into| {
-                record::encode_command(into, call.db, call.command.id, arguments(call));
-            })
-        } else {
+        if effects.changed { self.log_command(call, room, reply, mark) } else { None }
+    }
+
+    /// As [`Engine::log_effects`], of a command that may have removed expired keys or is logged as others.
+    #[cold]
+    fn log_rare_effects(
+        &self,
+        call: &Call<'_>,
+        effects: &Effects,
+        rare: &RareEffects,
+        room: Room<'_>,
+        reply: &mut Reply,
+        mark: usize,
+    ) -> Option<Lsn> {
+        if effects.changed && rare.rewritten.is_empty() {
+            return self.log_command(call, room, reply, mark);
+        }
+        if effects.changed {
             let mut payloads = Vec::new();
             encode_effects(call, effects, &mut payloads);
             return self.append_transaction(&payloads, room, call.now_us, reply, mark);
-        };
+        }
+        if rare.expired.is_empty() {
+            return None;
+        }
+        let expired = rare.expired.iter().map(Vec::as_slice);
+        let encode = |into: &mut Vec<u8>| encode_expiry(into, call.db, expired);
+        let result = self.log.append_into(room, call.now_us, kind::EXPIRY, encode);
+        self.appended(result, reply, mark)
+    }
+
+    fn log_command(&self, call: &Call<'_>, room: Room<'_>, reply: &mut Reply, mark: usize) -> Option<Lsn> {
+        let result = self.log.append_into(room, call.now_us, kind::COMMAND, |into| {
+            record::encode_command(into, call.db, call.command.id, arguments(call));
+        });
         self.appended(result, reply, mark)
     }
 
@@ -562,7 +599,10 @@ impl Engine {
 
     /// Appends what serving a client has changed, behind the change that made it possible.
     pub(crate) fn log_served(&self, keys: &Keys<'_>, effects: &Effects, reply: &mut Reply) -> Option<Lsn> {
-        debug_assert!(!effects.changed || !effects.rewritten.is_empty(), "serving says what to log");
+        debug_assert!(
+            !effects.changed || effects.rare().is_some_and(|rare| !rare.rewritten.is_empty()),
+            "serving says what to log"
+        );
         let mut payloads = Vec::new();
         encode_expired(keys.db(), effects, &mut payloads);
         encode_rewritten(keys.db(), effects, &mut payloads);
@@ -580,7 +620,7 @@ impl Engine {
 
     /// Appends that keys were found expired and removed, if any were, and emits what watched reads answer without them.
     pub(crate) fn log_expired(&self, keys: &mut Keys<'_>) -> Option<Lsn> {
-        let Effects { expired, noted, .. } = std::mem::take(&mut keys.effects);
+        let RareEffects { expired, noted, .. } = std::mem::take(&mut keys.effects).take_rare();
         if expired.is_empty() {
             debug_assert!(noted.is_empty(), "nothing has changed");
             return None;
@@ -599,17 +639,31 @@ impl Engine {
     }
 }
 
-/// The arguments that a record holds: all but the name, and but the name of a subcommand.
+/// Replaces whatever a command had answered, from `mark` on, by its error.
+#[cold]
+fn answer_failure(
+    call: &Call<'_>,
+    keys: &mut Keys<'_>,
+    reply: &mut Reply,
+    mark: usize,
+    error: &CommandError,
+) {
+    debug_assert!(!keys.effects.changed, "a command that fails has changed nothing: {}", call.command.name);
+    keys.events.forget_misses();
+    reply.truncate(mark);
+    reply.error(error);
+}
+
+/// The arguments that a record holds: all but the name. No subcommand changes keys, so there is no second name.
 fn arguments<'a>(call: &Call<'a>) -> &'a [&'a [u8]] {
-    let is_subcommand = command::find(call.args[0]).is_some_and(|row| row.id != call.command.id);
-    &call.args[if is_subcommand { 2 } else { 1 }..]
+    &call.args[1..]
 }
 
 fn encode_effects(call: &Call<'_>, effects: &Effects, payloads: &mut Vec<Vec<u8>>) {
     if !effects.changed {
         return encode_expired(call.db, effects, payloads);
     }
-    if effects.rewritten.is_empty() {
+    if effects.rare().is_none_or(|rare| rare.rewritten.is_empty()) {
         let mut payload = Vec::new();
         record::encode_command(&mut payload, call.db, call.command.id, arguments(call));
         payloads.push(payload);
@@ -621,14 +675,15 @@ fn encode_effects(call: &Call<'_>, effects: &Effects, payloads: &mut Vec<Vec<u8>
 
 /// Inside a transaction, or before rewritten commands, the removal of expired keys is spelled as what it is: a removal.
 fn encode_expired(db: u8, effects: &Effects, payloads: &mut Vec<Vec<u8>>) {
-    if !effects.expired.is_empty() {
-        let keys: Vec<&[u8]> = effects.expired.iter().map(Vec::as_slice).collect();
+    let expired = effects.rare().map_or(&[][..], |rare| &rare.expired);
+    if !expired.is_empty() {
+        let keys: Vec<&[u8]> = expired.iter().map(Vec::as_slice).collect();
         payloads.push(encode_named(db, "del", &keys));
     }
 }
 
 fn encode_rewritten(db: u8, effects: &Effects, payloads: &mut Vec<Vec<u8>>) {
-    for rewritten in &effects.rewritten {
+    for rewritten in effects.rare().map_or(&[][..], |rare| &rare.rewritten) {
         let args: Vec<&[u8]> = rewritten.args.iter().map(Vec::as_slice).collect();
         payloads.push(encode_named(db, rewritten.name, &args));
     }

@@ -64,6 +64,6 @@ fn remove_read(engine: &Engine, db: u8, key: &[u8], now_us: u64) -> bool {
     let mut keys = engine.keys(locked, db, now_us);
     keys.drop_expired(key);
     // Another may have removed it, or given it more time, while nobody held the lock: that is as good.
-    let is_there = keys.effects.expired.is_empty();
+    let is_there = keys.effects.rare().is_none_or(|rare| rare.expired.is_empty());
     is_there || engine.log_expired(&mut keys).is_some()
 }

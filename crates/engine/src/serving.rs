@@ -108,7 +108,7 @@ impl Engine {
                     self.serve_key(&mut keys, *db, key, &mut served);
                 }
             }
-            ready = std::mem::take(&mut keys.effects.ready);
+            ready = keys.effects.take_ready();
         }
         drop(keys);
         for (waiter, delivery) in served {
@@ -142,11 +142,13 @@ impl Engine {
             reply.error(&error);
         }
         // What it made ready is served in the next round.
-        let ready = std::mem::take(&mut keys.effects.ready);
+        let ready = keys.effects.take_ready();
         let mut effects = std::mem::take(&mut keys.effects);
-        keys.effects.ready = ready;
+        if !ready.is_empty() {
+            keys.effects.rare_mut().ready = ready;
+        }
         let lsn = self.log_served(keys, &effects, &mut reply);
-        let noted = std::mem::take(&mut effects.noted);
+        let noted = effects.take_noted();
         if !noted.is_empty() {
             let (time_us, durable) = (keys.now_us(), waiter.durable);
             self.emit(keys, noted, lsn.map(|lsn| Moment { lsn, time_us, durable, spared: None }));
@@ -202,7 +204,7 @@ impl Locked<'_> {
     }
 
     /// A shard, if it is among the locked ones.
-    fn shard(&self, index: usize) -> Option<&Shard> {
+    pub(crate) fn shard(&self, index: usize) -> Option<&Shard> {
         match self {
             Self::One(own, guard) => (*own == index).then_some(&**guard),
             Self::Many(guards) => {
@@ -210,6 +212,18 @@ impl Locked<'_> {
                 Some(&guards[at].1)
             }
             Self::All(guards) => guards.get(index).map(|guard| &**guard),
+        }
+    }
+
+    /// As [`Locked::shard`], to change it.
+    pub(crate) fn shard_mut(&mut self, index: usize) -> Option<&mut Shard> {
+        match self {
+            Self::One(own, guard) => (*own == index).then_some(&mut **guard),
+            Self::Many(guards) => {
+                let at = guards.binary_search_by_key(&index, |(index, _)| *index).ok()?;
+                Some(&mut guards[at].1)
+            }
+            Self::All(guards) => guards.get_mut(index).map(|guard| &mut **guard),
         }
     }
 }

@@ -518,6 +518,15 @@ mod tests {
         }
     }
 
+    /// A record holds the number of the row and all arguments but the first: see `Engine::log_effects`.
+    #[test]
+    fn no_subcommand_changes_keys() {
+        for row in all().flat_map(|row| row.subcommands) {
+            let changes = row.is(flags::WRITE) && matches!(row.run, Run::Keys(_));
+            assert!(!changes, "{}", row.full_name());
+        }
+    }
+
     #[test]
     fn a_subcommand_is_named_with_its_container() {
         for row in all().filter(|row| !row.subcommands.is_empty()) {
