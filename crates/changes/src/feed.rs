@@ -6,7 +6,7 @@
 
 use crate::bell::Bell;
 use crate::follower::{End, Follower, Queue, Told, Waker};
-use crate::{Format, Selection};
+use crate::{Format, NotTold, Selection};
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -62,6 +62,8 @@ struct Reader {
     queue: Arc<Queue>,
     selection: Selection,
     format: Format,
+    /// The most that is told of one record. Bytes.
+    limit: usize,
 }
 
 impl Feed {
@@ -86,12 +88,14 @@ impl Feed {
     }
 
     /// Follows the log behind `seen`. `waker` is called when there is something to take, and not again before the follower
-    /// has found that there is nothing more; it must be quick.
+    /// has found that there is nothing more; it must be quick. Where more than `limit` bytes would have to be told of one
+    /// record the following ends.
     pub fn follow(
         &self,
         seen: Lsn,
         selection: Selection,
         format: Format,
+        limit: usize,
         waker: Waker,
     ) -> Result<Follower, NotFollowed> {
         let tail = self.inner.log.tail(seen.next()).map_err(|error| match error {
@@ -99,7 +103,8 @@ impl Feed {
             ReplayError::Beyond { end, .. } => NotFollowed::Invalid(end),
             other => NotFollowed::Unreadable(other.to_string()),
         })?;
-        Ok(self.inner.enter(tail, seen, selection, format, waker))
+        let queue = Arc::new(Queue::new(seen, waker));
+        Ok(self.inner.enter(Reader { tail, queue, selection, format, limit }))
     }
 
     /// How many follow.
@@ -141,12 +146,12 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn enter(&self, tail: Tail, seen: Lsn, selection: Selection, format: Format, waker: Waker) -> Follower {
-        let queue = Arc::new(Queue::new(seen, waker));
+    fn enter(&self, reader: Reader) -> Follower {
+        let follower = Follower::new(Arc::clone(&reader.queue), Arc::clone(&self.bell));
         self.followers.fetch_add(1, Ordering::Relaxed);
-        self.lock().arrivals.push(Reader { tail, queue: Arc::clone(&queue), selection, format });
+        self.lock().arrivals.push(reader);
         self.bell.ring();
-        Follower::new(queue, Arc::clone(&self.bell))
+        follower
     }
 
     fn run(&self) {
@@ -223,9 +228,17 @@ impl Reader {
         let Some(batch) = self.tail.next_durable_batch().map_err(ended)? else { return Ok(false) };
         let (mut told, mut bytes, position) = (Vec::new(), 0, batch.last_lsn());
         for record in batch {
-            let payload = self.format.tell(&record, &self.selection);
-            let payload =
-                payload.map_err(|error| End::Unreadable(format!("record {}: {error}", record.lsn)))?;
+            let payload = match self.format.tell(&record, &self.selection, self.limit) {
+                Ok(payload) => payload,
+                Err(not_told) => {
+                    // What comes before it is told first.
+                    self.queue.add(told, record.lsn.previous());
+                    return Err(match not_told {
+                        NotTold::Unreadable(..) => End::Unreadable(not_told.to_string()),
+                        NotTold::TooLong { .. } => End::TooLong(not_told.to_string()),
+                    });
+                }
+            };
             told.extend(payload.map(|payload| Told { lsn: record.lsn, time_us: record.time_us, payload }));
             bytes += record.payload.len();
         }
@@ -286,7 +299,7 @@ mod tests {
     fn follow(feed: &Feed, seen: u64) -> (Follower, Receiver<()>) {
         let (calls, called) = channel();
         let waker = Box::new(move || calls.send(()).unwrap_or_default());
-        let follower = feed.follow(Lsn(seen), Selection::default(), Format::Json, waker);
+        let follower = feed.follow(Lsn(seen), Selection::default(), Format::Json, usize::MAX, waker);
         (follower.expect("it can be followed"), called)
     }
 
@@ -362,7 +375,7 @@ mod tests {
         }
         let ignore = || Box::new(|| ());
         let refused = |seen| {
-            let followed = feed.follow(Lsn(seen), Selection::default(), Format::Json, ignore());
+            let followed = feed.follow(Lsn(seen), Selection::default(), Format::Json, usize::MAX, ignore());
             followed.map(|_| ()).expect_err("refused")
         };
         let floor = log.floor();
@@ -386,6 +399,32 @@ mod tests {
         };
         assert!(seen < floor.0 - 1, "{seen}");
         assert_eq!(end, End::Stale(floor));
+    }
+
+    #[test]
+    fn what_is_longer_than_somebody_takes_ends_it_for_him_behind_what_comes_before() {
+        let log = log(options(Durability::Always));
+        let feed = started(&log);
+        set(&log, "a", b"short");
+        set(&log, "b", &[1; 20_000]);
+        log.wait_durable(set(&log, "c", b"short")).expect("a sync");
+        let (calls, called) = channel();
+        let waker = Box::new(move || calls.send(()).unwrap_or_default());
+        let limited = feed.follow(Lsn::ZERO, Selection::default(), Format::Json, 50_000, waker);
+        let limited = limited.expect("it can be followed");
+        assert_eq!(take(&limited, &called, 1), [1]);
+        let end = loop {
+            match (limited.next(), limited.end()) {
+                (None, Some(end)) => break end,
+                (told, _) => {
+                    assert_eq!(told, None);
+                    called.recv_timeout(PATIENCE).expect("a call");
+                }
+            }
+        };
+        assert!(matches!(end, End::TooLong(_)), "{end}");
+        let (whole, called) = follow(&feed, 0);
+        assert_eq!(take(&whole, &called, 3), [1, 2, 3]);
     }
 
     #[test]

@@ -30,6 +30,9 @@ pub enum End {
     /// The log cannot be read there.
     #[error("{0}")]
     Unreadable(String),
+    /// What comes next is longer than whoever follows takes.
+    #[error("{0}")]
+    TooLong(String),
 }
 
 /// Calls whoever passes changes on.

@@ -18,12 +18,13 @@ use crate::selection::Selection;
 use crate::text::Bytes;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use std::fmt;
+use std::io;
 use std::str::FromStr;
 use tidemark_engine::change::{Change, Changes};
 use tidemark_engine::command::parse;
 use tidemark_engine::record::kind;
 use tidemark_engine::{ApplyError, Protocol, Reply};
-use tidemark_log::Record;
+use tidemark_log::{Lsn, Record};
 
 /// See the module's documentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -63,24 +64,75 @@ impl fmt::Display for Format {
     }
 }
 
+/// Why nothing is told of a record.
+#[derive(Debug, thiserror::Error)]
+pub enum NotTold {
+    /// It cannot be read.
+    #[error("record {0}: {1}")]
+    Unreadable(Lsn, ApplyError),
+    /// What is told of it would be longer than is allowed.
+    #[error("what is told of record {lsn} takes more than {limit} bytes")]
+    TooLong {
+        /// The record.
+        lsn: Lsn,
+        /// What is allowed.
+        limit: usize,
+    },
+}
+
 impl Format {
-    /// What is told of a record; `None` if it changes no data, or none that is selected.
-    pub fn tell(self, record: &Record<'_>, selection: &Selection) -> Result<Option<Vec<u8>>, ApplyError> {
+    /// What is told of a record; `None` if it changes no data, or none that is selected. No more memory is taken than some times
+    /// `limit`.
+    pub fn tell(
+        self,
+        record: &Record<'_>,
+        selection: &Selection,
+        limit: usize,
+    ) -> Result<Option<Vec<u8>>, NotTold> {
         let Some(changes) = Changes::of(record) else { return Ok(None) };
         let mut commands = Vec::new();
         for change in changes {
-            commands.extend(selection.select(change?).and_then(ToldCommand::of));
+            let change = change.map_err(|error| NotTold::Unreadable(record.lsn, error))?;
+            commands.extend(selection.select(change).and_then(ToldCommand::of));
         }
         if commands.is_empty() {
             return Ok(None);
         }
         let told =
             ToldRecord { lsn: record.lsn.0, time_us: record.time_us, kind: name(record.kind), commands };
-        Ok(Some(match self {
-            // Writing to memory does not fail, and nothing in it has no JSON.
-            Format::Json => serde_json::to_vec(&told).unwrap_or_default(),
-            Format::Binary => told.binary(),
-        }))
+        let too_long = || NotTold::TooLong { lsn: record.lsn, limit };
+        if told.argument_bytes() > limit {
+            return Err(too_long());
+        }
+        match self {
+            Format::Json => {
+                let mut json = Bounded { bytes: Vec::new(), limit };
+                // Nothing in it has no JSON, so only the limit can be in the way.
+                serde_json::to_writer(&mut json, &told).map_err(|_| too_long())?;
+                Ok(Some(json.bytes))
+            }
+            Format::Binary => Ok(Some(told.binary())),
+        }
+    }
+}
+
+/// Takes so many bytes and no more.
+struct Bounded {
+    bytes: Vec<u8>,
+    limit: usize,
+}
+
+impl io::Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.bytes.len() + bytes.len() > self.limit {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -122,6 +174,10 @@ impl<'a> ToldCommand<'a> {
 }
 
 impl ToldRecord<'_> {
+    fn argument_bytes(&self) -> usize {
+        self.commands.iter().flat_map(|command| &command.args).map(|arg| arg.len()).sum()
+    }
+
     fn binary(&self) -> Vec<u8> {
         let mut reply = Reply::new(Protocol::Resp2);
         reply.array(4);
@@ -179,7 +235,7 @@ mod tests {
 
     fn tell(format: Format, kind: u8, payload: &[u8]) -> Option<Vec<u8>> {
         let record = Record { lsn: Lsn(7), time_us: 9, kind, payload };
-        format.tell(&record, &Selection::default()).expect("a record")
+        format.tell(&record, &Selection::default(), usize::MAX).expect("a record")
     }
 
     fn text(told: Option<Vec<u8>>) -> String {
@@ -236,11 +292,23 @@ mod tests {
         put_bytes(&mut transaction, &command(0, &[b"INCR", b"n"]));
         put_bytes(&mut transaction, &command(1, &[b"INCR", b"m"]));
         let record = Record { lsn: Lsn(7), time_us: 9, kind: kind::TRANSACTION, payload: &transaction };
-        let told = text(Format::Json.tell(&record, &selection).expect("a record"));
+        let told = text(Format::Json.tell(&record, &selection, usize::MAX).expect("a record"));
         assert!(told.contains("\"m\"") && !told.contains("\"n\""), "{told}");
         selection = Selection::default();
         selection.add_database(b"2").expect("a database");
-        assert_eq!(Format::Json.tell(&record, &selection).expect("a record"), None);
+        assert_eq!(Format::Json.tell(&record, &selection, usize::MAX).expect("a record"), None);
+    }
+
+    #[test]
+    fn what_would_be_too_long_is_not_told() {
+        let mut payload = Vec::new();
+        encode_command(&mut payload, 0, find(b"SET").expect("a command").id, &[b"k", &[1; 1000]]);
+        let record = Record { lsn: Lsn(7), time_us: 1, kind: kind::COMMAND, payload: &payload };
+        for (format, least) in [(Format::Json, 6_000), (Format::Binary, 1_000)] {
+            let tell = |limit| format.tell(&record, &Selection::default(), limit);
+            assert!(matches!(tell(least), Err(NotTold::TooLong { lsn: Lsn(7), .. })), "{format}");
+            assert!(tell(least + 200).is_ok(), "{format}");
+        }
     }
 
     #[test]

@@ -22,6 +22,6 @@ mod text;
 
 pub use feed::{Feed, NotFollowed};
 pub use follower::{End, Follower, Told, Waker};
-pub use format::{Format, UnknownFormat};
+pub use format::{Format, NotTold, UnknownFormat};
 pub use selection::{NotSelected, Selection, Type};
 pub use text::serialize_bytes;

@@ -6,6 +6,8 @@ use tidemark_engine::keyspace::DATABASES;
 
 /// The most prefixes of one selection: each change is compared with all of them.
 const PREFIXES_MAX: usize = 256;
+/// The most bytes that all prefixes of a selection have together.
+const PREFIX_BYTES_MAX: usize = 64 * 1024;
 
 /// A type of values, as far as a command's name tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +36,9 @@ pub enum NotSelected {
     /// There are too many prefixes.
     #[error("at most {PREFIXES_MAX} prefixes can be given")]
     Prefixes,
+    /// The prefixes are too long together.
+    #[error("all prefixes together can be at most {PREFIX_BYTES_MAX} bytes")]
+    PrefixBytes,
 }
 
 impl Type {
@@ -80,6 +85,9 @@ impl Selection {
     pub fn add_prefix(&mut self, prefix: &[u8]) -> Result<(), NotSelected> {
         if self.prefixes.len() >= PREFIXES_MAX {
             return Err(NotSelected::Prefixes);
+        }
+        if self.prefixes.iter().map(|known| known.len()).sum::<usize>() + prefix.len() > PREFIX_BYTES_MAX {
+            return Err(NotSelected::PrefixBytes);
         }
         self.prefixes.push(prefix.into());
         Ok(())

@@ -1,5 +1,6 @@
 //! `CHANGES`: follows the log over a connection.
 
+use crate::config::Config;
 use crate::dispatch::Context;
 use crate::following::Following;
 use crate::inbox::Message;
@@ -51,7 +52,8 @@ pub(crate) fn changes(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -
     let seen = request.seen.unwrap_or_else(|| log.appended());
     let (inbox, target) = (Arc::clone(&cx.shared.inboxes[session.client.worker]), session.target());
     let waker = Box::new(move || inbox.send(Message::Changed(target)));
-    let follower = cx.shared.feed.follow(seen, request.selection, request.format, waker);
+    let (selection, limit) = (request.selection, longest(cx.config));
+    let follower = cx.shared.feed.follow(seen, selection, request.format, limit, waker);
     let follower = follower.map_err(|not_followed| CommandError::Text(refusal(&not_followed).into()))?;
     let following = Following::new(follower, request.format, seen, request.progress, place);
     session.subscriptions.following = Some(following);
@@ -68,6 +70,14 @@ pub(crate) fn changes(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -
         session.output.hold(mark, Until::Durable(seen));
     }
     Ok(())
+}
+
+/// The most that a client is told of one record: what may wait for it in all. Bytes.
+pub(crate) fn longest(config: &Config) -> usize {
+    match config.output_limits.pubsub.hard_bytes {
+        0 => usize::MAX,
+        bytes => bytes,
+    }
 }
 
 /// Why the log cannot be followed from there, and what to do.

@@ -92,7 +92,7 @@ impl Following {
                 begin(b"stale", self.told, 3, output);
                 output.reply.count(floor.0 as usize);
             }
-            End::Unreadable(reason) => {
+            End::Unreadable(reason) | End::TooLong(reason) => {
                 begin(b"failed", self.told, 3, output);
                 output.reply.bulk(reason.as_bytes());
             }

@@ -5,6 +5,7 @@ use crate::http_access;
 use crate::http_listener::Visit;
 use crate::http_watching::{ALIVE_PAUSE, Refusal, as_events, share_with_origin};
 use crate::shared::Shared;
+use crate::web_socket;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::extract::{ConnectInfo, FromRequestParts, State};
 use axum::http::request::Parts;
@@ -175,7 +176,8 @@ impl Notices {
         let called = Arc::new(Notify::new());
         let waker = Arc::clone(&called);
         let waker = Box::new(move || waker.notify_one());
-        let follower = shared.feed.follow(seen, wish.selection, Format::Json, waker);
+        let limit = changes_command::longest(&shared.settings.current());
+        let follower = shared.feed.follow(seen, wish.selection, Format::Json, limit, waker);
         let follower = follower.map_err(|not_followed| Refusal::from(&not_followed))?;
         let (shared, progress) = (Arc::clone(shared), wish.progress);
         Ok(Notices { shared, follower, called, told: seen, progress, has_ended: false, _place: place })
@@ -196,7 +198,9 @@ impl Notices {
                 self.has_ended = true;
                 return Some(match end {
                     End::Stale(floor) => Notice::Stale { lsn: self.told, floor },
-                    End::Unreadable(reason) => Notice::Failed { lsn: self.told, reason },
+                    End::Unreadable(reason) | End::TooLong(reason) => {
+                        Notice::Failed { lsn: self.told, reason }
+                    }
                 });
             }
             tokio::select! {
@@ -226,9 +230,9 @@ async fn serve(mut socket: WebSocket, mut notices: Notices) {
     alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let message = tokio::select! {
-            heard = socket.recv() => match heard {
-                Some(Ok(Message::Close(_)) | Err(_)) | None => return,
-                Some(Ok(_)) => continue,
+            heard = web_socket::hear(&mut socket) => match heard {
+                Some(_) => continue,
+                None => return,
             },
             notice = notices.next() => match notice {
                 Some(notice) => notice.message(),

@@ -13,11 +13,13 @@ use crate::http_watch::{self, Body, Notice, Pending, Watch};
 use crate::http_watchers::{Ear, wait_for_log, wait_for_pause};
 use crate::http_watching::{ALIVE_PAUSE, LOG_FAILED};
 use crate::shared::Shared;
+use crate::web_socket;
 use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
@@ -35,7 +37,9 @@ const WATCHES: usize = 16_384;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Request {
-    id: Option<serde_json::Value>,
+    /// As it is written, and `null` is one too.
+    #[serde(default, deserialize_with = "as_written")]
+    id: Option<Box<RawValue>>,
     watch: Option<Vec<Word>>,
     db: Option<u8>,
     unwatch: Option<String>,
@@ -44,23 +48,34 @@ struct Request {
     lsn: Option<u64>,
 }
 
+fn as_written<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Box<RawValue>>, D::Error> {
+    Box::<RawValue>::deserialize(from).map(Some)
+}
+
 /// A word of a command: text, a number as it is written, or bytes that are no text.
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Word {
-    Text(String),
-    Number(serde_json::Number),
-    Bytes { base64: String },
+struct Word(Box<RawValue>);
+
+/// How bytes that are no text are written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Base64 {
+    base64: String,
 }
 
 impl Word {
     fn into_bytes(self) -> Result<Vec<u8>, String> {
-        match self {
-            Word::Text(text) => Ok(text.into_bytes()),
-            Word::Number(number) => Ok(number.to_string().into_bytes()),
-            Word::Bytes { base64 } => {
+        let written = self.0.get();
+        let refused =
+            || format!("ERR a word is text, a number or {{\"base64\": text}}, and not {written:.20}");
+        match written.as_bytes() {
+            [b'"', ..] => serde_json::from_str(written).map(String::into_bytes).map_err(|_| refused()),
+            [b'{', ..] => {
+                let Base64 { base64 } = serde_json::from_str(written).map_err(|_| refused())?;
                 STANDARD.decode(base64).map_err(|error| format!("ERR a word is no base64: {error}"))
             }
+            [b'-' | b'0'..=b'9', ..] => Ok(written.as_bytes().to_vec()),
+            _ => Err(refused()),
         }
     }
 }
@@ -116,11 +131,10 @@ impl Connection {
         alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                message = self.socket.recv() => match message {
-                    Some(Ok(Message::Text(text))) => self.hear(text.as_str()).await?,
-                    Some(Ok(Message::Binary(_))) => self.tell(&Notice::error("ERR messages are JSON text")).await?,
-                    Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
-                    Some(Ok(Message::Close(_)) | Err(_)) | None => return Err(Closed),
+                message = web_socket::hear(&mut self.socket) => match message {
+                    Some(Message::Text(text)) => self.hear(text.as_str()).await?,
+                    Some(_) => self.tell(&Notice::error("ERR messages are JSON text")).await?,
+                    None => return Err(Closed),
                 },
                 query = self.ear.next(self.last) => self.give_turn(query).await?,
                 _ = alive.tick() => self.send(Message::Ping(Vec::new().into())).await?,
@@ -284,20 +298,35 @@ mod tests {
 
     #[test]
     fn words_are_text_numbers_or_bytes() {
-        let request: Request =
-            serde_json::from_str(r#"{"watch": ["GET", 7, 1.50, {"base64": "/wA="}], "id": [1]}"#)
-                .expect("a request");
+        let request: Request = serde_json::from_str(
+            r#"{"watch": ["GET", 1.50, 12345678901234567890123, {"base64": "/wA="}], "id": [1e3]}"#,
+        )
+        .expect("a request");
         let words: Result<Vec<Vec<u8>>, String> =
             request.watch.expect("words").into_iter().map(Word::into_bytes).collect();
-        assert_eq!(words, Ok(vec![b"GET".to_vec(), b"7".to_vec(), b"1.5".to_vec(), b"\xff\x00".to_vec()]));
-        assert!(Word::Bytes { base64: "%".to_owned() }.into_bytes().is_err());
+        let number = b"12345678901234567890123".to_vec();
+        assert_eq!(words, Ok(vec![b"GET".to_vec(), b"1.50".to_vec(), number, b"\xff\x00".to_vec()]));
+        assert_eq!(request.id.expect("an id").get(), "[1e3]");
+        for refused in ["null", "true", "[]", "{}", r#"{"base64": "%"}"#, r#"{"base64": "", "x": 1}"#] {
+            let word: Word = serde_json::from_str(refused).expect("JSON");
+            assert!(word.into_bytes().is_err(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn an_id_may_be_any_json() {
+        let id = |text: &str| {
+            let request: Request = serde_json::from_str(text).expect("a request");
+            request.id.map(|id| id.get().to_owned())
+        };
+        assert_eq!(id(r#"{"id": null}"#).as_deref(), Some("null"));
+        assert_eq!(id(r#"{"id": 0.10}"#).as_deref(), Some("0.10"));
+        assert_eq!(id("{}"), None);
     }
 
     #[test]
     fn what_is_misspelt_is_refused() {
-        for text in
-            ["", "[]", "{\"wach\": []}", "{\"watch\": \"GET\"}", "{\"watch\": [null]}", "{\"db\": 300}"]
-        {
+        for text in ["", "[]", "{\"wach\": []}", "{\"watch\": \"GET\"}", "{\"watch\": [}", "{\"db\": 300}"] {
             assert!(serde_json::from_str::<Request>(text).is_err(), "{text}");
         }
     }

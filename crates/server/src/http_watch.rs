@@ -12,6 +12,7 @@ use crate::shared::{Shared, now_us};
 use crate::shared_json::Json;
 use crate::watch_command::split;
 use serde::Serialize;
+use serde_json::value::RawValue;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tidemark_engine::query::{Filter, Gone, Read, Subscribed};
@@ -24,7 +25,7 @@ use tokio::sync::Notify;
 pub(crate) struct Notice {
     /// What the subscriber has called its request, if this answers one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) id: Option<serde_json::Value>,
+    pub(crate) id: Option<Box<RawValue>>,
     /// What kind of thing it is.
     #[serde(rename = "type")]
     pub(crate) kind: &'static str,

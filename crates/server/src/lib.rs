@@ -76,6 +76,7 @@ mod wait;
 mod watch_command;
 mod watchers;
 mod watching;
+mod web_socket;
 mod worker;
 
 pub use listener::ListenError;

@@ -41,6 +41,12 @@ pub(crate) struct JetStreamTarget {
     pub(crate) authorities: Option<PathBuf>,
 }
 
+impl JetStreamTarget {
+    fn uses_tls(&self) -> bool {
+        self.servers.iter().all(|server| server.starts_with("tls://"))
+    }
+}
+
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Login {
     Token(String),
@@ -174,7 +180,12 @@ impl Address {
                 value.clone_into(&mut target.subject);
             }
             ("credentials", Target::JetStream(target)) => target.credentials = Some(PathBuf::from(value)),
-            ("authorities", Target::JetStream(target)) => target.authorities = Some(PathBuf::from(value)),
+            ("authorities", Target::JetStream(target)) => {
+                if !target.uses_tls() {
+                    return refused("has authorities, which are of use with tls:// only");
+                }
+                target.authorities = Some(PathBuf::from(value));
+            }
             ("partition", Target::Kafka(target)) => {
                 let partition = value.parse().ok().filter(|partition| *partition >= 0);
                 let Some(partition) = partition else { return refused("has a partition that is no number") };
@@ -327,6 +338,7 @@ mod tests {
             ("nats://host/S?partition=1", "has an unknown 'partition'"),
             ("nats://host/S?from=x", "has a from"),
             ("nats://host/S?gap=x", "has a gap"),
+            ("nats://host/S?authorities=/etc/ca.pem", "has authorities, which are of use with tls://"),
             ("nats://host/S?progress=-1", "has a progress"),
             ("nats://host/S?type=x", "is refused: the type must be"),
             ("kafka://host/a/b", "has a topic"),

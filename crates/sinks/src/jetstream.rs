@@ -16,7 +16,7 @@ use std::time::Duration;
 use tidemark_log::Lsn;
 use tokio::sync::Notify;
 
-/// For how long a stream that is made here knows messages by their LSN.
+/// For how long a stream that is made here knows messages by what they are called.
 const DUPLICATE_WINDOW: Duration = Duration::from_mins(2);
 /// Room for the headers of a message. Bytes.
 const HEADER_BYTES: usize = 512;
@@ -105,7 +105,8 @@ impl JetStream {
     fn framed(&self, message: Message, sequence: u64) -> PublishMessage {
         let lsn = message.lsn.to_string();
         let framed = PublishMessage::build()
-            .message_id(&lsn)
+            // With the place as well: a stream that has been emptied knows what its messages were called for a while.
+            .message_id(format!("{}-{lsn}", sequence + 1))
             .expected_stream(&self.stream)
             .expected_last_sequence(sequence)
             .header(LSN_HEADER, &*lsn)

@@ -19,8 +19,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// One sink, of whatever kind.
 pub(crate) struct Relay {
     pub(crate) feed: Arc<Feed>,
-    pub(crate) log: Arc<Log>,
     pub(crate) address: Address,
+    /// Behind which record a sink begins that holds nothing yet: where the address says, when the server started. What the
+    /// log gets or drops before the other side can be reached changes nothing about it.
+    pub(crate) origin: Lsn,
     pub(crate) status: Arc<Status>,
 }
 
@@ -39,6 +41,16 @@ impl From<Trouble> for Obstacle {
 }
 
 impl Relay {
+    pub(crate) fn new(feed: &Arc<Feed>, log: &Log, address: Address) -> Relay {
+        let origin = match address.start {
+            Start::Floor => log.floor().previous(),
+            Start::End => log.appended(),
+            Start::Behind(lsn) => lsn,
+        };
+        let status = Arc::new(Status::new(address.to_string()));
+        Relay { feed: Arc::clone(feed), address, origin, status }
+    }
+
     /// Passes changes on for ever, or until only an operator can help.
     pub(crate) async fn run<O: Outlet>(self, target: &O::Target) {
         let mut pause = FIRST_PAUSE;
@@ -75,6 +87,10 @@ impl Relay {
     ) -> Result<std::convert::Infallible, Obstacle> {
         let mut outlet: O = in_time("connecting", O::open(target)).await?;
         let (mut supply, mut passed) = self.supply(outlet.last())?;
+        if outlet.last().is_none() && self.address.start == Start::End {
+            // The end is another one when the server starts again, so the sink has to know this one.
+            in_time("keeping the place", outlet.append(vec![Message::progress(passed)])).await?;
+        }
         loop {
             let follower = Arc::clone(supply.follower());
             let messages = tokio::select! {
@@ -93,11 +109,7 @@ impl Relay {
 
     /// The changes that come next, and the record that they are behind.
     fn supply(&self, last: Option<Lsn>) -> Result<(Supply, Lsn), Obstacle> {
-        let mut seen = last.unwrap_or_else(|| match self.address.start {
-            Start::Floor => self.log.floor().previous(),
-            Start::End => self.log.appended(),
-            Start::Behind(lsn) => lsn,
-        });
+        let mut seen = last.unwrap_or(self.origin);
         let follow = |seen| Supply::follow(&self.feed, seen, &self.address.selection, self.address.format);
         let supply = loop {
             match follow(seen) {
@@ -116,6 +128,9 @@ impl Relay {
         };
         let supply = supply.map_err(|not_followed| match not_followed {
             NotFollowed::Stale(floor) => Obstacle::Final(gap(seen, floor)),
+            NotFollowed::Invalid(end) if last.is_none() => Obstacle::Final(format!(
+                "it is to begin behind record {seen}, and the log ends at {end}: give it from=end, or an LSN that the log has"
+            )),
             NotFollowed::Invalid(end) => Obstacle::Final(format!(
                 "it has records up to {seen}, and the log ends at {end}: it is another server's; give each server a \
                  stream or topic of its own"
@@ -155,14 +170,14 @@ fn ended(end: End) -> Obstacle {
         End::Stale(floor) => {
             Obstacle::Trouble(Trouble(format!("it was too slow: the log begins at LSN {floor}")))
         }
-        End::Unreadable(reason) => Obstacle::Final(reason),
+        End::Unreadable(reason) | End::TooLong(reason) => Obstacle::Final(reason),
     }
 }
 
 /// What to do when the log does not have the next record any more.
 fn gap(seen: Lsn, floor: Lsn) -> String {
     format!(
-        "it has records up to {seen}, and the log begins at {floor}. Give it gap=skip to go on without those in between, or \
+        "it goes on behind record {seen}, and the log begins at {floor}. Give it gap=skip to go on without those in between, or \
          empty the stream or topic to begin anew; keep more of the log with log-retention-bytes or log-retention-age; if \
          what it selects is rare, give it progress=SECONDS"
     )

@@ -25,15 +25,8 @@ impl Sinks {
     pub fn start(addresses: Vec<Address>, feed: &Arc<Feed>, log: &Arc<Log>) -> io::Result<Sinks> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
         let (stop, stopped) = oneshot::channel::<()>();
-        let relays: Vec<Relay> = addresses
-            .into_iter()
-            .map(|address| Relay {
-                feed: Arc::clone(feed),
-                log: Arc::clone(log),
-                status: Arc::new(Status::new(address.to_string())),
-                address,
-            })
-            .collect();
+        let relays: Vec<Relay> =
+            addresses.into_iter().map(|address| Relay::new(feed, log, address)).collect();
         let statuses = relays.iter().map(|relay| Arc::clone(&relay.status)).collect();
         let run = move || {
             let local = tokio::task::LocalSet::new();

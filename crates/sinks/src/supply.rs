@@ -31,7 +31,8 @@ impl Supply {
     ) -> Result<Supply, NotFollowed> {
         let called = Arc::new(Notify::new());
         let waker = Arc::clone(&called);
-        let follower = feed.follow(seen, selection.clone(), format, Box::new(move || waker.notify_one()))?;
+        let follower =
+            feed.follow(seen, selection.clone(), format, usize::MAX, Box::new(move || waker.notify_one()))?;
         Ok(Supply { follower: Arc::new(follower), called, next: None })
     }
 

@@ -41,7 +41,7 @@ fn whoever_is_killed_the_stream_has_every_durable_change_once_and_in_order() {
     assert_eq!(told(&messages), expected);
     for stored in &messages {
         assert_eq!(stored.subject, "tidemark.changes");
-        assert_eq!(stored.headers["Nats-Msg-Id"], stored.headers["Tidemark-Lsn"]);
+        assert!(stored.headers["Nats-Msg-Id"].ends_with(&format!("-{}", stored.lsn())));
     }
     // A restart without anything new repeats nothing.
     assert!(server.terminate().success());
@@ -80,6 +80,15 @@ fn a_sink_passes_on_what_it_selects_and_says_up_to_where_there_is_nothing() {
     assert!(last.lsn() > before.lsn());
 }
 
+/// Where the server's log begins.
+fn floor(client: &mut Client) -> u64 {
+    let Answer::Bulk(info) = client.call(&["INFO", "persistence"]).expect("an answer") else {
+        panic!("a text")
+    };
+    let floor = info.lines().find_map(|line| line.strip_prefix("log_floor_lsn:")).expect("a floor");
+    floor.parse().expect("an LSN")
+}
+
 #[test]
 fn a_sink_that_misses_records_stops_until_it_may_skip_them() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -98,13 +107,6 @@ fn a_sink_that_misses_records_stops_until_it_may_skip_them() {
     }
     await_state(&mut client, "retrying");
     client.call(&["SAVE"]).expect("an answer");
-    let floor = |client: &mut Client| {
-        let Answer::Bulk(info) = client.call(&["INFO", "persistence"]).expect("an answer") else {
-            panic!("a text")
-        };
-        let floor = info.lines().find_map(|line| line.strip_prefix("log_floor_lsn:")).expect("a floor");
-        floor.parse::<u64>().expect("an LSN")
-    };
     eventually("segments are dropped", || floor(&mut client) > 50);
     // What waits for the sink is passed on yet; with a restart it is gone.
     assert!(server.terminate().success());
@@ -120,6 +122,92 @@ fn a_sink_that_misses_records_stops_until_it_may_skip_them() {
     settle(&server);
     let lsns: Vec<u64> = nats.stream("S").messages().iter().map(Stored::lsn).collect();
     assert!(lsns[0] == 1 && lsns[1] > 50 && lsns.is_sorted(), "{lsns:?}");
+}
+
+/// Neither what happens before the other side can be reached for the first time is left out, nor what happens after.
+#[test]
+fn a_sink_that_begins_at_the_end_misses_nothing_from_then_on() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (data, store) = (dir.path().join("data"), dir.path().join("nats"));
+    let nats = Nats::start(&store);
+    let url = format!("nats://127.0.0.1:{}/S?from=end", nats.port);
+    let port = nats.kill();
+    let server = Server::start(&data, &[]);
+    server.client().call(&["DURABLE", "SET", "before", "v"]).expect("an answer");
+    assert!(server.terminate().success());
+    let server = start(&data, &url);
+    let mut client = server.client();
+    await_state(&mut client, "retrying");
+    client.call(&["DURABLE", "SET", "while away", "v"]).expect("an answer");
+    let nats = Nats::start_at(&store, port);
+    settle(&server);
+    let contents = |nats: &Nats| -> Vec<(u64, bool)> {
+        let messages = nats.stream("S").messages();
+        messages.iter().map(|stored| (stored.lsn(), stored.payload.is_empty())).collect()
+    };
+    let (place, told) = (contents(&nats)[0], contents(&nats)[1..].to_vec());
+    assert!(place.1, "a message without content keeps the place");
+    assert!(told.len() >= 1 && told[0].0 > place.0, "{place:?} {told:?}");
+    // The place is kept in the sink: what is written while it is away, and the server restarts, is not lost either.
+    let port = nats.kill();
+    client.call(&["DURABLE", "SET", "while both are away", "v"]).expect("an answer");
+    assert!(server.terminate().success());
+    let server = start(&data, &url);
+    let nats = Nats::start_at(&store, port);
+    settle(&server);
+    let text = nats
+        .stream("S")
+        .messages()
+        .iter()
+        .map(|stored| String::from_utf8_lossy(&stored.payload).into_owned());
+    let text: String = text.collect();
+    for (key, is_there) in [("before", false), ("while away", true), ("while both are away", true)] {
+        assert_eq!(text.contains(&format!("\"{key}\"")), is_there, "{key}: {text}");
+    }
+}
+
+/// What the log drops before the other side can be reached for the first time is not skipped without a word.
+#[test]
+fn a_sink_that_has_never_been_reached_stops_at_what_was_dropped_meanwhile() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (data, store) = (dir.path().join("data"), dir.path().join("nats"));
+    let nats = Nats::start(&store);
+    let url = format!("nats://127.0.0.1:{}/S", nats.port);
+    let port = nats.kill();
+    let args = ["--log-segment-bytes", "64kb", "--snapshot-keep", "1", "--sink", &url];
+    let server = Server::start(&data, &args);
+    let mut client = server.client();
+    let value = "x".repeat(20_000);
+    for _ in 0..100 {
+        client.call(&["SET", "k", &value]).expect("an answer");
+    }
+    client.call(&["SAVE"]).expect("an answer");
+    eventually("segments are dropped", || floor(&mut client) > 50);
+    let nats = Nats::start_at(&store, port);
+    await_state(&mut client, "stopped");
+    let stopped = sink(&mut client);
+    assert!(stopped["last_error"].contains("Give it gap=skip"), "{stopped:?}");
+    assert_eq!(nats.stream("S").count(), 0);
+}
+
+/// An operator empties a stream to begin anew.
+#[test]
+fn a_stream_that_was_emptied_is_filled_again() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let data = dir.path().join("data");
+    let nats = Nats::start(&dir.path().join("nats"));
+    let url = format!("nats://127.0.0.1:{}/S", nats.port);
+    let server = start(&data, &url);
+    server.client().call(&["DURABLE", "SET", "k", "v"]).expect("an answer");
+    settle(&server);
+    assert!(server.terminate().success());
+    let mut stream = nats.stream("S");
+    let before = stream.count();
+    stream.purge();
+    assert_eq!(stream.count(), 0);
+    let server = start(&data, &url);
+    settle(&server);
+    assert!(stream.count() >= before, "{} of {before}", stream.count());
 }
 
 #[test]

@@ -133,6 +133,12 @@ impl Stream {
         assert!(made.get("error").is_none(), "{made}");
     }
 
+    /// Removes all its messages.
+    pub fn purge(&mut self) {
+        let purged = self.ask(&format!("STREAM.PURGE.{}", self.name), "").expect("an answer");
+        assert_eq!(purged["success"], true, "{purged}");
+    }
+
     /// How many messages it keeps; none if there is no such stream.
     pub fn count(&mut self) -> u64 {
         let info = self.ask(&format!("STREAM.INFO.{}", self.name), "").expect("an answer");
