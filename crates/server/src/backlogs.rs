@@ -41,7 +41,7 @@ pub(crate) enum Wanted {
 }
 
 impl Wanted {
-    fn lsn(self) -> Lsn {
+    pub(crate) fn lsn(self) -> Lsn {
         match self {
             Wanted::Behind(lsn) | Wanted::After(_, lsn) => lsn,
         }
@@ -98,9 +98,6 @@ impl Backlogs {
             return Err(NotResumed::TryAgain);
         }
         let (maker, backlog) = backlog::channel(tell);
-        if let Wanted::After(number, _) = wanted {
-            maker.found(number);
-        }
         jobs.push_back(Job { query: Arc::clone(query), wanted, maker });
         drop(jobs);
         self.changed.notify_one();
@@ -182,8 +179,15 @@ pub(crate) fn start(shared: &Arc<Shared>) -> io::Result<Vec<JoinHandle<()>>> {
 fn serve(shared: &Shared, job: Job) {
     let Job { query, wanted, maker } = job;
     let seen = if let Wanted::After(number, _) = wanted { Some(number) } else { None };
-    let mut making =
-        Making { shared, query: &query, wanted, maker: &maker, seen, kept_waiting: Duration::ZERO };
+    let mut making = Making {
+        shared,
+        query: &query,
+        wanted,
+        maker: &maker,
+        seen,
+        is_found: false,
+        kept_waiting: Duration::ZERO,
+    };
     let end = match making.run() {
         Ok(()) | Err(Stop::Left | Stop::GivenUp) => End::Done,
         Err(Stop::Stopping) => End::Stopping,
@@ -235,6 +239,8 @@ struct Making<'a> {
     maker: &'a Maker,
     /// The number of the last emission that the subscription has or was passed, once it is known.
     seen: Option<u64>,
+    /// The subscription knows that it goes on, and where.
+    is_found: bool,
     /// How long the subscription has not taken what there was.
     kept_waiting: Duration,
 }
@@ -359,7 +365,7 @@ impl Making<'_> {
             if tail.position() > self.wanted.lsn() {
                 self.found(past.count());
             }
-            if self.seen.is_some_and(|seen| self.is_retained_behind(seen)) {
+            if self.is_found && self.seen.is_some_and(|seen| self.is_retained_behind(seen)) {
                 return Ok(());
             }
             if !has_more {
@@ -387,11 +393,11 @@ impl Making<'_> {
         Ok(())
     }
 
-    /// Says behind which emission the subscription goes on, if it does not know.
-    fn found(&mut self, number: u64) {
-        if self.seen.is_none() {
-            self.seen = Some(number);
-            self.maker.found(number);
+    /// Says behind which emission the subscription goes on, if it does not know and so many show it.
+    fn found(&mut self, count: u64) {
+        if !self.is_found && self.seen.is_none_or(|seen| seen <= count) {
+            self.is_found = true;
+            self.maker.found(*self.seen.get_or_insert(count));
         }
     }
 

@@ -314,7 +314,11 @@ impl Connection {
     pub(crate) fn older(&mut self, query: Lsn, cx: &Context<'_>) {
         if returning::waits(&self.session, query) {
             self.limit_output(cx.config);
+            let mark = self.session.output.reply.len();
             if returning::look(&mut self.session, cx) {
+                if let Language::Dice(conversation) = &mut self.language {
+                    conversation.resumed(&mut self.session, mark, cx);
+                }
                 self.resume(cx);
             }
         } else {

@@ -53,6 +53,18 @@ pub(crate) struct Place {
     backlog: Option<Backlog>,
 }
 
+impl Place {
+    /// A place from which nothing has been asked of the log.
+    pub(crate) fn new(query: Arc<Query>, number: u64) -> Place {
+        Place { query, number, backlog: None }
+    }
+
+    /// The same for another connection: whoever is told of what comes from the log is the one that has asked for it.
+    pub(crate) fn for_another(self) -> Place {
+        Place::new(self.query, self.number)
+    }
+}
+
 /// What comes of the wish to go on.
 #[derive(Debug)]
 pub(crate) enum Resuming {
@@ -169,6 +181,11 @@ impl Cursor {
 
     pub(crate) fn query(&self) -> &Arc<Query> {
         &self.query
+    }
+
+    /// Where it is.
+    pub(crate) fn place(&self) -> Place {
+        Place::new(Arc::clone(&self.query), self.seen)
     }
 
     /// The number that the subscription's own begin behind.
@@ -290,22 +307,26 @@ impl Cursor {
     }
 }
 
-/// Where a subscription to query `id` goes on behind `lsn`; from then on `listener` is told of the query's emissions.
+/// Where a subscription to query `id` goes on behind what it has; from then on `listener` is told of the query's emissions.
 pub(crate) fn resume(
     engine: &Engine,
     id: Lsn,
-    lsn: Lsn,
+    wanted: Wanted,
     listener: usize,
     older: &Older<'_>,
 ) -> Result<Resuming, NotResumed> {
-    match engine.resume(id, lsn, listener) {
+    let resumed = match wanted {
+        Wanted::Behind(lsn) => engine.resume(id, lsn, listener),
+        Wanted::After(number, _) => engine.resume_after(id, number, listener),
+    };
+    match resumed {
         Resumed::Unknown => Err(NotResumed::NotFound),
         Resumed::Beyond(head) => Err(NotResumed::Invalid(head)),
-        Resumed::Behind { query, number } => Ok(Resuming::Found(Place { query, number, backlog: None })),
-        Resumed::Gone(gone) if lsn < id => Err(NotResumed::Stale(gone.floor)),
+        Resumed::Behind { query, number } => Ok(Resuming::Found(Place::new(query, number))),
+        Resumed::Gone(gone) if wanted.lsn() < id => Err(NotResumed::Stale(gone.floor)),
         Resumed::Gone(gone) => {
             let query = engine.query(id).ok_or(NotResumed::NotFound)?;
-            let backlog = older.begin(&query, Wanted::Behind(lsn), gone)?;
+            let backlog = older.begin(&query, wanted, gone)?;
             Ok(Resuming::Sought(Search { query, backlog }))
         }
     }

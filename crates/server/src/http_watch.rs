@@ -4,6 +4,7 @@
 //! one, so a subscriber that reads slowly costs nothing, and is told if it has been too slow.
 
 use crate::backlog::Tell;
+use crate::backlogs::Wanted;
 use crate::cursor::{self, Cursor, NotResumed, Older, Place, Resuming, Searched};
 use crate::delivery::{Delivery, Options, Start, read_options};
 use crate::http_watchers::Ear;
@@ -218,7 +219,7 @@ pub(crate) async fn resume(shared: &Shared, ear: &Arc<Ear>, id: Lsn, lsn: Lsn) -
         })
     };
     let older = Older { backlogs: &shared.backlogs, tell: &tell };
-    let mut search = match cursor::resume(&shared.engine, id, lsn, listener, &older)? {
+    let mut search = match cursor::resume(&shared.engine, id, Wanted::Behind(lsn), listener, &older)? {
         Resuming::Found(place) => return Ok(place),
         Resuming::Sought(search) => search,
     };

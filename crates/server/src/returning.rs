@@ -1,7 +1,9 @@
 //! Subscriptions that go on behind an LSN: at once, or as soon as the log has shown where, for which their client waits.
 
+use crate::backlogs::Wanted;
 use crate::cursor::{self, Cursor, NotResumed, Older, Place, Resuming, Search, Searched};
 use crate::delivery::Delivery;
+use crate::dice;
 use crate::dispatch::Context;
 use crate::named_command::hold;
 use crate::session::Session;
@@ -33,6 +35,9 @@ pub(crate) enum Asked {
     NamedWatch(Box<[u8]>, Option<Arc<[u8]>>),
     /// `EMITRECONNECT` with such a name.
     NamedReconnect(Box<[u8]>),
+    /// `EMITRECONNECT` of DiceDB's protocol: the number that the subscription's own begin behind, and the query's number of the
+    /// last emission that the client has.
+    Dice(u64, u64),
 }
 
 /// A client's wait for the place where its subscription goes on.
@@ -54,7 +59,7 @@ pub(crate) fn go_on(
     let worker = session.client.worker;
     let tell = watching::teller(session, cx);
     let older = Older { backlogs: &cx.shared.backlogs, tell: &tell };
-    match cursor::resume(&cx.shared.engine, returning.query.id(), returning.lsn, worker, &older) {
+    match cursor::resume(&cx.shared.engine, returning.query.id(), returning.wanted(), worker, &older) {
         Ok(Resuming::Found(place)) => end(session, &returning, Ok(place), cx),
         Ok(Resuming::Sought(search)) => {
             wait::begin(session, WaitFor::Place(Box::new(Sought { returning, search })), None);
@@ -123,6 +128,8 @@ fn end(
             refuse(session, why, cx);
             Ok(())
         }
+        // A number of a log goes with no word of that protocol.
+        (Err(why), Asked::Dice(..)) if why != NotResumed::TryAgain => Err(CommandError::text(why.word())),
         (Err(why), asked) => {
             if let Asked::Watch(..) = asked {
                 // The worker listens since it was asked.
@@ -144,6 +151,11 @@ fn returned(
 ) {
     let Returning { query, lsn, delivery, asked } = returning;
     let (id, mark) = (query.id(), session.output.reply.len());
+    if let Asked::Dice(base, number) = asked {
+        dice::go_on(session, place, *base, cx);
+        session.output.reply.bulk(format!("OK {}", number - base + 1).as_bytes());
+        return;
+    }
     let base = match (&named, asked) {
         (Some((_, named)), _) => named.base,
         (None, Asked::Reconnect(base)) => *base,
@@ -162,13 +174,20 @@ fn returned(
             hold_position(session, mark, *shown, cx);
         }
         Asked::NamedWatch(_, value) => begun(session, id, lsn, value.as_deref()),
-        Asked::Reconnect(_) | Asked::NamedReconnect(_) => answer(session, "OK", next),
+        Asked::Reconnect(_) | Asked::NamedReconnect(_) | Asked::Dice(..) => answer(session, "OK", next),
     }
     replaced.tell(session);
     watching::catch_up_soon(session, id);
 }
 
 impl Returning {
+    fn wanted(&self) -> Wanted {
+        match self.asked {
+            Asked::Dice(_, number) => Wanted::After(number, self.lsn),
+            _ => Wanted::Behind(self.lsn),
+        }
+    }
+
     /// The name and what it stands for, if it is named: it may have ended, or its position moved, while the client has
     /// waited.
     fn named(&self, cx: &Context<'_>) -> Result<Option<(&[u8], Named)>, NotResumed> {

@@ -7,7 +7,7 @@ use common::{TestServer, eventually};
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tidemark_log::Durability;
-use tidemark_server::config::OutputLimit;
+use tidemark_server::config::{Config, OutputLimit};
 
 #[test]
 fn strings_are_set_and_read() {
@@ -585,4 +585,126 @@ fn emissions_are_told_once_and_in_order_while_listeners_change() {
     let mut told = told.into_inner().expect("no panic");
     told.sort_unstable();
     assert_eq!(told, (1..=CHANGES).collect::<Vec<_>>());
+}
+
+/// Some thirty small emissions.
+fn retain_little(config: &mut Config) {
+    config.watch_retention_bytes = 4096;
+    config.log_segment_bytes = 64 << 10;
+}
+
+fn set_all(server: &TestServer, values: std::ops::RangeInclusive<u64>) {
+    let mut writer = server.client();
+    for number in values {
+        writer.ask(&format!("SET k {number}"), "+OK\r\n");
+    }
+}
+
+#[test]
+fn a_subscription_goes_on_behind_what_is_retained_and_behind_snapshots() {
+    let server = TestServer::with(retain_little);
+    let fingerprint = watch(&mut DiceClient::greeted(&server, "id", "command"), "k", "");
+    let subscription = format!("id:{fingerprint}");
+    let check = |server: &TestServer, last: u64| {
+        for seen in [0, 1, 250, 499, 777, last - 1, last] {
+            let mut client = DiceClient::greeted(server, "id", "watch");
+            client.send(&["EMITRECONNECT", "k", &subscription, &seen.to_string()]);
+            client.send(&["GET.WATCH", "k"]);
+            let answer = client.receive();
+            assert_eq!((answer.ok, answer.message), (true, format!("OK {}", seen + 1)), "behind {seen}");
+            assert_eq!(client.receive().message, "OK", "the answer comes before the emissions");
+            for number in seen + 1..=last {
+                assert_eq!(client.receive(), emission(&number.to_string(), fingerprint));
+            }
+            assert_eq!(client.text(&["PING"], 12), "PONG", "and nothing else");
+        }
+    };
+    set_all(&server, 1..=500);
+    server.client().ask("SAVE", "+OK\r\n");
+    set_all(&server, 501..=1000);
+    check(&server, 1000);
+    let server = TestServer::in_dir(server.stop(), retain_little);
+    check(&server, 1000);
+    // What comes from the log is followed by what happens now, once.
+    let mut client = DiceClient::greeted(&server, "id", "watch");
+    assert_eq!(client.ask(&["EMITRECONNECT", "k", &subscription, "3"]).message, "OK 4");
+    set_all(&server, 1001..=1100);
+    for number in 4..=1100 {
+        assert_eq!(client.receive(), emission(&number.to_string(), fingerprint));
+    }
+    client.expect_error(&["EMITRECONNECT", "k", &subscription, "1101"], "INVALID_SEQUENCE");
+    check(&server, 1100);
+}
+
+#[test]
+fn who_listens_for_another_is_told_what_is_made_again() {
+    let server = TestServer::with(retain_little);
+    let fingerprint = watch(&mut DiceClient::greeted(&server, "id", "command"), "k", "");
+    let later = {
+        set_all(&server, 1..=300);
+        watch(&mut DiceClient::greeted(&server, "later", "command"), "k", "300")
+    };
+    assert_ne!(later, fingerprint, "its numbers begin elsewhere");
+    set_all(&server, 301..=900);
+    // Several, so that both workers serve some.
+    for number in 0..6 {
+        let mut asking = DiceClient::greeted(&server, &format!("id-{number}"), "command");
+        let mut listening = DiceClient::greeted(&server, &format!("id-{number}"), "watch");
+        for (fingerprint, missed) in [(fingerprint, 6..=900), (later, 306..=900)] {
+            let answer = asking.ask(&["EMITRECONNECT", "k", &format!("id:{fingerprint}"), "5"]);
+            assert_eq!((answer.ok, answer.message.as_str()), (true, "OK 6"));
+            for value in missed {
+                assert_eq!(listening.receive(), emission(&value.to_string(), fingerprint));
+            }
+        }
+        assert_eq!(asking.text(&["PING"], 12), "PONG");
+        assert_eq!(listening.text(&["PING"], 12), "PONG");
+    }
+}
+
+#[test]
+fn a_command_behind_a_resumption_waits_for_its_answer() {
+    let server = TestServer::with(retain_little);
+    let fingerprint = watch(&mut DiceClient::greeted(&server, "id", "command"), "k", "");
+    set_all(&server, 1..=900);
+    let mut client = DiceClient::greeted(&server, "id", "watch");
+    let commands =
+        [command(&["EMITRECONNECT", "k", &format!("id:{fingerprint}"), "0"]), command(&["SET", "k", "901"])];
+    client.send_bytes(&commands.map(|command| frame(&command)).concat());
+    assert_eq!(client.receive().message, "OK 1");
+    assert_eq!(client.receive().body.map(|(field, _)| field), Some(17));
+    for number in 1..=901 {
+        assert_eq!(client.receive(), emission(&number.to_string(), fingerprint));
+    }
+}
+
+#[test]
+fn past_the_oldest_snapshot_a_sequence_is_stale() {
+    let server = TestServer::with(retain_little);
+    let fingerprint = watch(&mut DiceClient::greeted(&server, "id", "command"), "k", "");
+    let subscription = format!("id:{fingerprint}");
+    for round in 0..4 {
+        set_all(&server, round * 1000 + 1..=round * 1000 + 1000);
+        server.client().ask("SAVE", "+OK\r\n");
+    }
+    set_all(&server, 4001..=4100);
+    // Two snapshots are kept, and the log behind the older one.
+    let mut client = DiceClient::greeted(&server, "id", "watch");
+    eventually("segments are dropped", || {
+        client.ask(&["EMITRECONNECT", "k", &subscription, "1"]).message == "STALE_SEQUENCE" || {
+            client = DiceClient::greeted(&server, "id", "watch");
+            false
+        }
+    });
+    client.expect_error(&["EMITRECONNECT", "k", &subscription, "2999"], "STALE_SEQUENCE");
+    assert_eq!(client.ask(&["EMITRECONNECT", "k", &subscription, "3000"]).message, "OK 3001");
+    for number in 3001..=4100 {
+        assert_eq!(client.receive(), emission(&number.to_string(), fingerprint));
+    }
+    let server = TestServer::in_dir(server.stop(), |config| {
+        retain_little(config);
+        config.watch_backlogs = 0;
+    });
+    let mut client = DiceClient::greeted(&server, "id", "watch");
+    client.expect_error(&["EMITRECONNECT", "k", &subscription, "3000"], "STALE_SEQUENCE");
 }

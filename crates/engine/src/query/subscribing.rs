@@ -159,6 +159,26 @@ impl Engine {
         }
     }
 
+    /// The same behind the emission of this number. One that has never been is beyond the end.
+    pub fn resume_after(&self, id: Lsn, number: u64, listener: usize) -> Resumed {
+        let Some(query) = self.query(id) else { return Resumed::Unknown };
+        let mut state = query.lock();
+        if state.is_removed {
+            return Resumed::Unknown;
+        }
+        if number > state.emissions.count() {
+            return Resumed::Beyond(self.log().appended());
+        }
+        match state.emissions.after(number, 0, &mut Vec::new()) {
+            Err(gone) => Resumed::Gone(gone),
+            Ok(()) => {
+                Query::join(&mut state, listener);
+                drop(state);
+                Resumed::Behind { query, number }
+            }
+        }
+    }
+
     /// Up to where a query's emissions are complete, whatever is going on, and how many there are up to there.
     pub fn progress(&self, query: &Query) -> (Lsn, u64) {
         let _keys = self.keys_of(&query.reach, query.read.db(), 0);

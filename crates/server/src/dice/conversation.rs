@@ -313,9 +313,11 @@ impl Conversation {
                 self.answer(session, row.body, b"OK");
             }
             Plan::EmitReconnect => {
-                let (next, is_here) = watch::reconnect(session, words, cx)?;
-                self.pause_until = is_here.then(|| Instant::now() + RESUME_PAUSE);
-                self.answer(session, row.body, format!("OK {next}").as_bytes());
+                let mark = session.output.reply.len();
+                watch::reconnect(session, words, cx)?;
+                if session.wait.is_none() {
+                    self.resumed(session, mark, cx);
+                }
             }
             Plan::EmitAck => {
                 watch::acknowledge(session, words, cx)?;
@@ -330,6 +332,24 @@ impl Conversation {
             }
         }
         Ok(())
+    }
+
+    /// Replaces the RESP3 answer to `EMITRECONNECT`, which stands behind `mark`, when there is one.
+    pub(crate) fn resumed(&mut self, session: &mut Session, mark: usize, cx: &Context<'_>) {
+        let answered = session.output.reply.bytes().get(mark..).unwrap_or_default();
+        match Answers::of(answered).next() {
+            Some(Answer::Text(message)) => {
+                result::write(&mut self.scratch, &Head { message, fingerprint: 0 }, |_| Ok(()));
+                self.pause_until = Some(Instant::now() + RESUME_PAUSE);
+            }
+            Some(Answer::Error(text)) => {
+                cx.shared.errors.count(text);
+                result::write_error(&mut self.scratch, text, 0);
+            }
+            _ => return,
+        }
+        session.output.reply.truncate(mark);
+        session.output.reply.encoded(&self.scratch);
     }
 
     /// Answers with an empty body, if the command's answers have one.

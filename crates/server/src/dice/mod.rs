@@ -32,7 +32,7 @@ mod watch;
 pub(crate) use conversation::{Conversation, Step};
 pub(crate) use directory::Directory;
 pub(crate) use form::Form;
-pub(crate) use watch::Notice;
+pub(crate) use watch::{Notice, go_on};
 
 /// Whether a connection that begins with this byte speaks the protocol. A frame's length is at most
 /// [`frame::FRAME_LIMIT`], so that its first byte is 0, 1 or 2; RESP and its inline commands never begin so.

@@ -9,10 +9,12 @@ use super::form::Form;
 use super::request::Words;
 use super::sorted_sets;
 use super::table::Row;
-use crate::cursor::Cursor;
+use crate::cursor::{Cursor, Place};
+use crate::delivery::Delivery;
 use crate::dispatch::Context;
 use crate::inbox::Message;
 use crate::pubsub::Subscriber;
+use crate::returning::{self, Asked, Returning};
 use crate::session::{NAMES_LIMIT, Session};
 use crate::watching::{self, Watching};
 use std::sync::Arc;
@@ -32,18 +34,16 @@ pub(crate) enum Notice {
 
 /// A subscription on its way to another connection.
 pub(crate) struct Handed {
-    query: Arc<Query>,
+    /// Behind the last emission that the client has.
+    place: Place,
     /// The number that its own numbers begin behind.
     base: u64,
-    /// The number of the last emission that the client has.
-    seen: u64,
     /// It goes on here even if the connection has a subscription to the query that goes on elsewhere.
     replaces: bool,
 }
 
 const SUBSCRIPTION_NOT_FOUND: CommandError = CommandError::text("SUBSCRIPTION_NOT_FOUND");
 const INVALID_SEQUENCE: CommandError = CommandError::text("INVALID_SEQUENCE");
-const STALE_SEQUENCE: CommandError = CommandError::text("STALE_SEQUENCE");
 
 /// `X.WATCH argument ...`: `answer` becomes the frame with the read's answer. Whoever watches a read already is told its
 /// answer again, and the emissions go on as they did.
@@ -83,7 +83,7 @@ fn begin(
     let form = Form::of(query.read(), fingerprint::of(query, base)).ok_or(CommandError::Syntax)?;
     form.begin(answer, &subscribed.answer).map_err(|why| CommandError::Text(why.to_string().into()))?;
     if known.is_none() {
-        let handed = Handed { query: Arc::clone(query), base, seen: *number, replaces: false };
+        let handed = Handed { place: Place::new(Arc::clone(query), *number), base, replaces: false };
         match cx.shared.dice.listener_for(connection) {
             Some(listener) => tell(listener, Notice::TakeOver(vec![handed]), cx),
             None => place(session, handed, subscribed.lsn, cx),
@@ -116,11 +116,12 @@ fn read_words(base_row: &Row, words: &Words<'_>) -> Result<Vec<Vec<u8>>, Command
 
 /// Puts a subscription into the session.
 fn place(session: &mut Session, handed: Handed, lsn: Lsn, cx: &Context<'_>) {
-    let Handed { query, base, seen, .. } = handed;
-    let Some(mut form) = Form::of(query.read(), fingerprint::of(&query, base)) else { return };
+    let Handed { place, base, .. } = handed;
+    let query = &place.query;
+    let Some(mut form) = Form::of(query.read(), fingerprint::of(query, base)) else { return };
     form.register(cx.shared.dice.register(session.client.id, query.id(), base));
     // No subscription of this protocol has a name that the client would have to be told of.
-    let _ = watching::begin(session, Watching::formed(Cursor::behind(query, base, seen, lsn), form), cx);
+    let _ = watching::begin(session, Watching::formed(Cursor::at(place, base, lsn), form), cx);
 }
 
 /// `UNWATCH fingerprint`: wherever the client has the subscription. One that it does not have is ended already.
@@ -147,31 +148,31 @@ fn end(session: &mut Session, fingerprint: u64, cx: &Context<'_>) -> bool {
     meant.is_some_and(|query| watching::end(session, query, cx))
 }
 
-/// `EMITRECONNECT key id:fingerprint number`: goes on behind that emission; the number of the next one, and whether it comes
-/// on this connection.
+/// `EMITRECONNECT key id:fingerprint number`: goes on behind that emission, at once or when the log has shown where it is. The
+/// answer is the number of the next one.
 pub(super) fn reconnect(
     session: &mut Session,
     words: &Words<'_>,
     cx: &Context<'_>,
-) -> Result<(u64, bool), CommandError> {
+) -> Result<(), CommandError> {
     let (query, base, last) = position("emitreconnect", session, words, cx)?;
-    let seen = base.saturating_add(last);
-    if query.emissions_after(seen, 1, &mut Vec::new()).is_err() {
-        return Err(STALE_SEQUENCE);
-    }
     if session.subscriptions.watchings.len() >= NAMES_LIMIT {
         return Err(CommandError::text("ERR too many subscriptions"));
     }
-    let handed = Handed { query, base, seen, replaces: true };
+    let (lsn, asked) = (query.id(), Asked::Dice(base, base.saturating_add(last)));
+    returning::go_on(session, Returning { query, lsn, delivery: Delivery::default(), asked }, cx)
+}
+
+/// Lets a subscription go on at a place, on the connection that listens.
+pub(crate) fn go_on(session: &mut Session, place: Place, base: u64, cx: &Context<'_>) {
     match cx.shared.dice.listener_for(session.client.id) {
         Some(listener) => {
-            tell(listener, Notice::TakeOver(vec![handed]), cx);
-            Ok((last + 1, false))
+            let place = place.for_another();
+            // The worker listens since it was asked.
+            watching::leave_if_unused(session, &place.query, cx);
+            tell(listener, Notice::TakeOver(vec![Handed { place, base, replaces: true }]), cx);
         }
-        None => {
-            take_over(session, handed, cx);
-            Ok((last + 1, true))
-        }
+        None => take_over(session, Handed { place, base, replaces: true }, cx),
     }
 }
 
@@ -227,9 +228,8 @@ pub(super) fn heed(session: &mut Session, notice: Notice, cx: &Context<'_>) {
 
 fn hand_over(session: &mut Session, listener: Subscriber, cx: &Context<'_>) {
     let hand = |watching: &Watching| Handed {
-        query: Arc::clone(watching.cursor.query()),
+        place: watching.cursor.place(),
         base: watching.cursor.base(),
-        seen: watching.cursor.base() + watching.cursor.sequence(),
         replaces: false,
     };
     let all: Vec<Handed> = session.subscriptions.watchings.iter().map(hand).collect();
@@ -241,7 +241,7 @@ fn hand_over(session: &mut Session, listener: Subscriber, cx: &Context<'_>) {
 }
 
 fn take_over(session: &mut Session, handed: Handed, cx: &Context<'_>) {
-    let id = handed.query.id();
+    let id = handed.place.query.id();
     let watchings = &session.subscriptions.watchings;
     if session.closing || (watchings.contains(id) && !handed.replaces) || watchings.len() >= NAMES_LIMIT {
         return;
