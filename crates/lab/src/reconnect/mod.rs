@@ -100,7 +100,8 @@ impl<'a> Exchange<'a> {
         } else {
             None
         };
-        self.receive_all()?;
+        let has_all = self.receive_all()?;
+        let all_missed = (first_missed.is_some() && has_all).then(|| began.elapsed());
         self.publish()?;
         self.receive_all()?;
         self.receive_what_should_not_come()?;
@@ -113,6 +114,8 @@ impl<'a> Exchange<'a> {
             resume: resumed.saturating_sub(connected),
             total: resumed,
             first_missed,
+            all_missed,
+            updates_while_away: self.options.updates_while_away,
             last_lsn_before: last_lsn,
             first_lsn_after: self.receipts.get(before).map(|receipt| receipt.lsn),
             answer,
@@ -131,18 +134,24 @@ impl<'a> Exchange<'a> {
         Ok(())
     }
 
-    /// Waits until the last update has been received, as long as that may take. What comes behind it is late, and what does not
-    /// come at all is not worth waiting for.
-    fn receive_all(&mut self) -> Result<(), SubscriberError> {
+    /// Waits until the last update has been received, as long as that may take; whether it was. What comes behind it is late, and
+    /// what does not come at all is not worth waiting for.
+    fn receive_all(&mut self) -> Result<bool, SubscriberError> {
         let deadline = Instant::now() + self.options.max_wait;
         let last = self.ledger.value(self.ledger.len());
-        while self.ledger.len() > 0 && self.receipts.iter().rev().all(|receipt| receipt.value != last) {
+        // Each receipt is looked at once: there may be very many.
+        let mut looked = 0;
+        while self.ledger.len() > 0 {
+            if self.receipts.iter().skip(looked).any(|receipt| receipt.value == last) {
+                return Ok(true);
+            }
+            looked = self.receipts.len();
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() || !self.receive_one(left)? {
-                break;
+                return Ok(false);
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Listens for what would be one emission too many, then ends the subscription and takes what came before its end.

@@ -37,6 +37,10 @@ pub(super) struct Iteration {
     total_time_ms: f64,
     /// From the start of the reconnection; null if nothing was missed, or nothing came.
     first_missed_time_ms: Option<f64>,
+    /// The same of the last one that was missed.
+    all_missed_time_ms: Option<f64>,
+    /// How many of the missed came in a second, from the start of the reconnection to the last of them.
+    missed_per_second: Option<f64>,
     last_commit_before: u64,
     first_commit_after: Option<u64>,
     missed_emissions: u64,
@@ -74,6 +78,7 @@ pub(super) struct Summary {
     avg_reconnect_ms: f64,
     avg_resume_ms: f64,
     avg_first_missed_ms: f64,
+    missed_per_second_p50: f64,
     exactly_once_iterations: usize,
 }
 
@@ -84,6 +89,8 @@ pub(super) struct Parts {
     pub(super) resume: Duration,
     pub(super) total: Duration,
     pub(super) first_missed: Option<Duration>,
+    pub(super) all_missed: Option<Duration>,
+    pub(super) updates_while_away: u32,
     pub(super) last_lsn_before: u64,
     pub(super) first_lsn_after: Option<u64>,
     pub(super) answer: Resumed,
@@ -101,6 +108,10 @@ impl Iteration {
             resume_time_ms: millis(parts.resume),
             total_time_ms: millis(parts.total),
             first_missed_time_ms: parts.first_missed.map(millis),
+            all_missed_time_ms: parts.all_missed.map(millis),
+            missed_per_second: parts
+                .all_missed
+                .map(|time| f64::from(parts.updates_while_away) / time.as_secs_f64()),
             last_commit_before: parts.last_lsn_before,
             first_commit_after: parts.first_lsn_after,
             missed_emissions: verdict.missed.len() as u64,
@@ -151,6 +162,8 @@ impl Summary {
         let first_missed: Vec<f64> =
             results.iter().filter_map(|result| result.first_missed_time_ms).collect();
         let first_missed = Quantiles::of(&first_missed);
+        let missed_per_second: Vec<f64> =
+            results.iter().filter_map(|result| result.missed_per_second).collect();
         Summary {
             iterations: results.len(),
             reconnect_p50_ms: reconnect.p50,
@@ -170,6 +183,7 @@ impl Summary {
             avg_reconnect_ms: reconnect.mean,
             avg_resume_ms: resume.mean,
             avg_first_missed_ms: first_missed.mean,
+            missed_per_second_p50: Quantiles::of(&missed_per_second).p50,
             exactly_once_iterations: results.iter().filter(|result| result.exactly_once).count(),
         }
     }
@@ -228,6 +242,8 @@ impl fmt::Display for Report {
             summary.first_missed_p99_ms,
             summary.avg_first_missed_ms
         )?;
+        writeln!(out, "\nMissed Emissions per Second (until the last of them has come):")?;
+        writeln!(out, "  p50={:.0}", summary.missed_per_second_p50)?;
         writeln!(out, "\nData Integrity:")?;
         writeln!(out, "  Total missed emissions: {}", summary.total_missed)?;
         writeln!(out, "  Total duplicate emissions: {}", summary.total_duplicates)?;

@@ -71,6 +71,9 @@ fn a_server_that_keeps_the_contract_passes_with_all_documented_fields() {
     let result = &report["results"][0];
     assert_eq!(result["emissionsReceived"], 5 + 10 + 1);
     assert!(result["firstMissedTimeMs"].as_f64() >= result["totalTimeMs"].as_f64(), "{report}");
+    assert!(result["allMissedTimeMs"].as_f64() >= result["firstMissedTimeMs"].as_f64(), "{report}");
+    assert!(result["missedPerSecond"].as_f64() > Some(0.0), "{report}");
+    assert!(report["summary"]["missedPerSecondP50"].as_f64() > Some(0.0), "{report}");
     assert!(result["firstCommitAfter"].as_u64() > result["lastCommitBefore"].as_u64(), "{report}");
 }
 
