@@ -2,8 +2,11 @@
 //!
 //! Each row is the median and the range of several rounds over all keys, in nanoseconds per command. The commands run
 //! with their arguments already parsed; the log is in memory and its thread runs beside. What a socket and the protocol
-//! cost is not in these figures.
+//! cost is not in these figures. With `--instructions` a few commands' instructions are counted instead.
 
+mod instructions;
+
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 use tidemark_engine::{Call, Engine, Protocol, Reply, command};
@@ -14,28 +17,51 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const ROUNDS: usize = 5;
 
-fn main() {
+fn main() -> ExitCode {
     // `cargo bench` adds `--bench` to the arguments.
-    let keys: usize = std::env::args().skip(1).find_map(|arg| arg.parse().ok()).unwrap_or(1_000_000);
+    let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let number = words.iter().find_map(|word| word.parse().ok());
+    let done = match words[..] {
+        ["--instructions", ..] => instructions::print(number),
+        ["--repeat", name, ..] => instructions::repeat(&new_engine(), name, number.unwrap_or(0)),
+        _ => {
+            measure_all(&new_engine(), number.unwrap_or(1_000_000));
+            Ok(())
+        }
+    };
+    done.map_or_else(
+        |error| {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        },
+        |()| ExitCode::SUCCESS,
+    )
+}
+
+fn new_engine() -> Engine {
     let log = Log::open(Arc::new(MemoryStorage::new()), Options::default()).expect("an empty log opens").0;
-    let engine = Engine::new(Arc::new(log), tidemark_engine::keyspace::SHARDS, 1);
+    Engine::new(Arc::new(log), tidemark_engine::keyspace::SHARDS, 1)
+}
+
+fn measure_all(engine: &Engine, keys: usize) {
     let names: Vec<String> = shuffled(keys).iter().map(|n| format!("key:{n:012}")).collect();
 
     let before = resident_bytes();
-    measure("SET, new keys", 1, keys, || run_all(&engine, &names, &["SET", "", "0123456789abcdef"]));
+    measure("SET, new keys", 1, keys, || run_all(engine, &names, &["SET", "", "0123456789abcdef"]));
     println!("{:<24} {:>8.1} bytes per key of 16 + 16 bytes, log included", "", {
         (resident_bytes() - before) as f64 / keys as f64
     });
-    measure("SET, same keys", ROUNDS, keys, || run_all(&engine, &names, &["SET", "", "0123456789abcdef"]));
-    measure("GET", ROUNDS, keys, || run_all(&engine, &names, &["GET", ""]));
-    measure("GET, one key", ROUNDS, keys, || run_all(&engine, &vec![names[0].clone(); keys], &["GET", ""]));
-    measure("INCR, one key", ROUNDS, keys, || run_all(&engine, &vec!["n".to_owned(); keys], &["INCR", ""]));
+    measure("SET, same keys", ROUNDS, keys, || run_all(engine, &names, &["SET", "", "0123456789abcdef"]));
+    measure("GET", ROUNDS, keys, || run_all(engine, &names, &["GET", ""]));
+    measure("GET, one key", ROUNDS, keys, || run_all(engine, &vec![names[0].clone(); keys], &["GET", ""]));
+    measure("INCR, one key", ROUNDS, keys, || run_all(engine, &vec!["n".to_owned(); keys], &["INCR", ""]));
     let one_key = vec!["h".to_owned(); keys];
-    measure("HSET, one field", ROUNDS, keys, || run_all(&engine, &one_key, &["HSET", "", "field", "value"]));
+    measure("HSET, one field", ROUNDS, keys, || run_all(engine, &one_key, &["HSET", "", "field", "value"]));
     let hashes: Vec<String> = names.iter().map(|name| format!("h:{name}")).collect();
-    measure("HSET, new keys", 1, keys, || run_all(&engine, &hashes, &["HSET", "", "field", "value"]));
+    measure("HSET, new keys", 1, keys, || run_all(engine, &hashes, &["HSET", "", "field", "value"]));
     let one_key = vec!["s".to_owned(); keys];
-    measure("SADD, a member it has", ROUNDS, keys, || run_all(&engine, &one_key, &["SADD", "", "member"]));
+    measure("SADD, a member it has", ROUNDS, keys, || run_all(engine, &one_key, &["SADD", "", "member"]));
     measure("SADD, new members", 1, keys, || {
         let command = command::find(b"SADD").expect("a command of the table");
         let mut reply = Reply::new(Protocol::Resp2);
@@ -45,7 +71,7 @@ fn main() {
             engine.execute(&Call { command, args: &args, db: 0, now_us: 1 }, &mut reply);
         }
     });
-    measure("SPOP", 1, keys, || run_all(&engine, &vec!["large".to_owned(); keys], &["SPOP", ""]));
+    measure("SPOP", 1, keys, || run_all(engine, &vec!["large".to_owned(); keys], &["SPOP", ""]));
     measure("resolve \"GET\"", ROUNDS, keys, || {
         for _ in 0..keys {
             std::hint::black_box(command::resolve(std::hint::black_box(&[b"GET".as_slice(), b"k"]))).ok();

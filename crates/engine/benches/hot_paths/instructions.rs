@@ -1,0 +1,78 @@
+//! How many instructions one command costs: `cargo bench -p tidemark-engine -- --instructions [COUNT]`.
+//!
+//! Valgrind counts those of this program with a command COUNT times and without it; the difference, divided, is what one
+//! costs. Only the thread that executes commands counts: what the log's threads do depends on when they wake. Other than
+//! times these figures come out the same whatever else the machine does, so that a change of one percent can be seen.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use tidemark_engine::{Call, Engine, Protocol, Reply, command};
+
+const COMMANDS: [&str; 3] = ["SET", "GET", "INCR"];
+
+/// Commands in a run, unless the caller says otherwise.
+const COUNT: usize = 200_000;
+
+/// Keys that the commands take in turns; there before they begin.
+const KEYS: usize = 1000;
+
+/// Prints a row for each command.
+pub(crate) fn print(count: Option<usize>) -> Result<(), String> {
+    let count = count.filter(|&count| count > 0).unwrap_or(COUNT);
+    let directory = std::env::temp_dir().join(format!("tidemark-instructions-{}", std::process::id()));
+    let failed =
+        |error| format!("{}: {error}; set TMPDIR to a directory for temporary files", directory.display());
+    std::fs::create_dir_all(&directory).map_err(failed)?;
+    let printed = COMMANDS.iter().try_for_each(|name| {
+        let (with, without) = (counted(name, count, &directory)?, counted(name, 0, &directory)?);
+        println!("{name:<24} {:>8.1} instructions", with.saturating_sub(without) as f64 / count as f64);
+        Ok(())
+    });
+    std::fs::remove_dir_all(&directory).map_err(failed)?;
+    printed
+}
+
+/// Executes a command so many times: what is counted.
+pub(crate) fn repeat(engine: &Engine, name: &str, count: usize) -> Result<(), String> {
+    let row = command::find(name.as_bytes()).ok_or_else(|| format!("{name} is no command"))?;
+    let keys: Vec<String> = (0..KEYS).map(|number| format!("key:{number}")).collect();
+    let set = command::find(b"SET").ok_or("the table has no SET")?;
+    let mut reply = Reply::new(Protocol::Resp3);
+    let mut execute = |command, args: &[&[u8]]| {
+        engine.execute(&Call { command, args, db: 0, now_us: 1 }, &mut reply);
+        reply.truncate(0);
+    };
+    for key in &keys {
+        execute(set, &[b"SET", key.as_bytes(), b"12"]);
+    }
+    for key in keys.iter().cycle().take(count) {
+        let args: [&[u8]; 3] = [name.as_bytes(), key.as_bytes(), b"12"];
+        // GET and INCR have no value.
+        execute(row, &args[..if row.takes(3) { 3 } else { 2 }]);
+    }
+    Ok(())
+}
+
+/// The instructions of the first thread of this program, run with `--repeat`.
+fn counted(name: &str, count: usize, directory: &Path) -> Result<u64, String> {
+    let program = std::env::current_exe().map_err(|error| format!("finding this program: {error}"))?;
+    let counts = directory.join("counts");
+    let status = Command::new("valgrind")
+        .args(["--tool=callgrind", "--separate-threads=yes"])
+        .arg(format!("--callgrind-out-file={}", counts.display()))
+        .arg(program)
+        .args(["--repeat", name, &count.to_string()])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .map_err(|error| {
+            format!("valgrind cannot be started: {error}; install it, it counts the instructions")
+        })?;
+    if !status.success() {
+        return Err(format!("valgrind ended with {status}; run it by hand to see why"));
+    }
+    let text = std::fs::read_to_string(directory.join("counts-01"))
+        .map_err(|error| format!("reading what valgrind has counted: {error}"))?;
+    let total = text.lines().find_map(|line| line.strip_prefix("totals: ")?.trim().parse().ok());
+    total.ok_or_else(|| "valgrind has counted nothing".to_owned())
+}
