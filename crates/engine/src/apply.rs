@@ -7,6 +7,7 @@ use crate::interest::Noted;
 use crate::query::{Moment, Scope};
 use crate::record::{Cursor, kind};
 use crate::reply::Reply;
+use crate::touched::Touched;
 use tidemark_log::Record;
 
 /// Applies a record, or as much of it as concerns the keys of a scope, if there is one.
@@ -71,7 +72,7 @@ fn apply_change(
                 let mut shard = engine.keyspace().lock(engine.keyspace().shard_of(key));
                 shard.database_mut(db as usize).remove(crate::keyspace::hash(key), key);
                 shard.touch(db, key);
-                shard.note(db, key, noted);
+                shard.note(db, key, &Touched::Everything, noted);
             }
             Ok(())
         }

@@ -7,6 +7,7 @@ use crate::interest::Noted;
 use crate::keyspace::{Database, Deadline, Entry, Keyspace, Payload, Shard, ValueRef, hash};
 use crate::random::Chance;
 use crate::reply::Reply;
+use crate::touched::{Moves, Touched};
 use crate::value::{Collection, Object, Type};
 use std::sync::{Arc, MutexGuard};
 
@@ -510,7 +511,7 @@ impl<'k> Keys<'k> {
             let shard = self.shard_mut(key);
             shard.touch(db, key);
             if shard.is_read() {
-                self.note_queries(key);
+                self.note_queries(key, &Touched::Everything);
             }
             if self.events.are_wanted() {
                 self.note_expired(key);
@@ -523,6 +524,13 @@ impl<'k> Keys<'k> {
     /// that wait for it are served when the command is done. `event` is the name of Redis's keyspace event.
     #[inline]
     pub fn changed(&mut self, key: &[u8], event: &'static str) {
+        self.changed_in(key, event, &Touched::Everything);
+    }
+
+    /// As [`Keys::changed`], by a command that knows what of the key it has touched: watched reads of the rest are not
+    /// answered anew. To be called while the key is as the command has left it.
+    #[inline]
+    pub(crate) fn changed_in(&mut self, key: &[u8], event: &'static str, touched: &Touched<'_>) {
         debug_assert!(event.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'));
         self.effects.changed = true;
         let db = self.db();
@@ -533,7 +541,7 @@ impl<'k> Keys<'k> {
             self.note_ready(key);
         }
         if is_read {
-            self.note_queries(key);
+            self.note_queries(key, touched);
         }
         if self.events.are_wanted() {
             self.note_event(key, event);
@@ -542,10 +550,17 @@ impl<'k> Keys<'k> {
 
     /// Notes whom the key's change concerns.
     #[cold]
-    fn note_queries(&mut self, key: &[u8]) {
+    fn note_queries(&mut self, key: &[u8], touched: &Touched<'_>) {
         let (db, mut noted) = (self.db(), self.effects.take_noted());
-        self.shard_mut(key).note(db, key, &mut noted);
+        let spared = self.shard_mut(key).note(db, key, touched, &mut noted);
+        self.keyspace.count_spared(spared);
         self.effects.rare_mut().noted = noted;
+    }
+
+    /// Where a command that is about to change a sorted set notes how its members move, for [`Keys::changed_in`].
+    pub(crate) fn moves(&self, key: &[u8]) -> Moves {
+        let shard = self.shard(key);
+        Moves::none(shard.is_read() && !shard.index().of_key(self.db(), key).is_empty())
     }
 
     /// Notes that the key holds something, if anybody waits for that.

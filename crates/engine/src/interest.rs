@@ -2,7 +2,9 @@
 //!
 //! A shard has this only while somebody is interested in any of its keys. A change in another one costs a comparison.
 
+use crate::keyspace::Entry;
 use crate::query::{Index, Query};
+use crate::touched::Touched;
 use crate::tracking::{Changed, Tracked};
 use std::sync::Arc;
 
@@ -30,10 +32,19 @@ impl Interest {
     }
 
     /// Notes whom a change of this key concerns. Clients that keep what they have read of it count as told: they have to
-    /// read it again to be told of the next change.
-    pub(crate) fn note(&mut self, db: u8, key: &[u8], noted: &mut Vec<Noted>) {
-        self.queries.note(db, key, noted);
+    /// read it again to be told of the next change. `entry` gives the key's entry after the change. Says how many watched reads of
+    /// the key it does not concern.
+    pub(crate) fn note<'e>(
+        &mut self,
+        db: u8,
+        key: &[u8],
+        touched: &Touched<'_>,
+        entry: impl Fn() -> Option<&'e Entry>,
+        noted: &mut Vec<Noted>,
+    ) -> usize {
+        let spared = self.queries.note(db, key, touched, entry, noted);
         self.tracked.note(key, noted);
+        spared
     }
 
     /// Notes the watched reads of a whole database. Those who keep anything are told by [`Noted::Everything`].

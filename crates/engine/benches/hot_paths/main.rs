@@ -9,6 +9,7 @@ mod instructions;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
+use tidemark_engine::query::{Filter, Read};
 use tidemark_engine::{Call, Engine, Protocol, Reply, command};
 use tidemark_log::{Log, Lsn, MemoryStorage, Options};
 
@@ -78,6 +79,8 @@ fn measure_all(engine: &Engine, keys: usize) {
         }
     });
 
+    beside_watched_reads();
+
     engine.log().wait_durable(engine.log().appended()).expect("memory does not fail");
     let records = engine.log().appended().0 as usize;
     measure("apply from the log", 1, records, || {
@@ -91,6 +94,45 @@ fn measure_all(engine: &Engine, keys: usize) {
             }
         }
     });
+}
+
+/// What a change costs that no watched read of its key can be affected by, beside the same change of a key that nobody watches.
+fn beside_watched_reads() {
+    const CHANGES: usize = 20_000;
+    let log = Log::open(Arc::new(MemoryStorage::new()), Options::default()).expect("an empty log opens").0;
+    let engine = Engine::new(Arc::new(log), tidemark_engine::keyspace::SHARDS, 1);
+    let mut reply = Reply::new(Protocol::Resp2);
+    let mut run = |words: &[&str]| {
+        let args: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        let command = command::resolve(&args).expect("a command of the table");
+        reply.truncate(0);
+        engine.execute(&Call { command, args: &args, db: 0, now_us: 1 }, &mut reply);
+        assert_ne!(reply.bytes().first(), Some(&b'-'), "the command succeeds");
+    };
+    let watch = |words: &[&str]| {
+        let args: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        let read =
+            Read::new(0, Protocol::Resp3, &args, Filter::default()).expect("a read that can be watched");
+        engine.subscribe(read, 0, 1).expect("a beginning");
+    };
+    // Values of changes, and members, of which each is another one than the last.
+    let numbers: Vec<String> = (0..CHANGES).map(|n| n.to_string()).collect();
+    for hash in ["hash", "watched-hash"] {
+        (0..1000).for_each(|n| run(&["HSET", hash, &format!("field:{n}"), "value"]));
+    }
+    (0..1000).for_each(|n| watch(&["HGET", "watched-hash", &format!("field:{n}")]));
+    for (what, key) in [("HSET, nobody watches", "hash"), ("HSET, 1,000 HGETs", "watched-hash")] {
+        measure(what, ROUNDS, CHANGES, || {
+            numbers.iter().for_each(|value| run(&["HSET", key, "other", value]))
+        });
+    }
+    for set in ["set", "watched-set"] {
+        (0..100_000).for_each(|n| run(&["ZADD", set, &(n + CHANGES).to_string(), &format!("member:{n}")]));
+    }
+    watch(&["ZRANGE", "watched-set", "0", "9", "REV", "WITHSCORES"]);
+    for (what, key) in [("ZADD, nobody watches", "set"), ("ZADD, below a top 10", "watched-set")] {
+        measure(what, ROUNDS, CHANGES, || numbers.iter().for_each(|score| run(&["ZADD", key, score, "low"])));
+    }
 }
 
 fn run_all(engine: &Engine, names: &[String], words: &[&str]) {

@@ -6,6 +6,9 @@ use super::{Command, Group, Handler, KeySpec, Run, flags::*};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::keyspace::{Deadline, MAX_BYTES, Payload};
+use crate::part::Part;
+use crate::touched::{Splice, Touched};
+use crate::value::Type;
 
 const fn row(id: u16, name: &'static str, arity: i16, flags: u32, keys: KeySpec, run: Handler) -> Command {
     Command::new(Group::Bitmap, id, name, arity, flags, keys, Run::Keys(run))
@@ -18,18 +21,17 @@ pub(super) const COMMANDS: &[Command] = &[
         "key offset value",
         "Sets or clears a bit of a string value, which grows with zero bits, and returns what it was.",
     ),
-    row(61, "getbit", 3, READONLY | FAST, KeySpec::ONE, getbit).doc(
-        "2.2.0",
-        "O(1)",
-        "key offset",
-        "Returns a bit of a string value.",
-    ),
-    row(62, "bitcount", -2, READONLY, KeySpec::ONE, bitcount).doc(
-        "2.6.0",
-        "O(N) with N the bytes looked at",
-        "key [start end [BYTE | BIT]]",
-        "Counts the set bits of a string value or of a part of it.",
-    ),
+    row(61, "getbit", 3, READONLY | FAST, KeySpec::ONE, getbit)
+        .doc("2.2.0", "O(1)", "key offset", "Returns a bit of a string value.")
+        .looking_at(part_of_bit),
+    row(62, "bitcount", -2, READONLY, KeySpec::ONE, bitcount)
+        .doc(
+            "2.6.0",
+            "O(N) with N the bytes looked at",
+            "key [start end [BYTE | BIT]]",
+            "Counts the set bits of a string value or of a part of it.",
+        )
+        .looking_at(part_of_count),
     row(63, "bitpos", -3, READONLY, KeySpec::ONE, bitpos).doc(
         "2.8.7",
         "O(N) with N the bytes looked at",
@@ -76,19 +78,19 @@ fn bit_of(bytes: &[u8], at: usize) -> bool {
     bytes.get(at >> 3).is_some_and(|byte| byte & (0x80 >> (at & 7)) != 0)
 }
 
-/// The string of a key, grown to at least `len` bytes; and whether it was shorter.
+/// The string of a key, grown to at least `len` bytes; and how long it was.
 fn grown<'c>(
     ctx: &'c mut Context<'_, '_>,
     key: &[u8],
     len: usize,
-) -> Result<(&'c mut Vec<u8>, bool), CommandError> {
+) -> Result<(&'c mut Vec<u8>, usize), CommandError> {
     debug_assert!((1..=MAX_BYTES).contains(&len));
     let bytes = ctx.keys.growing_string(key)?;
-    let was_shorter = bytes.len() < len;
-    if was_shorter {
+    let old_len = bytes.len();
+    if old_len < len {
         bytes.resize(len, 0);
     }
-    Ok((bytes, was_shorter))
+    Ok((bytes, old_len))
 }
 
 fn setbit(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
@@ -98,13 +100,15 @@ fn setbit(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError>
         b"1" => true,
         _ => return Err(CommandError::text("ERR bit is not an integer or out of range")),
     };
-    let (bytes, was_shorter) = grown(ctx, key, (at >> 3) + 1)?;
+    let byte = at >> 3;
+    let (bytes, old_len) = grown(ctx, key, byte + 1)?;
     let old = bit_of(bytes, at);
     if old != bit {
-        bytes[at >> 3] ^= 0x80 >> (at & 7);
+        bytes[byte] ^= 0x80 >> (at & 7);
     }
-    if was_shorter || old != bit {
-        ctx.keys.changed(key, "setbit");
+    if old_len <= byte || old != bit {
+        let splice = Splice::over(old_len, byte, byte + 1);
+        ctx.keys.changed_in(key, "setbit", &Touched::Splice { of: Type::String, splice });
     }
     ctx.reply.integer(i64::from(old));
     Ok(())
@@ -115,6 +119,12 @@ fn getbit(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError>
     let bit = ctx.keys.string(args[1])?.is_some_and(|text| bit_of(&text, at));
     ctx.reply.integer(i64::from(bit));
     Ok(())
+}
+
+/// What GETBIT looks at: one byte.
+fn part_of_bit(args: &[&[u8]]) -> Part {
+    let byte = args.get(2).and_then(|arg| i64::try_from(offset(arg, None).ok()? >> 3).ok());
+    byte.map_or(Part::Everything, |byte| Part::Span { of: Type::String, first: byte, last: byte })
 }
 
 /// Whether a range is meant in bits.
@@ -157,6 +167,21 @@ fn count_ones(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks::<8>();
     let words: usize = words.iter().map(|word| u64::from_ne_bytes(*word).count_ones() as usize).sum();
     words + rest.iter().map(|byte| byte.count_ones() as usize).sum::<usize>()
+}
+
+/// What BITCOUNT looks at: the bytes between two ends.
+fn part_of_count(args: &[&[u8]]) -> Part {
+    let part = Part::span(Type::String, args, 2, 3);
+    match (args.get(4..), part) {
+        (Some([]), part) => part,
+        (Some([unit]), Part::Span { of, first, last }) => match in_bits(unit) {
+            Ok(false) => Part::Span { of, first, last },
+            // A byte that has one of the bits: -8 is the first bit of the last byte, and -9 the last of the one before.
+            Ok(true) => Part::Span { of, first: first.div_euclid(8), last: last.div_euclid(8) },
+            Err(_) => Part::Everything,
+        },
+        _ => Part::Everything,
+    }
 }
 
 fn bitcount(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
@@ -449,8 +474,8 @@ fn bitfield(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandErro
         return reply_fields(ctx, key, &operations);
     };
     check_length(len)?;
-    let (bytes, was_shorter) = grown(ctx, key, len)?;
-    let (mut answers, mut changed) = (Vec::with_capacity(operations.len()), was_shorter);
+    let (bytes, old_len) = grown(ctx, key, len)?;
+    let (mut answers, mut changed) = (Vec::with_capacity(operations.len()), old_len < len);
     for (field, operation) in operations {
         let old = field.read(bytes);
         let (new, answer) = operation.run(field, old);

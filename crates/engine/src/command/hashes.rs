@@ -8,9 +8,11 @@ use super::{Command, Group, Handler, KeySpec, Run, flags::*};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::long_double::LongDouble;
+use crate::part::Part;
 use crate::random::Random;
 use crate::reply::{Protocol, Reply};
-use crate::value::Hash;
+use crate::touched::Touched;
+use crate::value::{Hash, Type};
 
 const fn row(id: u16, name: &'static str, arity: i16, flags: u32, run: Handler) -> Command {
     Command::new(Group::Hash, id, name, arity, flags, KeySpec::ONE, Run::Keys(run))
@@ -37,18 +39,17 @@ pub(super) const COMMANDS: &[Command] = &[
         "key field value [field value ...]",
         "Sets the values of fields: the older form of HSET.",
     ),
-    row(253, "hget", 3, READONLY | FAST, hget).doc(
-        "2.0.0",
-        "O(1)",
-        "key field",
-        "Returns the value of a field.",
-    ),
-    row(254, "hmget", -3, READONLY | FAST, hmget).doc(
-        "2.0.0",
-        "O(N) with N the number of fields",
-        "key field [field ...]",
-        "Returns the values of several fields.",
-    ),
+    row(253, "hget", 3, READONLY | FAST, hget)
+        .doc("2.0.0", "O(1)", "key field", "Returns the value of a field.")
+        .looking_at(|_| Part::elements(Type::Hash)),
+    row(254, "hmget", -3, READONLY | FAST, hmget)
+        .doc(
+            "2.0.0",
+            "O(N) with N the number of fields",
+            "key field [field ...]",
+            "Returns the values of several fields.",
+        )
+        .looking_at(|_| Part::elements(Type::Hash)),
     row(255, "hgetall", 2, READONLY, hgetall).doc(
         "2.0.0",
         "O(N) with N the size of the hash",
@@ -61,31 +62,24 @@ pub(super) const COMMANDS: &[Command] = &[
         "key field [field ...]",
         "Deletes fields, and the key with the last of them.",
     ),
-    row(257, "hexists", 3, READONLY | FAST, hexists).doc(
-        "2.0.0",
-        "O(1)",
-        "key field",
-        "Tells whether a field exists.",
-    ),
-    row(258, "hlen", 2, READONLY | FAST, hlen).doc("2.0.0", "O(1)", "key", "Returns the number of fields."),
-    row(259, "hkeys", 2, READONLY, hkeys).doc(
-        "2.0.0",
-        "O(N) with N the size of the hash",
-        "key",
-        "Returns all fields without their values.",
-    ),
+    row(257, "hexists", 3, READONLY | FAST, hexists)
+        .doc("2.0.0", "O(1)", "key field", "Tells whether a field exists.")
+        .looking_at(|_| Part::Elements { of: Type::Hash, from: 2, with_values: false }),
+    row(258, "hlen", 2, READONLY | FAST, hlen)
+        .doc("2.0.0", "O(1)", "key", "Returns the number of fields.")
+        .looking_at(|_| Part::names(Type::Hash)),
+    row(259, "hkeys", 2, READONLY, hkeys)
+        .doc("2.0.0", "O(N) with N the size of the hash", "key", "Returns all fields without their values.")
+        .looking_at(|_| Part::names(Type::Hash)),
     row(260, "hvals", 2, READONLY, hvals).doc(
         "2.0.0",
         "O(N) with N the size of the hash",
         "key",
         "Returns the values of all fields.",
     ),
-    row(261, "hstrlen", 3, READONLY | FAST, hstrlen).doc(
-        "3.2.0",
-        "O(1)",
-        "key field",
-        "Returns the length of a field's value in bytes.",
-    ),
+    row(261, "hstrlen", 3, READONLY | FAST, hstrlen)
+        .doc("3.2.0", "O(1)", "key field", "Returns the length of a field's value in bytes.")
+        .looking_at(|_| Part::elements(Type::Hash)),
     row(262, "hincrby", 4, GROWS, hincrby).doc(
         "2.0.0",
         "O(1)",
@@ -104,12 +98,14 @@ pub(super) const COMMANDS: &[Command] = &[
         "key [count [WITHVALUES]]",
         "Returns fields at random: different ones, or with a negative count with repeats.",
     ),
-    row(265, "hscan", -3, READONLY, hscan).doc(
-        "2.8.0",
-        "O(1) for every call, O(N) for a complete iteration with N the size of the hash",
-        "key cursor [MATCH pattern] [COUNT count]",
-        "Iterates over the fields of a hash and their values.",
-    ),
+    row(265, "hscan", -3, READONLY, hscan)
+        .doc(
+            "2.8.0",
+            "O(1) for every call, O(N) for a complete iteration with N the size of the hash",
+            "key cursor [MATCH pattern] [COUNT count]",
+            "Iterates over the fields of a hash and their values.",
+        )
+        .looking_at(|args| Part::scan(Type::Hash, args)),
 ];
 
 /// Sets the fields that HSET and HMSET name; returns how many of them are new.
@@ -126,7 +122,7 @@ fn set_fields(
     let added = ctx.keys.upsert(args[1], |hash: &mut Hash| {
         pairs.iter().filter(|[field, value]| hash.set(field, value)).count()
     })?;
-    ctx.keys.changed(args[1], "hset");
+    ctx.keys.changed_in(args[1], "hset", &Touched::pairs(&args[2..], added == 0));
     Ok(added)
 }
 
@@ -147,7 +143,7 @@ fn hsetnx(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError>
     let absent = ctx.keys.read::<Hash>(args[1])?.is_none_or(|hash| !hash.contains(args[2]));
     if absent {
         ctx.keys.upsert(args[1], |hash: &mut Hash| hash.set(args[2], args[3]))?;
-        ctx.keys.changed(args[1], "hset");
+        ctx.keys.changed_in(args[1], "hset", &Touched::fields(&[args[2]], false));
     }
     ctx.reply.integer(i64::from(absent));
     Ok(())
@@ -217,17 +213,16 @@ fn hstrlen(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError
 fn hincrby(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let (key, field, delta) = (args[1], args[2], parse::integer(args[3])?);
     check_length(field.len())?;
-    let new = ctx.keys.upsert(key, |hash: &mut Hash| {
+    let (new, is_new) = ctx.keys.upsert(key, |hash: &mut Hash| {
         let old = match hash.get(field) {
             Some(value) => parse::canonical_integer(value)
                 .ok_or(CommandError::text("ERR hash value is not an integer"))?,
             None => 0,
         };
         let new = old.checked_add(delta).ok_or(CommandError::Overflow)?;
-        hash.set(field, itoa::Buffer::new().format(new).as_bytes());
-        Ok(new)
+        Ok((new, hash.set(field, itoa::Buffer::new().format(new).as_bytes())))
     })??;
-    ctx.keys.changed(key, "hincrby");
+    ctx.keys.changed_in(key, "hincrby", &Touched::fields(&[field], !is_new));
     ctx.reply.integer(new);
     Ok(())
 }
@@ -238,7 +233,7 @@ fn hincrbyfloat(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Command
     if delta.is_none() {
         return Err(CommandError::text("ERR value is NaN or Infinity"));
     }
-    let text = ctx.keys.upsert(key, |hash: &mut Hash| {
+    let (text, is_new) = ctx.keys.upsert(key, |hash: &mut Hash| {
         let old = match hash.get(field) {
             Some(value) => {
                 LongDouble::parse(value).map_err(|_| CommandError::text("ERR hash value is not a float"))?
@@ -246,10 +241,10 @@ fn hincrbyfloat(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Command
             None => Some(LongDouble::ZERO),
         };
         let text = sum(old, delta)?;
-        hash.set(field, text.as_bytes());
-        Ok::<_, CommandError>(text)
+        let is_new = hash.set(field, text.as_bytes());
+        Ok::<_, CommandError>((text, is_new))
     })??;
-    ctx.keys.changed(key, "hincrbyfloat");
+    ctx.keys.changed_in(key, "hincrbyfloat", &Touched::fields(&[field], !is_new));
     ctx.reply.bulk(text.as_bytes());
     Ok(())
 }

@@ -6,7 +6,9 @@ use super::{Command, Group, Handler, KeySpec, Run, flags::*};
 use crate::blocking::{Block, Serve};
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::value::{Collection, End, List};
+use crate::part::Part;
+use crate::touched::{Splice, Touched};
+use crate::value::{Collection, End, List, Type};
 
 const fn row(id: u16, name: &'static str, arity: i16, flags: u32, keys: KeySpec, run: Handler) -> Command {
     Command::new(Group::List, id, name, arity, flags, keys, Run::Keys(run))
@@ -65,7 +67,8 @@ pub(super) const COMMANDS: &[Command] = &[
         "O(N) with N the distance from the nearer end, in chunks of about 8 KiB",
         "key index",
         "Returns an element of a list by its index.",
-    ),
+    )
+    .looking_at(|args| Part::span(Type::List, args, 2, 2)),
     row(208, "lset", 4, GROWS, KeySpec::ONE, lset).doc(
         "1.0.0",
         "O(N) with N the distance from the nearer end, in chunks of about 8 KiB",
@@ -77,7 +80,8 @@ pub(super) const COMMANDS: &[Command] = &[
         "O(S+N) with S the distance of start from the nearer end and N the number of elements returned",
         "key start stop",
         "Returns a range of a list's elements.",
-    ),
+    )
+    .looking_at(|args| Part::span(Type::List, args, 2, 3)),
     row(210, "ltrim", 4, WRITE, KeySpec::ONE, ltrim).doc(
         "1.0.0",
         "O(N) with N the number of elements removed",
@@ -158,7 +162,7 @@ fn push(ctx: &mut Context<'_, '_>, args: &[&[u8]], end: End) -> Result<(), Comma
         elements.iter().for_each(|element| list.push(end, element));
         list.len()
     })?;
-    ctx.keys.changed(key, push_event(end));
+    ctx.keys.changed_in(key, push_event(end), &resized(end, len - elements.len(), len));
     ctx.reply.count(len);
     Ok(())
 }
@@ -187,6 +191,15 @@ fn rpushx(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError>
     push_if_present(ctx, args, End::Back)
 }
 
+/// What has changed of a list that something was put on, or taken from, at this end.
+fn resized<'a>(end: End, old_len: usize, new_len: usize) -> Touched<'a> {
+    let splice = match end {
+        End::Front => Splice::front(old_len, new_len),
+        End::Back => Splice::back(old_len, new_len),
+    };
+    Touched::Splice { of: Type::List, splice }
+}
+
 fn push_event(end: End) -> &'static str {
     if end == End::Front { "lpush" } else { "rpush" }
 }
@@ -198,11 +211,14 @@ fn pop_event(end: End) -> &'static str {
 /// Removes one element and answers it; whether there was one.
 fn pop_one(ctx: &mut Context<'_, '_>, key: &[u8], end: End) -> Result<bool, CommandError> {
     let reply = &mut *ctx.reply;
-    let popped = ctx.keys.update(key, |list: &mut List| list.pop(end, |element| reply.bulk(element)))?;
-    if popped.is_some() {
-        ctx.keys.changed(key, pop_event(end));
+    let left = ctx.keys.update(key, |list: &mut List| {
+        list.pop(end, |element| reply.bulk(element));
+        list.len()
+    })?;
+    if let Some(left) = left {
+        ctx.keys.changed_in(key, pop_event(end), &resized(end, left + 1, left));
     }
-    Ok(popped.is_some())
+    Ok(left.is_some())
 }
 
 /// Removes up to `count` elements, at least 1, and answers the array of them; whether there were any.
@@ -214,9 +230,10 @@ fn pop_many(ctx: &mut Context<'_, '_>, key: &[u8], end: End, count: usize) -> Re
         for _ in 0..count {
             list.pop(end, |element| reply.bulk(element));
         }
+        (count, list.len())
     })?;
-    if popped.is_some() {
-        ctx.keys.changed(key, pop_event(end));
+    if let Some((count, left)) = popped {
+        ctx.keys.changed_in(key, pop_event(end), &resized(end, left + count, left));
     }
     Ok(popped.is_some())
 }
@@ -270,10 +287,11 @@ fn lset(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let (key, element) = (args[1], args[3]);
     ctx.keys.read::<List>(key)?.ok_or(CommandError::NoSuchKey)?;
     let index = parse::integer(args[2])?;
-    if ctx.keys.update(key, |list: &mut List| list.set(index, element))? != Some(true) {
-        return Err(CommandError::IndexOutOfRange);
-    }
-    ctx.keys.changed(key, "lset");
+    let set = ctx.keys.update(key, |list: &mut List| list.set(index, element).then(|| list.len()))?;
+    let Some(len) = set.flatten() else { return Err(CommandError::IndexOutOfRange) };
+    let at = if index < 0 { len.saturating_sub(index.unsigned_abs() as usize) } else { index as usize };
+    let splice = Splice::over(len, at, at + 1);
+    ctx.keys.changed_in(key, "lset", &Touched::Splice { of: Type::List, splice });
     ctx.reply.ok();
     Ok(())
 }

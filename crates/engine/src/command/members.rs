@@ -3,9 +3,10 @@
 use super::parse;
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::touched::Touched;
 use crate::value::Collection;
 
-/// HDEL, SREM, ZREM: removes what `args` name behind the key and answers how many of them were there. `remove` says
+/// HDEL, SREM: removes what `args` name behind the key and answers how many of them were there. `remove` says
 /// whether one was.
 pub(super) fn remove<T: Collection>(
     ctx: &mut Context<'_, '_>,
@@ -19,7 +20,7 @@ pub(super) fn remove<T: Collection>(
         .update(key, |elements: &mut T| names.iter().filter(|name| remove(elements, name)).count())?;
     let removed = removed.unwrap_or(0);
     if removed > 0 {
-        ctx.keys.changed(key, event);
+        ctx.keys.changed_in(key, event, &Touched::names(T::TYPE, names));
     }
     ctx.reply.count(removed);
     Ok(())

@@ -17,7 +17,7 @@ mod members;
 pub mod parse;
 mod sets;
 mod sort;
-mod sorted_sets;
+pub(crate) mod sorted_sets;
 mod strings;
 pub mod syntax;
 pub mod watching;
@@ -27,6 +27,7 @@ pub use key_use::{key_uses, key_uses_of};
 
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::part::{Part, PartOf};
 use std::sync::LazyLock;
 
 /// Runs a command on keys whose shards are locked. `args[0]` is the command's name; their number fits the arity.
@@ -256,6 +257,8 @@ pub struct Command {
     pub run: Run,
     /// Subcommands, if `run` is [`Run::Container`].
     pub subcommands: &'static [Command],
+    /// What it looks at of the value of its key, if it reads one.
+    pub(crate) part: PartOf,
 }
 
 impl Command {
@@ -282,6 +285,7 @@ impl Command {
             syntax: "",
             run,
             subcommands: &[],
+            part: |_| Part::Everything,
         }
     }
 
@@ -305,6 +309,13 @@ impl Command {
     #[must_use]
     pub const fn with(mut self, subcommands: &'static [Self]) -> Self {
         self.subcommands = subcommands;
+        self
+    }
+
+    /// Says what a read of one key looks at, so that watched it is answered anew only behind changes that may concern it.
+    #[must_use]
+    pub(crate) const fn looking_at(mut self, part: PartOf) -> Self {
+        self.part = part;
         self
     }
 

@@ -7,8 +7,10 @@ use super::strings::{check_answer, check_length};
 use super::{Command, Group, Handler, KeySpec, Run, flags::*};
 use crate::context::{Context, Keys, Text};
 use crate::error::CommandError;
+use crate::part::Part;
 use crate::random::Random;
-use crate::value::Set;
+use crate::touched::Touched;
+use crate::value::{Set, Type};
 
 const fn row(id: u16, name: &'static str, arity: i16, flags: u32, keys: KeySpec, run: Handler) -> Command {
     Command::new(Group::Set, id, name, arity, flags, keys, Run::Keys(run))
@@ -30,18 +32,17 @@ pub(super) const COMMANDS: &[Command] = &[
         "key member [member ...]",
         "Removes members, and the key with the last of them.",
     ),
-    row(302, "sismember", 3, READONLY | FAST, ONE, sismember).doc(
-        "1.0.0",
-        "O(1)",
-        "key member",
-        "Tells whether something is a member.",
-    ),
-    row(303, "smismember", -3, READONLY | FAST, ONE, smismember).doc(
-        "6.2.0",
-        "O(N) with N the number of members asked for",
-        "key member [member ...]",
-        "Tells of several things whether each is a member.",
-    ),
+    row(302, "sismember", 3, READONLY | FAST, ONE, sismember)
+        .doc("1.0.0", "O(1)", "key member", "Tells whether something is a member.")
+        .looking_at(|_| Part::elements(Type::Set)),
+    row(303, "smismember", -3, READONLY | FAST, ONE, smismember)
+        .doc(
+            "6.2.0",
+            "O(N) with N the number of members asked for",
+            "key member [member ...]",
+            "Tells of several things whether each is a member.",
+        )
+        .looking_at(|_| Part::elements(Type::Set)),
     row(304, "smembers", 2, READONLY, ONE, smembers).doc(
         "1.0.0",
         "O(N) with N the size of the set",
@@ -114,12 +115,14 @@ pub(super) const COMMANDS: &[Command] = &[
         "destination key [key ...]",
         "Stores the members that the first set has and no other in a key, whatever it held.",
     ),
-    row(316, "sscan", -3, READONLY, ONE, sscan).doc(
-        "2.8.0",
-        "O(1) for every call, O(N) for a complete iteration with N the size of the set",
-        "key cursor [MATCH pattern] [COUNT count]",
-        "Iterates over the members of a set.",
-    ),
+    row(316, "sscan", -3, READONLY, ONE, sscan)
+        .doc(
+            "2.8.0",
+            "O(1) for every call, O(N) for a complete iteration with N the size of the set",
+            "key cursor [MATCH pattern] [COUNT count]",
+            "Iterates over the members of a set.",
+        )
+        .looking_at(|args| Part::scan(Type::Set, args)),
 ];
 
 fn sadd(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
@@ -129,7 +132,7 @@ fn sadd(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
         .keys
         .upsert(args[1], |set: &mut Set| members.iter().filter(|member| set.insert(member)).count())?;
     if added > 0 {
-        ctx.keys.changed(args[1], "sadd");
+        ctx.keys.changed_in(args[1], "sadd", &Touched::names(Type::Set, members));
     }
     ctx.reply.count(added);
     Ok(())
@@ -187,7 +190,7 @@ fn spop_one(ctx: &mut Context<'_, '_>, key: &[u8]) -> Result<(), CommandError> {
     })?;
     match popped.flatten() {
         Some(member) => {
-            ctx.keys.changed(key, "spop");
+            ctx.keys.changed_in(key, "spop", &Touched::names(Type::Set, &[&member]));
             ctx.keys.log_instead("srem", &[key, &member]);
             ctx.reply.bulk(&member);
         }
@@ -221,8 +224,8 @@ fn spop_many(ctx: &mut Context<'_, '_>, key: &[u8], count: usize) -> Result<(), 
             debug_assert!(removed, "a sample consists of members");
         }
     })?;
-    ctx.keys.changed(key, "spop");
     let logged: Vec<&[u8]> = std::iter::once(key).chain(chosen.iter().map(Vec::as_slice)).collect();
+    ctx.keys.changed_in(key, "spop", &Touched::names(Type::Set, &logged[1..]));
     ctx.keys.log_instead("srem", &logged);
     ctx.reply.set(chosen.len());
     chosen.iter().for_each(|member| ctx.reply.bulk(member));
@@ -274,9 +277,10 @@ fn smove(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> 
     ctx.keys.read::<Set>(destination)?;
     if is_member && source != destination {
         ctx.keys.update(source, |set: &mut Set| set.remove(member))?;
-        ctx.keys.changed(source, "srem");
+        let touched = Touched::names(Type::Set, &args[3..]);
+        ctx.keys.changed_in(source, "srem", &touched);
         if ctx.keys.upsert(destination, |set: &mut Set| set.insert(member))? {
-            ctx.keys.changed(destination, "sadd");
+            ctx.keys.changed_in(destination, "sadd", &touched);
         }
     }
     ctx.reply.integer(i64::from(is_member));

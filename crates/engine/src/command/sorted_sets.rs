@@ -4,8 +4,10 @@ mod algebra;
 mod pops;
 mod ranges;
 mod rows;
+mod window;
 
 pub(super) use rows::COMMANDS;
+pub(crate) use window::{Counted, Place, Window};
 
 use super::keyspace_wide::{ScanOptions, cursor};
 use super::members::{self, Wanted};
@@ -202,6 +204,7 @@ fn add(
         scores.push(score(given)?);
         check_length(member.len())?;
     }
+    let mut moves = ctx.keys.moves(key);
     let change = |set: &mut SortedSet| {
         let mut tally = Tally::default();
         for ([_, member], given) in pairs.iter().zip(&scores) {
@@ -209,7 +212,10 @@ fn add(
             set.update(member, |old| {
                 outcome = rules.outcome(*given, old);
                 match outcome {
-                    Outcome::Updated(score) | Outcome::Added(score) => Some(score),
+                    Outcome::Updated(score) | Outcome::Added(score) => {
+                        moves.note(member, old, Some(score));
+                        Some(score)
+                    }
                     Outcome::Refused | Outcome::Same(_) | Outcome::NotANumber => None,
                 }
             });
@@ -225,13 +231,23 @@ fn add(
         ctx.keys.upsert(key, change)?
     };
     if tally.added + tally.updated > 0 {
-        ctx.keys.changed(key, if rules.increment { "zincr" } else { "zadd" });
+        ctx.keys.changed_in(key, if rules.increment { "zincr" } else { "zadd" }, &moves.touched());
     }
     Ok(tally)
 }
 
 fn zrem(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    members::remove(ctx, args, "zrem", |set: &mut SortedSet, member| set.remove(member).is_some())
+    let (key, mut moves) = (args[1], ctx.keys.moves(args[1]));
+    let removed = ctx.keys.update(key, |set: &mut SortedSet| {
+        let taken = args[2..].iter().filter_map(|member| Some((member, set.remove(member)?)));
+        taken.map(|(member, score)| moves.note(member, Some(score), None)).count()
+    })?;
+    let removed = removed.unwrap_or(0);
+    if removed > 0 {
+        ctx.keys.changed_in(key, "zrem", &moves.touched());
+    }
+    ctx.reply.count(removed);
+    Ok(())
 }
 
 fn zcard(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {

@@ -6,7 +6,10 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::keyspace::{Deadline, MAX_BYTES, Payload, ValueRef};
 use crate::long_double::LongDouble;
+use crate::part::Part;
 use crate::reply::Reply;
+use crate::touched::{Splice, Touched};
+use crate::value::Type;
 
 const fn row(id: u16, name: &'static str, arity: i16, flags: u32, keys: KeySpec, run: Handler) -> Command {
     Command::new(Group::String, id, name, arity, flags, keys, Run::Keys(run))
@@ -112,18 +115,17 @@ pub(super) const COMMANDS: &[Command] = &[
         "key offset value",
         "Overwrites a part of a string value, which grows with zero bytes where needed.",
     ),
-    row(17, "getrange", 4, READONLY, KeySpec::ONE, getrange).doc(
-        "2.4.0",
-        "O(N) with N the bytes returned",
-        "key start end",
-        "Returns a part of a string value.",
-    ),
-    row(18, "substr", 4, READONLY, KeySpec::ONE, getrange).doc(
-        "1.0.0",
-        "O(N) with N the bytes returned",
-        "key start end",
-        "Returns a part of a string value: the older name of GETRANGE.",
-    ),
+    row(17, "getrange", 4, READONLY, KeySpec::ONE, getrange)
+        .doc("2.4.0", "O(N) with N the bytes returned", "key start end", "Returns a part of a string value.")
+        .looking_at(|args| Part::span(Type::String, args, 2, 3)),
+    row(18, "substr", 4, READONLY, KeySpec::ONE, getrange)
+        .doc(
+            "1.0.0",
+            "O(N) with N the bytes returned",
+            "key start end",
+            "Returns a part of a string value: the older name of GETRANGE.",
+        )
+        .looking_at(|args| Part::span(Type::String, args, 2, 3)),
     row(19, "mget", -2, READONLY | FAST, KeySpec::REST, mget).doc(
         "1.0.0",
         "O(N) with N the number of keys",
@@ -416,7 +418,12 @@ fn append(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError>
         bytes.extend_from_slice(args[2]);
         bytes.len()
     };
-    ctx.keys.changed(args[1], "append");
+    // What takes the place of an expired key may be in the place of anything.
+    let touched = old_len.map_or(Touched::Everything, |old_len| Touched::Splice {
+        of: Type::String,
+        splice: Splice::back(old_len, len),
+    });
+    ctx.keys.changed_in(args[1], "append", &touched);
     ctx.reply.count(len);
     Ok(())
 }
@@ -444,7 +451,8 @@ fn setrange(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandErro
     }
     bytes[offset..end].copy_from_slice(value);
     let len = bytes.len();
-    ctx.keys.changed(args[1], "setrange");
+    let splice = Splice::over(old_len, offset, end);
+    ctx.keys.changed_in(args[1], "setrange", &Touched::Splice { of: Type::String, splice });
     ctx.reply.count(len);
     Ok(())
 }

@@ -15,6 +15,7 @@ pub use shard::{KeyId, Shard};
 pub use slot::{SLOTS, hash, slot};
 pub use table::{Keyed, Table};
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Number of databases that `SELECT` can choose from.
@@ -30,13 +31,16 @@ struct Padded(Mutex<Shard>);
 /// All keys of the server.
 pub struct Keyspace {
     shards: Box<[Padded]>,
+    /// How many answers of watched reads were known to be the same behind a change of their key.
+    spared: AtomicU64,
 }
 
 impl Keyspace {
     /// An empty keyspace of `shards` shards, between 1 and [`SLOTS`].
     pub fn new(shards: usize) -> Self {
         assert!((1..=SLOTS).contains(&shards), "between 1 and {SLOTS} shards, not {shards}");
-        Self { shards: (0..shards).map(|_| Padded(Mutex::new(Shard::new()))).collect() }
+        let shards = (0..shards).map(|_| Padded(Mutex::new(Shard::new()))).collect();
+        Self { shards, spared: AtomicU64::new(0) }
     }
 
     /// How many shards there are.
@@ -54,6 +58,18 @@ impl Keyspace {
     #[inline]
     pub fn lock(&self, index: usize) -> MutexGuard<'_, Shard> {
         self.shards[index].0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts watched reads that need not be answered anew behind a change of their key.
+    pub(crate) fn count_spared(&self, count: usize) {
+        if count > 0 {
+            self.spared.fetch_add(count as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// How many have been counted.
+    pub(crate) fn spared(&self) -> u64 {
+        self.spared.load(Ordering::Relaxed)
     }
 
     /// Locks all shards, in order.

@@ -3,6 +3,7 @@
 use super::{DATABASES, Database};
 use crate::interest::{Interest, Noted};
 use crate::query::{Index, Query};
+use crate::touched::Touched;
 use crate::waiting::Waiting;
 use crate::watch::Watch;
 use std::collections::HashMap;
@@ -94,12 +95,20 @@ impl Shard {
         self.interest.take_if(|interest| interest.is_empty());
     }
 
-    /// Notes whom a change of this key concerns, as far as this is not known from waiting or watching.
-    pub(crate) fn note(&mut self, db: u8, key: &[u8], noted: &mut Vec<Noted>) {
-        if let Some(interest) = &mut self.interest {
-            interest.note(db, key, noted);
-            self.drop_interest_if_empty();
-        }
+    /// Notes whom a change of this key concerns, as far as this is not known from waiting or watching; how many watched reads of
+    /// the key it cannot.
+    pub(crate) fn note(
+        &mut self,
+        db: u8,
+        key: &[u8],
+        touched: &Touched<'_>,
+        noted: &mut Vec<Noted>,
+    ) -> usize {
+        let Some(interest) = &mut self.interest else { return 0 };
+        let database = &self.databases[db as usize];
+        let spared = interest.note(db, key, touched, || database.get(super::hash(key), key), noted);
+        self.drop_interest_if_empty();
+        spared
     }
 
     /// As [`Shard::note`], of a change of everything in a database.

@@ -89,6 +89,7 @@ impl Engine {
 
     fn emit_one(&self, keys: &mut Keys<'_>, query: &Arc<Query>, moment: Moment) {
         let Moment { lsn, time_us, durable, spared: _ } = moment;
+        self.registry().count_evaluated();
         let emitted = with_present_answer(keys, query, |state, answer| {
             if *state.answer == *answer {
                 return None;

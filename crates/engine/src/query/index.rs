@@ -1,9 +1,10 @@
 //! Which queries read the keys of one shard.
 
+use super::watched::Watched;
 use super::{Query, Reach};
 use crate::interest::Noted;
-use crate::keyspace::{Keyed, Table, hash};
-use smallvec::SmallVec;
+use crate::keyspace::{Entry, Table, hash};
+use crate::touched::Touched;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -18,18 +19,6 @@ pub(crate) struct Index {
     wide: usize,
     /// How many queries there are, under `keys` and `everywhere`.
     len: usize,
-}
-
-/// A key that is read.
-struct Watched {
-    key: Box<[u8]>,
-    queries: SmallVec<[Arc<Query>; 1]>,
-}
-
-impl Keyed for Box<Watched> {
-    fn key(&self) -> &[u8] {
-        &self.key
-    }
 }
 
 impl Index {
@@ -57,7 +46,7 @@ impl Index {
     pub(crate) fn reached_from(&self, key: &[u8]) -> impl Iterator<Item = usize> {
         let hash = hash(key);
         let watched = self.keys.values().filter_map(move |table| table.get(hash, key));
-        watched.flat_map(|watched| watched.queries.iter()).flat_map(|query| query.reach.several())
+        watched.flat_map(|watched| watched.queries()).flat_map(|query| query.reach.several())
     }
 
     /// The shards that queries of any of the shard's keys read besides.
@@ -66,7 +55,7 @@ impl Index {
         if self.wide > 0 {
             for table in self.keys.values() {
                 table.for_each(|watched| {
-                    watched.queries.iter().for_each(|query| reached.extend(query.reach.several()));
+                    watched.queries().iter().for_each(|query| reached.extend(query.reach.several()));
                 });
             }
         }
@@ -79,19 +68,16 @@ impl Index {
     }
 
     /// The queries that name a key.
-    pub(super) fn of_key(&self, db: u8, key: &[u8]) -> &[Arc<Query>] {
+    pub(crate) fn of_key(&self, db: u8, key: &[u8]) -> &[Arc<Query>] {
         let watched = self.keys.get(&db).and_then(|table| table.get(hash(key), key));
-        watched.map_or(&[], |watched| &watched.queries)
+        watched.map_or(&[], |watched| watched.queries())
     }
 
     pub(super) fn insert(&mut self, db: u8, key: &[u8], query: &Arc<Query>) {
         let (hash, table) = (hash(key), self.keys.entry(db).or_default());
         match table.get_mut(hash, key) {
-            Some(watched) => watched.queries.push(Arc::clone(query)),
-            None => {
-                let queries = SmallVec::from_elem(Arc::clone(query), 1);
-                table.insert(hash, Box::new(Watched { key: key.into(), queries }));
-            }
+            Some(watched) => watched.insert(query),
+            None => table.insert(hash, Box::new(Watched::new(key, query))),
         }
         self.len += 1;
         self.wide += usize::from(query.reach.is_wide());
@@ -101,9 +87,10 @@ impl Index {
         let hash = hash(key);
         let Some(table) = self.keys.get_mut(&db) else { return };
         let Some(watched) = table.get_mut(hash, key) else { return };
-        let Some(at) = watched.queries.iter().position(|other| Arc::ptr_eq(other, query)) else { return };
-        watched.queries.swap_remove(at);
-        if watched.queries.is_empty() {
+        if !watched.remove(query) {
+            return;
+        }
+        if watched.queries().is_empty() {
             table.remove(hash, key);
         }
         self.len -= 1;
@@ -122,22 +109,29 @@ impl Index {
         }
     }
 
-    /// Notes the queries whose answer a change of this key may change.
-    pub(crate) fn note(&self, db: u8, key: &[u8], noted: &mut Vec<Noted>) {
-        if let Some(watched) = self.keys.get(&db).and_then(|table| table.get(hash(key), key)) {
-            watched.queries.iter().for_each(|query| query.note(noted));
-        }
+    /// Notes the queries whose answer a change of this key may change; how many of those that name it are left.
+    pub(crate) fn note<'e>(
+        &self,
+        db: u8,
+        key: &[u8],
+        touched: &Touched<'_>,
+        entry: impl Fn() -> Option<&'e Entry>,
+        noted: &mut Vec<Noted>,
+    ) -> usize {
+        let watched = self.keys.get(&db).and_then(|table| table.get(hash(key), key));
+        let spared = watched.map_or(0, |watched| watched.note(touched, &entry, noted));
         for query in &self.everywhere {
             if query.read.db() == db && query.read.may_concern(key) {
                 query.note_key(key, noted);
             }
         }
+        spared
     }
 
     /// Notes the queries of a whole database.
     pub(crate) fn note_database(&self, db: u8, noted: &mut Vec<Noted>) {
         if let Some(table) = self.keys.get(&db) {
-            table.for_each(|watched| watched.queries.iter().for_each(|query| query.note(noted)));
+            table.for_each(|watched| watched.queries().iter().for_each(|query| query.note(noted)));
         }
         let everywhere = self.everywhere.iter().filter(|query| query.read.db() == db);
         everywhere.for_each(|query| query.note_everything(noted));

@@ -42,6 +42,7 @@ mod retention;
 mod saving;
 mod scope;
 mod subscribing;
+mod watched;
 
 pub use emission::{Emission, Gone};
 pub use filter::Filter;
@@ -61,6 +62,7 @@ pub(crate) use scope::Scope;
 
 use crate::interest::Noted;
 use crate::keyspace::Keyspace;
+use crate::part::Part;
 use crate::reply::Reply;
 use crate::tracking::Broadcast;
 use emission::Emissions;
@@ -96,6 +98,8 @@ pub struct Query {
     id: Lsn,
     read: Read,
     reach: Reach,
+    /// What it looks at of what the keys hold: what changes of the rest do not concern it.
+    part: Part,
     /// It is on the list of those that a command may have changed. Changes under the locks of what it reads.
     noted: AtomicBool,
     state: Mutex<State>,
@@ -150,7 +154,7 @@ struct Listener {
 }
 
 impl Query {
-    fn new(id: Lsn, read: Read, keyspace: &Keyspace, answer: Arc<[u8]>, now_us: u64) -> Self {
+    fn new(id: Lsn, (read, part): (Read, Part), keyspace: &Keyspace, answer: Arc<[u8]>, now_us: u64) -> Self {
         let filtered = Filtering::new(read.filter(), read.protocol()).map(|mut filtering| {
             let shown = filtering.apply(&answer, now_us).unwrap_or_else(|| {
                 let mut reply = Reply::new(read.protocol());
@@ -159,13 +163,13 @@ impl Query {
             });
             Box::new(Filtered { filtering, shown: shown.into() })
         });
-        Self::restored(id, read, keyspace, (answer, filtered), (0, id), now_us)
+        Self::restored(id, (read, part), keyspace, (answer, filtered), (0, id), now_us)
     }
 
     /// A query that has emitted before: so many times, the last time at the LSN, which is its beginning if it never has.
     fn restored(
         id: Lsn,
-        read: Read,
+        (read, part): (Read, Part),
         keyspace: &Keyspace,
         (answer, filtered): (Arc<[u8]>, Option<Box<Filtered>>),
         (count, floor): (u64, Lsn),
@@ -184,7 +188,7 @@ impl Query {
             saved: 0,
             counted: 0,
         };
-        Self { id, read, reach, noted: AtomicBool::new(false), state: Mutex::new(state) }
+        Self { id, read, reach, part, noted: AtomicBool::new(false), state: Mutex::new(state) }
     }
 
     /// The LSN of the record that began it: unique, and the same for ever.

@@ -5,6 +5,7 @@ use crate::command::{self, Command, KeySpec, Run, flags, parse};
 use crate::context::{Context, Keys};
 use crate::error::CommandError;
 use crate::keyspace::{DATABASES, Keyspace};
+use crate::part::Part;
 use crate::record::{self, Cursor, LoggedCommand};
 use crate::reply::{Protocol, Reply};
 use smallvec::SmallVec;
@@ -104,6 +105,16 @@ impl Read {
     /// The arguments, the command's name first, in lower case.
     pub fn args(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.args.iter().map(|arg| &**arg)
+    }
+
+    /// As [`Read::args`], as they are kept.
+    pub(super) fn words(&self) -> &[Box<[u8]>] {
+        &self.args
+    }
+
+    /// What it looks at of the values of its keys.
+    pub(super) fn part(&self) -> Part {
+        self.row().map_or(Part::Everything, |row| (row.part)(&self.borrowed()))
     }
 
     /// What its answers go through.

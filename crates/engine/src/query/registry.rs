@@ -5,12 +5,13 @@ use super::retention::Retention;
 use super::saving::Saving;
 use super::{Audience, Query, Read, State};
 use crate::error::CommandError;
+use crate::part::Part;
 use crate::tracking::Broadcast;
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{Hash, Hasher};
 use std::ops::Bound;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tidemark_log::Lsn;
 
@@ -37,6 +38,11 @@ pub(crate) struct Registry {
     max_bytes: AtomicUsize,
     /// What the queries, their latest answers, and what their operators remember take.
     bytes: AtomicUsize,
+    /// How many answers have been looked at anew.
+    evaluated: AtomicU64,
+    /// Says in place of the command table what reads look at.
+    #[cfg(test)]
+    part_of: OnceLock<fn(&Read) -> Part>,
     pub(super) retention: Retention,
     pub(super) saving: Saving,
     pub(crate) names: Names,
@@ -81,6 +87,9 @@ impl Default for Registry {
             max_queries: AtomicUsize::new(limits.queries),
             max_bytes: AtomicUsize::new(limits.bytes),
             bytes: AtomicUsize::new(0),
+            evaluated: AtomicU64::new(0),
+            #[cfg(test)]
+            part_of: OnceLock::new(),
             retention: Retention::default(),
             saving: Saving::default(),
             names: Names::default(),
@@ -115,6 +124,30 @@ impl Registry {
     /// What the queries and their latest answers take.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// A read, and what it looks at.
+    pub(super) fn with_part(&self, read: Read) -> (Read, Part) {
+        #[cfg(test)]
+        if let Some(part_of) = self.part_of.get() {
+            let part = part_of(&read);
+            return (read, part);
+        }
+        let part = read.part();
+        (read, part)
+    }
+
+    #[cfg(test)]
+    pub(super) fn set_parts(&self, part_of: fn(&Read) -> Part) {
+        self.part_of.set(part_of).expect("once");
+    }
+
+    pub(super) fn count_evaluated(&self) {
+        self.evaluated.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn evaluated(&self) -> u64 {
+        self.evaluated.load(Ordering::Relaxed)
     }
 
     /// Lets somebody pass on what was gathered for a prefix.

@@ -91,6 +91,12 @@ impl Engine {
         (self.registry().lock().len(), self.registry().retention.bytes())
     }
 
+    /// How many answers of watched reads have been looked at anew behind changes of their keys, and how many were known to be the
+    /// same, because the change touched nothing that they look at.
+    pub fn evaluation_figures(&self) -> (u64, u64) {
+        (self.registry().evaluated(), self.keyspace().spared())
+    }
+
     /// Lets a listener watch a read, and answers it: nothing is missed and nothing told twice between the answer and the
     /// first emission. A read that nobody watches yet is noted in the log first. Costs the read itself.
     ///
@@ -125,7 +131,8 @@ impl Engine {
             .log()
             .append_into(room, now_us, kind::WATCH, |into| read.encode(into))
             .map_err(|error| CommandError::LogFailed(error.to_string()))?;
-        let query = Arc::new(Query::new(id, read, self.keyspace(), answer, now_us));
+        let query =
+            Arc::new(Query::new(id, self.registry().with_part(read), self.keyspace(), answer, now_us));
         self.register(&mut keys, &mut queries, &query);
         drop(queries);
         Ok(self.join(&keys, query, listener, Some(id)))
@@ -295,7 +302,8 @@ impl Engine {
         let read = Read::decode(bytes).ok_or(ApplyError::Malformed)?;
         let mut keys = self.keys_of(&read.reach(self.keyspace()), read.db(), time_us);
         let answer = with_answer(&mut keys, &read, |answer| Arc::from(answer));
-        let query = Arc::new(Query::new(lsn, read, self.keyspace(), answer, time_us));
+        let query =
+            Arc::new(Query::new(lsn, self.registry().with_part(read), self.keyspace(), answer, time_us));
         let mut queries = self.registry().lock();
         if queries.of_read(&query.read).is_some() {
             return Err(ApplyError::Malformed);
@@ -346,6 +354,7 @@ impl Engine {
             return Ok(());
         }
         let mut keys = self.keys_of(&read.reach(self.keyspace()), read.db(), now_us);
+        let read = self.registry().with_part(read);
         let query = Arc::new(Query::restored(id, read, self.keyspace(), answers, (count, last), now_us));
         let mut queries = self.registry().lock();
         if id > last || last > lsn || queries.of_read(&query.read).is_some() || queries.of_id(id).is_some() {

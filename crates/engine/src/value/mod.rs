@@ -14,6 +14,7 @@ pub use hash::Hash;
 pub use list::{End, List};
 pub use set::Set;
 pub use sorted_set::SortedSet;
+pub(crate) use sorted_set::compare as sorted_set_order;
 
 /// The type of a key's value, as `TYPE` names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -12,7 +12,7 @@ use super::{Collection, InParts, Pieces, Type, collection};
 use crate::keyspace::MAX_BYTES;
 use crate::record::{Cursor, put_bytes, put_varint};
 use indexed::Indexed;
-use member::compare;
+pub(crate) use member::compare;
 use packed::Packed;
 use std::collections::HashSet;
 use std::ops::Range;

@@ -57,6 +57,7 @@ fn pop(
 ) -> Result<bool, CommandError> {
     debug_assert!(count > 0);
     let Context { keys, reply } = ctx;
+    let mut moves = keys.moves(key);
     let popped = keys.update::<SortedSet, _>(key, |set| {
         let count = count.min(set.len());
         match shape {
@@ -80,16 +81,19 @@ fn pop(
             reply.double(score);
         };
         match end {
-            End::Min => set.remove_range(0..count, answer),
+            End::Min => set.remove_range(0..count, |member, score| {
+                answer(member, score);
+                moves.note(member, Some(score), None);
+            }),
             End::Max => {
                 let range = set.len() - count..set.len();
                 set.range(range.clone()).rev().for_each(|(member, score)| answer(member, score));
-                set.remove_range(range, |_, _| {});
+                set.remove_range(range, |member, score| moves.note(member, Some(score), None));
             }
         }
     })?;
     if popped.is_some() {
-        ctx.keys.changed(key, end.command());
+        ctx.keys.changed_in(key, end.command(), &moves.touched());
     }
     Ok(popped.is_some())
 }

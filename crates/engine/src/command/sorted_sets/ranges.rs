@@ -8,15 +8,15 @@ use crate::value::SortedSet;
 use std::ops::Range;
 
 /// One end of a range of scores.
-#[derive(Debug, Clone, Copy)]
-struct ScoreEnd {
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct ScoreEnd {
     score: f64,
     exclusive: bool,
 }
 
 impl ScoreEnd {
     /// Reads `5`, `(5`, `-inf`, `+inf`. Nothing is zero and space in front is skipped, as in Redis.
-    fn parse(arg: &[u8]) -> Result<Self, CommandError> {
+    pub(super) fn parse(arg: &[u8]) -> Result<Self, CommandError> {
         let (number, exclusive) = match arg {
             [b'(', number @ ..] => (number, true),
             number => (number, false),
@@ -30,7 +30,7 @@ impl ScoreEnd {
 
 /// One end of a range of members.
 #[derive(Debug, Clone, Copy)]
-enum LexEnd<'a> {
+pub(super) enum LexEnd<'a> {
     Lowest,
     Highest,
     Member { member: &'a [u8], exclusive: bool },
@@ -38,7 +38,7 @@ enum LexEnd<'a> {
 
 impl<'a> LexEnd<'a> {
     /// Reads `-`, `+`, `[member`, `(member`.
-    fn parse(arg: &'a [u8]) -> Result<Self, CommandError> {
+    pub(super) fn parse(arg: &'a [u8]) -> Result<Self, CommandError> {
         match arg {
             b"-" => Ok(Self::Lowest),
             b"+" => Ok(Self::Highest),
@@ -60,7 +60,7 @@ impl<'a> LexEnd<'a> {
 
 /// What a range is a range of.
 #[derive(Debug, Clone, Copy)]
-enum Bounds<'a> {
+pub(super) enum Bounds<'a> {
     /// Ranks, negative ones counted from the end.
     Ranks(i64, i64),
     Scores(ScoreEnd, ScoreEnd),
@@ -85,43 +85,81 @@ impl<'a> Bounds<'a> {
     }
 
     /// The ranks of the members inside, counted from the lowest.
-    fn ranks(&self, set: &SortedSet) -> Range<usize> {
-        let (start, end) = match *self {
-            Self::Ranks(start, stop) => return parse::range(start, stop, set.len()).unwrap_or(0..0),
-            Self::Scores(min, max) => (
-                set.partition_point(|_, score| score < min.score || (min.exclusive && score <= min.score)),
-                set.partition_point(|_, score| score < max.score || (!max.exclusive && score <= max.score)),
-            ),
-            Self::Members(min, max) => (
-                set.partition_point(|member, _| min.is_behind(member, |exclusive| exclusive)),
-                set.partition_point(|member, _| max.is_behind(member, |exclusive| !exclusive)),
-            ),
-        };
+    pub(super) fn ranks(&self, set: &SortedSet) -> Range<usize> {
+        if let Self::Ranks(start, stop) = *self {
+            return parse::range(start, stop, set.len()).unwrap_or(0..0);
+        }
+        let start = set.partition_point(|member, score| self.begin_behind(member, score));
+        let end = set.partition_point(|member, score| self.end_behind(member, score));
         start..end.max(start)
+    }
+
+    /// Whether a member is inside, if they are bounds of scores, or of members in a set of one score. Ranks bound nothing.
+    pub(super) fn contain(&self, member: &[u8], score: f64) -> bool {
+        !self.begin_behind(member, score) && self.end_behind(member, score)
+    }
+
+    /// Whether the range begins behind a member.
+    fn begin_behind(&self, member: &[u8], score: f64) -> bool {
+        match *self {
+            Self::Ranks(..) => false,
+            Self::Scores(min, _) => score < min.score || (min.exclusive && score <= min.score),
+            Self::Members(min, _) => min.is_behind(member, |exclusive| exclusive),
+        }
+    }
+
+    /// Whether the range ends behind a member.
+    fn end_behind(&self, member: &[u8], score: f64) -> bool {
+        match *self {
+            Self::Ranks(..) => true,
+            Self::Scores(_, max) => score < max.score || (!max.exclusive && score <= max.score),
+            Self::Members(_, max) => max.is_behind(member, |exclusive| !exclusive),
+        }
     }
 }
 
 /// A range with its options.
 #[derive(Debug)]
-struct Query<'a> {
-    bounds: Bounds<'a>,
-    reverse: bool,
+pub(super) struct Query<'a> {
+    pub(super) bounds: Bounds<'a>,
+    pub(super) reverse: bool,
     /// How many to skip, and how many to take at most; negative is none, and all.
-    limit: Option<(i64, i64)>,
+    pub(super) limit: Option<(i64, i64)>,
     with_scores: bool,
 }
 
 /// What the name of a command already says about its range.
 #[derive(Debug, Clone, Copy)]
-struct Preset {
+pub(super) struct Preset {
     by: Option<By>,
     reverse: Option<bool>,
     stores: bool,
 }
 
+impl Preset {
+    /// ZRANGE.
+    pub(super) const RANGE: Self = Self { by: None, reverse: None, stores: false };
+    /// ZREVRANGE.
+    pub(super) const REVERSED: Self = Self::new(By::Rank, true);
+    /// ZRANGEBYSCORE.
+    pub(super) const BY_SCORE: Self = Self::new(By::Score, false);
+    /// ZREVRANGEBYSCORE.
+    pub(super) const BY_SCORE_REVERSED: Self = Self::new(By::Score, true);
+    /// ZRANGEBYLEX.
+    pub(super) const BY_LEX: Self = Self::new(By::Lex, false);
+    /// ZREVRANGEBYLEX.
+    pub(super) const BY_LEX_REVERSED: Self = Self::new(By::Lex, true);
+    /// ZRANGESTORE.
+    const STORED: Self = Self { stores: true, ..Self::RANGE };
+
+    const fn new(by: By, reverse: bool) -> Self {
+        Self { by: Some(by), reverse: Some(reverse), stores: false }
+    }
+}
+
 impl<'a> Query<'a> {
     /// Reads `min max [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]`, without what the preset fixes.
-    fn parse(args: &[&'a [u8]], preset: Preset) -> Result<Self, CommandError> {
+    pub(super) fn parse(args: &[&'a [u8]], preset: Preset) -> Result<Self, CommandError> {
         let Preset { mut by, mut reverse, stores } = preset;
         let (mut limit, mut with_scores) = (None, false);
         let [start, stop, options @ ..] = args else { return Err(CommandError::Syntax) };
@@ -193,31 +231,31 @@ fn answer(ctx: &mut Context<'_, '_>, args: &[&[u8]], preset: Preset) -> Result<(
 }
 
 pub(super) fn zrange(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    answer(ctx, args, Preset { by: None, reverse: None, stores: false })
+    answer(ctx, args, Preset::RANGE)
 }
 
 pub(super) fn zrevrange(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    answer(ctx, args, Preset { by: Some(By::Rank), reverse: Some(true), stores: false })
+    answer(ctx, args, Preset::REVERSED)
 }
 
 pub(super) fn zrangebyscore(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    answer(ctx, args, Preset { by: Some(By::Score), reverse: Some(false), stores: false })
+    answer(ctx, args, Preset::BY_SCORE)
 }
 
 pub(super) fn zrevrangebyscore(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    answer(ctx, args, Preset { by: Some(By::Score), reverse: Some(true), stores: false })
+    answer(ctx, args, Preset::BY_SCORE_REVERSED)
 }
 
 pub(super) fn zrangebylex(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    answer(ctx, args, Preset { by: Some(By::Lex), reverse: Some(false), stores: false })
+    answer(ctx, args, Preset::BY_LEX)
 }
 
 pub(super) fn zrevrangebylex(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    answer(ctx, args, Preset { by: Some(By::Lex), reverse: Some(true), stores: false })
+    answer(ctx, args, Preset::BY_LEX_REVERSED)
 }
 
 pub(super) fn zrangestore(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    let query = Query::parse(&args[3..], Preset { by: None, reverse: None, stores: true })?;
+    let query = Query::parse(&args[3..], Preset::STORED)?;
     let result = ctx.keys.read::<SortedSet>(args[2])?.map_or_else(SortedSet::default, |set| {
         let members: Vec<(f64, &[u8])> =
             set.range(query.ranks(set)).map(|(member, score)| (score, member)).collect();
@@ -261,14 +299,15 @@ fn remove(
     event: &'static str,
 ) -> Result<(), CommandError> {
     let bounds = Bounds::parse(by, args[2], args[3])?;
+    let mut moves = ctx.keys.moves(args[1]);
     let removed = ctx.keys.update::<SortedSet, _>(args[1], |set| {
         let ranks = bounds.ranks(set);
-        set.remove_range(ranks.clone(), |_, _| {});
+        set.remove_range(ranks.clone(), |member, score| moves.note(member, Some(score), None));
         ranks.len()
     })?;
     let removed = removed.unwrap_or(0);
     if removed > 0 {
-        ctx.keys.changed(args[1], event);
+        ctx.keys.changed_in(args[1], event, &moves.touched());
     }
     ctx.reply.count(removed);
     Ok(())

@@ -1,9 +1,13 @@
 //! The rows of the command table for sorted sets.
 
+use super::ranges::Preset;
 use super::{
-    algebra, pops, ranges, zadd, zcard, zincrby, zmscore, zrandmember, zrank, zrem, zrevrank, zscan, zscore,
+    Counted, Place, Window, algebra, pops, ranges, zadd, zcard, zincrby, zmscore, zrandmember, zrank, zrem,
+    zrevrank, zscan, zscore,
 };
 use crate::command::{Command, Group, Handler, KeySpec, Run, flags::*};
+use crate::part::Part;
+use crate::value::Type;
 
 const fn row(id: u16, name: &'static str, arity: i16, flags: u32, keys: KeySpec, run: Handler) -> Command {
     Command::new(Group::SortedSet, id, name, arity, flags, keys, Run::Keys(run))
@@ -33,90 +37,106 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         "key member [member ...]",
         "Removes members from a sorted set.",
     ),
-    row(353, "zcard", 2, READONLY | FAST, KeySpec::ONE, zcard).doc(
-        "1.2.0",
-        "O(1)",
-        "key",
-        "Returns the number of members of a sorted set.",
-    ),
-    row(354, "zscore", 3, READONLY | FAST, KeySpec::ONE, zscore).doc(
-        "1.2.0",
-        "O(1)",
-        "key member",
-        "Returns the score of a member.",
-    ),
-    row(355, "zmscore", -3, READONLY | FAST, KeySpec::ONE, zmscore).doc(
-        "6.2.0",
-        "O(N) with N the number of members asked for",
-        "key member [member ...]",
-        "Returns the scores of several members.",
-    ),
-    row(356, "zrank", -3, READONLY | FAST, KeySpec::ONE, zrank).doc(
-        "2.0.0",
-        "O(log(N)) with N the number of members",
-        "key member [WITHSCORE]",
-        "Returns how many members have a lower place than a member.",
-    ),
-    row(357, "zrevrank", -3, READONLY | FAST, KeySpec::ONE, zrevrank).doc(
-        "2.0.0",
-        "O(log(N)) with N the number of members",
-        "key member [WITHSCORE]",
-        "Returns how many members have a higher place than a member.",
-    ),
-    row(358, "zcount", 4, READONLY | FAST, KeySpec::ONE, ranges::zcount).doc(
-        "2.0.0",
-        "O(log(N)) with N the number of members",
-        "key min max",
-        "Counts the members in a range of scores.",
-    ),
-    row(359, "zlexcount", 4, READONLY | FAST, KeySpec::ONE, ranges::zlexcount).doc(
-        "2.8.9",
-        "O(log(N)) with N the number of members",
-        "key min max",
-        "Counts the members in a range of members that share one score.",
-    ),
-    row(360, "zrange", -4, READONLY, KeySpec::ONE, ranges::zrange).doc(
-        "1.2.0",
-        "O(log(N)+M) with N the number of members and M those returned",
-        "key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]",
-        "Returns members in a range of ranks, scores or members.",
-    ),
+    row(353, "zcard", 2, READONLY | FAST, KeySpec::ONE, zcard)
+        .doc("1.2.0", "O(1)", "key", "Returns the number of members of a sorted set.")
+        .looking_at(|_| Part::names(Type::SortedSet)),
+    row(354, "zscore", 3, READONLY | FAST, KeySpec::ONE, zscore)
+        .doc("1.2.0", "O(1)", "key member", "Returns the score of a member.")
+        .looking_at(|_| Part::elements(Type::SortedSet)),
+    row(355, "zmscore", -3, READONLY | FAST, KeySpec::ONE, zmscore)
+        .doc(
+            "6.2.0",
+            "O(N) with N the number of members asked for",
+            "key member [member ...]",
+            "Returns the scores of several members.",
+        )
+        .looking_at(|_| Part::elements(Type::SortedSet)),
+    row(356, "zrank", -3, READONLY | FAST, KeySpec::ONE, zrank)
+        .doc(
+            "2.0.0",
+            "O(log(N)) with N the number of members",
+            "key member [WITHSCORE]",
+            "Returns how many members have a lower place than a member.",
+        )
+        .looking_at(|_| Part::Place(Place { is_from_end: false })),
+    row(357, "zrevrank", -3, READONLY | FAST, KeySpec::ONE, zrevrank)
+        .doc(
+            "2.0.0",
+            "O(log(N)) with N the number of members",
+            "key member [WITHSCORE]",
+            "Returns how many members have a higher place than a member.",
+        )
+        .looking_at(|_| Part::Place(Place { is_from_end: true })),
+    row(358, "zcount", 4, READONLY | FAST, KeySpec::ONE, ranges::zcount)
+        .doc(
+            "2.0.0",
+            "O(log(N)) with N the number of members",
+            "key min max",
+            "Counts the members in a range of scores.",
+        )
+        .looking_at(Counted::of_scores),
+    row(359, "zlexcount", 4, READONLY | FAST, KeySpec::ONE, ranges::zlexcount)
+        .doc(
+            "2.8.9",
+            "O(log(N)) with N the number of members",
+            "key min max",
+            "Counts the members in a range of members that share one score.",
+        )
+        .looking_at(|_| Counted::of_members()),
+    row(360, "zrange", -4, READONLY, KeySpec::ONE, ranges::zrange)
+        .doc(
+            "1.2.0",
+            "O(log(N)+M) with N the number of members and M those returned",
+            "key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]",
+            "Returns members in a range of ranks, scores or members.",
+        )
+        .looking_at(|args| Window::of(args, Preset::RANGE)),
     row(361, "zrangestore", -5, GROWS, KeySpec::TWO, ranges::zrangestore).doc(
         "6.2.0",
         "O(log(N)+M) with N the number of members and M those stored",
         "dst src min max [BYSCORE | BYLEX] [REV] [LIMIT offset count]",
         "Stores the members of a range in another key.",
     ),
-    row(362, "zrevrange", -4, READONLY, KeySpec::ONE, ranges::zrevrange).doc(
-        "1.2.0",
-        "O(log(N)+M) with N the number of members and M those returned",
-        "key start stop [WITHSCORES]",
-        "Returns members in a range of ranks that are counted from the highest score.",
-    ),
-    row(363, "zrangebyscore", -4, READONLY, KeySpec::ONE, ranges::zrangebyscore).doc(
-        "1.0.5",
-        "O(log(N)+M) with N the number of members and M those returned",
-        "key min max [WITHSCORES] [LIMIT offset count]",
-        "Returns members in a range of scores.",
-    ),
-    row(364, "zrevrangebyscore", -4, READONLY, KeySpec::ONE, ranges::zrevrangebyscore).doc(
-        "2.2.0",
-        "O(log(N)+M) with N the number of members and M those returned",
-        "key max min [WITHSCORES] [LIMIT offset count]",
-        "Returns members in a range of scores, the highest first.",
-    ),
-    row(365, "zrangebylex", -4, READONLY, KeySpec::ONE, ranges::zrangebylex).doc(
-        "2.8.9",
-        "O(log(N)+M) with N the number of members and M those returned",
-        "key min max [LIMIT offset count]",
-        "Returns members in a range of members that share one score.",
-    ),
-    row(366, "zrevrangebylex", -4, READONLY, KeySpec::ONE, ranges::zrevrangebylex).doc(
-        "2.8.9",
-        "O(log(N)+M) with N the number of members and M those returned",
-        "key max min [LIMIT offset count]",
-        "Returns members in a range of members that share one score, the highest first.",
-    ),
+    row(362, "zrevrange", -4, READONLY, KeySpec::ONE, ranges::zrevrange)
+        .doc(
+            "1.2.0",
+            "O(log(N)+M) with N the number of members and M those returned",
+            "key start stop [WITHSCORES]",
+            "Returns members in a range of ranks that are counted from the highest score.",
+        )
+        .looking_at(|args| Window::of(args, Preset::REVERSED)),
+    row(363, "zrangebyscore", -4, READONLY, KeySpec::ONE, ranges::zrangebyscore)
+        .doc(
+            "1.0.5",
+            "O(log(N)+M) with N the number of members and M those returned",
+            "key min max [WITHSCORES] [LIMIT offset count]",
+            "Returns members in a range of scores.",
+        )
+        .looking_at(|args| Window::of(args, Preset::BY_SCORE)),
+    row(364, "zrevrangebyscore", -4, READONLY, KeySpec::ONE, ranges::zrevrangebyscore)
+        .doc(
+            "2.2.0",
+            "O(log(N)+M) with N the number of members and M those returned",
+            "key max min [WITHSCORES] [LIMIT offset count]",
+            "Returns members in a range of scores, the highest first.",
+        )
+        .looking_at(|args| Window::of(args, Preset::BY_SCORE_REVERSED)),
+    row(365, "zrangebylex", -4, READONLY, KeySpec::ONE, ranges::zrangebylex)
+        .doc(
+            "2.8.9",
+            "O(log(N)+M) with N the number of members and M those returned",
+            "key min max [LIMIT offset count]",
+            "Returns members in a range of members that share one score.",
+        )
+        .looking_at(|args| Window::of(args, Preset::BY_LEX)),
+    row(366, "zrevrangebylex", -4, READONLY, KeySpec::ONE, ranges::zrevrangebylex)
+        .doc(
+            "2.8.9",
+            "O(log(N)+M) with N the number of members and M those returned",
+            "key max min [LIMIT offset count]",
+            "Returns members in a range of members that share one score, the highest first.",
+        )
+        .looking_at(|args| Window::of(args, Preset::BY_LEX_REVERSED)),
     row(367, "zremrangebyrank", 4, WRITE, KeySpec::ONE, ranges::zremrangebyrank).doc(
         "2.0.0",
         "O(log(N)+M) with N the number of members and M those removed",
@@ -177,12 +197,14 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         "key [count [WITHSCORES]]",
         "Returns members at random.",
     ),
-    row(377, "zscan", -3, READONLY, KeySpec::ONE, zscan).doc(
-        "2.8.0",
-        "O(1) for every call, O(N) for a complete iteration with N the number of members",
-        "key cursor [MATCH pattern] [COUNT count]",
-        "Iterates over the members of a sorted set and their scores.",
-    ),
+    row(377, "zscan", -3, READONLY, KeySpec::ONE, zscan)
+        .doc(
+            "2.8.0",
+            "O(1) for every call, O(N) for a complete iteration with N the number of members",
+            "key cursor [MATCH pattern] [COUNT count]",
+            "Iterates over the members of a sorted set and their scores.",
+        )
+        .looking_at(|args| Part::scan(Type::SortedSet, args)),
     row(378, "zunion", -3, READONLY | MOVABLE_KEYS, KeySpec::Counted { at: 1 }, algebra::zunion).doc(
         "6.2.0",
         "O(N+M*log(M)) with N the members of all inputs and M those of the result",

@@ -58,7 +58,7 @@ pub(super) fn stored(score: f64) -> f64 {
 }
 
 /// The order of sorted sets: by score, then byte by byte. Both zeros are one score.
-pub(super) fn compare(one: (f64, &[u8]), other: (f64, &[u8])) -> Ordering {
+pub(crate) fn compare(one: (f64, &[u8]), other: (f64, &[u8])) -> Ordering {
     debug_assert!(!one.0.is_nan() && !other.0.is_nan(), "a score is a number");
     one.0.partial_cmp(&other.0).unwrap_or(Ordering::Equal).then_with(|| one.1.cmp(other.1))
 }

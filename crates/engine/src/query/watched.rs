@@ -1,0 +1,149 @@
+//! The queries that read one key, found by what a change has touched of it.
+//!
+//! ```text
+//! queries   [ others …  | by name … ]     a change of a field asks the others one by one whether it concerns them,
+//!                            ▲            and finds the rest by the field
+//! by_name   field ─► queries ┘
+//! ```
+
+use super::Query;
+use crate::interest::Noted;
+use crate::keyspace::{Entry, Keyed, hash};
+use crate::part::Part;
+use crate::touched::Touched;
+use crate::value::Type;
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A key that is read.
+pub(super) struct Watched {
+    key: Box<[u8]>,
+    queries: SmallVec<[Arc<Query>; 1]>,
+    by_name: Option<Box<ByName>>,
+}
+
+/// Queries that look at elements by their names: those with which `queries` ends.
+struct ByName {
+    /// Of the elements. Queries of elements of another type, which the key cannot have meanwhile, are with the others.
+    of: Type,
+    /// By hashes of names. Two names of one hash only have more queries asked than need be.
+    queries: HashMap<u64, SmallVec<[Arc<Query>; 1]>, foldhash::fast::FixedState>,
+    len: usize,
+}
+
+impl Keyed for Box<Watched> {
+    fn key(&self) -> &[u8] {
+        &self.key
+    }
+}
+
+impl Watched {
+    pub(super) fn new(key: &[u8], query: &Arc<Query>) -> Self {
+        let mut watched = Self { key: key.into(), queries: SmallVec::new(), by_name: None };
+        watched.insert(query);
+        watched
+    }
+
+    /// All of them.
+    pub(super) fn queries(&self) -> &[Arc<Query>] {
+        &self.queries
+    }
+
+    pub(super) fn insert(&mut self, query: &Arc<Query>) {
+        let others = self.others();
+        self.queries.push(Arc::clone(query));
+        let Part::Elements { of, .. } = query.part else {
+            let last = self.queries.len() - 1;
+            self.queries.swap(others, last);
+            return;
+        };
+        let by_name =
+            self.by_name.get_or_insert_with(|| Box::new(ByName { of, queries: HashMap::default(), len: 0 }));
+        if by_name.of == of {
+            by_name.insert(query);
+        } else {
+            let last = self.queries.len() - 1;
+            self.queries.swap(others, last);
+        }
+    }
+
+    /// Takes a query out, if it is there.
+    pub(super) fn remove(&mut self, query: &Arc<Query>) -> bool {
+        let Some(at) = self.queries.iter().position(|other| Arc::ptr_eq(other, query)) else { return false };
+        let others = self.others();
+        if at < others {
+            // The last of the others takes its place, and a query of the rest the place of that one.
+            self.queries.swap(at, others - 1);
+            self.queries.swap_remove(others - 1);
+        } else {
+            self.queries.swap_remove(at);
+            if let Some(by_name) = &mut self.by_name {
+                by_name.remove(query);
+            }
+            self.by_name.take_if(|by_name| by_name.len == 0);
+        }
+        true
+    }
+
+    /// Notes the queries whose answer a change may have changed; how many are left. `entry` gives the key's entry after the change.
+    pub(super) fn note<'e>(
+        &self,
+        touched: &Touched<'_>,
+        entry: &impl Fn() -> Option<&'e Entry>,
+        noted: &mut Vec<Noted>,
+    ) -> usize {
+        let mut concerned = 0;
+        let mut ask = |query: &Arc<Query>| {
+            if query.part.is_touched(query.read.words(), touched, entry) {
+                query.note(noted);
+                concerned += 1;
+            }
+        };
+        let (others, rest) = self.queries.split_at(self.others());
+        others.iter().for_each(&mut ask);
+        if let Some(by_name) = &self.by_name {
+            let of_name =
+                |name: &[u8]| by_name.queries.get(&hash(name)).into_iter().flatten().for_each(&mut ask);
+            if !touched.each_name(by_name.of, of_name) {
+                rest.iter().for_each(&mut ask);
+            }
+        }
+        // A query that looks at several elements may have been asked for each.
+        self.queries.len().saturating_sub(concerned)
+    }
+
+    /// How many queries are not found by names.
+    fn others(&self) -> usize {
+        self.queries.len() - self.by_name.as_ref().map_or(0, |by_name| by_name.len)
+    }
+}
+
+impl ByName {
+    fn insert(&mut self, query: &Arc<Query>) {
+        for hash in names(query) {
+            let of_name = self.queries.entry(hash).or_default();
+            if !of_name.iter().any(|other| Arc::ptr_eq(other, query)) {
+                of_name.push(Arc::clone(query));
+            }
+        }
+        self.len += 1;
+    }
+
+    fn remove(&mut self, query: &Arc<Query>) {
+        for hash in names(query) {
+            let Some(of_name) = self.queries.get_mut(&hash) else { continue };
+            of_name.retain(|other| !Arc::ptr_eq(other, query));
+            if of_name.is_empty() {
+                self.queries.remove(&hash);
+            }
+        }
+        self.len -= 1;
+    }
+}
+
+/// The hashes of the names that a query looks at.
+fn names(query: &Query) -> impl Iterator<Item = u64> {
+    let from = if let Part::Elements { from, .. } = query.part { from } else { usize::MAX };
+    query.read.words().get(from..).unwrap_or_default().iter().map(|name| hash(name))
+}
