@@ -123,3 +123,6 @@ fn sorted_set(entry: &Entry) -> Option<&SortedSet> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

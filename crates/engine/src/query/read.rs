@@ -113,7 +113,7 @@ impl Read {
     }
 
     /// What it looks at of the values of its keys.
-    pub(super) fn part(&self) -> Part {
+    pub(crate) fn part(&self) -> Part {
         self.row().map_or(Part::Everything, |row| (row.part)(&self.borrowed()))
     }
 

@@ -229,3 +229,24 @@ impl Place {
         })
     }
 }
+
+#[cfg(test)]
+impl Window {
+    /// A window that passes over the last member that it should look at.
+    pub(crate) fn shortened(self) -> Self {
+        Self { taken: self.taken.map(|taken| taken.saturating_sub(1)), ..self }
+    }
+
+    /// A window at the other end.
+    pub(crate) fn reversed(self) -> Self {
+        Self { is_reversed: !self.is_reversed, ..self }
+    }
+}
+
+#[cfg(test)]
+impl Place {
+    /// The place counted from the other end.
+    pub(crate) fn reversed(self) -> Self {
+        Self { is_from_end: !self.is_from_end }
+    }
+}
