@@ -31,6 +31,8 @@ pub(crate) enum Part {
     Matching { of: Type, pattern: Option<usize>, with_values: bool },
     /// Items of a list, or bytes of a string, between two ends: both counted from the front, or both, negative, from the back.
     Span { of: Type, first: i64, last: i64 },
+    /// How many items or bytes there are.
+    Length { of: Type },
     /// How many members of a sorted set come before one of them.
     Place(Place),
     /// Members in a range.
@@ -102,6 +104,9 @@ impl Part {
             }
             (Self::Span { of, first, last }, Touched::Splice { of: touched, splice }) => {
                 of != touched || splice.concerns(*first, *last)
+            }
+            (Self::Length { of }, Touched::Splice { of: touched, splice }) => {
+                of != touched || splice.resizes()
             }
             (Self::Place(place), Touched::Moves(moves)) => {
                 place.is_touched(arg(2), moves, entry().and_then(sorted_set))

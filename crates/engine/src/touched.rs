@@ -158,12 +158,17 @@ impl Splice {
         Self { start: start.min(old_len), old_end: end.min(old_len), new_end: end, old_len }
     }
 
+    /// Whether there are more or fewer items than before.
+    pub(crate) fn resizes(&self) -> bool {
+        self.old_end != self.new_end
+    }
+
     /// Whether it may concern the items from `first` to `last`, which both count from the front, or both, negative, from the
     /// back. An end that lies before the front may mean the first item.
     pub(crate) fn concerns(&self, first: i64, last: i64) -> bool {
         let signed = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         let (start, old_end, old_len) = (signed(self.start), signed(self.old_end), signed(self.old_len));
-        let is_as_long = self.old_end == self.new_end;
+        let is_as_long = !self.resizes();
         if first >= 0 && last >= 0 {
             return !(last < start || (is_as_long && first >= old_end));
         }

@@ -110,6 +110,84 @@ fn only_changes_within_what_is_read_are_emitted() {
     assert_eq!(answers(&length), [":1"]);
 }
 
+/// How many answers were looked at anew behind a command, and how many were spared.
+fn looked_at(engine: &Engine, line: &str) -> (u64, u64) {
+    let before = engine.evaluation_figures();
+    let answer = Client::new(engine).run(line);
+    assert!(!answer.starts_with('-'), "{line}: {answer}");
+    let after = engine.evaluation_figures();
+    (after.0 - before.0, after.1 - before.1)
+}
+
+#[test]
+fn reads_are_answered_anew_only_if_a_change_can_concern_them() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.run("HSET h f 1 g 2");
+    client.run("SADD s a b");
+    client.run("RPUSH l a b c d e f");
+    client.run("SET t 0123456789");
+    for rank in 0..200 {
+        client.run(&format!("ZADD z {rank} m{rank:03}"));
+    }
+    for line in ["HGET h f", "HMGET h g f", "HEXISTS h f", "HLEN h", "HKEYS h", "HSCAN h 0 MATCH f*"] {
+        watch(&engine, line);
+    }
+    for line in ["SISMEMBER s a", "SMISMEMBER s a b", "LRANGE l 0 2", "LINDEX l -1", "LLEN l"] {
+        watch(&engine, line);
+    }
+    for line in ["GETRANGE t 2 4", "GETBIT t 70", "BITCOUNT t 0 4", "GET t"] {
+        watch(&engine, line);
+    }
+    for line in ["ZRANGE z 0 9 REV", "ZRANK z m100", "ZSCORE z m050", "ZCOUNT z (10 20", "ZCARD z"] {
+        watch(&engine, line);
+    }
+    for (line, looked, spared) in [
+        ("HSET h g 3", 1, 5),
+        ("HSET h f 3", 3, 3),
+        ("HSET h other 3", 2, 4),
+        ("HDEL h other", 2, 4),
+        ("SADD s c", 0, 2),
+        ("SREM s b", 1, 1),
+        ("RPUSH l g", 2, 1),
+        ("LSET l 4 x", 0, 3),
+        ("LSET l 1 x", 1, 2),
+        ("LPOP l", 2, 1),
+        ("SETRANGE t 5 abc", 1, 3),
+        ("SETBIT t 70 1", 2, 2),
+        ("APPEND t more", 1, 3),
+        ("ZADD z 5.5 m005", 0, 5),
+        ("ZADD z 15.5 m005", 1, 4),
+        ("ZADD z 150.5 m005", 2, 3),
+        ("ZADD z 195 m050", 3, 2),
+        ("ZREM z m000", 2, 3),
+        ("ZREM z m199", 2, 3),
+        ("PEXPIRE h 100000", 6, 0),
+        ("DEL z", 5, 0),
+        ("RENAME h z", 11, 0),
+    ] {
+        assert_eq!(looked_at(&engine, line), (looked, spared), "{line}");
+    }
+}
+
+#[test]
+fn a_read_of_many_elements_of_one_key_costs_nothing_where_others_change() {
+    let engine = engine();
+    let subscribed: Vec<Subscribed> =
+        (0..1000).map(|field| watch(&engine, &format!("HGET h f{field}"))).collect();
+    assert_eq!(looked_at(&engine, "HSET h f7 1 f9 2"), (2, 998));
+    for gone in &subscribed[..500] {
+        engine.leave(&gone.query, LISTENER, START_US);
+    }
+    engine.limit_retention(RetentionLimits { age_us: 0, ..RetentionLimits::default() });
+    engine.forget_watched(START_US + 1);
+    assert_eq!(engine.query_figures().0, 500);
+    assert_eq!(looked_at(&engine, "HSET h f7 2 f499 2 f500 2"), (1, 499));
+    assert_eq!(answers(&subscribed[500]), ["$1 2"]);
+    assert_eq!(looked_at(&engine, "RENAME h other"), (500, 0));
+    assert_eq!(looked_at(&engine, "SADD h f600"), (500, 0), "a key of another type is answered otherwise");
+}
+
 #[test]
 fn a_transaction_emits_once_whatever_it_did_between() {
     let engine = engine();
@@ -733,7 +811,15 @@ fn change() -> impl Strategy<Value = String> {
     ]
 }
 
-const READS: [&str; 18] = [
+const READS: [&str; 26] = [
+    "HGET b f1",
+    "HMGET a f0 f2",
+    "SISMEMBER a 1",
+    "ZSCORE c m1",
+    "ZRANK c m2",
+    "ZRANGE c -1 -1",
+    "LRANGE d 0 1",
+    "GETRANGE a 0 1",
     "GET a | EVERY 2",
     "SCARD a | HIGH",
     "GET a",

@@ -74,6 +74,14 @@ fn encode_clients(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::
     )?;
     let (queries, retained) = shared.engine.query_figures();
     gauge(encoder, "watched_reads", "Different reads that are watched", queries as f64)?;
+    let (evaluated, spared) = shared.engine.evaluation_figures();
+    counter(encoder, "watched_answers", "Answers of watched reads that were looked at anew", evaluated)?;
+    counter(
+        encoder,
+        "watched_answers_spared",
+        "Answers of watched reads that a change of their key could not concern",
+        spared,
+    )?;
     gauge(encoder, "retained_emission_bytes", "Emissions kept for those who come back", retained as f64)?;
     let (running, waiting, begun) = shared.backlogs.figures();
     gauge(

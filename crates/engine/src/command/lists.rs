@@ -61,7 +61,8 @@ pub(super) const COMMANDS: &[Command] = &[
         "O(1)",
         "key",
         "Returns the length of a list.",
-    ),
+    )
+    .looking_at(|_| Part::Length { of: Type::List }),
     row(207, "lindex", 3, READONLY, KeySpec::ONE, lindex).doc(
         "1.0.0",
         "O(N) with N the distance from the nearer end, in chunks of about 8 KiB",

@@ -103,12 +103,9 @@ pub(super) const COMMANDS: &[Command] = &[
         "key value",
         "Appends to the string value of a key, which starts empty.",
     ),
-    row(15, "strlen", 2, READONLY | FAST, KeySpec::ONE, strlen).doc(
-        "2.2.0",
-        "O(1)",
-        "key",
-        "Returns the length of a string value in bytes.",
-    ),
+    row(15, "strlen", 2, READONLY | FAST, KeySpec::ONE, strlen)
+        .doc("2.2.0", "O(1)", "key", "Returns the length of a string value in bytes.")
+        .looking_at(|_| Part::Length { of: Type::String }),
     row(16, "setrange", 4, GROWS, KeySpec::ONE, setrange).doc(
         "2.2.0",
         "O(1) for short strings, O(N) with N the bytes that the string grows by",

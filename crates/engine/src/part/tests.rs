@@ -225,6 +225,7 @@ fn of_items() -> impl Strategy<Value = String> {
         1 => (-70..90_i8, -70..90_i8).prop_map(|(start, end)| format!("BITCOUNT u {start} {end} BIT")),
         1 => Just("BITCOUNT t".to_owned()),
         1 => Just("STRLEN t".to_owned()),
+        1 => Just("LLEN l".to_owned()),
     ]
 }
 
