@@ -524,13 +524,18 @@ impl<'k> Keys<'k> {
     /// that wait for it are served when the command is done. `event` is the name of Redis's keyspace event.
     #[inline]
     pub fn changed(&mut self, key: &[u8], event: &'static str) {
-        self.changed_in(key, event, &Touched::Everything);
+        self.changed_in(key, event, || Touched::Everything);
     }
 
     /// As [`Keys::changed`], by a command that knows what of the key it has touched: watched reads of the rest are not
     /// answered anew. To be called while the key is as the command has left it.
     #[inline]
-    pub(crate) fn changed_in(&mut self, key: &[u8], event: &'static str, touched: &Touched<'_>) {
+    pub(crate) fn changed_in<'t>(
+        &mut self,
+        key: &[u8],
+        event: &'static str,
+        touched: impl FnOnce() -> Touched<'t>,
+    ) {
         debug_assert!(event.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'));
         self.effects.changed = true;
         let db = self.db();
@@ -541,7 +546,7 @@ impl<'k> Keys<'k> {
             self.note_ready(key);
         }
         if is_read {
-            self.note_queries(key, touched);
+            self.note_queries(key, &touched());
         }
         if self.events.are_wanted() {
             self.note_event(key, event);

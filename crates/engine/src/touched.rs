@@ -9,7 +9,7 @@
 
 use crate::value::Type;
 
-/// Most elements that a change names. Looking for the reads of more takes longer than answering them.
+/// Most elements that reads are asked about one by one. To ask about more may take longer than to answer.
 const MAX_NAMED: usize = 64;
 
 /// What may have changed of a key.
@@ -42,7 +42,7 @@ impl<'a> Names<'a> {
         self.args.iter().step_by(self.step).copied()
     }
 
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.args.len().div_ceil(self.step)
     }
 }
@@ -66,16 +66,28 @@ impl<'a> Touched<'a> {
         Self::Elements { of: Type::Hash, names: Names { args: pairs, step: 2 }, are_same }
     }
 
-    /// Calls for the name of each element, if there are few and they are elements of this type; otherwise whoever looks at
-    /// elements by name is to look for himself.
-    pub(crate) fn each_name(&self, of: Type, mut each: impl FnMut(&[u8])) -> bool {
+    /// Whether it names more elements than reads are to be asked about.
+    pub(crate) fn names_many(&self) -> bool {
+        matches!(self, Self::Elements { names, .. } if names.len() > MAX_NAMED)
+    }
+
+    /// Calls for each element with its name and what is touched of it alone, if these are elements of this type, and no more
+    /// than `most` or a few; otherwise whoever looks at elements by name is to look for himself.
+    pub(crate) fn each_name(&self, of: Type, most: usize, mut each: impl FnMut(&[u8], &Touched<'_>)) -> bool {
         match *self {
-            Self::Elements { of: touched, names, .. } if touched == of && names.len() <= MAX_NAMED => {
-                names.iter().for_each(each);
+            Self::Elements { of: touched, names, are_same }
+                if touched == of && names.len() <= most.max(MAX_NAMED) =>
+            {
+                for name in names.iter() {
+                    let names = Names { args: &[name], step: 1 };
+                    each(name, &Touched::Elements { of, names, are_same });
+                }
                 true
             }
             Self::Moves(moves) if of == Type::SortedSet => {
-                moves.iter().for_each(|moved| each(&moved.member));
+                moves
+                    .iter()
+                    .for_each(|moved| each(&moved.member, &Touched::Moves(std::slice::from_ref(moved))));
                 true
             }
             _ => false,

@@ -108,7 +108,7 @@ fn setbit(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError>
     }
     if old_len <= byte || old != bit {
         let splice = Splice::over(old_len, byte, byte + 1);
-        ctx.keys.changed_in(key, "setbit", &Touched::Splice { of: Type::String, splice });
+        ctx.keys.changed_in(key, "setbit", || Touched::Splice { of: Type::String, splice });
     }
     ctx.reply.integer(i64::from(old));
     Ok(())

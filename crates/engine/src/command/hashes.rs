@@ -122,7 +122,7 @@ fn set_fields(
     let added = ctx.keys.upsert(args[1], |hash: &mut Hash| {
         pairs.iter().filter(|[field, value]| hash.set(field, value)).count()
     })?;
-    ctx.keys.changed_in(args[1], "hset", &Touched::pairs(&args[2..], added == 0));
+    ctx.keys.changed_in(args[1], "hset", || Touched::pairs(&args[2..], added == 0));
     Ok(added)
 }
 
@@ -143,7 +143,7 @@ fn hsetnx(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError>
     let absent = ctx.keys.read::<Hash>(args[1])?.is_none_or(|hash| !hash.contains(args[2]));
     if absent {
         ctx.keys.upsert(args[1], |hash: &mut Hash| hash.set(args[2], args[3]))?;
-        ctx.keys.changed_in(args[1], "hset", &Touched::fields(&[args[2]], false));
+        ctx.keys.changed_in(args[1], "hset", || Touched::fields(&args[2..3], false));
     }
     ctx.reply.integer(i64::from(absent));
     Ok(())
@@ -222,7 +222,7 @@ fn hincrby(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError
         let new = old.checked_add(delta).ok_or(CommandError::Overflow)?;
         Ok((new, hash.set(field, itoa::Buffer::new().format(new).as_bytes())))
     })??;
-    ctx.keys.changed_in(key, "hincrby", &Touched::fields(&[field], !is_new));
+    ctx.keys.changed_in(key, "hincrby", || Touched::fields(&args[2..3], !is_new));
     ctx.reply.integer(new);
     Ok(())
 }
@@ -244,7 +244,7 @@ fn hincrbyfloat(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Command
         let is_new = hash.set(field, text.as_bytes());
         Ok::<_, CommandError>((text, is_new))
     })??;
-    ctx.keys.changed_in(key, "hincrbyfloat", &Touched::fields(&[field], !is_new));
+    ctx.keys.changed_in(key, "hincrbyfloat", || Touched::fields(&args[2..3], !is_new));
     ctx.reply.bulk(text.as_bytes());
     Ok(())
 }

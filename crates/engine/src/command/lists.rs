@@ -163,7 +163,7 @@ fn push(ctx: &mut Context<'_, '_>, args: &[&[u8]], end: End) -> Result<(), Comma
         elements.iter().for_each(|element| list.push(end, element));
         list.len()
     })?;
-    ctx.keys.changed_in(key, push_event(end), &resized(end, len - elements.len(), len));
+    ctx.keys.changed_in(key, push_event(end), || resized(end, len - elements.len(), len));
     ctx.reply.count(len);
     Ok(())
 }
@@ -217,7 +217,7 @@ fn pop_one(ctx: &mut Context<'_, '_>, key: &[u8], end: End) -> Result<bool, Comm
         list.len()
     })?;
     if let Some(left) = left {
-        ctx.keys.changed_in(key, pop_event(end), &resized(end, left + 1, left));
+        ctx.keys.changed_in(key, pop_event(end), || resized(end, left + 1, left));
     }
     Ok(left.is_some())
 }
@@ -234,7 +234,7 @@ fn pop_many(ctx: &mut Context<'_, '_>, key: &[u8], end: End, count: usize) -> Re
         (count, list.len())
     })?;
     if let Some((count, left)) = popped {
-        ctx.keys.changed_in(key, pop_event(end), &resized(end, left + count, left));
+        ctx.keys.changed_in(key, pop_event(end), || resized(end, left + count, left));
     }
     Ok(popped.is_some())
 }
@@ -292,7 +292,7 @@ fn lset(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let Some(len) = set.flatten() else { return Err(CommandError::IndexOutOfRange) };
     let at = if index < 0 { len.saturating_sub(index.unsigned_abs() as usize) } else { index as usize };
     let splice = Splice::over(len, at, at + 1);
-    ctx.keys.changed_in(key, "lset", &Touched::Splice { of: Type::List, splice });
+    ctx.keys.changed_in(key, "lset", || Touched::Splice { of: Type::List, splice });
     ctx.reply.ok();
     Ok(())
 }

@@ -20,7 +20,7 @@ pub(super) fn remove<T: Collection>(
         .update(key, |elements: &mut T| names.iter().filter(|name| remove(elements, name)).count())?;
     let removed = removed.unwrap_or(0);
     if removed > 0 {
-        ctx.keys.changed_in(key, event, &Touched::names(T::TYPE, names));
+        ctx.keys.changed_in(key, event, || Touched::names(T::TYPE, names));
     }
     ctx.reply.count(removed);
     Ok(())

@@ -132,7 +132,7 @@ fn sadd(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
         .keys
         .upsert(args[1], |set: &mut Set| members.iter().filter(|member| set.insert(member)).count())?;
     if added > 0 {
-        ctx.keys.changed_in(args[1], "sadd", &Touched::names(Type::Set, members));
+        ctx.keys.changed_in(args[1], "sadd", || Touched::names(Type::Set, members));
     }
     ctx.reply.count(added);
     Ok(())
@@ -190,7 +190,8 @@ fn spop_one(ctx: &mut Context<'_, '_>, key: &[u8]) -> Result<(), CommandError> {
     })?;
     match popped.flatten() {
         Some(member) => {
-            ctx.keys.changed_in(key, "spop", &Touched::names(Type::Set, &[&member]));
+            let name = [member.as_slice()];
+            ctx.keys.changed_in(key, "spop", || Touched::names(Type::Set, &name));
             ctx.keys.log_instead("srem", &[key, &member]);
             ctx.reply.bulk(&member);
         }
@@ -225,7 +226,7 @@ fn spop_many(ctx: &mut Context<'_, '_>, key: &[u8], count: usize) -> Result<(), 
         }
     })?;
     let logged: Vec<&[u8]> = std::iter::once(key).chain(chosen.iter().map(Vec::as_slice)).collect();
-    ctx.keys.changed_in(key, "spop", &Touched::names(Type::Set, &logged[1..]));
+    ctx.keys.changed_in(key, "spop", || Touched::names(Type::Set, &logged[1..]));
     ctx.keys.log_instead("srem", &logged);
     ctx.reply.set(chosen.len());
     chosen.iter().for_each(|member| ctx.reply.bulk(member));
@@ -278,9 +279,9 @@ fn smove(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> 
     if is_member && source != destination {
         ctx.keys.update(source, |set: &mut Set| set.remove(member))?;
         let touched = Touched::names(Type::Set, &args[3..]);
-        ctx.keys.changed_in(source, "srem", &touched);
+        ctx.keys.changed_in(source, "srem", || touched);
         if ctx.keys.upsert(destination, |set: &mut Set| set.insert(member))? {
-            ctx.keys.changed_in(destination, "sadd", &touched);
+            ctx.keys.changed_in(destination, "sadd", || touched);
         }
     }
     ctx.reply.integer(i64::from(is_member));

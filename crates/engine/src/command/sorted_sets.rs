@@ -231,7 +231,7 @@ fn add(
         ctx.keys.upsert(key, change)?
     };
     if tally.added + tally.updated > 0 {
-        ctx.keys.changed_in(key, if rules.increment { "zincr" } else { "zadd" }, &moves.touched());
+        ctx.keys.changed_in(key, if rules.increment { "zincr" } else { "zadd" }, || moves.touched());
     }
     Ok(tally)
 }
@@ -244,7 +244,7 @@ fn zrem(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     })?;
     let removed = removed.unwrap_or(0);
     if removed > 0 {
-        ctx.keys.changed_in(key, "zrem", &moves.touched());
+        ctx.keys.changed_in(key, "zrem", || moves.touched());
     }
     ctx.reply.count(removed);
     Ok(())

@@ -420,7 +420,7 @@ fn append(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError>
         of: Type::String,
         splice: Splice::back(old_len, len),
     });
-    ctx.keys.changed_in(args[1], "append", &touched);
+    ctx.keys.changed_in(args[1], "append", || touched);
     ctx.reply.count(len);
     Ok(())
 }
@@ -449,7 +449,7 @@ fn setrange(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandErro
     bytes[offset..end].copy_from_slice(value);
     let len = bytes.len();
     let splice = Splice::over(old_len, offset, end);
-    ctx.keys.changed_in(args[1], "setrange", &Touched::Splice { of: Type::String, splice });
+    ctx.keys.changed_in(args[1], "setrange", || Touched::Splice { of: Type::String, splice });
     ctx.reply.count(len);
     Ok(())
 }

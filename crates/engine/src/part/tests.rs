@@ -365,6 +365,58 @@ proptest! {
     }
 }
 
+#[test]
+fn only_reads_of_one_key_look_at_a_part_of_it() {
+    let args: [&[u8]; 4] = [b"", b"key", b"[1", b"[2"];
+    let numbers: [&[u8]; 4] = [b"", b"key", b"1", b"2"];
+    let looks =
+        |row: &&command::Command| [args, numbers].iter().any(|args| (row.part)(args) != Part::Everything);
+    let names: Vec<&str> = command::all()
+        .filter(looks)
+        .map(|row| {
+            assert!(row.keys == command::KeySpec::ONE && row.is(command::flags::READONLY), "{}", row.name);
+            row.name
+        })
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "strlen",
+            "getrange",
+            "substr",
+            "getbit",
+            "bitcount",
+            "llen",
+            "lindex",
+            "lrange",
+            "hget",
+            "hmget",
+            "hexists",
+            "hlen",
+            "hkeys",
+            "hstrlen",
+            "hscan",
+            "sismember",
+            "smismember",
+            "sscan",
+            "zcard",
+            "zscore",
+            "zmscore",
+            "zrank",
+            "zrevrank",
+            "zcount",
+            "zlexcount",
+            "zrange",
+            "zrevrange",
+            "zrangebyscore",
+            "zrevrangebyscore",
+            "zrangebylex",
+            "zrevrangebylex",
+            "zscan",
+        ]
+    );
+}
+
 /// What predicates would look like that miss something, and the reads in which it must be found out.
 const WRONG: [(&str, Judge); 9] = [
     ("no field is looked at", |read| match read.part() {

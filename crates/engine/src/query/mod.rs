@@ -268,7 +268,7 @@ impl Query {
 
     /// What it takes whatever its state is.
     fn fixed_bytes(&self) -> usize {
-        size_of::<Self>() + self.read.bytes()
+        size_of::<Self>() + self.read.bytes() + watched::names(self).count() * watched::NAME_BYTES
     }
 
     fn join(state: &mut State, listener: usize) {

@@ -94,19 +94,21 @@ impl Watched {
         noted: &mut Vec<Noted>,
     ) -> usize {
         let mut concerned = 0;
-        let mut ask = |query: &Arc<Query>| {
+        let mut ask = |query: &Arc<Query>, touched: &Touched<'_>| {
             if query.part.is_touched(query.read.words(), touched, entry) {
                 query.note(noted);
                 concerned += 1;
             }
         };
         let (others, rest) = self.queries.split_at(self.others());
-        others.iter().for_each(&mut ask);
+        let all = if touched.names_many() { &Touched::Everything } else { touched };
+        others.iter().for_each(|query| ask(query, all));
         if let Some(by_name) = &self.by_name {
-            let of_name =
-                |name: &[u8]| by_name.queries.get(&hash(name)).into_iter().flatten().for_each(&mut ask);
-            if !touched.each_name(by_name.of, of_name) {
-                rest.iter().for_each(&mut ask);
+            let is_found = touched.each_name(by_name.of, rest.len(), |name, touched| {
+                by_name.queries.get(&hash(name)).into_iter().flatten().for_each(|query| ask(query, touched));
+            });
+            if !is_found {
+                rest.iter().for_each(|query| ask(query, all));
             }
         }
         // A query that looks at several elements may have been asked for each.
@@ -142,8 +144,11 @@ impl ByName {
     }
 }
 
+/// What a name takes in the index, about. Bytes.
+pub(super) const NAME_BYTES: usize = 48;
+
 /// The hashes of the names that a query looks at.
-fn names(query: &Query) -> impl Iterator<Item = u64> {
+pub(super) fn names(query: &Query) -> impl Iterator<Item = u64> {
     let from = if let Part::Elements { from, .. } = query.part { from } else { usize::MAX };
     query.read.words().get(from..).unwrap_or_default().iter().map(|name| hash(name))
 }

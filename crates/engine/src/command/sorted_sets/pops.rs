@@ -93,7 +93,7 @@ fn pop(
         }
     })?;
     if popped.is_some() {
-        ctx.keys.changed_in(key, end.command(), &moves.touched());
+        ctx.keys.changed_in(key, end.command(), || moves.touched());
     }
     Ok(popped.is_some())
 }

@@ -307,7 +307,7 @@ fn remove(
     })?;
     let removed = removed.unwrap_or(0);
     if removed > 0 {
-        ctx.keys.changed_in(args[1], event, &moves.touched());
+        ctx.keys.changed_in(args[1], event, || moves.touched());
     }
     ctx.reply.count(removed);
     Ok(())
