@@ -559,7 +559,9 @@ impl<'k> Keys<'k> {
         let (db, mut noted) = (self.db(), self.effects.take_noted());
         let spared = self.shard_mut(key).note(db, key, touched, &mut noted);
         self.keyspace.count_spared(spared);
-        self.effects.rare_mut().noted = noted;
+        if !noted.is_empty() {
+            self.effects.rare_mut().noted = noted;
+        }
     }
 
     /// Where a command that is about to change a sorted set notes how its members move, for [`Keys::changed_in`].

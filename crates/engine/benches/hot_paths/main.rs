@@ -123,7 +123,7 @@ fn beside_watched_reads() {
     (0..1000).for_each(|n| watch(&["HGET", "watched-hash", &format!("field:{n}")]));
     for (what, key) in [("HSET, nobody watches", "hash"), ("HSET, 1,000 HGETs", "watched-hash")] {
         measure(what, ROUNDS, CHANGES, || {
-            numbers.iter().for_each(|value| run(&["HSET", key, "other", value]))
+            numbers.iter().for_each(|value| run(&["HSET", key, "other", value]));
         });
     }
     for set in ["set", "watched-set"] {
