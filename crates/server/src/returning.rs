@@ -173,7 +173,11 @@ fn returned(
             begun(session, id, lsn, None);
             hold_position(session, mark, *shown, cx);
         }
-        Asked::NamedWatch(_, value) => begun(session, id, lsn, value.as_deref()),
+        Asked::NamedWatch(_, value) => {
+            begun(session, id, lsn, value.as_deref());
+            // Whichever record has moved the position, it is there by now.
+            hold_position(session, mark, cx.shared.engine.log().appended(), cx);
+        }
         Asked::Reconnect(_) | Asked::NamedReconnect(_) | Asked::Dice(..) => answer(session, "OK", next),
     }
     replaced.tell(session);
