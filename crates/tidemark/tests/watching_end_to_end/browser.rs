@@ -191,6 +191,13 @@ impl<'w> Browser<'w> {
 
 /// The number of the latest emission of a subscription: what another one to the same read begins behind.
 pub(crate) fn latest(world: &World, read: &Read, name: Name) -> io::Result<Option<u64>> {
+    let now = name_now(world, read)?;
+    // Otherwise it was forgotten, and is another's now.
+    Ok(now.filter(|now| now.query == name.query).map(|now| now.base - name.base))
+}
+
+/// The name of a subscription to a read that begins now; `None` if it cannot be watched.
+pub(crate) fn name_now(world: &World, read: &Read) -> io::Result<Option<Name>> {
     let mut connection = Connection::open(world.port(), false)?;
     let mut ask = |words: &[Vec<u8>]| -> io::Result<_> {
         connection.send(words)?;
@@ -200,9 +207,7 @@ pub(crate) fn latest(world: &World, read: &Read, name: Name) -> io::Result<Optio
     ask(&[b"SELECT".to_vec(), read.db.to_string().into_bytes()])?;
     let answer = ask(&read.watch(&[]))?;
     let parts = answer.elements();
-    let now = parts.get(1).filter(|_| !answer.is_error()).map(|now| Name::parse(content(now)));
-    // Otherwise it was forgotten, and is another's now.
-    Ok(now.filter(|now| now.query == name.query).map(|now| now.base - name.base))
+    Ok(parts.get(1).filter(|_| !answer.is_error()).map(|now| Name::parse(content(now))))
 }
 
 /// The target of a request for a read.

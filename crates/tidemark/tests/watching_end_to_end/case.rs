@@ -5,6 +5,7 @@ use crate::archive::{Archive, snapshots_in};
 use crate::browser::Browser;
 use crate::commands::{Generator, Random, Times};
 use crate::consumer::Consumer;
+use crate::dice::{Counted, Dice};
 use crate::errand::Errands;
 use crate::judge::{Allowance, Evidence, Promise};
 use crate::names::Held;
@@ -26,6 +27,7 @@ const WRITERS: usize = 3;
 const SUBSCRIBERS: usize = 5;
 const BROWSERS: usize = 2;
 const PAGES: usize = 2;
+const DICE: usize = 2;
 const CONSUMERS: usize = 3;
 
 /// What a case was made of, added up over cases.
@@ -44,6 +46,10 @@ pub(crate) struct Tally {
     pub(crate) held: usize,
     pub(crate) told_by_name: usize,
     pub(crate) refused_by_name: usize,
+    /// The same of those who count, by DiceDB's protocol.
+    pub(crate) counted: usize,
+    pub(crate) told_by_number: usize,
+    pub(crate) refused_by_number: usize,
 }
 
 /// How a life of the server ended.
@@ -97,6 +103,7 @@ pub(crate) fn run(seed: u64, tally: &mut Tally) {
     let browsers: Vec<_> = (0..BROWSERS).map(|_| Browser::new(&world, generator())).collect();
 
     let pages: Vec<_> = (0..PAGES).map(|_| Page::new(&world, generator())).collect();
+    let dice: Vec<_> = (0..DICE).map(|_| Dice::new(&world, generator())).collect();
     let errands = Errands::new(&mut generator());
     let consumers: Vec<_> =
         (0..CONSUMERS).map(|number| Consumer::new(&world, &errands, generator(), number)).collect();
@@ -105,7 +112,7 @@ pub(crate) fn run(seed: u64, tally: &mut Tally) {
         world.change_promise();
     }
     let mut server = plan.start(&path, &world);
-    let (server, acknowledged, subscriptions, held) = std::thread::scope(|scope| {
+    let (server, acknowledged, subscriptions, held, counted) = std::thread::scope(|scope| {
         let _over = Over(&world);
         let writers: Vec<_> = writers.into_iter().map(|writer| scope.spawn(|| writer.run())).collect();
         let subscribers: Vec<_> =
@@ -113,6 +120,7 @@ pub(crate) fn run(seed: u64, tally: &mut Tally) {
         let browsers = browsers.into_iter().map(|browser| scope.spawn(|| browser.run()));
         let pages = pages.into_iter().map(|page| scope.spawn(|| page.run()));
         let subscribers: Vec<_> = subscribers.into_iter().chain(browsers).chain(pages).collect();
+        let dice: Vec<_> = dice.into_iter().map(|dice| scope.spawn(|| dice.run())).collect();
         let consumers: Vec<_> =
             consumers.into_iter().map(|consumer| scope.spawn(|| consumer.run())).collect();
         for _ in 0..plan.disturbances {
@@ -129,7 +137,9 @@ pub(crate) fn run(seed: u64, tally: &mut Tally) {
             .collect();
         let held: Vec<Held> =
             consumers.into_iter().flat_map(|consumer| consumer.join().expect("a consumer ends")).collect();
-        (server, acknowledged, subscriptions, held)
+        let counted: Vec<Counted> =
+            dice.into_iter().flat_map(|dice| dice.join().expect("a client of DiceDB's ends")).collect();
+        (server, acknowledged, subscriptions, held, counted)
     });
     assert!(server.terminate().success(), "the server stops as it should");
     lives.push(Life::Stopped);
@@ -138,9 +148,13 @@ pub(crate) fn run(seed: u64, tally: &mut Tally) {
     let is_kept = |life: &Option<usize>| life.is_none_or(|life| lives[life] == Life::Stopped);
     let promises: Vec<Promise> =
         acknowledged.into_iter().filter(|write| is_kept(&write.life)).map(|write| write.promise).collect();
-    let allowance = Allowance { floor: oldest_kept(&path), abandons: plan.abandons };
+    let allowance = Allowance {
+        floor: oldest_kept(&path),
+        forgets: plan.forgets || !snapshots_in(&path).is_empty(),
+        abandons: plan.abandons,
+    };
     let log = archive.as_mut().map_or(path.as_path(), Archive::complete);
-    judge(log, (&subscriptions, &held), &promises, &allowance, tally);
+    judge(log, (&subscriptions, &held, &counted), &promises, &allowance, tally);
 }
 
 /// Lets everybody end, also if the case fails.
@@ -227,7 +241,7 @@ fn head(server: &Server) -> u64 {
 
 fn judge(
     directory: &Path,
-    (subscriptions, held): (&[Subscription], &[Held]),
+    (subscriptions, held, counted): (&[Subscription], &[Held], &[Counted]),
     promises: &[Promise],
     allowance: &Allowance,
     tally: &mut Tally,
@@ -235,7 +249,7 @@ fn judge(
     let storage = FileStorage::new(directory).expect("the data directory");
     let (log, _) = Log::open(Arc::new(storage), Options::default()).expect("the log is sound");
     assert_eq!(log.floor(), Lsn(1), "the log is whole");
-    let evidence = Evidence::of(subscriptions, held, |see| {
+    let evidence = Evidence::of(subscriptions, (held, counted), |see| {
         let mut replay = log.replay(Lsn(1)).expect("the log can be read");
         while let Some(batch) = replay.next_batch().expect("the log is sound") {
             batch.iter().for_each(|record| see(&record));
@@ -247,6 +261,7 @@ fn judge(
         .filter_map(|subscription| evidence.judge(subscription, allowance).err())
         .chain(evidence.judge_promises(promises).err())
         .chain(evidence.judge_names(held, allowance).err())
+        .chain(counted.iter().filter_map(|counted| counted.judge(&evidence, allowance).err()))
         .collect();
     assert!(
         faults.is_empty(),
@@ -266,6 +281,10 @@ fn judge(
     tally.stale += ends().filter(|end| matches!(end, End::Stale { .. })).count();
     tally.refused += subscriptions.iter().filter(|subscription| subscription.refusal.is_some()).count();
     tally.promises += promises.len();
+    let runs = || counted.iter().flat_map(|counted| &counted.stretches);
+    tally.counted += runs().count();
+    tally.told_by_number += runs().map(|run| run.told.len()).sum::<usize>();
+    tally.refused_by_number += counted.iter().filter(|counted| counted.refusal.is_some()).count();
     tally.held += held.len();
     tally.told_by_name += held.iter().map(|held| held.stretch.told.len()).sum::<usize>();
     tally.refused_by_name += held.iter().filter(|held| held.refusal.is_some()).count();

@@ -81,7 +81,8 @@ impl<'w> Consumer<'w> {
         let mut worker = Connection::open(self.world.port(), false)?;
         ask(&mut worker, &["SELECT", EFFECTS_DB])?;
         let at_least = self.errands.done(&errand.name, life);
-        let (begin, answer) = match self.place(errand) {
+        let place = self.place(errand);
+        let (begin, answer) = match place {
             Some(behind) => {
                 let answer = ask(&mut connection, &errand.words("EMITRECONNECT", behind))?;
                 (reconnected(behind, &answer), answer)
@@ -91,7 +92,7 @@ impl<'w> Consumer<'w> {
                 (begun(&answer), answer)
             }
         };
-        let Some(begin) = begin else { return self.refused(errand, &answer) };
+        let Some(begin) = begin else { return self.refused(errand, place.unwrap_or(at_least), &answer) };
         let first = match &begin {
             Begin::Answer { lsn, .. } if errand.manner == Manner::ExactlyOnce => Some(*lsn),
             _ => None,
@@ -128,7 +129,7 @@ impl<'w> Consumer<'w> {
         options
     }
 
-    fn refused(&mut self, errand: &Errand, answer: &Frame) -> io::Result<Option<Tenure>> {
+    fn refused(&mut self, errand: &Errand, behind: u64, answer: &Frame) -> io::Result<Option<Tenure>> {
         let text = answer.text().replace(['\r', '\n'], " ");
         let mut words = text.split(|letter: char| !letter.is_ascii_uppercase() && letter != '_');
         let word = words.find(|word| word.len() > 2).unwrap_or_default().to_owned();
@@ -139,7 +140,6 @@ impl<'w> Consumer<'w> {
             "INVALID_SEQUENCE" if errand.manner == Manner::AtMostOnce => return Ok(None),
             "STALE_SEQUENCE" => {
                 let lsn = elements(&answer.0).get(1).map_or(lsn, |lsn| number(lsn));
-                let behind = self.errands.done(&errand.name, self.world.life());
                 let refusal = Refusal { behind, word, lsn, highest: self.world.floor() };
                 let stretch = Stretch::new(Name { query: 0, base: 0 }, Begin::Resumed { behind, seq: None });
                 let errand = errand.clone();

@@ -55,7 +55,7 @@ impl Scene {
 
     /// The evidence of the log up to a record: what is behind it was taken back.
     fn evidence(&self, last: u64, subscriptions: &[Subscription]) -> Result<Evidence, String> {
-        Evidence::of(subscriptions, &[], |see| self.show(last, see))
+        Evidence::of(subscriptions, (&[], &[]), |see| self.show(last, see))
     }
 
     /// Shows the records up to one.

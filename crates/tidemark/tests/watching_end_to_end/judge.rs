@@ -1,5 +1,6 @@
 //! The judge: compares what subscribers have noted, and what writers were answered, with what the log says.
 
+use crate::dice::Counted;
 use crate::model::{Expected, Model, Signal};
 use crate::names::{Held, Names};
 use crate::read::Read;
@@ -13,6 +14,8 @@ pub(crate) struct Allowance {
     /// Behind this record everything can be had: it is that of the oldest snapshot that was kept at the end, or 0 if the log
     /// was whole.
     pub(crate) floor: u64,
+    /// Memory may not have everything that the log has: because it is to keep little, or has begun with a snapshot.
+    pub(crate) forgets: bool,
     /// Reads that nobody subscribes to are kept so shortly that a subscriber may find its own gone. That this is so is told
     /// before it is in the log to stay.
     pub(crate) abandons: bool,
@@ -47,7 +50,7 @@ impl Evidence {
     /// Reads the log, of which `records` shows every record, in order.
     pub(crate) fn of(
         subscriptions: &[Subscription],
-        held: &[Held],
+        (held, counted): (&[Held], &[Counted]),
         records: impl Fn(&mut dyn FnMut(&Record<'_>)),
     ) -> Result<Self, String> {
         let mut names = Names::default();
@@ -56,6 +59,9 @@ impl Evidence {
         for errand in held.iter().map(|held| &held.errand) {
             let query = names.find(&errand.name).map(|name| name.query);
             query.into_iter().for_each(|query| drop(reads.insert(query, errand.read.clone())));
+        }
+        for counted in counted {
+            reads.insert(counted.query, counted.read.clone());
         }
         for subscription in subscriptions {
             for stretch in &subscription.stretches {
@@ -116,6 +122,17 @@ impl Evidence {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The LSN of a query's emission of a number, or of its beginning.
+    pub(crate) fn lsn_of(&self, query: u64, number: u64) -> Option<u64> {
+        let Some(before) = number.checked_sub(1) else { return Some(query) };
+        self.signals.get(&query)?.emissions.get(before as usize).map(|emission| emission.lsn)
+    }
+
+    /// Whether the server has let a query go.
+    pub(crate) fn has_ended(&self, query: u64) -> bool {
+        self.signals.get(&query).is_some_and(|signal| signal.ended.is_some())
     }
 
     fn signal(&self, name: Name) -> Result<&Signal, String> {

@@ -10,6 +10,8 @@ mod case;
 #[path = "../../../engine/tests/support/commands.rs"]
 mod commands;
 mod consumer;
+mod dice;
+mod dice_wire;
 mod errand;
 mod flaws;
 mod json;

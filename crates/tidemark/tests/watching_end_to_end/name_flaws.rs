@@ -73,7 +73,7 @@ fn verdict_with(moves: Moves, held: &[Held], allowance: &Allowance) -> Result<()
         (kind::TRANSACTION, transaction)
     });
     let behind: Vec<_> = std::iter::once((kind::NAMED, named)).chain(moved).collect();
-    let evidence = Evidence::of(&[flawless()], held, |see| {
+    let evidence = Evidence::of(&[flawless()], (held, &[]), |see| {
         scene.show(HEAD, see);
         for (lsn, (kind, payload)) in (HEAD + 1..).zip(&behind) {
             see(&Record { lsn: Lsn(lsn), time_us: 0, kind: *kind, payload });

@@ -14,6 +14,8 @@ pub(crate) struct Plan {
     pub(crate) durability: &'static str,
     /// Bytes of the values that fill what is retained in memory; 0 if none are written.
     pub(crate) bulk_bytes: usize,
+    /// Memory keeps little of what was emitted.
+    pub(crate) forgets: bool,
     /// Reads that nobody subscribes to are kept for a second.
     pub(crate) abandons: bool,
     /// The log lets segments go that the older of two snapshots covers.
@@ -50,6 +52,7 @@ impl Plan {
             arguments,
             durability: random.pick(&DURABILITIES),
             bulk_bytes: if has_little_room { 48 * 1024 } else { 0 },
+            forgets: has_little_room || has_little_time,
             abandons: has_little_time,
             retires,
             disturbances: 4 + random.below(5),

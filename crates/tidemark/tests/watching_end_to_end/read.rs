@@ -9,6 +9,8 @@ pub(crate) enum Form {
     /// As they go over the wire.
     Wire,
     Json,
+    /// As DiceDB's protocol says them.
+    Dice,
 }
 
 /// A watched read.
@@ -148,6 +150,8 @@ impl Read {
     pub(crate) fn is_told(&self, told: &[u8], answer: &[u8]) -> bool {
         match self.form {
             Form::Wire => told == answer,
+            Form::Dice => serde_json::from_slice(told)
+                .is_ok_and(|told: serde_json::Value| told == crate::dice_wire::of(&self.words, answer)),
             Form::Json => serde_json::from_slice(told)
                 .is_ok_and(|told: serde_json::Value| told == crate::json::received(&crate::json::of(answer))),
         }
