@@ -32,7 +32,7 @@ const LOOK_PAUSE: Duration = Duration::from_millis(20);
 const WRITE_PAUSE: Duration = Duration::from_millis(1);
 
 /// Where a subscription goes on.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// Behind this LSN; the number is to be found.
     Behind(Lsn),
@@ -235,6 +235,7 @@ impl From<PastError> for Stop {
 struct Making<'a> {
     shared: &'a Shared,
     query: &'a Arc<Query>,
+    /// Where it goes on: behind what was passed on last, as soon as something was.
     wanted: Wanted,
     maker: &'a Maker,
     /// The number of the last emission that the subscription has or was passed, once it is known.
@@ -253,20 +254,27 @@ impl Making<'_> {
     /// Makes emissions until the query retains those that come next.
     fn run(&mut self) -> Result<(), Stop> {
         let limit = self.shared.settings.current().watch_backlog_bytes;
-        let mut result = Err(Stop::OutOfReach);
-        for base in self.bases()? {
-            result = self.run_from(base, Past::new(self.log(), self.query, limit));
-            match &result {
-                // A snapshot that cannot be read, or has gone meanwhile: perhaps there is an older one.
-                Err(
-                    Stop::Snapshot(_)
-                    | Stop::Log(ReplayError::Released { .. })
-                    | Stop::Past(PastError::Apply(_)),
-                ) => {}
-                _ => return result,
+        let (mut result, mut tried) = (Err(Stop::OutOfReach), None);
+        loop {
+            // The log may have let go of what was being read. What was passed on by then may let a later snapshot do.
+            let attempt = (self.bases()?, self.wanted);
+            if tried.as_ref() == Some(&attempt) {
+                return result;
             }
+            for base in attempt.0.clone() {
+                result = self.run_from(base, Past::new(self.log(), self.query, limit));
+                match &result {
+                    // A snapshot that cannot be read, or has gone meanwhile: perhaps there is an older one.
+                    Err(
+                        Stop::Snapshot(_)
+                        | Stop::Log(ReplayError::Released { .. })
+                        | Stop::Past(PastError::Apply(_)),
+                    ) => {}
+                    _ => return result,
+                }
+            }
+            tried = Some(attempt);
         }
-        result
     }
 
     /// The snapshots from which emissions can be made again, newest first, and behind them the beginning of the log if it is still
@@ -388,6 +396,7 @@ impl Making<'_> {
                 debug_assert_eq!(self.seen.map(|seen| seen + 1), Some(emission.number), "none is left out");
                 self.pass(&emission)?;
                 self.seen = Some(emission.number);
+                self.wanted = Wanted::After(emission.number, emission.lsn);
             }
         }
         Ok(())
