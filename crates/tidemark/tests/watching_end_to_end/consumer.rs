@@ -51,7 +51,7 @@ impl<'w> Consumer<'w> {
                 return Vec::new();
             }
             let errand = self.errands.any(&mut self.generator.random);
-            if self.live(&errand, |consumer, tenure| consumer.work(tenure)).is_err() {
+            if self.live(&errand, Self::work).is_err() {
                 // The server has gone, or will be back soon.
                 std::thread::sleep(Duration::from_millis(2));
             }
@@ -94,7 +94,7 @@ impl<'w> Consumer<'w> {
         };
         let Some(begin) = begin else { return self.refused(errand, place.unwrap_or(at_least), &answer) };
         let first = match &begin {
-            Begin::Answer { lsn, .. } if errand.manner == Manner::ExactlyOnce => Some(*lsn),
+            Begin::Answer { lsn, .. } if errand.manner == Manner::Exactly => Some(*lsn),
             _ => None,
         };
         let stretch = Stretch::new(Name { query: 0, base: 0 }, begin);
@@ -111,7 +111,7 @@ impl<'w> Consumer<'w> {
 
     /// An LSN that it may go on behind although the server keeps the place: one that it was told of.
     fn place(&mut self, errand: &Errand) -> Option<u64> {
-        if errand.manner != Manner::AtLeastOnce || !self.generator.random.once_in(4) {
+        if errand.manner != Manner::AtLeast || !self.generator.random.once_in(4) {
             return None;
         }
         let last = self.held.iter().rev().find(|held| held.errand.name == errand.name)?;
@@ -120,7 +120,7 @@ impl<'w> Consumer<'w> {
 
     fn options(&mut self, errand: &Errand) -> Vec<String> {
         let mut options = vec!["AS".to_owned(), errand.name.clone()];
-        if errand.manner == Manner::AtMostOnce {
+        if errand.manner == Manner::AtMost {
             options.push("ATMOSTONCE".to_owned());
         }
         if self.generator.random.once_in(4) {
@@ -137,7 +137,7 @@ impl<'w> Consumer<'w> {
         match word.as_str() {
             "TRYAGAIN" => return Err(io::ErrorKind::Interrupted.into()),
             // The position has moved while it was looked for.
-            "INVALID_SEQUENCE" if errand.manner == Manner::AtMostOnce => return Ok(None),
+            "INVALID_SEQUENCE" if errand.manner == Manner::AtMost => return Ok(None),
             "STALE_SEQUENCE" => {
                 let lsn = elements(&answer.0).get(1).map_or(lsn, |lsn| number(lsn));
                 let refusal = Refusal { behind, word, lsn, highest: self.world.floor() };
@@ -179,7 +179,7 @@ impl<'w> Consumer<'w> {
     /// Says that it has done what it was told, if it is to say so.
     fn acknowledge(&mut self, tenure: &mut Tenure) -> io::Result<()> {
         let Held { errand, stretch, .. } = &tenure.held;
-        if errand.manner != Manner::AtLeastOnce || stretch.told.is_empty() {
+        if errand.manner != Manner::AtLeast || stretch.told.is_empty() {
             return Ok(());
         }
         let at = self.generator.random.below(stretch.told.len() as u64) as usize;
@@ -198,12 +198,12 @@ impl<'w> Consumer<'w> {
     /// Does what is to be done for what it has in its hands.
     fn process(&mut self, tenure: &mut Tenure) -> io::Result<()> {
         match tenure.held.errand.manner {
-            Manner::AtLeastOnce => {}
-            Manner::AtMostOnce => {
+            Manner::AtLeast => {}
+            Manner::AtMost => {
                 let told = tenure.held.stretch.told.last().map(Told::lsn);
                 told.into_iter().for_each(|lsn| self.note_done(tenure, lsn));
             }
-            Manner::ExactlyOnce => {
+            Manner::Exactly => {
                 while !tenure.undone.is_empty() {
                     let most = 1 + self.generator.random.below(3) as usize;
                     self.transact(tenure, most)?;
@@ -309,7 +309,7 @@ impl Tenure {
         match (frame.word(), parts.as_slice()) {
             (b"emission", [_, of, lsn, seq, value]) if content(of) == name => {
                 let (lsn, seq) = (number(lsn), number(seq));
-                if self.held.errand.manner == Manner::ExactlyOnce {
+                if self.held.errand.manner == Manner::Exactly {
                     self.undone.push(lsn);
                 }
                 stretch.told.push(Told::Emission { lsn, seq, value: value.to_vec(), old: None });

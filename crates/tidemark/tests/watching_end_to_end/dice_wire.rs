@@ -157,11 +157,11 @@ fn said(field: u64, body: &[u8]) -> Value {
         Field::Bytes(_, message) => Some(of(message)),
         Field::Number(..) => None,
     });
-    let elements = messages.clone().map(|(score, texts, rank)| json!([score, texts[1], rank]));
+    let mut elements = messages.clone().map(|(score, texts, rank)| json!([score, texts[1], rank]));
     match field {
         HGETALL => messages.map(|(_, texts, _)| json!(texts)).collect(),
         ZRANGE => elements.collect(),
-        ZRANK => elements.last().unwrap_or_default(),
+        ZRANK => elements.next().unwrap_or_default(),
         _ if NUMBERS.contains(&field) => match parts.first() {
             Some(Field::Number(_, number)) => json!(number),
             _ => json!(0),

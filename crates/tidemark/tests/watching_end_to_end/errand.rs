@@ -10,11 +10,11 @@ use tidemark_engine::Protocol;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
     /// Acknowledged when it is done.
-    AtLeastOnce,
+    AtLeast,
     /// Acknowledged by the server before it is told.
-    AtMostOnce,
+    AtMost,
     /// Acknowledged in the transaction that does it.
-    ExactlyOnce,
+    Exactly,
 }
 
 /// A named subscription. Its name is never used for another one.
@@ -41,7 +41,7 @@ pub(crate) struct Errands {
 
 impl Errands {
     pub(crate) fn new(generator: &mut Generator) -> Self {
-        let manners = [Manner::AtLeastOnce, Manner::AtMostOnce, Manner::ExactlyOnce];
+        let manners = [Manner::AtLeast, Manner::AtMost, Manner::Exactly];
         let present = manners.map(|manner| errand(manner, 1, generator));
         Self { present: Mutex::new(present.into()), done: Mutex::default() }
     }

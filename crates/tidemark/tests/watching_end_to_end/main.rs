@@ -1,6 +1,8 @@
 //! What must hold of watched reads, over the real binary, real sockets and real files: under random commands, disconnects,
 //! slow readers, kills and restarts, for every subscription the sequence received, each emission once, is the sequence that a
-//! model computes from the log; and no acknowledged write is missing there that must not be.
+//! model computes from the log, be it over RESP, HTTP, a WebSocket or DiceDB's protocol; what is done for the emissions of a named
+//! subscription is done as often as was asked for; what is said to be gone is gone; and no acknowledged write is missing in the log
+//! that must not be.
 //!
 //! `TIDEMARK_WATCHING_CASES` says how many cases, `TIDEMARK_WATCHING_SEED` with which seed they begin.
 
@@ -11,6 +13,7 @@ mod case;
 mod commands;
 mod consumer;
 mod dice;
+mod dice_flaws;
 mod dice_wire;
 mod errand;
 mod flaws;

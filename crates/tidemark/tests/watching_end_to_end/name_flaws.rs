@@ -90,34 +90,34 @@ fn finds(said: &str, moves: Moves, held: &[Held]) {
 
 #[test]
 fn what_is_as_it_must_be_has_no_fault() {
-    assert_eq!(verdict(ONE_BY_ONE, &both(Manner::AtLeastOnce)), Ok(()));
-    assert_eq!(verdict(ONE_BY_ONE, &both(Manner::ExactlyOnce)), Ok(()));
+    assert_eq!(verdict(ONE_BY_ONE, &both(Manner::AtLeast)), Ok(()));
+    assert_eq!(verdict(ONE_BY_ONE, &both(Manner::Exactly)), Ok(()));
     let all: Moves = &[(&[6], &[]), (&[9], &[]), (&[10], &[])];
-    assert_eq!(verdict(all, &one_behind_the_other(Manner::AtMostOnce)), Ok(()));
+    assert_eq!(verdict(all, &one_behind_the_other(Manner::AtMost)), Ok(()));
 }
 
 #[test]
 fn what_is_done_with_and_was_told_of_to_nobody_is_found() {
-    let mut held_by = both(Manner::AtLeastOnce);
+    let mut held_by = both(Manner::AtLeast);
     held_by.remove(0);
     finds("3 is done with, and nobody was told of it", ONE_BY_ONE, &held_by);
-    held_by[0] = held(Manner::AtLeastOnce, 2, 0, &told_behind(0)[..2]);
+    held_by[0] = held(Manner::AtLeast, 2, 0, &told_behind(0)[..2]);
     finds("6 is done with, and nobody was told of it", ONE_BY_ONE, &held_by);
 }
 
 #[test]
 fn a_place_that_was_lost_is_found() {
-    let mut held_by = both(Manner::AtLeastOnce);
+    let mut held_by = both(Manner::AtLeast);
     held_by[1].at_least = 6;
     finds("it went on behind 5, and 6 was acknowledged", ONE_BY_ONE, &held_by);
     finds("it went on behind 5, where its position never was", &[(&[3], &[]), (&[6], &[])], &held_by);
-    let mut held_by = both(Manner::AtLeastOnce);
+    let mut held_by = both(Manner::AtLeast);
     held_by[1].stretch.told.remove(0);
     finds("LSN 7 was told where 6 comes next", ONE_BY_ONE, &held_by);
-    let mut held_by = both(Manner::AtLeastOnce);
+    let mut held_by = both(Manner::AtLeast);
     held_by[1].stretch.told.pop();
     finds("up to 10 there is nothing", ONE_BY_ONE, &held_by);
-    let mut held_by = both(Manner::AtLeastOnce);
+    let mut held_by = both(Manner::AtLeast);
     held_by[1].stretch.begin = Begin::Answer { lsn: 5, seq: Some(2), value: Some(b"$1\r\n2\r\n".to_vec()) };
     finds("an answer was given where it went on behind 5", ONE_BY_ONE, &held_by);
 }
@@ -125,25 +125,25 @@ fn a_place_that_was_lost_is_found() {
 #[test]
 fn what_is_told_twice_or_before_it_is_claimed_is_found() {
     let all: Moves = &[(&[5], &[]), (&[6], &[]), (&[9], &[]), (&[10], &[])];
-    finds("6 was told twice", all, &both(Manner::AtMostOnce));
+    finds("6 was told twice", all, &both(Manner::AtMost));
     let less: Moves = &[(&[6], &[]), (&[9], &[])];
-    finds("10 was told, and the position is 9", less, &one_behind_the_other(Manner::AtMostOnce));
+    finds("10 was told, and the position is 9", less, &one_behind_the_other(Manner::AtMost));
 }
 
 #[test]
 fn what_was_claimed_for_nobody_and_not_told_is_found() {
     let all: Moves = &[(&[6], &[]), (&[9], &[]), (&[10], &[])];
-    let mut held_by = one_behind_the_other(Manner::AtMostOnce);
+    let mut held_by = one_behind_the_other(Manner::AtMost);
     held_by[1].stretch.told.remove(0);
     finds("7 was told of to nobody and claimed for nobody", all, &held_by);
-    let mut held_by = one_behind_the_other(Manner::AtMostOnce);
+    let mut held_by = one_behind_the_other(Manner::AtMost);
     held_by[1].stretch.told.drain(..2);
     assert_eq!(verdict(all, &held_by), Ok(()), "another connection had claimed up to 9");
 }
 
 #[test]
 fn what_is_done_twice_or_not_or_apart_from_its_acknowledgement_is_found() {
-    let held_by = [held(Manner::ExactlyOnce, 2, 0, &told_behind(0))];
+    let held_by = [held(Manner::Exactly, 2, 0, &told_behind(0))];
     let flawed: [Moves; 6] = [
         &[(&[2], &[2]), (&[3], &[3]), (&[5], &[5, 5]), (&[6], &[6])],
         &[(&[2], &[2]), (&[3], &[3]), (&[5], &[]), (&[6], &[6])],
@@ -161,7 +161,7 @@ fn what_is_done_twice_or_not_or_apart_from_its_acknowledgement_is_found() {
 
 #[test]
 fn a_name_that_is_refused_without_need_is_found() {
-    let mut held_by = both(Manner::AtLeastOnce);
+    let mut held_by = both(Manner::AtLeast);
     let refusal = Refusal { behind: 5, word: "STALE_SEQUENCE".to_owned(), lsn: 7, highest: u64::MAX };
     held_by[1].refusal = Some(refusal);
     assert_eq!(verdict_with(ONE_BY_ONE, &held_by, &gone_to(7)), Ok(()));

@@ -121,7 +121,7 @@ impl Logged {
         allowance: &Allowance,
     ) -> Result<(), String> {
         // What was claimed for another connection is left out.
-        let is_squashed = held.errand.manner == Manner::AtMostOnce;
+        let is_squashed = held.errand.manner == Manner::AtMost;
         let stretch = Stretch { name: self.name, is_squashed, ..held.stretch.clone() };
         if let Some(Refusal { behind, lsn, highest, .. }) = &held.refusal {
             let floor = Floor { told: *lsn, highest: *highest };
@@ -167,14 +167,14 @@ impl Logged {
         let emissions = signal.emissions.iter().skip(self.name.base as usize).map(|emission| emission.lsn);
         let done: Vec<u64> = emissions.take_while(|lsn| *lsn <= self.position()).collect();
         match held[0].errand.manner {
-            Manner::AtLeastOnce => {
+            Manner::AtLeast => {
                 let told: BTreeSet<u64> = told().collect();
                 match done.iter().find(|lsn| !told.contains(lsn)) {
                     Some(lsn) => Err(format!("{lsn} is done with, and nobody was told of it")),
                     None => Ok(()),
                 }
             }
-            Manner::AtMostOnce => {
+            Manner::AtMost => {
                 let mut once = BTreeSet::new();
                 if let Some(lsn) = told().find(|lsn| !once.insert(*lsn)) {
                     return Err(format!("{lsn} was told twice"));
@@ -186,7 +186,7 @@ impl Logged {
                     _ => Ok(()),
                 }
             }
-            Manner::ExactlyOnce => {
+            Manner::Exactly => {
                 let first = (!self.has_begun && !self.positions.is_empty()).then_some(self.from);
                 let expected: Vec<u64> = first.into_iter().chain(done).collect();
                 if self.effects == expected && self.effects.len() == self.positions.len() {

@@ -13,6 +13,9 @@ const PONG: u8 = 10;
 /// The bit of a message that is not continued, and the one of a payload that is masked.
 const FINAL: u8 = 0x80;
 const MASKED: u8 = 0x80;
+/// What stands for a length that does not fit into seven bits.
+const LENGTH_IN_2_BYTES: u8 = 0x7e;
+const LENGTH_IN_8_BYTES: u8 = 0x7f;
 
 /// See the module's documentation.
 pub(crate) struct WebSocket {
@@ -51,11 +54,11 @@ impl WebSocket {
         match u16::try_from(payload.len()) {
             Ok(length @ 0..126) => frame.push(MASKED | length as u8),
             Ok(length) => {
-                frame.push(MASKED | 126);
+                frame.push(MASKED | LENGTH_IN_2_BYTES);
                 frame.extend(length.to_be_bytes());
             }
             Err(_) => {
-                frame.push(MASKED | 127);
+                frame.push(MASKED | LENGTH_IN_8_BYTES);
                 frame.extend((payload.len() as u64).to_be_bytes());
             }
         }
@@ -93,8 +96,12 @@ impl WebSocket {
         let (first, second) = (*self.buffer.first()?, *self.buffer.get(1)?);
         assert!(first & FINAL != 0 && second & MASKED == 0, "the server's messages are whole and not masked");
         let (at, length) = match second {
-            126 => (4, usize::from(u16::from_be_bytes(self.buffer.get(2..4)?.try_into().ok()?))),
-            127 => (10, usize::try_from(u64::from_be_bytes(self.buffer.get(2..10)?.try_into().ok()?)).ok()?),
+            LENGTH_IN_2_BYTES => {
+                (4, usize::from(u16::from_be_bytes(self.buffer.get(2..4)?.try_into().ok()?)))
+            }
+            LENGTH_IN_8_BYTES => {
+                (10, usize::try_from(u64::from_be_bytes(self.buffer.get(2..10)?.try_into().ok()?)).ok()?)
+            }
             short => (2, usize::from(short)),
         };
         let payload = self.buffer.get(at..at + length)?.to_vec();
