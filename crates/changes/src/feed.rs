@@ -406,7 +406,7 @@ mod tests {
         let log = log(options(Durability::Always));
         let feed = started(&log);
         set(&log, "a", b"short");
-        set(&log, "b", &[1; 20_000]);
+        set(&log, "b", &vec![1; 20_000]);
         log.wait_durable(set(&log, "c", b"short")).expect("a sync");
         let (calls, called) = channel();
         let waker = Box::new(move || calls.send(()).unwrap_or_default());
