@@ -147,7 +147,7 @@ fn a_sink_that_begins_at_the_end_misses_nothing_from_then_on() {
     };
     let (place, told) = (contents(&nats)[0], contents(&nats)[1..].to_vec());
     assert!(place.1, "a message without content keeps the place");
-    assert!(told.len() >= 1 && told[0].0 > place.0, "{place:?} {told:?}");
+    assert!(told.first().is_some_and(|told| told.0 > place.0), "{place:?} {told:?}");
     // The place is kept in the sink: what is written while it is away, and the server restarts, is not lost either.
     let port = nats.kill();
     client.call(&["DURABLE", "SET", "while both are away", "v"]).expect("an answer");
@@ -155,12 +155,8 @@ fn a_sink_that_begins_at_the_end_misses_nothing_from_then_on() {
     let server = start(&data, &url);
     let nats = Nats::start_at(&store, port);
     settle(&server);
-    let text = nats
-        .stream("S")
-        .messages()
-        .iter()
-        .map(|stored| String::from_utf8_lossy(&stored.payload).into_owned());
-    let text: String = text.collect();
+    let messages = nats.stream("S").messages();
+    let text: String = messages.iter().map(|stored| String::from_utf8_lossy(&stored.payload)).collect();
     for (key, is_there) in [("before", false), ("while away", true), ("while both are away", true)] {
         assert_eq!(text.contains(&format!("\"{key}\"")), is_there, "{key}: {text}");
     }
