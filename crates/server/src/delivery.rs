@@ -54,8 +54,12 @@ pub(crate) fn read_options<'a>(words: &[&'a [u8]]) -> Result<Options<'a>, Comman
     while let Some((word, after)) = rest.split_first() {
         rest = after;
         if is(word, "SQUASH") {
-            let milliseconds = rest.first().and_then(|arg| parse::canonical_integer(arg));
-            if milliseconds.is_some() {
+            // Whatever begins like a number is meant as one: no option does.
+            let is_number = rest
+                .first()
+                .and_then(|arg| arg.first())
+                .is_some_and(|byte| matches!(byte, b'-' | b'0'..=b'9'));
+            if is_number {
                 delivery.squash = Some(duration(rest.first(), "SQUASH", 0)?);
                 rest = &rest[1..];
             } else {
@@ -78,6 +82,9 @@ pub(crate) fn read_options<'a>(words: &[&'a [u8]]) -> Result<Options<'a>, Comman
             ));
             rest = &rest[1..];
         } else if is(word, "AS") {
+            if name.is_some() {
+                return Err(CommandError::text("ERR a subscription has one name: say AS once"));
+            }
             name = rest.first().copied();
             if name.is_none() {
                 return Err(CommandError::text("ERR AS takes the name under which the position is kept"));
@@ -140,10 +147,13 @@ mod tests {
         assert_eq!(read("old RESUME 7 progress 1000 mark"), Ok((all, Start::Resume(Lsn(7)), String::new())));
         for (line, error) in [
             ("SQUASH -1", "ERR SQUASH takes milliseconds"),
+            ("SQUASH 18446744073709551615", "ERR SQUASH takes milliseconds"),
+            ("SQUASH 5x", "ERR SQUASH takes milliseconds"),
             ("PROGRESS", "ERR PROGRESS takes milliseconds"),
             ("PROGRESS 1", "ERR PROGRESS takes milliseconds from 10"),
             ("RESUME x", "ERR RESUME takes the LSN"),
             ("AS", "ERR AS takes the name"),
+            ("AS x AS y", "ERR a subscription has one name"),
             ("ATMOSTONCE", "ERR ATLEASTONCE and ATMOSTONCE are for named"),
         ] {
             assert!(read(line).expect_err(line).starts_with(error), "{line}");

@@ -22,7 +22,11 @@ use tokio::sync::oneshot;
 /// The most connections at once beside those that watch, counted among the descriptors that the server keeps for itself.
 const CONNECTIONS: usize = 32;
 /// How long connections are waited for.
-const PATIENCE: Patience = Patience { request: Duration::from_secs(10), reader: Duration::from_mins(1) };
+const PATIENCE: Patience = Patience {
+    request: Duration::from_secs(10),
+    crowded: Duration::from_secs(1),
+    reader: Duration::from_mins(1),
+};
 
 /// The running HTTP server.
 pub(crate) struct Http {

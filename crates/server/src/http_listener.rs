@@ -24,6 +24,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub(crate) struct Patience {
     /// For the next request, or the rest of one.
     pub(crate) request: Duration,
+    /// The same while no place is free: not longer, or those who ask for nothing keep out those who ask.
+    pub(crate) crowded: Duration,
     /// For one that watches, while something waits for it, to read any of it. It may come back, and goes on where it was.
     pub(crate) reader: Duration,
 }
@@ -56,7 +58,8 @@ impl Listener for FewListener {
                 Ok((stream, address)) => {
                     // What is sent is small and complete. A socket that refuses is slower, and works.
                     let _ = stream.set_nodelay(true);
-                    return (Visitor::new(stream, address, place, self.patience), address);
+                    let places = Arc::clone(&self.places);
+                    return (Visitor::new(stream, address, place, places, self.patience), address);
                 }
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             }
@@ -100,7 +103,11 @@ impl Connected<IncomingStream<'_, FewListener>> for Visit {
 /// of what is sent is read for long.
 pub(crate) struct Visitor {
     stream: TcpStream,
-    deadline: Pin<Box<Sleep>>,
+    /// When patience is at an end.
+    deadline: Instant,
+    /// The next look at the time, and at who else would like to come in.
+    look: Pin<Box<Sleep>>,
+    places: Arc<Semaphore>,
     patience: Patience,
     /// It watches, and the kernel takes no more for it until it reads.
     is_stuck: bool,
@@ -112,12 +119,15 @@ impl Visitor {
         stream: TcpStream,
         address: SocketAddr,
         place: OwnedSemaphorePermit,
+        places: Arc<Semaphore>,
         patience: Patience,
     ) -> Visitor {
         let stay = Arc::new(Stay { watches: AtomicBool::new(false), place: Mutex::new(place) });
         Visitor {
             stream,
-            deadline: Box::pin(tokio::time::sleep(patience.request)),
+            deadline: Instant::now() + patience.request,
+            look: Box::pin(tokio::time::sleep(patience.crowded)),
+            places,
             patience,
             is_stuck: false,
             visit: Visit { address, stay },
@@ -133,14 +143,32 @@ impl Visitor {
         if self.watches() && !self.is_stuck {
             return Ok(());
         }
-        if self.deadline.as_mut().poll(cx).is_ready() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(()) }
+        while self.look.as_mut().poll(cx).is_ready() {
+            let is_crowded = !self.watches() && self.places.available_permits() == 0;
+            if is_crowded || self.deadline <= Instant::now() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            self.look_again();
+        }
+        Ok(())
+    }
+
+    /// Waits so long from now on, and not until whatever it has been waiting for.
+    fn wait_for(&mut self, patience: Duration) {
+        self.deadline = Instant::now() + patience;
+        self.look_again();
+    }
+
+    fn look_again(&mut self) {
+        let at = self.deadline.min(Instant::now() + self.patience.crowded);
+        self.look.as_mut().reset(at);
     }
 
     /// Begins to wait for a watcher that does not read.
     fn note_stuck(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         if self.watches() && !self.is_stuck {
             self.is_stuck = true;
-            self.deadline.as_mut().reset(Instant::now() + self.patience.reader);
+            self.wait_for(self.patience.reader);
         }
         self.check_time(cx)
     }
@@ -167,8 +195,8 @@ impl AsyncWrite for Visitor {
         let written = written?;
         self.is_stuck = false;
         // A request has been answered: the time for the next begins.
-        let deadline = Instant::now() + self.patience.request;
-        self.deadline.as_mut().reset(deadline);
+        let patience = self.patience.request;
+        self.wait_for(patience);
         Poll::Ready(Ok(written))
     }
 
@@ -194,7 +222,7 @@ mod tests {
     }
 
     async fn listener(connections: usize, patience: Duration) -> (FewListener, SocketAddr) {
-        let patience = Patience { request: patience, reader: patience };
+        let patience = Patience { request: patience, crowded: patience, reader: patience };
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("its address");
         (FewListener::new(listener, connections, patience), address)
@@ -210,6 +238,32 @@ mod tests {
             assert!(second.is_err(), "there is no place");
             drop(first);
             few.accept().await;
+        });
+    }
+
+    #[test]
+    fn whoever_sends_no_request_makes_room_at_once_where_none_is_left() {
+        let runtime = runtime();
+        runtime.block_on(async {
+            let (mut few, address) = listener(2, Duration::from_mins(10)).await;
+            few.patience.crowded = Duration::from_millis(20);
+            tokio::spawn(async {
+                let router = Router::new().route("/", get(async || "answer"));
+                axum::serve(few, router).await
+            });
+            let mut half = Vec::new();
+            for _ in 0..5 {
+                let mut stream = TcpStream::connect(address).await.expect("it listens");
+                stream.write_all(b"GET / HTTP/1.1\r\nX").await.expect("it reads");
+                half.push(stream);
+            }
+            let mut brisk = TcpStream::connect(address).await.expect("it listens");
+            let request = b"GET / HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
+            brisk.write_all(request).await.expect("it reads");
+            let mut answer = String::new();
+            let asked = brisk.read_to_string(&mut answer);
+            tokio::time::timeout(Duration::from_secs(20), asked).await.expect("in time").expect("an answer");
+            assert!(answer.ends_with("answer"), "{answer}");
         });
     }
 

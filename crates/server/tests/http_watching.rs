@@ -5,11 +5,13 @@ mod common;
 use common::events::{Event, Events, connect};
 use common::{TestServer, eventually};
 use serde_json::{Value, json};
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 use tidemark_log::Durability;
 use tidemark_server::config::Config;
+use tungstenite::protocol::CloseFrame;
+use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::{Message, WebSocket};
 
 fn server() -> TestServer {
@@ -493,6 +495,60 @@ fn a_socket_watches_goes_on_and_ends() {
     writer.send(b"*3\r\n$3\r\nSET\r\n$1\r\n\xff\r\n$1\r\n\xfe\r\n");
     writer.expect("+OK\r\n");
     assert_eq!(socket.next()["value"], json!({"base64": "/g=="}));
+}
+
+#[test]
+fn numbers_are_words_and_ids_as_they_are_written() {
+    let server = server();
+    let (mut socket, mut writer) = (Socket::open(&server), server.client());
+    for number in ["12345678901234567890123", "1e3", "-0", "1.50"] {
+        writer.ask(&format!("SET {number} right"), "+OK\r\n");
+        let message = format!("{{\"watch\": [\"GET\", {number}], \"id\": {number}}}");
+        socket.0.send(Message::text(message)).expect("the server reads");
+        let Message::Text(answer) = socket.0.read().expect("an answer") else { panic!("a text") };
+        assert!(answer.contains(&format!("\"id\":{number},")), "{answer}");
+        assert!(answer.contains("\"value\":\"right\""), "{answer}");
+    }
+    socket.0.send(Message::text(r#"{"unwatch": "1-0", "id": null}"#)).expect("the server reads");
+    let Message::Text(answer) = socket.0.read().expect("an answer") else { panic!("a text") };
+    assert!(answer.contains("\"id\":null,"), "{answer}");
+}
+
+#[test]
+fn the_end_of_a_socket_is_answered() {
+    let server = server();
+    let mut socket = Socket::open(&server);
+    let frame = CloseFrame { code: CloseCode::Normal, reason: "".into() };
+    socket.0.close(Some(frame.clone())).expect("the server reads");
+    match socket.0.read().expect("an answer") {
+        Message::Close(Some(answer)) => assert_eq!(answer, frame),
+        other => panic!("{other:?}"),
+    }
+    // A frame that is none: its client did not mask it.
+    let mut socket = Socket::open(&server);
+    socket.0.get_mut().write_all(b"\x81\x02{}").expect("the server reads");
+    match socket.0.read().expect("an answer") {
+        Message::Close(Some(answer)) => assert_eq!(answer.code, CloseCode::Protocol),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Answers to pings wait in the kernel only: whoever does not read them is not read either.
+#[test]
+fn whoever_does_not_read_answers_to_pings_is_not_read() {
+    const FAR_TOO_MUCH: usize = 256 << 20;
+    let server = server();
+    let mut socket = Socket::open(&server);
+    let mut ping = vec![0x89, 0xfd, 0, 0, 0, 0];
+    ping.resize(6 + 125, b'x');
+    let pings = ping.repeat(1_000);
+    let stream = socket.0.get_mut();
+    stream.set_write_timeout(Some(Duration::from_secs(2))).expect("a timeout");
+    let mut sent = 0;
+    while let Ok(written) = stream.write(&pings) {
+        sent += written;
+        assert!(sent < FAR_TOO_MUCH, "the server reads on");
+    }
 }
 
 #[test]

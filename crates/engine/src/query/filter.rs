@@ -167,7 +167,7 @@ impl Operator {
                 return Err(CommandError::Text(
                     format!(
                         "ERR unknown option '{name}' behind '|': there are DIFF, EVERY, LIMIT, SKIP, HIGH, LOW, RANGE, \
-                         THROTTLE, WINDOW, and SQUASH, UPDATES, RESUME, OLD, PROGRESS, MARK"
+                         THROTTLE, WINDOW, and SQUASH, UPDATES, RESUME, OLD, PROGRESS, MARK, AS, ATLEASTONCE, ATMOSTONCE"
                     )
                     .into(),
                 ));

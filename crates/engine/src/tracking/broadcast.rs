@@ -7,6 +7,7 @@
 use super::tracker::{Invalidation, OVERHEAD_BYTES, PENDING_BYTES, Stale, Tracker};
 use crate::query::Moment;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tidemark_log::Lsn;
@@ -44,8 +45,18 @@ impl Broadcast {
     pub(super) fn add(&self, key: &Arc<[u8]>, moment: Option<Moment>) -> bool {
         let spared = moment.and_then(|moment| moment.spared);
         let mut batch = self.batch();
-        if !batch.has_overflowed && batch.keys.insert(Arc::clone(key), spared).is_none() {
-            batch.bytes += key.len() + OVERHEAD_BYTES;
+        if !batch.has_overflowed {
+            match batch.keys.entry(Arc::clone(key)) {
+                Entry::Vacant(place) => {
+                    place.insert(spared);
+                    batch.bytes += key.len() + OVERHEAD_BYTES;
+                }
+                // Whoever has not changed it alone does not know what it is by now.
+                Entry::Occupied(mut known) if *known.get() != spared => {
+                    known.insert(None);
+                }
+                Entry::Occupied(_) => {}
+            }
             if batch.bytes > PENDING_BYTES {
                 batch.has_overflowed = true;
                 batch.keys = BTreeMap::new();
@@ -201,7 +212,9 @@ mod tests {
         prefixes.join(b"k", &one);
         prefixes.join(b"k", &other);
         let mut tell = 0;
-        for (name, lsn, spared) in [("kb", 1, None), ("ka", 2, Some(2)), ("kb", 3, Some(1)), ("kb", 4, None)]
+        // Of a key that another has changed too, whoever has changed it last is told all the same.
+        for (name, lsn, spared) in
+            [("kb", 1, None), ("ka", 2, Some(2)), ("ka", 3, Some(2)), ("kb", 4, Some(1))]
         {
             prefixes.matching(name.as_bytes(), |broadcast| {
                 tell += u32::from(broadcast.add(&Arc::from(name.as_bytes()), moment(lsn, spared)));
