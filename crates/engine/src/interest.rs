@@ -3,10 +3,9 @@
 //! A shard has this only while somebody is interested in any of its keys. A change in another one costs a comparison.
 
 use crate::keyspace::Entry;
-use crate::query::{Index, Query};
+use crate::query::{Index, SharedQuery};
 use crate::touched::Touched;
 use crate::tracking::{Changed, Tracked};
-use std::sync::Arc;
 
 /// Those who are interested in one shard's keys. Whoever holds the shard's lock may look and change.
 #[derive(Default)]
@@ -19,7 +18,7 @@ pub(crate) struct Interest {
 #[derive(Debug)]
 pub(crate) enum Noted {
     /// A watched read, whose answer may have changed.
-    Query(Arc<Query>),
+    Query(SharedQuery),
     /// A key that clients keep.
     Key(Box<Changed>),
     /// Any key that clients keep may have changed.

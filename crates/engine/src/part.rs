@@ -71,18 +71,18 @@ impl Part {
     /// there is one.
     pub(crate) fn is_touched<'e>(
         &self,
-        args: &[Box<[u8]>],
+        args: &[&[u8]],
         touched: &Touched<'_>,
         entry: impl FnOnce() -> Option<&'e Entry>,
     ) -> bool {
-        let arg = |at: usize| args.get(at).map_or(&[] as &[u8], |arg| arg);
+        let arg = |at: usize| args.get(at).copied().unwrap_or_default();
         match (self, touched) {
             (
                 Self::Elements { of, from, with_values },
                 Touched::Elements { of: touched, names, are_same },
             ) => {
                 let named = args.get(*from..).unwrap_or_default();
-                let is_named = |name: &[u8]| named.iter().any(|other| **other == *name);
+                let is_named = |name: &[u8]| named.contains(&name);
                 of != touched || ((*with_values || !are_same) && names.iter().any(is_named))
             }
             (
@@ -94,7 +94,7 @@ impl Part {
             }
             (Self::Elements { of: Type::SortedSet, from, .. }, Touched::Moves(moves)) => {
                 let named = args.get(*from..).unwrap_or_default();
-                moves.iter().any(|moved| named.contains(&moved.member))
+                moves.iter().any(|moved| named.contains(&&*moved.member))
             }
             (Self::Matching { of: Type::SortedSet, pattern, with_values }, Touched::Moves(moves)) => {
                 moves.iter().any(|moved| {

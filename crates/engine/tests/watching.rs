@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use support::{Client, START_US, engine, engine_with_log, log, replayed, shown, transaction};
 use tidemark_engine::query::{
     Acknowledged, Acknowledgement, Audience, Emission, Filter, Gone, Guarantee, Named, Past, PastError,
-    Query, QueryLimits, Read, Resumed, RetentionLimits, Subscribed,
+    Query, QueryLimits, Read, Resumed, RetentionLimits, SharedQuery, Subscribed,
 };
 use tidemark_engine::tracking::Broadcast;
 use tidemark_engine::{Call, Engine, Protocol, Reply, Terms, command, encoded};
@@ -247,7 +247,7 @@ fn equal_subscriptions_share_one_query_and_their_beginnings_differ() {
     let first = watch(&engine, "GET k");
     client.run("SET k 1");
     let second = watch(&engine, "get k");
-    assert!(Arc::ptr_eq(&first.query, &second.query));
+    assert!(SharedQuery::ptr_eq(&first.query, &second.query));
     assert_eq!((first.number, second.number), (0, 1));
     assert_eq!(shown(&second.answer), "$1 1");
     assert_eq!(engine.query_figures().0, 1);
@@ -256,7 +256,7 @@ fn equal_subscriptions_share_one_query_and_their_beginnings_differ() {
         LISTENER,
         START_US,
     );
-    assert!(!Arc::ptr_eq(&first.query, &other.expect("a beginning").query), "another protocol");
+    assert!(!SharedQuery::ptr_eq(&first.query, &other.expect("a beginning").query), "another protocol");
 }
 
 #[test]
@@ -514,14 +514,14 @@ fn a_snapshot_has_the_queries_of_its_cut_whatever_happens_meanwhile() {
 fn reads_that_nobody_comes_back_to_make_place_for_others() {
     let engine = engine();
     engine.limit_queries(QueryLimits { queries: 200, bytes: 1 << 20 });
-    let queries: Vec<Arc<Query>> =
+    let queries: Vec<SharedQuery> =
         (0..200).map(|number| watch(&engine, &format!("GET k{number}")).query).collect();
     let refused = engine.subscribe(read("GET other"), LISTENER, START_US).expect_err("all have a listener");
     assert!(refused.to_string().contains("watch-max-queries"), "{refused}");
     // The later ones are left first.
     (20..180).rev().for_each(|at| engine.leave(&queries[at], LISTENER, START_US + 1000 - at as u64));
     let other = watch(&engine, "GET other").query;
-    let is_there = |query: &Arc<Query>| engine.query(query.id()).is_some();
+    let is_there = |query: &SharedQuery| engine.query(query.id()).is_some();
     let left: Vec<usize> = (0..200).filter(|at| is_there(&queries[*at])).collect();
     let expected: Vec<usize> = (0..80).chain(180..200).collect();
     assert_eq!(left, expected, "the hundred that were left first have gone");
@@ -552,7 +552,7 @@ fn what_operators_and_lists_remember_is_counted() {
 fn name(engine: &Engine, name: &[u8], subscribed: &Subscribed) {
     let Subscribed { query, number, lsn, .. } = subscribed;
     let guarantee = Guarantee::AtLeastOnce;
-    let named = Named { query: Arc::clone(query), base: *number, position: *lsn, has_begun: true, guarantee };
+    let named = Named { query: query.clone(), base: *number, position: *lsn, has_begun: true, guarantee };
     engine.name_subscription(name, &named, START_US).expect("a new name");
 }
 
@@ -658,7 +658,7 @@ fn a_snapshot_has_the_names_of_its_cut() {
 struct Told(Arc<Mutex<Vec<(usize, Lsn)>>>);
 
 impl Audience for Told {
-    fn tell(&self, listener: usize, query: &Arc<Query>) {
+    fn tell(&self, listener: usize, query: &SharedQuery) {
         self.0.lock().expect("nobody panics").push((listener, query.id()));
     }
 

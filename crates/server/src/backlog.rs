@@ -236,10 +236,11 @@ fn bytes(emission: &Emission) -> usize {
 mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use tidemark_engine::SharedBytes;
 
     fn emission(number: u64, length: usize) -> Emission {
-        let answer: Arc<[u8]> = vec![b'x'; length].into();
-        Emission { number, lsn: Lsn(number), time_us: 0, durable: true, before: Arc::clone(&answer), answer }
+        let answer = SharedBytes::from(&vec![b'x'; length][..]);
+        Emission { number, lsn: Lsn(number), time_us: 0, durable: true, before: answer.clone(), answer }
     }
 
     fn counted() -> (Arc<AtomicUsize>, Maker, Backlog) {

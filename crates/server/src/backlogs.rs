@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tidemark_engine::query::{Emission, Past, PastError, Query, count_in_frame};
+use tidemark_engine::query::{Emission, Past, PastError, SharedQuery, count_in_frame};
 use tidemark_log::snapshot::FrameEntry;
 use tidemark_log::{Log, Lsn, RecordBatch, ReplayError, Snapshot, SnapshotError, Snapshots, Tail};
 
@@ -49,7 +49,7 @@ impl Wanted {
 }
 
 struct Job {
-    query: Arc<Query>,
+    query: SharedQuery,
     wanted: Wanted,
     maker: Maker,
 }
@@ -85,7 +85,7 @@ impl Backlogs {
     /// Lets a subscription go on with emissions that its query does not retain any more: `floor` is what it says of itself.
     pub(crate) fn begin(
         &self,
-        query: &Arc<Query>,
+        query: &SharedQuery,
         wanted: Wanted,
         floor: Lsn,
         tell: Tell,
@@ -98,7 +98,7 @@ impl Backlogs {
             return Err(NotResumed::TryAgain);
         }
         let (maker, backlog) = backlog::channel(tell);
-        jobs.push_back(Job { query: Arc::clone(query), wanted, maker });
+        jobs.push_back(Job { query: query.clone(), wanted, maker });
         drop(jobs);
         self.changed.notify_one();
         Ok(backlog)
@@ -234,7 +234,7 @@ impl From<PastError> for Stop {
 /// The making of one subscription's emissions.
 struct Making<'a> {
     shared: &'a Shared,
-    query: &'a Arc<Query>,
+    query: &'a SharedQuery,
     /// Where it goes on: behind what was passed on last, as soon as something was.
     wanted: Wanted,
     maker: &'a Maker,

@@ -6,17 +6,15 @@
 
 use crate::backlog::{self, Backlog, End, Taken, Tell};
 use crate::backlogs::{Backlogs, Wanted};
-use std::sync::Arc;
+use smallvec::SmallVec;
 use tidemark_engine::Engine;
-use tidemark_engine::query::{Emission, Gone, Query, Resumed};
+use tidemark_engine::query::{Emission, Gone, Query, Resumed, SharedQuery};
 use tidemark_log::Lsn;
 
 /// See the module's documentation.
 #[derive(Debug)]
 pub(crate) struct Cursor {
-    query: Arc<Query>,
-    /// How the subscriber names it.
-    name: Box<str>,
+    query: SharedQuery,
     /// The number of the query's emission that the subscription's own numbers begin behind.
     base: u64,
     /// The number of the last emission that the subscriber was given, or that it had when it began.
@@ -35,7 +33,7 @@ pub(crate) struct Older<'a> {
 }
 
 impl Older<'_> {
-    fn begin(&self, query: &Arc<Query>, wanted: Wanted, gone: Gone) -> Result<Backlog, NotResumed> {
+    fn begin(&self, query: &SharedQuery, wanted: Wanted, gone: Gone) -> Result<Backlog, NotResumed> {
         self.backlogs.begin(query, wanted, gone.floor, (self.tell)(query.id()))
     }
 
@@ -48,14 +46,14 @@ impl Older<'_> {
 /// Where a subscription goes on: behind the emission of this number.
 #[derive(Debug)]
 pub(crate) struct Place {
-    pub(crate) query: Arc<Query>,
+    pub(crate) query: SharedQuery,
     pub(crate) number: u64,
     backlog: Option<Backlog>,
 }
 
 impl Place {
     /// A place from which nothing has been asked of the log.
-    pub(crate) fn new(query: Arc<Query>, number: u64) -> Place {
+    pub(crate) fn new(query: SharedQuery, number: u64) -> Place {
         Place { query, number, backlog: None }
     }
 
@@ -77,7 +75,7 @@ pub(crate) enum Resuming {
 /// The search for a place in the log.
 #[derive(Debug)]
 pub(crate) struct Search {
-    query: Arc<Query>,
+    query: SharedQuery,
     backlog: Backlog,
 }
 
@@ -154,15 +152,14 @@ impl NotResumed {
 
 impl Cursor {
     /// A subscription that begins behind emission `number` of a query, with the answer as it was at `lsn`.
-    pub(crate) fn new(query: Arc<Query>, number: u64, lsn: Lsn) -> Cursor {
+    pub(crate) fn new(query: SharedQuery, number: u64, lsn: Lsn) -> Cursor {
         Cursor::behind(query, number, number, lsn)
     }
 
     /// A subscription whose first number is that behind `base`, and whose subscriber has the emissions up to `seen`.
-    pub(crate) fn behind(query: Arc<Query>, base: u64, seen: u64, lsn: Lsn) -> Cursor {
+    pub(crate) fn behind(query: SharedQuery, base: u64, seen: u64, lsn: Lsn) -> Cursor {
         debug_assert!(base <= seen);
-        let name = name(query.id(), base).into();
-        Cursor { query, name, base, seen, lsn, backlog: None }
+        Cursor { query, base, seen, lsn, backlog: None }
     }
 
     /// The subscription whose numbers begin behind `base`, as it goes on at a place, which is behind `lsn`.
@@ -172,20 +169,13 @@ impl Cursor {
         Cursor { backlog, ..Cursor::behind(query, base, number.max(base), lsn) }
     }
 
-    /// The same under a name that the subscriber has given it.
-    #[must_use]
-    pub(crate) fn named(mut self, name: &str) -> Cursor {
-        self.name = name.into();
-        self
-    }
-
-    pub(crate) fn query(&self) -> &Arc<Query> {
+    pub(crate) fn query(&self) -> &SharedQuery {
         &self.query
     }
 
     /// Where it is.
     pub(crate) fn place(&self) -> Place {
-        Place::new(Arc::clone(&self.query), self.seen)
+        Place::new(self.query.clone(), self.seen)
     }
 
     /// The number that the subscription's own begin behind.
@@ -193,8 +183,9 @@ impl Cursor {
         self.base
     }
 
-    pub(crate) fn name(&self) -> &str {
-        &self.name
+    /// How the subscriber names it, if it has not given it a name. Made anew each time: nothing is kept of it.
+    pub(crate) fn name(&self) -> Name {
+        Name::new(self.query.id(), self.base)
     }
 
     /// The LSN of the last emission that was given.
@@ -332,10 +323,31 @@ pub(crate) fn resume(
     }
 }
 
-/// The name of a subscription to query `id` whose first number is that behind `base`. It says all that the server needs
-/// to go on with it, so nothing is kept for a subscriber that is away.
-fn name(id: Lsn, base: u64) -> String {
-    format!("{id}-{base}")
+/// The name of a subscription: the id of its query, and the number that its own numbers begin behind. It says all that the
+/// server needs to go on with it, so nothing is kept for a subscriber that is away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Name(SmallVec<[u8; NAME_BYTES]>);
+
+/// The longest: two numbers of 64 bits, and what is between them.
+const NAME_BYTES: usize = 20 + 1 + 20;
+
+impl Name {
+    fn new(id: Lsn, base: u64) -> Name {
+        let mut name = SmallVec::new();
+        name.extend_from_slice(itoa::Buffer::new().format(id.0).as_bytes());
+        name.push(b'-');
+        name.extend_from_slice(itoa::Buffer::new().format(base).as_bytes());
+        Name(name)
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// As text, which it is.
+    pub(crate) fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
 }
 
 /// What a name says; `None` if it is not one.
@@ -344,11 +356,11 @@ pub(crate) fn parse_name(name: &[u8]) -> Option<(Lsn, u64)> {
     let (id, base) = text.split_once('-')?;
     let (id, base) = (Lsn(id.parse().ok()?), base.parse().ok()?);
     // A number may be written in several ways; a subscription has one name.
-    (self::name(id, base) == text).then_some((id, base))
+    (Name::new(id, base).as_bytes() == name).then_some((id, base))
 }
 
 /// The query of a name, and the number that the subscription's own begin behind.
-pub(crate) fn find(engine: &Engine, name: &[u8]) -> Option<(Arc<Query>, u64)> {
+pub(crate) fn find(engine: &Engine, name: &[u8]) -> Option<(SharedQuery, u64)> {
     let (id, base) = parse_name(name)?;
     let query = engine.query(id)?;
     (base <= query.count()).then_some((query, base))
@@ -370,6 +382,7 @@ pub(crate) fn reads(query: &Query, key: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
     use tidemark_engine::query::{Filter, Read, RetentionLimits};
     use tidemark_engine::{Call, Protocol, Reply, command};
     use tidemark_log::{Log, MemoryStorage, Options};
@@ -388,7 +401,7 @@ mod tests {
         engine.execute(&Call { command, args: &args, db: 0, now_us: 1 }, &mut Reply::new(Protocol::Resp3));
         engine.forget_watched(10);
 
-        let cursor = || Cursor::new(Arc::clone(&subscribed.query), subscribed.number, subscribed.lsn);
+        let cursor = || Cursor::new(subscribed.query.clone(), subscribed.number, subscribed.lsn);
         let (mut before, mut behind) = (cursor(), cursor());
         let (backlogs, tell) = (Backlogs::new(1), |_| -> Tell { Box::new(|| {}) });
         let older = Older { backlogs: &backlogs, tell: &tell };
@@ -407,7 +420,7 @@ mod tests {
 
     #[test]
     fn a_name_says_the_query_and_where_its_numbers_begin() {
-        assert_eq!(parse_name(name(Lsn(17), 3).as_bytes()), Some((Lsn(17), 3)));
+        assert_eq!(parse_name(Name::new(Lsn(17), 3).as_bytes()), Some((Lsn(17), 3)));
         for other in [
             "",
             "-",

@@ -219,15 +219,16 @@ impl Connection {
     /// The connection's subscription to a query: the one that it has already, or a new one.
     fn watch_of(&mut self, subscribed: &Subscribed) -> &mut Watch {
         self.watches.entry(subscribed.query.id()).or_insert_with(|| {
-            let cursor = Cursor::new(Arc::clone(&subscribed.query), subscribed.number, subscribed.lsn);
+            let cursor = Cursor::new(subscribed.query.clone(), subscribed.number, subscribed.lsn);
             Watch::new(&self.shared, &self.ear, cursor)
         })
     }
 
     fn unwatch(&mut self, name: String) -> Answer {
         let query = cursor::parse_name(name.as_bytes()).map(|(query, _)| query);
-        let known =
-            query.filter(|query| self.watches.get(query).is_some_and(|watch| watch.cursor().name() == name));
+        let known = query.filter(|query| {
+            self.watches.get(query).is_some_and(|watch| watch.cursor().name().as_str() == name)
+        });
         let ended = known.is_some_and(|query| self.watches.remove(&query).is_some());
         Answer::of(Notice::new("unwatched", Body::Unwatched { sub_id: name, ended }))
     }

@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tidemark_engine::query::{Filter, Gone, Read, Subscribed};
-use tidemark_engine::{CommandError, Protocol};
+use tidemark_engine::{CommandError, Protocol, SharedBytes};
 use tidemark_log::Lsn;
 use tokio::sync::Notify;
 
@@ -154,10 +154,10 @@ impl Watch {
 
     /// The subscriber was too slow: it is told so, and then the present answer under a new name.
     fn begin_anew(&mut self, gone: Gone) -> Pending {
-        let stale = stale(&self.shared, self.cursor.name(), NotResumed::Stale(gone.floor));
+        let stale = stale(&self.shared, self.cursor.name().as_str(), NotResumed::Stale(gone.floor));
         match subscribe(&self.shared, self.cursor.query().read().clone()) {
             Ok(subscribed) if subscribed.query.id() == self.cursor.query().id() => {
-                self.cursor = Cursor::new(Arc::clone(&subscribed.query), subscribed.number, subscribed.lsn);
+                self.cursor = Cursor::new(subscribed.query.clone(), subscribed.number, subscribed.lsn);
                 let snapshot = self.show(&subscribed);
                 self.say(snapshot);
             }
@@ -172,14 +172,14 @@ impl Watch {
     pub(crate) fn end(&mut self, error: impl ToString) {
         self.has_ended = true;
         self.ready.clear();
-        let sub_id = self.cursor.name().into();
+        let sub_id = self.cursor.name().as_str().into();
         self.say(Notice::new("failed", Body::Failed { sub_id, error: error.to_string() }));
     }
 
-    fn answer(&self, kind: &'static str, answer: &Arc<[u8]>) -> Notice {
+    fn answer(&self, kind: &'static str, answer: &SharedBytes) -> Notice {
         let cursor = &self.cursor;
         let body = Body::Answer {
-            sub_id: cursor.name().into(),
+            sub_id: cursor.name().as_str().into(),
             lsn: cursor.lsn().0,
             seq: cursor.sequence(),
             value: self.shared.http_watchers.json.of(answer),
@@ -302,7 +302,7 @@ mod tests {
     fn watch(shared: &Arc<Shared>) -> (Watch, Subscribed) {
         let read = read(0, &[b"GET", b"k"]).expect("watchable");
         let subscribed = subscribe(shared, read).expect("the log takes it");
-        let cursor = Cursor::new(Arc::clone(&subscribed.query), subscribed.number, subscribed.lsn);
+        let cursor = Cursor::new(subscribed.query.clone(), subscribed.number, subscribed.lsn);
         (Watch::new(shared, &Arc::new(Ear::default()), cursor), subscribed)
     }
 

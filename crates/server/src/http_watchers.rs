@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tidemark_engine::query::{Query, Read};
+use tidemark_engine::query::{Read, SharedQuery};
 use tidemark_log::Lsn;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
@@ -19,7 +19,7 @@ pub(crate) struct HttpWatchers {
     listener: usize,
     /// Queries that have emitted something since they were last looked at. The engine tells of each once until then, which
     /// bounds them.
-    emitted: Mutex<Vec<Arc<Query>>>,
+    emitted: Mutex<Vec<SharedQuery>>,
     told: Notify,
     log_moved: Notify,
     pause_changed: Notify,
@@ -63,8 +63,8 @@ impl HttpWatchers {
 
     /// Tells that a query has emitted something. From any thread, with shards locked: it costs the same for any number of
     /// subscribers.
-    pub(crate) fn tell(&self, query: &Arc<Query>) {
-        lock(&self.emitted).push(Arc::clone(query));
+    pub(crate) fn tell(&self, query: &SharedQuery) {
+        lock(&self.emitted).push(query.clone());
         self.told.notify_one();
     }
 

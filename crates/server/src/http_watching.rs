@@ -212,7 +212,7 @@ impl Events {
         };
         wait_for_pause(shared, &read).await;
         let subscribed = http_watch::subscribe(shared, read)?;
-        let cursor = Cursor::new(Arc::clone(&subscribed.query), subscribed.number, subscribed.lsn);
+        let cursor = Cursor::new(subscribed.query.clone(), subscribed.number, subscribed.lsn);
         let mut watch = Watch::new(shared, &ear, cursor);
         let snapshot = watch.show(&subscribed);
         stale.into_iter().for_each(|stale| watch.say(stale));

@@ -11,7 +11,7 @@ use mio::Waker;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tidemark_engine::query::Query;
+use tidemark_engine::query::SharedQuery;
 use tidemark_engine::tracking::Broadcast;
 use tidemark_engine::{Delivery, Waiter};
 use tidemark_log::Lsn;
@@ -30,7 +30,7 @@ pub(crate) enum Message {
     /// A message was published to a client's channel or pattern.
     Publish(Target, Arc<Publication>),
     /// A query has emitted something since the worker last looked.
-    Emitted(Arc<Query>),
+    Emitted(SharedQuery),
     /// A client's named subscription to a query, as it was taken then, goes to another connection from now on, or has ended.
     Taken(Target, Lsn, Tenure),
     /// What a client's subscription to the query of this id waits for from the log is there, or some of it.

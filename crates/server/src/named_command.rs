@@ -9,7 +9,6 @@ use crate::returning::{self, Asked, Returning};
 use crate::session::Session;
 use crate::watch_command::{begun, hold_position};
 use crate::watching::{self, Replaced, Watching};
-use std::sync::Arc;
 use tidemark_engine::CommandError;
 use tidemark_engine::command::parse::glob;
 use tidemark_engine::query::{Acknowledged, Acknowledgement, Guarantee, Named, Read, check_name};
@@ -109,7 +108,7 @@ fn go_on(
     let is_repeated = !named.has_begun && start == Start::Snapshot;
     let value = if is_repeated { named.query.shown_at(named.base) } else { None };
     let (query, lsn, asked) =
-        (Arc::clone(&named.query), named.position, Asked::NamedWatch(naming.name.into(), value));
+        (named.query.clone(), named.position, Asked::NamedWatch(naming.name.into(), value));
     returning::go_on(session, Returning { query, lsn, delivery, asked }, cx)
 }
 
@@ -206,8 +205,8 @@ pub(crate) fn list(session: &mut Session, pattern: Option<&[u8]>, cx: &Context<'
         reply.array(read.args().len());
         read.args().for_each(|arg| reply.bulk(arg));
         reply.bulk(b"operators");
-        reply.array(read.filter().words().len());
-        read.filter().words().for_each(|word| reply.bulk(word));
+        reply.array(read.operators().len());
+        read.operators().for_each(|word| reply.bulk(word));
         reply.bulk(b"db");
         reply.count(read.db().into());
         reply.bulk(b"guarantee");

@@ -10,14 +10,13 @@ use crate::session::Session;
 use crate::wait::{self, WaitFor};
 use crate::watch_command::{answer, begun, hold_position, refusal, refuse};
 use crate::watching::{self, Watching};
-use std::sync::Arc;
-use tidemark_engine::CommandError;
-use tidemark_engine::query::{Guarantee, Named, Query};
+use tidemark_engine::query::{Guarantee, Named, SharedQuery};
+use tidemark_engine::{CommandError, SharedBytes};
 use tidemark_log::Lsn;
 
 /// A subscription that is to go on.
 pub(crate) struct Returning {
-    pub(crate) query: Arc<Query>,
+    pub(crate) query: SharedQuery,
     /// What its subscriber has seen.
     pub(crate) lsn: Lsn,
     pub(crate) delivery: Delivery,
@@ -32,7 +31,7 @@ pub(crate) enum Asked {
     /// `EMITRECONNECT` with a name that says where the subscription's numbers begin.
     Reconnect(u64),
     /// `X.WATCH … | AS name`, and the first answer, if it is to be given again.
-    NamedWatch(Box<[u8]>, Option<Arc<[u8]>>),
+    NamedWatch(Box<[u8]>, Option<SharedBytes>),
     /// `EMITRECONNECT` with such a name.
     NamedReconnect(Box<[u8]>),
     /// `EMITRECONNECT` of DiceDB's protocol: the number that the subscription's own begin behind, and the query's number of the

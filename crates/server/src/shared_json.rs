@@ -6,6 +6,7 @@ use serde::ser::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
+use tidemark_engine::SharedBytes;
 
 /// The most answers that are kept.
 const ANSWERS: usize = 64;
@@ -19,7 +20,7 @@ pub(crate) struct SharedJson(Mutex<Kept>);
 #[derive(Debug, Default)]
 struct Kept {
     /// The oldest first. An answer that is kept is at its address, so that no other one is taken for it.
-    answers: VecDeque<(Arc<[u8]>, Json)>,
+    answers: VecDeque<(SharedBytes, Json)>,
     bytes: usize,
 }
 
@@ -35,21 +36,21 @@ impl Serialize for Json {
 
 impl SharedJson {
     /// The JSON of an answer. Cost: looking through a few; for the first that asks, making it.
-    pub(crate) fn of(&self, answer: &Arc<[u8]>) -> Json {
+    pub(crate) fn of(&self, answer: &SharedBytes) -> Json {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Those who are given the same answer mostly do so soon after each other.
-        if let Some((_, json)) = kept.answers.iter().rev().find(|(other, _)| Arc::ptr_eq(other, answer)) {
+        if let Some((_, json)) = kept.answers.iter().rev().find(|(other, _)| other.is_same(answer)) {
             return json.clone();
         }
         let made = serde_json::value::to_raw_value(&Encoded(answer)).unwrap_or_default();
         let json = Json(made.into());
-        kept.add(Arc::clone(answer), json.clone());
+        kept.add(answer.clone(), json.clone());
         json
     }
 }
 
 impl Kept {
-    fn add(&mut self, answer: Arc<[u8]>, json: Json) {
+    fn add(&mut self, answer: SharedBytes, json: Json) {
         self.bytes += bytes_of(&answer, &json);
         self.answers.push_back((answer, json));
         while self.answers.len() > ANSWERS || (self.bytes > BYTES && self.answers.len() > 1) {
@@ -75,8 +76,8 @@ impl Serialize for Encoded<'_> {
 mod tests {
     use super::*;
 
-    fn answer(text: &str) -> Arc<[u8]> {
-        format!("${}\r\n{text}\r\n", text.len()).into_bytes().into()
+    fn answer(text: &str) -> SharedBytes {
+        SharedBytes::from(format!("${}\r\n{text}\r\n", text.len()).as_bytes())
     }
 
     #[test]
@@ -92,7 +93,7 @@ mod tests {
     #[test]
     fn what_is_kept_has_an_end() {
         let shared = SharedJson::default();
-        let all: Vec<Arc<[u8]>> = (0..2 * ANSWERS).map(|number| answer(&number.to_string())).collect();
+        let all: Vec<SharedBytes> = (0..2 * ANSWERS).map(|number| answer(&number.to_string())).collect();
         let first = shared.of(&all[0]);
         all.iter().for_each(|answer| _ = shared.of(answer));
         assert_eq!(shared.0.lock().expect("unpoisoned").answers.len(), ANSWERS);

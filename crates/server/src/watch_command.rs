@@ -7,7 +7,6 @@ use crate::named_command::{self, Naming};
 use crate::returning::{self, Asked, Returning};
 use crate::session::{NAMES_LIMIT, Session};
 use crate::watching::{self, Watching};
-use std::sync::Arc;
 use tidemark_engine::command::{parse, watching::read_of};
 use tidemark_engine::query::{Filter, Read};
 use tidemark_engine::{Command, CommandError, Reply};
@@ -67,7 +66,7 @@ pub(crate) fn begun(session: &mut Session, query: Lsn, lsn: Lsn, value: Option<&
     let reply = &mut output.reply;
     reply.map(4);
     reply.bulk(b"sub_id");
-    reply.bulk(begun.cursor.name().as_bytes());
+    reply.bulk(&begun.name());
     reply.bulk(b"lsn");
     integer(reply, lsn.0);
     reply.bulk(b"seq");
@@ -127,11 +126,7 @@ pub(crate) fn unwatch(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -
 }
 
 fn is_named(session: &mut Session, query: Lsn, name: &[u8]) -> bool {
-    session
-        .subscriptions
-        .watchings
-        .get_mut(query)
-        .is_some_and(|watching| watching.cursor.name().as_bytes() == name)
+    session.subscriptions.watchings.get_mut(query).is_some_and(|watching| *watching.name() == *name)
 }
 
 /// `WATCHES`, `WATCHES NAMED [pattern]`
@@ -150,14 +145,14 @@ pub(crate) fn watches(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -
     for watching in subscriptions.watchings.iter() {
         reply.map(7);
         reply.bulk(b"sub_id");
-        reply.bulk(watching.cursor.name().as_bytes());
+        reply.bulk(&watching.name());
         reply.bulk(b"command");
         let read = watching.cursor.query().read();
         reply.array(read.args().len());
         read.args().for_each(|arg| reply.bulk(arg));
         reply.bulk(b"operators");
-        reply.array(read.filter().words().len());
-        read.filter().words().for_each(|word| reply.bulk(word));
+        reply.array(read.operators().len());
+        read.operators().for_each(|word| reply.bulk(word));
         reply.bulk(b"lsn");
         integer(reply, watching.cursor.lsn().0);
         reply.bulk(b"seq");
@@ -189,7 +184,7 @@ pub(crate) fn reconnect(session: &mut Session, args: &[&[u8]], cx: &Context<'_>)
     }
     let engine = &cx.shared.engine;
     let named = engine.named(name);
-    let known = named.as_ref().map(|named| (Arc::clone(&named.query), named.base));
+    let known = named.as_ref().map(|named| (named.query.clone(), named.base));
     let known = known.or_else(|| cursor::find(engine, name)).filter(|(query, _)| reads(query, key));
     let Some((query, base)) = known else {
         refuse(session, NotResumed::NotFound, cx);
@@ -231,7 +226,7 @@ pub(crate) fn acknowledge(
     }
     let watchings = &mut session.subscriptions.watchings;
     let known = cursor::parse_name(name).and_then(|(id, _)| watchings.get_mut(id));
-    match known.filter(|known| known.cursor.name().as_bytes() == *name && reads(known.cursor.query(), key)) {
+    match known.filter(|known| *known.name() == **name && reads(known.cursor.query(), key)) {
         None => refuse(session, NotResumed::NotFound, cx),
         Some(known) if lsn > known.cursor.lsn() => {
             let last = known.cursor.lsn();
@@ -253,7 +248,7 @@ pub(crate) fn watched<'s>(
 ) -> Option<&'s mut Watching> {
     let query = cursor::query_of(&cx.shared.engine, name)?;
     let watching = session.subscriptions.watchings.get_mut(query)?;
-    (watching.cursor.name().as_bytes() == name).then_some(watching)
+    (*watching.name() == *name).then_some(watching)
 }
 
 pub(crate) fn position(arg: &[u8]) -> Result<Lsn, CommandError> {

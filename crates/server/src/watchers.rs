@@ -1,49 +1,74 @@
 //! Who of one worker's clients subscribes to which query.
 
 use crate::http_watchers::HttpWatchers;
-use crate::inbox::{Inbox, Message, Target};
+use crate::inbox::{Inbox, Message};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tidemark_engine::keyspace::hash;
-use tidemark_engine::query::{Audience, Query};
+use tidemark_engine::query::{Audience, ById, SharedQuery};
 use tidemark_engine::tracking::Broadcast;
 use tidemark_log::Lsn;
 
-/// Most reads have one subscriber.
-type Targets = SmallVec<[Target; 1]>;
+/// The slots of clients.
+type Slots = SmallVec<[usize; 2]>;
 
-/// One worker's subscribers. Only its own thread looks, and never while it calls anything else.
+/// One worker's subscribers, by the slots of their connections: whoever leaves ends its subscriptions before its slot is another's.
+/// Only the worker's own thread looks, and never while it calls anything else.
 #[derive(Default)]
-pub(crate) struct Watchers(RefCell<HashMap<Lsn, Targets>>);
+pub(crate) struct Watchers(RefCell<Watched>);
+
+/// Most reads have one subscriber, which takes no more than it must.
+#[derive(Default)]
+struct Watched {
+    /// The subscribers to queries that have one.
+    one: ById<(Lsn, usize)>,
+    /// Those to all other queries.
+    several: HashMap<Lsn, Vec<usize>>,
+}
 
 impl Watchers {
     /// Notes a subscriber to a query, which it does not subscribe to yet.
-    pub(crate) fn join(&self, query: Lsn, target: Target) {
-        let mut queries = self.0.borrow_mut();
-        let targets = queries.entry(query).or_default();
-        debug_assert!(!targets.contains(&target), "one subscription to a query for each client");
-        targets.push(target);
+    pub(crate) fn join(&self, query: Lsn, slot: usize) {
+        let mut watched = self.0.borrow_mut();
+        let Watched { one, several } = &mut *watched;
+        if let Some(slots) = several.get_mut(&query) {
+            debug_assert!(!slots.contains(&slot), "one subscription to a query for each client");
+            slots.push(slot);
+        } else if let Some((_, first)) = one.remove(query) {
+            debug_assert!(first != slot, "one subscription to a query for each client");
+            several.insert(query, vec![first, slot]);
+        } else {
+            one.insert((query, slot));
+        }
     }
 
     /// Forgets a subscriber; whether it was the worker's last one to the query.
-    pub(crate) fn leave(&self, query: Lsn, target: Target) -> bool {
-        let mut queries = self.0.borrow_mut();
-        let Some(targets) = queries.get_mut(&query) else { return false };
-        if let Some(at) = targets.iter().position(|other| *other == target) {
-            targets.swap_remove(at);
+    pub(crate) fn leave(&self, query: Lsn, slot: usize) -> bool {
+        let mut watched = self.0.borrow_mut();
+        let Watched { one, several } = &mut *watched;
+        if one.get(query).is_some_and(|(_, first)| *first == slot) {
+            return one.remove(query).is_some();
         }
-        let was_last = targets.is_empty();
-        if was_last {
-            queries.remove(&query);
+        let Some(slots) = several.get_mut(&query) else { return false };
+        if let Some(at) = slots.iter().position(|other| *other == slot) {
+            slots.swap_remove(at);
         }
-        was_last
+        if let [left] = slots[..] {
+            several.remove(&query);
+            one.insert((query, left));
+        }
+        false
     }
 
     /// The subscribers to a query.
-    pub(crate) fn of(&self, query: Lsn) -> Targets {
-        self.0.borrow().get(&query).cloned().unwrap_or_default()
+    pub(crate) fn of(&self, query: Lsn) -> Slots {
+        let watched = self.0.borrow();
+        match watched.one.get(query) {
+            Some((_, slot)) => Slots::from_slice(&[*slot]),
+            None => watched.several.get(&query).map_or(Slots::new(), |slots| Slots::from_slice(slots)),
+        }
     }
 }
 
@@ -55,9 +80,9 @@ pub(crate) struct Listeners {
 }
 
 impl Audience for Listeners {
-    fn tell(&self, listener: usize, query: &Arc<Query>) {
+    fn tell(&self, listener: usize, query: &SharedQuery) {
         match self.workers.get(listener) {
-            Some(inbox) => inbox.send(Message::Emitted(Arc::clone(query))),
+            Some(inbox) => inbox.send(Message::Emitted(query.clone())),
             None => self.http.tell(query),
         }
     }
@@ -78,13 +103,17 @@ mod tests {
     #[test]
     fn the_last_subscriber_to_leave_is_known() {
         let (watchers, query) = (Watchers::default(), Lsn(7));
-        let (one, other) = (Target { slot: 1, client: 1 }, Target { slot: 2, client: 2 });
+        let (one, other, third) = (1, 2, 3);
         assert!(!watchers.leave(query, one), "there is none");
         watchers.join(query, one);
+        assert_eq!(watchers.of(query).as_slice(), [one]);
+        assert!(!watchers.leave(query, other), "it has not come yet");
         watchers.join(query, other);
-        assert_eq!(watchers.of(query).as_slice(), [one, other]);
-        assert!(!watchers.leave(query, one));
+        watchers.join(query, third);
+        assert_eq!(watchers.of(query).as_slice(), [one, other, third]);
+        assert!(!watchers.leave(query, one) && !watchers.leave(query, third));
         assert!(!watchers.leave(query, one), "it has left already");
+        assert_eq!(watchers.of(query).as_slice(), [other]);
         assert!(watchers.leave(query, other));
         assert!(watchers.of(query).is_empty() && watchers.of(Lsn(8)).is_empty());
     }

@@ -1,7 +1,7 @@
 //! One client's subscriptions to reads: how far each has got, and what it is sent.
 
 use crate::backlog::Tell;
-use crate::cursor::{Cursor, Older};
+use crate::cursor::{Cursor, Name, Older};
 use crate::delivery::Delivery;
 use crate::dice::Form;
 use crate::dispatch::Context;
@@ -9,10 +9,11 @@ use crate::holders::Tenure;
 use crate::inbox::{Message, Target};
 use crate::output::{Output, Until};
 use crate::session::Session;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Instant;
-use tidemark_engine::query::{Acknowledged, Acknowledgement, Emission, Gone, Guarantee, Query};
+use tidemark_engine::query::{Acknowledged, Acknowledgement, ById, Emission, Gone, Guarantee, Query};
 use tidemark_log::Lsn;
 
 /// While more than this waits to be sent, a client gets no further emissions: they are retained, and it gets them when it
@@ -25,21 +26,28 @@ const REPLACED: &str = "the connection watches the read under another name now";
 /// Emissions taken from a query at once.
 const BATCH: usize = 64;
 
-/// A subscription over a connection for commands.
+/// A subscription over a connection for commands. A client may have a million: most are no more than their cursors.
 #[derive(Debug)]
 pub(crate) struct Watching {
     pub(crate) cursor: Cursor,
+    /// What most subscriptions have nothing of.
+    more: Option<Box<More>>,
+}
+
+/// What a subscription needs beside, if its client has asked for it or has said something.
+#[derive(Debug, Default)]
+struct More {
+    delivery: Delivery,
     /// Up to where the client has said that it has processed emissions.
     acknowledged: Lsn,
     /// Up to where the client has been told that there was nothing for it.
     told: Lsn,
-    /// There may be emissions that the client had no room for.
-    is_behind: bool,
-    delivery: Delivery,
     /// What it has missed is being sent, and the client wants to be told when that is done.
     is_returning: bool,
     /// Nothing is sent before: the pause after an emission, if the latest is all that the client wants.
     quiet_until: Option<Instant>,
+    /// There may be emissions that the pause holds back.
+    is_held_back: bool,
     /// When the client is told up to where there was nothing.
     progress_at: Option<Instant>,
     /// How DiceDB's protocol tells them, if the client speaks it.
@@ -50,10 +58,30 @@ pub(crate) struct Watching {
 /// What a named subscription needs beside.
 #[derive(Debug)]
 struct Naming {
+    name: Box<[u8]>,
     tenure: Tenure,
     /// If everything is given away at most once: the position, as far as this connection has moved it before it was
     /// given anything.
     claimed: Option<Lsn>,
+}
+
+/// How a client names a subscription.
+pub(crate) enum Called<'w> {
+    /// As it wanted to.
+    Given(&'w [u8]),
+    /// As the server has told it.
+    Made(Name),
+}
+
+impl Deref for Called<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Called::Given(name) => name,
+            Called::Made(name) => name.as_bytes(),
+        }
+    }
 }
 
 /// What has become of the wish to give emissions away at most once.
@@ -68,18 +96,9 @@ enum Claim {
 
 impl Watching {
     pub(crate) fn new(cursor: Cursor, delivery: Delivery) -> Watching {
-        Watching {
-            cursor,
-            acknowledged: Lsn::ZERO,
-            told: Lsn::ZERO,
-            is_behind: false,
-            form: None,
-            named: None,
-            delivery,
-            is_returning: false,
-            quiet_until: None,
-            progress_at: delivery.progress.map(|after| Instant::now() + after),
-        }
+        let progress_at = delivery.progress.map(|after| Instant::now() + after);
+        let more = || Box::new(More { delivery, progress_at, ..More::default() });
+        Watching { cursor, more: (delivery != Delivery::default()).then(more) }
     }
 
     /// The same for a subscription that has a name.
@@ -90,39 +109,62 @@ impl Watching {
         guarantee: Guarantee,
         tenure: Tenure,
     ) -> Watching {
-        let cursor = cursor.named(&String::from_utf8_lossy(name));
         let claimed = (guarantee == Guarantee::AtMostOnce).then(|| cursor.lsn());
-        let named = Some(Naming { tenure, claimed });
-        Watching { named, ..Watching::new(cursor, delivery) }
+        let mut watching = Watching::new(cursor, delivery);
+        watching.more_mut().named = Some(Naming { name: name.into(), tenure, claimed });
+        watching
     }
 
     /// The same for a client of DiceDB's protocol.
     pub(crate) fn formed(cursor: Cursor, form: Form) -> Watching {
-        Watching { form: Some(Box::new(form)), ..Watching::new(cursor, Delivery::default()) }
+        let mut watching = Watching::new(cursor, Delivery::default());
+        watching.more_mut().form = Some(Box::new(form));
+        watching
+    }
+
+    fn more_mut(&mut self) -> &mut More {
+        self.more.get_or_insert_default()
+    }
+
+    fn naming(&self) -> Option<&Naming> {
+        self.more.as_ref()?.named.as_ref()
+    }
+
+    fn delivery(&self) -> Delivery {
+        self.more.as_ref().map_or(Delivery::default(), |more| more.delivery)
+    }
+
+    /// How the client names it.
+    pub(crate) fn name(&self) -> Called<'_> {
+        match self.naming() {
+            Some(naming) => Called::Given(&naming.name),
+            None => Called::Made(self.cursor.name()),
+        }
     }
 
     /// How DiceDB's protocol tells its emissions, if the client speaks it.
     pub(crate) fn form(&self) -> Option<&Form> {
-        self.form.as_deref()
+        self.more.as_ref()?.form.as_deref()
     }
 
     /// Up to where the client has said that it has processed emissions.
     pub(crate) fn acknowledged(&self) -> Lsn {
-        self.acknowledged
+        self.more.as_ref().map_or(Lsn::ZERO, |more| more.acknowledged)
     }
 
     /// Up to where the client knows all there is, so that it may acknowledge that.
     pub(crate) fn given(&self) -> Lsn {
-        self.cursor.lsn().max(self.told)
+        self.more.as_ref().map_or(Lsn::ZERO, |more| more.told).max(self.cursor.lsn())
     }
 
     pub(crate) fn acknowledge(&mut self, lsn: Lsn) {
-        self.acknowledged = self.acknowledged.max(lsn);
+        let more = self.more_mut();
+        more.acknowledged = more.acknowledged.max(lsn);
     }
 
     /// Takes the emissions that are to be written next; whether there may be more.
     fn take(&mut self, batch: &mut Vec<Emission>, older: &Older<'_>) -> Result<bool, Gone> {
-        if self.delivery.squash.is_some() {
+        if self.delivery().squash.is_some() {
             batch.extend(self.cursor.latest(older)?);
             // Behind what is made again from the log there may be something newer.
             return Ok(self.cursor.is_behind_retention() && !batch.is_empty());
@@ -133,16 +175,15 @@ impl Watching {
 
     /// If everything is given away at most once: up to where this connection has moved the position.
     fn claimed(&self) -> Option<Lsn> {
-        self.named.as_ref()?.claimed
+        self.naming()?.claimed
     }
 
     /// Moves the position from `claimed` behind a batch, before it is given away.
     fn claim(&mut self, claimed: Lsn, batch: &[Emission], cx: &Context<'_>) -> Claim {
-        let (Some(last), Some(naming)) = (batch.last().filter(|last| last.lsn > claimed), &mut self.named)
-        else {
-            return Claim::Given(None);
-        };
-        let name = self.cursor.name().as_bytes();
+        let last = batch.last().filter(|last| last.lsn > claimed);
+        let naming = self.more.as_mut().and_then(|more| more.named.as_mut());
+        let (Some(last), Some(naming)) = (last, naming) else { return Claim::Given(None) };
+        let name = &*naming.name;
         match cx.shared.engine.claim(Acknowledgement { name, lsn: last.lsn }, claimed, cx.now_us) {
             Ok(Acknowledged::Moved(record)) => {
                 naming.claimed = Some(last.lsn);
@@ -163,44 +204,46 @@ impl Watching {
         self.cursor.pass(emission);
         let mark = output.reply.len();
         let reply = &mut output.reply;
-        if let Some(form) = &self.form {
+        if let Some(form) = self.form() {
             form.emit(&emission.answer, reply);
         } else {
-            reply.push(if self.delivery.old { 6 } else { 5 });
+            let old = self.delivery().old;
+            reply.push(if old { 6 } else { 5 });
             reply.bulk(b"emission");
-            reply.bulk(self.cursor.name().as_bytes());
+            reply.bulk(&self.name());
             reply.count(emission.lsn.0 as usize);
             reply.count(self.cursor.sequence() as usize);
             reply.encoded(&emission.answer);
-            if self.delivery.old {
+            if old {
                 reply.encoded(&emission.before);
             }
         }
-        self.set_timers();
+        if let Some(more) = &mut self.more {
+            more.set_timers();
+        }
         cx.counters.emissions.add(1);
         if let Some(until) = cx.shared.holds_back(emission) {
             output.hold(mark, until);
         }
     }
 
-    /// Begins the pauses that follow an emission.
-    fn set_timers(&mut self) {
-        let Delivery { squash, progress, .. } = self.delivery;
-        let after = |pause| Instant::now() + pause;
-        self.quiet_until = squash.filter(|pause| !pause.is_zero()).map(after);
-        self.progress_at = progress.map(after);
-    }
-
-    /// Tells the client up to where there was nothing for it, if that is so.
-    fn write_progress(&mut self, output: &mut Output, cx: &Context<'_>) {
+    /// Tells the client up to where there was nothing for it, if that is so and it is time.
+    fn write_progress(&mut self, now: Instant, output: &mut Output, cx: &Context<'_>) {
+        let progress_at = self.more.as_ref().and_then(|more| more.progress_at);
+        if progress_at.is_none_or(|at| at > now) {
+            return;
+        }
+        let mut told = None;
         if output.pending() <= OUTBOX_BYTES {
             let (lsn, count) = cx.shared.engine.progress(self.cursor.query());
             if self.cursor.has_all(count) {
                 self.write_place(b"progress", lsn, output, cx);
-                self.told = lsn;
+                told = Some(lsn);
             }
         }
-        self.progress_at = self.delivery.progress.map(|after| Instant::now() + after);
+        let more = self.more_mut();
+        more.told = told.unwrap_or(more.told);
+        more.progress_at = more.delivery.progress.map(|after| Instant::now() + after);
     }
 
     /// A frame that says how far the subscription is.
@@ -208,7 +251,7 @@ impl Watching {
         let mark = output.reply.len();
         output.reply.push(3);
         output.reply.bulk(what);
-        output.reply.bulk(self.cursor.name().as_bytes());
+        output.reply.bulk(&self.name());
         output.reply.count(lsn.0 as usize);
         if let Some(until) = cx.shared.holds_back_position(lsn, false) {
             output.hold(mark, until);
@@ -217,18 +260,36 @@ impl Watching {
 
     /// Tells the client that the subscription goes on no more on this connection.
     fn write_ended(&self, reason: &str, output: &mut Output) {
-        write_ended(self.cursor.name(), reason, output);
+        write_ended(&self.name(), reason, output);
     }
 
     /// When time matters next.
     fn next_time(&self) -> Option<Instant> {
-        let quiet = self.quiet_until.filter(|_| self.is_behind);
-        [quiet, self.progress_at].into_iter().flatten().min()
+        let more = self.more.as_ref()?;
+        let quiet = more.quiet_until.filter(|_| more.is_held_back);
+        [quiet, more.progress_at].into_iter().flatten().min()
+    }
+
+    /// Whether a pause keeps what there is from being sent: then it waits for the pause's end. Otherwise there is none any more.
+    fn is_quiet(&mut self) -> bool {
+        let Some(more) = &mut self.more else { return false };
+        more.is_held_back = more.quiet_until.is_some_and(|until| until > Instant::now());
+        if !more.is_held_back {
+            more.quiet_until = None;
+        }
+        more.is_held_back
+    }
+
+    /// Whether the client is to be told, once, that it has got what it had missed.
+    fn has_returned(&mut self) -> bool {
+        let is_behind = self.cursor.is_behind_retention();
+        let more = self.more.as_mut().filter(|_| !is_behind);
+        more.is_some_and(|more| std::mem::take(&mut more.is_returning))
     }
 
     /// Tells the client that it has been too slow, and how far it had got.
     fn write_stale(&self, gone: Gone, output: &mut Output, cx: &Context<'_>) {
-        if let Some(form) = &self.form {
+        if let Some(form) = self.form() {
             return form.end(&mut output.reply);
         }
         if let Some(until) = cx.shared.holds_back_position(gone.floor, false) {
@@ -237,18 +298,28 @@ impl Watching {
         let reply = &mut output.reply;
         reply.push(4);
         reply.bulk(b"stale");
-        reply.bulk(self.cursor.name().as_bytes());
+        reply.bulk(&self.name());
         reply.count(self.cursor.lsn().0 as usize);
         reply.count(gone.floor.0 as usize);
+    }
+}
+
+impl More {
+    /// Begins the pauses that follow an emission.
+    fn set_timers(&mut self) {
+        let Delivery { squash, progress, .. } = self.delivery;
+        let after = |pause| Instant::now() + pause;
+        self.quiet_until = squash.filter(|pause| !pause.is_zero()).map(after);
+        self.progress_at = progress.map(after);
     }
 }
 
 /// A client's subscriptions, at most one to each query.
 #[derive(Debug, Default)]
 pub(crate) struct Watchings {
-    by_query: BTreeMap<Lsn, Watching>,
-    /// One of them may have emissions to write.
-    is_behind: bool,
+    by_query: ById<(Lsn, Watching)>,
+    /// Those that may have emissions to write, for which there was no room yet.
+    behind: BTreeSet<Lsn>,
     /// Not later than when time matters to one of them.
     timer: Option<Instant>,
 }
@@ -268,20 +339,25 @@ impl Watchings {
     }
 
     pub(crate) fn contains(&self, query: Lsn) -> bool {
-        self.by_query.contains_key(&query)
+        self.by_query.get(query).is_some()
     }
 
     pub(crate) fn get_mut(&mut self, query: Lsn) -> Option<&mut Watching> {
-        self.by_query.get_mut(&query)
+        self.by_query.get_mut(query).map(|(_, watching)| watching)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Watching> {
-        self.by_query.values()
+        self.by_query.iter().map(|(_, watching)| watching)
     }
 
     /// Whether there may be emissions to write, for which there is room.
     pub(crate) fn may_catch_up(&self, output: &Output) -> bool {
-        self.is_behind && output.pending() <= OUTBOX_BYTES
+        !self.behind.is_empty() && output.pending() <= OUTBOX_BYTES
+    }
+
+    /// Looks after the time that matters to a subscription.
+    fn mind(&mut self, at: Option<Instant>) {
+        self.timer = [self.timer, at].into_iter().flatten().min();
     }
 }
 
@@ -297,7 +373,7 @@ pub(crate) fn teller<'a>(session: &Session, cx: &Context<'a>) -> impl Fn(Lsn) ->
 /// A named subscription that another one has taken the place of, of which the client has to be told behind the answer:
 /// in RESP2 it would take what stands before that for the answer.
 #[must_use]
-pub(crate) struct Replaced(Option<Box<str>>);
+pub(crate) struct Replaced(Option<Box<[u8]>>);
 
 impl Replaced {
     /// Tells the client, if there was one.
@@ -312,25 +388,25 @@ impl Replaced {
 pub(crate) fn begin(session: &mut Session, watching: Watching, cx: &Context<'_>) -> Replaced {
     let (id, target) = (watching.cursor.query().id(), session.target());
     let watchings = &mut session.subscriptions.watchings;
-    watchings.timer = [watchings.timer, watching.next_time()].into_iter().flatten().min();
-    let name: Box<str> = watching.cursor.name().into();
+    watchings.mind(watching.next_time());
+    let name = watching.naming().map(|naming| naming.name.clone());
     let mut ended = None;
-    match watchings.by_query.insert(id, watching) {
-        None => cx.watchers.join(id, target),
-        Some(replaced) => {
+    match watchings.by_query.insert((id, watching)) {
+        None => cx.watchers.join(id, target.slot),
+        Some((_, replaced)) => {
             release_name(&replaced, cx);
-            let has_gone = replaced.named.is_some() && replaced.cursor.name() != &*name;
-            ended = has_gone.then(|| replaced.cursor.name().into());
+            let its_name = replaced.naming().map(|naming| naming.name.clone());
+            ended = its_name.filter(|its_name| name.as_ref() != Some(its_name));
         }
     }
     session.show_state();
     Replaced(ended)
 }
 
-fn write_ended(name: &str, reason: &str, output: &mut Output) {
+fn write_ended(name: &[u8], reason: &str, output: &mut Output) {
     output.reply.push(3);
     output.reply.bulk(b"ended");
-    output.reply.bulk(name.as_bytes());
+    output.reply.bulk(name);
     output.reply.bulk(reason.as_bytes());
 }
 
@@ -344,16 +420,19 @@ pub(crate) fn leave_if_unused(session: &Session, query: &Query, cx: &Context<'_>
 /// Lets a subscription catch up: as soon as the client's answer is written.
 pub(crate) fn catch_up_soon(session: &mut Session, query: Lsn) {
     let watchings = &mut session.subscriptions.watchings;
-    if let Some(watching) = watchings.by_query.get_mut(&query) {
-        watching.is_behind = true;
-        watching.is_returning = watching.delivery.mark;
-        watchings.is_behind = true;
+    if let Some((_, watching)) = watchings.by_query.get_mut(query) {
+        if let Some(more) = &mut watching.more {
+            more.is_returning = more.delivery.mark;
+        }
+        watchings.behind.insert(query);
     }
 }
 
 /// Ends a subscription; whether there was one.
 pub(crate) fn end(session: &mut Session, query: Lsn, cx: &Context<'_>) -> bool {
-    let Some(watching) = session.subscriptions.watchings.by_query.remove(&query) else { return false };
+    let watchings = &mut session.subscriptions.watchings;
+    let Some((_, watching)) = watchings.by_query.remove(query) else { return false };
+    watchings.behind.remove(&query);
     leave(&watching, session.target(), session.client.worker, cx);
     session.show_state();
     true
@@ -381,8 +460,8 @@ fn fitting(batch: &[Emission], room: usize) -> usize {
 /// it anew since.
 pub(crate) fn lose_name(session: &mut Session, query: Lsn, tenure: Tenure, cx: &Context<'_>) {
     let Session { subscriptions, output, .. } = &mut *session;
-    let Some(watching) = subscriptions.watchings.by_query.get(&query) else { return };
-    if watching.named.as_ref().is_none_or(|named| named.tenure != tenure) {
+    let Some((_, watching)) = subscriptions.watchings.by_query.get(query) else { return };
+    if watching.naming().is_none_or(|naming| naming.tenure != tenure) {
         return;
     }
     watching.write_ended(TAKEN, output);
@@ -391,14 +470,14 @@ pub(crate) fn lose_name(session: &mut Session, query: Lsn, tenure: Tenure, cx: &
 
 /// Lets go of the name that a subscription has, if it has one.
 fn release_name(watching: &Watching, cx: &Context<'_>) {
-    if let Some(named) = &watching.named {
-        cx.shared.holders.release(watching.cursor.name().as_bytes(), named.tenure);
+    if let Some(naming) = watching.naming() {
+        cx.shared.holders.release(&naming.name, naming.tenure);
     }
 }
 
 fn leave(watching: &Watching, target: Target, worker: usize, cx: &Context<'_>) {
     release_name(watching, cx);
-    if cx.watchers.leave(watching.cursor.query().id(), target) {
+    if cx.watchers.leave(watching.cursor.query().id(), target.slot) {
         cx.shared.engine.leave(watching.cursor.query(), worker, cx.now_us);
     }
 }
@@ -408,24 +487,21 @@ pub(crate) fn emit(session: &mut Session, query: Lsn, cx: &Context<'_>) {
     let tell = teller(session, cx);
     let older = Older { backlogs: &cx.shared.backlogs, tell: &tell };
     let Session { subscriptions, output, .. } = session;
-    let watchings = &mut subscriptions.watchings;
-    let Some(watching) = watchings.by_query.get_mut(&query) else { return };
+    let Watchings { by_query, behind, timer } = &mut subscriptions.watchings;
+    let Some((_, watching)) = by_query.get_mut(query) else { return };
     let mut batch = Vec::new();
     loop {
         if watching.claimed().is_some()
             && let Some(rest) = cx.shared.pause.rest(cx.now_us)
         {
             // To give something away would be to write to the log.
-            watching.quiet_until = Instant::now().checked_add(rest);
+            watching.more_mut().quiet_until = Instant::now().checked_add(rest);
         }
-        if watching.quiet_until.is_some_and(|until| until > Instant::now()) {
+        if watching.is_quiet() {
             // Whatever it is, the latest is sent when the pause is over.
-            watching.is_behind = true;
-            watchings.timer = [watchings.timer, watching.next_time()].into_iter().flatten().min();
+            *timer = [*timer, watching.next_time()].into_iter().flatten().min();
             return;
         }
-        // From here on it is room that is waited for, if anything, and not time.
-        watching.quiet_until = None;
         let has_more = match watching.take(&mut batch, &older) {
             Ok(has_more) => has_more,
             Err(gone) => {
@@ -438,8 +514,7 @@ pub(crate) fn emit(session: &mut Session, query: Lsn, cx: &Context<'_>) {
         let claimed = watching.claimed();
         if let Some(claimed) = claimed {
             if output.pending() > OUTBOX_BYTES {
-                watching.is_behind = true;
-                watchings.is_behind = true;
+                behind.insert(query);
                 return;
             }
             // Nothing is claimed that there is no room for: nobody would be given it.
@@ -464,15 +539,14 @@ pub(crate) fn emit(session: &mut Session, query: Lsn, cx: &Context<'_>) {
         }
         for emission in &batch {
             if output.pending() > OUTBOX_BYTES && claimed.is_none() {
-                watching.is_behind = true;
-                watchings.is_behind = true;
+                behind.insert(query);
                 return;
             }
             watching.write(emission, output, cx);
         }
         if !has_more {
-            watching.is_behind = false;
-            if !watching.cursor.is_behind_retention() && std::mem::take(&mut watching.is_returning) {
+            behind.remove(&query);
+            if watching.has_returned() {
                 watching.write_place(b"caught-up", watching.cursor.lsn(), output, cx);
             }
             return;
@@ -483,18 +557,17 @@ pub(crate) fn emit(session: &mut Session, query: Lsn, cx: &Context<'_>) {
 
 /// Gives away what had to wait for the end of `CLIENT PAUSE`.
 pub(crate) fn pause_ended(session: &mut Session, cx: &Context<'_>) {
-    let waiting = |watching: &&mut Watching| watching.claimed().is_some() && watching.is_behind;
-    let waited: Vec<Lsn> = session
-        .subscriptions
-        .watchings
-        .by_query
-        .values_mut()
-        .filter(waiting)
-        .map(|watching| {
-            watching.quiet_until = None;
-            watching.cursor.query().id()
-        })
-        .collect();
+    let watchings = &mut session.subscriptions.watchings;
+    let waits = |watching: &&Watching| {
+        watching.claimed().is_some() && watching.more.as_ref().is_some_and(|more| more.is_held_back)
+    };
+    let waited: Vec<Lsn> =
+        watchings.iter().filter(waits).map(|watching| watching.cursor.query().id()).collect();
+    for query in &waited {
+        if let Some(more) = watchings.get_mut(*query).and_then(|watching| watching.more.as_mut()) {
+            more.quiet_until = None;
+        }
+    }
     waited.into_iter().for_each(|query| emit(session, query, cx));
 }
 
@@ -516,24 +589,16 @@ pub(crate) fn time_has_come(session: &mut Session, now: Instant, cx: &Context<'_
     for query in due {
         emit(session, query, cx);
         let Session { subscriptions, output, .. } = &mut *session;
-        if let Some(watching) = subscriptions.watchings.by_query.get_mut(&query)
-            && watching.progress_at.is_some_and(|at| at <= now)
-        {
-            watching.write_progress(output, cx);
+        if let Some(watching) = subscriptions.watchings.get_mut(query) {
+            watching.write_progress(now, output, cx);
         }
     }
     let watchings = &mut session.subscriptions.watchings;
-    watchings.timer = watchings.by_query.values().filter_map(Watching::next_time).min();
+    watchings.timer = watchings.iter().filter_map(Watching::next_time).min();
 }
 
 /// Writes what the client's subscriptions have had to wait with.
 pub(crate) fn catch_up(session: &mut Session, cx: &Context<'_>) {
-    let watchings = &mut session.subscriptions.watchings;
-    watchings.is_behind = false;
-    let behind: Vec<Lsn> = watchings
-        .iter()
-        .filter(|watching| watching.is_behind)
-        .map(|watching| watching.cursor.query().id())
-        .collect();
+    let behind = std::mem::take(&mut session.subscriptions.watchings.behind);
     behind.into_iter().for_each(|query| emit(session, query, cx));
 }

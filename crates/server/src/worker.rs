@@ -531,10 +531,10 @@ impl State {
     fn emit(&mut self, query: &Query, cx: &Context<'_>) {
         // Before anything is read: what is emitted from now on is told anew.
         query.look(self.index);
-        for target in cx.watchers.of(query.id()) {
-            if let Some(peer) = self.target(target) {
+        for slot in cx.watchers.of(query.id()) {
+            if let Some(peer) = self.peer_mut(slot) {
                 peer.connection.emit(query.id(), cx);
-                self.after_running(target.slot, cx);
+                self.after_running(slot, cx);
             }
         }
     }

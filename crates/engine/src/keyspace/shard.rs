@@ -2,7 +2,7 @@
 
 use super::{DATABASES, Database};
 use crate::interest::{Interest, Noted};
-use crate::query::{Index, Query};
+use crate::query::{Index, SharedQuery};
 use crate::touched::Touched;
 use crate::waiting::Waiting;
 use crate::watch::Watch;
@@ -120,13 +120,13 @@ impl Shard {
     }
 
     /// Takes a watched read of a key out of the index.
-    pub(crate) fn forget_query(&mut self, db: u8, key: &[u8], query: &Arc<Query>) {
+    pub(crate) fn forget_query(&mut self, db: u8, key: &[u8], query: &SharedQuery) {
         self.index_mut().remove(db, key, query);
         self.drop_interest_if_empty();
     }
 
     /// Takes a watched read of every key out of the index.
-    pub(crate) fn forget_everywhere(&mut self, query: &Arc<Query>) {
+    pub(crate) fn forget_everywhere(&mut self, query: &SharedQuery) {
         self.index_mut().remove_everywhere(query);
         self.drop_interest_if_empty();
     }

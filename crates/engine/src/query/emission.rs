@@ -1,7 +1,7 @@
 //! The emissions of one query that are retained, by their numbers.
 
+use crate::shared_bytes::SharedBytes;
 use std::collections::VecDeque;
-use std::sync::Arc;
 use tidemark_log::Lsn;
 
 /// A changed answer.
@@ -16,9 +16,9 @@ pub struct Emission {
     /// Whether nobody may be told before the record is durable, because whoever made the change asked for that.
     pub durable: bool,
     /// What there was before: the answer of the emission before, or the one that the query began with.
-    pub before: Arc<[u8]>,
+    pub before: SharedBytes,
     /// The answer as it goes over the wire, in the read's protocol.
-    pub answer: Arc<[u8]>,
+    pub answer: SharedBytes,
 }
 
 /// What an emission takes beside its answer, about: itself, the answer's counts, its place in the order of retention. The
@@ -35,7 +35,9 @@ pub struct Gone {
 /// Emissions in order. Numbers are dense, so the position of one follows from its number.
 #[derive(Debug)]
 pub(super) struct Emissions {
-    retained: VecDeque<Emission>,
+    /// A query that is silent keeps nothing for them.
+    #[expect(clippy::box_collection, reason = "most queries are silent")]
+    retained: Option<Box<VecDeque<Emission>>>,
     /// Number of the latest, retained or not.
     count: u64,
     /// Every emission behind this LSN is retained.
@@ -45,7 +47,7 @@ pub(super) struct Emissions {
 impl Emissions {
     /// None retained of `count`, the last of which was at `floor`.
     pub(super) fn new(count: u64, floor: Lsn) -> Self {
-        Self { retained: VecDeque::new(), count, floor }
+        Self { retained: None, count, floor }
     }
 
     pub(super) fn count(&self) -> u64 {
@@ -54,7 +56,7 @@ impl Emissions {
 
     /// The LSN of the latest, retained or not; the query's beginning if there has been none.
     pub(super) fn last(&self) -> Lsn {
-        self.retained.back().map_or(self.floor, |last| last.lsn)
+        self.retained().back().map_or(self.floor, |last| last.lsn)
     }
 
     #[cfg(test)]
@@ -67,29 +69,30 @@ impl Emissions {
         debug_assert_eq!(emission.number, self.count + 1, "numbers are dense");
         debug_assert!(emission.lsn > self.last(), "LSNs ascend");
         // What was before the others is the answer of one of them.
-        let before = if self.retained.is_empty() { emission.before.len() } else { 0 };
+        let before = if self.retained().is_empty() { emission.before.len() } else { 0 };
         let bytes = OVERHEAD_BYTES + before + emission.answer.len();
         self.count = emission.number;
-        self.retained.push_back(emission);
+        self.retained.get_or_insert_default().push_back(emission);
         bytes
     }
 
     /// Lets the oldest go; what is free now. Its answer is what was before the next one, or the present answer.
     pub(super) fn drop_oldest(&mut self) -> Option<usize> {
-        let oldest = self.retained.pop_front()?;
+        let retained = self.retained.as_mut()?;
+        let oldest = retained.pop_front()?;
         self.floor = oldest.lsn;
         let mut bytes = OVERHEAD_BYTES + oldest.before.len();
-        if self.retained.is_empty() {
+        if retained.is_empty() {
             bytes += oldest.answer.len();
             // A query that was busy once and is silent now keeps nothing.
-            self.retained = VecDeque::new();
+            self.retained = None;
         }
         Some(bytes)
     }
 
     pub(super) fn after(&self, after: u64, most: usize, into: &mut Vec<Emission>) -> Result<(), Gone> {
         let first = self.position(after)?;
-        into.extend(self.retained.iter().skip(first).take(most).cloned());
+        into.extend(self.retained().iter().skip(first).take(most).cloned());
         Ok(())
     }
 
@@ -98,7 +101,7 @@ impl Emissions {
             return Ok(None);
         }
         // Whoever wants the latest only does not miss what was before it.
-        self.retained.back().cloned().map(Some).ok_or(Gone { floor: self.floor })
+        self.retained().back().cloned().map(Some).ok_or(Gone { floor: self.floor })
     }
 
     /// The number of the last emission at `lsn` or before.
@@ -106,13 +109,18 @@ impl Emissions {
         if lsn < self.floor {
             return Err(Gone { floor: self.floor });
         }
-        let at_or_before = self.retained.partition_point(|emission| emission.lsn <= lsn);
+        let at_or_before = self.retained().partition_point(|emission| emission.lsn <= lsn);
         Ok(self.dropped() + at_or_before as u64)
+    }
+
+    fn retained(&self) -> &VecDeque<Emission> {
+        static NONE: VecDeque<Emission> = VecDeque::new();
+        self.retained.as_deref().unwrap_or(&NONE)
     }
 
     /// How many there were before the first that is retained.
     fn dropped(&self) -> u64 {
-        self.count - self.retained.len() as u64
+        self.count - self.retained().len() as u64
     }
 
     /// Where among the retained the one behind number `after` stands, or would stand.
@@ -130,10 +138,10 @@ mod tests {
 
     fn emissions(lsns: &[u64]) -> Emissions {
         let mut emissions = Emissions::new(10, Lsn(5));
-        let mut latest: Arc<[u8]> = Arc::from(b"before".as_slice());
+        let mut latest = SharedBytes::from(b"before".as_slice());
         for (number, lsn) in (11..).zip(lsns) {
-            let answer: Arc<[u8]> = Arc::from(lsn.to_string().as_bytes());
-            let before = std::mem::replace(&mut latest, Arc::clone(&answer));
+            let answer = SharedBytes::from(lsn.to_string().as_bytes());
+            let before = std::mem::replace(&mut latest, answer.clone());
             emissions.add(Emission { number, lsn: Lsn(*lsn), time_us: 0, durable: false, before, answer });
         }
         emissions

@@ -1,12 +1,12 @@
 //! Emitting: the answers of queries behind a record that may have changed them.
 
-use super::{Emission, Query, Reach, State};
+use super::{Emission, Query, Reach, SharedQuery, State};
 use crate::context::{Keys, Locked};
 use crate::engine::Engine;
 use crate::interest::Noted;
 use crate::reply::Reply;
+use crate::shared_bytes::SharedBytes;
 use std::cell::RefCell;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tidemark_log::Lsn;
 
@@ -45,13 +45,13 @@ impl Engine {
     #[cold]
     pub(crate) fn emit_replayed(&self, noted: Vec<Noted>, moment: Moment) {
         self.each_query(noted, Some(moment), |query| {
-            let mut keys = self.keys_of(&query.reach, query.read.db(), moment.time_us);
+            let mut keys = self.keys_of(&query.reach(self.keyspace()), query.read.db(), moment.time_us);
             self.emit_one(&mut keys, query, moment);
         });
     }
 
     /// Lets queries emit, and tells everybody else who is noted.
-    fn each_query(&self, noted: Vec<Noted>, moment: Option<Moment>, mut emit: impl FnMut(&Arc<Query>)) {
+    fn each_query(&self, noted: Vec<Noted>, moment: Option<Moment>, mut emit: impl FnMut(&SharedQuery)) {
         let (mut is_everything, mut broadcasts) = (false, Vec::new());
         for noted in noted {
             match noted {
@@ -87,7 +87,7 @@ impl Engine {
         self.keys(self.lock_destinations(locked, || named.iter().copied()), read.db(), now_us)
     }
 
-    fn emit_one(&self, keys: &mut Keys<'_>, query: &Arc<Query>, moment: Moment) {
+    fn emit_one(&self, keys: &mut Keys<'_>, query: &SharedQuery, moment: Moment) {
         let Moment { lsn, time_us, durable, spared: _ } = moment;
         self.registry().count_evaluated();
         let emitted = with_present_answer(keys, query, |state, answer| {
@@ -95,26 +95,22 @@ impl Engine {
                 return None;
             }
             self.registry().saving.before_change(query, state);
-            let answer: Arc<[u8]> = Arc::from(answer);
-            let before = Arc::clone(state.shown());
-            state.answer = Arc::clone(&answer);
-            let passed = match &mut state.filtered {
+            let answer = SharedBytes::from(answer);
+            let before = state.shown().clone();
+            let replaced = std::mem::replace(&mut state.answer, answer.clone());
+            let passed = match state.more.as_mut().and_then(|more| more.filtered.as_mut()) {
                 None => Some(answer),
                 Some(filtered) => filtered.filtering.apply(&answer, time_us).map(|shown| {
-                    filtered.shown = shown.into();
-                    Arc::clone(&filtered.shown)
+                    filtered.shown = SharedBytes::from(&shown[..]);
+                    filtered.shown.clone()
                 }),
             };
-            self.registry().count(state);
+            self.registry().count(state, replaced.heap_bytes());
             let number = state.emissions.count() + 1;
             let emission = Emission { number, lsn, time_us, durable, before, answer: passed? };
             let bytes = state.emissions.add(emission);
             if let Some(audience) = self.registry().audience.get() {
-                for listener in &mut state.listeners {
-                    if !std::mem::replace(&mut listener.is_told, true) {
-                        audience.tell(listener.number, query);
-                    }
-                }
+                state.listeners.tell(|listener| audience.tell(listener, query));
             }
             Some(bytes)
         });
@@ -131,7 +127,7 @@ fn with_present_answer<R>(
     look: impl FnOnce(&mut State, &[u8]) -> Option<R>,
 ) -> Option<R> {
     let mut state = query.lock();
-    let Some(listing) = &mut state.listing else {
+    let Some(listing) = state.listing() else {
         drop(state);
         return with_answer(keys, query.read(), |answer| look(&mut query.lock(), answer));
     };

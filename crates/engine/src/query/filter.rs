@@ -84,6 +84,11 @@ impl Filter {
         Ok(Self { words: kept.into() })
     }
 
+    /// Operators as they were kept.
+    pub(super) fn of_words<'a>(words: impl Iterator<Item = &'a [u8]>) -> Self {
+        Self { words: words.map(Box::from).collect() }
+    }
+
     /// Whether every answer passes as it is.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()

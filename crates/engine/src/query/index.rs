@@ -1,29 +1,104 @@
 //! Which queries read the keys of one shard.
 
-use super::watched::Watched;
-use super::{Query, Reach};
+use super::watched::{self, Watched};
+use super::{Query, Reach, SharedQuery};
 use crate::interest::Noted;
-use crate::keyspace::{Entry, Table, hash};
+use crate::keyspace::{Entry, Keyed, Table, hash};
 use crate::touched::Touched;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// The queries of one shard's keys. Whoever holds the shard's lock may look and change.
 #[derive(Default)]
 pub(crate) struct Index {
     /// By database. A database whose last query has left stays, empty.
-    keys: BTreeMap<u8, Table<Box<Watched>>>,
+    databases: BTreeMap<u8, Database>,
     /// Queries over every key; each stands in the index of every shard.
-    everywhere: Vec<Arc<Query>>,
-    /// How many of the queries under `keys` read other shards as well.
+    everywhere: Vec<SharedQuery>,
+    /// How many of the queries under `databases` read other shards as well.
     wide: usize,
-    /// How many queries there are, under `keys` and `everywhere`.
+    /// How many queries there are, under `databases` and `everywhere`.
     len: usize,
+}
+
+/// The keys of a database that are read, each in one of the two tables.
+#[derive(Default)]
+struct Database {
+    /// Keys that one query reads, which reads nothing else: most of them.
+    sole: Table<Sole>,
+    /// All others.
+    shared: Table<Box<Watched>>,
+}
+
+/// A query that reads one key, and no other does. The key is in the query.
+struct Sole(SharedQuery);
+
+impl Keyed for Sole {
+    fn key(&self) -> &[u8] {
+        self.0.read.sole_key().unwrap_or_default()
+    }
+}
+
+impl Database {
+    fn of_key(&self, hash: u64, key: &[u8]) -> &[SharedQuery] {
+        if let Some(sole) = self.sole.get(hash, key) {
+            return std::slice::from_ref(&sole.0);
+        }
+        self.shared.get(hash, key).map_or(&[], |watched| watched.queries())
+    }
+
+    fn insert(&mut self, key: &[u8], query: &SharedQuery) {
+        let hash = hash(key);
+        if let Some(watched) = self.shared.get_mut(hash, key) {
+            return watched.insert(query);
+        }
+        let sole = self.sole.remove(hash, key);
+        if sole.is_none() && query.read.sole_key().is_some() {
+            return self.sole.insert(hash, Sole(query.clone()));
+        }
+        let mut watched = Box::new(Watched::new(key));
+        sole.iter().for_each(|sole| watched.insert(&sole.0));
+        watched.insert(query);
+        self.shared.insert(hash, watched);
+    }
+
+    /// Takes a query of a key away; whether it was there.
+    fn remove(&mut self, key: &[u8], query: &SharedQuery) -> bool {
+        let hash = hash(key);
+        if self.sole.get(hash, key).is_some_and(|sole| SharedQuery::ptr_eq(&sole.0, query)) {
+            return self.sole.remove(hash, key).is_some();
+        }
+        let Some(watched) = self.shared.get_mut(hash, key) else { return false };
+        let was_there = watched.remove(query);
+        if watched.queries().is_empty() {
+            self.shared.remove(hash, key);
+        }
+        was_there
+    }
+
+    /// Notes the queries of a key whose answer a change may have changed; how many are left.
+    fn note<'e>(
+        &self,
+        key: &[u8],
+        touched: &Touched<'_>,
+        entry: &impl Fn() -> Option<&'e Entry>,
+        noted: &mut Vec<Noted>,
+    ) -> usize {
+        let hash = hash(key);
+        match self.sole.get(hash, key) {
+            Some(sole) => usize::from(watched::note_sole(&sole.0, touched, entry, noted)),
+            None => self.shared.get(hash, key).map_or(0, |watched| watched.note(touched, entry, noted)),
+        }
+    }
+
+    fn for_each(&self, mut visit: impl FnMut(&SharedQuery)) {
+        self.sole.for_each(|sole| visit(&sole.0));
+        self.shared.for_each(|watched| watched.queries().iter().for_each(&mut visit));
+    }
 }
 
 impl Index {
     pub(crate) const fn new() -> Self {
-        Self { keys: BTreeMap::new(), everywhere: Vec::new(), wide: 0, len: 0 }
+        Self { databases: BTreeMap::new(), everywhere: Vec::new(), wide: 0, len: 0 }
     }
 
     /// Whether no query reads anything of the shard.
@@ -45,17 +120,18 @@ impl Index {
     /// The shards that queries of a key, in whatever database, read besides.
     pub(crate) fn reached_from(&self, key: &[u8]) -> impl Iterator<Item = usize> {
         let hash = hash(key);
-        let watched = self.keys.values().filter_map(move |table| table.get(hash, key));
-        watched.flat_map(|watched| watched.queries()).flat_map(|query| query.reach.several())
+        // A query that reads nothing but the key reads no other shard.
+        let shared = self.databases.values().filter_map(move |database| database.shared.get(hash, key));
+        shared.flat_map(|watched| watched.queries()).flat_map(|query| query.several())
     }
 
     /// The shards that queries of any of the shard's keys read besides.
     pub(crate) fn reached(&self) -> Vec<usize> {
         let mut reached = Vec::new();
         if self.wide > 0 {
-            for table in self.keys.values() {
-                table.for_each(|watched| {
-                    watched.queries().iter().for_each(|query| reached.extend(query.reach.several()));
+            for database in self.databases.values() {
+                database.shared.for_each(|watched| {
+                    watched.queries().iter().for_each(|query| reached.extend(query.several()));
                 });
             }
         }
@@ -68,42 +144,30 @@ impl Index {
     }
 
     /// The queries that name a key.
-    pub(crate) fn of_key(&self, db: u8, key: &[u8]) -> &[Arc<Query>] {
-        let watched = self.keys.get(&db).and_then(|table| table.get(hash(key), key));
-        watched.map_or(&[], |watched| watched.queries())
+    pub(crate) fn of_key(&self, db: u8, key: &[u8]) -> &[SharedQuery] {
+        self.databases.get(&db).map_or(&[], |database| database.of_key(hash(key), key))
     }
 
-    pub(super) fn insert(&mut self, db: u8, key: &[u8], query: &Arc<Query>) {
-        let (hash, table) = (hash(key), self.keys.entry(db).or_default());
-        match table.get_mut(hash, key) {
-            Some(watched) => watched.insert(query),
-            None => table.insert(hash, Box::new(Watched::new(key, query))),
-        }
+    pub(super) fn insert(&mut self, db: u8, key: &[u8], query: &SharedQuery) {
+        self.databases.entry(db).or_default().insert(key, query);
         self.len += 1;
-        self.wide += usize::from(query.reach.is_wide());
+        self.wide += usize::from(query.wide().is_some());
     }
 
-    pub(crate) fn remove(&mut self, db: u8, key: &[u8], query: &Arc<Query>) {
-        let hash = hash(key);
-        let Some(table) = self.keys.get_mut(&db) else { return };
-        let Some(watched) = table.get_mut(hash, key) else { return };
-        if !watched.remove(query) {
-            return;
+    pub(crate) fn remove(&mut self, db: u8, key: &[u8], query: &SharedQuery) {
+        if self.databases.get_mut(&db).is_some_and(|database| database.remove(key, query)) {
+            self.len -= 1;
+            self.wide -= usize::from(query.wide().is_some());
         }
-        if watched.queries().is_empty() {
-            table.remove(hash, key);
-        }
-        self.len -= 1;
-        self.wide -= usize::from(query.reach.is_wide());
     }
 
-    pub(super) fn insert_everywhere(&mut self, query: &Arc<Query>) {
-        self.everywhere.push(Arc::clone(query));
+    pub(super) fn insert_everywhere(&mut self, query: &SharedQuery) {
+        self.everywhere.push(query.clone());
         self.len += 1;
     }
 
-    pub(crate) fn remove_everywhere(&mut self, query: &Arc<Query>) {
-        if let Some(at) = self.everywhere.iter().position(|other| Arc::ptr_eq(other, query)) {
+    pub(crate) fn remove_everywhere(&mut self, query: &SharedQuery) {
+        if let Some(at) = self.everywhere.iter().position(|other| SharedQuery::ptr_eq(other, query)) {
             self.everywhere.swap_remove(at);
             self.len -= 1;
         }
@@ -118,11 +182,11 @@ impl Index {
         entry: impl Fn() -> Option<&'e Entry>,
         noted: &mut Vec<Noted>,
     ) -> usize {
-        let watched = self.keys.get(&db).and_then(|table| table.get(hash(key), key));
-        let spared = watched.map_or(0, |watched| watched.note(touched, &entry, noted));
+        let database = self.databases.get(&db);
+        let spared = database.map_or(0, |database| database.note(key, touched, &entry, noted));
         for query in &self.everywhere {
             if query.read.db() == db && query.read.may_concern(key) {
-                query.note_key(key, noted);
+                Query::note_key(query, key, noted);
             }
         }
         spared
@@ -130,21 +194,110 @@ impl Index {
 
     /// Notes the queries of a whole database.
     pub(crate) fn note_database(&self, db: u8, noted: &mut Vec<Noted>) {
-        if let Some(table) = self.keys.get(&db) {
-            table.for_each(|watched| watched.queries().iter().for_each(|query| query.note(noted)));
+        if let Some(database) = self.databases.get(&db) {
+            database.for_each(|query| Query::note(query, noted));
         }
         let everywhere = self.everywhere.iter().filter(|query| query.read.db() == db);
-        everywhere.for_each(|query| query.note_everything(noted));
+        everywhere.for_each(|query| Query::note_everything(query, noted));
     }
 }
 
-impl Reach {
-    fn is_wide(&self) -> bool {
-        !matches!(self, Self::One(_))
+impl Query {
+    /// The shards that it reads, if they are several but not all.
+    fn several(&self) -> impl Iterator<Item = usize> {
+        let shards: &[usize] = match self.wide() {
+            Some(Reach::Several(shards)) => shards,
+            _ => &[],
+        };
+        shards.iter().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keyspace::Keyspace;
+    use crate::query::{Filter, Read};
+    use crate::reply::Protocol;
+    use crate::shared_bytes::SharedBytes;
+    use std::sync::atomic::Ordering;
+    use tidemark_log::Lsn;
+
+    fn query(id: u64, line: &str) -> SharedQuery {
+        let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+        let read = Read::new(0, Protocol::Resp3, &words, Filter::default()).expect("watchable");
+        let keyspace = Keyspace::new(64);
+        let part = read.part();
+        SharedQuery::new(Query::new(Lsn(id), (read, part), &keyspace, SharedBytes::default(), 0))
     }
 
-    fn several(&self) -> impl Iterator<Item = usize> {
-        let shards: &[usize] = if let Self::Several(shards) = self { shards } else { &[] };
-        shards.iter().copied()
+    fn ids(index: &Index, key: &str) -> Vec<u64> {
+        let mut ids: Vec<u64> = index.of_key(0, key.as_bytes()).iter().map(|query| query.id().0).collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    #[test]
+    fn a_key_is_read_by_one_query_or_by_several() {
+        let mut index = Index::new();
+        let (get, length, both) = (query(1, "GET a"), query(2, "STRLEN a"), query(3, "MGET a b"));
+        index.insert(0, b"a", &get);
+        assert_eq!((ids(&index, "a"), ids(&index, "b")), (vec![1], vec![]));
+        index.insert(0, b"a", &length);
+        assert_eq!(ids(&index, "a"), [1, 2]);
+        index.remove(0, b"a", &get);
+        index.remove(0, b"a", &get);
+        assert_eq!(ids(&index, "a"), [2], "it was taken away already");
+        for key in ["a", "b"] {
+            index.insert(0, key.as_bytes(), &both);
+        }
+        assert_eq!((ids(&index, "a"), ids(&index, "b")), (vec![2, 3], vec![3]));
+        assert!(index.reaches_further() && index.reached_from(b"a").count() == 2);
+        for key in ["a", "b"] {
+            index.remove(0, key.as_bytes(), &both);
+        }
+        assert!(!index.reaches_further() && !index.is_empty());
+        index.remove(0, b"a", &length);
+        assert!(index.is_empty() && ids(&index, "a").is_empty());
+    }
+
+    #[test]
+    fn a_part_of_a_key_that_is_read_alone_is_spared_what_changes_beside_it() {
+        let change = |index: &Index, field: &[u8]| {
+            let (names, mut noted) = ([field], Vec::new());
+            let spared = index.note(0, b"h", &Touched::fields(&names, true), || None, &mut noted);
+            for noted in &noted {
+                if let Noted::Query(query) = noted {
+                    query.noted.store(false, Ordering::Relaxed);
+                }
+            }
+            (noted.len(), spared)
+        };
+        let mut index = Index::new();
+        let (one, other, all) = (query(1, "HGET h f"), query(2, "HGET h g"), query(3, "HGETALL h"));
+        index.insert(0, b"h", &one);
+        assert!(index.databases[&0].sole.get(hash(b"h"), b"h").is_some());
+        assert_eq!((change(&index, b"f"), change(&index, b"g")), ((1, 0), (0, 1)));
+        index.insert(0, b"h", &other);
+        assert_eq!((change(&index, b"f"), change(&index, b"g")), ((1, 1), (1, 1)));
+        assert_eq!(change(&index, b"x"), (0, 2));
+        index.insert(0, b"h", &all);
+        assert_eq!((change(&index, b"f"), change(&index, b"x")), ((2, 1), (1, 2)));
+        index.remove(0, b"h", &one);
+        assert_eq!((change(&index, b"f"), change(&index, b"g")), ((1, 1), (2, 0)));
+    }
+
+    #[test]
+    fn a_key_that_is_read_alone_is_in_its_query() {
+        let mut index = Index::new();
+        index.insert(0, b"a", &query(1, "GET a"));
+        index.insert(0, b"b", &query(2, "MGET a b"));
+        let database = &index.databases[&0];
+        assert!(
+            database.sole.get(hash(b"a"), b"a").is_some() && database.shared.get(hash(b"a"), b"a").is_none()
+        );
+        assert!(
+            database.sole.get(hash(b"b"), b"b").is_none() && database.shared.get(hash(b"b"), b"b").is_some()
+        );
     }
 }

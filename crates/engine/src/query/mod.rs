@@ -28,11 +28,13 @@
 //! shards makes whoever changes one of its keys lock them all: see `serving`.
 
 mod answer;
+mod by_id;
 mod emission;
 mod evaluation;
 mod filter;
 mod guarantee;
 mod index;
+mod listeners;
 mod listing;
 mod named;
 mod past;
@@ -44,6 +46,7 @@ mod scope;
 mod subscribing;
 mod watched;
 
+pub use by_id::{ById, OfQuery};
 pub use emission::{Emission, Gone};
 pub use filter::Filter;
 pub use guarantee::Guarantee;
@@ -61,15 +64,17 @@ pub(crate) use registry::Registry;
 pub(crate) use scope::Scope;
 
 use crate::interest::Noted;
-use crate::keyspace::Keyspace;
+use crate::keyspace::{Entry, Keyspace};
 use crate::part::Part;
 use crate::reply::Reply;
+use crate::shared_bytes::SharedBytes;
+use crate::touched::Touched;
 use crate::tracking::Broadcast;
 use emission::Emissions;
 use filter::Filtering;
+use listeners::Listeners;
 use listing::Listing;
-use smallvec::SmallVec;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidemark_log::{Log, Lsn};
 
@@ -77,7 +82,7 @@ use tidemark_log::{Log, Lsn};
 pub trait Audience: Send + Sync {
     /// Tells a listener that a query has emitted something since the listener last looked. Called with shards locked: it
     /// must neither wait nor use the engine.
-    fn tell(&self, listener: usize, query: &Arc<Query>);
+    fn tell(&self, listener: usize, query: &SharedQuery);
 
     /// Tells somebody that keys which begin as some clients have asked for have changed since it was last passed on: it
     /// is to be passed on, once, by [`Broadcast::pass_on`]. Called as [`Audience::tell`] is.
@@ -93,75 +98,113 @@ pub(crate) enum Reach {
     All,
 }
 
+/// What a query takes in the registry and in the index of its key's shard, about: a count of references, and a place in each of three
+/// tables that are part empty.
+const PLACES_BYTES: usize = 48;
+
+/// A query as all have it who are concerned with it. Nobody refers to one weakly, so there is one count only.
+pub type SharedQuery = triomphe::Arc<Query>;
+
 /// A watched read. See the module's documentation.
 pub struct Query {
     id: Lsn,
     read: Read,
-    reach: Reach,
-    /// What it looks at of what the keys hold: what changes of the rest do not concern it.
-    part: Part,
+    /// What most reads have nothing of.
+    special: Option<Box<Special>>,
+    /// The number of the latest snapshot that has it. Changes under the lock of the state.
+    saved: AtomicU32,
     /// It is on the list of those that a command may have changed. Changes under the locks of what it reads.
     noted: AtomicBool,
+    /// It is in the registry no more: nobody may join it. Changes under the lock of the state.
+    is_removed: AtomicBool,
     state: Mutex<State>,
+}
+
+// With the counts in front of it, what one of a million plain reads takes of the allocator.
+const _: () = assert!(size_of::<Query>() <= 120, "a query keeps what every read needs, and no more");
+
+/// What a query keeps whose read concerns several shards, or only a part of what its key holds.
+struct Special {
+    /// Which shards it reads, if that is more than its key's.
+    wide: Option<Reach>,
+    /// What it looks at of what the keys hold: what changes of the rest does not concern it.
+    part: Part,
 }
 
 /// What changes: under the locks of all shards that the query reads, emissions are added; listeners come and go.
 struct State {
     /// The read's latest answer.
-    answer: Arc<[u8]>,
+    answer: SharedBytes,
+    emissions: Emissions,
+    /// Those who are told of them. Since when there is none means nothing while there are names.
+    listeners: Listeners,
+    /// What most queries have nothing of.
+    more: Option<Box<More>>,
+}
+
+/// What a query needs beside, if its read or its subscribers ask for it.
+#[derive(Default)]
+struct More {
     /// What answers go through, if anything, and what came of them last.
     filtered: Option<Box<Filtered>>,
     /// The keys that are answered, if that is what the read does.
     listing: Option<Box<Listing>>,
-    emissions: Emissions,
-    listeners: SmallVec<[Listener; 2]>,
     /// How many named subscriptions there are to it.
     names: usize,
-    /// When the last listener left, in microseconds since 1970; of no meaning while there is one.
-    abandoned_us: u64,
-    /// It is in the registry no more: nobody may join it.
-    is_removed: bool,
-    /// The number of the latest snapshot that has it.
-    saved: u64,
-    /// What the registry has been told that it takes.
+    /// What the registry has been told that this takes.
     counted: usize,
 }
 
 #[derive(Clone)]
 struct Filtered {
     filtering: Filtering,
-    shown: Arc<[u8]>,
+    shown: SharedBytes,
 }
 
 impl State {
     /// What subscribers see at first: that of the last emission, or what the query began with.
-    fn shown(&self) -> &Arc<[u8]> {
-        self.filtered.as_ref().map_or(&self.answer, |filtered| &filtered.shown)
+    fn shown(&self) -> &SharedBytes {
+        let filtered = self.more.as_ref().and_then(|more| more.filtered.as_ref());
+        filtered.map_or(&self.answer, |filtered| &filtered.shown)
     }
 
-    /// What the state takes beside itself, without emissions.
-    fn bytes(&self) -> usize {
-        let filtered = self.filtered.as_ref().map_or(0, |it| it.shown.len() + it.filtering.bytes());
-        let listing = self.listing.as_ref().map_or(0, |listing| listing.bytes());
-        self.answer.len() + filtered + listing
+    fn listing(&mut self) -> Option<&mut Listing> {
+        self.more.as_mut()?.listing.as_deref_mut()
+    }
+
+    /// How many named subscriptions there are.
+    fn names(&self) -> usize {
+        self.more.as_ref().map_or(0, |more| more.names)
     }
 }
 
-struct Listener {
-    number: usize,
-    /// It has been told, and has not looked since.
-    is_told: bool,
+impl More {
+    /// What it takes.
+    fn bytes(&self) -> usize {
+        let filtered = self
+            .filtered
+            .as_ref()
+            .map_or(0, |it| size_of::<Filtered>() + it.shown.heap_bytes() + it.filtering.bytes());
+        let listing = self.listing.as_ref().map_or(0, |listing| size_of::<Listing>() + listing.bytes());
+        size_of::<Self>() + filtered + listing
+    }
 }
 
 impl Query {
-    fn new(id: Lsn, (read, part): (Read, Part), keyspace: &Keyspace, answer: Arc<[u8]>, now_us: u64) -> Self {
-        let filtered = Filtering::new(read.filter(), read.protocol()).map(|mut filtering| {
+    fn new(
+        id: Lsn,
+        (read, part): (Read, Part),
+        keyspace: &Keyspace,
+        answer: SharedBytes,
+        now_us: u64,
+    ) -> Self {
+        let filtered = Filtering::new(&read.filter(), read.protocol()).map(|mut filtering| {
             let shown = filtering.apply(&answer, now_us).unwrap_or_else(|| {
                 let mut reply = Reply::new(read.protocol());
                 reply.null();
                 reply.take()
             });
-            Box::new(Filtered { filtering, shown: shown.into() })
+            Box::new(Filtered { filtering, shown: SharedBytes::from(&shown[..]) })
         });
         Self::restored(id, (read, part), keyspace, (answer, filtered), (0, id), now_us)
     }
@@ -171,24 +214,26 @@ impl Query {
         id: Lsn,
         (read, part): (Read, Part),
         keyspace: &Keyspace,
-        (answer, filtered): (Arc<[u8]>, Option<Box<Filtered>>),
+        (answer, filtered): (SharedBytes, Option<Box<Filtered>>),
         (count, floor): (u64, Lsn),
         now_us: u64,
     ) -> Self {
         let (reach, listing) = (read.reach(keyspace), Listing::new(&read));
-        let state = State {
-            answer,
-            filtered,
-            listing,
-            emissions: Emissions::new(count, floor),
-            listeners: SmallVec::new(),
-            names: 0,
-            abandoned_us: now_us,
-            is_removed: false,
-            saved: 0,
-            counted: 0,
-        };
-        Self { id, read, reach, part, noted: AtomicBool::new(false), state: Mutex::new(state) }
+        let is_plain = filtered.is_none() && listing.is_none();
+        let more = (!is_plain).then(|| Box::new(More { filtered, listing, ..More::default() }));
+        let emissions = Emissions::new(count, floor);
+        let state = State { answer, emissions, listeners: Listeners::NoneSince(now_us), more };
+        let wide = (!matches!(reach, Reach::One(_))).then_some(reach);
+        let is_special = wide.is_some() || part != Part::Everything;
+        Self {
+            id,
+            read,
+            special: is_special.then(|| Box::new(Special { wide, part })),
+            saved: AtomicU32::new(0),
+            noted: AtomicBool::new(false),
+            is_removed: AtomicBool::new(false),
+            state: Mutex::new(state),
+        }
     }
 
     /// The LSN of the record that began it: unique, and the same for ever.
@@ -208,10 +253,7 @@ impl Query {
 
     /// Notes that a listener looks: from the next emission on it is told again.
     pub fn look(&self, listener: usize) {
-        let mut state = self.lock();
-        if let Some(listener) = state.listeners.iter_mut().find(|other| other.number == listener) {
-            listener.is_told = false;
-        }
+        self.lock().listeners.look(listener);
     }
 
     /// Up to `most` emissions behind number `after`, oldest first, into `into`. O(number of them).
@@ -225,10 +267,10 @@ impl Query {
     }
 
     /// What subscribers saw when there had been so many emissions; `None` if that is not retained.
-    pub fn shown_at(&self, count: u64) -> Option<Arc<[u8]>> {
+    pub fn shown_at(&self, count: u64) -> Option<SharedBytes> {
         let state = self.lock();
         if state.emissions.count() == count {
-            return Some(Arc::clone(state.shown()));
+            return Some(state.shown().clone());
         }
         let mut next = Vec::new();
         state.emissions.after(count, 1, &mut next).ok()?;
@@ -236,28 +278,28 @@ impl Query {
     }
 
     /// Puts the query on a list of those that a command may have changed, unless it is there.
-    fn note(self: &Arc<Self>, noted: &mut Vec<Noted>) {
+    fn note(query: &SharedQuery, noted: &mut Vec<Noted>) {
         // Ordering comes from the locks of the shards.
-        if !self.noted.load(Ordering::Relaxed) {
-            self.noted.store(true, Ordering::Relaxed);
-            noted.push(Noted::Query(Arc::clone(self)));
+        if !query.noted.load(Ordering::Relaxed) {
+            query.noted.store(true, Ordering::Relaxed);
+            noted.push(Noted::Query(query.clone()));
         }
     }
 
     /// As [`Query::note`], because of a key that the read does not name.
-    fn note_key(self: &Arc<Self>, key: &[u8], noted: &mut Vec<Noted>) {
-        if let Some(listing) = &mut self.lock().listing {
+    fn note_key(query: &SharedQuery, key: &[u8], noted: &mut Vec<Noted>) {
+        if let Some(listing) = query.lock().listing() {
             listing.note(key);
         }
-        self.note(noted);
+        Self::note(query, noted);
     }
 
     /// As [`Query::note`], because anything may have changed.
-    fn note_everything(self: &Arc<Self>, noted: &mut Vec<Noted>) {
-        if let Some(listing) = &mut self.lock().listing {
+    fn note_everything(query: &SharedQuery, noted: &mut Vec<Noted>) {
+        if let Some(listing) = query.lock().listing() {
             listing.note_everything();
         }
-        self.note(noted);
+        Self::note(query, noted);
     }
 
     /// Whether an LSN may be one that a crash has taken back: the log does not reach back to it any more, so it does not know
@@ -266,15 +308,35 @@ impl Query {
         lsn < log.floor() && lsn > self.lock().emissions.last()
     }
 
-    /// What it takes whatever its state is.
-    fn fixed_bytes(&self) -> usize {
-        size_of::<Self>() + self.read.bytes() + watched::names(self).count() * watched::NAME_BYTES
+    /// The shards that it reads.
+    fn reach(&self, keyspace: &Keyspace) -> Reach {
+        self.wide().map_or_else(|| self.read.reach(keyspace), Reach::clone)
     }
 
-    fn join(state: &mut State, listener: usize) {
-        if !state.listeners.iter().any(|other| other.number == listener) {
-            state.listeners.push(Listener { number: listener, is_told: false });
+    /// The same, if that is more than its key's shard.
+    fn wide(&self) -> Option<&Reach> {
+        self.special.as_ref()?.wide.as_ref()
+    }
+
+    /// What it looks at of what its key holds, if that is not all of it.
+    fn part(&self) -> Option<&Part> {
+        self.special.as_ref().map(|special| &special.part)
+    }
+
+    /// Whether what a change has touched may concern it. `entry` gives the key's entry after the change.
+    fn is_touched<'e>(&self, touched: &Touched<'_>, entry: impl FnOnce() -> Option<&'e Entry>) -> bool {
+        match self.part() {
+            None | Some(Part::Everything) => true,
+            Some(_) if matches!(touched, Touched::Everything) => true,
+            Some(part) => part.is_touched(&self.read.borrowed(), touched, entry),
         }
+    }
+
+    /// What it takes whatever its state is.
+    fn fixed_bytes(&self) -> usize {
+        let special = if self.special.is_some() { size_of::<Special>() } else { 0 };
+        let places = PLACES_BYTES + watched::names(self).count() * watched::NAME_BYTES;
+        size_of::<Self>() + self.read.bytes() + special + places
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

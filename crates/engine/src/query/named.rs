@@ -10,14 +10,14 @@
 //! Behind shards and the registry, before a query's own. Names are changed, and their records appended, with the names
 //! locked; a snapshot's cut locks them as well.
 
-use super::{Guarantee, Query};
+use super::{Guarantee, SharedQuery};
 use crate::command::parse;
 use crate::engine::{ApplyError, Engine};
 use crate::error::CommandError;
 use crate::record::{self, Cursor, kind};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tidemark_log::{Log, Lsn, Room};
 
 /// The longest name. Bytes.
@@ -29,7 +29,7 @@ const RECORD_BYTES: usize = 64;
 #[derive(Debug, Clone)]
 pub struct Named {
     /// What is watched.
-    pub query: Arc<Query>,
+    pub query: SharedQuery,
     /// The subscription's own numbers begin behind this number of the query's.
     pub base: u64,
     /// The emissions up to this LSN are done with, or it is that of the first answer.
@@ -351,15 +351,17 @@ pub(crate) fn encode(name: &[u8], named: &Named, into: &mut Vec<u8>) {
 }
 
 fn insert(names: &mut BTreeMap<Box<[u8]>, Named>, name: &[u8], named: Named) {
-    named.query.lock().names += 1;
+    named.query.lock().more.get_or_insert_default().names += 1;
     names.insert(name.into(), named);
 }
 
 fn remove(names: &mut BTreeMap<Box<[u8]>, Named>, name: &[u8], now_us: u64) -> bool {
     let Some(named) = names.remove(name) else { return false };
     let mut state = named.query.lock();
-    state.names -= 1;
-    state.abandoned_us = now_us;
+    if let Some(more) = &mut state.more {
+        more.names -= 1;
+    }
+    state.listeners.begin_anew(now_us);
     true
 }
 

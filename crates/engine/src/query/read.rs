@@ -8,6 +8,7 @@ use crate::keyspace::{DATABASES, Keyspace};
 use crate::part::Part;
 use crate::record::{self, Cursor, LoggedCommand};
 use crate::reply::{Protocol, Reply};
+use crate::shared_bytes::SharedBytes;
 use smallvec::SmallVec;
 
 /// How a read is watched.
@@ -50,13 +51,38 @@ pub struct Read {
     protocol: Protocol,
     /// Id of the command's row.
     command: u16,
-    /// Its arguments, the name first, in lower case.
-    args: Box<[Box<[u8]>]>,
-    /// What its answers go through.
-    filter: Filter,
-    /// How it is watched: what its command says.
-    how: Watchable,
+    /// Where the key stands among the arguments, if it is the only one and nothing else is read; 0 otherwise.
+    sole_key: u8,
+    words: SharedBytes,
 }
+
+/// The words of a read, in one piece: how many arguments there are behind the command's name, these, and the operators that its
+/// answers go through. Each one is its length and its bytes, and every number a varint.
+#[derive(Debug, Clone)]
+struct Words<'a>(Cursor<'a>);
+
+impl Words<'_> {
+    fn pack<'w>(
+        args: impl ExactSizeIterator<Item = &'w [u8]>,
+        operators: impl Iterator<Item = &'w [u8]>,
+    ) -> SharedBytes {
+        let mut packed = Vec::new();
+        record::put_varint(&mut packed, args.len() as u64);
+        args.chain(operators).for_each(|word| record::put_bytes(&mut packed, word));
+        SharedBytes::from(&packed[..])
+    }
+}
+
+impl<'a> Iterator for Words<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        self.0.bytes()
+    }
+}
+
+/// Words of a read, in place as long as they are few.
+pub(super) type Borrowed<'a> = SmallVec<[&'a [u8]; 8]>;
 
 /// The most bytes of one answer. A longer one is replaced by an error that says so: the same one on every machine.
 pub(super) const MAX_ANSWER_BYTES: usize = 16 << 20;
@@ -89,7 +115,13 @@ impl Read {
                 "ERR SORT_RO with BY and no asterisk has no order of its own and cannot be watched",
             ));
         }
-        Ok(Self { db, protocol, command: command.id, args: args.into(), filter, how })
+        let borrowed: Borrowed<'_> = args.iter().map(|arg| &**arg).collect();
+        let sole_key = match command.keys.positions(&borrowed)[..] {
+            [at] if !command.keys.concerns_all(&borrowed) => u8::try_from(at).unwrap_or(0),
+            _ => 0,
+        };
+        let words = Words::pack(borrowed[1..].iter().copied(), filter.words());
+        Ok(Self { db, protocol, command: command.id, sole_key, words })
     }
 
     /// The database.
@@ -104,12 +136,7 @@ impl Read {
 
     /// The arguments, the command's name first, in lower case.
     pub fn args(&self) -> impl ExactSizeIterator<Item = &[u8]> {
-        self.args.iter().map(|arg| &**arg)
-    }
-
-    /// As [`Read::args`], as they are kept.
-    pub(super) fn words(&self) -> &[Box<[u8]>] {
-        &self.args
+        self.borrowed().into_iter()
     }
 
     /// What it looks at of the values of its keys.
@@ -117,19 +144,37 @@ impl Read {
         self.row().map_or(Part::Everything, |row| (row.part)(&self.borrowed()))
     }
 
-    /// What its answers go through.
-    pub fn filter(&self) -> &Filter {
-        &self.filter
+    /// What its answers go through: operators as they are written.
+    pub fn operators(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        let (count, words) = self.words();
+        words.skip(count).collect::<Borrowed<'_>>().into_iter()
+    }
+
+    pub(super) fn filter(&self) -> Filter {
+        Filter::of_words(self.operators())
     }
 
     /// The first key that it reads, if it names any.
     pub fn first_key(&self) -> Option<&[u8]> {
-        let at = *self.row()?.keys.positions(&self.borrowed()).first()?;
-        self.args.get(at).map(|key| &**key)
+        if let Some(key) = self.sole_key() {
+            return Some(key);
+        }
+        let args = self.borrowed();
+        let at = *self.row()?.keys.positions(&args).first()?;
+        args.get(at).copied()
+    }
+
+    /// The key that it reads, if it reads one and nothing else. O(arguments before it), of which most reads have none.
+    pub(super) fn sole_key(&self) -> Option<&[u8]> {
+        let before = usize::from(self.sole_key.checked_sub(1)?);
+        self.words().1.nth(before)
     }
 
     /// The keys that it names, each once.
     pub(super) fn keys(&self) -> Vec<&[u8]> {
+        if let Some(key) = self.sole_key() {
+            return vec![key];
+        }
         let args = self.borrowed();
         let mut keys: Vec<&[u8]> = self.row().map_or(Vec::new(), |row| row.keys.keys(&args).collect());
         keys.sort_unstable();
@@ -141,7 +186,7 @@ impl Read {
     /// at the state.
     pub(super) fn may_concern(&self, key: &[u8]) -> bool {
         let pattern = match self.name() {
-            "keys" => self.args.get(1).map(|pattern| &**pattern),
+            "keys" => self.words().1.next(),
             "scan" => self.option("MATCH"),
             _ => None,
         };
@@ -149,6 +194,9 @@ impl Read {
     }
 
     pub(super) fn reach(&self, keyspace: &Keyspace) -> Reach {
+        if let Some(key) = self.sole_key() {
+            return Reach::One(keyspace.shard_of(key));
+        }
         let Some(row) = self.row() else { return Reach::All };
         if matches!(row.keys, KeySpec::All | KeySpec::Each) || row.keys.concerns_all(&self.borrowed()) {
             return Reach::All;
@@ -168,13 +216,14 @@ impl Read {
     pub(super) fn answer(&self, keys: &mut Keys<'_>, reply: &mut Reply) {
         let Some(row) = self.row() else { return };
         let Run::Keys(handler) = row.run else { return };
+        let Some(how) = watchable(row) else { return };
         debug_assert!(reply.is_empty());
         let db = keys.db();
         keys.select(self.db);
         reply.set_protocol(self.protocol);
         reply.set_limit(MAX_ANSWER_BYTES);
         let mut args = self.borrowed();
-        if let Watchable::Iterated(_) = self.how {
+        if let Watchable::Iterated(_) = how {
             args.extend(WHOLE);
         }
         let handled = keys.as_logged(|keys| handler(&mut Context { keys, reply: &mut *reply }, &args));
@@ -184,7 +233,7 @@ impl Read {
         }
         keys.select(db);
         if !replace_overlong(reply) {
-            super::answer::bring_into_order(reply.buffer_mut(), self.how);
+            super::answer::bring_into_order(reply.buffer_mut(), how);
         }
     }
 
@@ -194,7 +243,7 @@ impl Read {
             Protocol::Resp2 => 2,
             Protocol::Resp3 => 3,
         });
-        self.filter.encode(into);
+        self.filter().encode(into);
         let args: SmallVec<[&[u8]; 8]> = self.args().skip(1).collect();
         record::encode_command(into, self.db, self.command, &args);
     }
@@ -216,7 +265,7 @@ impl Read {
 
     /// What it takes of memory beside its own size.
     pub(super) fn bytes(&self) -> usize {
-        self.args().chain(self.filter.words()).map(|word| word.len() + size_of::<Box<[u8]>>()).sum()
+        self.words.heap_bytes()
     }
 
     /// The command's name, in lower case.
@@ -228,15 +277,25 @@ impl Read {
         command::by_id(self.command)
     }
 
-    fn borrowed(&self) -> SmallVec<[&[u8]; 8]> {
-        self.args().collect()
+    /// The arguments, the command's name first.
+    pub(super) fn borrowed(&self) -> Borrowed<'_> {
+        let (count, words) = self.words();
+        std::iter::once(self.name().as_bytes()).chain(words.take(count)).collect()
+    }
+
+    /// How many arguments there are behind the command's name, and these followed by the operators.
+    fn words(&self) -> (usize, Words<'_>) {
+        let mut packed = Cursor::new(&self.words);
+        let count = packed.varint().and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
+        (count, Words(packed))
     }
 
     /// The value of an option of an iteration, whose options stand in pairs behind its cursor.
     pub(super) fn option(&self, name: &str) -> Option<&[u8]> {
-        let options = self.args.get(cursor_position(self.name()) + 1..)?;
-        let pair = options.chunks_exact(2).find(|pair| parse::is(&pair[0], name))?;
-        Some(&pair[1])
+        let args = self.borrowed();
+        let options = args.get(cursor_position(self.name()) + 1..)?;
+        let pair = options.chunks_exact(2).find(|pair| parse::is(pair[0], name))?;
+        Some(pair[1])
     }
 }
 
@@ -333,6 +392,25 @@ mod tests {
             ("GET", "ERR wrong number of arguments"),
         ] {
             assert!(read(line).expect_err(line).starts_with(error), "{line}: {:?}", read(line));
+        }
+    }
+
+    #[test]
+    fn a_read_knows_the_key_that_is_all_it_reads() {
+        for (line, sole, keys) in [
+            ("GET a", Some("a"), vec!["a"]),
+            ("MGET a", Some("a"), vec!["a"]),
+            ("MGET b a b", None, vec!["a", "b"]),
+            ("ZRANGE z 0 9 WITHSCORES", Some("z"), vec!["z"]),
+            ("SINTERCARD 1 s", Some("s"), vec!["s"]),
+            ("SORT_RO k BY w*", None, vec!["k"]),
+            ("GET a | HIGH | RANGE 1 5", Some("a"), vec!["a"]),
+            ("DBSIZE", None, vec![]),
+        ] {
+            let read = read(line).expect("watchable");
+            assert_eq!(read.sole_key(), sole.map(str::as_bytes), "{line}");
+            assert_eq!(read.keys(), keys.iter().map(|key| key.as_bytes()).collect::<Vec<_>>(), "{line}");
+            assert_eq!(read.first_key().is_some(), !keys.is_empty(), "{line}");
         }
     }
 

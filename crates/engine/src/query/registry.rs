@@ -3,14 +3,13 @@
 use super::named::Names;
 use super::retention::Retention;
 use super::saving::Saving;
-use super::{Audience, Query, Read, State};
+use super::{Audience, ById, Query, Read, SharedQuery, State};
 use crate::error::CommandError;
 use crate::part::Part;
 use crate::tracking::Broadcast;
 use std::borrow::Borrow;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
-use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tidemark_log::Lsn;
@@ -53,11 +52,11 @@ pub(crate) struct Registry {
 #[derive(Default)]
 pub(super) struct Queries {
     by_read: HashSet<ByRead>,
-    by_id: BTreeMap<Lsn, Arc<Query>>,
+    by_id: ById<SharedQuery>,
 }
 
 /// A query that is found by what it reads.
-struct ByRead(Arc<Query>);
+struct ByRead(SharedQuery);
 
 impl Borrow<Read> for ByRead {
     fn borrow(&self) -> &Read {
@@ -159,10 +158,13 @@ impl Registry {
         self.bytes.fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
     }
 
-    /// Notes what the state of a query takes now.
-    pub(super) fn count(&self, state: &mut State) {
-        let now = state.bytes();
-        self.resize(std::mem::replace(&mut state.counted, now), now);
+    /// Notes what the state of a query takes now, whose answer has taken so many bytes before.
+    pub(super) fn count(&self, state: &mut State, answer_before: usize) {
+        self.resize(answer_before, state.answer.heap_bytes());
+        if let Some(more) = &mut state.more {
+            let now = more.bytes();
+            self.resize(std::mem::replace(&mut more.counted, now), now);
+        }
     }
 }
 
@@ -171,36 +173,34 @@ impl Queries {
         self.by_id.len()
     }
 
-    pub(super) fn of_read(&self, read: &Read) -> Option<&Arc<Query>> {
+    pub(super) fn of_read(&self, read: &Read) -> Option<&SharedQuery> {
         self.by_read.get(read).map(|query| &query.0)
     }
 
-    pub(super) fn of_id(&self, id: Lsn) -> Option<&Arc<Query>> {
-        self.by_id.get(&id)
+    pub(super) fn of_id(&self, id: Lsn) -> Option<&SharedQuery> {
+        self.by_id.get(id)
     }
 
-    pub(super) fn insert(&mut self, query: &Arc<Query>) {
-        self.by_read.insert(ByRead(Arc::clone(query)));
-        self.by_id.insert(query.id, Arc::clone(query));
+    pub(super) fn insert(&mut self, query: &SharedQuery) {
+        self.by_read.insert(ByRead(query.clone()));
+        self.by_id.insert(query.clone());
         debug_assert_eq!(self.by_read.len(), self.by_id.len(), "one query for each read");
     }
 
     pub(super) fn remove(&mut self, query: &Query) {
         self.by_read.remove(&query.read);
-        self.by_id.remove(&query.id);
+        self.by_id.remove(query.id);
     }
 
     /// At most `most` of those with ids behind `after` and up to `last`, by their ids.
-    pub(super) fn range(&self, after: Lsn, last: Lsn, most: usize) -> Vec<Arc<Query>> {
-        let range = (Bound::Excluded(after), Bound::Included(last.max(after)));
-        // There is nothing between a place and itself.
-        let range = (last > after).then(|| self.by_id.range(range));
-        range.into_iter().flatten().take(most).map(|(_, query)| Arc::clone(query)).collect()
+    pub(super) fn range(&self, after: Lsn, last: Lsn, most: usize) -> Vec<SharedQuery> {
+        let behind = self.by_id.behind(after).take_while(|query| query.id <= last);
+        behind.take(most).cloned().collect()
     }
 
     /// All, by their ids.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<Query>> {
-        self.by_id.values()
+    pub(super) fn iter(&self) -> impl Iterator<Item = &SharedQuery> {
+        self.by_id.iter()
     }
 }
 

@@ -1,9 +1,9 @@
 //! How many emissions are retained, over all queries: the oldest go first.
 
-use super::Query;
+use super::SharedQuery;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What may be retained for subscribers that come back or are slow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(super) struct Retention {
 
 /// Stands for the oldest emission of its query that nothing before it stands for.
 struct Retained {
-    query: Arc<Query>,
+    query: SharedQuery,
     time_us: u64,
 }
 
@@ -64,10 +64,10 @@ impl Retention {
 
     /// Notes that a query has a further emission, made at `time_us`, and lets the oldest go as far as the limits ask. Called
     /// under the locks of what the query reads, so that its emissions are noted in order, and not under the query's own.
-    pub(super) fn add(&self, query: &Arc<Query>, time_us: u64, bytes: usize) {
+    pub(super) fn add(&self, query: &SharedQuery, time_us: u64, bytes: usize) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         let mut order = self.lock();
-        order.push_back(Retained { query: Arc::clone(query), time_us });
+        order.push_back(Retained { query: query.clone(), time_us });
         self.trim(order, time_us);
     }
 

@@ -3,11 +3,12 @@
 //! The cut itself only begins a new saving. From then on whoever is about to change a query saves it first, and the walk
 //! saves those that nobody has changed: the same way in which keys get into a snapshot.
 
-use super::{Filtered, Query, State};
+use super::{Filtered, SharedQuery, State};
 use crate::engine::Engine;
 use crate::record::{put_bytes, put_varint};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use crate::shared_bytes::SharedBytes;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use tidemark_log::Lsn;
 
 /// How many queries the walk looks at with the registry locked.
@@ -17,7 +18,7 @@ const STEP: usize = 256;
 #[derive(Default)]
 pub(super) struct Saving {
     /// The number of the latest snapshot. Changes with all shards locked.
-    number: AtomicU64,
+    number: AtomicU32,
     /// Queries up to here are in it; 0 if no snapshot is being taken.
     cut: AtomicU64,
     /// Saved by those who were about to change them.
@@ -26,18 +27,19 @@ pub(super) struct Saving {
 
 /// A query as it was at the cut.
 struct Saved {
-    query: Arc<Query>,
+    query: SharedQuery,
     count: u64,
     last: Lsn,
-    answer: Arc<[u8]>,
+    answer: SharedBytes,
     filtered: Option<Box<Filtered>>,
 }
 
 impl Saved {
-    fn of(query: &Arc<Query>, state: &State) -> Self {
-        let State { emissions, answer, .. } = state;
-        let (count, last, answer) = (emissions.count(), emissions.last(), Arc::clone(answer));
-        Self { query: Arc::clone(query), count, last, answer, filtered: state.filtered.clone() }
+    fn of(query: &SharedQuery, state: &State) -> Self {
+        let State { emissions, answer, more, .. } = state;
+        let (count, last, answer) = (emissions.count(), emissions.last(), answer.clone());
+        let filtered = more.as_ref().and_then(|more| more.filtered.clone());
+        Self { query: query.clone(), count, last, answer, filtered }
     }
 
     /// ```text
@@ -64,17 +66,18 @@ impl Saving {
 
     /// Saves a query for the snapshot that is being taken, unless it is saved or began behind the cut. To be called, under a
     /// lock of what it reads, before its state changes or it leaves.
-    pub(super) fn before_change(&self, query: &Arc<Query>, state: &mut State) {
+    pub(super) fn before_change(&self, query: &SharedQuery, state: &State) {
         if let Some(saved) = self.save(query, state) {
             self.saved.lock().unwrap_or_else(PoisonError::into_inner).push(saved);
         }
     }
 
-    fn save(&self, query: &Arc<Query>, state: &mut State) -> Option<Saved> {
+    fn save(&self, query: &SharedQuery, state: &State) -> Option<Saved> {
         let number = self.number.load(Ordering::Acquire);
-        let is_wanted = query.id.0 <= self.cut.load(Ordering::Acquire) && state.saved != number;
+        let is_wanted =
+            query.id.0 <= self.cut.load(Ordering::Acquire) && query.saved.load(Ordering::Relaxed) != number;
         is_wanted.then(|| {
-            state.saved = number;
+            query.saved.store(number, Ordering::Relaxed);
             Saved::of(query, state)
         })
     }
@@ -100,7 +103,7 @@ impl Engine {
             let queries = self.registry().lock().range(*after, cut, STEP);
             for query in &queries {
                 *after = query.id;
-                if let Some(saved) = saving.save(query, &mut query.lock()) {
+                if let Some(saved) = saving.save(query, &query.lock()) {
                     saved.encode(&mut frame);
                 }
             }

@@ -3,21 +3,22 @@
 use super::evaluation::{Moment, with_answer};
 use super::filter::Filtering;
 use super::registry::Queries;
-use super::{Audience, Filtered, Gone, Query, QueryLimits, Reach, Read, RetentionLimits};
+use super::{Audience, Filtered, Gone, Query, QueryLimits, Reach, Read, RetentionLimits, SharedQuery};
 use crate::context::Keys;
 use crate::engine::{ApplyError, Engine};
 use crate::error::CommandError;
 use crate::record::{self, Cursor, kind};
-use std::sync::Arc;
+use crate::shared_bytes::SharedBytes;
+use std::sync::atomic::Ordering;
 use tidemark_log::{Lsn, Room};
 
 /// A subscription's beginning: the answer, and from where on changes will be told.
 #[derive(Debug, Clone)]
 pub struct Subscribed {
     /// What is watched.
-    pub query: Arc<Query>,
+    pub query: SharedQuery,
     /// The answer.
-    pub answer: Arc<[u8]>,
+    pub answer: SharedBytes,
     /// The answer is that of the state behind this record.
     pub lsn: Lsn,
     /// The number of the latest emission, which the answer contains.
@@ -32,7 +33,7 @@ pub enum Resumed {
     /// The emissions behind this number are there.
     Behind {
         /// What is watched.
-        query: Arc<Query>,
+        query: SharedQuery,
         /// The number of the last emission at the LSN or before.
         number: u64,
     },
@@ -125,14 +126,14 @@ impl Engine {
             [b'-', error @ ..] => {
                 Err(CommandError::Text(String::from_utf8_lossy(error.trim_ascii_end()).into_owned().into()))
             }
-            answer => Ok(Arc::from(answer)),
+            answer => Ok(SharedBytes::from(answer)),
         })?;
         let id = self
             .log()
             .append_into(room, now_us, kind::WATCH, |into| read.encode(into))
             .map_err(|error| CommandError::LogFailed(error.to_string()))?;
-        let query =
-            Arc::new(Query::new(id, self.registry().with_part(read), self.keyspace(), answer, now_us));
+        let query = Query::new(id, self.registry().with_part(read), self.keyspace(), answer, now_us);
+        let query = SharedQuery::new(query);
         self.register(&mut keys, &mut queries, &query);
         drop(queries);
         Ok(self.join(&keys, query, listener, Some(id)))
@@ -142,12 +143,12 @@ impl Engine {
     pub fn resume(&self, id: Lsn, lsn: Lsn, listener: usize) -> Resumed {
         let Some(query) = self.query(id) else { return Resumed::Unknown };
         // With what it reads locked, every record up to the head has been emitted, as far as it concerns the query.
-        let keys = self.keys_of(&query.reach, query.read.db(), 0);
+        let keys = self.keys_of(&query.reach(self.keyspace()), query.read.db(), 0);
         let head = self.log().appended();
         // A position that the log itself keeps was looked at when it was acknowledged.
         let may_be_lost = query.may_be_lost(lsn, self.log()) && !self.is_position(id, lsn);
         let mut state = query.lock();
-        if state.is_removed {
+        if query.is_removed.load(Ordering::Relaxed) {
             return Resumed::Unknown;
         }
         if lsn > head || self.log().is_lost(lsn) {
@@ -159,7 +160,7 @@ impl Engine {
         match state.emissions.number_at(lsn) {
             Err(gone) => Resumed::Gone(gone),
             Ok(number) => {
-                Query::join(&mut state, listener);
+                state.listeners.join(listener);
                 drop((state, keys));
                 Resumed::Behind { query, number }
             }
@@ -170,7 +171,7 @@ impl Engine {
     pub fn resume_after(&self, id: Lsn, number: u64, listener: usize) -> Resumed {
         let Some(query) = self.query(id) else { return Resumed::Unknown };
         let mut state = query.lock();
-        if state.is_removed {
+        if query.is_removed.load(Ordering::Relaxed) {
             return Resumed::Unknown;
         }
         if number > state.emissions.count() {
@@ -179,7 +180,7 @@ impl Engine {
         match state.emissions.after(number, 0, &mut Vec::new()) {
             Err(gone) => Resumed::Gone(gone),
             Ok(()) => {
-                Query::join(&mut state, listener);
+                state.listeners.join(listener);
                 drop(state);
                 Resumed::Behind { query, number }
             }
@@ -188,38 +189,34 @@ impl Engine {
 
     /// Up to where a query's emissions are complete, whatever is going on, and how many there are up to there.
     pub fn progress(&self, query: &Query) -> (Lsn, u64) {
-        let _keys = self.keys_of(&query.reach, query.read.db(), 0);
+        let _keys = self.keys_of(&query.reach(self.keyspace()), query.read.db(), 0);
         (self.log().appended(), query.count())
     }
 
     /// The query of this read, if somebody watches it or did a while ago.
-    pub fn query_of(&self, read: &Read) -> Option<Arc<Query>> {
+    pub fn query_of(&self, read: &Read) -> Option<SharedQuery> {
         self.registry().lock().of_read(read).cloned()
     }
 
     /// The query of this id.
-    pub fn query(&self, id: Lsn) -> Option<Arc<Query>> {
+    pub fn query(&self, id: Lsn) -> Option<SharedQuery> {
         self.registry().lock().of_id(id).cloned()
     }
 
     /// The queries that name this key, whatever else they read.
-    pub fn queries_of(&self, db: u8, key: &[u8]) -> Vec<Arc<Query>> {
+    pub fn queries_of(&self, db: u8, key: &[u8]) -> Vec<SharedQuery> {
         self.keyspace().lock(self.keyspace().shard_of(key)).index().of_key(db, key).to_vec()
     }
 
     /// Ends that a listener is told of a query's emissions.
     pub fn leave(&self, query: &Query, listener: usize, now_us: u64) {
-        let mut state = query.lock();
-        state.listeners.retain(|other| other.number != listener);
-        if state.listeners.is_empty() {
-            state.abandoned_us = now_us;
-        }
+        query.lock().listeners.leave(listener, now_us);
     }
 
     /// To be called when the log has been replayed: queries that nobody listens to are kept as long as if they had been left
     /// now. Their subscribers have not had a chance to come back yet.
     pub fn keep_queries(&self, now_us: u64) {
-        self.registry().lock().iter().for_each(|query| query.lock().abandoned_us = now_us);
+        self.registry().lock().iter().for_each(|query| query.lock().listeners.begin_anew(now_us));
     }
 
     /// When [`Engine::forget_watched`] has something to do at the earliest, in microseconds since 1970.
@@ -238,7 +235,7 @@ impl Engine {
         let registry = self.registry();
         registry.retention.drop_old(now_us);
         let abandoned_before = now_us.saturating_sub(registry.retention.max_age_us());
-        let abandoned: Vec<Arc<Query>> = {
+        let abandoned: Vec<SharedQuery> = {
             let queries = registry.lock();
             let abandoned = queries.iter().filter(|query| query.is_abandoned(abandoned_before));
             abandoned.take(FORGOTTEN_AT_ONCE).cloned().collect()
@@ -252,12 +249,12 @@ impl Engine {
     /// left first. O(number of queries), for a hundred that come.
     fn make_place(&self, now_us: u64) {
         loop {
-            let mut abandoned: Vec<(u64, Arc<Query>)> = {
+            let mut abandoned: Vec<(u64, SharedQuery)> = {
                 let queries = self.registry().lock();
                 if self.registry().admit(queries.len()).is_ok() {
                     return;
                 }
-                queries.iter().filter_map(|query| Some((query.abandoned_us()?, Arc::clone(query)))).collect()
+                queries.iter().filter_map(|query| Some((query.abandoned_us()?, query.clone()))).collect()
             };
             if abandoned.is_empty() {
                 return;
@@ -276,12 +273,12 @@ impl Engine {
     }
 
     /// Removes a query, with a record, unless somebody has come back to it. Without a log that takes the record it stays.
-    fn abandon(&self, query: &Arc<Query>, abandoned_before: u64, now_us: u64) {
+    fn abandon(&self, query: &SharedQuery, abandoned_before: u64, now_us: u64) {
         let mut room = Room::NONE;
         if self.check_writable().is_err() || self.make_room(0, &mut room).is_err() {
             return;
         }
-        let mut keys = self.keys_of(&query.reach, query.read.db(), now_us);
+        let mut keys = self.keys_of(&query.reach(self.keyspace()), query.read.db(), now_us);
         let mut queries = self.registry().lock();
         if !query.is_abandoned(abandoned_before) || queries.of_id(query.id).is_none() {
             return;
@@ -301,9 +298,9 @@ impl Engine {
     ) -> Result<(), ApplyError> {
         let read = Read::decode(bytes).ok_or(ApplyError::Malformed)?;
         let mut keys = self.keys_of(&read.reach(self.keyspace()), read.db(), time_us);
-        let answer = with_answer(&mut keys, &read, |answer| Arc::from(answer));
-        let query =
-            Arc::new(Query::new(lsn, self.registry().with_part(read), self.keyspace(), answer, time_us));
+        let answer = with_answer(&mut keys, &read, |answer| SharedBytes::from(answer));
+        let query = Query::new(lsn, self.registry().with_part(read), self.keyspace(), answer, time_us);
+        let query = SharedQuery::new(query);
         let mut queries = self.registry().lock();
         if queries.of_read(&query.read).is_some() {
             return Err(ApplyError::Malformed);
@@ -316,7 +313,7 @@ impl Engine {
     pub(crate) fn apply_unwatch(&self, time_us: u64, bytes: &mut Cursor<'_>) -> Result<(), ApplyError> {
         let id = bytes.varint().ok_or(ApplyError::Malformed)?;
         let query = self.query(Lsn(id)).ok_or(ApplyError::Malformed)?;
-        let mut keys = self.keys_of(&query.reach, query.read.db(), time_us);
+        let mut keys = self.keys_of(&query.reach(self.keyspace()), query.read.db(), time_us);
         self.unregister(&mut keys, &mut self.registry().lock(), &query);
         Ok(())
     }
@@ -355,7 +352,8 @@ impl Engine {
         }
         let mut keys = self.keys_of(&read.reach(self.keyspace()), read.db(), now_us);
         let read = self.registry().with_part(read);
-        let query = Arc::new(Query::restored(id, read, self.keyspace(), answers, (count, last), now_us));
+        let query =
+            SharedQuery::new(Query::restored(id, read, self.keyspace(), answers, (count, last), now_us));
         let mut queries = self.registry().lock();
         if id > last || last > lsn || queries.of_read(&query.read).is_some() || queries.of_id(id).is_some() {
             return Err(ApplyError::Malformed);
@@ -364,18 +362,18 @@ impl Engine {
         Ok(())
     }
 
-    fn register(&self, keys: &mut Keys<'_>, queries: &mut Queries, query: &Arc<Query>) {
+    fn register(&self, keys: &mut Keys<'_>, queries: &mut Queries, query: &SharedQuery) {
         queries.insert(query);
         debug_assert_eq!(keys.db(), query.read.db());
         {
             let mut state = query.lock();
-            if let Some(listing) = &mut state.listing {
+            if let Some(listing) = state.listing() {
                 listing.update(keys);
             }
             self.registry().resize(0, query.fixed_bytes());
-            self.registry().count(&mut state);
+            self.registry().count(&mut state, 0);
         }
-        if query.reach == Reach::All {
+        if query.wide() == Some(&Reach::All) {
             keys.shards_mut().for_each(|shard| shard.index_mut().insert_everywhere(query));
         } else {
             for key in query.read.keys() {
@@ -384,16 +382,17 @@ impl Engine {
         }
     }
 
-    fn unregister(&self, keys: &mut Keys<'_>, queries: &mut Queries, query: &Arc<Query>) {
+    fn unregister(&self, keys: &mut Keys<'_>, queries: &mut Queries, query: &SharedQuery) {
         {
             let mut state = query.lock();
-            self.registry().saving.before_change(query, &mut state);
-            state.is_removed = true;
-            self.registry().resize(query.fixed_bytes() + std::mem::take(&mut state.counted), 0);
+            self.registry().saving.before_change(query, &state);
+            query.is_removed.store(true, Ordering::Relaxed);
+            let more = state.more.as_mut().map_or(0, |more| std::mem::take(&mut more.counted));
+            self.registry().resize(query.fixed_bytes() + state.answer.heap_bytes() + more, 0);
         }
         // Behind its being saved: a snapshot that does not find it here any more finds it there.
         queries.remove(query);
-        if query.reach == Reach::All {
+        if query.wide() == Some(&Reach::All) {
             keys.shards_mut().for_each(|shard| shard.forget_everywhere(query));
         } else {
             for key in query.read.keys() {
@@ -402,11 +401,11 @@ impl Engine {
         }
     }
 
-    fn join(&self, keys: &Keys<'_>, query: Arc<Query>, listener: usize, logged: Option<Lsn>) -> Subscribed {
+    fn join(&self, keys: &Keys<'_>, query: SharedQuery, listener: usize, logged: Option<Lsn>) -> Subscribed {
         debug_assert_eq!(keys.db(), query.read.db(), "what the query reads is locked");
         let mut state = query.lock();
-        Query::join(&mut state, listener);
-        let (answer, number) = (Arc::clone(state.shown()), state.emissions.count());
+        state.listeners.join(listener);
+        let (answer, number) = (state.shown().clone(), state.emissions.count());
         drop(state);
         // What the query reads is locked, so no record behind this one has changed the answer.
         Subscribed { answer, lsn: self.log().appended(), number, logged, query }
@@ -443,17 +442,17 @@ struct Kept {
     last: Lsn,
     read: Read,
     /// The latest answer, and what came of it.
-    answers: (Arc<[u8]>, Option<Box<Filtered>>),
+    answers: (SharedBytes, Option<Box<Filtered>>),
 }
 
 fn decode_query(bytes: &mut Cursor<'_>) -> Option<Kept> {
     let (id, count, last) = (Lsn(bytes.varint()?), bytes.varint()?, Lsn(bytes.varint()?));
     let read = Read::decode(bytes)?;
-    let answer: Arc<[u8]> = Arc::from(bytes.bytes()?);
-    let filtered = match Filtering::new(read.filter(), read.protocol()) {
+    let answer = SharedBytes::from(bytes.bytes()?);
+    let filtered = match Filtering::new(&read.filter(), read.protocol()) {
         None => None,
         Some(mut filtering) => {
-            let shown = Arc::from(bytes.bytes()?);
+            let shown = SharedBytes::from(bytes.bytes()?);
             filtering.decode(bytes)?;
             Some(Box::new(Filtered { filtering, shown }))
         }
@@ -465,7 +464,7 @@ impl Query {
     /// Since when nobody listens, if nobody does and it has no name, in microseconds since 1970.
     fn abandoned_us(&self) -> Option<u64> {
         let state = self.lock();
-        (state.listeners.is_empty() && state.names == 0).then_some(state.abandoned_us)
+        state.listeners.none_since_us().filter(|_| state.names() == 0)
     }
 
     fn is_abandoned(&self, before_us: u64) -> bool {

@@ -6,7 +6,7 @@
 //! by_name   field ─► queries ┘
 //! ```
 
-use super::Query;
+use super::{Query, SharedQuery};
 use crate::interest::Noted;
 use crate::keyspace::{Entry, Keyed, hash};
 use crate::part::Part;
@@ -14,12 +14,11 @@ use crate::touched::Touched;
 use crate::value::Type;
 use smallvec::SmallVec;
 use std::collections::HashMap;
-use std::sync::Arc;
 
-/// A key that is read.
+/// A key that is read by several queries, or by one that reads more than it.
 pub(super) struct Watched {
     key: Box<[u8]>,
-    queries: SmallVec<[Arc<Query>; 1]>,
+    queries: SmallVec<[SharedQuery; 1]>,
     by_name: Option<Box<ByName>>,
 }
 
@@ -28,7 +27,7 @@ struct ByName {
     /// Of the elements. Queries of elements of another type, which the key cannot have meanwhile, are with the others.
     of: Type,
     /// By hashes of names. Two names of one hash only have more queries asked than need be.
-    queries: HashMap<u64, SmallVec<[Arc<Query>; 1]>, foldhash::fast::FixedState>,
+    queries: HashMap<u64, SmallVec<[SharedQuery; 1]>, foldhash::fast::FixedState>,
     len: usize,
 }
 
@@ -39,21 +38,19 @@ impl Keyed for Box<Watched> {
 }
 
 impl Watched {
-    pub(super) fn new(key: &[u8], query: &Arc<Query>) -> Self {
-        let mut watched = Self { key: key.into(), queries: SmallVec::new(), by_name: None };
-        watched.insert(query);
-        watched
+    pub(super) fn new(key: &[u8]) -> Self {
+        Self { key: key.into(), queries: SmallVec::new(), by_name: None }
     }
 
     /// All of them.
-    pub(super) fn queries(&self) -> &[Arc<Query>] {
+    pub(super) fn queries(&self) -> &[SharedQuery] {
         &self.queries
     }
 
-    pub(super) fn insert(&mut self, query: &Arc<Query>) {
+    pub(super) fn insert(&mut self, query: &SharedQuery) {
         let others = self.others();
-        self.queries.push(Arc::clone(query));
-        let Part::Elements { of, .. } = query.part else {
+        self.queries.push(query.clone());
+        let Some(&Part::Elements { of, .. }) = query.part() else {
             let last = self.queries.len() - 1;
             self.queries.swap(others, last);
             return;
@@ -69,8 +66,10 @@ impl Watched {
     }
 
     /// Takes a query out, if it is there.
-    pub(super) fn remove(&mut self, query: &Arc<Query>) -> bool {
-        let Some(at) = self.queries.iter().position(|other| Arc::ptr_eq(other, query)) else { return false };
+    pub(super) fn remove(&mut self, query: &SharedQuery) -> bool {
+        let Some(at) = self.queries.iter().position(|other| SharedQuery::ptr_eq(other, query)) else {
+            return false;
+        };
         let others = self.others();
         if at < others {
             // The last of the others takes its place, and a query of the rest the place of that one.
@@ -94,14 +93,14 @@ impl Watched {
         noted: &mut Vec<Noted>,
     ) -> usize {
         let mut concerned = 0;
-        let mut ask = |query: &Arc<Query>, touched: &Touched<'_>| {
-            if query.part.is_touched(query.read.words(), touched, entry) {
-                query.note(noted);
+        let mut ask = |query: &SharedQuery, touched: &Touched<'_>| {
+            if query.is_touched(touched, entry) {
+                Query::note(query, noted);
                 concerned += 1;
             }
         };
         let (others, rest) = self.queries.split_at(self.others());
-        let all = if touched.names_many() { &Touched::Everything } else { touched };
+        let all = asked_of(touched);
         others.iter().for_each(|query| ask(query, all));
         if let Some(by_name) = &self.by_name {
             let is_found = touched.each_name(by_name.of, rest.len(), |name, touched| {
@@ -122,20 +121,20 @@ impl Watched {
 }
 
 impl ByName {
-    fn insert(&mut self, query: &Arc<Query>) {
+    fn insert(&mut self, query: &SharedQuery) {
         for hash in names(query) {
             let of_name = self.queries.entry(hash).or_default();
-            if !of_name.iter().any(|other| Arc::ptr_eq(other, query)) {
-                of_name.push(Arc::clone(query));
+            if !of_name.iter().any(|other| SharedQuery::ptr_eq(other, query)) {
+                of_name.push(query.clone());
             }
         }
         self.len += 1;
     }
 
-    fn remove(&mut self, query: &Arc<Query>) {
+    fn remove(&mut self, query: &SharedQuery) {
         for hash in names(query) {
             let Some(of_name) = self.queries.get_mut(&hash) else { continue };
-            of_name.retain(|other| !Arc::ptr_eq(other, query));
+            of_name.retain(|other| !SharedQuery::ptr_eq(other, query));
             if of_name.is_empty() {
                 self.queries.remove(&hash);
             }
@@ -149,6 +148,25 @@ pub(super) const NAME_BYTES: usize = 48;
 
 /// The hashes of the names that a query looks at.
 pub(super) fn names(query: &Query) -> impl Iterator<Item = u64> {
-    let from = if let Part::Elements { from, .. } = query.part { from } else { usize::MAX };
-    query.read.words().get(from..).unwrap_or_default().iter().map(|name| hash(name))
+    let from = if let Some(&Part::Elements { from, .. }) = query.part() { from } else { usize::MAX };
+    query.read.args().skip(from).map(hash)
+}
+
+/// Notes the only query of a key, if a change may have changed its answer; whether it cannot.
+pub(super) fn note_sole<'e>(
+    query: &SharedQuery,
+    touched: &Touched<'_>,
+    entry: &impl Fn() -> Option<&'e Entry>,
+    noted: &mut Vec<Noted>,
+) -> bool {
+    let is_touched = query.is_touched(asked_of(touched), entry);
+    if is_touched {
+        Query::note(query, noted);
+    }
+    !is_touched
+}
+
+/// What queries are asked about that are not found by names.
+fn asked_of<'t, 'a>(touched: &'t Touched<'a>) -> &'t Touched<'a> {
+    if touched.names_many() { &Touched::Everything } else { touched }
 }

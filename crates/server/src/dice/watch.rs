@@ -17,9 +17,8 @@ use crate::pubsub::Subscriber;
 use crate::returning::{self, Asked, Returning};
 use crate::session::{NAMES_LIMIT, Session};
 use crate::watching::{self, Watching};
-use std::sync::Arc;
 use tidemark_engine::CommandError;
-use tidemark_engine::query::{Filter, Query, Read, Resumed, Subscribed};
+use tidemark_engine::query::{Filter, Read, Resumed, SharedQuery, Subscribed};
 use tidemark_log::Lsn;
 
 /// What a client's connection is told by another one of the same client.
@@ -83,7 +82,7 @@ fn begin(
     let form = Form::of(query.read(), fingerprint::of(query, base)).ok_or(CommandError::Syntax)?;
     form.begin(answer, &subscribed.answer).map_err(|why| CommandError::Text(why.to_string().into()))?;
     if known.is_none() {
-        let handed = Handed { place: Place::new(Arc::clone(query), *number), base, replaces: false };
+        let handed = Handed { place: Place::new(query.clone(), *number), base, replaces: false };
         match cx.shared.dice.listener_for(connection) {
             Some(listener) => tell(listener, Notice::TakeOver(vec![handed]), cx),
             None => place(session, handed, subscribed.lsn, cx),
@@ -192,7 +191,7 @@ fn position(
     session: &Session,
     words: &Words<'_>,
     cx: &Context<'_>,
-) -> Result<(Arc<Query>, u64, u64), CommandError> {
+) -> Result<(SharedQuery, u64, u64), CommandError> {
     let [_, key, subscription, last] = words.as_slice() else { return Err(CommandError::Arity(name.into())) };
     let last = number(last).ok_or(CommandError::NotAnInteger)?;
     let colon = subscription.iter().rposition(|byte| *byte == b':').ok_or(SUBSCRIPTION_NOT_FOUND)?;

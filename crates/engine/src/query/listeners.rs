@@ -1,0 +1,133 @@
+//! Who is told of one query's emissions: most queries have one listener.
+
+/// The listeners of a query, or since when there is none.
+#[derive(Debug)]
+pub(super) enum Listeners {
+    /// In microseconds since 1970.
+    NoneSince(u64),
+    One(Listener),
+    #[expect(clippy::box_collection, reason = "a query with one listener is not to pay for several")]
+    Several(Box<Vec<Listener>>),
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Listener {
+    number: usize,
+    /// It has been told, and has not looked since.
+    is_told: bool,
+}
+
+const _: () = assert!(size_of::<Listeners>() == 16, "as large as one listener");
+
+impl Listeners {
+    /// Adds a listener, unless it is there.
+    pub(super) fn join(&mut self, number: usize) {
+        if self.as_slice().iter().any(|other| other.number == number) {
+            return;
+        }
+        let listener = Listener { number, is_told: false };
+        match self {
+            Self::NoneSince(_) => *self = Self::One(listener),
+            Self::One(first) => *self = Self::Several(Box::new(vec![*first, listener])),
+            Self::Several(listeners) => listeners.push(listener),
+        }
+    }
+
+    /// Removes a listener, at `now_us`.
+    pub(super) fn leave(&mut self, number: usize, now_us: u64) {
+        if let Self::Several(listeners) = self {
+            listeners.retain(|other| other.number != number);
+            if let [left] = listeners[..] {
+                *self = Self::One(left);
+            }
+        } else if matches!(self, Self::One(listener) if listener.number == number) {
+            *self = Self::NoneSince(now_us);
+        }
+    }
+
+    /// Notes that a listener looks: from the next emission on it is told again.
+    pub(super) fn look(&mut self, number: usize) {
+        if let Some(listener) = self.as_mut_slice().iter_mut().find(|other| other.number == number) {
+            listener.is_told = false;
+        }
+    }
+
+    /// Tells the listeners that have looked since they were told.
+    pub(super) fn tell(&mut self, mut tell: impl FnMut(usize)) {
+        for listener in self.as_mut_slice() {
+            if !std::mem::replace(&mut listener.is_told, true) {
+                tell(listener.number);
+            }
+        }
+    }
+
+    /// Since when there is none, if there is none.
+    pub(super) fn none_since_us(&self) -> Option<u64> {
+        if let Self::NoneSince(at) = self { Some(*at) } else { None }
+    }
+
+    /// Lets the time without a listener, if there is none, begin now.
+    pub(super) fn begin_anew(&mut self, now_us: u64) {
+        if let Self::NoneSince(at) = self {
+            *at = now_us;
+        }
+    }
+
+    fn as_slice(&self) -> &[Listener] {
+        match self {
+            Self::NoneSince(_) => &[],
+            Self::One(listener) => std::slice::from_ref(listener),
+            Self::Several(listeners) => listeners,
+        }
+    }
+
+    fn as_mut_slice(&mut self) -> &mut [Listener] {
+        match self {
+            Self::NoneSince(_) => &mut [],
+            Self::One(listener) => std::slice::from_mut(listener),
+            Self::Several(listeners) => listeners,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(listeners: &mut Listeners) -> Vec<usize> {
+        let mut told = Vec::new();
+        listeners.tell(|number| told.push(number));
+        told
+    }
+
+    #[test]
+    fn whoever_has_not_looked_is_not_told_again() {
+        let mut listeners = Listeners::NoneSince(7);
+        assert_eq!(told(&mut listeners), [0; 0]);
+        listeners.join(3);
+        listeners.join(3);
+        assert_eq!(told(&mut listeners), [3]);
+        listeners.join(5);
+        assert_eq!(told(&mut listeners), [5]);
+        listeners.look(3);
+        assert_eq!(told(&mut listeners), [3]);
+        listeners.look(5);
+        listeners.leave(3, 8);
+        assert_eq!(told(&mut listeners), [5]);
+    }
+
+    #[test]
+    fn the_last_to_leave_says_since_when_there_is_none() {
+        let mut listeners = Listeners::NoneSince(7);
+        listeners.begin_anew(8);
+        assert_eq!(listeners.none_since_us(), Some(8));
+        [1, 2, 3].into_iter().for_each(|number| listeners.join(number));
+        [1, 3, 9].into_iter().for_each(|number| listeners.leave(number, 10));
+        listeners.begin_anew(11);
+        assert_eq!(listeners.none_since_us(), None);
+        listeners.leave(2, 12);
+        assert_eq!(listeners.none_since_us(), Some(12));
+        listeners.leave(2, 13);
+        assert_eq!(listeners.none_since_us(), Some(12), "it has left already");
+    }
+}
