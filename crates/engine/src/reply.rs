@@ -183,6 +183,21 @@ impl Reply {
         self.buffer.extend_from_slice(b"\r\n");
     }
 
+    /// A byte string of several parts, which are put together nowhere else.
+    #[inline]
+    pub fn bulk_of<const PARTS: usize>(&mut self, parts: [&[u8]; PARTS]) {
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        if !self.has_room(length + HEAD_BYTES) {
+            return;
+        }
+        self.buffer.reserve(length + HEAD_BYTES);
+        self.line(b'$', itoa::Buffer::new().format(length).as_bytes());
+        for part in &parts {
+            self.buffer.extend_from_slice(part);
+        }
+        self.buffer.extend_from_slice(b"\r\n");
+    }
+
     /// An integer's decimal form as a byte string.
     #[inline]
     pub fn bulk_integer(&mut self, value: i64) {

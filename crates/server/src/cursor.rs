@@ -6,9 +6,8 @@
 
 use crate::backlog::{self, Backlog, End, Taken, Tell};
 use crate::backlogs::{Backlogs, Wanted};
-use smallvec::SmallVec;
-use tidemark_engine::Engine;
 use tidemark_engine::query::{Emission, Gone, Query, Resumed, SharedQuery};
+use tidemark_engine::{Engine, Reply};
 use tidemark_log::Lsn;
 
 /// See the module's documentation.
@@ -188,6 +187,12 @@ impl Cursor {
         Name::new(self.query.id(), self.base)
     }
 
+    /// Writes that name, which is made nowhere else: every emission says it.
+    pub(crate) fn write_name(&self, reply: &mut Reply) {
+        let (mut first, mut second) = (itoa::Buffer::new(), itoa::Buffer::new());
+        reply.bulk_of(name_parts(self.query.id(), self.base, &mut first, &mut second));
+    }
+
     /// The LSN of the last emission that was given.
     pub(crate) fn lsn(&self) -> Lsn {
         self.lsn
@@ -325,29 +330,44 @@ pub(crate) fn resume(
 
 /// The name of a subscription: the id of its query, and the number that its own numbers begin behind. It says all that the
 /// server needs to go on with it, so nothing is kept for a subscriber that is away.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Name(SmallVec<[u8; NAME_BYTES]>);
+#[derive(Debug, Clone)]
+pub(crate) struct Name {
+    bytes: [u8; NAME_BYTES],
+    len: usize,
+}
 
 /// The longest: two numbers of 64 bits, and what is between them.
 const NAME_BYTES: usize = 20 + 1 + 20;
 
 impl Name {
     fn new(id: Lsn, base: u64) -> Name {
-        let mut name = SmallVec::new();
-        name.extend_from_slice(itoa::Buffer::new().format(id.0).as_bytes());
-        name.push(b'-');
-        name.extend_from_slice(itoa::Buffer::new().format(base).as_bytes());
-        Name(name)
+        let mut name = Name { bytes: [0; NAME_BYTES], len: 0 };
+        let (mut first, mut second) = (itoa::Buffer::new(), itoa::Buffer::new());
+        for part in name_parts(id, base, &mut first, &mut second) {
+            name.bytes[name.len..name.len + part.len()].copy_from_slice(part);
+            name.len += part.len();
+        }
+        name
     }
 
     pub(crate) fn as_bytes(&self) -> &[u8] {
-        &self.0
+        &self.bytes[..self.len]
     }
 
     /// As text, which it is.
     pub(crate) fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.0).unwrap_or_default()
+        std::str::from_utf8(self.as_bytes()).unwrap_or_default()
     }
+}
+
+/// What a name is made of.
+fn name_parts<'b>(
+    id: Lsn,
+    base: u64,
+    first: &'b mut itoa::Buffer,
+    second: &'b mut itoa::Buffer,
+) -> [&'b [u8]; 3] {
+    [first.format(id.0).as_bytes(), b"-", second.format(base).as_bytes()]
 }
 
 /// What a name says; `None` if it is not one.
@@ -384,7 +404,7 @@ mod tests {
     use super::*;
     use std::sync::Arc;
     use tidemark_engine::query::{Filter, Read, RetentionLimits};
-    use tidemark_engine::{Call, Protocol, Reply, command};
+    use tidemark_engine::{Call, Protocol, command};
     use tidemark_log::{Log, MemoryStorage, Options};
 
     #[test]

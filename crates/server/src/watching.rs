@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Instant;
+use tidemark_engine::Reply;
 use tidemark_engine::query::{Acknowledged, Acknowledgement, ById, Emission, Gone, Guarantee, Query};
 use tidemark_log::Lsn;
 
@@ -142,6 +143,14 @@ impl Watching {
         }
     }
 
+    /// Writes how the client names it.
+    fn write_name(&self, reply: &mut Reply) {
+        match self.naming() {
+            Some(naming) => reply.bulk(&naming.name),
+            None => self.cursor.write_name(reply),
+        }
+    }
+
     /// How DiceDB's protocol tells its emissions, if the client speaks it.
     pub(crate) fn form(&self) -> Option<&Form> {
         self.more.as_ref()?.form.as_deref()
@@ -210,7 +219,7 @@ impl Watching {
             let old = self.delivery().old;
             reply.push(if old { 6 } else { 5 });
             reply.bulk(b"emission");
-            reply.bulk(&self.name());
+            self.write_name(reply);
             reply.count(emission.lsn.0 as usize);
             reply.count(self.cursor.sequence() as usize);
             reply.encoded(&emission.answer);
@@ -251,7 +260,7 @@ impl Watching {
         let mark = output.reply.len();
         output.reply.push(3);
         output.reply.bulk(what);
-        output.reply.bulk(&self.name());
+        self.write_name(&mut output.reply);
         output.reply.count(lsn.0 as usize);
         if let Some(until) = cx.shared.holds_back_position(lsn, false) {
             output.hold(mark, until);
@@ -298,7 +307,7 @@ impl Watching {
         let reply = &mut output.reply;
         reply.push(4);
         reply.bulk(b"stale");
-        reply.bulk(&self.name());
+        self.write_name(reply);
         reply.count(self.cursor.lsn().0 as usize);
         reply.count(gone.floor.0 as usize);
     }
