@@ -321,9 +321,9 @@ impl Connection {
                 }
                 self.resume(cx);
             }
-        } else {
-            self.emit(query, cx);
         }
+        // It may be an earlier subscription to the same read that there is something for.
+        self.emit(query, cx);
     }
 
     /// Ends the client's wait.
@@ -493,7 +493,7 @@ impl Connection {
     /// Takes back everything that others hold for this connection.
     pub(crate) fn close(&mut self, cx: &Context<'_>) {
         let shared = cx.shared;
-        wait::abandon(&mut self.session, &shared.engine);
+        wait::abandon(&mut self.session, cx);
         if !self.session.watched.is_empty() {
             shared.engine.unwatch(&std::mem::take(&mut self.session.watched));
         }

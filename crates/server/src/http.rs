@@ -5,8 +5,9 @@ use crate::http_listener::{FewListener, Patience, Visit};
 use crate::metrics;
 use crate::shared::Shared;
 use crate::{http_changes, http_watchers, http_watching};
-use axum::extract::State;
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{StatusCode, header};
+use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Router, serve};
@@ -79,7 +80,14 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/health/ready", get(ready))
         .route("/v1/watch", get(http_watching::watch).options(http_watching::options))
         .route("/v1/changes", get(http_changes::changes).options(http_watching::options))
+        .layer(from_fn(note_request))
         .with_state(shared)
+}
+
+/// Whoever has asked something has time until it is answered.
+async fn note_request(ConnectInfo(visit): ConnectInfo<Visit>, request: Request, next: Next) -> Response {
+    visit.note_request();
+    next.run(request).await
 }
 
 async fn metrics(State(shared): State<Arc<Shared>>) -> Response {

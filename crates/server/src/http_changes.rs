@@ -163,6 +163,8 @@ struct Notices {
     /// The last LSN that the client was told.
     told: Lsn,
     progress: Option<Duration>,
+    /// When the client is told up to where there was nothing, unless there is something before.
+    progress_at: Option<Instant>,
     has_ended: bool,
     /// Free for others when the client follows no more.
     _place: OwnedSemaphorePermit,
@@ -180,15 +182,30 @@ impl Notices {
         let follower = shared.feed.follow(seen, wish.selection, Format::Json, limit, waker);
         let follower = follower.map_err(|not_followed| Refusal::from(&not_followed))?;
         let (shared, progress) = (Arc::clone(shared), wish.progress);
-        Ok(Notices { shared, follower, called, told: seen, progress, has_ended: false, _place: place })
+        let mut notices = Notices {
+            shared,
+            follower,
+            called,
+            told: seen,
+            progress,
+            progress_at: None,
+            has_ended: false,
+            _place: place,
+        };
+        notices.await_progress();
+        Ok(notices)
+    }
+
+    fn await_progress(&mut self) {
+        self.progress_at = self.progress.map(|after| Instant::now() + after);
     }
 
     /// The next thing to be told; `None` at the end. Nothing is lost if it is not waited for to the end.
     async fn next(&mut self) -> Option<Notice> {
-        let progress_at = self.progress.map(|after| Instant::now() + after);
         while !self.has_ended {
             if let Some(told) = self.follower.next() {
                 self.told = told.lsn;
+                self.await_progress();
                 self.shared.counters.last().inspect(|counters| counters.changes.add(1));
                 // JSON is text.
                 let json = String::from_utf8(told.payload).unwrap_or_default();
@@ -205,7 +222,8 @@ impl Notices {
             }
             tokio::select! {
                 () = self.called.notified() => {}
-                () = until(progress_at) => {
+                () = until(self.progress_at) => {
+                    self.await_progress();
                     if let Some(lsn) = self.follower.caught_up_to() {
                         self.told = lsn;
                         return Some(Notice::Progress(lsn));

@@ -33,14 +33,28 @@ pub(crate) struct Patience {
 /// A listener with a limit on its connections. Further ones wait in the kernel until one ends.
 pub(crate) struct FewListener {
     listener: TcpListener,
-    places: Arc<Semaphore>,
+    places: Arc<Places>,
     patience: Patience,
+}
+
+/// Places for connections, one of which may be held for whoever comes next.
+struct Places {
+    free: Arc<Semaphore>,
+    is_one_held: AtomicBool,
+}
+
+impl Places {
+    fn are_taken(&self) -> bool {
+        !self.is_one_held.load(Ordering::Relaxed) && self.free.available_permits() == 0
+    }
 }
 
 impl FewListener {
     /// At most `connections` at once, beside those that watch.
     pub(crate) fn new(listener: TcpListener, connections: usize, patience: Patience) -> FewListener {
-        FewListener { listener, places: Arc::new(Semaphore::new(connections)), patience }
+        let free = Arc::new(Semaphore::new(connections));
+        let places = Places { free, is_one_held: AtomicBool::new(false) };
+        FewListener { listener, places: Arc::new(places), patience }
     }
 }
 
@@ -49,16 +63,18 @@ impl Listener for FewListener {
     type Addr = SocketAddr;
 
     async fn accept(&mut self) -> (Visitor, SocketAddr) {
-        let Ok(place) = Arc::clone(&self.places).acquire_owned().await else {
+        let Ok(place) = Arc::clone(&self.places.free).acquire_owned().await else {
             // Nobody closes the semaphore.
             return std::future::pending().await;
         };
+        self.places.is_one_held.store(true, Ordering::Relaxed);
         loop {
             match self.listener.accept().await {
                 Ok((stream, address)) => {
                     // What is sent is small and complete. A socket that refuses is slower, and works.
                     let _ = stream.set_nodelay(true);
                     let places = Arc::clone(&self.places);
+                    places.is_one_held.store(false, Ordering::Relaxed);
                     return (Visitor::new(stream, address, place, places, self.patience), address);
                 }
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
@@ -82,10 +98,17 @@ pub(crate) struct Visit {
 /// How long a connection may stay, and the place that it has.
 struct Stay {
     watches: AtomicBool,
+    /// A whole request has come, and nothing of its answer has been written.
+    is_served: AtomicBool,
     place: Mutex<OwnedSemaphorePermit>,
 }
 
 impl Visit {
+    /// A whole request has come.
+    pub(crate) fn note_request(&self) {
+        self.stay.is_served.store(true, Ordering::Relaxed);
+    }
+
     /// Lets the connection stay in a place of other kind, and gives its own to somebody else. It ends with its request.
     pub(crate) fn watch_from(&self, place: OwnedSemaphorePermit) {
         *self.stay.place.lock().unwrap_or_else(PoisonError::into_inner) = place;
@@ -107,7 +130,7 @@ pub(crate) struct Visitor {
     deadline: Instant,
     /// The next look at the time, and at who else would like to come in.
     look: Pin<Box<Sleep>>,
-    places: Arc<Semaphore>,
+    places: Arc<Places>,
     patience: Patience,
     /// It watches, and the kernel takes no more for it until it reads.
     is_stuck: bool,
@@ -119,10 +142,11 @@ impl Visitor {
         stream: TcpStream,
         address: SocketAddr,
         place: OwnedSemaphorePermit,
-        places: Arc<Semaphore>,
+        places: Arc<Places>,
         patience: Patience,
     ) -> Visitor {
-        let stay = Arc::new(Stay { watches: AtomicBool::new(false), place: Mutex::new(place) });
+        let (watches, is_served) = (AtomicBool::new(false), AtomicBool::new(false));
+        let stay = Arc::new(Stay { watches, is_served, place: Mutex::new(place) });
         Visitor {
             stream,
             deadline: Instant::now() + patience.request,
@@ -144,8 +168,8 @@ impl Visitor {
             return Ok(());
         }
         while self.look.as_mut().poll(cx).is_ready() {
-            let is_crowded = !self.watches() && self.places.available_permits() == 0;
-            if is_crowded || self.deadline <= Instant::now() {
+            let asks_nothing = !self.watches() && !self.visit.stay.is_served.load(Ordering::Relaxed);
+            if asks_nothing && self.places.are_taken() || self.deadline <= Instant::now() {
                 return Err(io::ErrorKind::TimedOut.into());
             }
             self.look_again();
@@ -195,6 +219,7 @@ impl AsyncWrite for Visitor {
         let written = written?;
         self.is_stuck = false;
         // A request has been answered: the time for the next begins.
+        self.visit.stay.is_served.store(false, Ordering::Relaxed);
         let patience = self.patience.request;
         self.wait_for(patience);
         Poll::Ready(Ok(written))
@@ -264,6 +289,36 @@ mod tests {
             let asked = brisk.read_to_string(&mut answer);
             tokio::time::timeout(Duration::from_secs(20), asked).await.expect("in time").expect("an answer");
             assert!(answer.ends_with("answer"), "{answer}");
+        });
+    }
+
+    #[test]
+    fn whoever_has_asked_is_answered_however_many_want_in() {
+        let runtime = runtime();
+        runtime.block_on(async {
+            let (mut few, address) = listener(2, Duration::from_mins(10)).await;
+            few.patience.crowded = Duration::from_millis(20);
+            tokio::spawn(async {
+                let slow = async |ConnectInfo(visit): ConnectInfo<Visit>| {
+                    visit.note_request();
+                    tokio::time::sleep(Duration::from_millis(300)).await;
+                    ([("connection", "close")], "answer")
+                };
+                let router =
+                    Router::new().route("/", get(slow)).into_make_service_with_connect_info::<Visit>();
+                axum::serve(few, router).await
+            });
+            let mut all = Vec::new();
+            for _ in 0..4 {
+                let mut stream = TcpStream::connect(address).await.expect("it listens");
+                stream.write_all(b"GET / HTTP/1.1\r\nHost: test\r\n\r\n").await.expect("it reads");
+                all.push(stream);
+            }
+            for mut stream in all {
+                let mut answer = String::new();
+                stream.read_to_string(&mut answer).await.expect("an answer, and then the end");
+                assert!(answer.ends_with("answer"), "{answer}");
+            }
         });
     }
 

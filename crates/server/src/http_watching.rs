@@ -178,8 +178,10 @@ async fn answer(shared: Arc<Shared>, visit: Visit, parts: &mut Parts) -> Result<
     }
     // What the browser says at a reconnect is newer than the target, which stays the same.
     let last = parts.headers.get("last-event-id").map(|id| id.as_bytes().to_vec()).or(wish.resume.clone());
-    let events = Events::begin(&shared, wish.read()?, last.as_deref()).await?;
+    let read = wish.read()?;
+    // Before a place in the log is looked for, which may take longer than a request has time.
     visit.watch_from(place);
+    let events = Events::begin(&shared, read, last.as_deref()).await?;
     Ok(events.into_response())
 }
 

@@ -45,6 +45,11 @@ pub(crate) struct Sought {
     search: Search,
 }
 
+/// The client does not wait for its place any more. Who subscribes listens from the first, so that has to end.
+pub(crate) fn give_up(session: &Session, sought: &Sought, cx: &Context<'_>) {
+    watching::leave_if_unused(session, &sought.returning.query, cx);
+}
+
 /// Lets a subscription go on; its client waits if the place has to be looked for.
 pub(crate) fn go_on(
     session: &mut Session,

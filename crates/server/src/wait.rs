@@ -3,7 +3,7 @@
 use crate::dispatch::Context;
 use crate::inbox::{Message, Unblock};
 use crate::output::Until;
-use crate::returning::Sought;
+use crate::returning::{self, Sought};
 use crate::session::Session;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -120,10 +120,14 @@ pub(crate) fn is_waiting(session: &Session, meant: Option<&Arc<Waiter>>) -> bool
 }
 
 /// Ends the wait of a client that is gone.
-pub(crate) fn abandon(session: &mut Session, engine: &Engine) {
-    if let Some(Wait { what: WaitFor::Keys(waiter), .. }) = session.wait.take() {
+pub(crate) fn abandon(session: &mut Session, cx: &Context<'_>) {
+    match session.wait.take().map(|wait| wait.what) {
         // If it has been served meanwhile, what it took is lost with its connection, as a reply in flight would be.
-        engine.stop_waiting(&waiter);
+        Some(WaitFor::Keys(waiter)) => {
+            cx.shared.engine.stop_waiting(&waiter);
+        }
+        Some(WaitFor::Place(sought)) => returning::give_up(session, &sought, cx),
+        _ => {}
     }
 }
 
