@@ -4,7 +4,9 @@ mod support;
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread;
 use support::{Client, START_US, engine, engine_with_log, log, replayed, shown, transaction};
 use tidemark_engine::query::{
     Acknowledged, Acknowledgement, Audience, Emission, Filter, Gone, Guarantee, Named, Past, PastError,
@@ -414,6 +416,51 @@ fn queries_that_nobody_listens_to_are_forgotten_when_their_time_has_come() {
     assert!(again.query.id() > get.query.id() && again.number == 0, "a query of its own");
     let replica = replayed(&engine);
     assert_eq!(replica.query_figures().0, 1);
+}
+
+#[test]
+fn whoever_listens_again_keeps_a_query_wherever_it_is_to_begin() {
+    let engine = engine();
+    engine.limit_retention(RetentionLimits { age_us: 1_000_000, ..RetentionLimits::default() });
+    let get = watch(&engine, "GET k");
+    engine.leave(&get.query, LISTENER, START_US);
+    assert!(engine.listen(get.query.id(), LISTENER).is_some());
+    engine.forget_watched(START_US + 1_000_001);
+    assert_eq!(engine.query_figures().0, 1);
+    engine.leave(&get.query, LISTENER, START_US);
+    engine.forget_watched(START_US + 1_000_001);
+    assert!(engine.listen(get.query.id(), LISTENER).is_none(), "it has gone");
+}
+
+/// A query to which somebody was let join is there for as long as he listens.
+#[test]
+fn nobody_joins_a_query_that_is_being_removed() {
+    const OTHER: usize = LISTENER + 1;
+    let engine = engine();
+    engine.limit_retention(RetentionLimits { age_us: 0, ..RetentionLimits::default() });
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0..20_000 {
+                let get = watch(&engine, "GET k");
+                engine.leave(&get.query, LISTENER, START_US + round);
+                engine.forget_watched(START_US + round + 1);
+            }
+            is_over.store(true, Ordering::SeqCst);
+        });
+        while !is_over.load(Ordering::SeqCst) {
+            let read = engine.queries_of(0, b"k");
+            let Some(id) = read.first().map(|query| query.id()) else { continue };
+            let joined = match engine.resume_after(id, 0, OTHER) {
+                Resumed::Behind { query, .. } => query,
+                Resumed::Unknown => continue,
+                other => panic!("{other:?}"),
+            };
+            (0..100).for_each(|_| std::hint::spin_loop());
+            assert!(engine.query(id).is_some(), "it is there while somebody listens");
+            engine.leave(&joined, OTHER, START_US);
+        }
+    });
 }
 
 #[test]

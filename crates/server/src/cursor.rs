@@ -94,13 +94,11 @@ impl Search {
         match backlog.place() {
             None => Searched::NotYet(Search { query, backlog }),
             Some(Err(end)) => Searched::Done(Err(end.into())),
-            Some(Ok(number)) => {
-                Searched::Done(match engine.resume(query.id(), engine.log().appended(), listener) {
-                    // Nobody has listened for so long that it was forgotten meanwhile.
-                    Resumed::Unknown => Err(NotResumed::NotFound),
-                    _ => Ok(Place { query, number, backlog: Some(backlog) }),
-                })
-            }
+            Some(Ok(number)) => Searched::Done(match engine.listen(query.id(), listener) {
+                // Nobody has listened for so long that it was forgotten meanwhile.
+                None => Err(NotResumed::NotFound),
+                Some(_) => Ok(Place { query, number, backlog: Some(backlog) }),
+            }),
         }
     }
 }

@@ -169,11 +169,10 @@ impl Engine {
 
     /// The same behind the emission of this number. One that has never been is beyond the end.
     pub fn resume_after(&self, id: Lsn, number: u64, listener: usize) -> Resumed {
-        let Some(query) = self.query(id) else { return Resumed::Unknown };
+        // Under the registry's lock, which whoever removes a query holds.
+        let queries = self.registry().lock();
+        let Some(query) = queries.of_id(id).cloned() else { return Resumed::Unknown };
         let mut state = query.lock();
-        if query.is_removed.load(Ordering::Relaxed) {
-            return Resumed::Unknown;
-        }
         if number > state.emissions.count() {
             return Resumed::Beyond(self.log().appended());
         }
@@ -185,6 +184,16 @@ impl Engine {
                 Resumed::Behind { query, number }
             }
         }
+    }
+
+    /// Lets a listener be told of a query's emissions from now on, wherever it is to begin. `None` if the query is not there any
+    /// more, because nobody has listened for so long.
+    pub fn listen(&self, id: Lsn, listener: usize) -> Option<SharedQuery> {
+        // Under the registry's lock, which whoever removes a query holds.
+        let queries = self.registry().lock();
+        let query = queries.of_id(id)?.clone();
+        query.lock().listeners.join(listener);
+        Some(query)
     }
 
     /// Up to where a query's emissions are complete, whatever is going on, and how many there are up to there.

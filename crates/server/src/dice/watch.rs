@@ -18,7 +18,7 @@ use crate::returning::{self, Asked, Returning};
 use crate::session::{NAMES_LIMIT, Session};
 use crate::watching::{self, Watching};
 use tidemark_engine::CommandError;
-use tidemark_engine::query::{Filter, Read, Resumed, SharedQuery, Subscribed};
+use tidemark_engine::query::{Filter, Read, SharedQuery, Subscribed};
 use tidemark_log::Lsn;
 
 /// What a client's connection is told by another one of the same client.
@@ -246,9 +246,7 @@ fn take_over(session: &mut Session, handed: Handed, cx: &Context<'_>) {
         return;
     }
     watching::end(session, id, cx);
-    let engine = &cx.shared.engine;
-    // Only to be told of emissions from now on; where they are to begin is known.
-    if let Resumed::Behind { .. } = engine.resume(id, engine.log().appended(), session.client.worker) {
+    if cx.shared.engine.listen(id, session.client.worker).is_some() {
         place(session, handed, id, cx);
         watching::catch_up_soon(session, id);
     }
