@@ -43,6 +43,16 @@ impl Kept {
         }
     }
 
+    /// The bounds by which moves can be told apart; `None` if they cannot.
+    fn bounds_of_moves<'a>(
+        self,
+        arg: &impl Fn(usize) -> &'a [u8],
+        moves: &[Move],
+        set: Option<&SortedSet>,
+    ) -> Option<Bounds<'a>> {
+        if self.are_meaningful(moves, set) { self.bounds(arg) } else { None }
+    }
+
     /// Whether what is between the bounds can be told from single members. Ranges of members are defined for sets of one score
     /// only; in others what they answer depends on all that there is.
     fn are_meaningful(self, moves: &[Move], set: Option<&SortedSet>) -> bool {
@@ -121,10 +131,7 @@ impl Window {
         moves: &[Move],
         set: Option<&SortedSet>,
     ) -> bool {
-        if !self.kept.are_meaningful(moves, set) {
-            return true;
-        }
-        let Some(bounds) = self.kept.bounds(arg) else { return true };
+        let Some(bounds) = self.kept.bounds_of_moves(arg, moves, set) else { return true };
         let (near, far) = set.map_or((None, None), |set| self.edges(&bounds, set));
         let side = |member: &[u8], score: Option<f64>| {
             let Some(score) = score.filter(|score| bounds.contain(member, *score)) else {
@@ -195,10 +202,7 @@ impl Counted {
         moves: &[Move],
         set: Option<&SortedSet>,
     ) -> bool {
-        if !self.kept.are_meaningful(moves, set) {
-            return true;
-        }
-        let Some(bounds) = self.kept.bounds(arg) else { return true };
+        let Some(bounds) = self.kept.bounds_of_moves(arg, moves, set) else { return true };
         moves.iter().any(|Move { member, from, to }| {
             let is_in = |score: Option<f64>| score.is_some_and(|score| bounds.contain(member, score));
             is_in(*from) != is_in(*to)
