@@ -9,7 +9,7 @@
 //! A subscription that takes nothing gives its place up to those that wait, and asks for another one when it has taken what there was.
 
 use crate::backlog::{self, Backlog, End, Maker, Put, Tell};
-use crate::cursor::NotResumed;
+use crate::not_resumed::NotResumed;
 use crate::shared::Shared;
 use crate::snapshots::{KEYSPACE, WATCHED};
 use std::collections::VecDeque;

@@ -1,7 +1,7 @@
 //! `CHANGES`: follows the log over a connection.
 
 use crate::config::Config;
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::following::Following;
 use crate::inbox::Message;
 use crate::output::Until;

@@ -1,6 +1,6 @@
 //! Clients as everybody sees them: what `CLIENT LIST` shows and by what `CLIENT KILL` chooses.
 
-use crate::inbox::Target;
+use crate::target::Target;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

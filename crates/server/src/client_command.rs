@@ -1,7 +1,7 @@
 //! `CLIENT` and its subcommands.
 
 use crate::client::{Client, flags};
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::inbox::{Message, Unblock};
 use crate::session::{Replies, Session};
 use crate::wait;

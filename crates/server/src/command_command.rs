@@ -2,7 +2,7 @@
 
 use crate::command_syntax;
 use crate::connection_command;
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::session::Session;
 use crate::watch_command;
 use tidemark_engine::command::{self, ConnectionCommand, flags, parse};

@@ -1,8 +1,8 @@
 //! `CONFIG` and its subcommands.
 
 use crate::config::{Config, SETTINGS, Setting, find};
+use crate::context::Context;
 use crate::descriptors;
-use crate::dispatch::Context;
 use crate::session::Session;
 use tidemark_engine::CommandError;
 use tidemark_engine::command::parse;

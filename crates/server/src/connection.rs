@@ -7,14 +7,15 @@
 
 use crate::client::Client;
 use crate::config::{Config, OutputLimit};
+use crate::context::Context;
 use crate::dice::{self, Conversation, Notice, Step};
-use crate::dispatch::{self, Context};
+use crate::dispatch;
 use crate::following;
 use crate::holders::Tenure;
 use crate::inbox::Unblock;
 use crate::output::{Reached, Until};
 use crate::pause;
-use crate::pubsub::Publication;
+use crate::publication::Publication;
 use crate::resp::request::{RequestLimits, RequestParser};
 use crate::returning;
 use crate::session::Session;

@@ -1,8 +1,8 @@
 //! Commands about connections and the server as a whole: each handed to the module that knows its subject.
 
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::inbox::Unblock;
-use crate::pubsub::Kind;
+use crate::publication::Kind;
 use crate::session::Session;
 use crate::{
     changes_command, client_command, command_command, config_command, handshake, info, server_command,

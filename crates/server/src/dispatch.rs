@@ -1,36 +1,15 @@
 //! From a parsed command to its reply: may this client run it now, and who carries it out.
 
-use crate::config::Config;
 use crate::connection_command;
-use crate::counters::Counters;
+use crate::context::Context;
 use crate::output::Until;
 use crate::session::{Replies, Session};
-use crate::shared::Shared;
 use crate::tracking;
 use crate::transaction;
 use crate::wait;
-use crate::watchers::Watchers;
 use tidemark_engine::command::{self, ConnectionCommand, flags, parse};
 use tidemark_engine::{Call, Command, CommandError, Executed, Protocol, Run};
 use tidemark_log::Lsn;
-
-/// What commands run against: the server, and the moment.
-pub(crate) struct Context<'a> {
-    pub(crate) shared: &'a Shared,
-    pub(crate) config: &'a Config,
-    pub(crate) counters: &'a Counters,
-    /// Subscribers of the worker that runs the command.
-    pub(crate) watchers: &'a Watchers,
-    /// Time of admission, in microseconds since 1970.
-    pub(crate) now_us: u64,
-}
-
-impl Context<'_> {
-    /// Whether every change waits for the disk before it is answered.
-    pub(crate) fn always_durable(&self) -> bool {
-        self.shared.settings.is_always_durable()
-    }
-}
 
 /// Runs one command of a client and writes its reply. `args` is not empty.
 pub(crate) fn run(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) {

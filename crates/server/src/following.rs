@@ -1,7 +1,7 @@
 //! A client that follows the log: what it is sent of it, as far as it reads.
 
+use crate::context::Context;
 use crate::counters::Counter;
-use crate::dispatch::Context;
 use crate::output::Output;
 use crate::session::Session;
 use std::time::{Duration, Instant};

@@ -1,9 +1,9 @@
 //! How a client introduces itself and leaves: `HELLO`, `AUTH`, `SELECT`, `PING`, `ECHO`, `RESET`, `QUIT`.
 
 use crate::client_command::check_name;
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::session::{Replies, Session};
-use crate::shared::REDIS_VERSION;
+use crate::version::REDIS_VERSION;
 use crate::{tracking, transaction, watching};
 use sha2::{Digest, Sha256};
 use std::time::Instant;

@@ -1,6 +1,6 @@
 //! Which connection a named subscription is delivered to: one at a time, the one that asked last.
 
-use crate::inbox::Target;
+use crate::target::Target;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

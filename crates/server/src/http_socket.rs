@@ -8,10 +8,11 @@
 //!
 //! Answers carry the `id` of what they answer. While the client reads slowly its messages are not read either.
 
-use crate::cursor::{self, Cursor, NotResumed, reads};
+use crate::cursor::{self, Cursor, reads};
 use crate::http_watch::{self, Body, Notice, Pending, Watch};
 use crate::http_watchers::{Ear, wait_for_log, wait_for_pause};
 use crate::http_watching::{ALIVE_PAUSE, LOG_FAILED};
+use crate::not_resumed::NotResumed;
 use crate::shared::Shared;
 use crate::web_socket;
 use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};

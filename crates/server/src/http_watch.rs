@@ -5,11 +5,13 @@
 
 use crate::backlog::Tell;
 use crate::backlogs::Wanted;
-use crate::cursor::{self, Cursor, NotResumed, Older, Place, Resuming, Searched};
+use crate::clock::now_us;
+use crate::cursor::{self, Cursor, Older, Place, Resuming, Searched};
 use crate::delivery::{Delivery, Options, Start, read_options};
 use crate::http_watchers::Ear;
+use crate::not_resumed::NotResumed;
 use crate::output::Until;
-use crate::shared::{Shared, now_us};
+use crate::shared::Shared;
 use crate::shared_json::Json;
 use crate::watch_command::split;
 use serde::Serialize;

@@ -2,8 +2,9 @@
 //!
 //! All of it happens on the thread of HTTP, but for what others tell: that a query has emitted, or that the log has moved.
 
+use crate::clock::now_us;
 use crate::output::{Reached, Until};
-use crate::shared::{Shared, now_us};
+use crate::shared::Shared;
 use crate::shared_json::SharedJson;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;

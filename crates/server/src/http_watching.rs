@@ -5,12 +5,13 @@
 //!                                          └► Upgrade: websocket ─► http_socket: the same notices as messages
 //! ```
 
-use crate::cursor::{self, Cursor, NotResumed};
+use crate::cursor::{self, Cursor};
 use crate::http_access::{self, Denied};
 use crate::http_listener::Visit;
 use crate::http_socket;
 use crate::http_watch::{self, Body, Notice, Pending, Watch};
 use crate::http_watchers::{Ear, wait_for_log, wait_for_pause};
+use crate::not_resumed::NotResumed;
 use crate::shared::Shared;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{ConnectInfo, FromRequestParts, State};

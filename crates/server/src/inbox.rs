@@ -5,7 +5,8 @@
 
 use crate::dice::Notice;
 use crate::holders::Tenure;
-use crate::pubsub::Publication;
+use crate::publication::Publication;
+use crate::target::Target;
 use crate::tracking::Source;
 use mio::Waker;
 use std::collections::BTreeSet;
@@ -15,13 +16,6 @@ use tidemark_engine::query::SharedQuery;
 use tidemark_engine::tracking::Broadcast;
 use tidemark_engine::{Delivery, Waiter};
 use tidemark_log::Lsn;
-
-/// A connection as other threads name it. The slot finds it, the client id tells whether it is still the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Target {
-    pub(crate) slot: usize,
-    pub(crate) client: u64,
-}
 
 /// What other threads tell a worker.
 pub(crate) enum Message {
@@ -183,7 +177,8 @@ impl Inbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pubsub::Kind;
+    use crate::publication::Kind;
+    use crate::target::Target;
 
     fn publication(bytes: usize) -> Arc<Publication> {
         let name: Arc<[u8]> = b"a".as_slice().into();

@@ -1,9 +1,11 @@
 //! `INFO`: the server described in sections of `name:value` lines, in Redis's words where tools read them.
 
 use crate::client::flags;
-use crate::dispatch::Context;
+use crate::clock::now_us;
+use crate::context::Context;
 use crate::session::Session;
-use crate::shared::{REDIS_VERSION, Shared, TIDEMARK_VERSION, now_us};
+use crate::shared::Shared;
+use crate::version::{REDIS_VERSION, TIDEMARK_VERSION};
 use std::fmt::Write as _;
 use tidemark_engine::CommandError;
 use tidemark_engine::keyspace::DATABASES;

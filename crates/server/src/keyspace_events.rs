@@ -6,8 +6,10 @@
 
 use crate::config::{Config, EventSelection};
 use crate::inbox::Inbox;
-use crate::pubsub::{Kind, PubSub};
-use crate::shared::{Settings, not_yet_durable};
+use crate::log_state::not_yet_durable;
+use crate::publication::Kind;
+use crate::pubsub::PubSub;
+use crate::settings::Settings;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tidemark_engine::Engine;

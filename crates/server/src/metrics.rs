@@ -1,8 +1,9 @@
 //! Metrics in the `OpenMetrics` format, collected when they are asked for.
 
 use crate::info::{key_counts, processor_seconds, resident_bytes};
-use crate::shared::{Shared, TIDEMARK_VERSION};
+use crate::shared::Shared;
 use crate::sinks::SinkFigures;
+use crate::version::TIDEMARK_VERSION;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
 use prometheus_client::metrics::counter::ConstCounter;

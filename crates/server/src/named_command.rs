@@ -1,10 +1,12 @@
 //! `X.WATCH ... | AS name`: subscriptions whose positions the log keeps; and what else is said of names.
 
-use crate::cursor::{self, Cursor, NotResumed, reads};
+use crate::context::Context;
+use crate::cursor::{self, Cursor, reads};
 use crate::delivery::{Delivery, Start};
-use crate::dispatch::{self, Context};
+use crate::dispatch;
 use crate::holders::{Holder, Tenure};
 use crate::inbox::Message;
+use crate::not_resumed::NotResumed;
 use crate::returning::{self, Asked, Returning};
 use crate::session::Session;
 use crate::watch_command::{begun, hold_position};

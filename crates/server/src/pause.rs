@@ -3,7 +3,7 @@
 //! A command that has to wait stays in the input of its connection and runs from its beginning when the pause is over, so
 //! nothing is remembered about it. Nothing expires actively meanwhile.
 
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::named_command;
 use crate::session::Session;
 use crate::transaction;

@@ -1,7 +1,7 @@
 //! From the data directory to a keyspace: open the log, load the newest snapshot, apply the log behind it.
 
+use crate::clock::now_us;
 use crate::config::{Config, LogStorage};
-use crate::shared::now_us;
 use crate::snapshots::{KEYSPACE, NAMED, WATCHED};
 use std::io;
 use std::path::PathBuf;

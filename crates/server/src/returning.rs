@@ -1,11 +1,12 @@
 //! Subscriptions that go on behind an LSN: at once, or as soon as the log has shown where, for which their client waits.
 
 use crate::backlogs::Wanted;
-use crate::cursor::{self, Cursor, NotResumed, Older, Place, Resuming, Search, Searched};
+use crate::context::Context;
+use crate::cursor::{self, Cursor, Older, Place, Resuming, Search, Searched};
 use crate::delivery::Delivery;
 use crate::dice;
-use crate::dispatch::Context;
 use crate::named_command::hold;
+use crate::not_resumed::NotResumed;
 use crate::session::Session;
 use crate::wait::{self, WaitFor};
 use crate::watch_command::{answer, begun, hold_position, refusal, refuse};

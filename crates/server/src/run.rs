@@ -2,7 +2,7 @@
 
 use crate::config::{self, BindAddress, Config, ServeArgs};
 use crate::server::{Server, Stopper};
-use crate::shared::TIDEMARK_VERSION;
+use crate::version::TIDEMARK_VERSION;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 use std::fmt::Write as _;

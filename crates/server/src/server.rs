@@ -1,13 +1,14 @@
 //! The server as a whole: start, run, stop.
 
 use crate::backlogs;
+use crate::clock::now_us;
 use crate::config::Config;
 use crate::descriptors;
 use crate::http::Http;
 use crate::inbox::Inbox;
 use crate::listener::{self, ListenError};
 use crate::recovery::{self, RecoverError};
-use crate::shared::{Shared, now_us};
+use crate::shared::Shared;
 use crate::snapshots::{self, Snapshots, TakeError};
 use crate::watchers::Listeners;
 use crate::worker::{WAKER, Worker};

@@ -1,9 +1,9 @@
 //! Commands about the server: `TIME`, `SHUTDOWN`, `SAVE`, `ROLE`, `DEBUG`, `HELP`.
 
 use crate::config::DebugAccess;
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::session::Session;
-use crate::shared::{REDIS_VERSION, TIDEMARK_VERSION};
+use crate::version::{REDIS_VERSION, TIDEMARK_VERSION};
 use crate::wait;
 use std::sync::atomic::Ordering;
 use tidemark_engine::CommandError;

@@ -2,9 +2,11 @@
 
 use crate::client::{Client, flags};
 use crate::following::Following;
-use crate::inbox::Target;
 use crate::output::Output;
-use crate::pubsub::{Kind, PubSub, Subscriber};
+use crate::publication::Kind;
+use crate::pubsub::PubSub;
+use crate::target::Subscriber;
+use crate::target::Target;
 use crate::tracking::{Tracking, Untaken};
 use crate::transaction::Transaction;
 use crate::wait::Wait;

@@ -9,25 +9,23 @@ use crate::holders::Holders;
 use crate::http_watchers::HttpWatchers;
 use crate::inbox::{Inbox, Message};
 use crate::keyspace_events::KeyspaceEvents;
+use crate::log_state::has_failed;
+use crate::log_state::not_yet_durable;
 use crate::output::Until;
 use crate::pause::Pause;
 use crate::pubsub::PubSub;
+use crate::settings::Settings;
 use crate::sinks::Sinks;
 use crate::snapshots::Snapshots;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 use tidemark_changes::Feed;
 use tidemark_engine::Engine;
 use tidemark_engine::query::Emission;
-use tidemark_log::{Durability, Health, Log, Lsn};
+use tidemark_log::Lsn;
 use tokio::sync::Semaphore;
-
-/// The version of Redis whose commands and replies are offered. Clients choose what to send by it.
-pub(crate) const REDIS_VERSION: &str = "7.0.15";
-/// This program's own version.
-pub(crate) const TIDEMARK_VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Active expiry runs at most every so many milliseconds, however densely deadlines lie.
 const EXPIRY_PAUSE_MS: u64 = 10;
@@ -281,71 +279,6 @@ impl Shared {
             }
         }
     }
-}
-
-/// As [`Shared::not_yet_durable`], for whoever knows the log alone.
-pub(crate) fn not_yet_durable(log: &Log) -> Option<Lsn> {
-    let newest = log.appended();
-    (newest > log.durable() && !has_failed(log)).then_some(newest)
-}
-
-fn has_failed(log: &Log) -> bool {
-    // The first question is one load, and its answer nearly always no.
-    log.check_writable().is_err() && matches!(log.health(), Health::Failed(_))
-}
-
-/// The configuration in force. Workers keep a copy and look whether it is still the latest.
-pub(crate) struct Settings {
-    current: RwLock<Arc<Config>>,
-    version: AtomicU64,
-    /// Whether the durability is `always`: for all workers at once, and without a look at the rest.
-    always_durable: AtomicBool,
-}
-
-impl Settings {
-    fn new(config: Config) -> Settings {
-        let always_durable = AtomicBool::new(config.durability == Durability::Always);
-        Settings { current: RwLock::new(Arc::new(config)), version: AtomicU64::new(0), always_durable }
-    }
-
-    /// The configuration.
-    pub(crate) fn current(&self) -> Arc<Config> {
-        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// A number that changes with the configuration.
-    pub(crate) fn version(&self) -> u64 {
-        self.version.load(Ordering::SeqCst)
-    }
-
-    /// Whether every change waits for the disk before it is answered.
-    #[inline]
-    pub(crate) fn is_always_durable(&self) -> bool {
-        self.always_durable.load(Ordering::Acquire)
-    }
-
-    /// Changes the configuration, all of it or, on an error, nothing. `announce` passes the new one on before anybody
-    /// else can change it: what comes last is in force everywhere.
-    pub(crate) fn change<E>(
-        &self,
-        change: impl FnOnce(&mut Config) -> Result<(), E>,
-        announce: impl FnOnce(&Config),
-    ) -> Result<(), E> {
-        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-        let mut config = Config::clone(&current);
-        change(&mut config)?;
-        self.always_durable.store(config.durability == Durability::Always, Ordering::Release);
-        announce(&config);
-        *current = Arc::new(config);
-        self.version.fetch_add(1, Ordering::SeqCst);
-        Ok(())
-    }
-}
-
-/// The wall clock in microseconds since 1970.
-pub(crate) fn now_us() -> u64 {
-    // A clock before 1970 is as good as one that stands still there.
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_micros() as u64)
 }
 
 fn run_id() -> String {

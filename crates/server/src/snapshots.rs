@@ -1,7 +1,8 @@
 //! Snapshots while serving: one thread that takes them, one at a time, when a client asks or the log has grown.
 
-use crate::inbox::{Message, Target};
+use crate::inbox::Message;
 use crate::shared::Shared;
+use crate::target::Target;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};

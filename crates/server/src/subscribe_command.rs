@@ -1,7 +1,7 @@
 //! `SUBSCRIBE`, `PUBLISH`, `PUBSUB` and their kin.
 
-use crate::dispatch::Context;
-use crate::pubsub::Kind;
+use crate::context::Context;
+use crate::publication::Kind;
 use crate::session::{NAMES_LIMIT, Session};
 use tidemark_engine::CommandError;
 

@@ -3,7 +3,7 @@
 //! A timer is never taken back: one that has lost its meaning, because a wait ended or a client left, is dropped when
 //! it fires, or with all others of its kind once they are the majority.
 
-use crate::inbox::Target;
+use crate::target::Target;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Instant;

@@ -5,11 +5,12 @@
 //! may have changed when it reads again.
 
 use crate::client::flags;
-use crate::dispatch::Context;
-use crate::inbox::{Inbox, Message, Target};
+use crate::context::Context;
+use crate::inbox::{Inbox, Message};
 use crate::output::{Output, Until};
-use crate::pubsub::Subscriber;
 use crate::session::Session;
+use crate::target::Subscriber;
+use crate::target::Target;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,9 +1,9 @@
 //! `CLIENT TRACKING` and its kin.
 
 use crate::client::Client;
-use crate::dispatch::Context;
-use crate::pubsub::Subscriber;
+use crate::context::Context;
 use crate::session::Session;
+use crate::target::Subscriber;
 use crate::tracking::{self, Mode, Tracking};
 use std::collections::BTreeSet;
 use std::sync::Arc;

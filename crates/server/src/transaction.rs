@@ -5,7 +5,8 @@
 //! answer in their places.
 
 use crate::connection_command;
-use crate::dispatch::{self, Context};
+use crate::context::Context;
+use crate::dispatch;
 use crate::named_command;
 use crate::session::{NAMES_LIMIT, Replies, Session};
 use crate::tracking;

@@ -1,6 +1,6 @@
 //! Commands that let a client wait: blocking pops, `WAIT`, `WAITAOF`, `DEBUG SLEEP`.
 
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::inbox::{Message, Unblock};
 use crate::output::Until;
 use crate::returning::{self, Sought};

@@ -1,9 +1,10 @@
 //! `X.WATCH`, `UNWATCH` of subscriptions, `WATCHES`, `EMITRECONNECT`, `EMITACK`.
 
-use crate::cursor::{self, Cursor, NotResumed, reads};
+use crate::context::Context;
+use crate::cursor::{self, Cursor, reads};
 use crate::delivery::{Options, Start, read_options};
-use crate::dispatch::Context;
 use crate::named_command::{self, Naming};
+use crate::not_resumed::NotResumed;
 use crate::returning::{self, Asked, Returning};
 use crate::session::{NAMES_LIMIT, Session};
 use crate::watching::{self, Watching};

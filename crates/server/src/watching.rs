@@ -1,14 +1,15 @@
 //! One client's subscriptions to reads: how far each has got, and what it is sent.
 
 use crate::backlog::Tell;
+use crate::context::Context;
 use crate::cursor::{Cursor, Name, Older};
 use crate::delivery::Delivery;
 use crate::dice::Form;
-use crate::dispatch::Context;
 use crate::holders::Tenure;
-use crate::inbox::{Message, Target};
+use crate::inbox::Message;
 use crate::output::{Output, Until};
 use crate::session::Session;
+use crate::target::Target;
 use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::Arc;

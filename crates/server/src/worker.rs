@@ -5,15 +5,17 @@
 //! one client, and one sync covers all changes of a turn.
 
 use crate::client::Origin;
+use crate::clock::now_us;
 use crate::config::Config;
 use crate::connection::{CloseReason, Connection};
+use crate::context::Context;
 use crate::counters::Counters;
-use crate::dispatch::Context;
-use crate::inbox::{Inbox, Message, Target, Unblock};
+use crate::inbox::{Inbox, Message, Unblock};
 use crate::listener::Listener;
 use crate::output::Reached;
-use crate::shared::{Shared, now_us};
+use crate::shared::Shared;
 use crate::socket::Socket;
+use crate::target::Target;
 use crate::timers::Timers;
 use crate::tracking;
 use crate::wait;

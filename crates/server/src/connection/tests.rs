@@ -113,7 +113,7 @@ impl Connection {
 /// A message in the channel `a`.
 fn message(bytes: usize) -> Publication {
     Publication {
-        kind: crate::pubsub::Kind::Channel,
+        kind: crate::publication::Kind::Channel,
         name: b"a".as_slice().into(),
         channel: b"a".as_slice().into(),
         payload: vec![b'x'; bytes].into(),
@@ -484,7 +484,7 @@ fn the_name_of_a_channel_takes_room_too() {
     connection.receive(b"PSUBSCRIBE *\r\n", &bench.context());
     let pattern: std::sync::Arc<[u8]> = b"*".as_slice().into();
     let long = Publication {
-        kind: crate::pubsub::Kind::Pattern,
+        kind: crate::publication::Kind::Pattern,
         name: pattern,
         channel: vec![b'k'; 1000].into(),
         ..message(1)

@@ -3,7 +3,7 @@
 //! A client asks on one connection and listens on another one: `HANDSHAKE id command` and `HANDSHAKE id watch`. The latest
 //! that watches gets what the subscriptions of all of them emit, whichever worker serves it.
 
-use crate::pubsub::Subscriber;
+use crate::target::Subscriber;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidemark_log::Lsn;
@@ -146,7 +146,7 @@ impl Drop for Registration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inbox::Target;
+    use crate::target::Target;
 
     fn subscriber(number: u64) -> Subscriber {
         Subscriber { worker: number as usize % 2, target: Target { slot: number as usize, client: number } }

@@ -3,9 +3,9 @@
 use super::request::Words;
 use super::watch;
 use crate::client_command::check_name;
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::session::Session;
-use crate::shared::TIDEMARK_VERSION;
+use crate::version::TIDEMARK_VERSION;
 use std::fmt::Write as _;
 use tidemark_engine::command::parse::is;
 

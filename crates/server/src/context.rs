@@ -1,0 +1,24 @@
+//! What commands run against.
+
+use crate::config::Config;
+use crate::counters::Counters;
+use crate::shared::Shared;
+use crate::watchers::Watchers;
+
+/// What commands run against: the server, and the moment.
+pub(crate) struct Context<'a> {
+    pub(crate) shared: &'a Shared,
+    pub(crate) config: &'a Config,
+    pub(crate) counters: &'a Counters,
+    /// Subscribers of the worker that runs the command.
+    pub(crate) watchers: &'a Watchers,
+    /// Time of admission, in microseconds since 1970.
+    pub(crate) now_us: u64,
+}
+
+impl Context<'_> {
+    /// Whether every change waits for the disk before it is answered.
+    pub(crate) fn always_durable(&self) -> bool {
+        self.shared.settings.is_always_durable()
+    }
+}
