@@ -14,7 +14,7 @@ use crate::following;
 use crate::holders::Tenure;
 use crate::inbox::Unblock;
 use crate::output::{Reached, Until};
-use crate::pause;
+use crate::postponing;
 use crate::publication::Publication;
 use crate::resp::request::{RequestLimits, RequestParser};
 use crate::returning;
@@ -608,7 +608,7 @@ impl Connection {
             Ok(Some(consumed)) => {
                 if !self.parser.is_empty() {
                     let args: SmallVec<[&[u8]; USUAL_ARGUMENTS]> = self.parser.arguments(rest).collect();
-                    if pause::postpone(&mut self.session, &args, cx) {
+                    if postponing::postpone(&mut self.session, &args, cx) {
                         return Step::Postponed;
                     }
                     dispatch::run(&mut self.session, &args, cx);

@@ -1,10 +1,11 @@
 //! Metrics, health, watched reads and changes over HTTP, on a thread of their own: whoever asks does not keep a worker from its
 //! clients.
 
+use crate::clock::now_us;
 use crate::http_listener::{FewListener, Patience, Visit};
 use crate::metrics;
 use crate::shared::Shared;
-use crate::{http_changes, http_watchers, http_watching};
+use crate::{http_changes, http_stream, http_watching};
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn};
@@ -45,7 +46,7 @@ impl Http {
         let (stop, stopped) = oneshot::channel::<()>();
         let run = move || {
             runtime.block_on(async {
-                let watchers = http_watchers::run(&shared);
+                let watchers = wake_watchers(&shared);
                 let router = router(Arc::clone(&shared)).into_make_service_with_connect_info::<Visit>();
                 let server = async { serve(FewListener::new(listener, CONNECTIONS, PATIENCE), router).await };
                 // Requests are short and lose nothing when they are cut off; whoever watches comes back.
@@ -73,13 +74,32 @@ impl Http {
     }
 }
 
+/// Wakes subscribers for as long as the thread runs, and forgets watched reads that nobody comes back to: a worker may sleep
+/// for as long as it has no clients.
+async fn wake_watchers(shared: &Shared) {
+    loop {
+        tokio::select! {
+            () = shared.http_watchers.pass_on() => {}
+            () = until(shared.next_forgetting()) => shared.forget_watched(now_us()),
+        }
+    }
+}
+
+/// Waits until a time in milliseconds since 1970, or for ever.
+async fn until(at_ms: Option<u64>) {
+    match at_ms {
+        None => std::future::pending().await,
+        Some(at_ms) => tokio::time::sleep(Duration::from_millis(at_ms.saturating_sub(now_us() / 1000))).await,
+    }
+}
+
 fn router(shared: Arc<Shared>) -> Router {
     Router::new()
         .route("/metrics", get(metrics))
         .route("/health/live", get(live))
         .route("/health/ready", get(ready))
-        .route("/v1/watch", get(http_watching::watch).options(http_watching::options))
-        .route("/v1/changes", get(http_changes::changes).options(http_watching::options))
+        .route("/v1/watch", get(http_watching::watch).options(http_stream::options))
+        .route("/v1/changes", get(http_changes::changes).options(http_stream::options))
         .layer(from_fn(note_request))
         .with_state(shared)
 }

@@ -3,7 +3,7 @@
 use crate::changes_command::{self, pause, place};
 use crate::http_access;
 use crate::http_listener::Visit;
-use crate::http_watching::{ALIVE_PAUSE, Refusal, as_events, share_with_origin};
+use crate::http_stream::{ALIVE_PAUSE, Refusal, as_events, share_with_origin};
 use crate::shared::Shared;
 use crate::web_socket;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};

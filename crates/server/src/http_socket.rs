@@ -9,9 +9,10 @@
 //! Answers carry the `id` of what they answer. While the client reads slowly its messages are not read either.
 
 use crate::cursor::{self, Cursor, reads};
+use crate::http_stream::ALIVE_PAUSE;
+use crate::http_watch::LOG_FAILED;
 use crate::http_watch::{self, Body, Notice, Pending, Watch};
-use crate::http_watchers::{Ear, wait_for_log, wait_for_pause};
-use crate::http_watching::{ALIVE_PAUSE, LOG_FAILED};
+use crate::http_watchers::Ear;
 use crate::not_resumed::NotResumed;
 use crate::shared::Shared;
 use crate::web_socket;
@@ -161,7 +162,7 @@ impl Connection {
     /// Sends a notice about a query as soon as what it shows is durable.
     async fn give(&mut self, query: Lsn, pending: Pending) -> Result<(), Closed> {
         if let Some(until) = pending.after
-            && !wait_for_log(&self.shared, until).await
+            && !self.shared.http_watchers.wait_for_log(self.shared.engine.log(), until).await
         {
             if let Some(watch) = self.watches.get_mut(&query) {
                 watch.end(LOG_FAILED);
@@ -211,7 +212,7 @@ impl Connection {
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
         self.check_room()?;
         let read = http_watch::read(db, &words).map_err(|error| error.to_string())?;
-        wait_for_pause(&self.shared, &read).await;
+        self.shared.http_watchers.wait_for_pause(&self.shared.pause, &self.shared.engine, &read).await;
         let subscribed = http_watch::subscribe(&self.shared, read).map_err(|error| error.to_string())?;
         let pending = self.watch_of(&subscribed).show(&subscribed);
         Ok(Answer { query: subscribed.query.id(), pending })

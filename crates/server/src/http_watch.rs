@@ -23,6 +23,9 @@ use tidemark_engine::{CommandError, Protocol, SharedBytes};
 use tidemark_log::Lsn;
 use tokio::sync::Notify;
 
+/// What a subscriber is told when nothing more can become durable.
+pub(crate) const LOG_FAILED: &str = "MISCONF the log has failed and this change may be lost";
+
 /// What a subscriber is told.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Notice {
@@ -269,7 +272,6 @@ pub(crate) fn subscribe(shared: &Shared, read: Read) -> Result<Subscribed, Comma
 mod tests {
     use super::*;
     use crate::config::Config;
-    use crate::http_watchers::wait_for_log;
     use crate::output::Reached;
     use crate::snapshots::Snapshots;
     use std::time::Duration;
@@ -335,7 +337,7 @@ mod tests {
             let Pending { notice, after } = pending.expect("there is something to tell");
             if let Some(until) = after {
                 assert!(matches!(until, Until::Written(_)), "{until:?}");
-                assert!(runtime.block_on(wait_for_log(&shared, until)));
+                assert!(runtime.block_on(shared.http_watchers.wait_for_log(shared.engine.log(), until)));
                 assert!(Reached::by(shared.engine.log()).has(until));
             }
             notice.kind
@@ -365,7 +367,11 @@ mod tests {
         let wait = |lsn| {
             let patience = Duration::from_secs(20);
             runtime.block_on(async {
-                tokio::time::timeout(patience, wait_for_log(&shared, Until::Durable(lsn))).await
+                tokio::time::timeout(
+                    patience,
+                    shared.http_watchers.wait_for_log(shared.engine.log(), Until::Durable(lsn)),
+                )
+                .await
             })
         };
         set(&shared, "1");

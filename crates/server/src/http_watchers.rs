@@ -3,15 +3,16 @@
 //! All of it happens on the thread of HTTP, but for what others tell: that a query has emitted, or that the log has moved.
 
 use crate::clock::now_us;
+use crate::log_state::has_failed;
 use crate::output::{Reached, Until};
-use crate::shared::Shared;
+use crate::pause::Pause;
 use crate::shared_json::SharedJson;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use tidemark_engine::Engine;
 use tidemark_engine::query::{Read, SharedQuery};
-use tidemark_log::Lsn;
+use tidemark_log::{Log, Lsn};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// The subscribers over HTTP, and the means to wake them.
@@ -100,8 +101,9 @@ impl HttpWatchers {
         was_last
     }
 
-    /// Wakes the subscribers of what has emitted.
-    fn pass_on(&self) {
+    /// Waits until something has been emitted, or there is one more subscriber, and wakes the subscribers of what has emitted.
+    pub(crate) async fn pass_on(&self) {
+        self.told.notified().await;
         let emitted = std::mem::take(&mut *lock(&self.emitted));
         for query in emitted {
             // Before anything is read: what is emitted from now on is told anew.
@@ -111,63 +113,42 @@ impl HttpWatchers {
             }
         }
     }
-}
 
-/// Wakes subscribers for as long as the thread of HTTP runs, and forgets watched reads that nobody comes back to: a worker
-/// may sleep for as long as it has no clients.
-pub(crate) async fn run(shared: &Shared) {
-    let watchers = &shared.http_watchers;
-    loop {
-        tokio::select! {
-            () = watchers.told.notified() => watchers.pass_on(),
-            () = until(shared.next_forgetting()) => shared.forget_watched(now_us()),
+    /// Waits until the log has come so far; `false` if it has failed before.
+    pub(crate) async fn wait_for_log(&self, log: &Log, until: Until) -> bool {
+        loop {
+            let moved = self.log_moved.notified();
+            tokio::pin!(moved);
+            // From here on no movement is missed.
+            moved.as_mut().enable();
+            if let Until::Written(lsn) = until {
+                log.write_or_request(lsn);
+            }
+            if Reached::by(log).has(until) {
+                return true;
+            }
+            if has_failed(log) {
+                return false;
+            }
+            if let Until::Durable(lsn) = until {
+                log.request_sync(lsn);
+            }
+            moved.await;
         }
     }
-}
 
-/// Waits until a time in milliseconds since 1970, or for ever.
-async fn until(at_ms: Option<u64>) {
-    match at_ms {
-        None => std::future::pending().await,
-        Some(at_ms) => tokio::time::sleep(Duration::from_millis(at_ms.saturating_sub(now_us() / 1000))).await,
-    }
-}
-
-/// Waits until the log has come so far; `false` if it has failed before.
-pub(crate) async fn wait_for_log(shared: &Shared, until: Until) -> bool {
-    let log = shared.engine.log();
-    loop {
-        let moved = shared.http_watchers.log_moved.notified();
-        tokio::pin!(moved);
-        // From here on no movement is missed.
-        moved.as_mut().enable();
-        if let Until::Written(lsn) = until {
-            log.write_or_request(lsn);
-        }
-        if Reached::by(log).has(until) {
-            return true;
-        }
-        if shared.log_has_failed() {
-            return false;
-        }
-        if let Until::Durable(lsn) = until {
-            log.request_sync(lsn);
-        }
-        moved.await;
-    }
-}
-
-/// Waits until no `CLIENT PAUSE` is in force, if a read is watched by nobody yet: its beginning is a record of the log.
-pub(crate) async fn wait_for_pause(shared: &Shared, read: &Read) {
-    while shared.engine.query_of(read).is_none() {
-        let changed = shared.http_watchers.pause_changed.notified();
-        tokio::pin!(changed);
-        // From here on no change is missed.
-        changed.as_mut().enable();
-        let Some(rest) = shared.pause.rest(now_us()) else { return };
-        tokio::select! {
-            () = changed => {}
-            () = tokio::time::sleep(rest) => {}
+    /// Waits until `pause` is over, if a read is watched by nobody yet: its beginning is a record of the log.
+    pub(crate) async fn wait_for_pause(&self, pause: &Pause, engine: &Engine, read: &Read) {
+        while engine.query_of(read).is_none() {
+            let changed = self.pause_changed.notified();
+            tokio::pin!(changed);
+            // From here on no change is missed.
+            changed.as_mut().enable();
+            let Some(rest) = pause.rest(now_us()) else { return };
+            tokio::select! {
+                () = changed => {}
+                () = tokio::time::sleep(rest) => {}
+            }
         }
     }
 }

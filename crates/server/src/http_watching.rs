@@ -6,33 +6,29 @@
 //! ```
 
 use crate::cursor::{self, Cursor};
-use crate::http_access::{self, Denied};
+use crate::http_access;
 use crate::http_listener::Visit;
 use crate::http_socket;
+use crate::http_stream::{Refusal, as_events, share_with_origin};
+use crate::http_watch::LOG_FAILED;
 use crate::http_watch::{self, Body, Notice, Pending, Watch};
-use crate::http_watchers::{Ear, wait_for_log, wait_for_pause};
+use crate::http_watchers::Ear;
 use crate::not_resumed::NotResumed;
 use crate::shared::Shared;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{ConnectInfo, FromRequestParts, State};
+use axum::http::header;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::sse::Event;
 use axum::response::{IntoResponse, Response};
-use futures_util::stream::{self, Stream};
+use futures_util::stream;
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 use tidemark_changes::query_string;
 use tidemark_engine::CommandError;
 use tidemark_engine::command::parse;
 use tidemark_engine::query::Read;
 use tidemark_log::Lsn;
-
-/// How often a silent connection is shown to be alive, to what stands between and to the system.
-pub(crate) const ALIVE_PAUSE: Duration = Duration::from_secs(15);
-/// What a subscriber is told when nothing more can become durable.
-pub(crate) const LOG_FAILED: &str = "MISCONF the log has failed and this change may be lost";
 
 /// What a request asks for in its target.
 #[derive(Debug, Default)]
@@ -77,54 +73,6 @@ impl Wish {
     }
 }
 
-/// A request that is answered by an error.
-#[derive(Debug)]
-pub(crate) struct Refusal {
-    pub(crate) status: StatusCode,
-    pub(crate) reason: String,
-}
-
-impl Refusal {
-    pub(crate) fn wrong(reason: String) -> Refusal {
-        Refusal { status: StatusCode::BAD_REQUEST, reason }
-    }
-
-    pub(crate) fn unavailable(reason: &str) -> Refusal {
-        Refusal { status: StatusCode::SERVICE_UNAVAILABLE, reason: reason.to_owned() }
-    }
-}
-
-impl From<CommandError> for Refusal {
-    fn from(error: CommandError) -> Refusal {
-        let status = match error {
-            CommandError::LogFailed(_) => StatusCode::SERVICE_UNAVAILABLE,
-            _ => StatusCode::BAD_REQUEST,
-        };
-        Refusal { status, reason: error.to_string() }
-    }
-}
-
-impl From<Denied> for Refusal {
-    fn from(denied: Denied) -> Refusal {
-        Refusal { status: denied.status, reason: denied.reason.to_owned() }
-    }
-}
-
-impl IntoResponse for Refusal {
-    fn into_response(self) -> Response {
-        let text = serde_json::json!({ "error": self.reason }).to_string();
-        let mut response = (self.status, text).into_response();
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        // Whoever guesses passwords needs a connection for each.
-        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
-        if self.status == StatusCode::UNAUTHORIZED {
-            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        }
-        response
-    }
-}
-
 /// `GET /v1/watch`
 pub(crate) async fn watch(
     State(shared): State<Arc<Shared>>,
@@ -137,28 +85,6 @@ pub(crate) async fn watch(
     };
     share_with_origin(&shared, &parts.headers, &mut response);
     response
-}
-
-/// `OPTIONS` of `/v1/watch` and `/v1/changes`: what a browser asks before a page of somebody else sends a password in a header.
-pub(crate) async fn options(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
-    if let Err(denied) = http_access::check_origin(&shared.settings.current(), &headers) {
-        return Refusal::from(denied).into_response();
-    }
-    let allowed = [
-        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET"),
-        (header::ACCESS_CONTROL_ALLOW_HEADERS, "authorization, last-event-id"),
-    ];
-    let mut response = (StatusCode::NO_CONTENT, allowed).into_response();
-    share_with_origin(&shared, &headers, &mut response);
-    response
-}
-
-/// Lets a page of an origin that `http-allow-origin` names read the response.
-pub(crate) fn share_with_origin(shared: &Shared, headers: &HeaderMap, response: &mut Response) {
-    if let Some(origin) = http_access::allowed_origin(&shared.settings.current(), headers) {
-        response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
-    }
-    response.headers_mut().insert(header::VARY, HeaderValue::from_static("Origin"));
 }
 
 async fn answer(shared: Arc<Shared>, visit: Visit, parts: &mut Parts) -> Result<Response, Refusal> {
@@ -213,7 +139,7 @@ impl Events {
                 Some(http_watch::stale(shared, &name, why))
             }
         };
-        wait_for_pause(shared, &read).await;
+        shared.http_watchers.wait_for_pause(&shared.pause, &shared.engine, &read).await;
         let subscribed = http_watch::subscribe(shared, read)?;
         let cursor = Cursor::new(subscribed.query.clone(), subscribed.number, subscribed.lsn);
         let mut watch = Watch::new(shared, &ear, cursor);
@@ -233,7 +159,7 @@ impl Events {
                 continue;
             };
             if let Some(until) = after
-                && !wait_for_log(&self.shared, until).await
+                && !self.shared.http_watchers.wait_for_log(self.shared.engine.log(), until).await
             {
                 self.watch.end(LOG_FAILED);
                 continue;
@@ -251,17 +177,6 @@ impl IntoResponse for Events {
         });
         as_events(events)
     }
-}
-
-/// A response that is a stream of events.
-pub(crate) fn as_events(events: impl Stream<Item = Result<Event, Infallible>> + Send + 'static) -> Response {
-    let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE_PAUSE)).into_response();
-    let headers = response.headers_mut();
-    // The connection's place is that of a subscription: no other requests follow.
-    headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
-    // Proxies that gather what they pass on would keep events until there are many.
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    response
 }
 
 fn event(notice: &Notice) -> Event {

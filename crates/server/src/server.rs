@@ -1,6 +1,5 @@
 //! The server as a whole: start, run, stop.
 
-use crate::backlogs;
 use crate::clock::now_us;
 use crate::config::Config;
 use crate::descriptors;
@@ -8,8 +7,10 @@ use crate::http::Http;
 use crate::inbox::Inbox;
 use crate::listener::{self, ListenError};
 use crate::recovery::{self, RecoverError};
+use crate::remaking;
 use crate::shared::Shared;
-use crate::snapshots::{self, Snapshots, TakeError};
+use crate::snapshot_taking;
+use crate::snapshots::{Snapshots, TakeError};
 use crate::watchers::Listeners;
 use crate::worker::{WAKER, Worker};
 use mio::{Poll, Waker};
@@ -99,10 +100,10 @@ impl Server {
             shared.watching_began(now_us());
         }
         listen_to_log(&shared, inboxes);
-        let snapshots = snapshots::start(Arc::clone(&shared), requests)
+        let snapshots = snapshot_taking::start(Arc::clone(&shared), requests)
             .map_err(|error| StartError::System { what: "start a thread", error })?;
         let backlogs =
-            backlogs::start(&shared).map_err(|error| StartError::System { what: "start a thread", error })?;
+            remaking::start(&shared).map_err(|error| StartError::System { what: "start a thread", error })?;
         shared.feed.start().map_err(|error| StartError::System { what: "start a thread", error })?;
         let sinks = shared.sinks.start(&shared.settings.current().sinks, &shared.feed, shared.engine.log());
         sinks.map_err(|error| StartError::System { what: "start the sinks", error })?;

@@ -1,16 +1,12 @@
 //! Snapshots while serving: one thread that takes them, one at a time, when a client asks or the log has grown.
 
-use crate::inbox::Message;
-use crate::shared::Shared;
 use crate::target::Target;
-use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tidemark_engine::{Delivery, Engine, Incomplete, Protocol, Reply};
-use tidemark_log::{Log, Lsn, SnapshotError, SnapshotWriter};
+use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+use tidemark_engine::Incomplete;
+use tidemark_log::{Log, Lsn, SnapshotError};
 
 /// The section of a snapshot that holds the keyspace.
 pub(crate) const KEYSPACE: u32 = 0;
@@ -21,15 +17,12 @@ pub(crate) const WATCHED: u32 = 1;
 /// The section that holds named subscriptions.
 pub(crate) const NAMED: u32 = 2;
 
-/// How long the thread rests after some tens of microseconds of work. Where every core is busy it would otherwise keep a
-/// thread that serves clients waiting for a whole turn of the system's scheduler, which is milliseconds.
-const REST: Duration = Duration::from_micros(150);
-
 /// A snapshot is due after so many stops that were not clean: each leaves a short segment, which is a file that is held
 /// open, and a server that is killed again and again would never log enough for one.
 const GAPS_MAX: usize = 32;
 
-enum Request {
+/// What the thread is asked for.
+pub(crate) enum Request {
     /// Take a snapshot; tell the client, if one waits.
     Take(Option<(usize, Target)>),
     /// End; first take a last snapshot if one was asked for.
@@ -70,6 +63,14 @@ pub(crate) struct Snapshots {
 
 /// The requests that the snapshot thread works off.
 pub(crate) struct Requests(Receiver<Request>);
+
+impl Requests {
+    /// Waits for the next one.
+    pub(crate) fn next(&self) -> Request {
+        // Without a sender there is no server any more.
+        self.0.recv().unwrap_or(Request::Stop)
+    }
+}
 
 impl Snapshots {
     /// `last` is the newest snapshot that there is.
@@ -134,9 +135,14 @@ impl Snapshots {
         self.last_wanted.store(true, Ordering::Release);
     }
 
+    /// Whether the server takes a snapshot before it stops.
+    pub(crate) fn is_last_wanted(&self) -> bool {
+        self.last_wanted.load(Ordering::Acquire)
+    }
+
     /// Gives up what is being taken, unless the server is to stop with a snapshot: nothing is lost without it.
     pub(crate) fn give_up(&self) {
-        if !self.last_wanted.load(Ordering::Acquire) {
+        if !self.is_last_wanted() {
             self.given_up.store(true, Ordering::Release);
         }
     }
@@ -146,7 +152,8 @@ impl Snapshots {
         self.send(Request::Stop);
     }
 
-    fn is_given_up(&self) -> bool {
+    /// Whether what is being taken is to be given up.
+    pub(crate) fn is_given_up(&self) -> bool {
         self.given_up.load(Ordering::Acquire)
     }
 
@@ -155,7 +162,8 @@ impl Snapshots {
         let _ = self.requests.lock().unwrap_or_else(PoisonError::into_inner).send(request);
     }
 
-    fn note(&self, taken: &Result<Lsn, TakeError>, tried: Lsn) {
+    /// Notes what has come of an attempt, when the log ended at `tried`.
+    pub(crate) fn note(&self, taken: &Result<Lsn, TakeError>, tried: Lsn) {
         match taken {
             Ok(lsn) => {
                 self.last_success.store(now_seconds(), Ordering::Relaxed);
@@ -172,71 +180,6 @@ impl Snapshots {
     }
 }
 
-/// Starts the thread that takes snapshots until [`Snapshots::stop`]; it tells how a last one went.
-pub(crate) fn start(
-    shared: Arc<Shared>,
-    requests: Requests,
-) -> io::Result<JoinHandle<Result<(), TakeError>>> {
-    let work = move || {
-        while let Ok(Request::Take(client)) = requests.0.recv() {
-            let tried = shared.engine.log().appended();
-            let taken = take(&shared.engine, &shared.snapshots);
-            shared.snapshots.note(&taken, tried);
-            if let Some((worker, target)) = client
-                && let Some(inbox) = shared.inboxes.get(worker)
-            {
-                let delivery = Delivery { reply: answer(&taken), overflowed: false, lsn: None };
-                inbox.send(Message::Deliver(target, delivery));
-            }
-        }
-        if shared.snapshots.last_wanted.load(Ordering::Acquire) {
-            take(&shared.engine, &shared.snapshots)?;
-        }
-        Ok(())
-    };
-    std::thread::Builder::new().name("tidemark-snapshot".to_owned()).spawn(work)
-}
-
-/// Takes a snapshot while commands go on; returns when it is complete and durable, and the log before the oldest that is
-/// kept has been released.
-fn take(engine: &Engine, snapshots: &Snapshots) -> Result<Lsn, TakeError> {
-    let log = engine.log();
-    let mut snapshot = engine.snapshot();
-    let lsn = snapshot.lsn();
-    let mut writer = SnapshotWriter::create(Arc::clone(log.storage()), lsn)?;
-    let rest = || {
-        if !snapshots.last_wanted.load(Ordering::Relaxed) {
-            std::thread::sleep(REST);
-        }
-    };
-    while let Some(frame) = snapshot.next_frame_at_ease(rest) {
-        if snapshots.is_given_up() {
-            snapshot.give_up();
-            return Err(TakeError::GivenUp);
-        }
-        writer.write_frame(KEYSPACE, &frame)?;
-    }
-    for frame in snapshot.query_frames() {
-        writer.write_frame(WATCHED, &frame)?;
-    }
-    for frame in snapshot.name_frames() {
-        writer.write_frame(NAMED, &frame)?;
-    }
-    snapshot.check()?;
-    drop(snapshot);
-    log.finish_snapshot(writer)?;
-    Ok(lsn)
-}
-
-fn answer(taken: &Result<Lsn, TakeError>) -> Vec<u8> {
-    let mut reply = Reply::new(Protocol::Resp2);
-    match taken {
-        Ok(_) => reply.ok(),
-        Err(error) => reply.error_text(&format!("ERR the snapshot failed: {error}")),
-    }
-    reply.take()
-}
-
 fn now_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
@@ -244,6 +187,7 @@ fn now_seconds() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
     use tidemark_log::{MemoryStorage, Options};
 
     /// A log of one record for each of so many processes, all of which were killed but the last.

@@ -47,7 +47,7 @@ pub enum FileError {
         excerpt: String,
     },
     /// A key that names no setting.
-    #[error("{}:{line}: unknown setting '{key}'{}\n{excerpt}", path.display(), super::flags::did_you_mean(*suggestion))]
+    #[error("{}:{line}: unknown setting '{key}'{}\n{excerpt}", path.display(), super::suggestion::did_you_mean(*suggestion))]
     UnknownKey {
         /// The file.
         path: PathBuf,
@@ -108,7 +108,7 @@ pub(super) fn apply(path: &Path, text: &str, config: &mut Config) -> Result<(), 
                 path: path.to_owned(),
                 line: place.line,
                 key: key.get_ref().to_string(),
-                suggestion: super::flags::nearest(key.get_ref()),
+                suggestion: super::suggestion::nearest(key.get_ref()),
                 excerpt: place.excerpt(may_name_secret(key.get_ref())),
             });
         };
@@ -221,7 +221,7 @@ fn may_hold_secret(text: &str, line: usize) -> bool {
 
 /// Whether a key names a secret, or is likely to be meant so.
 fn may_name_secret(key: &str) -> bool {
-    let setting = find(key).or_else(|| super::flags::nearest(key).and_then(find));
+    let setting = find(key).or_else(|| super::suggestion::nearest(key).and_then(find));
     setting.is_some_and(Setting::is_secret)
 }
 

@@ -3,6 +3,7 @@
 use super::Config;
 use super::file::{self, FileError};
 use super::setting::{SETTINGS, Setting, find, variable};
+use crate::config::nearest;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::collections::BTreeMap;
@@ -11,9 +12,6 @@ use std::path::PathBuf;
 const CONFIG_FLAG: &str = "config";
 const PRINT_CONFIG_FLAG: &str = "print-config";
 const POSITIONAL_FILE: &str = "FILE";
-
-/// How alike two names must be for one to be proposed for the other; 1 is equal.
-const SIMILAR: f64 = 0.75;
 
 /// Why there is no configuration to start with.
 #[derive(Debug, thiserror::Error)]
@@ -125,26 +123,6 @@ pub(crate) fn unknown_variables(variables: impl Iterator<Item = String>) -> Vec<
             Some(format!("the environment variable {given} names no setting{}", meant.unwrap_or_default()))
         })
         .collect()
-}
-
-/// The setting whose name is most like `name`, if any is.
-pub(crate) fn nearest(name: &str) -> Option<&'static str> {
-    let name = name.to_ascii_lowercase();
-    SETTINGS
-        .iter()
-        .flat_map(Setting::names)
-        .map(|candidate| (strsim::jaro_winkler(&name, candidate), candidate))
-        .filter(|(similarity, _)| *similarity >= SIMILAR)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, candidate)| candidate)
-}
-
-/// The end of a message about an unknown name.
-pub(crate) fn did_you_mean(suggestion: Option<&'static str>) -> String {
-    match suggestion {
-        Some(name) => format!("; did you mean '{name}'?"),
-        None => "; `tidemark serve --help` lists all settings".to_owned(),
-    }
 }
 
 impl clap::Args for ServeArgs {

@@ -8,13 +8,15 @@ mod event_selection;
 mod file;
 mod flags;
 mod setting;
+mod suggestion;
 mod value;
 
 pub use event_selection::EventSelection;
 pub use file::{FileError, print};
+pub(crate) use flags::unknown_variables;
 pub use flags::{ConfigError, ServeArgs};
-pub(crate) use flags::{nearest, unknown_variables};
 pub use setting::{SETTINGS, Setting, find};
+pub(crate) use suggestion::nearest;
 pub use value::{BindAddress, DebugAccess, LogStorage, OutputLimit, OutputLimits};
 
 use crate::descriptors::Connections;

@@ -6,15 +6,17 @@
 use super::answer::{Answer, Answers};
 use super::body::{self, Body, Place, Rank};
 use super::frame::{self, FRAME_LIMIT, Framed, HEADER_BYTES, STRANGER_FRAME_LIMIT};
+use super::handing;
 use super::introduction::{self, Introduction};
+use super::notice::Notice;
 use super::request::{self, RequestError, RequestLimits, Words};
 use super::result::{self, Head};
 use super::sorted_sets::{self, FirstRank};
 use super::table::{self, Plan, Row, WATCH_SUFFIX};
-use super::watch::{self, Notice};
+use super::watch;
 use crate::context::Context;
 use crate::dispatch;
-use crate::pause;
+use crate::postponing;
 use crate::resp::request::{UNAUTHENTICATED_ARGUMENTS, UNAUTHENTICATED_BULK_BYTES};
 use crate::session::Session;
 use crate::watch_command;
@@ -85,7 +87,7 @@ impl Conversation {
         let ran = Step::Ran(HEADER_BYTES + payload.len());
         match request::decode(payload, &limits(session, cx)) {
             Ok(words) => {
-                if pause::postpone(session, &words, cx) {
+                if postponing::postpone(session, &words, cx) {
                     return Step::Postponed;
                 }
                 // Who asks for something else has got the answer that emissions must not come before.
@@ -111,7 +113,7 @@ impl Conversation {
 
     /// Does what another connection of the same client asks for.
     pub(crate) fn heed(session: &mut Session, notice: Notice, cx: &Context<'_>) {
-        watch::heed(session, notice, cx);
+        handing::heed(session, notice, cx);
     }
 
     /// Writes an error that answers no command.

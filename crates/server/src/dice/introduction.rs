@@ -1,7 +1,7 @@
 //! Who the client is: `HANDSHAKE` and `HELLO`.
 
+use super::handing;
 use super::request::Words;
-use super::watch;
 use crate::client_command::check_name;
 use crate::context::Context;
 use crate::session::Session;
@@ -70,7 +70,7 @@ impl Introduction {
             return;
         }
         for id in self.given.iter_mut().filter(|id| !id.is_announced) {
-            watch::introduce(session, &id.text, id.watches, cx);
+            handing::introduce(session, &id.text, id.watches, cx);
             id.is_announced = true;
         }
     }

@@ -21,7 +21,9 @@ mod directory;
 mod fingerprint;
 mod form;
 mod frame;
+mod handing;
 mod introduction;
+mod notice;
 mod protobuf;
 mod request;
 mod result;
@@ -32,7 +34,8 @@ mod watch;
 pub(crate) use conversation::{Conversation, Step};
 pub(crate) use directory::Directory;
 pub(crate) use form::Form;
-pub(crate) use watch::{Notice, go_on};
+pub(crate) use handing::go_on;
+pub(crate) use notice::Notice;
 
 /// Whether a connection that begins with this byte speaks the protocol. A frame's length is at most
 /// [`frame::FRAME_LIMIT`], so that its first byte is 0, 1 or 2; RESP and its inline commands never begin so.

@@ -1,45 +1,20 @@
-//! `X.WATCH`, `UNWATCH`, `EMITRECONNECT` and `EMITACK` of this protocol, and what connections of one client tell each other.
-//!
-//! A subscription belongs to one connection, which gets its emissions. If that is not the one that asked, or another one
-//! takes over, the subscription is handed to the other connection's worker: the query, where its numbers begin, and how far
-//! it has got are all that there is to it.
+//! `X.WATCH`, `UNWATCH`, `EMITRECONNECT` and `EMITACK` of this protocol.
 
 use super::fingerprint;
 use super::form::Form;
+use super::handing::{end, place, tell};
+use super::notice::{Handed, Notice};
 use super::request::Words;
 use super::sorted_sets;
 use super::table::Row;
 use crate::context::Context;
-use crate::cursor::{Cursor, Place};
+use crate::cursor::Place;
 use crate::delivery::Delivery;
-use crate::inbox::Message;
 use crate::returning::{self, Asked, Returning};
 use crate::session::{NAMES_LIMIT, Session};
-use crate::target::Subscriber;
-use crate::watching::{self, Watching};
+use crate::watching;
 use tidemark_engine::CommandError;
 use tidemark_engine::query::{Filter, Read, SharedQuery, Subscribed};
-use tidemark_log::Lsn;
-
-/// What a client's connection is told by another one of the same client.
-pub(crate) enum Notice {
-    /// That one listens from now on: give it all subscriptions.
-    HandOver(Subscriber),
-    /// Take these subscriptions over.
-    TakeOver(Vec<Handed>),
-    /// End the subscription of this fingerprint.
-    End(u64),
-}
-
-/// A subscription on its way to another connection.
-pub(crate) struct Handed {
-    /// Behind the last emission that the client has.
-    place: Place,
-    /// The number that its own numbers begin behind.
-    base: u64,
-    /// It goes on here even if the connection has a subscription to the query that goes on elsewhere.
-    replaces: bool,
-}
 
 const SUBSCRIPTION_NOT_FOUND: CommandError = CommandError::text("SUBSCRIPTION_NOT_FOUND");
 const INVALID_SEQUENCE: CommandError = CommandError::text("INVALID_SEQUENCE");
@@ -113,16 +88,6 @@ fn read_words(base_row: &Row, words: &Words<'_>) -> Result<Vec<Vec<u8>>, Command
     Ok(read)
 }
 
-/// Puts a subscription into the session.
-fn place(session: &mut Session, handed: Handed, lsn: Lsn, cx: &Context<'_>) {
-    let Handed { place, base, .. } = handed;
-    let query = &place.query;
-    let Some(mut form) = Form::of(query.read(), fingerprint::of(query, base)) else { return };
-    form.register(cx.shared.dice.register(session.client.id, query.id(), base));
-    // No subscription of this protocol has a name that the client would have to be told of.
-    let _ = watching::begin(session, Watching::formed(Cursor::at(place, base, lsn), form), cx);
-}
-
 /// `UNWATCH fingerprint`: wherever the client has the subscription. One that it does not have is ended already.
 pub(super) fn unwatch(
     session: &mut Session,
@@ -139,14 +104,6 @@ pub(super) fn unwatch(
     Ok(())
 }
 
-fn end(session: &mut Session, fingerprint: u64, cx: &Context<'_>) -> bool {
-    let is_meant =
-        |watching: &&Watching| watching.form().is_some_and(|form| form.fingerprint() == fingerprint);
-    let meant =
-        session.subscriptions.watchings.iter().find(is_meant).map(|watching| watching.cursor.query().id());
-    meant.is_some_and(|query| watching::end(session, query, cx))
-}
-
 /// `EMITRECONNECT key id:fingerprint number`: goes on behind that emission, at once or when the log has shown where it is. The
 /// answer is the number of the next one.
 pub(super) fn reconnect(
@@ -160,19 +117,6 @@ pub(super) fn reconnect(
     }
     let (lsn, asked) = (query.id(), Asked::Dice(base, base.saturating_add(last)));
     returning::go_on(session, Returning { query, lsn, delivery: Delivery::default(), asked }, cx)
-}
-
-/// Lets a subscription go on at a place, on the connection that listens.
-pub(crate) fn go_on(session: &mut Session, place: Place, base: u64, cx: &Context<'_>) {
-    match cx.shared.dice.listener_for(session.client.id) {
-        Some(listener) => {
-            let place = place.for_another();
-            // The worker listens since it was asked.
-            watching::leave_if_unused(session, &place.query, cx);
-            tell(listener, Notice::TakeOver(vec![Handed { place, base, replaces: true }]), cx);
-        }
-        None => take_over(session, Handed { place, base, replaces: true }, cx),
-    }
 }
 
 /// `EMITACK key id:fingerprint number`: emissions are retained for a time and by their size, whoever has processed them, so
@@ -210,60 +154,6 @@ fn position(
         return Err(INVALID_SEQUENCE);
     }
     Ok((query, base, last))
-}
-
-/// Does what another connection of the client asks for.
-pub(super) fn heed(session: &mut Session, notice: Notice, cx: &Context<'_>) {
-    match notice {
-        Notice::HandOver(listener) => hand_over(session, listener, cx),
-        Notice::TakeOver(all) => match cx.shared.dice.listener_for(session.client.id) {
-            // Meanwhile another one has come. It is later each time, so that this ends.
-            Some(later) => tell(later, Notice::TakeOver(all), cx),
-            None => all.into_iter().for_each(|handed| take_over(session, handed, cx)),
-        },
-        Notice::End(fingerprint) => drop(end(session, fingerprint, cx)),
-    }
-}
-
-fn hand_over(session: &mut Session, listener: Subscriber, cx: &Context<'_>) {
-    let hand = |watching: &Watching| Handed {
-        place: watching.cursor.place(),
-        base: watching.cursor.base(),
-        replaces: false,
-    };
-    let all: Vec<Handed> = session.subscriptions.watchings.iter().map(hand).collect();
-    if !all.is_empty() {
-        watching::end_all(session, cx);
-        session.show_state();
-        tell(listener, Notice::TakeOver(all), cx);
-    }
-}
-
-fn take_over(session: &mut Session, handed: Handed, cx: &Context<'_>) {
-    let id = handed.place.query.id();
-    let watchings = &session.subscriptions.watchings;
-    if session.closing || (watchings.contains(id) && !handed.replaces) || watchings.len() >= NAMES_LIMIT {
-        return;
-    }
-    watching::end(session, id, cx);
-    if cx.shared.engine.listen(id, session.client.worker).is_some() {
-        place(session, handed, id, cx);
-        watching::catch_up_soon(session, id);
-    }
-}
-
-/// Tells the other connections that have the same id that this one listens.
-pub(super) fn introduce(session: &Session, id: &str, watches: bool, cx: &Context<'_>) {
-    let here = session.subscriber();
-    for other in cx.shared.dice.introduce(here, id, watches) {
-        tell(other, Notice::HandOver(here), cx);
-    }
-}
-
-fn tell(connection: Subscriber, notice: Notice, cx: &Context<'_>) {
-    if let Some(inbox) = cx.shared.inboxes.get(connection.worker) {
-        inbox.send(Message::Dice(connection.target, notice));
-    }
 }
 
 fn number(word: &[u8]) -> Option<u64> {

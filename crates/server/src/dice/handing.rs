@@ -1,0 +1,103 @@
+//! Subscriptions on their way between the connections of one client.
+//!
+//! A subscription belongs to one connection, which gets its emissions. If that is not the one that asked, or another one
+//! takes over, the subscription is handed to the other connection's worker: the query, where its numbers begin, and how far
+//! it has got are all that there is to it.
+
+use super::fingerprint;
+use super::form::Form;
+use super::notice::{Handed, Notice};
+use crate::context::Context;
+use crate::cursor::{Cursor, Place};
+use crate::inbox::Message;
+use crate::session::{NAMES_LIMIT, Session};
+use crate::target::Subscriber;
+use crate::watching::{self, Watching};
+use tidemark_log::Lsn;
+
+/// Puts a subscription into the session.
+pub(super) fn place(session: &mut Session, handed: Handed, lsn: Lsn, cx: &Context<'_>) {
+    let Handed { place, base, .. } = handed;
+    let query = &place.query;
+    let Some(mut form) = Form::of(query.read(), fingerprint::of(query, base)) else { return };
+    form.register(cx.shared.dice.register(session.client.id, query.id(), base));
+    // No subscription of this protocol has a name that the client would have to be told of.
+    let _ = watching::begin(session, Watching::formed(Cursor::at(place, base, lsn), form), cx);
+}
+
+/// Ends the session's subscription of a fingerprint; whether there was one.
+pub(super) fn end(session: &mut Session, fingerprint: u64, cx: &Context<'_>) -> bool {
+    let is_meant =
+        |watching: &&Watching| watching.form().is_some_and(|form| form.fingerprint() == fingerprint);
+    let meant =
+        session.subscriptions.watchings.iter().find(is_meant).map(|watching| watching.cursor.query().id());
+    meant.is_some_and(|query| watching::end(session, query, cx))
+}
+
+/// Lets a subscription go on at a place, on the connection that listens.
+pub(crate) fn go_on(session: &mut Session, place: Place, base: u64, cx: &Context<'_>) {
+    match cx.shared.dice.listener_for(session.client.id) {
+        Some(listener) => {
+            let place = place.for_another();
+            // The worker listens since it was asked.
+            watching::leave_if_unused(session, &place.query, cx);
+            tell(listener, Notice::TakeOver(vec![Handed { place, base, replaces: true }]), cx);
+        }
+        None => take_over(session, Handed { place, base, replaces: true }, cx),
+    }
+}
+
+/// Does what another connection of the client asks for.
+pub(super) fn heed(session: &mut Session, notice: Notice, cx: &Context<'_>) {
+    match notice {
+        Notice::HandOver(listener) => hand_over(session, listener, cx),
+        Notice::TakeOver(all) => match cx.shared.dice.listener_for(session.client.id) {
+            // Meanwhile another one has come. It is later each time, so that this ends.
+            Some(later) => tell(later, Notice::TakeOver(all), cx),
+            None => all.into_iter().for_each(|handed| take_over(session, handed, cx)),
+        },
+        Notice::End(fingerprint) => drop(end(session, fingerprint, cx)),
+    }
+}
+
+fn hand_over(session: &mut Session, listener: Subscriber, cx: &Context<'_>) {
+    let hand = |watching: &Watching| Handed {
+        place: watching.cursor.place(),
+        base: watching.cursor.base(),
+        replaces: false,
+    };
+    let all: Vec<Handed> = session.subscriptions.watchings.iter().map(hand).collect();
+    if !all.is_empty() {
+        watching::end_all(session, cx);
+        session.show_state();
+        tell(listener, Notice::TakeOver(all), cx);
+    }
+}
+
+fn take_over(session: &mut Session, handed: Handed, cx: &Context<'_>) {
+    let id = handed.place.query.id();
+    let watchings = &session.subscriptions.watchings;
+    if session.closing || (watchings.contains(id) && !handed.replaces) || watchings.len() >= NAMES_LIMIT {
+        return;
+    }
+    watching::end(session, id, cx);
+    if cx.shared.engine.listen(id, session.client.worker).is_some() {
+        place(session, handed, id, cx);
+        watching::catch_up_soon(session, id);
+    }
+}
+
+/// Tells the other connections that have the same id that this one listens.
+pub(super) fn introduce(session: &Session, id: &str, watches: bool, cx: &Context<'_>) {
+    let here = session.subscriber();
+    for other in cx.shared.dice.introduce(here, id, watches) {
+        tell(other, Notice::HandOver(here), cx);
+    }
+}
+
+/// Tells another connection of the client.
+pub(super) fn tell(connection: Subscriber, notice: Notice, cx: &Context<'_>) {
+    if let Some(inbox) = cx.shared.inboxes.get(connection.worker) {
+        inbox.send(Message::Dice(connection.target, notice));
+    }
+}
