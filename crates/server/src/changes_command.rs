@@ -2,10 +2,9 @@
 
 use crate::config::Config;
 use crate::context::Context;
-use crate::following::Following;
 use crate::inbox::Message;
 use crate::output::Until;
-use crate::session::Session;
+use crate::session::{Following, Session};
 use std::sync::Arc;
 use std::time::Duration;
 use tidemark_changes::{Format, NotFollowed, Selection};

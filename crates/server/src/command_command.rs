@@ -1,8 +1,7 @@
 //! `COMMAND` and its subcommands: the command table, as clients read it.
 
 use crate::command_syntax;
-use crate::connection_command;
-use crate::context::Context;
+use crate::server_command;
 use crate::session::Session;
 use crate::watch_command;
 use tidemark_engine::command::{self, ConnectionCommand, flags, parse};
@@ -13,22 +12,38 @@ pub(crate) fn command(
     session: &mut Session,
     row: &'static Command,
     args: &[&[u8]],
-    cx: &Context<'_>,
 ) -> Result<(), CommandError> {
     let Some(name) = args.get(1) else { return all(session) };
-    let subcommand = row.subcommands.iter().find(|sub| name.eq_ignore_ascii_case(sub.name.as_bytes()));
-    match subcommand {
+    let meant = row.subcommands.iter().find(|sub| name.eq_ignore_ascii_case(sub.name.as_bytes()));
+    match meant {
         Some(sub) if !sub.takes(args.len()) => Err(CommandError::Arity(sub.full_name().into())),
-        Some(sub) => {
-            if let Run::Connection(which) = sub.run {
-                connection_command::run(session, which, sub, args, cx);
-            }
-            Ok(())
-        }
+        Some(sub) => match sub.run {
+            Run::Connection(which) => subcommand(session, which, args),
+            Run::Keys(_) | Run::Container => Err(CommandError::Syntax),
+        },
         None => {
             let name = String::from_utf8_lossy(name.get(..128).unwrap_or(name));
             Err(CommandError::Text(format!("ERR unknown subcommand '{name}'. Try COMMAND HELP.").into()))
         }
+    }
+}
+
+/// `COMMAND` with one of its subcommands.
+pub(crate) fn subcommand(
+    session: &mut Session,
+    which: ConnectionCommand,
+    args: &[&[u8]],
+) -> Result<(), CommandError> {
+    use ConnectionCommand as C;
+    match which {
+        C::CommandCount => count(session),
+        C::CommandDocs => docs(session, args),
+        C::CommandInfo => info(session, args),
+        C::CommandList => list(session, args),
+        C::CommandGetKeys => get_keys(session, args),
+        C::CommandGetKeysAndFlags => get_keys_and_flags(session, args),
+        C::Help => server_command::help(session, args),
+        _ => Err(CommandError::Syntax),
     }
 }
 
@@ -39,13 +54,13 @@ fn all(session: &mut Session) -> Result<(), CommandError> {
 }
 
 /// `COMMAND COUNT`
-pub(crate) fn count(session: &mut Session) -> Result<(), CommandError> {
+fn count(session: &mut Session) -> Result<(), CommandError> {
     session.output.reply.count(command::all().count());
     Ok(())
 }
 
 /// `COMMAND INFO [name ...]`
-pub(crate) fn info(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
+fn info(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
     let names = args.get(2..).unwrap_or_default();
     if names.is_empty() {
         return all(session);
@@ -61,7 +76,7 @@ pub(crate) fn info(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandE
 }
 
 /// `COMMAND LIST [FILTERBY MODULE name | ACLCAT category | PATTERN pattern]`: commands and subcommands.
-pub(crate) fn list(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
+fn list(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
     let matches: Box<dyn Fn(&Command) -> bool> = match args.get(2..).unwrap_or_default() {
         [] => Box::new(|_| true),
         [filter, kind, value] if parse::is(filter, "FILTERBY") => {
@@ -86,7 +101,7 @@ pub(crate) fn list(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandE
 }
 
 /// `COMMAND DOCS [name ...]`
-pub(crate) fn docs(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
+fn docs(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
     let names = args.get(2..).unwrap_or_default();
     let rows: Vec<&Command> = if names.is_empty() {
         command::all().collect()
@@ -102,7 +117,7 @@ pub(crate) fn docs(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandE
 }
 
 /// `COMMAND GETKEYS command [arg ...]`
-pub(crate) fn get_keys(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
+fn get_keys(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
     let (_, keys) = keys_of(args)?;
     session.output.reply.array(keys.len());
     keys.iter().for_each(|key| session.output.reply.bulk(key));
@@ -110,7 +125,7 @@ pub(crate) fn get_keys(session: &mut Session, args: &[&[u8]]) -> Result<(), Comm
 }
 
 /// `COMMAND GETKEYSANDFLAGS command [arg ...]`
-pub(crate) fn get_keys_and_flags(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
+fn get_keys_and_flags(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
     let (row, keys) = keys_of(args)?;
     let uses = command::key_uses_of(row, args.get(2..).unwrap_or_default());
     // The last use is that of all further keys.

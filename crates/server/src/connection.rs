@@ -13,14 +13,15 @@ use crate::dispatch;
 use crate::following;
 use crate::holders::Tenure;
 use crate::inbox::Unblock;
+use crate::invalidation_source::Source;
 use crate::output::{Reached, Until};
 use crate::postponing;
 use crate::publication::Publication;
 use crate::resp::request::{RequestLimits, RequestParser};
 use crate::returning;
-use crate::session::Session;
+use crate::session::{Session, WaitFor};
 use crate::tracking;
-use crate::wait::{self, WaitFor};
+use crate::wait;
 use crate::watching;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -232,7 +233,7 @@ impl Connection {
     }
 
     /// Writes what a client is told of what it keeps, as far as there is room.
-    pub(crate) fn invalidate(&mut self, source: tracking::Source, cx: &Context<'_>) {
+    pub(crate) fn invalidate(&mut self, source: Source, cx: &Context<'_>) {
         self.limit_output(cx.config);
         tracking::invalidate(&mut self.session, source, cx);
     }

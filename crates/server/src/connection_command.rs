@@ -87,7 +87,6 @@ fn dispatch(
         C::PubsubNumPat => subscribe_command::numpat(session, cx),
 
         C::Multi => transaction::multi(session),
-        C::Exec => transaction::exec(session, cx),
         C::Discard => transaction::discard(session, cx),
         C::Watch => transaction::watch(session, args, cx),
         C::Unwatch if args.len() > 1 => watch_command::unwatch(session, args, cx),
@@ -106,13 +105,13 @@ fn dispatch(
         C::Wait => wait::wait_replicas(session, args),
         C::WaitAof => wait::wait_aof(session, args, cx),
 
-        C::Command => command_command::command(session, command, args, cx),
-        C::CommandCount => command_command::count(session),
-        C::CommandDocs => command_command::docs(session, args),
-        C::CommandInfo => command_command::info(session, args),
-        C::CommandList => command_command::list(session, args),
-        C::CommandGetKeys => command_command::get_keys(session, args),
-        C::CommandGetKeysAndFlags => command_command::get_keys_and_flags(session, args),
+        C::Command => command_command::command(session, command, args),
+        C::CommandCount
+        | C::CommandDocs
+        | C::CommandInfo
+        | C::CommandList
+        | C::CommandGetKeys
+        | C::CommandGetKeysAndFlags => command_command::subcommand(session, which, args),
 
         C::ConfigGet => config_command::get(session, args, cx),
         C::ConfigSet => config_command::set(session, args, cx),
@@ -136,7 +135,7 @@ fn dispatch(
         C::DebugSetActiveExpire => server_command::debug_set_active_expire(session, args, cx),
         C::DebugNothing => server_command::debug_nothing(session, cx),
 
-        // It wraps a command on keys and is taken care of where those are run.
-        C::Durable => Err(CommandError::Syntax),
+        // They run commands on keys and are taken care of where those are.
+        C::Durable | C::Exec => Err(CommandError::Syntax),
     }
 }

@@ -2,14 +2,16 @@
 
 use crate::connection_command;
 use crate::context::Context;
-use crate::output::Until;
-use crate::session::{Replies, Session};
+use crate::durable_command;
+use crate::exec;
+use crate::holding::{finish, hold_what_is_shown};
+use crate::session::{Replies, Session, terms};
+use crate::subscribe_command::is_confirmed;
 use crate::tracking;
 use crate::transaction;
 use crate::wait;
 use tidemark_engine::command::{self, ConnectionCommand, flags, parse};
-use tidemark_engine::{Call, Command, CommandError, Executed, Protocol, Run};
-use tidemark_log::Lsn;
+use tidemark_engine::{Call, Command, CommandError, Protocol, Run};
 
 /// Runs one command of a client and writes its reply. `args` is not empty.
 pub(crate) fn run(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) {
@@ -61,6 +63,11 @@ pub(crate) fn execute(
                 session.output.reply.error(&error);
             }
         }
+        Run::Connection(ConnectionCommand::Exec) => {
+            if let Err(error) = exec::exec(session, cx) {
+                session.output.reply.error(&error);
+            }
+        }
         Run::Connection(which) => {
             let mark = session.output.reply.len();
             connection_command::run(session, which, command, args, cx);
@@ -84,7 +91,7 @@ fn execute_on_keys(
 ) {
     let mark = session.output.reply.len();
     let call = Call { command, args, db: session.db, now_us: cx.now_us };
-    let terms = tracking::terms(session, durable);
+    let terms = terms(session.tracking.as_deref(), durable);
     let executed = cx.shared.engine.execute_as(&call, terms, &mut session.output.reply);
     finish(session, &executed, mark, durable, cx);
     if let Some(blocked) = executed.block {
@@ -92,64 +99,11 @@ fn execute_on_keys(
     }
 }
 
-/// Holds the reply that begins at `mark` back until the change is durable, if it must be. A command that changed nothing
-/// then waits for the changes that it may show, which are its own or others': nobody is told what a crash could take
-/// back.
-#[inline]
-pub(crate) fn finish(
-    session: &mut Session,
-    executed: &Executed<'_>,
-    mark: usize,
-    durable: bool,
-    cx: &Context<'_>,
-) {
-    let durable = durable || executed.durable || cx.always_durable();
-    match executed.lsn {
-        Some(lsn) => {
-            session.last_write = Some(lsn);
-            if durable {
-                session.output.hold(mark, Until::Durable(lsn));
-            }
-        }
-        None if durable => hold_what_is_shown(session, mark, cx),
-        None => {}
-    }
-}
-
-/// Holds the reply that begins at `mark` back until a record is as safe as answers to changes are to be.
-pub(crate) fn hold_change(session: &mut Session, mark: usize, record: Lsn, cx: &Context<'_>) {
-    session.last_write = Some(record);
-    if cx.always_durable() {
-        session.output.hold(mark, Until::Durable(record));
-    }
-}
-
-/// Holds the reply that begins at `mark` back until everything that it may show is durable.
-pub(crate) fn hold_what_is_shown(session: &mut Session, mark: usize, cx: &Context<'_>) {
-    if let Some(seen) = cx.shared.not_yet_durable() {
-        session.output.hold(mark, Until::Durable(seen));
-    }
-}
-
 /// `DURABLE command …`
 fn execute_durable(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
-    let (command, args) = unwrap_durable(args)?;
+    let (command, args) = durable_command::unwrap(args)?;
     execute_on_keys(session, command, args, true, cx);
     Ok(())
-}
-
-/// The command behind the word `DURABLE`.
-pub(crate) fn unwrap_durable<'a, 'b>(
-    args: &'a [&'b [u8]],
-) -> Result<(&'static Command, &'a [&'b [u8]]), CommandError> {
-    let inner = args.get(1..).unwrap_or_default();
-    let command = command::resolve(inner)?;
-    match command.run {
-        Run::Keys(_) if command.is(flags::WRITE) => Ok((command, inner)),
-        _ => Err(CommandError::text(
-            "ERR DURABLE stands before a command that changes keys, such as DURABLE SET key value",
-        )),
-    }
 }
 
 /// Runs a command of a client to which something special applies.
@@ -270,17 +224,4 @@ fn withhold(session: &mut Session, mark: usize, command: Option<&Command>) {
         }
     }
     session.replies = next;
-}
-
-/// Whether what begins at `mark` confirms changed subscriptions: messages, and no reply.
-pub(crate) fn is_confirmed(session: &Session, mark: usize, command: &Command) -> bool {
-    use ConnectionCommand as C;
-    let is_array = matches!(session.output.reply.bytes().get(mark), Some(b'*' | b'>'));
-    let changes_subscriptions = matches!(
-        command.run,
-        Run::Connection(
-            C::Subscribe | C::Psubscribe | C::Ssubscribe | C::Unsubscribe | C::Punsubscribe | C::Sunsubscribe
-        )
-    );
-    is_array && changes_subscriptions
 }

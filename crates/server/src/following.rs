@@ -1,119 +1,14 @@
-//! A client that follows the log: what it is sent of it, as far as it reads.
+//! A client that follows the log is told of it.
 
 use crate::context::Context;
-use crate::counters::Counter;
-use crate::output::Output;
 use crate::session::Session;
-use std::time::{Duration, Instant};
-use tidemark_changes::{End, Follower, Format, Told};
-use tidemark_log::Lsn;
-use tokio::sync::OwnedSemaphorePermit;
-
-/// While more than this waits to be sent, a client gets no further changes: they stay in the log, and it gets them when it
-/// has read what it has. Bytes.
-const OUTBOX_BYTES: usize = 256 * 1024;
-
-/// How a client follows the log.
-#[derive(Debug)]
-pub(crate) struct Following {
-    follower: Follower,
-    format: Format,
-    /// The last record that the client was told of.
-    told: Lsn,
-    /// There may be changes that the client had no room for.
-    is_behind: bool,
-    /// After so long without a change the client is told up to where there was none.
-    progress: Option<Duration>,
-    progress_at: Option<Instant>,
-    /// Free for others when the client follows no more.
-    _place: OwnedSemaphorePermit,
-}
-
-impl Following {
-    pub(crate) fn new(
-        follower: Follower,
-        format: Format,
-        seen: Lsn,
-        progress: Option<Duration>,
-        place: OwnedSemaphorePermit,
-    ) -> Following {
-        let progress_at = progress.map(|after| Instant::now() + after);
-        Following { follower, format, told: seen, is_behind: false, progress, progress_at, _place: place }
-    }
-
-    /// Whether there may be changes to write, for which there is room.
-    pub(crate) fn may_catch_up(&self, output: &Output) -> bool {
-        self.is_behind && output.pending() <= OUTBOX_BYTES
-    }
-
-    /// When time matters next.
-    pub(crate) fn next_time(&self) -> Option<Instant> {
-        self.progress_at
-    }
-
-    /// Writes what waits, as far as there is room; whether that was all.
-    fn write(&mut self, output: &mut Output, written: &Counter) -> bool {
-        loop {
-            self.is_behind = output.pending() > OUTBOX_BYTES;
-            if self.is_behind {
-                return false;
-            }
-            let Some(told) = self.follower.next() else { return true };
-            self.write_change(&told, output);
-            written.add(1);
-        }
-    }
-
-    fn write_change(&mut self, told: &Told, output: &mut Output) {
-        self.told = told.lsn;
-        self.progress_at = self.progress.map(|after| Instant::now() + after);
-        begin(b"change", told.lsn, 3, output);
-        match self.format {
-            Format::Json => output.reply.bulk(&told.payload),
-            Format::Binary => output.reply.encoded(&told.payload),
-        }
-    }
-
-    /// Tells the client up to where there was nothing for it, if that is so.
-    fn write_progress(&mut self, output: &mut Output) {
-        if output.pending() <= OUTBOX_BYTES
-            && let Some(lsn) = self.follower.caught_up_to()
-        {
-            self.told = lsn;
-            begin(b"progress", lsn, 2, output);
-        }
-        self.progress_at = self.progress.map(|after| Instant::now() + after);
-    }
-
-    /// Tells the client why it follows no more, and how far it had got.
-    fn write_end(&self, end: &End, output: &mut Output) {
-        match end {
-            End::Stale(floor) => {
-                begin(b"stale", self.told, 3, output);
-                output.reply.count(floor.0 as usize);
-            }
-            End::Unreadable(reason) | End::TooLong(reason) => {
-                begin(b"failed", self.told, 3, output);
-                output.reply.bulk(reason.as_bytes());
-            }
-        }
-    }
-}
-
-/// Begins a frame of so many parts, of which the first two are these.
-fn begin(what: &[u8], lsn: Lsn, parts: usize, output: &mut Output) {
-    output.reply.push(parts);
-    output.reply.bulk(what);
-    output.reply.count(lsn.0 as usize);
-}
+use std::time::Instant;
 
 /// Writes what a client that follows the log has not been told yet, as far as it has room.
 pub(crate) fn tell(session: &mut Session, cx: &Context<'_>) {
     let Session { subscriptions, output, .. } = &mut *session;
     let Some(following) = &mut subscriptions.following else { return };
-    let is_all = following.write(output, &cx.counters.changes);
-    if is_all && let Some(end) = following.follower.end() {
-        following.write_end(&end, output);
+    if following.tell(output, &cx.counters.changes) {
         subscriptions.following = None;
         session.show_state();
     }
@@ -123,9 +18,7 @@ pub(crate) fn tell(session: &mut Session, cx: &Context<'_>) {
 pub(crate) fn time_has_come(session: &mut Session, now: Instant, cx: &Context<'_>) {
     tell(session, cx);
     let Session { subscriptions, output, .. } = session;
-    if let Some(following) = &mut subscriptions.following
-        && following.progress_at.is_some_and(|at| at <= now)
-    {
-        following.write_progress(output);
+    if let Some(following) = &mut subscriptions.following {
+        following.tell_progress(now, output);
     }
 }

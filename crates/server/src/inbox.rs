@@ -5,9 +5,9 @@
 
 use crate::dice::Notice;
 use crate::holders::Tenure;
+use crate::invalidation_source::Source;
 use crate::publication::Publication;
 use crate::target::Target;
-use crate::tracking::Source;
 use mio::Waker;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};

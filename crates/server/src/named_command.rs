@@ -3,14 +3,13 @@
 use crate::context::Context;
 use crate::cursor::{self, Cursor, reads};
 use crate::delivery::{Delivery, Start};
-use crate::dispatch;
-use crate::holders::{Holder, Tenure};
-use crate::inbox::Message;
+use crate::holding;
+use crate::holding::hold_position;
 use crate::not_resumed::NotResumed;
-use crate::returning::{self, Asked, Returning};
-use crate::session::Session;
-use crate::watch_command::{begun, hold_position};
-use crate::watching::{self, Replaced, Watching};
+use crate::returning;
+use crate::session::{Asked, Returning, Session};
+use crate::watch_answer::begun;
+use crate::watching;
 use tidemark_engine::CommandError;
 use tidemark_engine::command::parse::glob;
 use tidemark_engine::query::{Acknowledged, Acknowledgement, Guarantee, Named, Read, check_name};
@@ -74,7 +73,7 @@ fn begin(
     };
     let cursor = Cursor::behind(subscribed.query, named.base, subscribed.number, subscribed.lsn);
     let mark = session.output.reply.len();
-    let replaced = hold(session, naming.name, &named, (cursor, delivery), cx);
+    let replaced = watching::hold(session, naming.name, &named, (cursor, delivery), cx);
     begun(
         session,
         named.query.id(),
@@ -114,29 +113,6 @@ fn go_on(
     returning::go_on(session, Returning { query, lsn, delivery, asked }, cx)
 }
 
-/// Lets the session have the name, and nobody else any more.
-pub(crate) fn hold(
-    session: &mut Session,
-    name: &[u8],
-    named: &Named,
-    (cursor, delivery): (Cursor, Delivery),
-    cx: &Context<'_>,
-) -> Replaced {
-    let holder = (session.client.worker, session.target());
-    let (tenure, before) = cx.shared.holders.take(name, holder);
-    if let Some((before, its_tenure)) = before.filter(|(before, _)| *before != holder) {
-        tell_taken(before, named.query.id(), its_tenure, cx);
-    }
-    watching::begin(session, Watching::named(cursor, delivery, name, named.guarantee, tenure), cx)
-}
-
-/// Tells a connection that a named subscription of its has ended.
-fn tell_taken((worker, target): Holder, query: Lsn, tenure: Tenure, cx: &Context<'_>) {
-    if let Some(inbox) = cx.shared.inboxes.get(worker) {
-        inbox.send(Message::Taken(target, query, tenure));
-    }
-}
-
 /// `EMITACK` of a named subscription, by whatever connection.
 pub(crate) fn acknowledge(
     session: &mut Session,
@@ -151,12 +127,12 @@ pub(crate) fn acknowledge(
         Acknowledged::Before(_) => {
             session.output.reply.ok();
             if cx.always_durable() {
-                dispatch::hold_what_is_shown(session, mark, cx);
+                holding::hold_what_is_shown(session, mark, cx);
             }
         }
         Acknowledged::Moved(record) => {
             session.output.reply.ok();
-            dispatch::hold_change(session, mark, record, cx);
+            holding::hold_change(session, mark, record, cx);
         }
     }
     Ok(Ok(()))
@@ -181,13 +157,13 @@ pub(crate) fn end(session: &mut Session, names: &[&[u8]], cx: &Context<'_>) -> R
         let Some(record) = cx.shared.engine.end_named(name, cx.now_us)? else { continue };
         (ended, last) = (ended + 1, Some(record));
         if let (Some(query), Some((holder, tenure))) = (query, cx.shared.holders.evict(name)) {
-            tell_taken(holder, query, tenure, cx);
+            watching::tell_taken(holder, query, tenure, cx);
         }
         cx.shared.watching_began(cx.now_us);
     }
     session.output.reply.count(ended);
     if let Some(record) = last {
-        dispatch::hold_change(session, mark, record, cx);
+        holding::hold_change(session, mark, record, cx);
     }
     Ok(())
 }

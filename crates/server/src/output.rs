@@ -14,6 +14,10 @@ use tidemark_log::{Log, Lsn};
 /// A drained buffer larger than this is given back to the allocator. Bytes.
 const KEPT_BYTES: usize = 16 * 1024;
 
+/// While more than this waits to be sent, a client gets nothing further of what is told whether it asks or not: that stays
+/// where it is, and the client gets it when it has read what it has. Bytes.
+const OUTBOX_BYTES: usize = 256 * 1024;
+
 /// What the log must have done before somebody is told something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Until {
@@ -90,6 +94,16 @@ impl Output {
             wanted: Reached::default(),
             limit: usize::MAX,
         }
+    }
+
+    /// Whether a client that has not asked may be told something.
+    pub(crate) fn has_room(&self) -> bool {
+        self.pending() <= OUTBOX_BYTES
+    }
+
+    /// How many bytes it may still be told.
+    pub(crate) fn room(&self) -> usize {
+        OUTBOX_BYTES.saturating_sub(self.pending())
     }
 
     /// Bytes that wait, held or not.

@@ -2,9 +2,9 @@
 
 use crate::context::Context;
 use crate::named_command;
-use crate::session::Session;
+use crate::session::{Session, WaitFor};
 use crate::transaction;
-use crate::wait::{self, WaitFor};
+use crate::wait;
 use std::time::Duration;
 use tidemark_engine::command::{self, ConnectionCommand, flags, parse};
 use tidemark_engine::{Command, Run};

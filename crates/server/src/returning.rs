@@ -1,55 +1,18 @@
 //! Subscriptions that go on behind an LSN: at once, or as soon as the log has shown where, for which their client waits.
 
-use crate::backlogs::Wanted;
 use crate::context::Context;
-use crate::cursor::{self, Cursor, Older, Place, Resuming, Search, Searched};
-use crate::delivery::Delivery;
+use crate::cursor::{self, Cursor, Older, Place, Resuming, Searched};
 use crate::dice;
-use crate::named_command::hold;
+use crate::holding::hold_position;
 use crate::not_resumed::NotResumed;
-use crate::session::Session;
-use crate::wait::{self, WaitFor};
-use crate::watch_command::{answer, begun, hold_position, refusal, refuse};
-use crate::watching::{self, Watching};
-use tidemark_engine::query::{Guarantee, Named, SharedQuery};
-use tidemark_engine::{CommandError, SharedBytes};
+use crate::session::Watching;
+use crate::session::{Asked, Returning, Session, Sought, WaitFor};
+use crate::wait;
+use crate::watch_answer::{answer, begun, refusal, refuse};
+use crate::watching;
+use tidemark_engine::CommandError;
+use tidemark_engine::query::{Guarantee, Named};
 use tidemark_log::Lsn;
-
-/// A subscription that is to go on.
-pub(crate) struct Returning {
-    pub(crate) query: SharedQuery,
-    /// What its subscriber has seen.
-    pub(crate) lsn: Lsn,
-    pub(crate) delivery: Delivery,
-    pub(crate) asked: Asked,
-}
-
-/// Who asks for it, and is answered.
-pub(crate) enum Asked {
-    /// `X.WATCH … | RESUME lsn`. The number that the subscription's own begin behind, if the client has it already; and up to where
-    /// the log was when the client asked.
-    Watch(Option<u64>, Lsn),
-    /// `EMITRECONNECT` with a name that says where the subscription's numbers begin.
-    Reconnect(u64),
-    /// `X.WATCH … | AS name`, and the first answer, if it is to be given again.
-    NamedWatch(Box<[u8]>, Option<SharedBytes>),
-    /// `EMITRECONNECT` with such a name.
-    NamedReconnect(Box<[u8]>),
-    /// `EMITRECONNECT` of DiceDB's protocol: the number that the subscription's own begin behind, and the query's number of the
-    /// last emission that the client has.
-    Dice(u64, u64),
-}
-
-/// A client's wait for the place where its subscription goes on.
-pub(crate) struct Sought {
-    returning: Returning,
-    search: Search,
-}
-
-/// The client does not wait for its place any more. Who subscribes listens from the first, so that has to end.
-pub(crate) fn give_up(session: &Session, sought: &Sought, cx: &Context<'_>) {
-    watching::leave_if_unused(session, &sought.returning.query, cx);
-}
 
 /// Lets a subscription go on; its client waits if the place has to be looked for.
 pub(crate) fn go_on(
@@ -77,7 +40,7 @@ pub(crate) fn go_on(
 /// Whether the client waits for the place where its subscription to this query goes on.
 pub(crate) fn waits(session: &Session, query: Lsn) -> bool {
     match session.wait.as_ref().map(|wait| &wait.what) {
-        Some(WaitFor::Place(sought)) => sought.returning.query.id() == query,
+        Some(WaitFor::Place(sought)) => sought.query().id() == query,
         _ => false,
     }
 }
@@ -117,7 +80,7 @@ fn end(
     found: Result<Place, NotResumed>,
     cx: &Context<'_>,
 ) -> Result<(), CommandError> {
-    let found = found.and_then(|place| match returning.named(cx) {
+    let found = found.and_then(|place| match named(returning, cx) {
         Ok(named) => Ok((place, named)),
         Err(why) => {
             watching::leave_if_unused(session, &returning.query, cx);
@@ -170,7 +133,7 @@ fn returned(
     let cursor = Cursor::at(place, base, *lsn);
     let (lsn, next) = (cursor.lsn(), cursor.sequence() + 1);
     let replaced = match &named {
-        Some((name, named)) => hold(session, name, named, (cursor, *delivery), cx),
+        Some((name, named)) => watching::hold(session, name, named, (cursor, *delivery), cx),
         None => watching::begin(session, Watching::new(cursor, *delivery), cx),
     };
     match asked {
@@ -189,24 +152,17 @@ fn returned(
     watching::catch_up_soon(session, id);
 }
 
-impl Returning {
-    fn wanted(&self) -> Wanted {
-        match self.asked {
-            Asked::Dice(_, number) => Wanted::After(number, self.lsn),
-            _ => Wanted::Behind(self.lsn),
-        }
+/// The name and what it stands for, if it is named: it may have ended, or its position moved, while the client has
+/// waited.
+fn named<'r>(returning: &'r Returning, cx: &Context<'_>) -> Result<Option<(&'r [u8], Named)>, NotResumed> {
+    let (Asked::NamedWatch(name, _) | Asked::NamedReconnect(name)) = &returning.asked else {
+        return Ok(None);
+    };
+    let named = cx.shared.engine.named(name).filter(|named| named.query.id() == returning.query.id());
+    let named = named.ok_or(NotResumed::NotFound)?;
+    let position = named.position.max(returning.query.id());
+    if named.guarantee == Guarantee::AtMostOnce && position != returning.lsn {
+        return Err(NotResumed::Invalid(named.position));
     }
-
-    /// The name and what it stands for, if it is named: it may have ended, or its position moved, while the client has
-    /// waited.
-    fn named(&self, cx: &Context<'_>) -> Result<Option<(&[u8], Named)>, NotResumed> {
-        let (Asked::NamedWatch(name, _) | Asked::NamedReconnect(name)) = &self.asked else { return Ok(None) };
-        let named = cx.shared.engine.named(name).filter(|named| named.query.id() == self.query.id());
-        let named = named.ok_or(NotResumed::NotFound)?;
-        let position = named.position.max(self.query.id());
-        if named.guarantee == Guarantee::AtMostOnce && position != self.lsn {
-            return Err(NotResumed::Invalid(named.position));
-        }
-        Ok(Some((name, named)))
-    }
+    Ok(Some((name, named)))
 }

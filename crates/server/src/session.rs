@@ -1,17 +1,32 @@
 //! What the server remembers of one client between its commands.
+//!
+//! The parts of it know nothing of the session as a whole: who changes several of them at once, and tells the client, stands
+//! above, in the files of the same names beside this one.
+
+mod following;
+mod returning;
+mod subscriptions;
+mod tracking;
+mod transaction;
+mod wait;
+mod watching;
+mod watchings;
+
+pub(crate) use following::Following;
+pub(crate) use returning::{Asked, Returning, Sought};
+pub(crate) use subscriptions::Subscriptions;
+pub(crate) use tracking::{Mode, Tracking, Untaken, terms, terms_of_transaction};
+pub(crate) use transaction::Transaction;
+pub(crate) use wait::{Wait, WaitFor};
+pub(crate) use watching::{REPLACED, TAKEN, Watching, write_ended};
+pub(crate) use watchings::Emitted;
 
 use crate::client::{Client, flags};
-use crate::following::Following;
 use crate::output::Output;
 use crate::publication::Kind;
 use crate::pubsub::PubSub;
 use crate::target::Subscriber;
 use crate::target::Target;
-use crate::tracking::{Tracking, Untaken};
-use crate::transaction::Transaction;
-use crate::wait::Wait;
-use crate::watching::Watchings;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -147,66 +162,6 @@ impl Session {
             for name in std::mem::take(self.subscriptions.of_mut(kind)) {
                 pubsub.unsubscribe(kind, &name, subscriber);
             }
-        }
-    }
-}
-
-/// What a client listens to.
-#[derive(Debug, Default)]
-pub(crate) struct Subscriptions {
-    channels: BTreeSet<Box<[u8]>>,
-    patterns: BTreeSet<Box<[u8]>>,
-    shards: BTreeSet<Box<[u8]>>,
-    /// Reads that it watches.
-    pub(crate) watchings: Watchings,
-    /// How it follows the log, if it does.
-    pub(crate) following: Option<Following>,
-}
-
-impl Subscriptions {
-    /// Whether there are any.
-    pub(crate) fn any(&self) -> bool {
-        self.listens() || !self.watchings.is_empty() || self.following.is_some()
-    }
-
-    /// Whether there are any to channels or patterns.
-    pub(crate) fn listens(&self) -> bool {
-        !(self.channels.is_empty() && self.patterns.is_empty() && self.shards.is_empty())
-    }
-
-    /// Whether there may be something to write that had to wait, for which there is room.
-    pub(crate) fn may_catch_up(&self, output: &Output) -> bool {
-        self.watchings.may_catch_up(output)
-            || self.following.as_ref().is_some_and(|following| following.may_catch_up(output))
-    }
-
-    /// When time matters next to any of it, or a little before.
-    pub(crate) fn next_time(&self) -> Option<Instant> {
-        let progress = self.following.as_ref().and_then(Following::next_time);
-        [self.watchings.next_time(), progress].into_iter().flatten().min()
-    }
-
-    pub(crate) fn of(&self, kind: Kind) -> &BTreeSet<Box<[u8]>> {
-        match kind {
-            Kind::Channel => &self.channels,
-            Kind::Pattern => &self.patterns,
-            Kind::Shard => &self.shards,
-        }
-    }
-
-    pub(crate) fn of_mut(&mut self, kind: Kind) -> &mut BTreeSet<Box<[u8]>> {
-        match kind {
-            Kind::Channel => &mut self.channels,
-            Kind::Pattern => &mut self.patterns,
-            Kind::Shard => &mut self.shards,
-        }
-    }
-
-    /// The number that a confirmation of that kind shows.
-    pub(crate) fn count(&self, kind: Kind) -> usize {
-        match kind {
-            Kind::Channel | Kind::Pattern => self.channels.len() + self.patterns.len(),
-            Kind::Shard => self.shards.len(),
         }
     }
 }

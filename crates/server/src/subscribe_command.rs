@@ -4,6 +4,7 @@ use crate::context::Context;
 use crate::publication::Kind;
 use crate::session::{NAMES_LIMIT, Session};
 use tidemark_engine::CommandError;
+use tidemark_engine::{Command, Run};
 
 /// `SUBSCRIBE`, `PSUBSCRIBE`, `SSUBSCRIBE`: one confirmation for each name.
 pub(crate) fn subscribe(
@@ -117,4 +118,17 @@ pub(crate) fn numpat(session: &mut Session, cx: &Context<'_>) -> Result<(), Comm
     let (_, patterns, _) = cx.shared.pubsub.counts();
     session.output.reply.count(patterns);
     Ok(())
+}
+
+/// Whether what begins at `mark` confirms changed subscriptions: messages, and no reply.
+pub(crate) fn is_confirmed(session: &Session, mark: usize, command: &Command) -> bool {
+    use tidemark_engine::command::ConnectionCommand as C;
+    let is_array = matches!(session.output.reply.bytes().get(mark), Some(b'*' | b'>'));
+    let changes_subscriptions = matches!(
+        command.run,
+        Run::Connection(
+            C::Subscribe | C::Psubscribe | C::Ssubscribe | C::Unsubscribe | C::Punsubscribe | C::Sunsubscribe
+        )
+    );
+    is_array && changes_subscriptions
 }

@@ -1,4 +1,4 @@
-//! A client that keeps what it reads, and a connection that passes on which keys it must not use any more.
+//! A client that keeps what it reads is told which keys it must not use any more.
 //!
 //! What is to be told waits in the client's [`Tracker`], bounded, until the connection that takes it has room: its own, or
 //! the one that it redirects to. So a connection that does not read costs no memory, and is told in one word that everything
@@ -7,109 +7,19 @@
 use crate::client::flags;
 use crate::context::Context;
 use crate::inbox::{Inbox, Message};
-use crate::output::{Output, Until};
-use crate::session::Session;
+use crate::invalidation_source::Source;
+use crate::output::Until;
+use crate::session::{Mode, Session};
 use crate::target::Subscriber;
 use crate::target::Target;
-use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tidemark_engine::command::parse;
 use tidemark_engine::tracking::{Invalidation, Stale, Tell, Tracker};
-use tidemark_engine::{Protocol, Reply, Terms};
-
-/// While more than this waits to be sent, a connection takes no further invalidations: they wait where they are. Bytes.
-const OUTBOX_BYTES: usize = 256 * 1024;
+use tidemark_engine::{Protocol, Reply};
 
 /// The channel by which a subscriber that speaks RESP2 gets to know what others keep.
 const CHANNEL: &[u8] = b"__redis__:invalidate";
-
-/// Which reads a client keeps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Mode {
-    /// All.
-    #[default]
-    All,
-    /// Those behind `CLIENT CACHING YES`.
-    OptIn,
-    /// All but those behind `CLIENT CACHING NO`.
-    OptOut,
-    /// Whatever it is: the client is told of all keys that begin in certain ways.
-    Broadcast,
-}
-
-/// A client's `CLIENT TRACKING`.
-#[derive(Debug)]
-pub(crate) struct Tracking {
-    pub(crate) tracker: Arc<Tracker>,
-    pub(crate) mode: Mode,
-    /// The client is not told of its own changes.
-    pub(crate) is_without_loop: bool,
-    /// `CLIENT CACHING` was called for the next command or transaction.
-    pub(crate) is_exception: bool,
-    /// How keys begin that the client is told of.
-    pub(crate) prefixes: BTreeSet<Box<[u8]>>,
-    /// The client whose connection takes what this one is told, if it is another way than its own.
-    pub(crate) redirect: Option<u64>,
-    /// That client is gone.
-    pub(crate) is_broken: bool,
-}
-
-impl Tracking {
-    pub(crate) fn new(tracker: Arc<Tracker>) -> Tracking {
-        Tracking {
-            tracker,
-            mode: Mode::default(),
-            is_without_loop: false,
-            is_exception: false,
-            prefixes: BTreeSet::new(),
-            redirect: None,
-            is_broken: false,
-        }
-    }
-
-    /// Whether what is read now is kept; `opts_in` is what `CLIENT CACHING YES` says for the command itself.
-    fn keeps(&self, opts_in: bool) -> bool {
-        match self.mode {
-            Mode::All => true,
-            Mode::OptIn => self.is_exception || opts_in,
-            Mode::OptOut => !self.is_exception,
-            Mode::Broadcast => false,
-        }
-    }
-}
-
-/// On what terms a session's commands run, which may be asked to be durable.
-#[inline]
-pub(crate) fn terms(session: &Session, durable: bool) -> Terms {
-    match &session.tracking {
-        None => Terms { durable, ..Terms::default() },
-        Some(tracking) => tracked_terms(tracking, durable, false),
-    }
-}
-
-/// As [`terms`], of a transaction. One that says `CLIENT CACHING YES` itself is kept as a whole, and what it says by
-/// `CLIENT CACHING NO` is passed over: its commands on keys run first. Either way too much is kept, if anything.
-pub(crate) fn terms_of_transaction(session: &Session, durable: bool, opts_in: bool) -> Terms {
-    match &session.tracking {
-        None => Terms { durable, ..Terms::default() },
-        Some(tracking) => tracked_terms(tracking, durable, opts_in),
-    }
-}
-
-#[cold]
-fn tracked_terms(tracking: &Tracking, durable: bool, opts_in: bool) -> Terms {
-    let id = tracking.tracker.id();
-    let reader = tracking.keeps(opts_in).then_some(id);
-    Terms { durable, reader, spared: tracking.is_without_loop.then_some(id) }
-}
-
-/// Whose invalidations a connection takes.
-pub(crate) struct Source {
-    tracker: Arc<Tracker>,
-    /// The client that keeps what it reads.
-    owner: Subscriber,
-}
 
 /// How a tracker's invalidations get to the connection that takes them.
 pub(crate) fn tell(owner: Subscriber, taker: Target, inbox: Arc<Inbox>) -> Tell {
@@ -129,34 +39,21 @@ pub(crate) fn return_to_owner(source: &Source, taker: Target, inboxes: &[Arc<Inb
     }
 }
 
-/// Invalidations that a connection has been told of and has not taken yet.
-#[derive(Default)]
-pub(crate) struct Untaken(VecDeque<Source>);
-
-impl Untaken {
-    /// Whether there may be some for which there is room.
-    pub(crate) fn may_catch_up(&self, output: &Output) -> bool {
-        !self.0.is_empty() && output.pending() <= OUTBOX_BYTES
-    }
-}
-
 /// Takes what waits for the connection, as far as it has room.
 pub(crate) fn invalidate(session: &mut Session, source: Source, cx: &Context<'_>) {
-    if !session.untaken.0.iter().any(|other| Arc::ptr_eq(&other.tracker, &source.tracker)) {
-        session.untaken.0.push_back(source);
-    }
+    session.untaken.add(source);
     catch_up(session, cx);
 }
 
 /// As [`invalidate`], of what has had to wait.
 pub(crate) fn catch_up(session: &mut Session, cx: &Context<'_>) {
-    while let Some(source) = session.untaken.0.front() {
+    while let Some(source) = session.untaken.first() {
         let tracker = Arc::clone(&source.tracker);
         let is_redirected = source.owner.target != session.client.target;
         if !take_all(session, &tracker, is_redirected, cx) {
             return;
         }
-        session.untaken.0.pop_front();
+        session.untaken.pass();
     }
 }
 
@@ -164,7 +61,7 @@ pub(crate) fn catch_up(session: &mut Session, cx: &Context<'_>) {
 fn take_all(session: &mut Session, tracker: &Tracker, is_redirected: bool, cx: &Context<'_>) -> bool {
     let is_redirected = is_redirected || session.tracking.as_ref().is_some_and(|own| own.redirect.is_some());
     loop {
-        if session.output.pending() > OUTBOX_BYTES {
+        if !session.output.has_room() {
             return false;
         }
         let Some(invalidation) = tracker.take(session.client.id) else { return true };
@@ -254,7 +151,7 @@ pub(crate) fn end(session: &mut Session, cx: &Context<'_>) {
 /// Gives back what a connection that is closed has not taken from others.
 pub(crate) fn close(session: &mut Session, cx: &Context<'_>) {
     end(session, cx);
-    for source in std::mem::take(&mut session.untaken.0) {
+    for source in session.untaken.take() {
         return_to_owner(&source, session.client.target, &cx.shared.inboxes);
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::client::Client;
 use crate::context::Context;
-use crate::session::Session;
+use crate::session::{Mode, Session, Tracking};
 use crate::target::Subscriber;
-use crate::tracking::{self, Mode, Tracking};
+use crate::tracking;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tidemark_engine::CommandError;

@@ -3,54 +3,22 @@
 use crate::context::Context;
 use crate::inbox::{Message, Unblock};
 use crate::output::Until;
-use crate::returning::{self, Sought};
-use crate::session::Session;
+use crate::session::{Session, Wait, WaitFor};
+use crate::watching;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tidemark_engine::command::parse;
 use tidemark_engine::{Blocked, CommandError, Delivery, Engine, Waiter};
 use tidemark_log::Lsn;
 
-/// Timeouts beyond this are as good as for ever, and would overflow the clock. A century.
-const LONGEST: Duration = Duration::from_hours(100 * 366 * 24);
-
-/// A client's wait.
-pub(crate) struct Wait {
-    pub(crate) what: WaitFor,
-    /// When it ends by itself; `None` is never.
-    pub(crate) deadline: Option<Instant>,
-    /// Whether the answer must wait for the disk, whatever the server's setting: `DURABLE BLPOP …`.
-    pub(crate) durable: bool,
-    /// Whether `CLIENT REPLY` asked that there be no answer.
-    pub(crate) is_silent: bool,
-}
-
-/// What a client waits for.
-pub(crate) enum WaitFor {
-    /// That a key gets something to take.
-    Keys(Arc<Waiter>),
-    /// That a record is durable.
-    Sync(Lsn),
-    /// For replicas, of which there are none: only the deadline ends it.
-    Replicas,
-    /// For time to pass.
-    Sleep,
-    /// That `CLIENT PAUSE` is over; the command that waits is still to be run.
-    Unpaused,
-    /// That a snapshot is complete, which the snapshot's thread tells.
-    Snapshot,
-    /// That the place is found where a subscription goes on.
-    Place(Box<Sought>),
-}
-
 /// Lets a client wait whose command has found nothing to take.
 pub(crate) fn block(session: &mut Session, blocked: Blocked<'_>, durable: bool, cx: &Context<'_>) {
-    let deadline = blocked.timeout_ms().and_then(|timeout| deadline_in(Duration::from_millis(timeout)));
+    let timeout = blocked.timeout_ms().map(Duration::from_millis);
     let target = session.target();
     let inbox = Arc::clone(&cx.shared.inboxes[session.client.worker]);
     let deliver = move |delivery: Delivery| inbox.send(Message::Deliver(target, delivery));
     let waiter = blocked.wait(deliver, |waiter| session.client.begin_wait(waiter));
-    session.wait = Some(Wait { what: WaitFor::Keys(waiter), deadline, durable, is_silent: false });
+    session.wait = Some(Wait::new(WaitFor::Keys(waiter), timeout, durable));
     session.show_state();
 }
 
@@ -126,7 +94,8 @@ pub(crate) fn abandon(session: &mut Session, cx: &Context<'_>) {
         Some(WaitFor::Keys(waiter)) => {
             cx.shared.engine.stop_waiting(&waiter);
         }
-        Some(WaitFor::Place(sought)) => returning::give_up(session, &sought, cx),
+        // Who subscribes listens from the first, so that has to end.
+        Some(WaitFor::Place(sought)) => watching::leave_if_unused(session, sought.query(), cx),
         _ => {}
     }
 }
@@ -194,13 +163,8 @@ pub(crate) fn for_snapshot(session: &mut Session) {
 }
 
 pub(crate) fn begin(session: &mut Session, what: WaitFor, timeout: Option<Duration>) {
-    session.wait =
-        Some(Wait { what, deadline: timeout.and_then(deadline_in), durable: false, is_silent: false });
+    session.wait = Some(Wait::new(what, timeout, false));
     session.show_state();
-}
-
-fn deadline_in(timeout: Duration) -> Option<Instant> {
-    if timeout > LONGEST { None } else { Instant::now().checked_add(timeout) }
 }
 
 /// A timeout argument in milliseconds; 0 is for ever.

@@ -3,14 +3,18 @@
 use crate::context::Context;
 use crate::cursor::{self, Cursor, reads};
 use crate::delivery::{Options, Start, read_options};
+use crate::holding::hold_position;
 use crate::named_command::{self, Naming};
 use crate::not_resumed::NotResumed;
-use crate::returning::{self, Asked, Returning};
-use crate::session::{NAMES_LIMIT, Session};
-use crate::watching::{self, Watching};
+use crate::returning;
+use crate::session::Watching;
+use crate::session::{Asked, NAMES_LIMIT, Returning, Session};
+use crate::watch_answer::integer;
+use crate::watch_answer::{begun, refusal, refuse};
+use crate::watching;
 use tidemark_engine::command::{parse, watching::read_of};
 use tidemark_engine::query::{Filter, Read};
-use tidemark_engine::{Command, CommandError, Reply};
+use tidemark_engine::{Command, CommandError};
 use tidemark_log::Lsn;
 
 /// What stands between a read and the options of its subscription.
@@ -60,52 +64,11 @@ pub(crate) fn watch(
     Ok(())
 }
 
-/// Answers a subscription that has begun, or goes on, with the state at `lsn`; without a value if emissions say it.
-pub(crate) fn begun(session: &mut Session, query: Lsn, lsn: Lsn, value: Option<&[u8]>) {
-    let Session { subscriptions, output, .. } = session;
-    let Some(begun) = subscriptions.watchings.get_mut(query) else { return };
-    let reply = &mut output.reply;
-    reply.map(4);
-    reply.bulk(b"sub_id");
-    reply.bulk(&begun.name());
-    reply.bulk(b"lsn");
-    integer(reply, lsn.0);
-    reply.bulk(b"seq");
-    integer(reply, begun.cursor.sequence());
-    reply.bulk(b"value");
-    match value {
-        Some(value) => reply.encoded(value),
-        None => reply.null(),
-    }
-}
-
-/// Holds back the answer that begins at `mark` and shows the state at `lsn`.
-pub(crate) fn hold_position(session: &mut Session, mark: usize, lsn: Lsn, cx: &Context<'_>) {
-    if let Some(until) = cx.shared.holds_back_position(lsn, false) {
-        session.output.hold(mark, until);
-    }
-}
-
 /// Tells a command from its options.
 pub(crate) fn split<'a, 'b>(args: &'a [&'b [u8]]) -> (&'a [&'b [u8]], &'a [&'b [u8]]) {
     match args.iter().position(|arg| *arg == OPTIONS) {
         Some(at) => (&args[..at], &args[at + 1..]),
         None => (args, &[]),
-    }
-}
-
-/// Why a subscription cannot go on behind an LSN.
-pub(crate) fn refusal(not_resumed: NotResumed) -> String {
-    let word = not_resumed.word();
-    match not_resumed {
-        NotResumed::Stale(floor) => format!("{word} emissions up to LSN {floor} are not retained any more"),
-        NotResumed::Invalid(head) => format!("{word} the log ends at LSN {head}"),
-        NotResumed::NotFound => format!("{word} the read is not watched"),
-        NotResumed::TryAgain => {
-            format!(
-                "{word} too many subscriptions wait to go on from the log, or the server stops; try again"
-            )
-        }
     }
 }
 
@@ -257,21 +220,4 @@ pub(crate) fn position(arg: &[u8]) -> Result<Lsn, CommandError> {
         .and_then(|lsn| u64::try_from(lsn).ok())
         .map(Lsn)
         .ok_or(CommandError::text("ERR the LSN is not an integer or out of range"))
-}
-
-/// Answers why a subscription cannot go on, as soon as a crash cannot take back the position that is told.
-pub(crate) fn refuse(session: &mut Session, not_resumed: NotResumed, cx: &Context<'_>) {
-    hold_position(session, session.output.reply.len(), not_resumed.lsn(), cx);
-    answer(session, not_resumed.word(), not_resumed.lsn().0);
-}
-
-pub(crate) fn answer(session: &mut Session, outcome: &str, number: u64) {
-    let reply = &mut session.output.reply;
-    reply.array(2);
-    reply.bulk(outcome.as_bytes());
-    integer(reply, number);
-}
-
-fn integer(reply: &mut Reply, value: u64) {
-    reply.integer(i64::try_from(value).unwrap_or(i64::MAX));
 }

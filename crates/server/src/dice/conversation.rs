@@ -19,7 +19,6 @@ use crate::dispatch;
 use crate::postponing;
 use crate::resp::request::{UNAUTHENTICATED_ARGUMENTS, UNAUTHENTICATED_BULK_BYTES};
 use crate::session::Session;
-use crate::watch_command;
 use std::time::{Duration, Instant};
 use tidemark_engine::{CommandError, Reply};
 
@@ -331,7 +330,7 @@ impl Conversation {
                 watch::watch(session, read.unwrap_or(row), words, &mut self.scratch, cx)?;
                 let mark = session.output.reply.len();
                 session.output.reply.encoded(&self.scratch);
-                watch_command::hold_position(session, mark, cx.shared.engine.log().appended(), cx);
+                crate::holding::hold_position(session, mark, cx.shared.engine.log().appended(), cx);
             }
         }
         Ok(())

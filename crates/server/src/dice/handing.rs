@@ -10,9 +10,10 @@ use super::notice::{Handed, Notice};
 use crate::context::Context;
 use crate::cursor::{Cursor, Place};
 use crate::inbox::Message;
+use crate::session::Watching;
 use crate::session::{NAMES_LIMIT, Session};
 use crate::target::Subscriber;
-use crate::watching::{self, Watching};
+use crate::watching;
 use tidemark_log::Lsn;
 
 /// Puts a subscription into the session.

@@ -1,0 +1,18 @@
+//! `DURABLE command …`: a change that is answered when it is on disk.
+
+use tidemark_engine::command::{self, flags};
+use tidemark_engine::{Command, CommandError, Run};
+
+/// The command behind the word `DURABLE`.
+pub(crate) fn unwrap<'a, 'b>(
+    args: &'a [&'b [u8]],
+) -> Result<(&'static Command, &'a [&'b [u8]]), CommandError> {
+    let inner = args.get(1..).unwrap_or_default();
+    let command = command::resolve(inner)?;
+    match command.run {
+        Run::Keys(_) if command.is(flags::WRITE) => Ok((command, inner)),
+        _ => Err(CommandError::text(
+            "ERR DURABLE stands before a command that changes keys, such as DURABLE SET key value",
+        )),
+    }
+}

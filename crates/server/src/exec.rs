@@ -1,0 +1,246 @@
+//! `EXEC`: queued commands take effect together.
+//!
+//! The engine executes the commands on keys as one: no other client sees some of their changes without the others, and
+//! one record of the log holds them. Commands of the connection, such as `PUBLISH` or `PING`, run right after them and
+//! answer in their places.
+
+use crate::connection_command;
+use crate::context::Context;
+use crate::holding::finish;
+use crate::named_command;
+use crate::session::{Replies, Session, Transaction, terms_of_transaction};
+use crate::subscribe_command::is_confirmed;
+use crate::watch_command;
+use tidemark_engine::command::{ConnectionCommand, parse};
+use tidemark_engine::keyspace::DATABASES;
+use tidemark_engine::query::Acknowledgement;
+use tidemark_engine::{Call, Command, CommandError, Executed, Reply, Run, WatchedKeys};
+
+/// `EXEC`
+pub(crate) fn exec(session: &mut Session, cx: &Context<'_>) -> Result<(), CommandError> {
+    let transaction = session.transaction.take().ok_or(CommandError::text("ERR EXEC without MULTI"))?;
+    let watched = std::mem::take(&mut session.watched);
+    if transaction.is_spoilt() {
+        end_watches(&watched, cx);
+        session.show_state();
+        return Err(CommandError::text("EXECABORT Transaction discarded because of previous errors."));
+    }
+    let mark = session.output.reply.len();
+    let executed = execute(session, &transaction, &watched, cx);
+    end_watches(&watched, cx);
+    finish(session, &executed, mark, transaction.is_durable(), cx);
+    if session.replies == Replies::On {
+        session.confirmations = Vec::new();
+    }
+    session.show_state();
+    Ok(())
+}
+
+fn end_watches(watched: &WatchedKeys, cx: &Context<'_>) {
+    if !watched.is_empty() {
+        cx.shared.engine.unwatch(watched);
+    }
+}
+
+fn execute<'e>(
+    session: &mut Session,
+    transaction: &Transaction,
+    watched: &WatchedKeys,
+    cx: &Context<'e>,
+) -> Executed<'e> {
+    let args: Vec<Vec<&[u8]>> =
+        transaction.commands().map(|(_, args)| args.iter().map(|arg| &**arg).collect()).collect();
+    let calls = calls_on_keys(session.db, transaction, &args, cx.now_us);
+    let watched = (!watched.is_empty()).then_some(watched);
+    let engine = &cx.shared.engine;
+    let terms =
+        terms_of_transaction(session.tracking.as_deref(), transaction.is_durable(), transaction.opts_in());
+    if calls.len() == transaction.len() {
+        let reply = &mut session.output.reply;
+        return engine.execute_transaction_as(&calls, watched, &[], cx.now_us, terms, reply);
+    }
+    let done = match acknowledgements(session, transaction, &args, cx) {
+        Ok(done) => done,
+        Err(error) => {
+            session.output.reply.error(&error);
+            return Executed::default();
+        }
+    };
+    let mut answers = Reply::new(session.output.reply.protocol());
+    answers.set_limit(session.output.reply.room());
+    let executed = engine.execute_transaction_as(&calls, watched, &done, cx.now_us, terms, &mut answers);
+    if answers.has_overflowed() {
+        // The commands on keys have run, so those of the connection do as well; nobody will read what they answer.
+        session.output.reply.overflow();
+        merge(session, transaction, &args, &[], &[], cx);
+        return executed;
+    }
+    match reply_lengths(answers.bytes()) {
+        Some(lengths) => merge(session, transaction, &args, answers.bytes(), &lengths, cx),
+        // Not executed: an error, or a watched key has changed.
+        None => session.output.reply.encoded(answers.bytes()),
+    }
+    executed
+}
+
+/// The commands on keys, each with the database that a `SELECT` before it has chosen.
+fn calls_on_keys<'a>(
+    db: u8,
+    transaction: &Transaction,
+    args: &'a [Vec<&'a [u8]>],
+    now_us: u64,
+) -> Vec<Call<'a>> {
+    let mut db = db;
+    let mut calls = Vec::with_capacity(args.len());
+    for ((command, _), args) in transaction.commands().zip(args) {
+        match command.run {
+            Run::Keys(_) => calls.push(Call { command, args, db, now_us }),
+            Run::Connection(ConnectionCommand::Select) => db = selected(args).unwrap_or(db),
+            Run::Connection(_) | Run::Container => {}
+        }
+    }
+    calls
+}
+
+/// What is acknowledged of named subscriptions: together with the changes, or not at all.
+fn acknowledgements<'a>(
+    session: &mut Session,
+    transaction: &Transaction,
+    args: &[Vec<&'a [u8]>],
+    cx: &Context<'_>,
+) -> Result<Vec<Acknowledgement<'a>>, CommandError> {
+    let mut done = Vec::new();
+    for ((command, _), args) in transaction.commands().zip(args) {
+        if let Some((key, name, lsn)) = acknowledgement(command, args) {
+            if !named_command::is_of_key(name, key, cx) {
+                return Err(CommandError::text(
+                    "SUBSCRIPTION_NOT_FOUND there is no subscription of that name to the key; nothing was done",
+                ));
+            }
+            let lsn = watch_command::position(lsn)?;
+            let given = watch_command::watched(session, name, cx).map(|watching| watching.given());
+            if let Some(given) = given.filter(|given| lsn > *given) {
+                return Err(CommandError::Text(
+                    format!(
+                        "INVALID_SEQUENCE the connection was given emissions up to LSN {given}; nothing was done"
+                    )
+                    .into(),
+                ));
+            }
+            done.push(Acknowledgement { name, lsn });
+        }
+    }
+    Ok(done)
+}
+
+/// Key, name and LSN of an acknowledgement that takes place with the transaction.
+fn acknowledgement<'a>(command: &Command, args: &[&'a [u8]]) -> Option<(&'a [u8], &'a [u8], &'a [u8])> {
+    matches!(command.run, Run::Connection(ConnectionCommand::EmitAck))
+        .then(|| named_command::acknowledgement(args))
+        .flatten()
+}
+
+/// The database that a `SELECT` names, if it is one.
+fn selected(args: &[&[u8]]) -> Option<u8> {
+    let index = parse::canonical_integer(args.get(1)?)?;
+    u8::try_from(index).ok().filter(|index| usize::from(*index) < DATABASES)
+}
+
+/// Runs the commands of the connection and puts all answers in the order of the queue.
+fn merge(
+    session: &mut Session,
+    transaction: &Transaction,
+    args: &[Vec<&[u8]>],
+    answers: &[u8],
+    lengths: &[usize],
+    cx: &Context<'_>,
+) {
+    session.output.reply.array(transaction.len());
+    let header = answers.len() - lengths.iter().sum::<usize>();
+    let mut rest = answers.get(header..).unwrap_or_default();
+    let mut lengths = lengths.iter();
+    for ((command, _), args) in transaction.commands().zip(args) {
+        match command.run {
+            Run::Keys(_) => {
+                let length = lengths.next().copied().unwrap_or_default();
+                let (answer, after) = rest.split_at_checked(length).unwrap_or((rest, &[]));
+                session.output.reply.encoded(answer);
+                rest = after;
+            }
+            Run::Connection(_) if acknowledgement(command, args).is_some() => {
+                // It has taken place with the others.
+                session.output.reply.ok();
+                let lsn = args.get(3).and_then(|lsn| watch_command::position(lsn).ok());
+                if let (Some(name), Some(lsn)) = (args.get(2), lsn)
+                    && let Some(watching) = watch_command::watched(session, name, cx)
+                {
+                    watching.acknowledge(lsn);
+                }
+            }
+            Run::Connection(which) => {
+                let mark = session.output.reply.len();
+                connection_command::run_in_transaction(session, which, command, args, cx);
+                if is_confirmed(session, mark, command) {
+                    let confirmations = session.output.reply.bytes().get(mark..).unwrap_or_default();
+                    session.confirmations.extend_from_slice(confirmations);
+                }
+            }
+            Run::Container => session.output.reply.error(&CommandError::Arity(command.name.into())),
+        }
+    }
+}
+
+/// The lengths of the elements of an encoded array; `None` if the bytes are not a (non-null) array.
+fn reply_lengths(bytes: &[u8]) -> Option<Vec<usize>> {
+    let (count, mut position) = header(bytes, 0, b'*')?;
+    let mut lengths = Vec::with_capacity(count.min(bytes.len()));
+    for _ in 0..count {
+        let end = skip(bytes, position)?;
+        lengths.push(end - position);
+        position = end;
+    }
+    Some(lengths)
+}
+
+/// The offset behind the reply that begins at `position`. Nesting is walked without recursion.
+fn skip(bytes: &[u8], position: usize) -> Option<usize> {
+    let (mut position, mut missing) = (position, 1_usize);
+    while missing > 0 {
+        let kind = *bytes.get(position)?;
+        let line_end = position + bytes.get(position..)?.windows(2).position(|pair| pair == b"\r\n")? + 2;
+        let number = parse::canonical_integer(bytes.get(position + 1..line_end - 2)?);
+        missing -= 1;
+        position = line_end;
+        match (kind, number.map(usize::try_from)) {
+            (b'$' | b'=', Some(Ok(length))) => position += length + 2,
+            (b'*' | b'~' | b'>', Some(Ok(count))) => missing += count,
+            (b'%', Some(Ok(count))) => missing += count * 2,
+            _ => {}
+        }
+    }
+    Some(position)
+}
+
+fn header(bytes: &[u8], position: usize, kind: u8) -> Option<(usize, usize)> {
+    if bytes.get(position) != Some(&kind) {
+        return None;
+    }
+    let line_end = position + bytes.get(position..)?.windows(2).position(|pair| pair == b"\r\n")? + 2;
+    let count = parse::canonical_integer(bytes.get(position + 1..line_end - 2)?)?;
+    Some((usize::try_from(count).ok()?, line_end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_elements_of_a_reply_are_told_apart() {
+        let answers = b"*5\r\n+OK\r\n$3\r\na\r\n\r\n*2\r\n:1\r\n*-1\r\n%1\r\n$-1\r\n,1.5\r\n_\r\n";
+        assert_eq!(reply_lengths(answers), Some(vec![5, 9, 13, 15, 3]));
+        assert_eq!(reply_lengths(b"*0\r\n"), Some(vec![]));
+        assert_eq!(reply_lengths(b"*-1\r\n"), None);
+        assert_eq!(reply_lengths(b"-MISCONF no\r\n"), None);
+        assert_eq!(reply_lengths(b"_\r\n"), None);
+    }
+}

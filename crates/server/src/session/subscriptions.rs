@@ -1,0 +1,68 @@
+//! What a client listens to.
+
+use super::following::Following;
+use super::watchings::Watchings;
+use crate::output::Output;
+use crate::publication::Kind;
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+/// What a client listens to.
+#[derive(Debug, Default)]
+pub(crate) struct Subscriptions {
+    channels: BTreeSet<Box<[u8]>>,
+    patterns: BTreeSet<Box<[u8]>>,
+    shards: BTreeSet<Box<[u8]>>,
+    /// Reads that it watches.
+    pub(crate) watchings: Watchings,
+    /// How it follows the log, if it does.
+    pub(crate) following: Option<Following>,
+}
+
+impl Subscriptions {
+    /// Whether there are any.
+    pub(crate) fn any(&self) -> bool {
+        self.listens() || !self.watchings.is_empty() || self.following.is_some()
+    }
+
+    /// Whether there are any to channels or patterns.
+    pub(crate) fn listens(&self) -> bool {
+        !(self.channels.is_empty() && self.patterns.is_empty() && self.shards.is_empty())
+    }
+
+    /// Whether there may be something to write that had to wait, for which there is room.
+    pub(crate) fn may_catch_up(&self, output: &Output) -> bool {
+        self.watchings.may_catch_up(output)
+            || self.following.as_ref().is_some_and(|following| following.may_catch_up(output))
+    }
+
+    /// When time matters next to any of it, or a little before.
+    pub(crate) fn next_time(&self) -> Option<Instant> {
+        let progress = self.following.as_ref().and_then(Following::next_time);
+        [self.watchings.next_time(), progress].into_iter().flatten().min()
+    }
+
+    pub(crate) fn of(&self, kind: Kind) -> &BTreeSet<Box<[u8]>> {
+        match kind {
+            Kind::Channel => &self.channels,
+            Kind::Pattern => &self.patterns,
+            Kind::Shard => &self.shards,
+        }
+    }
+
+    pub(crate) fn of_mut(&mut self, kind: Kind) -> &mut BTreeSet<Box<[u8]>> {
+        match kind {
+            Kind::Channel => &mut self.channels,
+            Kind::Pattern => &mut self.patterns,
+            Kind::Shard => &mut self.shards,
+        }
+    }
+
+    /// The number that a confirmation of that kind shows.
+    pub(crate) fn count(&self, kind: Kind) -> usize {
+        match kind {
+            Kind::Channel | Kind::Pattern => self.channels.len() + self.patterns.len(),
+            Kind::Shard => self.shards.len(),
+        }
+    }
+}

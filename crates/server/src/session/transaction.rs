@@ -1,0 +1,75 @@
+//! What a client has queued between `MULTI` and `EXEC`.
+
+use tidemark_engine::command::{ConnectionCommand, parse};
+use tidemark_engine::{Command, Run};
+
+/// Commands that wait for `EXEC`.
+#[derive(Debug, Default)]
+pub(crate) struct Transaction {
+    queue: Vec<Queued>,
+    /// Bytes of all arguments.
+    bytes: usize,
+    /// A command was refused, so `EXEC` will refuse all.
+    spoilt: bool,
+    /// A command asked to be answered from the disk, so all are.
+    durable: bool,
+}
+
+#[derive(Debug)]
+struct Queued {
+    command: &'static Command,
+    args: Vec<Box<[u8]>>,
+}
+
+impl Transaction {
+    /// Commands queued.
+    pub(crate) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// The commands queued, and their arguments.
+    pub(crate) fn commands(&self) -> impl Iterator<Item = (&'static Command, &[Box<[u8]>])> {
+        self.queue.iter().map(|queued| (queued.command, &*queued.args))
+    }
+
+    /// Whether it says itself that what it reads is kept.
+    pub(crate) fn opts_in(&self) -> bool {
+        self.queue.iter().any(|Queued { command, args }| {
+            matches!(command.run, Run::Connection(ConnectionCommand::ClientCaching))
+                && args.get(2).is_some_and(|word| parse::is(word, "YES"))
+        })
+    }
+
+    /// Makes `EXEC` refuse the transaction.
+    pub(crate) fn spoil(&mut self) {
+        self.spoilt = true;
+    }
+
+    /// Whether `EXEC` refuses it.
+    pub(crate) fn is_spoilt(&self) -> bool {
+        self.spoilt
+    }
+
+    /// Whether its answers wait for the disk.
+    pub(crate) fn is_durable(&self) -> bool {
+        self.durable
+    }
+
+    /// Queues a command, which may be asked to be durable; `false` if all would take more than `limit` bytes.
+    pub(crate) fn queue(
+        &mut self,
+        command: &'static Command,
+        args: &[&[u8]],
+        is_durable: bool,
+        limit: usize,
+    ) -> bool {
+        let bytes: usize = args.iter().map(|arg| arg.len() + size_of::<Box<[u8]>>()).sum();
+        if self.bytes + bytes > limit {
+            return false;
+        }
+        self.bytes += bytes;
+        self.durable |= is_durable;
+        self.queue.push(Queued { command, args: args.iter().map(|arg| Box::from(*arg)).collect() });
+        true
+    }
+}

@@ -1,0 +1,215 @@
+//! A client's subscriptions to reads.
+
+use super::watching::{Claim, Watching};
+use crate::context::Context;
+use crate::cursor::Older;
+use crate::output::Output;
+use std::collections::BTreeSet;
+use std::time::Instant;
+use tidemark_engine::query::{ById, Emission};
+use tidemark_log::Lsn;
+
+/// A client's subscriptions, at most one to each query.
+#[derive(Debug, Default)]
+pub(crate) struct Watchings {
+    by_query: ById<(Lsn, Watching)>,
+    /// Those that may have emissions to write, for which there was no room yet.
+    behind: BTreeSet<Lsn>,
+    /// Not later than when time matters to one of them.
+    timer: Option<Instant>,
+}
+
+impl Watchings {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_query.is_empty()
+    }
+
+    /// When time matters next, or a little before.
+    pub(crate) fn next_time(&self) -> Option<Instant> {
+        self.timer
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.by_query.len()
+    }
+
+    pub(crate) fn contains(&self, query: Lsn) -> bool {
+        self.by_query.get(query).is_some()
+    }
+
+    pub(crate) fn get_mut(&mut self, query: Lsn) -> Option<&mut Watching> {
+        self.by_query.get_mut(query).map(|(_, watching)| watching)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Watching> {
+        self.by_query.iter().map(|(_, watching)| watching)
+    }
+
+    /// Whether there may be emissions to write, for which there is room.
+    pub(crate) fn may_catch_up(&self, output: &Output) -> bool {
+        !self.behind.is_empty() && output.has_room()
+    }
+
+    /// Looks after the time that matters to a subscription.
+    fn mind(&mut self, at: Option<Instant>) {
+        self.timer = [self.timer, at].into_iter().flatten().min();
+    }
+
+    /// Adds a subscription; the one to the same query that it takes the place of.
+    pub(crate) fn insert(&mut self, watching: Watching) -> Option<Watching> {
+        self.mind(watching.next_time());
+        self.by_query.insert((watching.cursor.query().id(), watching)).map(|(_, replaced)| replaced)
+    }
+
+    /// Takes a subscription out.
+    pub(crate) fn remove(&mut self, query: Lsn) -> Option<Watching> {
+        let (_, watching) = self.by_query.remove(query)?;
+        self.behind.remove(&query);
+        Some(watching)
+    }
+
+    /// Lets a subscription catch up: as soon as the client's answer is written.
+    pub(crate) fn catch_up_soon(&mut self, query: Lsn) {
+        if let Some((_, watching)) = self.by_query.get_mut(query) {
+            if let Some(more) = &mut watching.more {
+                more.is_returning = more.delivery.mark;
+            }
+            self.behind.insert(query);
+        }
+    }
+
+    /// Takes those that may have emissions to write, for which there was no room yet.
+    pub(crate) fn take_behind(&mut self) -> BTreeSet<Lsn> {
+        std::mem::take(&mut self.behind)
+    }
+
+    /// Those whose emissions wait for the end of `CLIENT PAUSE`: they wait no more.
+    pub(crate) fn end_pause(&mut self) -> Vec<Lsn> {
+        let waits = |watching: &&Watching| {
+            watching.claimed().is_some() && watching.more.as_ref().is_some_and(|more| more.is_held_back)
+        };
+        let waited: Vec<Lsn> =
+            self.iter().filter(waits).map(|watching| watching.cursor.query().id()).collect();
+        for query in &waited {
+            if let Some(more) = self.get_mut(*query).and_then(|watching| watching.more.as_mut()) {
+                more.quiet_until = None;
+            }
+        }
+        waited
+    }
+
+    /// Those to which time matters by now.
+    pub(crate) fn due(&self, now: Instant) -> Vec<Lsn> {
+        if self.timer.is_none_or(|at| at > now) {
+            return Vec::new();
+        }
+        let is_due = |watching: &&Watching| watching.next_time().is_some_and(|at| at <= now);
+        self.iter().filter(is_due).map(|watching| watching.cursor.query().id()).collect()
+    }
+
+    /// Tells the client of a subscription up to where there was nothing, if it is time.
+    pub(crate) fn tell_progress(&mut self, query: Lsn, now: Instant, output: &mut Output, cx: &Context<'_>) {
+        if let Some(watching) = self.get_mut(query) {
+            watching.write_progress(now, output, cx);
+        }
+    }
+
+    /// Looks anew when time matters next, after those that were due by `now`.
+    pub(crate) fn set_timer(&mut self, now: Instant) {
+        if self.timer.is_some_and(|at| at <= now) {
+            self.timer = self.iter().filter_map(Watching::next_time).min();
+        }
+    }
+
+    /// Writes what a query has emitted, as far as the client has room.
+    pub(crate) fn emit(
+        &mut self,
+        query: Lsn,
+        output: &mut Output,
+        older: &Older<'_>,
+        cx: &Context<'_>,
+    ) -> Emitted {
+        let Watchings { by_query, behind, timer } = self;
+        let Some((_, watching)) = by_query.get_mut(query) else { return Emitted::Waits };
+        let mut batch = Vec::new();
+        loop {
+            if watching.claimed().is_some()
+                && let Some(rest) = cx.shared.pause.rest(cx.now_us)
+            {
+                // To give something away would be to write to the log.
+                watching.more_mut().quiet_until = Instant::now().checked_add(rest);
+            }
+            if watching.is_quiet() {
+                // Whatever it is, the latest is sent when the pause is over.
+                *timer = [*timer, watching.next_time()].into_iter().flatten().min();
+                return Emitted::Waits;
+            }
+            let mut has_more = match watching.take(&mut batch, older) {
+                Ok(has_more) => has_more,
+                Err(gone) => {
+                    watching.write_stale(gone, output, cx);
+                    return Emitted::Ended;
+                }
+            };
+            let claimed = watching.claimed();
+            if let Some(claimed) = claimed {
+                if !output.has_room() {
+                    behind.insert(query);
+                    return Emitted::Waits;
+                }
+                // Nothing is claimed that there is no room for: nobody would be given it.
+                let fitting = fitting(&batch, output.room());
+                has_more |= fitting < batch.len();
+                batch.truncate(fitting);
+                match watching.claim(claimed, &batch, cx) {
+                    Claim::Given(None) => {}
+                    Claim::Given(Some(until)) => output.hold(output.reply.len(), until),
+                    Claim::Skip(position) => {
+                        for emission in batch.drain(..).filter(|emission| emission.lsn <= position) {
+                            watching.cursor.pass(&emission);
+                        }
+                        continue;
+                    }
+                    Claim::Ended(reason) => {
+                        watching.write_ended(&reason, output);
+                        return Emitted::Ended;
+                    }
+                }
+            }
+            for emission in &batch {
+                if !output.has_room() && claimed.is_none() {
+                    behind.insert(query);
+                    return Emitted::Waits;
+                }
+                watching.write(emission, output, cx);
+            }
+            if !has_more {
+                behind.remove(&query);
+                if watching.has_returned() {
+                    watching.write_place(b"caught-up", watching.cursor.lsn(), output, cx);
+                }
+                return Emitted::Waits;
+            }
+            batch.clear();
+        }
+    }
+}
+
+/// What has become of a subscription whose emissions were to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Emitted {
+    /// It waits: for emissions, for room, or for a pause to end.
+    Waits,
+    /// It goes on no more, and the client has been told why.
+    Ended,
+}
+
+/// How many emissions fit into so many bytes of output; one at least.
+fn fitting(batch: &[Emission], room: usize) -> usize {
+    let mut taken = 0_usize;
+    let behind = batch.iter().position(|emission| {
+        taken += emission.answer.len();
+        taken > room
+    });
+    behind.unwrap_or(batch.len()).max(1)
+}

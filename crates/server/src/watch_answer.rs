@@ -1,0 +1,60 @@
+//! How clients are answered who watch reads.
+
+use crate::context::Context;
+use crate::holding::hold_position;
+use crate::not_resumed::NotResumed;
+use crate::session::Session;
+use tidemark_engine::Reply;
+use tidemark_log::Lsn;
+
+/// Answers a subscription that has begun, or goes on, with the state at `lsn`; without a value if emissions say it.
+pub(crate) fn begun(session: &mut Session, query: Lsn, lsn: Lsn, value: Option<&[u8]>) {
+    let Session { subscriptions, output, .. } = session;
+    let Some(begun) = subscriptions.watchings.get_mut(query) else { return };
+    let reply = &mut output.reply;
+    reply.map(4);
+    reply.bulk(b"sub_id");
+    reply.bulk(&begun.name());
+    reply.bulk(b"lsn");
+    integer(reply, lsn.0);
+    reply.bulk(b"seq");
+    integer(reply, begun.cursor.sequence());
+    reply.bulk(b"value");
+    match value {
+        Some(value) => reply.encoded(value),
+        None => reply.null(),
+    }
+}
+
+/// Why a subscription cannot go on behind an LSN.
+pub(crate) fn refusal(not_resumed: NotResumed) -> String {
+    let word = not_resumed.word();
+    match not_resumed {
+        NotResumed::Stale(floor) => format!("{word} emissions up to LSN {floor} are not retained any more"),
+        NotResumed::Invalid(head) => format!("{word} the log ends at LSN {head}"),
+        NotResumed::NotFound => format!("{word} the read is not watched"),
+        NotResumed::TryAgain => {
+            format!(
+                "{word} too many subscriptions wait to go on from the log, or the server stops; try again"
+            )
+        }
+    }
+}
+
+/// Answers why a subscription cannot go on, as soon as a crash cannot take back the position that is told.
+pub(crate) fn refuse(session: &mut Session, not_resumed: NotResumed, cx: &Context<'_>) {
+    hold_position(session, session.output.reply.len(), not_resumed.lsn(), cx);
+    answer(session, not_resumed.word(), not_resumed.lsn().0);
+}
+
+pub(crate) fn answer(session: &mut Session, outcome: &str, number: u64) {
+    let reply = &mut session.output.reply;
+    reply.array(2);
+    reply.bulk(outcome.as_bytes());
+    integer(reply, number);
+}
+
+/// Writes a number of a log, or of emissions.
+pub(crate) fn integer(reply: &mut Reply, value: u64) {
+    reply.integer(i64::try_from(value).unwrap_or(i64::MAX));
+}
