@@ -6,23 +6,18 @@
 //! ```
 
 use crate::client::Client;
+use crate::command::{dispatch, postponing};
 use crate::config::{Config, OutputLimit};
 use crate::context::Context;
 use crate::dice::{self, Conversation, Notice, Step};
-use crate::dispatch;
-use crate::following;
 use crate::holders::Tenure;
 use crate::inbox::Unblock;
 use crate::invalidation_source::Source;
 use crate::output::{Reached, Until};
-use crate::postponing;
 use crate::publication::Publication;
 use crate::resp::request::{RequestLimits, RequestParser};
-use crate::returning;
 use crate::session::{Session, WaitFor};
-use crate::tracking;
-use crate::wait;
-use crate::watching;
+use crate::{following, returning, tracking, wait, watching};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

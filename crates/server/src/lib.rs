@@ -12,57 +12,47 @@
 //! - [`Server`]: start, run, stop; [`run`] is that for a command line.
 //! - `worker`, `inbox`: the event loops and what threads tell each other.
 //! - `connection`, `session`, `output`: one client, without its socket.
-//! - `dispatch`, `transaction`, `wait` and the `*_command` modules: what commands do that are not the engine's.
-//! - `http`, `metrics`: health and numbers for operators.
-//! - `watching`, `http_watching`: watched reads, over connections for commands and over HTTP.
+//! - `command`: what commands do that are not the engine's.
+//! - `wait`, `watching`, `following`, `tracking`, `returning`: what becomes of a session without its asking.
+//! - `cursor`, `backlogs`, `remaking`: where a watched read's emissions come from, kept or made again.
 //! - `pubsub`, `keyspace_events`: messages on channels, and those that tell what happened to keys.
+//! - `http`, `metrics`: health, numbers, watched reads and changes over HTTP.
+//!
+//! What a file uses is below it in this picture, and nothing uses what is above it:
+//!
+//! ```text
+//! run ─► server ─► http, worker ─► connection ─► dice, command ─► wait, watching, tracking, … ─► session and its parts
+//!             └──► remaking, snapshot_taking, recovery                                     └──► context ─► shared
+//!                                        shared ─► inbox, pubsub, backlogs, snapshots, … ─► target, output, settings
+//! ```
 
 mod backlog;
 mod backlogs;
-mod changes_command;
 mod client;
-mod client_command;
 mod clock;
-mod command_command;
-mod command_syntax;
+mod command;
 pub mod config;
-mod config_command;
 mod connection;
-mod connection_command;
 mod context;
 mod counters;
 mod cursor;
 mod delivery;
 mod descriptors;
 mod dice;
-mod dispatch;
-mod durable_command;
-mod exec;
 mod following;
-mod handshake;
 mod holders;
 mod holding;
 mod http;
-mod http_access;
-mod http_changes;
-mod http_listener;
-mod http_socket;
-mod http_stream;
-mod http_watch;
 mod http_watchers;
-mod http_watching;
 mod inbox;
-mod info;
 mod invalidation_source;
 mod keyspace_events;
 mod listener;
 mod log_state;
 mod metrics;
-mod named_command;
 mod not_resumed;
 mod output;
 mod pause;
-mod postponing;
 mod publication;
 mod pubsub;
 mod recovery;
@@ -71,7 +61,6 @@ pub mod resp;
 mod returning;
 mod run;
 mod server;
-mod server_command;
 mod session;
 mod settings;
 mod shared;
@@ -80,20 +69,15 @@ mod sinks;
 mod snapshot_taking;
 mod snapshots;
 mod socket;
-mod subscribe_command;
 mod target;
 mod timers;
 mod tracking;
-mod tracking_command;
-mod transaction;
 mod value_json;
 mod version;
 mod wait;
 mod watch_answer;
-mod watch_command;
 mod watchers;
 mod watching;
-mod web_socket;
 mod worker;
 
 pub use listener::ListenError;

@@ -1,6 +1,6 @@
 //! Metrics in the `OpenMetrics` format, collected when they are asked for.
 
-use crate::info::{key_counts, processor_seconds, resident_bytes};
+use crate::command::info::{key_counts, processor_seconds, resident_bytes};
 use crate::shared::Shared;
 use crate::sinks::SinkFigures;
 use crate::version::TIDEMARK_VERSION;

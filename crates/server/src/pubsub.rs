@@ -4,8 +4,7 @@
 //! two subscribers in the same order.
 
 use crate::inbox::Inbox;
-use crate::publication::Kind;
-use crate::publication::Publication;
+use crate::publication::{Kind, Publication};
 use crate::target::Subscriber;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::BuildHasherDefault;

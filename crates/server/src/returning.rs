@@ -2,14 +2,11 @@
 
 use crate::context::Context;
 use crate::cursor::{self, Cursor, Older, Place, Resuming, Searched};
-use crate::dice;
 use crate::holding::hold_position;
 use crate::not_resumed::NotResumed;
-use crate::session::Watching;
-use crate::session::{Asked, Returning, Session, Sought, WaitFor};
-use crate::wait;
+use crate::session::{Asked, Returning, Session, Sought, WaitFor, Watching};
 use crate::watch_answer::{answer, begun, refusal, refuse};
-use crate::watching;
+use crate::{dice, wait, watching};
 use tidemark_engine::CommandError;
 use tidemark_engine::query::{Guarantee, Named};
 use tidemark_log::Lsn;

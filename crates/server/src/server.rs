@@ -2,17 +2,15 @@
 
 use crate::clock::now_us;
 use crate::config::Config;
-use crate::descriptors;
 use crate::http::Http;
 use crate::inbox::Inbox;
 use crate::listener::{self, ListenError};
 use crate::recovery::{self, RecoverError};
-use crate::remaking;
 use crate::shared::Shared;
-use crate::snapshot_taking;
 use crate::snapshots::{Snapshots, TakeError};
 use crate::watchers::Listeners;
 use crate::worker::{WAKER, Worker};
+use crate::{descriptors, remaking, snapshot_taking};
 use mio::{Poll, Waker};
 use std::fmt::Write as _;
 use std::io::{self, Write as _};

@@ -2,7 +2,7 @@
 
 use super::handing;
 use super::request::Words;
-use crate::client_command::check_name;
+use crate::command::client_command::check_name;
 use crate::context::Context;
 use crate::session::Session;
 use crate::version::TIDEMARK_VERSION;

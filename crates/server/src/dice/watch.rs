@@ -1,18 +1,16 @@
 //! `X.WATCH`, `UNWATCH`, `EMITRECONNECT` and `EMITACK` of this protocol.
 
-use super::fingerprint;
 use super::form::Form;
 use super::handing::{end, place, tell};
 use super::notice::{Handed, Notice};
 use super::request::Words;
-use super::sorted_sets;
 use super::table::Row;
+use super::{fingerprint, sorted_sets};
 use crate::context::Context;
 use crate::cursor::Place;
 use crate::delivery::Delivery;
-use crate::returning;
 use crate::session::{Asked, NAMES_LIMIT, Returning, Session};
-use crate::watching;
+use crate::{returning, watching};
 use tidemark_engine::CommandError;
 use tidemark_engine::query::{Filter, Read, SharedQuery, Subscribed};
 

@@ -2,10 +2,10 @@
 //! clients.
 
 use crate::clock::now_us;
-use crate::http_listener::{FewListener, Patience, Visit};
+use crate::http::listener::{FewListener, Patience, Visit};
+use crate::http::{changes, stream, watching};
 use crate::metrics;
 use crate::shared::Shared;
-use crate::{http_changes, http_stream, http_watching};
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn};
@@ -98,8 +98,8 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/metrics", get(metrics))
         .route("/health/live", get(live))
         .route("/health/ready", get(ready))
-        .route("/v1/watch", get(http_watching::watch).options(http_stream::options))
-        .route("/v1/changes", get(http_changes::changes).options(http_stream::options))
+        .route("/v1/watch", get(watching::watch).options(stream::options))
+        .route("/v1/changes", get(changes::changes).options(stream::options))
         .layer(from_fn(note_request))
         .with_state(shared)
 }

@@ -3,8 +3,7 @@
 use crate::context::Context;
 use crate::publication::Kind;
 use crate::session::{NAMES_LIMIT, Session};
-use tidemark_engine::CommandError;
-use tidemark_engine::{Command, Run};
+use tidemark_engine::{Command, CommandError, Run};
 
 /// `SUBSCRIBE`, `PSUBSCRIBE`, `SSUBSCRIBE`: one confirmation for each name.
 pub(crate) fn subscribe(

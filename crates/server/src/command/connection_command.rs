@@ -1,13 +1,14 @@
 //! Commands about connections and the server as a whole: each handed to the module that knows its subject.
 
+use crate::command::{
+    changes_command, client_command, command_command, config_command, handshake, info, server_command,
+    subscribe_command, tracking_command, transaction, watch_command,
+};
 use crate::context::Context;
 use crate::inbox::Unblock;
 use crate::publication::Kind;
 use crate::session::Session;
-use crate::{
-    changes_command, client_command, command_command, config_command, handshake, info, server_command,
-    subscribe_command, tracking_command, transaction, wait, watch_command,
-};
+use crate::wait;
 use tidemark_engine::command::ConnectionCommand as C;
 use tidemark_engine::{Command, CommandError};
 

@@ -1,7 +1,7 @@
 //! `MULTI`, `DISCARD`, `WATCH`, `UNWATCH`: what is to take effect together with `EXEC`.
 
+use crate::command::durable_command;
 use crate::context::Context;
-use crate::durable_command;
 use crate::session::{NAMES_LIMIT, Session, Transaction};
 use tidemark_engine::command::{ConnectionCommand, flags};
 use tidemark_engine::{Command, CommandError, Run};

@@ -9,13 +9,12 @@
 //! Answers carry the `id` of what they answer. While the client reads slowly its messages are not read either.
 
 use crate::cursor::{self, Cursor, reads};
-use crate::http_stream::ALIVE_PAUSE;
-use crate::http_watch::LOG_FAILED;
-use crate::http_watch::{self, Body, Notice, Pending, Watch};
+use crate::http::stream::ALIVE_PAUSE;
+use crate::http::watch::{self, Body, LOG_FAILED, Notice, Pending, Watch};
+use crate::http::web_socket;
 use crate::http_watchers::Ear;
 use crate::not_resumed::NotResumed;
 use crate::shared::Shared;
-use crate::web_socket;
 use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 use base64::Engine as _;
@@ -211,9 +210,9 @@ impl Connection {
         let words: Vec<Vec<u8>> = words.into_iter().map(Word::into_bytes).collect::<Result<_, _>>()?;
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
         self.check_room()?;
-        let read = http_watch::read(db, &words).map_err(|error| error.to_string())?;
+        let read = watch::read(db, &words).map_err(|error| error.to_string())?;
         self.shared.http_watchers.wait_for_pause(&self.shared.pause, &self.shared.engine, &read).await;
-        let subscribed = http_watch::subscribe(&self.shared, read).map_err(|error| error.to_string())?;
+        let subscribed = watch::subscribe(&self.shared, read).map_err(|error| error.to_string())?;
         let pending = self.watch_of(&subscribed).show(&subscribed);
         Ok(Answer { query: subscribed.query.id(), pending })
     }
@@ -244,12 +243,12 @@ impl Connection {
         let known = cursor::find(engine, name.as_bytes())
             .filter(|(query, _)| key.as_ref().is_none_or(|key| reads(query, key)));
         let Some((query, base)) = known else {
-            let pending = http_watch::stale(&self.shared, name, NotResumed::NotFound);
+            let pending = watch::stale(&self.shared, name, NotResumed::NotFound);
             return Ok(Answer { query: Lsn::ZERO, pending });
         };
         // Before it began there was nothing.
         let lsn = lsn.max(query.id());
-        match http_watch::resume(&self.shared, &self.ear, query.id(), lsn).await {
+        match watch::resume(&self.shared, &self.ear, query.id(), lsn).await {
             Ok(place) => {
                 let cursor = Cursor::at(place, base, lsn);
                 let resumed = Body::Resumed { sub_id: name.into(), next: cursor.sequence() + 1 };
@@ -257,12 +256,12 @@ impl Connection {
                 Ok(Answer::of(Notice::new("resumed", resumed)))
             }
             Err(why) => {
-                let subscribed = http_watch::subscribe(&self.shared, query.read().clone());
+                let subscribed = watch::subscribe(&self.shared, query.read().clone());
                 let subscribed = subscribed.map_err(|error| error.to_string())?;
                 let watch = self.watch_of(&subscribed);
                 let snapshot = watch.show(&subscribed);
                 watch.say(snapshot);
-                let pending = http_watch::stale(&self.shared, name, why);
+                let pending = watch::stale(&self.shared, name, why);
                 Ok(Answer { query: query.id(), pending })
             }
         }

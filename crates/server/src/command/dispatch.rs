@@ -1,15 +1,11 @@
 //! From a parsed command to its reply: may this client run it now, and who carries it out.
 
-use crate::connection_command;
+use crate::command::subscribe_command::is_confirmed;
+use crate::command::{connection_command, durable_command, exec, transaction};
 use crate::context::Context;
-use crate::durable_command;
-use crate::exec;
 use crate::holding::{finish, hold_what_is_shown};
 use crate::session::{Replies, Session, terms};
-use crate::subscribe_command::is_confirmed;
-use crate::tracking;
-use crate::transaction;
-use crate::wait;
+use crate::{tracking, wait};
 use tidemark_engine::command::{self, ConnectionCommand, flags, parse};
 use tidemark_engine::{Call, Command, CommandError, Protocol, Run};
 

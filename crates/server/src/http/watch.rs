@@ -6,6 +6,7 @@
 use crate::backlog::Tell;
 use crate::backlogs::Wanted;
 use crate::clock::now_us;
+use crate::command::watch_command::split;
 use crate::cursor::{self, Cursor, Older, Place, Resuming, Searched};
 use crate::delivery::{Delivery, Options, Start, read_options};
 use crate::http_watchers::Ear;
@@ -13,7 +14,6 @@ use crate::not_resumed::NotResumed;
 use crate::output::Until;
 use crate::shared::Shared;
 use crate::shared_json::Json;
-use crate::watch_command::split;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::collections::VecDeque;

@@ -1,10 +1,11 @@
 //! How a client introduces itself and leaves: `HELLO`, `AUTH`, `SELECT`, `PING`, `ECHO`, `RESET`, `QUIT`.
 
-use crate::client_command::check_name;
+use crate::command::client_command::check_name;
+use crate::command::transaction;
 use crate::context::Context;
 use crate::session::{Replies, Session};
 use crate::version::REDIS_VERSION;
-use crate::{tracking, transaction, watching};
+use crate::{tracking, watching};
 use sha2::{Digest, Sha256};
 use std::time::Instant;
 use tidemark_engine::command::parse;

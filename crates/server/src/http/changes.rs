@@ -1,11 +1,10 @@
 //! `GET /v1/changes`: the log's changes as Server-Sent Events, or as messages of a WebSocket.
 
-use crate::changes_command::{self, pause, place};
-use crate::http_access;
-use crate::http_listener::Visit;
-use crate::http_stream::{ALIVE_PAUSE, Refusal, as_events, share_with_origin};
+use crate::command::changes_command::{self, pause, place};
+use crate::http::listener::Visit;
+use crate::http::stream::{ALIVE_PAUSE, Refusal, as_events, share_with_origin};
+use crate::http::{access, web_socket};
 use crate::shared::Shared;
-use crate::web_socket;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::extract::{ConnectInfo, FromRequestParts, State};
 use axum::http::request::Parts;
@@ -97,7 +96,7 @@ pub(crate) async fn changes(
 async fn answer(shared: &Arc<Shared>, visit: Visit, parts: &mut Parts) -> Result<Response, Refusal> {
     let last_event = parts.headers.get("last-event-id").map(|id| id.as_bytes().to_vec());
     let wish = Wish::parse(parts.uri.query().unwrap_or_default(), last_event.as_deref())?;
-    http_access::check(&shared.settings.current(), visit.address, &parts.headers, wish.token.as_deref())?;
+    access::check(&shared.settings.current(), visit.address, &parts.headers, wish.token.as_deref())?;
     if shared.is_stopping() {
         return Err(Refusal::unavailable("the server is stopping"));
     }

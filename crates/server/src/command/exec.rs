@@ -4,13 +4,11 @@
 //! one record of the log holds them. Commands of the connection, such as `PUBLISH` or `PING`, run right after them and
 //! answer in their places.
 
-use crate::connection_command;
+use crate::command::subscribe_command::is_confirmed;
+use crate::command::{connection_command, named_command, watch_command};
 use crate::context::Context;
 use crate::holding::finish;
-use crate::named_command;
 use crate::session::{Replies, Session, Transaction, terms_of_transaction};
-use crate::subscribe_command::is_confirmed;
-use crate::watch_command;
 use tidemark_engine::command::{ConnectionCommand, parse};
 use tidemark_engine::keyspace::DATABASES;
 use tidemark_engine::query::Acknowledgement;

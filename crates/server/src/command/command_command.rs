@@ -1,9 +1,7 @@
 //! `COMMAND` and its subcommands: the command table, as clients read it.
 
-use crate::command_syntax;
-use crate::server_command;
+use crate::command::{command_syntax, server_command, watch_command};
 use crate::session::Session;
-use crate::watch_command;
 use tidemark_engine::command::{self, ConnectionCommand, flags, parse};
 use tidemark_engine::{Command, CommandError, KeySpec, Reply, Run};
 

@@ -3,13 +3,11 @@
 use crate::context::Context;
 use crate::cursor::{self, Cursor, reads};
 use crate::delivery::{Delivery, Start};
-use crate::holding;
-use crate::holding::hold_position;
+use crate::holding::{self, hold_position};
 use crate::not_resumed::NotResumed;
-use crate::returning;
 use crate::session::{Asked, Returning, Session};
 use crate::watch_answer::begun;
-use crate::watching;
+use crate::{returning, watching};
 use tidemark_engine::CommandError;
 use tidemark_engine::command::parse::glob;
 use tidemark_engine::query::{Acknowledged, Acknowledgement, Guarantee, Named, Read, check_name};

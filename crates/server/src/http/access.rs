@@ -1,7 +1,7 @@
 //! Who may watch reads over HTTP: the same as may send commands, and no web page of somebody else.
 
+use crate::command::handshake::same_secret;
 use crate::config::Config;
-use crate::handshake::same_secret;
 use crate::socket::is_this_machine;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use base64::Engine as _;

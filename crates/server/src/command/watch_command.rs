@@ -1,17 +1,14 @@
 //! `X.WATCH`, `UNWATCH` of subscriptions, `WATCHES`, `EMITRECONNECT`, `EMITACK`.
 
+use crate::command::named_command::{self, Naming};
 use crate::context::Context;
 use crate::cursor::{self, Cursor, reads};
 use crate::delivery::{Options, Start, read_options};
 use crate::holding::hold_position;
-use crate::named_command::{self, Naming};
 use crate::not_resumed::NotResumed;
-use crate::returning;
-use crate::session::Watching;
-use crate::session::{Asked, NAMES_LIMIT, Returning, Session};
-use crate::watch_answer::integer;
-use crate::watch_answer::{begun, refusal, refuse};
-use crate::watching;
+use crate::session::{Asked, NAMES_LIMIT, Returning, Session, Watching};
+use crate::watch_answer::{begun, integer, refusal, refuse};
+use crate::{returning, watching};
 use tidemark_engine::command::{parse, watching::read_of};
 use tidemark_engine::query::{Filter, Read};
 use tidemark_engine::{Command, CommandError};

@@ -1,6 +1,6 @@
 //! What all streams over HTTP have in common: how they are refused, and kept alive, and who may read them.
 
-use crate::http_access::{self, Denied};
+use crate::http::access::{self, Denied};
 use crate::shared::Shared;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -64,7 +64,7 @@ impl IntoResponse for Refusal {
 
 /// `OPTIONS` of `/v1/watch` and `/v1/changes`: what a browser asks before a page of somebody else sends a password in a header.
 pub(crate) async fn options(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
-    if let Err(denied) = http_access::check_origin(&shared.settings.current(), &headers) {
+    if let Err(denied) = access::check_origin(&shared.settings.current(), &headers) {
         return Refusal::from(denied).into_response();
     }
     let allowed = [
@@ -78,7 +78,7 @@ pub(crate) async fn options(State(shared): State<Arc<Shared>>, headers: HeaderMa
 
 /// Lets a page of an origin that `http-allow-origin` names read the response.
 pub(crate) fn share_with_origin(shared: &Shared, headers: &HeaderMap, response: &mut Response) {
-    if let Some(origin) = http_access::allowed_origin(&shared.settings.current(), headers) {
+    if let Some(origin) = access::allowed_origin(&shared.settings.current(), headers) {
         response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
     }
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("Origin"));

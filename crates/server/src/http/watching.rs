@@ -1,17 +1,15 @@
 //! `GET /v1/watch`: a watched read as Server-Sent Events, and the way to a WebSocket with many.
 //!
 //! ```text
-//! request ─► http_access (may it?) ─► a place for it ─► Engine::subscribe ─► http_watch: notices, one after the other ─► events
-//!                                          └► Upgrade: websocket ─► http_socket: the same notices as messages
+//! request ─► access (may it?) ─► a place for it ─► Engine::subscribe ─► watch: notices, one after the other ─► events
+//!                                     └► Upgrade: websocket ─► socket: the same notices as messages
 //! ```
 
 use crate::cursor::{self, Cursor};
-use crate::http_access;
-use crate::http_listener::Visit;
-use crate::http_socket;
-use crate::http_stream::{Refusal, as_events, share_with_origin};
-use crate::http_watch::LOG_FAILED;
-use crate::http_watch::{self, Body, Notice, Pending, Watch};
+use crate::http::listener::Visit;
+use crate::http::stream::{Refusal, as_events, share_with_origin};
+use crate::http::watch::{self, Body, LOG_FAILED, Notice, Pending, Watch};
+use crate::http::{access, socket};
 use crate::http_watchers::Ear;
 use crate::not_resumed::NotResumed;
 use crate::shared::Shared;
@@ -69,7 +67,7 @@ impl Wish {
             ));
         }
         let words = std::iter::once(&self.command).chain(&self.args);
-        http_watch::read(self.db, &words.map(Vec::as_slice).collect::<Vec<_>>())
+        watch::read(self.db, &words.map(Vec::as_slice).collect::<Vec<_>>())
     }
 }
 
@@ -89,7 +87,7 @@ pub(crate) async fn watch(
 
 async fn answer(shared: Arc<Shared>, visit: Visit, parts: &mut Parts) -> Result<Response, Refusal> {
     let wish = Wish::parse(parts.uri.query().unwrap_or_default())?;
-    http_access::check(&shared.settings.current(), visit.address, &parts.headers, wish.token.as_deref())?;
+    access::check(&shared.settings.current(), visit.address, &parts.headers, wish.token.as_deref())?;
     if shared.is_stopping() {
         return Err(Refusal::unavailable("the server is stopping"));
     }
@@ -101,7 +99,7 @@ async fn answer(shared: Arc<Shared>, visit: Visit, parts: &mut Parts) -> Result<
         let upgrade =
             upgrade.map_err(|error| Refusal { status: error.status(), reason: error.body_text() })?;
         visit.watch_from(place);
-        return Ok(http_socket::serve(upgrade, shared, wish.db));
+        return Ok(socket::serve(upgrade, shared, wish.db));
     }
     // What the browser says at a reconnect is newer than the target, which stays the same.
     let last = parts.headers.get("last-event-id").map(|id| id.as_bytes().to_vec()).or(wish.resume.clone());
@@ -136,11 +134,11 @@ impl Events {
             Some((last, Err(why))) => {
                 let name = last.split(|byte| *byte == b':').next().unwrap_or_default();
                 let name = String::from_utf8_lossy(&name[..name.len().min(64)]).into_owned();
-                Some(http_watch::stale(shared, &name, why))
+                Some(watch::stale(shared, &name, why))
             }
         };
         shared.http_watchers.wait_for_pause(&shared.pause, &shared.engine, &read).await;
-        let subscribed = http_watch::subscribe(shared, read)?;
+        let subscribed = watch::subscribe(shared, read)?;
         let cursor = Cursor::new(subscribed.query.clone(), subscribed.number, subscribed.lsn);
         let mut watch = Watch::new(shared, &ear, cursor);
         let snapshot = watch.show(&subscribed);
@@ -201,7 +199,7 @@ async fn resume(shared: &Shared, ear: &Arc<Ear>, read: &Read, last: &[u8]) -> Re
     }
     // Before it began there was nothing.
     let lsn = lsn.max(query.id());
-    Ok(Cursor::at(http_watch::resume(shared, ear, query.id(), lsn).await?, base, lsn))
+    Ok(Cursor::at(watch::resume(shared, ear, query.id(), lsn).await?, base, lsn))
 }
 
 #[cfg(test)]

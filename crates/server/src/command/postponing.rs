@@ -1,9 +1,8 @@
 //! Commands that wait for the end of `CLIENT PAUSE`.
 
+use crate::command::{named_command, transaction};
 use crate::context::Context;
-use crate::named_command;
 use crate::session::{Session, WaitFor};
-use crate::transaction;
 use crate::wait;
 use std::time::Duration;
 use tidemark_engine::command::{self, ConnectionCommand, flags, parse};

@@ -1,0 +1,28 @@
+//! What commands do that are not the engine's.
+//!
+//! ```text
+//! connection ─► dispatch ─► Engine                        commands on keys
+//!    (may it?)     ├──────► connection_command ─► *_command, handshake, info, transaction
+//!                  └──────► exec ─► Engine, connection_command         what MULTI has queued
+//! ```
+//!
+//! `postponing` is asked before: `CLIENT PAUSE`.
+
+pub(crate) mod changes_command;
+pub(crate) mod client_command;
+mod command_command;
+mod command_syntax;
+mod config_command;
+mod connection_command;
+pub(crate) mod dispatch;
+mod durable_command;
+mod exec;
+pub(crate) mod handshake;
+pub(crate) mod info;
+mod named_command;
+pub(crate) mod postponing;
+mod server_command;
+mod subscribe_command;
+mod tracking_command;
+mod transaction;
+pub(crate) mod watch_command;
