@@ -17,7 +17,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use tidemark_engine::query::SharedQuery;
 use tidemark_log::Lsn;
 
-/// Subscriptions that wait for their turn, at most. Each belongs to a connection that waits with it.
+/// Whoever comes back waits for a turn only behind fewer than so many others. Each belongs to a connection that waits with it.
 const QUEUE: usize = 4096;
 /// Where a subscription goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl Backlogs {
         }
     }
 
-    /// Lets a subscription go on with emissions that its query does not retain any more: `floor` is what it says of itself.
+    /// Lets somebody come back who wants emissions that the query does not retain any more: `floor` is what it says of itself.
     pub(crate) fn begin(
         &self,
         query: &SharedQuery,
@@ -79,11 +79,40 @@ impl Backlogs {
         floor: Lsn,
         tell: Tell,
     ) -> Result<Backlog, NotResumed> {
+        self.queue(query, wanted, floor, tell, QUEUE)
+    }
+
+    /// The same for a subscription that has been there, and has become too slow. It is let in however many wait, since it would
+    /// have to end otherwise; there are no more of them than of subscriptions.
+    pub(crate) fn go_on(
+        &self,
+        query: &SharedQuery,
+        wanted: Wanted,
+        floor: Lsn,
+        tell: Tell,
+    ) -> Result<Backlog, NotResumed> {
+        self.queue(query, wanted, floor, tell, usize::MAX)
+    }
+
+    fn queue(
+        &self,
+        query: &SharedQuery,
+        wanted: Wanted,
+        floor: Lsn,
+        tell: Tell,
+        limit: usize,
+    ) -> Result<Backlog, NotResumed> {
         if self.threads == 0 {
             return Err(NotResumed::Stale(floor));
         }
+        // Dropped last, when nothing is locked: their makers tell somebody.
+        let mut _left = VecDeque::new();
         let mut jobs = self.lock();
-        if jobs.len() >= QUEUE || self.is_stopping() {
+        if jobs.len() >= QUEUE && jobs.len().is_power_of_two() {
+            // Often enough that those who have left are never more than the others.
+            _left = take_left(&mut jobs);
+        }
+        if jobs.len() >= limit || self.is_stopping() {
             return Err(NotResumed::TryAgain);
         }
         let (maker, backlog) = backlog::channel(tell);
@@ -158,4 +187,11 @@ impl Backlogs {
     fn lock(&self) -> MutexGuard<'_, VecDeque<Job>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Takes out those for whom nobody waits any more.
+fn take_left(jobs: &mut VecDeque<Job>) -> VecDeque<Job> {
+    let (left, waiting) = std::mem::take(jobs).into_iter().partition(|job| job.maker.is_left());
+    *jobs = waiting;
+    left
 }

@@ -37,6 +37,10 @@ impl Older<'_> {
         self.backlogs.begin(query, wanted, gone.floor, (self.tell)(query.id()))
     }
 
+    fn go_on(&self, query: &SharedQuery, wanted: Wanted, gone: Gone) -> Result<Backlog, NotResumed> {
+        self.backlogs.go_on(query, wanted, gone.floor, (self.tell)(query.id()))
+    }
+
     /// One from which nothing comes, because the server stops.
     fn begin_none(&self, query: &Query) -> Backlog {
         backlog::channel((self.tell)(query.id())).1
@@ -225,7 +229,7 @@ impl Cursor {
         older: &Older<'_>,
     ) -> Result<bool, Gone> {
         let Some(backlog) = &self.backlog else {
-            let begun = match older.begin(&self.query, Wanted::After(self.seen, self.lsn), gone) {
+            let begun = match older.go_on(&self.query, Wanted::After(self.seen, self.lsn), gone) {
                 Err(_) if older.backlogs.is_stopping() => older.begin_none(&self.query),
                 begun => begun.map_err(|_| gone)?,
             };
@@ -358,12 +362,12 @@ pub(crate) fn reads(query: &Query, key: &[u8]) -> bool {
 mod tests {
     use super::*;
     use std::sync::Arc;
-    use tidemark_engine::query::{Filter, Read, RetentionLimits};
+    use tidemark_engine::query::{Filter, Read, RetentionLimits, Subscribed};
     use tidemark_engine::{Call, Protocol, command};
     use tidemark_log::{Log, MemoryStorage, Options};
 
-    #[test]
-    fn nobody_is_told_that_something_is_gone_because_the_server_stops() {
+    /// A watched `GET k`, behind which something has been emitted that is not retained any more.
+    fn forgotten_emission() -> Subscribed {
         let options = Options { segment_bytes: Options::SEGMENT_BYTES_MIN, ..Options::default() };
         let (log, _) = Log::open(Arc::new(MemoryStorage::new()), options).expect("an empty log");
         let engine = Engine::new(Arc::new(log), 4, 1);
@@ -375,7 +379,12 @@ mod tests {
         let command = command::resolve(&args).expect("a command");
         engine.execute(&Call { command, args: &args, db: 0, now_us: 1 }, &mut Reply::new(Protocol::Resp3));
         engine.forget_watched(10);
+        subscribed
+    }
 
+    #[test]
+    fn nobody_is_told_that_something_is_gone_because_the_server_stops() {
+        let subscribed = forgotten_emission();
         let cursor = || Cursor::new(subscribed.query.clone(), subscribed.number, subscribed.lsn);
         let (mut before, mut behind) = (cursor(), cursor());
         let (backlogs, tell) = (Backlogs::new(1), |_| -> Tell { Box::new(|| {}) });
@@ -391,6 +400,28 @@ mod tests {
             assert!(cursor.is_behind_retention(), "it has not caught up");
             assert_eq!(cursor.latest(&older).map(|latest| latest.is_none()), Ok(true));
         }
+    }
+
+    #[test]
+    fn a_slow_reader_waits_for_its_turn_however_many_do() {
+        let subscribed = forgotten_emission();
+        let (backlogs, gone) = (Backlogs::new(1), Gone { floor: subscribed.lsn });
+        let begin =
+            || backlogs.begin(&subscribed.query, Wanted::Behind(subscribed.lsn), gone.floor, Box::new(|| {}));
+        let fill = || -> Vec<Backlog> { std::iter::from_fn(|| begin().ok()).take(100_000).collect() };
+        let mut waiting = fill();
+        let most = waiting.len();
+        assert!(most < 100_000 && begin().is_err(), "whoever comes back is told to try again");
+        waiting.truncate(1);
+        waiting.append(&mut fill());
+        assert_eq!(waiting.len(), most, "those who leave make room without having had their turn");
+
+        let tell = |_| -> Tell { Box::new(|| {}) };
+        let older = Older { backlogs: &backlogs, tell: &tell };
+        let mut slow = Cursor::new(subscribed.query.clone(), subscribed.number, subscribed.lsn);
+        assert_eq!(slow.next(8, &mut Vec::new(), &older), Ok(()), "nothing is gone");
+        assert!(slow.is_behind_retention());
+        assert_eq!(backlogs.figures().1, most + 1);
     }
 
     #[test]
