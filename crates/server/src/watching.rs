@@ -141,12 +141,11 @@ pub(crate) fn pause_ended(session: &mut Session, cx: &Context<'_>) {
 
 /// Does what is due by now: sends what a pause has held back, and says up to where there was nothing.
 pub(crate) fn time_has_come(session: &mut Session, now: Instant, cx: &Context<'_>) {
-    for query in session.subscriptions.watchings.due(now) {
+    for query in session.subscriptions.watchings.take_due(now) {
         emit(session, query, cx);
         let Session { subscriptions, output, .. } = &mut *session;
         subscriptions.watchings.tell_progress(query, now, output, cx);
     }
-    session.subscriptions.watchings.set_timer(now);
 }
 
 /// Writes what the client's subscriptions have had to wait with.

@@ -44,6 +44,8 @@ pub(super) struct More {
     pub(super) is_held_back: bool,
     /// When the client is told up to where there was nothing.
     progress_at: Option<Instant>,
+    /// Under which time the client's table of times has the subscription.
+    pub(super) scheduled: Option<Instant>,
     /// How DiceDB's protocol tells them, if the client speaks it.
     form: Option<Box<Form>>,
     named: Option<Naming>,

@@ -15,8 +15,8 @@ pub(crate) struct Watchings {
     by_query: ById<(Lsn, Watching)>,
     /// Those that may have emissions to write, for which there was no room yet.
     behind: BTreeSet<Lsn>,
-    /// Not later than when time matters to one of them.
-    timer: Option<Instant>,
+    /// Those to which time matters, each once, by a time that is not later than when it does.
+    times: BTreeSet<(Instant, Lsn)>,
 }
 
 impl Watchings {
@@ -26,7 +26,7 @@ impl Watchings {
 
     /// When time matters next, or a little before.
     pub(crate) fn next_time(&self) -> Option<Instant> {
-        self.timer
+        self.times.first().map(|(at, _)| *at)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -50,21 +50,21 @@ impl Watchings {
         !self.behind.is_empty() && output.has_room()
     }
 
-    /// Looks after the time that matters to a subscription.
-    fn mind(&mut self, at: Option<Instant>) {
-        self.timer = [self.timer, at].into_iter().flatten().min();
-    }
-
     /// Adds a subscription; the one to the same query that it takes the place of.
-    pub(crate) fn insert(&mut self, watching: Watching) -> Option<Watching> {
-        self.mind(watching.next_time());
-        self.by_query.insert((watching.cursor.query().id(), watching)).map(|(_, replaced)| replaced)
+    pub(crate) fn insert(&mut self, mut watching: Watching) -> Option<Watching> {
+        let query = watching.cursor.query().id();
+        if let Some((_, replaced)) = self.by_query.get(query) {
+            unschedule(&mut self.times, query, replaced);
+        }
+        schedule(&mut self.times, query, &mut watching);
+        self.by_query.insert((query, watching)).map(|(_, replaced)| replaced)
     }
 
     /// Takes a subscription out.
     pub(crate) fn remove(&mut self, query: Lsn) -> Option<Watching> {
         let (_, watching) = self.by_query.remove(query)?;
         self.behind.remove(&query);
+        unschedule(&mut self.times, query, &watching);
         Some(watching)
     }
 
@@ -98,26 +98,27 @@ impl Watchings {
         waited
     }
 
-    /// Those to which time matters by now.
-    pub(crate) fn due(&self, now: Instant) -> Vec<Lsn> {
-        if self.timer.is_none_or(|at| at > now) {
-            return Vec::new();
+    /// Those to which time matters by now. [`Watchings::tell_progress`] of each has to follow.
+    pub(crate) fn take_due(&mut self, now: Instant) -> Vec<Lsn> {
+        let mut due = Vec::new();
+        while let Some((_, query)) = self.times.first().copied().filter(|(at, _)| *at <= now) {
+            self.times.pop_first();
+            let Some((_, watching)) = self.by_query.get_mut(query) else { continue };
+            watching.more_mut().scheduled = None;
+            if watching.next_time().is_some_and(|at| at <= now) {
+                due.push(query);
+            } else {
+                schedule(&mut self.times, query, watching);
+            }
         }
-        let is_due = |watching: &&Watching| watching.next_time().is_some_and(|at| at <= now);
-        self.iter().filter(is_due).map(|watching| watching.cursor.query().id()).collect()
+        due
     }
 
     /// Tells the client of a subscription up to where there was nothing, if it is time.
     pub(crate) fn tell_progress(&mut self, query: Lsn, now: Instant, output: &mut Output, cx: &Context<'_>) {
-        if let Some(watching) = self.get_mut(query) {
+        if let Some((_, watching)) = self.by_query.get_mut(query) {
             watching.write_progress(now, output, cx);
-        }
-    }
-
-    /// Looks anew when time matters next, after those that were due by `now`.
-    pub(crate) fn set_timer(&mut self, now: Instant) {
-        if self.timer.is_some_and(|at| at <= now) {
-            self.timer = self.iter().filter_map(Watching::next_time).min();
+            schedule(&mut self.times, query, watching);
         }
     }
 
@@ -129,7 +130,7 @@ impl Watchings {
         older: &Older<'_>,
         cx: &Context<'_>,
     ) -> Emitted {
-        let Watchings { by_query, behind, timer } = self;
+        let Watchings { by_query, behind, times } = self;
         let Some((_, watching)) = by_query.get_mut(query) else { return Emitted::Waits };
         let mut batch = Vec::new();
         loop {
@@ -141,7 +142,7 @@ impl Watchings {
             }
             if watching.is_quiet() {
                 // Whatever it is, the latest is sent when the pause is over.
-                *timer = [*timer, watching.next_time()].into_iter().flatten().min();
+                schedule(times, query, watching);
                 return Emitted::Waits;
             }
             let mut has_more = match watching.take(&mut batch, older) {
@@ -202,6 +203,27 @@ pub(crate) enum Emitted {
     Waits,
     /// It goes on no more, and the client has been told why.
     Ended,
+}
+
+/// Sees to it that a subscription is looked at when time matters to it. Where it is looked at earlier anyway, that is when it
+/// is seen to again: a time that moves further away with each emission costs nothing.
+fn schedule(times: &mut BTreeSet<(Instant, Lsn)>, query: Lsn, watching: &mut Watching) {
+    let Some(next) = watching.next_time() else { return };
+    let scheduled = &mut watching.more_mut().scheduled;
+    if scheduled.is_some_and(|at| at <= next) {
+        return;
+    }
+    if let Some(at) = scheduled.replace(next) {
+        times.remove(&(at, query));
+    }
+    times.insert((next, query));
+}
+
+/// Forgets when time matters to a subscription.
+fn unschedule(times: &mut BTreeSet<(Instant, Lsn)>, query: Lsn, watching: &Watching) {
+    if let Some(at) = watching.more.as_ref().and_then(|more| more.scheduled) {
+        times.remove(&(at, query));
+    }
 }
 
 /// How many emissions fit into so many bytes of output; one at least.
