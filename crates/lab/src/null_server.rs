@@ -13,6 +13,18 @@ pub struct NullServerOptions {
     /// Port to listen on; 0 takes a free one and prints it
     #[arg(long, default_value_t = 7399)]
     pub port: u16,
+    /// What clients speak
+    #[arg(long, value_enum, default_value_t = NullProtocol::Resp)]
+    pub protocol: NullProtocol,
+}
+
+/// A protocol of whose requests only the frames are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum NullProtocol {
+    /// The Redis protocol
+    Resp,
+    /// Frames of protocol buffers
+    Dicedb,
 }
 
 const LISTENER: Token = Token(usize::MAX);
@@ -32,11 +44,12 @@ pub struct NullServer {
     connections: Vec<Option<Connection>>,
     free: Vec<usize>,
     scratch: Box<[u8]>,
+    protocol: NullProtocol,
 }
 
 impl NullServer {
     /// Listens on the loopback address.
-    pub fn bind(port: u16) -> io::Result<Self> {
+    pub fn bind(port: u16, protocol: NullProtocol) -> io::Result<Self> {
         let poll = Poll::new()?;
         let mut listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
         poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
@@ -46,6 +59,7 @@ impl NullServer {
             connections: Vec::new(),
             free: Vec::new(),
             scratch: vec![0; READ_BYTES].into_boxed_slice(),
+            protocol,
         })
     }
 
@@ -95,7 +109,7 @@ impl NullServer {
                 self.connections.push(None);
             }
             if let Some(place) = self.connections.get_mut(slot) {
-                *place = Some(Connection::new(stream));
+                *place = Some(Connection::new(stream, self.protocol));
             }
         }
     }
@@ -113,7 +127,7 @@ impl NullServer {
 /// One client.
 struct Connection {
     stream: TcpStream,
-    parser: RequestParser,
+    framing: Framing,
     /// The start of a request whose rest has not arrived.
     incomplete: Vec<u8>,
     /// Replies that the socket has not taken.
@@ -130,8 +144,12 @@ impl From<io::Error> for Closed {
 }
 
 impl Connection {
-    fn new(stream: TcpStream) -> Self {
-        Connection { stream, parser: RequestParser::default(), incomplete: Vec::new(), replies: Vec::new() }
+    fn new(stream: TcpStream, protocol: NullProtocol) -> Self {
+        let framing = match protocol {
+            NullProtocol::Resp => Framing::Resp(RequestParser::default()),
+            NullProtocol::Dicedb => Framing::Dicedb,
+        };
+        Connection { stream, framing, incomplete: Vec::new(), replies: Vec::new() }
     }
 
     /// Reads until the socket is empty, answers everything that is whole, and writes once per read.
@@ -156,11 +174,11 @@ impl Connection {
 
     fn consume(&mut self, received: &[u8]) -> Result<(), Closed> {
         if self.incomplete.is_empty() {
-            let consumed = answer(&mut self.parser, received, &mut self.replies)?;
+            let consumed = self.framing.answer(received, &mut self.replies)?;
             self.incomplete.extend_from_slice(received.get(consumed..).unwrap_or_default());
         } else {
             self.incomplete.extend_from_slice(received);
-            let consumed = answer(&mut self.parser, &self.incomplete, &mut self.replies)?;
+            let consumed = self.framing.answer(&self.incomplete, &mut self.replies)?;
             self.incomplete.drain(..consumed);
         }
         if self.incomplete.len() > REQUEST_BYTES_MAX || self.replies.len() > REPLY_BYTES_MAX {
@@ -189,8 +207,23 @@ impl Connection {
     }
 }
 
-/// Answers every whole request in `input`; returns the bytes that they took.
-fn answer(parser: &mut RequestParser, input: &[u8], replies: &mut Vec<u8>) -> Result<usize, Closed> {
+/// Where one request ends and the next one begins.
+enum Framing {
+    Resp(RequestParser),
+    Dicedb,
+}
+
+impl Framing {
+    /// Answers every whole request in `input`; returns the bytes that they took.
+    fn answer(&mut self, input: &[u8], replies: &mut Vec<u8>) -> Result<usize, Closed> {
+        match self {
+            Framing::Resp(parser) => answer_resp(parser, input, replies),
+            Framing::Dicedb => Ok(answer_dicedb(input, replies)),
+        }
+    }
+}
+
+fn answer_resp(parser: &mut RequestParser, input: &[u8], replies: &mut Vec<u8>) -> Result<usize, Closed> {
     let limits = RequestLimits { authenticated: true, ..RequestLimits::default() };
     let mut consumed = 0;
     while let Some(rest) = input.get(consumed..).filter(|rest| !rest.is_empty()) {
@@ -201,6 +234,22 @@ fn answer(parser: &mut RequestParser, input: &[u8], replies: &mut Vec<u8>) -> Re
         consumed += length;
     }
     Ok(consumed)
+}
+
+/// A frame is its length, big-endian, and so many bytes.
+fn answer_dicedb(input: &[u8], replies: &mut Vec<u8>) -> usize {
+    /// The result `OK` of a GET whose value is empty, which the client takes for that of a SET as well.
+    const OK: [u8; 11] = [0, 0, 0, 7, 0x12, 2, b'O', b'K', 0x8a, 1, 0];
+    let mut consumed = 0;
+    while let Some((length, rest)) = input.get(consumed..).and_then(<[u8]>::split_first_chunk::<4>) {
+        let length = u32::from_be_bytes(*length) as usize;
+        if rest.len() < length {
+            break;
+        }
+        replies.extend_from_slice(&OK);
+        consumed += 4 + length;
+    }
+    consumed
 }
 
 /// A reply of the right shape for what clients check: no key exists, and everything else succeeds.
@@ -216,10 +265,10 @@ fn reply_to(command: &[u8]) -> &'static [u8] {
 
 /// Runs `tidemark bench null-server`.
 pub fn run(options: &NullServerOptions) -> io::Result<()> {
-    let mut server = NullServer::bind(options.port)?;
+    let mut server = NullServer::bind(options.port, options.protocol)?;
     writeln!(
         io::stdout(),
-        "null server: parses every request, answers +OK, stores nothing; listening on {}",
+        "null server: parses every request, answers OK, stores nothing; listening on {}",
         server.address()?
     )?;
     server.run()
@@ -227,7 +276,7 @@ pub fn run(options: &NullServerOptions) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{NullServer, answer};
+    use super::{Framing, NullProtocol, NullServer};
     use std::io::{Read, Write};
     use tidemark_server::resp::request::RequestParser;
 
@@ -236,11 +285,11 @@ mod tests {
         // The value looks like a request; only its length says that it is none.
         let input = b"PING\r\n*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$18\r\n*1\r\n$4\r\nPING\r\nabcd\r\n*2\r\n$3\r\nget\r\n$1\r\nk\r\n";
         for step in 1..input.len() {
-            let (mut parser, mut replies, mut buffer) = (RequestParser::default(), Vec::new(), Vec::new());
+            let mut framing = Framing::Resp(RequestParser::default());
+            let (mut replies, mut buffer) = (Vec::new(), Vec::new());
             for piece in input.chunks(step) {
                 buffer.extend_from_slice(piece);
-                let consumed =
-                    answer(&mut parser, &buffer, &mut replies).unwrap_or_else(|_| panic!("is RESP"));
+                let consumed = framing.answer(&buffer, &mut replies).unwrap_or_else(|_| panic!("is RESP"));
                 buffer.drain(..consumed);
             }
             assert_eq!(replies, b"+PONG\r\n+OK\r\n$-1\r\n");
@@ -249,8 +298,25 @@ mod tests {
     }
 
     #[test]
+    fn frames_of_protocol_buffers_are_counted_in_any_split() {
+        let input =
+            [&[0, 0, 0, 6, 0x0a, 4][..], b"PING", &[0, 0, 0, 0, 0, 0, 0, 2, 0x0a, 0, 0, 0, 1]].concat();
+        for step in 1..input.len() {
+            let (mut replies, mut buffer) = (Vec::new(), Vec::new());
+            for piece in input.chunks(step) {
+                buffer.extend_from_slice(piece);
+                let consumed =
+                    Framing::Dicedb.answer(&buffer, &mut replies).unwrap_or_else(|_| panic!("is framed"));
+                buffer.drain(..consumed);
+            }
+            assert_eq!(replies.len(), 3 * 11);
+            assert_eq!(buffer, [0, 0, 1], "the fourth has only begun");
+        }
+    }
+
+    #[test]
     fn it_answers_a_pipeline_over_a_socket_and_closes_on_what_is_not_resp() {
-        let mut server = NullServer::bind(0).unwrap();
+        let mut server = NullServer::bind(0, NullProtocol::Resp).unwrap();
         let address = server.address().unwrap();
         std::thread::spawn(move || server.run());
         let mut stream = std::net::TcpStream::connect(address).unwrap();

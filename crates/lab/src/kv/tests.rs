@@ -1,7 +1,7 @@
 //! The scenario against servers that behave, misbehave and lie.
 
 use super::{KvOptions, run};
-use crate::null_server::NullServer;
+use crate::null_server::{NullProtocol, NullServer};
 use crate::watch::fake_server::{self, Flaw};
 use clap::Parser;
 use std::collections::HashMap;
@@ -248,7 +248,7 @@ fn a_server_without_watch_is_told_so() {
 
 #[test]
 fn two_servers_are_compared_in_turns() {
-    let mut null = NullServer::bind(0).unwrap();
+    let mut null = NullServer::bind(0, NullProtocol::Resp).unwrap();
     let other = format!("redis://{}", null.address().unwrap());
     std::thread::spawn(move || null.run());
     let (succeeded, report) = bench(serve(honest), &["--against", &other, "--rounds", "2"]).unwrap();

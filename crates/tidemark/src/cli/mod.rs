@@ -176,11 +176,11 @@ fn run_lines(session: &mut Session, input: &mut impl BufRead, bytes_max: u64) ->
 mod tests {
     use super::{EXIT_USAGE, Format, Session, run_lines};
     use std::time::Duration;
-    use tidemark_lab::null_server::NullServer;
+    use tidemark_lab::null_server::{NullProtocol, NullServer};
 
     #[test]
     fn a_line_that_is_too_long_is_not_run_in_pieces() {
-        let mut server = NullServer::bind(0).unwrap();
+        let mut server = NullServer::bind(0, NullProtocol::Resp).unwrap();
         let target = server.address().unwrap().to_string().parse().unwrap();
         std::thread::spawn(move || server.run());
         let mut session = Session::new(target, false, Duration::from_secs(10), Format::Raw);

@@ -274,7 +274,7 @@ mod tests {
     use super::Session;
     use crate::cli::printer::Format;
     use std::time::Duration;
-    use tidemark_lab::null_server::NullServer;
+    use tidemark_lab::null_server::{NullProtocol, NullServer};
     use tidemark_lab::target::Target;
 
     fn command(line: &str) -> Vec<Vec<u8>> {
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn the_prompt_follows_database_and_transaction() {
-        let mut server = NullServer::bind(0).unwrap();
+        let mut server = NullServer::bind(0, NullProtocol::Resp).unwrap();
         let target: Target = server.address().unwrap().to_string().parse().unwrap();
         std::thread::spawn(move || server.run());
         let address = target.to_string();
