@@ -8,7 +8,7 @@ use crate::keyspace::{Database, Deadline, Entry, Keyspace, Payload, Shard, Value
 use crate::random::Chance;
 use crate::reply::Reply;
 use crate::touched::{Moves, Touched};
-use crate::value::{Collection, Object, Type};
+use crate::value::{Collection, Object, Text, Type};
 use std::sync::{Arc, MutexGuard};
 
 /// The surroundings of one running command.
@@ -295,13 +295,13 @@ impl<'k> Keys<'k> {
 
     /// The type of a key's value.
     pub fn type_of(&self, key: &[u8]) -> Option<Type> {
-        self.peek(key).map(type_of)
+        self.peek(key).map(Entry::type_of)
     }
 
     /// A string's value, or an error if the key holds another type.
     #[inline]
     pub fn string(&self, key: &[u8]) -> Result<Option<Text<'_>>, CommandError> {
-        self.entry(key).map(Text::of).transpose()
+        self.entry(key).map(Entry::text).transpose()
     }
 
     /// A string's value as an integer, or an error if it is none.
@@ -310,7 +310,7 @@ impl<'k> Keys<'k> {
         let Some(entry) = self.entry(key) else { return Ok(None) };
         match entry.value() {
             ValueRef::Int(value) => Ok(Some(value)),
-            _ => crate::command::parse::integer(&Text::of(entry)?).map(Some),
+            _ => crate::command::parse::integer(&*entry.text()?).map(Some),
         }
     }
 
@@ -423,7 +423,7 @@ impl<'k> Keys<'k> {
             None => Some(Vec::new()),
             Some(entry) => match entry.value() {
                 ValueRef::Object(Object::Bytes(_)) => None,
-                _ => Some(Text::of(entry)?.to_vec()),
+                _ => Some(entry.text()?.to_vec()),
             },
         };
         if let Some(bytes) = bytes {
@@ -636,75 +636,5 @@ impl<'k> Keys<'k> {
     /// cannot wait (in a transaction), it gets the null array at once.
     pub fn block(&mut self, block: Block) {
         self.effects.rare_mut().block = Some(Box::new(block));
-    }
-}
-
-/// The type of an entry's value.
-pub(crate) fn type_of(entry: &Entry) -> Type {
-    match entry.value() {
-        ValueRef::Object(object) => object.kind(),
-        _ => Type::String,
-    }
-}
-
-/// A string's bytes: stored ones, or an integer's decimal form.
-#[derive(Debug)]
-pub enum Text<'a> {
-    /// Bytes as stored.
-    Bytes(&'a [u8]),
-    /// An integer, and its decimal form when asked for.
-    Int(i64, itoa_text::Decimal),
-}
-
-impl<'a> Text<'a> {
-    /// The string in an entry.
-    #[inline]
-    pub fn of(entry: &'a Entry) -> Result<Self, CommandError> {
-        match entry.value() {
-            ValueRef::Raw(bytes) => Ok(Self::Bytes(bytes)),
-            ValueRef::Int(value) => Ok(Self::Int(value, itoa_text::Decimal::of(value))),
-            ValueRef::Object(Object::Bytes(bytes)) => Ok(Self::Bytes(bytes)),
-            _ => Err(CommandError::WrongType),
-        }
-    }
-}
-
-impl std::ops::Deref for Text<'_> {
-    type Target = [u8];
-
-    #[inline]
-    fn deref(&self) -> &[u8] {
-        match self {
-            Self::Bytes(bytes) => bytes,
-            Self::Int(_, decimal) => decimal.as_bytes(),
-        }
-    }
-}
-
-/// The decimal form of an integer, held by value.
-pub mod itoa_text {
-    /// At most 20 bytes of ASCII.
-    #[derive(Debug, Clone, Copy)]
-    pub struct Decimal {
-        bytes: [u8; 20],
-        len: u8,
-    }
-
-    impl Decimal {
-        /// Formats an integer.
-        #[inline]
-        pub fn of(value: i64) -> Self {
-            let mut buffer = itoa::Buffer::new();
-            let text = buffer.format(value).as_bytes();
-            let mut bytes = [0; 20];
-            bytes[..text.len()].copy_from_slice(text);
-            Self { bytes, len: text.len() as u8 }
-        }
-
-        /// The digits.
-        #[inline]
-        pub fn as_bytes(&self) -> &[u8] {
-            &self.bytes[..self.len as usize]
-        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::parse::{self, glob, is};
 use super::{Command, Group, Handler, KeySpec, Run, flags::*};
-use crate::context::{Context, type_of};
+use crate::context::Context;
 use crate::error::CommandError;
 use crate::keyspace::{DATABASES, Entry};
 
@@ -139,7 +139,7 @@ fn scan(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
         let look = |entry: &Entry| {
             looked_at += 1;
             let kind_fits =
-                options.kind.is_none_or(|kind| kind.eq_ignore_ascii_case(type_of(entry).name().as_bytes()));
+                options.kind.is_none_or(|kind| kind.eq_ignore_ascii_case(entry.type_of().name().as_bytes()));
             if kind_fits && options.matches(entry.key()) && !ctx.keys.is_expired(entry) {
                 found.push(entry.key().to_vec());
             }

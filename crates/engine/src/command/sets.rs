@@ -5,12 +5,12 @@ use super::members::{self, Wanted};
 use super::parse::{self, is};
 use super::strings::{check_answer, check_length};
 use super::{Command, Group, Handler, KeySpec, Run, flags::*};
-use crate::context::{Context, Keys, Text};
+use crate::context::{Context, Keys};
 use crate::error::CommandError;
 use crate::part::Part;
 use crate::random::Random;
 use crate::touched::Touched;
-use crate::value::{Set, Type};
+use crate::value::{Set, Text, Type};
 
 const fn row(id: u16, name: &'static str, arity: i16, flags: u32, keys: KeySpec, run: Handler) -> Command {
     Command::new(Group::Set, id, name, arity, flags, keys, Run::Keys(run))

@@ -20,7 +20,8 @@
 //!   taken back exactly once, by `take_object` or by `drop`.
 #![allow(unsafe_code)]
 
-use crate::value::Object;
+use crate::error::CommandError;
+use crate::value::{Decimal, Object, Text, Type};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU32;
@@ -174,6 +175,25 @@ impl Entry {
         let header = self.header();
         // SAFETY: `key_len` initialised bytes lie at `key_at` for as long as `self` is borrowed.
         unsafe { std::slice::from_raw_parts(self.at(key_at(header)).as_ptr(), header.key_len as usize) }
+    }
+
+    /// The type of its value.
+    pub fn type_of(&self) -> Type {
+        match self.value() {
+            ValueRef::Object(object) => object.kind(),
+            _ => Type::String,
+        }
+    }
+
+    /// Its value if that is a string; otherwise the error that commands on strings answer.
+    #[inline]
+    pub fn text(&self) -> Result<Text<'_>, CommandError> {
+        match self.value() {
+            ValueRef::Raw(bytes) => Ok(Text::Bytes(bytes)),
+            ValueRef::Int(value) => Ok(Text::Int(value, Decimal::of(value))),
+            ValueRef::Object(Object::Bytes(bytes)) => Ok(Text::Bytes(bytes)),
+            _ => Err(CommandError::WrongType),
+        }
     }
 
     /// The value.

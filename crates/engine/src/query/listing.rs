@@ -2,7 +2,7 @@
 
 use super::read::{MAX_ANSWER_BYTES, Read};
 use crate::command::parse;
-use crate::context::{Keys, type_of};
+use crate::context::Keys;
 use crate::keyspace::Entry;
 use crate::reply::{Protocol, Reply};
 use std::collections::BTreeSet;
@@ -116,6 +116,6 @@ impl Listing {
             && self
                 .kind
                 .as_ref()
-                .is_none_or(|kind| kind.eq_ignore_ascii_case(type_of(entry).name().as_bytes()))
+                .is_none_or(|kind| kind.eq_ignore_ascii_case(entry.type_of().name().as_bytes()))
     }
 }

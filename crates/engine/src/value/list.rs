@@ -11,8 +11,12 @@
 
 mod capture;
 mod chunk;
+mod end;
+mod in_parts;
 
-use super::{Collection, InParts, Type, collection};
+pub use end::End;
+
+use super::{Collection, Type, collection};
 use crate::keyspace::MAX_BYTES;
 use crate::record::{Cursor, put_bytes, put_varint};
 use capture::ListCapture;
@@ -20,15 +24,6 @@ use chunk::{CHUNK_BYTES, Chunk};
 use std::collections::VecDeque;
 use std::ops::Range;
 use xxhash_rust::xxh3::Xxh3;
-
-/// One of a list's two ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    /// Where the elements with the lowest indices are: Redis's left.
-    Front,
-    /// Redis's right.
-    Back,
-}
 
 /// A sequence of byte strings, each at most [`MAX_BYTES`] long. No chunk is empty.
 #[derive(Debug, Default)]
@@ -112,6 +107,12 @@ impl List {
         Some(taken)
     }
 
+    /// Adds an element at the back as snapshots keep it; `None` if the bytes are not one.
+    fn push_encoded(&mut self, bytes: &mut Cursor<'_>) -> Option<()> {
+        self.push(End::Back, bytes.bytes().filter(|element| element.len() <= MAX_BYTES)?);
+        Some(())
+    }
+
     #[inline]
     fn chunk_at(&mut self, end: End) -> Option<&mut Chunk> {
         match end {
@@ -128,6 +129,24 @@ impl List {
                 End::Front => 0,
                 End::Back => self.chunks.len().saturating_sub(1),
             });
+        }
+    }
+
+    /// To be called before the chunk with this index changes.
+    #[inline]
+    fn before_change(&mut self, index: usize) {
+        if let Some(capture) = &mut self.capture
+            && let Some(chunk) = self.chunks.get_mut(index)
+        {
+            capture.see(chunk);
+        }
+    }
+
+    /// To be called with a chunk that has left the list.
+    #[inline]
+    fn after_departure(&mut self, chunk: Option<Chunk>) {
+        if let (Some(capture), Some(chunk)) = (&mut self.capture, chunk) {
+            capture.take_over(chunk);
         }
     }
 
@@ -460,7 +479,7 @@ impl Collection for List {
         let count = bytes.varint().filter(|&count| count > 0)?;
         let mut list = Self::default();
         for _ in 0..count {
-            list.decode_element(bytes)?;
+            list.push_encoded(bytes)?;
         }
         Some(list)
     }

@@ -8,6 +8,7 @@ mod list;
 mod packed;
 mod set;
 mod sorted_set;
+mod text;
 
 pub(crate) use capture::{InParts, Pieces};
 pub use hash::Hash;
@@ -15,6 +16,7 @@ pub use list::{End, List};
 pub use set::Set;
 pub use sorted_set::SortedSet;
 pub(crate) use sorted_set::compare as sorted_set_order;
+pub use text::{Decimal, Text};
 
 /// The type of a key's value, as `TYPE` names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -5,9 +5,9 @@
 
 use super::dict::{Dict, pair_digest};
 use super::integers::Integers;
+use super::text::{Decimal, Text};
 use super::{Collection, InParts, Pieces, Type, collection};
 use crate::command::parse::canonical_integer;
-use crate::context::{Text, itoa_text::Decimal};
 use crate::random::Random;
 use crate::record::{Cursor, put_varint};
 

@@ -9,10 +9,10 @@ mod packed;
 mod rank_tree;
 
 use super::{Collection, InParts, Pieces, Type, collection};
-use crate::keyspace::MAX_BYTES;
-use crate::record::{Cursor, put_bytes, put_varint};
+use crate::record::{Cursor, put_varint};
 use indexed::Indexed;
 pub(crate) use member::compare;
+use member::{get_member, put_member};
 use packed::Packed;
 use std::collections::HashSet;
 use std::ops::Range;
@@ -327,16 +327,6 @@ impl InParts for SortedSet {
         });
         is_new.then_some(())
     }
-}
-
-fn put_member(into: &mut Vec<u8>, member: &[u8], score: f64) {
-    into.extend_from_slice(&score.to_le_bytes());
-    put_bytes(into, member);
-}
-
-fn get_member<'a>(bytes: &mut Cursor<'a>) -> Option<(f64, &'a [u8])> {
-    let score = Some(f64::from_bits(bytes.u64()?)).filter(|score| !score.is_nan())?;
-    Some((score, bytes.bytes().filter(|member| member.len() <= MAX_BYTES)?))
 }
 
 #[cfg(test)]

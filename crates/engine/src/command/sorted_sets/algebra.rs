@@ -2,10 +2,10 @@
 
 use super::{WITHSCORES, reply_members, score, store};
 use crate::command::parse::{self, is};
-use crate::context::{Context, Keys, Text};
+use crate::context::{Context, Keys};
 use crate::error::CommandError;
 use crate::keyspace::ValueRef;
-use crate::value::{Object, Set, SortedSet};
+use crate::value::{Object, Set, SortedSet, Text};
 use std::borrow::Cow;
 use std::collections::HashMap;
 

@@ -3,11 +3,10 @@
 //! So a change costs what it would cost without a capture, and the writing of the few chunks that it touches. Chunks that
 //! leave the list unseen belong to the snapshot from then on.
 
-use super::{Chunk, End, List};
-use crate::keyspace::MAX_BYTES;
-use crate::record::Cursor;
-use crate::value::capture::{PART_BYTES, Parts, is_large};
-use crate::value::{InParts, Pieces, Type};
+use super::chunk::Chunk;
+use crate::value::capture::{PART_BYTES, Parts};
+use crate::value::{Pieces, Type};
+use std::collections::VecDeque;
 
 /// The capture by a running snapshot.
 #[derive(Debug)]
@@ -21,87 +20,50 @@ pub(super) struct ListCapture {
     next: usize,
 }
 
-impl InParts for List {
-    fn needs_parts(&self) -> bool {
-        // Elements that share a chunk are written faster than those of other collections.
-        is_large(self.len / 8, self.chunks.iter().map(Chunk::used))
-    }
-
-    /// O(chunks).
-    fn begin_capture(&mut self, number: u64) {
-        debug_assert!(self.capture.is_none());
-        for (place, chunk) in self.chunks.iter_mut().enumerate() {
+impl ListCapture {
+    /// The capture of a list of so many elements, whose chunks these are. O(chunks).
+    pub(super) fn new(number: u64, len: usize, chunks: &mut VecDeque<Chunk>) -> Self {
+        for (place, chunk) in chunks.iter_mut().enumerate() {
             chunk.set_place(Some(place as u32));
         }
-        let parts = Parts::new(number, Type::List, self.len);
-        let unseen = self.chunks.len();
-        self.capture = Some(Box::new(ListCapture { parts, unseen, departed: Vec::new(), next: 0 }));
+        let parts = Parts::new(number, Type::List, len);
+        Self { parts, unseen: chunks.len(), departed: Vec::new(), next: 0 }
     }
 
-    fn is_captured(&self) -> bool {
-        self.capture.is_some()
-    }
-
-    fn capture_step(&mut self, pieces: &mut Pieces) -> bool {
-        let Some(mut capture) = self.capture.take() else { return false };
+    /// Sees some of the chunks that have not been seen; what is to go on with if there may be more.
+    pub(super) fn step(
+        mut self: Box<Self>,
+        chunks: &mut VecDeque<Chunk>,
+        pieces: &mut Pieces,
+    ) -> Option<Box<Self>> {
         let mut bytes = 0;
         while bytes < PART_BYTES {
-            let Some(seen) = capture.see_next(self) else {
-                debug_assert_eq!(capture.unseen, 0);
-                capture.parts.end(pieces);
-                return false;
+            let Some(seen) = self.see_next(chunks) else {
+                debug_assert_eq!(self.unseen, 0);
+                self.parts.end(pieces);
+                return None;
             };
             bytes += seen;
         }
-        capture.parts.give_to(pieces);
-        self.capture = Some(capture);
-        true
+        self.parts.give_to(pieces);
+        Some(self)
     }
 
-    fn end_capture(&mut self) {
-        self.capture = None;
-    }
-
-    fn count(&self) -> u64 {
-        self.len as u64
-    }
-
-    fn decode_element(&mut self, bytes: &mut Cursor<'_>) -> Option<()> {
-        self.push(End::Back, bytes.bytes().filter(|element| element.len() <= MAX_BYTES)?);
-        Some(())
-    }
-}
-
-impl List {
-    /// To be called before the chunk with this index changes.
-    #[inline]
-    pub(super) fn before_change(&mut self, index: usize) {
-        if let Some(capture) = &mut self.capture
-            && let Some(chunk) = self.chunks.get_mut(index)
-        {
-            capture.see(chunk);
-        }
-    }
-
-    /// To be called with a chunk that has left the list.
-    #[inline]
-    pub(super) fn after_departure(&mut self, chunk: Option<Chunk>) {
-        if let Some(capture) = &mut self.capture
-            && let Some(chunk) = chunk.filter(|chunk| chunk.place().is_some())
-        {
-            capture.unseen -= 1;
-            capture.departed.push(chunk);
-        }
-    }
-}
-
-impl ListCapture {
+    /// Sees a chunk that is about to change, unless it has been seen.
     #[cold]
-    fn see(&mut self, chunk: &mut Chunk) {
+    pub(super) fn see(&mut self, chunk: &mut Chunk) {
         if chunk.place().is_some() {
             self.unseen -= 1;
             self.write(chunk);
             chunk.set_place(None);
+        }
+    }
+
+    /// Takes a chunk over that has left the list, unless it has been seen.
+    pub(super) fn take_over(&mut self, chunk: Chunk) {
+        if chunk.place().is_some() {
+            self.unseen -= 1;
+            self.departed.push(chunk);
         }
     }
 
@@ -110,7 +72,7 @@ impl ListCapture {
     }
 
     /// Sees one chunk more; how many bytes it has. `None` if all have been seen.
-    fn see_next(&mut self, list: &mut List) -> Option<usize> {
+    fn see_next(&mut self, chunks: &mut VecDeque<Chunk>) -> Option<usize> {
         if let Some(chunk) = self.departed.pop() {
             self.write(&chunk);
             return Some(chunk.used());
@@ -118,11 +80,11 @@ impl ListCapture {
         if self.unseen == 0 {
             return None;
         }
-        let count = list.chunks.len();
+        let count = chunks.len();
         let start = self.next.min(count);
-        let index = (start..count).chain(0..start).find(|&index| list.chunks[index].place().is_some())?;
+        let index = (start..count).chain(0..start).find(|&index| chunks[index].place().is_some())?;
         self.next = index + 1;
-        let chunk = &mut list.chunks[index];
+        let chunk = &mut chunks[index];
         self.see(chunk);
         Some(chunk.used())
     }

@@ -12,7 +12,7 @@
 //! A length at both ends lets a reader go either way. A place between two elements is named by its offset in the
 //! buffer; offsets are valid until the chunk changes.
 
-use super::End;
+use super::end::End;
 use std::ops::Range;
 
 /// Most bytes that several elements share: large enough that the chunk's own cost vanishes, small enough to walk through

@@ -1,7 +1,6 @@
 //! The form of large sorted sets: a table that finds a member by its name, a counted tree that finds it by its order.
 
-use super::member::{Member, Ranked, compare, stored};
-use super::put_member;
+use super::member::{Member, Ranked, compare, put_member, stored};
 use super::rank_tree::{self, RankTree};
 use crate::keyspace::{Keyed, Table, hash};
 use crate::value::Type;

@@ -1,6 +1,7 @@
 //! A member with its score, shared by the table that finds it by name and the tree that finds it by order.
 
-use crate::keyspace::Keyed;
+use crate::keyspace::{Keyed, MAX_BYTES};
+use crate::record::{Cursor, put_bytes};
 use std::cmp::Ordering;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use triomphe::ThinArc;
@@ -81,4 +82,16 @@ impl Ord for Ranked {
     fn cmp(&self, other: &Self) -> Ordering {
         self.compare(other.score, other.member.name())
     }
+}
+
+/// Appends a member as snapshots keep it: its score's 64 bits, and its bytes with their length.
+pub(super) fn put_member(into: &mut Vec<u8>, member: &[u8], score: f64) {
+    into.extend_from_slice(&score.to_le_bytes());
+    put_bytes(into, member);
+}
+
+/// Reads that form; `None` if the bytes are not it.
+pub(super) fn get_member<'a>(bytes: &mut Cursor<'a>) -> Option<(f64, &'a [u8])> {
+    let score = Some(f64::from_bits(bytes.u64()?)).filter(|score| !score.is_nan())?;
+    Some((score, bytes.bytes().filter(|member| member.len() <= MAX_BYTES)?))
 }

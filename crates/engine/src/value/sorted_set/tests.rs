@@ -1,4 +1,5 @@
 use super::*;
+use crate::record::put_bytes;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
