@@ -11,11 +11,14 @@
 //! A change that is of another type than the part is can only have made the key: it touches all of it, because a key of the
 //! wrong type is answered otherwise than one that is not there.
 
+mod window;
+
 use crate::command::parse;
-use crate::command::sorted_sets::{Counted, Place, Window};
+use crate::command::sorted_sets::range::Preset;
 use crate::keyspace::{Entry, ValueRef};
 use crate::touched::Touched;
 use crate::value::{Collection, SortedSet, Type};
+use window::{Counted, Place, Window};
 
 /// Says what a read of these arguments, the name first, looks at. Arguments that it cannot make sense of look at everything.
 pub(crate) type PartOf = fn(args: &[&[u8]]) -> Part;
@@ -65,6 +68,26 @@ impl Part {
             (Some(first), Some(last)) => Self::Span { of, first, last },
             _ => Self::Everything,
         }
+    }
+
+    /// A range of a sorted set, whose bounds begin at position 2.
+    pub(crate) fn window(args: &[&[u8]], preset: Preset) -> Self {
+        Window::of(args, preset).map_or(Self::Everything, Self::Window)
+    }
+
+    /// How many members have scores in a range.
+    pub(crate) fn counted_scores(args: &[&[u8]]) -> Self {
+        Counted::of_scores(args).map_or(Self::Everything, Self::Counted)
+    }
+
+    /// How many members are in a range of members.
+    pub(crate) fn counted_members() -> Self {
+        Self::Counted(Counted::of_members())
+    }
+
+    /// How many members come before the one at position 2, from either end.
+    pub(crate) fn place(is_from_end: bool) -> Self {
+        Self::Place(Place { is_from_end })
     }
 
     /// Whether a change may have changed what a read of these arguments looks at. `entry` gives the key's entry after the change, if

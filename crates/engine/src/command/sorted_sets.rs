@@ -1,13 +1,13 @@
 //! Sorted sets: members ordered by score.
 
 mod algebra;
+pub(crate) mod bounds;
 mod pops;
+pub(crate) mod range;
 mod ranges;
 mod rows;
-mod window;
 
 pub(super) use rows::COMMANDS;
-pub(crate) use window::{Counted, Place, Window};
 
 use super::keyspace_wide::{ScanOptions, cursor};
 use super::members::{self, Wanted};
@@ -17,11 +17,10 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::reply::{Protocol, Reply, format_double};
 use crate::value::SortedSet;
+use range::WITHSCORES;
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 use std::collections::HashSet;
-
-const WITHSCORES: &str = "WITHSCORES";
 
 /// Answers members, with their scores if these were asked for: in RESP3 as pairs, in RESP2 one behind the other.
 fn reply_members<'a>(

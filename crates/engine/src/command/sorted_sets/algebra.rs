@@ -1,6 +1,7 @@
 //! Unions, intersections and differences of sorted sets and sets.
 
-use super::{WITHSCORES, reply_members, score, store};
+use super::range::WITHSCORES;
+use super::{reply_members, score, store};
 use crate::command::parse::{self, is};
 use crate::context::{Context, Keys};
 use crate::error::CommandError;

@@ -1,9 +1,8 @@
 //! The rows of the command table for sorted sets.
 
-use super::ranges::Preset;
+use super::range::Preset;
 use super::{
-    Counted, Place, Window, algebra, pops, ranges, zadd, zcard, zincrby, zmscore, zrandmember, zrank, zrem,
-    zrevrank, zscan, zscore,
+    algebra, pops, ranges, zadd, zcard, zincrby, zmscore, zrandmember, zrank, zrem, zrevrank, zscan, zscore,
 };
 use crate::command::{Command, Group, Handler, KeySpec, Run, flags::*};
 use crate::part::Part;
@@ -58,7 +57,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
             "key member [WITHSCORE]",
             "Returns how many members have a lower place than a member.",
         )
-        .looking_at(|_| Part::Place(Place { is_from_end: false })),
+        .looking_at(|_| Part::place(false)),
     row(357, "zrevrank", -3, READONLY | FAST, KeySpec::ONE, zrevrank)
         .doc(
             "2.0.0",
@@ -66,7 +65,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
             "key member [WITHSCORE]",
             "Returns how many members have a higher place than a member.",
         )
-        .looking_at(|_| Part::Place(Place { is_from_end: true })),
+        .looking_at(|_| Part::place(true)),
     row(358, "zcount", 4, READONLY | FAST, KeySpec::ONE, ranges::zcount)
         .doc(
             "2.0.0",
@@ -74,7 +73,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
             "key min max",
             "Counts the members in a range of scores.",
         )
-        .looking_at(Counted::of_scores),
+        .looking_at(Part::counted_scores),
     row(359, "zlexcount", 4, READONLY | FAST, KeySpec::ONE, ranges::zlexcount)
         .doc(
             "2.8.9",
@@ -82,7 +81,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
             "key min max",
             "Counts the members in a range of members that share one score.",
         )
-        .looking_at(|_| Counted::of_members()),
+        .looking_at(|_| Part::counted_members()),
     row(360, "zrange", -4, READONLY, KeySpec::ONE, ranges::zrange)
         .doc(
             "1.2.0",
@@ -90,7 +89,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
             "key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]",
             "Returns members in a range of ranks, scores or members.",
         )
-        .looking_at(|args| Window::of(args, Preset::RANGE)),
+        .looking_at(|args| Part::window(args, Preset::RANGE)),
     row(361, "zrangestore", -5, GROWS, KeySpec::TWO, ranges::zrangestore).doc(
         "6.2.0",
         "O(log(N)+M) with N the number of members and M those stored",
@@ -104,7 +103,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
             "key start stop [WITHSCORES]",
             "Returns members in a range of ranks that are counted from the highest score.",
         )
-        .looking_at(|args| Window::of(args, Preset::REVERSED)),
+        .looking_at(|args| Part::window(args, Preset::REVERSED)),
     row(363, "zrangebyscore", -4, READONLY, KeySpec::ONE, ranges::zrangebyscore)
         .doc(
             "1.0.5",
@@ -112,7 +111,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
             "key min max [WITHSCORES] [LIMIT offset count]",
             "Returns members in a range of scores.",
         )
-        .looking_at(|args| Window::of(args, Preset::BY_SCORE)),
+        .looking_at(|args| Part::window(args, Preset::BY_SCORE)),
     row(364, "zrevrangebyscore", -4, READONLY, KeySpec::ONE, ranges::zrevrangebyscore)
         .doc(
             "2.2.0",
@@ -120,7 +119,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
             "key max min [WITHSCORES] [LIMIT offset count]",
             "Returns members in a range of scores, the highest first.",
         )
-        .looking_at(|args| Window::of(args, Preset::BY_SCORE_REVERSED)),
+        .looking_at(|args| Part::window(args, Preset::BY_SCORE_REVERSED)),
     row(365, "zrangebylex", -4, READONLY, KeySpec::ONE, ranges::zrangebylex)
         .doc(
             "2.8.9",
@@ -128,7 +127,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
             "key min max [LIMIT offset count]",
             "Returns members in a range of members that share one score.",
         )
-        .looking_at(|args| Window::of(args, Preset::BY_LEX)),
+        .looking_at(|args| Part::window(args, Preset::BY_LEX)),
     row(366, "zrevrangebylex", -4, READONLY, KeySpec::ONE, ranges::zrevrangebylex)
         .doc(
             "2.8.9",
@@ -136,7 +135,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
             "key max min [LIMIT offset count]",
             "Returns members in a range of members that share one score, the highest first.",
         )
-        .looking_at(|args| Window::of(args, Preset::BY_LEX_REVERSED)),
+        .looking_at(|args| Part::window(args, Preset::BY_LEX_REVERSED)),
     row(367, "zremrangebyrank", 4, WRITE, KeySpec::ONE, ranges::zremrangebyrank).doc(
         "2.0.0",
         "O(log(N)+M) with N the number of members and M those removed",

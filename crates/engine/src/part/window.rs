@@ -8,8 +8,8 @@
 //!                 0    1 │ 2     3    4 │ 5 …         except that nothing may come to or leave what lies before it
 //! ```
 
-use super::ranges::{Bounds, LexEnd, Preset, Query, ScoreEnd};
-use crate::part::Part;
+use crate::command::sorted_sets::bounds::{Bounds, LexEnd, ScoreEnd};
+use crate::command::sorted_sets::range::{Preset, Query};
 use crate::touched::Move;
 use crate::value::{SortedSet, sorted_set_order as order};
 use std::cmp::Ordering;
@@ -88,13 +88,10 @@ enum Side {
 }
 
 impl Window {
-    /// What a range command looks at, whose range begins at argument 2.
-    pub(super) fn of(args: &[&[u8]], preset: Preset) -> Part {
-        let Ok(Query { bounds, reverse, limit, .. }) =
-            Query::parse(args.get(2..).unwrap_or_default(), preset)
-        else {
-            return Part::Everything;
-        };
+    /// What a range command looks at, whose range begins at argument 2; `None` if that is no window.
+    pub(super) fn of(args: &[&[u8]], preset: Preset) -> Option<Self> {
+        let range = Query::parse(args.get(2..).unwrap_or_default(), preset).ok()?;
+        let Query { bounds, reverse, limit, .. } = range;
         let kept = match bounds {
             Bounds::Ranks(start, stop) => return Self::of_ranks(start, stop, reverse),
             Bounds::Scores(min, max) => Kept::Scores(min, max),
@@ -102,30 +99,28 @@ impl Window {
             Bounds::Members(..) => Kept::Members { min: 2, max: 3 },
         };
         let (offset, count) = limit.unwrap_or((0, -1));
-        let Ok(skipped) = usize::try_from(offset) else { return Part::Everything };
-        Part::Window(Self { kept, is_reversed: reverse, skipped, taken: usize::try_from(count).ok() })
+        let skipped = usize::try_from(offset).ok()?;
+        Some(Self { kept, is_reversed: reverse, skipped, taken: usize::try_from(count).ok() })
     }
 
     /// Two ranks that both count from the end begin a window there.
-    fn of_ranks(start: i64, stop: i64, reverse: bool) -> Part {
+    fn of_ranks(start: i64, stop: i64, reverse: bool) -> Option<Self> {
         let (first, last, is_reversed) = match (start < 0, stop < 0) {
             (false, false) => (start, Some(stop), reverse),
             (true, true) => (-1 - stop, Some(-1 - start), !reverse),
             (false, true) if stop == -1 => (start, None, reverse),
-            _ => return Part::Everything,
+            _ => return None,
         };
         let taken = last.map(|last| usize::try_from(last.saturating_sub(first).saturating_add(1)));
-        match (usize::try_from(first), taken.transpose()) {
-            (Ok(skipped), Ok(taken)) => Part::Window(Self { kept: Kept::None, is_reversed, skipped, taken }),
-            _ => Part::Everything,
-        }
+        let (skipped, taken) = (usize::try_from(first).ok()?, taken.transpose().ok()?);
+        Some(Self { kept: Kept::None, is_reversed, skipped, taken })
     }
 
     /// Whether moves may have changed which members are answered, their order or their scores.
     ///
     /// If every move stays on one side of the window, what is in it has not moved, and as much lies before it as did; so the
     /// same members are found there.
-    pub(crate) fn is_touched<'a>(
+    pub(super) fn is_touched<'a>(
         &self,
         arg: &impl Fn(usize) -> &'a [u8],
         moves: &[Move],
@@ -179,24 +174,19 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// What a count of scores looks at.
-    pub(super) fn of_scores(args: &[&[u8]]) -> Part {
-        match args {
-            [_, _, min, max] => match (ScoreEnd::parse(min), ScoreEnd::parse(max)) {
-                (Ok(min), Ok(max)) => Part::Counted(Self { kept: Kept::Scores(min, max) }),
-                _ => Part::Everything,
-            },
-            _ => Part::Everything,
-        }
+    /// What a count of scores looks at; `None` for scores that cannot be read.
+    pub(super) fn of_scores(args: &[&[u8]]) -> Option<Self> {
+        let [_, _, min, max] = args else { return None };
+        Some(Self { kept: Kept::Scores(ScoreEnd::parse(min).ok()?, ScoreEnd::parse(max).ok()?) })
     }
 
     /// What a count of members looks at.
-    pub(super) fn of_members() -> Part {
-        Part::Counted(Self { kept: Kept::Members { min: 2, max: 3 } })
+    pub(super) fn of_members() -> Self {
+        Self { kept: Kept::Members { min: 2, max: 3 } }
     }
 
     /// Whether a move may have changed how many there are: one that comes in or goes out.
-    pub(crate) fn is_touched<'a>(
+    pub(super) fn is_touched<'a>(
         &self,
         arg: &impl Fn(usize) -> &'a [u8],
         moves: &[Move],
@@ -218,7 +208,7 @@ pub(crate) struct Place {
 
 impl Place {
     /// Whether moves may have changed the place or the score of `named`: its own, and those from one side of it to the other.
-    pub(crate) fn is_touched(self, named: &[u8], moves: &[Move], set: Option<&SortedSet>) -> bool {
+    pub(super) fn is_touched(self, named: &[u8], moves: &[Move], set: Option<&SortedSet>) -> bool {
         if moves.iter().any(|moved| *moved.member == *named) {
             return true;
         }
@@ -237,12 +227,12 @@ impl Place {
 #[cfg(test)]
 impl Window {
     /// A window that passes over the last member that it should look at.
-    pub(crate) fn shortened(self) -> Self {
+    pub(super) fn shortened(self) -> Self {
         Self { taken: self.taken.map(|taken| taken.saturating_sub(1)), ..self }
     }
 
     /// A window at the other end.
-    pub(crate) fn reversed(self) -> Self {
+    pub(super) fn reversed(self) -> Self {
         Self { is_reversed: !self.is_reversed, ..self }
     }
 }
@@ -250,7 +240,7 @@ impl Window {
 #[cfg(test)]
 impl Place {
     /// The place counted from the other end.
-    pub(crate) fn reversed(self) -> Self {
+    pub(super) fn reversed(self) -> Self {
         Self { is_from_end: !self.is_from_end }
     }
 }
