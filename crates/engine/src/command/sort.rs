@@ -108,23 +108,6 @@ fn sort_read_only(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comma
     Ok(())
 }
 
-/// Where the destination of `SORT` stands, if there is one.
-pub(super) fn destination(args: &[&[u8]]) -> Option<usize> {
-    let (mut at, mut found) = (2, None);
-    while let Some(option) = args.get(at) {
-        at += match option {
-            _ if is(option, "LIMIT") => 3,
-            _ if is(option, "BY") || is(option, "GET") => 2,
-            _ if is(option, "STORE") => {
-                found = Some(at + 1).filter(|at| *at < args.len()).or(found);
-                2
-            }
-            _ => 1,
-        };
-    }
-    found
-}
-
 fn answer(ctx: &mut Context<'_, '_>, found: &[Option<Vec<u8>>]) {
     ctx.reply.array(found.len());
     found.iter().for_each(|value| ctx.reply.bulk_or_null(value.as_deref()));

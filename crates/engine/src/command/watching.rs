@@ -1,5 +1,6 @@
 //! A row `x.watch` for every read `x` that can be watched, derived from the read's own row.
 
+use super::rows::rows;
 use super::{Command, ConnectionCommand, Run, flags};
 use crate::query::watchable;
 use std::sync::LazyLock;
@@ -12,7 +13,7 @@ const ID_OFFSET: u16 = 2000;
 
 /// The rows. Names and summaries are made once and stay, as those of other rows do.
 pub(super) static COMMANDS: LazyLock<Vec<Command>> =
-    LazyLock::new(|| super::rows().filter(|row| watchable(row).is_some()).map(watching).collect());
+    LazyLock::new(|| rows().filter(|row| watchable(row).is_some()).map(watching).collect());
 
 fn watching(read: &'static Command) -> Command {
     let name = format!("{}{SUFFIX}", read.name).leak();

@@ -1,0 +1,47 @@
+//! The chapters of the reference.
+
+/// The chapter of the reference that a command belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Group {
+    /// Strings and counters.
+    String,
+    /// Bits of strings.
+    Bitmap,
+    /// Keys of any type.
+    Generic,
+    /// Lists.
+    List,
+    /// Hashes.
+    Hash,
+    /// Sets.
+    Set,
+    /// Sorted sets.
+    SortedSet,
+    /// Transactions.
+    Transactions,
+    /// Publish and subscribe.
+    PubSub,
+    /// The connection itself.
+    Connection,
+    /// The server.
+    Server,
+}
+
+impl Group {
+    /// The name that `COMMAND DOCS` uses.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::String => "string",
+            Self::Bitmap => "bitmap",
+            Self::Generic => "generic",
+            Self::List => "list",
+            Self::Hash => "hash",
+            Self::Set => "set",
+            Self::SortedSet => "sorted-set",
+            Self::Transactions => "transactions",
+            Self::PubSub => "pubsub",
+            Self::Connection => "connection",
+            Self::Server => "server",
+        }
+    }
+}

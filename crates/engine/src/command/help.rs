@@ -1,0 +1,15 @@
+//! What a container of subcommands answers to HELP.
+
+use super::row::Command;
+use crate::reply::Reply;
+
+/// Answers a container's HELP: one line of usage and one of summary for each subcommand.
+pub fn reply_help(reply: &mut Reply, name: &str, subcommands: &[Command]) {
+    reply.array(1 + subcommands.len() * 2);
+    reply.simple(&format!("{name} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"));
+    for row in subcommands {
+        let usage = format!("{} {}", row.name.to_ascii_uppercase(), row.syntax);
+        reply.simple(usage.trim_end());
+        reply.simple(&format!("    {}", row.summary));
+    }
+}

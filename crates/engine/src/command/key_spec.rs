@@ -1,0 +1,139 @@
+//! Where a command's keys stand among its arguments.
+
+use super::parse::{self, is};
+
+/// Where the keys stand among the arguments (the name is argument 0).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeySpec {
+    /// There are none.
+    None,
+    /// From `first` to `last` (negative: counted from the end), every `step`-th argument.
+    Range {
+        /// First key.
+        first: i16,
+        /// Last key.
+        last: i16,
+        /// Distance from key to key.
+        step: i16,
+    },
+    /// A number of keys at `at`, and the keys right behind it.
+    Counted {
+        /// Where the number stands.
+        at: u8,
+    },
+    /// One key at 1, and further keys behind their number at `at`.
+    OneAndCounted {
+        /// Where the number stands.
+        at: u8,
+    },
+    /// One key at 1, one behind the word `STORE`, and any others where an argument has an asterisk: `SORT`.
+    OneAndAny,
+    /// The command concerns every key, all at one moment.
+    All,
+    /// The command concerns every key, but needs no two shards at one moment: it visits one after the other. In a
+    /// transaction it is as `All`.
+    Each,
+}
+
+impl KeySpec {
+    /// The first argument is the key.
+    pub const ONE: Self = Self::Range { first: 1, last: 1, step: 1 };
+    /// The first two arguments are keys.
+    pub const TWO: Self = Self::Range { first: 1, last: 2, step: 1 };
+    /// Every argument is a key.
+    pub const REST: Self = Self::Range { first: 1, last: -1, step: 1 };
+    /// Keys and values alternate.
+    pub const PAIRS: Self = Self::Range { first: 1, last: -1, step: 2 };
+
+    /// The keys among `args`. A number of keys that does not fit yields none; the handler reports it.
+    pub fn keys<'a>(self, args: &[&'a [u8]]) -> impl Iterator<Item = &'a [u8]> {
+        let (extra, first, last, step) = self.bounds(args);
+        let indices = extra.into_iter().chain((first..last).step_by(step));
+        indices.filter_map(|index| args.get(index).copied()).collect::<Vec<_>>().into_iter()
+    }
+
+    /// Whether the command may concern keys that `args` do not name.
+    pub fn concerns_all(self, args: &[&[u8]]) -> bool {
+        match self {
+            Self::All | Self::Each => true,
+            Self::OneAndAny => args.iter().skip(2).any(|arg| arg.contains(&b'*')),
+            _ => false,
+        }
+    }
+
+    /// The positions of the keys among `args`.
+    pub fn positions(self, args: &[&[u8]]) -> Vec<usize> {
+        let (extra, first, last, step) = self.bounds(args);
+        extra.into_iter().chain((first..last).step_by(step)).filter(|&index| index < args.len()).collect()
+    }
+
+    fn bounds(self, args: &[&[u8]]) -> (Option<usize>, usize, usize, usize) {
+        let counted = |at: u8| {
+            let first = at as usize + 1;
+            let count = args.get(at as usize).and_then(|arg| parse::canonical_integer(arg)).unwrap_or(0);
+            let count = usize::try_from(count).unwrap_or(0).min(args.len().saturating_sub(first));
+            (first, first + count)
+        };
+        match self {
+            Self::None | Self::All | Self::Each => (None, 0, 0, 1),
+            Self::Range { first, last, step } => {
+                let last = if last < 0 { args.len() as i64 + i64::from(last) } else { i64::from(last) };
+                (None, first as usize, usize::try_from(last + 1).unwrap_or(0), step as usize)
+            }
+            Self::Counted { at } => {
+                let (first, last) = counted(at);
+                (None, first, last, 1)
+            }
+            Self::OneAndCounted { at } => {
+                let (first, last) = counted(at);
+                (Some(1), first, last, 1)
+            }
+            Self::OneAndAny => {
+                let stored = sort_destination(args);
+                (Some(1), stored.unwrap_or(0), stored.map_or(0, |at| at + 1), 1)
+            }
+        }
+    }
+}
+
+/// Where the destination of `SORT` stands, if there is one.
+fn sort_destination(args: &[&[u8]]) -> Option<usize> {
+    let (mut at, mut found) = (2, None);
+    while let Some(option) = args.get(at) {
+        at += match option {
+            _ if is(option, "LIMIT") => 3,
+            _ if is(option, "BY") || is(option, "GET") => 2,
+            _ if is(option, "STORE") => {
+                found = Some(at + 1).filter(|at| *at < args.len()).or(found);
+                2
+            }
+            _ => 1,
+        };
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_found_where_the_specification_says() {
+        let args: Vec<&[u8]> = b"c a 2 b d e".split(|&byte| byte == b' ').collect();
+        let keys = |spec: KeySpec| spec.keys(&args).map(|key| key[0] as char).collect::<String>();
+        assert_eq!(keys(KeySpec::ONE), "a");
+        assert_eq!(keys(KeySpec::REST), "a2bde");
+        assert_eq!(keys(KeySpec::PAIRS), "abe");
+        assert_eq!(keys(KeySpec::Counted { at: 2 }), "bd");
+        assert_eq!(keys(KeySpec::OneAndCounted { at: 2 }), "abd");
+        assert_eq!(keys(KeySpec::None), "");
+        let args: Vec<&[u8]> =
+            b"sort a by store get store store x limit store 1 STORE y".split(|&byte| byte == b' ').collect();
+        assert_eq!(KeySpec::OneAndAny.keys(&args).collect::<Vec<_>>(), [b"a", b"y"]);
+        assert_eq!(KeySpec::OneAndAny.positions(&args[..4]), [1]);
+        assert!(
+            !KeySpec::OneAndAny.concerns_all(&args)
+                && KeySpec::OneAndAny.concerns_all(&[b"sort", b"a", b"*"])
+        );
+    }
+}

@@ -1,0 +1,22 @@
+//! The rows that are written down, beside the handlers that they name.
+
+use super::row::Command;
+use super::{bits, connection, hashes, keys, keyspace_wide, lists, sets, sort, sorted_sets, strings};
+
+/// All of them, in the order of their chapters.
+pub(super) fn rows() -> impl Iterator<Item = &'static Command> {
+    [
+        strings::COMMANDS,
+        bits::COMMANDS,
+        keys::COMMANDS,
+        sort::COMMANDS,
+        keyspace_wide::COMMANDS,
+        lists::COMMANDS,
+        hashes::COMMANDS,
+        sets::COMMANDS,
+        sorted_sets::COMMANDS,
+        connection::COMMANDS,
+    ]
+    .into_iter()
+    .flatten()
+}

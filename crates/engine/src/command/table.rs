@@ -1,0 +1,216 @@
+//! The table: all rows, found by their names and numbers.
+
+use super::row::Command;
+use super::rows::rows;
+use super::watching;
+use crate::error::CommandError;
+use std::sync::LazyLock;
+
+/// All rows, in the order of their chapters; those that watch reads come last.
+pub fn all() -> impl Iterator<Item = &'static Command> {
+    rows().chain(watching::COMMANDS.iter())
+}
+
+/// Slots of the table of names: a power of two, several times the number of rows.
+const NAME_SLOTS: usize = 2048;
+
+/// Rows by their names: open addressing, so sparse that a name is mostly where it is looked for first.
+static BY_NAME: LazyLock<[Option<&'static Command>; NAME_SLOTS]> = LazyLock::new(|| {
+    let mut slots = [None; NAME_SLOTS];
+    for row in all() {
+        let mut slot = first_slot(row.name.as_bytes());
+        while slots[slot].is_some() {
+            slot = (slot + 1) % NAME_SLOTS;
+        }
+        slots[slot] = Some(row);
+    }
+    slots
+});
+
+static BY_ID: LazyLock<Vec<Option<&'static Command>>> = LazyLock::new(|| {
+    let rows: Vec<_> = all().flat_map(|row| std::iter::once(row).chain(row.subcommands)).collect();
+    let mut by_id = vec![None; rows.iter().map(|row| row.id as usize + 1).max().unwrap_or(0)];
+    for row in rows {
+        by_id[row.id as usize] = Some(row);
+    }
+    by_id
+});
+
+/// The row of a command by its name, in whatever case. Of a container, the container's row: see [`resolve`].
+#[inline]
+pub fn find(name: &[u8]) -> Option<&'static Command> {
+    let by_name = &*BY_NAME;
+    let mut slot = first_slot(name);
+    while let Some(row) = by_name[slot] {
+        if name.eq_ignore_ascii_case(row.name.as_bytes()) {
+            return Some(row);
+        }
+        slot = (slot + 1) % NAME_SLOTS;
+    }
+    None
+}
+
+/// Where a name is looked for first: a multiplicative hash of its first eight bytes, in lower case, and its length.
+#[inline]
+fn first_slot(name: &[u8]) -> usize {
+    let mut head = [0; 8];
+    for (into, byte) in head.iter_mut().zip(name) {
+        // Equal for both cases of a letter, which is all that is asked of it.
+        *into = byte | 0x20;
+    }
+    let mixed = (u64::from_le_bytes(head) ^ name.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> (64 - NAME_SLOTS.ilog2())) as usize
+}
+
+/// The row of a command by its number in the log.
+#[inline]
+pub fn by_id(id: u16) -> Option<&'static Command> {
+    BY_ID.get(id as usize).copied().flatten()
+}
+
+/// The row that carries out these arguments: the command, or its subcommand. Checks that the number of arguments fits.
+#[inline]
+pub fn resolve(args: &[&[u8]]) -> Result<&'static Command, CommandError> {
+    let name = args.first().copied().unwrap_or_default();
+    let command = find(name).ok_or_else(|| unknown_command(args))?;
+    if let (false, Some(name)) = (command.subcommands.is_empty(), args.get(1)) {
+        return resolve_subcommand(command, name, args);
+    }
+    if command.takes(args.len()) { Ok(command) } else { Err(CommandError::Arity(command.name.into())) }
+}
+
+fn resolve_subcommand(
+    command: &'static Command,
+    name: &[u8],
+    args: &[&[u8]],
+) -> Result<&'static Command, CommandError> {
+    let found = command.subcommands.iter().find(|row| name.eq_ignore_ascii_case(row.name.as_bytes()));
+    match found {
+        Some(row) if row.takes(args.len()) => Ok(row),
+        Some(row) => Err(CommandError::Arity(row.full_name().into())),
+        None => Err(CommandError::Text(
+            format!(
+                "ERR unknown subcommand '{}'. Try {} HELP.",
+                String::from_utf8_lossy(&name[..name.len().min(128)]),
+                command.name.to_ascii_uppercase()
+            )
+            .into(),
+        )),
+    }
+}
+
+/// The text for a name that is not in the table: Redis's, which names the first arguments, and below it what may have
+/// been meant.
+fn unknown_command(args: &[&[u8]]) -> CommandError {
+    let show = |arg: &[u8]| String::from_utf8_lossy(&arg[..arg.len().min(128)]).into_owned();
+    let name = args.first().map(|arg| show(arg)).unwrap_or_default();
+    let mut beginning = String::new();
+    for arg in args.iter().skip(1) {
+        if beginning.len() >= 128 {
+            break;
+        }
+        beginning.extend(["'", &show(arg), "' "]);
+    }
+    let mut text = format!("ERR unknown command '{name}', with args beginning with: {beginning}");
+    let close = nearest(&name);
+    if !close.is_empty() {
+        text.extend(["(did you mean ", &close.join(" or "), "?)"]);
+    }
+    CommandError::Text(text.into())
+}
+
+/// Names of commands that differ from `name` by a slip or two.
+pub fn nearest(name: &str) -> Vec<String> {
+    let name = name.to_ascii_lowercase();
+    let allowed = if name.len() <= 4 { 1 } else { 2 };
+    let mut close: Vec<(usize, &str)> = all()
+        .map(|row| (strsim::osa_distance(&name, row.name), row.name))
+        .filter(|&(distance, _)| distance <= allowed)
+        .collect();
+    close.sort_unstable();
+    close.into_iter().take(3).map(|(_, name)| name.to_ascii_uppercase()).collect()
+}
+
+impl Command {
+    /// The full name: `object|encoding` for a subcommand, whose parent is found in the table.
+    pub fn full_name(&self) -> String {
+        // Rows are constants, which a build may place several times: numbers tell them apart, addresses do not.
+        let parent = all().find(|parent| parent.subcommands.iter().any(|row| row.id == self.id));
+        match parent {
+            Some(parent) => format!("{}|{}", parent.name, self.name),
+            None => self.name.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::{Run, flags};
+    use std::collections::HashSet;
+
+    #[test]
+    fn ids_and_names_are_unique() {
+        let mut ids = HashSet::new();
+        let mut names = HashSet::new();
+        for row in all() {
+            assert!(names.insert(row.name), "two rows named {}", row.name);
+            for row in std::iter::once(row).chain(row.subcommands) {
+                assert!(ids.insert(row.id), "two rows with id {}: {}", row.id, row.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_row_is_documented() {
+        for row in all().flat_map(|row| std::iter::once(row).chain(row.subcommands)) {
+            assert!(!row.since.is_empty() && !row.complexity.is_empty(), "{}", row.name);
+            assert!(row.summary.ends_with('.'), "{}: {}", row.name, row.summary);
+            assert_eq!(row.name, row.name.to_ascii_lowercase());
+        }
+    }
+
+    /// A record holds the number of the row and all arguments but the first: see `Engine::log_effects`.
+    #[test]
+    fn no_subcommand_changes_keys() {
+        for row in all().flat_map(|row| row.subcommands) {
+            let changes = row.is(flags::WRITE) && matches!(row.run, Run::Keys(_));
+            assert!(!changes, "{}", row.full_name());
+        }
+    }
+
+    #[test]
+    fn a_subcommand_is_named_with_its_container() {
+        for row in all().filter(|row| !row.subcommands.is_empty()) {
+            for subcommand in row.subcommands {
+                assert_eq!(subcommand.full_name(), format!("{}|{}", row.name, subcommand.name));
+            }
+            assert_eq!(row.full_name(), row.name);
+        }
+    }
+
+    #[test]
+    fn names_are_found_in_any_case_and_nothing_else_is() {
+        assert!(all().count() * 4 <= NAME_SLOTS, "the table of names must stay sparse");
+        for row in all() {
+            let id = |name: &[u8]| find(name).map(|row| row.id);
+            let mixed: Vec<u8> =
+                row.name.bytes().map(|byte| if byte % 2 == 0 { byte ^ 0x20 } else { byte }).collect();
+            assert_eq!(id(row.name.as_bytes()), Some(row.id));
+            assert_eq!(id(row.name.to_ascii_uppercase().as_bytes()), Some(row.id));
+            if row.name.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+                assert_eq!(id(&mixed), Some(row.id));
+            }
+            assert_eq!(id(format!("{}\0", row.name).as_bytes()), None);
+        }
+        assert!(find(b"").is_none() && find(&[0xff; 1000]).is_none());
+        // Equal in the bits that the hash looks at, and still another word.
+        assert!(find(b"GET").is_some() && find(b"gE").is_none());
+    }
+
+    #[test]
+    fn a_slip_is_answered_with_what_was_meant() {
+        let error = resolve(&[b"GTE", b"x"]).expect_err("no such command").to_string();
+        assert_eq!(error, "ERR unknown command 'GTE', with args beginning with: 'x' (did you mean GET?)");
+    }
+}
