@@ -1,8 +1,10 @@
 //! From the log back to the state. `apply` runs the very handlers that ran when the record was made, with the record's
 //! time for a clock; it reads nothing else, so the same records always give the same state.
 
+use crate::apply_error::ApplyError;
+use crate::call::Call;
 use crate::change::{Change, Changes};
-use crate::engine::{ApplyError, Call, Engine};
+use crate::engine::Engine;
 use crate::interest::Noted;
 use crate::query::{Moment, Scope};
 use crate::record::{Cursor, kind};

@@ -1,8 +1,8 @@
 //! What a record of the log changes: its commands as they were called, for whoever carries them out again and for whoever
 //! tells others of them.
 
+use crate::apply_error::ApplyError;
 use crate::command::{self, Command, KeySpec, flags, key_uses_of};
-use crate::engine::ApplyError;
 use crate::keyspace::{DATABASES, MAX_BYTES};
 use crate::record::{ACKNOWLEDGEMENT, Cursor, LoggedCommand, kind};
 use tidemark_log::Record;

@@ -1,6 +1,5 @@
 //! What a command's handler sees: the keys that it may touch, the answer that it writes, and nothing else.
 
-use crate::blocking::{Block, Waiter};
 use crate::error::CommandError;
 use crate::event::Events;
 use crate::interest::Noted;
@@ -9,6 +8,7 @@ use crate::random::Chance;
 use crate::reply::Reply;
 use crate::touched::{Moves, Touched};
 use crate::value::{Collection, Object, Text, Type};
+use crate::waiter::{Block, Waiter};
 use std::sync::{Arc, MutexGuard};
 
 /// The surroundings of one running command.

@@ -1,6 +1,8 @@
 //! The engine: runs commands, one at a time per shard, and logs what they change.
 
+use crate::apply_error::ApplyError;
 use crate::blocking::Blocked;
+use crate::call::{Call, Terms};
 use crate::command::{self, Command, KeySpec, Run};
 use crate::context::{Context, Effects, Keys, Locked, RareEffects};
 use crate::error::CommandError;
@@ -19,30 +21,6 @@ use std::collections::hash_map::{Entry, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tidemark_log::{Log, Lsn, Record, Room};
-
-/// One command on its way in.
-#[derive(Debug, Clone, Copy)]
-pub struct Call<'a> {
-    /// Its row; [`command::resolve`] has checked the number of arguments.
-    pub command: &'static Command,
-    /// Arguments, the name first.
-    pub args: &'a [&'a [u8]],
-    /// Selected database, below [`crate::keyspace::DATABASES`].
-    pub db: u8,
-    /// Time of admission, in microseconds since 1970.
-    pub now_us: u64,
-}
-
-/// On what terms commands run, beside what they say themselves.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Terms {
-    /// Nobody is to be told of a change before it is durable.
-    pub durable: bool,
-    /// The tracker whose client keeps what is read, and is to be told when it changes.
-    pub reader: Option<u64>,
-    /// The tracker whose client is not to be told of what is changed now.
-    pub spared: Option<u64>,
-}
 
 /// What came of a call, beside the answer.
 #[derive(Debug, Default)]
@@ -185,7 +163,7 @@ impl Engine {
             self.tell_events(&mut keys, lsn, durable);
         }
         if let Some(block) = block {
-            return Some(Box::new(Blocked::new(keys, call.args, block, reply, durable)));
+            return Some(Box::new(Blocked::new(keys, call, block, reply, durable)));
         }
         if !ready.is_empty() {
             keys.effects = Effects::default();
@@ -735,33 +713,4 @@ impl WatchedKeys {
             !was_expired && keys.has_expired(key)
         })
     }
-}
-
-/// Why a record could not be applied: the log was written by another version, or is not what its checksum says.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ApplyError {
-    /// The record's kind is unknown.
-    #[error("record kind {0} is unknown: the log was written by a newer version; start that version")]
-    UnknownKind(u8),
-    /// The command's number is unknown.
-    #[error("command number {0} is unknown: the log was written by a newer version; start that version")]
-    UnknownCommand(u16),
-    /// The payload is not of the record's form.
-    #[error("the record's payload does not have the form of its kind")]
-    Malformed,
-    /// Parts of large values are missing in a snapshot.
-    #[error("parts of {values} large values are missing")]
-    Incomplete {
-        /// Of how many.
-        values: usize,
-    },
-    /// The command failed, though it had succeeded when it was logged.
-    #[error("command '{name}' had succeeded when it was logged and now answers: {answer}")]
-    Refused {
-        /// The command.
-        name: &'static str,
-        /// Its answer.
-        answer: String,
-    },
 }

@@ -18,7 +18,9 @@
 //! The crate knows nothing of sockets and reads no clock: the time of a command is an argument.
 
 mod apply;
+mod apply_error;
 pub mod blocking;
+mod call;
 pub mod change;
 pub mod command;
 pub mod context;
@@ -43,14 +45,18 @@ mod snapshot;
 mod touched;
 pub mod tracking;
 pub mod value;
+mod waiter;
 mod waiting;
 mod watch;
 
-pub use blocking::{Block, Blocked, Delivery, Waiter};
+pub use apply_error::ApplyError;
+pub use blocking::Blocked;
+pub use call::{Call, Terms};
 pub use command::{Command, KeySpec, Run};
-pub use engine::{ApplyError, Call, Engine, Executed, Terms, WatchedKeys};
+pub use engine::{Engine, Executed, WatchedKeys};
 pub use error::CommandError;
 pub use loader::Loader;
 pub use reply::{Protocol, Reply, format_double};
 pub use shared_bytes::SharedBytes;
 pub use snapshot::{Incomplete, Snapshot};
+pub use waiter::{Block, Delivery, Waiter};

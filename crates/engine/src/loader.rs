@@ -1,6 +1,7 @@
 //! Bringing a snapshot's frames into the keyspace.
 
-use crate::engine::{ApplyError, Engine};
+use crate::apply_error::ApplyError;
+use crate::engine::Engine;
 use crate::keyspace::form::{self, Form, Head, Part};
 use crate::keyspace::{DATABASES, Entry, Payload};
 use crate::query::Scope;

@@ -27,12 +27,13 @@
 //! In a shard where nobody waits to move something, and from which no watched read reaches further, this costs two
 //! comparisons.
 
-use crate::blocking::{Delivery, Waiter};
+use crate::command;
 use crate::context::{Context, Keys, Locked};
 use crate::engine::Engine;
 use crate::keyspace::Shard;
 use crate::query::Moment;
 use crate::reply::Reply;
+use crate::waiter::{Delivery, Waiter};
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
@@ -136,7 +137,10 @@ impl Engine {
         let args: Vec<&[u8]> = waiter.args.iter().map(Vec::as_slice).collect();
         let mut reply = Reply::new(waiter.protocol);
         reply.set_limit(waiter.room);
-        if let Err(error) = (waiter.block.serve)(&mut Context { keys, reply: &mut reply }, key, &args) {
+        let serve = command::by_id(waiter.command).and_then(|row| row.serve);
+        debug_assert!(serve.is_some(), "a command that lets clients wait says how they are served");
+        let mut context = Context { keys, reply: &mut reply };
+        if let Some(Err(error)) = serve.map(|serve| serve(&mut context, key, &args)) {
             debug_assert!(!keys.effects.changed, "serving that fails has changed nothing");
             reply.truncate(0);
             reply.error(&error);

@@ -1,7 +1,7 @@
 //! Who waits for the keys of one shard, and where the moves among them would lead.
 
-use crate::blocking::Waiter;
 use crate::value::Type;
+use crate::waiter::Waiter;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -125,12 +125,20 @@ fn decrement(destinations: &mut Destinations, shard: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blocking::Block;
     use crate::reply::Protocol;
+    use crate::waiter::Block;
 
     fn waiter(wants: Type, destinations: &[usize]) -> Arc<Waiter> {
-        let block = Box::new(Block::new(wants, &[], None, |_, _, _| Ok(())));
-        Arc::new(Waiter::new(0, Vec::new(), block, destinations.to_vec(), Protocol::Resp2, Box::new(|_| ())))
+        let block = Box::new(Block::new(wants, &[], None));
+        Arc::new(Waiter::new(
+            0,
+            0,
+            Vec::new(),
+            block,
+            destinations.to_vec(),
+            Protocol::Resp2,
+            Box::new(|_| ()),
+        ))
     }
 
     #[test]

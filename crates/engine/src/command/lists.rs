@@ -3,12 +3,12 @@
 use super::first_of::FirstOf;
 use super::parse::{self, is};
 use super::{Command, Group, Handler, KeySpec, Run, flags::*};
-use crate::blocking::{Block, Serve};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::part::Part;
 use crate::touched::{Splice, Touched};
 use crate::value::{Collection, End, List, Type};
+use crate::waiter::Block;
 
 const fn row(id: u16, name: &'static str, arity: i16, flags: u32, keys: KeySpec, run: Handler) -> Command {
     Command::new(Group::List, id, name, arity, flags, keys, Run::Keys(run))
@@ -130,31 +130,36 @@ pub(super) const COMMANDS: &[Command] = &[
         "O(N) with N the number of keys",
         "key [key ...] timeout",
         "Removes and returns the first element of the first of several lists that exists; waits if there is none.",
-    ),
+    )
+    .serving(|ctx, key, _| pop_named(ctx, key, End::Front).map(drop)),
     row(218, "brpop", -3, WAITS, KEYS_TIMEOUT, brpop).doc(
         "2.0.0",
         "O(N) with N the number of keys",
         "key [key ...] timeout",
         "Removes and returns the last element of the first of several lists that exists; waits if there is none.",
-    ),
+    )
+    .serving(|ctx, key, _| pop_named(ctx, key, End::Back).map(drop)),
     row(219, "blmove", 6, WAITS | DENYOOM, KeySpec::TWO, blmove).doc(
         "6.2.0",
         "O(1)",
         "source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout",
         "Moves an element from an end of one list to an end of another; waits if there is none.",
-    ),
+    )
+    .serving(serve_blmove),
     row(220, "brpoplpush", 4, WAITS | DENYOOM, KeySpec::TWO, brpoplpush).doc(
         "2.2.0",
         "O(1)",
         "source destination timeout",
         "Moves the last element of one list to the front of another; waits if there is none.",
-    ),
+    )
+    .serving(|ctx, _, args| move_logged(ctx, args, BACK_TO_FRONT).map(drop)),
     row(221, "blmpop", -5, WRITE | BLOCKING | MOVABLE_KEYS, KeySpec::Counted { at: 2 }, blmpop).doc(
         "7.0.0",
         "O(N+M) with N the number of keys and M the number of elements returned",
         "timeout numkeys key [key ...] <LEFT | RIGHT> [COUNT count]",
         "Removes and returns elements of the first of several lists that exists; waits if there is none.",
-    ),
+    )
+    .serving(serve_blmpop),
 ];
 
 fn push(ctx: &mut Context<'_, '_>, args: &[&[u8]], end: End) -> Result<(), CommandError> {
@@ -525,12 +530,7 @@ fn pop_named(ctx: &mut Context<'_, '_>, key: &[u8], end: End) -> Result<bool, Co
     Ok(true)
 }
 
-fn pop_or_wait(
-    ctx: &mut Context<'_, '_>,
-    args: &[&[u8]],
-    end: End,
-    serve: Serve,
-) -> Result<(), CommandError> {
+fn pop_or_wait(ctx: &mut Context<'_, '_>, args: &[&[u8]], end: End) -> Result<(), CommandError> {
     let [_, keys @ .., timeout] = args else { return Err(CommandError::Syntax) };
     let timeout_ms = parse::timeout_ms(timeout)?;
     for key in keys {
@@ -538,16 +538,16 @@ fn pop_or_wait(
             return Ok(());
         }
     }
-    ctx.keys.block(Block::new(List::TYPE, keys, timeout_ms, serve));
+    ctx.keys.block(Block::new(List::TYPE, keys, timeout_ms));
     Ok(())
 }
 
 fn blpop(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    pop_or_wait(ctx, args, End::Front, |ctx, key, _| pop_named(ctx, key, End::Front).map(drop))
+    pop_or_wait(ctx, args, End::Front)
 }
 
 fn brpop(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    pop_or_wait(ctx, args, End::Back, |ctx, key, _| pop_named(ctx, key, End::Back).map(drop))
+    pop_or_wait(ctx, args, End::Back)
 }
 
 fn move_logged(ctx: &mut Context<'_, '_>, args: &[&[u8]], ends: (End, End)) -> Result<bool, CommandError> {
@@ -564,13 +564,12 @@ fn move_or_wait(
     args: &[&[u8]],
     ends: (End, End),
     timeout_ms: Option<u64>,
-    serve: Serve,
 ) -> Result<(), CommandError> {
     if move_logged(ctx, args, ends)? {
         return Ok(());
     }
     if ctx.keys.can_wait() {
-        ctx.keys.block(Block::new(List::TYPE, &args[1..2], timeout_ms, serve).touching(args[2]));
+        ctx.keys.block(Block::new(List::TYPE, &args[1..2], timeout_ms).touching(args[2]));
     } else {
         // Where the pops answer a null array, the moves answer a null element.
         ctx.reply.null();
@@ -581,16 +580,16 @@ fn move_or_wait(
 fn blmove(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let ends = (end(args[3])?, end(args[4])?);
     let timeout_ms = parse::timeout_ms(args[5])?;
-    move_or_wait(ctx, args, ends, timeout_ms, |ctx, _, args| {
-        move_logged(ctx, args, (end(args[3])?, end(args[4])?)).map(drop)
-    })
+    move_or_wait(ctx, args, ends, timeout_ms)
+}
+
+fn serve_blmove(ctx: &mut Context<'_, '_>, _: &[u8], args: &[&[u8]]) -> Result<(), CommandError> {
+    move_logged(ctx, args, (end(args[3])?, end(args[4])?)).map(drop)
 }
 
 fn brpoplpush(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let timeout_ms = parse::timeout_ms(args[3])?;
-    move_or_wait(ctx, args, BACK_TO_FRONT, timeout_ms, |ctx, _, args| {
-        move_logged(ctx, args, BACK_TO_FRONT).map(drop)
-    })
+    move_or_wait(ctx, args, BACK_TO_FRONT, timeout_ms)
 }
 
 fn blmpop(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
@@ -598,13 +597,15 @@ fn blmpop(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError>
     let timeout_ms = parse::timeout_ms(args[1])?;
     match pop.run(ctx)? {
         Some(key) => pop.log(ctx, key),
-        None => ctx.keys.block(Block::new(List::TYPE, pop.keys, timeout_ms, |ctx, key, args| {
-            let pop = MultiPop::parse(&args[2..], end)?;
-            if (MultiPop { keys: &[key], ..pop }).run(ctx)?.is_some() {
-                pop.log(ctx, key);
-            }
-            Ok(())
-        })),
+        None => ctx.keys.block(Block::new(List::TYPE, pop.keys, timeout_ms)),
+    }
+    Ok(())
+}
+
+fn serve_blmpop(ctx: &mut Context<'_, '_>, key: &[u8], args: &[&[u8]]) -> Result<(), CommandError> {
+    let pop = MultiPop::parse(&args[2..], end)?;
+    if (MultiPop { keys: &[key], ..pop }).run(ctx)?.is_some() {
+        pop.log(ctx, key);
     }
     Ok(())
 }

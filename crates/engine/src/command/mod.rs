@@ -39,5 +39,5 @@ pub use group::Group;
 pub use help::reply_help;
 pub use key_spec::KeySpec;
 pub use key_use::{key_uses, key_uses_of};
-pub use row::{Command, Handler, Run};
+pub use row::{Command, Handler, Run, Serve};
 pub use table::{all, by_id, find, nearest, resolve};

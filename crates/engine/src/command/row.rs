@@ -10,6 +10,11 @@ use crate::part::{Part, PartOf};
 /// Runs a command on keys whose shards are locked. `args[0]` is the command's name; their number fits the arity.
 pub type Handler = fn(&mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError>;
 
+/// Serves a client that a command has let wait: takes from `key`, which holds a non-empty value of the type waited for, and
+/// writes the blocked client's answer.
+/// The arguments are those of the blocked command.
+pub type Serve = fn(&mut Context<'_, '_>, key: &[u8], args: &[&[u8]]) -> Result<(), CommandError>;
+
 /// Who carries a command out.
 #[derive(Clone, Copy)]
 pub enum Run {
@@ -47,6 +52,8 @@ pub struct Command {
     pub run: Run,
     /// Subcommands, if `run` is [`Run::Container`].
     pub subcommands: &'static [Command],
+    /// How a client that it has let wait is served, if it lets clients wait.
+    pub(crate) serve: Option<Serve>,
     /// What it looks at of the value of its key, if it reads one.
     pub(crate) part: PartOf,
 }
@@ -75,6 +82,7 @@ impl Command {
             syntax: "",
             run,
             subcommands: &[],
+            serve: None,
             part: |_| Part::Everything,
         }
     }
@@ -99,6 +107,13 @@ impl Command {
     #[must_use]
     pub const fn with(mut self, subcommands: &'static [Self]) -> Self {
         self.subcommands = subcommands;
+        self
+    }
+
+    /// Says how a client is served once one of the keys has something that it waits for.
+    #[must_use]
+    pub(crate) const fn serving(mut self, serve: Serve) -> Self {
+        self.serve = Some(serve);
         self
     }
 

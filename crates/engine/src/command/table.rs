@@ -180,6 +180,14 @@ mod tests {
     }
 
     #[test]
+    fn whoever_lets_clients_wait_for_keys_says_how_they_are_served() {
+        for row in all() {
+            let waits = row.is(flags::BLOCKING) && matches!(row.run, Run::Keys(_));
+            assert_eq!(row.serve.is_some(), waits, "{}", row.name);
+        }
+    }
+
+    #[test]
     fn a_subcommand_is_named_with_its_container() {
         for row in all().filter(|row| !row.subcommands.is_empty()) {
             for subcommand in row.subcommands {

@@ -11,8 +11,9 @@
 //! locked; a snapshot's cut locks them as well.
 
 use super::{Guarantee, SharedQuery};
+use crate::apply_error::ApplyError;
 use crate::command::parse;
-use crate::engine::{ApplyError, Engine};
+use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::record::{self, Cursor, kind};
 use std::collections::BTreeMap;

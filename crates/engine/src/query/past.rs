@@ -15,8 +15,9 @@
 
 use super::scope::{Concern, Dependencies, for_each_command};
 use super::{Emission, Query, RetentionLimits, Scope};
+use crate::apply_error::ApplyError;
 use crate::command::parse;
-use crate::engine::{ApplyError, Engine};
+use crate::engine::Engine;
 use crate::keyspace::{Entry, ValueRef, form, hash};
 use crate::loader::Loader;
 use crate::record::{Cursor, kind};

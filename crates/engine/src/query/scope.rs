@@ -6,10 +6,10 @@
 //! only make a scope larger than it need be.
 
 use super::{Reach, Read};
+use crate::apply_error::ApplyError;
 use crate::change::{Change, Changes};
 use crate::command::key_uses;
 use crate::command::{self, Command, KeySpec};
-use crate::engine::ApplyError;
 use crate::keyspace::{Keyspace, hash};
 use crate::record::kind;
 use smallvec::SmallVec;

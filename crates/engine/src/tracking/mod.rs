@@ -49,9 +49,10 @@ pub use tracker::{Invalidation, Stale, Tell, Tracker};
 pub(crate) use broadcast::Prefixes;
 pub(crate) use table::Tracked;
 
+use crate::call::Call;
 use crate::command::flags;
 use crate::context::Keys;
-use crate::engine::{Call, Engine};
+use crate::engine::Engine;
 use crate::keyspace::Shard;
 use crate::query::Moment;
 use std::collections::BTreeMap;

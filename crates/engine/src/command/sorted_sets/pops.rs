@@ -1,12 +1,12 @@
 //! Taking members from either end: ZPOPMIN, ZMPOP and their blocking kin.
 
-use crate::blocking::Block;
 use crate::command::first_of::FirstOf;
 use crate::command::parse::{self, is};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::reply::Protocol;
 use crate::value::{Collection, SortedSet};
+use crate::waiter::Block;
 
 /// Where members are taken from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -166,16 +166,16 @@ fn block_for_one(ctx: &mut Context<'_, '_>, args: &[&[u8]], end: End) -> Result<
     if pop_first_key(ctx, keys, end, 1, Shape::KeyFlat)? {
         return Ok(());
     }
-    let serve = match end {
-        End::Min => {
-            |ctx: &mut Context<'_, '_>, key: &[u8], _: &[&[u8]]| serve(ctx, key, End::Min, 1, Shape::KeyFlat)
-        }
-        End::Max => {
-            |ctx: &mut Context<'_, '_>, key: &[u8], _: &[&[u8]]| serve(ctx, key, End::Max, 1, Shape::KeyFlat)
-        }
-    };
-    ctx.keys.block(Block::new(SortedSet::TYPE, keys, timeout_ms, serve));
+    ctx.keys.block(Block::new(SortedSet::TYPE, keys, timeout_ms));
     Ok(())
+}
+
+pub(super) fn serve_bzpopmin(ctx: &mut Context<'_, '_>, key: &[u8], _: &[&[u8]]) -> Result<(), CommandError> {
+    serve(ctx, key, End::Min, 1, Shape::KeyFlat)
+}
+
+pub(super) fn serve_bzpopmax(ctx: &mut Context<'_, '_>, key: &[u8], _: &[&[u8]]) -> Result<(), CommandError> {
+    serve(ctx, key, End::Max, 1, Shape::KeyFlat)
 }
 
 pub(super) fn bzmpop(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
@@ -184,11 +184,17 @@ pub(super) fn bzmpop(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Co
     if pop_first_key(ctx, keys, end, count, Shape::KeyPairs)? {
         return Ok(());
     }
-    ctx.keys.block(Block::new(SortedSet::TYPE, keys, timeout_ms, |ctx, key, args| {
-        let Choice { end, count, .. } = Choice::parse(args.get(2..).unwrap_or_default(), End::parse)?;
-        serve(ctx, key, end, count, Shape::KeyPairs)
-    }));
+    ctx.keys.block(Block::new(SortedSet::TYPE, keys, timeout_ms));
     Ok(())
+}
+
+pub(super) fn serve_bzmpop(
+    ctx: &mut Context<'_, '_>,
+    key: &[u8],
+    args: &[&[u8]],
+) -> Result<(), CommandError> {
+    let Choice { end, count, .. } = Choice::parse(args.get(2..).unwrap_or_default(), End::parse)?;
+    serve(ctx, key, end, count, Shape::KeyPairs)
 }
 
 fn serve(

@@ -172,24 +172,30 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         "numkeys key [key ...] <MIN | MAX> [COUNT count]",
         "Takes members with the lowest or highest scores from the first key that has any.",
     ),
-    row(373, "bzpopmin", -3, WRITE | FAST | BLOCKING, KEYS_THEN_TIMEOUT, pops::bzpopmin).doc(
-        "5.0.0",
-        "O(log(N)) with N the number of members",
-        "key [key ...] timeout",
-        "Takes the member with the lowest score from the first key that has any, or waits for one.",
-    ),
-    row(374, "bzpopmax", -3, WRITE | FAST | BLOCKING, KEYS_THEN_TIMEOUT, pops::bzpopmax).doc(
-        "5.0.0",
-        "O(log(N)) with N the number of members",
-        "key [key ...] timeout",
-        "Takes the member with the highest score from the first key that has any, or waits for one.",
-    ),
-    row(375, "bzmpop", -5, WRITE | BLOCKING | MOVABLE_KEYS, KeySpec::Counted { at: 2 }, pops::bzmpop).doc(
-        "7.0.0",
-        "O(K+log(N)+M) with K the number of keys, N of members and M of members taken",
-        "timeout numkeys key [key ...] <MIN | MAX> [COUNT count]",
-        "Takes members from the first key that has any, or waits for some.",
-    ),
+    row(373, "bzpopmin", -3, WRITE | FAST | BLOCKING, KEYS_THEN_TIMEOUT, pops::bzpopmin)
+        .doc(
+            "5.0.0",
+            "O(log(N)) with N the number of members",
+            "key [key ...] timeout",
+            "Takes the member with the lowest score from the first key that has any, or waits for one.",
+        )
+        .serving(pops::serve_bzpopmin),
+    row(374, "bzpopmax", -3, WRITE | FAST | BLOCKING, KEYS_THEN_TIMEOUT, pops::bzpopmax)
+        .doc(
+            "5.0.0",
+            "O(log(N)) with N the number of members",
+            "key [key ...] timeout",
+            "Takes the member with the highest score from the first key that has any, or waits for one.",
+        )
+        .serving(pops::serve_bzpopmax),
+    row(375, "bzmpop", -5, WRITE | BLOCKING | MOVABLE_KEYS, KeySpec::Counted { at: 2 }, pops::bzmpop)
+        .doc(
+            "7.0.0",
+            "O(K+log(N)+M) with K the number of keys, N of members and M of members taken",
+            "timeout numkeys key [key ...] <MIN | MAX> [COUNT count]",
+            "Takes members from the first key that has any, or waits for some.",
+        )
+        .serving(pops::serve_bzmpop),
     row(376, "zrandmember", -2, READONLY, KeySpec::ONE, zrandmember).doc(
         "6.2.0",
         "O(M*log(N)) with N the number of members and M those returned",
