@@ -2,8 +2,8 @@
 
 use crate::error::CommandError;
 use crate::event::Events;
-use crate::interest::Noted;
 use crate::keyspace::{Database, Deadline, Entry, Keyspace, Payload, Shard, ValueRef, hash};
+use crate::noted::Noted;
 use crate::random::Chance;
 use crate::reply::Reply;
 use crate::touched::{Moves, Touched};

@@ -3,26 +3,16 @@
 //! A shard has this only while somebody is interested in any of its keys. A change in another one costs a comparison.
 
 use crate::keyspace::Entry;
-use crate::query::{Index, SharedQuery};
+use crate::noted::Noted;
+use crate::query::Index;
 use crate::touched::Touched;
-use crate::tracking::{Changed, Tracked};
+use crate::tracking::Tracked;
 
 /// Those who are interested in one shard's keys. Whoever holds the shard's lock may look and change.
 #[derive(Default)]
 pub(crate) struct Interest {
     pub(crate) queries: Index,
     pub(crate) tracked: Tracked,
-}
-
-/// Somebody who is to be told of a change, noted until its record is in the log.
-#[derive(Debug)]
-pub(crate) enum Noted {
-    /// A watched read, whose answer may have changed.
-    Query(SharedQuery),
-    /// A key that clients keep.
-    Key(Box<Changed>),
-    /// Any key that clients keep may have changed.
-    Everything,
 }
 
 impl Interest {

@@ -34,6 +34,8 @@ mod interest;
 pub mod keyspace;
 mod loader;
 mod long_double;
+mod moment;
+mod noted;
 mod part;
 pub mod query;
 mod random;

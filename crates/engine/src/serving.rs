@@ -31,7 +31,7 @@ use crate::command;
 use crate::context::{Context, Keys, Locked};
 use crate::engine::Engine;
 use crate::keyspace::Shard;
-use crate::query::Moment;
+use crate::moment::Moment;
 use crate::reply::Reply;
 use crate::waiter::{Delivery, Waiter};
 use std::collections::{BTreeSet, HashSet};

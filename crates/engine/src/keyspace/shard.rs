@@ -1,7 +1,8 @@
 //! A shard: its part of every database, and who waits for or watches its keys.
 
 use super::{DATABASES, Database};
-use crate::interest::{Interest, Noted};
+use crate::interest::Interest;
+use crate::noted::Noted;
 use crate::query::{Index, SharedQuery};
 use crate::touched::Touched;
 use crate::waiting::Waiting;

@@ -3,12 +3,12 @@
 use super::{Emission, Query, Reach, SharedQuery, State};
 use crate::context::{Keys, Locked};
 use crate::engine::Engine;
-use crate::interest::Noted;
+use crate::moment::Moment;
+use crate::noted::Noted;
 use crate::reply::Reply;
 use crate::shared_bytes::SharedBytes;
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
-use tidemark_log::Lsn;
 
 /// A buffer for answers larger than this is given back to the allocator. Bytes.
 const KEPT_BYTES: usize = 64 * 1024;
@@ -16,17 +16,6 @@ const KEPT_BYTES: usize = 64 * 1024;
 thread_local! {
     /// Where answers are made: most of them are compared, found unchanged, and forgotten.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
-
-/// The record behind which answers are looked at.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Moment {
-    pub(crate) lsn: Lsn,
-    pub(crate) time_us: u64,
-    /// Its change is not to be told of before it is durable.
-    pub(crate) durable: bool,
-    /// The tracker that is not told, because the change is its own.
-    pub(crate) spared: Option<u64>,
 }
 
 impl Engine {

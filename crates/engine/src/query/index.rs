@@ -2,8 +2,8 @@
 
 use super::watched::{self, Watched};
 use super::{Query, Reach, SharedQuery};
-use crate::interest::Noted;
 use crate::keyspace::{Entry, Keyed, Table, hash};
+use crate::noted::Noted;
 use crate::touched::Touched;
 use std::collections::BTreeMap;
 

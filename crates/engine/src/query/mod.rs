@@ -57,14 +57,13 @@ pub use registry::QueryLimits;
 pub use retention::RetentionLimits;
 pub use subscribing::{Resumed, Subscribed, count_in_frame};
 
-pub(crate) use evaluation::Moment;
 pub(crate) use index::Index;
 pub(crate) use named::{Acknowledging, NotAcknowledged, encode as encode_named};
 pub(crate) use registry::Registry;
 pub(crate) use scope::Scope;
 
-use crate::interest::Noted;
 use crate::keyspace::{Entry, Keyspace};
+use crate::noted::Noted;
 use crate::part::Part;
 use crate::reply::Reply;
 use crate::shared_bytes::SharedBytes;

@@ -1,6 +1,6 @@
 //! How a subscription begins, resumes and ends, and how queries come into being and leave.
 
-use super::evaluation::{Moment, with_answer};
+use super::evaluation::with_answer;
 use super::filter::Filtering;
 use super::registry::Queries;
 use super::{Audience, Filtered, Gone, Query, QueryLimits, Reach, Read, RetentionLimits, SharedQuery};
@@ -479,12 +479,5 @@ impl Query {
 
     fn is_abandoned(&self, before_us: u64) -> bool {
         self.abandoned_us().is_some_and(|at| at < before_us)
-    }
-}
-
-impl Moment {
-    /// A record whose change need not be durable before it is told.
-    pub(crate) fn of(lsn: Lsn, time_us: u64) -> Self {
-        Self { lsn, time_us, durable: false, spared: None }
     }
 }

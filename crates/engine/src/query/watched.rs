@@ -7,8 +7,8 @@
 //! ```
 
 use super::{Query, SharedQuery};
-use crate::interest::Noted;
 use crate::keyspace::{Entry, Keyed, hash};
+use crate::noted::Noted;
 use crate::part::Part;
 use crate::touched::Touched;
 use crate::value::Type;

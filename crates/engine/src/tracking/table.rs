@@ -1,14 +1,11 @@
 //! Which clients have read which keys of one shard.
 
-use super::{Changed, Prefixes};
-use crate::interest::Noted;
+use super::broadcast::Prefixes;
+use super::changed::{Changed, Readers};
+use super::totals::Totals;
 use crate::keyspace::{Keyed, Table, hash};
-use smallvec::SmallVec;
+use crate::noted::Noted;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// The numbers of the trackers that have read a key, ascending.
-pub(crate) type Readers = SmallVec<[u64; 2]>;
 
 /// What a key takes beside its bytes and its readers: its entry, its place in the table, and what the allocator needs.
 const KEY_BYTES: usize = size_of::<TrackedKey>() + 40;
@@ -28,7 +25,7 @@ impl Tracked {
     }
 
     /// Lets changes be compared with prefixes, or no more.
-    pub(super) fn set_prefixes(&mut self, prefixes: Option<&Arc<Prefixes>>) {
+    pub(crate) fn set_prefixes(&mut self, prefixes: Option<&Arc<Prefixes>>) {
         self.prefixes = prefixes.cloned();
     }
 
@@ -42,12 +39,12 @@ impl Tracked {
     }
 
     /// Notes that a tracker has read the key.
-    pub(super) fn remember(&mut self, key: &[u8], reader: u64, totals: &Arc<Totals>) {
+    pub(crate) fn remember(&mut self, key: &[u8], reader: u64, totals: &Arc<Totals>) {
         self.keys.get_or_insert_with(|| TrackedKeys::new(Arc::clone(totals))).remember(key, reader);
     }
 
     /// Forgets a key that chance chooses, if there is any, and says who has read it.
-    pub(super) fn forget_any(&mut self, random: impl FnMut() -> u64) -> Option<Changed> {
+    pub(crate) fn forget_any(&mut self, random: impl FnMut() -> u64) -> Option<Changed> {
         let key: Box<[u8]> = self.keys.as_ref()?.table.random(random)?.key.clone();
         let readers = self.forget(&key)?;
         Some(Changed { key: key.into(), readers })
@@ -130,58 +127,6 @@ impl Drop for TrackedKeys {
     fn drop(&mut self) {
         let (keys, readers, bytes) = (self.table.len(), self.readers, self.bytes);
         self.totals.add(keys.wrapping_neg(), readers.wrapping_neg(), bytes.wrapping_neg());
-    }
-}
-
-/// What the tables of all shards hold, and how much they may.
-pub(crate) struct Totals {
-    keys: AtomicUsize,
-    readers: AtomicUsize,
-    bytes: AtomicUsize,
-    max_keys: AtomicUsize,
-    max_bytes: AtomicUsize,
-}
-
-impl Totals {
-    pub(super) fn new(limits: super::TrackingLimits) -> Self {
-        let totals = Self {
-            keys: AtomicUsize::new(0),
-            readers: AtomicUsize::new(0),
-            bytes: AtomicUsize::new(0),
-            max_keys: AtomicUsize::new(0),
-            max_bytes: AtomicUsize::new(0),
-        };
-        totals.set_limits(limits);
-        totals
-    }
-
-    pub(super) fn set_limits(&self, limits: super::TrackingLimits) {
-        self.max_keys.store(limits.keys.unwrap_or(usize::MAX), Ordering::Relaxed);
-        self.max_bytes.store(limits.bytes, Ordering::Relaxed);
-    }
-
-    pub(super) fn keys(&self) -> usize {
-        self.keys.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn readers(&self) -> usize {
-        self.readers.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes.load(Ordering::Relaxed)
-    }
-
-    /// Whether more is remembered than may be.
-    pub(super) fn exceed_limits(&self) -> bool {
-        self.keys() > self.max_keys.load(Ordering::Relaxed)
-            || self.bytes() > self.max_bytes.load(Ordering::Relaxed)
-    }
-
-    fn add(&self, keys: usize, readers: usize, bytes: usize) {
-        self.keys.fetch_add(keys, Ordering::Relaxed);
-        self.readers.fetch_add(readers, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 }
 

@@ -1,0 +1,71 @@
+//! What is remembered of what clients have read, over all shards, and how much may be.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How much is remembered of what clients have read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TrackingLimits {
+    /// So many different keys; `None` is as many as there is room for.
+    pub keys: Option<usize>,
+    /// So many bytes, with the keys' names.
+    pub bytes: usize,
+}
+
+impl Default for TrackingLimits {
+    /// A million, 256 MiB.
+    fn default() -> Self {
+        Self { keys: Some(1_000_000), bytes: 256 << 20 }
+    }
+}
+
+/// What the tables of all shards hold, and how much they may.
+pub(crate) struct Totals {
+    keys: AtomicUsize,
+    readers: AtomicUsize,
+    bytes: AtomicUsize,
+    max_keys: AtomicUsize,
+    max_bytes: AtomicUsize,
+}
+
+impl Totals {
+    pub(super) fn new(limits: TrackingLimits) -> Self {
+        let totals = Self {
+            keys: AtomicUsize::new(0),
+            readers: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+            max_keys: AtomicUsize::new(0),
+            max_bytes: AtomicUsize::new(0),
+        };
+        totals.set_limits(limits);
+        totals
+    }
+
+    pub(super) fn set_limits(&self, limits: TrackingLimits) {
+        self.max_keys.store(limits.keys.unwrap_or(usize::MAX), Ordering::Relaxed);
+        self.max_bytes.store(limits.bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn keys(&self) -> usize {
+        self.keys.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn readers(&self) -> usize {
+        self.readers.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether more is remembered than may be.
+    pub(super) fn exceed_limits(&self) -> bool {
+        self.keys() > self.max_keys.load(Ordering::Relaxed)
+            || self.bytes() > self.max_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn add(&self, keys: usize, readers: usize, bytes: usize) {
+        self.keys.fetch_add(keys, Ordering::Relaxed);
+        self.readers.fetch_add(readers, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
