@@ -30,7 +30,6 @@
 use crate::command;
 use crate::context::{Context, Keys, Locked};
 use crate::engine::Engine;
-use crate::keyspace::Shard;
 use crate::moment::Moment;
 use crate::reply::Reply;
 use crate::waiter::{Delivery, Waiter};
@@ -175,59 +174,6 @@ impl Engine {
     fn forget(&self, waiter: &Arc<Waiter>) {
         for key in &waiter.block.keys {
             self.keyspace().lock(self.keyspace().shard_of(key)).waiting_mut().leave(waiter.db, key, waiter);
-        }
-    }
-}
-
-impl Locked<'_> {
-    /// Whether a change in the locked shards may have to do with a shard that is not locked.
-    #[inline]
-    fn reaches_further(&self) -> bool {
-        match self {
-            Self::One(_, guard) => guard.reaches_further(),
-            Self::Many(guards) => guards.iter().any(|(_, guard)| guard.reaches_further()),
-            Self::All(_) => false,
-        }
-    }
-
-    /// Whether a watched read reads every key.
-    fn reads_everything(&self) -> bool {
-        match self {
-            Self::One(_, guard) => guard.index().reads_everything(),
-            Self::Many(guards) => guards.iter().any(|(_, guard)| guard.index().reads_everything()),
-            Self::All(_) => false,
-        }
-    }
-
-    fn indices(&self) -> Box<dyn Iterator<Item = usize> + '_> {
-        match self {
-            Self::One(index, _) => Box::new(std::iter::once(*index)),
-            Self::Many(guards) => Box::new(guards.iter().map(|(index, _)| *index)),
-            Self::All(guards) => Box::new(0..guards.len()),
-        }
-    }
-
-    /// A shard, if it is among the locked ones.
-    pub(crate) fn shard(&self, index: usize) -> Option<&Shard> {
-        match self {
-            Self::One(own, guard) => (*own == index).then_some(&**guard),
-            Self::Many(guards) => {
-                let at = guards.binary_search_by_key(&index, |(index, _)| *index).ok()?;
-                Some(&guards[at].1)
-            }
-            Self::All(guards) => guards.get(index).map(|guard| &**guard),
-        }
-    }
-
-    /// As [`Locked::shard`], to change it.
-    pub(crate) fn shard_mut(&mut self, index: usize) -> Option<&mut Shard> {
-        match self {
-            Self::One(own, guard) => (*own == index).then_some(&mut **guard),
-            Self::Many(guards) => {
-                let at = guards.binary_search_by_key(&index, |(index, _)| *index).ok()?;
-                Some(&mut guards[at].1)
-            }
-            Self::All(guards) => guards.get_mut(index).map(|guard| &mut **guard),
         }
     }
 }

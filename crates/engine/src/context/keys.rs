@@ -1,97 +1,20 @@
-//! What a command's handler sees: the keys that it may touch, the answer that it writes, and nothing else.
+//! The keys that a command may touch, in the database that its client has selected.
 
+use super::effects::{Effects, Rewritten};
+use super::locked::Locked;
+use crate::command::parse;
 use crate::error::CommandError;
-use crate::event::Events;
+use crate::event::{DELETED, EXPIRED, EventClasses, Events, NEW};
 use crate::keyspace::{Database, Deadline, Entry, Keyspace, Payload, Shard, ValueRef, hash};
 use crate::noted::Noted;
 use crate::random::Chance;
-use crate::reply::Reply;
 use crate::touched::{Moves, Touched};
 use crate::value::{Collection, Object, Text, Type};
 use crate::waiter::{Block, Waiter};
-use std::sync::{Arc, MutexGuard};
-
-/// The surroundings of one running command.
-pub struct Context<'k, 'r> {
-    /// Keys, all of whose shards are locked.
-    pub keys: &'r mut Keys<'k>,
-    /// The answer.
-    pub reply: &'r mut Reply,
-}
+use std::sync::Arc;
 
 /// What all commands of a transaction may log beyond what they were sent, so that their record fits in the log.
 const MAX_REWRITTEN_BYTES: usize = 192 << 20;
-
-/// Locked shards, in the order of their indices.
-pub(crate) enum Locked<'k> {
-    One(usize, MutexGuard<'k, Shard>),
-    Many(Vec<(usize, MutexGuard<'k, Shard>)>),
-    All(Vec<MutexGuard<'k, Shard>>),
-}
-
-/// A command that goes into the log in place of the one that ran.
-#[derive(Debug)]
-pub(crate) struct Rewritten {
-    pub(crate) name: &'static str,
-    pub(crate) args: Vec<Vec<u8>>,
-}
-
-/// What a command did beside answering.
-#[derive(Debug, Default)]
-pub(crate) struct Effects {
-    /// Whether anything changed, so that the command must be logged.
-    pub(crate) changed: bool,
-    /// Whether the answer must wait until the change is durable.
-    pub(crate) durable: bool,
-    /// The earliest deadline that was set, in milliseconds since 1970.
-    pub(crate) earliest_deadline: Option<u64>,
-    /// What most commands have nothing of, so that none of them has to make it, look at it and drop it.
-    rare: Option<Box<RareEffects>>,
-}
-
-/// What few commands do.
-#[derive(Debug, Default)]
-pub(crate) struct RareEffects {
-    /// What to log instead of the command itself; empty means the command itself.
-    pub(crate) rewritten: Vec<Rewritten>,
-    /// Keys that were found expired and removed on the way.
-    pub(crate) expired: Vec<Vec<u8>>,
-    /// Keys that got something that blocked clients may wait for.
-    pub(crate) ready: Vec<(u8, Vec<u8>)>,
-    /// Whom the changes concern. Whoever takes them out hands them to [`crate::Engine`]'s `emit`.
-    pub(crate) noted: Vec<Noted>,
-    /// The wish to wait.
-    pub(crate) block: Option<Box<Block>>,
-}
-
-impl Effects {
-    /// What few commands do, if this one did any of it.
-    #[inline]
-    pub(crate) fn rare(&self) -> Option<&RareEffects> {
-        self.rare.as_deref()
-    }
-
-    /// As [`Effects::rare`], to add to it.
-    #[cold]
-    pub(crate) fn rare_mut(&mut self) -> &mut RareEffects {
-        self.rare.get_or_insert_default()
-    }
-
-    /// Takes out what few commands do.
-    pub(crate) fn take_rare(&mut self) -> RareEffects {
-        self.rare.take().map_or_else(RareEffects::default, |rare| *rare)
-    }
-
-    /// Takes out whom the changes concern.
-    pub(crate) fn take_noted(&mut self) -> Vec<Noted> {
-        self.rare.as_mut().map_or_else(Vec::new, |rare| std::mem::take(&mut rare.noted))
-    }
-
-    /// Takes out which keys got something.
-    pub(crate) fn take_ready(&mut self) -> Vec<(u8, Vec<u8>)> {
-        self.rare.as_mut().map_or_else(Vec::new, |rare| std::mem::take(&mut rare.ready))
-    }
-}
 
 /// Access to keys in the database that the client has selected.
 ///
@@ -139,7 +62,7 @@ impl<'k> Keys<'k> {
     /// Whether anybody but the client and the log may have to do with what the commands under these locks have done.
     #[inline]
     pub(crate) fn concern_others(&self) -> bool {
-        self.effects.rare.is_some() || self.events.are_wanted()
+        self.effects.rare().is_some() || self.events.are_wanted()
     }
 
     /// Gives the locks back to whoever may need more of them.
@@ -310,7 +233,7 @@ impl<'k> Keys<'k> {
         let Some(entry) = self.entry(key) else { return Ok(None) };
         match entry.value() {
             ValueRef::Int(value) => Ok(Some(value)),
-            _ => crate::command::parse::integer(&*entry.text()?).map(Some),
+            _ => parse::integer(&*entry.text()?).map(Some),
         }
     }
 
@@ -390,7 +313,7 @@ impl<'k> Keys<'k> {
     /// Sets a string, stored as it was sent.
     #[inline]
     pub fn set_string(&mut self, key: &[u8], value: &[u8], deadline: Deadline) {
-        match crate::command::parse::canonical_integer(value) {
+        match parse::canonical_integer(value) {
             Some(integer) => self.set(key, Payload::Int(integer), deadline),
             None => self.set(key, Payload::Raw(value), deadline),
         }
@@ -636,5 +559,50 @@ impl<'k> Keys<'k> {
     /// cannot wait (in a transaction), it gets the null array at once.
     pub fn block(&mut self, block: Block) {
         self.effects.rare_mut().block = Some(Box::new(block));
+    }
+
+    /// Says what happened to a key without changing it; [`Keys::changed`] says it where something has changed.
+    #[inline]
+    pub(crate) fn happened(&mut self, key: &[u8], event: &'static str) {
+        if self.events.are_wanted() {
+            self.note_event(key, event);
+        }
+    }
+
+    /// Notes an event; and behind one of a collection's elements, that the key has gone with the last of them.
+    #[cold]
+    pub(crate) fn note_event(&mut self, key: &[u8], event: &'static str) {
+        let Some(class) = EventClasses::of(event) else {
+            debug_assert!(false, "the event {event} has no class");
+            return;
+        };
+        let db = self.db();
+        self.events.add(class, db, event, key);
+        if class.is_of_elements() && !self.holds(key) {
+            self.events.add(EventClasses::GENERIC, db, DELETED, key);
+        }
+    }
+
+    /// Notes that an expired key was removed.
+    #[cold]
+    pub(crate) fn note_expired(&mut self, key: &[u8]) {
+        let db = self.db();
+        self.events.add(EventClasses::EXPIRED, db, EXPIRED, key);
+    }
+
+    /// Notes that a key comes to be.
+    #[cold]
+    pub(crate) fn note_new(&mut self, key: &[u8]) {
+        let db = self.db();
+        self.events.add(EventClasses::NEW, db, NEW, key);
+    }
+
+    /// As [`Keys::note_new`], of a key that is about to be given a value, whatever it holds.
+    #[cold]
+    pub(crate) fn note_coming(&mut self, key: &[u8]) {
+        self.drop_expired(key);
+        if self.events.want(EventClasses::NEW) && !self.holds(key) {
+            self.note_new(key);
+        }
     }
 }

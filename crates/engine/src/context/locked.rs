@@ -1,0 +1,64 @@
+//! The shards that are locked for a command.
+
+use crate::keyspace::Shard;
+use std::sync::MutexGuard;
+
+/// Locked shards, in the order of their indices.
+pub(crate) enum Locked<'k> {
+    One(usize, MutexGuard<'k, Shard>),
+    Many(Vec<(usize, MutexGuard<'k, Shard>)>),
+    All(Vec<MutexGuard<'k, Shard>>),
+}
+
+impl Locked<'_> {
+    /// Whether a change in the locked shards may have to do with a shard that is not locked.
+    #[inline]
+    pub(crate) fn reaches_further(&self) -> bool {
+        match self {
+            Self::One(_, guard) => guard.reaches_further(),
+            Self::Many(guards) => guards.iter().any(|(_, guard)| guard.reaches_further()),
+            Self::All(_) => false,
+        }
+    }
+
+    /// Whether a watched read reads every key.
+    pub(crate) fn reads_everything(&self) -> bool {
+        match self {
+            Self::One(_, guard) => guard.index().reads_everything(),
+            Self::Many(guards) => guards.iter().any(|(_, guard)| guard.index().reads_everything()),
+            Self::All(_) => false,
+        }
+    }
+
+    pub(crate) fn indices(&self) -> Box<dyn Iterator<Item = usize> + '_> {
+        match self {
+            Self::One(index, _) => Box::new(std::iter::once(*index)),
+            Self::Many(guards) => Box::new(guards.iter().map(|(index, _)| *index)),
+            Self::All(guards) => Box::new(0..guards.len()),
+        }
+    }
+
+    /// A shard, if it is among the locked ones.
+    pub(crate) fn shard(&self, index: usize) -> Option<&Shard> {
+        match self {
+            Self::One(own, guard) => (*own == index).then_some(&**guard),
+            Self::Many(guards) => {
+                let at = guards.binary_search_by_key(&index, |(index, _)| *index).ok()?;
+                Some(&guards[at].1)
+            }
+            Self::All(guards) => guards.get(index).map(|guard| &**guard),
+        }
+    }
+
+    /// As [`Locked::shard`], to change it.
+    pub(crate) fn shard_mut(&mut self, index: usize) -> Option<&mut Shard> {
+        match self {
+            Self::One(own, guard) => (*own == index).then_some(&mut **guard),
+            Self::Many(guards) => {
+                let at = guards.binary_search_by_key(&index, |(index, _)| *index).ok()?;
+                Some(&mut guards[at].1)
+            }
+            Self::All(guards) => guards.get_mut(index).map(|guard| &mut **guard),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The events that there are, and their classes.
+
+/// A set of classes of events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EventClasses(pub(super) u16);
+
+impl EventClasses {
+    /// No class.
+    pub const NONE: Self = Self(0);
+    /// What happens to keys of any type.
+    pub const GENERIC: Self = Self(1);
+    /// Commands on strings.
+    pub const STRING: Self = Self(1 << 1);
+    /// Commands on lists.
+    pub const LIST: Self = Self(1 << 2);
+    /// Commands on sets.
+    pub const SET: Self = Self(1 << 3);
+    /// Commands on hashes.
+    pub const HASH: Self = Self(1 << 4);
+    /// Commands on sorted sets.
+    pub const SORTED_SET: Self = Self(1 << 5);
+    /// A key's time had come, and it was removed.
+    pub const EXPIRED: Self = Self(1 << 6);
+    /// A key that did not exist was read.
+    pub const KEY_MISS: Self = Self(1 << 7);
+    /// A key has come to be.
+    pub const NEW: Self = Self(1 << 8);
+
+    /// The classes of either set.
+    #[must_use]
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether all of the other classes are in this set.
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// The class of an event.
+    pub fn of(name: &str) -> Option<Self> {
+        EVENTS.iter().find(|(_, names)| names.contains(&name)).map(|(class, _)| *class)
+    }
+
+    /// Whether the events tell what became of the elements of a collection.
+    pub(crate) fn is_of_elements(self) -> bool {
+        const COLLECTIONS: EventClasses = EventClasses::LIST
+            .with(EventClasses::SET)
+            .with(EventClasses::HASH)
+            .with(EventClasses::SORTED_SET);
+        COLLECTIONS.contains(self)
+    }
+}
+
+/// Every event, by class.
+pub const EVENTS: &[(EventClasses, &[&str])] = &[
+    (EventClasses::STRING, &["set", "incrby", "incrbyfloat", "append", "setrange", "setbit"]),
+    (
+        EventClasses::GENERIC,
+        &[DELETED, "expire", "persist", "rename_from", "rename_to", "move_from", "move_to", "copy_to"],
+    ),
+    (
+        EventClasses::LIST,
+        &["lpush", "rpush", "lpop", "rpop", "lset", "linsert", "lrem", "ltrim", "sortstore"],
+    ),
+    (EventClasses::HASH, &["hset", "hdel", "hincrby", "hincrbyfloat"]),
+    (EventClasses::SET, &["sadd", "srem", "spop", "sinterstore", "sunionstore", "sdiffstore"]),
+    (
+        EventClasses::SORTED_SET,
+        &[
+            "zadd",
+            "zincr",
+            "zrem",
+            "zpopmin",
+            "zpopmax",
+            "zremrangebyrank",
+            "zremrangebyscore",
+            "zremrangebylex",
+            "zrangestore",
+            "zunionstore",
+            "zinterstore",
+            "zdiffstore",
+        ],
+    ),
+    (EventClasses::EXPIRED, &[EXPIRED]),
+    (EventClasses::NEW, &[NEW]),
+    (EventClasses::KEY_MISS, &[MISSED]),
+];
+
+pub(crate) const DELETED: &str = "del";
+pub(crate) const EXPIRED: &str = "expired";
+pub(crate) const NEW: &str = "new";
+pub(crate) const MISSED: &str = "keymiss";

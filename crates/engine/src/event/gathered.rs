@@ -1,0 +1,78 @@
+//! What happened to keys, gathered until it is told.
+
+use super::classes::EventClasses;
+use std::ops::Range;
+
+/// Something that happened to a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// The number of the key's database.
+    pub db: u8,
+    /// Redis's name for it.
+    pub name: &'static str,
+    /// The key.
+    pub key: Box<[u8]>,
+}
+
+/// The events of the commands that run under one set of locks, until they are told of. Nothing is kept, and nothing is
+/// allocated, if nobody wants any.
+#[derive(Debug, Default)]
+pub(crate) struct Events(pub(super) Option<Box<Gathered>>);
+
+#[derive(Debug)]
+pub(super) struct Gathered {
+    wanted: EventClasses,
+    /// A few for each key that a command names: its size bounds them.
+    events: Vec<Event>,
+    /// Those of them that tell what the command at hand has looked for in vain.
+    misses: Range<usize>,
+}
+
+impl Events {
+    /// Whether any event is wanted.
+    #[inline]
+    pub(crate) fn are_wanted(&self) -> bool {
+        self.0.is_some()
+    }
+
+    pub(crate) fn want(&self, class: EventClasses) -> bool {
+        self.0.as_ref().is_some_and(|gathered| gathered.wanted.contains(class))
+    }
+
+    /// Adds an event, if its class is wanted.
+    pub(crate) fn add(&mut self, class: EventClasses, db: u8, name: &'static str, key: &[u8]) {
+        if let Some(gathered) = self.0.as_mut().filter(|gathered| gathered.wanted.contains(class)) {
+            gathered.events.push(Event { db, name, key: key.into() });
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.as_ref().map_or(0, |gathered| gathered.events.len())
+    }
+
+    /// Says that the events from `start` on are misses.
+    pub(crate) fn set_misses(&mut self, start: usize) {
+        if let Some(gathered) = &mut self.0 {
+            gathered.misses = start..gathered.events.len();
+        }
+    }
+
+    /// Takes back what the command at hand has looked for in vain: it fails, and has looked for nothing.
+    #[cold]
+    pub(crate) fn forget_misses(&mut self) {
+        if let Some(gathered) = &mut self.0 {
+            gathered.events.drain(std::mem::take(&mut gathered.misses));
+        }
+    }
+
+    pub(crate) fn take(&mut self) -> Vec<Event> {
+        let Some(gathered) = &mut self.0 else { return Vec::new() };
+        gathered.misses = 0..0;
+        std::mem::take(&mut gathered.events)
+    }
+
+    #[cold]
+    pub(super) fn of(wanted: EventClasses) -> Self {
+        Self(Some(Box::new(Gathered { wanted, events: Vec::new(), misses: 0..0 })))
+    }
+}

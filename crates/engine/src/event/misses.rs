@@ -1,0 +1,32 @@
+//! What a command looks for in vain.
+
+use super::classes::{EventClasses, MISSED};
+use crate::command::{self, Command};
+use crate::context::Keys;
+
+impl Keys<'_> {
+    /// Notes which keys a command that is about to run will look for in vain, to read them.
+    #[cold]
+    pub(crate) fn note_misses(&mut self, command: &Command, args: &[&[u8]]) {
+        if !self.events.want(EventClasses::KEY_MISS) {
+            return;
+        }
+        let absent = |keys: &Self, at: usize| args.get(at).filter(|key| !keys.exists(key)).copied();
+        let (db, start) = (self.db(), self.events.len());
+        for (number, at) in command.keys.positions(args).into_iter().enumerate() {
+            if let Some(key) = absent(self, at).filter(|_| reads(command, args, number)) {
+                self.events.add(EventClasses::KEY_MISS, db, MISSED, key);
+            }
+        }
+        self.events.set_misses(start);
+    }
+}
+
+/// Whether a command reads the key of this number, so that it misses something if there is none.
+fn reads(command: &Command, args: &[&[u8]], number: usize) -> bool {
+    let uses = command::key_uses_of(command, args);
+    let Some(key_use) = uses.get(number).or(uses.last()) else { return false };
+    let gives_a_value = matches!(command.name, "set" | "getset" | "getdel" | "getex");
+    let only_looks = command.full_name().starts_with("object");
+    (key_use.starts_with("RO") && !only_looks) || (key_use.starts_with("RW") && gives_a_value)
+}
