@@ -1,6 +1,6 @@
 //! Whom the changes of a command concern, until its record is in the log.
 
-use crate::query::SharedQuery;
+use crate::query::{Query, SharedQuery};
 use crate::tracking::Changed;
 
 /// Somebody who is to be told of a change, noted until its record is in the log.
@@ -12,4 +12,25 @@ pub(crate) enum Noted {
     Key(Box<Changed>),
     /// Any key that clients keep may have changed.
     Everything,
+}
+
+impl Query {
+    /// Notes a query that a command may have changed, unless it has been noted.
+    pub(crate) fn note(query: &SharedQuery, noted: &mut Vec<Noted>) {
+        if query.join_noted() {
+            noted.push(Noted::Query(query.clone()));
+        }
+    }
+
+    /// As [`Query::note`], because of a key that the read does not name.
+    pub(crate) fn note_key(query: &SharedQuery, key: &[u8], noted: &mut Vec<Noted>) {
+        query.note_listed(key);
+        Self::note(query, noted);
+    }
+
+    /// As [`Query::note`], because anything may have changed.
+    pub(crate) fn note_everything(query: &SharedQuery, noted: &mut Vec<Noted>) {
+        query.note_all_listed();
+        Self::note(query, noted);
+    }
 }

@@ -1,6 +1,6 @@
 //! Answers whose order is that of a hash table, brought into an order that depends on their elements alone.
 
-use super::Watchable;
+use super::watchable::Watchable;
 use crate::command::parse;
 use crate::encoded;
 

@@ -12,7 +12,7 @@
 //! A lookup is two binary searches. An insertion or removal moves what is behind it in its run, and now and then, when a run
 //! comes or goes, what is behind that among the runs.
 
-use super::{Query, SharedQuery};
+use super::watched_read::{Query, SharedQuery};
 use tidemark_log::Lsn;
 
 /// The most entries of a run.

@@ -1,6 +1,10 @@
 //! Emitting: the answers of queries behind a record that may have changed them.
 
-use super::{Emission, Query, Reach, SharedQuery, State};
+use super::emission::Emission;
+use super::reach::Reach;
+use super::read::Read;
+use super::state::State;
+use super::watched_read::{Query, SharedQuery};
 use crate::context::{Keys, Locked};
 use crate::engine::Engine;
 use crate::moment::Moment;
@@ -70,7 +74,7 @@ impl Engine {
     }
 
     /// As [`Engine::keys_of`], so that keys which have expired can be removed: with every lock that this may take.
-    pub(super) fn keys_to_expire(&self, reach: &Reach, read: &super::Read, now_us: u64) -> Keys<'_> {
+    pub(super) fn keys_to_expire(&self, reach: &Reach, read: &Read, now_us: u64) -> Keys<'_> {
         let keys = self.keys_of(reach, read.db(), now_us);
         let (locked, named) = (keys.into_locked(), read.keys());
         self.keys(self.lock_destinations(locked, || named.iter().copied()), read.db(), now_us)
@@ -133,7 +137,7 @@ fn with_present_answer<R>(
 }
 
 /// Reads, and shows the answer. All shards within the read's reach are locked.
-pub(super) fn with_answer<R>(keys: &mut Keys<'_>, read: &super::Read, look: impl FnOnce(&[u8]) -> R) -> R {
+pub(super) fn with_answer<R>(keys: &mut Keys<'_>, read: &Read, look: impl FnOnce(&[u8]) -> R) -> R {
     let mut buffer = SCRATCH.take();
     buffer.clear();
     let mut reply = Reply::with_buffer(buffer, read.protocol());

@@ -1,7 +1,8 @@
 //! Which queries read the keys of one shard.
 
-use super::watched::{self, Watched};
-use super::{Query, Reach, SharedQuery};
+use super::reach::Reach;
+use super::watched_key::{self, Watched};
+use super::watched_read::{Query, SharedQuery};
 use crate::keyspace::{Entry, Keyed, Table, hash};
 use crate::noted::Noted;
 use crate::touched::Touched;
@@ -85,7 +86,7 @@ impl Database {
     ) -> usize {
         let hash = hash(key);
         match self.sole.get(hash, key) {
-            Some(sole) => usize::from(watched::note_sole(&sole.0, touched, entry, noted)),
+            Some(sole) => usize::from(watched_key::note_sole(&sole.0, touched, entry, noted)),
             None => self.shared.get(hash, key).map_or(0, |watched| watched.note(touched, entry, noted)),
         }
     }

@@ -10,22 +10,17 @@
 //! Behind shards and the registry, before a query's own. Names are changed, and their records appended, with the names
 //! locked; a snapshot's cut locks them as well.
 
-use super::{Guarantee, SharedQuery};
-use crate::apply_error::ApplyError;
-use crate::command::parse;
-use crate::engine::Engine;
+use super::guarantee::Guarantee;
+use super::watched_read::SharedQuery;
 use crate::error::CommandError;
-use crate::record::{self, Cursor, kind};
+use crate::record;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use tidemark_log::{Log, Lsn, Room};
+use tidemark_log::{Log, Lsn};
 
 /// The longest name. Bytes.
 const NAME_BYTES: usize = 256;
-/// What a name takes in a record beside its own bytes, at most.
-const RECORD_BYTES: usize = 64;
-
 /// What a name stands for.
 #[derive(Debug, Clone)]
 pub struct Named {
@@ -73,7 +68,7 @@ pub enum Acknowledged {
 /// All names.
 pub(crate) struct Names {
     by_name: Mutex<BTreeMap<Box<[u8]>, Named>>,
-    max: AtomicUsize,
+    pub(super) max: AtomicUsize,
 }
 
 pub(crate) type LockedNames<'a> = MutexGuard<'a, BTreeMap<Box<[u8]>, Named>>;
@@ -89,7 +84,7 @@ impl Names {
         self.by_name.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn admit(&self, present: usize) -> Result<(), CommandError> {
+    pub(super) fn admit(&self, present: usize) -> Result<(), CommandError> {
         let max = self.max.load(Ordering::Relaxed);
         if present < max {
             return Ok(());
@@ -113,7 +108,11 @@ pub fn check_name(name: &[u8]) -> Result<(), CommandError> {
 }
 
 /// What comes of acknowledging, if nothing else happens before.
-fn look(names: &BTreeMap<Box<[u8]>, Named>, acknowledgement: Acknowledgement<'_>, log: &Log) -> Acknowledged {
+pub(super) fn look(
+    names: &BTreeMap<Box<[u8]>, Named>,
+    acknowledgement: Acknowledgement<'_>,
+    log: &Log,
+) -> Acknowledged {
     let head = log.appended();
     match names.get(acknowledgement.name) {
         None => Acknowledged::Unknown,
@@ -130,218 +129,6 @@ fn look(names: &BTreeMap<Box<[u8]>, Named>, acknowledgement: Acknowledgement<'_>
     }
 }
 
-impl Engine {
-    /// Limits how many named subscriptions there may be.
-    pub fn limit_names(&self, most: usize) {
-        self.registry().names.max.store(most, Ordering::Relaxed);
-    }
-
-    /// What a name stands for.
-    pub fn named(&self, name: &[u8]) -> Option<Named> {
-        self.registry().names.lock().get(name).cloned()
-    }
-
-    /// Whether a named subscription to a query is at this LSN.
-    pub(super) fn is_position(&self, query: Lsn, lsn: Lsn) -> bool {
-        let names = self.registry().names.lock();
-        names.values().any(|named| named.query.id == query && named.position == lsn)
-    }
-
-    /// All names, in the order of their bytes.
-    pub fn all_named(&self) -> Vec<(Box<[u8]>, Named)> {
-        let names = self.registry().names.lock();
-        names.iter().map(|(name, named)| (name.clone(), named.clone())).collect()
-    }
-
-    /// Gives a subscription a name, by a record. The query is kept from now on, whether anybody listens or not.
-    pub fn name_subscription(&self, name: &[u8], named: &Named, now_us: u64) -> Result<Lsn, CommandError> {
-        check_name(name)?;
-        self.check_writable()?;
-        let mut room = Room::NONE;
-        self.make_room(name.len() + RECORD_BYTES, &mut room)?;
-        // With the registry locked the query cannot leave before its name is in the log.
-        let queries = self.registry().lock();
-        let mut names = self.registry().names.lock();
-        if names.contains_key(name) {
-            return Err(CommandError::text("ERR there is a subscription of that name"));
-        }
-        self.registry().names.admit(names.len())?;
-        if queries.of_id(named.query.id).is_none() {
-            return Err(CommandError::text("ERR the read is not watched any more; watch it again"));
-        }
-        let lsn = self
-            .log()
-            .append_into(room, now_us, kind::NAMED, |into| encode(name, named, into))
-            .map_err(|error| CommandError::LogFailed(error.to_string()))?;
-        insert(&mut names, name, named.clone());
-        Ok(lsn)
-    }
-
-    /// Ends a name, by a record; that record, if there was one. Its query is kept no longer than others.
-    pub fn end_named(&self, name: &[u8], now_us: u64) -> Result<Option<Lsn>, CommandError> {
-        self.check_writable()?;
-        let mut room = Room::NONE;
-        self.make_room(name.len() + RECORD_BYTES, &mut room)?;
-        let mut names = self.registry().names.lock();
-        if !names.contains_key(name) {
-            return Ok(None);
-        }
-        let encode = |into: &mut Vec<u8>| record::put_bytes(into, name);
-        let lsn = self
-            .log()
-            .append_into(room, now_us, kind::UNNAMED, encode)
-            .map_err(|error| CommandError::LogFailed(error.to_string()))?;
-        remove(&mut names, name, now_us);
-        Ok(Some(lsn))
-    }
-
-    /// Moves a name's position, by a record.
-    pub fn acknowledge(&self, done: Acknowledgement<'_>, now_us: u64) -> Result<Acknowledged, CommandError> {
-        self.move_position(done, None, now_us)
-    }
-
-    /// As [`Engine::acknowledge`], if the position is still at `from`: of two who would be given the same emissions one is.
-    pub fn claim(
-        &self,
-        done: Acknowledgement<'_>,
-        from: Lsn,
-        now_us: u64,
-    ) -> Result<Acknowledged, CommandError> {
-        self.move_position(done, Some(from), now_us)
-    }
-
-    fn move_position(
-        &self,
-        done: Acknowledgement<'_>,
-        from: Option<Lsn>,
-        now_us: u64,
-    ) -> Result<Acknowledged, CommandError> {
-        self.check_writable()?;
-        let mut room = Room::NONE;
-        self.make_room(done.name.len() + RECORD_BYTES, &mut room)?;
-        let mut names = self.registry().names.lock();
-        let looked = look(&names, done, self.log());
-        if !matches!(looked, Acknowledged::Moved(_)) {
-            return Ok(looked);
-        }
-        if let Some(named) =
-            names.get(done.name).filter(|named| from.is_some_and(|from| from != named.position))
-        {
-            return Ok(Acknowledged::Before(named.position));
-        }
-        let encode = |into: &mut Vec<u8>| record::encode_acknowledgement(into, done.name, done.lsn);
-        let lsn = self
-            .log()
-            .append_into(room, now_us, kind::COMMAND, encode)
-            .map_err(|error| CommandError::LogFailed(error.to_string()))?;
-        set(&mut names, done);
-        Ok(Acknowledged::Moved(lsn))
-    }
-
-    /// Applies the record of a name's beginning.
-    pub(crate) fn apply_named(&self, bytes: &mut Cursor<'_>) -> Result<(), ApplyError> {
-        let (name, named) = self.decode_named(bytes).ok_or(ApplyError::Malformed)?;
-        let mut names = self.registry().names.lock();
-        if names.contains_key(name) {
-            return Err(ApplyError::Malformed);
-        }
-        insert(&mut names, name, named);
-        Ok(())
-    }
-
-    /// Applies the record of a name's end.
-    pub(crate) fn apply_unnamed(&self, time_us: u64, bytes: &mut Cursor<'_>) -> Result<(), ApplyError> {
-        let name = bytes.bytes().ok_or(ApplyError::Malformed)?;
-        let was_there = remove(&mut self.registry().names.lock(), name, time_us);
-        if was_there { Ok(()) } else { Err(ApplyError::Malformed) }
-    }
-
-    /// Applies a logged acknowledgement: the words behind the command's name.
-    pub(crate) fn apply_acknowledgement(&self, args: &[&[u8]]) -> Result<(), ApplyError> {
-        let [name, lsn] = args else { return Err(ApplyError::Malformed) };
-        let lsn = parse::canonical_integer(lsn).and_then(|lsn| u64::try_from(lsn).ok());
-        let lsn = Lsn(lsn.ok_or(ApplyError::Malformed)?);
-        if set(&mut self.registry().names.lock(), Acknowledgement { name, lsn }) {
-            Ok(())
-        } else {
-            Err(ApplyError::Malformed)
-        }
-    }
-
-    /// Brings back the names of a frame of a snapshot. To be called when the queries are back.
-    pub fn load_names(&self, frame: &[u8]) -> Result<(), ApplyError> {
-        let mut bytes = Cursor::new(frame);
-        while !bytes.is_empty() {
-            self.apply_named(&mut bytes)?;
-        }
-        Ok(())
-    }
-
-    fn decode_named<'a>(&self, bytes: &mut Cursor<'a>) -> Option<(&'a [u8], Named)> {
-        let name = bytes.bytes().filter(|name| check_name(name).is_ok())?;
-        let query = self.query(Lsn(bytes.varint()?))?;
-        let (base, position) = (bytes.varint()?, Lsn(bytes.varint()?));
-        let guarantee = Guarantee::decode(bytes.u8()?)?;
-        let has_begun = bytes.u8()? != 0;
-        Some((name, Named { query, base, position, has_begun, guarantee }))
-    }
-}
-
-/// The acknowledgements of a transaction, with all names locked from the look at them until they are in the log.
-pub(crate) struct Acknowledging<'e, 'a> {
-    names: LockedNames<'e>,
-    done: &'a [Acknowledgement<'a>],
-}
-
-/// Why a transaction's acknowledgements, and so the transaction, do not take place.
-#[derive(Debug)]
-pub(crate) enum NotAcknowledged {
-    /// One of the positions is there already: what is to be done has been.
-    Before,
-    Refused(CommandError),
-}
-
-impl<'e, 'a> Acknowledging<'e, 'a> {
-    /// Looks whether all can take place; `None` if there are none.
-    pub(crate) fn begin(
-        engine: &'e Engine,
-        done: &'a [Acknowledgement<'a>],
-    ) -> Result<Option<Self>, NotAcknowledged> {
-        if done.is_empty() {
-            return Ok(None);
-        }
-        let names = engine.registry().names.lock();
-        for one in done {
-            let text = match look(&names, *one, engine.log()) {
-                Acknowledged::Moved(_) => continue,
-                Acknowledged::Before(_) => return Err(NotAcknowledged::Before),
-                Acknowledged::Beyond(head) => format!("INVALID_SEQUENCE the log ends at LSN {head}"),
-                Acknowledged::Unknown => {
-                    "SUBSCRIPTION_NOT_FOUND there is no subscription of that name".to_owned()
-                }
-            };
-            return Err(NotAcknowledged::Refused(CommandError::Text(text.into())));
-        }
-        Ok(Some(Self { names, done }))
-    }
-
-    /// What goes into the transaction's record.
-    pub(crate) fn encode(&self, payloads: &mut Vec<Vec<u8>>) {
-        for one in self.done {
-            let mut payload = Vec::new();
-            record::encode_acknowledgement(&mut payload, one.name, one.lsn);
-            payloads.push(payload);
-        }
-    }
-
-    /// Moves the positions: the record is in the log.
-    pub(crate) fn finish(mut self) {
-        self.done.iter().for_each(|one| {
-            set(&mut self.names, *one);
-        });
-    }
-}
-
 pub(crate) fn encode(name: &[u8], named: &Named, into: &mut Vec<u8>) {
     record::put_bytes(into, name);
     record::put_varint(into, named.query.id.0);
@@ -351,12 +138,12 @@ pub(crate) fn encode(name: &[u8], named: &Named, into: &mut Vec<u8>) {
     into.push(u8::from(named.has_begun));
 }
 
-fn insert(names: &mut BTreeMap<Box<[u8]>, Named>, name: &[u8], named: Named) {
+pub(super) fn insert(names: &mut BTreeMap<Box<[u8]>, Named>, name: &[u8], named: Named) {
     named.query.lock().more.get_or_insert_default().names += 1;
     names.insert(name.into(), named);
 }
 
-fn remove(names: &mut BTreeMap<Box<[u8]>, Named>, name: &[u8], now_us: u64) -> bool {
+pub(super) fn remove(names: &mut BTreeMap<Box<[u8]>, Named>, name: &[u8], now_us: u64) -> bool {
     let Some(named) = names.remove(name) else { return false };
     let mut state = named.query.lock();
     if let Some(more) = &mut state.more {
@@ -367,7 +154,7 @@ fn remove(names: &mut BTreeMap<Box<[u8]>, Named>, name: &[u8], now_us: u64) -> b
 }
 
 /// Moves a position, never back; whether there is such a name.
-fn set(names: &mut BTreeMap<Box<[u8]>, Named>, done: Acknowledgement<'_>) -> bool {
+pub(super) fn set(names: &mut BTreeMap<Box<[u8]>, Named>, done: Acknowledgement<'_>) -> bool {
     let Some(named) = names.get_mut(done.name) else { return false };
     named.position = named.position.max(done.lsn);
     named.has_begun = true;

@@ -13,8 +13,11 @@
 //! Which keys these are is a guess at first: those that the read names. A record that makes something of them out of others shows that
 //! they are not enough. Then the records are looked through for what depends on what ([`Widening`]), and all begins anew.
 
+use super::emission::Emission;
+use super::retention::RetentionLimits;
+use super::scope::Scope;
 use super::scope::{Concern, Dependencies, for_each_command};
-use super::{Emission, Query, RetentionLimits, Scope};
+use super::watched_read::Query;
 use crate::apply_error::ApplyError;
 use crate::command::parse;
 use crate::engine::Engine;

@@ -1,9 +1,13 @@
 //! All queries, by what they read and by their ids.
 
+use super::audience::Audience;
+use super::by_id::ById;
 use super::named::Names;
+use super::read::Read;
 use super::retention::Retention;
 use super::saving::Saving;
-use super::{Audience, ById, Query, Read, SharedQuery, State};
+use super::state::State;
+use super::watched_read::{Query, SharedQuery};
 use crate::error::CommandError;
 use crate::part::Part;
 use crate::tracking::Broadcast;
@@ -41,7 +45,7 @@ pub(crate) struct Registry {
     evaluated: AtomicU64,
     /// Says in place of the command table what reads look at.
     #[cfg(test)]
-    part_of: OnceLock<fn(&Read) -> Part>,
+    pub(super) part_of: OnceLock<fn(&Read) -> Part>,
     pub(super) retention: Retention,
     pub(super) saving: Saving,
     pub(crate) names: Names,
@@ -201,13 +205,5 @@ impl Queries {
     /// All, by their ids.
     pub(super) fn iter(&self) -> impl Iterator<Item = &SharedQuery> {
         self.by_id.iter()
-    }
-}
-
-#[cfg(test)]
-impl crate::Engine {
-    /// Lets something else than the command table say what reads look at that begin from now on.
-    pub(crate) fn judge_by(&self, part_of: fn(&Read) -> Part) {
-        self.registry().part_of.set(part_of).expect("once");
     }
 }

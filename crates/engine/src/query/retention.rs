@@ -1,6 +1,6 @@
 //! How many emissions are retained, over all queries: the oldest go first.
 
-use super::SharedQuery;
+use super::watched_read::SharedQuery;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -3,30 +3,27 @@
 //! The cut itself only begins a new saving. From then on whoever is about to change a query saves it first, and the walk
 //! saves those that nobody has changed: the same way in which keys get into a snapshot.
 
-use super::{Filtered, SharedQuery, State};
-use crate::engine::Engine;
+use super::state::{Filtered, State};
+use super::watched_read::SharedQuery;
 use crate::record::{put_bytes, put_varint};
 use crate::shared_bytes::SharedBytes;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use tidemark_log::Lsn;
 
-/// How many queries the walk looks at with the registry locked.
-const STEP: usize = 256;
-
 /// The state of a snapshot's queries.
 #[derive(Default)]
 pub(super) struct Saving {
     /// The number of the latest snapshot. Changes with all shards locked.
-    number: AtomicU32,
+    pub(super) number: AtomicU32,
     /// Queries up to here are in it; 0 if no snapshot is being taken.
-    cut: AtomicU64,
+    pub(super) cut: AtomicU64,
     /// Saved by those who were about to change them.
     saved: Mutex<Vec<Saved>>,
 }
 
 /// A query as it was at the cut.
-struct Saved {
+pub(super) struct Saved {
     query: SharedQuery,
     count: u64,
     last: Lsn,
@@ -46,7 +43,7 @@ impl Saved {
     /// id varint │ emissions so far varint │ LSN of the last one varint │ the read │ length of the answer varint │ answer
     ///    │ with a filter: length varint of what came of it │ that │ what its operators remember
     /// ```
-    fn encode(&self, into: &mut Vec<u8>) {
+    pub(super) fn encode(&self, into: &mut Vec<u8>) {
         put_varint(into, self.query.id.0);
         put_varint(into, self.count);
         put_varint(into, self.last.0);
@@ -60,7 +57,7 @@ impl Saved {
 }
 
 impl Saving {
-    fn saved(&self) -> Vec<Saved> {
+    pub(super) fn saved(&self) -> Vec<Saved> {
         std::mem::take(&mut *self.saved.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -72,7 +69,7 @@ impl Saving {
         }
     }
 
-    fn save(&self, query: &SharedQuery, state: &State) -> Option<Saved> {
+    pub(super) fn save(&self, query: &SharedQuery, state: &State) -> Option<Saved> {
         let number = self.number.load(Ordering::Acquire);
         let is_wanted =
             query.id.0 <= self.cut.load(Ordering::Acquire) && query.saved.load(Ordering::Relaxed) != number;
@@ -80,47 +77,5 @@ impl Saving {
             query.saved.store(number, Ordering::Relaxed);
             Saved::of(query, state)
         })
-    }
-}
-
-impl Engine {
-    /// Begins to save queries as they are now, when the log ends at `cut`. All shards are locked.
-    pub(crate) fn begin_saving_queries(&self, cut: Lsn) {
-        let saving = &self.registry().saving;
-        // Of a snapshot that was given up.
-        saving.saved();
-        saving.number.fetch_add(1, Ordering::AcqRel);
-        saving.cut.store(cut.0, Ordering::Release);
-    }
-
-    /// A frame of some `bytes` with queries as they were at the cut, from behind `after` on, which moves; `None` when all have
-    /// been saved. No locks are held.
-    pub(crate) fn save_queries(&self, after: &mut Lsn, bytes: usize) -> Option<Vec<u8>> {
-        let saving = &self.registry().saving;
-        let cut = Lsn(saving.cut.load(Ordering::Acquire));
-        let mut frame = Vec::new();
-        while frame.len() < bytes {
-            let queries = self.registry().lock().range(*after, cut, STEP);
-            for query in &queries {
-                *after = query.id;
-                if let Some(saved) = saving.save(query, &query.lock()) {
-                    saved.encode(&mut frame);
-                }
-            }
-            // Behind the look at the registry: what has left it meanwhile is here.
-            let saved = saving.saved();
-            saved.iter().for_each(|saved| saved.encode(&mut frame));
-            if queries.is_empty() && saved.is_empty() {
-                break;
-            }
-        }
-        (!frame.is_empty()).then_some(frame)
-    }
-
-    /// Ends saving: nobody keeps what was any more.
-    pub(crate) fn end_saving_queries(&self) {
-        let saving = &self.registry().saving;
-        saving.cut.store(0, Ordering::Release);
-        saving.saved();
     }
 }

@@ -5,7 +5,8 @@
 //! within a scope; and names by their hashes, so that a scope takes the same for long names as for short ones. Two names of one hash
 //! only make a scope larger than it need be.
 
-use super::{Reach, Read};
+use super::reach::Reach;
+use super::read::Read;
 use crate::apply_error::ApplyError;
 use crate::change::{Change, Changes};
 use crate::command::key_uses;

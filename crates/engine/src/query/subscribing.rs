@@ -1,9 +1,16 @@
 //! How a subscription begins, resumes and ends, and how queries come into being and leave.
 
+use super::audience::Audience;
+use super::emission::Gone;
 use super::evaluation::with_answer;
 use super::filter::Filtering;
+use super::reach::Reach;
+use super::read::Read;
 use super::registry::Queries;
-use super::{Audience, Filtered, Gone, Query, QueryLimits, Reach, Read, RetentionLimits, SharedQuery};
+use super::registry::QueryLimits;
+use super::retention::RetentionLimits;
+use super::state::Filtered;
+use super::watched_read::{Query, SharedQuery};
 use crate::apply_error::ApplyError;
 use crate::context::Keys;
 use crate::engine::Engine;
@@ -479,5 +486,13 @@ impl Query {
 
     fn is_abandoned(&self, before_us: u64) -> bool {
         self.abandoned_us().is_some_and(|at| at < before_us)
+    }
+}
+
+#[cfg(test)]
+impl Engine {
+    /// Lets something else than the command table say what reads look at that begin from now on.
+    pub(crate) fn judge_by(&self, part_of: fn(&Read) -> crate::part::Part) {
+        self.registry().part_of.set(part_of).expect("once");
     }
 }

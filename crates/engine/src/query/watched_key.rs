@@ -6,7 +6,7 @@
 //! by_name   field ─► queries ┘
 //! ```
 
-use super::{Query, SharedQuery};
+use super::watched_read::{Query, SharedQuery};
 use crate::keyspace::{Entry, Keyed, hash};
 use crate::noted::Noted;
 use crate::part::Part;
@@ -149,7 +149,7 @@ pub(super) const NAME_BYTES: usize = 48;
 /// The hashes of the names that a query looks at.
 pub(super) fn names(query: &Query) -> impl Iterator<Item = u64> {
     let from = if let Some(&Part::Elements { from, .. }) = query.part() { from } else { usize::MAX };
-    query.read.args().skip(from).map(hash)
+    query.read.placed().into_iter().skip(from).map(hash)
 }
 
 /// Notes the only query of a key, if a change may have changed its answer; whether it cannot.

@@ -1,0 +1,10 @@
+//! Which shards a watched read reads.
+
+/// Which shards a query reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Reach {
+    One(usize),
+    /// Ascending.
+    Several(Box<[usize]>),
+    All,
+}
