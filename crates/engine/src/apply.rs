@@ -13,6 +13,14 @@ use crate::reply::Reply;
 use crate::touched::Touched;
 use tidemark_log::Record;
 
+impl Engine {
+    /// Applies one record of the log: the way back to the state, at recovery and on a replica. The same records in the
+    /// same order give the same state on any machine.
+    pub fn apply(&self, record: &Record<'_>, scratch: &mut Reply) -> Result<(), ApplyError> {
+        apply(self, record, None, scratch)
+    }
+}
+
 /// Applies a record, or as much of it as concerns the keys of a scope, if there is one.
 pub(crate) fn apply(
     engine: &Engine,

@@ -8,14 +8,17 @@ use crate::keyspace::{Entry, ValueRef};
 use crate::value::{Collection, Object};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-pub(crate) fn digest(engine: &Engine) -> u128 {
-    let mut sum = 0_u128;
-    for shard in engine.keyspace().lock_all() {
-        for (number, database) in shard.databases().iter().enumerate() {
-            database.table().for_each(|entry| sum = sum.wrapping_add(entry_digest(number as u8, entry)));
+impl Engine {
+    /// A digest of the whole state: equal for equal states, whatever their history.
+    pub fn digest(&self) -> u128 {
+        let mut sum = 0_u128;
+        for shard in self.keyspace().lock_all() {
+            for (number, database) in shard.databases().iter().enumerate() {
+                database.table().for_each(|entry| sum = sum.wrapping_add(entry_digest(number as u8, entry)));
+            }
         }
+        sum
     }
-    sum
 }
 
 fn entry_digest(db: u8, entry: &Entry) -> u128 {

@@ -1,13 +1,45 @@
 //! Active expiry: keys whose time has come leave in the order of their deadlines, each removal a record of the log.
 
-use crate::context::Locked;
+use crate::context::{Keys, Locked, RareEffects};
 use crate::engine::Engine;
 use crate::keyspace::{DATABASES, Shard, hash};
+use crate::logging::encode_expiry;
+use crate::moment::Moment;
+use crate::record::kind;
+use tidemark_log::Lsn;
 
 /// How long expiry rests when the log takes no records.
 const RETRY_MS: u64 = 1000;
 
-pub(crate) fn expire_due(engine: &Engine, now_us: u64, budget: usize) -> Option<u64> {
+impl Engine {
+    /// Removes keys whose time has come, at most `budget` of them, and logs it. Returns the earliest deadline left, in
+    /// milliseconds since 1970.
+    pub fn expire_due(&self, now_us: u64, budget: usize) -> Option<u64> {
+        expire_due(self, now_us, budget)
+    }
+
+    /// Appends that keys were found expired and removed, if any were, and emits what watched reads answer without them.
+    pub(crate) fn log_expired(&self, keys: &mut Keys<'_>) -> Option<Lsn> {
+        let RareEffects { expired, noted, .. } = std::mem::take(&mut keys.effects).take_rare();
+        if expired.is_empty() {
+            debug_assert!(noted.is_empty(), "nothing has changed");
+            return None;
+        }
+        let (db, now_us) = (keys.db(), keys.now_us());
+        let removed = expired.iter().map(Vec::as_slice);
+        let lsn = self.log().append(now_us, kind::EXPIRY, |into| encode_expiry(into, db, removed)).ok();
+        if lsn.is_none() {
+            self.set_ahead_of_log();
+        }
+        self.emit(keys, noted, lsn.map(|lsn| Moment::of(lsn, now_us)));
+        if keys.events.are_wanted() {
+            self.tell_events(keys, lsn, false);
+        }
+        lsn
+    }
+}
+
+fn expire_due(engine: &Engine, now_us: u64, budget: usize) -> Option<u64> {
     let now_ms = now_us / 1000;
     // Deadlines that commands set from here on lower the bound again by themselves.
     engine.store_next_deadline(None);

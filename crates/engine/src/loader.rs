@@ -47,6 +47,14 @@ struct Place {
     deadline: Option<u64>,
 }
 
+impl Engine {
+    /// Begins to load a snapshot into the keyspace, which has none of its keys. They count as accessed at `now_us`,
+    /// microseconds since 1970: a snapshot does not say when they were.
+    pub fn load(&self, now_us: u64) -> Loader<'_> {
+        Loader::new(self, &Scope::Everything, (now_us / 1_000_000) as u32)
+    }
+}
+
 impl<'e> Loader<'e> {
     pub(crate) fn new(engine: &'e Engine, scope: &'e Scope, clock: u32) -> Self {
         Self {

@@ -10,90 +10,21 @@
 //!                                    └── who waits where it pushed ◄─┘
 //! ```
 //!
-//! # Locks
-//!
-//! To serve a `BLMOVE` is to push into its destination, whose shard the command at hand knows nothing of; and whoever
-//! waits there may move further. Locks are only ever taken in the order of the shards' indices, so that nobody waits in
-//! a circle, and none can be added in the middle. Therefore a writing command sees to it, before it changes anything,
-//! that its locks are *closed*: where a client waits to move from one of the command's keys, the destination's shard is
-//! locked as well, and with it every shard where any move leads that waits in a shard thus added. If one is missing, all
-//! locks are given back and taken again with it, in order. What has been found once stays in the set, so this ends after
-//! as many rounds as there are shards at the latest, whatever others do meanwhile; and since clients begin to wait under
-//! the locks of all of their keys, a closed set stays closed as long as it is held.
-//!
-//! A watched read of keys in several shards reaches further in the same way: whoever changes one of the keys answers the
-//! read anew, and locks what it reads. One over every key makes every change lock all shards.
-//!
-//! In a shard where nobody waits to move something, and from which no watched read reaches further, this costs two
-//! comparisons.
+//! Where a client moves what it is served to, the destination's shard is locked as well: see `locking`.
 
 use crate::command;
-use crate::context::{Context, Keys, Locked};
+use crate::context::{Context, Keys};
 use crate::engine::Engine;
 use crate::moment::Moment;
 use crate::reply::Reply;
 use crate::waiter::{Delivery, Waiter};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// A client that has been served, and its answer.
 type Served = (Arc<Waiter>, Delivery);
 
 impl Engine {
-    /// Adds the locks that serving waiting moves may need to those of a command that may change `keys`.
-    #[inline]
-    pub(crate) fn lock_destinations<'e, 'a, I: Iterator<Item = &'a [u8]>>(
-        &'e self,
-        locked: Locked<'e>,
-        keys: impl Fn() -> I,
-    ) -> Locked<'e> {
-        if locked.reaches_further() { self.close(locked, &keys) } else { locked }
-    }
-
-    #[cold]
-    fn close<'e, 'a, I: Iterator<Item = &'a [u8]>>(
-        &'e self,
-        mut locked: Locked<'e>,
-        keys: &impl Fn() -> I,
-    ) -> Locked<'e> {
-        loop {
-            if locked.reads_everything() {
-                drop(locked);
-                return Locked::All(self.keyspace().lock_all());
-            }
-            let held = locked.indices().count();
-            let reached = self.reached(&locked, keys());
-            debug_assert!(held <= reached.len(), "what has been found stays in the set");
-            if reached.len() == held {
-                return locked;
-            }
-            drop(locked);
-            locked = self.lock_shards(reached);
-        }
-    }
-
-    /// The shards that are locked and those where moves lead, as far as the locked ones tell.
-    fn reached<'a>(&self, locked: &Locked<'_>, keys: impl Iterator<Item = &'a [u8]>) -> BTreeSet<usize> {
-        let mut reached: BTreeSet<usize> = locked.indices().collect();
-        let mut open: Vec<usize> = Vec::new();
-        for key in keys {
-            let Some(shard) = locked.shard(self.keyspace().shard_of(key)) else { continue };
-            open.extend(shard.waiting().destinations(key));
-            reached.extend(shard.index().reached_from(key));
-        }
-        let mut followed = HashSet::new();
-        while let Some(index) = open.pop() {
-            reached.insert(index);
-            if followed.insert(index) {
-                // Which key of the shard is moved to is not known here, so any may be.
-                let Some(shard) = locked.shard(index) else { continue };
-                open.extend(shard.waiting().all_destinations());
-                reached.extend(shard.index().reached());
-            }
-        }
-        reached
-    }
-
     /// Serves clients that wait for keys which have got something, and for what serving them pushes in turn: first the
     /// key that got something first. All shards that this touches are locked: see [`Engine::lock_destinations`]. Once
     /// everybody is served, the locks are given back and the clients get their answers.

@@ -54,6 +54,13 @@ pub struct Incomplete {
     miscounted: u64,
 }
 
+impl Engine {
+    /// Cuts a snapshot of the whole state here and now; see [`Snapshot::next_frame`]. The caller takes one at a time.
+    pub fn snapshot(&self) -> Snapshot<'_> {
+        Snapshot::begin(self)
+    }
+}
+
 impl<'e> Snapshot<'e> {
     /// Makes the cut. One snapshot at a time: the caller sees to it.
     pub(crate) fn begin(engine: &'e Engine) -> Self {

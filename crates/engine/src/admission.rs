@@ -1,0 +1,48 @@
+//! What is refused before anything changes.
+
+use crate::command::{Command, flags};
+use crate::engine::Engine;
+use crate::error::CommandError;
+use crate::keyspace::MAX_BYTES;
+use tidemark_log::Room;
+
+/// Most bytes of one command or transaction that changes something, so that its record fits in the log.
+pub(crate) const MAX_COMMAND_BYTES: usize = 768 << 20;
+
+/// What an argument's length takes in a record, at most.
+pub(crate) const ARGUMENT_OVERHEAD: usize = 5;
+
+impl Engine {
+    /// Refuses changes while the log cannot take them, and arguments that no key and no value can hold: handlers rely on
+    /// it. `room` becomes that for the record of the change.
+    #[inline]
+    pub(crate) fn admit<'e>(
+        &'e self,
+        command: &Command,
+        args: &[&[u8]],
+        room: &mut Room<'e>,
+    ) -> Result<(), CommandError> {
+        if command.is(flags::WRITE) { self.admit_change(args, room) } else { Ok(()) }
+    }
+
+    fn admit_change<'e>(&'e self, args: &[&[u8]], room: &mut Room<'e>) -> Result<(), CommandError> {
+        self.check_writable()?;
+        let bytes: usize = args.iter().map(|arg| arg.len() + ARGUMENT_OVERHEAD).sum();
+        if bytes > MAX_BYTES && args.iter().any(|arg| arg.len() > MAX_BYTES) {
+            return Err(CommandError::TooLong);
+        }
+        if bytes > MAX_COMMAND_BYTES {
+            return Err(CommandError::Text(
+                format!("ERR command of {bytes} bytes exceeds the limit of {MAX_COMMAND_BYTES} bytes").into(),
+            ));
+        }
+        self.make_room(bytes, room)
+    }
+
+    /// Asks once more under the locks: while this command waited for them another may have changed the same keys and
+    /// found no place in the log, and nothing may build on that.
+    #[inline]
+    pub(crate) fn admit_under_locks(&self, command: &Command) -> Result<(), CommandError> {
+        if command.is(flags::WRITE) { self.check_writable() } else { Ok(()) }
+    }
+}

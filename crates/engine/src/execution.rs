@@ -1,0 +1,86 @@
+//! The way of one command through the engine.
+
+use crate::blocking::Blocked;
+use crate::call::{Call, Terms};
+use crate::context::{Effects, Keys, RareEffects};
+use crate::engine::Engine;
+use crate::moment::Moment;
+use crate::reply::Reply;
+use tidemark_log::{Lsn, Room};
+
+/// What came of a call, beside the answer.
+#[derive(Debug, Default)]
+pub struct Executed<'e> {
+    /// The record of the change, if there was one.
+    pub lsn: Option<Lsn>,
+    /// Whether the command itself asked that its answer wait until the change is durable.
+    pub durable: bool,
+    /// The command has found nothing to take and no answer was written: its client is to wait.
+    pub block: Option<Box<Blocked<'e>>>,
+}
+
+impl Engine {
+    /// Runs one command and writes its answer, or says that the client waits. Clients that wait for what the command
+    /// has put somewhere are served before any other command gets at it.
+    #[inline]
+    pub fn execute(&self, call: &Call<'_>, reply: &mut Reply) -> Executed<'_> {
+        self.execute_as(call, Terms::default(), reply)
+    }
+
+    /// As [`Engine::execute`], on the given terms.
+    pub fn execute_as(&self, call: &Call<'_>, terms: Terms, reply: &mut Reply) -> Executed<'_> {
+        let mut room = Room::NONE;
+        if let Err(error) = self.admit(call.command, call.args, &mut room) {
+            reply.error(&error);
+            return Executed::default();
+        }
+        let mut keys = self.lock_for(call);
+        if let Err(error) = self.admit_under_locks(call.command) {
+            reply.error(&error);
+            return Executed::default();
+        }
+        let mark = reply.len();
+        self.run(call, &mut keys, reply);
+        let lsn = self.log_effects(call, &keys.effects, room, reply, mark);
+        let durable = keys.effects.durable || terms.durable;
+        if keys.concern_others() || terms.reader.is_some() {
+            let block = self.attend(call, terms, keys, lsn, durable, reply);
+            return Executed { lsn, durable, block };
+        }
+        Executed { lsn, durable, block: None }
+    }
+
+    /// What follows from a command beside its answer and its record, and few commands have any of: watched reads are
+    /// answered anew, clients that keep what they read are told, events are passed on, those who wait are served, or the
+    /// client itself is to wait.
+    #[cold]
+    fn attend<'e>(
+        &'e self,
+        call: &Call<'_>,
+        terms: Terms,
+        mut keys: Keys<'e>,
+        lsn: Option<Lsn>,
+        durable: bool,
+        reply: &Reply,
+    ) -> Option<Box<Blocked<'e>>> {
+        let RareEffects { noted, ready, block, .. } = keys.effects.take_rare();
+        if !noted.is_empty() {
+            let (time_us, spared) = (call.now_us, terms.spared);
+            self.emit(&mut keys, noted, lsn.map(|lsn| Moment { lsn, time_us, durable, spared }));
+        }
+        if let Some(reader) = terms.reader {
+            self.remember(&mut keys, call, reader);
+        }
+        if keys.events.are_wanted() {
+            self.tell_events(&mut keys, lsn, durable);
+        }
+        if let Some(block) = block {
+            return Some(Box::new(Blocked::new(keys, call, block, reply, durable)));
+        }
+        if !ready.is_empty() {
+            keys.effects = Effects::default();
+            self.serve(keys, ready);
+        }
+        None
+    }
+}

@@ -1,0 +1,206 @@
+//! Commands that take effect together, and the keys that they depend on.
+
+use crate::admission::{ARGUMENT_OVERHEAD, MAX_COMMAND_BYTES};
+use crate::call::{Call, Terms};
+use crate::command::flags;
+use crate::context::{Keys, Locked};
+use crate::engine::Engine;
+use crate::error::CommandError;
+use crate::execution::Executed;
+use crate::keyspace::KeyId;
+use crate::logging::encode_effects;
+use crate::moment::Moment;
+use crate::query::{Acknowledgement, Acknowledging, NotAcknowledged};
+use crate::reply::Reply;
+use crate::watch::Watch;
+use std::collections::hash_map::{Entry, HashMap};
+use std::sync::Arc;
+use tidemark_log::Room;
+
+/// What the acknowledgement of an emission takes in a record beside the subscription's name, at most.
+const ACKNOWLEDGEMENT_BYTES: usize = 64;
+
+/// The keys that a client's next transaction depends on.
+#[derive(Debug, Default)]
+pub struct WatchedKeys {
+    watch: Arc<Watch>,
+    /// Each key with whether it had already expired when its watch began.
+    keys: HashMap<KeyId, bool>,
+}
+
+impl WatchedKeys {
+    /// Nothing watched.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether nothing is watched.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// How many keys are watched.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether a watched key has changed or expired since. The keys' shards are locked.
+    fn is_broken(&self, keys: &mut Keys<'_>) -> bool {
+        if self.watch.is_touched() {
+            return true;
+        }
+        self.keys.iter().any(|((db, key), was_expired)| {
+            keys.select(*db);
+            !was_expired && keys.has_expired(key)
+        })
+    }
+}
+
+impl Engine {
+    /// Runs commands together: nobody sees some of their changes without the others, and the log holds them in one
+    /// record. Writes the array of answers, or the null array if a key that `watch` watches has changed.
+    pub fn execute_transaction(
+        &self,
+        calls: &[Call<'_>],
+        watch: Option<&WatchedKeys>,
+        now_us: u64,
+        reply: &mut Reply,
+    ) -> Executed<'_> {
+        self.execute_transaction_as(calls, watch, &[], now_us, Terms::default(), reply)
+    }
+
+    /// As [`Engine::execute_transaction`], on the given terms; the positions of named subscriptions move with it, and if one
+    /// of them has been there before, nothing happens and the answer is the null array.
+    pub fn execute_transaction_as(
+        &self,
+        calls: &[Call<'_>],
+        watch: Option<&WatchedKeys>,
+        done: &[Acknowledgement<'_>],
+        now_us: u64,
+        terms: Terms,
+        reply: &mut Reply,
+    ) -> Executed<'_> {
+        let mut room = Room::NONE;
+        if let Err(error) = self.admit_transaction(calls, done, &mut room) {
+            reply.error(&error);
+            return Executed::default();
+        }
+        let mut keys = self.lock_for_transaction(calls, watch, now_us);
+        keys.forbid_waiting();
+        if let Err(error) = calls.iter().try_for_each(|call| self.admit_under_locks(call.command)) {
+            reply.error(&error);
+            return Executed::default();
+        }
+        if watch.is_some_and(|watch| watch.is_broken(&mut keys)) {
+            reply.null_array();
+            return Executed::default();
+        }
+        let acknowledging = match Acknowledging::begin(self, done) {
+            Ok(acknowledging) => acknowledging,
+            Err(NotAcknowledged::Before) => {
+                reply.null_array();
+                return Executed::default();
+            }
+            Err(NotAcknowledged::Refused(error)) => {
+                reply.error(&error);
+                return Executed::default();
+            }
+        };
+        let mark = reply.len();
+        reply.array(calls.len());
+        let mut payloads = Vec::new();
+        let (mut ready, mut noted, mut durable) = (Vec::new(), Vec::new(), terms.durable);
+        for call in calls {
+            keys.select(call.db);
+            self.run(call, &mut keys, reply);
+            let mut effects = std::mem::take(&mut keys.effects);
+            encode_effects(call, &effects, &mut payloads);
+            durable |= effects.durable;
+            let rare = effects.take_rare();
+            if rare.block.is_some() {
+                reply.null_array();
+            }
+            ready.extend(rare.ready);
+            noted.extend(rare.noted);
+            if let Some(reader) = terms.reader {
+                self.remember(&mut keys, call, reader);
+            }
+        }
+        if let Some(acknowledging) = &acknowledging {
+            acknowledging.encode(&mut payloads);
+        }
+        let lsn = if payloads.is_empty() {
+            None
+        } else {
+            self.append_transaction(&payloads, room, now_us, reply, mark)
+        };
+        if let (Some(acknowledging), Some(_)) = (acknowledging, lsn) {
+            acknowledging.finish();
+        }
+        if !noted.is_empty() {
+            let (time_us, spared) = (now_us, terms.spared);
+            self.emit(&mut keys, noted, lsn.map(|lsn| Moment { lsn, time_us, durable, spared }));
+        }
+        if keys.events.are_wanted() {
+            self.tell_events(&mut keys, lsn, durable);
+        }
+        self.serve(keys, ready);
+        Executed { lsn, durable, block: None }
+    }
+
+    /// Starts watching a key for a transaction.
+    pub fn watch(&self, watched: &mut WatchedKeys, db: u8, key: &[u8], now_us: u64) {
+        let Entry::Vacant(vacant) = watched.keys.entry((db, key.into())) else { return };
+        let mut shard = self.keyspace().lock(self.keyspace().shard_of(key));
+        let entry = shard.database(db as usize).get(crate::keyspace::hash(key), key);
+        let expired = entry.and_then(crate::keyspace::Entry::deadline).is_some_and(|at| at <= now_us / 1000);
+        shard.watch(db, key, &watched.watch);
+        vacant.insert(expired);
+    }
+
+    /// Ends a transaction's watches.
+    pub fn unwatch(&self, watched: &WatchedKeys) {
+        for (db, key) in watched.keys.keys() {
+            self.keyspace().lock(self.keyspace().shard_of(key)).unwatch(*db, key, &watched.watch);
+        }
+    }
+
+    fn admit_transaction<'e>(
+        &'e self,
+        calls: &[Call<'_>],
+        done: &[Acknowledgement<'_>],
+        room: &mut Room<'e>,
+    ) -> Result<(), CommandError> {
+        let mut bytes: usize = done.iter().map(|one| one.name.len() + ACKNOWLEDGEMENT_BYTES).sum();
+        for call in calls {
+            self.admit(call.command, call.args, room)?;
+            bytes += call.args.iter().map(|arg| arg.len() + ARGUMENT_OVERHEAD).sum::<usize>();
+        }
+        if bytes > MAX_COMMAND_BYTES {
+            return Err(CommandError::Text(
+                format!("ERR transaction of {bytes} bytes exceeds the limit of {MAX_COMMAND_BYTES} bytes")
+                    .into(),
+            ));
+        }
+        // What a single command was promised would only take away from all together.
+        *room = Room::NONE;
+        if !done.is_empty() {
+            self.check_writable()?;
+        }
+        if !done.is_empty() || calls.iter().any(|call| call.command.is(flags::WRITE)) {
+            self.make_room(bytes, room)?;
+        }
+        Ok(())
+    }
+
+    fn lock_for_transaction(&self, calls: &[Call<'_>], watch: Option<&WatchedKeys>, now_us: u64) -> Keys<'_> {
+        let locked = if calls.iter().any(|call| call.command.keys.concerns_all(call.args)) {
+            Locked::All(self.keyspace().lock_all())
+        } else {
+            let keys = || calls.iter().flat_map(|call| call.command.keys.keys(call.args));
+            let watched = watch.into_iter().flat_map(|watch| watch.keys.keys().map(|(_, key)| &**key));
+            self.lock_destinations(self.lock_keys(keys().chain(watched)), keys)
+        };
+        self.keys(locked, 0, now_us)
+    }
+}
