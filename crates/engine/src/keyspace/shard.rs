@@ -1,6 +1,7 @@
 //! A shard: its part of every database, and who waits for or watches its keys.
 
-use super::{DATABASES, Database};
+use super::database::Database;
+use super::databases::DATABASES;
 use crate::interest::Interest;
 use crate::noted::Noted;
 use crate::query::{Index, SharedQuery};

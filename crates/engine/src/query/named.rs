@@ -84,6 +84,11 @@ impl Names {
         self.by_name.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether a named subscription to a query is at this LSN.
+    pub(super) fn is_position(&self, query: Lsn, lsn: Lsn) -> bool {
+        self.lock().values().any(|named| named.query.id == query && named.position == lsn)
+    }
+
     pub(super) fn admit(&self, present: usize) -> Result<(), CommandError> {
         let max = self.max.load(Ordering::Relaxed);
         if present < max {

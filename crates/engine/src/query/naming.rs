@@ -26,12 +26,6 @@ impl Engine {
         self.registry().names.lock().get(name).cloned()
     }
 
-    /// Whether a named subscription to a query is at this LSN.
-    pub(super) fn is_position(&self, query: Lsn, lsn: Lsn) -> bool {
-        let names = self.registry().names.lock();
-        names.values().any(|named| named.query.id == query && named.position == lsn)
-    }
-
     /// All names, in the order of their bytes.
     pub fn all_named(&self) -> Vec<(Box<[u8]>, Named)> {
         let names = self.registry().names.lock();

@@ -154,7 +154,7 @@ impl Engine {
         let keys = self.keys_of(&query.reach(self.keyspace()), query.read.db(), 0);
         let head = self.log().appended();
         // A position that the log itself keeps was looked at when it was acknowledged.
-        let may_be_lost = query.may_be_lost(lsn, self.log()) && !self.is_position(id, lsn);
+        let may_be_lost = query.may_be_lost(lsn, self.log()) && !self.registry().names.is_position(id, lsn);
         let mut state = query.lock();
         if query.is_removed.load(Ordering::Relaxed) {
             return Resumed::Unknown;
