@@ -6,14 +6,22 @@
 //!                                      └── log: append ◄── effects ─┘      Engine::apply ◄── record
 //! ```
 //!
-//! - [`command`]: the table, one row per command, and the handlers.
-//! - [`keyspace`]: shards, databases, the hash table and its entries.
-//! - [`value`]: lists, hashes, sets, sorted sets.
-//! - [`context`]: what a handler may touch.
-//! - [`query`]: watched reads and what they emit.
-//! - [`change`]: what a record of the log changes.
-//! - [`tracking`]: clients that keep what they read, and are told when it changes.
-//! - [`Engine`]: admission, locking, logging, serving blocked clients; `apply` for the way back.
+//! From what all is made of to what acts on it; a file uses files of its own line and those above it only, and never in a circle:
+//!
+//! - [`value`], `touched` and `part`: what keys hold, what of it a command touches and a read looks at; `parse` of
+//!   [`command`], and the bounds of ranges there.
+//! - [`keyspace`]: shards, databases, the hash table and its entries; beside each shard who waits for its keys (`waiting`) and
+//!   who is to be told of changes (`interest`): [`query`]'s index and [`tracking`]'s table.
+//! - [`context`]: what a handler may touch. [`event`]: what happened to a key.
+//! - [`command`]: the handlers, their rows, and the table above them.
+//! - [`change`], and `reading` and `scope` of [`query`]: what the table says of records and reads.
+//! - [`Engine`], the struct: the keyspace with its log, and those who want to know of changes.
+//! - `admission`, `locking`, `running`, `logging`: the steps of a command. `evaluation` of [`query`], `telling` of [`tracking`]
+//!   and of [`event`]: what others are told. `expiry`, `serving`: keys whose time has come, clients that have waited.
+//! - `subscribing` and `naming` of [`query`]: who is told. `execution`, `transaction`: the way of a command.
+//! - `apply`, [`Loader`], [`Snapshot`], `digest`, [`query::Past`]: the whole state, to the log and back.
+//!
+//! `impl Engine` stands in the file of whoever acts, so that the struct knows none of them.
 //!
 //! The crate knows nothing of sockets and reads no clock: the time of a command is an argument.
 
