@@ -289,6 +289,17 @@ mod tests {
     }
 
     #[test]
+    fn a_read_of_several_elements_is_spared_or_not_once() {
+        let mut index = Index::new();
+        for (id, line) in [(1, "HMGET h f g"), (2, "HGET h g"), (3, "HGET h x"), (4, "HMGET h x y")] {
+            index.insert(0, b"h", &query(id, line));
+        }
+        let (fields, mut noted): ([&[u8]; 2], _) = ([b"f", b"g"], Vec::new());
+        assert_eq!(index.note(0, b"h", &Touched::fields(&fields, true), || None, &mut noted), 2);
+        assert_eq!(noted.len(), 2);
+    }
+
+    #[test]
     fn a_key_that_is_read_alone_is_in_its_query() {
         let mut index = Index::new();
         index.insert(0, b"a", &query(1, "GET a"));

@@ -14,6 +14,7 @@ use crate::touched::Touched;
 use crate::value::Type;
 use smallvec::SmallVec;
 use std::collections::HashMap;
+use tidemark_log::Lsn;
 
 /// A key that is read by several queries, or by one that reads more than it.
 pub(super) struct Watched {
@@ -92,26 +93,32 @@ impl Watched {
         entry: &impl Fn() -> Option<&'e Entry>,
         noted: &mut Vec<Noted>,
     ) -> usize {
-        let mut concerned = 0;
-        let mut ask = |query: &SharedQuery, touched: &Touched<'_>| {
-            if query.is_touched(touched, entry) {
+        let mut is_concerned = |query: &SharedQuery, touched: &Touched<'_>| {
+            let is_touched = query.is_touched(touched, entry);
+            if is_touched {
                 Query::note(query, noted);
-                concerned += 1;
             }
+            is_touched
         };
         let (others, rest) = self.queries.split_at(self.others());
         let all = asked_of(touched);
-        others.iter().for_each(|query| ask(query, all));
+        let mut concerned = others.iter().filter(|query| is_concerned(query, all)).count();
         if let Some(by_name) = &self.by_name {
-            let is_found = touched.each_name(by_name.of, rest.len(), |name, touched| {
-                by_name.queries.get(&hash(name)).into_iter().flatten().for_each(|query| ask(query, touched));
+            // A query that looks at several elements may be asked for each, and is one all the same.
+            let mut found: SmallVec<[Lsn; 4]> = SmallVec::new();
+            let are_named = touched.each_name(by_name.of, rest.len(), |name, touched| {
+                let of_name = by_name.queries.get(&hash(name)).into_iter().flatten();
+                found.extend(of_name.filter(|query| is_concerned(query, touched)).map(|query| query.id));
             });
-            if !is_found {
-                rest.iter().for_each(|query| ask(query, all));
-            }
+            concerned += if are_named {
+                found.sort_unstable();
+                found.dedup();
+                found.len()
+            } else {
+                rest.iter().filter(|query| is_concerned(query, all)).count()
+            };
         }
-        // A query that looks at several elements may have been asked for each.
-        self.queries.len().saturating_sub(concerned)
+        self.queries.len() - concerned
     }
 
     /// How many queries are not found by names.
