@@ -34,7 +34,7 @@ pub struct Command {
     pub name: &'static str,
     /// Number of arguments with the name; negative: at least so many.
     pub arity: i16,
-    /// Bits of [`flags`].
+    /// Bits of [`crate::command::flags`].
     pub flags: u32,
     /// Where its keys are.
     pub keys: KeySpec,

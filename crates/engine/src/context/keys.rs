@@ -233,7 +233,7 @@ impl<'k> Keys<'k> {
         let Some(entry) = self.entry(key) else { return Ok(None) };
         match entry.value() {
             ValueRef::Int(value) => Ok(Some(value)),
-            _ => parse::integer(&*entry.text()?).map(Some),
+            _ => parse::integer(&entry.text()?).map(Some),
         }
     }
 
