@@ -18,7 +18,7 @@
 //! - [`Engine`], the struct: the keyspace with its log, and those who want to know of changes.
 //! - `admission`, `locking`, `running`, `logging`: the steps of a command. `evaluation` of [`query`], `telling` of [`tracking`]
 //!   and of [`event`]: what others are told. `expiry`, `serving`: keys whose time has come, clients that have waited.
-//! - `subscribing` and `naming` of [`query`]: who is told. `execution`, `transaction`: the way of a command.
+//! - `subscribing`, `registering`, `forgetting` and `naming` of [`query`]: who is told. `execution`, `transaction`: the way of a command.
 //! - `apply`, [`Loader`], [`Snapshot`], `digest`, [`query::Past`]: the whole state, to the log and back.
 //!
 //! `impl Engine` stands in the file of whoever acts, so that the struct knows none of them.

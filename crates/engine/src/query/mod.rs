@@ -25,7 +25,7 @@
 //! # Locks
 //!
 //! Shards first, in order; then the registry; then the names; then the retention; then one query. A query whose reads lie in several
-//! shards makes whoever changes one of its keys lock them all: see `serving`.
+//! shards makes whoever changes one of its keys lock them all: see `locking`.
 
 mod answer;
 mod audience;
@@ -34,11 +34,13 @@ mod by_id;
 mod emission;
 mod evaluation;
 mod filter;
+mod forgetting;
 mod guarantee;
 mod index;
 mod listed;
 mod listeners;
 mod listing;
+mod lookup;
 mod named;
 mod naming;
 mod overlong;
@@ -46,6 +48,7 @@ mod past;
 mod reach;
 mod read;
 mod reading;
+mod registering;
 mod registry;
 mod retention;
 mod saving;
@@ -65,9 +68,10 @@ pub use guarantee::Guarantee;
 pub use named::{Acknowledged, Acknowledgement, Named, check_name};
 pub use past::{Past, PastError, Widening};
 pub use read::Read;
+pub use registering::count_in_frame;
 pub use registry::QueryLimits;
 pub use retention::RetentionLimits;
-pub use subscribing::{Resumed, Subscribed, count_in_frame};
+pub use subscribing::{Resumed, Subscribed};
 pub use watchable::{Watchable, watchable};
 pub use watched_read::{Query, SharedQuery};
 

@@ -1,0 +1,169 @@
+//! How queries come into the registry and the indices of shards, and out of them: by records and from snapshots.
+
+use super::evaluation::with_answer;
+use super::filter::Filtering;
+use super::reach::Reach;
+use super::read::Read;
+use super::registry::Queries;
+use super::state::Filtered;
+use super::watched_read::{Query, SharedQuery};
+use crate::apply_error::ApplyError;
+use crate::context::Keys;
+use crate::engine::Engine;
+use crate::record::Cursor;
+use crate::shared_bytes::SharedBytes;
+use std::sync::atomic::Ordering;
+use tidemark_log::Lsn;
+
+impl Engine {
+    /// Applies the record of a query's beginning.
+    pub(crate) fn apply_watch(
+        &self,
+        lsn: Lsn,
+        time_us: u64,
+        bytes: &mut Cursor<'_>,
+    ) -> Result<(), ApplyError> {
+        let read = Read::decode(bytes).ok_or(ApplyError::Malformed)?;
+        let mut keys = self.keys_of(&read.reach(self.keyspace()), read.db(), time_us);
+        let answer = with_answer(&mut keys, &read, |answer| SharedBytes::from(answer));
+        let query = Query::new(lsn, self.registry().with_part(read), self.keyspace(), answer, time_us);
+        let query = SharedQuery::new(query);
+        let mut queries = self.registry().lock();
+        if queries.of_read(&query.read).is_some() {
+            return Err(ApplyError::Malformed);
+        }
+        self.register(&mut keys, &mut queries, &query);
+        Ok(())
+    }
+
+    /// Applies the record of a query's end.
+    pub(crate) fn apply_unwatch(&self, time_us: u64, bytes: &mut Cursor<'_>) -> Result<(), ApplyError> {
+        let id = bytes.varint().ok_or(ApplyError::Malformed)?;
+        let query = self.query(Lsn(id)).ok_or(ApplyError::Malformed)?;
+        let mut keys = self.keys_of(&query.reach(self.keyspace()), query.read.db(), time_us);
+        self.unregister(&mut keys, &mut self.registry().lock(), &query);
+        Ok(())
+    }
+
+    /// Brings back the queries of a frame of a snapshot that covers the log up to `lsn`. To be called when all keys are
+    /// loaded, at `now_us` in microseconds since 1970.
+    pub fn load_queries(&self, lsn: Lsn, now_us: u64, frame: &[u8]) -> Result<(), ApplyError> {
+        self.load_queries_if(lsn, now_us, frame, |_| true)
+    }
+
+    /// As [`Engine::load_queries`], of those queries that are wanted.
+    pub(super) fn load_queries_if(
+        &self,
+        lsn: Lsn,
+        now_us: u64,
+        frame: &[u8],
+        is_wanted: impl Fn(Lsn) -> bool,
+    ) -> Result<(), ApplyError> {
+        let mut bytes = Cursor::new(frame);
+        while !bytes.is_empty() {
+            self.load_query(lsn, now_us, &mut bytes, &is_wanted)?;
+        }
+        Ok(())
+    }
+
+    fn load_query(
+        &self,
+        lsn: Lsn,
+        now_us: u64,
+        bytes: &mut Cursor<'_>,
+        is_wanted: impl Fn(Lsn) -> bool,
+    ) -> Result<(), ApplyError> {
+        let Kept { id, count, last, read, answers } = decode_query(bytes).ok_or(ApplyError::Malformed)?;
+        if !is_wanted(id) {
+            return Ok(());
+        }
+        let mut keys = self.keys_of(&read.reach(self.keyspace()), read.db(), now_us);
+        let read = self.registry().with_part(read);
+        let query =
+            SharedQuery::new(Query::restored(id, read, self.keyspace(), answers, (count, last), now_us));
+        let mut queries = self.registry().lock();
+        if id > last || last > lsn || queries.of_read(&query.read).is_some() || queries.of_id(id).is_some() {
+            return Err(ApplyError::Malformed);
+        }
+        self.register(&mut keys, &mut queries, &query);
+        Ok(())
+    }
+
+    pub(super) fn register(&self, keys: &mut Keys<'_>, queries: &mut Queries, query: &SharedQuery) {
+        queries.insert(query);
+        debug_assert_eq!(keys.db(), query.read.db());
+        {
+            let mut state = query.lock();
+            if let Some(listing) = state.listing() {
+                listing.update(keys);
+            }
+            self.registry().resize(0, query.fixed_bytes());
+            self.registry().count(&mut state, 0);
+        }
+        if query.wide() == Some(&Reach::All) {
+            keys.shards_mut().for_each(|shard| shard.index_mut().insert_everywhere(query));
+        } else {
+            for key in query.read.keys() {
+                keys.shard_mut(key).index_mut().insert(query.read.db(), key, query);
+            }
+        }
+    }
+
+    pub(super) fn unregister(&self, keys: &mut Keys<'_>, queries: &mut Queries, query: &SharedQuery) {
+        {
+            let mut state = query.lock();
+            self.registry().saving.before_change(query, &state);
+            query.is_removed.store(true, Ordering::Relaxed);
+            let more = state.more.as_mut().map_or(0, |more| std::mem::take(&mut more.counted));
+            self.registry().resize(query.fixed_bytes() + state.answer.heap_bytes() + more, 0);
+        }
+        // Behind its being saved: a snapshot that does not find it here any more finds it there.
+        queries.remove(query);
+        if query.wide() == Some(&Reach::All) {
+            keys.shards_mut().for_each(|shard| shard.forget_everywhere(query));
+        } else {
+            for key in query.read.keys() {
+                keys.shard_mut(key).forget_query(query.read.db(), key, query);
+            }
+        }
+    }
+}
+
+/// How many emissions query `id` has had, according to a frame of those that [`Engine::load_queries`] reads; `None` if it is not
+/// in it.
+pub fn count_in_frame(frame: &[u8], id: Lsn) -> Result<Option<u64>, ApplyError> {
+    let mut bytes = Cursor::new(frame);
+    while !bytes.is_empty() {
+        let kept = decode_query(&mut bytes).ok_or(ApplyError::Malformed)?;
+        if kept.id == id {
+            return Ok(Some(kept.count));
+        }
+    }
+    Ok(None)
+}
+
+/// A query as a snapshot keeps it.
+struct Kept {
+    id: Lsn,
+    /// How many emissions there were, and the LSN of the last.
+    count: u64,
+    last: Lsn,
+    read: Read,
+    /// The latest answer, and what came of it.
+    answers: (SharedBytes, Option<Box<Filtered>>),
+}
+
+fn decode_query(bytes: &mut Cursor<'_>) -> Option<Kept> {
+    let (id, count, last) = (Lsn(bytes.varint()?), bytes.varint()?, Lsn(bytes.varint()?));
+    let read = Read::decode(bytes)?;
+    let answer = SharedBytes::from(bytes.bytes()?);
+    let filtered = match Filtering::new(&read.filter(), read.protocol()) {
+        None => None,
+        Some(mut filtering) => {
+            let shown = SharedBytes::from(bytes.bytes()?);
+            filtering.decode(bytes)?;
+            Some(Box::new(Filtered { filtering, shown }))
+        }
+    };
+    Some(Kept { id, count, last, read, answers: (answer, filtered) })
+}
