@@ -17,8 +17,9 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
+use crate::ArgumentError;
+use crate::name::{Name, Node};
 use crate::sync::unpoisoned;
-use crate::{ArgumentError, Name};
 
 /// The slots of the first generation; each further one has twice as many. A table is at most half full.
 const FIRST_SLOTS: usize = 1 << 11;
@@ -29,16 +30,6 @@ const _: () =
     assert!(FIRST_SLOTS << (GENERATIONS - 1) >= 2 * Name::COUNT_MAX as usize, "two slots for every name");
 const _: () = assert!(Name::PATH_BYTES_MAX <= u16::MAX as usize, "offsets into a path fit 16 bits");
 const _: () = assert!(Name::DEPTH_MAX <= u16::MAX as usize, "depths fit 16 bits");
-
-/// What is known of one name.
-pub(crate) struct Node {
-    pub(crate) path: &'static str,
-    pub(crate) parent: Option<Name>,
-    pub(crate) id: u32,
-    /// Where the last part starts in the path, in bytes.
-    pub(crate) part_start: u16,
-    pub(crate) depth: u16,
-}
 
 /// The table of all names.
 pub(crate) struct Interner {
@@ -82,7 +73,7 @@ impl Interner {
     pub(crate) fn find_below(&self, parent: Name, part: &str) -> Option<Name> {
         let generation = self.generation()?;
         let hash = hash(generation.seed_of(parent), part.as_bytes());
-        generation.parts.find(hash, |node| node.is_part_of(parent, part))
+        generation.parts.find(hash, |node| is_part_of(node, parent, part))
     }
 
     /// The name of this valid path, made if it is new, and so are its ancestors. Fails, and makes none of them, if that
@@ -208,18 +199,11 @@ fn count_parts(rest: &str) -> u32 {
     rest.split('.').filter(|part| !part.is_empty()).count() as u32
 }
 
-impl Node {
-    /// The last part.
-    #[inline]
-    pub(crate) fn part(&self) -> &'static str {
-        &self.path[usize::from(self.part_start)..]
-    }
-
-    #[inline]
-    fn is_part_of(&self, parent: Name, part: &str) -> bool {
-        self.parent == Some(parent)
-            && equal(&self.path.as_bytes()[usize::from(self.part_start)..], part.as_bytes())
-    }
+/// Whether this is the node of that part below the parent.
+#[inline]
+fn is_part_of(node: &Node, parent: Name, part: &str) -> bool {
+    node.parent == Some(parent)
+        && equal(&node.path.as_bytes()[usize::from(node.part_start)..], part.as_bytes())
 }
 
 /// Both tables at one size.

@@ -110,6 +110,7 @@ mod followers;
 mod handle;
 #[cfg(feature = "stream")]
 mod inlet;
+mod interned;
 mod interner;
 mod journal;
 mod lane;

@@ -217,6 +217,13 @@ impl Extent for Subject {
     }
 }
 
+/// The name of a subject.
+impl From<&Subject> for Name {
+    fn from(subject: &Subject) -> Self {
+        subject.name()
+    }
+}
+
 impl PartialEq for Subject {
     #[inline]
     fn eq(&self, other: &Self) -> bool {
