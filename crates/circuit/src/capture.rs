@@ -2,8 +2,8 @@
 
 use crate::current::Current;
 use crate::name::Name;
-use crate::state::State;
 use crate::subject::Subject;
+use crate::value::State;
 
 /// A value, the subject of the pipe that it was emitted to, and the context that it was emitted in. Made by a [`crate::Sink`] and
 /// a [`crate::Reservoir`]; costs two reference counts.

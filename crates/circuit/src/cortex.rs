@@ -6,8 +6,8 @@ use crate::error::{ArgumentError, Fault};
 use crate::name::Name;
 use crate::pool::Pool;
 use crate::scope::Scope;
-use crate::state::State;
 use crate::subject::Subject;
+use crate::value::State;
 
 /// What encloses all circuits, scopes and threads of the process. There is one; [`cortex`] gives it.
 ///

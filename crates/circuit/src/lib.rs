@@ -159,6 +159,7 @@ mod sync;
 mod tap;
 mod telemetry;
 mod ticker;
+mod value;
 mod waiters;
 mod weak_pipe;
 mod window;
@@ -201,8 +202,8 @@ pub use resource::Resource;
 pub use scope::{Closure, Scope};
 pub use simulation::Simulation;
 pub use sink::{Sink, SinkPipe};
-pub use slot::{Slot, Value, ValueKind, Valued};
-pub use state::{Slots, State};
+pub use slot::Valued;
+pub use state::Slots;
 pub use stats::Stats;
 #[cfg(feature = "stream")]
 pub use stream::Emissions;
@@ -212,6 +213,7 @@ pub use subscription::Subscription;
 pub use supervision::{Remedy, Supervision};
 pub use tap::Tap;
 pub use ticker::Ticker;
+pub use value::{Slot, State, Value, ValueKind};
 pub use weak_pipe::WeakPipe;
 pub use window::{Window, WindowIter};
 

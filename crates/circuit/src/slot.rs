@@ -1,45 +1,10 @@
-//! One named, typed value of a state.
+//! Slots with their types: which types there are, and how a value is one of them.
 
 use std::fmt;
 use std::sync::Arc;
 
-use crate::{Name, State};
-
-/// A name with a value of one type.
-///
-/// `Slot<i32>` knows its type at compile time and serves as a template for [`State::value`]; plain `Slot` is what a state
-/// holds, with a value of any of the types.
-///
-/// ```
-/// use tidemark_circuit::{Slot, ValueKind, name};
-///
-/// let retries = Slot::new(name!("retries"), 3);
-/// assert_eq!(retries.name(), name!("retries"));
-/// assert_eq!(retries.kind(), ValueKind::I32);
-/// assert_eq!(*retries.value(), 3);
-/// ```
-#[derive(Clone, Copy, Debug)]
-pub struct Slot<T = Value> {
-    name: Name,
-    value: T,
-}
-
-impl<T> Slot<T> {
-    /// A value under a name.
-    pub const fn new(name: Name, value: T) -> Self {
-        Self { name, value }
-    }
-
-    /// The name.
-    pub const fn name(&self) -> Name {
-        self.name
-    }
-
-    /// The value.
-    pub const fn value(&self) -> &T {
-        &self.value
-    }
-}
+use crate::Name;
+use crate::value::{Slot, State, Value, ValueKind};
 
 impl<T: sealed::Typed> Slot<T> {
     /// The type of the value.
@@ -61,12 +26,6 @@ impl<T: Valued> Slot<T> {
     }
 }
 
-impl Slot<Value> {
-    pub(crate) const fn value_mut(&mut self) -> &mut Value {
-        &mut self.value
-    }
-}
-
 impl<T: Valued> From<Slot<T>> for Slot {
     fn from(slot: Slot<T>) -> Self {
         slot.untyped()
@@ -85,67 +44,6 @@ impl Eq for Slot {}
 impl fmt::Display for Slot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}={}", self.name, self.value)
-    }
-}
-
-/// The types that a value can have.
-///
-/// ```
-/// use tidemark_circuit::{Value, ValueKind};
-///
-/// assert_eq!(Value::from(1.5_f32).kind(), ValueKind::F32);
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[allow(missing_docs, reason = "each variant is the type of its name")]
-pub enum ValueKind {
-    Bool,
-    I32,
-    I64,
-    F32,
-    F64,
-    Text,
-    Name,
-    State,
-}
-
-/// A value of one of the types that a state can hold.
-///
-/// Two are equal if they have the same type and the same value. Floating point numbers are compared by their bits, so a
-/// value is equal to itself even if it is not a number, and zero is not minus zero.
-///
-/// ```
-/// use tidemark_circuit::Value;
-///
-/// assert_eq!(Value::from(f64::NAN), Value::from(f64::NAN));
-/// assert_ne!(Value::from(0.0_f32), Value::from(-0.0_f32));
-/// assert_ne!(Value::from(1_i32), Value::from(1_i64));
-/// ```
-#[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "each variant is a value of the type of its name")]
-pub enum Value {
-    Bool(bool),
-    I32(i32),
-    I64(i64),
-    F32(f32),
-    F64(f64),
-    Text(Arc<str>),
-    Name(Name),
-    State(State),
-}
-
-impl Value {
-    /// The type.
-    pub const fn kind(&self) -> ValueKind {
-        match self {
-            Self::Bool(_) => ValueKind::Bool,
-            Self::I32(_) => ValueKind::I32,
-            Self::I64(_) => ValueKind::I64,
-            Self::F32(_) => ValueKind::F32,
-            Self::F64(_) => ValueKind::F64,
-            Self::Text(_) => ValueKind::Text,
-            Self::Name(_) => ValueKind::Name,
-            Self::State(_) => ValueKind::State,
-        }
     }
 }
 

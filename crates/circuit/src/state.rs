@@ -2,39 +2,11 @@
 
 use std::fmt;
 use std::iter::FusedIterator;
-use std::mem;
 use std::sync::Arc;
 
-use crate::{Name, Slot, Value, ValueKind, Valued};
-
-/// Slots with different keys, newest first. A key is a name and a type, so one name may stand for an `i32` and a text.
-///
-/// A state never changes: [`with`](Self::with) gives another one, which shares what is the same. A state is one
-/// pointer, and the empty one allocates nothing. Finding and writing go through the slots one by one, so states are meant
-/// to be small.
-///
-/// ```
-/// use tidemark_circuit::{Slot, State, name};
-///
-/// let calm = State::empty().with(name!("level"), 1).with(name!("load"), 0.25);
-/// let busy = calm.with(name!("level"), 9);
-/// assert_eq!(calm.get::<i32>(name!("level")), Some(1));
-/// assert_eq!(busy.get::<i32>(name!("level")), Some(9));
-/// assert_eq!(busy.to_string(), "{level=9, load=0.25}");
-///
-/// let retries = Slot::new(name!("retries"), 3);
-/// assert_eq!(busy.value(&retries), 3, "the template's value, as there is no such slot");
-/// assert!(busy.same(&busy.with(name!("level"), 9)), "nothing changed");
-/// ```
-#[derive(Clone, Default)]
-pub struct State(Option<Arc<Link>>);
-
-/// The newest slot, and the state without it.
-struct Link {
-    slot: Slot,
-    length: usize,
-    older: State,
-}
+use crate::Name;
+use crate::slot::Valued;
+use crate::value::{Link, Slot, State, ValueKind};
 
 impl State {
     /// The state without slots.
@@ -215,40 +187,12 @@ impl ExactSizeIterator for Slots<'_> {}
 
 impl FusedIterator for Slots<'_> {}
 
-impl Drop for Link {
-    /// Lets go of older slots and of states within values in a loop: a state of any length or depth must not take a stack
-    /// to match.
-    fn drop(&mut self) {
-        let mut nested = Vec::new();
-        let mut next = self.take_apart(&mut nested);
-        loop {
-            let Some(state) = (if next.is_empty() { nested.pop() } else { Some(mem::take(&mut next)) })
-            else {
-                return;
-            };
-            if let Some(mut link) = state.0.and_then(Arc::into_inner) {
-                next = link.take_apart(&mut nested);
-            }
-        }
-    }
-}
-
-impl Link {
-    /// What is older, and into `nested` the state that is the value, if it is one.
-    fn take_apart(&mut self, nested: &mut Vec<State>) -> State {
-        if let Value::State(state) = self.slot.value_mut() {
-            nested.push(mem::take(state));
-        }
-        mem::take(&mut self.older)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::name;
+    use crate::{Value, name};
 
     #[test]
     fn long_and_deep_states_are_dropped_without_recursion() {
