@@ -1,7 +1,5 @@
 //! What happens when more comes in than a circuit handles.
 
-use std::fmt;
-
 use crate::queue::latest::SharedLatest;
 use crate::sync::{AtomicU64, AtomicUsize, Condvar, Mutex, Ordering, lock, wait};
 
@@ -31,68 +29,10 @@ pub enum Overflow {
     DropOldest,
     /// The caller waits for room. A receptor of another circuit makes the room itself if no thread of the pool does: it runs the
     /// circuit, within its `emit`. Not for circuits that emit to each other in a circle, which could all wait: who would close the
-    /// circle is refused ([`Refused::Circle`]), and what is emitted then is dropped, counted, and reported as a failure of the operation
+    /// circle is refused ([`Refused::Circle`](crate::Refused::Circle)), and what is emitted then is dropped, counted, and reported as a failure of the operation
     /// `emit`.
     Block,
 }
-
-/// Why a value was not taken, with the value.
-///
-/// ```
-/// use tidemark_circuit::{Circuit, Refused};
-///
-/// let circuit = Circuit::new();
-/// let pipe = circuit.discard()?;
-/// circuit.close();
-/// let refused = pipe.try_emit("late").unwrap_err();
-/// assert_eq!(refused, Refused::Closed("late"));
-/// assert_eq!(refused.into_value(), "late");
-/// # Ok::<(), tidemark_circuit::Error>(())
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Refused<E> {
-    /// The queue was full.
-    Full(E),
-    /// The circuit was closed.
-    Closed(E),
-    /// The queue was full, and the caller, a receptor of another circuit, would have waited for ever: this circuit waits for that one,
-    /// directly or not.
-    Circle(E),
-}
-
-impl<E> Refused<E> {
-    /// The value.
-    pub fn into_value(self) -> E {
-        match self {
-            Self::Full(value) | Self::Closed(value) | Self::Circle(value) => value,
-        }
-    }
-}
-
-impl<E> fmt::Debug for Refused<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Full(_) => "Full(..)",
-            Self::Closed(_) => "Closed(..)",
-            Self::Circle(_) => "Circle(..)",
-        })
-    }
-}
-
-impl<E> fmt::Display for Refused<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Full(_) => "the circuit's queue is full",
-            Self::Closed(_) => "the circuit is closed",
-            Self::Circle(_) => {
-                "the circuit's queue is full, and it waits for the circuit that would wait for room; \
-                 break the circle: have one of them reject or drop, or take more"
-            }
-        })
-    }
-}
-
-impl<E> std::error::Error for Refused<E> {}
 
 /// The bounds of a circuit's ingress queue: how many emissions may wait, and how many do.
 pub(crate) struct Bounds {
@@ -222,13 +162,15 @@ impl Bounds {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests {
     use std::sync::mpsc;
     use std::thread;
 
     use super::*;
     use crate::circuit::{Circuit, RunBy};
+    use crate::error::Refused;
 
     /// Here, and not with the other scenarios, because nobody else can tell that a caller waits already.
     #[test]

@@ -53,7 +53,8 @@ impl Closed {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(not(loom))]
+#[cfg(test)]
 mod tests {
     use std::cell::Cell;
 

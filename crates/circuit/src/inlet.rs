@@ -6,9 +6,8 @@ use std::task::{Context, Poll, ready};
 
 use futures_sink::Sink;
 
-use crate::bounds::Refused;
 use crate::circuit::{Circuit, Settled};
-use crate::error::ContextError;
+use crate::error::{ContextError, Error, Refused};
 use crate::pipe::Pipe;
 
 /// How often a sink tries in a row before it lets other tasks have their turn.
@@ -166,3 +165,12 @@ impl<E> fmt::Display for InletError<E> {
 }
 
 impl<E> std::error::Error for InletError<E> {}
+
+impl<E> From<InletError<E>> for Error {
+    fn from(error: InletError<E>) -> Self {
+        match error {
+            InletError::Refused(refused) => refused.into(),
+            InletError::Context(error) => error.into(),
+        }
+    }
+}

@@ -166,7 +166,7 @@ mod window;
 
 pub use bank::Bank;
 pub use basin::Basin;
-pub use bounds::{Overflow, Refused};
+pub use bounds::Overflow;
 pub use capture::Capture;
 pub use cell::Cell;
 pub use circuit::{Circuit, CircuitBuilder, Naming, RunBy, Settled};
@@ -175,7 +175,7 @@ pub use cortex::{Cortex, cortex};
 pub use current::Current;
 pub use dead_letters::DeadLetters;
 pub use driver::ThreadPool;
-pub use error::{ArgumentError, ContextError, Error, Fault};
+pub use error::{ArgumentError, ContextError, Error, Fault, Refused};
 pub use extent::{Enclosures, Extent};
 pub use failure::Failure;
 pub use fan_out::FanOut;

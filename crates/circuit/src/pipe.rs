@@ -5,9 +5,8 @@ use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 
 use crate::attachment::{AsItIs, Attachment, Finish};
-use crate::bounds::Refused;
 use crate::depth::Depth;
-use crate::error::Fault;
+use crate::error::{Fault, Refused};
 use crate::fiber::Fiber;
 use crate::flow::Flow;
 use crate::machine::Machine;
