@@ -8,9 +8,10 @@ use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::error::Fault;
-use crate::failure::{Trouble, shielded};
+use crate::failure::Trouble;
 use crate::receptor::Receptor;
 use crate::supervision::{Restarts, Supervision};
+use crate::thrown::shielded;
 
 /// Makes a receptor with fresh state. It is told how many times the one before it was made anew.
 pub(crate) type Make<R> = Box<dyn FnMut(u32) -> Result<R, Fault> + Send>;

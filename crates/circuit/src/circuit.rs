@@ -14,7 +14,7 @@ use crate::current::Current;
 use crate::depth::Depth;
 use crate::driver::{Driver, ThreadPool, thread};
 use crate::error::{ArgumentError, ContextError, Error, Fault, called_inside};
-use crate::failure::Failures;
+use crate::failures::Failures;
 use crate::lane::Lane;
 use crate::machine::{Machine, MachineRef, Progress};
 use crate::name;

@@ -17,7 +17,6 @@ use crate::closed::Closed;
 use crate::context_cell::ContextCell;
 use crate::error::{ContextError, Fault};
 use crate::event::{Event, Hearer};
-use crate::failure::shielded;
 use crate::handle::handle;
 use crate::machine::{Machine, MachineRef};
 use crate::name::Name;
@@ -29,6 +28,7 @@ use crate::registered;
 use crate::subject::{Kind, Subject};
 use crate::subscriber::{Receiver, ReceiverPool, Registrar, Subscriber};
 use crate::subscription::{OnClose, Subscription, SubscriptionInner};
+use crate::thrown::shielded;
 
 /// Where an emission goes besides its own pipe.
 ///

@@ -5,9 +5,9 @@ use std::ptr;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use crate::failure::shielded;
 use crate::machine::Machine;
 use crate::sync::thread_local;
+use crate::thrown::shielded;
 
 thread_local! {
     /// The circuit that this thread is running, or null. Its lowest bit says that the thread has stepped out for a while.

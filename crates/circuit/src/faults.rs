@@ -4,7 +4,8 @@ use crate::circuit::Circuit;
 use crate::conduit::Conduit;
 use crate::error::Fault;
 use crate::event::Event;
-use crate::failure::{Failure, Hook};
+use crate::failure::Failure;
+use crate::failures::Hook;
 use crate::machine::Machine;
 use crate::name;
 

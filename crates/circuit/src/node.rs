@@ -15,7 +15,7 @@ use std::ptr::NonNull;
 use crate::care::{Care, Kept};
 use crate::context::is_inside;
 use crate::depth::Depth;
-use crate::failure::{Trouble, shielded};
+use crate::failure::Trouble;
 use crate::machine::{Machine, MachineRef};
 use crate::queue::fifo::words_for;
 use crate::queue::token::Token;
@@ -23,6 +23,7 @@ use crate::receptor::Receptor;
 use crate::subject::Subject;
 use crate::supervision::Supervision;
 use crate::sync::{AtomicU32, AtomicUsize, Ordering, fence};
+use crate::thrown::shielded;
 use list::Links;
 
 pub(crate) use list::Nodes;

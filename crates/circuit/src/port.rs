@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use crate::circuit::{Circuit, Naming};
 use crate::error::Fault;
-use crate::failure::message_of;
 use crate::machine::Machine;
 use crate::node::NodeRef;
 use crate::pipe::Pipe;
 use crate::receptor::Receptor;
 use crate::subject::{Kind, Subject};
+use crate::thrown::message_of;
 
 /// A value in a circuit that cannot be read, only changed and sent: what is asked for is done in the circuit's context, behind
 /// what the caller emitted and asked for before. Nothing is done at once, inside of the circuit neither.

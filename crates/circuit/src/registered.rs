@@ -3,11 +3,12 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::failure::{Failure, Trouble, shielded};
+use crate::failure::{Failure, Trouble};
 use crate::machine::Machine;
 use crate::receptor::Receptor;
 use crate::subject::Subject;
 use crate::supervision::{Remedy, Restarts, Supervision};
+use crate::thrown::shielded;
 
 /// A receptor with what is known of its failures.
 pub(crate) trait Registered<E>: Receptor<E> {

@@ -28,7 +28,6 @@ mod with {
 
     use crate::context::call_outside;
     use crate::failure::Failure;
-    use crate::machine::Machine;
     use crate::subject::Subject;
 
     thread_local! {
@@ -84,12 +83,12 @@ mod with {
     }
 
     #[inline]
-    pub(crate) fn run(machine: &Machine) -> Span {
+    pub(crate) fn run(circuit: &Subject, has_work: impl FnOnce() -> bool) -> Span {
         let mut span = None;
         tell(|| {
             // Drivers look into empty queues often.
-            if enabled!(target: "tidemark_circuit", Level::DEBUG) && machine.has_work() {
-                let name = machine.subject().name();
+            if enabled!(target: "tidemark_circuit", Level::DEBUG) && has_work() {
+                let name = circuit.name();
                 span =
                     Some(debug_span!(target: "tidemark_circuit", "circuit", name = %name.path()).entered());
             }
@@ -133,7 +132,6 @@ mod with {
 #[cfg(not(feature = "tracing"))]
 mod without {
     use crate::failure::Failure;
-    use crate::machine::Machine;
     use crate::subject::Subject;
 
     pub(crate) struct Span;
@@ -154,7 +152,7 @@ mod without {
     }
 
     #[inline]
-    pub(crate) fn run(_: &Machine) -> Span {
+    pub(crate) fn run(_: &Subject, _: impl FnOnce() -> bool) -> Span {
         Span
     }
 

@@ -23,11 +23,12 @@ mod input;
 mod label;
 mod origin;
 mod recorded;
+mod recorder;
 mod recording;
 mod replay;
 
 pub use error::ReplayError;
 pub use recorded::Recorded;
-pub(crate) use recording::Recorder;
+pub(crate) use recorder::Recorder;
 pub use recording::Recording;
 pub use replay::{Replay, Replayed};

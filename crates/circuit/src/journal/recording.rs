@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use super::frame::{self, Kind};
 use super::label::{Asked, Labelled, Look, Role, look_at_request, look_at_target, look_at_value};
 use super::recorded::{Recorded, write_number};
+use super::recorder::Recorder;
 use crate::bank::Bank;
 use crate::basin::Basin;
 use crate::circuit::{Circuit, RunBy};
@@ -17,7 +18,6 @@ use crate::conduit::Conduit;
 use crate::error::Fault;
 use crate::event::{Event, Hearer};
 use crate::extent::Extent;
-use crate::failure::{message_of, shielded};
 use crate::pipe::Pipe;
 use crate::port::Port;
 use crate::reservoir::Reservoir;
@@ -27,6 +27,7 @@ use crate::subscriber::Subscriber;
 use crate::subscription::Subscription;
 use crate::sync::unpoisoned;
 use crate::tap::Tap;
+use crate::thrown::{message_of, shielded};
 
 /// Writes the inputs of a circuit into a journal while they are handled.
 ///
@@ -120,22 +121,6 @@ enum Phase {
     Open,
     /// The end is written, and nothing after it.
     Over,
-}
-
-/// What is told of inputs, before they are handled.
-pub(crate) trait Recorder: Send + Sync {
-    /// An emission from outside.
-    ///
-    /// # Safety
-    ///
-    /// The value is one of the type of the pipe with this subject, and nobody else looks at it meanwhile.
-    unsafe fn emission(&self, time: u64, pipe: &Subject, value: *mut u8);
-
-    /// Something else from outside.
-    fn event(&self, time: u64, event: Event);
-
-    /// Something from outside that cannot be written down.
-    fn gap(&self, time: u64, what: &str);
 }
 
 impl<W: Write + Send + 'static> Recording<W> {

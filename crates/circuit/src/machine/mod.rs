@@ -28,7 +28,8 @@ use crate::driver::Driver;
 use crate::ending::{Ending, Endings};
 use crate::error::Fault;
 use crate::event::Event;
-use crate::failure::{Failure, Failures, Trouble, shielded};
+use crate::failure::{Failure, Trouble};
+use crate::failures::Failures;
 use crate::followers::Followers;
 use crate::journal::Recorder;
 use crate::lanes::{Lanes, Readers};
@@ -42,6 +43,7 @@ use crate::subject::Subject;
 use crate::supervision::{Remedy, Restarts, Supervision};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, LINE_BYTES, Ordering};
 use crate::telemetry;
+use crate::thrown::shielded;
 use crate::waiters::Waiters;
 
 pub(crate) use reference::MachineRef;

@@ -9,12 +9,12 @@ use crate::barrier;
 use crate::bounds::Bounds;
 use crate::context;
 use crate::event::Event;
-use crate::failure::shielded;
 use crate::node;
 use crate::queue::lane::{Edge, Reader};
 use crate::queue::token::{Entry, Token};
 use crate::sync::{Ordering, thread};
 use crate::telemetry;
+use crate::thrown::shielded;
 
 impl Machine {
     /// Drops what was accepted before the circuit ended and came into its queues only afterwards: nobody runs the circuit for that
@@ -128,7 +128,7 @@ impl Running<'_> {
 
     #[inline]
     fn run_to(&mut self, edge: Edge, budget: usize, until: u64) -> Progress {
-        let _span = telemetry::run(self.machine);
+        let _span = telemetry::run(self.machine.subject(), || self.machine.has_work());
         self.run_in_span(edge, budget, until)
     }
 

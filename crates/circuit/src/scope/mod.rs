@@ -12,12 +12,12 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use crate::error::Fault;
 use crate::extent::Extent;
-use crate::failure::shielded;
 use crate::name;
 use crate::name::Name;
 use crate::resource::Resource;
 use crate::subject::{Id, Kind, Subject};
 use crate::sync::unpoisoned;
+use crate::thrown::shielded;
 
 pub use closure::Closure;
 

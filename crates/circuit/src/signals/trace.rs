@@ -5,10 +5,10 @@ use tracing::{debug, error, warn};
 use super::{Observation, Sign, Symbol, situations};
 use crate::conduit::Conduit;
 use crate::error::Fault;
-use crate::failure::shielded;
 use crate::subject::Subject;
 use crate::subscriber::Registrar;
 use crate::subscription::Subscription;
+use crate::thrown::shielded;
 
 /// Has everything that a conduit's instruments say from here on go to `tracing`, until the subscription is closed: an event each,
 /// with the target `tidemark_circuit::signals` and the fields `subject` (the instrument's name), `vocabulary`, `sign`, and where
