@@ -19,15 +19,16 @@ use crate::error::{ContextError, Fault};
 use crate::event::{Event, Hearer};
 use crate::handle::handle;
 use crate::machine::{Machine, MachineRef};
+use crate::membership::{Hub, OnClose, Subscription, SubscriptionInner, Subscriptions};
 use crate::name::Name;
 use crate::name_map::NameMap;
 use crate::node::NodeRef;
 use crate::pipe::{Forward, Pipe};
 use crate::receptor::Receptor;
 use crate::registered;
+use crate::registrar::{Receiver, ReceiverPool, Registrar};
 use crate::subject::{Kind, Subject};
-use crate::subscriber::{Receiver, ReceiverPool, Registrar, Subscriber};
-use crate::subscription::{OnClose, Subscription, SubscriptionInner};
+use crate::subscriber::Subscriber;
 use crate::thrown::shielded;
 
 /// Where an emission goes besides its own pipe.
@@ -82,21 +83,6 @@ struct Inner<E> {
     routing: Routing,
     hub: Arc<Hub<E>>,
     pipes: NameMap<Pipe<E>>,
-}
-
-/// The subscriptions of a conduit.
-pub(crate) struct Hub<E> {
-    closed: Closed,
-    subscriptions: ContextCell<Subscriptions<E>>,
-}
-
-struct Subscriptions<E> {
-    /// Changes with each subscription that begins or ends.
-    version: u64,
-    /// In the order in which they began.
-    all: VecDeque<Arc<SubscriptionInner<E>>>,
-    /// Whether the close was handled.
-    closed: bool,
 }
 
 impl Circuit {
@@ -315,39 +301,6 @@ impl<E: Clone + Send + 'static> ReceiverPool<E> for Conduit<E> {
 handle!(Conduit<E>, |conduit| &conduit.inner.subject);
 
 impl<E: Clone + Send + 'static> Hub<E> {
-    /// Adds a subscription; false if the conduit is closed.
-    ///
-    /// # Safety
-    ///
-    /// In the circuit's context, between two deliveries. So are the others.
-    pub(crate) unsafe fn add(&self, subscription: &Arc<SubscriptionInner<E>>) -> bool {
-        // SAFETY: as the caller says.
-        unsafe {
-            self.subscriptions.with(|hub| {
-                if !hub.closed {
-                    hub.version += 1;
-                    hub.all.push_back(Arc::clone(subscription));
-                }
-                !hub.closed
-            })
-        }
-    }
-
-    pub(crate) unsafe fn remove(&self, subscription: &Arc<SubscriptionInner<E>>) {
-        // SAFETY: as the caller says.
-        unsafe {
-            self.subscriptions.with(|hub| {
-                hub.version += 1;
-                // At the end of the circuit it is the first, time and again.
-                if hub.all.front().is_some_and(|first| Arc::ptr_eq(first, subscription)) {
-                    hub.all.pop_front();
-                } else {
-                    hub.all.retain(|other| !Arc::ptr_eq(other, subscription));
-                }
-            });
-        }
-    }
-
     unsafe fn close(&self) {
         self.closed.reach();
         // SAFETY: as the caller says. The subscriptions are ended after the cell was left, because that comes back to it.

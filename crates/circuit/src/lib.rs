@@ -118,6 +118,7 @@ mod lane;
 mod lanes;
 mod machine;
 mod making;
+mod membership;
 #[cfg(feature = "opentelemetry")]
 mod meter;
 #[cfg(feature = "metrics")]
@@ -140,6 +141,7 @@ mod random;
 mod receptor;
 mod recipe;
 mod registered;
+mod registrar;
 mod reservoir;
 mod resource;
 mod scope;
@@ -187,6 +189,7 @@ pub use flow::{BoxedFlow, Change, Flow, Run};
 pub use inlet::{Inlet, InletError};
 pub use journal::{Recorded, Recording, Replay, ReplayError, Replayed};
 pub use lane::Lane;
+pub use membership::Subscription;
 #[cfg(feature = "opentelemetry")]
 pub use meter::CircuitMeter;
 #[cfg(feature = "metrics")]
@@ -199,6 +202,7 @@ pub use port::Port;
 pub use pulse::Pulse;
 pub use receptor::Receptor;
 pub use recipe::{Recipe, Site};
+pub use registrar::{ReceiverPool, Registrar};
 pub use reservoir::Reservoir;
 pub use resource::Resource;
 pub use scope::{Closure, Scope};
@@ -210,8 +214,7 @@ pub use stats::Stats;
 #[cfg(feature = "stream")]
 pub use stream::Emissions;
 pub use subject::{Id, Kind, Subject};
-pub use subscriber::{ReceiverPool, Registrar, Subscriber};
-pub use subscription::Subscription;
+pub use subscriber::Subscriber;
 pub use supervision::{Remedy, Supervision};
 pub use tap::Tap;
 pub use ticker::Ticker;

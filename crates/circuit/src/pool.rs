@@ -12,8 +12,8 @@ use crate::name::Name;
 use crate::name_map::NameMap;
 use crate::pipe::Pipe;
 use crate::recipe::Recipe;
+use crate::registrar::{ReceiverPool, Registrar};
 use crate::subject::Subject;
-use crate::subscriber::{ReceiverPool, Registrar};
 
 /// One thing of a kind per name, made by a factory on the first request for that name. At most one call of the factory is made
 /// per name, and its outcome is kept: what it made, and also that it failed or panicked.

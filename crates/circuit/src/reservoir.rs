@@ -9,10 +9,11 @@ use crate::conduit::Conduit;
 use crate::current::Current;
 use crate::error::{ArgumentError, ContextError, Error, Fault};
 use crate::event::Hearer;
+use crate::membership::Subscription;
 use crate::newest::push_newest;
+use crate::registrar::Registrar;
 use crate::subject::Subject;
-use crate::subscriber::{Registrar, Subscriber};
-use crate::subscription::Subscription;
+use crate::subscriber::Subscriber;
 use crate::supervision::Supervision;
 use crate::sync::unpoisoned;
 

@@ -4,9 +4,9 @@ use crate::bank::Bank;
 use crate::circuit::Circuit;
 use crate::conduit::Conduit;
 use crate::error::ContextError;
+use crate::membership::Subscription;
 use crate::subject::Subject;
 use crate::subscriber::Subscriber;
-use crate::subscription::Subscription;
 use crate::ticker::Ticker;
 
 /// What lives until it is closed. Closing does not wait, and may be done from anywhere and more than once.

@@ -17,8 +17,8 @@ use crate::pipe::Pipe;
 use crate::pool::Pool;
 use crate::receptor::Receptor;
 use crate::recipe::{Recipe, Site};
+use crate::registrar::{ReceiverPool, Registrar};
 use crate::subject::{Kind, Subject};
-use crate::subscriber::{ReceiverPool, Registrar};
 
 /// A pool of pipes, one per name, that turn each value into a [`Capture`] and emit that to one endpoint.
 ///

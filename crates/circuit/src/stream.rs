@@ -24,13 +24,14 @@ use crate::context::call_outside;
 use crate::error::{ArgumentError, Error};
 use crate::event::Hearer;
 use crate::followers::Follower;
+use crate::membership::OnClose;
 use crate::name::Name;
 use crate::node::NodeRef;
 use crate::pipe::Pipe;
 use crate::receptor::Receptor;
+use crate::registrar::Registrar;
 use crate::subject::{Kind, Subject};
-use crate::subscriber::Registrar;
-use crate::subscription::{OnClose, WeakSubscription};
+use crate::subscription::WeakSubscription;
 use crate::supervision::Supervision;
 use crate::sync::unpoisoned;
 

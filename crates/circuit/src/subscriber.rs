@@ -5,26 +5,19 @@
 )]
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 
 use crate::circuit::{Circuit, Naming};
 use crate::closed::Closed;
 use crate::context_cell::ContextCell;
-use crate::ending::push_living;
 use crate::error::{ContextError, Fault};
 use crate::event::Event;
 use crate::handle::handle;
 use crate::machine::{Machine, MachineRef};
-use crate::pipe::Pipe;
-use crate::receptor::Receptor;
-use crate::registered::{Made, Plain, Registered};
+use crate::membership::SubscriberInner;
+use crate::registrar::{Receiver, ReceiverPool, Registrar};
 use crate::subject::{Kind, Subject};
-use crate::subscription::SubscriptionInner;
-use crate::supervision::Supervision;
-
-type Callback<E> = Box<dyn FnMut(&Subject, &mut Registrar<'_, E>) + Send>;
 
 /// Who wants to hear of a source's pipes: a callback, called once for each pipe, when the pipe first emits.
 ///
@@ -52,109 +45,6 @@ type Callback<E> = Box<dyn FnMut(&Subject, &mut Registrar<'_, E>) + Send>;
 pub struct Subscriber<E> {
     inner: Arc<SubscriberInner<E>>,
     machine: MachineRef,
-}
-
-pub(crate) struct SubscriberInner<E> {
-    subject: Subject,
-    closed: Closed,
-    /// Of what the callback registers; none if as all others of the circuit.
-    supervision: Option<Supervision>,
-    callback: ContextCell<Callback<E>>,
-    /// How often the callback has failed.
-    failures: ContextCell<u32>,
-    /// None once the close was handled.
-    subscriptions: ContextCell<Option<VecDeque<Weak<SubscriptionInner<E>>>>>,
-}
-
-/// What a subscriber's callback registers receivers with. It ends with the callback. The subject can be kept, and to keep the registrar
-/// does not compile:
-///
-/// ```
-/// use tidemark_circuit::{Circuit, Registrar, Subject};
-///
-/// let circuit = Circuit::new();
-/// let mut kept = None;
-/// circuit.subscriber(move |subject: &Subject, _: &mut Registrar<'_, u64>| kept = Some(subject.clone()))?;
-/// # Ok::<(), tidemark_circuit::Fault>(())
-/// ```
-///
-/// ```compile_fail,E0521
-/// use tidemark_circuit::{Circuit, Registrar, Subject};
-///
-/// let circuit = Circuit::new();
-/// let mut kept = None;
-/// circuit.subscriber(move |_: &Subject, registrar: &mut Registrar<'_, u64>| kept = Some(registrar))?;
-/// # Ok::<(), tidemark_circuit::Fault>(())
-/// ```
-pub struct Registrar<'a, E> {
-    receivers: &'a mut Vec<Receiver<E>>,
-    supervision: Option<Supervision>,
-}
-
-/// Who is given what a pipe emits.
-pub(crate) enum Receiver<E> {
-    /// Runs as part of the emission.
-    Receptor(Box<dyn Registered<E>>),
-    /// Is emitted to.
-    Pipe(Pipe<E>),
-}
-
-/// What gives a receiver per name: with a pool, a subscriber mirrors each pipe of a source into the pool's pipe of that name.
-///
-/// Conduits, sinks and pools of pipes are such pools.
-///
-/// ```
-/// use tidemark_circuit::{Circuit, ReceiverPool, Registrar, Subject, name};
-///
-/// /// Says what is emitted, with who emitted it.
-/// struct Printer;
-///
-/// impl ReceiverPool<u64> for Printer {
-///     fn register(&mut self, subject: &Subject, registrar: &mut Registrar<'_, u64>) {
-///         let name = subject.name();
-///         registrar.receptor(move |value| println!("{name}: {value}"));
-///     }
-/// }
-///
-/// let circuit = Circuit::new();
-/// let orders = circuit.conduit()?;
-/// orders.subscribe(&circuit.subscriber_to(Printer)?)?;
-/// orders.get(name!("eu")).emit(3);
-/// circuit.settle()?;
-/// # Ok::<(), tidemark_circuit::Error>(())
-/// ```
-pub trait ReceiverPool<E>: Send + 'static {
-    /// Registers what receives the emissions of the pipe with this subject.
-    fn register(&mut self, subject: &Subject, registrar: &mut Registrar<'_, E>);
-}
-
-impl<E: Clone + Send + 'static> Registrar<'_, E> {
-    /// Registers a receptor for what the pipe emits from now on, beginning with the emission that led to this call.
-    pub fn receptor(&mut self, receptor: impl Receptor<E> + 'static) {
-        self.receivers.push(Receiver::Receptor(Box::new(Plain::new(receptor, self.supervision))));
-    }
-
-    /// As [`Registrar::receptor`], with a receptor that the function makes: now, and anew in each
-    /// [restart](crate::Supervision::Restart).
-    pub fn receptor_from<R, F>(&mut self, mut make: F)
-    where
-        R: Receptor<E> + 'static,
-        F: FnMut() -> R + Send + 'static,
-    {
-        let receptor = make();
-        self.receivers.push(Receiver::Receptor(Box::new(Made::new(receptor, make, self.supervision))));
-    }
-
-    /// Registers a pipe, of this circuit or another. One that is registered twice receives everything twice.
-    pub fn pipe(&mut self, pipe: &Pipe<E>) {
-        self.receivers.push(Receiver::Pipe(pipe.clone()));
-    }
-}
-
-impl<E> fmt::Debug for Registrar<'_, E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Registrar").field("receivers", &self.receivers.len()).finish()
-    }
 }
 
 impl Circuit {
@@ -245,10 +135,6 @@ impl<E: Clone + Send + 'static> Subscriber<E> {
 }
 
 impl<E: Clone + Send + 'static> SubscriberInner<E> {
-    pub(crate) fn subject(&self) -> &Subject {
-        &self.subject
-    }
-
     /// Whether it was closed, to whoever asks from there.
     pub(crate) fn is_closed(&self, is_inside: bool) -> bool {
         self.closed.is_closed(is_inside)
@@ -266,22 +152,6 @@ impl<E: Clone + Send + 'static> SubscriberInner<E> {
         for subscription in subscriptions.iter().flatten().filter_map(Weak::upgrade) {
             // SAFETY: as above.
             unsafe { subscription.end() };
-        }
-    }
-
-    /// Remembers a subscription, to end it when the subscriber is closed; false if it is.
-    ///
-    /// # Safety
-    ///
-    /// In the circuit's context, between two deliveries.
-    pub(crate) unsafe fn add(&self, subscription: Weak<SubscriptionInner<E>>) -> bool {
-        // SAFETY: as the caller says.
-        unsafe {
-            self.subscriptions.with(|subscriptions| {
-                let Some(subscriptions) = subscriptions else { return false };
-                push_living(subscriptions, subscription);
-                true
-            })
         }
     }
 

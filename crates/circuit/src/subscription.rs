@@ -5,57 +5,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 
 use crate::closed::Closed;
-use crate::conduit::Hub;
 use crate::context_cell::ContextCell;
 use crate::ending::Ending;
 use crate::error::ContextError;
 use crate::event::{Event, Hearer};
 use crate::handle::handle;
 use crate::machine::{Machine, MachineRef};
+use crate::membership::{Hub, OnClose, SubscriberInner, Subscription, SubscriptionInner};
 use crate::subject::{Kind, Subject};
-use crate::subscriber::SubscriberInner;
-
-/// What is called when a subscription has ended.
-pub(crate) type OnClose<E> = Box<dyn FnOnce(&Subscription<E>) + Send>;
-
-/// One subscriber's interest in one source. It covers exactly the emissions between its places in the order: that of the
-/// subscribing and that of the close.
-///
-/// Clones are the same subscription. Dropping it changes nothing, so that it need not be kept; [`Subscription::close`] ends it,
-/// as do the close of its subscriber, of its source and of a scope that it was given to.
-///
-/// Beginning and ending one is an entry each in the circuit's queue. After either, each pipe of the source makes its list of
-/// receivers anew when it next emits.
-///
-/// ```
-/// use std::sync::mpsc;
-/// use tidemark_circuit::{Circuit, name};
-///
-/// let circuit = Circuit::new();
-/// let (sender, receiver) = mpsc::channel();
-/// let (orders, copies) = (circuit.conduit()?, circuit.conduit()?);
-/// let subscription = orders.subscribe_with(&circuit.subscriber_to(copies)?, move |subscription| {
-///     sender.send(subscription.subject().clone()).unwrap();
-/// })?;
-/// orders.get(name!("eu")).emit(3);
-/// subscription.close_and_settle()?;
-/// assert_eq!(receiver.try_recv().as_ref(), Ok(subscription.subject()), "what is to be called was called");
-/// # Ok::<(), tidemark_circuit::Error>(())
-/// ```
-pub struct Subscription<E> {
-    inner: Arc<SubscriptionInner<E>>,
-    machine: MachineRef,
-}
-
-pub(crate) struct SubscriptionInner<E> {
-    subject: Subject,
-    subscriber: Arc<SubscriberInner<E>>,
-    hub: Weak<Hub<E>>,
-    closed: Closed,
-    on_close: ContextCell<Option<OnClose<E>>>,
-    /// Whether it has ended, or never began.
-    over: ContextCell<bool>,
-}
 
 impl<E: Clone + Send + 'static> Subscription<E> {
     /// A subscription that has yet to begin.

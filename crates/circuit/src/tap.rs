@@ -6,9 +6,9 @@ use std::hash::{Hash, Hasher};
 use crate::conduit::Conduit;
 use crate::error::{ContextError, Fault};
 use crate::event::Hearer;
+use crate::membership::Subscription;
 use crate::recipe::Recipe;
 use crate::subscriber::Subscriber;
-use crate::subscription::Subscription;
 
 /// A conduit that has, for each pipe of a source, a pipe of the same name with what a recipe makes of the emissions there.
 ///

@@ -10,12 +10,12 @@ use crate::basin::Basin;
 use crate::conduit::Conduit;
 use crate::event::Hearer;
 use crate::machine::Machine;
+use crate::membership::{OnClose, Subscription};
 use crate::name::Name;
 use crate::pipe::Pipe;
 use crate::port::Port;
 use crate::reservoir::Reservoir;
 use crate::subscriber::Subscriber;
-use crate::subscription::{OnClose, Subscription};
 use crate::tap::Tap;
 
 /// Something with a label. Whatever it cannot do, or not with what it is given, returns none.

@@ -20,6 +20,7 @@ use crate::circuit::{Circuit, RunBy};
 use crate::conduit::Conduit;
 use crate::error::Fault;
 use crate::machine::Machine;
+use crate::membership::Subscription;
 use crate::name::Name;
 use crate::pipe::Pipe;
 use crate::port::Port;
@@ -27,7 +28,6 @@ use crate::recipe::Recipe;
 use crate::reservoir::Reservoir;
 use crate::sink::Sink;
 use crate::subscriber::Subscriber;
-use crate::subscription::Subscription;
 use crate::tap::Tap;
 
 /// See [`Replay::limit_value`].

@@ -9,11 +9,11 @@ use opentelemetry::metrics::{Counter, Meter, UpDownCounter};
 use super::{Observation, Sign, Symbol, gauges};
 use crate::conduit::Conduit;
 use crate::error::Fault;
+use crate::membership::Subscription;
 use crate::name::Name;
 use crate::receptor::Receptor;
+use crate::registrar::Registrar;
 use crate::subject::Subject;
-use crate::subscriber::Registrar;
-use crate::subscription::Subscription;
 use crate::thrown::shielded;
 
 /// Has what a conduit's instruments say go to instruments of a meter.

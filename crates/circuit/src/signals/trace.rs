@@ -5,9 +5,9 @@ use tracing::{debug, error, warn};
 use super::{Observation, Sign, Symbol, situations};
 use crate::conduit::Conduit;
 use crate::error::Fault;
+use crate::membership::Subscription;
+use crate::registrar::Registrar;
 use crate::subject::Subject;
-use crate::subscriber::Registrar;
-use crate::subscription::Subscription;
 use crate::thrown::shielded;
 
 /// Has everything that a conduit's instruments say from here on go to `tracing`, until the subscription is closed: an event each,
