@@ -1,6 +1,7 @@
 //! Tickers: numbers at a fixed rate.
 
 mod simulated;
+mod ticking;
 mod timer;
 
 use std::sync::Arc;
@@ -14,9 +15,10 @@ use crate::handle::handle;
 use crate::machine::MachineRef;
 use crate::pipe::Pipe;
 use crate::receptor::Receptor;
-use crate::subject::{Kind, Subject};
+use crate::subject::{Id, Kind, Subject};
 
 pub(crate) use simulated::SimulatedClock;
+use ticking::Ticking;
 
 /// The longest interval: a hundred years.
 const INTERVAL_MAX: Duration = Duration::from_hours(100 * 365 * 24);
@@ -101,8 +103,8 @@ impl Naming<'_> {
         });
         let held = Held(inner);
         match held.0.simulated_clock() {
-            Some(clock) => clock.add(&held.0, interval),
-            None => timer::add(&held.0, interval)?,
+            Some(clock) => clock.add(&ticking(&held.0), interval),
+            None => timer::add(&ticking(&held.0), interval)?,
         }
         Ok(Ticker { inner: Arc::new(held) })
     }
@@ -130,21 +132,28 @@ impl Ticker {
     }
 }
 
-impl Inner {
-    /// Whether no tick will come any more.
+/// The ticker as what its clock knows of it.
+fn ticking(inner: &Arc<Inner>) -> Arc<dyn Ticking> {
+    Arc::<Inner>::clone(inner)
+}
+
+impl Ticking for Inner {
+    fn id(&self) -> Id {
+        self.subject.id()
+    }
+
     fn is_over(&self) -> bool {
         self.closed.load(Ordering::Acquire) || self.machine.is_closed()
     }
 
-    /// Sends the next tick, unless too many wait already: then false. Called by who has the time only.
-    fn send(self: &Arc<Self>) -> bool {
+    fn send(self: Arc<Self>) -> bool {
         let number = self.next.load(Ordering::Relaxed);
         if number - self.given.load(Ordering::Relaxed) >= OUTSTANDING_MAX {
             return false;
         }
         self.next.store(number + 1, Ordering::Relaxed);
         // A waiting tick keeps neither the ticker nor, through it, the circuit.
-        let ticker = Arc::downgrade(self);
+        let ticker = Arc::downgrade(&self);
         self.machine.submit(Event::Other, move || {
             if let Some(ticker) = ticker.upgrade() {
                 ticker.give(number);
@@ -152,7 +161,9 @@ impl Inner {
         });
         true
     }
+}
 
+impl Inner {
     /// Gives a tick to the target, in the circuit's context.
     fn give(&self, mut number: u64) {
         if !self.closed.load(Ordering::Acquire) {
@@ -167,8 +178,8 @@ impl Inner {
             return;
         }
         match self.simulated_clock() {
-            Some(clock) => clock.remove(self),
-            None => timer::remove(self),
+            Some(clock) => clock.remove(self.id()),
+            None => timer::remove(self.id()),
         }
     }
 
@@ -183,7 +194,7 @@ impl Drop for Held {
         self.0.close();
         // Who has a simulation's time pass drops what it has in its hands itself, where the circuit is run.
         if self.0.simulated_clock().is_none() {
-            timer::wait_for(&self.0);
+            timer::wait_for(self.0.id());
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
-use super::Inner;
+use super::ticking::Ticking;
 use crate::subject::Id;
 use crate::sync::unpoisoned;
 
@@ -24,7 +24,7 @@ struct Schedule {
 }
 
 struct Entry {
-    ticker: Weak<Inner>,
+    ticker: Weak<dyn Ticking>,
     interval_nanos: u64,
 }
 
@@ -44,16 +44,16 @@ impl SimulatedClock {
     }
 
     /// Has the ticker called at each interval from now on.
-    pub(super) fn add(&self, ticker: &Arc<Inner>, interval: Duration) {
+    pub(super) fn add(&self, ticker: &Arc<dyn Ticking>, interval: Duration) {
         let mut schedule = self.lock();
         let entry = Entry { ticker: Arc::downgrade(ticker), interval_nanos: nanos_of(interval) };
         let due = schedule.nanos.checked_add(entry.interval_nanos);
-        schedule.plan(due, ticker.subject.id(), entry);
+        schedule.plan(due, ticker.id(), entry);
     }
 
     /// Has the ticker not called any more.
-    pub(super) fn remove(&self, ticker: &Inner) {
-        let (id, mut schedule) = (ticker.subject.id(), self.lock());
+    pub(super) fn remove(&self, id: Id) {
+        let mut schedule = self.lock();
         if let Some(due) = schedule.due.remove(&id) {
             schedule.entries.remove(&(due, id));
         }
@@ -71,7 +71,7 @@ impl SimulatedClock {
     /// Has a ticker send the tick that was due, and plans the next. Without the lock: this may be the last to know the ticker.
     fn serve(&self, due: u64, entry: Entry) {
         let Some(ticker) = entry.ticker.upgrade().filter(|ticker| !ticker.is_over()) else { return };
-        let is_sent = ticker.send();
+        let is_sent = Arc::clone(&ticker).send();
         let mut schedule = self.lock();
         let next = if is_sent {
             due.checked_add(entry.interval_nanos)
@@ -79,7 +79,7 @@ impl SimulatedClock {
             // So many wait already that none is made before the circuit has caught up, which it cannot before time has passed.
             due_after(due, entry.interval_nanos, schedule.nanos)
         };
-        schedule.plan(next, ticker.subject.id(), entry);
+        schedule.plan(next, ticker.id(), entry);
     }
 
     fn lock(&self) -> MutexGuard<'_, Schedule> {

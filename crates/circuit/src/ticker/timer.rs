@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, Weak};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use super::Inner;
+use super::ticking::Ticking;
 use crate::subject::Id;
 use crate::sync::unpoisoned;
 
@@ -34,20 +34,20 @@ struct Schedule {
 }
 
 struct Entry {
-    ticker: Weak<Inner>,
+    ticker: Weak<dyn Ticking>,
     interval: Duration,
     due: Instant,
 }
 
 /// Has the ticker called at each interval from now on. Fails if the system gives no thread.
-pub(super) fn add(ticker: &Arc<Inner>, interval: Duration) -> io::Result<()> {
+pub(super) fn add(ticker: &Arc<dyn Ticking>, interval: Duration) -> io::Result<()> {
     let timer = Timer::of_process();
     let mut schedule = timer.lock();
     if schedule.thread.is_none() {
         let handle = thread::Builder::new().name("tickers".to_owned()).spawn(|| timer.run())?;
         schedule.thread = Some(handle.thread().id());
     }
-    let (id, due) = (ticker.subject.id(), Instant::now() + interval);
+    let (id, due) = (ticker.id(), Instant::now() + interval);
     schedule.order.insert((due, id));
     schedule.entries.insert(id, Entry { ticker: Arc::downgrade(ticker), interval, due });
     drop(schedule);
@@ -56,17 +56,17 @@ pub(super) fn add(ticker: &Arc<Inner>, interval: Duration) -> io::Result<()> {
 }
 
 /// Has the ticker not called any more, but for a call that has begun.
-pub(super) fn remove(ticker: &Inner) {
+pub(super) fn remove(id: Id) {
     let timer = Timer::of_process();
-    timer.lock().remove(ticker.subject.id());
+    timer.lock().remove(id);
     // It may have been the last, and then the thread ends.
     timer.changed.notify_one();
 }
 
 /// Waits until the timer has let go of a ticker that was removed: a moment, in which it sends a tick. Returns at once on the
 /// timer's own thread.
-pub(super) fn wait_for(ticker: &Inner) {
-    Timer::of_process().wait_for(ticker.subject.id());
+pub(super) fn wait_for(id: Id) {
+    Timer::of_process().wait_for(id);
 }
 
 impl Timer {
@@ -117,7 +117,7 @@ impl Schedule {
     }
 
     /// The ticker whose turn it is, if there are handles of it. It is scheduled anew, or forgotten if it is over.
-    fn take_turn(&mut self, id: Id, now: Instant) -> Option<Arc<Inner>> {
+    fn take_turn(&mut self, id: Id, now: Instant) -> Option<Arc<dyn Ticking>> {
         let entry = self.entries.get_mut(&id)?;
         let ticker = entry.ticker.upgrade();
         if ticker.as_ref().is_none_or(|ticker| ticker.is_over()) {
