@@ -79,12 +79,6 @@ pub(crate) fn call_outside(call: impl FnOnce()) {
     step_out(|| shielded(call));
 }
 
-/// Nanoseconds on a clock that only grows. Inside a circuit it stands still while one input and all that it causes are
-/// handled, so that every operator reads the same time.
-pub(crate) fn now_nanos() -> u64 {
-    Machine::with_inside(|machine| machine.map_or_else(clock_nanos, Machine::stimulus_nanos))
-}
-
 /// Nanoseconds since the process first asked.
 pub(crate) fn clock_nanos() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::thread;
 
-use crate::machine::Machine;
 use crate::subject::Kind;
 use crate::{Name, Subject, name};
 
@@ -41,13 +40,6 @@ impl Current {
             static CURRENT: Current = Current::made_for_thread();
         }
         CURRENT.try_with(Clone::clone).unwrap_or_else(|_| Self::made_for_thread())
-    }
-
-    /// The context that this code runs in: the circuit's inside of a circuit, the thread's otherwise.
-    pub fn here() -> Self {
-        Machine::with_inside(|machine| {
-            machine.map_or_else(Self::of_thread, |machine| machine.current().clone())
-        })
     }
 
     /// The context with this subject, if it is one.

@@ -18,7 +18,6 @@ use crate::depth::Depth;
 use crate::failure::Trouble;
 use crate::machine::{Machine, MachineRef};
 use crate::queue::fifo::words_for;
-use crate::queue::token::Token;
 use crate::receptor::Receptor;
 use crate::subject::Subject;
 use crate::supervision::Supervision;
@@ -379,17 +378,15 @@ pub(crate) unsafe fn discard_value(node: *mut Header, value: *mut u8) {
     unsafe { ((*node).table.discard)(value) }
 }
 
-/// What drops a value that came with this token, also after the node is gone.
+/// What drops values for this node, also after it is gone.
 ///
 /// # Safety
 ///
 /// The node exists.
-pub(crate) unsafe fn discarder(token: Token) -> unsafe fn(*mut u8) {
+pub(crate) unsafe fn discarder(node: *mut Header) -> unsafe fn(*mut u8) {
     // SAFETY: as the caller says.
-    token.as_emission().map_or(nothing, |node| unsafe { (*node).table.discard })
+    unsafe { (*node).table.discard }
 }
-
-unsafe fn nothing(_: *mut u8) {}
 
 /// Drops the receptor, unless that was done before. What comes from now on is lost.
 ///

@@ -210,6 +210,16 @@ impl<E: Send + 'static> From<&Pipe<E>> for Name {
     }
 }
 
+impl Machine {
+    /// Tells the journal, if there is one, of an input that came as a job, as if it were an emission to this pipe. In the context
+    /// only.
+    #[allow(unsafe_code, reason = "the type of the pipe is the type of its node")]
+    pub(crate) fn record_as_emission<E: Send + 'static>(&self, pipe: &Pipe<E>, value: &mut E) {
+        // SAFETY: the pipe takes an `E`.
+        unsafe { self.record_as_emission_to(pipe.subject(), value) };
+    }
+}
+
 /// Emitting.
 impl<E: Send + 'static> Receptor<E> for Pipe<E> {
     #[inline]

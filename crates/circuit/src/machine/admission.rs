@@ -1,17 +1,18 @@
 //! How values and other things come into a machine, and how its driver is told of them.
 #![allow(unsafe_code, reason = "see the parent module")]
 
-use super::settling::on_one_stack;
+use super::stack::on_one_stack;
+use super::state::{BOUNDED, CLOSED, CLOSED_INSIDE, ENDED, IDLE, Machine, Progress};
 use super::waits::{Until, Waiting};
-use super::{BOUNDED, CLOSED, CLOSED_INSIDE, ENDED, IDLE, Machine, Progress};
 use crate::barrier;
 use crate::bounds::{Admission, Bounds};
 use crate::context;
 use crate::error::Refused;
 use crate::event::Event;
-use crate::node::{self, Header};
+use crate::node::Header;
 use crate::queue::lane::Writer;
 use crate::queue::token::{Job, Token};
+use crate::queue::values::discarder;
 use crate::sync::{Ordering, hint};
 use crate::telemetry;
 
@@ -118,7 +119,7 @@ impl Machine {
             let oldest = unsafe { latest.push(self.ingress.claim(), token, value) };
             // Under the lock, because the release of the entry's node may be next in the queue.
             // SAFETY: the node exists: its release, if there is one, is behind the entry.
-            let oldest = oldest.map(|entry| (unsafe { node::discarder(entry.token) }, entry));
+            let oldest = oldest.map(|entry| (unsafe { discarder(entry.token) }, entry));
             drop(latest);
             self.tell_driver();
             if let Some((discard, mut entry)) = oldest {

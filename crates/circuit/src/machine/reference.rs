@@ -7,13 +7,25 @@
 //! A circuit that its owner runs ends earlier: with the last handle that it could be run with, whoever else refers to it.
 #![allow(unsafe_code, reason = "see the parent module")]
 
+use std::cell::UnsafeCell;
+use std::mem::MaybeUninit;
 use std::ops::Deref;
 use std::ptr::NonNull;
+use std::sync::OnceLock;
 
-use super::Machine;
-use super::settling::on_one_stack;
+use super::stack::on_one_stack;
+use super::state::{BOUNDED, IDLE, Inside, Machine};
+use crate::barrier;
+use crate::bounds::Bounds;
 use crate::driver::Driver;
-use crate::sync::{Ordering, hint};
+use crate::failures::Failures;
+use crate::followers::Followers;
+use crate::lanes::Lanes;
+use crate::node::Nodes;
+use crate::queue::ingress::Ingress;
+use crate::subject::Subject;
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, hint};
+use crate::waiters::Waiters;
 
 /// The part of the count that is not of nodes.
 const HANDLES: u64 = NODE - 1;
@@ -48,6 +60,47 @@ impl MachineRef {
 }
 
 impl Machine {
+    /// A new machine, to which the caller has the only reference.
+    #[allow(clippy::new_ret_no_self, reason = "a machine is known by references only")]
+    pub(crate) fn new(
+        subject: Subject,
+        driver: Driver,
+        seed: u64,
+        bounds: Option<Bounds>,
+        failures: Failures,
+    ) -> MachineRef {
+        barrier::prepare();
+        let idle = if driver.must_be_told() { IDLE } else { 0 };
+        let bounded = if bounds.is_some() { BOUNDED } else { 0 };
+        let machine = Box::leak(Box::new(MaybeUninit::<Self>::uninit()));
+        let itself = NonNull::from(&mut *machine).cast::<Self>();
+        let content = Self {
+            flags: AtomicU32::new(idle | bounded),
+            running: AtomicBool::new(false),
+            recorded: AtomicBool::new(false),
+            references: AtomicU64::new(1),
+            bounds: bounds.map(Box::new),
+            lanes: Lanes::new(),
+            ingress: Ingress::new(),
+            failures,
+            nodes: Nodes::new(),
+            seed,
+            followers: Followers::default(),
+            done: AtomicU64::new(0),
+            waiters: Waiters::new(),
+            driver,
+            subject,
+            current: OnceLock::new(),
+            owners: AtomicU32::new(0),
+            itself,
+            finished: AtomicU64::new(0),
+            inside: UnsafeCell::new(Inside::default()),
+        };
+        // SAFETY: this was allocated for it.
+        unsafe { itself.write(content) };
+        MachineRef(itself)
+    }
+
     /// One more reference to this machine.
     pub(crate) fn to_ref(&self) -> MachineRef {
         let before = self.references.fetch_add(1, Ordering::Relaxed);

@@ -4,7 +4,7 @@
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::{CLOSED, CLOSED_INSIDE, ENDED, HELPED, Machine, PUBLISH_EVERY, PUT_OFF, Progress};
+use super::state::{CLOSED, CLOSED_INSIDE, ENDED, HELPED, Machine, PUBLISH_EVERY, PUT_OFF, Progress};
 use crate::barrier;
 use crate::bounds::Bounds;
 use crate::context;
@@ -12,11 +12,24 @@ use crate::event::Event;
 use crate::node;
 use crate::queue::lane::{Edge, Reader};
 use crate::queue::token::{Entry, Token};
+use crate::queue::values::{value_bytes, value_words};
 use crate::sync::{Ordering, thread};
 use crate::telemetry;
 use crate::thrown::shielded;
 
 impl Machine {
+    /// Enters the context, unless somebody is in it.
+    pub(crate) fn enter(&self) -> Option<Running<'_>> {
+        // Writes nothing where it fails: who is in it leaves by an ordinary store.
+        if self.running.compare_exchange(false, true, Ordering::SeqCst, Ordering::SeqCst).is_err() {
+            return None;
+        }
+        let outer = context::replace(self);
+        // SAFETY: we are in the context.
+        unsafe { (*self.inside.get()).outer = outer };
+        Some(Running { machine: self })
+    }
+
     /// Drops what was accepted before the circuit ended and came into its queues only afterwards: nobody runs the circuit for that
     /// any more, and it may keep the circuit. Who brings something looks then whether the circuit has ended, and who leaves an ended
     /// circuit whether something has come, so one of them sees the other. Only for drivers that do not come any more by themselves.
@@ -567,16 +580,4 @@ impl Drop for Running<'_> {
             self.machine.drop_late();
         }
     }
-}
-
-#[inline]
-pub(super) fn value_bytes(token: Token) -> usize {
-    // SAFETY: a node exists while there are entries for it.
-    token.as_emission().map_or(0, |node| unsafe { node::value_bytes(node) })
-}
-
-#[inline]
-pub(super) fn value_words(token: Token) -> usize {
-    // SAFETY: a node exists while there are entries for it.
-    token.as_emission().map_or(0, |node| unsafe { node::value_words(node) })
 }

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ptr::{self, NonNull};
 
-use super::Machine;
+use super::state::Machine;
 use crate::context;
 use crate::error::ContextError;
 use crate::sync::{Mutex, lock};

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::{And, Part, Plan, Stage, nanos};
-use crate::context::now_nanos;
+use crate::machine::now_nanos;
 use crate::{ArgumentError, Fiber};
 
 impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {

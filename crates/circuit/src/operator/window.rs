@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::{Part, Plan, Stage, Then, nanos, positive};
-use crate::context::now_nanos;
+use crate::machine::now_nanos;
 use crate::newest::push_newest;
 use crate::{ArgumentError, Fault, Flow, Site, Window};
 

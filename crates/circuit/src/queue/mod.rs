@@ -5,6 +5,7 @@ pub(crate) mod ingress;
 pub(crate) mod lane;
 pub(crate) mod latest;
 pub(crate) mod token;
+pub(crate) mod values;
 pub(crate) mod words;
 
 #[cfg(all(test, loom))]
