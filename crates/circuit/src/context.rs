@@ -5,38 +5,38 @@ use std::ptr;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use crate::machine::Machine;
+use crate::machine::Head;
 use crate::sync::thread_local;
 use crate::thrown::shielded;
 
 thread_local! {
     /// The circuit that this thread is running, or null. Its lowest bit says that the thread has stepped out for a while.
-    static INSIDE: Cell<*const Machine> = const { Cell::new(ptr::null()) };
+    static INSIDE: Cell<*const Head> = const { Cell::new(ptr::null()) };
 }
 
 const OUT: usize = 1;
 
 /// Whether the running code is in this circuit's context.
 #[inline]
-pub(crate) fn is_inside(machine: *const Machine) -> bool {
+pub(crate) fn is_inside(machine: *const Head) -> bool {
     entered() == machine
 }
 
 /// The circuit whose context this is, if any. Valid as long as the caller does not leave the context.
 #[inline]
-pub(crate) fn inside() -> *const Machine {
+pub(crate) fn inside() -> *const Head {
     let entered = entered();
     if entered.addr() & OUT == 0 { entered } else { ptr::null() }
 }
 
 /// What [`replace`] was last given on this thread: the circuit that it is running, if any, perhaps with a mark.
 #[inline]
-pub(crate) fn entered() -> *const Machine {
+pub(crate) fn entered() -> *const Head {
     INSIDE.with(Cell::get)
 }
 
 /// The circuit itself, whether the thread has stepped out of it or not.
-pub(crate) fn without_mark(entered: *const Machine) -> *const Machine {
+pub(crate) fn without_mark(entered: *const Head) -> *const Head {
     entered.map_addr(|address| address & !OUT)
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn is_within_any() -> bool {
 
 /// Enters a context, or leaves it with null, and returns the one before.
 #[inline]
-pub(crate) fn replace(machine: *const Machine) -> *const Machine {
+pub(crate) fn replace(machine: *const Head) -> *const Head {
     INSIDE.with(|inside| inside.replace(machine))
 }
 
@@ -63,8 +63,8 @@ pub(crate) fn step_in<R>(run: impl FnOnce() -> R) -> R {
     within(without_mark(entered()), run)
 }
 
-fn within<R>(context: *const Machine, run: impl FnOnce() -> R) -> R {
-    struct Back(*const Machine);
+fn within<R>(context: *const Head, run: impl FnOnce() -> R) -> R {
+    struct Back(*const Head);
     impl Drop for Back {
         fn drop(&mut self) {
             replace(self.0);

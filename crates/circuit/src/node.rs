@@ -16,7 +16,7 @@ use crate::care::{Care, Kept};
 use crate::context::is_inside;
 use crate::depth::Depth;
 use crate::failure::Trouble;
-use crate::machine::{Machine, MachineRef};
+use crate::machine::{Head, Machine, MachineRef};
 use crate::queue::fifo::words_for;
 use crate::receptor::Receptor;
 use crate::subject::Subject;
@@ -35,7 +35,7 @@ pub(crate) struct Header {
     value_bytes: u32,
     value_words: u32,
     table: &'static Table,
-    machine: NonNull<Machine>,
+    machine: NonNull<Head>,
     /// Handles that exist. While there are any, the node keeps its circuit alive. [`GONE`] once the node is gone, which is later
     /// than when it has none: its release has its place in the order.
     handles: AtomicUsize,
@@ -192,7 +192,7 @@ impl NodeRef {
     #[inline]
     pub(crate) fn machine(&self) -> &Machine {
         // SAFETY: a node keeps its circuit alive while it has handles.
-        unsafe { self.header().machine.as_ref() }
+        unsafe { Machine::of(self.header().machine) }
     }
 
     #[cfg(feature = "stream")]
@@ -286,7 +286,7 @@ impl WeakNodeRef {
             // A node is gone before its machine is, so this is no other machine in the same place.
             if handles.load(Ordering::Acquire) != GONE {
                 // SAFETY: we are in the machine's context, where nodes go; what is emitted now is handled before that.
-                unsafe { machine.as_ref().emit(node, value) };
+                unsafe { Machine::of(machine).emit(node, value) };
             }
         } else if let Some(strong) = self.upgrade() {
             // SAFETY: as the caller says; this is a handle.
@@ -502,7 +502,7 @@ unsafe fn run<E, R: Receptor<E>>(node: *mut Header, value: *mut u8) {
 #[cold]
 unsafe fn failed(node: *mut Header, panic: Box<dyn Any + Send>) {
     // SAFETY: the node is being run by its circuit, which exists.
-    unsafe { (*node).machine.as_ref().report_panic(node, panic) };
+    unsafe { Machine::of((*node).machine).report_panic(node, panic) };
 }
 
 /// A value for a node without a receptor goes to whom lost values are given.

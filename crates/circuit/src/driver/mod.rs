@@ -1,15 +1,19 @@
 //! Who runs a circuit, and when.
+//!
+//! A machine has its driver, which knows by its head the machine that is to be run; what runs machines is above both, in `thread`
+//! and `workers`.
 
 mod pace;
-pub(crate) mod pool;
+mod parker;
+mod pool;
 pub(crate) mod thread;
+mod workers;
 
 use std::sync::Arc;
 
-use crate::machine::Machine;
 use crate::ticker::SimulatedClock;
+use parker::Parker;
 pub use pool::ThreadPool;
-use thread::Parker;
 
 /// Who runs a circuit. What a circuit does, and in which order, is the same for all of them.
 pub(crate) enum Driver {
@@ -50,16 +54,6 @@ impl Driver {
         match self {
             Self::Owner(clock) => clock.as_deref(),
             Self::Waiters | Self::Thread(_) | Self::Pool(_) | Self::SharedPool(_) => None,
-        }
-    }
-
-    /// Has the machine run soon, on another thread.
-    pub(crate) fn wake(&self, machine: &Machine) {
-        match self {
-            Self::Owner(_) | Self::Waiters => {}
-            Self::Thread(parker) => parker.unpark(),
-            Self::Pool(pool) => pool.schedule(machine.to_ref()),
-            Self::SharedPool(pool) => pool.schedule(machine.to_ref()),
         }
     }
 

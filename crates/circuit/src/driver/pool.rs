@@ -1,21 +1,13 @@
-//! A few threads for any number of circuits. A circuit without work costs them nothing.
+//! The circuits that wait for one of the threads of a pool, in their order.
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::io;
-use std::num::NonZeroUsize;
-use std::sync::OnceLock;
 
-use super::pace;
-use crate::error::{ArgumentError, Error};
-use crate::machine::{MachineRef, Progress};
-use crate::sync::{Arc, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, hint, lock, thread, wait};
-
-/// How many entries a circuit may handle before others get their turn.
-const TURN: usize = 1024;
+use crate::machine::HandedOver;
+use crate::sync::{Arc, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, hint, lock, wait};
 
 /// How often a thread looks for work before it sleeps: some ten microseconds.
-const LOOKS: u32 = if cfg!(loom) { 0 } else { 400 };
+pub(super) const LOOKS: u32 = if cfg!(loom) { 0 } else { 400 };
 
 /// Threads that run circuits. Clones are the same pool; its threads end when no clone and no circuit uses it any more.
 ///
@@ -32,56 +24,36 @@ pub struct ThreadPool(Arc<Owner>);
 /// What the users of a pool share; its threads have only what is inside.
 struct Owner(Arc<Shared>);
 
-struct Shared {
+/// What the threads of a pool take their work from.
+pub(super) struct Shared {
     queue: Mutex<Queue>,
     work: Condvar,
     /// How many circuits are queued, for a look without the lock.
     queued: AtomicUsize,
 }
 
+impl Default for Shared {
+    fn default() -> Self {
+        Self { queue: Mutex::new(Queue::default()), work: Condvar::new(), queued: AtomicUsize::new(0) }
+    }
+}
+
 #[derive(Default)]
 struct Queue {
-    circuits: VecDeque<MachineRef>,
+    /// Empty when it is dropped: a circuit that waits keeps its pool, whose threads do not end while one waits.
+    circuits: VecDeque<HandedOver>,
     sleeping: usize,
     ended: bool,
 }
 
 impl ThreadPool {
-    /// A pool with this many threads. Fails if that is none, or the system gives no thread.
-    pub fn new(threads: usize) -> Result<Self, Error> {
-        if threads == 0 {
-            let message = "the number of threads is 0; it must be at least 1";
-            return Err(ArgumentError::new("new", message).into());
-        }
-        Ok(Self::start(threads)?)
-    }
-
-    fn start(threads: usize) -> io::Result<Self> {
-        let shared = Arc::new(Shared {
-            queue: Mutex::new(Queue::default()),
-            work: Condvar::new(),
-            queued: AtomicUsize::new(0),
-        });
-        let pool = Self(Arc::new(Owner(Arc::clone(&shared))));
-        for number in 0..threads {
-            let shared = Arc::clone(&shared);
-            thread::Builder::new().name(format!("circuits-{number}")).spawn(move || shared.work())?;
-        }
-        Ok(pool)
-    }
-
-    /// The pool of circuits that were given no driver: a thread for each processor.
-    pub(crate) fn global() -> io::Result<&'static Self> {
-        static GLOBAL: OnceLock<ThreadPool> = OnceLock::new();
-        if let Some(pool) = GLOBAL.get() {
-            return Ok(pool);
-        }
-        let pool = Self::start(std::thread::available_parallelism().map_or(1, NonZeroUsize::get))?;
-        Ok(GLOBAL.get_or_init(|| pool))
+    /// The pool whose threads take their work from there.
+    pub(super) fn of(shared: Arc<Shared>) -> Self {
+        Self(Arc::new(Owner(shared)))
     }
 
     /// Has the circuit run. It is in the queue at most once: only who ends its idleness comes here.
-    pub(crate) fn schedule(&self, machine: MachineRef) {
+    pub(crate) fn schedule(&self, machine: HandedOver) {
         self.0.0.push(machine);
     }
 }
@@ -114,7 +86,7 @@ impl Shared {
         lock(&self.queue)
     }
 
-    fn push(&self, machine: MachineRef) {
+    pub(super) fn push(&self, machine: HandedOver) {
         let mut queue = self.lock();
         queue.circuits.push_back(machine);
         self.queued.store(queue.circuits.len(), Ordering::Relaxed);
@@ -125,14 +97,8 @@ impl Shared {
         }
     }
 
-    fn work(&self) {
-        while let Some(machine) = self.next() {
-            self.run(machine);
-        }
-    }
-
     /// The next circuit with work; none when the pool has ended.
-    fn next(&self) -> Option<MachineRef> {
+    pub(super) fn next(&self) -> Option<HandedOver> {
         for _ in 0..LOOKS {
             if self.is_wanted() {
                 break;
@@ -154,65 +120,8 @@ impl Shared {
         }
     }
 
-    fn run(&self, machine: MachineRef) {
-        loop {
-            let Some(mut running) = machine.enter() else {
-                // A receptor that waits for it runs it in its place, for however long, or somebody closes it.
-                if machine.put_off() {
-                    return;
-                }
-                continue;
-            };
-            let before = running.handled();
-            let progress = running.run_published(TURN);
-            let batch = running.handled().wrapping_sub(before);
-            drop(running);
-            // A lane's producer may have more at any time: that is no reason to keep the others waiting.
-            let is_wanted = self.is_wanted();
-            let has_more = progress == Progress::More || is_wanted && machine.has_work();
-            if has_more && is_wanted {
-                return self.push(machine);
-            }
-            if has_more {
-                continue;
-            }
-            if !is_wanted {
-                pace::gather(&machine, batch);
-            }
-            if self.linger(&machine) {
-                continue;
-            }
-            if let Some(mut running) = machine.enter() {
-                running.shrink();
-            }
-            if machine.go_idle() {
-                return;
-            }
-            // Perhaps somebody is between claiming a place and filling it, and the system has taken its processor away.
-            if self.is_wanted() {
-                return self.push(machine);
-            }
-            hint::spin_loop();
-        }
-    }
-
     /// Whether another circuit waits for a thread.
-    fn is_wanted(&self) -> bool {
+    pub(super) fn is_wanted(&self) -> bool {
         self.queued.load(Ordering::Relaxed) > 0
-    }
-
-    /// Looks for a while whether more comes for this circuit: who has just waited for it often goes on, and then need not wake
-    /// anybody.
-    fn linger(&self, machine: &MachineRef) -> bool {
-        for _ in 0..LOOKS {
-            if machine.has_work() {
-                return true;
-            }
-            if self.is_wanted() || machine.is_abandoned() {
-                return false;
-            }
-            hint::spin_loop();
-        }
-        false
     }
 }

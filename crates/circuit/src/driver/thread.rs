@@ -1,36 +1,22 @@
 //! A thread for one circuit.
 
 use std::io;
-use std::sync::OnceLock;
 
 use super::pace;
+use super::parker::Parker;
 use crate::machine::{MachineRef, Progress};
 use crate::sync::hint;
-use crate::sync::thread::{self, Thread};
+use crate::sync::thread;
 
 /// How often the thread looks for work before it parks: some twenty microseconds.
 const LOOKS: u32 = if cfg!(loom) { 0 } else { 800 };
-
-/// How to reach a circuit's thread.
-#[derive(Default)]
-pub(crate) struct Parker(OnceLock<Thread>);
-
-impl Parker {
-    /// Wakes the thread, if it has started.
-    pub(crate) fn unpark(&self) {
-        if let Some(thread) = self.0.get() {
-            thread.unpark();
-        }
-    }
-}
 
 /// Starts the thread of a circuit. It ends when the circuit has ended, or nobody else has a reference to it.
 pub(crate) fn start(machine: MachineRef, parker: &Parker) -> io::Result<()> {
     // The name of a circuit may have what that of a thread may not.
     let name = machine.subject().name().path().replace('\0', "?");
     let handle = thread::Builder::new().name(name).spawn(move || drive(machine))?;
-    // The thread does not need to know: whoever finds it asleep finds this set.
-    let _ = parker.0.set(handle.thread().clone());
+    parker.set(handle.thread().clone());
     Ok(())
 }
 

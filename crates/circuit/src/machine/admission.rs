@@ -7,6 +7,7 @@ use super::waits::{Until, Waiting};
 use crate::barrier;
 use crate::bounds::{Admission, Bounds};
 use crate::context;
+use crate::driver::Driver;
 use crate::error::Refused;
 use crate::event::Event;
 use crate::node::Header;
@@ -52,7 +53,7 @@ impl Machine {
     /// As for [`Machine::emit`].
     #[inline]
     unsafe fn admit<E: Send>(&self, node: *mut Header, value: E) {
-        let flags = self.flags.load(Ordering::Relaxed);
+        let flags = self.head.flags.load(Ordering::Relaxed);
         if flags & (CLOSED | BOUNDED) != 0 {
             // SAFETY: as the caller says.
             let refused = unsafe { self.try_admit(node, value, true) };
@@ -158,7 +159,7 @@ impl Machine {
             // SAFETY: in the context; the rest as the caller says.
             return unsafe { self.emit_inside(node, value) };
         }
-        let flags = self.flags.load(Ordering::Relaxed);
+        let flags = self.head.flags.load(Ordering::Relaxed);
         if flags & (CLOSED | BOUNDED) != 0 {
             // SAFETY: as the caller says.
             return unsafe { self.admit(node, value) };
@@ -219,14 +220,14 @@ impl Machine {
     /// Ends the circuit after everything that was accepted so far. Does not wait.
     pub(crate) fn close(&self) {
         if self.is_inside() {
-            self.flags.fetch_or(CLOSED_INSIDE, Ordering::AcqRel);
+            self.head.flags.fetch_or(CLOSED_INSIDE, Ordering::AcqRel);
             // SAFETY: in the context.
             if unsafe { (*self.inside.get()).replayed } {
                 // What was admitted before is still to come from the journal, and then the close.
                 return;
             }
         }
-        let before = self.flags.fetch_or(CLOSED, Ordering::AcqRel);
+        let before = self.head.flags.fetch_or(CLOSED, Ordering::AcqRel);
         if before & CLOSED != 0 {
             return;
         }
@@ -286,7 +287,7 @@ impl Machine {
     /// Tells the driver that there is something in the queues, if it has gone to sleep over them.
     #[inline]
     fn tell_driver(&self) {
-        if self.flags.load(Ordering::SeqCst) & (IDLE | ENDED) != 0 {
+        if self.head.flags.load(Ordering::SeqCst) & (IDLE | ENDED) != 0 {
             self.rouse();
         }
     }
@@ -296,26 +297,37 @@ impl Machine {
         if self.has_ended() && !self.driver.must_be_told() {
             return self.drop_late();
         }
-        if self.flags.fetch_and(!IDLE, Ordering::SeqCst) & IDLE != 0 {
-            self.driver.wake(self);
+        if self.head.flags.fetch_and(!IDLE, Ordering::SeqCst) & IDLE != 0 {
+            self.wake_driver();
+        }
+    }
+
+    /// Has the driver run the machine soon, on another thread.
+    #[inline]
+    pub(super) fn wake_driver(&self) {
+        match &self.driver {
+            Driver::Owner(_) | Driver::Waiters => {}
+            Driver::Thread(parker) => parker.unpark(),
+            Driver::Pool(pool) => pool.schedule(self.to_ref().hand_over()),
+            Driver::SharedPool(pool) => pool.schedule(self.to_ref().hand_over()),
         }
     }
 
     /// For a driver that found the queues empty: from now on it is told when something comes. False if something has come
     /// meanwhile and it is the caller who has to look; then nobody was told.
     pub(crate) fn go_idle(&self) -> bool {
-        self.flags.fetch_or(IDLE, Ordering::SeqCst);
+        self.head.flags.fetch_or(IDLE, Ordering::SeqCst);
         if !self.lanes.is_empty() {
             barrier::heavy();
         }
-        if self.has_work() && self.flags.fetch_and(!IDLE, Ordering::SeqCst) & IDLE != 0 {
+        if self.has_work() && self.head.flags.fetch_and(!IDLE, Ordering::SeqCst) & IDLE != 0 {
             return false;
         }
         true
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        self.flags.load(Ordering::SeqCst) & IDLE != 0
+        self.head.flags.load(Ordering::SeqCst) & IDLE != 0
     }
 
     /// Whether anything is claimed that is not done.

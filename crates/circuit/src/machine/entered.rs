@@ -1,27 +1,39 @@
 //! In the contexts of which machines a thread is, and what time it is there.
 #![allow(unsafe_code, reason = "see the parent module")]
 
-use std::ptr;
+use std::ptr::{self, NonNull};
 
+use super::head::Head;
 use super::state::Machine;
 use crate::context;
 
 impl Machine {
+    /// The machine with the head that a context is known by, if that is one.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Machine::of`].
+    #[inline]
+    unsafe fn at<'a>(head: *const Head) -> Option<&'a Self> {
+        // SAFETY: as the caller says.
+        NonNull::new(head.cast_mut()).map(|head| unsafe { Self::of(head) })
+    }
+
     #[inline]
     pub(crate) fn is_inside(&self) -> bool {
-        context::is_inside(self)
+        context::is_inside(self.head())
     }
 
     /// The machine in whose context the caller runs.
     pub(crate) fn with_inside<R>(f: impl FnOnce(Option<&Self>) -> R) -> R {
         // SAFETY: whoever runs a machine has a reference to it.
-        f(unsafe { context::inside().as_ref() })
+        f(unsafe { Self::at(context::inside()) })
     }
 
     /// The machine in whose context the caller runs, or has stepped out of.
     pub(super) fn entered_here<'a>() -> Option<&'a Self> {
         // SAFETY: whoever runs a machine has a reference to it, until the caller has returned.
-        unsafe { context::without_mark(context::entered()).as_ref() }
+        unsafe { Self::at(context::without_mark(context::entered())) }
     }
 
     /// Whether this thread is in the machine's context, or in that of another machine which is run inside of it.
@@ -36,7 +48,7 @@ impl Machine {
     pub(super) fn each_entered_here(mut is_right: impl FnMut(&Self) -> bool) -> bool {
         let mut at = context::entered();
         // SAFETY: this thread is in the context of all that it comes across, and whoever runs a machine has a reference to it.
-        while let Some(machine) = unsafe { context::without_mark(at).as_ref() } {
+        while let Some(machine) = unsafe { Self::at(context::without_mark(at)) } {
             if is_right(machine) {
                 return true;
             }

@@ -14,6 +14,7 @@ mod attendance;
 mod current;
 mod entered;
 mod failing;
+mod head;
 mod leftovers;
 mod reference;
 mod running;
@@ -23,5 +24,6 @@ mod state;
 mod waits;
 
 pub(crate) use entered::now_nanos;
+pub(crate) use head::{HandedOver, Head};
 pub(crate) use reference::MachineRef;
 pub(crate) use state::{Machine, Progress};

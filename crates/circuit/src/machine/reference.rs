@@ -8,11 +8,12 @@
 #![allow(unsafe_code, reason = "see the parent module")]
 
 use std::cell::UnsafeCell;
-use std::mem::MaybeUninit;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 
+use super::head::{HandedOver, Head};
 use super::stack::on_one_stack;
 use super::state::{BOUNDED, IDLE, Inside, Machine};
 use crate::barrier;
@@ -52,10 +53,20 @@ impl MachineRef {
     /// # Safety
     ///
     /// The pointer came from [`Machine::hold_for_node`], and this is its one way back.
-    pub(crate) unsafe fn of_node(machine: NonNull<Machine>) -> Self {
+    pub(crate) unsafe fn of_node(machine: NonNull<Head>) -> Self {
         // SAFETY: the node's part of the count has kept the machine until now, and this part does from now on.
         unsafe { machine.as_ref() }.references.fetch_sub(NODE - 1, Ordering::AcqRel);
-        Self(machine)
+        Self(machine.cast())
+    }
+
+    /// This reference, for somebody who knows no machines.
+    pub(crate) fn hand_over(self) -> HandedOver {
+        HandedOver(ManuallyDrop::new(self).0.cast())
+    }
+
+    /// The reference that was handed over.
+    pub(crate) fn take_over(reference: HandedOver) -> Self {
+        Self(reference.0.cast())
     }
 }
 
@@ -75,10 +86,13 @@ impl Machine {
         let machine = Box::leak(Box::new(MaybeUninit::<Self>::uninit()));
         let itself = NonNull::from(&mut *machine).cast::<Self>();
         let content = Self {
-            flags: AtomicU32::new(idle | bounded),
+            head: Head {
+                flags: AtomicU32::new(idle | bounded),
+                owners: AtomicU32::new(0),
+                references: AtomicU64::new(1),
+            },
             running: AtomicBool::new(false),
             recorded: AtomicBool::new(false),
-            references: AtomicU64::new(1),
             bounds: bounds.map(Box::new),
             lanes: Lanes::new(),
             ingress: Ingress::new(),
@@ -91,7 +105,6 @@ impl Machine {
             driver,
             subject,
             current: OnceLock::new(),
-            owners: AtomicU32::new(0),
             itself,
             finished: AtomicU64::new(0),
             inside: UnsafeCell::new(Inside::default()),
@@ -103,29 +116,29 @@ impl Machine {
 
     /// One more reference to this machine.
     pub(crate) fn to_ref(&self) -> MachineRef {
-        let before = self.references.fetch_add(1, Ordering::Relaxed);
+        let before = self.head.references.fetch_add(1, Ordering::Relaxed);
         assert!(before & HANDLES < HANDLES / 2, "too many references to one circuit");
         MachineRef(self.itself)
     }
 
     /// The machine, which a node keeps from now on.
-    pub(crate) fn hold_for_node(&self) -> NonNull<Self> {
-        let before = self.references.fetch_add(NODE, Ordering::Relaxed);
+    pub(crate) fn hold_for_node(&self) -> NonNull<Head> {
+        let before = self.head.references.fetch_add(NODE, Ordering::Relaxed);
         assert!(before < u64::MAX / 2, "too many pipes in one circuit");
-        self.itself
+        self.itself.cast()
     }
 
     /// One more handle that the circuit could be run with, by a caller that keeps a reference to it.
     pub(crate) fn add_owner(&self) {
         if matches!(self.driver, Driver::Owner(_)) {
-            let before = self.owners.fetch_add(1, Ordering::Relaxed);
+            let before = self.head.owners.fetch_add(1, Ordering::Relaxed);
             assert!(before < u32::MAX / 2, "too many handles of one circuit");
         }
     }
 
     /// One handle less. With the last the circuit ends, because nothing that it accepts would ever be handled.
     pub(crate) fn give_up_owner(&self) {
-        if !matches!(self.driver, Driver::Owner(_)) || self.owners.fetch_sub(1, Ordering::AcqRel) > 1 {
+        if !matches!(self.driver, Driver::Owner(_)) || self.head.owners.fetch_sub(1, Ordering::AcqRel) > 1 {
             return;
         }
         // From within, it is its end that drops what its receptors held.
@@ -140,7 +153,7 @@ impl Machine {
 
     /// Whether only one reference is left.
     pub(crate) fn is_abandoned(&self) -> bool {
-        self.references.load(Ordering::Acquire) == 1
+        self.head.references.load(Ordering::Acquire) == 1
     }
 }
 
@@ -167,9 +180,9 @@ impl Drop for MachineRef {
         let before = match self.driver {
             Driver::Waiters => self.give_up_handle(),
             // Nobody else is left who could make another.
-            _ if self.references.load(Ordering::Acquire) == 1 => 1,
+            _ if self.head.references.load(Ordering::Acquire) == 1 => 1,
             Driver::Owner(_) | Driver::Thread(_) | Driver::Pool(_) | Driver::SharedPool(_) => {
-                self.references.fetch_sub(1, Ordering::AcqRel)
+                self.head.references.fetch_sub(1, Ordering::AcqRel)
             }
         };
         match before {
@@ -189,7 +202,7 @@ impl MachineRef {
     /// do any more.
     fn give_up_handle(&self) -> u64 {
         let mut tended = None;
-        let mut count = self.references.load(Ordering::Acquire);
+        let mut count = self.head.references.load(Ordering::Acquire);
         loop {
             // Who lets go of a node puts its release into the queue first. So if the count is the same as before we looked into
             // the queue, nothing has come that we would have to do.
@@ -197,11 +210,15 @@ impl MachineRef {
                 if self.tend() {
                     tended = Some(count);
                 }
-                count = self.references.load(Ordering::Acquire);
+                count = self.head.references.load(Ordering::Acquire);
                 continue;
             }
-            match self.references.compare_exchange_weak(count, count - 1, Ordering::AcqRel, Ordering::Acquire)
-            {
+            match self.head.references.compare_exchange_weak(
+                count,
+                count - 1,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            ) {
                 Ok(_) => return count,
                 Err(now) => count = now,
             }
@@ -228,7 +245,7 @@ impl MachineRef {
     fn free(&self) {
         if self.driver.is_run_by_waiters() && self.has_work() && !self.has_ended() {
             // Nobody will wait any more, so what was accepted is handled now; then it is closed, and this comes again.
-            self.references.store(1, Ordering::Relaxed);
+            self.head.references.store(1, Ordering::Relaxed);
             let again = Self(self.0);
             return on_one_stack(|| {
                 if let Some(mut running) = again.enter() {

@@ -24,7 +24,7 @@ impl Machine {
         if self.running.compare_exchange(false, true, Ordering::SeqCst, Ordering::SeqCst).is_err() {
             return None;
         }
-        let outer = context::replace(self);
+        let outer = context::replace(self.head());
         // SAFETY: we are in the context.
         unsafe { (*self.inside.get()).outer = outer };
         Some(Running { machine: self })
@@ -451,7 +451,7 @@ impl Running<'_> {
         let (begins, is_busy) =
             unsafe { (!std::mem::replace(&mut (*inside).closing, true), !(*inside).transit.is_empty()) };
         if begins {
-            self.machine.flags.fetch_or(CLOSED_INSIDE, Ordering::AcqRel);
+            self.machine.head.flags.fetch_or(CLOSED_INSIDE, Ordering::AcqRel);
             self.record_event(Event::CloseCircuit);
         }
         if !is_busy {
@@ -472,7 +472,7 @@ impl Running<'_> {
     /// Handles everything that there is, and ends the circuit.
     pub(super) fn run_to_end(&mut self) {
         self.run(usize::MAX, u64::MAX);
-        self.machine.flags.fetch_or(CLOSED, Ordering::SeqCst);
+        self.machine.head.flags.fetch_or(CLOSED, Ordering::SeqCst);
         if !self.machine.has_ended() {
             self.close();
         }
@@ -513,7 +513,7 @@ impl Running<'_> {
 
     /// Drops all receptors. From now on whatever arrives is dropped.
     pub(super) fn end(&self) {
-        self.machine.flags.fetch_or(CLOSED | CLOSED_INSIDE, Ordering::SeqCst);
+        self.machine.head.flags.fetch_or(CLOSED | CLOSED_INSIDE, Ordering::SeqCst);
         for node in self.machine.nodes.end() {
             // SAFETY: we are in the context, between two entries: no receptor is running. A node leaves the list only here.
             unsafe { node::end_node(node) };
@@ -523,7 +523,7 @@ impl Running<'_> {
 
     /// Says that the circuit has ended. Only now: who waits may rely on the receptors being gone.
     fn tell_of_end(&self) {
-        self.machine.flags.fetch_or(CLOSED | CLOSED_INSIDE | ENDED, Ordering::SeqCst);
+        self.machine.head.flags.fetch_or(CLOSED | CLOSED_INSIDE | ENDED, Ordering::SeqCst);
         self.machine.followers.ended();
         self.machine.waiters.wake(u64::MAX);
     }
@@ -568,7 +568,7 @@ impl Running<'_> {
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         self.leave();
-        let flags = self.machine.flags.load(Ordering::SeqCst);
+        let flags = self.machine.head.flags.load(Ordering::SeqCst);
         if flags & (HELPED | PUT_OFF) != 0 {
             self.machine.call_others();
         }

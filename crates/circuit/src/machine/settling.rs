@@ -168,8 +168,8 @@ impl Machine {
             return true;
         }
         // Said first, then looked: in one order with who leaves first and then looks.
-        if self.flags.load(Ordering::SeqCst) & HELPED == 0 {
-            self.flags.fetch_or(HELPED, Ordering::SeqCst);
+        if self.head.flags.load(Ordering::SeqCst) & HELPED == 0 {
+            self.head.flags.fetch_or(HELPED, Ordering::SeqCst);
         }
         // Also where somebody else has said it, whose barrier may be still to come.
         barrier::heavy();
@@ -180,17 +180,18 @@ impl Machine {
     /// runs it any more and it is still the caller who has to.
     pub(crate) fn put_off(&self) -> bool {
         // Said first, then looked: in one order with who leaves first and then looks.
-        self.flags.fetch_or(PUT_OFF, Ordering::SeqCst);
+        self.head.flags.fetch_or(PUT_OFF, Ordering::SeqCst);
         barrier::heavy();
-        self.running.load(Ordering::SeqCst) || self.flags.fetch_and(!PUT_OFF, Ordering::SeqCst) & PUT_OFF == 0
+        self.running.load(Ordering::SeqCst)
+            || self.head.flags.fetch_and(!PUT_OFF, Ordering::SeqCst) & PUT_OFF == 0
     }
 
     /// Has those look again who run the circuit when nobody else does.
     #[cold]
     pub(super) fn call_others(&self) {
-        let before = self.flags.fetch_and(!(HELPED | PUT_OFF), Ordering::SeqCst);
+        let before = self.head.flags.fetch_and(!(HELPED | PUT_OFF), Ordering::SeqCst);
         if before & PUT_OFF != 0 {
-            self.driver.wake(self);
+            self.wake_driver();
         }
         if before & HELPED == 0 {
             return;

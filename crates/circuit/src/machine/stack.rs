@@ -7,6 +7,7 @@ use std::ptr;
 use std::sync::mpsc;
 use std::thread;
 
+use super::head::Head;
 use super::state::Machine;
 use crate::context;
 use crate::making::Made;
@@ -43,7 +44,7 @@ fn apart<R: Send + 'static>(run: impl Fn() -> R + Sync) -> R {
     /// What this thread lends until it has its answer.
     struct Lent<'a, R> {
         /// What the thread is in the context of.
-        entered: *const Machine,
+        entered: *const Head,
         run: *const (dyn Fn() -> R + Sync + 'a),
     }
     // SAFETY: what it may do on another thread says `Sync`, and those that the thread is in the context of stay as they are until it has

@@ -3,9 +3,10 @@
 
 use std::cell::UnsafeCell;
 use std::mem::offset_of;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::sync::{Arc, OnceLock, Weak};
 
+use super::head::Head;
 use crate::bounds::Bounds;
 use crate::current::Current;
 use crate::driver::Driver;
@@ -20,7 +21,7 @@ use crate::node::Nodes;
 use crate::queue::fifo::Fifo;
 use crate::queue::ingress::{Cursor, Ingress};
 use crate::subject::Subject;
-use crate::sync::{AtomicBool, AtomicU32, AtomicU64, LINE_BYTES, Ordering};
+use crate::sync::{AtomicBool, AtomicU64, LINE_BYTES, Ordering};
 use crate::waiters::Waiters;
 
 /// Emissions are dropped: the circuit is closed, or being closed.
@@ -59,12 +60,7 @@ pub(crate) enum Progress {
 #[repr(C)]
 pub(crate) struct Machine {
     // What who brings something looks at, and seldom anybody changes.
-    pub(super) flags: AtomicU32,
-    /// How many handles there are that an owner could run it with. Not counted for other drivers.
-    pub(super) owners: AtomicU32,
-    /// Who keeps the machine: handles of the circuit and the driver while it has something to do, and, counted apart, nodes that
-    /// have handles.
-    pub(super) references: AtomicU64,
+    pub(super) head: Head,
     pub(crate) bounds: Option<Box<Bounds>>,
     pub(super) lanes: Lanes,
     // Ends with the word that all who bring something write.
@@ -116,7 +112,7 @@ const _: () = {
 #[repr(C)]
 pub(super) struct Inside {
     /// In whose context the thread was before it came here.
-    pub(super) outer: *const Machine,
+    pub(super) outer: *const Head,
     pub(super) cursor: Cursor,
     /// The time of the input that is being handled, once somebody has asked.
     pub(super) time: u64,
@@ -163,7 +159,28 @@ unsafe impl Sync for Machine {}
 // SAFETY: all parts may be dropped on any thread.
 unsafe impl Send for Machine {}
 
+/// A pointer to a head is one to its machine.
+const _: () = assert!(offset_of!(Machine, head) == 0);
+
 impl Machine {
+    /// The machine with this head.
+    ///
+    /// # Safety
+    ///
+    /// The pointer came from a machine, which is there for as long as the borrow.
+    #[inline]
+    pub(crate) unsafe fn of<'a>(head: NonNull<Head>) -> &'a Self {
+        // SAFETY: a machine begins with its head, so this is where it is; the rest as the caller says.
+        unsafe { head.cast().as_ref() }
+    }
+
+    /// What others know of it.
+    #[inline]
+    pub(crate) fn head(&self) -> *const Head {
+        // Not by a reference to the head, which would not lead to the machine.
+        ptr::from_ref(self).cast()
+    }
+
     pub(crate) fn subject(&self) -> &Subject {
         &self.subject
     }
@@ -188,14 +205,14 @@ impl Machine {
 
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
-        self.flags.load(Ordering::Acquire) & CLOSED != 0
+        self.head.flags.load(Ordering::Acquire) & CLOSED != 0
     }
 
     /// Whether it is closed to the caller: inside of the context from the place of the close in the order on, so that what is
     /// decided by it is decided alike in a replay.
     pub(crate) fn is_closed_here(&self) -> bool {
         let closed = if self.is_inside() { CLOSED_INSIDE } else { CLOSED };
-        self.flags.load(Ordering::Acquire) & closed != 0
+        self.head.flags.load(Ordering::Acquire) & closed != 0
     }
 
     /// Refuses what a closed circuit does not do.
@@ -207,7 +224,7 @@ impl Machine {
     }
 
     pub(crate) fn has_ended(&self) -> bool {
-        self.flags.load(Ordering::Acquire) & ENDED != 0
+        self.head.flags.load(Ordering::Acquire) & ENDED != 0
     }
 
     /// Has this ended before the circuit ends, behind all that were said before. In the context only.
