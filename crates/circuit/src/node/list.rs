@@ -4,7 +4,7 @@
 use std::ptr;
 use std::sync::{Mutex, MutexGuard};
 
-use super::Header;
+use super::header::{Header, Links};
 use crate::sync::unpoisoned;
 
 /// The nodes of a circuit that exist, until it ends: from then on who makes one ends it.
@@ -17,19 +17,6 @@ const ENDED: *mut Header = ptr::dangling_mut();
 
 // SAFETY: the list only links nodes, which are reached under its lock.
 unsafe impl Send for First {}
-
-/// Neighbours in the circuit's list of nodes, which that list's lock guards.
-#[derive(Clone, Copy)]
-pub(super) struct Links {
-    before: *mut Header,
-    behind: *mut Header,
-}
-
-impl Default for Links {
-    fn default() -> Self {
-        Self { before: ptr::null_mut(), behind: ptr::null_mut() }
-    }
-}
 
 impl Nodes {
     pub(crate) fn new() -> Self {

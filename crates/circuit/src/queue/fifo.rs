@@ -19,15 +19,10 @@ use std::mem::offset_of;
 use std::ptr;
 
 use super::token::Token;
-use super::words::{Word, Words};
+use super::words::{Word, Words, words_for};
 
 const FIRST_CHUNK_WORDS: usize = 64;
 const CHUNK_WORDS_MAX: usize = 2048;
-
-/// The words that a value of this many bytes takes.
-pub(crate) const fn words_for(bytes: usize) -> usize {
-    bytes.div_ceil(8)
-}
 
 /// A growing queue of entries. Keeps one chunk in reserve; [`Fifo::shrink`] gives memory back.
 ///

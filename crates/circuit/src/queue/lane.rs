@@ -21,9 +21,8 @@
 
 use std::ptr;
 
-use super::fifo::words_for;
 use super::token::Token;
-use super::words::{Word, Words};
+use super::words::{Word, Words, words_for};
 use crate::sync::{Apart, Arc, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 #[cfg(not(loom))]

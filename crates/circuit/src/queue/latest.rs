@@ -11,8 +11,8 @@ use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 use std::ptr;
 
-use super::fifo::words_for;
 use super::token::Token;
+use super::words::words_for;
 use crate::sync::{Mutex, MutexGuard, UnsafeCell, lock};
 
 type Word = MaybeUninit<u64>;

@@ -42,3 +42,8 @@ impl Drop for Words {
         drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(self.start(), self.len())) });
     }
 }
+
+/// The words that a value of this many bytes takes.
+pub(crate) const fn words_for(bytes: usize) -> usize {
+    bytes.div_ceil(8)
+}
