@@ -1,9 +1,8 @@
-//! Resuming behind what is retained: a few threads that make emissions again, from snapshots and the log's segments, for as many
-//! subscriptions at a time. Others wait for their turn.
+//! Resuming behind what is retained: subscriptions that wait for one of a few threads to make emissions again.
 //!
 //! ```text
-//! resumption, slow reader ─► Backlogs::begin ─► a thread: snapshot, segments ─► Past ─► Maker ─► Backlog ─► Cursor
-//!                                                            until the query retains what comes next ─► the query itself
+//! resumption ──► Backlogs::begin ─┬► a thread (remaking.rs): snapshot, segments ─► Past ─► Maker ─► Backlog ─► Cursor
+//! slow reader ─► Backlogs::go_on ─┘                          until the query retains what comes next ─► the query itself
 //! ```
 //!
 //! A subscription that takes nothing gives its place up to those that wait, and asks for another one when it has taken what there was.
@@ -17,8 +16,11 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use tidemark_engine::query::SharedQuery;
 use tidemark_log::Lsn;
 
-/// Whoever comes back waits for a turn only behind fewer than so many others. Each belongs to a connection that waits with it.
+/// Whoever comes back waits for a turn only behind fewer than so many others who do. Each belongs to a connection that waits with it.
 const QUEUE: usize = 4096;
+/// From [`QUEUE`] on those who have left are looked for each time that the queue's part of this size has come or been refused.
+const SWEEP_PART: usize = 16;
+
 /// Where a subscription goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
@@ -43,10 +45,61 @@ pub(crate) struct Job {
     pub(crate) maker: Maker,
 }
 
+/// Jobs in the order in which they came.
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    /// How many come before those who have left are looked for.
+    until_sweep: usize,
+}
+
+impl Queue {
+    /// Takes out those for whom nobody waits any more, if there are many and it was long ago: it costs each who comes the same,
+    /// and those who have left are never many more than a part of the others.
+    fn sweep(&mut self) -> VecDeque<Job> {
+        if self.jobs.len() < QUEUE {
+            return VecDeque::new();
+        }
+        if self.until_sweep > 0 {
+            self.until_sweep -= 1;
+            return VecDeque::new();
+        }
+        let (left, waiting) = std::mem::take(&mut self.jobs).into_iter().partition(|job| job.maker.is_left());
+        self.jobs = waiting;
+        self.until_sweep = self.jobs.len() / SWEEP_PART;
+        left
+    }
+}
+
+/// Those who wait for their turn. Many of one kind do not keep those of the other from theirs.
+#[derive(Default)]
+struct Waiting {
+    /// Who has come back.
+    returning: Queue,
+    /// Who has never been away, and has become too slow.
+    slow: Queue,
+    /// The turn is the slow ones'.
+    is_turn_of_slow: bool,
+}
+
+impl Waiting {
+    fn len(&self) -> usize {
+        self.returning.jobs.len() + self.slow.jobs.len()
+    }
+
+    /// Takes the next job: of either kind in turn, if there are both.
+    fn next(&mut self) -> Option<Job> {
+        let Waiting { returning, slow, is_turn_of_slow } = self;
+        let (first, second) = if *is_turn_of_slow { (slow, returning) } else { (returning, slow) };
+        *is_turn_of_slow = !*is_turn_of_slow;
+        first.jobs.pop_front().or_else(|| second.jobs.pop_front())
+    }
+}
+
 /// What the workers know of it, and how they ask.
 pub(crate) struct Backlogs {
     threads: usize,
-    jobs: Mutex<VecDeque<Job>>,
+    waiting: Mutex<Waiting>,
     /// There is a job, or the threads are to end.
     changed: Condvar,
     stopping: AtomicBool,
@@ -62,7 +115,7 @@ impl Backlogs {
     pub(crate) fn new(threads: usize) -> Backlogs {
         Backlogs {
             threads,
-            jobs: Mutex::default(),
+            waiting: Mutex::default(),
             changed: Condvar::new(),
             stopping: AtomicBool::new(false),
             running: AtomicUsize::new(0),
@@ -79,11 +132,11 @@ impl Backlogs {
         floor: Lsn,
         tell: Tell,
     ) -> Result<Backlog, NotResumed> {
-        self.queue(query, wanted, floor, tell, QUEUE)
+        self.queue(query, wanted, floor, tell, |waiting| (&mut waiting.returning, QUEUE))
     }
 
     /// The same for a subscription that has been there, and has become too slow. It is let in however many wait, since it would
-    /// have to end otherwise; there are no more of them than of subscriptions.
+    /// have to end otherwise; subscriptions bound them.
     pub(crate) fn go_on(
         &self,
         query: &SharedQuery,
@@ -91,7 +144,7 @@ impl Backlogs {
         floor: Lsn,
         tell: Tell,
     ) -> Result<Backlog, NotResumed> {
-        self.queue(query, wanted, floor, tell, usize::MAX)
+        self.queue(query, wanted, floor, tell, |waiting| (&mut waiting.slow, usize::MAX))
     }
 
     fn queue(
@@ -100,26 +153,26 @@ impl Backlogs {
         wanted: Wanted,
         floor: Lsn,
         tell: Tell,
-        limit: usize,
+        place: impl FnOnce(&mut Waiting) -> (&mut Queue, usize),
     ) -> Result<Backlog, NotResumed> {
         if self.threads == 0 {
             return Err(NotResumed::Stale(floor));
         }
-        // Dropped last, when nothing is locked: their makers tell somebody.
-        let mut _left = VecDeque::new();
-        let mut jobs = self.lock();
-        if jobs.len() >= QUEUE && jobs.len().is_power_of_two() {
-            // Often enough that those who have left are never more than the others.
-            _left = take_left(&mut jobs);
-        }
-        if jobs.len() >= limit || self.is_stopping() {
-            return Err(NotResumed::TryAgain);
-        }
-        let (maker, backlog) = backlog::channel(tell);
-        jobs.push_back(Job { query: query.clone(), wanted, maker });
-        drop(jobs);
+        let mut waiting = self.lock();
+        let (queue, limit) = place(&mut waiting);
+        let left = queue.sweep();
+        let backlog = if queue.jobs.len() >= limit || self.is_stopping() {
+            Err(NotResumed::TryAgain)
+        } else {
+            let (maker, backlog) = backlog::channel(tell);
+            queue.jobs.push_back(Job { query: query.clone(), wanted, maker });
+            Ok(backlog)
+        };
+        drop(waiting);
+        // What they hold is freed while nobody waits for the lock.
+        drop(left);
         self.changed.notify_one();
-        Ok(backlog)
+        backlog
     }
 
     /// How many subscriptions are being served, how many wait, and how many there have been.
@@ -132,8 +185,8 @@ impl Backlogs {
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
         // Makers that nobody works for say so when they are dropped.
-        let jobs = std::mem::take(&mut *self.lock());
-        drop(jobs);
+        let waiting = std::mem::take(&mut *self.lock());
+        drop(waiting);
         self.changed.notify_all();
     }
 
@@ -154,23 +207,23 @@ impl Backlogs {
 
     /// The next job; `None` when the threads are to end.
     pub(crate) fn next(&self) -> Option<Job> {
-        let mut jobs = self.lock();
+        let mut waiting = self.lock();
         loop {
             if self.is_stopping() {
                 return None;
             }
-            if let Some(job) = jobs.pop_front() {
+            if let Some(job) = waiting.next() {
                 self.running.fetch_add(1, Ordering::Relaxed);
                 self.begun.fetch_add(1, Ordering::Relaxed);
                 return Some(job);
             }
-            jobs = self.changed.wait(jobs).unwrap_or_else(PoisonError::into_inner);
+            waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     /// Whether others wait for their turn.
     pub(crate) fn is_waited_for(&self) -> bool {
-        !self.lock().is_empty()
+        self.lock().len() > 0
     }
 
     /// Tells the operator why resumptions fail, unless it is what was told last.
@@ -184,14 +237,7 @@ impl Backlogs {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Job>> {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Takes out those for whom nobody waits any more.
-fn take_left(jobs: &mut VecDeque<Job>) -> VecDeque<Job> {
-    let (left, waiting) = std::mem::take(jobs).into_iter().partition(|job| job.maker.is_left());
-    *jobs = waiting;
-    left
 }

@@ -18,7 +18,9 @@
 //! - `pubsub`, `keyspace_events`: messages on channels, and those that tell what happened to keys.
 //! - `http`, `metrics`: health, numbers, watched reads and changes over HTTP.
 //!
-//! What a file uses is below it in this picture, and nothing uses what is above it:
+//! What a file uses is below it, and nothing uses what is above it: that holds for files. The rooms stand so, but for DiceDB's
+//! protocol, some of whose files are part of what all share (`directory`, `notice`), of a session (`form`), or of what acts on one
+//! (`handing`):
 //!
 //! ```text
 //! run ─► server ─► http, worker ─► connection ─► dice, command ─► wait, watching, tracking, … ─► session and its parts

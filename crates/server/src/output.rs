@@ -102,7 +102,7 @@ impl Output {
     }
 
     /// How many bytes it may still be told.
-    pub(crate) fn room(&self) -> usize {
+    pub(crate) fn outbox_room(&self) -> usize {
         OUTBOX_BYTES.saturating_sub(self.pending())
     }
 

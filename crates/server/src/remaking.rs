@@ -112,6 +112,8 @@ impl Making<'_> {
 
     /// Makes emissions until the query retains those that come next.
     fn run(&mut self) -> Result<(), Stop> {
+        // Whoever has left meanwhile costs nothing more.
+        self.check()?;
         let limit = self.shared.settings.current().watch_backlog_bytes;
         let (mut result, mut tried) = (Err(Stop::OutOfReach), None);
         loop {

@@ -1,7 +1,7 @@
 //! What the server remembers of one client between its commands.
 //!
 //! The parts of it know nothing of the session as a whole: who changes several of them at once, and tells the client, stands
-//! above, in the files of the same names beside this one.
+//! above: `wait`, `watching`, `following`, `tracking` and `returning` beside this file, and what commands do.
 
 mod following;
 mod returning;

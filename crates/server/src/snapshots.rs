@@ -1,4 +1,5 @@
-//! Snapshots while serving: one thread that takes them, one at a time, when a client asks or the log has grown.
+//! Snapshots while serving, as the workers know of them: asked for by a client or because the log has grown, and taken one at a
+//! time by a thread (`snapshot_taking.rs`).
 
 use crate::target::Target;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

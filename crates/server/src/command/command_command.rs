@@ -1,46 +1,25 @@
 //! `COMMAND` and its subcommands: the command table, as clients read it.
 
-use crate::command::{command_syntax, server_command, watch_command};
+use crate::command::{command_syntax, watch_command};
 use crate::session::Session;
 use tidemark_engine::command::{self, ConnectionCommand, flags, parse};
 use tidemark_engine::{Command, CommandError, KeySpec, Reply, Run};
 
-/// `COMMAND` alone describes everything; with a subcommand it is that.
-pub(crate) fn command(
-    session: &mut Session,
-    row: &'static Command,
-    args: &[&[u8]],
-) -> Result<(), CommandError> {
-    let Some(name) = args.get(1) else { return all(session) };
-    let meant = row.subcommands.iter().find(|sub| name.eq_ignore_ascii_case(sub.name.as_bytes()));
-    match meant {
-        Some(sub) if !sub.takes(args.len()) => Err(CommandError::Arity(sub.full_name().into())),
-        Some(sub) => match sub.run {
-            Run::Connection(which) => subcommand(session, which, args),
-            Run::Keys(_) | Run::Container => Err(CommandError::Syntax),
-        },
-        None => {
-            let name = String::from_utf8_lossy(name.get(..128).unwrap_or(name));
-            Err(CommandError::Text(format!("ERR unknown subcommand '{name}'. Try COMMAND HELP.").into()))
-        }
-    }
-}
-
-/// `COMMAND` with one of its subcommands.
-pub(crate) fn subcommand(
+/// `COMMAND`, alone or with one of its subcommands.
+pub(crate) fn run(
     session: &mut Session,
     which: ConnectionCommand,
     args: &[&[u8]],
 ) -> Result<(), CommandError> {
     use ConnectionCommand as C;
     match which {
+        C::Command => all(session),
         C::CommandCount => count(session),
         C::CommandDocs => docs(session, args),
         C::CommandInfo => info(session, args),
         C::CommandList => list(session, args),
         C::CommandGetKeys => get_keys(session, args),
         C::CommandGetKeysAndFlags => get_keys_and_flags(session, args),
-        C::Help => server_command::help(session, args),
         _ => Err(CommandError::Syntax),
     }
 }

@@ -106,13 +106,13 @@ fn dispatch(
         C::Wait => wait::wait_replicas(session, args),
         C::WaitAof => wait::wait_aof(session, args, cx),
 
-        C::Command => command_command::command(session, command, args),
-        C::CommandCount
+        C::Command
+        | C::CommandCount
         | C::CommandDocs
         | C::CommandInfo
         | C::CommandList
         | C::CommandGetKeys
-        | C::CommandGetKeysAndFlags => command_command::subcommand(session, which, args),
+        | C::CommandGetKeysAndFlags => command_command::run(session, which, args),
 
         C::ConfigGet => config_command::get(session, args, cx),
         C::ConfigSet => config_command::set(session, args, cx),

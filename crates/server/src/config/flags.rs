@@ -3,7 +3,7 @@
 use super::Config;
 use super::file::{self, FileError};
 use super::setting::{SETTINGS, Setting, find, variable};
-use crate::config::nearest;
+use super::suggestion::nearest;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::collections::BTreeMap;

@@ -15,6 +15,7 @@ use super::table::{self, Plan, Row, WATCH_SUFFIX};
 use super::{handing, watch};
 use crate::command::{dispatch, postponing};
 use crate::context::Context;
+use crate::holding::hold_position;
 use crate::resp::request::{UNAUTHENTICATED_ARGUMENTS, UNAUTHENTICATED_BULK_BYTES};
 use crate::session::Session;
 use std::time::{Duration, Instant};
@@ -328,7 +329,7 @@ impl Conversation {
                 watch::watch(session, read.unwrap_or(row), words, &mut self.scratch, cx)?;
                 let mark = session.output.reply.len();
                 session.output.reply.encoded(&self.scratch);
-                crate::holding::hold_position(session, mark, cx.shared.engine.log().appended(), cx);
+                hold_position(session, mark, cx.shared.engine.log().appended(), cx);
             }
         }
         Ok(())

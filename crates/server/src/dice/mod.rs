@@ -13,6 +13,9 @@
 //! frame ──► request ──► table ──► conversation ──► dispatch (as for RESP) ──► answer ──► body ──► result
 //! (length)  (protobuf)  (names)   (runs it)        (RESP3, in the output)     (reads)    (types)  (frame)
 //! ```
+//!
+//! Subscriptions belong to one of a client's connections (`watch`) and are handed over to the one that listens (`directory`,
+//! `notice`, `handing`); `form` is how they tell what has changed.
 
 mod answer;
 mod body;

@@ -14,6 +14,7 @@ use tidemark_engine::CommandError;
 
 /// How often a silent connection is shown to be alive, to what stands between and to the system.
 pub(crate) const ALIVE_PAUSE: Duration = Duration::from_secs(15);
+
 /// A request that is answered by an error.
 #[derive(Debug)]
 pub(crate) struct Refusal {

@@ -53,7 +53,7 @@ impl Watchings {
     /// Adds a subscription; the one to the same query that it takes the place of.
     pub(crate) fn insert(&mut self, mut watching: Watching) -> Option<Watching> {
         let query = watching.cursor.query().id();
-        if let Some((_, replaced)) = self.by_query.get(query) {
+        if let Some((_, replaced)) = self.by_query.get_mut(query) {
             unschedule(&mut self.times, query, replaced);
         }
         schedule(&mut self.times, query, &mut watching);
@@ -62,9 +62,9 @@ impl Watchings {
 
     /// Takes a subscription out.
     pub(crate) fn remove(&mut self, query: Lsn) -> Option<Watching> {
-        let (_, watching) = self.by_query.remove(query)?;
+        let (_, mut watching) = self.by_query.remove(query)?;
         self.behind.remove(&query);
-        unschedule(&mut self.times, query, &watching);
+        unschedule(&mut self.times, query, &mut watching);
         Some(watching)
     }
 
@@ -159,7 +159,7 @@ impl Watchings {
                     return Emitted::Waits;
                 }
                 // Nothing is claimed that there is no room for: nobody would be given it.
-                let fitting = fitting(&batch, output.room());
+                let fitting = fitting(&batch, output.outbox_room());
                 has_more |= fitting < batch.len();
                 batch.truncate(fitting);
                 match watching.claim(claimed, &batch, cx) {
@@ -220,8 +220,8 @@ fn schedule(times: &mut BTreeSet<(Instant, Lsn)>, query: Lsn, watching: &mut Wat
 }
 
 /// Forgets when time matters to a subscription.
-fn unschedule(times: &mut BTreeSet<(Instant, Lsn)>, query: Lsn, watching: &Watching) {
-    if let Some(at) = watching.more.as_ref().and_then(|more| more.scheduled) {
+fn unschedule(times: &mut BTreeSet<(Instant, Lsn)>, query: Lsn, watching: &mut Watching) {
+    if let Some(at) = watching.more.as_mut().and_then(|more| more.scheduled.take()) {
         times.remove(&(at, query));
     }
 }
@@ -234,4 +234,58 @@ fn fitting(batch: &[Emission], room: usize) -> usize {
         taken > room
     });
     behind.unwrap_or(batch.len()).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cursor::Cursor;
+    use crate::delivery::Delivery;
+    use std::sync::Arc;
+    use std::time::Duration;
+    use tidemark_engine::query::{Filter, Read};
+    use tidemark_engine::{Engine, Protocol};
+    use tidemark_log::{Log, MemoryStorage, Options};
+
+    const HOUR: Duration = Duration::from_hours(1);
+
+    fn watching(engine: &Engine, key: &[u8], progress: Option<Duration>) -> Watching {
+        let words: [&[u8]; 2] = [b"GET", key];
+        let read = Read::new(0, Protocol::Resp3, &words, Filter::default()).expect("a read");
+        let subscribed = engine.subscribe(read, 0, 1).expect("the log takes it");
+        let cursor = Cursor::new(subscribed.query, subscribed.number, subscribed.lsn);
+        Watching::new(cursor, Delivery { progress, ..Delivery::default() })
+    }
+
+    #[test]
+    fn each_subscription_to_which_time_matters_is_due_once_and_in_time() {
+        let options = Options { segment_bytes: Options::SEGMENT_BYTES_MIN, ..Options::default() };
+        let (log, _) = Log::open(Arc::new(MemoryStorage::new()), options).expect("an empty log");
+        let engine = Engine::new(Arc::new(log), 4, 1);
+        let mut watchings = Watchings::default();
+        watchings.insert(watching(&engine, b"never", None));
+        assert_eq!(watchings.next_time(), None);
+
+        let began = Instant::now();
+        watchings.insert(watching(&engine, b"late", Some(2 * HOUR)));
+        let soon = watching(&engine, b"soon", Some(HOUR));
+        let id = soon.cursor.query().id();
+        watchings.insert(soon);
+        assert!(watchings.next_time().is_some_and(|at| at >= began + HOUR && at < began + 2 * HOUR));
+        assert_eq!(watchings.take_due(began), []);
+        assert_eq!(watchings.take_due(Instant::now() + HOUR), [id]);
+        assert_eq!(watchings.take_due(Instant::now() + HOUR), [], "it is in good hands");
+        assert!(watchings.next_time().is_some_and(|at| at >= began + 2 * HOUR));
+
+        // One that is replaced has no time of its own any more, and one that is put in again has.
+        watchings.insert(watching(&engine, b"late", Some(3 * HOUR)));
+        assert!(watchings.next_time().is_some_and(|at| at >= began + 3 * HOUR));
+        let soon = watchings.remove(id).expect("it is there");
+        watchings.insert(soon);
+        assert!(watchings.next_time().is_some_and(|at| at < began + 2 * HOUR));
+        for query in watchings.iter().map(|watching| watching.cursor.query().id()).collect::<Vec<_>>() {
+            watchings.remove(query);
+        }
+        assert_eq!(watchings.next_time(), None);
+    }
 }
