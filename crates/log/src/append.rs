@@ -8,8 +8,9 @@ use crate::Lsn;
 use crate::buffer::Cut;
 use crate::error::{AppendError, Failure};
 use crate::format::{MARKER_BYTES_MAX, raw};
-use crate::segment::{HEADER_BYTES, SegmentHeader};
-use crate::shared::{Parked, Position, Ready, Shared, State};
+use crate::ready::Ready;
+use crate::segment_header::{HEADER_BYTES, SegmentHeader};
+use crate::shared::{Parked, Position, Shared, State};
 
 /// Kept free at the end of a segment: the marker that may open a batch, and the one that closes the log.
 pub(crate) const RESERVE_BYTES: u64 = 2 * MARKER_BYTES_MAX as u64;

@@ -2,8 +2,8 @@
 
 use crate::Lsn;
 use crate::format::{Codec, raw};
-use crate::segment::SegmentHeader;
-use crate::shared::Ready;
+use crate::ready::Ready;
+use crate::segment_header::SegmentHeader;
 
 /// Sealed frames in the order in which they go to disk.
 ///

@@ -7,8 +7,10 @@ use std::time::{Duration, Instant};
 
 use crate::append::RESERVE_BYTES;
 use crate::error::Failure;
-use crate::segment::{HEADER_BYTES, Segment, TEMPORARY_SUFFIX, spare_name};
-use crate::shared::{Ready, Shared, State, wait};
+use crate::ready::Ready;
+use crate::segment::{Segment, TEMPORARY_SUFFIX, spare_name};
+use crate::segment_header::HEADER_BYTES;
+use crate::shared::{Shared, State, wait};
 use crate::storage::{StorageFile, is_shortage, write_zeros};
 use crate::{Durability, Lsn};
 

@@ -7,8 +7,11 @@
 //! | a record on its way to disk | `append` → `buffer` → `commit` |
 //! | a start after a crash | `recovery` → `reader` → `format` |
 //! | why no LSN comes twice | `gap`, `end_file`, and `recovery` where it uses them |
-//! | where segments come from and go to | `housekeeper`, `segment` |
+//! | where segments come from and go to | `housekeeper`, `ready`, `segment` |
 //! | everything outside of memory | [`storage`] |
+//!
+//! Each uses only what stands before it: `lsn`, `error`, [`storage`] ─► `record`, `segment_header` ─► `format` ─► `segment`,
+//! `record_batch`, `buffer` ─► `reader`, `shared` ─► `append`, `commit`, `housekeeper`, `recovery` ─► `replay`, `log` ─► [`tools`].
 
 mod append;
 mod buffer;
@@ -23,10 +26,13 @@ mod lsn;
 mod options;
 mod random;
 mod reader;
+mod ready;
 mod record;
+mod record_batch;
 mod recovery;
 mod replay;
 mod segment;
+mod segment_header;
 mod shared;
 pub mod snapshot;
 pub mod storage;
@@ -39,7 +45,8 @@ pub use gap::Gap;
 pub use log::Log;
 pub use lsn::Lsn;
 pub use options::{Durability, Options, ParseDurabilityError, Retention, Verify};
-pub use record::{Record, RecordBatch, Records};
+pub use record::Record;
+pub use record_batch::{RecordBatch, Records};
 pub use recovery::Recovery;
 pub use replay::{Replay, Tail};
 pub use shared::{Health, Progress};

@@ -19,9 +19,8 @@ use crate::error::{Damage, OpenError, TornTail};
 use crate::format::MARKER_BYTES_MAX;
 use crate::gap::{Gap, Gaps, next_behind};
 use crate::reader::{SegmentReader, Stop};
-use crate::segment::{
-    HEADER_BYTES, Segment, SegmentTable, TEMPORARY_SUFFIX, is_of_log, parse_segment_name, segment_name,
-};
+use crate::segment::{Segment, SegmentTable, TEMPORARY_SUFFIX, is_of_log, parse_segment_name, segment_name};
+use crate::segment_header::HEADER_BYTES;
 use crate::snapshot::parse_snapshot_name;
 use crate::storage::{Storage, read_full, write_all, write_zeros};
 use crate::{Format, Lsn, RecordBatch, Verify};

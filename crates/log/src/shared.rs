@@ -10,8 +10,9 @@ use crate::error::{AppendError, Failure};
 use crate::format::Codec;
 use crate::gap::Gaps;
 use crate::random::Random;
+use crate::ready::Ready;
 use crate::segment::SegmentTable;
-use crate::storage::{Storage, StorageFile};
+use crate::storage::Storage;
 use crate::{Durability, Lsn, Options};
 
 /// How far the log has come, as told to the listener.
@@ -116,15 +117,6 @@ pub(crate) struct Position {
     pub(crate) capacity: u64,
     pub(crate) salt: u32,
     pub(crate) created_us: u64,
-}
-
-/// A segment file that holds no record yet.
-#[derive(Debug)]
-pub(crate) struct Ready {
-    pub(crate) name: String,
-    pub(crate) file: Box<dyn StorageFile>,
-    pub(crate) bytes: u64,
-    pub(crate) recycled: bool,
 }
 
 /// What the commit thread is doing, so that an appender pays for a wake-up only when one is needed.

@@ -9,10 +9,10 @@
 //!
 //! `follows` is zero in version 1, where it is one less than the first LSN.
 
+use super::codec::{Codec, Step};
 use super::raw;
-use super::{Codec, Step};
 use crate::Lsn;
-use crate::segment::{HEADER_BYTES, SegmentHeader, VERSION, VERSION_WITH_GAP};
+use crate::segment_header::{HEADER_BYTES, SegmentHeader, VERSION, VERSION_WITH_GAP};
 
 const MAGIC: [u8; 8] = *b"TIDELOG\n";
 const FORMAT_BINARY: u8 = 1;

@@ -1,7 +1,8 @@
 //! What the two line formats share: one record a line, its checksum at a fixed place in front.
 
-use super::{Codec, MARKER_BYTES_MAX, Step, raw};
-use crate::segment::{SegmentHeader, VERSION, VERSION_WITH_GAP};
+use super::codec::{Codec, MARKER_BYTES_MAX, Step};
+use super::raw;
+use crate::segment_header::{SegmentHeader, VERSION, VERSION_WITH_GAP};
 use crate::{Lsn, Record};
 
 /// Digits of the LSN in a marker: fixed, so that it can be filled in late.

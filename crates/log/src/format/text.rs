@@ -14,7 +14,7 @@ use std::io::Write;
 
 use super::lines::{LineStyle, follows_part, split_first_lsn, split_number, split_version};
 use super::raw;
-use crate::segment::SegmentHeader;
+use crate::segment_header::SegmentHeader;
 use crate::{Lsn, Record};
 
 pub(crate) struct Text;

@@ -9,7 +9,8 @@ use crate::format::raw;
 use crate::gap::Gap;
 use crate::reader::{SegmentReader, Stop};
 use crate::recovery::load_segments;
-use crate::segment::{SegmentHeader, SegmentTable};
+use crate::segment::SegmentTable;
+use crate::segment_header::SegmentHeader;
 use crate::storage::Storage;
 use crate::{Format, Lsn, RecordBatch};
 
