@@ -1,6 +1,6 @@
 //! What a benchmark is: a name, what it measures, and work that can be done any number of times.
 
-use super::open_loop::Late;
+use super::lateness::Late;
 use super::sizes::Sizes;
 use anyhow::Context;
 use std::hint::black_box;

@@ -157,7 +157,7 @@ mod tests {
     use super::Comparison;
     use crate::circuit::jmh::entries;
     use crate::circuit::options::{Mode, Plan};
-    use crate::circuit::report::tests::{benchmark, report, row};
+    use crate::circuit::test_report::{benchmark, report, row};
 
     fn compare(mode: Mode, a: &[(&str, &[f64])], b: &[(&str, &[f64])]) -> Option<String> {
         let run = |rows: &[(&str, &[f64])]| {

@@ -1,7 +1,9 @@
 //! Results in the shape of JMH's JSON, to be read by what reads that.
 
 use super::options::Plan;
-use super::report::{Report, Row, Series, Summary};
+use super::report::Report;
+use super::row::Row;
+use super::series::{Series, Summary};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -131,7 +133,7 @@ impl Metric {
 mod tests {
     use super::{Entry, entries};
     use crate::circuit::options::{Mode, Plan};
-    use crate::circuit::report::tests::{benchmark, report, row};
+    use crate::circuit::test_report::{benchmark, report, row};
 
     #[test]
     fn the_fields_are_where_jmh_has_them() {

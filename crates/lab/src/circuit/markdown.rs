@@ -2,7 +2,9 @@
 
 use super::benchmark::Quantity;
 use super::ratios::{RatioLine, Ratios};
-use super::report::{Failure, Report, Row, Series, number};
+use super::report::{Failure, Report, number};
+use super::row::Row;
+use super::series::Series;
 use crate::machine::Machine;
 use crate::statistics::Spread;
 use std::fmt;
@@ -101,8 +103,8 @@ fn write_ratios(ratios: &Ratios, out: &mut fmt::Formatter<'_>) -> fmt::Result {
 mod tests {
     use super::{Failure, Markdown, Report};
     use crate::circuit::options::Mode;
-    use crate::circuit::report::tests::{benchmark, report, row};
     use crate::circuit::runner::Finding;
+    use crate::circuit::test_report::{benchmark, report, row};
 
     #[test]
     fn rows_and_ratios_are_tables() {

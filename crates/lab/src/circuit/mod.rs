@@ -3,7 +3,11 @@
 //!
 //! - [`Benchmark`] is a row; the suites in `suites/` are lists of them.
 //! - `runner.rs` does a benchmark's work for a while and looks at the clock.
+//! - `row.rs` is what was measured of one benchmark, `series.rs` the samples of one thing that was found of it.
 //! - `report.rs`, `ratios.rs`, `markdown.rs`, `jmh.rs` and `comparison.rs` say what was found, `result_file.rs` keeps it.
+//!
+//! Each uses only what stands before it: benchmarks and what they count with (`tally`, `lateness`, `rig`) ─► the suites ─► how they
+//! are measured (`runner`, `fork`) ─► rows ─► what is said of them ─► this file.
 //!
 //! A scenario whose values do not all arrive is an error, not a figure.
 
@@ -12,8 +16,10 @@ mod benchmark;
 mod comparison;
 mod cores;
 mod fork;
+mod group;
 mod interrupt;
 mod jmh;
+mod lateness;
 mod making;
 mod markdown;
 mod open_loop;
@@ -22,11 +28,15 @@ mod ratios;
 mod report;
 mod result_file;
 mod rig;
+mod row;
 mod runner;
 mod selection;
+mod series;
 mod sizes;
 mod suites;
 mod tally;
+#[cfg(test)]
+mod test_report;
 
 pub use benchmark::{Benchmark, Quantity};
 pub use fork::Caller;
@@ -44,8 +54,9 @@ use comparison::Comparison;
 use interrupt::Interrupt;
 use markdown::Markdown;
 use options::{Action, Plan};
-use report::{Failure, Report, Row};
+use report::{Failure, Report};
 use result_file::ResultFile;
+use row::Row;
 use selection::{Run, Selection};
 use std::ffi::OsString;
 use std::io::{self, Write, stderr, stdout};

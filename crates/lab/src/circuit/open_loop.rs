@@ -6,83 +6,13 @@
 //! cannot keep up is later with every value. Only when the last is emitted it is awaited that all have arrived.
 
 use super::benchmark::Work;
-use super::tally::Take;
-use crate::latency::Latencies;
+use super::lateness::{Late, Lateness};
 use std::cell::RefCell;
-use std::mem;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// As many emissions make a call as are planned for so long.
 const CALL: Duration = Duration::from_millis(10);
-
-/// What takes down how late values arrive. Clones take down for the same.
-#[derive(Clone, Debug)]
-pub(super) struct Lateness {
-    begin: Instant,
-    found: Arc<Mutex<Found>>,
-}
-
-#[derive(Debug, Default)]
-struct Found {
-    latencies: Latencies,
-    /// The sum of all that `latencies` has.
-    nanos: f64,
-    count: u64,
-    /// Of what has arrived since it was asked for.
-    new: u64,
-}
-
-/// How late the values of an iteration were.
-pub(super) struct Late {
-    pub(super) latencies: Latencies,
-    /// The mean, in nanoseconds.
-    pub(super) nanos: f64,
-    /// How many arrived in a second, from the beginning of the plan until all had; none if it was not planned how many should.
-    pub(super) per_second: Option<f64>,
-}
-
-impl Lateness {
-    pub(super) fn new() -> Self {
-        Lateness { begin: Instant::now(), found: Arc::default() }
-    }
-
-    /// Nanoseconds on the clock by which values are due.
-    pub(super) fn now(&self) -> u64 {
-        self.begin.elapsed().as_nanos() as u64
-    }
-
-    /// Fails unless so many have arrived since the last call.
-    pub(super) fn expect(&self, count: u64) -> anyhow::Result<()> {
-        let new = mem::take(&mut self.lock().new);
-        anyhow::ensure!(new == count, "{new} values arrived where {count} should have");
-        Ok(())
-    }
-
-    /// All that has been found.
-    fn all(&self) -> Late {
-        let found = self.lock();
-        Late { latencies: found.latencies.clone(), nanos: found.nanos / found.count as f64, per_second: None }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Found> {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Takes a value for the time at which it was due.
-impl Take for Lateness {
-    #[inline]
-    fn take(&mut self, due: u64) {
-        let late = self.now().saturating_sub(due);
-        let mut found = self.lock();
-        found.latencies.record_nanos(late);
-        found.nanos += late as f64;
-        found.count += 1;
-        found.new += 1;
-    }
-}
 
 /// Work of emitting so many values a second, each of which is the time at which it is due. `flush` waits until they have arrived.
 pub(super) fn emissions<S: 'static>(
@@ -160,7 +90,8 @@ pub(super) fn latencies(
 
 #[cfg(test)]
 mod tests {
-    use super::{Lateness, emissions};
+    use super::emissions;
+    use crate::circuit::lateness::Lateness;
     use crate::circuit::tally::Take;
     use std::thread;
     use std::time::Duration;

@@ -1,7 +1,9 @@
 //! How many times longer rows take than the first of those that they were measured in turns with.
 
 use super::benchmark::Quantity;
-use super::report::{Row, Series};
+use super::group::Group;
+use super::row::Row;
+use super::series::Series;
 use crate::statistics::{Ratio, Spread};
 
 /// The ratios of rows that were measured in turns.
@@ -11,14 +13,6 @@ pub(super) struct Ratios {
     pub(super) baseline: String,
     /// None if there are no figures of that row.
     pub(super) lines: Option<Vec<RatioLine>>,
-}
-
-/// Benchmarks that are measured in turns.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Group {
-    pub(super) name: String,
-    /// The benchmark that the others are compared with.
-    pub(super) baseline: String,
 }
 
 /// One comparison, of all rounds.

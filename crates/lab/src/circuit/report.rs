@@ -1,31 +1,11 @@
 //! What a run says: a table as JMH prints it, with what else the samples tell, and the ratios of peers.
 
-use super::benchmark::{Benchmark, Quantity};
-use super::options::Mode;
-use super::ratios::{Group, RatioLine, Ratios};
-use super::runner::Outcome;
+use super::ratios::{RatioLine, Ratios};
+use super::row::Row;
+use super::series::Series;
 use crate::machine::Machine;
-use crate::statistics::{self, Ratio, Spread};
+use crate::statistics::{Ratio, Spread};
 use std::fmt;
-
-/// What the samples of a benchmark say.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Summary {
-    pub(super) count: usize,
-    pub(super) score: f64,
-    /// Half of the 99.9 % confidence interval.
-    pub(super) error: Option<f64>,
-    pub(super) spread: Spread,
-}
-
-/// A benchmark with what was measured of it.
-pub(super) struct Row<'a> {
-    pub(super) benchmark: &'a Benchmark,
-    pub(super) outcome: Outcome,
-    pub(super) mode: Mode,
-    /// With which others it was measured in turns.
-    pub(super) group: Option<Group>,
-}
 
 /// A benchmark that has failed.
 pub(super) struct Failure {
@@ -47,20 +27,6 @@ pub(super) struct Report<'a> {
     pub(super) verbose: bool,
 }
 
-/// Samples of one thing that was found of a benchmark.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Series {
-    pub(super) benchmark: String,
-    /// What it is, if it is not what the benchmark measures first.
-    pub(super) label: Option<String>,
-    pub(super) mode: &'static str,
-    pub(super) unit: String,
-    /// For each fork.
-    pub(super) samples: Vec<Vec<f64>>,
-    /// What it should be at most.
-    pub(super) target: Option<f64>,
-}
-
 /// A line of the table.
 #[derive(Default)]
 struct Line {
@@ -75,96 +41,19 @@ struct Line {
     target: String,
 }
 
-impl Summary {
-    pub(super) fn of(samples: &[f64]) -> Self {
-        Summary {
-            count: samples.len(),
-            score: statistics::mean(samples),
-            error: statistics::error_999(samples),
-            spread: Spread::of(samples),
-        }
-    }
-}
-
-impl Row<'_> {
-    /// All that was found, in the units that are reported; first what the benchmark measures.
-    pub(super) fn series(&self) -> Vec<Series> {
-        let mut all = self.times();
-        if self.is_throughput()
-            && let Some(first) = all.first_mut()
-        {
-            first.samples.iter_mut().flatten().for_each(|sample| *sample = 1e9 / *sample);
-            "ops/s".clone_into(&mut first.unit);
-            first.target = None;
-        }
-        all
-    }
-
-    /// The same, with times also where throughput is reported.
-    pub(super) fn times(&self) -> Vec<Series> {
-        let mode = self.mode_word();
-        let series = |label: Option<&str>, unit: &str, samples: &[Vec<f64>]| Series {
-            benchmark: self.benchmark.name().to_owned(),
-            label: label.map(str::to_owned),
-            mode,
-            unit: unit.to_owned(),
-            samples: samples.to_vec(),
-            target: self.benchmark.target().filter(|_| label.is_none()),
-        };
-        let unit = match self.benchmark.quantity() {
-            Quantity::Amount(unit) => unit,
-            Quantity::Time | Quantity::Latency => "ns/op",
-        };
-        let mut all = vec![series(None, unit, &self.outcome.samples)];
-        all.extend(self.outcome.others.iter().map(|one| series(Some(&one.label), &one.unit, &one.samples)));
-        all
-    }
-
-    /// The mode as JMH calls it: amounts are always looked at once, and latencies are those of each value.
-    pub(super) fn mode_word(&self) -> &'static str {
-        match self.benchmark.quantity() {
-            Quantity::Time => self.mode.word(),
-            Quantity::Latency => "sample",
-            Quantity::Amount(_) => Mode::SingleShot.word(),
-        }
-    }
-
-    fn is_throughput(&self) -> bool {
-        self.mode == Mode::Throughput && self.benchmark.quantity() == Quantity::Time
-    }
-}
-
-impl Series {
-    /// The benchmark's name, and what it is if it is not what that measures first.
-    pub(super) fn full_name(&self) -> String {
-        match &self.label {
-            Some(label) => format!("{}:{label}", self.benchmark),
-            None => self.benchmark.clone(),
-        }
-    }
-
-    pub(super) fn summary(&self) -> Summary {
-        Summary::of(&self.samples.concat())
-    }
-
-    /// The best sample: of a throughput the greatest.
-    pub(super) fn best(&self) -> f64 {
-        let spread = self.summary().spread;
-        if self.unit == "ops/s" { spread.max } else { spread.min }
-    }
-
-    fn line(&self) -> Line {
-        let summary = self.summary();
+impl Line {
+    fn of(series: &Series) -> Self {
+        let summary = series.summary();
         Line {
-            name: self.full_name(),
-            mode: self.mode,
+            name: series.full_name(),
+            mode: series.mode,
             count: summary.count.to_string(),
             score: number(summary.score),
             error: summary.error.map(|error| format!("± {}", number(error))).unwrap_or_default(),
-            unit: self.unit.clone(),
+            unit: series.unit.clone(),
             median: number(summary.spread.median),
-            min: number(self.best()),
-            target: self.target.map(number).unwrap_or_default(),
+            min: number(series.best()),
+            target: series.target.map(number).unwrap_or_default(),
         }
     }
 }
@@ -197,7 +86,7 @@ impl fmt::Display for Report<'_> {
         for row in &self.rows {
             let found = row.series();
             let measures = std::iter::once(Some(row.benchmark.measures())).chain(std::iter::repeat(None));
-            lines.extend(found.iter().map(Series::line).zip(measures));
+            lines.extend(found.iter().map(Line::of).zip(measures));
         }
         let width = |column: fn(&Line) -> &str| {
             lines.iter().map(|(line, _)| column(line).chars().count()).max().unwrap_or(0)
@@ -262,32 +151,11 @@ impl fmt::Display for Ratios {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use super::{Report, Row};
-    use crate::circuit::benchmark::{Benchmark, each};
+mod tests {
+    use super::Report;
     use crate::circuit::options::Mode;
-    use crate::circuit::ratios::Group;
-    use crate::circuit::runner::{Finding, Outcome};
-    use crate::machine::Machine;
-
-    pub(crate) fn benchmark(name: &str) -> Benchmark {
-        Benchmark::new(name, format!("what {name} measures"), |_| each(|_| ()))
-    }
-
-    pub(crate) fn row<'a>(benchmark: &'a Benchmark, mode: Mode, samples: &[f64]) -> Row<'a> {
-        let outcome = Outcome {
-            name: benchmark.name().to_owned(),
-            samples: vec![samples.to_vec()],
-            ..Outcome::default()
-        };
-        let group = benchmark.group().map(|name| Group { name: name.to_owned(), baseline: "P.a".to_owned() });
-        Row { benchmark, outcome, mode, group }
-    }
-
-    pub(crate) fn report(rows: Vec<Row<'_>>) -> Report<'_> {
-        let machine = Machine { cores: 2, processor: "a processor".into(), kernel: "a kernel".into() };
-        Report { rows, failures: Vec::new(), machine, verbose: false }
-    }
+    use crate::circuit::runner::Finding;
+    use crate::circuit::test_report::{benchmark, report, row};
 
     #[test]
     fn the_table_is_jmhs_with_three_columns_more() {

@@ -278,7 +278,8 @@ mod tests {
     use super::{Outcome, measure as measure_until};
     use crate::circuit::benchmark::{Benchmark, Work};
     use crate::circuit::interrupt::Interrupt;
-    use crate::circuit::open_loop::{Lateness, emissions};
+    use crate::circuit::lateness::Lateness;
+    use crate::circuit::open_loop::emissions;
     use crate::circuit::options::{Mode, Plan};
     use crate::circuit::tally::Take;
     use std::cell::{Cell, RefCell};

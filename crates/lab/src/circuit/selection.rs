@@ -1,7 +1,7 @@
 //! Which benchmarks are meant, and which of them are measured in turns.
 
 use super::benchmark::Benchmark;
-use super::ratios::Group;
+use super::group::Group;
 
 /// Why it is not known what is meant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

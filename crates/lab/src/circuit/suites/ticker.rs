@@ -1,8 +1,9 @@
 //! `TickerOps`: numbers at a fixed rate. The original measures none of it.
 
 use crate::circuit::benchmark::Benchmark;
+use crate::circuit::lateness::Lateness;
 use crate::circuit::making::making;
-use crate::circuit::open_loop::{self, Lateness};
+use crate::circuit::open_loop;
 use crate::circuit::rig::Runner;
 use crate::circuit::tally::Take;
 use std::sync::mpsc;

@@ -1,6 +1,7 @@
 //! An actor for each end: kameo's, with an unbounded mailbox, in a runtime of one thread.
 
-use super::{Carrier, Open, Peer};
+use super::carrier::{Carrier, Open};
+use super::peer::Peer;
 use crate::circuit::cores::{self, Pinned};
 use crate::circuit::tally::Take;
 use kameo::Actor;

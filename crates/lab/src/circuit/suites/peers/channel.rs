@@ -3,12 +3,13 @@
 //! It is one thread however many listen, as it is one that runs a circuit: the figures are those of the channels, not of threads that
 //! take turns on a core. As all are sent the same, it need not wait for several at once, but receives from one after the other.
 
-use super::{Carrier, Open, Peer};
+use super::carrier::{Carrier, Open};
+use super::peer::Peer;
+use super::unbounded::{self, Channel};
 use crate::circuit::cores::{self, Pinned};
 use crate::circuit::tally::Take;
 use anyhow::Context;
 use std::marker::PhantomData;
-use std::sync::mpsc;
 use std::thread;
 
 /// Set in a value that is to be answered when it is taken.
@@ -16,36 +17,24 @@ const ASKED: u64 = 1 << 63;
 /// Not a value: everything before it is to be answered.
 const FLUSH: u64 = u64::MAX;
 
-/// An unbounded channel.
-trait Channel: 'static {
-    type Sender: Send + 'static;
-    type Receiver: Send + 'static;
-
-    fn open() -> (Self::Sender, Self::Receiver);
-    /// False if the other end is gone.
-    fn send(sender: &Self::Sender, value: u64) -> bool;
-    /// None if the other end is gone.
-    fn receive(receiver: &Self::Receiver) -> Option<u64>;
-}
-
 pub(super) fn peers() -> Vec<Peer> {
     vec![
-        Peer::of::<Through<Std>>(
+        Peer::of::<Through<unbounded::Std>>(
             "std_mpsc",
             "std::sync::mpsc::channel, one for each who listens, and one thread that receives from all",
         ),
         #[cfg(feature = "peers")]
-        Peer::of::<Through<others::Crossbeam>>(
+        Peer::of::<Through<unbounded::Crossbeam>>(
             "crossbeam",
             "crossbeam_channel::unbounded, one for each who listens, and one thread that receives from all",
         ),
         #[cfg(feature = "peers")]
-        Peer::of::<Through<others::Kanal>>(
+        Peer::of::<Through<unbounded::Kanal>>(
             "kanal",
             "kanal::unbounded, one for each who listens, and one thread that receives from all",
         ),
         #[cfg(feature = "peers")]
-        Peer::of::<Through<others::Flume>>(
+        Peer::of::<Through<unbounded::Flume>>(
             "flume",
             "flume::unbounded, one for each who listens, and one thread that receives from all",
         ),
@@ -121,60 +110,4 @@ impl<C: Channel> Drop for Lines<C> {
             let _ = receiving.join();
         }
     }
-}
-
-struct Std;
-
-impl Channel for Std {
-    type Sender = mpsc::Sender<u64>;
-    type Receiver = mpsc::Receiver<u64>;
-
-    fn open() -> (Self::Sender, Self::Receiver) {
-        mpsc::channel()
-    }
-
-    #[inline]
-    fn send(sender: &Self::Sender, value: u64) -> bool {
-        sender.send(value).is_ok()
-    }
-
-    #[inline]
-    fn receive(receiver: &Self::Receiver) -> Option<u64> {
-        receiver.recv().ok()
-    }
-}
-
-#[cfg(feature = "peers")]
-mod others {
-    use super::Channel;
-
-    /// A channel whose functions are called as those of the standard library.
-    macro_rules! channel {
-        ($name:ident, $module:ident) => {
-            pub(super) struct $name;
-
-            impl Channel for $name {
-                type Sender = $module::Sender<u64>;
-                type Receiver = $module::Receiver<u64>;
-
-                fn open() -> (Self::Sender, Self::Receiver) {
-                    $module::unbounded()
-                }
-
-                #[inline]
-                fn send(sender: &Self::Sender, value: u64) -> bool {
-                    sender.send(value).is_ok()
-                }
-
-                #[inline]
-                fn receive(receiver: &Self::Receiver) -> Option<u64> {
-                    receiver.recv().ok()
-                }
-            }
-        };
-    }
-
-    channel!(Crossbeam, crossbeam_channel);
-    channel!(Kanal, kanal);
-    channel!(Flume, flume);
 }

@@ -1,6 +1,7 @@
 //! Circuits, by their own ways in.
 
-use super::{Carrier, Open, Peer};
+use super::carrier::{Carrier, Open};
+use super::peer::Peer;
 use crate::circuit::rig::{By, Rig, Way};
 use crate::circuit::tally::Take;
 use anyhow::Context;

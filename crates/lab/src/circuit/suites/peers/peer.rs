@@ -1,0 +1,31 @@
+//! Somebody who is measured, and the rows that this makes.
+
+use super::carrier::Carrier;
+use super::scenario::{Description, Scenario};
+use crate::circuit::benchmark::{Benchmark, Work};
+use crate::circuit::sizes::Sizes;
+
+/// Somebody who is measured.
+pub(super) struct Peer {
+    who: &'static str,
+    how: &'static str,
+    start: fn(Scenario, &Sizes) -> anyhow::Result<Work>,
+}
+
+impl Peer {
+    pub(super) fn of<C: Carrier>(who: &'static str, how: &'static str) -> Self {
+        Peer { who, how, start: Scenario::start::<C> }
+    }
+
+    /// The row of this scenario.
+    pub(super) fn row(&self, scenario: Scenario) -> Benchmark {
+        let Description { group, row, measures } = scenario.description();
+        let start = self.start;
+        let benchmark =
+            Benchmark::new(format!("{row}{}", self.who), format!("{measures}; {}", self.how), move |sizes| {
+                start(scenario, sizes)
+            });
+        let benchmark = benchmark.in_group(group).in_summary();
+        if matches!(scenario, Scenario::Latency { .. }) { benchmark.of_latencies() } else { benchmark }
+    }
+}
