@@ -3,6 +3,7 @@
 //! The rounds alternate (A B, then B A), because a machine's speed drifts and whoever always went first would gain or
 //! lose by it.
 
+use super::measurement;
 use super::options::KvOptions;
 use super::report::Report;
 use crate::output;
@@ -56,7 +57,7 @@ pub(super) fn run(options: &KvOptions, a: &Target, b: &Target, out: &mut impl Wr
         let options_a = KvOptions { seed, ..options.clone() };
         let options_b = KvOptions { emit_by: options.against_emit_by, ..options_a.clone() };
         let measure = |options: &KvOptions, target: &Target| {
-            super::measure(options, target).with_context(|| format!("{target}"))
+            measurement::measure(options, target).with_context(|| format!("{target}"))
         };
         let (report_a, report_b) = if round % 2 == 0 {
             let first = measure(&options_a, a)?;
@@ -206,7 +207,7 @@ fn write_ratio(out: &mut fmt::Formatter<'_>, name: &str, ratio: Option<Ratio>) -
 #[cfg(test)]
 mod tests {
     use super::Comparison;
-    use crate::kv::report::tests::report;
+    use crate::kv::test_report::report;
 
     #[test]
     fn the_ratio_is_that_of_the_rounds() {

@@ -4,7 +4,7 @@
 //! each subscription's emissions are checked as well: what is missing, comes twice or comes too late is counted, and fails
 //! the run.
 
-use super::load::Clock;
+use super::clock::Clock;
 use super::options::{EmitBy, KvOptions};
 use super::workload::{token_of, watched_key};
 use crate::client::{Client, ClientError};
@@ -311,7 +311,7 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::{Awaited, Board, Seen};
-    use crate::kv::load::Clock;
+    use crate::kv::clock::Clock;
     use crate::watch::answer::Watched;
     use crate::watch::sequence::SequenceFaults;
     use std::time::Duration;

@@ -4,6 +4,7 @@
 //! due at fixed times whatever the server does, and latency counts from then; a stall is seen by every request that it
 //! delays, not only by the one in flight.
 
+use super::clock::{Clock, nanos};
 use super::connection::{Connection, InFlight};
 use super::emission::Board;
 use super::options::{EmitBy, KvOptions};
@@ -25,14 +26,6 @@ pub(super) struct Plan<'a> {
     /// Set when emissions are measured: every operation is then a SET of a watched key.
     pub(super) board: Option<&'a Board>,
     pub(super) clock: Clock,
-}
-
-/// Nanoseconds since the load began, and the window that is measured.
-#[derive(Clone, Debug)]
-pub(super) struct Clock {
-    origin: Instant,
-    pub(super) measured_from: u64,
-    pub(super) end: u64,
 }
 
 /// What was counted in the measured window.
@@ -83,28 +76,6 @@ pub(super) fn run(plan: &Plan<'_>, streams: Vec<TcpStream>) -> anyhow::Result<Ou
         total.add(outcome?);
     }
     Ok(total)
-}
-
-impl Clock {
-    /// A clock whose measured window starts after `warmup` and lasts for `duration`.
-    pub(super) fn start_after(warmup: Duration, duration: Duration) -> Self {
-        let measured_from = nanos(warmup);
-        Clock { origin: Instant::now(), measured_from, end: measured_from.saturating_add(nanos(duration)) }
-    }
-
-    /// The same window, counted from now.
-    pub(super) fn restarted(&self) -> Self {
-        Clock { origin: Instant::now(), ..self.clone() }
-    }
-
-    pub(super) fn now(&self) -> u64 {
-        nanos(self.origin.elapsed())
-    }
-
-    /// The instant at `nanos` after the origin.
-    pub(super) fn instant(&self, nanos: u64) -> Instant {
-        self.origin + Duration::from_nanos(nanos)
-    }
 }
 
 impl Outcome {
@@ -449,10 +420,6 @@ fn pace(offset: f64, interval: f64, clock: &Clock, finished: &AtomicBool, waker:
             return;
         }
     }
-}
-
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Processor time of the calling thread.

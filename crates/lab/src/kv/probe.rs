@@ -1,6 +1,6 @@
 //! The reactive probe: what a bystander's single request costs while the load runs.
 
-use super::load::Clock;
+use super::clock::{Clock, nanos};
 use crate::client::{Client, ClientError};
 use crate::latency::Latencies;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ impl Probe {
         let mut latencies = Latencies::default();
         let mut due = clock.now();
         let mut free_at = due;
-        let interval = u64::try_from(self.interval.as_nanos()).unwrap_or(u64::MAX);
+        let interval = nanos(self.interval);
         while due < clock.end {
             std::thread::sleep(clock.instant(due).saturating_duration_since(Instant::now()));
             let started = counted_from(due, free_at, clock.now());

@@ -302,60 +302,11 @@ fn seconds(seconds: f64) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use super::{Parts, Report};
-    use crate::facts::ServerFacts;
+mod tests {
     use crate::kv::emission::Emissions;
-    use crate::kv::load::Outcome;
-    use crate::kv::options::KvOptions;
-    use crate::latency::{Latencies, LatencySummary};
-    use crate::machine::Machine;
-    use crate::target::Target;
+    use crate::kv::test_report::{report, report_with};
+    use crate::latency::LatencySummary;
     use crate::watch::sequence::SequenceFaults;
-    use clap::Parser;
-    use std::time::SystemTime;
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        options: KvOptions,
-    }
-
-    /// A report of 1500 successes of 1 ms with the given flags.
-    pub(in crate::kv) fn report(flags: &[&str], change: impl FnOnce(&mut Outcome)) -> Report {
-        report_with(flags, change, Emissions::default())
-    }
-
-    fn report_with(flags: &[&str], change: impl FnOnce(&mut Outcome), emitted: Emissions) -> Report {
-        let options = Line::try_parse_from([&["kv", "--seed", "7"], flags].concat()).unwrap().options;
-        let mut latencies = Latencies::default();
-        for _ in 0..1500 {
-            latencies.record_nanos(1_000_000);
-        }
-        let mut outcome = Outcome {
-            succeeded: 1500,
-            served: 1500,
-            latencies,
-            threads: 1,
-            cpu_share: 0.5,
-            ..Outcome::default()
-        };
-        change(&mut outcome);
-        Report::new(Parts {
-            options: &options,
-            target: &Target::new("localhost", 7379),
-            start_time: SystemTime::UNIX_EPOCH,
-            server: ServerFacts {
-                version: Some("Tidemark 0.1.0".into()),
-                durability: Some("durability=off".into()),
-            },
-            machine: Machine { cores: 2, processor: "Test".into(), kernel: "linux 6".into() },
-            outcome,
-            probed: LatencySummary { count: 300, p50: 0.25, p95: 0.85, p99: 1.5, p999: 2.0, max: 4.9 },
-            emitted,
-            server_micros_per_op: Some(2.5),
-        })
-    }
 
     #[test]
     fn the_text_is_the_documented_one() {

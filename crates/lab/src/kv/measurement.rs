@@ -1,0 +1,105 @@
+//! One run against one server.
+
+use super::clock::Clock;
+use super::emission::{Board, Watchers};
+use super::load::{self, Outcome, Plan};
+use super::options::KvOptions;
+use super::probe::Probe;
+use super::report::{Parts, Report};
+use super::workload::{self, Workload};
+use crate::client::Client;
+use crate::facts::{self, ServerFacts};
+use crate::latency::LatencySummary;
+use crate::machine::Machine;
+use crate::target::Target;
+use anyhow::Context;
+use std::time::{Duration, SystemTime};
+
+/// Requests sent together while keys are removed and preloaded.
+const PREPARE_BATCH: u64 = 256;
+/// A server that syncs every write needs long for a batch of them.
+const PREPARE_PATIENCE: Duration = Duration::from_mins(1);
+
+/// Measures one server with these options.
+pub(super) fn measure(options: &KvOptions, target: &Target) -> anyhow::Result<Report> {
+    let connect = || Client::connect(target, options.op_timeout);
+    let mut control = connect()?;
+    let server = ServerFacts::ask(&mut control)?;
+    let workload = Workload::new(options);
+    prepare(&mut control, options, &workload)
+        .with_context(|| format!("cannot prepare the keys on {target}"))?;
+
+    let board = options.reactive_bench.then(|| Board::new(options.emit_max_inflight));
+    let clock = Clock::start_after(options.warmup, options.duration);
+    let watchers = match &board {
+        Some(_) => Some(Watchers::subscribe(options, target)?),
+        None => None,
+    };
+    let streams = (0..options.conns)
+        .map(|_| connect().map(Client::into_stream))
+        .collect::<Result<Vec<_>, _>>()
+        .with_context(|| format!("cannot open {} connections", options.conns))?;
+    let probe =
+        if options.reactive { Some(Probe::new(connect()?, options.reactive_interval)?) } else { None };
+
+    let cpu_before = facts::server_cpu(&mut control)?;
+    let plan = Plan { options, workload: &workload, board: board.as_ref(), clock: clock.restarted() };
+    let start_time = SystemTime::now() + options.warmup;
+    let (outcome, probed, emitted) = std::thread::scope(|scope| {
+        let probing = probe.map(|probe| scope.spawn(|| probe.run(&plan.clock)));
+        let watching =
+            watchers.zip(board.as_ref()).map(|(watchers, board)| watchers.start(scope, board, &plan.clock));
+        let outcome = load::run(&plan, streams);
+        let emitted = watching.map(|watching| watching.finish(options.op_timeout));
+        let probed = probing.and_then(|probing| probing.join().ok());
+        (outcome, probed, emitted)
+    });
+    let outcome = outcome?;
+    let cpu_after = facts::server_cpu(&mut control)?;
+    Ok(Report::new(Parts {
+        options,
+        target,
+        start_time,
+        server,
+        machine: Machine::this(),
+        probed: probed.transpose()?.map_or_else(LatencySummary::default, |latencies| latencies.summary()),
+        emitted: emitted.transpose()?.unwrap_or_default(),
+        server_micros_per_op: micros_per_op(cpu_before, cpu_after, &outcome),
+        outcome,
+    }))
+}
+
+/// Removes the scenario's keys, so that a GET can only find what this run has written, and preloads some.
+fn prepare(control: &mut Client, options: &KvOptions, workload: &Workload) -> anyhow::Result<()> {
+    in_batches(control, options.keyspace, workload::encode_delete)?;
+    if options.reactive_bench {
+        // A value that is there already would be no change when it is written again, and nothing to emit.
+        in_batches(control, options.reactive_keyspace, workload::encode_delete_watched)?;
+    }
+    in_batches(control, options.preloaded_keys(), |requests, key| workload.encode_set(requests, key, false))
+}
+
+fn in_batches(control: &mut Client, keys: u64, encode: impl Fn(&mut Vec<u8>, u64)) -> anyhow::Result<()> {
+    let mut requests = Vec::new();
+    for first in (0..keys).step_by(PREPARE_BATCH as usize) {
+        let batch = first..keys.min(first + PREPARE_BATCH);
+        requests.clear();
+        for key in batch.clone() {
+            encode(&mut requests, key);
+        }
+        control.send_encoded(&requests)?;
+        for _ in batch {
+            let reply = control.receive(Some(PREPARE_PATIENCE))?.context("the server does not answer")?;
+            if let Some(text) = reply.as_error() {
+                anyhow::bail!("the server answered {:?}", String::from_utf8_lossy(text));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The server's processor time for each request that succeeded: a refusal is no work done.
+fn micros_per_op(before: Option<Duration>, after: Option<Duration>, outcome: &Outcome) -> Option<f64> {
+    let used = after?.checked_sub(before?)?;
+    (outcome.served > 0).then(|| used.as_secs_f64() * 1e6 / outcome.served as f64)
+}
