@@ -11,6 +11,9 @@
 //! - [`output`]: printing to who may have stopped reading.
 //! - [`client`] and [`target`]: a blocking client for any server of the Redis protocol, used by the command line too.
 //!
+//! No two files use each other: what measures (clocks, statistics, clients) stands before what is watched (`watch`), that before the
+//! scenarios; in each of these come options, then who works, then the report, and the scenario's own file last.
+//!
 //! What needs a server is behind the feature `wire`, which is on unless it is turned off; with `peers` the laboratory of
 //! circuits measures other people's channels and actors as well.
 

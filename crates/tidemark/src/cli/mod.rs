@@ -6,12 +6,14 @@
 //! ```
 
 mod catalogue;
+mod exit_code;
 mod printer;
 mod prompt;
 mod session;
 mod tokens;
 
 use clap::{ArgAction, Args};
+use exit_code::{EXIT_ERROR_REPLY, EXIT_NO_SERVER, EXIT_USAGE};
 use printer::Format;
 use session::Session;
 use std::io::{BufRead, IsTerminal, Read};
@@ -79,12 +81,6 @@ History: ~/.tidemark_history, or the file that TIDEMARK_HISTORY names; empty tur
 Exit codes: 0 done; 1 the server answered a command with an error; 2 the command line is wrong;
 3 the server cannot be reached or the connection broke.";
 
-/// Some command was answered with an error.
-const EXIT_ERROR_REPLY: u8 = 1;
-/// The command line, or a line of the input, is wrong.
-const EXIT_USAGE: u8 = 2;
-/// There is no server, or no longer.
-const EXIT_NO_SERVER: u8 = 3;
 /// The longest line of standard input, and the longest argument from it.
 const INPUT_BYTES_MAX: u64 = 512 << 20;
 

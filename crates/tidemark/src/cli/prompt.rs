@@ -1,8 +1,9 @@
 //! The interactive prompt: line editing with history, completion and hints.
 
 use super::catalogue::Catalogue;
+use super::exit_code::EXIT_NO_SERVER;
 use super::session::Session;
-use super::{EXIT_NO_SERVER, tokens};
+use super::tokens;
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
