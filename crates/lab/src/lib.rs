@@ -8,6 +8,7 @@
 //! - [`crash`]: whether every acknowledged write is emitted exactly once when a client, the server or both are killed.
 //! - [`fan_out`]: how soon the last of many subscribers of one key has its new value, beside what the system takes to send it.
 //! - [`null_server`]: the ceiling: a server that only parses and answers.
+//! - [`options`]: the flags that several of these have.
 //! - [`output`]: printing to who may have stopped reading.
 //! - [`client`] and [`target`]: a blocking client for any server of the Redis protocol, used by the command line too.
 //!
@@ -34,6 +35,8 @@ pub mod latency;
 pub mod machine;
 #[cfg(feature = "wire")]
 pub mod null_server;
+#[cfg(feature = "wire")]
+pub mod options;
 pub mod output;
 #[cfg(feature = "wire")]
 mod random;

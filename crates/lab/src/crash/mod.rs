@@ -69,7 +69,7 @@ pub fn run(options: &CrashOptions, out: &mut impl Write) -> anyhow::Result<bool>
     }
     let (target, server) = facts.unwrap_or_default();
     let report = Report::new(options, target, server, Machine::this(), results);
-    output::write_report(&report, options.json, out)?;
+    output::write_report(&report, options.report.json, out)?;
     Ok(report.succeeded())
 }
 
@@ -103,14 +103,15 @@ impl Crash<'_> {
     fn run(self, random: Random, facts: &mut Facts) -> anyhow::Result<Iteration> {
         let options = self.options;
         if !options.scenario.kills_server() {
-            return self.exchange(random, &options.target(), None, facts);
+            return self.exchange(random, &options.server.target(), None, facts);
         }
         let binary = match &options.binary {
             Some(binary) => binary.clone(),
             None => std::env::current_exe().context("cannot tell which program this is; give --binary")?,
         };
         let directory = options.base_dir.join(format!("{:x}-{}", self.run, self.number));
-        let mut server = ServerProcess::start(&binary, &directory, options.port, options.stabilize_wait)?;
+        let mut server =
+            ServerProcess::start(&binary, &directory, options.server.port, options.stabilize_wait)?;
         let target = server.target();
         let result = self.exchange(random, &target, Some(&mut server), facts);
         drop(server);
@@ -138,7 +139,7 @@ impl Crash<'_> {
             (0..options.keys).map(|key| format!("crash-bench:{run:x}:{number}:{key}")).collect();
         let progress = Progress::new(run ^ u64::from(number), interrupted);
         if facts.is_none() {
-            let mut control = Client::connect(target, options.max_wait)?;
+            let mut control = Client::connect(target, options.wait.max_wait)?;
             *facts = Some((target.to_string(), ServerFacts::ask(&mut control)?));
         }
         let watcher = Watcher::subscribe(options, target, &keys, &progress)?;
@@ -157,7 +158,7 @@ impl Crash<'_> {
         let lost_writes = written.map_err(|_| anyhow::anyhow!("the writer stopped"))??;
         let received = received.map_err(|_| anyhow::anyhow!("the subscriber stopped"))??;
         let ledger = progress.into_ledger();
-        let mut control = Client::connect(target, options.max_wait)?;
+        let mut control = Client::connect(target, options.wait.max_wait)?;
         let lost_at_end = writer::lost_writes(&ledger, &writer::values_of(&mut control, &keys)?);
         for key in &keys {
             control.call(&["DEL", key])?;

@@ -1,23 +1,22 @@
 //! Flags of `tidemark bench crash`.
 
 use crate::duration;
-use crate::target::{DEFAULT_PORT, Target};
+use crate::options::{ReportOptions, ServerOptions, WaitOptions};
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// Flags of `tidemark bench crash`; durations are written as `10s` or `20ms`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
+#[command(mut_arg("host", |flag| flag.help(HOST_HELP)))]
+#[command(mut_arg("port", |flag| flag.help("Server port; a server of our own takes a free one if it is 0")))]
+#[command(mut_arg("password", |flag| flag.help("Password of the server of the scenario client")))]
+#[command(mut_arg("poll_interval", |flag| flag.default_value("20ms")))]
+#[command(mut_arg("max_wait", |flag| flag.default_value("10s").help("Longest wait for an answer or an emission")))]
 pub struct CrashOptions {
-    /// Server host of the scenario client; the others start a server of their own on this machine
-    #[arg(long, default_value = "localhost")]
-    pub host: String,
-    /// Server port; a server of our own takes a free one if it is 0
-    #[arg(long, default_value_t = DEFAULT_PORT)]
-    pub port: u16,
-    /// Password of the server of the scenario client
-    #[arg(long, env = "TIDEMARK_PASSWORD", hide_env_values = true)]
-    pub password: Option<String>,
+    /// The server of the scenario client.
+    #[command(flatten)]
+    pub server: ServerOptions,
     /// Binary of the server to kill; this program itself if not given
     #[arg(long)]
     pub binary: Option<PathBuf>,
@@ -42,24 +41,22 @@ pub struct CrashOptions {
     /// How long a client that has crashed stays away in the scenario client
     #[arg(long, default_value = "200ms", value_parser = duration::parse)]
     pub away: Duration,
-    /// How long to listen for emissions that should not come; pushes are not polled for
-    #[arg(long, default_value = "20ms", value_parser = duration::parse)]
-    pub poll_interval: Duration,
-    /// Longest wait for an answer or an emission
-    #[arg(long, default_value = "10s", value_parser = duration::parse)]
-    pub max_wait: Duration,
+    /// How long subscribers wait.
+    #[command(flatten)]
+    pub wait: WaitOptions,
     /// Longest time that a server may take to answer after its start
     #[arg(long, default_value = "2s", value_parser = duration::parse)]
     pub stabilize_wait: Duration,
-    /// Print JSON
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
-    #[arg(action = clap::ArgAction::Set)]
-    pub json: bool,
+    /// How what was found is said.
+    #[command(flatten)]
+    pub report: ReportOptions,
     /// Seed of the moments at which it crashes; the current time if not given
     #[arg(long)]
     pub seed: Option<u64>,
 }
 
+const HOST_HELP: &str =
+    "Server host of the scenario client; the others start a server of their own on this machine";
 const AFTER_HELP: &str = "\
 Flags may be written with one dash (-scenario server).
 Every update is a SET with DURABLE of a value that no other update has. Recovery is timed to the first emission after the
@@ -98,13 +95,8 @@ impl Scenario {
 }
 
 impl CrashOptions {
-    /// The running server of the scenario client.
-    pub(super) fn target(&self) -> Target {
-        Target { password: self.password.clone(), ..Target::new(&self.host, self.port) }
-    }
-
     /// How long writer and subscriber go on trying to reach a server that was killed.
     pub(super) fn reconnect_patience(&self) -> Duration {
-        self.stabilize_wait.saturating_add(self.max_wait)
+        self.stabilize_wait.saturating_add(self.wait.max_wait)
     }
 }

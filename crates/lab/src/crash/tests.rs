@@ -29,11 +29,14 @@ fn bench(flaw: Flaw, flags: &[&str]) -> (bool, serde_json::Value) {
 #[test]
 fn the_defaults_are_the_documented_ones() {
     let options = Line::try_parse_from(["crash"]).unwrap().options;
-    assert_eq!((options.host.as_str(), options.port, options.binary), ("localhost", 7379, None));
+    assert_eq!(
+        (options.server.host.as_str(), options.server.port, options.binary),
+        ("localhost", 7379, None)
+    );
     assert_eq!(options.base_dir.to_str(), Some(".crash-recovery-bench"));
     assert_eq!((options.iterations, options.updates, options.scenario.name()), (5, 100, "client"));
-    assert_eq!((options.poll_interval.as_millis(), options.max_wait.as_secs()), (20, 10));
-    assert_eq!((options.stabilize_wait.as_secs(), options.json), (2, false));
+    assert_eq!((options.wait.poll_interval.as_millis(), options.wait.max_wait.as_secs()), (20, 10));
+    assert_eq!((options.stabilize_wait.as_secs(), options.report.json), (2, false));
 }
 
 #[test]

@@ -61,7 +61,7 @@ impl<'a> Watcher<'a> {
         progress: &'a Progress,
     ) -> Result<Self, SubscriberError> {
         let dialled_at = Instant::now();
-        let mut subscriber = Subscriber::connect(target, options.max_wait)?;
+        let mut subscriber = Subscriber::connect(target, options.wait.max_wait)?;
         let (mut positions, mut key_of, mut received) = (Vec::new(), HashMap::new(), Received::default());
         for (index, key) in keys.iter().enumerate() {
             let Watched { subscription, lsn, seq } = subscriber.watch(key)?;
@@ -92,7 +92,7 @@ impl<'a> Watcher<'a> {
             if self.is_to_crash() {
                 self.crash()?;
             }
-            match self.subscriber.next(self.options.poll_interval) {
+            match self.subscriber.next(self.options.wait.poll_interval) {
                 // A client that has crashed meanwhile does not process it.
                 Ok(Some(_)) if self.is_to_crash() => {}
                 Ok(Some(push)) => {
@@ -101,7 +101,7 @@ impl<'a> Watcher<'a> {
                 }
                 Ok(None) if !self.progress.writer_is_done() => last_arrival = Instant::now(),
                 Ok(None) => {
-                    if self.has_everything() || last_arrival.elapsed() > self.options.max_wait {
+                    if self.has_everything() || last_arrival.elapsed() > self.options.wait.max_wait {
                         break;
                     }
                 }
@@ -122,7 +122,7 @@ impl<'a> Watcher<'a> {
         self.has_crashed = true;
         let alone = self.options.scenario == Scenario::Client;
         if alone {
-            std::thread::sleep(self.options.poll_interval);
+            std::thread::sleep(self.options.wait.poll_interval);
         }
         self.subscriber.disconnect();
         if alone {
@@ -150,7 +150,7 @@ impl<'a> Watcher<'a> {
 
     fn resume(&mut self) -> Result<(), SubscriberError> {
         self.dialled_at = Instant::now();
-        self.subscriber = Subscriber::connect(self.target, self.options.max_wait)?;
+        self.subscriber = Subscriber::connect(self.target, self.options.wait.max_wait)?;
         for (key, position) in self.keys.iter().zip(&self.positions) {
             let answer = self.subscriber.resume(key, &position.subscription, position.lsn)?;
             if answer != (Resumed::Ok { next: position.seq + 1 }) {

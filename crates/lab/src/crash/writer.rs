@@ -128,7 +128,7 @@ impl<'a> Writer<'a> {
         loop {
             // In this order: who is connected to after a kill was counted is not the one that was killed.
             let kills = self.progress.kills();
-            match Client::connect(self.target, self.options.max_wait) {
+            match Client::connect(self.target, self.options.wait.max_wait) {
                 Ok(client) => return Ok(Connection { client, kills }),
                 Err(error) => {
                     let goes_on =

@@ -38,27 +38,27 @@ use values::Values;
 /// Runs the scenario and writes its report to `out`. Returns false if a subscriber was not sent every value once and in order.
 pub fn run(options: &FanOutOptions, out: &mut impl Write) -> anyhow::Result<bool> {
     descriptors::provide_for(options.subscribers)?;
-    let target = options.target();
+    let target = options.server.target();
     let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let values = Values { run: since_epoch.as_nanos() as u64, bytes: options.value_bytes as usize };
     let mut writer = Writer {
-        client: Client::connect(&target, options.max_wait)?,
+        client: Client::connect(&target, options.wait.max_wait)?,
         key: format!("fan-out-bench:{:x}", values.run),
-        max_wait: options.max_wait,
+        max_wait: options.wait.max_wait,
     };
     let server = ServerFacts::ask(&mut writer.client)?;
     check_room(&mut writer.client, options.subscribers)?;
     let mut memory = Memory { before: facts::resident_bytes(&mut writer.client)?, ..Memory::default() };
     let (mut receiver, likeness) = subscribe(options, &target, &writer.key, values)?;
     memory.subscribed = facts::resident_bytes(&mut writer.client)?;
-    let start_floor = || Floor::start(&likeness, options.subscribers, options.max_wait);
+    let start_floor = || Floor::start(&likeness, options.subscribers, options.wait.max_wait);
     let mut floor = options.floor.then(start_floor).transpose()?;
     let rounds = measure(options, &mut writer, &mut receiver, floor.as_mut())?;
     drop(floor);
     memory.after = facts::resident_bytes(&mut writer.client)?;
     memory.peak = facts::peak_resident_bytes(&mut writer.client)?;
     memory.waiting_output = facts::waiting_output_bytes(&mut writer.client)?;
-    receiver.listen(options.poll_interval)?;
+    receiver.listen(options.wait.poll_interval)?;
     let parts = Parts {
         target: target.to_string(),
         rounds,
@@ -73,7 +73,7 @@ pub fn run(options: &FanOutOptions, out: &mut impl Write) -> anyhow::Result<bool
     drop(receiver);
     writer.client.call(&["DEL", &writer.key])?;
     let report = Report::new(options, parts);
-    output::write_report(&report, options.json, out)?;
+    output::write_report(&report, options.report.json, out)?;
     Ok(report.succeeded())
 }
 
@@ -139,7 +139,7 @@ fn subscribe_one(
     key: &str,
     receiver: &mut Receiver,
 ) -> anyhow::Result<Watched> {
-    let mut client = Client::connect(target, options.max_wait)?;
+    let mut client = Client::connect(target, options.wait.max_wait)?;
     client.hello(3).context("pushes need RESP3")?;
     let watched = Watched::read(&client.call(&["GET.WATCH", key])?)?;
     receiver.add(client.into_stream(), &watched.subscription, watched.seq, watched.lsn)?;
@@ -156,7 +156,7 @@ fn measure(
     let mut rounds = Vec::new();
     for number in 1..=options.warmup_rounds + options.rounds {
         let mut of_server = || -> anyhow::Result<Option<Times>> {
-            let times = receiver.round(number, options.max_wait, |value| writer.send(value))?;
+            let times = receiver.round(number, options.wait.max_wait, |value| writer.send(value))?;
             writer.check_answer()?;
             Ok(times)
         };

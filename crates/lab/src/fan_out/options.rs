@@ -1,22 +1,16 @@
 //! Flags of `tidemark bench fan-out`.
 
-use crate::duration;
-use crate::target::{DEFAULT_PORT, Target};
-use std::time::Duration;
+use crate::options::{ReportOptions, ServerOptions, WaitOptions};
 
 /// Flags of `tidemark bench fan-out`; durations are written as `5s` or `50ms`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
+#[command(mut_arg("poll_interval", |flag| flag.help("How long to listen for emissions that should not come, at the end")))]
+#[command(mut_arg("max_wait", |flag| flag.help("Longest wait for a connection, an answer or all emissions of a round")))]
 pub struct FanOutOptions {
-    /// Server host
-    #[arg(long, default_value = "localhost")]
-    pub host: String,
-    /// Server port
-    #[arg(long, default_value_t = DEFAULT_PORT)]
-    pub port: u16,
-    /// Password of the server
-    #[arg(long, env = "TIDEMARK_PASSWORD", hide_env_values = true)]
-    pub password: Option<String>,
+    /// Which server is measured.
+    #[command(flatten)]
+    pub server: ServerOptions,
     /// Connections that watch the key
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=60_000))]
     pub subscribers: u32,
@@ -33,16 +27,12 @@ pub struct FanOutOptions {
     #[arg(long, num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true")]
     #[arg(action = clap::ArgAction::Set)]
     pub floor: bool,
-    /// How long to listen for emissions that should not come, at the end
-    #[arg(long, default_value = "50ms", value_parser = duration::parse)]
-    pub poll_interval: Duration,
-    /// Longest wait for a connection, an answer or all emissions of a round
-    #[arg(long, default_value = "5s", value_parser = duration::parse)]
-    pub max_wait: Duration,
-    /// Print JSON
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
-    #[arg(action = clap::ArgAction::Set)]
-    pub json: bool,
+    /// How long subscribers wait.
+    #[command(flatten)]
+    pub wait: WaitOptions,
+    /// How what was found is said.
+    #[command(flatten)]
+    pub report: ReportOptions,
 }
 
 const AFTER_HELP: &str = "\
@@ -51,9 +41,3 @@ A round is timed from the sending of the SET to the moment when a subscriber's e
 one's. One thread receives, and checks each emission. The server must allow one client more than there are subscribers
 (--maxclients). The key fan-out-bench:RUN is removed at the end.
 Exit codes: 0 every subscriber was sent every value once and in order; 1 one was not, or the run could not be made; 2 wrong flags.";
-
-impl FanOutOptions {
-    pub(super) fn target(&self) -> Target {
-        Target { password: self.password.clone(), ..Target::new(&self.host, self.port) }
-    }
-}

@@ -28,10 +28,10 @@ fn bench(flaw: Flaw) -> (bool, serde_json::Value) {
 #[test]
 fn the_defaults_are_the_documented_ones() {
     let options = Line::try_parse_from(["fan-out"]).unwrap().options;
-    assert_eq!((options.host.as_str(), options.port), ("localhost", 7379));
+    assert_eq!((options.server.host.as_str(), options.server.port), ("localhost", 7379));
     assert_eq!((options.subscribers, options.rounds, options.warmup_rounds), (10_000, 20, 2));
-    assert_eq!((options.value_bytes, options.floor, options.json), (16, true, false));
-    assert_eq!((options.poll_interval.as_millis(), options.max_wait.as_millis()), (50, 5000));
+    assert_eq!((options.value_bytes, options.floor, options.report.json), (16, true, false));
+    assert_eq!((options.wait.poll_interval.as_millis(), options.wait.max_wait.as_millis()), (50, 5000));
 }
 
 #[test]

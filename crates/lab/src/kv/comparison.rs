@@ -77,7 +77,7 @@ pub(super) fn run(options: &KvOptions, a: &Target, b: &Target, out: &mut impl Wr
         runs_b.push(report_b);
     }
     let comparison = Comparison::new(runs_a, runs_b);
-    output::write_report(&comparison, options.json, out)?;
+    output::write_report(&comparison, options.report.json, out)?;
     Ok(comparison.a.succeeded() && comparison.b.succeeded())
 }
 

@@ -31,12 +31,12 @@ use std::io::Write;
 /// Runs the scenario and writes its report to `out`. Returns false if any operation failed, or an emission.
 pub fn run(options: &KvOptions, out: &mut impl Write) -> anyhow::Result<bool> {
     options.validate()?;
-    let target = options.target();
+    let target = options.server.target();
     if let Some(other) = &options.against {
         return comparison::run(options, &target, other, out);
     }
     let report = measurement::measure(options, &target)?;
-    output::write_report(&report, options.json, out)?;
+    output::write_report(&report, options.report.json, out)?;
     Ok(report.succeeded())
 }
 

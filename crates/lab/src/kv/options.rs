@@ -2,23 +2,19 @@
 
 use super::mix::Mix;
 use crate::duration;
-use crate::target::{DEFAULT_PORT, Target};
+use crate::options::{ReportOptions, ServerOptions};
+use crate::target::Target;
 use std::time::Duration;
 
 /// Flags of `tidemark bench kv`; durations are written as `30s`, `100ms` or `1m30s`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
+#[command(mut_arg("password", |flag| flag.help("Password of the server at --host")))]
 #[allow(clippy::struct_excessive_bools)] // Switches of a command line are bools.
 pub struct KvOptions {
-    /// Server host
-    #[arg(long, default_value = "localhost")]
-    pub host: String,
-    /// Server port
-    #[arg(long, default_value_t = DEFAULT_PORT)]
-    pub port: u16,
-    /// Password of the server at --host
-    #[arg(long, env = "TIDEMARK_PASSWORD", hide_env_values = true)]
-    pub password: Option<String>,
+    /// Which server is measured.
+    #[command(flatten)]
+    pub server: ServerOptions,
     /// Measured time
     #[arg(long, default_value = "30s", value_parser = duration::parse)]
     pub duration: Duration,
@@ -94,10 +90,9 @@ pub struct KvOptions {
     /// Rounds of --against; each runs both servers once
     #[arg(long, default_value_t = 5)]
     pub rounds: usize,
-    /// Print JSON
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
-    #[arg(action = clap::ArgAction::Set)]
-    pub json: bool,
+    /// How what was found is said.
+    #[command(flatten)]
+    pub report: ReportOptions,
     /// Seed of the random keys and commands; the current time if not given
     #[arg(long)]
     pub seed: Option<u64>,
@@ -199,11 +194,6 @@ impl KvOptions {
         Ok(())
     }
 
-    /// The server at `--host` and `--port`.
-    pub(super) fn target(&self) -> Target {
-        Target { password: self.password.clone(), ..Target::new(&self.host, self.port) }
-    }
-
     /// Threads that drive the load: the server needs the other half of the cores when it is local.
     pub(super) fn driving_threads(&self) -> usize {
         let given = self.threads.unwrap_or_else(|| crate::machine::cores() / 2);
@@ -252,14 +242,14 @@ mod tests {
     #[test]
     fn the_defaults_are_the_documented_ones() {
         let options = parse(&[]);
-        assert_eq!((options.host.as_str(), options.port), ("localhost", 7379));
+        assert_eq!((options.server.host.as_str(), options.server.port), ("localhost", 7379));
         assert_eq!((options.duration, options.warmup), (Duration::from_secs(30), Duration::from_secs(5)));
         assert_eq!(
             (options.conns, options.workers, options.keyspace, options.value_size),
             (16, 16, 100_000, 16)
         );
         assert_eq!((options.mix.get, options.mix.set, options.cmd), (50, 50, CommandMix::GetSet));
-        assert!(options.reactive && !options.reactive_bench && !options.durable_set && !options.json);
+        assert!(options.reactive && !options.reactive_bench && !options.durable_set && !options.report.json);
         assert_eq!(
             (options.reactive_watchers, options.reactive_keyspace, options.emit_max_inflight),
             (1, 10_000, 10_000)
@@ -272,7 +262,7 @@ mod tests {
     fn switches_take_a_value_or_none() {
         assert!(parse(&["--durable-set"]).durable_set);
         assert!(!parse(&["--reactive=false"]).reactive);
-        assert!(parse(&["--reactive=true", "--json"]).json);
+        assert!(parse(&["--reactive=true", "--json"]).report.json);
         assert_eq!(parse(&["--cmd", "set"]).cmd, CommandMix::Set);
     }
 

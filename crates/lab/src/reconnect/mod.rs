@@ -29,8 +29,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// Runs the scenario and writes its report to `out`. Returns false if any update was not emitted once and in order.
 pub fn run(options: &ReconnectOptions, out: &mut impl Write) -> anyhow::Result<bool> {
-    let target = options.target();
-    let mut control = Client::connect(&target, options.max_wait)?;
+    let target = options.server.target();
+    let mut control = Client::connect(&target, options.wait.max_wait)?;
     let server = ServerFacts::ask(&mut control)?;
     let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let mut iterations = Vec::new();
@@ -43,7 +43,7 @@ pub fn run(options: &ReconnectOptions, out: &mut impl Write) -> anyhow::Result<b
         iterations.push(iteration);
     }
     let report = Report::new(options, &target, server, Machine::this(), iterations);
-    output::write_report(&report, options.json, out)?;
+    output::write_report(&report, options.report.json, out)?;
     Ok(report.succeeded())
 }
 
@@ -68,10 +68,10 @@ impl<'a> Exchange<'a> {
         run: u64,
     ) -> anyhow::Result<Self> {
         let key = format!("{}-key-{number}", options.client_prefix);
-        let mut subscriber = Subscriber::connect(target, options.max_wait)?;
+        let mut subscriber = Subscriber::connect(target, options.wait.max_wait)?;
         subscriber.set_name(&format!("{}-{number}-{run:x}", options.client_prefix))?;
         let watched = subscriber.watch(&key)?;
-        let publisher = Client::connect(target, options.max_wait)?;
+        let publisher = Client::connect(target, options.wait.max_wait)?;
         let (ledger, receipts) = (Ledger::new(run), Vec::new());
         Ok(Exchange { options, target, number, key, publisher, subscriber, watched, ledger, receipts })
     }
@@ -90,12 +90,12 @@ impl<'a> Exchange<'a> {
         }
 
         let began = Instant::now();
-        self.subscriber = Subscriber::connect(self.target, self.options.max_wait)?;
+        self.subscriber = Subscriber::connect(self.target, self.options.wait.max_wait)?;
         let connected = began.elapsed();
         let answer = self.subscriber.resume(&self.key, &self.watched.subscription, last_lsn)?;
         let resumed = began.elapsed();
         let has_missed_some = self.options.updates_while_away > 0 && matches!(answer, Resumed::Ok { .. });
-        let first_missed = if has_missed_some && self.receive_one(self.options.max_wait)? {
+        let first_missed = if has_missed_some && self.receive_one(self.options.wait.max_wait)? {
             Some(began.elapsed())
         } else {
             None
@@ -137,7 +137,7 @@ impl<'a> Exchange<'a> {
     /// Waits until the last update has been received, as long as that may take; whether it was. What comes behind it is late, and
     /// what does not come at all is not worth waiting for.
     fn receive_all(&mut self) -> Result<bool, SubscriberError> {
-        let deadline = Instant::now() + self.options.max_wait;
+        let deadline = Instant::now() + self.options.wait.max_wait;
         let last = self.ledger.value(self.ledger.len());
         // Each receipt is looked at once: there may be very many.
         let mut looked = 0;
@@ -156,7 +156,7 @@ impl<'a> Exchange<'a> {
 
     /// Listens for what would be one emission too many, then ends the subscription and takes what came before its end.
     fn receive_what_should_not_come(&mut self) -> Result<(), SubscriberError> {
-        while self.receive_one(self.options.poll_interval)? {}
+        while self.receive_one(self.options.wait.poll_interval)? {}
         self.subscriber.unwatch(std::iter::once(&self.watched.subscription[..]))?;
         while self.receive_one(Duration::ZERO)? {}
         Ok(())

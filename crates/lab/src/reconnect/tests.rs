@@ -27,10 +27,10 @@ fn bench(flaw: Flaw, flags: &[&str]) -> (bool, serde_json::Value) {
 #[test]
 fn the_defaults_are_the_documented_ones() {
     let options = Line::try_parse_from(["reconnect"]).unwrap().options;
-    assert_eq!((options.host.as_str(), options.port), ("localhost", 7379));
+    assert_eq!((options.server.host.as_str(), options.server.port), ("localhost", 7379));
     assert_eq!((options.iterations, options.warmup_emissions, options.updates_while_away), (10, 5, 10));
-    assert_eq!((options.poll_interval.as_millis(), options.max_wait.as_millis()), (50, 5000));
-    assert_eq!((options.client_prefix.as_str(), options.json), ("reconnect-bench", false));
+    assert_eq!((options.wait.poll_interval.as_millis(), options.wait.max_wait.as_millis()), (50, 5000));
+    assert_eq!((options.client_prefix.as_str(), options.report.json), ("reconnect-bench", false));
 }
 
 #[test]
