@@ -23,5 +23,5 @@ mod text;
 pub use feed::{Feed, NotFollowed};
 pub use follower::{End, Follower, Told, Waker};
 pub use format::{Format, NotTold, UnknownFormat};
-pub use selection::{NotSelected, Selection, Type};
+pub use selection::{NotSelected, Selection};
 pub use text::serialize_bytes;

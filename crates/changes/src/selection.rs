@@ -3,32 +3,18 @@
 use tidemark_engine::change::Change;
 use tidemark_engine::command::{Group, parse};
 use tidemark_engine::keyspace::DATABASES;
+use tidemark_engine::value::Type;
 
 /// The most prefixes of one selection: each change is compared with all of them.
 const PREFIXES_MAX: usize = 256;
 /// The most bytes that all prefixes of a selection have together.
 const PREFIX_BYTES_MAX: usize = 64 * 1024;
 
-/// A type of values, as far as a command's name tells it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Type {
-    /// Strings, and their bits.
-    String,
-    /// Lists.
-    List,
-    /// Hashes.
-    Hash,
-    /// Sets.
-    Set,
-    /// Sorted sets.
-    SortedSet,
-}
-
 /// Why a selection is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotSelected {
     /// There is no such type.
-    #[error("the type must be string, list, hash, set or zset")]
+    #[error("the type must be {}", type_names())]
     Type,
     /// There is no such database.
     #[error("the database must be a number from 0 to {max}", max = DATABASES - 1)]
@@ -41,31 +27,21 @@ pub enum NotSelected {
     PrefixBytes,
 }
 
-impl Type {
-    /// Reads the name that `TYPE` answers.
-    pub fn parse(name: &[u8]) -> Result<Type, NotSelected> {
-        [
-            ("string", Type::String),
-            ("list", Type::List),
-            ("hash", Type::Hash),
-            ("set", Type::Set),
-            ("zset", Type::SortedSet),
-        ]
-        .into_iter()
-        .find_map(|(known, found)| parse::is(name, known).then_some(found))
-        .ok_or(NotSelected::Type)
-    }
+/// Every type by name, as in "string, list or hash".
+fn type_names() -> String {
+    let [first @ .., last] = Type::ALL.map(Type::name);
+    format!("{} or {last}", first.join(", "))
+}
 
-    /// The type that the commands of a chapter are about; `None` where it may be any.
-    fn of(group: Group) -> Option<Type> {
-        match group {
-            Group::String | Group::Bitmap => Some(Type::String),
-            Group::List => Some(Type::List),
-            Group::Hash => Some(Type::Hash),
-            Group::Set => Some(Type::Set),
-            Group::SortedSet => Some(Type::SortedSet),
-            _ => None,
-        }
+/// The type that the commands of a chapter are about; `None` where it may be any.
+fn type_of(group: Group) -> Option<Type> {
+    match group {
+        Group::String | Group::Bitmap => Some(Type::String),
+        Group::List => Some(Type::List),
+        Group::Hash => Some(Type::Hash),
+        Group::Set => Some(Type::Set),
+        Group::SortedSet => Some(Type::SortedSet),
+        _ => None,
     }
 }
 
@@ -95,7 +71,8 @@ impl Selection {
 
     /// Wants changes by commands about a type, and by commands about keys of any type.
     pub fn add_type(&mut self, name: &[u8]) -> Result<(), NotSelected> {
-        let wanted = Type::parse(name)?;
+        let known = Type::ALL.into_iter().find(|known| parse::is(name, known.name()));
+        let wanted = known.ok_or(NotSelected::Type)?;
         if !self.types.contains(&wanted) {
             self.types.push(wanted);
         }
@@ -135,7 +112,7 @@ impl Selection {
 
     fn takes_type(&self, change: &Change<'_>) -> bool {
         let about = match change {
-            Change::Command { command, .. } => Type::of(command.group),
+            Change::Command { command, .. } => type_of(command.group),
             Change::Expired { .. } | Change::Acknowledged { .. } => None,
         };
         self.types.is_empty() || about.is_none_or(|about| self.types.contains(&about))
@@ -207,6 +184,7 @@ mod tests {
     fn what_does_not_exist_cannot_be_selected() {
         let mut selection = Selection::default();
         assert_eq!(selection.add_type(b"stream"), Err(NotSelected::Type));
+        assert_eq!(NotSelected::Type.to_string(), "the type must be string, list, hash, set or zset");
         for number in ["16", "-1", "x", ""] {
             assert_eq!(selection.add_database(number.as_bytes()), Err(NotSelected::Database), "{number}");
         }

@@ -34,6 +34,9 @@ pub enum Type {
 }
 
 impl Type {
+    /// Every type.
+    pub const ALL: [Self; 5] = [Self::String, Self::List, Self::Hash, Self::Set, Self::SortedSet];
+
     /// The name that `TYPE` answers.
     pub fn name(self) -> &'static str {
         match self {
@@ -58,9 +61,7 @@ impl Type {
 
     /// The type for which a byte stands.
     pub(crate) fn of_code(code: u8) -> Option<Self> {
-        [Self::String, Self::List, Self::Hash, Self::Set, Self::SortedSet]
-            .into_iter()
-            .find(|kind| kind.code() == code)
+        Self::ALL.into_iter().find(|kind| kind.code() == code)
     }
 }
 
