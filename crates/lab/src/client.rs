@@ -236,6 +236,7 @@ fn lossy(text: &[u8]) -> String {
 mod tests {
     use super::{Client, ClientError};
     use crate::target::Target;
+    use crate::test_server;
     use std::io::{Read, Write};
     use std::net::TcpListener;
     use std::time::Duration;
@@ -286,7 +287,7 @@ mod tests {
 
     #[test]
     fn nobody_at_the_address_names_it() {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = test_server::nobody();
         let Err(error) = Client::connect(&Target::new("127.0.0.1", port), PATIENCE) else {
             panic!("nobody listens there");
         };

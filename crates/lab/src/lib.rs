@@ -46,6 +46,10 @@ pub mod single_dash;
 pub mod statistics;
 #[cfg(feature = "wire")]
 pub mod target;
+#[cfg(test)]
+mod test_run;
+#[cfg(all(test, feature = "wire"))]
+mod test_server;
 pub mod wall_time;
 #[cfg(feature = "wire")]
 mod watch;

@@ -291,7 +291,8 @@ pub fn long_flags(command: &clap::Command) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::benchmark::{Benchmark, Work, each};
+    use super::benchmark::{Benchmark, Work};
+    use super::test_report::benchmark;
     use super::{Caller, Program, exit_code, run_of};
     use clap::Parser;
     use std::cell::Cell;
@@ -318,10 +319,6 @@ mod tests {
         let options = Program::parse_from([&short, flags].concat()).options;
         // Nobody reads how far it is, either.
         run_of(benchmarks, &options, &Caller { arguments: Vec::new() }, out, &mut Closed)
-    }
-
-    fn sound(name: &str) -> Benchmark {
-        Benchmark::new(name, "", |_| each(|_| ()))
     }
 
     /// A benchmark that loses a value in its iteration of this number.
@@ -351,18 +348,18 @@ mod tests {
     fn a_reader_that_has_seen_enough_costs_no_results_and_is_no_failure() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("results.json");
-        let result = run(&[sound("A.a")], &["--rff", file.to_str().unwrap()], &mut Closed);
+        let result = run(&[benchmark("A.a")], &["--rff", file.to_str().unwrap()], &mut Closed);
         assert_eq!(results(&file), [("A.a".to_owned(), 3)]);
         assert_eq!(exit_code(result), ExitCode::SUCCESS);
-        assert_eq!(exit_code(run(&[sound("A.a")], &["-l"], &mut Closed)), ExitCode::SUCCESS);
-        assert_eq!(exit_code(run(&[sound("A.a")], &["--rff", "-"], &mut Closed)), ExitCode::SUCCESS);
+        assert_eq!(exit_code(run(&[benchmark("A.a")], &["-l"], &mut Closed)), ExitCode::SUCCESS);
+        assert_eq!(exit_code(run(&[benchmark("A.a")], &["--rff", "-"], &mut Closed)), ExitCode::SUCCESS);
     }
 
     #[test]
     fn a_benchmark_that_fails_takes_nothing_from_the_others() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("results.json");
-        let benchmarks = [sound("A.a"), losing_in(2, "A.b"), sound("A.c")];
+        let benchmarks = [benchmark("A.a"), losing_in(2, "A.b"), benchmark("A.c")];
         let mut out = Vec::new();
         let error = run(&benchmarks, &["--rff", file.to_str().unwrap()], &mut out).unwrap_err();
         let error = format!("{error:#}");
@@ -375,7 +372,7 @@ mod tests {
         );
         assert!(table.ends_with("\nA.b failed: it did not arrive\n"), "{table}");
         // Nor is it hidden by a reader that has seen enough.
-        let result = run(&[sound("A.a"), losing_in(1, "A.b")], &[], &mut Closed);
+        let result = run(&[benchmark("A.a"), losing_in(1, "A.b")], &[], &mut Closed);
         assert_eq!(exit_code(result), ExitCode::FAILURE);
     }
 
@@ -383,8 +380,8 @@ mod tests {
     fn a_benchmark_that_panics_takes_nothing_from_the_others() {
         let panics = |name| Benchmark::new(name, "", |_| panic!("it broke"));
         let mut out = Vec::new();
-        let error =
-            run(&[sound("A.a"), panics("A.b"), panics("A.c"), sound("A.d")], &[], &mut out).unwrap_err();
+        let error = run(&[benchmark("A.a"), panics("A.b"), panics("A.c"), benchmark("A.d")], &[], &mut out)
+            .unwrap_err();
         let expected = "2 of 4 benchmarks failed, the first of them A.b: it panicked: it broke";
         assert_eq!(format!("{error:#}"), expected);
         let table = String::from_utf8(out).unwrap();
@@ -397,7 +394,7 @@ mod tests {
         for (format, heading) in
             [(&[][..], "No ratios of the bench"), (&["--markdown"], "\nNo ratios of the")]
         {
-            let benchmarks = [losing_in(2, "A.a"), sound("A.b"), sound("A.c")];
+            let benchmarks = [losing_in(2, "A.a"), benchmark("A.b"), benchmark("A.c")];
             let mut out = Vec::new();
             let flags = [&["A.", "--against", "A.a"], format].concat();
             assert!(run(&benchmarks, &flags, &mut out).is_err());
@@ -412,7 +409,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("results.json");
         let flags = ["A.", "--against", "A.a", "--rff", file.to_str().unwrap()];
-        let benchmarks = [sound("A.a"), losing_in(3, "A.b"), sound("A.c")];
+        let benchmarks = [benchmark("A.a"), losing_in(3, "A.b"), benchmark("A.c")];
         assert!(run(&benchmarks, &flags, &mut Vec::new()).is_err());
         assert_eq!(results(&file), [("A.a".to_owned(), 3), ("A.c".to_owned(), 3)]);
     }
@@ -422,14 +419,14 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("results.json");
         let flags = ["--rff", file.to_str().unwrap()];
-        run(&[sound("A.a")], &flags, &mut Vec::new()).unwrap();
+        run(&[benchmark("A.a")], &flags, &mut Vec::new()).unwrap();
         assert!(run(&[losing_in(1, "A.b")], &flags, &mut Vec::new()).is_err());
         assert_eq!(results(&file), [("A.a".to_owned(), 3)]);
     }
 
     #[test]
     fn tables_and_json_are_not_both_standard_output() {
-        let error = run(&[sound("A.a")], &["--markdown", "--rff", "-"], &mut Vec::new()).unwrap_err();
+        let error = run(&[benchmark("A.a")], &["--markdown", "--rff", "-"], &mut Vec::new()).unwrap_err();
         assert!(error.to_string().contains("--markdown"), "{error}");
     }
 }

@@ -218,17 +218,12 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::{CircuitOptions, Mode, Profiler};
-    use clap::{CommandFactory, Parser};
+    use crate::test_run::{Line, try_options};
+    use clap::CommandFactory;
     use std::time::Duration;
 
-    #[derive(Debug, Parser)]
-    struct Program {
-        #[command(flatten)]
-        options: CircuitOptions,
-    }
-
-    fn parse(arguments: &[&str]) -> Result<CircuitOptions, clap::Error> {
-        Program::try_parse_from([&["bench"], arguments].concat()).map(|program| program.options)
+    fn parse(flags: &[&str]) -> Result<CircuitOptions, clap::Error> {
+        try_options(flags)
     }
 
     #[test]
@@ -254,7 +249,7 @@ mod tests {
 
     #[test]
     fn the_help_gives_every_default() {
-        let help = Program::command().render_long_help().to_string().replace('\n', " ");
+        let help = Line::<CircuitOptions>::command().render_long_help().to_string().replace('\n', " ");
         for flag in ["--warmup-iterations", "--iterations"] {
             let (_, text) = help.split_once(&format!(" {flag} <COUNT>")).unwrap();
             let text = text.split(" --").next().unwrap();

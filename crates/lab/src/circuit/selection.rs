@@ -201,7 +201,8 @@ fn after<'a>(text: &'a str, part: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::{Selection, SelectionError, matches};
-    use crate::circuit::benchmark::{Benchmark, each};
+    use crate::circuit::benchmark::Benchmark;
+    use crate::circuit::test_report::benchmark;
     use proptest::prelude::*;
 
     #[test]
@@ -229,7 +230,6 @@ mod tests {
     }
 
     fn all() -> [Benchmark; 4] {
-        let benchmark = |name: &str| Benchmark::new(name, "", |_| each(|_| ()));
         [
             benchmark("A.a").in_group("g"),
             benchmark("A.b").in_summary(),

@@ -2,33 +2,24 @@
 //! the whole program, where there is a binary.
 
 use super::{CrashOptions, run};
+use crate::test_run;
+use crate::test_server;
 use crate::watch::fake_server::{self, Flaw};
-use clap::Parser;
-
-#[derive(Parser)]
-#[command(args_override_self = true)]
-struct Line {
-    #[command(flatten)]
-    options: CrashOptions,
-}
 
 fn options(flaw: Flaw, flags: &[&str]) -> CrashOptions {
     let port = fake_server::start(flaw).to_string();
-    let common =
-        ["crash", "--host", "127.0.0.1", "--port", &port, "--max-wait", "300ms", "--iterations", "2"];
+    let common = ["--host", "127.0.0.1", "--port", &port, "--max-wait", "300ms", "--iterations", "2"];
     let short = ["--updates", "60", "--update-interval", "1ms", "--poll-interval", "10ms", "--away", "20ms"];
-    Line::try_parse_from([&common[..], &short, flags].concat()).unwrap().options
+    test_run::options(&[&common[..], &short, flags].concat())
 }
 
 fn bench(flaw: Flaw, flags: &[&str]) -> (bool, serde_json::Value) {
-    let mut out = Vec::new();
-    let succeeded = run(&options(flaw, &[&["--json"], flags].concat()), &mut out).unwrap();
-    (succeeded, serde_json::from_slice(&out).unwrap())
+    test_run::report(|out| run(&options(flaw, &[&["--json"], flags].concat()), out)).unwrap()
 }
 
 #[test]
 fn the_defaults_are_the_documented_ones() {
-    let options = Line::try_parse_from(["crash"]).unwrap().options;
+    let options = test_run::options::<CrashOptions>(&[]);
     assert_eq!(
         (options.server.host.as_str(), options.server.port, options.binary),
         ("localhost", 7379, None)
@@ -111,9 +102,8 @@ fn a_server_that_forgets_or_repeats_what_happened_meanwhile_fails() {
 
 #[test]
 fn the_text_is_the_documented_one() {
-    let mut out = Vec::new();
-    assert!(run(&options(Flaw::None, &[]), &mut out).unwrap());
-    let text = String::from_utf8(out).unwrap();
+    let (succeeded, text) = test_run::text(|out| run(&options(Flaw::None, &[]), out)).unwrap();
+    assert!(succeeded, "{text}");
     for line in [
         "=== Crash Recovery Benchmark Summary ===\nScenario: client\n",
         "Iterations: 2\nTotal updates: 120\n",
@@ -126,16 +116,15 @@ fn the_text_is_the_documented_one() {
     ] {
         assert!(text.contains(line), "{line:?} is missing in:\n{text}");
     }
-    let mut out = Vec::new();
-    assert!(!run(&options(Flaw::Forget, &[]), &mut out).unwrap());
-    let text = String::from_utf8(out).unwrap();
+    let (succeeded, text) = test_run::text(|out| run(&options(Flaw::Forget, &[]), out)).unwrap();
+    assert!(!succeeded, "{text}");
     assert!(text.contains("was answered NotFound") && text.contains("Iteration 2: missed="), "{text}");
 }
 
 #[test]
 fn nobody_there_is_an_error_and_no_result() {
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
-    let options = Line::try_parse_from(["crash", "--host", "127.0.0.1", "--port", &port]).unwrap().options;
+    let port = test_server::nobody().to_string();
+    let options = test_run::options(&["--host", "127.0.0.1", "--port", &port]);
     let mut out = Vec::new();
     let error = format!("{:#}", run(&options, &mut out).unwrap_err());
     assert!(error.contains("could not connect"), "{error}");

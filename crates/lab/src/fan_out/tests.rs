@@ -1,33 +1,24 @@
 //! The scenario against servers that keep the contract and servers that break it.
 
 use super::{FanOutOptions, run};
+use crate::test_run;
 use crate::watch::fake_server::{self, Flaw};
-use clap::Parser;
-
-#[derive(Parser)]
-#[command(args_override_self = true)]
-struct Line {
-    #[command(flatten)]
-    options: FanOutOptions,
-}
 
 fn options(flaw: Flaw, flags: &[&str]) -> FanOutOptions {
     let port = fake_server::start(flaw).to_string();
-    let common = ["fan-out", "--host", "127.0.0.1", "--port", &port, "--max-wait", "300ms"];
+    let common = ["--host", "127.0.0.1", "--port", &port, "--max-wait", "300ms"];
     // The floor needs the whole program: the tests of the binary have it.
     let short = ["--subscribers", "5", "--rounds", "4", "--poll-interval", "10ms", "--floor=false"];
-    Line::try_parse_from([&common[..], &short, flags].concat()).unwrap().options
+    test_run::options(&[&common[..], &short, flags].concat())
 }
 
 fn bench(flaw: Flaw) -> (bool, serde_json::Value) {
-    let mut out = Vec::new();
-    let succeeded = run(&options(flaw, &["--json"]), &mut out).unwrap();
-    (succeeded, serde_json::from_slice(&out).unwrap())
+    test_run::report(|out| run(&options(flaw, &["--json"]), out)).unwrap()
 }
 
 #[test]
 fn the_defaults_are_the_documented_ones() {
-    let options = Line::try_parse_from(["fan-out"]).unwrap().options;
+    let options = test_run::options::<FanOutOptions>(&[]);
     assert_eq!((options.server.host.as_str(), options.server.port), ("localhost", 7379));
     assert_eq!((options.subscribers, options.rounds, options.warmup_rounds), (10_000, 20, 2));
     assert_eq!((options.value_bytes, options.floor, options.report.json), (16, true, false));
@@ -70,9 +61,8 @@ fn every_way_of_losing_or_repeating_fails_and_is_counted() {
 
 #[test]
 fn the_text_is_the_documented_one() {
-    let mut out = Vec::new();
-    assert!(run(&options(Flaw::None, &[]), &mut out).unwrap());
-    let text = String::from_utf8(out).unwrap();
+    let (succeeded, text) = test_run::text(|out| run(&options(Flaw::None, &[]), out)).unwrap();
+    assert!(succeeded, "{text}");
     for line in [
         "=== Fan-Out Benchmark Summary ===\n",
         "Subscribers of one key: 5\nRounds: 4 (4 measured)\n",

@@ -312,14 +312,11 @@ impl Seen {
 mod tests {
     use super::{Awaited, Board, Seen};
     use crate::kv::clock::Clock;
+    use crate::test_server::bulk;
     use crate::watch::answer::Watched;
     use crate::watch::sequence::SequenceFaults;
     use std::time::Duration;
     use tidemark_server::resp::Value;
-
-    fn bulk(text: &str) -> Value {
-        Value::Bulk(text.as_bytes().to_vec())
-    }
 
     fn emission(subscription: &str, seq: i64, value: &str) -> Value {
         let number = Value::Integer(seq);

@@ -226,17 +226,11 @@ impl KvOptions {
 #[cfg(test)]
 mod tests {
     use super::{CommandMix, KvOptions, OptionsError};
-    use clap::Parser;
+    use crate::test_run;
     use std::time::Duration;
 
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        options: KvOptions,
-    }
-
     fn parse(flags: &[&str]) -> KvOptions {
-        Line::try_parse_from([&["kv"], flags].concat()).unwrap().options
+        test_run::options(flags)
     }
 
     #[test]

@@ -2,20 +2,13 @@
 
 use super::emission::Emissions;
 use super::load::Outcome;
-use super::options::KvOptions;
 use super::report::{Parts, Report};
 use crate::facts::ServerFacts;
 use crate::latency::{Latencies, LatencySummary};
 use crate::machine::Machine;
 use crate::target::Target;
-use clap::Parser;
+use crate::test_run;
 use std::time::SystemTime;
-
-#[derive(Parser)]
-struct Line {
-    #[command(flatten)]
-    options: KvOptions,
-}
 
 /// A report of 1500 successes of 1 ms with the given flags.
 pub(super) fn report(flags: &[&str], change: impl FnOnce(&mut Outcome)) -> Report {
@@ -23,7 +16,7 @@ pub(super) fn report(flags: &[&str], change: impl FnOnce(&mut Outcome)) -> Repor
 }
 
 pub(super) fn report_with(flags: &[&str], change: impl FnOnce(&mut Outcome), emitted: Emissions) -> Report {
-    let options = Line::try_parse_from([&["kv", "--seed", "7"], flags].concat()).unwrap().options;
+    let options = test_run::options(&[&["--seed", "7"], flags].concat());
     let mut latencies = Latencies::default();
     for _ in 0..1500 {
         latencies.record_nanos(1_000_000);

@@ -2,24 +2,14 @@
 
 use super::{KvOptions, run};
 use crate::null_server::{NullProtocol, NullServer};
+use crate::test_run;
+use crate::test_server::{self, Behaviour, Connection};
 use crate::watch::fake_server::{self, Flaw};
-use clap::Parser;
 use std::collections::HashMap;
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
-use tidemark_server::resp::request::{RequestLimits, RequestParser};
-use tidemark_server::resp::{Value, encode_value};
-
-#[derive(Parser)]
-#[command(args_override_self = true)]
-struct Line {
-    #[command(flatten)]
-    options: KvOptions,
-}
+use tidemark_server::resp::Value;
 
 /// What a test server answers to the arguments of a request.
-type Answer = fn(&mut Store, &[Vec<u8>], &Arc<Mutex<TcpStream>>) -> Value;
+type Answer = fn(&mut Store, &[Vec<u8>], &Connection) -> Value;
 
 /// The state that all connections of a test server share.
 #[derive(Default)]
@@ -28,38 +18,23 @@ struct Store {
     position: i64,
 }
 
-fn serve(answer: Answer) -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let store = Arc::new(Mutex::new(Store::default()));
-    std::thread::spawn(move || {
-        for stream in listener.incoming().map_while(Result::ok) {
-            let store = Arc::clone(&store);
-            std::thread::spawn(move || serve_one(stream, &store, answer));
-        }
-    });
-    port
+/// A server that answers in this way.
+struct Answering {
+    answer: Answer,
+    store: Store,
 }
 
-fn serve_one(mut stream: TcpStream, store: &Mutex<Store>, answer: Answer) {
-    let writer = Arc::new(Mutex::new(stream.try_clone().unwrap()));
-    let limits = RequestLimits { authenticated: true, ..RequestLimits::default() };
-    let (mut parser, mut input, mut scratch) = (RequestParser::default(), Vec::new(), vec![0; 65_536]);
-    while let Ok(length @ 1..) = stream.read(&mut scratch) {
-        input.extend_from_slice(&scratch[..length]);
-        let mut replies = Vec::new();
-        while let Ok(Some(consumed)) = parser.next(&input, &limits) {
-            let arguments: Vec<Vec<u8>> = parser.arguments(&input).map(<[u8]>::to_vec).collect();
-            encode_value(&mut replies, &answer(&mut store.lock().unwrap(), &arguments, &writer));
-            input.drain(..consumed);
-        }
-        if writer.lock().unwrap().write_all(&replies).is_err() {
-            return;
-        }
+impl Behaviour for Answering {
+    fn answer(&mut self, arguments: &[Vec<u8>], connection: &Connection) -> Vec<Value> {
+        vec![(self.answer)(&mut self.store, arguments, connection)]
     }
 }
 
-fn honest(store: &mut Store, arguments: &[Vec<u8>], _: &Arc<Mutex<TcpStream>>) -> Value {
+fn serve(answer: Answer) -> u16 {
+    test_server::start(Answering { answer, store: Store::default() })
+}
+
+fn honest(store: &mut Store, arguments: &[Vec<u8>], _: &Connection) -> Value {
     let argument = |index: usize| arguments[index].clone();
     match &arguments[0][..] {
         b"PING" => Value::Simple(b"PONG".to_vec()),
@@ -78,13 +53,11 @@ fn honest(store: &mut Store, arguments: &[Vec<u8>], _: &Arc<Mutex<TcpStream>>) -
 fn bench(port: u16, flags: &[&str]) -> anyhow::Result<(bool, serde_json::Value)> {
     let port = port.to_string();
     let common =
-        ["kv", "--host", "127.0.0.1", "--port", &port, "--duration", "300ms", "--warmup", "50ms", "--json"];
+        ["--host", "127.0.0.1", "--port", &port, "--duration", "300ms", "--warmup", "50ms", "--json"];
     let small =
         ["--keyspace", "50", "--conns", "4", "--workers", "6", "--reactive-interval", "10ms", "--seed", "1"];
-    let options = Line::try_parse_from([&common[..], &small, flags].concat()).unwrap().options;
-    let mut out = Vec::new();
-    let succeeded = run(&options, &mut out)?;
-    Ok((succeeded, serde_json::from_slice(&out)?))
+    let options: KvOptions = test_run::options(&[&common[..], &small, flags].concat());
+    test_run::report(|out| run(&options, out))
 }
 
 #[test]

@@ -1,32 +1,23 @@
 //! The scenario against servers that keep the contract and servers that break it.
 
 use super::{ReconnectOptions, run};
+use crate::test_run;
 use crate::watch::fake_server::{self, Flaw};
-use clap::Parser;
-
-#[derive(Parser)]
-#[command(args_override_self = true)]
-struct Line {
-    #[command(flatten)]
-    options: ReconnectOptions,
-}
 
 fn options(flaw: Flaw, flags: &[&str]) -> ReconnectOptions {
     let port = fake_server::start(flaw).to_string();
-    let common = ["reconnect", "--host", "127.0.0.1", "--port", &port, "--max-wait", "300ms"];
+    let common = ["--host", "127.0.0.1", "--port", &port, "--max-wait", "300ms"];
     let short = ["--iterations", "2", "--poll-interval", "10ms"];
-    Line::try_parse_from([&common[..], &short, flags].concat()).unwrap().options
+    test_run::options(&[&common[..], &short, flags].concat())
 }
 
 fn bench(flaw: Flaw, flags: &[&str]) -> (bool, serde_json::Value) {
-    let mut out = Vec::new();
-    let succeeded = run(&options(flaw, &[&["--json"], flags].concat()), &mut out).unwrap();
-    (succeeded, serde_json::from_slice(&out).unwrap())
+    test_run::report(|out| run(&options(flaw, &[&["--json"], flags].concat()), out)).unwrap()
 }
 
 #[test]
 fn the_defaults_are_the_documented_ones() {
-    let options = Line::try_parse_from(["reconnect"]).unwrap().options;
+    let options = test_run::options::<ReconnectOptions>(&[]);
     assert_eq!((options.server.host.as_str(), options.server.port), ("localhost", 7379));
     assert_eq!((options.iterations, options.warmup_emissions, options.updates_while_away), (10, 5, 10));
     assert_eq!((options.wait.poll_interval.as_millis(), options.wait.max_wait.as_millis()), (50, 5000));
@@ -105,9 +96,8 @@ fn every_way_of_losing_or_repeating_fails_and_is_counted() {
 
 #[test]
 fn the_text_is_the_documented_one() {
-    let mut out = Vec::new();
-    assert!(run(&options(Flaw::None, &[]), &mut out).unwrap());
-    let text = String::from_utf8(out).unwrap();
+    let (succeeded, text) = test_run::text(|out| run(&options(Flaw::None, &[]), out)).unwrap();
+    assert!(succeeded, "{text}");
     for line in [
         "=== Subscription Reconnection Benchmark Summary ===\n",
         "Iterations: 2\nWarmup emissions per iteration: 5\n",
@@ -118,8 +108,7 @@ fn the_text_is_the_documented_one() {
     ] {
         assert!(text.contains(line), "{line:?} is missing in:\n{text}");
     }
-    let mut out = Vec::new();
-    assert!(!run(&options(Flaw::Forget, &[]), &mut out).unwrap());
-    let text = String::from_utf8(out).unwrap();
+    let (succeeded, text) = test_run::text(|out| run(&options(Flaw::Forget, &[]), out)).unwrap();
+    assert!(!succeeded, "{text}");
     assert!(text.contains("Iteration 1: EMITRECONNECT answered SUBSCRIPTION_NOT_FOUND"), "{text}");
 }

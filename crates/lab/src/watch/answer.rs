@@ -143,11 +143,8 @@ fn unknown(command: &'static str, got: &Value) -> AnswerError {
 #[cfg(test)]
 mod tests {
     use super::{AnswerError, Emission, Push, Resumed, Watched};
+    use crate::test_server::bulk;
     use tidemark_server::resp::Value;
-
-    fn bulk(text: &str) -> Value {
-        Value::Bulk(text.as_bytes().to_vec())
-    }
 
     #[test]
     fn a_watch_is_read_from_the_map_and_from_the_flat_array() {

@@ -1,11 +1,9 @@
 //! A server in memory that keeps the contract, or breaks it in one way that a judge must find.
 
+use crate::test_server::{self, Behaviour, Connection, bulk, send};
 use std::collections::HashMap;
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
-use tidemark_server::resp::request::{RequestLimits, RequestParser};
-use tidemark_server::resp::{Value, encode_value};
+use std::sync::Arc;
+use tidemark_server::resp::Value;
 
 /// How the server breaks the contract. Numbers count the emissions of all subscriptions, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,8 +27,6 @@ pub(crate) enum Flaw {
     Forget,
 }
 
-type Connection = Arc<Mutex<TcpStream>>;
-
 struct State {
     flaw: Flaw,
     values: HashMap<Vec<u8>, Vec<u8>>,
@@ -53,51 +49,17 @@ struct Subscription {
 
 /// Starts the server and returns its port; it ends with the process.
 pub(crate) fn start(flaw: Flaw) -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let state = Arc::new(Mutex::new(State {
+    test_server::start(State {
         flaw,
         values: HashMap::new(),
         lsn: 0,
         emitted: 0,
         subscriptions: Vec::new(),
         channels: HashMap::new(),
-    }));
-    std::thread::spawn(move || {
-        for stream in listener.incoming().map_while(Result::ok) {
-            let state = Arc::clone(&state);
-            std::thread::spawn(move || serve(stream, &state));
-        }
-    });
-    port
+    })
 }
 
-fn serve(mut stream: TcpStream, state: &Mutex<State>) {
-    stream.set_nodelay(true).unwrap();
-    let connection: Connection = Arc::new(Mutex::new(stream.try_clone().unwrap()));
-    let limits = RequestLimits { authenticated: true, ..RequestLimits::default() };
-    let (mut parser, mut input, mut scratch) = (RequestParser::default(), Vec::new(), vec![0; 65_536]);
-    'connected: while let Ok(length @ 1..) = stream.read(&mut scratch) {
-        input.extend_from_slice(&scratch[..length]);
-        while let Ok(Some(consumed)) = parser.next(&input, &limits) {
-            let arguments: Vec<Vec<u8>> = parser.arguments(&input).map(<[u8]>::to_vec).collect();
-            input.drain(..consumed);
-            let mut state = state.lock().unwrap();
-            let mut replies = Vec::new();
-            for reply in state.answer(&arguments, &connection) {
-                encode_value(&mut replies, &reply);
-            }
-            // Under the state's lock: what follows must not overtake it.
-            if connection.lock().unwrap().write_all(&replies).is_err() {
-                break 'connected;
-            }
-        }
-    }
-    state.lock().unwrap().leave(&connection);
-}
-
-impl State {
-    /// The reply, and the pushes that follow it.
+impl Behaviour for State {
     fn answer(&mut self, arguments: &[Vec<u8>], connection: &Connection) -> Vec<Value> {
         let argument = |index: usize| arguments.get(index).cloned().unwrap_or_default();
         let ok = || vec![Value::Simple(b"OK".to_vec())];
@@ -134,13 +96,28 @@ impl State {
                     return vec![Value::Integer(0)];
                 };
                 let message = [bulk(b"message"), Value::Bulk(argument(1)), Value::Bulk(argument(2))];
-                send(subscriber, &Value::Push(message.to_vec()));
+                send(subscriber, [&Value::Push(message.to_vec())]);
                 vec![Value::Integer(1)]
             }
             _ => vec![Value::Error(b"ERR unknown command".to_vec())],
         }
     }
 
+    fn leave(&mut self, connection: &Connection) {
+        let is_its = |other: &Connection| Arc::ptr_eq(other, connection);
+        self.channels.retain(|_, subscriber| !is_its(subscriber));
+        if self.flaw == Flaw::Forget {
+            self.subscriptions.retain(|subscription| !subscription.connection.as_ref().is_some_and(is_its));
+        }
+        for subscription in &mut self.subscriptions {
+            if subscription.connection.as_ref().is_some_and(is_its) {
+                subscription.connection = None;
+            }
+        }
+    }
+}
+
+impl State {
     fn value(&self, key: &[u8]) -> Value {
         self.values.get(key).cloned().map_or(Value::Null, Value::Bulk)
     }
@@ -201,19 +178,6 @@ impl State {
         let missed = subscription.history.iter().skip(from).map(|(.., frame)| frame.clone());
         answer(b"OK", had as i64 + 1).into_iter().chain(missed).collect()
     }
-
-    fn leave(&mut self, connection: &Connection) {
-        let is_its = |other: &Connection| Arc::ptr_eq(other, connection);
-        self.channels.retain(|_, subscriber| !is_its(subscriber));
-        if self.flaw == Flaw::Forget {
-            self.subscriptions.retain(|subscription| !subscription.connection.as_ref().is_some_and(is_its));
-        }
-        for subscription in &mut self.subscriptions {
-            if subscription.connection.as_ref().is_some_and(is_its) {
-                subscription.connection = None;
-            }
-        }
-    }
 }
 
 impl Subscription {
@@ -228,30 +192,20 @@ impl Subscription {
         let frame =
             Value::Push(vec![bulk(b"emission"), Value::Bulk(self.id.clone()), lsn_value, seq_value, value]);
         self.history.push((lsn, seq, frame.clone()));
+        // Whoever has gone will ask for it when he is back.
         let Some(connection) = &self.connection else { return };
         match flaw {
             Flaw::Drop(dropped) if dropped == count => {}
             Flaw::Swap(held) if held == count => self.held_back = Some(frame),
             _ => {
-                send(connection, &frame);
+                send(connection, [&frame]);
                 if flaw == Flaw::Repeat(count) {
-                    send(connection, &frame);
+                    send(connection, [&frame]);
                 }
                 if let Some(held) = self.held_back.take() {
-                    send(connection, &held);
+                    send(connection, [&held]);
                 }
             }
         }
     }
-}
-
-fn bulk(text: &[u8]) -> Value {
-    Value::Bulk(text.to_vec())
-}
-
-/// Whoever has gone will ask for it when he is back.
-fn send(connection: &Connection, frame: &Value) {
-    let mut bytes = Vec::new();
-    encode_value(&mut bytes, frame);
-    let _ = connection.lock().unwrap().write_all(&bytes);
 }
