@@ -106,9 +106,6 @@ impl Behaviour for State {
     fn leave(&mut self, connection: &Connection) {
         let is_its = |other: &Connection| Arc::ptr_eq(other, connection);
         self.channels.retain(|_, subscriber| !is_its(subscriber));
-        if self.flaw == Flaw::Forget {
-            self.subscriptions.retain(|subscription| !subscription.connection.as_ref().is_some_and(is_its));
-        }
         for subscription in &mut self.subscriptions {
             if subscription.connection.as_ref().is_some_and(is_its) {
                 subscription.connection = None;
@@ -164,8 +161,10 @@ impl State {
         if last > self.lsn {
             return answer(b"INVALID_SEQUENCE", self.lsn);
         }
-        let Some(subscription) = self.subscriptions.iter_mut().find(|subscription| subscription.id == id)
-        else {
+        // Whoever comes back does so by another connection, be the end of the one before noticed or not.
+        let is_forgotten = self.flaw == Flaw::Forget;
+        let subscription = self.subscriptions.iter_mut().find(|one| one.id == id && !is_forgotten);
+        let Some(subscription) = subscription else {
             return answer(b"SUBSCRIPTION_NOT_FOUND", 0);
         };
         subscription.connection = Some(Arc::clone(connection));
