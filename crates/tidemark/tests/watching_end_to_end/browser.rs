@@ -1,14 +1,14 @@
 //! A subscriber as a browser is one: one read over Server-Sent Events, and back behind the last event after every break.
 
 use crate::commands::Generator;
+use crate::inbound::{Inbound, PATIENCE, behind};
 use crate::read::{Form, Read};
 use crate::received::{Begin, End, Name, Refusal, Stretch, Subscription, Told};
-use crate::stream::{Connection, PATIENCE, content};
+use crate::stream::{Connection, content};
 use crate::world::World;
 use serde_json::Value;
 use std::fmt::Write as _;
-use std::io::{self, Read as _, Write as _};
-use std::net::TcpStream;
+use std::io;
 use std::time::{Duration, Instant};
 use tidemark_engine::Protocol;
 
@@ -234,24 +234,22 @@ fn escaped(bytes: &[u8]) -> String {
 }
 
 /// One answer that goes on.
-struct Events {
-    stream: TcpStream,
-    buffer: Vec<u8>,
-}
+struct Events(Inbound);
 
 impl Events {
     /// By HTTP 1.0, whose answers have no frames of their own.
     fn request(port: u16, target: &str, last: Option<&str>) -> io::Result<Self> {
-        let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+        let mut inbound = Inbound::connect(port)?;
         let last = last.map_or(String::new(), |last| format!("Last-Event-ID: {last}\r\n"));
         let head = format!("GET {target} HTTP/1.0\r\nHost: 127.0.0.1\r\n{last}\r\n");
-        stream.write_all(head.as_bytes())?;
-        Ok(Self { stream, buffer: Vec::new() })
+        inbound.send(head.as_bytes())?;
+        Ok(Self(inbound))
     }
 
     /// Takes the head of the answer.
     fn status(&mut self) -> io::Result<u16> {
-        let head = self.take_until(b"\r\n\r\n", PATIENCE)?.expect("a server that runs answers");
+        let head = self.0.next(PATIENCE, behind(b"\r\n\r\n"))?.expect("a server that runs answers");
+        let head = String::from_utf8_lossy(&head);
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
         Ok(status.unwrap_or_else(|| panic!("no status: {head}")))
     }
@@ -259,37 +257,14 @@ impl Events {
     /// The next event and its data; `None` if none has come for so long.
     fn next(&mut self, patience: Duration) -> io::Result<Option<(String, Value)>> {
         loop {
-            let Some(event) = self.take_until(b"\n\n", patience)? else { return Ok(None) };
+            let Some(event) = self.0.next(patience, behind(b"\n\n"))? else { return Ok(None) };
+            let event = String::from_utf8_lossy(&event);
             let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
             if let (Some(kind), Some(data)) = (field("event:"), field("data:")) {
                 let data = serde_json::from_str(data).unwrap_or_else(|error| panic!("{error}: {data}"));
                 return Ok(Some((kind.to_owned(), data)));
             }
             // A comment, which shows that the connection lives.
-        }
-    }
-
-    fn take_until(&mut self, mark: &[u8], patience: Duration) -> io::Result<Option<String>> {
-        let until = Instant::now() + patience;
-        loop {
-            if let Some(at) = self.buffer.windows(mark.len()).position(|window| window == mark) {
-                let rest = self.buffer.split_off(at + mark.len());
-                let taken = std::mem::replace(&mut self.buffer, rest);
-                return Ok(Some(String::from_utf8_lossy(&taken).into_owned()));
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(None);
-            }
-            self.stream.set_read_timeout(Some(left))?;
-            let mut chunk = [0; 16 * 1024];
-            match self.stream.read(&mut chunk) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(count) => self.buffer.extend_from_slice(&chunk[..count]),
-                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                }
-                Err(error) => return Err(error),
-            }
         }
     }
 }

@@ -3,9 +3,10 @@
 
 use crate::commands::Generator;
 use crate::errand::{Errand, Errands, Manner};
+use crate::inbound::PATIENCE;
 use crate::names::{Held, effect};
 use crate::received::{Begin, End, Floor, Name, Refusal, Stretch, Told};
-use crate::stream::{Connection, Frame, PATIENCE, content, elements, number};
+use crate::stream::{Connection, Frame, content, elements, number};
 use crate::world::World;
 use std::io;
 use std::time::{Duration, Instant};

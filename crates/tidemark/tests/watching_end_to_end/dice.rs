@@ -3,10 +3,10 @@
 use crate::browser::{latest, name_now};
 use crate::commands::Generator;
 use crate::dice_wire::{Connection, Result};
+use crate::inbound::PATIENCE;
 use crate::judge::{Allowance, Evidence};
 use crate::read::{Form, Read};
 use crate::received::{Begin, End, Name, Stretch, Subscription, Told};
-use crate::stream::PATIENCE;
 use crate::world::World;
 use std::io;
 use std::ops::RangeInclusive;

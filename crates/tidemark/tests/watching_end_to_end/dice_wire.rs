@@ -1,10 +1,10 @@
 //! DiceDB's protocol as its clients speak it: frames of protocol buffers, and what the answers of watched reads look like in them.
 
-use crate::stream::{PATIENCE, content, elements};
+use crate::inbound::{Inbound, PATIENCE};
+use crate::stream::{content, elements};
 use serde_json::{Value, json};
-use std::io::{self, Read, Write};
-use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::io;
+use std::time::Duration;
 
 /// The bodies of results, by the field that they are in.
 const ZRANGE: u64 = 41;
@@ -25,16 +25,11 @@ pub(crate) struct Result {
 }
 
 /// A connection.
-pub(crate) struct Connection {
-    stream: TcpStream,
-    buffer: Vec<u8>,
-}
+pub(crate) struct Connection(Inbound);
 
 impl Connection {
     pub(crate) fn open(port: u16) -> io::Result<Self> {
-        let stream = TcpStream::connect(("127.0.0.1", port))?;
-        stream.set_nodelay(true)?;
-        Ok(Self { stream, buffer: Vec::new() })
+        Ok(Self(Inbound::connect(port)?))
     }
 
     pub(crate) fn send(&mut self, words: &[&str]) -> io::Result<()> {
@@ -45,7 +40,7 @@ impl Connection {
             message.extend_from_slice(word.as_bytes());
         }
         let length = u32::try_from(message.len()).expect("a short message");
-        self.stream.write_all(&[&length.to_be_bytes(), message.as_slice()].concat())
+        self.0.send(&[&length.to_be_bytes(), message.as_slice()].concat())
     }
 
     /// Sends a command and takes its answer, before which nothing else can come.
@@ -56,27 +51,8 @@ impl Connection {
 
     /// The next result; `None` if none has come for so long.
     pub(crate) fn next(&mut self, patience: Duration) -> io::Result<Option<Result>> {
-        let until = Instant::now() + patience;
-        loop {
-            let length = self.buffer.first_chunk().map(|length| u32::from_be_bytes(*length) as usize);
-            if let Some(length) = length.filter(|length| self.buffer.len() >= 4 + length) {
-                let frame: Vec<u8> = self.buffer.drain(..4 + length).skip(4).collect();
-                return Ok(Some(result(&frame)));
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(None);
-            }
-            self.stream.set_read_timeout(Some(left))?;
-            let mut chunk = [0; 16 * 1024];
-            match self.stream.read(&mut chunk) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(count) => self.buffer.extend_from_slice(&chunk[..count]),
-                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                }
-                Err(error) => return Err(error),
-            }
-        }
+        let end_of = |bytes: &[u8]| Some(4 + u32::from_be_bytes(*bytes.first_chunk()?) as usize);
+        Ok(self.0.next(patience, end_of)?.map(|frame| result(&frame[4..])))
     }
 }
 

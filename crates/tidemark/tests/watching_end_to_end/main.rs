@@ -17,6 +17,7 @@ mod dice_flaws;
 mod dice_wire;
 mod errand;
 mod flaws;
+mod inbound;
 mod json;
 mod judge;
 mod model;

@@ -2,9 +2,9 @@
 
 use crate::browser::latest;
 use crate::commands::Generator;
+use crate::inbound::PATIENCE;
 use crate::read::{Form, Read};
 use crate::received::{Begin, End, Name, Refusal, Stretch, Subscription, Told};
-use crate::stream::PATIENCE;
 use crate::web_socket::WebSocket;
 use crate::world::World;
 use base64::Engine as _;

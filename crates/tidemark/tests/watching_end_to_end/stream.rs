@@ -1,13 +1,10 @@
 //! A connection of a subscriber: frames as the bytes that came, read without help from the code under test.
 
-use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::time::{Duration, Instant};
-
+use crate::inbound::Inbound;
 use socket2::{Domain, Socket, Type};
-
-/// How long an answer may take before a case has failed.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::time::Duration;
 
 /// What a subscriber that does not read lets the system keep for it. Bytes.
 const SMALL_WINDOW: usize = 4096;
@@ -100,11 +97,7 @@ fn children(kind: u8, count: i64) -> Option<usize> {
 }
 
 /// See the module's documentation.
-pub(crate) struct Connection {
-    stream: TcpStream,
-    /// What has come and has not been taken.
-    buffer: Vec<u8>,
-}
+pub(crate) struct Connection(Inbound);
 
 impl Connection {
     pub(crate) fn open(port: u16, has_small_window: bool) -> io::Result<Self> {
@@ -114,10 +107,7 @@ impl Connection {
             socket.set_recv_buffer_size(SMALL_WINDOW)?;
         }
         socket.connect(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)).into())?;
-        let stream = TcpStream::from(socket);
-        stream.set_nodelay(true)?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        Ok(Self { stream, buffer: Vec::new() })
+        Ok(Self(Inbound::over(TcpStream::from(socket))?))
     }
 
     pub(crate) fn send<W: AsRef<[u8]>>(&mut self, words: &[W]) -> io::Result<()> {
@@ -128,38 +118,11 @@ impl Connection {
             request.extend_from_slice(word);
             request.extend_from_slice(b"\r\n");
         }
-        self.stream.write_all(&request)
+        self.0.send(&request)
     }
 
     /// The next whole frame; `None` if none has come for so long.
     pub(crate) fn next(&mut self, patience: Duration) -> io::Result<Option<Frame>> {
-        let until = Instant::now() + patience;
-        loop {
-            if let Some(end) = end_of(&self.buffer, 0) {
-                let rest = self.buffer.split_off(end);
-                return Ok(Some(Frame(std::mem::replace(&mut self.buffer, rest))));
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() || !self.fill(left)? {
-                return Ok(None);
-            }
-        }
-    }
-
-    /// Takes what has come, or waits for something; whether there was anything.
-    fn fill(&mut self, patience: Duration) -> io::Result<bool> {
-        self.stream.set_read_timeout(Some(patience))?;
-        let mut chunk = [0; 16 * 1024];
-        match self.stream.read(&mut chunk) {
-            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(count) => {
-                self.buffer.extend_from_slice(&chunk[..count]);
-                Ok(true)
-            }
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                Ok(false)
-            }
-            Err(error) => Err(error),
-        }
+        Ok(self.0.next(patience, |bytes| end_of(bytes, 0))?.map(Frame))
     }
 }

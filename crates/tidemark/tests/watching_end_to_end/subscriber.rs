@@ -2,9 +2,10 @@
 //! connection in the middle of a frame, does not read for a while, comes back behind what it has or behind something older.
 
 use crate::commands::Generator;
+use crate::inbound::PATIENCE;
 use crate::read::Read;
 use crate::received::{Begin, End, Floor, Name, Refusal, Stretch, Subscription, Told};
-use crate::stream::{Connection, Frame, PATIENCE, content, elements, number};
+use crate::stream::{Connection, Frame, content, elements, number};
 use crate::world::World;
 use crate::writer::line;
 use std::io;

@@ -1,0 +1,70 @@
+//! What comes over a socket, taken in whole units, whichever the protocol.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+/// How long a server that runs may take to answer before a case has failed.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// See the module's documentation.
+pub(crate) struct Inbound {
+    stream: TcpStream,
+    /// What has come and has not been taken.
+    buffer: Vec<u8>,
+}
+
+impl Inbound {
+    pub(crate) fn connect(port: u16) -> io::Result<Self> {
+        Self::over(TcpStream::connect(("127.0.0.1", port))?)
+    }
+
+    pub(crate) fn over(stream: TcpStream) -> io::Result<Self> {
+        stream.set_nodelay(true)?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        Ok(Self { stream, buffer: Vec::new() })
+    }
+
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.write_all(bytes)
+    }
+
+    /// The next unit; `None` if none has come as a whole for so long. `end_of` says behind which byte the first one ends, if it
+    /// does.
+    pub(crate) fn next(
+        &mut self,
+        patience: Duration,
+        end_of: impl Fn(&[u8]) -> Option<usize>,
+    ) -> io::Result<Option<Vec<u8>>> {
+        let until = Instant::now() + patience;
+        loop {
+            if let Some(end) = end_of(&self.buffer).filter(|end| *end <= self.buffer.len()) {
+                let rest = self.buffer.split_off(end);
+                return Ok(Some(std::mem::replace(&mut self.buffer, rest)));
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            self.fill(left)?;
+        }
+    }
+
+    /// Takes what has come, or waits for something.
+    fn fill(&mut self, patience: Duration) -> io::Result<()> {
+        self.stream.set_read_timeout(Some(patience))?;
+        let mut chunk = [0; 16 * 1024];
+        match self.stream.read(&mut chunk) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => self.buffer.extend_from_slice(&chunk[..count]),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+}
+
+/// Behind which byte the first of these marks ends.
+pub(crate) fn behind(mark: &[u8]) -> impl Fn(&[u8]) -> Option<usize> {
+    move |bytes| Some(bytes.windows(mark.len()).position(|window| window == mark)? + mark.len())
+}
