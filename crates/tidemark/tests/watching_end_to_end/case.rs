@@ -46,6 +46,10 @@ pub(crate) struct Tally {
     pub(crate) held: usize,
     pub(crate) told_by_name: usize,
     pub(crate) refused_by_name: usize,
+    /// Names that were ended: that of the consumer itself, that of another one, and one that nobody had; and how often the one that had it
+    /// was told.
+    pub(crate) names_ended: [usize; 3],
+    pub(crate) told_of_end: usize,
     /// The same of those who count, by DiceDB's protocol.
     pub(crate) counted: usize,
     pub(crate) told_by_number: usize,
@@ -153,6 +157,10 @@ pub(crate) fn run(seed: u64, tally: &mut Tally) {
         forgets: plan.forgets || !snapshots_in(&path).is_empty(),
         abandons: plan.abandons,
     };
+    let ends = errands.ends();
+    for (sum, count) in tally.names_ended.iter_mut().zip([ends.own, ends.of_others, ends.of_nobody]) {
+        *sum += count;
+    }
     let log = archive.as_mut().map_or(path.as_path(), Archive::complete);
     judge(log, (&subscriptions, &held, &counted), &promises, &allowance, tally);
 }
@@ -287,5 +295,6 @@ fn judge(
     tally.refused_by_number += counted.iter().filter(|counted| counted.refusal.is_some()).count();
     tally.held += held.len();
     tally.told_by_name += held.iter().map(|held| held.stretch.told.len()).sum::<usize>();
+    tally.told_of_end += held.iter().filter(|held| held.has_lost_name).count();
     tally.refused_by_name += held.iter().filter(|held| held.refusal.is_some()).count();
 }

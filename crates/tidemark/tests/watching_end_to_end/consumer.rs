@@ -2,7 +2,7 @@
 //! the names and take them from each other.
 
 use crate::commands::Generator;
-use crate::errand::{Errand, Errands, Manner};
+use crate::errand::{Errand, Errands, Fate, Manner, lock};
 use crate::inbound::PATIENCE;
 use crate::names::{Held, effect};
 use crate::received::{Begin, End, Floor, Name, Refusal, Stretch, Told};
@@ -32,8 +32,9 @@ struct Tenure {
     connection: Connection,
     /// Where it does what is to be done.
     worker: Connection,
-    /// In which life of the server.
+    /// In which life of the server, and whether that is certain.
     life: usize,
+    is_life_certain: bool,
     held: Held,
     /// What it has been told and has not done.
     undone: Vec<u64>,
@@ -68,7 +69,9 @@ impl<'w> Consumer<'w> {
         work: impl FnOnce(&mut Self, &mut Tenure) -> io::Result<()>,
     ) -> io::Result<()> {
         let Some(mut tenure) = self.begin(errand)? else { return Ok(()) };
+        self.errands.note_holder(&errand.name, true);
         let worked = work(self, &mut tenure);
+        self.errands.note_holder(&errand.name, false);
         self.held.push(tenure.held);
         worked
     }
@@ -89,6 +92,11 @@ impl<'w> Consumer<'w> {
                 (reconnected(behind, &answer), answer)
             }
             None => {
+                let fate = self.errands.fate(&errand.name);
+                let fate = lock(&fate);
+                if *fate != Fate::Lives {
+                    return Ok(None);
+                }
                 let answer = ask(&mut connection, &errand.read.watch(&self.options(errand)))?;
                 (begun(&answer), answer)
             }
@@ -105,9 +113,11 @@ impl<'w> Consumer<'w> {
             stretch,
             at_least: if is_same { at_least } else { 0 },
             refusal: None,
+            has_lost_name: false,
         };
         let undone = first.into_iter().collect();
-        Ok(Some(Tenure { connection, worker, life, held, undone, has_ended: false }))
+        let is_life_certain = is_same;
+        Ok(Some(Tenure { connection, worker, life, is_life_certain, held, undone, has_ended: false }))
     }
 
     /// An LSN that it may go on behind although the server keeps the place: one that it was told of.
@@ -144,10 +154,12 @@ impl<'w> Consumer<'w> {
                 let refusal = Refusal { behind, word, lsn, highest: self.world.floor() };
                 let stretch = Stretch::new(Name { query: 0, base: 0 }, Begin::Resumed { behind, seq: None });
                 let errand = errand.clone();
-                self.held.push(Held { errand, stretch, at_least: 0, refusal: Some(refusal) });
+                let refusal = Some(refusal);
+                self.held.push(Held { errand, stretch, at_least: 0, refusal, has_lost_name: false });
             }
-            // What cannot be watched, or is forgotten because nobody has named it yet.
-            "ERR" | "WRONGTYPE" | "SUBSCRIPTION_NOT_FOUND" => {}
+            // What cannot be watched.
+            "ERR" | "WRONGTYPE" => {}
+            "SUBSCRIPTION_NOT_FOUND" if self.errands.is_doomed(&errand.name) => {}
             _ => panic!("{} of {} is answered {text}", errand.name, errand.read.shown()),
         }
         self.errands.replace(errand, &mut self.generator);
@@ -156,6 +168,9 @@ impl<'w> Consumer<'w> {
 
     fn work(&mut self, tenure: &mut Tenure) -> io::Result<()> {
         while !tenure.has_ended && self.world.head().is_none() && !self.world.is_given_up() {
+            if self.has_ended(tenure) {
+                return tenure.await_end(self.world);
+            }
             let random = &mut self.generator.random;
             match random.below(60) {
                 // It crashes, whatever is in its hands.
@@ -167,6 +182,7 @@ impl<'w> Consumer<'w> {
                 }
                 2 => std::thread::sleep(Duration::from_millis(20 + random.below(150))),
                 3..6 => self.acknowledge(tenure)?,
+                6 if random.once_in(2) => self.end_name(tenure)?,
                 _ => {
                     let pause = 1 + random.below(LONGEST_PAUSE_MS);
                     tenure.listen(self.world, Duration::from_millis(pause))?;
@@ -191,9 +207,45 @@ impl<'w> Consumer<'w> {
         } else {
             tenure.ask(self.world, &words)?
         };
-        assert_eq!(answer.text(), "+OK", "{} has told {lsn}", tenure.held.errand.name);
-        self.note_done(tenure, lsn);
+        let (name, text) = (&tenure.held.errand.name, answer.text());
+        let has_moved = text == "+OK";
+        assert!(has_moved || self.errands.is_doomed(name), "{name} has told {lsn}: {text}");
+        if has_moved {
+            self.note_done(tenure, lsn);
+        }
         Ok(())
+    }
+
+    /// Ends a name for good: its own, or one that another consumer has, or nobody.
+    fn end_name(&mut self, tenure: &mut Tenure) -> io::Result<()> {
+        let random = &mut self.generator.random;
+        let (errand, is_by_worker) = match random.below(3) {
+            0 => (tenure.held.errand.clone(), random.once_in(2)),
+            _ => (self.errands.any(random), random.once_in(2)),
+        };
+        let (fate, is_own) = (self.errands.fate(&errand.name), errand.name == tenure.held.errand.name);
+        if std::mem::replace(&mut *lock(&fate), Fate::Doomed) != Fate::Lives {
+            return Ok(());
+        }
+        self.errands.replace(&errand, &mut self.generator);
+        let words = ["UNWATCH", "NAMED", &errand.name];
+        let answer =
+            if is_by_worker { ask(&mut tenure.worker, &words)? } else { tenure.ask(self.world, &words)? };
+        let text = answer.text();
+        assert!(text == ":1" || text == ":0" && !is_own, "the end of {} is answered {text}", errand.name);
+        if tenure.is_life_certain {
+            *lock(&fate) = Fate::Ended(tenure.life);
+        }
+        if text == ":1" {
+            self.errands.note_end(&errand.name, is_own);
+        }
+        Ok(())
+    }
+
+    /// Whether the server that has given it the name has ended it.
+    fn has_ended(&self, tenure: &Tenure) -> bool {
+        let fate = self.errands.fate(&tenure.held.errand.name);
+        tenure.is_life_certain && *lock(&fate) == Fate::Ended(tenure.life)
     }
 
     /// Does what is to be done for what it has in its hands.
@@ -228,6 +280,10 @@ impl<'w> Consumer<'w> {
             ask(&mut tenure.worker, &errand.words("EMITACK", *lsn))?;
         }
         let answer = ask(&mut tenure.worker, &["EXEC"])?;
+        if answer.is_error() && self.errands.is_doomed(name) {
+            tenure.undone.clear();
+            return Ok(());
+        }
         let is_done_before = answer.text() == "*-1";
         assert!(
             is_done_before || answer.elements().len() == 2 * batch.len(),
@@ -268,6 +324,10 @@ impl<'w> Consumer<'w> {
         let began = Instant::now();
         while !tenure.has_ended {
             assert!(began.elapsed() < PATIENCE, "what is behind is sent");
+            if self.has_ended(tenure) {
+                tenure.await_end(self.world)?;
+                break;
+            }
             let watches = tenure.ask(self.world, &["WATCHES"])?;
             let is_behind = |watch: &&[u8]| {
                 elements(watch).chunks(2).any(|pair| content(pair[0]) == b"lag" && number(pair[1]) > 0)
@@ -303,9 +363,22 @@ impl Tenure {
         Ok(())
     }
 
+    /// Takes what is told until it is told that its name has ended, behind which nothing is told.
+    fn await_end(&mut self, world: &World) -> io::Result<()> {
+        let began = Instant::now();
+        while !self.has_ended {
+            let name = &self.held.errand.name;
+            assert!(began.elapsed() < PATIENCE, "whoever has {name} is told that it has ended");
+            self.listen(world, Duration::from_millis(5))?;
+        }
+        self.held.has_lost_name = true;
+        self.ask(world, &["PING"]).map(drop)
+    }
+
     /// Notes a frame that is about the subscription; whether it is.
     fn take(&mut self, world: &World, frame: &Frame) -> bool {
         let parts = frame.elements();
+        let had_ended = self.has_ended;
         let (name, stretch) = (self.held.errand.name.as_bytes(), &mut self.held.stretch);
         match (frame.word(), parts.as_slice()) {
             (b"emission", [_, of, lsn, seq, value]) if content(of) == name => {
@@ -322,6 +395,7 @@ impl Tenure {
             (b"ended", [_, of, _]) if content(of) == name => self.has_ended = true,
             _ => return false,
         }
+        assert!(!had_ended, "nothing follows the end: {}", frame.text());
         true
     }
 }

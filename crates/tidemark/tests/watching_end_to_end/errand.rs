@@ -3,7 +3,7 @@
 use crate::commands::{Generator, Random};
 use crate::read::Read;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidemark_engine::Protocol;
 
 /// How often what is done for an emission is done, whoever is killed.
@@ -32,18 +32,48 @@ impl Errand {
     }
 }
 
+/// Whether a name may be begun. Its lock is held by whoever may begin it for as long as the server may do so: a name that has
+/// ended must not begin again, so that the log has each once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Fate {
+    #[default]
+    Lives,
+    /// Its end was asked for, or will be at once.
+    Doomed,
+    /// The server has said that it has ended it, in this life.
+    Ended(usize),
+}
+
+/// How many names were ended: that of the consumer itself, that of another one, and one that nobody had.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Ends {
+    pub(crate) own: usize,
+    pub(crate) of_others: usize,
+    pub(crate) of_nobody: usize,
+}
+
 /// The errands of a case, of each manner one at a time.
 pub(crate) struct Errands {
     present: Mutex<Vec<Errand>>,
     /// In which life of the server it has answered that a name is done with up to which LSN.
     done: Mutex<BTreeMap<String, (usize, u64)>>,
+    fates: Mutex<BTreeMap<String, Arc<Mutex<Fate>>>>,
+    /// How many consumers believe that they have a name.
+    holders: Mutex<BTreeMap<String, usize>>,
+    ends: Mutex<Ends>,
 }
 
 impl Errands {
     pub(crate) fn new(generator: &mut Generator) -> Self {
         let manners = [Manner::AtLeast, Manner::AtMost, Manner::Exactly];
         let present = manners.map(|manner| errand(manner, 1, generator));
-        Self { present: Mutex::new(present.into()), done: Mutex::default() }
+        Self {
+            present: Mutex::new(present.into()),
+            done: Mutex::default(),
+            fates: Mutex::default(),
+            holders: Mutex::default(),
+            ends: Mutex::default(),
+        }
     }
 
     pub(crate) fn any(&self, random: &mut Random) -> Errand {
@@ -76,6 +106,38 @@ impl Errands {
     pub(crate) fn done(&self, name: &str, life: usize) -> u64 {
         lock(&self.done).get(name).filter(|done| done.0 == life).map_or(0, |done| done.1)
     }
+
+    /// What is to become of a name.
+    pub(crate) fn fate(&self, name: &str) -> Arc<Mutex<Fate>> {
+        Arc::clone(lock(&self.fates).entry(name.to_owned()).or_default())
+    }
+
+    /// Whether a name may have ended by now.
+    pub(crate) fn is_doomed(&self, name: &str) -> bool {
+        *lock(&self.fate(name)) != Fate::Lives
+    }
+
+    /// Notes that a consumer has a name, or has it no more.
+    pub(crate) fn note_holder(&self, name: &str, has: bool) {
+        let mut holders = lock(&self.holders);
+        let count = holders.entry(name.to_owned()).or_default();
+        *count = if has { *count + 1 } else { count.saturating_sub(1) };
+    }
+
+    /// Notes that a name was ended by a consumer, which had it itself or did not.
+    pub(crate) fn note_end(&self, name: &str, is_own: bool) {
+        let is_held = lock(&self.holders).get(name).is_some_and(|count| *count > 0);
+        let mut ends = lock(&self.ends);
+        match (is_own, is_held) {
+            (true, _) => ends.own += 1,
+            (false, true) => ends.of_others += 1,
+            (false, false) => ends.of_nobody += 1,
+        }
+    }
+
+    pub(crate) fn ends(&self) -> Ends {
+        *lock(&self.ends)
+    }
 }
 
 fn errand(manner: Manner, number: u64, generator: &mut Generator) -> Errand {
@@ -83,6 +145,6 @@ fn errand(manner: Manner, number: u64, generator: &mut Generator) -> Errand {
     Errand { name: format!("{manner:?}.{number}"), read, manner }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

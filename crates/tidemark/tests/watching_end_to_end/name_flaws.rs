@@ -10,7 +10,7 @@ use tidemark_engine::{command, record};
 use tidemark_log::{Lsn, Record};
 
 /// What is in the log behind the records of the scene: first that the name begins at the record of its query, then which positions
-/// it has been moved to, and in the same records for which LSNs something was done.
+/// it has been moved to, and in the same records for which LSNs something was done. Neither is the end of the name.
 type Moves = &'static [(&'static [u64], &'static [u64])];
 
 const NAME: &str = "name";
@@ -27,6 +27,7 @@ fn held(manner: Manner, from: u64, seq: u64, told: &[Told]) -> Held {
         stretch: Stretch { told: told.to_vec(), ..Stretch::new(name, begin) },
         at_least: 0,
         refusal: None,
+        has_lost_name: false,
     }
 }
 
@@ -57,6 +58,11 @@ fn verdict_with(moves: Moves, held: &[Held], allowance: &Allowance) -> Result<()
     named.extend([0, 0]);
     let rpush = command::resolve(&[b"RPUSH", b"done", b"x"]).expect("a command").id;
     let moved = moves.iter().map(|(positions, effects)| {
+        if positions.is_empty() && effects.is_empty() {
+            let mut unnamed = Vec::new();
+            put_bytes(&mut unnamed, NAME.as_bytes());
+            return (kind::UNNAMED, unnamed);
+        }
         let mut commands = Vec::new();
         for lsn in *effects {
             let mut done = Vec::new();
@@ -128,6 +134,14 @@ fn what_is_told_twice_or_before_it_is_claimed_is_found() {
     finds("6 was told twice", all, &both(Manner::AtMost));
     let less: Moves = &[(&[6], &[]), (&[9], &[])];
     finds("10 was told, and the position is 9", less, &one_behind_the_other(Manner::AtMost));
+}
+
+#[test]
+fn what_is_done_with_behind_the_end_of_a_name_is_found() {
+    let ends_last: Moves = &[(&[3], &[]), (&[5], &[]), (&[6], &[]), (&[], &[])];
+    assert_eq!(verdict(ends_last, &both(Manner::AtLeast)), Ok(()));
+    let ends_before: Moves = &[(&[3], &[]), (&[5], &[]), (&[], &[]), (&[6], &[])];
+    finds("it has ended at 14, and its position was moved at 15", ends_before, &both(Manner::AtLeast));
 }
 
 #[test]

@@ -17,6 +17,8 @@ pub(crate) struct Held {
     pub(crate) at_least: u64,
     /// The server would not go on.
     pub(crate) refusal: Option<Refusal>,
+    /// It was told that it has the name no more because somebody had ended it.
+    pub(crate) has_lost_name: bool,
 }
 
 /// What a consumer writes to do what is to be done for the emission of an LSN.
@@ -36,6 +38,10 @@ pub(crate) struct Logged {
     positions: Vec<u64>,
     /// For which LSNs something was done.
     effects: Vec<u64>,
+    /// The record that ended it.
+    ended: Option<u64>,
+    /// The last record that has moved its position.
+    moved: u64,
 }
 
 /// What the log says of all names.
@@ -53,18 +59,27 @@ impl Names {
                 let before = self.logged.insert(name, logged);
                 assert!(before.is_none(), "no name is used twice");
             }
-            kind::COMMAND => self.see_command(record.payload),
-            kind::TRANSACTION => commands_of(record.payload).for_each(|command| self.see_command(command)),
+            kind::UNNAMED => {
+                let name = Cursor::new(record.payload).bytes().expect("the record of a name's end");
+                let logged = self.logged.get_mut(&*String::from_utf8_lossy(name));
+                let before = logged.expect("what ends has begun").ended.replace(record.lsn.0);
+                assert!(before.is_none(), "no name ends twice");
+            }
+            kind::COMMAND => self.see_command(record.lsn.0, record.payload),
+            kind::TRANSACTION => {
+                commands_of(record.payload).for_each(|command| self.see_command(record.lsn.0, command));
+            }
             _ => {}
         }
     }
 
-    fn see_command(&mut self, command: &[u8]) {
+    fn see_command(&mut self, record: u64, command: &[u8]) {
         let LoggedCommand { id, args, .. } = decode(command);
         let text = |arg: &[u8]| String::from_utf8_lossy(arg).into_owned();
         if id == ACKNOWLEDGEMENT {
             let logged = self.logged.get_mut(&text(args[0])).expect("what is acknowledged has a name");
             logged.positions.push(text(args[1]).parse().expect("an LSN"));
+            logged.moved = record;
         }
         for arg in args {
             let effect = text(arg);
@@ -100,6 +115,7 @@ impl Names {
             for held in &held {
                 logged.judge_held(held, signal, last, allowance).map_err(fault)?;
             }
+            logged.judge_name_end().map_err(fault)?;
             logged.judge_manner(&held, signal).map_err(fault)?;
         }
         Ok(())
@@ -110,6 +126,16 @@ impl Logged {
     /// Where the position has been in the end.
     fn position(&self) -> u64 {
         self.positions.iter().copied().fold(self.from, u64::max)
+    }
+
+    /// Behind its end nothing is done with under a name.
+    fn judge_name_end(&self) -> Result<(), String> {
+        match self.ended {
+            Some(ended) if self.moved > ended => {
+                Err(format!("it has ended at {ended}, and its position was moved at {}", self.moved))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What one consumer was told is a part of the sequence, from a position that there was.
@@ -217,8 +243,15 @@ fn begun(payload: &[u8]) -> Option<(String, Logged)> {
     let (query, base, from) = (fields.varint()?, fields.varint()?, fields.varint()?);
     let _guarantee = fields.u8()?;
     let has_begun = fields.u8()? != 0;
-    let logged =
-        Logged { name: Name { query, base }, from, has_begun, positions: Vec::new(), effects: Vec::new() };
+    let logged = Logged {
+        name: Name { query, base },
+        from,
+        has_begun,
+        positions: Vec::new(),
+        effects: Vec::new(),
+        ended: None,
+        moved: 0,
+    };
     Some((name, logged))
 }
 
