@@ -153,8 +153,8 @@ pub(crate) fn run(seed: u64, tally: &mut Tally) {
     let promises: Vec<Promise> =
         acknowledged.into_iter().filter(|write| is_kept(&write.life)).map(|write| write.promise).collect();
     let allowance = Allowance {
-        floor: oldest_kept(&path),
-        forgets: plan.forgets || !snapshots_in(&path).is_empty(),
+        floor: if plan.retires { oldest_kept(&path) } else { 0 },
+        forgets: plan.forgets,
         abandons: plan.abandons,
     };
     let ends = errands.ends();
@@ -194,6 +194,11 @@ fn disturb(
         4..6 => {
             if let Some(archive) = archive {
                 save(&server, archive, world, path);
+                if plan.outruns {
+                    // Two are kept, so that the log lets go of all before this.
+                    std::thread::sleep(Duration::from_millis(random.below(100)));
+                    save(&server, archive, world, path);
+                }
                 return server;
             }
             let command = random.pick(&["SAVE", "BGSAVE", "BGSAVE"]);

@@ -33,8 +33,17 @@ pub(crate) struct Counted {
     /// Where its numbers may begin.
     pub(crate) bases: RangeInclusive<u64>,
     pub(crate) stretches: Vec<Run>,
-    /// Behind which number it was refused to go on, and by which word.
-    pub(crate) refusal: Option<(u64, String)>,
+    pub(crate) refusal: Option<Refused>,
+}
+
+/// That the server would not go on, or no further.
+#[derive(Debug, Clone)]
+pub(crate) struct Refused {
+    /// The number behind which it was to go on.
+    pub(crate) behind: u64,
+    pub(crate) word: String,
+    /// How far the log can have been let go by then.
+    pub(crate) highest: u64,
 }
 
 /// What was told on one connection.
@@ -127,7 +136,8 @@ impl<'w> Dice<'w> {
                     assert_eq!(answer.message, format!("OK {}", behind + 1), "{words:?}");
                     counted.stretches.push(Run { answer: None, behind, told: Vec::new(), complete: None });
                 } else {
-                    counted.refusal = Some((behind, answer.message));
+                    let highest = self.world.floor();
+                    counted.refusal = Some(Refused { behind, word: answer.message, highest });
                     self.closed.extend(self.open.take().map(|(_, _, counted)| counted));
                 }
             }
@@ -147,7 +157,8 @@ impl<'w> Dice<'w> {
             assert_eq!(told.fingerprint, *fingerprint, "{words:?} only is watched: {told:?}");
             let stretch = counted.stretches.last_mut().expect("it has begun");
             if told.message == "STALE_SEQUENCE" && !told.is_ok {
-                counted.refusal = Some((stretch.last(), told.message));
+                let (behind, highest) = (stretch.last(), self.world.floor());
+                counted.refusal = Some(Refused { behind, word: told.message, highest });
                 self.closed.extend(self.open.take().map(|(_, _, counted)| counted));
                 self.connection = None;
             } else {
@@ -267,7 +278,10 @@ impl Counted {
                 None => Err("more was told than there was".to_owned()),
             };
             match judged {
-                Ok(()) => return self.judge_refusal(evidence, allowance),
+                Ok(()) => match self.judge_refusal(base, evidence, allowance) {
+                    Ok(()) => return Ok(()),
+                    Err(why) => fault = Some(why),
+                },
                 Err(why) => fault = Some(why),
             }
         }
@@ -275,17 +289,18 @@ impl Counted {
         Err(format!("{shown} by DiceDB's protocol: {}", fault.unwrap_or_default()))
     }
 
-    fn judge_refusal(&self, evidence: &Evidence, allowance: &Allowance) -> std::result::Result<(), String> {
-        match self.refusal.as_ref().map(|(behind, word)| (behind, word.as_str())) {
-            None => Ok(()),
-            Some((_, "STALE_SEQUENCE")) if allowance.forgets => Ok(()),
-            Some((_, "SUBSCRIPTION_NOT_FOUND")) if allowance.abandons || evidence.has_ended(self.query) => {
-                Ok(())
-            }
-            Some((behind, word)) => Err(format!(
-                "{} by DiceDB's protocol: it was to go on behind number {behind} and was refused: {word}",
-                self.read.shown()
-            )),
+    /// What was said to be gone was gone, if the numbers begin there.
+    fn judge_refusal(
+        &self,
+        base: u64,
+        evidence: &Evidence,
+        allowance: &Allowance,
+    ) -> std::result::Result<(), String> {
+        let Some(Refused { behind, word, highest }) = &self.refusal else { return Ok(()) };
+        match word.as_str() {
+            "STALE_SEQUENCE" => evidence.judge_missing(self.query, base + behind, *highest, allowance),
+            "SUBSCRIPTION_NOT_FOUND" if allowance.abandons || evidence.has_ended(self.query) => Ok(()),
+            word => Err(format!("it was to go on behind number {behind} and was refused: {word}")),
         }
     }
 }

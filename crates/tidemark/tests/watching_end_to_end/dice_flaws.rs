@@ -1,6 +1,6 @@
 //! The judge of those who count finds what is wrong, as in [`crate::flaws`].
 
-use crate::dice::{Counted, Run};
+use crate::dice::{Counted, Refused, Run};
 use crate::flaws::{HEAD, Scene, gone_to, read};
 use crate::judge::{Allowance, Evidence};
 use crate::read::{Form, Read};
@@ -66,11 +66,20 @@ fn what_is_lost_or_comes_again_or_is_of_nothing_is_found() {
 
 #[test]
 fn a_refusal_without_need_is_found() {
-    let refused = |word: &str| Counted { refusal: Some((5, word.to_owned())), ..flawless() };
+    let verdict = |behind, word: &str, highest, allowance: &Allowance| {
+        let refusal = Some(Refused { behind, word: word.to_owned(), highest });
+        verdict(&Counted { refusal, ..flawless() }, allowance)
+    };
+    // The fifth emission is that of LSN 9.
+    assert_eq!(verdict(4, "STALE_SEQUENCE", 9, &gone_to(9)), Ok(()));
+    verdict(4, "STALE_SEQUENCE", 9, &gone_to(8)).expect_err("the older of the snapshots is before it");
+    verdict(4, "STALE_SEQUENCE", 8, &gone_to(9)).expect_err("it was there at that time");
+    verdict(6, "STALE_SEQUENCE", 10, &gone_to(10)).expect_err("it had all");
     let forgets = Allowance { forgets: true, ..gone_to(0) };
-    assert_eq!(verdict(&refused("STALE_SEQUENCE"), &forgets), Ok(()), "memory need not have it");
+    assert_eq!(verdict(4, "STALE_SEQUENCE", 0, &forgets), Ok(()), "memory need not have it");
+    verdict(6, "STALE_SEQUENCE", 0, &forgets).expect_err("it had all");
     for word in ["STALE_SEQUENCE", "INVALID_SEQUENCE", "SUBSCRIPTION_NOT_FOUND"] {
-        verdict(&refused(word), &gone_to(0)).expect_err(word);
+        verdict(4, word, 0, &gone_to(0)).expect_err(word);
     }
-    verdict(&refused("INVALID_SEQUENCE"), &forgets).expect_err("no number was taken back");
+    verdict(4, "INVALID_SEQUENCE", 0, &forgets).expect_err("no number was taken back");
 }

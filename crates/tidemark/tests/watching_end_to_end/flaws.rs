@@ -287,6 +287,8 @@ fn a_word_of_staleness_without_need_is_found() {
     verdict(9, 10, 9, &gone_to(10)).expect_err("it was there at that time");
     verdict(7, 10, 10, &gone_to(10)).expect_err("the last that was written is another");
     verdict(9, 9, 9, &gone_to(10)).expect_err("nothing is missing");
+    verdict(9, 10, 9, &Allowance { forgets: true, ..gone_to(0) }).expect("memory need not have it");
+    verdict(9, 11, 9, &Allowance { forgets: true, ..gone_to(0) }).expect_err("nothing has changed there");
 }
 
 /// What a subscriber has noted who wants the latest only, and got every other emission.

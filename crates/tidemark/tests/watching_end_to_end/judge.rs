@@ -14,7 +14,7 @@ pub(crate) struct Allowance {
     /// Behind this record everything can be had: it is that of the oldest snapshot that was kept at the end, or 0 if the log
     /// was whole.
     pub(crate) floor: u64,
-    /// Memory may not have everything that the log has: because it is to keep little, or has begun with a snapshot.
+    /// What memory does not keep is not made again from the log, and it is to keep little.
     pub(crate) forgets: bool,
     /// Reads that nobody subscribes to are kept so shortly that a subscriber may find its own gone. That this is so is told
     /// before it is in the log to stay.
@@ -128,6 +128,18 @@ impl Evidence {
     pub(crate) fn lsn_of(&self, query: u64, number: u64) -> Option<u64> {
         let Some(before) = number.checked_sub(1) else { return Some(query) };
         self.signals.get(&query)?.emissions.get(before as usize).map(|emission| emission.lsn)
+    }
+
+    /// What comes behind the first `count` emissions of a query was gone when the log had been let go up to `highest` at most.
+    pub(crate) fn judge_missing(
+        &self,
+        query: u64,
+        count: u64,
+        highest: u64,
+        allowance: &Allowance,
+    ) -> Result<(), String> {
+        let signal = self.signal(Name { query, base: 0 })?;
+        judge_missing(signal, count, Floor { told: u64::MAX, highest }, allowance)
     }
 
     /// Whether the server has let a query go.
@@ -315,7 +327,28 @@ pub(crate) fn judge_end(
         End::Stale { at, .. } if at != place => {
             Err(format!("stale at {at}, and what was sent ends at {place}"))
         }
-        End::Stale { at, floor } => judge_floor(signal, stretch.name, at, floor, (last, allowance)),
+        End::Stale { at, floor } => {
+            judge_missing(signal, count, floor, allowance)?;
+            judge_floor(signal, stretch.name, at, floor, (last, allowance))
+        }
+    }
+}
+
+/// The emission that comes behind the first `count` may be gone.
+pub(crate) fn judge_missing(
+    signal: &Signal,
+    count: u64,
+    floor: Floor,
+    allowance: &Allowance,
+) -> Result<(), String> {
+    let kept = if allowance.forgets { u64::MAX } else { floor.highest.min(allowance.floor) };
+    match signal.emissions.get(count as usize) {
+        None => Err(format!("it was told that something is gone, and it had all {count}")),
+        Some(next) if next.lsn > floor.told.min(kept) => Err(format!(
+            "it was told that something is gone, and {} comes next, which must be there",
+            next.lsn
+        )),
+        Some(_) => Ok(()),
     }
 }
 
@@ -341,7 +374,11 @@ pub(crate) fn judge_floor(
         return if is_unknown && is_place { Ok(()) } else { Err(said()) };
     }
     // Nothing is known of a read before the record that begins it.
-    if floor <= kept.max(name.query) { Ok(()) } else { Err(format!("{}, which must be there", said())) }
+    if floor <= kept.max(name.query) || (allowance.forgets && is_emission(floor)) {
+        Ok(())
+    } else {
+        Err(format!("{}, which must be there", said()))
+    }
 }
 
 fn tokens_in(payload: &[u8], into: &mut BTreeSet<Vec<u8>>) {

@@ -154,9 +154,16 @@ impl<'w> Page<'w> {
         let name = Name::parse(notice["sub_id"].as_str().unwrap_or_default().as_bytes());
         let kind = notice["type"].as_str().unwrap_or_default();
         if kind == "snapshot" {
-            let begins =
-                |open: &&mut Open| open.subscription.stretches.is_empty() && open.name.query == name.query;
-            let open = self.open.iter_mut().find(begins).expect("what begins anew had ended");
+            let begin_anew = |open: &&mut Open| open.subscription.stretches.is_empty();
+            let mut all: Vec<&mut Open> = self.open.iter_mut().filter(begin_anew).collect();
+            // If the read was forgotten meanwhile, it is another's.
+            let at = all.iter().position(|open| open.name.query == name.query);
+            if at.is_none() && all.len() > 1 {
+                // Nobody knows whose.
+                return Err(io::ErrorKind::NotConnected.into());
+            }
+            assert!(!all.is_empty(), "nothing begins anew: {notice}");
+            let open = all.swap_remove(at.unwrap_or(0));
             open.name = name;
             open.subscription.stretches.push(Stretch::new(name, begin(notice)));
             return Ok(());
@@ -300,6 +307,10 @@ impl<'w> Page<'w> {
         // It may have become stale meanwhile.
         if let Some(at) = self.open.iter().position(|open| open.name == name) {
             let has_begun = !self.open[at].subscription.stretches.is_empty();
+            if !has_begun && notice["ended"] == false {
+                // It begins anew, under another name than was said.
+                return Ok(());
+            }
             assert!(!has_begun || notice["ended"] == true, "{name} was watched: {notice}");
             self.open[at].is_live = false;
             if !has_begun || self.generator.random.once_in(2) {

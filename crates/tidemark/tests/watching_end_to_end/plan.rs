@@ -14,12 +14,14 @@ pub(crate) struct Plan {
     pub(crate) durability: &'static str,
     /// Bytes of the values that fill what is retained in memory; 0 if none are written.
     pub(crate) bulk_bytes: usize,
-    /// Memory keeps little of what was emitted.
+    /// Memory keeps little of what was emitted, and what it has let go is not made again.
     pub(crate) forgets: bool,
     /// Reads that nobody subscribes to are kept for a second.
     pub(crate) abandons: bool,
     /// The log lets segments go that the older of two snapshots covers.
     pub(crate) retires: bool,
+    /// It does so while memory keeps little of what was emitted: a subscriber may fall off both.
+    pub(crate) outruns: bool,
     pub(crate) disturbances: u64,
 }
 
@@ -44,6 +46,10 @@ impl Plan {
         if has_little_room {
             arguments.push("--watch-retention-bytes=1mb".to_owned());
         }
+        let forgets = has_little_room && random.once_in(3);
+        if forgets || random.once_in(4) {
+            arguments.push(format!("--watch-backlogs={}", if forgets { 0 } else { 1 }));
+        }
         let has_little_time = random.once_in(6);
         if has_little_time {
             arguments.push("--watch-retention-age=1".to_owned());
@@ -52,9 +58,10 @@ impl Plan {
             arguments,
             durability: random.pick(&DURABILITIES),
             bulk_bytes: if has_little_room { 48 * 1024 } else { 0 },
-            forgets: has_little_room || has_little_time,
+            forgets,
             abandons: has_little_time,
             retires,
+            outruns: retires && has_little_room,
             disturbances: 4 + random.below(5),
         }
     }

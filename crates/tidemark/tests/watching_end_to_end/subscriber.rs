@@ -92,7 +92,11 @@ impl<'w> Subscriber<'w> {
         match self.generator.random.below(24) {
             0 => self.lose_connection(),
             1 => {
-                let most = if self.is_slow { 600 } else { 200 };
+                let most = match (self.is_slow, self.generator.random.once_in(3)) {
+                    (true, true) => 1500,
+                    (true, false) => 600,
+                    (false, _) => 200,
+                };
                 std::thread::sleep(Duration::from_millis(20 + self.generator.random.below(most)));
             }
             2 => self.leave(false)?,
