@@ -3,6 +3,7 @@
 mod common;
 
 use common::events::{Event, Events, connect};
+use common::watching::resp3;
 use common::{TestServer, eventually};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -495,6 +496,52 @@ fn a_socket_watches_goes_on_and_ends() {
     writer.send(b"*3\r\n$3\r\nSET\r\n$1\r\n\xff\r\n$1\r\n\xfe\r\n");
     writer.expect("+OK\r\n");
     assert_eq!(socket.next()["value"], json!({"base64": "/g=="}));
+}
+
+/// Who comes back learns first that he does not go on where he was, and then that there is no beginning.
+#[test]
+fn a_read_that_is_forgotten_while_its_place_is_looked_for_is_stale_and_fails_if_it_answers_an_error() {
+    let server = server_with(|config| {
+        config.watch_retention_bytes = 4096;
+        config.watch_max_queries = 2;
+        config.watch_backlogs = 1;
+    });
+    let (mut keeper, mut writer) = (resp3(&server), server.client());
+    keeper.command(&["GET.WATCH", "k"]);
+    assert_eq!(keeper.line(), "%4");
+    let mut socket = Socket::open(&server);
+    socket.say(json!({"watch": ["GET", "j"], "id": 1}));
+    socket.expect(json!({"type": "snapshot", "id": 1, "sub_id": "2-0", "lsn": 2, "seq": 0, "value": null}));
+    socket.say(json!({"unwatch": "2-0", "id": 2}));
+    socket.expect(json!({"type": "unwatched", "id": 2, "sub_id": "2-0", "ended": true}));
+    writer.ask("SET j 1", "+OK\r\n");
+    writer.ask("DEL j", ":1\r\n");
+    writer.ask("RPUSH j 1", ":1\r\n");
+    let large = "v".repeat(60_000);
+    for number in 0..400 {
+        writer.ask(&format!("SET k {number}{large}"), "+OK\r\n");
+    }
+    // Who does not read has the only thread.
+    let mut lazy = resp3(&server);
+    lazy.command(&["EMITRECONNECT", "k", "1-0", "1"]);
+    assert_eq!(lazy.line(), "*2");
+    socket.say(json!({"resume": "2-0", "lsn": 2, "id": 3}));
+    eventually("its place is looked for", || {
+        server.http("/metrics").lines().any(|line| line.starts_with("tidemark_backlogs_waiting 1"))
+    });
+    // A third read takes the place of the one that nobody watches.
+    let mut other = resp3(&server);
+    let begun =
+        "%4\r\n$6\r\nsub_id\r\n$5\r\n407-0\r\n$3\r\nlsn\r\n:407\r\n$3\r\nseq\r\n:0\r\n$5\r\nvalue\r\n_\r\n";
+    other.ask("GET.WATCH other", begun);
+    other.ask("UNWATCH 407-0", ":1\r\n");
+    drop(lazy);
+    socket.expect(
+        json!({"type": "stale", "id": 3, "sub_id": "2-0", "reason": "SUBSCRIPTION_NOT_FOUND", "floor": 0}),
+    );
+    let failed = socket.next();
+    assert_eq!((&failed["type"], &failed["sub_id"]), (&json!("failed"), &json!("2-0")));
+    assert!(failed["error"].as_str().is_some_and(|error| error.starts_with("WRONGTYPE")), "{failed}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! | the client says | and is answered |
 //! |---|---|
 //! | `{"watch": ["GET", "k"], "id": any, "db": 0}` | `snapshot`, and then an `emission` for every change |
-//! | `{"resume": "17-0", "lsn": 42, "key": "k", "id": any}` | `resumed`, and then what was missed; or `stale`, and a `snapshot` where the read is known |
+//! | `{"resume": "17-0", "lsn": 42, "key": "k", "id": any}` | `resumed`, and then what was missed; or `stale`, and a `snapshot` where the read is known, or `failed` |
 //! | `{"unwatch": "17-0", "id": any}` | `unwatched` |
 //!
 //! Answers carry the `id` of what they answer. While the client reads slowly its messages are not read either.
@@ -85,12 +85,14 @@ impl Word {
 struct Answer {
     query: Lsn,
     pending: Pending,
+    /// What follows it at once.
+    then: Option<Notice>,
 }
 
 impl Answer {
     /// One that shows nothing which could be lost.
     fn of(notice: Notice) -> Answer {
-        Answer { query: Lsn::ZERO, pending: notice.into() }
+        Answer { query: Lsn::ZERO, pending: notice.into(), then: None }
     }
 }
 
@@ -194,9 +196,13 @@ impl Connection {
                 .to_owned()),
         };
         match answered {
-            Ok(Answer { query, mut pending }) => {
+            Ok(Answer { query, mut pending, then }) => {
                 pending.notice.id = id;
-                self.give(query, pending).await
+                self.give(query, pending).await?;
+                match then {
+                    Some(notice) => self.tell(&notice).await,
+                    None => Ok(()),
+                }
             }
             Err(error) => {
                 let notice = Notice { id, ..Notice::error(error) };
@@ -214,7 +220,7 @@ impl Connection {
         self.shared.http_watchers.wait_for_pause(&self.shared.pause, &self.shared.engine, &read).await;
         let subscribed = watch::subscribe(&self.shared, read).map_err(|error| error.to_string())?;
         let pending = self.watch_of(&subscribed).show(&subscribed);
-        Ok(Answer { query: subscribed.query.id(), pending })
+        Ok(Answer { query: subscribed.query.id(), pending, then: None })
     }
 
     /// The connection's subscription to a query: the one that it has already, or a new one.
@@ -244,7 +250,7 @@ impl Connection {
             .filter(|(query, _)| key.as_ref().is_none_or(|key| reads(query, key)));
         let Some((query, base)) = known else {
             let pending = watch::stale(&self.shared, name, NotResumed::NotFound);
-            return Ok(Answer { query: Lsn::ZERO, pending });
+            return Ok(Answer { query: Lsn::ZERO, pending, then: None });
         };
         // Before it began there was nothing.
         let lsn = lsn.max(query.id());
@@ -256,13 +262,18 @@ impl Connection {
                 Ok(Answer::of(Notice::new("resumed", resumed)))
             }
             Err(why) => {
-                let subscribed = watch::subscribe(&self.shared, query.read().clone());
-                let subscribed = subscribed.map_err(|error| error.to_string())?;
-                let watch = self.watch_of(&subscribed);
-                let snapshot = watch.show(&subscribed);
-                watch.say(snapshot);
                 let pending = watch::stale(&self.shared, name, why);
-                Ok(Answer { query: query.id(), pending })
+                let then = match watch::subscribe(&self.shared, query.read().clone()) {
+                    Ok(subscribed) => {
+                        let watch = self.watch_of(&subscribed);
+                        let snapshot = watch.show(&subscribed);
+                        watch.say(snapshot);
+                        None
+                    }
+                    // It was forgotten meanwhile, and is no beginning any more.
+                    Err(error) => Some(Notice::failed(name, error)),
+                };
+                Ok(Answer { query: query.id(), pending, then })
             }
         }
     }

@@ -65,6 +65,10 @@ impl Notice {
     pub(crate) fn error(error: impl ToString) -> Notice {
         Notice::new("error", Body::Error { error: error.to_string() })
     }
+
+    pub(crate) fn failed(name: &str, error: impl ToString) -> Notice {
+        Notice::new("failed", Body::Failed { sub_id: name.into(), error: error.to_string() })
+    }
 }
 
 /// A notice, and what must come before it may be told.
@@ -177,8 +181,7 @@ impl Watch {
     pub(crate) fn end(&mut self, error: impl ToString) {
         self.has_ended = true;
         self.ready.clear();
-        let sub_id = self.cursor.name().as_str().into();
-        self.say(Notice::new("failed", Body::Failed { sub_id, error: error.to_string() }));
+        self.say(Notice::failed(self.cursor.name().as_str(), error));
     }
 
     fn answer(&self, kind: &'static str, answer: &SharedBytes) -> Notice {

@@ -52,10 +52,12 @@ impl<'w> Page<'w> {
                 std::thread::sleep(Duration::from_millis(2));
             }
         }
-        // The first attempt may meet the connection of a server that has gone.
-        if self.finish().is_err() {
+        // The first attempt may meet the connection of a server that has gone, each other one a read that is forgotten.
+        let mut attempts = 2 + APPETITE;
+        while let Err(error) = self.finish() {
+            attempts -= 1;
+            assert!(attempts > 0, "nobody ends the server any more: {error}");
             self.lose_connection();
-            self.finish().expect("nobody ends the server any more");
         }
         self.closed.extend(self.open.into_iter().map(|open| open.subscription));
         self.closed.retain(|subscription| !subscription.stretches.is_empty());
@@ -249,11 +251,6 @@ impl<'w> Page<'w> {
                 subscription.stretches.push(refused);
                 self.refuse(subscription, &notice)
             }
-            // The read answers an error by now, and is no beginning any more.
-            "error" => {
-                self.closed.push(subscription);
-                Ok(())
-            }
             other => panic!("{name} is answered {other}: {notice}"),
         }
     }
@@ -287,9 +284,11 @@ impl<'w> Page<'w> {
         let highest = self.world.floor();
         subscription.refusal = Some(Refusal { behind, word, lsn: number(notice, "floor"), highest });
         self.closed.push(subscription);
-        if is_known {
-            self.open.push(Open { subscription: anew, name, is_live: true });
+        if !is_known {
+            // What follows, if it was forgotten only while its place was looked for, is not waited for.
+            return Err(io::ErrorKind::NotConnected.into());
         }
+        self.open.push(Open { subscription: anew, name, is_live: true });
         Ok(())
     }
 
