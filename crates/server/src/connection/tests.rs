@@ -669,6 +669,24 @@ fn positions_of_refusals_are_told_when_their_records_are_durable() {
 }
 
 #[test]
+fn who_closes_while_its_place_is_looked_for_listens_no_more() {
+    for asked in ["EMITRECONNECT k 1-0 1", "GET.WATCH k | RESUME 1"] {
+        // The threads that look have not begun.
+        let bench = Bench::new(|config| config.watch_backlogs = 1);
+        let engine = &bench.shared.engine;
+        engine.limit_retention(RetentionLimits { bytes: 0, age_us: 0 });
+        let (mut watcher, mut late) = (bench.connect(), bench.connect());
+        watcher.receive(b"HELLO 3\r\nGET.WATCH k\r\nINCR k\r\nINCR k\r\nINCR k\r\n", &bench.context());
+        watcher.close(&bench.context());
+        late.receive(format!("HELLO 3\r\n{asked}\r\n").as_bytes(), &bench.context());
+        assert!(late.session.wait.is_some(), "{asked}");
+        late.close(&bench.context());
+        engine.forget_watched(bench.context().now_us + 1);
+        assert_eq!(engine.query_figures().0, 0, "{asked}: nobody listens");
+    }
+}
+
+#[test]
 fn durable_covers_what_a_command_shows_although_it_changes_nothing() {
     for (first, again) in [
         ("SADD s m", "DURABLE SADD s m"),
