@@ -66,6 +66,10 @@ pub(crate) fn hold(
     if let Some((before, its_tenure)) = before.filter(|(before, _)| *before != holder) {
         tell_taken(before, named.query.id(), its_tenure, cx);
     }
+    if cx.shared.engine.named(name).is_none() {
+        // Whoever has ended it since it was looked up may have found nobody that had it.
+        tell_taken(holder, named.query.id(), tenure, cx);
+    }
     begin(session, Watching::named(cursor, delivery, name, named.guarantee, tenure), cx)
 }
 

@@ -137,6 +137,31 @@ fn two_that_ask_for_a_name_again_and_again_leave_it_to_the_last() {
     }
 }
 
+/// Who begins a name while somebody ends it has it and is told of its end, or has it still.
+#[test]
+fn whoever_is_given_a_name_that_ends_at_the_same_moment_is_told() {
+    let server = TestServer::new();
+    let race = |name: &str| {
+        let (mut beginner, mut ender) = (resp3(&server), server.client());
+        let (begin, end) = (format!("GET.WATCH k | AS {name}"), ["UNWATCH", "NAMED", name]);
+        for _ in 0..500 {
+            beginner.command(&begin.split(' ').collect::<Vec<_>>());
+            (0..20).for_each(|_| ender.command(&end));
+            (0..20).for_each(|_| drop(ender.line()));
+            while beginner.line() != "_" {}
+            // If it was too early.
+            ender.command(&end);
+            ender.line();
+            beginner.expect(ended(name));
+        }
+    };
+    std::thread::scope(|scope| {
+        for name in ["a", "b", "c", "d"] {
+            scope.spawn(move || race(name));
+        }
+    });
+}
+
 #[test]
 fn a_name_that_another_one_replaces_on_a_connection_is_free() {
     let server = TestServer::new();
