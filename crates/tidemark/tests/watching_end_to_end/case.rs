@@ -54,6 +54,25 @@ pub(crate) struct Tally {
     pub(crate) counted: usize,
     pub(crate) told_by_number: usize,
     pub(crate) refused_by_number: usize,
+    pub(crate) stale_by_number: usize,
+}
+
+impl Tally {
+    /// What no single case need have, and many cases together must.
+    pub(crate) fn rare(&self) -> [(&'static str, usize); 9] {
+        let [own, of_others, of_nobody] = self.names_ended;
+        [
+            ("a subscription becomes stale in the middle", self.stale),
+            ("one cannot go on", self.refused),
+            ("a named one cannot go on", self.refused_by_name),
+            ("one cannot go on behind a number", self.refused_by_number),
+            ("what comes behind a number is gone", self.stale_by_number),
+            ("a consumer ends its own name", own),
+            ("it ends that of another one", of_others),
+            ("it ends a name that nobody has", of_nobody),
+            ("whoever has a name is told that it has ended", self.told_of_end),
+        ]
+    }
 }
 
 /// How a life of the server ended.
@@ -298,6 +317,9 @@ fn judge(
     tally.counted += runs().count();
     tally.told_by_number += runs().map(|run| run.told.len()).sum::<usize>();
     tally.refused_by_number += counted.iter().filter(|counted| counted.refusal.is_some()).count();
+    let is_stale =
+        |counted: &&Counted| counted.refusal.as_ref().is_some_and(|refused| refused.word == "STALE_SEQUENCE");
+    tally.stale_by_number += counted.iter().filter(is_stale).count();
     tally.held += held.len();
     tally.told_by_name += held.iter().map(|held| held.stretch.told.len()).sum::<usize>();
     tally.told_of_end += held.iter().filter(|held| held.has_lost_name).count();

@@ -38,6 +38,9 @@ mod writer;
 
 use case::Tally;
 
+/// In so many cases everything happens.
+const MANY: u64 = 100;
+
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
@@ -51,4 +54,9 @@ fn every_subscription_receives_what_a_model_computes_from_the_log() {
     }
     println!("{cases} cases from seed {seed}: {tally:?}");
     assert!(tally.told > 0 && tally.complete > 0, "somebody was told of something");
+    if cases >= MANY {
+        for (what, count) in tally.rare() {
+            assert!(count > 0, "{what}: not once in {cases} cases");
+        }
+    }
 }

@@ -48,7 +48,7 @@ impl Plan {
         }
         let forgets = has_little_room && random.once_in(3);
         if forgets || random.once_in(4) {
-            arguments.push(format!("--watch-backlogs={}", if forgets { 0 } else { 1 }));
+            arguments.push(format!("--watch-backlogs={}", u8::from(!forgets)));
         }
         let has_little_time = random.once_in(6);
         if has_little_time {
