@@ -217,6 +217,7 @@ impl Chunk {
         };
         write(&mut self.buffer[hole], element);
         self.count += 1;
+        debug_assert!(self.used() <= CHUNK_BYTES, "an element that takes more is alone");
         true
     }
 
@@ -316,7 +317,8 @@ impl Chunk {
             write(&mut self.buffer[old.start..old.start + size], element);
         }
         self.end = self.start + used as u32;
-        if self.is_sparse() {
+        // A buffer that is larger than a chunk's has no room: `push` does not ask how much is used.
+        if self.is_sparse() || self.buffer.len() > used.max(CHUNK_BYTES) {
             self.shrink();
         }
         true

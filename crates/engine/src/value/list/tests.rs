@@ -181,6 +181,18 @@ fn a_digest_depends_on_order_and_on_where_elements_end() {
 }
 
 #[test]
+fn an_element_that_has_become_shorter_leaves_no_more_room_than_a_chunk_has() {
+    let mut list = of(&[vec![0; CHUNK_BYTES + 80]]);
+    assert!(list.set(0, &vec![1; CHUNK_BYTES - 11]));
+    list.check();
+    for end in [End::Front, End::Back] {
+        list.push(end, b"");
+        list.check();
+    }
+    assert_eq!(list.len(), 3);
+}
+
+#[test]
 fn a_queue_that_wanders_keeps_its_memory() {
     let mut list = of(&vec![b"element".to_vec(); 20]);
     for _ in 0..10_000 {
