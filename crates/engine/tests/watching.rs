@@ -634,8 +634,9 @@ fn a_name_keeps_its_read_and_its_position_never_goes_back() {
     let named = replica.named(b"bill").expect("the log has it");
     assert_eq!((named.query.id(), named.base, named.position), (get.query.id(), 0, Lsn(4)));
 
-    assert_eq!(engine.end_named(b"bill", START_US + 10_000_000).expect("the log takes it"), Some(Lsn(7)));
-    assert_eq!(engine.end_named(b"bill", START_US).expect("there is nothing to do"), None);
+    let end = |now_us| engine.end_named(b"bill", now_us).map(|ended| ended.map(|(record, _)| record));
+    assert_eq!(end(START_US + 10_000_000).expect("the log takes it"), Some(Lsn(7)));
+    assert_eq!(end(START_US).expect("there is nothing to do"), None);
     engine.forget_watched(START_US + 10_500_000);
     assert_eq!(engine.query_figures().0, 1, "as long as if somebody had listened till then");
     engine.forget_watched(START_US + 11_000_001);

@@ -4,7 +4,7 @@ use crate::backlog::Tell;
 use crate::context::Context;
 use crate::cursor::{Cursor, Older};
 use crate::delivery::Delivery;
-use crate::holders::{Holder, Tenure};
+use crate::holders::{Tenancy, Tenure};
 use crate::inbox::Message;
 use crate::session::{Emitted, REPLACED, Session, TAKEN, Watching, write_ended};
 use crate::target::Target;
@@ -61,20 +61,22 @@ pub(crate) fn hold(
     (cursor, delivery): (Cursor, Delivery),
     cx: &Context<'_>,
 ) -> Replaced {
-    let holder = (session.client.worker, session.target());
-    let (tenure, before) = cx.shared.holders.take(name, holder);
-    if let Some((before, its_tenure)) = before.filter(|(before, _)| *before != holder) {
-        tell_taken(before, named.query.id(), its_tenure, cx);
+    let (holder, query) = ((session.client.worker, session.target()), named.query.id());
+    let (tenure, before) = cx.shared.holders.take(name, holder, query);
+    if let Some(before) = before.filter(|before| before.holder != holder) {
+        tell_taken(&before, cx);
     }
-    if cx.shared.engine.named(name).is_none() {
+    let is_same = |now: &Named| now.query.id() == query && now.base == named.base;
+    if !cx.shared.engine.named(name).as_ref().is_some_and(is_same) {
         // Whoever has ended it since it was looked up may have found nobody that had it.
-        tell_taken(holder, named.query.id(), tenure, cx);
+        tell_taken(&Tenancy { holder, tenure, query }, cx);
     }
     begin(session, Watching::named(cursor, delivery, name, named.guarantee, tenure), cx)
 }
 
 /// Tells a connection that a named subscription of its has ended.
-pub(crate) fn tell_taken((worker, target): Holder, query: Lsn, tenure: Tenure, cx: &Context<'_>) {
+pub(crate) fn tell_taken(tenancy: &Tenancy, cx: &Context<'_>) {
+    let Tenancy { holder: (worker, target), tenure, query } = *tenancy;
     if let Some(inbox) = cx.shared.inboxes.get(worker) {
         inbox.send(Message::Taken(target, query, tenure));
     }

@@ -153,6 +153,7 @@ fn whoever_is_given_a_name_that_ends_at_the_same_moment_is_told() {
             ender.command(&end);
             ender.line();
             beginner.expect(ended(name));
+            beginner.ask("PING", "+PONG\r\n");
         }
     };
     std::thread::scope(|scope| {

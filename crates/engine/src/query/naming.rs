@@ -56,22 +56,20 @@ impl Engine {
         Ok(lsn)
     }
 
-    /// Ends a name, by a record; that record, if there was one. Its query is kept no longer than others.
-    pub fn end_named(&self, name: &[u8], now_us: u64) -> Result<Option<Lsn>, CommandError> {
+    /// Ends a name, by a record; that record and what has ended, if there was one. Its query is kept no longer than others.
+    pub fn end_named(&self, name: &[u8], now_us: u64) -> Result<Option<(Lsn, Named)>, CommandError> {
         self.check_writable()?;
         let mut room = Room::NONE;
         self.make_room(name.len() + RECORD_BYTES, &mut room)?;
         let mut names = self.registry().names.lock();
-        if !names.contains_key(name) {
-            return Ok(None);
-        }
+        let Some(named) = names.get(name).cloned() else { return Ok(None) };
         let encode = |into: &mut Vec<u8>| record::put_bytes(into, name);
         let lsn = self
             .log()
             .append_into(room, now_us, kind::UNNAMED, encode)
             .map_err(|error| CommandError::LogFailed(error.to_string()))?;
         remove(&mut names, name, now_us);
-        Ok(Some(lsn))
+        Ok(Some((lsn, named)))
     }
 
     /// Moves a name's position, by a record.

@@ -3,6 +3,7 @@
 use crate::context::Context;
 use crate::cursor::{self, Cursor, reads};
 use crate::delivery::{Delivery, Start};
+use crate::holders::Tenancy;
 use crate::holding::{self, hold_position};
 use crate::not_resumed::NotResumed;
 use crate::session::{Asked, Returning, Session};
@@ -151,11 +152,10 @@ pub(crate) fn is_of_key(name: &[u8], key: &[u8], cx: &Context<'_>) -> bool {
 pub(crate) fn end(session: &mut Session, names: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
     let (mark, mut ended, mut last) = (session.output.reply.len(), 0, None);
     for name in names {
-        let query = cx.shared.engine.named(name).map(|named| named.query.id());
-        let Some(record) = cx.shared.engine.end_named(name, cx.now_us)? else { continue };
+        let Some((record, named)) = cx.shared.engine.end_named(name, cx.now_us)? else { continue };
         (ended, last) = (ended + 1, Some(record));
-        if let (Some(query), Some((holder, tenure))) = (query, cx.shared.holders.evict(name)) {
-            watching::tell_taken(holder, query, tenure, cx);
+        if let Some(tenancy) = cx.shared.holders.evict(name, named.query.id()) {
+            watching::tell_taken(&tenancy, cx);
         }
         cx.shared.watching_began(cx.now_us);
     }
@@ -191,7 +191,7 @@ pub(crate) fn list(session: &mut Session, pattern: Option<&[u8]>, cx: &Context<'
         reply.count(named.position.0 as usize);
         reply.bulk(b"client");
         match cx.shared.holders.of(&name) {
-            Some(((_, target), _)) => reply.count(target.client as usize),
+            Some(Tenancy { holder: (_, target), .. }) => reply.count(target.client as usize),
             None => reply.null(),
         }
     }

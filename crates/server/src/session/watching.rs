@@ -206,7 +206,7 @@ impl Watching {
                 Claim::Given(cx.shared.holds_back_position(record, false))
             }
             Ok(Acknowledged::Before(position))
-                if cx.shared.holders.of(name).is_some_and(|(_, last)| last == naming.tenure) =>
+                if cx.shared.holders.of(name).is_some_and(|last| last.tenure == naming.tenure) =>
             {
                 naming.claimed = Some(position);
                 Claim::Skip(position)
