@@ -162,8 +162,7 @@ impl Bounds {
     }
 }
 
-#[cfg(not(loom))]
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use std::sync::mpsc;
     use std::thread;

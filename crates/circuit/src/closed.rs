@@ -53,8 +53,7 @@ impl Closed {
     }
 }
 
-#[cfg(not(loom))]
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use std::cell::Cell;
 

@@ -301,6 +301,11 @@ impl<E: Clone + Send + 'static> ReceiverPool<E> for Conduit<E> {
 handle!(Conduit<E>, |conduit| &conduit.inner.subject);
 
 impl<E: Clone + Send + 'static> Hub<E> {
+    /// Ends all subscriptions, and takes no more.
+    ///
+    /// # Safety
+    ///
+    /// As [`Hub::add`].
     unsafe fn close(&self) {
         self.closed.reach();
         // SAFETY: as the caller says. The subscriptions are ended after the cell was left, because that comes back to it.

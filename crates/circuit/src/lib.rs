@@ -79,10 +79,11 @@
 
 // Each uses only those to its left, and no files import each other in a circle:
 //
-// error::argument, name > interner, interned > value, slot, state > subject, error > thrown, failure, care > machine::head, context,
-// telemetry, failures, waiters > node::header, node::list > queue > lanes, bounds > driver with its pool and parker, ticker::simulated >
-// machine::state > the rest of machine > node::typed, node::handle, driver::thread, driver::workers > recipe, operator, fiber, flow,
-// attachment > pipe > circuit > registrar, membership > subscription > subscriber > conduit > all that is made of these.
+// error::argument, name > interner, interned > value, slot, state > subject, journal::error, error > thrown, failure,
+// care > machine::head, context, telemetry, failures, journal::recorder, waiters > node::header, node::list > queue >
+// lanes, bounds > driver with its pool and parker, ticker::simulated > machine::state > the rest of machine >
+// node::typed, node::handle, driver::thread, driver::workers > recipe, operator, fiber, flow, attachment > pipe >
+// lane > circuit > registrar, membership > subscription > subscriber > conduit > all that is made of these.
 
 mod attachment;
 mod bank;

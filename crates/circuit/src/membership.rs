@@ -91,7 +91,7 @@ impl<E> Hub<E> {
     ///
     /// # Safety
     ///
-    /// In the circuit's context, between two deliveries. So are the others.
+    /// In the circuit's context, between two deliveries.
     pub(crate) unsafe fn add(&self, subscription: &Arc<SubscriptionInner<E>>) -> bool {
         // SAFETY: as the caller says.
         unsafe {
@@ -105,6 +105,11 @@ impl<E> Hub<E> {
         }
     }
 
+    /// Takes a subscription out.
+    ///
+    /// # Safety
+    ///
+    /// As [`Hub::add`].
     pub(crate) unsafe fn remove(&self, subscription: &Arc<SubscriptionInner<E>>) {
         // SAFETY: as the caller says.
         unsafe {

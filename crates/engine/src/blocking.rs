@@ -5,7 +5,6 @@ use crate::context::Keys;
 use crate::reply::{Protocol, Reply};
 use std::sync::Arc;
 
-pub use crate::command::Serve;
 pub use crate::waiter::{Block, Delivery, Waiter};
 
 /// A command that has found nothing to take. Its keys stay locked, so that nothing can come in between, until the

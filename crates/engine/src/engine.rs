@@ -1,6 +1,6 @@
 //! The engine: the keyspace with its log, and those who want to know of changes.
 //!
-//! What it does is in the files above: `execution` and `transaction` run commands, one at a time per shard, `locking`,
+//! What it does is in the files that use this one: `execution` and `transaction` run commands, one at a time per shard, `locking`,
 //! `running`, `logging` and `serving` are their steps, `apply`, `loader` and `snapshot` the way to the log and back.
 
 use crate::context::{Keys, Locked};

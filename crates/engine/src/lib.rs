@@ -8,9 +8,9 @@
 //!
 //! From what all is made of to what acts on it; a file uses files of its own line and those above it only, and never in a circle:
 //!
-//! - [`value`], `touched` and `part`: what keys hold, what of it a command touches and a read looks at; `parse` of
-//!   [`command`], and the bounds of ranges there.
-//! - [`keyspace`]: shards, databases, the hash table and its entries; beside each shard who waits for its keys (`waiting`) and
+//! - [`value`], `touched` and `part`: what keys hold, what of it a command touches and a read looks at; with it the entries and
+//!   tables of [`keyspace`], `parse` of [`command`], and the bounds of ranges there.
+//! - [`keyspace`]: shards and databases; beside each shard who waits for its keys (`waiting`) and
 //!   who is to be told of changes (`interest`): [`query`]'s index and [`tracking`]'s table.
 //! - [`context`]: what a handler may touch. [`event`]: what happened to a key.
 //! - [`command`]: the handlers, their rows, and the table above them.

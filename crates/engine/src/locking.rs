@@ -42,7 +42,7 @@ impl Engine {
     }
 
     #[inline]
-    pub(crate) fn lock_one(&self, key: &[u8]) -> Locked<'_> {
+    fn lock_one(&self, key: &[u8]) -> Locked<'_> {
         let index = self.keyspace().shard_of(key);
         Locked::One(index, self.keyspace().lock(index))
     }

@@ -15,6 +15,7 @@
 use crate::command;
 use crate::context::{Context, Keys};
 use crate::engine::Engine;
+use crate::error::CommandError;
 use crate::moment::Moment;
 use crate::reply::Reply;
 use crate::waiter::{Delivery, Waiter};
@@ -70,7 +71,11 @@ impl Engine {
         let serve = command::by_id(waiter.command).and_then(|row| row.serve);
         debug_assert!(serve.is_some(), "a command that lets clients wait says how they are served");
         let mut context = Context { keys, reply: &mut reply };
-        if let Some(Err(error)) = serve.map(|serve| serve(&mut context, key, &args)) {
+        let served = match serve {
+            Some(serve) => serve(&mut context, key, &args),
+            None => Err(CommandError::text("ERR the command does not say how clients are served that wait")),
+        };
+        if let Err(error) = served {
             debug_assert!(!keys.effects.changed, "serving that fails has changed nothing");
             reply.truncate(0);
             reply.error(&error);

@@ -303,7 +303,6 @@ impl Machine {
     }
 
     /// Has the driver run the machine soon, on another thread.
-    #[inline]
     pub(super) fn wake_driver(&self) {
         match &self.driver {
             Driver::Owner(_) | Driver::Waiters => {}

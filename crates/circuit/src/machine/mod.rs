@@ -3,7 +3,7 @@
 //! `Running::run` is the whole of it: the transit queue is emptied, then one entry of the ingress queue is taken, and so on.
 //! What is in the ingress queue was put there by anybody; what is in the transit queue by the circuit's own receptors.
 //!
-//! What a machine consists of is in `state`, and each of the other files has one part of what it does: it adds to `Machine`.
+//! What a machine consists of is in `state`, `head` is what it is known by, and each of the other files has one part of what it does.
 #![allow(
     unsafe_code,
     reason = "what the one context owns is reached without a lock; `running` says who has it"

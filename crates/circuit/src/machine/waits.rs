@@ -220,8 +220,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-#[cfg(not(loom))]
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 

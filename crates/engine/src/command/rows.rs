@@ -14,7 +14,7 @@ pub(super) fn rows() -> impl Iterator<Item = &'static Command> {
         lists::COMMANDS,
         hashes::COMMANDS,
         sets::COMMANDS,
-        sorted_sets::COMMANDS,
+        sorted_sets::rows::COMMANDS,
         connection::COMMANDS,
     ]
     .into_iter()

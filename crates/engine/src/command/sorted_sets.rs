@@ -5,9 +5,7 @@ pub(crate) mod bounds;
 mod pops;
 pub(crate) mod range;
 mod ranges;
-mod rows;
-
-pub(super) use rows::COMMANDS;
+pub(super) mod rows;
 
 use super::keyspace_wide::{ScanOptions, cursor};
 use super::members::{self, Wanted};

@@ -571,7 +571,7 @@ impl<'k> Keys<'k> {
 
     /// Notes an event; and behind one of a collection's elements, that the key has gone with the last of them.
     #[cold]
-    pub(crate) fn note_event(&mut self, key: &[u8], event: &'static str) {
+    fn note_event(&mut self, key: &[u8], event: &'static str) {
         let Some(class) = EventClasses::of(event) else {
             debug_assert!(false, "the event {event} has no class");
             return;
@@ -585,21 +585,21 @@ impl<'k> Keys<'k> {
 
     /// Notes that an expired key was removed.
     #[cold]
-    pub(crate) fn note_expired(&mut self, key: &[u8]) {
+    fn note_expired(&mut self, key: &[u8]) {
         let db = self.db();
         self.events.add(EventClasses::EXPIRED, db, EXPIRED, key);
     }
 
     /// Notes that a key comes to be.
     #[cold]
-    pub(crate) fn note_new(&mut self, key: &[u8]) {
+    fn note_new(&mut self, key: &[u8]) {
         let db = self.db();
         self.events.add(EventClasses::NEW, db, NEW, key);
     }
 
     /// As [`Keys::note_new`], of a key that is about to be given a value, whatever it holds.
     #[cold]
-    pub(crate) fn note_coming(&mut self, key: &[u8]) {
+    fn note_coming(&mut self, key: &[u8]) {
         self.drop_expired(key);
         if self.events.want(EventClasses::NEW) && !self.holds(key) {
             self.note_new(key);

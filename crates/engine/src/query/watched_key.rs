@@ -105,14 +105,18 @@ impl Watched {
         let mut concerned = others.iter().filter(|query| is_concerned(query, all)).count();
         if let Some(by_name) = &self.by_name {
             // A query that looks at several elements may be asked for each, and is one all the same.
-            let mut found: SmallVec<[Lsn; 4]> = SmallVec::new();
+            let (mut found, mut names): (SmallVec<[Lsn; 4]>, _) = (SmallVec::new(), 0);
             let are_named = touched.each_name(by_name.of, rest.len(), |name, touched| {
+                let before = found.len();
                 let of_name = by_name.queries.get(&hash(name)).into_iter().flatten();
                 found.extend(of_name.filter(|query| is_concerned(query, touched)).map(|query| query.id));
+                names += usize::from(found.len() > before);
             });
             concerned += if are_named {
-                found.sort_unstable();
-                found.dedup();
+                if names > 1 {
+                    found.sort_unstable();
+                    found.dedup();
+                }
                 found.len()
             } else {
                 rest.iter().filter(|query| is_concerned(query, all)).count()
