@@ -60,6 +60,8 @@ impl Queue {
         if self.jobs.len() < QUEUE {
             return VecDeque::new();
         }
+        // There may have been many more the last time.
+        self.until_sweep = self.until_sweep.min(self.jobs.len() / SWEEP_PART);
         if self.until_sweep > 0 {
             self.until_sweep -= 1;
             return VecDeque::new();
@@ -76,7 +78,7 @@ impl Queue {
 struct Waiting {
     /// Who has come back.
     returning: Queue,
-    /// Who has never been away, and has become too slow.
+    /// Who has a place already, and has become too slow or has lost its turn.
     slow: Queue,
     /// The turn is the slow ones'.
     is_turn_of_slow: bool,
@@ -135,7 +137,7 @@ impl Backlogs {
         self.queue(query, wanted, floor, tell, |waiting| (&mut waiting.returning, QUEUE))
     }
 
-    /// The same for a subscription that has been there, and has become too slow. It is let in however many wait, since it would
+    /// The same for a subscription that has a place already, and has become too slow or has lost its turn. It is let in however many wait, since it would
     /// have to end otherwise; subscriptions bound them.
     pub(crate) fn go_on(
         &self,
@@ -166,12 +168,12 @@ impl Backlogs {
         } else {
             let (maker, backlog) = backlog::channel(tell);
             queue.jobs.push_back(Job { query: query.clone(), wanted, maker });
+            self.changed.notify_one();
             Ok(backlog)
         };
         drop(waiting);
         // What they hold is freed while nobody waits for the lock.
         drop(left);
-        self.changed.notify_one();
         backlog
     }
 

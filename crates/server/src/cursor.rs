@@ -430,6 +430,20 @@ mod tests {
     }
 
     #[test]
+    fn who_comes_back_and_who_is_slow_have_their_turns_one_after_the_other() {
+        let subscribed = forgotten_emission();
+        let (backlogs, wanted) = (Backlogs::new(1), Wanted::After(subscribed.number, subscribed.lsn));
+        let back = Wanted::Behind(subscribed.lsn);
+        let tell = || -> Tell { Box::new(|| {}) };
+        let begin = || backlogs.begin(&subscribed.query, back, Lsn(1), tell());
+        let go_on = || backlogs.go_on(&subscribed.query, wanted, Lsn(1), tell());
+        let waiting = [begin(), begin(), go_on(), go_on(), go_on()];
+        assert!(waiting.iter().all(Result::is_ok));
+        let turns: Vec<Wanted> = (0..5).filter_map(|_| backlogs.next().map(|job| job.wanted)).collect();
+        assert_eq!(turns, [back, wanted, back, wanted, wanted]);
+    }
+
+    #[test]
     fn a_name_says_the_query_and_where_its_numbers_begin() {
         assert_eq!(parse_name(Name::new(Lsn(17), 3).as_bytes()), Some((Lsn(17), 3)));
         for other in [

@@ -8,7 +8,8 @@ use crate::watch::fake_server::{self, Flaw};
 
 fn options(flaw: Flaw, flags: &[&str]) -> CrashOptions {
     let port = fake_server::start(flaw).to_string();
-    let common = ["--host", "127.0.0.1", "--port", &port, "--max-wait", "300ms", "--iterations", "2"];
+    let max_wait = fake_server::patience_with(flaw);
+    let common = ["--host", "127.0.0.1", "--port", &port, "--max-wait", max_wait, "--iterations", "2"];
     let short = ["--updates", "60", "--update-interval", "1ms", "--poll-interval", "10ms", "--away", "20ms"];
     test_run::options(&[&common[..], &short, flags].concat())
 }

@@ -6,7 +6,7 @@ use crate::watch::fake_server::{self, Flaw};
 
 fn options(flaw: Flaw, flags: &[&str]) -> FanOutOptions {
     let port = fake_server::start(flaw).to_string();
-    let common = ["--host", "127.0.0.1", "--port", &port, "--max-wait", "300ms"];
+    let common = ["--host", "127.0.0.1", "--port", &port, "--max-wait", fake_server::patience_with(flaw)];
     // The floor needs the whole program: the tests of the binary have it.
     let short = ["--subscribers", "5", "--rounds", "4", "--poll-interval", "10ms", "--floor=false"];
     test_run::options(&[&common[..], &short, flags].concat())

@@ -189,7 +189,7 @@ fn a_wrong_emission_is_counted_and_fails_the_run() {
         (Flaw::Swap(50), &["emitOutOfOrder"]),
         (Flaw::StaleValue(50), &["emitUndelivered"]),
     ] {
-        let flags = [&EMISSIONS[..], &["--op-timeout", "200ms"]].concat();
+        let flags = [&EMISSIONS[..], &["--op-timeout", "2s"]].concat();
         let (succeeded, report) = bench(fake_server::start(flaw), &flags).unwrap();
         assert!(!succeeded, "{flaw:?}: {report}");
         for count in counts {

@@ -27,6 +27,12 @@ pub(crate) enum Flaw {
     Forget,
 }
 
+/// How long a scenario waits for a server, as its flag says it: with none that breaks the contract however busy the machine is,
+/// since that never takes so long, and with another one for what never comes.
+pub(crate) fn patience_with(flaw: Flaw) -> &'static str {
+    if flaw == Flaw::None { "20s" } else { "300ms" }
+}
+
 struct State {
     flaw: Flaw,
     values: HashMap<Vec<u8>, Vec<u8>>,

@@ -270,7 +270,7 @@ impl Connection {
                         watch.say(snapshot);
                         None
                     }
-                    // It was forgotten meanwhile, and is no beginning any more.
+                    // It was forgotten meanwhile, and cannot be begun any more: its answer is an error by now, or there are too many.
                     Err(error) => Some(Notice::failed(name, error)),
                 };
                 Ok(Answer { query: query.id(), pending, then })

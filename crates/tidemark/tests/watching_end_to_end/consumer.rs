@@ -224,8 +224,12 @@ impl<'w> Consumer<'w> {
             _ => (self.errands.any(random), random.once_in(2)),
         };
         let (fate, is_own) = (self.errands.fate(&errand.name), errand.name == tenure.held.errand.name);
-        if std::mem::replace(&mut *lock(&fate), Fate::Doomed) != Fate::Lives {
-            return Ok(());
+        {
+            let mut fate = lock(&fate);
+            if *fate != Fate::Lives {
+                return Ok(());
+            }
+            *fate = Fate::Doomed;
         }
         self.errands.replace(&errand, &mut self.generator);
         let words = ["UNWATCH", "NAMED", &errand.name];
