@@ -1,8 +1,8 @@
 //! Resuming behind what is retained: subscriptions that wait for one of a few threads to make emissions again.
 //!
 //! ```text
-//! resumption ──► Backlogs::begin ─┬► a thread (remaking.rs): snapshot, segments ─► Past ─► Maker ─► Backlog ─► Cursor
-//! slow reader ─► Backlogs::go_on ─┘                          until the query retains what comes next ─► the query itself
+//! resumption, slow reader ─► Backlogs::begin ─► a thread (remaking.rs): snapshot, segments ─► Past ─► Maker ─► Backlog ─► Cursor
+//!                                                                          until the query retains what comes next ─► the query itself
 //! ```
 //!
 //! A subscription that takes nothing gives its place up to those that wait, and asks for another one when it has taken what there was.
@@ -36,6 +36,16 @@ impl Wanted {
             Wanted::Behind(lsn) | Wanted::After(_, lsn) => lsn,
         }
     }
+}
+
+/// Who waits for its turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Who {
+    /// Whoever has come back, and may be told to try again.
+    Returning,
+    /// A subscription that has a place already, and has become too slow or has lost its turn. It is let in however many wait,
+    /// since it would have to end otherwise; subscriptions bound them.
+    Slow,
 }
 
 /// A subscription that waits for its turn, or has it.
@@ -76,9 +86,7 @@ impl Queue {
 /// Those who wait for their turn. Many of one kind do not keep those of the other from theirs.
 #[derive(Default)]
 struct Waiting {
-    /// Who has come back.
     returning: Queue,
-    /// Who has a place already, and has become too slow or has lost its turn.
     slow: Queue,
     /// The turn is the slow ones'.
     is_turn_of_slow: bool,
@@ -126,42 +134,23 @@ impl Backlogs {
         }
     }
 
-    /// Lets somebody come back who wants emissions that the query does not retain any more: `floor` is what it says of itself.
+    /// Lets a subscription go on with emissions that its query does not retain any more: `floor` is what it says of itself.
     pub(crate) fn begin(
         &self,
+        who: Who,
         query: &SharedQuery,
         wanted: Wanted,
         floor: Lsn,
         tell: Tell,
-    ) -> Result<Backlog, NotResumed> {
-        self.queue(query, wanted, floor, tell, |waiting| (&mut waiting.returning, QUEUE))
-    }
-
-    /// The same for a subscription that has a place already, and has become too slow or has lost its turn. It is let in however many wait, since it would
-    /// have to end otherwise; subscriptions bound them.
-    pub(crate) fn go_on(
-        &self,
-        query: &SharedQuery,
-        wanted: Wanted,
-        floor: Lsn,
-        tell: Tell,
-    ) -> Result<Backlog, NotResumed> {
-        self.queue(query, wanted, floor, tell, |waiting| (&mut waiting.slow, usize::MAX))
-    }
-
-    fn queue(
-        &self,
-        query: &SharedQuery,
-        wanted: Wanted,
-        floor: Lsn,
-        tell: Tell,
-        place: impl FnOnce(&mut Waiting) -> (&mut Queue, usize),
     ) -> Result<Backlog, NotResumed> {
         if self.threads == 0 {
             return Err(NotResumed::Stale(floor));
         }
         let mut waiting = self.lock();
-        let (queue, limit) = place(&mut waiting);
+        let (queue, limit) = match who {
+            Who::Returning => (&mut waiting.returning, QUEUE),
+            Who::Slow => (&mut waiting.slow, usize::MAX),
+        };
         let left = queue.sweep();
         let backlog = if queue.jobs.len() >= limit || self.is_stopping() {
             Err(NotResumed::TryAgain)

@@ -5,7 +5,7 @@
 //! missed or repeated where one takes over from the other.
 
 use crate::backlog::{self, Backlog, End, Taken, Tell};
-use crate::backlogs::{Backlogs, Wanted};
+use crate::backlogs::{Backlogs, Wanted, Who};
 use crate::not_resumed::NotResumed;
 use tidemark_engine::query::{Emission, Gone, Query, Resumed, SharedQuery};
 use tidemark_engine::{Engine, Reply};
@@ -33,12 +33,14 @@ pub(crate) struct Older<'a> {
 }
 
 impl Older<'_> {
-    fn begin(&self, query: &SharedQuery, wanted: Wanted, gone: Gone) -> Result<Backlog, NotResumed> {
-        self.backlogs.begin(query, wanted, gone.floor, (self.tell)(query.id()))
-    }
-
-    fn go_on(&self, query: &SharedQuery, wanted: Wanted, gone: Gone) -> Result<Backlog, NotResumed> {
-        self.backlogs.go_on(query, wanted, gone.floor, (self.tell)(query.id()))
+    fn begin(
+        &self,
+        who: Who,
+        query: &SharedQuery,
+        wanted: Wanted,
+        gone: Gone,
+    ) -> Result<Backlog, NotResumed> {
+        self.backlogs.begin(who, query, wanted, gone.floor, (self.tell)(query.id()))
     }
 
     /// One from which nothing comes, because the server stops.
@@ -229,7 +231,7 @@ impl Cursor {
         older: &Older<'_>,
     ) -> Result<bool, Gone> {
         let Some(backlog) = &self.backlog else {
-            let begun = match older.go_on(&self.query, Wanted::After(self.seen, self.lsn), gone) {
+            let begun = match older.begin(Who::Slow, &self.query, Wanted::After(self.seen, self.lsn), gone) {
                 Err(_) if older.backlogs.is_stopping() => older.begin_none(&self.query),
                 begun => begun.map_err(|_| gone)?,
             };
@@ -281,7 +283,7 @@ pub(crate) fn resume(
         Resumed::Gone(gone) if wanted.lsn() < id => Err(NotResumed::Stale(gone.floor)),
         Resumed::Gone(gone) => {
             let query = engine.query(id).ok_or(NotResumed::NotFound)?;
-            let backlog = older.begin(&query, wanted, gone)?;
+            let backlog = older.begin(Who::Returning, &query, wanted, gone)?;
             Ok(Resuming::Sought(Search { query, backlog }))
         }
     }
@@ -406,8 +408,15 @@ mod tests {
     fn a_slow_reader_waits_for_its_turn_however_many_do() {
         let subscribed = forgotten_emission();
         let (backlogs, gone) = (Backlogs::new(1), Gone { floor: subscribed.lsn });
-        let begin =
-            || backlogs.begin(&subscribed.query, Wanted::Behind(subscribed.lsn), gone.floor, Box::new(|| {}));
+        let begin = || {
+            backlogs.begin(
+                Who::Returning,
+                &subscribed.query,
+                Wanted::Behind(subscribed.lsn),
+                gone.floor,
+                Box::new(|| {}),
+            )
+        };
         let fill = || -> Vec<Backlog> { std::iter::from_fn(|| begin().ok()).take(100_000).collect() };
         let mut waiting = fill();
         let most = waiting.len();
@@ -435,8 +444,8 @@ mod tests {
         let (backlogs, wanted) = (Backlogs::new(1), Wanted::After(subscribed.number, subscribed.lsn));
         let back = Wanted::Behind(subscribed.lsn);
         let tell = || -> Tell { Box::new(|| {}) };
-        let begin = || backlogs.begin(&subscribed.query, back, Lsn(1), tell());
-        let go_on = || backlogs.go_on(&subscribed.query, wanted, Lsn(1), tell());
+        let begin = || backlogs.begin(Who::Returning, &subscribed.query, back, Lsn(1), tell());
+        let go_on = || backlogs.begin(Who::Slow, &subscribed.query, wanted, Lsn(1), tell());
         let waiting = [begin(), begin(), go_on(), go_on(), go_on()];
         assert!(waiting.iter().all(Result::is_ok));
         let turns: Vec<Wanted> = (0..5).filter_map(|_| backlogs.next().map(|job| job.wanted)).collect();
