@@ -15,7 +15,7 @@ mod watchings;
 pub(crate) use following::Following;
 pub(crate) use returning::{Asked, Returning, Sought};
 pub(crate) use subscriptions::Subscriptions;
-pub(crate) use tracking::{Mode, Tracking, Untaken, terms, terms_of_transaction};
+pub(crate) use tracking::{Mode, Tracking, Untaken, terms};
 pub(crate) use transaction::Transaction;
 pub(crate) use wait::{Wait, WaitFor};
 pub(crate) use watching::{REPLACED, TAKEN, Watching, write_ended};

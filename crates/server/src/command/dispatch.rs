@@ -87,7 +87,7 @@ fn execute_on_keys(
 ) {
     let mark = session.output.reply.len();
     let call = Call { command, args, db: session.db, now_us: cx.now_us };
-    let terms = terms(session.tracking.as_deref(), durable);
+    let terms = terms(session.tracking.as_deref(), durable, false);
     let executed = cx.shared.engine.execute_as(&call, terms, &mut session.output.reply);
     finish(session, &executed, mark, durable, cx);
     if let Some(blocked) = executed.block {

@@ -8,7 +8,7 @@ use crate::command::subscribe_command::is_confirmed;
 use crate::command::{connection_command, named_command, watch_command};
 use crate::context::Context;
 use crate::holding::finish;
-use crate::session::{Replies, Session, Transaction, terms_of_transaction};
+use crate::session::{Replies, Session, Transaction, terms};
 use tidemark_engine::command::{ConnectionCommand, parse};
 use tidemark_engine::keyspace::DATABASES;
 use tidemark_engine::query::Acknowledgement;
@@ -51,8 +51,7 @@ fn execute<'e>(
     let calls = calls_on_keys(session.db, transaction, &args, cx.now_us);
     let watched = (!watched.is_empty()).then_some(watched);
     let engine = &cx.shared.engine;
-    let terms =
-        terms_of_transaction(session.tracking.as_deref(), transaction.is_durable(), transaction.opts_in());
+    let terms = terms(session.tracking.as_deref(), transaction.is_durable(), transaction.opts_in());
     if calls.len() == transaction.len() {
         let reply = &mut session.output.reply;
         return engine.execute_transaction_as(&calls, watched, &[], cx.now_us, terms, reply);

@@ -61,7 +61,6 @@ impl Tracking {
         }
     }
 
-    /// On what terms commands run, which may be asked to be durable; `opts_in` is what `CLIENT CACHING YES` says for them.
     #[cold]
     fn terms(&self, durable: bool, opts_in: bool) -> Terms {
         let id = self.tracker.id();
@@ -70,18 +69,11 @@ impl Tracking {
     }
 }
 
-/// On what terms a client's commands run, which may be asked to be durable.
+/// On what terms a client's command or transaction runs, which may be asked to be durable. `opts_in` is of a transaction that
+/// says `CLIENT CACHING YES` itself: it is kept as a whole, and what it says by `CLIENT CACHING NO` is passed over, since its
+/// commands on keys run first. Either way too much is kept, if anything.
 #[inline]
-pub(crate) fn terms(tracking: Option<&Tracking>, durable: bool) -> Terms {
-    match tracking {
-        None => Terms { durable, ..Terms::default() },
-        Some(tracking) => tracking.terms(durable, false),
-    }
-}
-
-/// As [`terms`], of a transaction. One that says `CLIENT CACHING YES` itself is kept as a whole, and what it says by
-/// `CLIENT CACHING NO` is passed over: its commands on keys run first. Either way too much is kept, if anything.
-pub(crate) fn terms_of_transaction(tracking: Option<&Tracking>, durable: bool, opts_in: bool) -> Terms {
+pub(crate) fn terms(tracking: Option<&Tracking>, durable: bool, opts_in: bool) -> Terms {
     match tracking {
         None => Terms { durable, ..Terms::default() },
         Some(tracking) => tracking.terms(durable, opts_in),
