@@ -1,0 +1,258 @@
+//! What a counter knows of itself, without threads: the sequential form of everything that this crate promises.
+
+use crate::promise::Promise;
+
+/// Positions, limits and amounts lie within ±`MAX`, so that no sum of two of them overflows. Units.
+pub const MAX: i64 = 1 << 62;
+
+/// The books of one counter: its limit *L*, and what was admitted less what was refunded, in three parts: *D* is durable, *F* is
+/// sealed and on its way to the store, and *A* is open.
+///
+/// A commit *seals*: it fixes the amount *F* that the store is to add, once, and moves it to *D* when the store has acknowledged it.
+/// Until then the same amount is sent again, under the same number. So what the store has is *D* or *D + F*, never anything else, and
+///
+/// > *D* + *F* + *A* = admitted − refunded, and *L* − (*D* + *F* + *A*) is available
+///
+/// holds at all times. A [`Promise`] bounds how far the truth may be from what the store has; a move that would go further is answered
+/// [`Refusal::Unsettled`], and is possible once [`seal_for`](Self::seal_for) has been stored and acknowledged.
+///
+/// ```
+/// use tidemark_counter::{Account, Kind, Promise, Refusal};
+///
+/// let mut account = Account::new(Kind::Quota { limit: 100 }, Promise::Relaxed { cap: 50 }, 0);
+/// account.take(30).unwrap();
+/// assert_eq!(account.refund(10), Ok(10));
+/// assert_eq!(account.available(), Some(80));
+///
+/// let sealed = account.seal().unwrap();
+/// assert_eq!(sealed, 20); // the net, which is all that a store hears of
+/// account.acknowledge();
+/// assert_eq!((account.durable(), account.open()), (20, 0));
+/// assert_eq!(account.take(81), Err(Refusal::Exhausted));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    kind: Kind,
+    promise: Promise,
+    durable: i64,
+    sealed: i64,
+    open: i64,
+}
+
+/// Whether a counter has bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// No bounds: likes, presence. Its position may be negative.
+    Plain,
+    /// At most `limit` units are admitted, and none are refunded that were not.
+    Quota {
+        /// Units, 0 to [`MAX`].
+        limit: i64,
+    },
+}
+
+/// Why a move is not possible now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Refusal {
+    /// The quota has not that much left.
+    #[error("not enough is left of the quota")]
+    Exhausted,
+    /// The promise wants a commit first: [`Account::seal_for`], store, [`Account::acknowledge`], and try again.
+    #[error("a commit must come first")]
+    Unsettled,
+    /// The amount is negative, or the position would leave ±[`MAX`].
+    #[error("the amount is out of range")]
+    OutOfRange,
+}
+
+impl Account {
+    /// A counter of which the store has `durable`, and nothing else is known. Both are brought into ±[`MAX`], as is a limit.
+    pub fn new(kind: Kind, promise: Promise, durable: i64) -> Self {
+        Self { kind: kind.bounded(), promise, durable: durable.clamp(-MAX, MAX), sealed: 0, open: 0 }
+    }
+
+    /// Bounds, if it has any.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// What a crash may do to it.
+    pub fn promise(&self) -> Promise {
+        self.promise
+    }
+
+    /// *D*: what the store is known to have.
+    pub fn durable(&self) -> i64 {
+        self.durable
+    }
+
+    /// *F*: what is on its way to the store, 0 if nothing is.
+    pub fn sealed(&self) -> i64 {
+        self.sealed
+    }
+
+    /// *A*: the net of what the store has not been told of. With [`Promise::Exact`] it is what has been reserved and is not
+    /// used, negative.
+    pub fn open(&self) -> i64 {
+        self.open
+    }
+
+    /// *D* + *F* + *A*: what was admitted less what was refunded.
+    pub fn position(&self) -> i64 {
+        self.durable + self.sealed + self.open
+    }
+
+    /// What a take may ask for at most: 0 if the limit has been lowered below what was admitted. `None` for a plain counter.
+    pub fn available(&self) -> Option<i64> {
+        match self.kind {
+            Kind::Plain => None,
+            Kind::Quota { limit } => Some((limit - self.position()).max(0)),
+        }
+    }
+
+    /// How far the truth may be from what the store has, whether or not what is sealed has arrived. Units.
+    pub fn uncommitted(&self) -> u64 {
+        self.open.unsigned_abs().max((self.sealed + self.open).unsigned_abs())
+    }
+
+    /// The positions between which the promise lets it move without a commit. Its own may be outside after the promise was changed.
+    pub fn window(&self) -> (i64, i64) {
+        let (ahead, behind) = self.promise.slack();
+        let (ahead, behind) = (bounded(ahead), bounded(behind));
+        let other = self.durable + self.sealed;
+        let low = self.durable.max(other).saturating_sub(ahead).max(-MAX);
+        let high = self.durable.min(other).saturating_add(behind).min(MAX);
+        (low, high)
+    }
+
+    /// Takes `amount` units if the quota has them: all or none.
+    pub fn take(&mut self, amount: u64) -> Result<(), Refusal> {
+        let amount = i64::try_from(amount).ok().filter(|amount| *amount <= MAX).ok_or(Refusal::OutOfRange)?;
+        if let Kind::Quota { limit } = self.kind
+            && amount > 0
+            && self.position() > limit - amount
+        {
+            return Err(Refusal::Exhausted);
+        }
+        self.add(amount)
+    }
+
+    /// Gives back up to `amount` units and says how many: no more than were admitted, committed ones included. A plain counter
+    /// takes all of them back.
+    pub fn refund(&mut self, amount: u64) -> Result<u64, Refusal> {
+        let amount = i64::try_from(amount).ok().filter(|amount| *amount <= MAX).ok_or(Refusal::OutOfRange)?;
+        let amount = match self.kind {
+            Kind::Plain => amount,
+            Kind::Quota { .. } => amount.min(self.position().max(0)),
+        };
+        self.add(-amount)?;
+        Ok(amount.unsigned_abs())
+    }
+
+    /// Moves by `delta` whatever the limit says: what has happened is counted, what is granted beyond the limit is granted.
+    pub fn add(&mut self, delta: i64) -> Result<(), Refusal> {
+        let to = self.position().checked_add(delta).filter(|to| (-MAX..=MAX).contains(to));
+        let to = to.ok_or(Refusal::OutOfRange)?;
+        let (low, high) = self.window();
+        if (delta > 0 && to > high) || (delta < 0 && to < low) {
+            return Err(Refusal::Unsettled);
+        }
+        self.open += delta;
+        self.debug_check();
+        Ok(())
+    }
+
+    /// Seals what brings the store to the position: the open net, or what of a reservation is unused. `None` if there is
+    /// nothing, or if something is sealed already.
+    ///
+    /// The amount is to be stored exactly once, whatever happens on the way, and then acknowledged.
+    pub fn seal(&mut self) -> Option<i64> {
+        self.seal_at(self.position())
+    }
+
+    /// Seals what makes a move by `delta` possible that was [`Refusal::Unsettled`], and the moves that are likely to follow it.
+    /// `None` if something is sealed already: its acknowledgement must come first.
+    pub fn seal_for(&mut self, delta: i64) -> Option<i64> {
+        let position = self.position();
+        let to = position.saturating_add(delta).clamp(-MAX, MAX);
+        let at = match self.promise {
+            Promise::Relaxed { cap } => {
+                let cap = bounded(cap);
+                position.clamp(to.saturating_sub(cap), to.saturating_add(cap))
+            }
+            Promise::Exact { block } => {
+                // Half of a block ahead, so that what goes up and down around it costs nothing either way.
+                let ahead = bounded(block) / 2;
+                let reserved = to
+                    .max(position)
+                    .max(to.saturating_add(ahead).min(position.saturating_add(bounded(block))));
+                match self.kind {
+                    Kind::Plain => reserved,
+                    Kind::Quota { limit } => reserved.min(limit.max(to).max(position)),
+                }
+            }
+        };
+        self.seal_at(at.clamp(-MAX, MAX))
+    }
+
+    fn seal_at(&mut self, target: i64) -> Option<i64> {
+        if self.sealed != 0 || target == self.durable {
+            return None;
+        }
+        let position = self.position();
+        self.sealed = target - self.durable;
+        self.open = position - target;
+        self.debug_check();
+        Some(self.sealed)
+    }
+
+    /// The store has what was sealed.
+    pub fn acknowledge(&mut self) {
+        self.durable += self.sealed;
+        self.sealed = 0;
+        self.debug_check();
+    }
+
+    /// The store has refused what was sealed for good, and will never have it: it is open again.
+    pub fn reject(&mut self) {
+        self.open += self.sealed;
+        self.sealed = 0;
+        self.debug_check();
+    }
+
+    /// Changes the bounds. What was admitted stays admitted: with a limit below it nothing more is, until enough was refunded.
+    pub fn set_kind(&mut self, kind: Kind) {
+        self.kind = kind.bounded();
+    }
+
+    /// Changes the promise. Whether it holds already, [`is_settled`](Self::is_settled) says; if not, `seal_for(0)` makes it
+    /// hold.
+    pub fn set_promise(&mut self, promise: Promise) {
+        self.promise = promise;
+    }
+
+    /// Whether the position is where the promise wants it to be.
+    pub fn is_settled(&self) -> bool {
+        let (low, high) = self.window();
+        (low..=high).contains(&self.position())
+    }
+
+    fn debug_check(&self) {
+        debug_assert!((-MAX..=MAX).contains(&self.durable), "{self:?}");
+        debug_assert!((-MAX..=MAX).contains(&(self.durable + self.sealed)), "{self:?}");
+        debug_assert!((-MAX..=MAX).contains(&self.position()), "{self:?}");
+    }
+}
+
+impl Kind {
+    fn bounded(self) -> Self {
+        match self {
+            Self::Plain => Self::Plain,
+            Self::Quota { limit } => Self::Quota { limit: limit.clamp(0, MAX) },
+        }
+    }
+}
+
+fn bounded(units: u64) -> i64 {
+    units.min(MAX.unsigned_abs()) as i64
+}

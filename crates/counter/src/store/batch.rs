@@ -1,0 +1,23 @@
+//! What is sent to a store at once.
+
+/// Changes of counters that a store applies together, and once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Batch {
+    /// Who sends it.
+    pub writer: String,
+    /// The epoch of the writer's claim.
+    pub epoch: u64,
+    /// Dense: one more than that of the batch before it.
+    pub sequence: u64,
+    /// What changes. No key occurs twice.
+    pub deltas: Vec<Delta>,
+}
+
+/// A counter's net change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delta {
+    /// The counter's name.
+    pub key: Box<[u8]>,
+    /// Units, never 0.
+    pub amount: i64,
+}
