@@ -87,7 +87,6 @@
 
 mod attachment;
 mod bank;
-mod barrier;
 mod basin;
 mod bounds;
 mod capture;

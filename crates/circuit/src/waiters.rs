@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::iter;
 use std::task::Waker;
+use tidemark_barrier as barrier;
 
-use crate::barrier;
 use crate::context::call_outside;
 use crate::sync::thread::{self, Thread};
 use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering, fence, hint, lock};

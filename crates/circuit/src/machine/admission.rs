@@ -4,7 +4,6 @@
 use super::stack::on_one_stack;
 use super::state::{BOUNDED, CLOSED, CLOSED_INSIDE, ENDED, IDLE, Machine, Progress};
 use super::waits::{Until, Waiting};
-use crate::barrier;
 use crate::bounds::{Admission, Bounds};
 use crate::context;
 use crate::driver::Driver;
@@ -16,6 +15,7 @@ use crate::queue::token::{Job, Token};
 use crate::queue::values::discarder;
 use crate::sync::{Ordering, hint};
 use crate::telemetry;
+use tidemark_barrier as barrier;
 
 impl Machine {
     /// Gives a value to a node of this circuit: to the back of the transit queue from inside, of the ingress queue from

@@ -12,11 +12,11 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::OnceLock;
+use tidemark_barrier as barrier;
 
 use super::head::{HandedOver, Head};
 use super::stack::on_one_stack;
 use super::state::{BOUNDED, IDLE, Inside, Machine};
-use crate::barrier;
 use crate::bounds::Bounds;
 use crate::driver::Driver;
 use crate::failures::Failures;

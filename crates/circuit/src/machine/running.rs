@@ -3,9 +3,9 @@
 
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use tidemark_barrier as barrier;
 
 use super::state::{CLOSED, CLOSED_INSIDE, ENDED, HELPED, Machine, PUBLISH_EVERY, PUT_OFF, Progress};
-use crate::barrier;
 use crate::bounds::Bounds;
 use crate::context;
 use crate::event::Event;

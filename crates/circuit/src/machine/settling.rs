@@ -1,11 +1,11 @@
 //! Waiting until a machine has done what was admitted before.
 
 use std::task::Waker;
+use tidemark_barrier as barrier;
 
 use super::stack::on_one_stack;
 use super::state::{HELPED, Machine, PUT_OFF, Progress};
 use super::waits::{Until, Waiting};
-use crate::barrier;
 use crate::context;
 use crate::driver::Driver;
 use crate::error::{ContextError, called_inside};

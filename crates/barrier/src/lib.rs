@@ -2,7 +2,7 @@
 //!
 //! A producer writes an entry and then looks whether the consumer sleeps; the consumer says that it sleeps and then looks for
 //! entries. One of them must see the other, which takes a barrier between the write and the look on both sides. [`light`]
-//! is the producer's, [`heavy`] the consumer's: it has the kernel put a barrier into every running thread of the process
+//! is for the side that comes often, [`heavy`] for the other: it has the kernel put a barrier into every running thread of the process
 //! (`membarrier(2)`). Where there is no such call, both are ordinary fences; and so they are from the moment on that the kernel
 //! refuses it, which it may have been told to once the process had begun.
 
@@ -57,12 +57,14 @@ mod system {
     }
 }
 
-use std::sync::atomic::{self, AtomicBool, compiler_fence};
-use std::sync::{Mutex, OnceLock};
+#[cfg(loom)]
+use loom::sync::atomic::fence;
+#[cfg(not(loom))]
+use std::sync::atomic::fence;
+use std::sync::atomic::{self, AtomicBool, Ordering, compiler_fence};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
-
-use crate::sync::{Ordering, fence, unpoisoned};
 
 /// Whether the side that comes here seldom has the kernel's barrier.
 static ASYMMETRIC: AtomicBool = AtomicBool::new(false);
@@ -72,7 +74,7 @@ static ASYMMETRIC: AtomicBool = AtomicBool::new(false);
 const AFTERMATH: Duration = Duration::from_millis(1);
 
 /// To be called before anything relies on these barriers.
-pub(crate) fn prepare() {
+pub fn prepare() {
     is_registered();
 }
 
@@ -87,7 +89,7 @@ fn is_registered() -> bool {
 
 /// The barrier of the side that comes here often.
 #[inline]
-pub(crate) fn light() {
+pub fn light() {
     if ASYMMETRIC.load(atomic::Ordering::Relaxed) {
         compiler_fence(Ordering::SeqCst);
     } else {
@@ -96,7 +98,7 @@ pub(crate) fn light() {
 }
 
 /// The barrier of the side that comes here seldom.
-pub(crate) fn heavy() {
+pub fn heavy() {
     if is_registered() && !system::heavy() {
         give_up();
     }
@@ -107,7 +109,7 @@ pub(crate) fn heavy() {
 #[cold]
 fn give_up() {
     static GIVING_UP: Mutex<()> = Mutex::new(());
-    let _alone = unpoisoned(GIVING_UP.lock());
+    let _alone = GIVING_UP.lock().unwrap_or_else(PoisonError::into_inner);
     if ASYMMETRIC.swap(false, atomic::Ordering::SeqCst) {
         thread::sleep(AFTERMATH);
     }
