@@ -71,6 +71,11 @@ impl Account {
         Self { kind: kind.bounded(), promise, durable: durable.clamp(-MAX, MAX), sealed: 0, open: 0 }
     }
 
+    /// Books as they were read from the methods below.
+    pub(crate) fn from_parts(kind: Kind, promise: Promise, durable: i64, sealed: i64, open: i64) -> Self {
+        Self { kind, promise, durable, sealed, open }
+    }
+
     /// Bounds, if it has any.
     pub fn kind(&self) -> Kind {
         self.kind
@@ -150,16 +155,25 @@ impl Account {
     }
 
     /// Moves by `delta` whatever the limit says: what has happened is counted, what is granted beyond the limit is granted.
+    ///
+    /// An exact counter may go down by more than its block at once. Then it is not [settled](Self::is_settled), and is to be
+    /// committed before anybody is told.
     pub fn add(&mut self, delta: i64) -> Result<(), Refusal> {
         let to = self.position().checked_add(delta).filter(|to| (-MAX..=MAX).contains(to));
         let to = to.ok_or(Refusal::OutOfRange)?;
         let (low, high) = self.window();
-        if (delta > 0 && to > high) || (delta < 0 && to < low) {
+        if (delta > 0 && to > high) || (delta < 0 && to < low && !self.has_nothing_reserved()) {
             return Err(Refusal::Unsettled);
         }
         self.open += delta;
         self.debug_check();
         Ok(())
+    }
+
+    /// Whether it is exact, and the store has the position itself. Then no commit can make room for going further down than a
+    /// block: nothing less than the position may be reserved.
+    fn has_nothing_reserved(&self) -> bool {
+        matches!(self.promise, Promise::Exact { .. }) && self.open == 0 && self.sealed == 0
     }
 
     /// Seals what brings the store to the position: the open net, or what of a reservation is unused. `None` if there is

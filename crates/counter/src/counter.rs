@@ -1,10 +1,34 @@
 //! A counter that threads share.
 
 use crate::account::{Account, Kind, Refusal};
+use crate::base::Base;
+use crate::compact::Compact;
+use crate::heat;
+use crate::ledger::{Ledger, Move};
+use crate::lock;
+use crate::piece::Piece;
 use crate::promise::Promise;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use crate::slot;
+use crate::striped::Striped;
+use crate::sync::{AtomicI64, AtomicU64, Ordering};
+use std::{fmt, ptr};
 
-/// An [`Account`] that any number of threads move at once. Every method is linearizable.
+/// An [`Account`] that any number of threads move at once.
+///
+/// # Two forms
+/// A counter is *cold* at first: 40 bytes, moved by one compare-and-swap. One at which threads keep meeting each other becomes
+/// *striped*, for good: each of up to 64 threads gets a piece of what is left for itself, and moves within it by plain loads and
+/// stores, some 1 ns; 8 KiB. Nothing is admitted beyond the limit and nothing is refused while units are free, in either form:
+/// pieces that nobody uses are taken back before a refusal.
+///
+/// # What callers see
+/// All moves, [`books`](Self::books) and whatever concerns commits are linearizable: as if they happened one after the
+/// other, each between its call and its return. [`position`](Self::position) and [`available`](Self::available) are so while the
+/// counter is cold; of a striped one they may have seen any of the moves that go on at the same time and not seen others, each
+/// completely or not at all.
+///
+/// Nothing here allocates but the change of form. No method waits for other threads' moves, but for the few instructions in which
+/// another one has the books.
 ///
 /// ```
 /// use tidemark_counter::{Counter, Kind, Promise, Refusal};
@@ -16,78 +40,268 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 ///     assert_eq!(taken, 2);
 /// });
 /// ```
-#[derive(Debug)]
 pub struct Counter {
-    account: Mutex<Account>,
+    /// The piece within which the cold counter is moved; `LOCKED` while somebody has the books, `ELSEWHERE` if it is striped.
+    word: AtomicU64,
+    base: Base<Striped>,
+    limit: AtomicI64,
+    progress: AtomicU64,
+    settings: AtomicU64,
 }
 
 impl Counter {
     /// A counter of which the store has `durable`, and nothing else is known.
     pub fn new(kind: Kind, promise: Promise, durable: i64) -> Self {
-        Self { account: Mutex::new(Account::new(kind, promise, durable)) }
+        Self::from_ledger(&Ledger { account: Account::new(kind, promise, durable), alarm: 0 })
     }
 
-    fn account(&self) -> MutexGuard<'_, Account> {
-        self.account.lock().unwrap_or_else(PoisonError::into_inner)
+    fn from_ledger(ledger: &Ledger) -> Self {
+        let counter = Self {
+            word: AtomicU64::new(Piece::LOCKED),
+            base: Base::new(0),
+            limit: AtomicI64::new(0),
+            progress: AtomicU64::new(0),
+            settings: AtomicU64::new(0),
+        };
+        counter.put_back(ledger);
+        counter
     }
 
-    /// As [`Account::take`].
+    /// Takes `amount` units if the quota has them: all or none. As [`Account::take`].
+    #[inline]
     pub fn take(&self, amount: u64) -> Result<(), Refusal> {
-        self.account().take(amount)
+        self.carry_out(Move::Take(amount)).map(|_| ())
     }
 
-    /// As [`Account::refund`].
+    /// Gives back up to `amount` units and says how many. As [`Account::refund`].
+    #[inline]
     pub fn refund(&self, amount: u64) -> Result<u64, Refusal> {
-        self.account().refund(amount)
+        self.carry_out(Move::Refund(amount))
     }
 
-    /// As [`Account::add`].
+    /// Moves by `delta` whatever the limit says. As [`Account::add`].
+    #[inline]
     pub fn add(&self, delta: i64) -> Result<(), Refusal> {
-        self.account().add(delta)
+        self.carry_out(Move::Add(delta)).map(|_| ())
     }
 
-    /// The books as they are at one moment.
-    pub fn books(&self) -> Account {
-        self.account().clone()
+    #[inline]
+    fn carry_out(&self, movement: Move) -> Result<u64, Refusal> {
+        self.carry_out_as(slot::current, movement)
     }
 
-    /// As [`Account::position`].
+    /// `slot` says which cell is the calling thread's.
+    #[inline]
+    pub(crate) fn carry_out_as(
+        &self,
+        slot: impl Fn() -> Option<usize>,
+        movement: Move,
+    ) -> Result<u64, Refusal> {
+        let word = self.word.load(Ordering::Acquire);
+        if word == Piece::ELSEWHERE {
+            return self.striped().carry_out(slot(), movement);
+        }
+        if let Some((moved, units)) = moved(word, movement)
+            && self.word.compare_exchange(word, moved, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+        {
+            return Ok(units);
+        }
+        self.carry_out_meeting(slot, movement)
+    }
+
+    /// Where another thread came in between, or the piece has no room.
+    #[cold]
+    fn carry_out_meeting(&self, slot: impl Fn() -> Option<usize>, movement: Move) -> Result<u64, Refusal> {
+        let mut word = self.word.load(Ordering::Acquire);
+        let mut is_meeting = false;
+        while let Some((moved, units)) = moved(word, movement) {
+            match self.word.compare_exchange(word, moved, Ordering::SeqCst, Ordering::Acquire) {
+                Ok(_) => {
+                    if is_meeting && heat::met_at(ptr::from_ref(self).addr()) {
+                        self.stripe();
+                    }
+                    return Ok(units);
+                }
+                Err(now) => (word, is_meeting) = (now, true),
+            }
+        }
+        match lock::acquire(&self.word) {
+            Piece::ELSEWHERE => self.striped().carry_out(slot(), movement),
+            word => self.with_taken_out(word, |ledger| movement.carry_out(&mut ledger.account)),
+        }
+    }
+
+    /// Looks into the books, or changes them, while nobody moves.
+    ///
+    /// `act` must neither panic nor use the counter, and should take no longer than it must: others wait.
+    fn with<R>(&self, act: impl FnOnce(&mut Ledger) -> R) -> R {
+        match lock::acquire(&self.word) {
+            Piece::ELSEWHERE => self.striped().with(act),
+            word => self.with_taken_out(word, act),
+        }
+    }
+
+    fn with_taken_out<R>(&self, word: u64, act: impl FnOnce(&mut Ledger) -> R) -> R {
+        let mut ledger = self.compact().unpack(Piece::of(word));
+        let result = act(&mut ledger);
+        self.put_back(&ledger);
+        result
+    }
+
+    /// The words of a cold counter, under its lock.
+    fn compact(&self) -> Compact {
+        Compact {
+            base: self.base.number(),
+            limit: self.limit.load(Ordering::Relaxed),
+            progress: self.progress.load(Ordering::Relaxed),
+            settings: self.settings.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Ends the lock of a cold counter.
+    fn put_back(&self, ledger: &Ledger) {
+        let Some((compact, piece)) = Compact::pack(ledger, ledger.room(), ledger.is_due()) else {
+            return self.put_elsewhere(ledger);
+        };
+        self.base.set_number(compact.base);
+        self.limit.store(compact.limit, Ordering::Relaxed);
+        self.progress.store(compact.progress, Ordering::Relaxed);
+        self.settings.store(compact.settings, Ordering::Relaxed);
+        lock::release(&self.word, piece.word());
+    }
+
+    /// As [`put_back`](Self::put_back), from here on in the other form.
+    #[cold]
+    fn put_elsewhere(&self, ledger: &Ledger) {
+        self.base.set_place(Box::new(Striped::new(ledger)));
+        lock::release(&self.word, Piece::ELSEWHERE);
+    }
+
+    #[inline]
+    #[allow(unsafe_code, reason = "see `Base`")]
+    fn striped(&self) -> &Striped {
+        // SAFETY: callers have read `ELSEWHERE` from the word by an acquiring load, which is stored behind the place.
+        unsafe { self.base.thing() }
+    }
+
+    /// Makes it striped now, instead of when threads have met each other at it often enough.
+    pub fn stripe(&self) {
+        match lock::acquire(&self.word) {
+            Piece::ELSEWHERE => {}
+            word => self.put_elsewhere(&self.compact().unpack(Piece::of(word))),
+        }
+    }
+
+    /// Whether it is striped.
+    #[inline]
+    pub fn is_striped(&self) -> bool {
+        self.word.load(Ordering::Acquire) == Piece::ELSEWHERE
+    }
+
+    /// What was admitted less what was refunded. As [`Account::position`], see [above](Self#what-callers-see).
     pub fn position(&self) -> i64 {
-        self.account().position()
+        self.glance().0
     }
 
-    /// As [`Account::available`].
+    /// What a take may ask for at most, `None` for a plain counter. As [`Account::available`], see [above](Self#what-callers-see).
     pub fn available(&self) -> Option<i64> {
-        self.account().available()
+        match self.glance() {
+            (_, Kind::Plain) => None,
+            (position, Kind::Quota { limit }) => Some((limit - position).max(0)),
+        }
+    }
+
+    fn glance(&self) -> (i64, Kind) {
+        match lock::acquire(&self.word) {
+            Piece::ELSEWHERE => self.striped().glance(),
+            word => {
+                let compact = self.compact();
+                lock::release(&self.word, word);
+                (compact.base + i64::from(Piece::of(word).down), compact.kind())
+            }
+        }
+    }
+
+    /// The books as they are at one moment. Of a striped counter this takes back all pieces, some microseconds.
+    pub fn books(&self) -> Account {
+        self.with(|ledger| ledger.account.clone())
+    }
+
+    /// Whether the open net has reached the alarm, as of the last time that somebody had the books; it is not missed, as the first
+    /// move that reaches it has them.
+    #[inline]
+    pub fn is_due(&self) -> bool {
+        if self.is_striped() {
+            self.striped().is_due()
+        } else {
+            Compact::is_due(self.settings.load(Ordering::Relaxed))
+        }
+    }
+
+    /// Says from how many open units on the counter [is due](Self::is_due): 0 for never.
+    pub fn set_alarm(&self, units: u64) {
+        self.with(|ledger| ledger.alarm = units);
+    }
+
+    /// Looks at the books, or changes them, at one moment. As [`books`](Self::books) in cost.
+    pub(crate) fn with_books<R>(&self, act: impl FnOnce(&mut Account) -> R) -> R {
+        self.with(|ledger| act(&mut ledger.account))
     }
 
     /// As [`Account::seal`].
     pub fn seal(&self) -> Option<i64> {
-        self.account().seal()
+        self.with_books(Account::seal)
     }
 
     /// As [`Account::seal_for`].
     pub fn seal_for(&self, delta: i64) -> Option<i64> {
-        self.account().seal_for(delta)
+        self.with_books(|books| books.seal_for(delta))
     }
 
     /// As [`Account::acknowledge`].
     pub fn acknowledge(&self) {
-        self.account().acknowledge();
+        self.with_books(Account::acknowledge);
     }
 
     /// As [`Account::reject`].
     pub fn reject(&self) {
-        self.account().reject();
+        self.with_books(Account::reject);
     }
 
     /// As [`Account::set_kind`].
     pub fn set_kind(&self, kind: Kind) {
-        self.account().set_kind(kind);
+        self.with_books(|books| books.set_kind(kind));
     }
 
     /// As [`Account::set_promise`].
     pub fn set_promise(&self, promise: Promise) {
-        self.account().set_promise(promise);
+        self.with_books(|books| books.set_promise(promise));
+    }
+}
+
+/// A cold counter's word behind a move, and the units moved, if there is room for it and nobody has the books.
+#[inline]
+fn moved(word: u64, movement: Move) -> Option<(u64, u64)> {
+    let delta = movement.delta()?;
+    let piece = (word < Piece::ELSEWHERE).then(|| Piece::of(word))?;
+    Some((piece.moved(delta)?.word(), delta.unsigned_abs()))
+}
+
+impl Drop for Counter {
+    #[allow(unsafe_code, reason = "see `Base`")]
+    fn drop(&mut self) {
+        if self.is_striped() {
+            // SAFETY: as in `striped`, and nobody else has the counter any more.
+            unsafe { self.base.free() };
+        }
+    }
+}
+
+impl fmt::Debug for Counter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Counter")
+            .field("books", &self.books())
+            .field("is_striped", &self.is_striped())
+            .finish()
     }
 }

@@ -1,0 +1,32 @@
+//! Which counter is hot: the one at which a thread meets others again and again.
+
+use std::cell::Cell;
+
+/// How often a thread must meet others at one counter, without meeting any at another meanwhile.
+const HOT: u32 = 32;
+
+thread_local! {
+    /// The place of the counter, and how often.
+    static MET: Cell<(usize, u32)> = const { Cell::new((0, 0)) };
+}
+
+/// Notes that the calling thread has met another at `place`, and says whether that is hot.
+#[cold]
+pub(crate) fn met_at(place: usize) -> bool {
+    let (last, times) = MET.get();
+    let times = if last == place { times + 1 } else { 1 };
+    MET.set((place, times % HOT));
+    times >= HOT
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_place_that_is_met_at_again_and_again_is_hot() {
+        assert!((0..10 * HOT as usize).all(|round| !met_at(1 + round % 2)));
+        let until_hot = (0..10 * HOT).find(|_| met_at(7));
+        assert_eq!(until_hot, Some(HOT - 1));
+    }
+}

@@ -1,0 +1,166 @@
+//! Every interleaving of two or three threads at a striped counter, explored by loom. `./check models` runs them.
+
+use crate::counter::Counter;
+use crate::promise::Promise;
+use crate::{Kind, Refusal};
+use loom::sync::Arc;
+use loom::sync::atomic::AtomicI64;
+use loom::thread;
+use std::sync::atomic::Ordering;
+
+/// The calling thread's slot: loom's threads are none of the system's, so models say it.
+impl Counter {
+    fn take_as(&self, slot: usize, amount: u64) -> Result<(), Refusal> {
+        self.carry_out_as(|| Some(slot), crate::ledger::Move::Take(amount)).map(|_| ())
+    }
+
+    fn refund_as(&self, slot: usize, amount: u64) -> Result<u64, Refusal> {
+        self.carry_out_as(|| Some(slot), crate::ledger::Move::Refund(amount))
+    }
+}
+
+fn quota(limit: i64) -> Arc<Counter> {
+    let counter = Counter::new(Kind::Quota { limit }, Promise::Relaxed { cap: 1000 }, 0);
+    counter.stripe();
+    Arc::new(counter)
+}
+
+fn explore(model: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = None;
+    builder.check(model);
+}
+
+/// What is left is admitted, all of it and no more, whoever has it in a piece of its own.
+#[test]
+fn loom_takes_of_two_threads_are_admitted_up_to_the_limit() {
+    explore(|| {
+        let counter = quota(5);
+        // Opens a piece for slot 0: half of the four that are left.
+        assert_eq!(counter.take_as(0, 1), Ok(()));
+        let other = counter.clone();
+        let thread = thread::spawn(move || u32::from(other.take_as(1, 3).is_ok()) * 3);
+        let mine = u32::from(counter.take_as(0, 1).is_ok()) + u32::from(counter.take_as(0, 1).is_ok());
+        let theirs = thread.join().unwrap();
+        // Any order but the one in which the large take comes last admits four.
+        assert!([(1, 3), (2, 0)].contains(&(mine, theirs)), "{mine} and {theirs}");
+        assert_eq!(counter.books().position(), i64::from(1 + mine + theirs));
+    });
+}
+
+/// A refusal is true: what was free then was not enough, although a thread was in the middle of taking it.
+#[test]
+fn loom_nothing_is_refused_while_units_are_free() {
+    explore(|| {
+        let counter = quota(5);
+        assert_eq!(counter.take_as(0, 1), Ok(()));
+        let other = counter.clone();
+        let thread = thread::spawn(move || other.take_as(1, 3));
+        let mine = counter.take_as(0, 1);
+        let theirs = thread.join().unwrap();
+        assert_eq!((mine, theirs), (Ok(()), Ok(())));
+        assert_eq!(counter.books().available(), Some(0));
+        assert_eq!(counter.take_as(0, 1), Err(Refusal::Exhausted));
+    });
+}
+
+/// A thread that gives back what it takes never makes room for two.
+#[test]
+fn loom_refunds_make_room_for_as_much_as_was_given_back() {
+    explore(|| {
+        let counter = quota(2);
+        assert_eq!(counter.take_as(0, 1), Ok(()));
+        let held = Arc::new(AtomicI64::new(1));
+        let (other, theirs) = (counter.clone(), held.clone());
+        let thread = thread::spawn(move || {
+            if other.take_as(1, 1).is_ok() {
+                assert!(theirs.fetch_add(1, Ordering::SeqCst) < 2);
+            }
+        });
+        held.fetch_sub(1, Ordering::SeqCst);
+        assert_eq!(counter.refund_as(0, 1), Ok(1));
+        if counter.take_as(0, 1).is_ok() {
+            assert!(held.fetch_add(1, Ordering::SeqCst) < 2);
+        }
+        thread.join().unwrap();
+        assert_eq!(counter.books().position(), held.load(Ordering::SeqCst));
+        assert_eq!(held.load(Ordering::SeqCst), 2, "both takes fit");
+    });
+}
+
+/// What is sealed and what is open make up what was admitted, wherever a commit cuts.
+#[test]
+fn loom_a_commit_cuts_between_moves() {
+    explore(|| {
+        let counter = quota(100);
+        assert_eq!(counter.take_as(0, 1), Ok(()));
+        let other = counter.clone();
+        let thread = thread::spawn(move || {
+            let sealed = other.seal().unwrap_or(0);
+            other.acknowledge();
+            sealed
+        });
+        assert_eq!(counter.take_as(0, 3), Ok(()));
+        assert_eq!(counter.refund_as(0, 2), Ok(2));
+        let sealed = thread.join().unwrap();
+        let books = counter.books();
+        assert!([1, 2, 4].contains(&sealed), "{sealed}");
+        assert_eq!((books.durable(), books.sealed(), books.open()), (sealed, 0, 2 - sealed));
+    });
+}
+
+/// A lower limit holds for every take that begins behind the change.
+#[test]
+fn loom_a_limit_that_is_lowered_holds_from_then_on() {
+    explore(|| {
+        let counter = quota(10);
+        assert_eq!(counter.take_as(0, 1), Ok(()));
+        let other = counter.clone();
+        let thread = thread::spawn(move || {
+            other.set_kind(Kind::Quota { limit: 1 });
+            let after = other.take_as(1, 1);
+            (after, other.books().position())
+        });
+        let mine = counter.take_as(0, 2);
+        let (after, seen) = thread.join().unwrap();
+        assert_eq!(after, Err(Refusal::Exhausted));
+        // A take that was accepted before the change is seen behind it.
+        assert_eq!(seen, if mine.is_ok() { 3 } else { 1 });
+    });
+}
+
+/// A cold counter becomes striped under the feet of one who moves it.
+#[test]
+fn loom_no_move_is_lost_while_the_form_changes() {
+    explore(|| {
+        let counter = Arc::new(Counter::new(Kind::Quota { limit: 3 }, Promise::Relaxed { cap: 1000 }, 0));
+        let other = counter.clone();
+        let thread = thread::spawn(move || other.stripe());
+        assert_eq!(counter.take_as(0, 1), Ok(()));
+        assert_eq!(counter.take_as(0, 2), Ok(()));
+        assert_eq!(counter.take_as(0, 1), Err(Refusal::Exhausted));
+        thread.join().unwrap();
+        assert_eq!(counter.books().position(), 3);
+    });
+}
+
+/// Three threads, of which one is refused only if the others have all.
+#[test]
+fn loom_three_threads_share_what_is_left() {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(|| {
+        let counter = quota(3);
+        assert_eq!(counter.take_as(0, 1), Ok(()));
+        let threads: Vec<_> = [1, 2]
+            .into_iter()
+            .map(|slot| {
+                let counter = counter.clone();
+                thread::spawn(move || u32::from(counter.take_as(slot, 1).is_ok()))
+            })
+            .collect();
+        let mine = u32::from(counter.take_as(0, 1).is_ok());
+        let theirs: u32 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+        assert_eq!(mine + theirs, 2);
+    });
+}

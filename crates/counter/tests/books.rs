@@ -1,0 +1,313 @@
+//! What the books of a counter promise, whatever happens to them: compared with sums of what was admitted and refunded.
+
+use proptest::prelude::*;
+use tidemark_counter::{Account, Counter, Kind, MAX, Promise, Refusal};
+
+/// What can happen to a counter.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Take(u64),
+    Refund(u64),
+    Add(i64),
+    Seal,
+    SealFor(i64),
+    Acknowledge,
+    Reject,
+    Limit(i64),
+    Plain,
+    Promise(Promise),
+    /// The process dies; the store has got what was sealed, or not.
+    Crash {
+        arrived: bool,
+    },
+    Stripe,
+}
+
+fn amounts() -> impl Strategy<Value = u64> {
+    prop_oneof![6 => 0..20u64, 2 => 0..200u64, 1 => any::<u64>(), 1 => (MAX as u64 - 3)..(MAX as u64 + 3)]
+}
+
+fn deltas() -> impl Strategy<Value = i64> {
+    prop_oneof![6 => -20..20i64, 2 => -200..200i64, 1 => any::<i64>()]
+}
+
+fn promises() -> impl Strategy<Value = Promise> {
+    let units =
+        || prop_oneof![4 => 1..50u64, 1 => 1..1000u64, 1 => any::<u64>().prop_map(|units| units.max(1))];
+    prop_oneof![
+        units().prop_map(|cap| Promise::Relaxed { cap }),
+        units().prop_map(|block| Promise::Exact { block })
+    ]
+}
+
+fn kinds() -> impl Strategy<Value = Kind> {
+    prop_oneof![
+        1 => Just(Kind::Plain),
+        3 => (0..300i64).prop_map(|limit| Kind::Quota { limit }),
+        1 => any::<i64>().prop_map(|limit| Kind::Quota { limit }),
+    ]
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        8 => amounts().prop_map(Step::Take),
+        6 => amounts().prop_map(Step::Refund),
+        3 => deltas().prop_map(Step::Add),
+        2 => Just(Step::Seal),
+        2 => deltas().prop_map(Step::SealFor),
+        3 => Just(Step::Acknowledge),
+        1 => Just(Step::Reject),
+        1 => (0..300i64).prop_map(Step::Limit),
+        1 => Just(Step::Plain),
+        1 => promises().prop_map(Step::Promise),
+        1 => any::<bool>().prop_map(|arrived| Step::Crash { arrived }),
+        1 => Just(Step::Stripe),
+    ];
+    proptest::collection::vec(step, 1..80)
+}
+
+/// The smallest thing that can be right: sums.
+#[derive(Debug, Default)]
+struct Model {
+    admitted_less_refunded: i128,
+    stored: i128,
+    sealed: i128,
+}
+
+fn check(books: &Account, model: &Model) {
+    assert_eq!(i128::from(books.position()), model.admitted_less_refunded);
+    assert_eq!(
+        i128::from(books.durable()) + i128::from(books.sealed()) + i128::from(books.open()),
+        model.admitted_less_refunded
+    );
+    assert_eq!((i128::from(books.durable()), i128::from(books.sealed())), (model.stored, model.sealed));
+}
+
+/// What a take, a refund or an addition must answer, going by the sums, the limit and the promise.
+fn check_answer(before: &Account, delta: i128, is_take: bool, answer: Result<(), Refusal>) {
+    let (low, high) = before.window();
+    let to = i128::from(before.position()) + delta;
+    let beyond_limit = match before.kind() {
+        Kind::Quota { limit } => is_take && delta > 0 && to > i128::from(limit),
+        Kind::Plain => false,
+    };
+    match answer {
+        Ok(()) => {
+            assert!(!beyond_limit, "admitted beyond the limit: {before:?} by {delta}");
+            assert!(delta <= 0 || to <= i128::from(high), "moved out of the promise: {before:?} by {delta}");
+            // An exact counter that has nothing reserved cannot make room for a large refund by a commit before it.
+            let is_bare = matches!(before.promise(), Promise::Exact { .. })
+                && (before.open(), before.sealed()) == (0, 0);
+            assert!(
+                delta >= 0 || is_bare || to >= i128::from(low),
+                "moved out of the promise: {before:?} by {delta}"
+            );
+        }
+        Err(Refusal::Exhausted) => {
+            assert!(beyond_limit, "refused while units were free: {before:?} by {delta}");
+        }
+        Err(Refusal::Unsettled) => assert!(
+            to > i128::from(high) || to < i128::from(low),
+            "asked for a commit that nothing needs: {before:?} by {delta}"
+        ),
+        Err(Refusal::OutOfRange) => assert!(
+            delta.abs() > i128::from(MAX) || to.abs() > i128::from(MAX),
+            "called out of range: {before:?} by {delta}"
+        ),
+    }
+}
+
+fn run(kind: Kind, promise: Promise, steps: &[Step]) {
+    let mut counter = Counter::new(kind, promise, 0);
+    let mut account = Account::new(kind, promise, 0);
+    let mut model = Model::default();
+    for step in steps {
+        let before = account.clone();
+        match *step {
+            Step::Take(amount) => {
+                let answer = account.take(amount);
+                assert_eq!(counter.take(amount), answer);
+                check_answer(&before, i128::from(amount), true, answer);
+                if answer.is_ok() {
+                    model.admitted_less_refunded += i128::from(amount);
+                }
+            }
+            Step::Refund(amount) => {
+                let answer = account.refund(amount);
+                assert_eq!(counter.refund(amount), answer);
+                if let Ok(refunded) = answer {
+                    let most = match before.kind() {
+                        Kind::Plain => amount,
+                        Kind::Quota { .. } => amount.min(u64::try_from(before.position()).unwrap_or(0)),
+                    };
+                    assert_eq!(refunded, most);
+                    model.admitted_less_refunded -= i128::from(refunded);
+                }
+            }
+            Step::Add(delta) => {
+                let answer = account.add(delta);
+                assert_eq!(counter.add(delta), answer);
+                check_answer(&before, i128::from(delta), false, answer);
+                if answer.is_ok() {
+                    model.admitted_less_refunded += i128::from(delta);
+                }
+            }
+            Step::Seal | Step::SealFor(_) => {
+                let (sealed, also) = match *step {
+                    Step::SealFor(delta) => (account.seal_for(delta), counter.seal_for(delta)),
+                    _ => (account.seal(), counter.seal()),
+                };
+                assert_eq!(sealed, also);
+                if let Some(sealed) = sealed {
+                    assert_eq!(before.sealed(), 0, "sealed twice");
+                    assert_ne!(sealed, 0);
+                    model.sealed = i128::from(sealed);
+                }
+            }
+            Step::Acknowledge => {
+                account.acknowledge();
+                counter.acknowledge();
+                model.stored += model.sealed;
+                model.sealed = 0;
+            }
+            Step::Reject => {
+                account.reject();
+                counter.reject();
+                model.sealed = 0;
+            }
+            Step::Limit(limit) => {
+                account.set_kind(Kind::Quota { limit });
+                counter.set_kind(Kind::Quota { limit });
+            }
+            Step::Plain => {
+                account.set_kind(Kind::Plain);
+                counter.set_kind(Kind::Plain);
+            }
+            Step::Promise(promise) => {
+                account.set_promise(promise);
+                counter.set_promise(promise);
+            }
+            Step::Stripe => counter.stripe(),
+            Step::Crash { arrived } => {
+                if arrived {
+                    model.stored += model.sealed;
+                }
+                if before.is_settled() {
+                    check_crash(&before, model.stored);
+                }
+                model.sealed = 0;
+                model.admitted_less_refunded = model.stored;
+                let stored = i64::try_from(model.stored).unwrap();
+                account = Account::new(before.kind(), before.promise(), stored);
+                counter = Counter::new(before.kind(), before.promise(), stored);
+            }
+        }
+        check(&account, &model);
+        assert_eq!(counter.books(), account);
+        assert_eq!((counter.position(), counter.available()), (account.position(), account.available()));
+    }
+}
+
+/// A crash keeps the promise that was made.
+fn check_crash(before: &Account, stored: i128) {
+    let forgotten = i128::from(before.position()) - stored;
+    match before.promise() {
+        Promise::Relaxed { cap } => assert!(forgotten.unsigned_abs() <= u128::from(cap), "{before:?}"),
+        Promise::Exact { block } => {
+            assert!(forgotten <= 0, "admits again what was admitted: {before:?}");
+            assert!(forgotten.unsigned_abs() <= u128::from(block), "{before:?}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    #[test]
+    fn a_counter_and_its_books_say_what_the_sums_say(kind in kinds(), promise in promises(), steps in steps()) {
+        run(kind, promise, &steps);
+    }
+
+    /// Whatever the promise wants before a move, one commit for this move is enough.
+    #[test]
+    fn a_commit_makes_room_for_the_move_that_wanted_it(
+        kind in kinds(), promise in promises(), steps in steps(), last in prop_oneof![amounts().prop_map(Step::Take), amounts().prop_map(Step::Refund), deltas().prop_map(Step::Add)]
+    ) {
+        let mut account = Account::new(kind, promise, 0);
+        for step in steps {
+            match step {
+                Step::Take(amount) => drop(account.take(amount)),
+                Step::Refund(amount) => drop(account.refund(amount)),
+                Step::Add(delta) => drop(account.add(delta)),
+                Step::Seal => drop(account.seal()),
+                Step::Acknowledge => account.acknowledge(),
+                Step::Promise(promise) => account.set_promise(promise),
+                _ => {}
+            }
+        }
+        account.acknowledge();
+        let carry_out = |account: &mut Account| match last {
+            Step::Take(amount) => account.take(amount),
+            Step::Refund(amount) => account.refund(amount).map(|_| ()),
+            Step::Add(delta) => account.add(delta),
+            _ => unreachable!(),
+        };
+        if carry_out(&mut account.clone()) == Err(Refusal::Unsettled) {
+            let delta = match last {
+                Step::Take(amount) => i64::try_from(amount).unwrap(),
+                Step::Refund(amount) => match account.kind() {
+                    Kind::Plain => -i64::try_from(amount).unwrap(),
+                    Kind::Quota { .. } => -i64::try_from(amount).unwrap().min(account.position().max(0)),
+                },
+                Step::Add(delta) => delta,
+                _ => unreachable!(),
+            };
+            prop_assert!(account.seal_for(delta).is_some());
+            prop_assert_ne!(carry_out(&mut account.clone()), Err(Refusal::Exhausted));
+            account.acknowledge();
+            prop_assert_eq!(carry_out(&mut account), Ok(()));
+        }
+    }
+}
+
+#[test]
+fn an_exact_quota_never_has_more_reserved_than_its_limit() {
+    let mut account = Account::new(Kind::Quota { limit: 10 }, Promise::Exact { block: 100 }, 0);
+    assert_eq!(account.take(1), Err(Refusal::Unsettled));
+    assert_eq!(account.seal_for(1), Some(10));
+    account.acknowledge();
+    for _ in 0..10 {
+        account.take(1).unwrap();
+    }
+    assert_eq!(account.take(1), Err(Refusal::Exhausted));
+    assert_eq!((account.durable(), account.open()), (10, 0));
+}
+
+#[test]
+fn a_refund_reaches_what_was_committed() {
+    let mut account = Account::new(Kind::Quota { limit: 10 }, Promise::Relaxed { cap: 100 }, 0);
+    account.take(8).unwrap();
+    account.seal();
+    account.acknowledge();
+    assert_eq!(account.refund(20), Ok(8));
+    assert_eq!((account.durable(), account.open(), account.available()), (8, -8, Some(10)));
+}
+
+#[test]
+fn churn_around_an_exact_position_reserves_nothing_anew() {
+    let mut account = Account::new(Kind::Quota { limit: 1000 }, Promise::Exact { block: 64 }, 0);
+    let mut reservations = 0;
+    for round in 0..10_000 {
+        let churn = |account: &mut Account| match round % 2 {
+            0 => account.take(10),
+            _ => account.refund(10).map(|_| ()),
+        };
+        if churn(&mut account).is_err() {
+            reservations += 1;
+            account.seal_for(if round % 2 == 0 { 10 } else { -10 });
+            account.acknowledge();
+            churn(&mut account).unwrap();
+        }
+    }
+    assert_eq!(reservations, 1);
+}
