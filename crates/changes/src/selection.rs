@@ -41,6 +41,7 @@ fn type_of(group: Group) -> Option<Type> {
         Group::Hash => Some(Type::Hash),
         Group::Set => Some(Type::Set),
         Group::SortedSet => Some(Type::SortedSet),
+        Group::Counter => Some(Type::Counter),
         _ => None,
     }
 }

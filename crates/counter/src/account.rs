@@ -76,6 +76,14 @@ impl Account {
         Self { kind, promise, durable, sealed, open }
     }
 
+    /// A counter whose books are kept elsewhere in between: of which the store has `durable`, and `open` units come on top of that.
+    /// Both, and their sum, are brought into ±[`MAX`].
+    pub fn resume(kind: Kind, promise: Promise, durable: i64, open: i64) -> Self {
+        let account = Self::new(kind, promise, durable);
+        let position = account.durable.saturating_add(open).clamp(-MAX, MAX);
+        Self { open: position - account.durable, ..account }
+    }
+
     /// Bounds, if it has any.
     pub fn kind(&self) -> Kind {
         self.kind

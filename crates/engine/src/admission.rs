@@ -4,6 +4,7 @@ use crate::command::{Command, flags};
 use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::keyspace::MAX_BYTES;
+use tidemark_log::Health;
 use tidemark_log::Room;
 
 /// Most bytes of one command or transaction that changes something, so that its record fits in the log.
@@ -23,6 +24,18 @@ impl Engine {
         room: &mut Room<'e>,
     ) -> Result<(), CommandError> {
         if command.is(flags::WRITE) { self.admit_change(args, room) } else { Ok(()) }
+    }
+
+    /// Lets a command that was refused for this reason run all the same, if it can do without the log: one whose changes are volatile,
+    /// while the log is full. A log that has failed, and memory that is ahead of it, allow nothing.
+    #[cold]
+    pub(crate) fn tolerate(
+        &self,
+        command: &Command,
+        refusal: CommandError,
+    ) -> Result<Box<CommandError>, CommandError> {
+        let is_full = matches!(self.log().health(), Health::Full(_)) && !self.is_ahead_of_log();
+        if is_full && command.is(flags::VOLATILE) { Ok(Box::new(refusal)) } else { Err(refusal) }
     }
 
     fn admit_change<'e>(&'e self, args: &[&[u8]], room: &mut Room<'e>) -> Result<(), CommandError> {

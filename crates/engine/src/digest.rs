@@ -1,7 +1,7 @@
 //! A digest of the whole state, by which two replays or two replicas are compared.
 //!
 //! Every key contributes a hash of its database, name, deadline and value; the contributions are added, so the order in
-//! which they are met does not matter. A value contributes what a client can see of it, not how it is kept.
+//! which they are met does not matter. A value contributes what a client can see of it, not how it is kept; a counter, what the log has of it.
 
 use crate::engine::Engine;
 use crate::keyspace::{Entry, ValueRef};
@@ -38,6 +38,7 @@ fn entry_digest(db: u8, entry: &Entry) -> u128 {
         ValueRef::Object(Object::Hash(hash)) => (4, hash.digest()),
         ValueRef::Object(Object::Set(set)) => (5, set.digest()),
         ValueRef::Object(Object::SortedSet(set)) => (6, set.digest()),
+        ValueRef::Object(Object::Counter(counter)) => (7, counter.digest()),
     };
     hasher.update(&[kind]);
     hasher.update(&value.to_le_bytes());

@@ -4,6 +4,7 @@ use crate::blocking::Blocked;
 use crate::call::{Call, Terms};
 use crate::context::{Effects, Keys, RareEffects};
 use crate::engine::Engine;
+use crate::error::CommandError;
 use crate::moment::Moment;
 use crate::reply::Reply;
 use tidemark_log::{Lsn, Room};
@@ -11,7 +12,7 @@ use tidemark_log::{Lsn, Room};
 /// What came of a call, beside the answer.
 #[derive(Debug, Default)]
 pub struct Executed<'e> {
-    /// The record of the change, if there was one.
+    /// The record of the change, if there was one; or else one of before that the answer depends on.
     pub lsn: Option<Lsn>,
     /// Whether the command itself asked that its answer wait until the change is durable.
     pub durable: bool,
@@ -30,24 +31,35 @@ impl Engine {
     /// As [`Engine::execute`], on the given terms.
     pub fn execute_as(&self, call: &Call<'_>, terms: Terms, reply: &mut Reply) -> Executed<'_> {
         let mut room = Room::NONE;
+        let mut refusal = None;
         if let Err(error) = self.admit(call.command, call.args, &mut room) {
-            reply.error(&error);
-            return Executed::default();
+            match self.tolerate(call.command, error) {
+                Ok(tolerated) => refusal = Some(tolerated),
+                Err(error) => return refused(&error, reply),
+            }
         }
         let mut keys = self.lock_for(call);
         if let Err(error) = self.admit_under_locks(call.command) {
-            reply.error(&error);
-            return Executed::default();
+            match self.tolerate(call.command, error) {
+                Ok(tolerated) => refusal = Some(tolerated),
+                Err(error) => return refused(&error, reply),
+            }
         }
+        keys.set_terms(terms.durable, refusal);
         let mark = reply.len();
         self.run(call, &mut keys, reply);
         let lsn = self.log_effects(call, &keys.effects, room, reply, mark);
         let durable = keys.effects.durable || terms.durable;
-        if keys.concern_others() || terms.reader.is_some() {
-            let block = self.attend(call, terms, keys, lsn, durable, reply);
-            return Executed { lsn, durable, block };
+        let awaited = keys.effects.awaited;
+        let block = if keys.concern_others() || terms.reader.is_some() {
+            self.attend(call, terms, keys, lsn, durable, reply)
+        } else {
+            None
+        };
+        if awaited > Lsn::ZERO {
+            return Executed { lsn: lsn.or(Some(awaited)), durable: true, block };
         }
-        Executed { lsn, durable, block: None }
+        Executed { lsn, durable, block }
     }
 
     /// What follows from a command beside its answer and its record, and few commands have any of: watched reads are
@@ -63,7 +75,10 @@ impl Engine {
         durable: bool,
         reply: &Reply,
     ) -> Option<Box<Blocked<'e>>> {
-        let RareEffects { noted, ready, block, .. } = keys.effects.take_rare();
+        let RareEffects { noted, ready, block, leased, .. } = keys.effects.take_rare();
+        if let Some(lsn) = lsn {
+            self.note_leases(&mut keys, &leased, lsn);
+        }
         if !noted.is_empty() {
             let (time_us, spared) = (call.now_us, terms.spared);
             self.emit(&mut keys, noted, lsn.map(|lsn| Moment { lsn, time_us, durable, spared }));
@@ -83,4 +98,10 @@ impl Engine {
         }
         None
     }
+}
+
+#[cold]
+fn refused<'e>(error: &CommandError, reply: &mut Reply) -> Executed<'e> {
+    reply.error(error);
+    Executed::default()
 }

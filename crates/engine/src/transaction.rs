@@ -15,7 +15,7 @@ use crate::reply::Reply;
 use crate::watch::Watch;
 use std::collections::hash_map::{Entry, HashMap};
 use std::sync::Arc;
-use tidemark_log::Room;
+use tidemark_log::{Lsn, Room};
 
 /// What the acknowledgement of an emission takes in a record beside the subscription's name, at most.
 const ACKNOWLEDGEMENT_BYTES: usize = 64;
@@ -87,6 +87,7 @@ impl Engine {
         }
         let mut keys = self.lock_for_transaction(calls, watch, now_us);
         keys.forbid_waiting();
+        keys.set_terms(terms.durable, None);
         if let Err(error) = calls.iter().try_for_each(|call| self.admit_under_locks(call.command)) {
             reply.error(&error);
             return Executed::default();
@@ -110,18 +111,21 @@ impl Engine {
         reply.array(calls.len());
         let mut payloads = Vec::new();
         let (mut ready, mut noted, mut durable) = (Vec::new(), Vec::new(), terms.durable);
+        let (mut leased, mut awaited) = (Vec::new(), Lsn::ZERO);
         for call in calls {
             keys.select(call.db);
             self.run(call, &mut keys, reply);
             let mut effects = std::mem::take(&mut keys.effects);
             encode_effects(call, &effects, &mut payloads);
             durable |= effects.durable;
+            awaited = awaited.max(effects.awaited);
             let rare = effects.take_rare();
             if rare.block.is_some() {
                 reply.null_array();
             }
             ready.extend(rare.ready);
             noted.extend(rare.noted);
+            leased.extend(rare.leased);
             if let Some(reader) = terms.reader {
                 self.remember(&mut keys, call, reader);
             }
@@ -134,6 +138,9 @@ impl Engine {
         } else {
             self.append_transaction(&payloads, room, now_us, reply, mark)
         };
+        if let Some(lsn) = lsn {
+            self.note_leases(&mut keys, &leased, lsn);
+        }
         if let (Some(acknowledging), Some(_)) = (acknowledging, lsn) {
             acknowledging.finish();
         }
@@ -145,7 +152,8 @@ impl Engine {
             self.tell_events(&mut keys, lsn, durable);
         }
         self.serve(keys, ready);
-        Executed { lsn, durable, block: None }
+        let awaited = Some(awaited).filter(|awaited| *awaited > Lsn::ZERO);
+        Executed { lsn: lsn.or(awaited), durable: durable || awaited.is_some(), block: None }
     }
 
     /// Starts watching a key for a transaction.

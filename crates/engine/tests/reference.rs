@@ -6,7 +6,7 @@ use tidemark_engine::command::{self, Command, Group};
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/commands.md");
 
-const GROUPS: [(Group, &str); 11] = [
+const GROUPS: [(Group, &str); 12] = [
     (Group::String, "Strings"),
     (Group::Bitmap, "Bits"),
     (Group::Generic, "Keys"),
@@ -14,6 +14,7 @@ const GROUPS: [(Group, &str); 11] = [
     (Group::Hash, "Hashes"),
     (Group::Set, "Sets"),
     (Group::SortedSet, "Sorted sets"),
+    (Group::Counter, "Counters"),
     (Group::Transactions, "Transactions"),
     (Group::PubSub, "Publish and subscribe"),
     (Group::Connection, "Connection"),

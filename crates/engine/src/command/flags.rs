@@ -26,6 +26,9 @@ pub const NO_AUTH: u32 = 1 << 10;
 pub const NO_MULTI: u32 = 1 << 11;
 /// Keys are found by reading the arguments, not by position alone.
 pub const MOVABLE_KEYS: u32 = 1 << 12;
+/// What it changes is volatile at first: it runs while the log takes nothing, as long as it need not be logged. Clients are not
+/// told of this one.
+pub const VOLATILE: u32 = 1 << 13;
 
 /// Bits with the names that `COMMAND` uses.
 pub const NAMES: [(u32, &str); 13] = [

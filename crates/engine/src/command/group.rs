@@ -17,6 +17,8 @@ pub enum Group {
     Set,
     /// Sorted sets.
     SortedSet,
+    /// Counters.
+    Counter,
     /// Transactions.
     Transactions,
     /// Publish and subscribe.
@@ -38,6 +40,7 @@ impl Group {
             Self::Hash => "hash",
             Self::Set => "set",
             Self::SortedSet => "sorted-set",
+            Self::Counter => "counter",
             Self::Transactions => "transactions",
             Self::PubSub => "pubsub",
             Self::Connection => "connection",

@@ -17,7 +17,7 @@ const USES: &[(&[&str], &str)] = &[
         &["OW update", "RO access"],
         "bitop sdiffstore sunionstore zdiffstore zinterstore zrangestore zunionstore",
     ),
-    (&["RM delete"], "del unlink"),
+    (&["RM delete"], "counter.drop del unlink"),
     (
         &["RO"],
         "exists hexists hlen hstrlen llen object|encoding object|freq object|idletime object|refcount \
@@ -25,7 +25,7 @@ const USES: &[(&[&str], &str)] = &[
     ),
     (
         &["RO access"],
-        "bitcount bitfield_ro bitpos expiretime get getbit getrange hget hgetall hkeys hmget \
+        "bitcount bitfield_ro bitpos counter.get counter.state expiretime get getbit getrange hget hgetall hkeys hmget \
          hrandfield hscan hvals lcs lindex lpos lrange mget pexpiretime pttl sdiff sinter sintercard \
          smembers smismember srandmember sscan substr sunion ttl zcount zdiff zinter zintercard \
          zlexcount zmscore zrandmember zrange zrangebylex zrangebyscore zrank zrevrange \
@@ -42,7 +42,7 @@ const USES: &[(&[&str], &str)] = &[
     (&["RW access delete", "RW insert"], "blmove brpoplpush lmove rpoplpush smove"),
     (
         &["RW access update"],
-        "bitfield decr decrby getex getset hincrby hincrbyfloat incr incrby incrbyfloat move set \
+        "bitfield counter.add counter.commit counter.create counter.limit counter.refund counter.take decr decrby getex getset hincrby hincrbyfloat incr incrby incrbyfloat move set \
          setbit zincrby",
     ),
     (&["RW delete"], "hdel lrem ltrim srem zrem zremrangebylex zremrangebyrank zremrangebyscore"),

@@ -406,16 +406,22 @@ fn copy(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     if source == target && from == to {
         return Err(CommandError::text("ERR source and destination objects are the same"));
     }
+    ctx.keys.select(target);
+    let is_taken = !replace && ctx.keys.exists(to);
+    ctx.keys.select(source);
+    if is_taken || !ctx.keys.exists(from) {
+        ctx.reply.integer(0);
+        return Ok(());
+    }
+    // A copy has what the log has, so that goes first.
+    if ctx.keys.type_of(from) == Some(Type::Counter) && ctx.keys.settle_counter(from)? != 0 {
+        ctx.keys.log_instead("copy", &args[1..]);
+    }
     let Some(copied) = ctx.keys.entry(from).map(|entry| form::copy(entry, to)) else {
         ctx.reply.integer(0);
         return Ok(());
     };
     ctx.keys.select(target);
-    if !replace && ctx.keys.exists(to) {
-        ctx.keys.select(source);
-        ctx.reply.integer(0);
-        return Ok(());
-    }
     ctx.keys.place(copied);
     ctx.keys.changed(to, "copy_to");
     ctx.keys.select(source);

@@ -5,6 +5,7 @@ use super::{Command, Group, Handler, KeySpec, Run, flags::*};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::keyspace::{DATABASES, Entry};
+use crate::value::Type;
 
 const fn row(group: Group, id: u16, name: &'static str, arity: i16, flags: u32, run: Handler) -> Command {
     Command::new(group, id, name, arity, flags, KeySpec::All, Run::Keys(run))
@@ -125,8 +126,18 @@ const SHARD_BITS: u32 = 14;
 const _: () = assert!(crate::keyspace::SLOTS == 1 << SHARD_BITS);
 
 fn scan(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    scan_of(ctx, args, None)
+}
+
+/// SCAN, over the keys of one type if that is given: then the options name none.
+pub(super) fn scan_of(
+    ctx: &mut Context<'_, '_>,
+    args: &[&[u8]],
+    only: Option<Type>,
+) -> Result<(), CommandError> {
     let start = cursor(args[1])?;
-    let options = ScanOptions::parse(&args[2..], true)?;
+    let mut options = ScanOptions::parse(&args[2..], only.is_none())?;
+    options.kind = only.map(|kind| kind.name().as_bytes()).or(options.kind);
     let db = ctx.keys.db() as usize;
     let mut shard_index = (start & ((1 << SHARD_BITS) - 1)) as usize;
     let mut position = (start >> SHARD_BITS).reverse_bits();

@@ -11,6 +11,7 @@
 mod bits;
 mod connection;
 mod connection_command;
+mod counters;
 mod first_of;
 pub mod flags;
 mod group;

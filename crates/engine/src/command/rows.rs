@@ -1,7 +1,9 @@
 //! The rows that are written down, beside the handlers that they name.
 
 use super::row::Command;
-use super::{bits, connection, hashes, keys, keyspace_wide, lists, sets, sort, sorted_sets, strings};
+use super::{
+    bits, connection, counters, hashes, keys, keyspace_wide, lists, sets, sort, sorted_sets, strings,
+};
 
 /// All of them, in the order of their chapters.
 pub(super) fn rows() -> impl Iterator<Item = &'static Command> {
@@ -15,6 +17,7 @@ pub(super) fn rows() -> impl Iterator<Item = &'static Command> {
         hashes::COMMANDS,
         sets::COMMANDS,
         sorted_sets::rows::COMMANDS,
+        counters::COMMANDS,
         connection::COMMANDS,
     ]
     .into_iter()

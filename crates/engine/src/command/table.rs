@@ -50,16 +50,26 @@ pub fn find(name: &[u8]) -> Option<&'static Command> {
     None
 }
 
-/// Where a name is looked for first: a multiplicative hash of its first eight bytes, in lower case, and its length.
+/// Where a name is looked for first: a multiplicative hash of its first eight bytes and its last eight, in lower case, and its length.
 #[inline]
 fn first_slot(name: &[u8]) -> usize {
-    let mut head = [0; 8];
-    for (into, byte) in head.iter_mut().zip(name) {
-        // Equal for both cases of a letter, which is all that is asked of it.
+    let mut head = folded(name);
+    if let Some(tail) = name.last_chunk::<8>().filter(|_| name.len() > 8) {
+        // Names of one family begin alike.
+        head ^= folded(tail).rotate_left(29);
+    }
+    let mixed = (head ^ name.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> (64 - NAME_SLOTS.ilog2())) as usize
+}
+
+/// The first eight bytes as a number, equal for both cases of a letter, which is all that is asked of it.
+#[inline]
+fn folded(bytes: &[u8]) -> u64 {
+    let mut folded = [0; 8];
+    for (into, byte) in folded.iter_mut().zip(bytes) {
         *into = byte | 0x20;
     }
-    let mixed = (u64::from_le_bytes(head) ^ name.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed >> (64 - NAME_SLOTS.ilog2())) as usize
+    u64::from_le_bytes(folded)
 }
 
 /// The row of a command by its number in the log.

@@ -2,6 +2,7 @@
 
 use crate::noted::Noted;
 use crate::waiter::Block;
+use tidemark_log::Lsn;
 
 /// A command that goes into the log in place of the one that ran.
 #[derive(Debug)]
@@ -17,6 +18,9 @@ pub(crate) struct Effects {
     pub(crate) changed: bool,
     /// Whether the answer must wait until the change is durable.
     pub(crate) durable: bool,
+    /// A record of before that the answer depends on, whatever the command itself has logged: it waits until that is durable.
+    /// [`Lsn::ZERO`] if there is none.
+    pub(crate) awaited: Lsn,
     /// The earliest deadline that was set, in milliseconds since 1970.
     pub(crate) earliest_deadline: Option<u64>,
     /// What most commands have nothing of, so that none of them has to make it, look at it and drop it.
@@ -34,6 +38,8 @@ pub(crate) struct RareEffects {
     pub(crate) ready: Vec<(u8, Vec<u8>)>,
     /// Whom the changes concern. Whoever takes them out hands them to [`crate::Engine`]'s `emit`.
     pub(crate) noted: Vec<Noted>,
+    /// Counters that have reserved something by what is logged, each with its database.
+    pub(crate) leased: Vec<(u8, Vec<u8>)>,
     /// The wish to wait.
     pub(crate) block: Option<Box<Block>>,
 }

@@ -5,7 +5,9 @@ use super::locked::Locked;
 use crate::command::parse;
 use crate::error::CommandError;
 use crate::event::{DELETED, EXPIRED, EventClasses, Events, NEW};
-use crate::keyspace::{Database, Deadline, Entry, Keyspace, Payload, Shard, ValueRef, hash};
+use crate::keyspace::{
+    Committing, CounterDefaults, Database, Deadline, Entry, Keyspace, Payload, Shard, ValueRef, hash,
+};
 use crate::noted::Noted;
 use crate::random::Chance;
 use crate::touched::{Moves, Touched};
@@ -29,6 +31,12 @@ pub struct Keys<'k> {
     expired_until_ms: u64,
     chance: &'k Chance,
     can_wait: bool,
+    /// Whether reads see what the log has of a value, where that differs from what clients see.
+    sees_logged: bool,
+    /// Whether the client wants its change to be durable before it is answered.
+    wants_durable: bool,
+    /// Why the command may not log anything, if it may not: it can change what is volatile.
+    refusal: Option<Box<CommandError>>,
     /// Bytes that [`Keys::log_instead`] has been given, by all commands under these locks.
     rewritten_bytes: usize,
     /// What the commands under these locks have done, as far as somebody wants to know.
@@ -53,6 +61,9 @@ impl<'k> Keys<'k> {
             expired_until_ms: now_us / 1000,
             chance,
             can_wait: true,
+            sees_logged: false,
+            wants_durable: false,
+            refusal: None,
             rewritten_bytes: 0,
             events,
             effects: Effects::default(),
@@ -203,12 +214,55 @@ impl<'k> Keys<'k> {
         entry.deadline().is_some_and(|at| at <= self.expired_until_ms)
     }
 
-    /// Lets reads see the state as the log has it, in which a key is there until a record removes it.
+    /// Lets reads see the state as the log has it, in which a key is there until a record removes it, and a counter where it was
+    /// committed.
     pub(crate) fn as_logged<R>(&mut self, look: impl FnOnce(&mut Self) -> R) -> R {
         let until_ms = std::mem::replace(&mut self.expired_until_ms, 0);
+        let saw_logged = std::mem::replace(&mut self.sees_logged, true);
         let result = look(self);
-        self.expired_until_ms = until_ms;
+        (self.expired_until_ms, self.sees_logged) = (until_ms, saw_logged);
         result
+    }
+
+    /// Whether reads see the state as the log has it.
+    pub(crate) fn sees_logged(&self) -> bool {
+        self.sees_logged
+    }
+
+    /// Says on what terms commands run: whether their changes are to be durable before they are answered, and why they may not log
+    /// anything, if they may not.
+    #[inline]
+    pub(crate) fn set_terms(&mut self, wants_durable: bool, refusal: Option<Box<CommandError>>) {
+        self.wants_durable = wants_durable;
+        self.refusal = refusal;
+    }
+
+    /// Whether the client wants its change to be durable before it is answered.
+    #[inline]
+    pub(crate) fn wants_durable(&self) -> bool {
+        self.wants_durable
+    }
+
+    /// Why the command may not log anything, if it may not.
+    #[inline]
+    pub(crate) fn refusal(&self) -> Option<&CommandError> {
+        self.refusal.as_deref()
+    }
+
+    /// Whether the command may log something.
+    pub(crate) fn check_admitted(&self) -> Result<(), CommandError> {
+        self.refusal().map_or(Ok(()), |refusal| Err(refusal.clone()))
+    }
+
+    /// What all counters have in common.
+    #[inline]
+    pub(crate) fn committing(&self) -> &'k Committing {
+        self.keyspace.committing()
+    }
+
+    /// How counters are committed that say nothing themselves.
+    pub(crate) fn counter_defaults(&self) -> CounterDefaults {
+        self.committing().defaults()
     }
 
     /// Whether the key exists.
@@ -390,6 +444,10 @@ impl<'k> Keys<'k> {
         entry.touch(clock);
         database.remove(hash, &key);
         database.place(hash, entry);
+        // A look at all counters may have passed here, and not where it comes from.
+        if let Some(at) = database.next_commit() {
+            self.committing().lower_next_due(at);
+        }
         if let Some(at) = deadline {
             self.note_deadline(at);
         }
@@ -473,6 +531,27 @@ impl<'k> Keys<'k> {
         }
         if self.events.are_wanted() {
             self.note_event(key, event);
+        }
+    }
+
+    /// Says that what is volatile of the key has changed, which nothing is logged of: transactions that watch the key abort, and
+    /// clients that keep what they read of it are told.
+    #[inline]
+    pub(crate) fn moved(&mut self, key: &[u8]) {
+        let db = self.db();
+        let shard = self.shard_mut(key);
+        shard.touch(db, key);
+        if shard.is_read() {
+            self.note_kept(key);
+        }
+    }
+
+    #[cold]
+    fn note_kept(&mut self, key: &[u8]) {
+        let mut noted = self.effects.take_noted();
+        self.shard_mut(key).note_kept(key, &mut noted);
+        if !noted.is_empty() {
+            self.effects.rare_mut().noted = noted;
         }
     }
 

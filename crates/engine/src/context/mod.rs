@@ -1,11 +1,13 @@
 //! What a command's handler sees: the keys that it may touch, the answer that it writes, and nothing else.
 
+mod counters;
 mod effects;
 mod keys;
 mod locked;
 
 pub use keys::Keys;
 
+pub(crate) use counters::out_of_range;
 pub(crate) use effects::{Effects, RareEffects};
 pub(crate) use locked::Locked;
 

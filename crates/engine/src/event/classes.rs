@@ -25,6 +25,8 @@ impl EventClasses {
     pub const KEY_MISS: Self = Self(1 << 7);
     /// A key has come to be.
     pub const NEW: Self = Self(1 << 8);
+    /// Commands on counters, and their commits.
+    pub const COUNTER: Self = Self(1 << 9);
 
     /// The classes of either set.
     #[must_use]
@@ -82,6 +84,7 @@ pub const EVENTS: &[(EventClasses, &[&str])] = &[
             "zdiffstore",
         ],
     ),
+    (EventClasses::COUNTER, &["counter_set", "counter_limit", "counter_commit"]),
     (EventClasses::EXPIRED, &[EXPIRED]),
     (EventClasses::NEW, &[NEW]),
     (EventClasses::KEY_MISS, &[MISSED]),

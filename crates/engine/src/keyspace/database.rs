@@ -2,7 +2,9 @@
 //! it changes.
 
 use super::copying::{Copying, Numbers, Slice, is_captured};
+use super::uncommitted::{Exposure, Uncommitted};
 use super::{Entry, Payload, Table};
+use crate::value::Object;
 use std::collections::BTreeSet;
 
 /// What a write does to the key's deadline.
@@ -22,6 +24,8 @@ pub struct Database {
     table: Table<Entry>,
     /// Every deadline with the hash of its key: the order in which active expiry works.
     deadlines: BTreeSet<(u64, u64)>,
+    /// Counters that have moved since they were committed.
+    uncommitted: Uncommitted,
     /// Number of the latest snapshot. An entry whose own number is older has not been seen by it.
     epoch: u16,
     copying: Option<Box<Copying>>,
@@ -99,6 +103,9 @@ impl Database {
             copying.see(entry);
             copying.hand_over(entry);
         }
+        if !self.uncommitted.is_empty() {
+            self.uncommitted.forget(hash, entry);
+        }
         entry.set(payload);
         let new = match deadline {
             Deadline::Keep => return,
@@ -134,13 +141,54 @@ impl Database {
             let copying = self.copying.get_or_insert_with(|| Box::new(Copying::reopened(epoch)));
             copying.adopt(entry.key());
         }
+        if let Some(Object::Counter(counter)) = entry.object()
+            && let Some(listing) = counter.listing()
+            && listing.due_ms != 0
+        {
+            self.uncommitted.list(hash, 0, listing.due_ms);
+        }
         self.insert(hash, entry);
+    }
+
+    /// When the next counter is due. Milliseconds since 1970.
+    pub fn next_commit(&self) -> Option<u64> {
+        self.uncommitted.next_due()
+    }
+
+    /// The key of a counter that is to be committed now.
+    pub(crate) fn pop_uncommitted(&mut self, now_ms: u64) -> Option<Box<[u8]>> {
+        self.uncommitted.pop_due(&mut self.table, now_ms)
+    }
+
+    /// The keys of all counters that have something to commit.
+    pub(crate) fn uncommitted_keys(&self) -> Vec<Box<[u8]>> {
+        self.uncommitted.keys(&self.table)
+    }
+
+    /// How much is uncommitted. O(counters that have moved).
+    pub fn exposure(&self) -> Exposure {
+        self.uncommitted.exposure(&self.table)
+    }
+
+    /// Lists a counter, whose place was `before` (0: none), where its own listing says.
+    pub(crate) fn list_uncommitted(&mut self, hash: u64, before: u64, due_ms: u64) {
+        self.uncommitted.list(hash, before, due_ms);
+    }
+
+    /// Takes a counter that has nothing to commit out of the list. O(log n) with n the listed ones.
+    pub(crate) fn unlist_committed(&mut self, hash: u64, key: &[u8]) {
+        if let Some(Object::Counter(counter)) = self.table.get_mut(hash, key).and_then(Entry::object_mut) {
+            self.uncommitted.end(hash, counter);
+        }
     }
 
     fn unlink(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
         let entry = self.table.remove(hash, key)?;
         if let Some(at) = entry.deadline() {
             self.deadlines.remove(&(at, hash));
+        }
+        if !self.uncommitted.is_empty() {
+            self.uncommitted.forget(hash, &entry);
         }
         Some(entry)
     }
@@ -159,6 +207,7 @@ impl Database {
     /// until its walk has seen it.
     pub fn clear(&mut self) -> Option<Table<Entry>> {
         self.deadlines = BTreeSet::new();
+        self.uncommitted.clear();
         let table = std::mem::take(&mut self.table);
         match &mut self.copying {
             Some(copying) if !copying.is_done() => {

@@ -1,5 +1,6 @@
 //! All keys: 16 databases, split by hash slot into shards that run one command at a time each.
 
+mod committing;
 mod copying;
 mod database;
 mod databases;
@@ -8,8 +9,11 @@ pub(crate) mod form;
 mod shard;
 mod slot;
 mod table;
+mod uncommitted;
 mod whole;
 
+pub(crate) use committing::Committing;
+pub use committing::{CounterDefaults, CounterTotals};
 pub(crate) use copying::{Detached, Numbers};
 pub use database::{Database, Deadline};
 pub use databases::DATABASES;
@@ -17,4 +21,5 @@ pub use entry::{Entry, MAX_BYTES, Payload, ValueRef};
 pub use shard::{KeyId, Shard};
 pub use slot::{SLOTS, hash, slot};
 pub use table::{Keyed, Table};
+pub use uncommitted::Exposure;
 pub use whole::{Keyspace, SHARDS};

@@ -1,5 +1,6 @@
 //! A shard: its part of every database, and who waits for or watches its keys.
 
+use super::committing::CounterTotals;
 use super::database::Database;
 use super::databases::DATABASES;
 use crate::interest::Interest;
@@ -23,12 +24,19 @@ pub struct Shard {
     watching: HashMap<KeyId, Vec<Arc<Watch>>>,
     /// Who is to be told of changes of keys, if there is anybody.
     interest: Option<Box<Interest>>,
+    counted: CounterTotals,
 }
 
 impl Shard {
     pub(super) fn new() -> Self {
         let databases = (0..DATABASES).map(|_| Database::default()).collect();
-        Self { databases, waiting: Waiting::default(), watching: HashMap::new(), interest: None }
+        Self {
+            databases,
+            waiting: Waiting::default(),
+            watching: HashMap::new(),
+            interest: None,
+            counted: CounterTotals::default(),
+        }
     }
 
     /// The shard's part of a database. `number` is below [`DATABASES`].
@@ -51,6 +59,17 @@ impl Shard {
     /// All databases, to change them.
     pub(crate) fn databases_mut(&mut self) -> &mut [Database] {
         &mut self.databases
+    }
+
+    /// What the shard's counters have done.
+    pub fn counted(&self) -> &CounterTotals {
+        &self.counted
+    }
+
+    /// A database, and the totals of its counters.
+    #[inline]
+    pub(crate) fn counting(&mut self, number: usize) -> (&mut Database, &mut CounterTotals) {
+        (&mut self.databases[number], &mut self.counted)
     }
 
     /// Exchanges two databases.
@@ -111,6 +130,14 @@ impl Shard {
         let spared = interest.note(db, key, touched, || database.get(super::hash(key), key), noted);
         self.drop_interest_if_empty();
         spared
+    }
+
+    /// Notes the clients that keep what they read of a key. For what changes no answer of a watched read.
+    pub(crate) fn note_kept(&mut self, key: &[u8], noted: &mut Vec<Noted>) {
+        if let Some(interest) = &mut self.interest {
+            interest.tracked.note(key, noted);
+            self.drop_interest_if_empty();
+        }
     }
 
     /// As [`Shard::note`], of a change of everything in a database.

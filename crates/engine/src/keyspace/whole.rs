@@ -1,5 +1,6 @@
 //! All shards: which one a key is in, and their locks.
 
+use super::committing::Committing;
 use super::shard::Shard;
 use super::slot::{SLOTS, slot};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,6 +18,7 @@ pub struct Keyspace {
     shards: Box<[Padded]>,
     /// How many answers of watched reads were known to be the same behind a change of their key.
     spared: AtomicU64,
+    committing: Committing,
 }
 
 impl Keyspace {
@@ -24,7 +26,7 @@ impl Keyspace {
     pub fn new(shards: usize) -> Self {
         assert!((1..=SLOTS).contains(&shards), "between 1 and {SLOTS} shards, not {shards}");
         let shards = (0..shards).map(|_| Padded(Mutex::new(Shard::new()))).collect();
-        Self { shards, spared: AtomicU64::new(0) }
+        Self { shards, spared: AtomicU64::new(0), committing: Committing::default() }
     }
 
     /// How many shards there are.
@@ -42,6 +44,12 @@ impl Keyspace {
     #[inline]
     pub fn lock(&self, index: usize) -> MutexGuard<'_, Shard> {
         self.shards[index].0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What all counters have in common.
+    #[inline]
+    pub(crate) fn committing(&self) -> &Committing {
+        &self.committing
     }
 
     /// Counts watched reads that need not be answered anew behind a change of their key.

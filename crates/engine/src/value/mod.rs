@@ -1,6 +1,7 @@
 //! The types of values that are more than a short string.
 
 pub(crate) mod capture;
+mod counter;
 pub(crate) mod dict;
 mod hash;
 mod integers;
@@ -11,6 +12,8 @@ mod sorted_set;
 mod text;
 
 pub(crate) use capture::{InParts, Pieces};
+pub(crate) use counter::Listing;
+pub use counter::{Counter, Terms};
 pub use hash::Hash;
 pub use list::{End, List};
 pub use set::Set;
@@ -31,11 +34,14 @@ pub enum Type {
     Set,
     /// Distinct members ordered by a score.
     SortedSet,
+    /// A counter whose ups and downs cancel before they are logged.
+    Counter,
 }
 
 impl Type {
     /// Every type.
-    pub const ALL: [Self; 5] = [Self::String, Self::List, Self::Hash, Self::Set, Self::SortedSet];
+    pub const ALL: [Self; 6] =
+        [Self::String, Self::List, Self::Hash, Self::Set, Self::SortedSet, Self::Counter];
 
     /// The name that `TYPE` answers.
     pub fn name(self) -> &'static str {
@@ -45,6 +51,7 @@ impl Type {
             Self::Hash => "hash",
             Self::Set => "set",
             Self::SortedSet => "zset",
+            Self::Counter => "counter",
         }
     }
 
@@ -56,6 +63,8 @@ impl Type {
             Self::Hash => 4,
             Self::Set => 5,
             Self::SortedSet => 6,
+            // 7 and 8 stand for values in parts.
+            Self::Counter => 9,
         }
     }
 
@@ -78,6 +87,8 @@ pub enum Object {
     Set(Set),
     /// A sorted set.
     SortedSet(SortedSet),
+    /// A counter.
+    Counter(Counter),
 }
 
 impl Object {
@@ -89,13 +100,14 @@ impl Object {
             Self::Hash(_) => Type::Hash,
             Self::Set(_) => Type::Set,
             Self::SortedSet(_) => Type::SortedSet,
+            Self::Counter(_) => Type::Counter,
         }
     }
 
     /// Whether nothing is left, so that the key must go.
     pub fn is_empty(&self) -> bool {
         match self {
-            Self::Bytes(_) => false,
+            Self::Bytes(_) | Self::Counter(_) => false,
             Self::List(list) => list.is_empty(),
             Self::Hash(hash) => hash.is_empty(),
             Self::Set(set) => set.is_empty(),
@@ -107,7 +119,7 @@ impl Object {
     pub fn is_large(&self) -> bool {
         const LARGE: usize = 64;
         match self {
-            Self::Bytes(_) => false,
+            Self::Bytes(_) | Self::Counter(_) => false,
             Self::List(list) => list.len() > LARGE,
             Self::Hash(hash) => hash.len() > LARGE,
             Self::Set(set) => set.len() > LARGE,
@@ -115,10 +127,10 @@ impl Object {
         }
     }
 
-    /// The value as one that a snapshot may write in parts; strings are written at once.
+    /// The value as one that a snapshot may write in parts; strings and counters are written at once.
     pub(crate) fn in_parts(&self) -> Option<&dyn InParts> {
         match self {
-            Self::Bytes(_) => None,
+            Self::Bytes(_) | Self::Counter(_) => None,
             Self::List(list) => Some(list),
             Self::Hash(hash) => Some(hash),
             Self::Set(set) => Some(set),
@@ -129,7 +141,7 @@ impl Object {
     /// As [`Object::in_parts`], to change it.
     pub(crate) fn in_parts_mut(&mut self) -> Option<&mut dyn InParts> {
         match self {
-            Self::Bytes(_) => None,
+            Self::Bytes(_) | Self::Counter(_) => None,
             Self::List(list) => Some(list),
             Self::Hash(hash) => Some(hash),
             Self::Set(set) => Some(set),
@@ -145,6 +157,7 @@ impl Object {
             Self::Hash(hash) => hash.encoding(),
             Self::Set(set) => set.encoding(),
             Self::SortedSet(set) => set.encoding(),
+            Self::Counter(_) => "counter",
         }
     }
 }

@@ -199,6 +199,7 @@ fn categories(row: &Command) -> Vec<&'static str> {
         Group::Hash => categories.push("@hash"),
         Group::Set => categories.push("@set"),
         Group::SortedSet => categories.push("@sortedset"),
+        Group::Counter => categories.push("@counter"),
         Group::Transactions => categories.push("@transaction"),
         Group::Connection => categories.push("@connection"),
         Group::PubSub | Group::Server => {}

@@ -1,0 +1,94 @@
+//! What a counter is created with.
+
+use crate::command::parse::{self, is};
+use crate::error::CommandError;
+use crate::keyspace::CounterDefaults;
+use crate::value::Terms;
+use tidemark_counter::{Kind, MAX, Promise};
+
+/// The options of `COUNTER.CREATE`, as far as they are given.
+#[derive(Default)]
+pub(super) struct Options {
+    kind: Option<Kind>,
+    promise: Option<Promise>,
+    high: Option<u64>,
+    low: Option<u64>,
+    max_age_ms: Option<u64>,
+    pub(super) only_if_absent: bool,
+    pub(super) only_if_present: bool,
+}
+
+impl Options {
+    /// Reads the options. Each may stand more than once; the last counts.
+    pub(super) fn parse(args: &[&[u8]]) -> Result<Self, CommandError> {
+        let mut options = Self::default();
+        let mut rest = args.iter();
+        while let Some(word) = rest.next() {
+            let mut value = || rest.next().copied().ok_or(CommandError::Syntax);
+            if is(word, "LIMIT") {
+                options.kind = Some(kind(value()?)?);
+            } else if is(word, "RELAXED") {
+                options.promise = Some(Promise::Relaxed { cap: units(value()?)? });
+            } else if is(word, "EXACT") {
+                options.promise = Some(Promise::Exact { block: units(value()?)? });
+            } else if is(word, "HIGH") {
+                options.high = Some(units(value()?)?);
+            } else if is(word, "LOW") {
+                options.low = Some(units(value()?)?);
+            } else if is(word, "MAXAGE") {
+                options.max_age_ms = Some(units(value()?)?);
+            } else if is(word, "NX") && !options.only_if_present {
+                options.only_if_absent = true;
+            } else if is(word, "XX") && !options.only_if_absent {
+                options.only_if_present = true;
+            } else {
+                return Err(CommandError::Syntax);
+            }
+        }
+        Ok(options)
+    }
+
+    /// Limit and terms: those that are given, then those that the counter has, then the server's.
+    pub(super) fn resolve(
+        &self,
+        existing: Option<(Kind, Terms)>,
+        defaults: &CounterDefaults,
+    ) -> Result<(Kind, Terms), CommandError> {
+        let (kind, old) = existing.map_or((Kind::Plain, None), |(kind, terms)| (kind, Some(terms)));
+        // Thresholds belong to the promise that they were made for.
+        let kept = old.filter(|old| self.promise.is_none_or(|promise| promise == old.promise));
+        let of_kept = |number: fn(&Terms) -> u64| kept.as_ref().map(number);
+        let promise = self.promise.or(kept.as_ref().map(|kept| kept.promise));
+        if let Some(Promise::Exact { .. }) = promise
+            && (self.high.is_some() || self.low.is_some())
+        {
+            return Err(CommandError::text("ERR HIGH and LOW are of relaxed counters only"));
+        }
+        let high = self.high.or(of_kept(|terms| terms.high));
+        let kept_low = of_kept(|terms| terms.low).filter(|low| high.is_none_or(|high| *low <= high));
+        let low = self.low.or(kept_low);
+        let max_age_ms = self.max_age_ms.or(of_kept(|terms| terms.max_age_ms));
+        let terms = defaults.terms(promise, high, low, max_age_ms);
+        if !terms.are_sound() {
+            return Err(CommandError::text("ERR HIGH must be at most the cap, and LOW at most HIGH"));
+        }
+        Ok((self.kind.unwrap_or(kind), terms))
+    }
+}
+
+/// A limit, or `NONE`.
+pub(super) fn kind(arg: &[u8]) -> Result<Kind, CommandError> {
+    if is(arg, "NONE") {
+        return Ok(Kind::Plain);
+    }
+    let limit = parse::integer(arg)?;
+    let is_within = (0..=MAX).contains(&limit);
+    is_within.then_some(Kind::Quota { limit }).ok_or(CommandError::text("ERR the limit is out of range"))
+}
+
+/// A number that is at least 1.
+fn units(arg: &[u8]) -> Result<u64, CommandError> {
+    let units = parse::integer(arg)?;
+    let units = Some(units).filter(|units| (1..=MAX).contains(units)).map(i64::unsigned_abs);
+    units.ok_or(CommandError::text("ERR value is out of range, must be at least 1"))
+}

@@ -1,0 +1,266 @@
+//! Moving and committing counters.
+//!
+//! A move changes what is volatile, and no record tells of it. What a promise or a threshold asks for is committed by the command that
+//! comes upon it: one record, which says by how much the position has moved that the log has. It is spelled `COUNTER.ADD key amount
+//! DURABLE`, and does at a replay, where nothing is ever open, what it did here to the committed position.
+
+use super::keys::Keys;
+use crate::error::CommandError;
+use crate::keyspace::hash;
+use crate::value::{Counter, Object, Terms};
+use tidemark_counter::{Account, Kind, MAX, Promise, Refusal};
+use tidemark_log::Lsn;
+
+/// The record of a commit, as a command.
+const COMMITTED: &str = "counter.add";
+
+/// What the record of a commit says behind the amount.
+const DURABLE: &[u8] = b"DURABLE";
+
+/// What an attempt to move a counter came to.
+pub(crate) struct Moved<R> {
+    /// What the attempt answered; [`Refusal::Unsettled`] is never among it.
+    pub(crate) outcome: Result<R, Refusal>,
+    /// The books afterwards.
+    pub(crate) account: Account,
+}
+
+/// What a counter's move asks for beside itself.
+struct Consequence {
+    /// By how much the committed position has moved.
+    committed: i64,
+    /// Where the counter is to stand in the list of those that are to be committed, and where it stood.
+    listed: Option<(u64, u64)>,
+    /// The record that what was granted depends on.
+    lease: Lsn,
+    is_exact: bool,
+}
+
+impl Keys<'_> {
+    /// A counter's books as whoever asks is to see them: a client as they are, a watched read as the log has them.
+    pub(crate) fn counter(&self, key: &[u8]) -> Result<Option<(Account, &Counter)>, CommandError> {
+        let Some(entry) = self.entry(key) else { return Ok(None) };
+        let Some(Object::Counter(counter)) = entry.object() else { return Err(CommandError::WrongType) };
+        let account = if self.sees_logged() { counter.logged_account() } else { counter.account() };
+        Ok(Some((account, counter)))
+    }
+
+    /// Moves a counter, and commits what its promise, its threshold or the client asks for. `None` if the key does not exist.
+    ///
+    /// `attempt` may be called twice, and is the second time refused by nothing but the limit and the range. While the log takes nothing
+    /// a move that needs no commit is possible.
+    #[inline]
+    pub(crate) fn move_counter<R>(
+        &mut self,
+        key: &[u8],
+        attempt: impl Fn(&mut Account) -> Result<R, Refusal>,
+    ) -> Result<Option<Moved<R>>, CommandError> {
+        let may_log = self.refusal().is_none();
+        if may_log {
+            self.drop_expired(key);
+        } else if self.has_expired(key) {
+            return Ok(None);
+        }
+        let (hash, clock, now_ms) = (hash(key), self.clock(), self.now_ms());
+        let (wants_durable, interval_ms) = (self.wants_durable(), self.committing().interval_ms());
+        let db = usize::from(self.db());
+        let (database, counted) = self.shard_mut(key).counting(db);
+        let Some(entry) = database.get_mut(hash, key) else { return Ok(None) };
+        entry.touch(clock);
+        let Some(Object::Counter(counter)) = entry.object_mut() else { return Err(CommandError::WrongType) };
+        let mut account = counter.account();
+        let before = account.position();
+        let mut outcome = attempt(&mut account);
+        let mut target = None;
+        match outcome {
+            Err(Refusal::Unsettled) => {
+                if !may_log {
+                    return self.check_admitted().map(|()| None);
+                }
+                let anywhere = Promise::Relaxed { cap: MAX.unsigned_abs() };
+                account = Account::resume(counter.kind(), anywhere, before, 0);
+                outcome = attempt(&mut account);
+                target = outcome.is_ok().then(|| committed_for(account.position(), counter));
+            }
+            Ok(_) if may_log && (wants_durable || is_high(&account, counter)) => {
+                target = Some(account.position());
+            }
+            Ok(_) | Err(_) => {}
+        }
+        debug_assert!(
+            !matches!(outcome, Err(Refusal::Unsettled)),
+            "nothing is asked of an unbounded promise"
+        );
+        let (to, durable) = (account.position(), counter.durable());
+        if outcome.is_err() || (to == before && target.is_none()) {
+            return Ok(Some(Moved { outcome, account: counter.account() }));
+        }
+        let Some(committed) = target.unwrap_or(durable).checked_sub(durable) else {
+            return Ok(Some(Moved { outcome: Err(Refusal::OutOfRange), account: counter.account() }));
+        };
+        let was_at_rest = counter.open() == 0 || committed != 0;
+        counter.set_books(durable + committed, to - (durable + committed));
+        let consequence = Consequence {
+            committed,
+            listed: list(counter, was_at_rest, now_ms, interval_ms),
+            lease: counter.listing().map_or(Lsn::ZERO, |listing| listing.lease),
+            is_exact: is_exact(counter),
+        };
+        let account = counter.account();
+        counted.count_move(before.abs_diff(to));
+        if committed != 0 {
+            counted.count_commit(committed.unsigned_abs());
+        }
+        if let Some((from, due_ms)) = consequence.listed {
+            database.list_uncommitted(hash, from, due_ms);
+        }
+        self.follow(key, &consequence);
+        Ok(Some(Moved { outcome, account }))
+    }
+
+    /// Commits all that is open, be it units that the log has not been told of or a reservation that is not used; by how much the
+    /// committed position has moved, 0 also if there is no such key. The command must have been admitted to the log.
+    pub(crate) fn settle_counter(&mut self, key: &[u8]) -> Result<i64, CommandError> {
+        debug_assert!(self.refusal().is_none(), "only who may log commits");
+        self.drop_expired(key);
+        let (hash, db) = (hash(key), usize::from(self.db()));
+        let (database, counted) = self.shard_mut(key).counting(db);
+        let Some(entry) = database.get_mut(hash, key) else { return Ok(0) };
+        let Some(Object::Counter(counter)) = entry.object_mut() else { return Err(CommandError::WrongType) };
+        let committed = counter.open();
+        if committed == 0 {
+            return Ok(0);
+        }
+        counter.set_books(counter.durable() + committed, 0);
+        counted.count_commit(committed.unsigned_abs());
+        database.unlist_committed(hash, key);
+        self.log_commit(key, committed);
+        Ok(committed)
+    }
+
+    /// Moves what the log has of a counter, and with it the position, and commits all that is open. The form in which commits stand in
+    /// the log does this.
+    pub(crate) fn add_durably(&mut self, key: &[u8], delta: i64) -> Result<Option<i64>, CommandError> {
+        self.drop_expired(key);
+        let (hash, db) = (hash(key), usize::from(self.db()));
+        let (database, counted) = self.shard_mut(key).counting(db);
+        let Some(entry) = database.get_mut(hash, key) else { return Ok(None) };
+        let Some(Object::Counter(counter)) = entry.object_mut() else { return Err(CommandError::WrongType) };
+        let durable = counter.durable();
+        let to = (durable + counter.open()).checked_add(delta).filter(|to| (-MAX..=MAX).contains(to));
+        let (Some(to), Some(committed)) = (to, to.and_then(|to| to.checked_sub(durable))) else {
+            return Err(out_of_range());
+        };
+        counter.set_books(to, 0);
+        counted.count_move(delta.unsigned_abs());
+        database.unlist_committed(hash, key);
+        self.make_durable();
+        if committed != 0 {
+            let (_, counted) = self.shard_mut(key).counting(db);
+            counted.count_commit(committed.unsigned_abs());
+            self.log_commit(key, committed);
+        } else if delta != 0 {
+            self.moved(key);
+        }
+        Ok(Some(to))
+    }
+
+    /// Changes a counter's limit or terms, which the caller logs; whether the key exists.
+    pub(crate) fn set_counter(
+        &mut self,
+        key: &[u8],
+        kind: Kind,
+        terms: Option<Terms>,
+    ) -> Result<bool, CommandError> {
+        self.drop_expired(key);
+        let (hash, db) = (hash(key), usize::from(self.db()));
+        let (database, _) = self.shard_mut(key).counting(db);
+        let Some(entry) = database.get_mut(hash, key) else { return Ok(false) };
+        let Some(Object::Counter(counter)) = entry.object_mut() else { return Err(CommandError::WrongType) };
+        counter.set_kind(kind);
+        if let Some(terms) = terms {
+            counter.set_terms(terms);
+        }
+        Ok(true)
+    }
+
+    /// Does what a move asks for beside itself.
+    #[inline]
+    fn follow(&mut self, key: &[u8], consequence: &Consequence) {
+        let Consequence { committed, listed, lease, is_exact } = *consequence;
+        if let Some((_, due_ms)) = listed {
+            self.committing().lower_next_due(due_ms);
+        }
+        if is_exact {
+            self.effects.awaited = self.effects.awaited.max(lease);
+        }
+        if committed == 0 {
+            return self.moved(key);
+        }
+        if is_exact {
+            // What is granted may be told once it cannot be granted again.
+            self.make_durable();
+            let db = self.db();
+            self.effects.rare_mut().leased.push((db, key.to_vec()));
+        }
+        self.log_commit(key, committed);
+    }
+
+    #[cold]
+    fn log_commit(&mut self, key: &[u8], committed: i64) {
+        debug_assert_ne!(committed, 0, "nothing is logged that changes nothing");
+        self.log_instead(COMMITTED, &[key, committed.to_string().as_bytes(), DURABLE]);
+        self.changed(key, "counter_commit");
+    }
+}
+
+/// Where a counter's position is committed that has to be, as its promise asks for it.
+fn committed_for(position: i64, counter: &Counter) -> i64 {
+    match counter.terms().promise {
+        Promise::Relaxed { .. } => position,
+        Promise::Exact { block } => {
+            // Half of a block ahead, so that what goes up and down around it costs nothing either way.
+            let ahead = i64::try_from(block / 2).unwrap_or(MAX);
+            let reserved = position.saturating_add(ahead).min(MAX);
+            match counter.kind() {
+                Kind::Plain => reserved,
+                Kind::Quota { limit } => reserved.min(limit.max(position)),
+            }
+        }
+    }
+}
+
+fn is_exact(counter: &Counter) -> bool {
+    matches!(counter.terms().promise, Promise::Exact { .. })
+}
+
+#[inline]
+fn is_high(account: &Account, counter: &Counter) -> bool {
+    !is_exact(counter) && account.open().unsigned_abs() >= counter.terms().high
+}
+
+/// Notes when a counter that has moved is to be committed; its place in the list before and from now on, if that has changed.
+#[inline]
+fn list(counter: &mut Counter, was_at_rest: bool, now_ms: u64, interval_ms: u64) -> Option<(u64, u64)> {
+    if counter.open() == 0 {
+        return None;
+    }
+    let (is_ripe, is_exact, max_age_ms) = (counter.is_ripe(), is_exact(counter), counter.terms().max_age_ms);
+    let listing = counter.begin_listing(now_ms);
+    if was_at_rest || is_exact {
+        listing.since_ms = now_ms;
+    }
+    let wanted = if is_ripe { now_ms + interval_ms } else { listing.since_ms.saturating_add(max_age_ms) };
+    let before = listing.due_ms;
+    // An exact counter is due when nothing has moved it for a while, which is looked at when it is.
+    if before != 0 && (is_exact || before <= wanted) {
+        return None;
+    }
+    listing.due_ms = wanted.max(1);
+    Some((before, listing.due_ms))
+}
+
+/// An amount or a position that no counter can have.
+pub(crate) fn out_of_range() -> CommandError {
+    CommandError::text("ERR the amount is out of range")
+}

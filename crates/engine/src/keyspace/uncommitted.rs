@@ -1,0 +1,153 @@
+//! Which counters of a database are to be looked at, and when: those that have moved since they were committed. Counters at rest
+//! are not listed, and cost nothing.
+//!
+//! A counter is listed once, with the time that its own [`Listing`] says. It may be listed without need, and is found to be at rest then;
+//! never the other way round. Names are hashes, as in the list of deadlines.
+
+use super::{Entry, Table};
+use crate::value::{Counter, Listing, Object};
+use std::collections::BTreeSet;
+
+/// How long a counter that was due stays listed, in case its commit fails. Milliseconds.
+const RETRY_MS: u64 = 1000;
+
+/// Counters in the order in which they are due, each with the hash of its key.
+#[derive(Default)]
+pub(super) struct Uncommitted(BTreeSet<(u64, u64)>);
+
+/// How much is uncommitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Exposure {
+    /// Counters that have moved since they were committed.
+    pub counters: u64,
+    /// Units that a crash could take back: of relaxed counters. Of exact ones it takes nothing back.
+    pub units: u64,
+    /// Units that exact counters have reserved and not used.
+    pub reserved: u64,
+    /// When the oldest of the changes was made that are not committed. Milliseconds since 1970.
+    pub since_ms: Option<u64>,
+}
+
+impl Exposure {
+    /// Adds another's.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.counters += other.counters;
+        self.units = self.units.saturating_add(other.units);
+        self.reserved = self.reserved.saturating_add(other.reserved);
+        self.since_ms = [self.since_ms, other.since_ms].into_iter().flatten().min();
+    }
+}
+
+impl Uncommitted {
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn next_due(&self) -> Option<u64> {
+        self.0.first().map(|&(due, _)| due)
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0 = BTreeSet::new();
+    }
+
+    /// Lists a counter whose place was `before` (0: none) at the place that its listing says.
+    pub(super) fn list(&mut self, hash: u64, before: u64, due_ms: u64) {
+        if before != 0 {
+            self.0.remove(&(before, hash));
+        }
+        self.0.insert((due_ms, hash));
+    }
+
+    /// Takes an entry that leaves its key out of the list.
+    pub(super) fn forget(&mut self, hash: u64, entry: &Entry) {
+        if let Some(listing) = counter(entry).and_then(Counter::listing) {
+            self.0.remove(&(listing.due_ms, hash));
+        }
+    }
+
+    /// Takes a counter with nothing open out of the list.
+    pub(super) fn end(&mut self, hash: u64, counter: &mut Counter) {
+        if let Some(listing) = counter.listing() {
+            self.0.remove(&(listing.due_ms, hash));
+        }
+        counter.end_listing();
+    }
+
+    /// The next key that is to be committed now. Counters that are at rest leave the list; those whose time has been put off are
+    /// listed anew. What is given stays listed for a second from now, and leaves the list when it is committed.
+    pub(super) fn pop_due(&mut self, table: &mut Table<Entry>, now_ms: u64) -> Option<Box<[u8]>> {
+        while let Some(&(due_ms, hash)) = self.0.first().filter(|&&(due, _)| due <= now_ms) {
+            self.0.remove(&(due_ms, hash));
+            let found = table.find(hash, |entry| is_listed(entry, due_ms));
+            let Some(key) = found.map(|entry| Box::<[u8]>::from(entry.key())) else { continue };
+            let Some(counter) = table.get_mut(hash, &key).and_then(counter_mut) else { continue };
+            if counter.open() == 0 {
+                counter.end_listing();
+                continue;
+            }
+            let (is_ripe, max_age_ms) = (counter.is_ripe(), counter.terms().max_age_ms);
+            let Some(listing) = counter.listing_mut() else { continue };
+            let aged = listing.since_ms.saturating_add(max_age_ms);
+            let is_due = is_ripe || aged <= now_ms;
+            listing.due_ms = if is_due { now_ms.saturating_add(RETRY_MS) } else { aged };
+            self.0.insert((listing.due_ms, hash));
+            if is_due {
+                return Some(key);
+            }
+        }
+        None
+    }
+
+    /// The keys of all that have something open. O(listed).
+    pub(super) fn keys(&self, table: &Table<Entry>) -> Vec<Box<[u8]>> {
+        self.listed(table).map(|(entry, ..)| entry.key().into()).collect()
+    }
+
+    /// How much is uncommitted. O(listed).
+    pub(super) fn exposure(&self, table: &Table<Entry>) -> Exposure {
+        let mut sum = Exposure::default();
+        for (_, counter, listing) in self.listed(table) {
+            let units = counter.open().unsigned_abs();
+            let is_exact = matches!(counter.terms().promise, tidemark_counter::Promise::Exact { .. });
+            sum.add(Exposure {
+                counters: 1,
+                units: if is_exact { 0 } else { units },
+                reserved: if is_exact { units } else { 0 },
+                since_ms: (!is_exact).then_some(listing.since_ms),
+            });
+        }
+        sum
+    }
+
+    fn listed<'t>(
+        &'t self,
+        table: &'t Table<Entry>,
+    ) -> impl Iterator<Item = (&'t Entry, &'t Counter, &'t Listing)> + 't {
+        self.0.iter().filter_map(|&(due_ms, hash)| {
+            let entry = table.find(hash, |entry| is_listed(entry, due_ms))?;
+            let counter = counter(entry).filter(|counter| counter.open() != 0)?;
+            Some((entry, counter, counter.listing()?))
+        })
+    }
+}
+
+/// Whether an entry is a counter that is listed at this place.
+fn is_listed(entry: &Entry, due_ms: u64) -> bool {
+    counter(entry).and_then(Counter::listing).is_some_and(|listing| listing.due_ms == due_ms)
+}
+
+fn counter(entry: &Entry) -> Option<&Counter> {
+    match entry.object() {
+        Some(Object::Counter(counter)) => Some(counter),
+        _ => None,
+    }
+}
+
+fn counter_mut(entry: &mut Entry) -> Option<&mut Counter> {
+    match entry.object_mut() {
+        Some(Object::Counter(counter)) => Some(counter),
+        _ => None,
+    }
+}

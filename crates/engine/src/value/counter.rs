@@ -1,0 +1,296 @@
+//! Counters: positions that move in memory, and of whose ups and downs only the net reaches the log.
+//!
+//! What the log has of a counter is its terms, its limit and *D*, the position that was committed last. *A*, which lies between that
+//! and the true position, is volatile: neither a snapshot nor a digest nor a copy has it.
+
+use crate::record::{Cursor, put_varint};
+use std::cell::RefCell;
+use std::sync::Arc;
+use tidemark_counter::{Account, Kind, MAX, Promise};
+use tidemark_log::Lsn;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Says that there is no limit.
+const NO_LIMIT: i64 = -1;
+
+const RELAXED: u8 = 0;
+const EXACT: u8 = 1;
+
+/// How a counter is committed. Most counters of a server have the same terms, and share them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Terms {
+    /// What a crash may do to it.
+    pub promise: Promise,
+    /// So many uncommitted units the command commits itself that made them so many. Units, 1 to the promise's; without meaning where
+    /// the promise is exact.
+    pub high: u64,
+    /// So many uncommitted units are committed at the next interval. Units, 1 to `high`; without meaning where the promise is exact.
+    pub low: u64,
+    /// How long less than that may stay uncommitted, and how long what is reserved may stay unused. Milliseconds, at least 1.
+    pub max_age_ms: u64,
+}
+
+impl Terms {
+    /// Whether the numbers are in their ranges.
+    pub(crate) fn are_sound(&self) -> bool {
+        let max = MAX.unsigned_abs();
+        let slack = match self.promise {
+            Promise::Relaxed { cap } => cap,
+            Promise::Exact { block } => block,
+        };
+        (1..=max).contains(&slack)
+            && (1..=slack).contains(&self.high)
+            && (1..=self.high).contains(&self.low)
+            && (1..=max).contains(&self.max_age_ms)
+    }
+
+    /// The same terms in one place, if this thread has made equal ones last.
+    fn shared(self) -> Arc<Self> {
+        thread_local! {
+            static LAST: RefCell<Option<Arc<Terms>>> = const { RefCell::new(None) };
+        }
+        LAST.with_borrow_mut(|last| match last {
+            Some(last) if **last == self => Arc::clone(last),
+            _ => Arc::clone(last.insert(Arc::new(self))),
+        })
+    }
+}
+
+/// A counter's books between two commands. One of `Object`'s smallest values: see the size that is asserted below.
+#[derive(Debug)]
+pub struct Counter {
+    /// *D*. Within ±[`MAX`].
+    durable: i64,
+    /// *A*. The sum of both is within ±[`MAX`].
+    open: i64,
+    /// 0 to [`MAX`], or [`NO_LIMIT`].
+    limit: i64,
+    terms: Arc<Terms>,
+    /// What is known of its next commit, while it is listed for one, and of its lease.
+    listing: Option<Box<Listing>>,
+}
+
+const _: () = assert!(size_of::<Counter>() <= 40, "a counter must not make all objects larger");
+
+/// When a counter is to be committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Listing {
+    /// When the first change came that is not committed; of an exact counter, when it moved last. Milliseconds since 1970.
+    pub(crate) since_ms: u64,
+    /// Where it stands in its database's list of those that are to be looked at; 0: not in the list. Milliseconds since 1970.
+    pub(crate) due_ms: u64,
+    /// The record that reserved what it grants now: what is granted may be told when that is durable. [`Lsn::ZERO`] if there is none.
+    pub(crate) lease: Lsn,
+}
+
+impl Counter {
+    /// A counter at 0.
+    pub fn new(kind: Kind, terms: Terms) -> Self {
+        debug_assert!(terms.are_sound(), "{terms:?}");
+        Self { durable: 0, open: 0, limit: limit_of(kind), terms: terms.shared(), listing: None }
+    }
+
+    /// Whether it has a limit.
+    #[inline]
+    pub fn kind(&self) -> Kind {
+        if self.limit == NO_LIMIT { Kind::Plain } else { Kind::Quota { limit: self.limit } }
+    }
+
+    /// Changes the limit. What was admitted stays admitted.
+    pub(crate) fn set_kind(&mut self, kind: Kind) {
+        self.limit = limit_of(kind);
+    }
+
+    /// How it is committed.
+    #[inline]
+    pub fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    /// Changes how it is committed. Nothing may be open, so that any promise holds.
+    pub(crate) fn set_terms(&mut self, terms: Terms) {
+        debug_assert!(self.open == 0 && terms.are_sound(), "{self:?}");
+        self.terms = terms.shared();
+    }
+
+    /// The books as they are.
+    #[inline]
+    pub fn account(&self) -> Account {
+        Account::resume(self.kind(), self.terms.promise, self.durable, self.open)
+    }
+
+    /// The books as the log has them: everything is committed.
+    pub fn logged_account(&self) -> Account {
+        Account::resume(self.kind(), self.terms.promise, self.durable, 0)
+    }
+
+    /// Writes down what the books have become.
+    #[inline]
+    pub(crate) fn set_books(&mut self, durable: i64, open: i64) {
+        debug_assert!((-MAX..=MAX).contains(&durable), "{durable}");
+        debug_assert!(
+            durable.checked_add(open).is_some_and(|at| (-MAX..=MAX).contains(&at)),
+            "{durable} {open}"
+        );
+        self.durable = durable;
+        self.open = open;
+    }
+
+    /// *D*: the position as the log has it.
+    #[inline]
+    pub fn durable(&self) -> i64 {
+        self.durable
+    }
+
+    /// *A*: what the log has not been told of; of an exact counter what is reserved and unused, negative.
+    #[inline]
+    pub fn open(&self) -> i64 {
+        self.open
+    }
+
+    /// Whether what is uncommitted is to be committed at the next interval.
+    #[inline]
+    pub(crate) fn is_ripe(&self) -> bool {
+        matches!(self.terms.promise, Promise::Relaxed { .. }) && self.open.unsigned_abs() >= self.terms.low
+    }
+
+    /// When it is to be committed, if it is known.
+    #[inline]
+    pub(crate) fn listing(&self) -> Option<&Listing> {
+        self.listing.as_deref()
+    }
+
+    /// As [`Counter::listing`], to change it.
+    #[inline]
+    pub(crate) fn listing_mut(&mut self) -> Option<&mut Listing> {
+        self.listing.as_deref_mut()
+    }
+
+    /// As [`Counter::listing_mut`]; begun at `now_ms` if nothing is known.
+    #[inline]
+    pub(crate) fn begin_listing(&mut self, now_ms: u64) -> &mut Listing {
+        self.listing
+            .get_or_insert_with(|| Box::new(Listing { since_ms: now_ms, due_ms: 0, lease: Lsn::ZERO }))
+    }
+
+    /// Forgets when it is to be committed, unless a lease has to be remembered.
+    pub(crate) fn end_listing(&mut self) {
+        self.listing.take_if(|listing| listing.lease == Lsn::ZERO);
+        if let Some(listing) = &mut self.listing {
+            listing.due_ms = 0;
+        }
+    }
+
+    /// Appends the snapshot form.
+    pub(crate) fn encode(&self, into: &mut Vec<u8>) {
+        let (code, slack) = match self.terms.promise {
+            Promise::Relaxed { cap } => (RELAXED, cap),
+            Promise::Exact { block } => (EXACT, block),
+        };
+        into.push(code);
+        for number in [slack, self.terms.high, self.terms.low, self.terms.max_age_ms] {
+            put_varint(into, number);
+        }
+        into.extend_from_slice(&self.limit.to_le_bytes());
+        into.extend_from_slice(&self.durable.to_le_bytes());
+    }
+
+    /// Reads the snapshot form; `None` if the bytes are not one.
+    pub(crate) fn decode(bytes: &mut Cursor<'_>) -> Option<Self> {
+        let code = bytes.u8()?;
+        let slack = bytes.varint()?;
+        let promise = match code {
+            RELAXED => Promise::Relaxed { cap: slack },
+            EXACT => Promise::Exact { block: slack },
+            _ => return None,
+        };
+        let (high, low, max_age_ms) = (bytes.varint()?, bytes.varint()?, bytes.varint()?);
+        let terms = Terms { promise, high, low, max_age_ms };
+        let (limit, durable) = (bytes.u64()?.cast_signed(), bytes.u64()?.cast_signed());
+        let is_sound =
+            terms.are_sound() && (NO_LIMIT..=MAX).contains(&limit) && (-MAX..=MAX).contains(&durable);
+        is_sound.then(|| Self { durable, open: 0, limit, terms: terms.shared(), listing: None })
+    }
+
+    /// A digest of what the log has of it.
+    pub(crate) fn digest(&self) -> u64 {
+        let mut form = Vec::new();
+        self.encode(&mut form);
+        xxh3_64(&form)
+    }
+}
+
+fn limit_of(kind: Kind) -> i64 {
+    match kind {
+        Kind::Plain => NO_LIMIT,
+        Kind::Quota { limit } => limit.clamp(0, MAX),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn some_terms() -> impl Strategy<Value = Terms> {
+        (any::<bool>(), 1..1000_u64, 1..1000_u64, 1..1000_u64, 1..1_000_000_u64).prop_map(
+            |(is_exact, low, more, most, max_age_ms)| {
+                let (high, slack) = (low + more, low + more + most);
+                let promise =
+                    if is_exact { Promise::Exact { block: slack } } else { Promise::Relaxed { cap: slack } };
+                Terms { promise, high, low, max_age_ms }
+            },
+        )
+    }
+
+    #[test]
+    fn equal_terms_are_kept_once() {
+        let terms = Terms { promise: Promise::Relaxed { cap: 9 }, high: 5, low: 2, max_age_ms: 1000 };
+        let (one, other) = (Counter::new(Kind::Plain, terms.clone()), Counter::new(Kind::Plain, terms));
+        assert!(Arc::ptr_eq(&one.terms, &other.terms));
+    }
+
+    #[test]
+    fn a_listing_that_knows_of_a_lease_stays() {
+        let terms = Terms { promise: Promise::Exact { block: 9 }, high: 5, low: 2, max_age_ms: 1000 };
+        let mut counter = Counter::new(Kind::Plain, terms);
+        counter.begin_listing(7).due_ms = 9;
+        counter.end_listing();
+        assert_eq!(counter.listing(), None);
+        counter.begin_listing(7).lease = Lsn(3);
+        counter.end_listing();
+        assert_eq!(counter.listing(), Some(&Listing { since_ms: 7, due_ms: 0, lease: Lsn(3) }));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn a_snapshot_has_what_the_log_has(
+            terms in some_terms(),
+            limit in proptest::option::of(0..MAX),
+            durable in -MAX..=MAX,
+            open in -1000..1000_i64,
+        ) {
+            let kind = limit.map_or(Kind::Plain, |limit| Kind::Quota { limit });
+            let mut counter = Counter::new(kind, terms.clone());
+            counter.set_books(durable, open.clamp(-MAX - durable, MAX - durable));
+            let mut form = Vec::new();
+            counter.encode(&mut form);
+            let mut cursor = Cursor::new(&form);
+            let read = Counter::decode(&mut cursor).expect("what was encoded decodes");
+            prop_assert!(cursor.is_empty());
+            prop_assert_eq!((read.kind(), read.terms(), read.durable(), read.open()), (kind, &terms, durable, 0));
+            prop_assert_eq!(read.digest(), counter.digest());
+            for end in 0..form.len() {
+                prop_assert!(Counter::decode(&mut Cursor::new(&form[..end])).is_none());
+            }
+        }
+
+        #[test]
+        fn any_bytes_decode_or_are_refused(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
+            if let Some(counter) = Counter::decode(&mut Cursor::new(&bytes)) {
+                prop_assert!(counter.terms().are_sound());
+            }
+        }
+    }
+}

@@ -1,0 +1,419 @@
+//! Counters: what they count, what of it the log hears, and what a crash may do.
+
+mod support;
+
+use support::{Client, START_US, engine, replayed, transaction};
+use tidemark_engine::Engine;
+use tidemark_engine::keyspace::CounterDefaults;
+
+/// Records of the log so far.
+fn records(engine: &Engine) -> u64 {
+    let log = engine.log();
+    log.records_between(log.recovered(), log.appended())
+}
+
+/// The field of a `COUNTER.STATE`.
+fn field(client: &Client<'_>, key: &str, name: &str) -> String {
+    let state = client.run(&format!("COUNTER.STATE {key}"));
+    let words: Vec<&str> = state.split(' ').collect();
+    let at = words.iter().position(|word| *word == name).expect(name);
+    let value = words[at + 1];
+    if value.starts_with('$') && value != "$-1" { words[at + 2].to_owned() } else { value.to_owned() }
+}
+
+#[test]
+fn a_counter_is_a_type_of_its_own() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.expect(&[
+        ("COUNTER.CREATE likes", ":1"),
+        ("TYPE likes", "+counter"),
+        ("OBJECT ENCODING likes", "$7 counter"),
+        ("EXISTS likes", ":1"),
+        ("GET likes", "-WRONGTYPE Operation against a key holding the wrong kind of value"),
+        ("SET text x", "+OK"),
+        ("COUNTER.ADD text 1", "-WRONGTYPE Operation against a key holding the wrong kind of value"),
+        ("COUNTER.GET text", "-WRONGTYPE Operation against a key holding the wrong kind of value"),
+        ("COUNTER.DROP text", "-WRONGTYPE Operation against a key holding the wrong kind of value"),
+        ("SCAN 0 TYPE counter COUNT 100", "*2 $1 0 *1 $5 likes"),
+        ("COUNTER.LIST 0 COUNT 100", "*2 $1 0 *1 $5 likes"),
+        ("COUNTER.LIST 0 COUNT 100 MATCH x*", "*2 $1 0 *0"),
+        ("COUNTER.LIST 0 TYPE string", "-ERR syntax error"),
+        ("COUNTER.DROP likes", ":1"),
+        ("COUNTER.DROP likes", ":0"),
+        ("COUNTER.GET likes", "$-1"),
+        ("COUNTER.STATE likes", "$-1"),
+    ]);
+}
+
+#[test]
+fn a_plain_counter_goes_up_and_down_without_bounds() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.expect(&[
+        ("COUNTER.ADD likes 5", ":5"),
+        ("COUNTER.ADD likes -8", ":-3"),
+        ("COUNTER.GET likes", ":-3"),
+        ("COUNTER.TAKE likes 10", "*2 :1 $-1"),
+        ("COUNTER.REFUND likes 100", ":100"),
+        ("COUNTER.GET likes", ":-93"),
+        ("COUNTER.ADD likes x", "-ERR value is not an integer or out of range"),
+        ("COUNTER.ADD likes 9223372036854775807", "-ERR the amount is out of range"),
+        ("COUNTER.ADD likes 1 WHATEVER", "-ERR syntax error"),
+        ("COUNTER.GET likes", ":-93"),
+    ]);
+}
+
+#[test]
+fn a_quota_admits_its_limit_and_takes_back_what_was_taken() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.expect(&[
+        ("COUNTER.TAKE quota", "-ERR no such counter, COUNTER.CREATE makes one"),
+        ("COUNTER.REFUND quota", "-ERR no such counter, COUNTER.CREATE makes one"),
+        ("COUNTER.LIMIT quota 5", "-ERR no such counter, COUNTER.CREATE makes one"),
+        ("COUNTER.CREATE quota LIMIT 10", ":1"),
+        ("COUNTER.TAKE quota", "*2 :1 :9"),
+        ("COUNTER.TAKE quota 10", "*2 :0 :9"),
+        ("COUNTER.TAKE quota 9", "*2 :1 :0"),
+        ("COUNTER.TAKE quota 0", "*2 :1 :0"),
+        ("COUNTER.TAKE quota -1", "-ERR value is out of range, must be positive"),
+        ("COUNTER.COMMIT quota", ":10"),
+        ("COUNTER.COMMIT quota", ":0"),
+        ("COUNTER.REFUND quota 4", ":4"),
+        ("COUNTER.REFUND quota 100", ":6"),
+        ("COUNTER.GET quota", ":0"),
+        ("COUNTER.REFUND quota 1", ":0"),
+        ("COUNTER.TAKE quota 8", "*2 :1 :2"),
+        ("COUNTER.LIMIT quota 5", "+OK"),
+        ("COUNTER.TAKE quota 1", "*2 :0 :0"),
+        ("COUNTER.ADD quota 2", ":10"),
+        ("COUNTER.LIMIT quota none", "+OK"),
+        ("COUNTER.TAKE quota 100", "*2 :1 $-1"),
+        ("COUNTER.LIMIT quota -1", "-ERR the limit is out of range"),
+    ]);
+}
+
+#[test]
+fn the_state_says_all_there_is() {
+    let engine = engine();
+    let mut client = Client::resp3(&engine);
+    client.expect(&[("COUNTER.CREATE q LIMIT 100 RELAXED 50", ":1"), ("COUNTER.TAKE q 10", "*2 :1 :90")]);
+    client.sleep_ms(7);
+    client.expect(&[(
+        "COUNTER.STATE q",
+        "%12 $4 kind $5 quota $5 limit :100 $9 available :90 $8 position :10 $9 committed :0 $4 open :10 \
+         $8 reserved :0 $7 promise $7 relaxed $3 cap :50 $6 maxage :1000 $4 high :25 $3 low :13 $3 age :7",
+    )]);
+    client.expect(&[("COUNTER.CREATE e LIMIT 100 EXACT 20", ":1"), ("COUNTER.TAKE e 3", "*2 :1 :97")]);
+    client.expect(&[(
+        "COUNTER.STATE e",
+        "%10 $4 kind $5 quota $5 limit :100 $9 available :97 $8 position :3 $9 committed :13 $4 open :0 \
+         $8 reserved :10 $7 promise $5 exact $5 block :20 $6 maxage :60000 $3 age :0",
+    )]);
+}
+
+#[test]
+fn terms_are_given_or_those_of_the_server_or_kept() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    engine.set_counter_defaults(CounterDefaults { cap: 80, max_age_ms: 70, idle_ms: 60, interval_ms: 10 });
+    client.expect(&[
+        ("COUNTER.CREATE a NX", ":1"),
+        ("COUNTER.CREATE a NX LIMIT 4", ":0"),
+        ("COUNTER.CREATE b XX", ":0"),
+        ("COUNTER.CREATE a XX NX", "-ERR syntax error"),
+        ("COUNTER.CREATE a LIMIT", "-ERR syntax error"),
+        ("COUNTER.CREATE a RELAXED 0", "-ERR value is out of range, must be at least 1"),
+        ("COUNTER.CREATE a RELAXED 5 HIGH 6", "-ERR HIGH must be at most the cap, and LOW at most HIGH"),
+        ("COUNTER.CREATE a EXACT 5 HIGH 2", "-ERR HIGH and LOW are of relaxed counters only"),
+    ]);
+    let terms = |key: &str| ["limit", "promise", "maxage"].map(|name| field(&client, key, name)).join(" ");
+    assert_eq!((terms("a"), field(&client, "a", "cap")), ("$-1 relaxed :70".into(), ":80".into()));
+    assert_eq!((field(&client, "a", "high"), field(&client, "a", "low")), (":40".into(), ":20".into()));
+    // What is not said stays.
+    client.expect(&[
+        ("COUNTER.ADD a 7", ":7"),
+        ("COUNTER.CREATE a LIMIT 9 HIGH 10", ":0"),
+        ("COUNTER.GET a", ":7"),
+    ]);
+    assert_eq!((terms("a"), field(&client, "a", "cap")), (":9 relaxed :70".into(), ":80".into()));
+    assert_eq!((field(&client, "a", "high"), field(&client, "a", "low")), (":10".into(), ":5".into()));
+    // Another promise has thresholds of its own.
+    client.expect(&[("COUNTER.CREATE a EXACT 6", ":0"), ("COUNTER.GET a", ":7")]);
+    assert_eq!((terms("a"), field(&client, "a", "block")), (":9 exact :60".into(), ":6".into()));
+    assert_eq!(replayed(&engine).digest(), engine.digest());
+}
+
+#[test]
+fn churn_that_cancels_reaches_the_log_only_by_its_net() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.run("COUNTER.CREATE presence");
+    let before = records(&engine);
+    for _ in 0..10_000 {
+        client.run("COUNTER.ADD presence 1");
+        client.run("COUNTER.ADD presence -1");
+    }
+    assert_eq!(records(&engine), before, "nothing to say");
+    client.expect(&[("COUNTER.ADD presence 3", ":3"), ("COUNTER.COMMIT presence", ":3")]);
+    assert_eq!(records(&engine), before + 1);
+    assert_eq!(Client::new(&replayed(&engine)).run("COUNTER.GET presence"), ":3");
+}
+
+#[test]
+fn what_is_uncommitted_never_exceeds_the_cap() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.expect(&[("COUNTER.CREATE c RELAXED 10 HIGH 10", ":1")]);
+    for step in [3, 3, 3, 3, -9, -9, -9, 25, -100, 1] {
+        client.run(&format!("COUNTER.ADD c {step}"));
+        let truth: i64 = client.run("COUNTER.GET c")[1..].parse().expect("a number");
+        let again = replayed(&engine);
+        let logged: i64 = Client::new(&again).run("COUNTER.GET c")[1..].parse().expect("a number");
+        assert!((truth - logged).abs() <= 10, "{truth} {logged}");
+    }
+}
+
+#[test]
+fn at_the_upper_threshold_the_command_commits() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.expect(&[("COUNTER.CREATE c RELAXED 100 HIGH 5", ":1"), ("COUNTER.ADD c 4", ":4")]);
+    assert_eq!(field(&client, "c", "committed"), ":0");
+    client.run("COUNTER.ADD c 1");
+    assert_eq!(field(&client, "c", "committed"), ":5");
+    client.run("COUNTER.ADD c -5");
+    assert_eq!(field(&client, "c", "committed"), ":0");
+}
+
+#[test]
+fn counters_are_committed_when_their_time_has_come() {
+    let engine = engine();
+    let mut client = Client::new(&engine);
+    client.expect(&[
+        ("COUNTER.CREATE busy RELAXED 100 HIGH 90 LOW 10 MAXAGE 1000", ":1"),
+        ("COUNTER.CREATE calm RELAXED 100 HIGH 90 LOW 10 MAXAGE 1000", ":1"),
+    ]);
+    assert_eq!(engine.next_commit(), None, "counters at rest cost nothing");
+    client.expect(&[("COUNTER.ADD calm 2", ":2"), ("COUNTER.ADD busy 9", ":9")]);
+    assert_eq!(engine.next_commit(), Some(client.now_us / 1000 + 1000));
+    client.run("COUNTER.ADD busy 1");
+    assert_eq!(engine.next_commit(), Some(client.now_us / 1000 + 10), "at the next interval");
+
+    client.sleep_ms(10);
+    engine.commit_due(client.now_us, 100);
+    assert_eq!([field(&client, "busy", "open"), field(&client, "calm", "open")], [":0", ":2"]);
+
+    // From the first change that is not committed, whatever comes after it.
+    client.sleep_ms(980);
+    client.run("COUNTER.ADD calm 1");
+    engine.commit_due(client.now_us, 100);
+    assert_eq!(field(&client, "calm", "open"), ":3");
+    client.sleep_ms(10);
+    assert_eq!(field(&client, "calm", "age"), ":1000");
+    assert_eq!(engine.commit_due(client.now_us, 100), None, "nothing is left to do");
+    assert_eq!(field(&client, "calm", "open"), ":0");
+    assert_eq!(replayed(&engine).digest(), engine.digest());
+}
+
+#[test]
+fn a_change_that_was_cancelled_does_not_make_the_next_one_old() {
+    let engine = engine();
+    let mut client = Client::new(&engine);
+    client.expect(&[
+        ("COUNTER.CREATE c MAXAGE 1000", ":1"),
+        ("COUNTER.ADD c 1", ":1"),
+        ("COUNTER.ADD c -1", ":0"),
+    ]);
+    client.sleep_ms(900);
+    client.run("COUNTER.ADD c 1");
+    client.sleep_ms(100);
+    let before = records(&engine);
+    assert_eq!(engine.commit_due(client.now_us, 10), Some(client.now_us / 1000 + 900));
+    assert_eq!(records(&engine), before);
+    client.sleep_ms(900);
+    engine.commit_due(client.now_us, 10);
+    assert_eq!(field(&client, "c", "committed"), ":1");
+}
+
+#[test]
+fn one_turn_commits_no_more_than_it_is_asked_to() {
+    let engine = engine();
+    let mut client = Client::new(&engine);
+    (0..50).for_each(|n| drop(client.run(&format!("COUNTER.ADD c{n} 1"))));
+    client.sleep_ms(1000);
+    for left in [30, 10] {
+        assert!(engine.commit_due(client.now_us, 20).is_some_and(|at| at <= client.now_us / 1000));
+        assert_eq!(engine.counter_figures().exposure.counters, left);
+    }
+    assert_eq!(engine.commit_due(client.now_us, 20), None);
+    assert_eq!(engine.counter_figures().exposure.counters, 0);
+}
+
+#[test]
+fn counters_that_left_their_keys_do_no_harm_and_those_that_moved_are_found() {
+    let engine = engine();
+    let mut client = Client::new(&engine);
+    for key in ["gone", "replaced", "old", "moved", "elsewhere", "copied", "expired"] {
+        client.run(&format!("COUNTER.ADD {key} 5"));
+    }
+    client.expect(&[
+        ("DEL gone", ":1"),
+        ("SET replaced x", "+OK"),
+        ("RENAME old new", "+OK"),
+        ("MOVE moved 1", ":1"),
+        ("COPY copied copy", ":1"),
+        ("COUNTER.ADD copy 1", ":6"),
+        ("PEXPIRE expired 500", ":1"),
+        ("COUNTER.GET new", ":5"),
+    ]);
+    client.sleep_ms(1000);
+    engine.expire_due(client.now_us, 100);
+    assert_eq!(engine.commit_due(client.now_us, 100), None);
+    let again = replayed(&engine);
+    assert_eq!(again.digest(), engine.digest());
+    let (again, other) = (Client::new(&again), Client { db: 1, ..Client::new(&again) });
+    again.expect(&[
+        ("COUNTER.GET new", ":5"),
+        ("COUNTER.GET elsewhere", ":5"),
+        ("COUNTER.GET copied", ":5"),
+        ("COUNTER.GET copy", ":6"),
+        ("EXISTS gone old moved expired", ":0"),
+    ]);
+    other.expect(&[("COUNTER.GET moved", ":5")]);
+}
+
+#[test]
+fn databases_take_their_uncommitted_counters_with_them() {
+    let engine = engine();
+    let mut client = Client::new(&engine);
+    client.expect(&[("COUNTER.ADD a 5", ":5"), ("SWAPDB 0 1", "+OK"), ("COUNTER.ADD b 2", ":2")]);
+    client.sleep_ms(1000);
+    engine.commit_due(client.now_us, 100);
+    let again = replayed(&engine);
+    assert_eq!(again.digest(), engine.digest());
+    assert_eq!(Client { db: 1, ..Client::new(&again) }.run("COUNTER.GET a"), ":5");
+    client.expect(&[("COUNTER.ADD b 2", ":4"), ("FLUSHALL", "+OK")]);
+    assert_eq!(engine.counter_figures().exposure.counters, 0);
+    assert_eq!(engine.commit_all(client.now_us), 0);
+}
+
+#[test]
+fn an_exact_counter_reserves_before_it_grants() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.expect(&[("COUNTER.CREATE e LIMIT 100 EXACT 20", ":1")]);
+    for taken in 1..=100 {
+        let (answer, executed) = client.execute("COUNTER.TAKE e 1");
+        assert_eq!(answer, format!("*2 :1 :{}", 100 - taken));
+        assert!(executed.durable && executed.lsn.is_some(), "the answer waits for the lease");
+        let again = replayed(&engine);
+        let logged: i64 = Client::new(&again).run("COUNTER.GET e")[1..].parse().expect("a number");
+        assert!((taken..=taken + 20).contains(&logged), "{taken} taken, {logged} in the log");
+        assert!(logged <= 100, "nothing is reserved that cannot be granted");
+    }
+    client.expect(&[("COUNTER.TAKE e 1", "*2 :0 :0")]);
+    assert!(records(&engine) < 15, "{} records", records(&engine));
+    // More at once than a block.
+    client.expect(&[("COUNTER.REFUND e 70", ":70"), ("COUNTER.TAKE e 60", "*2 :1 :10")]);
+    assert_eq!(field(&client, "e", "committed"), ":100");
+}
+
+#[test]
+fn a_lease_that_is_not_used_is_given_back() {
+    let engine = engine();
+    let mut client = Client::new(&engine);
+    client.expect(&[("COUNTER.CREATE e EXACT 20 MAXAGE 5000", ":1"), ("COUNTER.TAKE e 1", "*2 :1 $-1")]);
+    client.sleep_ms(4000);
+    client.run("COUNTER.TAKE e 1");
+    client.sleep_ms(1000);
+    engine.commit_due(client.now_us, 100);
+    assert_eq!(field(&client, "e", "reserved"), ":9", "it was used a second ago");
+    client.sleep_ms(4000);
+    assert_eq!(engine.commit_due(client.now_us, 100), None);
+    assert_eq!(
+        (field(&client, "e", "reserved"), field(&client, "e", "committed")),
+        (":0".into(), ":2".into())
+    );
+    assert_eq!(replayed(&engine).digest(), engine.digest());
+}
+
+#[test]
+fn a_last_commit_of_all_leaves_nothing_open() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    for n in 0..200 {
+        client.run(&format!("COUNTER.ADD c{n} {n}"));
+        client.run(&format!("COUNTER.CREATE e{n} EXACT 10"));
+        client.run(&format!("COUNTER.TAKE e{n} {n}"));
+    }
+    assert_eq!(engine.commit_all(client.now_us), 0);
+    let again = replayed(&engine);
+    for n in 0..200 {
+        let expected = format!(":{n}");
+        assert_eq!(Client::new(&again).run(&format!("COUNTER.GET c{n}")), expected);
+        assert_eq!(Client::new(&again).run(&format!("COUNTER.GET e{n}")), expected);
+    }
+    assert_eq!(engine.counter_figures().exposure, tidemark_engine::keyspace::Exposure::default());
+}
+
+#[test]
+fn what_is_added_durably_is_in_the_log_with_all_before_it() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.expect(&[("COUNTER.ADD c 5", ":5")]);
+    let (answer, executed) = client.execute("COUNTER.ADD c 2 DURABLE");
+    assert_eq!(
+        (answer.as_str(), executed.durable, executed.lsn),
+        (":7", true, Some(engine.log().appended()))
+    );
+    assert_eq!(Client::new(&replayed(&engine)).run("COUNTER.GET c"), ":7");
+    client.expect(&[("COUNTER.ADD new 3 DURABLE", ":3")]);
+    assert_eq!(replayed(&engine).digest(), engine.digest());
+}
+
+#[test]
+fn commits_of_a_transaction_are_part_of_it() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.run("COUNTER.CREATE c RELAXED 10 HIGH 5");
+    let before = records(&engine);
+    let answers =
+        transaction(&engine, None, &["COUNTER.ADD c 3", "SET k v", "COUNTER.ADD c 4", "COUNTER.GET c"]);
+    assert_eq!(answers, "*4 :3 +OK :7 :7");
+    assert_eq!(records(&engine), before + 1);
+    let again = replayed(&engine);
+    Client::new(&again).expect(&[("COUNTER.GET c", ":7"), ("GET k", "$1 v")]);
+
+    let before = records(&engine);
+    transaction(&engine, None, &["COUNTER.ADD c 1", "COUNTER.ADD c -1", "COUNTER.GET c"]);
+    assert_eq!(records(&engine), before, "one that changed only what is volatile is not logged");
+}
+
+#[test]
+fn a_watched_key_has_changed_when_its_counter_has_moved() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.run("COUNTER.ADD c 1");
+    let mut watched = tidemark_engine::WatchedKeys::new();
+    engine.watch(&mut watched, 0, b"c", START_US);
+    client.run("COUNTER.ADD c 1");
+    assert_eq!(transaction(&engine, Some(&watched), &["COUNTER.ADD c 1"]), "*-1");
+    engine.unwatch(&watched);
+}
+
+#[test]
+fn expired_counters_are_gone_for_everyone() {
+    let engine = engine();
+    let mut client = Client::new(&engine);
+    client.expect(&[("COUNTER.ADD c 5", ":5"), ("PEXPIRE c 100", ":1")]);
+    client.sleep_ms(100);
+    client.expect(&[
+        ("COUNTER.TAKE c", "-ERR no such counter, COUNTER.CREATE makes one"),
+        ("COUNTER.ADD c 2", ":2"),
+        ("PTTL c", ":-1"),
+    ]);
+    client.expect(&[("COUNTER.COMMIT c", ":2")]);
+    assert_eq!(replayed(&engine).digest(), engine.digest());
+}
