@@ -106,18 +106,16 @@ impl Engine {
         }
         figures
     }
+}
 
-    /// Notes the record by which exact counters have reserved what they grant. Their shards are locked.
-    #[cold]
-    pub(crate) fn note_leases(&self, keys: &mut Keys<'_>, leased: &[(u8, Vec<u8>)], lsn: Lsn) {
-        let now_ms = keys.now_ms();
-        for (db, key) in leased {
-            let database = keys.shard_mut(key).database_mut(usize::from(*db));
-            if let Some(Object::Counter(counter)) =
-                database.get_mut(hash(key), key).and_then(Entry::object_mut)
-            {
-                counter.begin_listing(now_ms).lease = lsn;
-            }
+/// Notes the record by which exact counters have reserved what they grant. Their shards are locked.
+#[cold]
+pub(crate) fn note_leases(keys: &mut Keys<'_>, leased: &[(u8, Vec<u8>)], lsn: Lsn) {
+    let now_ms = keys.now_ms();
+    for (db, key) in leased {
+        let database = keys.shard_mut(key).database_mut(usize::from(*db));
+        if let Some(Object::Counter(counter)) = database.get_mut(hash(key), key).and_then(Entry::object_mut) {
+            counter.begin_listing(now_ms).lease = lsn;
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::blocking::Blocked;
 use crate::call::{Call, Terms};
+use crate::committing::note_leases;
 use crate::context::{Effects, Keys, RareEffects};
 use crate::engine::Engine;
 use crate::error::CommandError;
@@ -77,7 +78,7 @@ impl Engine {
     ) -> Option<Box<Blocked<'e>>> {
         let RareEffects { noted, ready, block, leased, .. } = keys.effects.take_rare();
         if let Some(lsn) = lsn {
-            self.note_leases(&mut keys, &leased, lsn);
+            note_leases(&mut keys, &leased, lsn);
         }
         if !noted.is_empty() {
             let (time_us, spared) = (call.now_us, terms.spared);

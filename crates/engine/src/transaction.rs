@@ -3,6 +3,7 @@
 use crate::admission::{ARGUMENT_OVERHEAD, MAX_COMMAND_BYTES};
 use crate::call::{Call, Terms};
 use crate::command::flags;
+use crate::committing::note_leases;
 use crate::context::{Keys, Locked};
 use crate::engine::Engine;
 use crate::error::CommandError;
@@ -139,7 +140,7 @@ impl Engine {
             self.append_transaction(&payloads, room, now_us, reply, mark)
         };
         if let Some(lsn) = lsn {
-            self.note_leases(&mut keys, &leased, lsn);
+            note_leases(&mut keys, &leased, lsn);
         }
         if let (Some(acknowledging), Some(_)) = (acknowledging, lsn) {
             acknowledging.finish();

@@ -161,6 +161,10 @@ impl Server {
                 result = result.and(Err(StopError::Worker));
             }
         }
+        let refused = self.shared.engine.commit_all(now_us());
+        if refused > 0 {
+            say(&format!("error: {refused} counters could not be committed, their last changes are lost"));
+        }
         self.shared.sinks.stop();
         self.shared.feed.stop();
         self.shared.snapshots.stop();

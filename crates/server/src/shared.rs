@@ -30,6 +30,8 @@ use tokio::sync::Semaphore;
 const EXPIRY_PAUSE_MS: u64 = 10;
 /// Keys that one run of active expiry removes at most, so that clients wait for it less than a millisecond or so.
 const EXPIRY_BUDGET: usize = 1_000;
+/// How many counters one turn commits at most.
+const COMMIT_BUDGET: usize = 1_000;
 /// Watched reads are looked through for what is too old at most every so many milliseconds.
 const FORGETTING_PAUSE_MS: u64 = 1_000;
 /// The same while each of them has subscribers and nothing is retained.
@@ -72,6 +74,8 @@ pub(crate) struct Shared {
     stopping: AtomicBool,
     /// When active expiry may run again, in milliseconds since 1970.
     next_expiry_ms: AtomicU64,
+    /// When counters may be committed again, in milliseconds since 1970.
+    next_commit_ms: AtomicU64,
     /// When watched reads and their emissions are looked through for what is too old, in milliseconds since 1970; never if
     /// there are none.
     next_forgetting_ms: AtomicU64,
@@ -123,6 +127,7 @@ impl Shared {
             run_id: run_id(),
             stopping: AtomicBool::new(false),
             next_expiry_ms: AtomicU64::new(0),
+            next_commit_ms: AtomicU64::new(0),
             next_forgetting_ms: AtomicU64::new(u64::MAX),
             active_expiry: AtomicBool::new(true),
             pause: Pause::default(),
@@ -223,6 +228,26 @@ impl Shared {
         }
         let earliest = self.next_expiry_ms.load(Ordering::Relaxed).max(self.pause.until_ms());
         Some(self.engine.next_deadline()?.max(earliest))
+    }
+
+    /// When [`Shared::commit_counters`] has something to do, in milliseconds since 1970.
+    pub(crate) fn next_commit(&self) -> Option<u64> {
+        let earliest = self.next_commit_ms.load(Ordering::Relaxed).max(self.pause.until_ms());
+        Some(self.engine.next_commit()?.max(earliest))
+    }
+
+    /// Commits counters that are due, unless another worker is just doing so.
+    pub(crate) fn commit_counters(&self, now_us: u64) {
+        let now_ms = now_us / 1000;
+        if self.next_commit().is_none_or(|at| at > now_ms) {
+            return;
+        }
+        let due = self.next_commit_ms.load(Ordering::Relaxed);
+        // Only one worker wins the right to this run.
+        if self.next_commit_ms.compare_exchange(due, now_ms + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        {
+            self.engine.commit_due(now_us, COMMIT_BUDGET);
+        }
     }
 
     /// Removes keys whose time has come, unless another worker is just doing so.

@@ -234,8 +234,11 @@ impl State {
         let earliest = [self.timers.next(), self.accept_at, self.stop_at].into_iter().flatten().min();
         let until_timer = earliest.map(|at| at.saturating_duration_since(Instant::now()));
         let shared = &environment.shared;
-        let until_due =
-            [shared.next_expiry(), shared.next_forgetting()].into_iter().flatten().min().map(|at_ms| {
+        let until_due = [shared.next_expiry(), shared.next_commit(), shared.next_forgetting()]
+            .into_iter()
+            .flatten()
+            .min()
+            .map(|at_ms| {
                 let now_ms = now_us() / 1000;
                 Duration::from_millis(at_ms.saturating_sub(now_ms))
             });
@@ -574,6 +577,7 @@ impl State {
 
     fn look_after_time(&mut self, environment: &Environment, cx: &Context<'_>) {
         environment.shared.expire(cx.now_us);
+        environment.shared.commit_counters(cx.now_us);
         environment.shared.forget_watched(cx.now_us);
         if self.timers.next().is_none() && self.accept_at.is_none() {
             return;
