@@ -3,7 +3,7 @@
 use std::fmt;
 use tidemark_engine::event::EventClasses;
 
-/// Letters with the classes they stand for, in the order in which Redis shows them. Evictions, streams and modules have
+/// Letters with the classes they stand for, in the order in which Redis shows them. Evictions and streams have
 /// letters that are understood and classes without events: there is nothing here that they could tell of.
 const CLASSES: [(char, Choice); 11] = [
     ('g', Choice::of(EventClasses::GENERIC)),
@@ -15,7 +15,7 @@ const CLASSES: [(char, Choice); 11] = [
     ('x', Choice::of(EventClasses::EXPIRED)),
     ('e', Choice::without_events(1)),
     ('t', Choice::without_events(1 << 1)),
-    ('d', Choice::without_events(1 << 2)),
+    ('d', Choice::of(EventClasses::COUNTER)),
     ('n', Choice::of(EventClasses::NEW)),
 ];
 
