@@ -7,6 +7,7 @@ mod compact;
 mod counter;
 mod heat;
 mod ledger;
+pub mod limiter;
 mod lock;
 #[cfg(all(test, loom))]
 mod models;

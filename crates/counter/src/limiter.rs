@@ -1,0 +1,75 @@
+//! Rate limiters: who may go on now, who must wait, and for how long exactly.
+//!
+//! A limiter is three things apart: its *configuration* (a value of a type that implements [`Limiter`]), its *state* (plain data, one per key),
+//! and the *time*, which is an argument. Nothing here reads a clock, allocates on a check or is random: the same calls
+//! with the same times give the same answers, so a state may live in a log, a snapshot or another process.
+//!
+//! | limiter | state | an interval of length *W* admits at most | use it for |
+//! |---|---|---|---|
+//! | [`Gcra`] | 8 bytes | `limit` + rate × *W* | the default: smooth, cheap, exact waits |
+//!
+//! # What holds for all of them
+//! - A refused check changes nothing, to the bit.
+//! - An amount of 0 is allowed always and changes nothing.
+//! - [`Decision::retry_after`] is exact: if nobody else comes, a check that long after is allowed, and one that comes a nanosecond before that
+//!   is not.
+//! - Time may step. Where a clock goes back, time stands still for the limiter, or it is stricter, until the clock has caught up: going back
+//!   never admits more. A step forward is time that has passed.
+//! - A configuration may change under a state: what was admitted before is judged by the new one.
+//! - Nothing panics or wraps around for any configuration, state, time or amount.
+
+mod decision;
+mod gcra;
+mod invalid;
+mod rate;
+mod time;
+
+pub use decision::Decision;
+pub use gcra::Gcra;
+pub use invalid::Invalid;
+pub use rate::Rate;
+pub use time::Time;
+
+use std::fmt::Debug;
+
+/// The greatest limit that a limiter may have: what fits a signed 64-bit integer. Units.
+pub const MAX_LIMIT: u64 = i64::MAX as u64;
+
+/// A rule that admits units as time goes by. The [module](self) says what holds for all of them.
+///
+/// ```
+/// use std::time::Duration;
+/// use tidemark_counter::limiter::{Gcra, Limiter, Rate, Time};
+///
+/// // 10 units at once, and 5 more every second.
+/// let limiter = Gcra::new(10, Rate::new(5, Duration::from_secs(1))?)?;
+/// let mut state = limiter.fresh();
+/// let now = Time::from_millis(1_700_000_000_000);
+///
+/// assert!(limiter.check(&mut state, now, 10).is_allowed);
+/// let refused = limiter.check(&mut state, now, 2);
+/// assert!(!refused.is_allowed);
+/// assert_eq!(refused.retry_after, Some(Duration::from_millis(400)));
+/// # Ok::<(), tidemark_counter::limiter::Invalid>(())
+/// ```
+pub trait Limiter {
+    /// What is remembered of one key: plain data.
+    type State: Clone + Debug + PartialEq;
+
+    /// The state of a key that nobody has used.
+    fn fresh(&self) -> Self::State;
+
+    /// Takes `amount` units, all or none. A refusal leaves the state as it was.
+    fn check(&self, state: &mut Self::State, now: Time, amount: u64) -> Decision;
+
+    /// What [`check`](Self::check) would say. [`Decision::remaining`] and [`Decision::reset_after`] are of the state as it is.
+    fn peek(&self, state: &Self::State, now: Time, amount: u64) -> Decision;
+
+    /// Gives back `amount` units that were taken and not used: as much of them as the limiter still counts at `now`. A key that has all its
+    /// units gains nothing.
+    fn refund(&self, state: &mut Self::State, now: Time, amount: u64);
+
+    /// From when on the state answers as a fresh one does, if nobody comes until then: a key may be forgotten then. Not in the future
+    /// for a state that already does. [`Time::MAX`] if that is not within what can be told.
+    fn idle_at(&self, state: &Self::State) -> Time;
+}

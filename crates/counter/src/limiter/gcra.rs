@@ -1,0 +1,302 @@
+//! The generic cell rate algorithm: a rate, a burst, and one word of state.
+
+use super::rate::valid_limit;
+use super::{Decision, Invalid, Limiter, Rate, Time};
+use std::time::Duration;
+
+/// Up to `limit` units at once, and as many more as come back at a steady rate: a token bucket that remembers nothing but when it
+/// will be full, its *theoretical arrival time*.
+///
+/// ```text
+///                     now          TAT                     A check of n units moves the TAT by n / rate, from now if it was past.
+/// ─────────────────────┼────────────┼──────────────►       It is allowed if the TAT then lies at most limit / rate ahead: what lies
+///                      ├── used ────┤◄─ free ──┤           between is free.
+///                      ├───── limit / rate ────┤
+/// ```
+///
+/// The answers are those of redis-cell's `CL.THROTTLE` ([`Decision::throttle_reply`]).
+///
+/// # How exact it is
+/// Whatever intervals the rate has: an interval of length *W* admits at most `limit` + rate × *W* units, in whatever order its times come,
+/// and over time exactly the rate is admitted to who always asks. If the time between two units is a whole number of nanoseconds this holds
+/// exactly; if not, as if the clock were off by less than 2 ns, with no error that adds up.
+///
+/// # If the clock steps back
+/// The TAT stays where it is, so it is refused until the clock is less than `limit` / rate behind it: as long as the step at most.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Gcra {
+    limit: u64,
+    rate: Rate,
+    /// Ticks per unit: the whole nanoseconds between two units.
+    unit: u64,
+    /// Ticks until the limit is whole: `limit * unit`, at most 2^62.
+    tolerance: u64,
+    /// Ticks per period, at most `period_ns` and more than half of it.
+    period: u64,
+}
+
+// Where the time between two units is no whole number of nanoseconds, the clock is slowed down a bit: a *tick* is such that there is a whole
+// number of them between two units. It is 1 ns or longer, less than 2 ns, so a tick's first nanosecond tells the tick: the state is kept
+// in nanoseconds, and means the same under another configuration.
+impl Gcra {
+    /// Up to `limit` units at once, 1 to [`MAX_LIMIT`](super::MAX_LIMIT), which come back at `rate`.
+    ///
+    /// # Errors
+    /// [`Invalid::Limit`]; [`Invalid::TooFast`] above one unit a nanosecond; [`Invalid::TooSlow`] if the limit takes more than
+    /// 146 years to come back.
+    pub fn new(limit: u64, rate: Rate) -> Result<Self, Invalid> {
+        let limit = valid_limit(limit)?;
+        let unit = rate.period_ns() / rate.count();
+        if unit == 0 {
+            return Err(Invalid::TooFast);
+        }
+        rate.check_fill(limit)?;
+        Ok(Self { limit, rate, unit, tolerance: limit * unit, period: unit * rate.count() })
+    }
+
+    /// As redis-cell has it: one unit, and `max_burst` beyond it.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_max_burst(max_burst: u64, rate: Rate) -> Result<Self, Invalid> {
+        Self::new(max_burst.saturating_add(1), rate)
+    }
+
+    /// The most that is granted at once. Units.
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// How fast units come back.
+    pub fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    /// What becomes of the TAT if `amount` units are taken, or from when on they can be: `None` if never.
+    #[inline]
+    pub(super) fn advance(&self, tat: u64, now: Time, amount: u64) -> Result<u64, Option<u64>> {
+        if amount == 0 {
+            return Ok(tat);
+        }
+        if amount > self.limit {
+            return Err(None);
+        }
+        let charge = amount * self.unit;
+        debug_assert!(charge <= self.tolerance);
+        let (at, now) = (self.ticks(tat), self.ticks(now.as_nanos()));
+        let next = at.max(now).saturating_add(charge);
+        // This sum is at most 2^63 + 2^62: one that saturated is beyond it.
+        if next <= now + self.tolerance {
+            Ok(self.nanos(next))
+        } else {
+            // More than the tolerance, or it would have been allowed.
+            Err(Some(self.nanos(next - self.tolerance)))
+        }
+    }
+
+    /// What of the limit is free at `now`. Units.
+    #[inline]
+    pub(super) fn remaining(&self, tat: u64, now: Time) -> u64 {
+        let used = self.ticks(tat).saturating_sub(self.ticks(now.as_nanos()));
+        self.tolerance.saturating_sub(used) / self.unit
+    }
+
+    #[inline]
+    pub(super) fn decision(&self, tat: u64, now: Time, outcome: Result<(), Option<u64>>) -> Decision {
+        let after = |nanos: u64| Duration::from_nanos(nanos.saturating_sub(now.as_nanos()));
+        Decision {
+            is_allowed: outcome.is_ok(),
+            limit: self.limit,
+            remaining: self.remaining(tat, now),
+            retry_after: outcome.map_or_else(|at| at.map(after), |()| Some(Duration::ZERO)),
+            reset_after: after(tat),
+        }
+    }
+
+    /// The TAT less `amount` units, but not below what a fresh key has.
+    #[inline]
+    pub(super) fn reduce(&self, tat: u64, amount: u64) -> u64 {
+        self.nanos(self.ticks(tat).saturating_sub(amount.saturating_mul(self.unit)))
+    }
+
+    /// The tick that a moment lies in.
+    #[inline]
+    fn ticks(&self, nanos: u64) -> u64 {
+        if self.period == self.rate.period_ns() {
+            return nanos;
+        }
+        // At most `nanos`, because `period` is at most `period_ns`.
+        (u128::from(nanos) * u128::from(self.period) / u128::from(self.rate.period_ns())) as u64
+    }
+
+    /// The first moment that lies in a tick.
+    #[inline]
+    fn nanos(&self, ticks: u64) -> u64 {
+        if self.period == self.rate.period_ns() {
+            return ticks;
+        }
+        let nanos = (u128::from(ticks) * u128::from(self.rate.period_ns())).div_ceil(u128::from(self.period));
+        u64::try_from(nanos).unwrap_or(u64::MAX)
+    }
+}
+
+impl Limiter for Gcra {
+    /// The theoretical arrival time, nanoseconds on the scale of [`Time`]: when the limit is whole again. 0 is fresh.
+    type State = u64;
+
+    fn fresh(&self) -> u64 {
+        0
+    }
+
+    #[inline]
+    fn check(&self, state: &mut u64, now: Time, amount: u64) -> Decision {
+        let outcome = self.advance(*state, now, amount).map(|tat| *state = tat);
+        self.decision(*state, now, outcome)
+    }
+
+    #[inline]
+    fn peek(&self, state: &u64, now: Time, amount: u64) -> Decision {
+        let outcome = self.advance(*state, now, amount).map(|_| ());
+        self.decision(*state, now, outcome)
+    }
+
+    fn refund(&self, state: &mut u64, now: Time, amount: u64) {
+        if *state > now.as_nanos() {
+            *state = self.reduce(*state, amount);
+        }
+    }
+
+    fn idle_at(&self, state: &u64) -> Time {
+        Time::from_nanos(*state)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limiter::MAX_LIMIT;
+
+    fn per(count: u64, period: Duration) -> Rate {
+        Rate::new(count, period).unwrap()
+    }
+
+    /// `(at ms, quantity, refused, remaining, reset ms, retry ms)`, of a limit of 5 that comes back at 1 a second: what redis-cell's
+    /// own tests expect of it.
+    #[test]
+    fn answers_as_redis_cell_does() {
+        let cases = [
+            (0, 6, true, 5, 0, None),
+            (0, 1, false, 4, 1000, Some(0)),
+            (0, 1, false, 3, 2000, Some(0)),
+            (0, 1, false, 2, 3000, Some(0)),
+            (0, 1, false, 1, 4000, Some(0)),
+            (0, 1, false, 0, 5000, Some(0)),
+            (0, 1, true, 0, 5000, Some(1000)),
+            (3000, 1, false, 2, 3000, Some(0)),
+            (3100, 1, false, 1, 3900, Some(0)),
+            (4000, 1, false, 1, 4000, Some(0)),
+            (8000, 1, false, 4, 1000, Some(0)),
+            (9500, 1, false, 4, 1000, Some(0)),
+            (9500, 0, false, 4, 1000, Some(0)),
+            (9500, 2, false, 2, 3000, Some(0)),
+            (9500, 5, true, 2, 3000, Some(3000)),
+        ];
+        let limiter = Gcra::with_max_burst(4, per(1, Duration::from_secs(1))).unwrap();
+        let mut state = limiter.fresh();
+        for (index, (at, amount, refused, remaining, reset, retry)) in cases.into_iter().enumerate() {
+            let decision = limiter.check(&mut state, Time::from_millis(1_500_000_000_000 + at), amount);
+            let expected = Decision {
+                is_allowed: !refused,
+                limit: 5,
+                remaining,
+                retry_after: retry.map(Duration::from_millis),
+                reset_after: Duration::from_millis(reset),
+            };
+            assert_eq!(decision, expected, "case {index}");
+        }
+    }
+
+    #[test]
+    fn a_reply_rounds_seconds_up_but_drops_microseconds() {
+        let limiter = Gcra::new(1, per(1, Duration::from_secs(2))).unwrap();
+        let mut state = limiter.fresh();
+        let start = Time::from_secs(100);
+        let mut reply = |after| limiter.check(&mut state, start + after, 1).throttle_reply();
+        assert_eq!(reply(Duration::ZERO), [0, 1, 0, -1, 2]);
+        assert_eq!(reply(Duration::ZERO), [1, 1, 0, 2, 2]);
+        assert_eq!(reply(Duration::from_micros(998_500)), [1, 1, 0, 2, 2]);
+        assert_eq!(reply(Duration::from_micros(999_500)), [1, 1, 0, 1, 1]);
+        assert_eq!(reply(Duration::from_secs(2)), [0, 1, 0, -1, 2]);
+        assert_eq!(
+            limiter.check(&mut state, start, 2).throttle_reply()[3],
+            -1,
+            "more than the limit never goes"
+        );
+    }
+
+    /// A third of a second is no whole number of nanoseconds. Three a second are three a second all the same, a million times.
+    #[test]
+    fn a_rate_without_whole_nanoseconds_does_not_drift() {
+        for count in [3, 7, 11, 999_999_937, 700_000_000] {
+            let limiter = Gcra::new(count, per(count, Duration::from_secs(1))).unwrap();
+            let mut state = limiter.fresh();
+            for second in 1..=10_000 {
+                let now = Time::from_secs(1_700_000_000 + second);
+                assert!(limiter.check(&mut state, now, count).is_allowed, "{count} in second {second}");
+                assert!(!limiter.check(&mut state, now, 1).is_allowed, "{count} in second {second}");
+            }
+        }
+    }
+
+    #[test]
+    fn extremes_are_refused_or_exact() {
+        let year = Duration::from_hours(365 * 24);
+        assert_eq!(Gcra::new(0, per(1, year)), Err(Invalid::Limit { limit: 0, max: MAX_LIMIT }));
+        assert_eq!(Gcra::new(147, per(1, year)), Err(Invalid::TooSlow));
+        assert_eq!(Gcra::new(1, per(1_000_000_001, Duration::from_secs(1))), Err(Invalid::TooFast));
+        assert_eq!(
+            Gcra::with_max_burst(u64::MAX, per(1, year)).unwrap_err(),
+            Invalid::Limit { limit: u64::MAX, max: MAX_LIMIT }
+        );
+
+        let slow = Gcra::new(1, per(1, year)).unwrap();
+        let mut state = slow.fresh();
+        assert!(slow.check(&mut state, Time::ZERO, 1).is_allowed);
+        assert_eq!(slow.check(&mut state, Time::ZERO, 1).retry_after, Some(year));
+
+        let fast = Gcra::new(1 << 62, per(1_000_000_000, Duration::from_secs(1))).unwrap();
+        let mut state = fast.fresh();
+        assert!(fast.check(&mut state, Time::MAX, 1 << 62).is_allowed);
+        assert_eq!(fast.check(&mut state, Time::MAX, 1).remaining, 0);
+        assert_eq!(fast.check(&mut state, Time::MAX, u64::MAX).retry_after, None);
+        fast.refund(&mut state, Time::MAX, u64::MAX);
+        assert_eq!(fast.peek(&state, Time::MAX, 1).remaining, 1 << 62);
+    }
+
+    #[test]
+    fn any_word_is_a_state() {
+        let limiter = Gcra::new(3, per(7, Duration::from_secs(1))).unwrap();
+        for mut state in [0, 1, u64::MAX / 2, u64::MAX - 1, u64::MAX] {
+            for now in [Time::ZERO, Time::from_secs(1_700_000_000), Time::MAX] {
+                for amount in [0, 1, 3, 4, 1 << 63, u64::MAX] {
+                    let peeked = limiter.peek(&state, now, amount);
+                    let decision = limiter.check(&mut state, now, amount);
+                    assert_eq!(peeked.is_allowed, decision.is_allowed);
+                    limiter.refund(&mut state, now, amount);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_refund_gives_back_what_is_still_counted() {
+        let limiter = Gcra::new(10, per(1, Duration::from_secs(1))).unwrap();
+        let mut state = limiter.fresh();
+        let now = Time::from_secs(50);
+        limiter.check(&mut state, now, 8);
+        limiter.refund(&mut state, now, 3);
+        assert_eq!(limiter.peek(&state, now, 1).remaining, 5);
+        limiter.refund(&mut state, now, 100);
+        assert_eq!(limiter.peek(&state, now, 1).remaining, 10);
+    }
+}

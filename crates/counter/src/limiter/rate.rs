@@ -1,0 +1,74 @@
+//! How fast units come back.
+
+use super::{Invalid, MAX_LIMIT};
+use std::time::Duration;
+
+/// The longest period, and the longest time until a limit is whole again: 2^62 ns, 146 years.
+const MAX_SPAN_NS: u64 = 1 << 62;
+
+/// So many units per period: an exact fraction, whatever the two are.
+///
+/// ```
+/// use std::time::Duration;
+/// use tidemark_counter::limiter::Rate;
+///
+/// let rate = Rate::new(3, Duration::from_secs(60))?;
+/// assert_eq!((rate.count(), rate.period()), (3, Duration::from_secs(60)));
+/// assert!(Rate::new(0, Duration::from_secs(60)).is_err());
+/// # Ok::<(), tidemark_counter::limiter::Invalid>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Rate {
+    count: u64,
+    period_ns: u64,
+}
+
+impl Rate {
+    /// `count` units, 1 to [`MAX_LIMIT`], every `period`, 1 ns to 146 years.
+    ///
+    /// # Errors
+    /// [`Invalid::Count`], [`Invalid::Period`].
+    pub fn new(count: u64, period: Duration) -> Result<Self, Invalid> {
+        if !(1..=MAX_LIMIT).contains(&count) {
+            return Err(Invalid::Count { count, max: MAX_LIMIT });
+        }
+        Ok(Self { count, period_ns: span_ns(period)? })
+    }
+
+    /// Units that come back in a period.
+    pub fn count(self) -> u64 {
+        self.count
+    }
+
+    /// The period.
+    pub fn period(self) -> Duration {
+        Duration::from_nanos(self.period_ns)
+    }
+
+    pub(super) fn period_ns(self) -> u64 {
+        self.period_ns
+    }
+
+    /// Whether so many units come back within what limiters can reckon with.
+    pub(super) fn check_fill(self, limit: u64) -> Result<(), Invalid> {
+        let scaled = u128::from(limit) * u128::from(self.period_ns);
+        if scaled <= u128::from(MAX_SPAN_NS) * u128::from(self.count) {
+            Ok(())
+        } else {
+            Err(Invalid::TooSlow)
+        }
+    }
+}
+
+/// A period that limiters can reckon with. Nanoseconds.
+pub(super) fn span_ns(period: Duration) -> Result<u64, Invalid> {
+    u64::try_from(period.as_nanos())
+        .ok()
+        .filter(|nanos| (1..=MAX_SPAN_NS).contains(nanos))
+        .ok_or(Invalid::Period)
+}
+
+/// The limit, if a limiter can have it.
+pub(super) fn valid_limit(limit: u64) -> Result<u64, Invalid> {
+    if (1..=MAX_LIMIT).contains(&limit) { Ok(limit) } else { Err(Invalid::Limit { limit, max: MAX_LIMIT }) }
+}
