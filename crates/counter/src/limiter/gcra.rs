@@ -1,7 +1,7 @@
 //! The generic cell rate algorithm: a rate, a burst, and one word of state.
 
 use super::rate::valid_limit;
-use super::{Decision, Invalid, Limiter, Rate, Time};
+use super::{Invalid, Limiter, Rate, Time};
 use std::time::Duration;
 
 /// Up to `limit` units at once, and as many more as come back at a steady rate: a token bucket that remembers nothing but when it
@@ -62,29 +62,21 @@ impl Gcra {
         Self::new(max_burst.saturating_add(1), rate)
     }
 
-    /// The most that is granted at once. Units.
-    pub fn limit(&self) -> u64 {
-        self.limit
-    }
-
     /// How fast units come back.
     pub fn rate(&self) -> Rate {
         self.rate
     }
 
-    /// What becomes of the TAT if `amount` units are taken, or from when on they can be: `None` if never.
+    /// The TAT if `amount` units are taken, 1 or more, or from when on they can be: `None` if never. Nanoseconds.
     #[inline]
-    pub(super) fn advance(&self, tat: u64, now: Time, amount: u64) -> Result<u64, Option<u64>> {
-        if amount == 0 {
-            return Ok(tat);
-        }
+    fn advance(&self, tat: u64, now: Time, amount: u64) -> Result<u64, Option<u64>> {
         if amount > self.limit {
             return Err(None);
         }
         let charge = amount * self.unit;
         debug_assert!(charge <= self.tolerance);
-        let (at, now) = (self.ticks(tat), self.ticks(now.as_nanos()));
-        let next = at.max(now).saturating_add(charge);
+        let now = self.ticks(now.as_nanos());
+        let next = self.ticks(tat).max(now).saturating_add(charge);
         // This sum is at most 2^63 + 2^62: one that saturated is beyond it.
         if next <= now + self.tolerance {
             Ok(self.nanos(next))
@@ -92,31 +84,6 @@ impl Gcra {
             // More than the tolerance, or it would have been allowed.
             Err(Some(self.nanos(next - self.tolerance)))
         }
-    }
-
-    /// What of the limit is free at `now`. Units.
-    #[inline]
-    pub(super) fn remaining(&self, tat: u64, now: Time) -> u64 {
-        let used = self.ticks(tat).saturating_sub(self.ticks(now.as_nanos()));
-        self.tolerance.saturating_sub(used) / self.unit
-    }
-
-    #[inline]
-    pub(super) fn decision(&self, tat: u64, now: Time, outcome: Result<(), Option<u64>>) -> Decision {
-        let after = |nanos: u64| Duration::from_nanos(nanos.saturating_sub(now.as_nanos()));
-        Decision {
-            is_allowed: outcome.is_ok(),
-            limit: self.limit,
-            remaining: self.remaining(tat, now),
-            retry_after: outcome.map_or_else(|at| at.map(after), |()| Some(Duration::ZERO)),
-            reset_after: after(tat),
-        }
-    }
-
-    /// The TAT less `amount` units, but not below what a fresh key has.
-    #[inline]
-    pub(super) fn reduce(&self, tat: u64, amount: u64) -> u64 {
-        self.nanos(self.ticks(tat).saturating_sub(amount.saturating_mul(self.unit)))
     }
 
     /// The tick that a moment lies in.
@@ -148,21 +115,34 @@ impl Limiter for Gcra {
         0
     }
 
-    #[inline]
-    fn check(&self, state: &mut u64, now: Time, amount: u64) -> Decision {
-        let outcome = self.advance(*state, now, amount).map(|tat| *state = tat);
-        self.decision(*state, now, outcome)
+    fn limit(&self) -> u64 {
+        self.limit
     }
 
     #[inline]
-    fn peek(&self, state: &u64, now: Time, amount: u64) -> Decision {
-        let outcome = self.advance(*state, now, amount).map(|_| ());
-        self.decision(*state, now, outcome)
+    fn remaining(&self, state: &u64, now: Time) -> u64 {
+        let used = self.ticks(*state).saturating_sub(self.ticks(now.as_nanos()));
+        self.tolerance.saturating_sub(used) / self.unit
+    }
+
+    #[inline]
+    fn wait(&self, state: &u64, now: Time, amount: u64) -> Option<Duration> {
+        match self.advance(*state, now, amount) {
+            Ok(_) => Some(Duration::ZERO),
+            Err(at) => at.map(|at| Duration::from_nanos(at.saturating_sub(now.as_nanos()))),
+        }
+    }
+
+    #[inline]
+    fn grant(&self, state: &mut u64, now: Time, amount: u64) {
+        if let Ok(tat) = self.advance(*state, now, amount) {
+            *state = tat;
+        }
     }
 
     fn refund(&self, state: &mut u64, now: Time, amount: u64) {
         if *state > now.as_nanos() {
-            *state = self.reduce(*state, amount);
+            *state = self.nanos(self.ticks(*state).saturating_sub(amount.saturating_mul(self.unit)));
         }
     }
 
@@ -174,7 +154,7 @@ impl Limiter for Gcra {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limiter::MAX_LIMIT;
+    use crate::limiter::{Decision, MAX_LIMIT};
 
     fn per(count: u64, period: Duration) -> Rate {
         Rate::new(count, period).unwrap()

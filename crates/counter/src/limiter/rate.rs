@@ -49,6 +49,22 @@ impl Rate {
         self.period_ns
     }
 
+    /// Units in *parts*, of which a unit has as many as the period has nanoseconds: so what comes back in a nanosecond is a whole number
+    /// of them.
+    pub(super) fn parts(self, units: u64) -> u128 {
+        u128::from(units) * u128::from(self.period_ns)
+    }
+
+    /// What comes back in so long. Parts, less than 2^127.
+    pub(super) fn flow(self, time: Duration) -> u128 {
+        time.as_nanos().min(u128::from(u64::MAX)) * u128::from(self.count)
+    }
+
+    /// In how long so many parts come back.
+    pub(super) fn time_for(self, parts: u128) -> Duration {
+        Duration::from_nanos(u64::try_from(parts.div_ceil(u128::from(self.count))).unwrap_or(u64::MAX))
+    }
+
     /// Whether so many units come back within what limiters can reckon with.
     pub(super) fn check_fill(self, limit: u64) -> Result<(), Invalid> {
         let scaled = u128::from(limit) * u128::from(self.period_ns);

@@ -56,6 +56,12 @@ impl Time {
         self.0 / 1_000_000
     }
 
+    /// How long it is from `now` until so long behind this moment, which may be beyond [`MAX`](Self::MAX): so a wait is never zero by being cut.
+    pub(super) fn wait_until(self, behind: Duration, now: Self) -> Duration {
+        let at = self.0.saturating_add(u64::try_from(behind.as_nanos()).unwrap_or(u64::MAX));
+        Duration::from_nanos(at.saturating_sub(now.0))
+    }
+
     /// How long ago `earlier` was: zero if it is yet to come.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))

@@ -1,0 +1,24 @@
+//! How much is in a bucket.
+
+use super::Rate;
+
+/// Whole units, and the part of one that a rate has brought or taken so far: an exact amount.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Level {
+    /// Whole units.
+    pub units: u64,
+    /// The part of a unit, in as many parts as the rate's period has nanoseconds: less than that. What is more counts as the most
+    /// that there can be, so that a level which was written under another period is off by less than a unit.
+    pub fraction: u64,
+}
+
+impl Level {
+    pub(super) fn parts(self, rate: Rate) -> u128 {
+        rate.parts(self.units) + u128::from(self.fraction.min(rate.period_ns() - 1))
+    }
+
+    pub(super) fn of(parts: u128, rate: Rate) -> Self {
+        let unit = rate.parts(1);
+        Self { units: u64::try_from(parts / unit).unwrap_or(u64::MAX), fraction: (parts % unit) as u64 }
+    }
+}
