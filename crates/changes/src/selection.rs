@@ -42,6 +42,7 @@ fn type_of(group: Group) -> Option<Type> {
         Group::Set => Some(Type::Set),
         Group::SortedSet => Some(Type::SortedSet),
         Group::Counter => Some(Type::Counter),
+        Group::Limit => Some(Type::Limit),
         _ => None,
     }
 }

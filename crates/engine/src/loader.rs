@@ -172,7 +172,7 @@ impl Partial {
     /// Nothing of a value of this type; `None` if such values do not come in parts.
     fn new(kind: Type) -> Option<Self> {
         let object = match kind {
-            Type::String | Type::Counter => return None,
+            Type::String | Type::Counter | Type::Limit => return None,
             Type::List => List::default().into_object(),
             Type::Hash => Hash::default().into_object(),
             Type::Set => Set::default().into_object(),

@@ -54,6 +54,7 @@ const ALL: EventClasses = EventClasses::GENERIC
     .with(EventClasses::SET)
     .with(EventClasses::HASH)
     .with(EventClasses::SORTED_SET)
+    .with(EventClasses::MODULE)
     .with(EventClasses::EXPIRED)
     .with(EventClasses::NEW);
 
@@ -373,6 +374,32 @@ fn a_client_that_waits_is_told_of_behind_what_it_waited_for() {
             ("lpop", popped),
             ("del", popped),
         ]
+    );
+}
+
+#[test]
+fn limiters_tell_of_what_they_allow_and_not_of_what_they_refuse() {
+    let engine = support::engine();
+    let listener = Listener::of(&engine, ALL);
+    expect(
+        &Client::new(&engine),
+        &listener,
+        &[
+            ("CL.THROTTLE k 0 1 10", "new k, limit_check k"),
+            ("CL.THROTTLE k 0 1 10", ""),
+            ("LIMIT.CHECK k AMOUNT 0", ""),
+            ("LIMIT.REFUND k", "del k"),
+            ("LIMIT.CHECK k AMOUNT 2 GCRA 5 PER 1000", "new k, limit_check k"),
+            ("LIMIT.REFUND k", "limit_refund k"),
+            ("LIMIT.RESET k", "del k"),
+            ("LIMIT.CREATE a FIXED 2 PER 1000", "new a, limit_create a"),
+            ("LIMIT.CREATE a FIXED 2 PER 1000", ""),
+            ("LIMIT.CREATE a SLIDING 2 PER 1000", "limit_create a"),
+            ("LIMIT.CHECKALL 2 a b GCRA 2 PER 1000", ""),
+            ("LIMIT.CHECKALL 2 a b SLIDING 2 PER 1000", "limit_check a, new b, limit_check b"),
+            ("LIMIT.RESET a", "limit_reset a"),
+            ("LIMIT.RESET a", ""),
+        ],
     );
 }
 

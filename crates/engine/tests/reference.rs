@@ -6,7 +6,7 @@ use tidemark_engine::command::{self, Command, Group};
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/commands.md");
 
-const GROUPS: [(Group, &str); 12] = [
+const GROUPS: [(Group, &str); 13] = [
     (Group::String, "Strings"),
     (Group::Bitmap, "Bits"),
     (Group::Generic, "Keys"),
@@ -15,6 +15,7 @@ const GROUPS: [(Group, &str); 12] = [
     (Group::Set, "Sets"),
     (Group::SortedSet, "Sorted sets"),
     (Group::Counter, "Counters"),
+    (Group::Limit, "Limiters"),
     (Group::Transactions, "Transactions"),
     (Group::PubSub, "Publish and subscribe"),
     (Group::Connection, "Connection"),

@@ -19,6 +19,8 @@ pub enum Group {
     SortedSet,
     /// Counters.
     Counter,
+    /// Rate limiters.
+    Limit,
     /// Transactions.
     Transactions,
     /// Publish and subscribe.
@@ -41,6 +43,7 @@ impl Group {
             Self::Set => "set",
             Self::SortedSet => "sorted-set",
             Self::Counter => "counter",
+            Self::Limit => "limit",
             Self::Transactions => "transactions",
             Self::PubSub => "pubsub",
             Self::Connection => "connection",

@@ -20,13 +20,14 @@ const USES: &[(&[&str], &str)] = &[
     (&["RM delete"], "counter.drop del unlink"),
     (
         &["RO"],
-        "exists hexists hlen hstrlen llen object|encoding object|freq object|idletime object|refcount \
+        "exists hexists hlen hstrlen limit.peek llen object|encoding object|freq object|idletime object|refcount \
          scard sismember strlen touch type watch zcard",
     ),
     (
         &["RO access"],
-        "bitcount bitfield_ro bitpos counter.get counter.state expiretime get getbit getrange hget hgetall hkeys hmget \
-         hrandfield hscan hvals lcs lindex lpos lrange mget pexpiretime pttl sdiff sinter sintercard \
+        "bitcount bitfield_ro bitpos counter.get counter.state expiretime get getbit getrange hget \
+         hgetall hkeys hmget hrandfield hscan hvals lcs limit.state lindex lpos lrange mget pexpiretime \
+         pttl sdiff sinter sintercard \
          smembers smismember srandmember sscan substr sunion ttl zcount zdiff zinter zintercard \
          zlexcount zmscore zrandmember zrange zrangebylex zrangebyscore zrank zrevrange \
          zrevrangebylex zrevrangebyscore zrevrank zscan zscore zunion",
@@ -42,12 +43,14 @@ const USES: &[(&[&str], &str)] = &[
     (&["RW access delete", "RW insert"], "blmove brpoplpush lmove rpoplpush smove"),
     (
         &["RW access update"],
-        "bitfield counter.add counter.commit counter.create counter.limit counter.refund counter.take decr decrby getex getset hincrby hincrbyfloat incr incrby incrbyfloat move set \
+        "bitfield cl.throttle counter.add counter.commit counter.create counter.limit counter.refund \
+         counter.take decr decrby getex getset hincrby hincrbyfloat incr incrby incrbyfloat limit.check \
+         limit.checkall limit.refund move set \
          setbit zincrby",
     ),
-    (&["RW delete"], "hdel lrem ltrim srem zrem zremrangebylex zremrangebyrank zremrangebyscore"),
+    (&["RW delete"], "hdel limit.reset lrem ltrim srem zrem zremrangebylex zremrangebyrank zremrangebyscore"),
     (&["RW insert"], "append hsetnx linsert lpush lpushx rpush rpushx sadd"),
-    (&["RW update"], "expire expireat hmset hset lset persist pexpire pexpireat setrange zadd"),
+    (&["RW update"], "expire expireat hmset hset limit.create lset persist pexpire pexpireat setrange zadd"),
     (&["RW update", "RO access"], "sinterstore"),
 ];
 

@@ -22,6 +22,7 @@ mod key_spec;
 mod key_use;
 mod keys;
 mod keyspace_wide;
+mod limits;
 mod lists;
 mod members;
 pub mod parse;

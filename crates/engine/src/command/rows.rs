@@ -2,7 +2,7 @@
 
 use super::row::Command;
 use super::{
-    bits, connection, counters, hashes, keys, keyspace_wide, lists, sets, sort, sorted_sets, strings,
+    bits, connection, counters, hashes, keys, keyspace_wide, limits, lists, sets, sort, sorted_sets, strings,
 };
 
 /// All of them, in the order of their chapters.
@@ -18,6 +18,7 @@ pub(super) fn rows() -> impl Iterator<Item = &'static Command> {
         sets::COMMANDS,
         sorted_sets::rows::COMMANDS,
         counters::COMMANDS,
+        limits::rows::COMMANDS,
         connection::COMMANDS,
     ]
     .into_iter()

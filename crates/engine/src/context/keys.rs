@@ -322,7 +322,7 @@ impl<'k> Keys<'k> {
     }
 
     /// Changes a collection, which is created if the key does not exist; left empty, it takes its key with it.
-    pub fn upsert<T: Collection, R>(
+    pub fn upsert<T: Collection + Default, R>(
         &mut self,
         key: &[u8],
         change: impl FnOnce(&mut T) -> R,

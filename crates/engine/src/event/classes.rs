@@ -25,8 +25,8 @@ impl EventClasses {
     pub const KEY_MISS: Self = Self(1 << 7);
     /// A key has come to be.
     pub const NEW: Self = Self(1 << 8);
-    /// Commands on counters, and their commits.
-    pub const COUNTER: Self = Self(1 << 9);
+    /// Commands on counters, their commits, and commands on limiters: what Redis has by modules.
+    pub const MODULE: Self = Self(1 << 9);
 
     /// The classes of either set.
     #[must_use]
@@ -84,7 +84,18 @@ pub const EVENTS: &[(EventClasses, &[&str])] = &[
             "zdiffstore",
         ],
     ),
-    (EventClasses::COUNTER, &["counter_set", "counter_limit", "counter_commit"]),
+    (
+        EventClasses::MODULE,
+        &[
+            "counter_set",
+            "counter_limit",
+            "counter_commit",
+            "limit_create",
+            "limit_check",
+            "limit_refund",
+            "limit_reset",
+        ],
+    ),
     (EventClasses::EXPIRED, &[EXPIRED]),
     (EventClasses::NEW, &[NEW]),
     (EventClasses::KEY_MISS, &[MISSED]),

@@ -13,7 +13,7 @@
 use super::{Entry, MAX_BYTES, Payload, ValueRef};
 use crate::record::{Cursor, put_bytes, put_varint};
 use crate::value::capture::PART;
-use crate::value::{Collection, Counter, Hash, List, Object, Set, SortedSet, Type};
+use crate::value::{Collection, Counter, Hash, Limit, List, Object, Set, SortedSet, Type};
 
 const RAW: u8 = 0;
 const INT: u8 = 1;
@@ -68,6 +68,7 @@ pub(crate) fn encode(entry: &Entry, into: &mut Vec<u8>) {
         ValueRef::Object(Object::Set(set)) => set.encode(into),
         ValueRef::Object(Object::SortedSet(set)) => set.encode(into),
         ValueRef::Object(Object::Counter(counter)) => counter.encode(into),
+        ValueRef::Object(Object::Limit(limit)) => limit.encode(into),
         ValueRef::Unit | ValueRef::Float(_) => {
             debug_assert!(false, "a key's value is never a bare member or score");
             put_bytes(into, &[]);
@@ -105,7 +106,7 @@ pub(crate) fn decode<'a>(bytes: &mut Cursor<'a>) -> Option<Form<'a>> {
 
 /// The type of a value that may come in parts.
 fn kind_in_parts(code: u8) -> Option<Type> {
-    Type::of_code(code).filter(|&kind| !matches!(kind, Type::String | Type::Counter))
+    Type::of_code(code).filter(|&kind| !matches!(kind, Type::String | Type::Counter | Type::Limit))
 }
 
 fn decode_whole(tag: u8, bytes: &mut Cursor<'_>) -> Option<Entry> {
@@ -124,6 +125,7 @@ fn decode_whole(tag: u8, bytes: &mut Cursor<'_>) -> Option<Entry> {
             Type::Set => Set::decode(bytes)?.into_object(),
             Type::SortedSet => SortedSet::decode(bytes)?.into_object(),
             Type::Counter => Object::Counter(Counter::decode(bytes)?),
+            Type::Limit => Limit::decode(bytes)?.into_object(),
         },
     };
     (!object.is_empty()).then(|| Entry::new(key, Payload::Object(Box::new(object)), deadline))

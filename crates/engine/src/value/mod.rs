@@ -5,6 +5,7 @@ mod counter;
 pub(crate) mod dict;
 mod hash;
 mod integers;
+pub mod limit;
 mod list;
 mod packed;
 mod set;
@@ -15,6 +16,7 @@ pub(crate) use capture::{InParts, Pieces};
 pub(crate) use counter::Listing;
 pub use counter::{Counter, Terms};
 pub use hash::Hash;
+pub use limit::Limit;
 pub use list::{End, List};
 pub use set::Set;
 pub use sorted_set::SortedSet;
@@ -36,12 +38,14 @@ pub enum Type {
     SortedSet,
     /// A counter whose ups and downs cancel before they are logged.
     Counter,
+    /// A rate limiter.
+    Limit,
 }
 
 impl Type {
     /// Every type.
-    pub const ALL: [Self; 6] =
-        [Self::String, Self::List, Self::Hash, Self::Set, Self::SortedSet, Self::Counter];
+    pub const ALL: [Self; 7] =
+        [Self::String, Self::List, Self::Hash, Self::Set, Self::SortedSet, Self::Counter, Self::Limit];
 
     /// The name that `TYPE` answers.
     pub fn name(self) -> &'static str {
@@ -52,6 +56,7 @@ impl Type {
             Self::Set => "set",
             Self::SortedSet => "zset",
             Self::Counter => "counter",
+            Self::Limit => "limit",
         }
     }
 
@@ -65,6 +70,7 @@ impl Type {
             Self::SortedSet => 6,
             // 7 and 8 stand for values in parts.
             Self::Counter => 9,
+            Self::Limit => 10,
         }
     }
 
@@ -89,6 +95,8 @@ pub enum Object {
     SortedSet(SortedSet),
     /// A counter.
     Counter(Counter),
+    /// A limiter.
+    Limit(Limit),
 }
 
 impl Object {
@@ -101,13 +109,14 @@ impl Object {
             Self::Set(_) => Type::Set,
             Self::SortedSet(_) => Type::SortedSet,
             Self::Counter(_) => Type::Counter,
+            Self::Limit(_) => Type::Limit,
         }
     }
 
     /// Whether nothing is left, so that the key must go.
     pub fn is_empty(&self) -> bool {
         match self {
-            Self::Bytes(_) | Self::Counter(_) => false,
+            Self::Bytes(_) | Self::Counter(_) | Self::Limit(_) => false,
             Self::List(list) => list.is_empty(),
             Self::Hash(hash) => hash.is_empty(),
             Self::Set(set) => set.is_empty(),
@@ -119,7 +128,7 @@ impl Object {
     pub fn is_large(&self) -> bool {
         const LARGE: usize = 64;
         match self {
-            Self::Bytes(_) | Self::Counter(_) => false,
+            Self::Bytes(_) | Self::Counter(_) | Self::Limit(_) => false,
             Self::List(list) => list.len() > LARGE,
             Self::Hash(hash) => hash.len() > LARGE,
             Self::Set(set) => set.len() > LARGE,
@@ -127,10 +136,10 @@ impl Object {
         }
     }
 
-    /// The value as one that a snapshot may write in parts; strings and counters are written at once.
+    /// The value as one that a snapshot may write in parts; strings, counters and limiters are written at once.
     pub(crate) fn in_parts(&self) -> Option<&dyn InParts> {
         match self {
-            Self::Bytes(_) | Self::Counter(_) => None,
+            Self::Bytes(_) | Self::Counter(_) | Self::Limit(_) => None,
             Self::List(list) => Some(list),
             Self::Hash(hash) => Some(hash),
             Self::Set(set) => Some(set),
@@ -141,7 +150,7 @@ impl Object {
     /// As [`Object::in_parts`], to change it.
     pub(crate) fn in_parts_mut(&mut self) -> Option<&mut dyn InParts> {
         match self {
-            Self::Bytes(_) | Self::Counter(_) => None,
+            Self::Bytes(_) | Self::Counter(_) | Self::Limit(_) => None,
             Self::List(list) => Some(list),
             Self::Hash(hash) => Some(hash),
             Self::Set(set) => Some(set),
@@ -158,6 +167,7 @@ impl Object {
             Self::Set(set) => set.encoding(),
             Self::SortedSet(set) => set.encoding(),
             Self::Counter(_) => "counter",
+            Self::Limit(limit) => limit.encoding(),
         }
     }
 }
@@ -166,7 +176,7 @@ impl Object {
 ///
 /// `encode` and `decode` are the form in snapshots: everything that the value is, in an order that depends on the
 /// value alone or on nothing that `digest` can see.
-pub trait Collection: Default + Sized {
+pub trait Collection: Sized {
     /// What `TYPE` says.
     const TYPE: Type;
     /// The collection inside an object of this type.

@@ -187,6 +187,11 @@ impl Generator {
             "seconds" | "unix-time-seconds" => self.time(name, 1000),
             "milliseconds" | "unix-time-milliseconds" => self.time(name, 1),
             "timeout" => self.random.pick(&["0.001", "0.002", "0.003", "-1", "x", "0.0011"]).into(),
+            "limit" | "burst" | "max-burst" | "count-per-period" | "period" | "amount" | "quantity"
+                if self.group == Group::Limit =>
+            {
+                self.units()
+            }
             "score" | "weight" => self.score(),
             "min" | "max" => self.bound(),
             "increment" if self.group == Group::SortedSet => self.score(),
@@ -205,27 +210,28 @@ impl Generator {
                 .random
                 .pick(&["string:*", "string:*", "hash:*->a", "hash:*->5", "#", "nosort", "*", "*->"])
                 .into(),
-            "type" => self.random.pick(&["string", "list", "hash", "set", "zset", "stream"]).into(),
+            "type" => self.random.pick(&["string", "list", "hash", "set", "zset", "limit", "stream"]).into(),
             "db" | "destination-db" | "index1" | "index2" => {
                 self.random.pick(&["0", "1", "2", "1", "15", "16", "-1", "x"]).into()
             }
-            "field" | "member" | "element" | "pivot" => self.member(),
+            "field" | "member" | "element" | "pivot" | "id" => self.member(),
             _ => self.text(),
         }
     }
 
     /// Mostly a key of the command's own type, sometimes any.
     fn key(&mut self) -> Vec<u8> {
-        let kinds = ["string", "list", "hash", "set", "zset"];
+        let kinds = ["string", "list", "hash", "set", "zset", "limit"];
         let own = match self.group {
             Group::String | Group::Bitmap => 0,
             Group::List => 1,
             Group::Hash => 2,
             Group::Set => 3,
             Group::SortedSet => 4,
-            _ => self.random.below(5) as usize,
+            Group::Limit => 5,
+            _ => self.random.below(6) as usize,
         };
-        let kind = if self.random.once_in(12) { self.random.below(5) as usize } else { own };
+        let kind = if self.random.once_in(12) { self.random.below(6) as usize } else { own };
         format!("{}:{}", kinds[kind], self.random.below(5)).into()
     }
 
@@ -242,6 +248,11 @@ impl Generator {
         };
         let ms = if name.starts_with("unix") { self.now_ms + ahead_ms } else { ahead_ms };
         (ms / unit_ms).max(1).to_string().into()
+    }
+
+    /// Of limiters and of what is taken of them: mostly so few that some are refused and some are not.
+    fn units(&mut self) -> Vec<u8> {
+        if self.random.once_in(12) { self.integer() } else { (1 + self.random.below(5)).to_string().into() }
     }
 
     fn score(&mut self) -> Vec<u8> {

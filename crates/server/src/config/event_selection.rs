@@ -4,7 +4,8 @@ use std::fmt;
 use tidemark_engine::event::EventClasses;
 
 /// Letters with the classes they stand for, in the order in which Redis shows them. Evictions and streams have
-/// letters that are understood and classes without events: there is nothing here that they could tell of.
+/// letters that are understood and classes without events: there is nothing here that they could tell of. The letter of
+/// modules' types is that of counters and limiters, which Redis has by modules.
 const CLASSES: [(char, Choice); 11] = [
     ('g', Choice::of(EventClasses::GENERIC)),
     ('$', Choice::of(EventClasses::STRING)),
@@ -15,7 +16,7 @@ const CLASSES: [(char, Choice); 11] = [
     ('x', Choice::of(EventClasses::EXPIRED)),
     ('e', Choice::without_events(1)),
     ('t', Choice::without_events(1 << 1)),
-    ('d', Choice::of(EventClasses::COUNTER)),
+    ('d', Choice::of(EventClasses::MODULE)),
     ('n', Choice::of(EventClasses::NEW)),
 ];
 

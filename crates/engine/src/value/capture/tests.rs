@@ -103,7 +103,11 @@ fn change_sorted_set(set: &mut SortedSet, step: Step) {
 }
 
 /// The value whose parts these are.
-fn put_together<T: Collection + InParts>(parts: &[Vec<u8>], number: u64, append: fn(&mut T, T)) -> T {
+fn put_together<T: Collection + Default + InParts>(
+    parts: &[Vec<u8>],
+    number: u64,
+    append: fn(&mut T, T),
+) -> T {
     let mut runs: BTreeMap<(u64, usize), T> = BTreeMap::new();
     for part in parts {
         let mut bytes = Cursor::new(part);
@@ -123,7 +127,7 @@ fn put_together<T: Collection + InParts>(parts: &[Vec<u8>], number: u64, append:
 
 /// Captures a value, changes it while the walk goes on, and compares: what the parts say with the value at the cut, and
 /// the value with a twin that was not captured.
-fn disturb<T: Collection + InParts>(
+fn disturb<T: Collection + Default + InParts>(
     make: impl Fn() -> T,
     change: impl Fn(&mut T, Step),
     append: fn(&mut T, T),

@@ -1,0 +1,218 @@
+//! What stands behind the keys of `LIMIT.*`: amounts and definitions.
+
+use super::answer::invalid;
+use crate::command::parse::{self, is};
+use crate::error::CommandError;
+use crate::value::limit::{Algorithm, Policy};
+use smallvec::SmallVec;
+
+/// Under which condition a definition is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Condition {
+    /// There is no limiter of the name.
+    Absent,
+    /// There is one.
+    Present,
+}
+
+/// All that commands of the family may be told; each looks only for what it takes, see [`Accepts`].
+#[derive(Debug, Default)]
+pub(super) struct Options {
+    /// Of how many units; one or none, or one for each key.
+    pub(super) amounts: SmallVec<[u64; 2]>,
+    /// What limiters are defined as that do not exist; one or none, or one for each key.
+    pub(super) policies: SmallVec<[Policy; 1]>,
+    pub(super) condition: Option<Condition>,
+}
+
+/// Which options a command takes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Accepts {
+    /// `AMOUNT`, with so many amounts at most.
+    pub(super) amounts: usize,
+    /// Definitions of rates, at most so many.
+    pub(super) rates: usize,
+    /// `NX` and `XX`.
+    pub(super) condition: bool,
+}
+
+impl Options {
+    /// Reads the arguments behind the keys. An option that is given twice is an error.
+    pub(super) fn parse(mut args: &[&[u8]], accepts: Accepts) -> Result<Self, CommandError> {
+        let mut options = Self::default();
+        while let [word, rest @ ..] = args {
+            args = match Algorithm::of_name(word) {
+                Some(algorithm) => {
+                    if options.policies.len() >= accepts.rates {
+                        return Err(CommandError::Syntax);
+                    }
+                    let (policy, rest) = rate(algorithm, rest)?;
+                    options.policies.push(policy);
+                    rest
+                }
+                None => options.other(word, rest, accepts)?,
+            };
+        }
+        Ok(options)
+    }
+
+    /// Reads an option that begins with `word` and is no definition; what is behind it.
+    fn other<'r, 'a>(
+        &mut self,
+        word: &[u8],
+        rest: &'r [&'a [u8]],
+        accepts: Accepts,
+    ) -> Result<&'r [&'a [u8]], CommandError> {
+        if accepts.amounts > 0 && self.amounts.is_empty() && is(word, "AMOUNT") {
+            let count = rest
+                .iter()
+                .take(accepts.amounts)
+                .take_while(|arg| arg.first().is_some_and(|byte| !byte.is_ascii_alphabetic()))
+                .count();
+            let (amounts, rest) = rest.split_at_checked(count.max(1)).ok_or(CommandError::Syntax)?;
+            for arg in amounts {
+                self.amounts.push(amount(arg)?);
+            }
+            return Ok(rest);
+        }
+        let condition = match word {
+            _ if is(word, "NX") => Condition::Absent,
+            _ if is(word, "XX") => Condition::Present,
+            _ => return Err(CommandError::Syntax),
+        };
+        if !accepts.condition || self.condition.replace(condition).is_some() {
+            return Err(CommandError::Syntax);
+        }
+        Ok(rest)
+    }
+
+    /// The amount for the key of that number, of so many keys.
+    pub(super) fn amount_of(&self, number: usize) -> u64 {
+        match self.amounts[..] {
+            [] => 1,
+            [one] => one,
+            ref several => several.get(number).copied().unwrap_or(1),
+        }
+    }
+
+    /// What the limiter of the key of that number is if there is none.
+    pub(super) fn policy_of(&self, number: usize) -> Option<Policy> {
+        match self.policies[..] {
+            [one] => Some(one),
+            ref several => several.get(number).copied(),
+        }
+    }
+
+    /// Whether there are as many amounts and definitions as `keys`, or one for all, or none.
+    pub(super) fn fit(&self, keys: usize) -> bool {
+        let fits = |count: usize| count <= 1 || count == keys;
+        fits(self.amounts.len()) && fits(self.policies.len())
+    }
+}
+
+/// Reads `limit PER milliseconds [BURST burst]`; what is behind it.
+fn rate<'r, 'a>(
+    algorithm: Algorithm,
+    args: &'r [&'a [u8]],
+) -> Result<(Policy, &'r [&'a [u8]]), CommandError> {
+    let [limit, per, period, rest @ ..] = args else { return Err(CommandError::Syntax) };
+    if !is(per, "PER") {
+        return Err(CommandError::Syntax);
+    }
+    let (limit, period_ms) = (units(limit)?, period_ms(period)?);
+    match rest {
+        [word, burst, rest @ ..] if is(word, "BURST") => {
+            if !algorithm.has_burst() {
+                return Err(CommandError::text("ERR BURST is for GCRA, TOKEN and LEAKY"));
+            }
+            let policy = Policy::new(algorithm, limit, period_ms, units(burst)?);
+            Ok((policy.map_err(invalid)?, rest))
+        }
+        rest => Ok((Policy::new(algorithm, limit, period_ms, limit).map_err(invalid)?, rest)),
+    }
+}
+
+/// A limit: at least 1.
+fn units(arg: &[u8]) -> Result<u64, CommandError> {
+    parse::positive(arg)
+        .ok()
+        .filter(|&units| units > 0)
+        .ok_or(CommandError::text("ERR a limit must be a number of at least 1"))
+}
+
+/// How many units are asked for; none is a question.
+fn amount(arg: &[u8]) -> Result<u64, CommandError> {
+    parse::positive(arg).map_err(|_| CommandError::text("ERR an amount must be a number of at least 0"))
+}
+
+/// A time of at least a millisecond; limiters refuse what is too long.
+fn period_ms(arg: &[u8]) -> Result<u64, CommandError> {
+    parse::positive(arg)
+        .ok()
+        .filter(|&ms| ms > 0)
+        .ok_or(CommandError::text("ERR a time must be a number of at least 1 millisecond"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: Accepts = Accepts { amounts: 3, rates: 2, condition: true };
+
+    fn parse(line: &str, accepts: Accepts) -> Result<Options, CommandError> {
+        let args: Vec<&[u8]> = line.split_whitespace().map(str::as_bytes).collect();
+        Options::parse(&args, accepts)
+    }
+
+    #[test]
+    fn options_come_in_any_order_and_case() {
+        let options = parse("amount 3 gcra 10 per 1000 Burst 5 nx", ALL).expect("options");
+        assert_eq!(options.amount_of(0), 3);
+        let policy = Policy::new(Algorithm::Gcra, 10, 1000, 5).expect("a policy");
+        assert_eq!(options.policy_of(0), Some(policy));
+        assert_eq!(options.condition, Some(Condition::Absent));
+        let options = parse("XX AMOUNT 0", ALL).expect("options");
+        assert_eq!((options.policy_of(0), options.amount_of(0)), (None, 0));
+    }
+
+    #[test]
+    fn amounts_and_definitions_are_one_for_all_or_one_for_each() {
+        let options = parse("AMOUNT 1 2 3 FIXED 5 PER 10", ALL).expect("options");
+        assert_eq!((0..3).map(|key| options.amount_of(key)).collect::<Vec<_>>(), [1, 2, 3]);
+        assert!(options.fit(3) && !options.fit(2));
+        assert_eq!(options.policy_of(2).map(Policy::limit), Some(5));
+        let options = parse("FIXED 5 PER 10 SLIDING 6 PER 10", ALL).expect("options");
+        assert!(options.fit(2) && !options.fit(3));
+        assert_eq!((0..3).map(|key| options.amount_of(key)).collect::<Vec<_>>(), [1, 1, 1]);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for line in [
+            "AMOUNT",
+            "AMOUNT -1",
+            "AMOUNT x",
+            "AMOUNT 1 AMOUNT 1",
+            "AMOUNT 1 2 3 4",
+            "GCRA",
+            "GCRA 1",
+            "GCRA 1 PER",
+            "GCRA 1 FOR 10",
+            "GCRA 0 PER 10",
+            "GCRA 1 PER 0",
+            "GCRA 1 PER 9223372036854775807",
+            "GCRA 9223372036854775808 PER 10",
+            "GCRA 1 PER 10 BURST 0",
+            "FIXED 1 PER 10 BURST 2",
+            "GCRA 1 PER 10 GCRA 1 PER 10 GCRA 1 PER 10",
+            "NX XX",
+            "NX NX",
+            "else",
+        ] {
+            assert!(parse(line, ALL).is_err(), "{line}");
+        }
+        for line in ["AMOUNT 1", "GCRA 1 PER 10", "NX", "XX"] {
+            assert!(parse(line, Accepts::default()).is_err(), "{line}");
+        }
+    }
+}
