@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::{Client, START_US, engine};
+use support::{Client, START_US, engine, replayed, transaction};
 use tidemark_engine::Engine;
 
 /// A client whose clock shows so many milliseconds since the beginning of the test.
@@ -420,4 +420,73 @@ fn a_limiter_forgets_when_it_is_told_to() {
         ("LIMIT.RESET on-the-way", ":1"),
         ("EXISTS on-the-way", ":0"),
     ]);
+}
+
+#[test]
+fn limiters_are_renamed_copied_moved_and_made_again_from_the_log() {
+    let engine = engine();
+    expect_at(
+        &engine,
+        &[
+            (0, "LIMIT.CREATE k LOG 3 PER 60000", "+OK"),
+            (0, "LIMIT.CHECK k AMOUNT 2", "*5 :1 :3 :1 :-1 :60000"),
+            (0, "COPY k copy", ":1"),
+            (0, "LIMIT.CHECK copy", "*5 :1 :3 :0 :-1 :60000"),
+            (0, "LIMIT.PEEK k", "*5 :1 :3 :1 :-1 :60000"),
+            (0, "RENAME k renamed", "+OK"),
+            (0, "MOVE copy 1", ":1"),
+            (10, "LIMIT.PEEK renamed AMOUNT 2", "*5 :0 :3 :1 :59990 :59990"),
+            (10, "LIMIT.CHECK a FIXED 5 PER 1000", "*5 :1 :5 :4 :-1 :990"),
+            (20, "LIMIT.CHECK b SLIDING 5 PER 1000", "*5 :1 :5 :4 :-1 :1980"),
+            (30, "LIMIT.CHECK c TOKEN 7 PER 1000", "*5 :1 :7 :6 :-1 :143"),
+            (40, "LIMIT.CHECK d LEAKY 7 PER 1000", "*5 :1 :7 :6 :-1 :143"),
+            (50, "CL.THROTTLE e 6 7 1", "*5 :0 :7 :6 :-1 :1"),
+            (60, "SCAN 0 COUNT 1000 TYPE limit MATCH renamed", "*2 $1 0 *1 $7 renamed"),
+        ],
+    );
+    assert_eq!(replayed(&engine).digest(), engine.digest());
+    let loaded = support::engine();
+    let loader = loaded.load(START_US);
+    let mut snapshot = engine.snapshot();
+    while let Some(frame) = snapshot.next_frame() {
+        loader.load_frame(&frame).expect("a frame loads");
+    }
+    loader.finish().expect("nothing is missing");
+    assert_eq!(loaded.digest(), engine.digest());
+}
+
+#[test]
+fn a_transaction_takes_as_its_commands_do() {
+    let engine = engine();
+    let lines = ["CL.THROTTLE k 1 1 1", "CL.THROTTLE k 1 1 1", "CL.THROTTLE k 1 1 1", "LIMIT.PEEK k"];
+    assert_eq!(
+        transaction(&engine, None, &lines),
+        "*4 *5 :0 :2 :1 :-1 :1 *5 :0 :2 :0 :-1 :2 *5 :1 :2 :0 :1 :2 *5 :0 :2 :0 :1000 :2000"
+    );
+    assert_eq!(replayed(&engine).digest(), engine.digest());
+}
+
+/// The clock runs, stands, and steps back by up to an hour: what is allowed in all is never more than what the time that
+/// the clock has ever shown allows.
+#[test]
+fn a_clock_that_steps_back_never_allows_more() {
+    for definition in ["GCRA", "TOKEN", "LEAKY", "FIXED", "SLIDING", "LOG"] {
+        let engine = engine();
+        let (mut chance, mut now_ms, mut latest_ms, mut allowed) = (1_u64, 0_i64, 0_i64, 0_i64);
+        for _ in 0..2000 {
+            chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let drawn = (chance >> 33) as i64;
+            now_ms += if drawn % 50 == 0 { -(drawn % 3_600_000) } else { drawn % 4000 };
+            latest_ms = latest_ms.max(now_ms);
+            let amount = 1 + drawn % 3;
+            let line = format!("LIMIT.CHECK k AMOUNT {amount} {definition} 10 PER 10000");
+            if at_ms(&engine, now_ms).run(&line).starts_with("*5 :1") {
+                allowed += amount;
+            }
+        }
+        // A burst, the rate, and for windows what an edge can add.
+        assert!(allowed <= 20 + latest_ms / 1000, "{definition}: {allowed} in {latest_ms} ms");
+        assert!(allowed > 20, "{definition}: {allowed}");
+        assert_eq!(replayed(&engine).digest(), engine.digest(), "{definition}");
+    }
 }
