@@ -24,8 +24,8 @@ pub fn watchable(command: &Command) -> Option<Watchable> {
         // EXPIRETIME and PEXPIRETIME answer until when; so does LIMIT.PEEK, where LIMIT.STATE does not. The others answer how a
         // value is kept, or when it was last read, which the log does not say. Which keys are counters `SCAN 0 TYPE counter`
         // answers, and can be watched.
-        "counter.list" | "randomkey" | "srandmember" | "hrandfield" | "zrandmember" | "ttl" | "pttl" | "limit.peek"
-        | "encoding" | "freq" | "idletime" | "refcount" => None,
+        "counter.list" | "randomkey" | "srandmember" | "hrandfield" | "zrandmember" | "ttl" | "pttl"
+        | "limit.peek" | "encoding" | "freq" | "idletime" | "refcount" => None,
         "smembers" | "sunion" | "sinter" | "sdiff" | "hkeys" | "hvals" | "keys" => {
             Some(Watchable::Unordered(1))
         }
