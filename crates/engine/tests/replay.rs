@@ -25,7 +25,7 @@ const FILLER_BYTES: usize = 1100;
 const LARGE: usize = 1500;
 
 /// Sequences, each from its own seed.
-const SEQUENCES: u64 = 40;
+const SEQUENCES: u64 = 60;
 
 /// The environment variable that runs one sequence again.
 const SEED: &str = "TIDEMARK_REPLAY_SEED";

@@ -192,6 +192,8 @@ impl Generator {
             {
                 self.units()
             }
+            "units" if self.random.once_in(2) => self.random.pick(&["50", "600", "1000", "2000"]).into(),
+            "units" | "delta" | "cap" | "block" => self.counted(),
             "score" | "weight" => self.score(),
             "min" | "max" => self.bound(),
             "increment" if self.group == Group::SortedSet => self.score(),
@@ -210,7 +212,10 @@ impl Generator {
                 .random
                 .pick(&["string:*", "string:*", "hash:*->a", "hash:*->5", "#", "nosort", "*", "*->"])
                 .into(),
-            "type" => self.random.pick(&["string", "list", "hash", "set", "zset", "limit", "stream"]).into(),
+            "type" => self
+                .random
+                .pick(&["string", "list", "hash", "set", "zset", "counter", "limit", "stream"])
+                .into(),
             "db" | "destination-db" | "index1" | "index2" => {
                 self.random.pick(&["0", "1", "2", "1", "15", "16", "-1", "x"]).into()
             }
@@ -221,7 +226,7 @@ impl Generator {
 
     /// Mostly a key of the command's own type, sometimes any.
     fn key(&mut self) -> Vec<u8> {
-        let kinds = ["string", "list", "hash", "set", "zset", "limit"];
+        let kinds = ["string", "list", "hash", "set", "zset", "limit", "counter"];
         let own = match self.group {
             Group::String | Group::Bitmap => 0,
             Group::List => 1,
@@ -229,9 +234,10 @@ impl Generator {
             Group::Set => 3,
             Group::SortedSet => 4,
             Group::Limit => 5,
-            _ => self.random.below(6) as usize,
+            Group::Counter => 6,
+            _ => self.random.below(7) as usize,
         };
-        let kind = if self.random.once_in(12) { self.random.below(6) as usize } else { own };
+        let kind = if self.random.once_in(12) { self.random.below(7) as usize } else { own };
         format!("{}:{}", kinds[kind], self.random.below(5)).into()
     }
 
@@ -253,6 +259,15 @@ impl Generator {
     /// Of limiters and of what is taken of them: mostly so few that some are refused and some are not.
     fn units(&mut self) -> Vec<u8> {
         if self.random.once_in(12) { self.integer() } else { (1 + self.random.below(5)).to_string().into() }
+    }
+
+    /// Of counters: so few that they cancel, or so many that a commit comes of them.
+    fn counted(&mut self) -> Vec<u8> {
+        match self.random.below(8) {
+            0 => self.integer(),
+            1..=3 => self.random.pick(&["50", "400", "-300", "2000", "-1500"]).into(),
+            _ => (self.random.below(12) as i64 - 3).to_string().into(),
+        }
     }
 
     fn score(&mut self) -> Vec<u8> {
