@@ -2,9 +2,11 @@
 
 mod support;
 
-use support::{Client, START_US, engine, replayed, transaction};
-use tidemark_engine::Engine;
+use support::{Client, START_US, apply_from, engine, engine_with_log, log, replayed, transaction};
 use tidemark_engine::keyspace::CounterDefaults;
+use tidemark_engine::query::{Filter, Read};
+use tidemark_engine::{Engine, Protocol};
+use tidemark_log::Lsn;
 
 /// Records of the log so far.
 fn records(engine: &Engine) -> u64 {
@@ -318,6 +320,111 @@ fn an_exact_counter_reserves_before_it_grants() {
     // More at once than a block.
     client.expect(&[("COUNTER.REFUND e 70", ":70"), ("COUNTER.TAKE e 60", "*2 :1 :10")]);
     assert_eq!(field(&client, "e", "committed"), ":100");
+}
+
+/// What cannot be made room for by a record before it is recorded with it.
+#[test]
+fn an_exact_counter_that_goes_down_far_is_committed_at_once() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.expect(&[
+        ("COUNTER.CREATE e LIMIT 1000 EXACT 10", ":1"),
+        ("COUNTER.TAKE e 1000", "*2 :1 :0"),
+        ("COUNTER.REFUND e 500", ":500"),
+    ]);
+    let logged: i64 = Client::new(&replayed(&engine)).run("COUNTER.GET e")[1..].parse().expect("a number");
+    assert!((500..=510).contains(&logged), "{logged}");
+}
+
+/// A watched counter is answered anew by its commits, with what is committed, and a replay of the log answers the same.
+#[test]
+fn watchers_see_what_is_committed() {
+    let engine = engine();
+    let mut client = Client::new(&engine);
+    client.run("COUNTER.CREATE c RELAXED 100 HIGH 10 MAXAGE 500");
+    client.run("COUNTER.ADD c 3");
+    let filter = Filter::parse(&[]).expect("no operators");
+    let read = Read::new(0, Protocol::Resp3, &[b"COUNTER.GET", b"c"], filter).expect("it can be watched");
+    let subscribed = engine.subscribe(read, 0, client.now_us).expect("a beginning");
+    assert_eq!(support::shown(&subscribed.answer), ":0", "three are not committed");
+    for _ in 0..8 {
+        client.run("COUNTER.ADD c 1");
+    }
+    client.run("COUNTER.ADD c -2");
+    client.sleep_ms(600);
+    engine.commit_due(client.now_us, 100);
+    let mut emissions = Vec::new();
+    subscribed.query.emissions_after(0, usize::MAX, &mut emissions).expect("all are retained");
+    let answers: Vec<_> = emissions.iter().map(|emission| support::shown(&emission.answer)).collect();
+    assert_eq!(answers, [":10", ":9"]);
+    assert_eq!(client.run("COUNTER.GET c"), ":9");
+}
+
+/// Random moves with crashes in between, compared with sums: of a relaxed counter a crash forgets no more than the cap; an exact
+/// one grants no more than its limit over all lives together, and loses no more than a block in each crash.
+#[test]
+fn promises_are_kept_through_crashes() {
+    for seed in 0..16u64 {
+        let mut dice = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut roll = |sides: u64| {
+            dice ^= dice << 13;
+            dice ^= dice >> 7;
+            dice ^= dice << 17;
+            dice % sides
+        };
+        let (is_exact, units, limit) = (seed % 2 == 0, 1 + roll(60) as i64, 50 + roll(400) as i64);
+        let log = log();
+        let mut life = engine_with_log(log.clone());
+        let mut now_us = START_US;
+        let promise = if is_exact { "EXACT" } else { "RELAXED" };
+        let created = format!("COUNTER.CREATE q LIMIT {limit} {promise} {units} MAXAGE {}", 1 + roll(50));
+        assert_eq!(Client::new(&life).run(&created), ":1");
+        // What clients hold, and what crashes have counted as used that was not.
+        let (mut held, mut lost) = (0i64, 0i64);
+        for _ in 0..15 {
+            let mut client = Client::new(&life);
+            client.now_us = now_us;
+            for _ in 0..roll(60) {
+                let amount = 1 + roll(12) as i64;
+                if roll(5) < 3 {
+                    let answer = client.run(&format!("COUNTER.TAKE q {amount}"));
+                    if answer.starts_with("*2 :1") {
+                        held += amount;
+                    } else {
+                        assert!(held + lost + amount > limit, "refused with {held} held and {lost} lost");
+                    }
+                    if is_exact {
+                        assert!(held <= limit, "granted beyond the limit");
+                    }
+                } else if held > 0 {
+                    let amount = amount.min(held);
+                    let answer = client.run(&format!("COUNTER.REFUND q {amount}"));
+                    if lost >= 0 {
+                        assert_eq!(answer, format!(":{amount}"));
+                    }
+                    held -= answer[1..].parse::<i64>().expect("a number");
+                }
+                assert_eq!(client.run("COUNTER.GET q"), format!(":{}", held + lost));
+                if roll(8) == 0 {
+                    client.sleep_ms(roll(30));
+                    life.commit_due(client.now_us, 10);
+                }
+            }
+            now_us = client.now_us;
+            let again = engine_with_log(log.clone());
+            apply_from(&life, Lsn(1), &again);
+            assert_eq!(again.digest(), life.digest());
+            life = again;
+            let position: i64 = Client::new(&life).run("COUNTER.GET q")[1..].parse().expect("a number");
+            let forgotten = held + lost - position;
+            if is_exact {
+                assert!((-units..=0).contains(&forgotten), "{forgotten} of a block of {units}");
+            } else {
+                assert!(forgotten.abs() <= units, "{forgotten} of a cap of {units}");
+            }
+            lost -= forgotten;
+        }
+    }
 }
 
 #[test]

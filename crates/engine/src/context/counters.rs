@@ -82,6 +82,12 @@ impl Keys<'_> {
                 outcome = attempt(&mut account);
                 target = outcome.is_ok().then(|| committed_for(account.position(), counter));
             }
+            Ok(_) if !account.is_settled() => {
+                if !may_log {
+                    return self.check_admitted().map(|()| None);
+                }
+                target = Some(committed_for(account.position(), counter));
+            }
             Ok(_) if may_log && (wants_durable || is_high(&account, counter)) => {
                 target = Some(account.position());
             }
