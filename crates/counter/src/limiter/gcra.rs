@@ -14,7 +14,7 @@ use std::time::Duration;
 ///                      ├───── limit / rate ────┤
 /// ```
 ///
-/// The answers are those of redis-cell's `CL.THROTTLE` ([`Decision::throttle_reply`]).
+/// The answers are those of redis-cell's `CL.THROTTLE` ([`throttle_reply`](super::Decision::throttle_reply)).
 ///
 /// # How exact it is
 /// Whatever intervals the rate has: an interval of length *W* admits at most `limit` + rate × *W* units, in whatever order its times come,
