@@ -13,6 +13,8 @@
 //! | [`SlidingWindow`] | 24 bytes | `limit` × (1 + *W* / period) | "so many per minute" without the edge |
 //! | [`SlidingLog`] | 16 bytes per request | `limit`, if *W* < period | small limits that must hold in every interval |
 //!
+//! How much may be under way at once is another question: [`Concurrency`] answers it, by leases that end by themselves.
+//!
 //! # What holds for all of them
 //! - A refused check changes nothing, to the bit.
 //! - An amount of 0 is allowed always and changes nothing.
@@ -23,6 +25,7 @@
 //! - A configuration may change under a state: what was admitted before is judged by the new one.
 //! - Nothing panics or wraps around for any configuration, state, time or amount.
 
+mod concurrency;
 mod decision;
 mod fixed_window;
 mod gcra;
@@ -35,6 +38,7 @@ mod sliding_window;
 mod time;
 mod token_bucket;
 
+pub use concurrency::{Concurrency, Lease};
 pub use decision::Decision;
 pub use fixed_window::{FixedWindow, Window};
 pub use gcra::Gcra;

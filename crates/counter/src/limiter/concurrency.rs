@@ -1,0 +1,187 @@
+//! A concurrency limit: how much may be under way at once, by leases that end by themselves.
+
+use super::rate::{span_ns, valid_limit};
+use super::{Decision, Invalid, Time};
+use std::time::Duration;
+
+/// At most `limit` units under way at once. Who begins *acquires* a lease of some units under a name of its own and *releases* it at
+/// the end; who never comes back loses it when the lease is as old as the limiter's term, unless it was *renewed*.
+///
+/// It is no [`Limiter`](super::Limiter): its units come back by a release, and by time only if there is none.
+///
+/// # What holds
+/// - The units of all leases that have not ended are at most `limit`, and their number is at most [`leases_max`](Self::leases_max).
+/// - A lease that has ended cannot be renewed. Who works on without one is not counted: have the term longer than the work, or renew.
+/// - A name acquires one lease. Acquiring again under it replaces the lease, if the new one fits beside all the others; so a request
+///   that was sent twice counts once.
+/// - Where a clock goes back, leases last until it has caught up: it never admits more. A step forward ends leases as time does.
+/// - A refusal changes nothing, and an amount of 0 is allowed always and changes nothing.
+///
+/// # Cost
+/// 24 bytes for each lease, and time in proportion to their number.
+///
+/// ```
+/// use std::time::Duration;
+/// use tidemark_counter::limiter::{Concurrency, Time};
+///
+/// // Two exports at once, of half an hour at most.
+/// let exports = Concurrency::new(2, Duration::from_mins(30))?;
+/// let mut leases = Vec::new();
+/// let now = Time::from_secs(0);
+/// assert!(exports.acquire(&mut leases, now, 71, 1).is_allowed);
+/// assert!(exports.acquire(&mut leases, now, 72, 1).is_allowed);
+/// let refused = exports.acquire(&mut leases, now, 73, 1);
+/// assert_eq!(refused.retry_after, Some(Duration::from_mins(30)));
+///
+/// assert_eq!(exports.release(&mut leases, now, 71), 1);
+/// assert!(exports.acquire(&mut leases, now, 73, 1).is_allowed);
+/// # Ok::<(), tidemark_counter::limiter::Invalid>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Concurrency {
+    limit: u64,
+    term_ns: u64,
+    leases_max: usize,
+}
+
+/// What somebody holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Lease {
+    /// Whose it is: a name that nobody else uses of this state.
+    pub id: u64,
+    /// Since when, or since when anew.
+    pub since: Time,
+    /// How much. Units.
+    pub units: u64,
+}
+
+impl Concurrency {
+    /// How many leases there may be at once, unless said otherwise.
+    pub const DEFAULT_LEASES: usize = 1024;
+
+    /// `limit` units, 1 to [`MAX_LIMIT`](super::MAX_LIMIT), by leases that end after `term`, 1 ns to 146 years.
+    ///
+    /// # Errors
+    /// [`Invalid::Limit`], [`Invalid::Period`].
+    pub fn new(limit: u64, term: Duration) -> Result<Self, Invalid> {
+        let (limit, term_ns) = (valid_limit(limit)?, span_ns(term)?);
+        Ok(Self { limit, term_ns, leases_max: Self::DEFAULT_LEASES })
+    }
+
+    /// Has that many leases at once, at least 1.
+    #[must_use]
+    pub fn with_leases(self, leases_max: usize) -> Self {
+        Self { leases_max: leases_max.max(1), ..self }
+    }
+
+    /// Units that may be held at once.
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// How long a lease lasts.
+    pub fn term(&self) -> Duration {
+        Duration::from_nanos(self.term_ns)
+    }
+
+    /// How many leases there may be at once.
+    pub fn leases_max(&self) -> usize {
+        self.leases_max
+    }
+
+    /// Takes `amount` units under the name `id`, all or none, in place of what that name holds. `leases` is a key's state, empty for
+    /// a key that nobody has used; it is kept in order, the oldest first.
+    ///
+    /// [`Decision::retry_after`] is exact if until then nobody acquires, renews or releases; earlier releases make room earlier.
+    pub fn acquire(&self, leases: &mut Vec<Lease>, now: Time, id: u64, amount: u64) -> Decision {
+        let wait = self.wait(leases, now, id, amount);
+        if amount > 0 && wait == Some(Duration::ZERO) {
+            leases.retain(|lease| lease.id != id && self.is_live(lease, now));
+            insert(leases, Lease { id, since: now, units: amount });
+            debug_assert!(self.used(leases, now) <= self.limit && leases.len() <= self.leases_max);
+        }
+        self.decision(leases, now, wait)
+    }
+
+    /// What [`acquire`](Self::acquire) would say. [`Decision::remaining`] and [`Decision::reset_after`] are of the state as it is.
+    pub fn peek(&self, leases: &[Lease], now: Time, id: u64, amount: u64) -> Decision {
+        self.decision(leases, now, self.wait(leases, now, id, amount))
+    }
+
+    /// Has the lease last for a whole term from `now` on: false, and nothing changed, if there is none that has not ended.
+    pub fn renew(&self, leases: &mut Vec<Lease>, now: Time, id: u64) -> bool {
+        let Some(index) = leases.iter().position(|lease| lease.id == id && self.is_live(lease, now)) else {
+            return false;
+        };
+        let lease = leases.remove(index);
+        // Not to an earlier end, if the clock has gone back.
+        insert(leases, Lease { since: lease.since.max(now), ..lease });
+        true
+    }
+
+    /// Gives back what is held under a name, and says how many units that was: 0 if there is no such lease, or it has ended.
+    pub fn release(&self, leases: &mut Vec<Lease>, now: Time, id: u64) -> u64 {
+        let Some(index) = leases.iter().position(|lease| lease.id == id) else { return 0 };
+        let lease = leases.remove(index);
+        if self.is_live(&lease, now) { lease.units } else { 0 }
+    }
+
+    /// From when on all leases have ended, if none is renewed: the key may be forgotten then.
+    pub fn idle_at(&self, leases: &[Lease]) -> Time {
+        leases.iter().map(|lease| lease.since + self.term()).max().unwrap_or(Time::ZERO)
+    }
+
+    fn is_live(&self, lease: &Lease, now: Time) -> bool {
+        now.since(lease.since) < self.term()
+    }
+
+    /// What leases hold that have not ended. Units.
+    fn used(&self, leases: &[Lease], now: Time) -> u64 {
+        leases
+            .iter()
+            .filter(|lease| self.is_live(lease, now))
+            .fold(0, |sum, lease| lease.units.saturating_add(sum))
+    }
+
+    fn wait(&self, leases: &[Lease], now: Time, id: u64, amount: u64) -> Option<Duration> {
+        if amount == 0 {
+            return Some(Duration::ZERO);
+        }
+        let room = u128::from(self.limit.checked_sub(amount)?);
+        let others = leases.iter().filter(|lease| lease.id != id && self.is_live(lease, now));
+        let (mut count, mut used) = others
+            .clone()
+            .fold((0, 0_u128), |(count, used), lease| (count + 1, used + u128::from(lease.units)));
+        let has_room = |count, used| used <= room && count < self.leases_max;
+        if has_room(count, used) {
+            return Some(Duration::ZERO);
+        }
+        let mut end = Time::ZERO;
+        for lease in others {
+            count -= 1;
+            used -= u128::from(lease.units);
+            end = end.max(lease.since);
+            if has_room(count, used) {
+                break;
+            }
+        }
+        Some(end.wait_until(self.term(), now))
+    }
+
+    fn decision(&self, leases: &[Lease], now: Time, wait: Option<Duration>) -> Decision {
+        let is_full = leases.iter().filter(|lease| self.is_live(lease, now)).count() >= self.leases_max;
+        Decision {
+            is_allowed: wait == Some(Duration::ZERO),
+            limit: self.limit,
+            remaining: if is_full { 0 } else { self.limit.saturating_sub(self.used(leases, now)) },
+            retry_after: wait,
+            reset_after: self.idle_at(leases).since(now),
+        }
+    }
+}
+
+/// Behind all that are as old or older.
+fn insert(leases: &mut Vec<Lease>, lease: Lease) {
+    let index = leases.partition_point(|other| other.since <= lease.since);
+    leases.insert(index, lease);
+}
