@@ -15,6 +15,9 @@
 //!
 //! How much may be under way at once is another question: [`Concurrency`] answers it, by leases that end by themselves.
 //!
+//! Threads share a limiter as [`SharedGcra`], one atomic word, or as [`Shared`], whatever it is, behind a lock. A request that several limits
+//! must admit asks them by [`check_all`] or [`check_all_shared`]: all of them count it, or none does.
+//!
 //! # What holds for all of them
 //! - A refused check changes nothing, to the bit.
 //! - An amount of 0 is allowed always and changes nothing.
@@ -25,6 +28,8 @@
 //! - A configuration may change under a state: what was admitted before is judged by the new one.
 //! - Nothing panics or wraps around for any configuration, state, time or amount.
 
+mod all;
+mod all_shared;
 mod concurrency;
 mod decision;
 mod fixed_window;
@@ -32,12 +37,17 @@ mod gcra;
 mod invalid;
 mod leaky_bucket;
 mod level;
+mod monotonic;
 mod rate;
+mod shared;
+mod shared_gcra;
 mod sliding_log;
 mod sliding_window;
 mod time;
 mod token_bucket;
 
+pub use all::{Ask, Request, Verdict, check_all};
+pub use all_shared::{Lock, MAX_TOGETHER, check_all_shared};
 pub use concurrency::{Concurrency, Lease};
 pub use decision::Decision;
 pub use fixed_window::{FixedWindow, Window};
@@ -45,7 +55,10 @@ pub use gcra::Gcra;
 pub use invalid::Invalid;
 pub use leaky_bucket::{LeakyBucket, Water};
 pub use level::Level;
+pub use monotonic::Monotonic;
 pub use rate::Rate;
+pub use shared::Shared;
+pub use shared_gcra::SharedGcra;
 pub use sliding_log::{Entry, SlidingLog};
 pub use sliding_window::{SlidingWindow, Windows};
 pub use time::Time;

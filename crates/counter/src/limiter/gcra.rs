@@ -69,7 +69,7 @@ impl Gcra {
 
     /// The TAT if `amount` units are taken, 1 or more, or from when on they can be: `None` if never. Nanoseconds.
     #[inline]
-    fn advance(&self, tat: u64, now: Time, amount: u64) -> Result<u64, Option<u64>> {
+    pub(super) fn advance(&self, tat: u64, now: Time, amount: u64) -> Result<u64, Option<u64>> {
         if amount > self.limit {
             return Err(None);
         }
@@ -84,6 +84,12 @@ impl Gcra {
             // More than the tolerance, or it would have been allowed.
             Err(Some(self.nanos(next - self.tolerance)))
         }
+    }
+
+    /// How long it is until then, if ever.
+    #[inline]
+    pub(super) fn wait_until(at: Option<u64>, now: Time) -> Option<Duration> {
+        at.map(|at| Duration::from_nanos(at.saturating_sub(now.as_nanos())))
     }
 
     /// The tick that a moment lies in.
@@ -129,7 +135,7 @@ impl Limiter for Gcra {
     fn wait(&self, state: &u64, now: Time, amount: u64) -> Option<Duration> {
         match self.advance(*state, now, amount) {
             Ok(_) => Some(Duration::ZERO),
-            Err(at) => at.map(|at| Duration::from_nanos(at.saturating_sub(now.as_nanos()))),
+            Err(at) => Self::wait_until(at, now),
         }
     }
 
