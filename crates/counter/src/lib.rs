@@ -17,6 +17,7 @@ mod slot;
 pub mod store;
 mod striped;
 mod sync;
+pub mod variant;
 
 pub use account::{Account, Kind, MAX, Refusal};
 pub use counter::Counter;
