@@ -3,6 +3,7 @@
 //! A scenario states what it measured and on what, and never counts a failure as work.
 //!
 //! - [`circuit`]: what circuits cost, each under the name that the original's benchmarks gave it, and beside their peers.
+//! - [`micro`]: how the rows of circuits are measured.
 //! - [`kv`]: throughput, latency and emission latency of a key-value load, closed or open loop, one server or two.
 //! - [`reconnect`]: how soon a subscriber that comes back has what it missed, and whether it has all of it, once.
 //! - [`crash`]: whether every acknowledged write is emitted exactly once when a client, the server or both are killed.
@@ -33,6 +34,7 @@ pub mod fan_out;
 pub mod kv;
 pub mod latency;
 pub mod machine;
+pub mod micro;
 #[cfg(feature = "wire")]
 pub mod null_server;
 #[cfg(feature = "wire")]

@@ -23,6 +23,13 @@ pub fn normalise(
     })
 }
 
+/// The long flags of a command with their other names.
+#[must_use]
+pub fn long_flags(command: &clap::Command) -> Vec<String> {
+    let names = command.get_arguments().filter_map(clap::Arg::get_long_and_visible_aliases);
+    names.flatten().map(str::to_owned).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::normalise;

@@ -16,7 +16,6 @@ pub(crate) fn try_options<O: Args>(flags: &[&str]) -> Result<O, clap::Error> {
 }
 
 /// The options that flags without a mistake mean.
-#[cfg(feature = "wire")]
 pub(crate) fn options<O: Args>(flags: &[&str]) -> O {
     try_options(flags).unwrap_or_else(|error| panic!("{error}"))
 }

@@ -81,7 +81,7 @@ pub(crate) fn normalised(arguments: impl Iterator<Item = OsString>) -> Vec<OsStr
 /// The long flags of every scenario.
 fn long_flags() -> Vec<String> {
     let command = BenchArgs::augment_args(clap::Command::new("bench"));
-    command.get_subcommands().flat_map(circuit::long_flags).collect()
+    command.get_subcommands().flat_map(single_dash::long_flags).collect()
 }
 
 fn seed_from_clock() -> u64 {

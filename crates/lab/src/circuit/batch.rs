@@ -1,9 +1,9 @@
 //! The form in which what passes a circuit is measured: many emissions and one await, and what arrives is counted.
 
-use super::benchmark::{Benchmark, Work};
 use super::rig::{Runner, Way};
-use super::sizes::Sizes;
-use super::tally::{Counter, Tally};
+use crate::micro::benchmark::{Benchmark, Work};
+use crate::micro::sizes::Sizes;
+use crate::micro::tally::{Counter, Tally};
 use std::hint::black_box;
 use std::ops::RangeInclusive;
 use std::time::Instant;
@@ -126,9 +126,9 @@ where
 #[cfg(test)]
 mod tests {
     use super::{Batch, ahead, end};
-    use crate::circuit::benchmark::Benchmark;
     use crate::circuit::rig::Runner;
-    use crate::circuit::sizes::Sizes;
+    use crate::micro::benchmark::Benchmark;
+    use crate::micro::sizes::Sizes;
     use tidemark_circuit::Fiber;
 
     fn run(benchmark: &Benchmark) -> Result<(), String> {

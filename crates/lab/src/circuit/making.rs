@@ -1,7 +1,7 @@
 //! Making components of a circuit that is there.
 
-use super::benchmark::{Benchmark, Work};
 use super::rig::{By, Rig};
+use crate::micro::benchmark::{Benchmark, Work};
 use std::hint::black_box;
 use std::time::Instant;
 use tidemark_circuit::Circuit;

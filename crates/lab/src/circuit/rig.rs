@@ -1,6 +1,6 @@
 //! A circuit for one scenario, and the ways into it.
 
-use super::cores::{self, Pinned};
+use crate::micro::cores::{self, Pinned};
 use std::ops::Deref;
 use tidemark_circuit::{Circuit, ContextError, Lane, Pipe, RunBy, SinkPipe, ThreadPool};
 

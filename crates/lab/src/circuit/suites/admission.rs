@@ -2,8 +2,8 @@
 
 use super::emission::{fan_out, pipes};
 use crate::circuit::batch::{Batch, ahead, end};
-use crate::circuit::benchmark::{Benchmark, each};
 use crate::circuit::making::making;
+use crate::micro::benchmark::{Benchmark, each};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tidemark_circuit::operator::Plan;

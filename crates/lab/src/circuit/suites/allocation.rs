@@ -2,9 +2,9 @@
 
 use crate::allocations;
 use crate::circuit::batch::end;
-use crate::circuit::benchmark::{Benchmark, Work};
 use crate::circuit::rig::{Runner, Way};
-use crate::circuit::tally::{Counter, Tally};
+use crate::micro::benchmark::{Benchmark, Work};
+use crate::micro::tally::{Counter, Tally};
 use anyhow::Context;
 use std::hint::black_box;
 use tidemark_circuit::{Circuit, Lane, Pipe};

@@ -1,9 +1,9 @@
 //! `BasinOps` of the original's newer suite: keeping the newest values.
 
 use crate::circuit::batch::{Batch, end};
-use crate::circuit::benchmark::Benchmark;
 use crate::circuit::rig::Way;
-use crate::circuit::tally::Counter;
+use crate::micro::benchmark::Benchmark;
+use crate::micro::tally::Counter;
 use tidemark_circuit::{Basin, Circuit, ContextError, Pipe, name};
 
 /// How many values fit into a basin that loses most of what it is given.

@@ -1,8 +1,8 @@
 //! `CellOps` of the original's newer suite: a value that a circuit changes and everybody reads.
 
 use crate::circuit::batch::{Batch, end};
-use crate::circuit::benchmark::{Benchmark, each};
 use crate::circuit::rig::{By, Rig, Way};
+use crate::micro::benchmark::{Benchmark, each};
 use std::hint::black_box;
 use tidemark_circuit::{Cell, Circuit, Pipe};
 

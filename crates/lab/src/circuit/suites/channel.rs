@@ -2,8 +2,8 @@
 //! by way of a second conduit.
 
 use crate::circuit::batch::{Batch, ahead, end};
-use crate::circuit::benchmark::Benchmark;
-use crate::circuit::tally::Counter;
+use crate::micro::benchmark::Benchmark;
+use crate::micro::tally::Counter;
 use tidemark_circuit::operator::Plan;
 use tidemark_circuit::{Circuit, Conduit, Fault, Fiber, Flow, Pipe, Registrar, Subject, name};
 

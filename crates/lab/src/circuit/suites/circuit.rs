@@ -1,9 +1,9 @@
 //! `CircuitOps`: making circuits and what is in them, closing them, waiting for them.
 
-use crate::circuit::benchmark::{Benchmark, Work, each};
 use crate::circuit::making::making;
 use crate::circuit::rig::{By, Rig};
-use crate::circuit::tally::Tally;
+use crate::micro::benchmark::{Benchmark, Work, each};
+use crate::micro::tally::Tally;
 use std::hint::black_box;
 use std::time::Instant;
 use tidemark_circuit::operator::Plan;

@@ -1,7 +1,7 @@
 //! `ConduitOps`: looking pipes up by name, and subscribing.
 
-use crate::circuit::benchmark::{Benchmark, Work, each};
 use crate::circuit::rig::{By, Rig};
+use crate::micro::benchmark::{Benchmark, Work, each};
 use std::hint::black_box;
 use std::time::Instant;
 use tidemark_circuit::{Conduit, Fault, Name, Pipe, Registrar, Subject, Subscription, name};

@@ -1,6 +1,6 @@
 //! `CortexOps`: what there is without a circuit, and circuits.
 
-use crate::circuit::benchmark::{Benchmark, each};
+use crate::micro::benchmark::{Benchmark, each};
 use std::hint::black_box;
 use tidemark_circuit::{Circuit, Current, Flow, Name, Receptor, Scope, Slot, State, name};
 

@@ -2,9 +2,9 @@
 
 use super::channel;
 use crate::circuit::batch::{Batch, end};
-use crate::circuit::benchmark::Benchmark;
 use crate::circuit::rig::Way;
-use crate::circuit::tally::Counter;
+use crate::micro::benchmark::Benchmark;
+use crate::micro::tally::Counter;
 use tidemark_circuit::{Circuit, ContextError, Fault, Pipe, name};
 
 /// Makes what is in the second circuit, and the pipe of the first that leads to it.

@@ -1,9 +1,9 @@
 //! `CyclicOps`: values that go around in a circuit.
 
 use super::transit;
-use crate::circuit::benchmark::{Benchmark, Work};
 use crate::circuit::rig::{By, Rig, Runner};
-use crate::circuit::tally::Tally;
+use crate::micro::benchmark::{Benchmark, Work};
+use crate::micro::tally::Tally;
 use std::hint::black_box;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};

@@ -4,9 +4,9 @@
 //! What the rows differ by is not what an emission costs alone: recursion merges what it has just sorted, a queue what was sorted
 //! a level ago, and only the circuit keeps account of which half is done.
 
-use crate::circuit::benchmark::{Benchmark, Work};
 use crate::circuit::rig::Runner;
-use crate::circuit::tally::Tally;
+use crate::micro::benchmark::{Benchmark, Work};
+use crate::micro::tally::Tally;
 use std::hint::black_box;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};

@@ -2,9 +2,9 @@
 //! value counted.
 
 use crate::circuit::batch::{Batch, end};
-use crate::circuit::benchmark::{Benchmark, Work, each};
 use crate::circuit::rig::{By, Rig, Runner};
-use crate::circuit::tally::{Counter, Tally};
+use crate::micro::benchmark::{Benchmark, Work, each};
+use crate::micro::tally::{Counter, Tally};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

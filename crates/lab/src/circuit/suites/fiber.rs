@@ -1,8 +1,8 @@
 //! `FiberOps` of the original's newer suite: what each operator adds to emissions into a circuit.
 
 use crate::circuit::batch::{Batch, ahead, end};
-use crate::circuit::benchmark::Benchmark;
 use crate::circuit::making::making;
+use crate::micro::benchmark::Benchmark;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 use tidemark_circuit::operator::Plan;

@@ -1,8 +1,8 @@
 //! `FlowOps`: what operators ahead of a pipe add to emissions into a circuit.
 
-use crate::circuit::benchmark::{Benchmark, Work, each};
 use crate::circuit::rig::{By, Rig};
-use crate::circuit::tally::Tally;
+use crate::micro::benchmark::{Benchmark, Work, each};
+use crate::micro::tally::Tally;
 use std::hint::black_box;
 use std::time::Instant;
 use tidemark_circuit::operator::Plan;

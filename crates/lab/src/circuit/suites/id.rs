@@ -1,6 +1,6 @@
 //! `IdOps`: identities.
 
-use crate::circuit::benchmark::{Benchmark, each};
+use crate::micro::benchmark::{Benchmark, each};
 use std::hint::black_box;
 use tidemark_circuit::Subject;
 

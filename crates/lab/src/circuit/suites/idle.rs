@@ -1,8 +1,8 @@
 //! What circuits cost while nothing happens.
 
 use crate::allocations::{self, Allocations};
-use crate::circuit::benchmark::{Benchmark, Work};
-use crate::circuit::tally::Tally;
+use crate::micro::benchmark::{Benchmark, Work};
+use crate::micro::tally::Tally;
 use anyhow::Context;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;

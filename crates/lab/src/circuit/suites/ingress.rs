@@ -2,9 +2,9 @@
 
 use super::emission::round_trips;
 use crate::circuit::batch::end;
-use crate::circuit::benchmark::{Benchmark, Work};
 use crate::circuit::rig::Runner;
-use crate::circuit::tally::Tally;
+use crate::micro::benchmark::{Benchmark, Work};
+use crate::micro::tally::Tally;
 use anyhow::Context;
 use std::hint::black_box;
 use std::mem;

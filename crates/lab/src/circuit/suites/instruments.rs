@@ -6,8 +6,8 @@
 use super::channel::count;
 use super::lookup::address;
 use crate::circuit::batch::Batch;
-use crate::circuit::benchmark::{Benchmark, each};
 use crate::circuit::rig::{By, Rig, Way};
+use crate::micro::benchmark::{Benchmark, each};
 use std::hint::black_box;
 use tidemark_circuit::signals::{
     Observation, actors, agents, caches, counters, gauges, probes, queues, resources, routers, services,

@@ -4,8 +4,8 @@
 use super::channel::count;
 use super::instruments::{InTurn, named};
 use crate::circuit::batch::Batch;
-use crate::circuit::benchmark::Benchmark;
-use crate::circuit::tally::Counter;
+use crate::micro::benchmark::Benchmark;
+use crate::micro::tally::Counter;
 use tidemark_circuit::signals::sequencers::{self, State, Step};
 use tidemark_circuit::signals::{Sign, SignMap, cycles, locks, resources, scorecards, statuses};
 use tidemark_circuit::{Circuit, Flow, Recipe};

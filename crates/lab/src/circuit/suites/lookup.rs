@@ -1,7 +1,7 @@
 //! `BankOps`, `PoolOps` and what `ConduitOps` has new in the original's newer suite: what there is for a name.
 
-use crate::circuit::benchmark::{Benchmark, Work, each, several};
 use crate::circuit::rig::{By, Rig};
+use crate::micro::benchmark::{Benchmark, Work, each, several};
 use std::hint::black_box;
 use tidemark_circuit::{Conduit, Fault, Name, Pool, cortex, name};
 

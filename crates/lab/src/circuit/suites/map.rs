@@ -2,8 +2,8 @@
 //! values.
 
 use crate::circuit::batch::{Batch, ahead, end};
-use crate::circuit::benchmark::Benchmark;
 use crate::circuit::making::making;
+use crate::micro::benchmark::Benchmark;
 use std::ops::RangeInclusive;
 use tidemark_circuit::{Circuit, Fiber, Flow, Recipe};
 

@@ -40,7 +40,7 @@ mod ticker;
 mod transit;
 mod window;
 
-use super::benchmark::Benchmark;
+use crate::micro::Benchmark;
 
 /// All benchmarks, in the order in which they run.
 #[must_use]

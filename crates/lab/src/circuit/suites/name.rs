@@ -1,7 +1,7 @@
 //! `NameOps`: making names that exist already, and asking them.
 
 use super::lookup::in_turn;
-use crate::circuit::benchmark::{Benchmark, each};
+use crate::micro::benchmark::{Benchmark, each};
 use std::hash::{BuildHasher, RandomState};
 use std::hint::black_box;
 use tidemark_circuit::{ArgumentError, Extent, Name, name};

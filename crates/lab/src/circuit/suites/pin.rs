@@ -1,8 +1,8 @@
 //! `PinOps` of the original's newer suite: a value that only its circuit reads and changes.
 
-use crate::circuit::benchmark::{Benchmark, Work};
 use crate::circuit::rig::Runner;
-use crate::circuit::tally::Tally;
+use crate::micro::benchmark::{Benchmark, Work};
+use crate::micro::tally::Tally;
 use std::hint::black_box;
 use std::time::Instant;
 use tidemark_circuit::{Circuit, ContextError};

@@ -3,7 +3,7 @@
 //! The original makes such pipes without a circuit and calls them on the caller's thread. Here that is a receptor. What the
 //! same ways cost within a circuit is in `emission.rs`.
 
-use crate::circuit::benchmark::{Benchmark, Work, each, several};
+use crate::micro::benchmark::{Benchmark, Work, each, several};
 use std::hint::black_box;
 use tidemark_circuit::operator::{Part, Plan};
 use tidemark_circuit::{BoxedFiber, FanOut, Fault, Fiber, Flow, Receptor};

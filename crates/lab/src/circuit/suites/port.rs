@@ -1,9 +1,9 @@
 //! `PortOps` of the original's newer suite: a value that everybody has changed and nobody reads at once.
 
 use crate::circuit::batch::{Batch, end};
-use crate::circuit::benchmark::Benchmark;
 use crate::circuit::rig::Way;
-use crate::circuit::tally::Counter;
+use crate::micro::benchmark::Benchmark;
+use crate::micro::tally::Counter;
 use std::hint::black_box;
 use tidemark_circuit::{Circuit, Pipe, Port};
 

@@ -1,7 +1,7 @@
 //! `ReservoirOps`: capturing what a conduit's pipes emit, and taking it away.
 
-use crate::circuit::benchmark::{Benchmark, Work};
 use crate::circuit::rig::{By, Rig};
+use crate::micro::benchmark::{Benchmark, Work};
 use std::hint::black_box;
 use std::time::Instant;
 use tidemark_circuit::{Capture, Conduit, Pipe, Reservoir, name};

@@ -1,6 +1,6 @@
 //! `ScopeOps`: scopes, and what is closed with them.
 
-use crate::circuit::benchmark::{Benchmark, Work, each};
+use crate::micro::benchmark::{Benchmark, Work, each};
 use std::hint::black_box;
 use tidemark_circuit::{Circuit, Fault, Scope, name};
 

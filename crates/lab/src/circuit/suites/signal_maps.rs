@@ -2,7 +2,7 @@
 //! beforehand. No circuit.
 
 use super::lookup::in_turn;
-use crate::circuit::benchmark::{Benchmark, each};
+use crate::micro::benchmark::{Benchmark, each};
 use std::hint::black_box;
 use tidemark_circuit::signals::{Map, Sign, SignMap, SignalMap, Symbol, resources, situations, statuses};
 

@@ -1,9 +1,9 @@
 //! `SignalMonitorOps` of the original's newer suite: a recording of samples, watched for how loud it is and for peaks, by a
 //! circuit and by a loop.
 
-use crate::circuit::benchmark::{Benchmark, Work};
 use crate::circuit::rig::{Rig, Runner};
-use crate::circuit::tally::Tally;
+use crate::micro::benchmark::{Benchmark, Work};
+use crate::micro::tally::Tally;
 use std::hint::black_box;
 use std::time::Instant;
 use tidemark_circuit::{Circuit, Fiber, Flow, Pin, Pipe};

@@ -2,7 +2,7 @@
 
 use super::channel;
 use crate::circuit::batch::{Batch, end};
-use crate::circuit::benchmark::Benchmark;
+use crate::micro::benchmark::Benchmark;
 use tidemark_circuit::{Capture, name};
 
 pub(super) fn suite() -> [Benchmark; 2] {

@@ -1,6 +1,6 @@
 //! `StateOps`: slots, and states made of them.
 
-use crate::circuit::benchmark::{Benchmark, each};
+use crate::micro::benchmark::{Benchmark, each};
 use std::hint::black_box;
 use tidemark_circuit::{Slot, State, name};
 

@@ -1,8 +1,8 @@
 //! `StemOps` of the original's newer suite: emissions that also reach those who listen to the names above.
 
 use crate::circuit::batch::Batch;
-use crate::circuit::benchmark::Benchmark;
-use crate::circuit::tally::Counter;
+use crate::micro::benchmark::Benchmark;
+use crate::micro::tally::Counter;
 use tidemark_circuit::{Circuit, Conduit, Name, Pipe, Registrar, Routing, Subject, name};
 
 /// Of how many parts the name is that is emitted to.

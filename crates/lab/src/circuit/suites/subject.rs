@@ -1,7 +1,7 @@
 //! `SubjectOps`: which of two subjects comes first.
 
-use crate::circuit::benchmark::{Benchmark, each};
 use crate::circuit::rig::{By, Rig};
+use crate::micro::benchmark::{Benchmark, each};
 use std::hint::black_box;
 use tidemark_circuit::{Conduit, Subject, name};
 

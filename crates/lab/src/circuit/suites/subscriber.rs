@@ -1,9 +1,9 @@
 //! `SubscriberOps`: closing subscribers, with a circuit, conduits and subscriptions made anew for every call, outside of the
 //! measured time.
 
-use crate::circuit::benchmark::{Benchmark, Work};
 use crate::circuit::rig::{By, Rig};
-use crate::circuit::tally::Tally;
+use crate::micro::benchmark::{Benchmark, Work};
+use crate::micro::tally::Tally;
 use std::time::Instant;
 use tidemark_circuit::{Conduit, Registrar, Subject, Subscriber, name};
 

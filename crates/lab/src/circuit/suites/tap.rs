@@ -1,9 +1,9 @@
 //! `TapOps`: conduits of what is made of another conduit's emissions.
 
 use super::channel::count;
-use crate::circuit::benchmark::{Benchmark, Work, each};
 use crate::circuit::rig::{By, Rig};
-use crate::circuit::tally::Tally;
+use crate::micro::benchmark::{Benchmark, Work, each};
+use crate::micro::tally::Tally;
 use std::hint::black_box;
 use std::time::Instant;
 use tidemark_circuit::{Conduit, Fault, Flow, Pipe, name};

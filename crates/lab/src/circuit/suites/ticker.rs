@@ -1,11 +1,11 @@
 //! `TickerOps`: numbers at a fixed rate. The original measures none of it.
 
-use crate::circuit::benchmark::Benchmark;
-use crate::circuit::lateness::Lateness;
 use crate::circuit::making::making;
-use crate::circuit::open_loop;
 use crate::circuit::rig::Runner;
-use crate::circuit::tally::Take;
+use crate::micro::benchmark::Benchmark;
+use crate::micro::lateness::Lateness;
+use crate::micro::open_loop;
+use crate::micro::tally::Take;
 use std::sync::mpsc;
 use std::time::Duration;
 use tidemark_circuit::Circuit;

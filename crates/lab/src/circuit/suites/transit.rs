@@ -3,9 +3,9 @@
 //! The widths are chosen around 4,096, where a queue of the original's provider has a boundary; the queue here has none.
 
 use crate::circuit::batch::end;
-use crate::circuit::benchmark::{Benchmark, Work};
 use crate::circuit::rig::Runner;
-use crate::circuit::tally::Tally;
+use crate::micro::benchmark::{Benchmark, Work};
+use crate::micro::tally::Tally;
 use std::hint::black_box;
 use std::time::Instant;
 use tidemark_circuit::{Circuit, Fiber, Pipe, name};

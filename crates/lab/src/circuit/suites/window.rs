@@ -3,8 +3,8 @@
 //! A window here is seen by a function, and what that makes of it goes on; the original's is a value that goes on itself.
 
 use crate::circuit::batch::{Batch, ahead};
-use crate::circuit::benchmark::Benchmark;
 use crate::circuit::making::making;
+use crate::micro::benchmark::Benchmark;
 use std::time::Duration;
 use tidemark_circuit::operator::Part;
 use tidemark_circuit::{Circuit, Flow, Window};

@@ -2,8 +2,8 @@
 
 use super::carrier::{Carrier, Open};
 use super::peer::Peer;
-use crate::circuit::cores::{self, Pinned};
-use crate::circuit::tally::Take;
+use crate::micro::cores::{self, Pinned};
+use crate::micro::tally::Take;
 use kameo::Actor;
 use kameo::actor::{ActorRef, Spawn};
 use kameo::error::Infallible;

@@ -1,6 +1,6 @@
 //! Who carries values to another core, and the way that is open to there.
 
-use crate::circuit::tally::Take;
+use crate::micro::tally::Take;
 
 /// Who carries values to another core.
 pub(super) trait Carrier {

@@ -6,8 +6,8 @@
 use super::carrier::{Carrier, Open};
 use super::peer::Peer;
 use super::unbounded::{self, Channel};
-use crate::circuit::cores::{self, Pinned};
-use crate::circuit::tally::Take;
+use crate::micro::cores::{self, Pinned};
+use crate::micro::tally::Take;
 use anyhow::Context;
 use std::marker::PhantomData;
 use std::thread;

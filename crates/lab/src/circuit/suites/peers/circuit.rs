@@ -3,7 +3,7 @@
 use super::carrier::{Carrier, Open};
 use super::peer::Peer;
 use crate::circuit::rig::{By, Rig, Way};
-use crate::circuit::tally::Take;
+use crate::micro::tally::Take;
 use anyhow::Context;
 use std::marker::PhantomData;
 use tidemark_circuit::{Circuit, Lane, Pipe, Registrar, Subject, name};

@@ -16,7 +16,7 @@ mod peer;
 mod scenario;
 mod unbounded;
 
-use crate::circuit::benchmark::Benchmark;
+use crate::micro::benchmark::Benchmark;
 use peer::Peer;
 use scenario::Scenario;
 

@@ -2,8 +2,8 @@
 
 use super::carrier::Carrier;
 use super::scenario::{Description, Scenario};
-use crate::circuit::benchmark::{Benchmark, Work};
-use crate::circuit::sizes::Sizes;
+use crate::micro::benchmark::{Benchmark, Work};
+use crate::micro::sizes::Sizes;
 
 /// Somebody who is measured.
 pub(super) struct Peer {

@@ -1,11 +1,11 @@
 //! What is measured of each, by the same loops.
 
 use super::carrier::{Carrier, Open};
-use crate::circuit::benchmark::Work;
-use crate::circuit::lateness::Lateness;
-use crate::circuit::open_loop;
-use crate::circuit::sizes::Sizes;
-use crate::circuit::tally::Tally;
+use crate::micro::benchmark::Work;
+use crate::micro::lateness::Lateness;
+use crate::micro::open_loop;
+use crate::micro::sizes::Sizes;
+use crate::micro::tally::Tally;
 use std::hint::black_box;
 use std::time::Instant;
 

@@ -6,34 +6,34 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Who takes values at the end of a way.
-pub(super) trait Take: Send + 'static {
+pub(crate) trait Take: Send + 'static {
     fn take(&mut self, value: u64);
 }
 
 /// How many values have arrived, as the scenario reads it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Tally {
+pub(crate) struct Tally {
     arrived: Arc<AtomicU64>,
     expected: u64,
 }
 
 /// The end of a way: counts what arrives. Only one thread at a time may, as receptors of one circuit do.
 #[derive(Clone, Debug)]
-pub(super) struct Counter(Arc<AtomicU64>);
+pub(crate) struct Counter(Arc<AtomicU64>);
 
 impl Tally {
     /// What counts for this tally.
-    pub(super) fn counter(&self) -> Counter {
+    pub(crate) fn counter(&self) -> Counter {
         Counter(Arc::clone(&self.arrived))
     }
 
     /// Fails unless exactly so many values have arrived since the last call.
-    pub(super) fn expect(&mut self, count: u64) -> anyhow::Result<()> {
+    pub(crate) fn expect(&mut self, count: u64) -> anyhow::Result<()> {
         self.expect_within(&(count..=count))
     }
 
     /// Fails unless about so many values have arrived since the last call.
-    pub(super) fn expect_within(&mut self, counts: &RangeInclusive<u64>) -> anyhow::Result<()> {
+    pub(crate) fn expect_within(&mut self, counts: &RangeInclusive<u64>) -> anyhow::Result<()> {
         let before = self.expected;
         let arrived = self.arrived.load(Ordering::Acquire);
         self.expected = arrived;
@@ -48,14 +48,14 @@ impl Tally {
 impl Counter {
     /// Counts a value and makes sure that it was there.
     #[inline]
-    pub(super) fn count<T>(&self, value: T) {
+    pub(crate) fn count<T>(&self, value: T) {
         black_box(value);
         // One writer: no read-modify-write is needed.
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
     }
 
     /// Takes this for what has arrived in all.
-    pub(super) fn count_in_all(&self, count: u64) {
+    pub(crate) fn count_in_all(&self, count: u64) {
         self.0.store(count, Ordering::Release);
     }
 }

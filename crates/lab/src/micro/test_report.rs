@@ -8,18 +8,18 @@ use super::row::Row;
 use super::runner::Outcome;
 use crate::machine::Machine;
 
-pub(super) fn benchmark(name: &str) -> Benchmark {
+pub(crate) fn benchmark(name: &str) -> Benchmark {
     Benchmark::new(name, format!("what {name} measures"), |_| each(|_| ()))
 }
 
-pub(super) fn row<'a>(benchmark: &'a Benchmark, mode: Mode, samples: &[f64]) -> Row<'a> {
+pub(crate) fn row<'a>(benchmark: &'a Benchmark, mode: Mode, samples: &[f64]) -> Row<'a> {
     let outcome =
         Outcome { name: benchmark.name().to_owned(), samples: vec![samples.to_vec()], ..Outcome::default() };
     let group = benchmark.group().map(|name| Group { name: name.to_owned(), baseline: "P.a".to_owned() });
     Row { benchmark, outcome, mode, group }
 }
 
-pub(super) fn report(rows: Vec<Row<'_>>) -> Report<'_> {
+pub(crate) fn report(rows: Vec<Row<'_>>) -> Report<'_> {
     let machine = Machine { cores: 2, processor: "a processor".into(), kernel: "a kernel".into() };
     Report { rows, failures: Vec::new(), machine, verbose: false }
 }

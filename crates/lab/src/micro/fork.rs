@@ -1,7 +1,7 @@
 //! Measuring in a fresh process, as often as asked for: nothing that one benchmark leaves behind reaches another.
 
 use super::interrupt::Interrupt;
-use super::options::{CircuitOptions, Plan};
+use super::options::{MicroOptions, Plan};
 use super::runner::Outcome;
 use signal_hook::consts::SIGINT;
 use std::ffi::OsString;
@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Output, Stdio};
 
-/// How this program is called so that it comes back to the laboratory of circuits.
+/// How this program is called so that it comes back to the same laboratory.
 #[derive(Clone, Debug)]
 pub struct Caller {
     /// The arguments before the laboratory's own.
@@ -31,10 +31,10 @@ enum ForkError {
 
 /// Measures these benchmarks in fresh processes, one after the other, and puts together what they found. There is an outcome of
 /// each, in their order.
-pub(super) fn measure(
+pub(crate) fn measure(
     caller: &Caller,
     names: &[&str],
-    options: &CircuitOptions,
+    options: &MicroOptions,
     plan: &Plan,
     interrupt: &Interrupt,
 ) -> Vec<Outcome> {
@@ -79,7 +79,7 @@ fn fail(all: &mut [Outcome], why: &str) {
 fn measure_once(
     caller: &Caller,
     names: &[&str],
-    options: &CircuitOptions,
+    options: &MicroOptions,
     plan: &Plan,
 ) -> Result<Vec<Outcome>, ForkError> {
     let program = std::env::current_exe().map_err(ForkError::NotStarted)?;
@@ -113,7 +113,7 @@ fn read(output: &Output, names: &[&str]) -> Result<Vec<Outcome>, ForkError> {
 #[cfg(test)]
 mod tests {
     use super::{add, fail, read};
-    use crate::circuit::runner::Outcome;
+    use crate::micro::runner::Outcome;
     use std::os::unix::process::ExitStatusExt;
     use std::process::{ExitStatus, Output};
 

@@ -10,50 +10,50 @@ use std::collections::BTreeMap;
 /// One entry of a result file. Written whole; read only as far as a comparison needs, so that files of JMH are read too.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     /// `Suite.benchmark`, behind a package in files of JMH.
-    pub(super) benchmark: String,
-    pub(super) mode: String,
+    pub(crate) benchmark: String,
+    pub(crate) mode: String,
     #[serde(default)]
-    pub(super) threads: u32,
+    pub(crate) threads: u32,
     #[serde(default)]
-    pub(super) forks: u32,
+    pub(crate) forks: u32,
     #[serde(default)]
-    pub(super) warmup_iterations: u32,
+    pub(crate) warmup_iterations: u32,
     #[serde(default)]
-    pub(super) warmup_time: String,
+    pub(crate) warmup_time: String,
     #[serde(default)]
-    pub(super) measurement_iterations: u32,
+    pub(crate) measurement_iterations: u32,
     #[serde(default)]
-    pub(super) measurement_time: String,
-    pub(super) primary_metric: Metric,
+    pub(crate) measurement_time: String,
+    pub(crate) primary_metric: Metric,
     #[serde(default)]
-    pub(super) secondary_metrics: BTreeMap<String, Metric>,
+    pub(crate) secondary_metrics: BTreeMap<String, Metric>,
     /// What was measured, in a line. JMH has no such field.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub(super) measures: String,
+    pub(crate) measures: String,
 }
 
 /// A score with what it was made of.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Metric {
-    pub(super) score: f64,
+pub(crate) struct Metric {
+    pub(crate) score: f64,
     #[serde(default)]
-    pub(super) score_error: Error,
+    pub(crate) score_error: Error,
     #[serde(default)]
-    pub(super) score_confidence: Vec<Error>,
+    pub(crate) score_confidence: Vec<Error>,
     #[serde(default)]
-    pub(super) score_percentiles: BTreeMap<String, f64>,
-    pub(super) score_unit: String,
+    pub(crate) score_percentiles: BTreeMap<String, f64>,
+    pub(crate) score_unit: String,
     #[serde(default)]
-    pub(super) raw_data: Vec<Vec<f64>>,
+    pub(crate) raw_data: Vec<Vec<f64>>,
 }
 
 /// A number, or the word `NaN` where there is none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(super) enum Error {
+pub(crate) enum Error {
     Known(f64),
     Unknown(String),
 }
@@ -65,7 +65,7 @@ impl Default for Error {
 }
 
 /// The entries of a run.
-pub(super) fn entries(report: &Report<'_>, plan: &Plan) -> Vec<Entry> {
+pub(crate) fn entries(report: &Report<'_>, plan: &Plan) -> Vec<Entry> {
     report.rows.iter().map(|row| Entry::new(row, plan)).collect()
 }
 
@@ -91,7 +91,7 @@ impl Entry {
     }
 
     /// The primary metric and the others with the names by which they are compared.
-    pub(super) fn metrics(&self) -> impl Iterator<Item = (String, &Metric)> {
+    pub(crate) fn metrics(&self) -> impl Iterator<Item = (String, &Metric)> {
         let name = self.short_name();
         let others = self.secondary_metrics.iter();
         let others = others.map(move |(label, metric)| (format!("{name}:{label}"), metric));
@@ -99,7 +99,7 @@ impl Entry {
     }
 
     /// The name without a package in front of it.
-    pub(super) fn short_name(&self) -> &str {
+    pub(crate) fn short_name(&self) -> &str {
         match self.benchmark.rmatch_indices('.').nth(1) {
             Some((dot, _)) => self.benchmark.get(dot + 1..).unwrap_or(&self.benchmark),
             None => &self.benchmark,
@@ -123,7 +123,7 @@ impl Metric {
     }
 
     /// All samples of all forks; the score alone where a file has none.
-    pub(super) fn samples(&self) -> Vec<f64> {
+    pub(crate) fn samples(&self) -> Vec<f64> {
         let samples = self.raw_data.concat();
         if samples.is_empty() { vec![self.score] } else { samples }
     }
@@ -132,8 +132,8 @@ impl Metric {
 #[cfg(test)]
 mod tests {
     use super::{Entry, entries};
-    use crate::circuit::options::{Mode, Plan};
-    use crate::circuit::test_report::{benchmark, report, row};
+    use crate::micro::options::{Mode, Plan};
+    use crate::micro::test_report::{benchmark, report, row};
 
     #[test]
     fn the_fields_are_where_jmh_has_them() {

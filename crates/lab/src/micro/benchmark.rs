@@ -36,18 +36,18 @@ pub enum Quantity {
 /// Operations at the ready, everything that they need being there.
 ///
 /// It is made anew for every iteration and dropped after it, outside of the measured time.
-pub(super) struct Work {
+pub(crate) struct Work {
     /// How many operations one call does.
-    pub(super) operations: u64,
+    pub(crate) operations: u64,
     /// Does so many calls. Returns what they took in all: nanoseconds, or the unit of the benchmark's [`Quantity`].
-    pub(super) run: Run,
+    pub(crate) run: Run,
     /// Of work that takes down latencies: what ends the calls and says how late the values of all of them were. What the calls
     /// themselves return is then nothing.
-    pub(super) end: Option<End>,
+    pub(crate) end: Option<End>,
 }
 
 /// See [`Work::end`].
-pub(super) type End = Box<dyn FnOnce() -> anyhow::Result<Late>>;
+pub(crate) type End = Box<dyn FnOnce() -> anyhow::Result<Late>>;
 
 /// See [`Work::run`].
 type Run = Box<dyn FnMut(u64) -> anyhow::Result<f64>>;
@@ -56,7 +56,7 @@ type Run = Box<dyn FnMut(u64) -> anyhow::Result<f64>>;
 const BATCH: u64 = 1_000;
 
 impl Benchmark {
-    pub(super) fn new(
+    pub(crate) fn new(
         name: impl Into<String>,
         measures: impl Into<String>,
         start: impl Fn(&Sizes) -> anyhow::Result<Work> + 'static,
@@ -76,7 +76,7 @@ impl Benchmark {
     }
 
     /// The benchmark, and the same a thousand times in one call under the name with `_batch`.
-    pub(super) fn with_batch<F>(name: &str, measures: &str, start: F) -> [Self; 2]
+    pub(crate) fn with_batch<F>(name: &str, measures: &str, start: F) -> [Self; 2]
     where
         F: Fn(&Sizes) -> anyhow::Result<Work> + Clone + 'static,
     {
@@ -90,37 +90,37 @@ impl Benchmark {
     }
 
     /// What it should cost at most, in nanoseconds or the benchmark's unit.
-    pub(super) fn at_most(mut self, target: f64) -> Self {
+    pub(crate) fn at_most(mut self, target: f64) -> Self {
         self.target = Some(target);
         self
     }
 
     /// The same under other names, by which it is found too.
-    pub(super) fn also<N: Into<String>>(mut self, other_names: impl IntoIterator<Item = N>) -> Self {
+    pub(crate) fn also<N: Into<String>>(mut self, other_names: impl IntoIterator<Item = N>) -> Self {
         self.other_names = other_names.into_iter().map(N::into).collect();
         self
     }
 
     /// Measured in turns with all others of this group, and compared with the first of them.
-    pub(super) fn in_group(mut self, group: &'static str) -> Self {
+    pub(crate) fn in_group(mut self, group: &'static str) -> Self {
         self.group = Some(group);
         self
     }
 
     /// One of the rows that say most.
-    pub(super) fn in_summary(mut self) -> Self {
+    pub(crate) fn in_summary(mut self) -> Self {
         self.is_in_summary = true;
         self
     }
 
     /// Takes down how late each value is.
-    pub(super) fn of_latencies(mut self) -> Self {
+    pub(crate) fn of_latencies(mut self) -> Self {
         self.quantity = Quantity::Latency;
         self
     }
 
     /// Counts this instead of nanoseconds.
-    pub(super) fn in_unit(mut self, unit: &'static str) -> Self {
+    pub(crate) fn in_unit(mut self, unit: &'static str) -> Self {
         self.quantity = Quantity::Amount(unit);
         self
     }
@@ -155,22 +155,22 @@ impl Benchmark {
         self.is_in_summary
     }
 
-    pub(super) fn group(&self) -> Option<&'static str> {
+    pub(crate) fn group(&self) -> Option<&'static str> {
         self.group
     }
 
-    pub(super) fn quantity(&self) -> Quantity {
+    pub(crate) fn quantity(&self) -> Quantity {
         self.quantity
     }
 
-    pub(super) fn start(&self, sizes: &Sizes) -> anyhow::Result<Work> {
+    pub(crate) fn start(&self, sizes: &Sizes) -> anyhow::Result<Work> {
         (self.start)(sizes)
     }
 }
 
 impl Work {
     /// Calls of so many operations that look at the clock themselves and return what they took.
-    pub(super) fn calls(
+    pub(crate) fn calls(
         operations: u64,
         mut call: impl FnMut() -> anyhow::Result<Duration> + 'static,
     ) -> anyhow::Result<Self> {
@@ -178,7 +178,7 @@ impl Work {
     }
 
     /// Calls of so many operations that return an amount of something for all of them.
-    pub(super) fn amounts(
+    pub(crate) fn amounts(
         operations: u64,
         mut call: impl FnMut() -> anyhow::Result<f64> + 'static,
     ) -> anyhow::Result<Self> {
@@ -194,7 +194,7 @@ impl Work {
     }
 
     /// Calls that take down how late so many values each are, and what ends them.
-    pub(super) fn of_latencies(
+    pub(crate) fn of_latencies(
         operations: u64,
         mut call: impl FnMut() -> anyhow::Result<()> + 'static,
         end: impl FnOnce() -> anyhow::Result<Late> + 'static,
@@ -216,12 +216,12 @@ impl Work {
 
 /// Work of single operations, between which nobody looks at the clock. Each is given its number, of which the compiler knows
 /// nothing, and what it returns counts as used.
-pub(super) fn each<R>(operation: impl FnMut(u64) -> R + 'static) -> anyhow::Result<Work> {
+pub(crate) fn each<R>(operation: impl FnMut(u64) -> R + 'static) -> anyhow::Result<Work> {
     several(1, operation)
 }
 
 /// As [`each`], for calls that do so many operations.
-pub(super) fn several<R>(operations: u64, operation: impl FnMut(u64) -> R + 'static) -> anyhow::Result<Work> {
+pub(crate) fn several<R>(operations: u64, operation: impl FnMut(u64) -> R + 'static) -> anyhow::Result<Work> {
     let mut at_rest = Some(operation);
     let run = move |count| {
         // In a variable of its own, so that what the operation keeps may be in registers, as in any loop of a program.
@@ -240,7 +240,7 @@ pub(super) fn several<R>(operations: u64, operation: impl FnMut(u64) -> R + 'sta
 #[cfg(test)]
 mod tests {
     use super::{Benchmark, Work, each};
-    use crate::circuit::sizes::Sizes;
+    use crate::micro::sizes::Sizes;
     use std::cell::Cell;
     use std::rc::Rc;
     use std::time::Duration;

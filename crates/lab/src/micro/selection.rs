@@ -46,24 +46,24 @@ pub enum SelectionError {
 
 /// What is meant, of all benchmarks.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Selection<'a> {
-    pub(super) patterns: &'a [String],
-    pub(super) summary: bool,
+pub(crate) struct Selection<'a> {
+    pub(crate) patterns: &'a [String],
+    pub(crate) summary: bool,
     /// `peers`, or a pattern.
-    pub(super) against: Option<&'a str>,
+    pub(crate) against: Option<&'a str>,
 }
 
 /// Benchmarks that are measured in turns.
-pub(super) struct Run<'a> {
+pub(crate) struct Run<'a> {
     /// What they are called together, if they are compared.
     name: Option<String>,
     /// The first is the one that the others are compared with.
-    pub(super) benchmarks: Vec<&'a Benchmark>,
+    pub(crate) benchmarks: Vec<&'a Benchmark>,
 }
 
 impl Run<'_> {
     /// How they are compared, if they are.
-    pub(super) fn group(&self) -> Option<Group> {
+    pub(crate) fn group(&self) -> Option<Group> {
         let baseline = self.benchmarks.first()?.name().to_owned();
         self.name.clone().map(|name| Group { name, baseline })
     }
@@ -74,7 +74,7 @@ const PEERS: &str = "peers";
 
 impl Selection<'_> {
     /// The benchmarks that are meant, in the order of the list and in runs.
-    pub(super) fn runs<'a>(&self, benchmarks: &'a [Benchmark]) -> Result<Vec<Run<'a>>, SelectionError> {
+    pub(crate) fn runs<'a>(&self, benchmarks: &'a [Benchmark]) -> Result<Vec<Run<'a>>, SelectionError> {
         let meant = self.meant(benchmarks)?;
         match self.against {
             Some(PEERS) => Ok(groups(with_baselines(benchmarks, &meant))),
@@ -201,8 +201,8 @@ fn after<'a>(text: &'a str, part: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::{Selection, SelectionError, matches};
-    use crate::circuit::benchmark::Benchmark;
-    use crate::circuit::test_report::benchmark;
+    use crate::micro::benchmark::Benchmark;
+    use crate::micro::test_report::benchmark;
     use proptest::prelude::*;
 
     #[test]

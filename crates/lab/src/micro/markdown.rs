@@ -10,7 +10,7 @@ use crate::statistics::Spread;
 use std::fmt;
 
 /// A report as tables in Markdown.
-pub(super) struct Markdown<'a>(pub(super) &'a Report<'a>);
+pub(crate) struct Markdown<'a>(pub(crate) &'a Report<'a>);
 
 impl fmt::Display for Markdown<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -102,9 +102,9 @@ fn write_ratios(ratios: &Ratios, out: &mut fmt::Formatter<'_>) -> fmt::Result {
 #[cfg(test)]
 mod tests {
     use super::{Failure, Markdown, Report};
-    use crate::circuit::options::Mode;
-    use crate::circuit::runner::Finding;
-    use crate::circuit::test_report::{benchmark, report, row};
+    use crate::micro::options::Mode;
+    use crate::micro::runner::Finding;
+    use crate::micro::test_report::{benchmark, report, row};
 
     #[test]
     fn rows_and_ratios_are_tables() {

@@ -2,8 +2,8 @@
 
 /// Benchmarks that are measured in turns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Group {
-    pub(super) name: String,
+pub(crate) struct Group {
+    pub(crate) name: String,
     /// The benchmark that the others are compared with.
-    pub(super) baseline: String,
+    pub(crate) baseline: String,
 }

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 /// What takes down how late values arrive. Clones take down for the same.
 #[derive(Clone, Debug)]
-pub(super) struct Lateness {
+pub(crate) struct Lateness {
     begin: Instant,
     found: Arc<Mutex<Found>>,
 }
@@ -24,33 +24,33 @@ struct Found {
 }
 
 /// How late the values of an iteration were.
-pub(super) struct Late {
-    pub(super) latencies: Latencies,
+pub(crate) struct Late {
+    pub(crate) latencies: Latencies,
     /// The mean, in nanoseconds.
-    pub(super) nanos: f64,
+    pub(crate) nanos: f64,
     /// How many arrived in a second, from the beginning of the plan until all had; none if it was not planned how many should.
-    pub(super) per_second: Option<f64>,
+    pub(crate) per_second: Option<f64>,
 }
 
 impl Lateness {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Lateness { begin: Instant::now(), found: Arc::default() }
     }
 
     /// Nanoseconds on the clock by which values are due.
-    pub(super) fn now(&self) -> u64 {
+    pub(crate) fn now(&self) -> u64 {
         self.begin.elapsed().as_nanos() as u64
     }
 
     /// Fails unless so many have arrived since the last call.
-    pub(super) fn expect(&self, count: u64) -> anyhow::Result<()> {
+    pub(crate) fn expect(&self, count: u64) -> anyhow::Result<()> {
         let new = mem::take(&mut self.lock().new);
         anyhow::ensure!(new == count, "{new} values arrived where {count} should have");
         Ok(())
     }
 
     /// All that has been found.
-    pub(super) fn all(&self) -> Late {
+    pub(crate) fn all(&self) -> Late {
         let found = self.lock();
         Late { latencies: found.latencies.clone(), nanos: found.nanos / found.count as f64, per_second: None }
     }

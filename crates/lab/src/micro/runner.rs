@@ -17,25 +17,25 @@ use std::time::{Duration, Instant};
 
 /// What was measured of one benchmark.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Outcome {
-    pub(super) name: String,
+pub(crate) struct Outcome {
+    pub(crate) name: String,
     /// For each fork what its iterations found for one operation, in nanoseconds or the benchmark's unit.
-    pub(super) samples: Vec<Vec<f64>>,
+    pub(crate) samples: Vec<Vec<f64>>,
     /// What else was found of it.
-    pub(super) others: Vec<Finding>,
+    pub(crate) others: Vec<Finding>,
     /// Why it has failed, in a line. What it found itself before then is no figure either; what processes have found that came to
     /// their end before another one died is.
-    pub(super) failure: Option<String>,
+    pub(crate) failure: Option<String>,
 }
 
 /// Something that was found of a benchmark besides what it measures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Finding {
+pub(crate) struct Finding {
     /// Such as `p99`.
-    pub(super) label: String,
-    pub(super) unit: String,
+    pub(crate) label: String,
+    pub(crate) unit: String,
     /// For each fork, one for each iteration or for all.
-    pub(super) samples: Vec<Vec<f64>>,
+    pub(crate) samples: Vec<Vec<f64>>,
 }
 
 /// The percentiles of latencies that are found of each iteration.
@@ -53,7 +53,7 @@ const AMOUNTS_MAX: u32 = 3;
 
 /// Measures benchmarks in turns: each iteration does the work of all of them, and begins with another one than that before it.
 /// Interrupted, it does no more iterations, and of one that has failed neither. There is an outcome of each, in their order.
-pub(super) fn measure(benchmarks: &[&Benchmark], plan: &Plan, interrupt: &Interrupt) -> Vec<Outcome> {
+pub(crate) fn measure(benchmarks: &[&Benchmark], plan: &Plan, interrupt: &Interrupt) -> Vec<Outcome> {
     let mut running: Vec<Running<'_>> = benchmarks.iter().map(|one| Running::new(one, plan)).collect();
     for number in 0..plan.warmup_iterations {
         for one in in_turn(&mut running, number).filter(|_| !interrupt.is_asked_for()) {
@@ -243,19 +243,19 @@ fn in_a_line(text: &str) -> String {
 }
 
 impl Finding {
-    pub(super) fn new(label: &str, unit: &str, samples: Vec<f64>) -> Self {
+    pub(crate) fn new(label: &str, unit: &str, samples: Vec<f64>) -> Self {
         Finding { label: label.to_owned(), unit: unit.to_owned(), samples: vec![samples] }
     }
 }
 
 impl Outcome {
     /// Whether anything was measured that holds.
-    pub(super) fn has_figures(&self) -> bool {
+    pub(crate) fn has_figures(&self) -> bool {
         self.samples.iter().any(|fork| !fork.is_empty())
     }
 
     /// Adds what another fork has found. If that has failed, all are not to be trusted.
-    pub(super) fn add(&mut self, fork: Outcome) {
+    pub(crate) fn add(&mut self, fork: Outcome) {
         debug_assert_eq!(self.name, fork.name);
         if fork.failure.is_some() || self.samples.is_empty() {
             *self = fork;
@@ -276,12 +276,12 @@ impl Outcome {
 #[cfg(test)]
 mod tests {
     use super::{Outcome, measure as measure_until};
-    use crate::circuit::benchmark::{Benchmark, Work};
-    use crate::circuit::interrupt::Interrupt;
-    use crate::circuit::lateness::Lateness;
-    use crate::circuit::open_loop::emissions;
-    use crate::circuit::options::{Mode, Plan};
-    use crate::circuit::tally::Take;
+    use crate::micro::benchmark::{Benchmark, Work};
+    use crate::micro::interrupt::Interrupt;
+    use crate::micro::lateness::Lateness;
+    use crate::micro::open_loop::emissions;
+    use crate::micro::options::{Mode, Plan};
+    use crate::micro::tally::Take;
     use std::cell::{Cell, RefCell};
     use std::rc::Rc;
     use std::time::Duration;

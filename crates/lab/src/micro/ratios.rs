@@ -7,26 +7,26 @@ use super::series::Series;
 use crate::statistics::{Ratio, Spread};
 
 /// The ratios of rows that were measured in turns.
-pub(super) struct Ratios {
-    pub(super) group: String,
+pub(crate) struct Ratios {
+    pub(crate) group: String,
     /// The row that the others are compared with.
-    pub(super) baseline: String,
+    pub(crate) baseline: String,
     /// None if there are no figures of that row.
-    pub(super) lines: Option<Vec<RatioLine>>,
+    pub(crate) lines: Option<Vec<RatioLine>>,
 }
 
 /// One comparison, of all rounds.
-pub(super) struct RatioLine {
-    pub(super) name: String,
+pub(crate) struct RatioLine {
+    pub(crate) name: String,
     /// Of the rounds' ratios.
-    pub(super) spread: Spread,
+    pub(crate) spread: Spread,
     /// What the rounds say together, if there are enough.
-    pub(super) ratio: Option<Ratio>,
+    pub(crate) ratio: Option<Ratio>,
 }
 
 impl Ratios {
     /// The ratios of all groups that have more rows than the one that the others are compared with.
-    pub(super) fn of(rows: &[Row<'_>]) -> Vec<Self> {
+    pub(crate) fn of(rows: &[Row<'_>]) -> Vec<Self> {
         let mut groups: Vec<&Group> = Vec::new();
         for row in rows {
             groups.extend(row.group.as_ref().filter(|group| !groups.contains(group)));

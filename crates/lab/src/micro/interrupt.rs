@@ -11,11 +11,11 @@ const EXIT_CODE: i32 = 128 + SIGINT;
 
 /// Whether the run is to end early.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Interrupt(Arc<AtomicBool>);
+pub(crate) struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
     /// What Ctrl-C sets from now on.
-    pub(super) fn by_signal() -> anyhow::Result<Self> {
+    pub(crate) fn by_signal() -> anyhow::Result<Self> {
         static REGISTERED: OnceLock<Interrupt> = OnceLock::new();
         if let Some(interrupt) = REGISTERED.get() {
             return Ok(interrupt.clone());
@@ -31,13 +31,13 @@ impl Interrupt {
     }
 
     /// Whether it was asked for.
-    pub(super) fn is_asked_for(&self) -> bool {
+    pub(crate) fn is_asked_for(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
     /// Asks for it.
     #[cfg(test)]
-    pub(super) fn ask(&self) {
+    pub(crate) fn ask(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 const CALL: Duration = Duration::from_millis(10);
 
 /// Work of emitting so many values a second, each of which is the time at which it is due. `flush` waits until they have arrived.
-pub(super) fn emissions<S: 'static>(
+pub(crate) fn emissions<S: 'static>(
     state: S,
     lateness: &Lateness,
     per_second: u64,
@@ -75,7 +75,7 @@ impl<S, F: FnMut(&mut S, u64) -> anyhow::Result<()>> Plan<S, F> {
 }
 
 /// Work whose calls take down so many values each.
-pub(super) fn latencies(
+pub(crate) fn latencies(
     lateness: &Lateness,
     count: u64,
     mut call: impl FnMut() -> anyhow::Result<()> + 'static,
@@ -91,8 +91,8 @@ pub(super) fn latencies(
 #[cfg(test)]
 mod tests {
     use super::emissions;
-    use crate::circuit::lateness::Lateness;
-    use crate::circuit::tally::Take;
+    use crate::micro::lateness::Lateness;
+    use crate::micro::tally::Take;
     use std::thread;
     use std::time::Duration;
 

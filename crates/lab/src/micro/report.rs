@@ -8,9 +8,9 @@ use crate::statistics::{Ratio, Spread};
 use std::fmt;
 
 /// A benchmark that has failed.
-pub(super) struct Failure {
-    pub(super) name: String,
-    pub(super) why: String,
+pub(crate) struct Failure {
+    pub(crate) name: String,
+    pub(crate) why: String,
 }
 
 impl fmt::Display for Failure {
@@ -20,11 +20,11 @@ impl fmt::Display for Failure {
 }
 
 /// All that a run has found.
-pub(super) struct Report<'a> {
-    pub(super) rows: Vec<Row<'a>>,
-    pub(super) failures: Vec<Failure>,
-    pub(super) machine: Machine,
-    pub(super) verbose: bool,
+pub(crate) struct Report<'a> {
+    pub(crate) rows: Vec<Row<'a>>,
+    pub(crate) failures: Vec<Failure>,
+    pub(crate) machine: Machine,
+    pub(crate) verbose: bool,
 }
 
 /// A line of the table.
@@ -59,7 +59,7 @@ impl Line {
 }
 
 /// A figure with as many digits as one may want to see of it.
-pub(super) fn number(figure: f64) -> String {
+pub(crate) fn number(figure: f64) -> String {
     match figure.abs() {
         size if size >= 1e6 => format!("{figure:.0}"),
         size if size >= 1e3 => format!("{figure:.1}"),
@@ -153,9 +153,9 @@ impl fmt::Display for Ratios {
 #[cfg(test)]
 mod tests {
     use super::Report;
-    use crate::circuit::options::Mode;
-    use crate::circuit::runner::Finding;
-    use crate::circuit::test_report::{benchmark, report, row};
+    use crate::micro::options::Mode;
+    use crate::micro::runner::Finding;
+    use crate::micro::test_report::{benchmark, report, row};
 
     #[test]
     fn the_table_is_jmhs_with_three_columns_more() {

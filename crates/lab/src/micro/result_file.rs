@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Where the results go.
 #[derive(Debug)]
-pub(super) struct ResultFile<'a> {
+pub(crate) struct ResultFile<'a> {
     /// As it was given.
     path: &'a Path,
     /// The file itself, where the path is a link to it. None of what is no file, such as a pipe.
@@ -16,7 +16,7 @@ pub(super) struct ResultFile<'a> {
 /// Why results cannot be written. An error of its own: a file that is a pipe and breaks is no output that was closed by who
 /// has seen enough.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum ResultFileError {
+pub(crate) enum ResultFileError {
     #[error("{0} is a directory; write the results to a file in it, such as {0}/results.json")]
     Directory(String),
     #[error("cannot write {path}: {error}")]
@@ -27,7 +27,7 @@ pub(super) enum ResultFileError {
 
 impl<'a> ResultFile<'a> {
     /// Finds out whether the file can be written, and leaves it as it is.
-    pub(super) fn at(path: &'a Path) -> Result<Self, ResultFileError> {
+    pub(crate) fn at(path: &'a Path) -> Result<Self, ResultFileError> {
         let unwritable = |error: &io::Error| unwritable(path, error);
         let file = match fs::metadata(path) {
             Ok(found) if found.is_dir() => {
@@ -50,7 +50,7 @@ impl<'a> ResultFile<'a> {
     }
 
     /// Writes it. If that fails, or the program ends meanwhile, the file is as it was.
-    pub(super) fn write(&self, text: &str) -> Result<(), ResultFileError> {
+    pub(crate) fn write(&self, text: &str) -> Result<(), ResultFileError> {
         let written = match &self.file {
             Some(file) => replace(file, text),
             None => fs::write(self.path, text),

@@ -5,22 +5,22 @@ use std::sync::OnceLock;
 
 /// The calling thread stays on one core as long as this exists. Threads that it starts meanwhile stay there too.
 #[derive(Debug)]
-pub(super) struct Pinned {
+pub(crate) struct Pinned {
     before: Option<CpuSet>,
 }
 
 /// The core for who consumes: the second that this process may use; none if there is but one.
-pub(super) fn consumer() -> Option<usize> {
+pub(crate) fn consumer() -> Option<usize> {
     usable().get(1).copied()
 }
 
 /// The core for who produces: the first, if there is another one for who consumes.
-pub(super) fn producer() -> Option<usize> {
+pub(crate) fn producer() -> Option<usize> {
     consumer().and_then(|_| usable().first().copied())
 }
 
 /// Keeps the calling thread on this core for good. Where the system refuses, it runs where it likes.
-pub(super) fn stay_on(core: Option<usize>) {
+pub(crate) fn stay_on(core: Option<usize>) {
     if let Some(core) = core {
         let mut set = CpuSet::new();
         set.set(core);
@@ -40,7 +40,7 @@ fn usable() -> &'static [usize] {
 
 impl Pinned {
     /// Keeps the calling thread on this core.
-    pub(super) fn to(core: Option<usize>) -> Self {
+    pub(crate) fn to(core: Option<usize>) -> Self {
         let before = core.and_then(|_| sched_getaffinity(None).ok());
         stay_on(core);
         Pinned { before }

@@ -7,17 +7,17 @@ use super::runner::Outcome;
 use super::series::Series;
 
 /// What was measured of a benchmark, and how.
-pub(super) struct Row<'a> {
-    pub(super) benchmark: &'a Benchmark,
-    pub(super) outcome: Outcome,
-    pub(super) mode: Mode,
+pub(crate) struct Row<'a> {
+    pub(crate) benchmark: &'a Benchmark,
+    pub(crate) outcome: Outcome,
+    pub(crate) mode: Mode,
     /// With which others it was measured in turns.
-    pub(super) group: Option<Group>,
+    pub(crate) group: Option<Group>,
 }
 
 impl Row<'_> {
     /// All that was found, in the units that are reported; first what the benchmark measures.
-    pub(super) fn series(&self) -> Vec<Series> {
+    pub(crate) fn series(&self) -> Vec<Series> {
         let mut all = self.times();
         if self.is_throughput()
             && let Some(first) = all.first_mut()
@@ -30,7 +30,7 @@ impl Row<'_> {
     }
 
     /// The same, with times also where throughput is reported.
-    pub(super) fn times(&self) -> Vec<Series> {
+    pub(crate) fn times(&self) -> Vec<Series> {
         let mode = self.mode_word();
         let series = |label: Option<&str>, unit: &str, samples: &[Vec<f64>]| Series {
             benchmark: self.benchmark.name().to_owned(),
@@ -50,7 +50,7 @@ impl Row<'_> {
     }
 
     /// The mode as JMH calls it: amounts are always looked at once, and latencies are those of each value.
-    pub(super) fn mode_word(&self) -> &'static str {
+    pub(crate) fn mode_word(&self) -> &'static str {
         match self.benchmark.quantity() {
             Quantity::Time => self.mode.word(),
             Quantity::Latency => "sample",

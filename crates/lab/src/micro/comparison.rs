@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 /// What two runs have in common, and what only one has.
-pub(super) struct Comparison {
+pub(crate) struct Comparison {
     pairs: Vec<Pair>,
     only_a: Vec<String>,
     only_b: Vec<String>,
@@ -27,7 +27,7 @@ struct Pair {
 
 impl Comparison {
     /// Reads two result files.
-    pub(super) fn read(a: &Path, b: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn read(a: &Path, b: &Path) -> anyhow::Result<Self> {
         Self::new(&read(a)?, &read(b)?).with_context(|| {
             format!("{} and {} have no benchmark, mode and unit in common", a.display(), b.display())
         })
@@ -155,9 +155,9 @@ impl fmt::Display for Comparison {
 #[cfg(test)]
 mod tests {
     use super::Comparison;
-    use crate::circuit::jmh::entries;
-    use crate::circuit::options::{Mode, Plan};
-    use crate::circuit::test_report::{benchmark, report, row};
+    use crate::micro::jmh::entries;
+    use crate::micro::options::{Mode, Plan};
+    use crate::micro::test_report::{benchmark, report, row};
 
     fn compare(mode: Mode, a: &[(&str, &[f64])], b: &[(&str, &[f64])]) -> Option<String> {
         let run = |rows: &[(&str, &[f64])]| {

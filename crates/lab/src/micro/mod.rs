@@ -1,0 +1,388 @@
+//! Small measurements in the manner of JMH: what one operation of something costs, again and again, and how sure that is.
+//!
+//! - [`Benchmark`] is a row; the suites of a laboratory are lists of them.
+//! - `runner.rs` does a benchmark's work for a while and looks at the clock.
+//! - `row.rs` is what was measured of one benchmark, `series.rs` the samples of one thing that was found of it.
+//! - `report.rs`, `ratios.rs`, `markdown.rs`, `jmh.rs` and `comparison.rs` say what was found, `result_file.rs` keeps it.
+//!
+//! Each uses only what stands before it: benchmarks and what they count with (`tally`, `lateness`, `open_loop`) ─► how they are
+//! measured (`runner`, `fork`) ─► rows ─► what is said of them ─► this file. The suites are those of [`crate::circuit`].
+//!
+//! A scenario whose values do not all arrive is an error, not a figure.
+
+pub(crate) mod benchmark;
+mod comparison;
+pub(crate) mod cores;
+mod fork;
+mod group;
+mod interrupt;
+mod jmh;
+pub(crate) mod lateness;
+mod markdown;
+pub(crate) mod open_loop;
+pub(crate) mod options;
+mod ratios;
+mod report;
+mod result_file;
+mod row;
+mod runner;
+mod selection;
+mod series;
+pub(crate) mod sizes;
+pub(crate) mod tally;
+#[cfg(test)]
+mod test_report;
+
+pub use benchmark::{Benchmark, Quantity};
+pub use fork::Caller;
+pub use options::{MicroOptions, Mode};
+pub use selection::SelectionError;
+pub use sizes::Sizes;
+
+use crate::machine::Machine;
+use crate::output;
+use anyhow::{Context, anyhow};
+use comparison::Comparison;
+use interrupt::Interrupt;
+use markdown::Markdown;
+use options::{Action, Plan};
+use report::{Failure, Report};
+use result_file::ResultFile;
+use row::Row;
+use selection::{Run, Selection};
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// Does with these benchmarks what the flags say. Writes what is found to `out`, and how far it is to `notes`, which may fail without a
+/// consequence.
+pub(crate) fn run(
+    benchmarks: &[Benchmark],
+    options: &MicroOptions,
+    caller: &Caller,
+    out: &mut impl Write,
+    notes: &mut impl Write,
+) -> anyhow::Result<()> {
+    if let Some(Action::Compare { a, b }) = &options.action {
+        let comparison = Comparison::read(a, b)?;
+        return printed(write!(out, "{comparison}"));
+    }
+    let plan = options.plan();
+    if !options.as_fork.is_empty() {
+        return run_as_fork(options, &plan, benchmarks, out);
+    }
+    let selection = Selection {
+        patterns: &options.patterns,
+        summary: options.summary,
+        against: options.against.as_deref(),
+    };
+    let runs = selection.runs(benchmarks)?;
+    if options.list {
+        return printed(list(runs.iter().flat_map(|run| &run.benchmarks), options.verbose, out));
+    }
+    anyhow::ensure!(
+        !(options.markdown && options.prints_json()),
+        "--markdown and -rff - would both be standard output; write the results to a file, or leave one out"
+    );
+    warn(options, notes);
+    // Before anything takes long: a mistaken name is told at once.
+    let file = options.results_path().map(ResultFile::at).transpose()?;
+    let interrupt = Interrupt::by_signal()?;
+    let report = measure(&runs, &How { options, plan: &plan, caller, interrupt: &interrupt }, notes);
+    let count = runs.iter().map(|run| run.benchmarks.len()).sum();
+    let end = end_of(&report, &interrupt, count);
+    if report.rows.is_empty() && end.is_err() {
+        // A file with the results of another run is worth more than one without any.
+        return end;
+    }
+    match (write_results(options, file.as_ref(), &report, &plan, out), end) {
+        (Ok(()), end) => end,
+        // Whoever has stopped reading does not turn a failure into a success.
+        (Err(error), Err(end)) if output::is_closed(&error) => Err(end),
+        (Err(error), Err(end)) => Err(end.context(format!("{error:#}"))),
+        (Err(error), Ok(())) => Err(error),
+    }
+}
+
+/// How a run of so many benchmarks ends.
+fn end_of(report: &Report<'_>, interrupt: &Interrupt, count: usize) -> anyhow::Result<()> {
+    let (measured, failed) = (report.rows.len(), report.failures.len());
+    let failure = report.failures.first().map(|Failure { name, why }| {
+        let first = if failed > 1 { ", the first of them" } else { ":" };
+        anyhow!("{failed} of {count} benchmarks failed{first} {name}: {why}")
+    });
+    let interrupted = interrupt.is_asked_for().then(|| {
+        format!("interrupted: {measured} of {count} benchmarks were measured, the last ones maybe less often")
+    });
+    match (failure, interrupted) {
+        (None, None) => Ok(()),
+        (None, Some(interrupted)) => Err(anyhow!(interrupted)),
+        (Some(failure), None) => Err(failure),
+        (Some(failure), Some(interrupted)) => Err(failure.context(interrupted)),
+    }
+}
+
+/// Says what the figures will not be.
+fn warn(options: &MicroOptions, notes: &mut impl Write) {
+    if cfg!(debug_assertions) && !options.quick {
+        let _ = writeln!(notes, "built with assertions: the figures are not those of a release build");
+    }
+    if options.quick {
+        let _ = writeln!(notes, "--quick: small scenarios, no figures to go by");
+    }
+    if options.against.as_deref() == Some("peers") && !cfg!(feature = "peers") {
+        let _ = writeln!(notes, "built without the feature `peers`: of those there is std::sync::mpsc alone");
+    }
+}
+
+/// How a run is made.
+#[derive(Clone, Copy)]
+struct How<'a> {
+    options: &'a MicroOptions,
+    plan: &'a Plan,
+    caller: &'a Caller,
+    interrupt: &'a Interrupt,
+}
+
+fn measure<'a>(runs: &[Run<'a>], how: &How<'_>, notes: &mut impl Write) -> Report<'a> {
+    let How { options, plan, caller, interrupt } = *how;
+    let (mut rows, mut failures) = (Vec::new(), Vec::new());
+    for (number, run) in runs.iter().enumerate() {
+        let names: Vec<&str> = run.benchmarks.iter().map(|one| one.name()).collect();
+        let _ = writeln!(notes, "{}/{}: {}", number + 1, runs.len(), names.join(", "));
+        let outcomes = match plan.forks {
+            0 => runner::measure(&run.benchmarks, plan, interrupt),
+            _ => fork::measure(caller, &names, options, plan, interrupt),
+        };
+        for (&benchmark, outcome) in run.benchmarks.iter().zip(outcomes) {
+            if let Some(why) = outcome.failure.clone() {
+                let failure = Failure { name: benchmark.name().to_owned(), why };
+                let _ = writeln!(notes, "{failure}");
+                failures.push(failure);
+            }
+            if outcome.has_figures() {
+                rows.push(Row { benchmark, outcome, mode: plan.mode, group: run.group() });
+            }
+        }
+        if interrupt.is_asked_for() {
+            break;
+        }
+    }
+    Report { rows, failures, machine: Machine::this(), verbose: options.verbose }
+}
+
+/// Writes the file before anything is printed: to print may fail for want of a reader.
+fn write_results(
+    options: &MicroOptions,
+    file: Option<&ResultFile<'_>>,
+    report: &Report<'_>,
+    plan: &Plan,
+    out: &mut impl Write,
+) -> anyhow::Result<()> {
+    let mut json = serde_json::to_string_pretty(&jmh::entries(report, plan))?;
+    json.push('\n');
+    let kept = file.map_or(Ok(()), |file| file.write(&json));
+    let written = if options.prints_json() {
+        out.write_all(json.as_bytes())
+    } else if options.markdown {
+        write!(out, "{}", Markdown(report))
+    } else {
+        write!(out, "{report}")
+    };
+    // Without the file, what is printed is all that is left of the run.
+    kept.map_err(anyhow::Error::from).and(printed(written))
+}
+
+/// Says of an error what it is of.
+fn printed(result: io::Result<()>) -> anyhow::Result<()> {
+    result.context("cannot write to standard output")
+}
+
+fn list<'a>(
+    benchmarks: impl Iterator<Item = &'a &'a Benchmark>,
+    verbose: bool,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    for benchmark in benchmarks {
+        writeln!(out, "{}", benchmark.name())?;
+        if verbose {
+            writeln!(out, "    measures: {}", benchmark.measures())?;
+            if !benchmark.other_names().is_empty() {
+                writeln!(out, "    also called: {}", benchmark.other_names().join(", "))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn run_as_fork(
+    options: &MicroOptions,
+    plan: &Plan,
+    benchmarks: &[Benchmark],
+    out: &mut impl Write,
+) -> anyhow::Result<()> {
+    let find = |name: &String| {
+        benchmarks
+            .iter()
+            .find(|one| one.name() == name)
+            .with_context(|| format!("no benchmark is called {name}"))
+    };
+    let run = options.as_fork.iter().map(find).collect::<anyhow::Result<Vec<_>>>()?;
+    // Ctrl-C is for all processes of the terminal: this one gives what it has found until then.
+    let found = runner::measure(&run, plan, &Interrupt::by_signal()?);
+    serde_json::to_writer(out, &found)?;
+    Ok(())
+}
+
+/// What a program ends with that has done this.
+pub(crate) fn exit_code(result: anyhow::Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if output::is_closed(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::tell(format_args!("{error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::benchmark::{Benchmark, Work};
+    use super::test_report::benchmark;
+    use super::{Caller, MicroOptions, exit_code, run as run_of};
+    use crate::test_run::options;
+    use std::cell::Cell;
+    use std::io::{self, Write};
+    use std::path::Path;
+    use std::process::ExitCode;
+    use std::time::Duration;
+
+    /// A reader that has seen enough.
+    struct Closed;
+
+    impl Write for Closed {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn run(benchmarks: &[Benchmark], flags: &[&str], out: &mut impl Write) -> anyhow::Result<()> {
+        let short = ["-i", "3", "--wi", "0", "-r", "1us"];
+        let options = options::<MicroOptions>(&[&short, flags].concat());
+        // Nobody reads how far it is, either.
+        run_of(benchmarks, &options, &Caller { arguments: Vec::new() }, out, &mut Closed)
+    }
+
+    /// A benchmark that loses a value in its iteration of this number.
+    fn losing_in(iteration: u32, name: &str) -> Benchmark {
+        let begun = Cell::new(0);
+        Benchmark::new(name, "", move |_| {
+            begun.set(begun.get() + 1);
+            let is_lost = begun.get() == iteration;
+            Work::calls(1, move || {
+                anyhow::ensure!(!is_lost, "it did not arrive");
+                Ok(Duration::from_millis(1))
+            })
+        })
+    }
+
+    /// The benchmarks in a result file, with how many samples there are of each.
+    fn results(file: &Path) -> Vec<(String, usize)> {
+        let json: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+        let entry = |entry: &serde_json::Value| {
+            let samples = entry["primaryMetric"]["rawData"][0].as_array().unwrap().len();
+            (entry["benchmark"].as_str().unwrap().to_owned(), samples)
+        };
+        json.as_array().unwrap().iter().map(entry).collect()
+    }
+
+    #[test]
+    fn a_reader_that_has_seen_enough_costs_no_results_and_is_no_failure() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("results.json");
+        let result = run(&[benchmark("A.a")], &["--rff", file.to_str().unwrap()], &mut Closed);
+        assert_eq!(results(&file), [("A.a".to_owned(), 3)]);
+        assert_eq!(exit_code(result), ExitCode::SUCCESS);
+        assert_eq!(exit_code(run(&[benchmark("A.a")], &["-l"], &mut Closed)), ExitCode::SUCCESS);
+        assert_eq!(exit_code(run(&[benchmark("A.a")], &["--rff", "-"], &mut Closed)), ExitCode::SUCCESS);
+    }
+
+    #[test]
+    fn a_benchmark_that_fails_takes_nothing_from_the_others() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("results.json");
+        let benchmarks = [benchmark("A.a"), losing_in(2, "A.b"), benchmark("A.c")];
+        let mut out = Vec::new();
+        let error = run(&benchmarks, &["--rff", file.to_str().unwrap()], &mut out).unwrap_err();
+        let error = format!("{error:#}");
+        assert_eq!(error, "1 of 3 benchmarks failed: A.b: it did not arrive");
+        assert_eq!(results(&file), [("A.a".to_owned(), 3), ("A.c".to_owned(), 3)]);
+        let table = String::from_utf8(out).unwrap();
+        assert!(
+            table.contains("\nA.a        avgt    3") && table.contains("\nA.c        avgt    3"),
+            "{table}"
+        );
+        assert!(table.ends_with("\nA.b failed: it did not arrive\n"), "{table}");
+        // Nor is it hidden by a reader that has seen enough.
+        let result = run(&[benchmark("A.a"), losing_in(1, "A.b")], &[], &mut Closed);
+        assert_eq!(exit_code(result), ExitCode::FAILURE);
+    }
+
+    #[test]
+    fn a_benchmark_that_panics_takes_nothing_from_the_others() {
+        let panics = |name| Benchmark::new(name, "", |_| panic!("it broke"));
+        let mut out = Vec::new();
+        let error = run(&[benchmark("A.a"), panics("A.b"), panics("A.c"), benchmark("A.d")], &[], &mut out)
+            .unwrap_err();
+        let expected = "2 of 4 benchmarks failed, the first of them A.b: it panicked: it broke";
+        assert_eq!(format!("{error:#}"), expected);
+        let table = String::from_utf8(out).unwrap();
+        assert!(table.contains("\nA.a ") && table.contains("\nA.d "), "{table}");
+        assert!(table.contains("\nA.b failed: it panicked: it broke\nA.c failed: "), "{table}");
+    }
+
+    #[test]
+    fn without_what_they_are_over_there_are_no_ratios() {
+        for (format, heading) in
+            [(&[][..], "No ratios of the bench"), (&["--markdown"], "\nNo ratios of the")]
+        {
+            let benchmarks = [losing_in(2, "A.a"), benchmark("A.b"), benchmark("A.c")];
+            let mut out = Vec::new();
+            let flags = [&["A.", "--against", "A.a"], format].concat();
+            assert!(run(&benchmarks, &flags, &mut out).is_err());
+            let table = String::from_utf8(out).unwrap();
+            assert!(table.contains(heading) && !table.contains("Times of"), "{table}");
+            assert!(table.contains("figures of A.a") || table.contains("figures of `A.a`"), "{table}");
+        }
+    }
+
+    #[test]
+    fn who_was_measured_in_turns_with_one_that_fails_keeps_its_rounds() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("results.json");
+        let flags = ["A.", "--against", "A.a", "--rff", file.to_str().unwrap()];
+        let benchmarks = [benchmark("A.a"), losing_in(3, "A.b"), benchmark("A.c")];
+        assert!(run(&benchmarks, &flags, &mut Vec::new()).is_err());
+        assert_eq!(results(&file), [("A.a".to_owned(), 3), ("A.c".to_owned(), 3)]);
+    }
+
+    #[test]
+    fn a_run_without_a_result_leaves_the_file_of_another_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("results.json");
+        let flags = ["--rff", file.to_str().unwrap()];
+        run(&[benchmark("A.a")], &flags, &mut Vec::new()).unwrap();
+        assert!(run(&[losing_in(1, "A.b")], &flags, &mut Vec::new()).is_err());
+        assert_eq!(results(&file), [("A.a".to_owned(), 3)]);
+    }
+
+    #[test]
+    fn tables_and_json_are_not_both_standard_output() {
+        let error = run(&[benchmark("A.a")], &["--markdown", "--rff", "-"], &mut Vec::new()).unwrap_err();
+        assert!(error.to_string().contains("--markdown"), "{error}");
+    }
+}
