@@ -3,7 +3,9 @@
 //! A scenario states what it measured and on what, and never counts a failure as work.
 //!
 //! - [`circuit`]: what circuits cost, each under the name that the original's benchmarks gave it, and beside their peers.
-//! - [`micro`]: how the rows of circuits are measured.
+//! - [`counter`]: what churning counters and limiters cost, and what of them is uncommitted, beside what others do.
+//! - [`counter_cost`]: what counters cost their callers, under the names of the original's benchmarks.
+//! - [`micro`]: how the rows of circuits and of what counters cost are measured.
 //! - [`kv`]: throughput, latency and emission latency of a key-value load, closed or open loop, one server or two.
 //! - [`reconnect`]: how soon a subscriber that comes back has what it missed, and whether it has all of it, once.
 //! - [`crash`]: whether every acknowledged write is emitted exactly once when a client, the server or both are killed.
@@ -23,6 +25,8 @@ pub mod allocations;
 pub mod circuit;
 #[cfg(feature = "wire")]
 pub mod client;
+pub mod counter;
+pub mod counter_cost;
 #[cfg(feature = "wire")]
 pub mod crash;
 pub mod duration;
@@ -40,7 +44,6 @@ pub mod null_server;
 #[cfg(feature = "wire")]
 pub mod options;
 pub mod output;
-#[cfg(feature = "wire")]
 mod random;
 #[cfg(feature = "wire")]
 pub mod reconnect;

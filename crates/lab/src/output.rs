@@ -1,6 +1,5 @@
 //! What a program prints, and who may have stopped reading it.
 
-#[cfg(feature = "wire")]
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -17,7 +16,6 @@ pub fn is_closed(error: &anyhow::Error) -> bool {
 }
 
 /// Writes a report, as text or as JSON.
-#[cfg(feature = "wire")]
 pub(crate) fn write_report(
     report: &(impl Display + Serialize),
     json: bool,

@@ -5,7 +5,7 @@ use clap::Args;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::SystemTime;
-use tidemark_lab::{circuit, crash, fan_out, kv, null_server, reconnect, single_dash};
+use tidemark_lab::{circuit, counter, crash, fan_out, kv, null_server, reconnect, single_dash};
 
 /// Arguments of `tidemark bench`.
 #[derive(Args)]
@@ -29,6 +29,8 @@ enum Scenario {
     FanOutFloor(fan_out::FloorOptions),
     /// What circuits cost: emission, awaiting, wiring and names, under the original's names and beside peers
     Circuit(Box<circuit::CircuitOptions>),
+    /// What churning counters and limiters cost, and what of them is uncommitted, under the original's flags
+    Counter(Box<counter::CounterOptions>),
     /// Parse and answer, nothing else: what this machine allows
     NullServer(null_server::NullServerOptions),
 }
@@ -61,6 +63,13 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
         Scenario::Circuit(options) => {
             let caller = circuit::Caller { arguments: vec!["bench".into(), "circuit".into()] };
             circuit::run(&options, &caller, &mut std::io::stdout().lock(), &mut std::io::stderr())?;
+        }
+        Scenario::Counter(options) => {
+            let environment = |name: &str| std::env::var(name).ok();
+            let (mut out, mut notes) = (std::io::stdout().lock(), std::io::stderr());
+            if !counter::run(&options, &environment, &mut out, &mut notes)? {
+                return Ok(ExitCode::FAILURE);
+            }
         }
         Scenario::NullServer(options) => {
             null_server::run(&options).with_context(|| format!("null server on port {}", options.port))?;
@@ -118,6 +127,10 @@ mod tests {
                 "tidemark", "bench", "circuit", "-wi", "5", "-i", "9", "-bm", "ss", "-rff", "x", "-l"
             ]),
             ["tidemark", "bench", "circuit", "--wi", "5", "-i", "9", "--bm", "ss", "--rff", "x", "-l"]
+        );
+        assert_eq!(
+            normalise(&["tidemark", "bench", "counter", "-variant=vsa", "-ops", "9", "-commit_interval=1ms"]),
+            ["tidemark", "bench", "counter", "--variant=vsa", "--ops", "9", "--commit_interval=1ms"]
         );
         assert_eq!(normalise(&["tidemark", "cli", "-host", "h"]), ["tidemark", "cli", "-host", "h"]);
     }

@@ -6,7 +6,8 @@
 //! - `report.rs`, `ratios.rs`, `markdown.rs`, `jmh.rs` and `comparison.rs` say what was found, `result_file.rs` keeps it.
 //!
 //! Each uses only what stands before it: benchmarks and what they count with (`tally`, `lateness`, `open_loop`) ─► how they are
-//! measured (`runner`, `fork`) ─► rows ─► what is said of them ─► this file. The suites are those of [`crate::circuit`].
+//! measured (`runner`, `fork`) ─► rows ─► what is said of them ─► this file. The suites are those of [`crate::circuit`] and
+//! [`crate::counter_cost`].
 //!
 //! A scenario whose values do not all arrive is an error, not a figure.
 

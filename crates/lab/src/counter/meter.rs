@@ -1,0 +1,83 @@
+//! What is asked of a store: how often, for how much, and how long it takes.
+
+use serde::Serialize;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// Counts calls to a store and has each take longer.
+#[derive(Debug)]
+pub(super) struct Meter {
+    delay: Duration,
+    calls: AtomicU64,
+    writes: AtomicU64,
+    nanos: AtomicU64,
+}
+
+/// What was counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Asked {
+    /// Calls.
+    pub(super) calls: u64,
+    /// Writes: rows, or single events where each is stored.
+    pub(super) writes: u64,
+    /// What the calls took in all.
+    pub(super) nanos: u64,
+}
+
+impl Meter {
+    /// Each call takes so much besides, as near as the system lets a thread sleep.
+    pub(super) fn new(delay: Duration) -> Self {
+        Meter { delay, calls: AtomicU64::new(0), writes: AtomicU64::new(0), nanos: AtomicU64::new(0) }
+    }
+
+    /// A call that writes so much, and does this.
+    pub(super) fn call<R>(&self, writes: u64, call: impl FnOnce() -> R) -> R {
+        self.calls.fetch_add(1, Relaxed);
+        self.writes.fetch_add(writes, Relaxed);
+        if self.delay.is_zero() {
+            return call();
+        }
+        let clock = Instant::now();
+        std::thread::sleep(self.delay);
+        let result = call();
+        self.nanos.fetch_add(u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX), Relaxed);
+        result
+    }
+
+    /// A call that does nothing but write so much.
+    pub(super) fn write(&self, writes: u64) {
+        self.call(writes, || ());
+    }
+
+    pub(super) fn asked(&self) -> Asked {
+        Asked {
+            calls: self.calls.load(Relaxed),
+            writes: self.writes.load(Relaxed),
+            nanos: self.nanos.load(Relaxed),
+        }
+    }
+}
+
+impl Asked {
+    /// What a call took, if their time was taken.
+    pub(super) fn mean_nanos(&self) -> Option<u64> {
+        self.nanos.checked_div(self.calls).filter(|nanos| *nanos > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Meter;
+    use std::time::Duration;
+
+    #[test]
+    fn calls_and_writes_are_counted_and_calls_take_their_time() {
+        let meter = Meter::new(Duration::from_millis(1));
+        assert_eq!(meter.call(3, || 7), 7);
+        meter.write(0);
+        let asked = meter.asked();
+        assert_eq!((asked.calls, asked.writes), (2, 3));
+        assert!(asked.nanos >= 2_000_000, "{asked:?}");
+    }
+}

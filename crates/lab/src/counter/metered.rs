@@ -1,0 +1,99 @@
+//! A store whose calls are counted.
+
+use super::meter::Meter;
+use super::target::Target;
+use std::sync::Arc;
+use tidemark_counter::store::{Batch, Claim, Error, Memory, Receipt, Store};
+
+/// Passes everything on, and counts commits: a call each, and a write for every change in it.
+pub(super) struct Metered {
+    inner: Box<dyn Store>,
+    meter: Arc<Meter>,
+}
+
+/// A store that acknowledges everything and has nothing.
+#[derive(Debug, Default)]
+struct Nowhere {
+    last_sequence: u64,
+}
+
+impl Metered {
+    pub(super) fn new(inner: Box<dyn Store>, meter: Arc<Meter>) -> Self {
+        Metered { inner, meter }
+    }
+}
+
+impl Store for Metered {
+    fn claim(&mut self, writer: &str) -> Result<Claim, Error> {
+        self.inner.claim(writer)
+    }
+
+    fn commit(&mut self, batch: &Batch) -> Result<Receipt, Error> {
+        self.meter.call(batch.deltas.len() as u64, || self.inner.commit(batch))
+    }
+
+    fn load(&mut self, keys: &[&[u8]]) -> Result<Vec<Option<i64>>, Error> {
+        self.inner.load(keys)
+    }
+}
+
+impl Store for Nowhere {
+    fn claim(&mut self, _: &str) -> Result<Claim, Error> {
+        Ok(Claim { epoch: 1, last_sequence: self.last_sequence })
+    }
+
+    fn commit(&mut self, batch: &Batch) -> Result<Receipt, Error> {
+        self.last_sequence = batch.sequence;
+        Ok(Receipt::Applied)
+    }
+
+    fn load(&mut self, keys: &[&[u8]]) -> Result<Vec<Option<i64>>, Error> {
+        Ok(vec![None; keys.len()])
+    }
+}
+
+/// A store for who commits, and, where what was committed can be read, another hand on the same.
+pub(super) struct Opened {
+    pub(super) store: Box<dyn Store>,
+    pub(super) reader: Option<Box<dyn Store>>,
+}
+
+/// Opens the store.
+pub(super) fn open(target: &Target) -> Opened {
+    match target {
+        Target::Simulated | Target::Memory => {
+            let memory = Memory::default();
+            Opened { store: Box::new(memory.clone()), reader: Some(Box::new(memory)) }
+        }
+        Target::Nowhere => Opened { store: Box::new(Nowhere::default()), reader: None },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Meter, Metered, Target, open};
+    use std::sync::Arc;
+    use std::time::Duration;
+    use tidemark_counter::store::{Batch, Delta, Receipt, Store};
+
+    #[test]
+    fn a_commit_is_a_call_with_as_many_writes_as_it_has_changes() {
+        for (target, found) in [(Target::Memory, Some(4)), (Target::Nowhere, None)] {
+            let meter = Arc::new(Meter::new(Duration::ZERO));
+            let opened = open(&target);
+            let mut store = Metered::new(opened.store, Arc::clone(&meter));
+            let claim = store.claim("lab").unwrap();
+            let delta = |key: &[u8], amount| Delta { key: key.into(), amount };
+            let batch = Batch {
+                writer: "lab".into(),
+                epoch: claim.epoch,
+                sequence: claim.last_sequence + 1,
+                deltas: vec![delta(b"a", 4), delta(b"b", -4)],
+            };
+            assert_eq!(store.commit(&batch).unwrap(), Receipt::Applied);
+            assert_eq!((meter.asked().calls, meter.asked().writes), (1, 2));
+            let read = opened.reader.map(|mut reader| reader.load(&[b"a"]).unwrap());
+            assert_eq!(read.and_then(|read| read[0]), found);
+        }
+    }
+}

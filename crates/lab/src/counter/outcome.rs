@@ -1,0 +1,130 @@
+//! What a run has found.
+
+use super::meter::Asked;
+use super::sample::Latencies;
+use super::settings::Settings;
+use super::stopwatch::as_nanos;
+use super::subject::Exposure;
+use crate::machine::Machine;
+use serde::Serialize;
+use std::time::Duration;
+
+/// Everything that is known of a run.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Outcome {
+    /// What was asked for.
+    pub(super) settings: Settings,
+    /// Whether an operation may be refused because of a limit.
+    pub(super) is_gated: bool,
+    /// From the first operation until everything is stored.
+    #[serde(rename = "durationNs", serialize_with = "as_nanos")]
+    pub(super) duration: Duration,
+    /// The part of it behind the last operation.
+    #[serde(rename = "finalFlushNs", serialize_with = "as_nanos")]
+    pub(super) final_flush: Duration,
+    pub(super) operations: u64,
+    /// Units.
+    pub(super) admitted: u64,
+    /// Units.
+    pub(super) given_back: u64,
+    /// Operations.
+    pub(super) refused: u64,
+    /// Units beyond the limit.
+    pub(super) over_admitted: Option<u64>,
+    pub(super) latencies: Latencies,
+    /// What was taken off of each latency, in nanoseconds.
+    pub(super) timer_ns: u64,
+    pub(super) asked: Asked,
+    pub(super) exposures: Option<Exposures>,
+    /// Units by which what the store has at the end is off of what was answered, added up over the keys without signs.
+    pub(super) durable_minus_truth: Option<u128>,
+    /// Units by which what is in memory at the end is off.
+    pub(super) memory_minus_truth: Option<u128>,
+    pub(super) memory: Memory,
+    /// Processor time of the whole process during the run, for each operation.
+    pub(super) cpu_ns_per_operation: f64,
+    pub(super) machine: Machine,
+}
+
+/// What was uncommitted, by those who looked again and again.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Exposures {
+    /// The most of each.
+    pub(super) most: Exposure,
+    /// The mean of all keys' units together.
+    pub(super) mean_units: f64,
+    /// When everybody had finished, and nothing was flushed yet.
+    pub(super) at_end: u64,
+    /// Behind the final flush.
+    pub(super) at_last: u64,
+    /// Looks.
+    pub(super) looks: u64,
+    /// Units of one key that the promise allows.
+    pub(super) promised_of_key: u64,
+    /// Looks between which there was a call to the store, and the times between those.
+    pub(super) commits: Intervals,
+}
+
+/// Times between calls to the store, as far as looks tell them apart, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Intervals {
+    pub(super) count: u64,
+    pub(super) min_ns: u64,
+    pub(super) mean_ns: u64,
+    pub(super) max_ns: u64,
+}
+
+/// What memory a run has asked for; `None` where the program's allocator does not count.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Memory {
+    /// Bytes that are left of it at its end.
+    pub(super) kept_bytes: Option<i64>,
+    /// Bytes in all.
+    pub(super) total_bytes: Option<u64>,
+    /// How often.
+    pub(super) allocations: Option<u64>,
+    /// Of the process, in RAM at the end.
+    pub(super) resident_bytes: Option<u64>,
+    /// Of one more key, its name not counted.
+    pub(super) bytes_per_key: Option<f64>,
+}
+
+impl Outcome {
+    /// Operations per second of the whole run.
+    pub(super) fn rate(&self) -> f64 {
+        self.per_second(self.operations)
+    }
+
+    /// So many of something per second of the run.
+    pub(super) fn per_second(&self, count: u64) -> f64 {
+        count as f64 / self.duration.as_secs_f64().max(1e-9)
+    }
+
+    /// What a counter has done that it must not.
+    pub(super) fn faults(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        if let Some(units) = self.over_admitted.filter(|units| *units > 0) {
+            faults.push(format!("{units} units were admitted beyond the limit"));
+        }
+        if let Some(units) = self.durable_minus_truth.filter(|units| *units > 0) {
+            faults.push(format!("what the store has is off by {units} units"));
+        }
+        if let Some(units) = self.memory_minus_truth.filter(|units| *units > 0) {
+            faults.push(format!("what is in memory is off by {units} units"));
+        }
+        if let Some(exposures) = &self.exposures {
+            let (most, promised) = (exposures.most.largest, exposures.promised_of_key);
+            if most > promised {
+                faults.push(format!("{most} units of a key were uncommitted, and {promised} are promised"));
+            }
+            if exposures.at_last > 0 {
+                faults.push(format!("{} units are uncommitted behind the final flush", exposures.at_last));
+            }
+        }
+        faults
+    }
+}

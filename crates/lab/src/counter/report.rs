@@ -1,0 +1,266 @@
+//! What a run says: to people, and in one line to programs.
+
+use super::outcome::{Exposures, Outcome};
+use super::sample::BOUNDS;
+use crate::duration;
+use std::fmt::{self, Display, Formatter};
+use std::time::Duration;
+
+impl Display for Outcome {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let settings = &self.settings;
+        writeln!(
+            formatter,
+            "Variant: {}  Ops: {}  Goroutines: {}  Keys: {}  Churn: {}%",
+            settings.variant, self.operations, settings.workers, settings.keys, settings.churn
+        )?;
+        writeln!(
+            formatter,
+            "Duration: {}  Ops/sec: {}  (final flush {} of it)",
+            time(self.duration),
+            grouped(self.rate() as u128),
+            time(self.final_flush)
+        )?;
+        self.write_latencies(formatter)?;
+        let asked = &self.asked;
+        writeln!(
+            formatter,
+            "Writes: logical={} ({}/sec), dbCalls={} ({}/sec)",
+            grouped(asked.writes.into()),
+            grouped(self.per_second(asked.writes) as u128),
+            grouped(asked.calls.into()),
+            grouped(self.per_second(asked.calls) as u128)
+        )?;
+        self.write_memory(formatter)?;
+        writeln!(
+            formatter,
+            "Contention (long ops >5\u{d7} median): {}",
+            grouped(self.latencies.long as u128)
+        )?;
+        if let Some(exposures) = &self.exposures {
+            write_exposures(exposures, asked.calls, settings.keys, formatter)?;
+        }
+        self.write_truth(formatter)?;
+        writeln!(
+            formatter,
+            "Cost: CPU={:.1}ns/op (of all threads)  allocations/op={}  bytes/key={} (beside its name)",
+            self.cpu_ns_per_operation,
+            self.allocations_per_operation().map_or(unknown(), |count| format!("{count:.6}")),
+            self.memory.bytes_per_key.map_or(unknown(), |bytes| format!("{bytes:.1}"))
+        )?;
+        for fault in self.faults() {
+            writeln!(formatter, "WRONG: {fault}")?;
+        }
+        writeln!(formatter, "{}", self.summary())
+    }
+}
+
+impl Outcome {
+    fn write_latencies(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let latencies = &self.latencies;
+        if latencies.samples == 0 {
+            return writeln!(formatter, "Latency: not taken");
+        }
+        let nanos = |nanos| time(Duration::from_nanos(nanos));
+        writeln!(
+            formatter,
+            "Latency p50: {}  p95: {}  p99: {}  max: {}",
+            nanos(latencies.p50_ns),
+            nanos(latencies.p95_ns),
+            nanos(latencies.p99_ns),
+            nanos(latencies.max_ns)
+        )?;
+        writeln!(
+            formatter,
+            "Latency histogram ({} samples; the clock's {}ns are taken off):",
+            grouped(latencies.samples as u128),
+            self.timer_ns
+        )?;
+        let last = BOUNDS.last().copied().unwrap_or_default();
+        let bounds = BOUNDS.iter().map(|bound| format!("<{}", nanos(*bound)));
+        let bounds = bounds.chain([format!(">={}", nanos(last))]);
+        for (bound, count) in bounds.zip(&latencies.histogram).filter(|(_, count)| **count > 0) {
+            let share = *count as f64 * 100.0 / latencies.samples as f64;
+            writeln!(formatter, "  {bound:>8}  {:>12}  {share:>6.2}%", grouped(*count as u128))?;
+        }
+        Ok(())
+    }
+
+    fn write_memory(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let memory = &self.memory;
+        let kept = memory.kept_bytes.map_or(unknown(), |bytes| bytes_text(bytes.max(0).unsigned_abs()));
+        writeln!(
+            formatter,
+            "Memory: Alloc={kept}  TotalAlloc={}  Sys={}  NumGC=0",
+            memory.total_bytes.map_or(unknown(), bytes_text),
+            memory.resident_bytes.map_or(unknown(), bytes_text)
+        )
+    }
+
+    fn write_truth(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let units = |units: Option<u128>| units.map_or(unknown(), grouped);
+        writeln!(
+            formatter,
+            "Gated: {}  admitted={}  given back={}  refused={}  over-admitted={}",
+            if self.is_gated { "yes" } else { "no" },
+            grouped(self.admitted.into()),
+            grouped(self.given_back.into()),
+            grouped(self.refused.into()),
+            units(self.over_admitted.map(u128::from))
+        )?;
+        writeln!(
+            formatter,
+            "Truth: durable minus truth={}  memory minus truth={} (units, after the final flush)",
+            units(self.durable_minus_truth),
+            units(self.memory_minus_truth)
+        )
+    }
+
+    pub(super) fn allocations_per_operation(&self) -> Option<f64> {
+        self.memory.allocations.map(|count| count as f64 / self.operations.max(1) as f64)
+    }
+
+    /// One line for programs: the original's fields in their order, then ours. What is not known is `-`.
+    pub(super) fn summary(&self) -> String {
+        let settings = &self.settings;
+        let latencies = &self.latencies;
+        let known = |value: Option<String>| value.unwrap_or_else(unknown);
+        let most =
+            |pick: fn(&Exposures) -> u64| known(self.exposures.as_ref().map(|one| pick(one).to_string()));
+        let fields = [
+            ("variant", settings.variant.to_string()),
+            ("ops", self.operations.to_string()),
+            ("duration_ns", self.duration.as_nanos().to_string()),
+            ("goroutines", settings.workers.to_string()),
+            ("keys", settings.keys.to_string()),
+            ("churn_pct", settings.churn.to_string()),
+            ("p50_ns", latencies.p50_ns.to_string()),
+            ("p95_ns", latencies.p95_ns.to_string()),
+            ("p99_ns", latencies.p99_ns.to_string()),
+            ("logical_writes", self.asked.writes.to_string()),
+            ("db_calls", self.asked.calls.to_string()),
+            ("write_delay_ns", settings.write_delay.as_nanos().to_string()),
+            ("gated", if self.is_gated { "yes" } else { "no" }.to_owned()),
+            ("store", settings.store.to_string()),
+            ("admitted", self.admitted.to_string()),
+            ("given_back", self.given_back.to_string()),
+            ("refused", self.refused.to_string()),
+            ("max_uncommitted", most(|all| all.most.units)),
+            ("max_uncommitted_key", most(|all| all.most.largest)),
+            ("promised_uncommitted_key", most(|all| all.promised_of_key)),
+            ("oldest_uncommitted_ns", most(|all| all.most.oldest_ns)),
+            ("over_admitted", known(self.over_admitted.map(|units| units.to_string()))),
+            ("durable_minus_truth", known(self.durable_minus_truth.map(|units| units.to_string()))),
+            ("cpu_ns_per_op", format!("{:.1}", self.cpu_ns_per_operation)),
+            ("allocs_per_op", known(self.allocations_per_operation().map(|count| format!("{count:.6}")))),
+            ("bytes_per_key", known(self.memory.bytes_per_key.map(|bytes| format!("{bytes:.1}")))),
+            ("call_ns", known(self.asked.mean_nanos().map(|nanos| nanos.to_string()))),
+            ("timer_ns", self.timer_ns.to_string()),
+        ];
+        let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        format!("Summary: {}", fields.join(" "))
+    }
+}
+
+fn write_exposures(
+    exposures: &Exposures,
+    calls: u64,
+    keys: usize,
+    formatter: &mut Formatter<'_>,
+) -> fmt::Result {
+    writeln!(
+        formatter,
+        "VSA |A_net| total: max={} avg={} final={} (units; {} before the final flush)",
+        grouped(exposures.most.units.into()),
+        grouped(exposures.mean_units as u128),
+        grouped(exposures.at_last.into()),
+        grouped(exposures.at_end.into())
+    )?;
+    let nanos = |nanos| time(Duration::from_nanos(nanos));
+    let intervals = &exposures.commits;
+    if intervals.count > 0 {
+        writeln!(
+            formatter,
+            "VSA commits: total={} | intervals min={} avg={} max={} (between looks)",
+            grouped(calls.into()),
+            nanos(intervals.min_ns),
+            nanos(intervals.mean_ns),
+            nanos(intervals.max_ns)
+        )?;
+    } else {
+        writeln!(formatter, "VSA commits: total={}", grouped(calls.into()))?;
+    }
+    writeln!(
+        formatter,
+        "Uncommitted: at most {} units of one key, of {} promised ({} of all {} keys); the oldest for {}",
+        grouped(exposures.most.largest.into()),
+        grouped(exposures.promised_of_key.into()),
+        grouped(u128::from(exposures.promised_of_key) * keys as u128),
+        grouped(keys as u128),
+        nanos(exposures.most.oldest_ns)
+    )
+}
+
+fn unknown() -> String {
+    "-".to_owned()
+}
+
+/// A duration with three digits behind the point at most.
+fn time(duration: Duration) -> String {
+    let nanos = duration.as_nanos();
+    let unit = match nanos {
+        0..1_000 => 1,
+        1_000..1_000_000 => 1_000 / 100,
+        1_000_000..1_000_000_000 => 1_000_000 / 100,
+        _ => 1_000_000_000 / 1_000,
+    };
+    let rounded = (nanos + unit / 2) / unit * unit;
+    duration::format(Duration::from_nanos(u64::try_from(rounded).unwrap_or(u64::MAX)))
+}
+
+/// `12,345,678`
+fn grouped(number: u128) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `12.3 MiB`
+fn bytes_text(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let (mut amount, mut unit) = (bytes as f64, 0);
+    while amount >= 1024.0 && unit + 1 < UNITS.len() {
+        amount /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{bytes} B") } else { format!("{amount:.1} {}", UNITS[unit]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{bytes_text, grouped, time};
+    use std::time::Duration;
+
+    #[test]
+    fn numbers_are_grouped_and_bytes_have_the_unit_that_fits() {
+        assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        // The original prints 370 MiB where there are 370 KiB.
+        assert_eq!([512, 370 << 10, 370 << 20].map(bytes_text), ["512 B", "370.0 KiB", "370.0 MiB"]);
+    }
+
+    #[test]
+    fn times_are_rounded_to_what_says_something() {
+        let text = |nanos| time(Duration::from_nanos(nanos));
+        assert_eq!(text(120), "120ns");
+        assert_eq!(text(1_234), "1.23us");
+        assert_eq!(text(1_234_567), "1.23ms");
+        assert_eq!(text(1_423_456_789), "1.423s");
+        assert_eq!(text(0), "0s");
+    }
+}

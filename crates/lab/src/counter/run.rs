@@ -1,0 +1,285 @@
+//! One run: workers who operate, somebody who watches, and what remains when all is stored.
+
+use super::ledger::Ledger;
+use super::meter::Meter;
+use super::outcome::{Exposures, Memory, Outcome};
+use super::sample::{Latencies, Reservoir};
+use super::settings::Settings;
+use super::stopwatch::{Stopwatch, nanos};
+use super::subject::Subject;
+use super::subjects;
+use super::traffic::Traffic;
+use super::variant::Variant;
+use super::watch::Watch;
+use crate::allocations;
+use crate::machine::Machine;
+use anyhow::{Context, anyhow};
+use rustix::time::{ClockId, clock_gettime};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// How many keys are made in order to know what one takes.
+const KEYS_FOR_MEMORY: usize = 50_000;
+/// Bounds of how often what is uncommitted is looked at: often enough to see what a commit leaves, and seldom enough to be no load.
+const LOOK_EVERY: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(100));
+
+/// The names of a run's keys.
+type Names = Arc<[String]>;
+
+/// Makes what is to be measured and measures it.
+pub(super) fn run(settings: &Settings) -> anyhow::Result<Outcome> {
+    match settings.variant {
+        Variant::Vsa | Variant::Quota | Variant::Exact => measure(settings, subjects::Committed::new),
+        Variant::Atomic => measure(settings, subjects::Atomic::new),
+        Variant::Batch => measure(settings, subjects::Batched::new),
+        Variant::Crdt => measure(settings, subjects::Replicated::new),
+        Variant::Token | Variant::Leaky => measure(settings, subjects::Buckets::new),
+        Variant::Gcra => measure(settings, subjects::Gcra::new),
+    }
+}
+
+/// Measures what `make` makes of settings, names and a meter for its calls to a store.
+fn measure<S: Subject>(
+    settings: &Settings,
+    make: impl Fn(&Settings, &Names, &Arc<Meter>) -> anyhow::Result<S>,
+) -> anyhow::Result<Outcome> {
+    let bytes_per_key = bytes_per_key(settings, &make)?;
+    let stopwatch = Stopwatch::calibrated();
+    let meter = Arc::new(Meter::new(settings.write_delay));
+    let names = names(settings.keys);
+    let (found, allocations) = allocations::during(|| {
+        let subject = make(settings, &names, &meter)?;
+        Found::of(settings, &subject, &meter, stopwatch)
+    });
+    let memory = Memory {
+        kept_bytes: allocations.map(|all| all.kept_bytes),
+        total_bytes: allocations.map(|all| all.bytes),
+        allocations: allocations.map(|all| all.count),
+        resident_bytes: resident_bytes(),
+        bytes_per_key,
+    };
+    Ok(found?.into_outcome(settings, &meter, stopwatch, memory))
+}
+
+/// Whether workers work.
+#[derive(Debug, Default)]
+struct Phase(AtomicU8);
+
+const WAITING: u8 = 0;
+const WORKING: u8 = 1;
+const OVER: u8 = 2;
+
+impl Phase {
+    fn wait(&self) {
+        while self.0.load(Relaxed) == WAITING {
+            std::thread::yield_now();
+        }
+    }
+
+    #[inline]
+    fn is_over(&self) -> bool {
+        self.0.load(Relaxed) == OVER
+    }
+}
+
+/// What is known when all is stored.
+struct Found {
+    duration: Duration,
+    final_flush: Duration,
+    cpu: Duration,
+    ledger: Ledger,
+    samples: Vec<u64>,
+    exposures: Option<Exposures>,
+    over_admitted: Option<u64>,
+    durable_minus_truth: Option<u128>,
+    memory_minus_truth: Option<u128>,
+}
+
+impl Found {
+    fn of(
+        settings: &Settings,
+        subject: &impl Subject,
+        meter: &Meter,
+        stopwatch: Stopwatch,
+    ) -> anyhow::Result<Self> {
+        let (phase, is_flushed) = (Phase::default(), AtomicBool::new(false));
+        let every = settings.commit_interval.clamp(LOOK_EVERY.0, LOOK_EVERY.1);
+        std::thread::scope(|scope| {
+            let start = |worker: usize| {
+                let work = {
+                    let phase = &phase;
+                    move || Worker::new(settings, worker, stopwatch).work(subject, phase)
+                };
+                std::thread::Builder::new()
+                    .spawn_scoped(scope, work)
+                    .with_context(|| format!("cannot start worker {} of {}", worker + 1, settings.workers))
+            };
+            let workers: anyhow::Result<Vec<_>> = (0..settings.workers).map(start).collect();
+            let workers = workers.inspect_err(|_| phase.0.store(OVER, Relaxed))?;
+            let watching = settings
+                .variant
+                .commits()
+                .then(|| scope.spawn(|| Watch::until(&is_flushed, subject, meter, every)));
+            let (cpu, clock) = (process_time(), Instant::now());
+            phase.0.store(WORKING, Relaxed);
+            if !settings.duration.is_zero() {
+                std::thread::sleep(settings.duration);
+                phase.0.store(OVER, Relaxed);
+            }
+            let mut done = Vec::with_capacity(workers.len());
+            for worker in workers {
+                done.push(worker.join().map_err(|_| anyhow!("a worker has panicked")));
+            }
+            let (worked, at_end) = (clock.elapsed(), subject.exposure());
+            let flushed = subject.finish();
+            let (duration, cpu) = (clock.elapsed(), process_time().saturating_sub(cpu));
+            let at_last = subject.exposure();
+            is_flushed.store(true, Relaxed);
+            let watch = watching.map(|thread| thread.join().map_err(|_| anyhow!("the watch has panicked")));
+            let (mut ledger, mut samples) = (Ledger::new(settings.keys), Vec::new());
+            for worker in done {
+                let worker = worker??;
+                ledger.add(&worker.ledger);
+                samples.extend(worker.reservoir.into_samples());
+            }
+            flushed.context("the final flush")?;
+            let difference =
+                |positions: Option<Vec<i64>>| positions.map(|all| ledger.difference(&all).absolute);
+            let promised = if settings.variant == Variant::Exact { settings.block } else { settings.cap };
+            let exposures = watch.transpose()?.map(|watch| watch.end(at_end, at_last, promised));
+            let durable_minus_truth = difference(subject.stored().context("reading back what is stored")?);
+            Ok(Found {
+                duration,
+                final_flush: duration.saturating_sub(worked),
+                cpu,
+                samples,
+                exposures,
+                over_admitted: subject.limit(duration).map(|limit| ledger.beyond(settings.keys, limit)),
+                durable_minus_truth,
+                memory_minus_truth: difference(subject.positions()),
+                ledger,
+            })
+        })
+    }
+
+    fn into_outcome(
+        self,
+        settings: &Settings,
+        meter: &Meter,
+        stopwatch: Stopwatch,
+        memory: Memory,
+    ) -> Outcome {
+        Outcome {
+            settings: settings.clone(),
+            is_gated: settings.variant.is_gated(),
+            duration: self.duration,
+            final_flush: self.final_flush,
+            operations: self.ledger.operations,
+            admitted: self.ledger.admitted,
+            given_back: self.ledger.given_back,
+            refused: self.ledger.refused,
+            over_admitted: self.over_admitted,
+            latencies: Latencies::of(self.samples),
+            timer_ns: stopwatch.cost_ns(),
+            asked: meter.asked(),
+            exposures: self.exposures,
+            durable_minus_truth: self.durable_minus_truth,
+            memory_minus_truth: self.memory_minus_truth,
+            memory,
+            cpu_ns_per_operation: nanos(self.cpu) as f64 / self.ledger.operations.max(1) as f64,
+            machine: Machine::this(),
+        }
+    }
+}
+
+/// One thread of those who operate.
+struct Worker {
+    number: usize,
+    traffic: Traffic,
+    stopwatch: Stopwatch,
+    /// Operations until it is over, whatever the time.
+    operations: u64,
+    /// Every so many the latency is taken; never if there is no room for any.
+    sample_every: u64,
+    ledger: Ledger,
+    reservoir: Reservoir,
+}
+
+impl Worker {
+    fn new(settings: &Settings, number: usize, stopwatch: Stopwatch) -> Self {
+        let workers = settings.workers as u64;
+        let share =
+            settings.operations / workers + u64::from((number as u64) < settings.operations % workers);
+        let samples = settings.max_latency_samples.div_ceil(settings.workers);
+        // A run that cannot fill its room does not need it.
+        let room = if settings.duration.is_zero() { samples.min(share as usize) } else { samples };
+        Worker {
+            number,
+            traffic: Traffic::new(settings.seed, number, settings.keys, settings.churn),
+            stopwatch,
+            operations: if settings.duration.is_zero() { share } else { u64::MAX },
+            sample_every: if samples == 0 { u64::MAX } else { settings.sample_every },
+            ledger: Ledger::new(settings.keys),
+            reservoir: Reservoir::new(room, settings.seed, number),
+        }
+    }
+
+    /// Operates until it is over. Nothing in the loop asks for memory, and the clock is read for samples alone.
+    fn work(mut self, subject: &impl Subject, phase: &Phase) -> anyhow::Result<Self> {
+        phase.wait();
+        let mut until_sample = self.sample_every;
+        while self.ledger.operations < self.operations && !phase.is_over() {
+            let operation = self.traffic.next();
+            let apply = || subject.apply(self.number, operation.key, operation.is_minus);
+            until_sample -= 1;
+            let moved = if until_sample == 0 {
+                until_sample = self.sample_every;
+                let (moved, nanos) = self.stopwatch.time(apply);
+                self.reservoir.add(nanos);
+                moved
+            } else {
+                apply()
+            };
+            // The others need not go on if one cannot.
+            let moved = moved.inspect_err(|_| phase.0.store(OVER, Relaxed))?;
+            self.ledger.note(operation.key, moved);
+        }
+        Ok(self)
+    }
+}
+
+/// Bytes that a key takes beside its name, if the program's allocator counts: what many take more than one, for each.
+fn bytes_per_key<S: Subject>(
+    settings: &Settings,
+    make: &impl Fn(&Settings, &Names, &Arc<Meter>) -> anyhow::Result<S>,
+) -> anyhow::Result<Option<f64>> {
+    let kept = |keys: usize| {
+        let (meter, names) = (Arc::new(Meter::new(Duration::ZERO)), names(keys));
+        let settings = Settings { keys, ..settings.clone() };
+        let (subject, allocations) = allocations::during(|| make(&settings, &names, &meter));
+        subject?.finish()?;
+        let text: usize = names.iter().map(String::len).sum();
+        anyhow::Ok(allocations.map(|all| all.kept_bytes - text as i64))
+    };
+    let (one, many) = (kept(1)?, kept(KEYS_FOR_MEMORY)?);
+    Ok(one.zip(many).map(|(one, many)| (many - one) as f64 / (KEYS_FOR_MEMORY - 1) as f64))
+}
+
+fn names(keys: usize) -> Names {
+    (0..keys).map(|key| format!("key-{key}")).collect()
+}
+
+/// Processor time that this process has used.
+fn process_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+}
+
+/// The process's memory that is in RAM, if the system says so.
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kibibytes << 10)
+}

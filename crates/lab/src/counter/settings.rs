@@ -1,0 +1,296 @@
+//! What a run is to be: flags, before them variables of the environment, before those the defaults.
+
+use super::flags::Flags;
+use super::parse;
+use super::stopwatch::as_nanos;
+use super::target::Target;
+use super::variant::Variant;
+use anyhow::{Context, anyhow};
+use clap::ValueEnum;
+use serde::Serialize;
+use std::time::Duration;
+
+/// Everything that decides a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Settings {
+    /// What is measured.
+    pub variant: Variant,
+    /// Operations of all workers together, unless there is a duration.
+    pub operations: u64,
+    /// How long the workers work; zero: until the operations are done.
+    #[serde(rename = "durationNs", serialize_with = "as_nanos")]
+    pub duration: Duration,
+    /// Threads that operate at once.
+    pub workers: usize,
+    /// Keys, all equally likely.
+    pub keys: usize,
+    /// Of 100 operations so many are negative.
+    pub churn: u32,
+    /// Of the stream of operations.
+    pub seed: u64,
+    /// At so many uncommitted units a key is committed at once.
+    pub threshold: u64,
+    /// With so many uncommitted units a key is committed at the next interval.
+    pub low_threshold: u64,
+    /// More units than this of a key are never uncommitted.
+    pub cap: u64,
+    /// Units that `exact` reserves at once.
+    pub block: u64,
+    /// How often there is a look at what is to be committed.
+    #[serde(rename = "commitIntervalNs", serialize_with = "as_nanos")]
+    pub commit_interval: Duration,
+    /// After so long everything is committed, counted from the first uncommitted change.
+    #[serde(rename = "commitMaxAgeNs", serialize_with = "as_nanos")]
+    pub commit_max_age: Duration,
+    /// Limit of every key where there is one.
+    pub initial_scalar: u64,
+    /// Operations in a batch of `batch`.
+    pub batch_size: u64,
+    /// A smaller batch is stored after so long.
+    #[serde(rename = "batchIntervalNs", serialize_with = "as_nanos")]
+    pub batch_interval: Duration,
+    /// Replicas of `crdt`.
+    pub replicas: usize,
+    /// How often they merge.
+    #[serde(rename = "mergeIntervalNs", serialize_with = "as_nanos")]
+    pub merge_interval: Duration,
+    /// Units per second of the limiters.
+    pub rate: u64,
+    /// Units at once of the limiters.
+    pub burst: u64,
+    /// What a call to the store takes besides.
+    #[serde(rename = "writeDelayNs", serialize_with = "as_nanos")]
+    pub write_delay: Duration,
+    /// Every so many operations the latency is taken.
+    pub sample_every: u64,
+    /// Latencies that are kept of all workers together; 0: none are taken.
+    pub max_latency_samples: usize,
+    /// Where commits go.
+    pub store: Target,
+}
+
+impl Settings {
+    /// What the original's program has.
+    #[must_use]
+    pub fn harness() -> Self {
+        Settings {
+            variant: Variant::Vsa,
+            operations: 200_000,
+            duration: Duration::ZERO,
+            workers: 32,
+            keys: 1,
+            churn: 50,
+            seed: 1,
+            threshold: 64,
+            low_threshold: 0,
+            cap: 0,
+            block: 0,
+            commit_interval: Duration::from_millis(10),
+            commit_max_age: Duration::from_millis(15),
+            initial_scalar: 1_000_000,
+            batch_size: 64,
+            batch_interval: Duration::from_millis(10),
+            replicas: 4,
+            merge_interval: Duration::from_millis(25),
+            rate: 10_000,
+            burst: 100,
+            write_delay: Duration::ZERO,
+            sample_every: 1,
+            max_latency_samples: 200_000,
+            store: Target::Simulated,
+        }
+    }
+
+    /// What the original's script for baselines has.
+    #[must_use]
+    pub fn baselines() -> Self {
+        Settings {
+            duration: Duration::from_millis(750),
+            keys: 128,
+            threshold: 192,
+            low_threshold: 96,
+            commit_interval: Duration::from_millis(5),
+            commit_max_age: Duration::from_millis(20),
+            write_delay: Duration::from_micros(50),
+            sample_every: 8,
+            max_latency_samples: 100_000,
+            ..Self::harness()
+        }
+    }
+
+    /// The flags; where there is none, what the environment says by this function; where it says nothing, the defaults.
+    ///
+    /// A low threshold of 0 is half of the threshold, a cap of 0 the threshold, and a block of 0 the cap.
+    pub fn resolve(
+        flags: &Flags,
+        environment: &dyn Fn(&str) -> Option<String>,
+        defaults: Self,
+    ) -> anyhow::Result<Self> {
+        let from = Environment(environment);
+        let threshold = from.or(flags.threshold, "HARNESS_THRESHOLD", parse::units, defaults.threshold)?;
+        let unless_zero = |value: u64, otherwise: u64| if value == 0 { otherwise } else { value };
+        let low = from.or(
+            flags.low_threshold,
+            "HARNESS_LOW_THRESHOLD",
+            parse::units_or_zero,
+            defaults.low_threshold,
+        )?;
+        // Above the threshold it would mean nothing else than the threshold.
+        let low_threshold = unless_zero(low, (threshold / 2).max(1)).min(threshold);
+        let cap =
+            unless_zero(from.or(flags.cap, "HARNESS_CAP", parse::units_or_zero, defaults.cap)?, threshold);
+        let block =
+            unless_zero(from.or(flags.block, "HARNESS_BLOCK", parse::units_or_zero, defaults.block)?, cap);
+        anyhow::ensure!(threshold <= cap, "threshold is {threshold}, which is more than cap, {cap}");
+        let sample_every =
+            from.or(flags.sample_every, "HARNESS_SAMPLE_EVERY", parse::count, defaults.sample_every)?;
+        let settings = Settings {
+            variant: from.or(flags.variant, "HARNESS_VARIANT", variant, defaults.variant)?,
+            operations: from.or(flags.ops, "HARNESS_OPS", parse::operations, defaults.operations)?,
+            duration: from.or(flags.duration, "HARNESS_DURATION", parse::duration, defaults.duration)?,
+            workers: from.or(flags.goroutines, "HARNESS_WORKERS", parse::workers, defaults.workers)?,
+            keys: from.or(flags.keys, "HARNESS_KEYS", parse::keys, defaults.keys)?,
+            churn: from.or(flags.churn, "HARNESS_CHURN", parse::percentage, defaults.churn)?,
+            seed: from.or(flags.seed, "HARNESS_SEED", parse::count, defaults.seed)?,
+            threshold,
+            low_threshold,
+            cap,
+            block,
+            commit_interval: from.or(
+                flags.commit_interval,
+                "HARNESS_COMMIT_INTERVAL",
+                parse::interval,
+                defaults.commit_interval,
+            )?,
+            commit_max_age: from.or(
+                flags.commit_max_age,
+                "HARNESS_MAX_AGE",
+                parse::interval,
+                defaults.commit_max_age,
+            )?,
+            initial_scalar: from.or(
+                flags.initial_scalar,
+                "HARNESS_INITIAL_SCALAR",
+                parse::units_or_zero,
+                defaults.initial_scalar,
+            )?,
+            batch_size: from.or(flags.batch_size, "HARNESS_BATCH_SIZE", parse::batch, defaults.batch_size)?,
+            batch_interval: from.or(
+                flags.batch_interval,
+                "HARNESS_BATCH_INTERVAL",
+                parse::interval,
+                defaults.batch_interval,
+            )?,
+            replicas: from.or(flags.replicas, "HARNESS_REPLICAS", parse::replicas, defaults.replicas)?,
+            merge_interval: from.or(
+                flags.merge_interval,
+                "HARNESS_MERGE_INTERVAL",
+                parse::interval,
+                defaults.merge_interval,
+            )?,
+            rate: from.or(flags.rate, "HARNESS_RATE", parse::rate, defaults.rate)?,
+            burst: from.or(flags.burst, "HARNESS_BURST", parse::burst, defaults.burst)?,
+            write_delay: from.or(
+                flags.write_delay,
+                "HARNESS_WRITE_DELAY",
+                parse::duration,
+                defaults.write_delay,
+            )?,
+            // As in the original, where 0 is every one as well.
+            sample_every: sample_every.max(1),
+            max_latency_samples: from.or(
+                flags.max_latency_samples,
+                "HARNESS_MAX_LAT_SAMPLES",
+                parse::samples,
+                defaults.max_latency_samples,
+            )?,
+            store: from.or(flags.store.clone(), "HARNESS_STORE", parse::target, defaults.store)?,
+        };
+        Ok(settings)
+    }
+
+    /// What is measured, and everything else as it is.
+    #[must_use]
+    pub fn of(&self, variant: Variant) -> Self {
+        Settings { variant, ..self.clone() }
+    }
+}
+
+struct Environment<'a>(&'a dyn Fn(&str) -> Option<String>);
+
+impl Environment<'_> {
+    /// The flag, or the variable, or the default. An empty variable is none, as in a shell's `${NAME:-default}`.
+    fn or<T>(
+        &self,
+        flag: Option<T>,
+        name: &str,
+        parse: impl Fn(&str) -> Result<T, String>,
+        default: T,
+    ) -> anyhow::Result<T> {
+        if let Some(value) = flag {
+            return Ok(value);
+        }
+        match (self.0)(name).filter(|text| !text.is_empty()) {
+            Some(text) => {
+                parse(&text).map_err(|error| anyhow!(error)).with_context(|| format!("{name}={text}"))
+            }
+            None => Ok(default),
+        }
+    }
+}
+
+fn variant(text: &str) -> Result<Variant, String> {
+    Variant::from_str(text, false).map_err(|_| {
+        let names: Vec<&str> = Variant::value_variants().iter().map(|variant| variant.name()).collect();
+        format!("there is no variant {text:?}; there are {}", names.join(", "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Flags, Settings};
+    use crate::counter::variant::Variant;
+    use std::time::Duration;
+
+    fn resolve(flags: &Flags, variables: &[(&str, &str)]) -> anyhow::Result<Settings> {
+        let environment = |name: &str| {
+            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+        };
+        Settings::resolve(flags, &environment, Settings::harness())
+    }
+
+    #[test]
+    fn flags_come_before_variables_and_those_before_defaults() {
+        let variables = [
+            ("HARNESS_KEYS", "128"),
+            ("HARNESS_WORKERS", "4"),
+            ("HARNESS_MAX_AGE", "20ms"),
+            ("HARNESS_CHURN", ""),
+        ];
+        let flags = Flags { keys: Some(7), ..Flags::default() };
+        let settings = resolve(&flags, &variables).unwrap();
+        assert_eq!((settings.keys, settings.workers, settings.churn), (7, 4, 50));
+        assert_eq!(settings.commit_max_age, Duration::from_millis(20));
+        assert_eq!(settings.variant, Variant::Vsa);
+    }
+
+    #[test]
+    fn a_variable_that_is_wrong_is_named() {
+        let error = |name, value| format!("{:#}", resolve(&Flags::default(), &[(name, value)]).unwrap_err());
+        let keys = error("HARNESS_KEYS", "many");
+        assert!(keys.starts_with("HARNESS_KEYS=many: "), "{keys}");
+        let churn = error("HARNESS_CHURN", "101");
+        assert!(churn.starts_with("HARNESS_CHURN=101: ") && churn.contains("100"), "{churn}");
+        let variant = error("HARNESS_VARIANT", "vsb");
+        assert!(variant.contains("vsa, quota, exact"), "{variant}");
+    }
+
+    #[test]
+    fn what_is_not_given_follows_from_the_threshold() {
+        let settings = resolve(&Flags { threshold: Some(192), ..Flags::default() }, &[]).unwrap();
+        assert_eq!((settings.low_threshold, settings.cap, settings.block), (96, 192, 192));
+        let flags = Flags { threshold: Some(192), cap: Some(100), ..Flags::default() };
+        assert!(resolve(&flags, &[]).unwrap_err().to_string().contains("cap"));
+    }
+}

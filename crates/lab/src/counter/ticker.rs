@@ -1,0 +1,100 @@
+//! A thread that does something again and again.
+
+use anyhow::anyhow;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{JoinHandle, Thread};
+use std::time::Duration;
+
+/// Acts every so often, and sooner if it is woken, until it is stopped or dropped.
+pub(super) struct Ticker {
+    state: Arc<State>,
+    thread: Thread,
+    handle: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Default)]
+struct State {
+    is_woken: AtomicBool,
+    is_over: AtomicBool,
+}
+
+impl Ticker {
+    /// The first time is one interval from now.
+    pub(super) fn start(every: Duration, mut act: impl FnMut() + Send + 'static) -> anyhow::Result<Self> {
+        let state = Arc::new(State::default());
+        let handle = {
+            let state = Arc::clone(&state);
+            std::thread::Builder::new().spawn(move || {
+                loop {
+                    std::thread::park_timeout(every);
+                    if state.is_over.load(Relaxed) {
+                        return;
+                    }
+                    state.is_woken.store(false, Relaxed);
+                    act();
+                }
+            })?
+        };
+        let thread = handle.thread().clone();
+        Ok(Ticker { state, thread, handle: Mutex::new(Some(handle)) })
+    }
+
+    /// Has it act now. Costs a load while an earlier call has not been followed yet.
+    #[inline]
+    pub(super) fn wake(&self) {
+        if !self.state.is_woken.load(Relaxed) && !self.state.is_woken.swap(true, Relaxed) {
+            self.thread.unpark();
+        }
+    }
+
+    /// Waits until it has acted for the last time.
+    pub(super) fn stop(&self) -> anyhow::Result<()> {
+        self.state.is_over.store(true, Relaxed);
+        self.thread.unpark();
+        let handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner).take();
+        handle
+            .map_or(Ok(()), JoinHandle::join)
+            .map_err(|_| anyhow!("a thread in the background has panicked"))
+    }
+}
+
+impl Drop for Ticker {
+    fn drop(&mut self) {
+        // Whoever wants to know of a panic has stopped it.
+        let _ = self.stop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Ticker;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    #[test]
+    fn it_acts_when_it_is_woken_and_not_once_it_is_stopped() {
+        let (acted, acts) = mpsc::channel();
+        let never = Duration::from_hours(24);
+        let ticker = Ticker::start(never, move || acted.send(()).unwrap()).unwrap();
+        ticker.wake();
+        acts.recv().unwrap();
+        ticker.stop().unwrap();
+        ticker.wake();
+        // The sender has gone with the thread, and has left nothing.
+        assert!(acts.recv().is_err());
+    }
+
+    #[test]
+    fn it_acts_by_itself_and_a_panic_is_told() {
+        let (acted, acts) = mpsc::channel();
+        let ticker = Ticker::start(Duration::from_micros(1), move || acted.send(()).unwrap()).unwrap();
+        (0..3).for_each(|_| acts.recv().unwrap());
+        // With nobody to send to, the next act panics.
+        drop(acts);
+        while ticker.handle.lock().unwrap().as_ref().is_some_and(|handle| !handle.is_finished()) {
+            std::thread::yield_now();
+        }
+        assert!(ticker.stop().is_err());
+    }
+}

@@ -1,0 +1,67 @@
+//! Reading one counter.
+
+use super::moves::{plain, quota};
+use super::threads::{beside, by_one_and_two};
+use crate::micro::benchmark::Benchmark;
+use tidemark_counter::Counter;
+
+/// Reads between two moves, where the reader moves what it reads.
+const MOVE_EVERY: u64 = 64;
+/// By how many threads the original reads at once.
+const THREADS: [u64; 7] = [1, 2, 4, 8, 16, 20, 32];
+
+/// A plus and a minus.
+fn up_and_down(counter: &Counter) {
+    let _ = counter.add(1);
+    let _ = counter.add(-1);
+}
+
+pub(super) fn rows() -> Vec<Benchmark> {
+    let mut all = Vec::new();
+    all.extend(by_one_and_two(
+        "VSA_Available_Concurrent",
+        "asking what a quota has left; every 64th time 1 is taken and given back",
+        quota,
+        |counter, number| {
+            if number % MOVE_EVERY == 0 && counter.take(1).is_ok() {
+                let _ = counter.refund(1);
+            }
+            counter.available()
+        },
+    ));
+    all.extend(by_one_and_two(
+        "VSA_State_Concurrent_InLoop",
+        "looking into a counter's books; every 64th time it is moved up and down",
+        plain,
+        |counter, number| {
+            if number % MOVE_EVERY == 0 {
+                up_and_down(counter);
+            }
+            counter.books()
+        },
+    ));
+    all.push(Benchmark::new(
+        "CounterOps.VSA_Available_Concurrent_BGWriter",
+        "asking what a quota has left, by one thread, while another moves it up and down",
+        |_| beside(1, quota(), |counter, _| counter.available(), up_and_down),
+    ));
+    all.push(Benchmark::new(
+        "CounterOps.VSA_State_Concurrent",
+        "looking into a counter's books, by one thread, while another moves it up and down",
+        |_| beside(1, plain(), |counter, _| counter.books(), up_and_down),
+    ));
+    all.extend(THREADS.map(|threads| {
+        Benchmark::new(
+            format!("CounterOps.VSA_currentVector_Parallel_Sweep_P{threads}"),
+            format!(
+                "asking for a striped counter's position, by {threads} threads at once, while another one moves it up and down"
+            ),
+            move |_| {
+                let counter = plain();
+                counter.stripe();
+                beside(threads, counter, |counter, _| counter.position(), up_and_down)
+            },
+        )
+    }));
+    all
+}

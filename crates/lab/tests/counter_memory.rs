@@ -1,0 +1,33 @@
+//! What counters ask of the allocator, in a program of its own: it counts for all threads.
+
+use clap::Parser;
+use std::alloc::System;
+use tidemark_lab::allocations::Counting;
+use tidemark_lab::counter::{CounterOptions, run};
+
+#[global_allocator]
+static ALLOCATOR: Counting<System> = Counting::new(System);
+
+#[derive(Parser)]
+struct Program {
+    #[command(flatten)]
+    options: CounterOptions,
+}
+
+#[test]
+fn an_operation_asks_for_no_memory_and_a_key_for_little() {
+    for variant in ["vsa", "quota", "exact"] {
+        let flags = ["--ops=400000", "--goroutines=2", "--keys=16", "--threshold=10000", "--json"];
+        let options = Program::parse_from([&["counter", "--variant", variant][..], &flags].concat()).options;
+        let mut out = Vec::new();
+        assert!(run(&options, &|_| None, &mut out, &mut std::io::sink()).unwrap());
+        let json: serde_json::Value = serde_json::from_slice(&out).unwrap();
+        let (memory, operations) = (&json["memory"], json["operations"].as_u64().unwrap());
+        // What workers and commits need is some hundred.
+        let allocations = memory["allocations"].as_u64().unwrap();
+        assert!(allocations > 0 && allocations < operations / 100, "{variant}: {memory}");
+        // A cold counter's 40 bytes, when it was first moved, its name again, and its place in a hash table.
+        let bytes = memory["bytesPerKey"].as_f64().unwrap();
+        assert!(bytes > 40.0 && bytes < 200.0, "{variant}: {memory}");
+    }
+}
