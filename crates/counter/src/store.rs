@@ -1,12 +1,16 @@
 //! Where commits go: what a store must do, and one that keeps them in memory.
 
 mod batch;
+mod claim;
 mod error;
 mod memory;
+mod writer;
 
 pub use batch::{Batch, Delta};
+pub use claim::{Claim, Receipt};
 pub use error::{Error, Rejected};
 pub use memory::Memory;
+pub use writer::{WRITER_BYTES_MAX, check_writer};
 
 /// A place that keeps counters' committed positions, for one writer.
 ///
@@ -17,11 +21,14 @@ pub use memory::Memory;
 /// [`Receipt::Duplicate`] and changes nothing. So a batch whose acknowledgement was lost is sent again as it was.
 ///
 /// A batch is applied completely or not at all, together with its number.
+///
+/// Stores that lie elsewhere connect when they are first asked, and again when a connection was lost; a call that has failed is simply
+/// made again.
 pub trait Store: Send {
-    /// Takes over `writer`: who had it before can write no more.
+    /// Takes over `writer`, a name as [`check_writer`] wants it: who had it before can write no more.
     ///
     /// # Errors
-    /// [`Error::Unavailable`], and then nothing is claimed or, if the answer was lost, an epoch that nobody uses.
+    /// [`Error::Refused`]; [`Error::Unavailable`], and then nothing is claimed or, if the answer was lost, an epoch that nobody uses.
     fn claim(&mut self, writer: &str) -> Result<Claim, Error>;
 
     /// Applies a batch. Blocks until the store has answered, or its own deadline has passed.
@@ -34,24 +41,11 @@ pub trait Store: Send {
     /// What is stored of these keys, in their order; `None` for one that never had a commit.
     ///
     /// # Errors
-    /// [`Error::Unavailable`].
+    /// [`Error::Unavailable`], [`Error::Refused`].
     fn load(&mut self, keys: &[&[u8]]) -> Result<Vec<Option<i64>>, Error>;
-}
 
-/// A writer's name, made one's own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Claim {
-    /// Above all before it; what batches must carry.
-    pub epoch: u64,
-    /// The number of the last batch that was applied under this name, 0 if there was none. The next one has the number behind it.
-    pub last_sequence: u64,
-}
-
-/// What a store says of a batch that it has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Receipt {
-    /// It was applied now.
-    Applied,
-    /// It had been applied before.
-    Duplicate,
+    /// How many changes a batch may have; one with more is answered [`Error::TooLarge`].
+    fn max_deltas(&self) -> usize {
+        usize::MAX
+    }
 }

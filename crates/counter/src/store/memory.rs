@@ -1,6 +1,6 @@
 //! A store that forgets everything with its process: for tests, and for counters that need not survive.
 
-use super::{Batch, Claim, Error, Receipt, Rejected, Store};
+use super::{Batch, Claim, Error, Receipt, Rejected, Store, check_writer};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -38,41 +38,33 @@ impl Memory {
 
 impl Store for Memory {
     fn claim(&mut self, writer: &str) -> Result<Claim, Error> {
+        check_writer(writer)?;
         let mut contents = self.contents();
-        let claim = contents.writers.entry(writer.to_owned()).or_insert(Claim { epoch: 0, last_sequence: 0 });
+        let claim = contents.writers.entry(writer.to_owned()).or_default();
         claim.epoch += 1;
         Ok(*claim)
     }
 
     fn commit(&mut self, batch: &Batch) -> Result<Receipt, Error> {
         let Contents { positions, writers } = &mut *self.contents();
-        let known = writers.get_mut(&batch.writer);
-        let Some(known) = known.filter(|known| known.epoch == batch.epoch) else {
-            let epoch = writers.get(&batch.writer).map_or(0, |known| known.epoch);
-            return Err(Error::Fenced { writer: batch.writer.clone(), epoch });
-        };
-        if batch.sequence == known.last_sequence {
-            return Ok(Receipt::Duplicate);
-        }
-        if batch.sequence != known.last_sequence + 1 {
-            return Err(Error::Gap { sent: batch.sequence, expected: known.last_sequence + 1 });
+        let known = writers.get(&batch.writer).copied().unwrap_or_default();
+        if let Some(receipt) = known.judge(batch)? {
+            return Ok(receipt);
         }
         let sums: Vec<_> = batch
             .deltas
             .iter()
             .map(|delta| positions.get(&delta.key).copied().unwrap_or(0).checked_add(delta.amount))
             .collect();
-        let rejected: Vec<_> = (0..sums.len())
-            .filter(|index| sums[*index].is_none())
-            .map(|index| Rejected { index, reason: "its sum leaves the range of 64 bits".into() })
-            .collect();
+        let rejected: Vec<_> =
+            (0..sums.len()).filter(|index| sums[*index].is_none()).map(Rejected::overflow).collect();
         if !rejected.is_empty() {
             return Err(Error::Rejected(rejected));
         }
         for (delta, sum) in batch.deltas.iter().zip(sums) {
             positions.insert(delta.key.clone(), sum.unwrap_or_default());
         }
-        known.last_sequence = batch.sequence;
+        writers.insert(batch.writer.clone(), Claim { last_sequence: batch.sequence, ..known });
         Ok(Receipt::Applied)
     }
 
