@@ -1,0 +1,264 @@
+//! Redis as a store: one script a batch, in one round trip.
+//!
+//! All positions are fields of one hash, and each writer is a hash with its epoch and the number of its last batch. Their names share a
+//! hash tag, so in a cluster they lie in one slot and a batch can be atomic.
+//!
+//! An acknowledged commit is as durable as Redis is told to be: with `appendonly yes` and `appendfsync always` it survives whatever the
+//! disk survives. With less Redis may forget the last second or all of it, and what it had acknowledged; that is noticed, because the next
+//! batch does not follow ([`Error::Gap`] with an earlier number expected, or [`Error::Forgotten`]), but not mended.
+
+use crate::deadlines::Deadlines;
+use crate::trouble::{refused, told, unavailable};
+use redis::{Client, Connection, ErrorKind, IntoConnectionInfo, RedisError, Script, ServerErrorKind, Value};
+use std::fmt;
+use tidemark_counter::store::{Batch, Claim, Error, Receipt, Rejected, Store, check_writer};
+
+const COMMIT: &str = include_str!("redis_store/commit.lua");
+const CLAIM: &str = "\
+local epoch = redis.call('HINCRBY', KEYS[1], 'epoch', 1)
+redis.call('HSETNX', KEYS[1], 'sequence', '0')
+return redis.call('HMGET', KEYS[1], 'epoch', 'sequence')";
+/// How many positions are asked for at once.
+const LOADED_AT_ONCE: usize = 10_000;
+
+/// Where a [`RedisStore`] keeps its commits, and how.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RedisOptions {
+    /// `redis://[[user]:password@]host[:port][/database]`, or `redis+unix:///path`.
+    pub url: String,
+    /// What the names of all keys begin with. `tidemark` by default. It becomes their hash tag, unless it has one.
+    pub prefix: String,
+    /// For how long Redis is waited for.
+    pub deadlines: Deadlines,
+    /// How many changes a batch may have: Redis does nothing else while it applies one, for about a microsecond a change. 10,000 by
+    /// default.
+    pub max_deltas: usize,
+}
+
+impl RedisOptions {
+    /// The defaults at this address.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            prefix: "tidemark".to_owned(),
+            deadlines: Deadlines::default(),
+            max_deltas: 10_000,
+        }
+    }
+}
+
+/// Without the address, which may hold a password.
+impl fmt::Debug for RedisOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisOptions")
+            .field("prefix", &self.prefix)
+            .field("deadlines", &self.deadlines)
+            .field("max_deltas", &self.max_deltas)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Commits in Redis 5 or newer. See the [crate's documentation](crate) for what an acknowledgement is worth there.
+pub struct RedisStore {
+    client: Client,
+    connection: Option<Connection>,
+    place: String,
+    positions: String,
+    /// What the name of a writer's hash begins with.
+    writers: String,
+    commit: Script,
+    claim: Script,
+    deadlines: Deadlines,
+    max_deltas: usize,
+}
+
+impl RedisStore {
+    /// A store at this address; it connects when it is first asked.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if the address is none, or needs TLS.
+    pub fn new(options: RedisOptions) -> Result<Self, Error> {
+        let info = options.url.as_str().into_connection_info();
+        // The address itself is not repeated: it may hold a password.
+        let info = info.map_err(|error| refused("use", "the address of Redis", told(&error)))?;
+        let place = format!("redis://{}", info.addr());
+        let client = Client::open(info).map_err(|error| refused("use", &place, told(&error)))?;
+        if !client.get_connection_info().addr().is_supported() {
+            return Err(refused("use", &place, "TLS is not supported here: let a proxy at this side do it"));
+        }
+        let tag =
+            if options.prefix.contains('{') { options.prefix } else { format!("{{{}}}", options.prefix) };
+        Ok(Self {
+            client,
+            connection: None,
+            place,
+            positions: format!("{tag}:positions"),
+            writers: format!("{tag}:writer:"),
+            commit: Script::new(COMMIT),
+            claim: Script::new(CLAIM),
+            deadlines: options.deadlines,
+            max_deltas: options.max_deltas,
+        })
+    }
+
+    /// Does something over a connection, which is given up if it is not certain to be in order afterwards.
+    fn ask<T>(
+        &mut self,
+        doing: &'static str,
+        ask: impl FnOnce(&mut Connection) -> Result<T, RedisError>,
+    ) -> Result<T, Error> {
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => self.connect()?,
+        };
+        match ask(&mut connection) {
+            Ok(answer) => {
+                self.connection = Some(connection);
+                Ok(answer)
+            }
+            Err(error) if is_final(&error) => {
+                self.connection = Some(connection);
+                Err(refused(doing, &self.place, told(&error)))
+            }
+            Err(error) => Err(unavailable(doing, &self.place, told(&error))),
+        }
+    }
+
+    fn connect(&self) -> Result<Connection, Error> {
+        let connected =
+            self.client.get_connection_with_timeout(self.deadlines.connect).and_then(|connection| {
+                connection.set_read_timeout(Some(self.deadlines.request))?;
+                connection.set_write_timeout(Some(self.deadlines.request))?;
+                Ok(connection)
+            });
+        connected.map_err(|error| {
+            let say = if is_final(&error) { refused } else { unavailable };
+            say("reach", &self.place, told(&error))
+        })
+    }
+}
+
+impl Store for RedisStore {
+    fn claim(&mut self, writer: &str) -> Result<Claim, Error> {
+        check_writer(writer)?;
+        let key = format!("{}{writer}", self.writers);
+        let script = self.claim.clone();
+        let answer: Vec<String> =
+            self.ask("claim a name at", |connection| script.key(key).invoke(connection))?;
+        let [epoch, last_sequence] = answer.as_slice() else {
+            return Err(self.not_understood(writer));
+        };
+        match (epoch.parse(), last_sequence.parse()) {
+            (Ok(epoch), Ok(last_sequence)) => Ok(Claim { epoch, last_sequence }),
+            _ => Err(self.not_understood(writer)),
+        }
+    }
+
+    fn commit(&mut self, batch: &Batch) -> Result<Receipt, Error> {
+        check_writer(&batch.writer)?;
+        if batch.deltas.len() > self.max_deltas {
+            return Err(Error::TooLarge { deltas: batch.deltas.len(), limit: self.max_deltas });
+        }
+        let script = self.commit.clone();
+        let mut call = script.prepare_invoke();
+        call.key(format!("{}{}", self.writers, batch.writer)).key(&self.positions);
+        call.arg(batch.epoch).arg(batch.sequence);
+        // Nothing is equal to nothing: a batch without one before it is never applied.
+        call.arg(batch.sequence.checked_sub(1).map(|before| before.to_string()).unwrap_or_default());
+        for delta in &batch.deltas {
+            call.arg(&*delta.key).arg(delta.amount);
+        }
+        let answer: Vec<String> = self.ask("commit to", |connection| call.invoke(connection))?;
+        let number = |index: usize| answer.get(index).and_then(|text| text.parse::<u64>().ok());
+        match (answer.first().map(String::as_str), number(1)) {
+            (Some("applied"), _) => Ok(Receipt::Applied),
+            (Some("epoch"), Some(epoch)) => self.judged(Claim { epoch, last_sequence: 0 }, batch),
+            (Some("sequence"), Some(last_sequence)) => {
+                self.judged(Claim { epoch: batch.epoch, last_sequence }, batch)
+            }
+            (Some("rejected"), _) => Err(Error::Rejected(rejected(answer.get(1..).unwrap_or_default()))),
+            (Some("failed"), _) => {
+                let reason = answer.get(1).cloned().unwrap_or_default();
+                Err(refused("commit to", &self.place, reason))
+            }
+            _ => Err(self.not_understood(&batch.writer)),
+        }
+    }
+
+    fn load(&mut self, keys: &[&[u8]]) -> Result<Vec<Option<i64>>, Error> {
+        let mut positions = Vec::with_capacity(keys.len());
+        for chunk in keys.chunks(LOADED_AT_ONCE) {
+            let mut command = redis::cmd("HMGET");
+            command.arg(&self.positions).arg(chunk);
+            let values: Vec<Value> = self.ask("load from", |connection| command.query(connection))?;
+            for (key, value) in chunk.iter().zip(values) {
+                let position = redis::from_redis_value::<Option<i64>>(value);
+                positions.push(position.map_err(|_| {
+                    let key = String::from_utf8_lossy(key);
+                    refused(
+                        "load from",
+                        &self.place,
+                        format!("{:?} has no number at {key:?}", self.positions),
+                    )
+                })?);
+            }
+        }
+        if positions.len() == keys.len() { Ok(positions) } else { Err(self.not_understood("HMGET")) }
+    }
+
+    fn max_deltas(&self) -> usize {
+        self.max_deltas
+    }
+}
+
+impl RedisStore {
+    /// What to say of a batch that the script has not applied, although what it found would have it applied.
+    fn judged(&self, known: Claim, batch: &Batch) -> Result<Receipt, Error> {
+        known.judge(batch)?.ok_or_else(|| self.not_understood(&batch.writer))
+    }
+
+    fn not_understood(&self, about: &str) -> Error {
+        let reason = format!("what is stored of {about:?} is none of ours: choose another prefix");
+        refused("understand", &self.place, reason)
+    }
+}
+
+impl fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisStore")
+            .field("place", &self.place)
+            .field("positions", &self.positions)
+            .field("is_connected", &self.connection.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Pairs of an index and what Redis said of the change there.
+fn rejected(pairs: &[String]) -> Vec<Rejected> {
+    let pairs = pairs.chunks_exact(2).filter_map(|pair| {
+        let index = pair.first()?.parse().ok()?;
+        let is_overflow = pair.get(1)?.contains("overflow");
+        let other = || Rejected { index, reason: "what is stored under its name is no number".to_owned() };
+        Some(if is_overflow { Rejected::overflow(index) } else { other() })
+    });
+    pairs.collect()
+}
+
+/// Whether Redis has said no, so that asking again is of no use until somebody has changed something.
+fn is_final(error: &RedisError) -> bool {
+    match error.kind() {
+        ErrorKind::AuthenticationFailed
+        | ErrorKind::InvalidClientConfig
+        | ErrorKind::UnexpectedReturnType => true,
+        // A master that fails over, loads or is cut off from its replicas may do it later.
+        ErrorKind::Server(kind) => matches!(
+            kind,
+            ServerErrorKind::ResponseError
+                | ServerErrorKind::NoPerm
+                | ServerErrorKind::CrossSlot
+                | ServerErrorKind::Moved
+        ),
+        ErrorKind::Extension => matches!(error.code(), Some("WRONGTYPE" | "NOAUTH" | "WRONGPASS" | "OOM")),
+        _ => false,
+    }
+}
