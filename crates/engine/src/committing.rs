@@ -9,7 +9,8 @@ use crate::engine::Engine;
 use crate::keyspace::{CounterDefaults, CounterTotals, DATABASES, Database, Entry, Exposure, hash};
 use crate::reply::Reply;
 use crate::value::Object;
-use tidemark_log::Lsn;
+use tidemark_counter::Promise;
+use tidemark_log::{Durability, Lsn};
 
 /// The command that commits a counter.
 const COMMIT: &[u8] = b"counter.commit";
@@ -108,13 +109,17 @@ impl Engine {
     }
 }
 
-/// Notes the record by which exact counters have reserved what they grant. Their shards are locked.
+/// Notes the record that has committed counters, for those of which nothing more may be told before it is durable: exact ones, which
+/// must not grant again what it reserves; and all of them where every answer waits for the disk, for what a crash takes back is
+/// bounded only if what the promise counts as committed cannot be taken back as well. Their shards are locked.
 #[cold]
-pub(crate) fn note_leases(keys: &mut Keys<'_>, leased: &[(u8, Vec<u8>)], lsn: Lsn) {
-    let now_ms = keys.now_ms();
+pub(crate) fn note_leases(keys: &mut Keys<'_>, leased: &[(u8, Vec<u8>)], lsn: Lsn, durability: Durability) {
+    let (now_ms, always) = (keys.now_ms(), durability == Durability::Always);
     for (db, key) in leased {
         let database = keys.shard_mut(key).database_mut(usize::from(*db));
-        if let Some(Object::Counter(counter)) = database.get_mut(hash(key), key).and_then(Entry::object_mut) {
+        if let Some(Object::Counter(counter)) = database.get_mut(hash(key), key).and_then(Entry::object_mut)
+            && (always || matches!(counter.terms().promise, Promise::Exact { .. }))
+        {
             counter.begin_listing(now_ms).lease = lsn;
         }
     }

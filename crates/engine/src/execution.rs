@@ -77,8 +77,10 @@ impl Engine {
         reply: &Reply,
     ) -> Option<Box<Blocked<'e>>> {
         let RareEffects { noted, ready, block, leased, .. } = keys.effects.take_rare();
-        if let Some(lsn) = lsn {
-            note_leases(&mut keys, &leased, lsn);
+        if let Some(lsn) = lsn
+            && !leased.is_empty()
+        {
+            note_leases(&mut keys, &leased, lsn, self.log().durability());
         }
         if !noted.is_empty() {
             let (time_us, spared) = (call.now_us, terms.spared);

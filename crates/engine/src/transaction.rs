@@ -139,8 +139,10 @@ impl Engine {
         } else {
             self.append_transaction(&payloads, room, now_us, reply, mark)
         };
-        if let Some(lsn) = lsn {
-            note_leases(&mut keys, &leased, lsn);
+        if let Some(lsn) = lsn
+            && !leased.is_empty()
+        {
+            note_leases(&mut keys, &leased, lsn, self.log().durability());
         }
         if let (Some(acknowledging), Some(_)) = (acknowledging, lsn) {
             acknowledging.finish();

@@ -6,7 +6,7 @@ use support::{Client, START_US, apply_from, engine, engine_with_log, log, replay
 use tidemark_engine::keyspace::CounterDefaults;
 use tidemark_engine::query::{Filter, Read};
 use tidemark_engine::{Engine, Protocol};
-use tidemark_log::Lsn;
+use tidemark_log::{Durability, Lsn};
 
 /// Records of the log so far.
 fn records(engine: &Engine) -> u64 {
@@ -104,13 +104,13 @@ fn the_state_says_all_there_is() {
     client.sleep_ms(7);
     client.expect(&[(
         "COUNTER.STATE q",
-        "%12 $4 kind $5 quota $5 limit :100 $9 available :90 $8 position :10 $9 committed :0 $4 open :10 \
+        "%13 $4 kind $5 quota $5 limit :100 $9 available :90 $8 position :10 $9 committed :0 $4 open :10 \
          $8 reserved :0 $7 promise $7 relaxed $3 cap :50 $6 maxage :1000 $4 high :25 $3 low :13 $3 age :7",
     )]);
     client.expect(&[("COUNTER.CREATE e LIMIT 100 EXACT 20", ":1"), ("COUNTER.TAKE e 3", "*2 :1 :97")]);
     client.expect(&[(
         "COUNTER.STATE e",
-        "%10 $4 kind $5 quota $5 limit :100 $9 available :97 $8 position :3 $9 committed :13 $4 open :0 \
+        "%11 $4 kind $5 quota $5 limit :100 $9 available :97 $8 position :3 $9 committed :13 $4 open :0 \
          $8 reserved :10 $7 promise $5 exact $5 block :20 $6 maxage :60000 $3 age :0",
     )]);
 }
@@ -424,6 +424,25 @@ fn promises_are_kept_through_crashes() {
             }
             lost -= forgotten;
         }
+    }
+}
+
+#[test]
+fn where_answers_wait_for_the_disk_nothing_is_told_before_the_last_commit_is_on_it() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    let waits_for = |line: &str| client.execute(line).1.lsn;
+    client.expect(&[("COUNTER.CREATE c RELAXED 10 HIGH 5", ":1")]);
+    engine.log().set_durability(Durability::Off);
+    client.run("COUNTER.ADD c 5");
+    assert_eq!(waits_for("COUNTER.ADD c 1"), None, "what a commit was is lost with the rest");
+    engine.log().set_durability(Durability::Always);
+    assert_eq!(waits_for("COUNTER.ADD c 1"), None);
+    for commit in ["COUNTER.ADD c 5", "COUNTER.COMMIT c", "COUNTER.ADD c 1 DURABLE"] {
+        client.run("COUNTER.ADD c 1");
+        let committed = waits_for(commit);
+        assert_eq!(committed, Some(engine.log().appended()), "{commit}");
+        assert_eq!(waits_for("COUNTER.ADD c 1"), committed, "after {commit}");
     }
 }
 

@@ -232,7 +232,7 @@ fn state(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> 
 fn write_state(ctx: &mut Context<'_, '_>, account: &Account, terms: &Terms, age_ms: u64) {
     let reply = &mut *ctx.reply;
     let is_exact = matches!(terms.promise, Promise::Exact { .. });
-    reply.map(if is_exact { 10 } else { 12 });
+    reply.map(if is_exact { 11 } else { 13 });
     let kind = if account.kind() == Kind::Plain { b"plain".as_slice() } else { b"quota" };
     reply.bulk(b"kind");
     reply.bulk(kind);

@@ -31,7 +31,7 @@ struct Consequence {
     committed: i64,
     /// Where the counter is to stand in the list of those that are to be committed, and where it stood.
     listed: Option<(u64, u64)>,
-    /// The record that what was granted depends on.
+    /// The record that what is answered depends on.
     lease: Lsn,
     is_exact: bool,
 }
@@ -197,17 +197,13 @@ impl Keys<'_> {
         if let Some((_, due_ms)) = listed {
             self.committing().lower_next_due(due_ms);
         }
-        if is_exact {
-            self.effects.awaited = self.effects.awaited.max(lease);
-        }
+        self.effects.awaited = self.effects.awaited.max(lease);
         if committed == 0 {
             return self.moved(key);
         }
         if is_exact {
             // What is granted may be told once it cannot be granted again.
             self.make_durable();
-            let db = self.db();
-            self.effects.rare_mut().leased.push((db, key.to_vec()));
         }
         self.log_commit(key, committed);
     }
@@ -215,6 +211,8 @@ impl Keys<'_> {
     #[cold]
     fn log_commit(&mut self, key: &[u8], committed: i64) {
         debug_assert_ne!(committed, 0, "nothing is logged that changes nothing");
+        let db = self.db();
+        self.effects.rare_mut().leased.push((db, key.to_vec()));
         self.log_instead(COMMITTED, &[key, committed.to_string().as_bytes(), DURABLE]);
         self.changed(key, "counter_commit");
     }

@@ -38,7 +38,7 @@ pub(crate) struct RareEffects {
     pub(crate) ready: Vec<(u8, Vec<u8>)>,
     /// Whom the changes concern. Whoever takes them out hands them to [`crate::Engine`]'s `emit`.
     pub(crate) noted: Vec<Noted>,
-    /// Counters that have reserved something by what is logged, each with its database.
+    /// Counters that are committed by what is logged, each with its database.
     pub(crate) leased: Vec<(u8, Vec<u8>)>,
     /// The wish to wait.
     pub(crate) block: Option<Box<Block>>,

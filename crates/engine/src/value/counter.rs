@@ -79,7 +79,7 @@ pub(crate) struct Listing {
     pub(crate) since_ms: u64,
     /// Where it stands in its database's list of those that are to be looked at; 0: not in the list. Milliseconds since 1970.
     pub(crate) due_ms: u64,
-    /// The record that reserved what it grants now: what is granted may be told when that is durable. [`Lsn::ZERO`] if there is none.
+    /// The record that committed it last, if what it does may be told only when that is durable; [`Lsn::ZERO`] otherwise.
     pub(crate) lease: Lsn,
 }
 
