@@ -103,6 +103,7 @@ impl Shared {
             Arc::clone(&settings),
             Arc::clone(engine.log()),
         ));
+        engine.set_counter_defaults(settings.current().counters);
         engine.set_event_audience(Arc::<KeyspaceEvents>::clone(&keyspace_events));
         keyspace_events.configure(&engine, &settings.current());
         Shared {

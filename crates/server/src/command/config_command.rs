@@ -34,6 +34,7 @@ pub(crate) fn set(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Re
         |config| {
             shared.engine.log().set_durability(config.durability);
             shared.engine.limit_tracking(config.tracking_limits());
+            shared.engine.set_counter_defaults(config.counters);
             shared.keyspace_events.configure(&shared.engine, config);
         },
     )?;

@@ -23,6 +23,7 @@ use crate::descriptors::Connections;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+use tidemark_engine::keyspace::CounterDefaults;
 use tidemark_engine::tracking::TrackingLimits;
 use tidemark_log::{Durability, Format};
 
@@ -77,6 +78,9 @@ pub struct Config {
     pub max_arguments: usize,
     /// How much may wait for a slow reader, by class of client.
     pub output_limits: OutputLimits,
+
+    /// How counters are committed that say nothing themselves.
+    pub counters: CounterDefaults,
 
     /// Where the data lives.
     pub dir: PathBuf,
@@ -157,6 +161,7 @@ impl Default for Config {
             max_bulk_bytes: 512 * 1024 * 1024,
             max_arguments: 1024 * 1024,
             output_limits: OutputLimits::default(),
+            counters: CounterDefaults::default(),
             dir: PathBuf::from("./tidemark-data"),
             durability: Durability::default(),
             log_format: Format::default(),

@@ -107,9 +107,13 @@ const NETWORK: &str = "Network";
 const ACCESS: &str = "Access";
 const LIMITS: &str = "Limits";
 const STORAGE: &str = "Storage";
+const COUNTERS: &str = "Counters";
 const WATCHING: &str = "Watching";
 const CHANGES: &str = "Changes";
 const COMPATIBILITY: &str = "Compatibility with Redis";
+
+/// The longest that a counter may be told to stay uncommitted by default: a day.
+const COUNTER_AGE_MAX_MS: u64 = 86_400_000;
 
 /// The most bytes of the log that a setting may name: a tebibyte.
 const LOG_BYTES_MAX: u64 = 1 << 40;
@@ -580,6 +584,61 @@ pub static SETTINGS: &[Setting] = &[
         fallback: "",
         get: |_, config| config.shutdown_timeout.as_secs().to_string(),
         set: |_, config, text| seconds(text).map(|value| config.shutdown_timeout = value),
+    },
+    Setting {
+        name: "counter-cap",
+        alias: None,
+        group: COUNTERS,
+        placeholder: "UNITS",
+        help: "How many units of a counter may be uncommitted, which a crash takes back, unless COUNTER.CREATE says otherwise. \
+               Counters that exist keep what they were created with.",
+        literal: Literal::Number,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.counters.cap.to_string(),
+        set: |_, config, text| number(text, 1, 1_000_000_000_000).map(|value| config.counters.cap = value),
+    },
+    Setting {
+        name: "counter-max-age",
+        alias: None,
+        group: COUNTERS,
+        placeholder: "MILLISECONDS",
+        help: "How long a change of a counter may stay uncommitted that is too small to be committed earlier, unless \
+               COUNTER.CREATE says otherwise.",
+        literal: Literal::Number,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.counters.max_age_ms.to_string(),
+        set: |_, config, text| {
+            number(text, 1, COUNTER_AGE_MAX_MS).map(|value| config.counters.max_age_ms = value)
+        },
+    },
+    Setting {
+        name: "counter-lease-age",
+        alias: None,
+        group: COUNTERS,
+        placeholder: "MILLISECONDS",
+        help: "How long what an exact counter has reserved may stay unused until it is given back, unless COUNTER.CREATE says \
+               otherwise.",
+        literal: Literal::Number,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.counters.idle_ms.to_string(),
+        set: |_, config, text| {
+            number(text, 1, COUNTER_AGE_MAX_MS).map(|value| config.counters.idle_ms = value)
+        },
+    },
+    Setting {
+        name: "counter-commit-interval",
+        alias: None,
+        group: COUNTERS,
+        placeholder: "MILLISECONDS",
+        help: "How long a counter gathers more that has moved by its low threshold, until it is committed; holds for all counters.",
+        literal: Literal::Number,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.counters.interval_ms.to_string(),
+        set: |_, config, text| number(text, 0, 60_000).map(|value| config.counters.interval_ms = value),
     },
     Setting {
         name: "watch-retention-bytes",
