@@ -18,7 +18,7 @@ const COMMIT: &[u8] = b"counter.commit";
 /// What counters have done and have still to do: see [`Engine::counter_figures`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CounterFigures {
-    /// Since the start.
+    /// Since [`Engine::begin_counting`], or else since the start.
     pub totals: CounterTotals,
     /// Commits that the log has refused since the start; each was tried again.
     pub failed: u64,
@@ -94,6 +94,13 @@ impl Engine {
             self.keyspace().committing().count_failed();
         }
         is_done
+    }
+
+    /// Lets what counters have done be counted from here on: what the log has them do again is not what they do.
+    pub fn begin_counting(&self) {
+        for index in 0..self.keyspace().shard_count() {
+            self.keyspace().lock(index).begin_counting();
+        }
     }
 
     /// What counters have done, and what is uncommitted now. O(counters that have moved since they were committed).

@@ -1,6 +1,6 @@
 //! Metrics in the `OpenMetrics` format, collected when they are asked for.
 
-use crate::command::info::{key_counts, processor_seconds, resident_bytes};
+use crate::command::info::{key_counts, processor_seconds, resident_bytes, uncommitted_age_ms};
 use crate::shared::Shared;
 use crate::sinks::SinkFigures;
 use crate::version::TIDEMARK_VERSION;
@@ -12,6 +12,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 use std::fmt;
 use std::sync::Arc;
+use tidemark_engine::CounterFigures;
 
 /// The metrics of a server as text.
 pub(crate) fn encode(shared: &Arc<Shared>) -> Result<String, fmt::Error> {
@@ -37,6 +38,7 @@ impl Collector for Snapshot {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         encode_clients(&self.shared, &mut encoder)?;
         encode_log(&self.shared, &mut encoder)?;
+        encode_counters(&self.shared, &mut encoder)?;
         encode_sinks(&self.shared, &mut encoder)?;
         encode_state(&self.shared, &mut encoder)
     }
@@ -118,6 +120,61 @@ fn encode_log(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Resu
     )?;
     let healthy = shared.engine.check_writable().is_ok();
     gauge(encoder, "log_writable", "1 while the log accepts changes", f64::from(u8::from(healthy)))
+}
+
+fn encode_counters(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let CounterFigures { totals, failed, exposure } = shared.engine.counter_figures();
+    counter(encoder, "counter_moves", "Moves of counters", totals.moves)?;
+    counter(
+        encoder,
+        "counter_moved_units",
+        "Units that counters were moved by, up or down",
+        totals.moved_units,
+    )?;
+    counter(encoder, "counter_commits", "Commits of counters to the log", totals.commits)?;
+    counter(
+        encoder,
+        "counter_committed_units",
+        "Units that these moved the committed positions by",
+        totals.committed_units,
+    )?;
+    counter(encoder, "counter_commit_errors", "Commits of counters that the log has refused", failed)?;
+    gauge(
+        encoder,
+        "counter_write_reduction_ratio",
+        "Share of the moves that needed no record of their own",
+        totals.write_reduction(),
+    )?;
+    gauge(
+        encoder,
+        "counter_churn_ratio",
+        "Share of the moved units that was not committed, because others cancelled it or because it waits",
+        totals.churn(),
+    )?;
+    gauge(
+        encoder,
+        "counters_uncommitted",
+        "Counters that have moved since they were committed",
+        exposure.counters as f64,
+    )?;
+    gauge(
+        encoder,
+        "counter_uncommitted_units",
+        "Units of relaxed counters that a crash would take back",
+        exposure.units as f64,
+    )?;
+    gauge(
+        encoder,
+        "counter_reserved_units",
+        "Units that exact counters have reserved and not used",
+        exposure.reserved as f64,
+    )?;
+    gauge(
+        encoder,
+        "counter_oldest_uncommitted_seconds",
+        "Age of the oldest change of a counter that is not committed",
+        uncommitted_age_ms(&exposure) as f64 / 1000.0,
+    )
 }
 
 fn encode_sinks(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {

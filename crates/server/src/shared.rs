@@ -104,6 +104,7 @@ impl Shared {
             Arc::clone(engine.log()),
         ));
         engine.set_counter_defaults(settings.current().counters);
+        engine.begin_counting();
         engine.set_event_audience(Arc::<KeyspaceEvents>::clone(&keyspace_events));
         keyspace_events.configure(&engine, &settings.current());
         Shared {

@@ -2,8 +2,9 @@
 
 mod common;
 
-use common::{TestServer, eventually, frame, unix_client};
+use common::{Client, TestServer, eventually, frame, unix_client};
 use std::fmt::Write as _;
+use std::net::TcpStream;
 use std::time::Duration;
 use tidemark_log::Durability;
 use tidemark_server::config::Config;
@@ -194,6 +195,74 @@ fn health_and_metrics_are_served() {
         assert!(metrics.contains(line), "{line} is missing in\n{metrics}");
     }
     assert!(server.http("/nothing").starts_with("HTTP/1.1 404"));
+}
+
+#[test]
+fn what_counters_do_is_told() {
+    let server = TestServer::with(|config| {
+        config.http = Some(([127, 0, 0, 1], 0).into());
+        config.counters.max_age_ms = 86_400_000;
+    });
+    let mut client = server.client();
+    for (command, answer) in [
+        ("COUNTER.ADD c 10", ":10\r\n"),
+        ("COUNTER.ADD c -10", ":0\r\n"),
+        ("COUNTER.ADD c 20", ":20\r\n"),
+        ("COUNTER.COMMIT c", ":20\r\n"),
+        ("COUNTER.ADD c 5", ":25\r\n"),
+    ] {
+        client.ask(command, answer);
+    }
+    let metrics = server.http("/metrics");
+    for line in [
+        "tidemark_counter_moves_total 4\n",
+        "tidemark_counter_moved_units_total 45\n",
+        "tidemark_counter_commits_total 1\n",
+        "tidemark_counter_committed_units_total 20\n",
+        "tidemark_counter_commit_errors_total 0\n",
+        "tidemark_counter_write_reduction_ratio 0.75\n",
+        "tidemark_counters_uncommitted 1.0\n",
+        "tidemark_counter_uncommitted_units 5.0\n",
+        "tidemark_counter_reserved_units 0.0\n",
+        "tidemark_counter_oldest_uncommitted_seconds ",
+    ] {
+        assert!(metrics.contains(line), "{line} is missing in\n{metrics}");
+    }
+    client.command(&["INFO", "counters"]);
+    let info = client.bulk();
+    for line in ["# Counters\r\n", "counter_moves:4\r\n", "counter_churn_ratio:0.555556\r\n"] {
+        assert!(info.contains(line), "{line} is missing in\n{info}");
+    }
+    server.begin_stop();
+    let (result, dir) = server.ended();
+    result.expect("a clean stop");
+    let server = TestServer::in_dir(dir, |_| {});
+    let mut client = server.client();
+    client.ask("COUNTER.GET c", ":25\r\n");
+    client.command(&["INFO", "counters"]);
+    let info = client.bulk();
+    assert!(info.contains("counter_moves:0\r\ncounter_moved_units:0\r\ncounter_commits:0\r\n"), "{info}");
+}
+
+#[test]
+fn how_counters_are_committed_can_be_set() {
+    let server = TestServer::with(|config| {
+        config.counters.cap = 4;
+        config.counters.max_age_ms = 86_400_000;
+    });
+    let mut client = server.client();
+    let uncommitted = |client: &mut Client<TcpStream>, units: u32| {
+        client.command(&["INFO", "counters"]);
+        let (info, line) = (client.bulk(), format!("counter_uncommitted_units:{units}\r\n"));
+        assert!(info.contains(&line), "{line} is missing in\n{info}");
+    };
+    client.ask("COUNTER.ADD a 3", ":3\r\n");
+    uncommitted(&mut client, 0);
+    client.ask("CONFIG SET counter-cap 16", "+OK\r\n");
+    client.ask("COUNTER.ADD b 3", ":3\r\n");
+    uncommitted(&mut client, 3);
+    client.ask("COUNTER.ADD a 3", ":6\r\n");
+    uncommitted(&mut client, 3);
 }
 
 #[test]

@@ -128,6 +128,17 @@ pub struct CounterTotals {
 }
 
 impl CounterTotals {
+    /// Which share of the moves has needed no record of its own. 0 to 1; 0 if nothing has moved.
+    pub fn write_reduction(&self) -> f64 {
+        saved(self.commits, self.moves)
+    }
+
+    /// Which share of the units that were moved has never had to be committed, because others have cancelled it. 0 to 1; too small by
+    /// what exact counters have reserved ahead, and by what is uncommitted it is too large. 0 if nothing has moved.
+    pub fn churn(&self) -> f64 {
+        saved(self.committed_units, self.moved_units)
+    }
+
     /// Counts a move.
     #[inline]
     pub(crate) fn count_move(&mut self, units: u64) {
@@ -148,4 +159,9 @@ impl CounterTotals {
         self.commits += other.commits;
         self.committed_units = self.committed_units.wrapping_add(other.committed_units);
     }
+}
+
+/// Which share of `all` was saved if `spent` were spent.
+fn saved(spent: u64, all: u64) -> f64 {
+    if all == 0 { 0.0 } else { all.saturating_sub(spent) as f64 / all as f64 }
 }

@@ -61,6 +61,11 @@ impl Shard {
         &mut self.databases
     }
 
+    /// Counts from here on what counters do.
+    pub(crate) fn begin_counting(&mut self) {
+        self.counted = CounterTotals::default();
+    }
+
     /// What the shard's counters have done.
     pub fn counted(&self) -> &CounterTotals {
         &self.counted

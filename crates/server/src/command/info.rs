@@ -7,20 +7,21 @@ use crate::session::Session;
 use crate::shared::Shared;
 use crate::version::{REDIS_VERSION, TIDEMARK_VERSION};
 use std::fmt::Write as _;
-use tidemark_engine::CommandError;
-use tidemark_engine::keyspace::DATABASES;
+use tidemark_engine::keyspace::{DATABASES, Exposure};
+use tidemark_engine::{CommandError, CounterFigures};
 use tidemark_log::Health;
 
 type Section = fn(&mut String, &Context<'_>);
 
 /// Sections in the order in which they are shown, with their names.
-const SECTIONS: [(&str, Section); 11] = [
+const SECTIONS: [(&str, Section); 12] = [
     ("server", server),
     ("clients", clients),
     ("memory", memory),
     ("persistence", persistence),
     ("stats", stats),
     ("replication", replication),
+    ("counters", counters),
     ("sinks", sinks),
     ("cpu", cpu),
     ("errorstats", error_stats),
@@ -196,6 +197,26 @@ fn sinks(text: &mut String, cx: &Context<'_>) {
             ),
         );
     }
+}
+
+fn counters(text: &mut String, cx: &Context<'_>) {
+    let CounterFigures { totals, failed, exposure } = cx.shared.engine.counter_figures();
+    line(text, "counter_moves", totals.moves);
+    line(text, "counter_moved_units", totals.moved_units);
+    line(text, "counter_commits", totals.commits);
+    line(text, "counter_committed_units", totals.committed_units);
+    line(text, "counter_commit_errors", failed);
+    line(text, "counter_write_reduction_ratio", format_args!("{:.6}", totals.write_reduction()));
+    line(text, "counter_churn_ratio", format_args!("{:.6}", totals.churn()));
+    line(text, "counters_uncommitted", exposure.counters);
+    line(text, "counter_uncommitted_units", exposure.units);
+    line(text, "counter_reserved_units", exposure.reserved);
+    line(text, "counter_oldest_uncommitted_ms", uncommitted_age_ms(&exposure));
+}
+
+/// Age of the oldest change of a counter that is not committed, in milliseconds; 0 if all is committed.
+pub(crate) fn uncommitted_age_ms(exposure: &Exposure) -> u64 {
+    exposure.since_ms.map_or(0, |since_ms| (now_us() / 1000).saturating_sub(since_ms))
 }
 
 fn keyspace(text: &mut String, cx: &Context<'_>) {
