@@ -58,14 +58,9 @@ impl Compact {
     pub(crate) fn unpack(self, piece: Piece) -> Ledger {
         let durable = self.base + i64::from((self.progress >> 32) as i32);
         let sealed = i64::from(self.progress as i32);
-        let slack = self.settings >> 32 & UNITS;
-        let promise = match self.settings & IS_EXACT {
-            0 => Promise::Relaxed { cap: slack },
-            _ => Promise::Exact { block: slack },
-        };
         let open = self.base + i64::from(piece.down) - durable - sealed;
         Ledger {
-            account: Account::from_parts(self.kind(), promise, durable, sealed, open),
+            account: Account::from_parts(self.kind(), Self::promise(self.settings), durable, sealed, open),
             alarm: self.settings & UNITS,
         }
     }
@@ -74,6 +69,14 @@ impl Compact {
         match self.limit {
             i64::MAX => Kind::Plain,
             limit => Kind::Quota { limit },
+        }
+    }
+
+    pub(crate) fn promise(settings: u64) -> Promise {
+        let slack = settings >> 32 & UNITS;
+        match settings & IS_EXACT {
+            0 => Promise::Relaxed { cap: slack },
+            _ => Promise::Exact { block: slack },
         }
     }
 

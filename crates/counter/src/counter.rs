@@ -86,7 +86,7 @@ impl Counter {
     }
 
     #[inline]
-    fn carry_out(&self, movement: Move) -> Result<u64, Refusal> {
+    pub(crate) fn carry_out(&self, movement: Move) -> Result<u64, Refusal> {
         self.carry_out_as(slot::current, movement)
     }
 
@@ -225,6 +225,16 @@ impl Counter {
     /// The books as they are at one moment. Of a striped counter this takes back all pieces, some microseconds.
     pub fn books(&self) -> Account {
         self.with(|ledger| ledger.account.clone())
+    }
+
+    /// What a crash may do to it, as of the last time that somebody had the books.
+    #[inline]
+    pub fn promise(&self) -> Promise {
+        if self.is_striped() {
+            self.striped().promise()
+        } else {
+            Compact::promise(self.settings.load(Ordering::Relaxed))
+        }
     }
 
     /// Whether the open net has reached the alarm, as of the last time that somebody had the books; it is not missed, as the first

@@ -3,8 +3,12 @@
 mod account;
 mod base;
 mod cell;
+#[cfg(not(loom))]
+mod committer;
 mod compact;
 mod counter;
+#[cfg(not(loom))]
+pub mod counters;
 mod heat;
 mod ledger;
 pub mod limiter;

@@ -1,14 +1,16 @@
-//! Where commits go: what a store must do, and one that keeps them in memory.
+//! Where commits go: what a store must do, one that keeps them in memory, and one that fails.
 
 mod batch;
 mod claim;
 mod error;
+mod faulty;
 mod memory;
 mod writer;
 
 pub use batch::{Batch, Delta};
 pub use claim::{Claim, Receipt};
 pub use error::{Error, Rejected};
+pub use faulty::{Faults, Faulty};
 pub use memory::Memory;
 pub use writer::{WRITER_BYTES_MAX, check_writer};
 

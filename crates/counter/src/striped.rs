@@ -155,6 +155,15 @@ impl Striped {
         (position, kind)
     }
 
+    pub(crate) fn promise(&self) -> Promise {
+        let slack = self.slack.load(Ordering::Relaxed);
+        if self.is_exact.load(Ordering::Relaxed) {
+            Promise::Exact { block: slack }
+        } else {
+            Promise::Relaxed { cap: slack }
+        }
+    }
+
     /// As of the last look into the books.
     pub(crate) fn is_due(&self) -> bool {
         self.is_due.load(Ordering::Relaxed)
@@ -220,13 +229,10 @@ impl Striped {
     /// The books. All pieces lie in the middle.
     fn take_out(&self, middle: Piece) -> Ledger {
         debug_assert_eq!(self.open.load(Ordering::Relaxed), 0);
-        let slack = self.slack.load(Ordering::Relaxed);
-        let is_exact = self.is_exact.load(Ordering::Relaxed);
-        let promise =
-            if is_exact { Promise::Exact { block: slack } } else { Promise::Relaxed { cap: slack } };
         let (durable, sealed) = (self.durable.load(Ordering::Relaxed), self.sealed.load(Ordering::Relaxed));
         let position = self.base.load(Ordering::Relaxed) + i64::from(middle.down);
-        let account = Account::from_parts(self.kind(), promise, durable, sealed, position - durable - sealed);
+        let account =
+            Account::from_parts(self.kind(), self.promise(), durable, sealed, position - durable - sealed);
         Ledger { account, alarm: self.alarm.load(Ordering::Relaxed) }
     }
 

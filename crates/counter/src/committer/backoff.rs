@@ -1,0 +1,54 @@
+//! How long to wait before something that has failed is tried again.
+
+use std::time::Duration;
+
+/// Pauses that double from `first` to `longest`, each shortened by up to a half at random, so that many who have failed together do
+/// not come back together.
+#[derive(Debug)]
+pub(crate) struct Backoff {
+    first: Duration,
+    longest: Duration,
+    failures: u32,
+    random: u64,
+}
+
+impl Backoff {
+    pub(crate) fn new(first: Duration, longest: Duration, seed: u64) -> Self {
+        Self { first: first.min(longest), longest, failures: 0, random: seed | 1 }
+    }
+
+    /// The pause behind one more failure.
+    pub(crate) fn fail(&mut self) -> Duration {
+        let full = self.first.saturating_mul(1 << self.failures.min(30)).min(self.longest);
+        self.failures = self.failures.saturating_add(1);
+        // Xorshift: chance enough for pauses.
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        let part = (self.random >> 33) as f64 / f64::from(1_u32 << 31);
+        full.mul_f64(1.0 - part / 2.0)
+    }
+
+    /// It went well: the next failure is a first one.
+    pub(crate) fn succeed(&mut self) {
+        self.failures = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_longest_and_are_never_shorter_than_half() {
+        let (first, longest) = (Duration::from_millis(10), Duration::from_secs(1));
+        let mut backoff = Backoff::new(first, longest, 7);
+        for failures in 0..100_u32 {
+            let full = first.saturating_mul(1 << failures.min(20)).min(longest);
+            let pause = backoff.fail();
+            assert!(pause <= full && pause >= full / 2, "{failures}: {pause:?}");
+        }
+        backoff.succeed();
+        assert!(backoff.fail() <= first);
+    }
+}

@@ -1,0 +1,40 @@
+//! An answer that somebody waits for.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Instant;
+
+/// A place for one answer, which is given once and then stays.
+#[derive(Debug)]
+pub(crate) struct Ticket<T> {
+    answer: Mutex<Option<T>>,
+    given: Condvar,
+}
+
+impl<T> Default for Ticket<T> {
+    fn default() -> Self {
+        Self { answer: Mutex::new(None), given: Condvar::new() }
+    }
+}
+
+impl<T: Clone> Ticket<T> {
+    /// Gives the answer. One that was given before stays.
+    pub(crate) fn answer(&self, answer: T) {
+        self.answer.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(answer);
+        self.given.notify_all();
+    }
+
+    /// The answer, if it is there.
+    pub(crate) fn peek(&self) -> Option<T> {
+        self.answer.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The answer, or `None` if it has not come until `deadline`.
+    pub(crate) fn wait(&self, deadline: Instant) -> Option<T> {
+        let mut answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
+        while answer.is_none() {
+            let left = deadline.checked_duration_since(Instant::now())?;
+            (answer, _) = self.given.wait_timeout(answer, left).unwrap_or_else(PoisonError::into_inner);
+        }
+        answer.clone()
+    }
+}

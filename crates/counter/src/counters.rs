@@ -1,0 +1,223 @@
+//! Many counters under names: where they are kept, how they are found and moved, and who stores them.
+
+mod handle;
+mod inbox;
+mod key;
+mod metrics;
+mod moving;
+mod options;
+mod readers;
+mod settings;
+mod shard;
+mod shared;
+mod table;
+mod worker;
+
+pub use crate::committer::Error;
+pub use handle::Handle;
+pub use metrics::{Exposure, Metrics};
+pub use options::{Options, SettingsOf};
+pub use settings::Settings;
+
+use crate::account::Account;
+use crate::committer::Ticket;
+use crate::ledger::Move;
+use crate::store::Store;
+use inbox::Request;
+use shared::Shared;
+use std::fmt;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+use worker::Worker;
+
+/// Counters under names, over a [`Store`].
+///
+/// A name's counter is loaded at its first use and then moved in memory; a thread of its own commits what moves, in batches. When
+/// that is, [`Settings`] say. To be shared by reference, or in an [`Arc`].
+///
+/// ```
+/// use tidemark_counter::counters::{Counters, Error, Options, Settings};
+/// use tidemark_counter::{Kind, store::Memory};
+/// use std::sync::Arc;
+///
+/// let store = Memory::default();
+/// let options = Options {
+///     writer: "api-1".into(),
+///     settings: Arc::new(|_| Settings { kind: Kind::Quota { limit: 100 }, ..Settings::default() }),
+///     ..Options::default()
+/// };
+/// let counters = Counters::open(store.clone(), options.clone())?;
+/// counters.take(b"tenant:1", 60)?;
+/// counters.refund(b"tenant:1", 10)?;
+/// assert_eq!(counters.take(b"tenant:1", 51), Err(Error::Exhausted));
+///
+/// let tenant = counters.get(b"tenant:1")?; // for those who use one again and again
+/// tenant.take(50)?;
+/// counters.close()?;
+///
+/// let counters = Counters::open(store, options)?;
+/// assert_eq!(counters.available(b"tenant:1")?, Some(0));
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::Exhausted`] is a quota's no. All other errors of a move say that it was not made, with the exception of
+/// [`Error::Unstored`].
+/// Moves that need no commit are possible while the store does not answer; those that do wait for it, as long as
+/// [`Options::patience`], and then are [`Error::Unavailable`]. When another process has claimed the writer's name, or the counters
+/// are closed, no counter moves any more.
+///
+/// # Dropping
+/// commits all that is uncommitted, as [`close`](Self::close) does, and ignores its errors.
+pub struct Counters {
+    shared: Arc<Shared>,
+    worker: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Counters {
+    /// Claims the writer's name of the options, and starts the thread that commits.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if the store does not answer: it is asked once. [`Error::Broken`] if there is no thread to be had.
+    pub fn open(store: impl Store + 'static, options: Options) -> Result<Self, Error> {
+        tidemark_barrier::prepare();
+        let mut store = store;
+        let claim = store.claim(&options.writer)?;
+        let options = Options { max_name: options.max_name.min(key::MAX_NAME), ..options };
+        let shared = Arc::new(Shared::new(options));
+        let seed = shared.hash(&claim.epoch.to_le_bytes());
+        let worker = Worker::new(shared.clone(), store, claim, seed);
+        let worker = thread::Builder::new().name("tidemark-commit".into()).spawn(|| worker.run());
+        let worker = worker.map_err(|error| Error::Broken { reason: error.to_string() })?;
+        Ok(Self { shared, worker: Mutex::new(Some(worker)) })
+    }
+
+    /// A handle to the counter with this name, which is loaded if it is not in memory.
+    pub fn get(&self, name: &[u8]) -> Result<Handle, Error> {
+        let key = self.shared.locate(self.shared.hash(name), name)?;
+        Ok(Handle::new(self.shared.clone(), key))
+    }
+
+    /// As [`Handle::take`], of the counter with this name.
+    #[inline]
+    pub fn take(&self, name: &[u8], amount: u64) -> Result<(), Error> {
+        self.shared.apply(name, Move::Take(amount)).map(|_| ())
+    }
+
+    /// As [`Handle::refund`], of the counter with this name.
+    #[inline]
+    pub fn refund(&self, name: &[u8], amount: u64) -> Result<u64, Error> {
+        self.shared.apply(name, Move::Refund(amount))
+    }
+
+    /// As [`Handle::add`], of the counter with this name.
+    #[inline]
+    pub fn add(&self, name: &[u8], delta: i64) -> Result<(), Error> {
+        self.shared.apply(name, Move::Add(delta)).map(|_| ())
+    }
+
+    /// As [`Handle::available`], of the counter with this name.
+    pub fn available(&self, name: &[u8]) -> Result<Option<i64>, Error> {
+        self.shared.read(name, crate::Counter::available)
+    }
+
+    /// As [`Handle::state`], of the counter with this name.
+    pub fn state(&self, name: &[u8]) -> Result<Account, Error> {
+        self.shared.read(name, crate::Counter::books)
+    }
+
+    /// As [`Handle::commit`], of the counter with this name.
+    pub fn commit(&self, name: &[u8]) -> Result<(), Error> {
+        self.get(name)?.commit()
+    }
+
+    /// As [`Handle::set_limit`], of the counter with this name.
+    pub fn set_limit(&self, name: &[u8], limit: i64) -> Result<(), Error> {
+        self.get(name)?.set_limit(limit)
+    }
+
+    /// Gives the counter with this name the settings that the options have for it now.
+    pub fn refresh(&self, name: &[u8]) -> Result<(), Error> {
+        let settings = (self.shared.options.settings)(name);
+        let key = self.shared.locate(self.shared.hash(name), name)?;
+        self.shared.change(&key, false, |_| settings)?;
+        self.shared.settle(&key)
+    }
+
+    /// Commits all that is uncommitted, and waits until the store has it.
+    pub fn flush(&self) -> Result<(), Error> {
+        let (flushed, began) = (Arc::new(Ticket::default()), Instant::now());
+        self.shared.request(Request::Flush(flushed.clone()))?;
+        self.shared.answer(&flushed, began)?
+    }
+
+    /// Puts all counters away that have nothing uncommitted, no handle, and no settings of their own, and says how many. They are
+    /// loaded when somebody uses them.
+    pub fn evict_idle(&self) -> Result<usize, Error> {
+        let (evicted, began) = (Arc::new(Ticket::default()), Instant::now());
+        self.shared.request(Request::Evict(evicted.clone()))?;
+        self.shared.answer(&evicted, began)
+    }
+
+    /// What has happened so far. Costs no more than a lock.
+    pub fn metrics(&self) -> Metrics {
+        let figures = &self.shared.figures;
+        let (counts, dirty) = *figures.committer.lock().unwrap_or_else(PoisonError::into_inner);
+        Metrics {
+            keys: self.shared.keys(),
+            dirty,
+            loads: figures.loads.load(Ordering::Relaxed),
+            evictions: figures.evictions.load(Ordering::Relaxed),
+            batches: counts.batches,
+            changes: counts.changes,
+            units: counts.units,
+            resends: counts.resends,
+            rejections: counts.rejections,
+            absorbed: counts.absorbed,
+        }
+    }
+
+    /// How far the store is from the truth. The thread that commits looks at each dirty counter for it.
+    pub fn exposure(&self) -> Result<Exposure, Error> {
+        let (survey, began) = (Arc::new(Ticket::default()), Instant::now());
+        self.shared.request(Request::Survey(survey.clone()))?;
+        self.shared.answer(&survey, began)
+    }
+
+    /// Lets no counter move any more, here and by handles, and commits all that is uncommitted. A second call does nothing.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if the store has not answered within [`Options::patience`], [`Error::Fenced`], and whatever else has kept
+    /// changes from being committed: they are lost.
+    pub fn close(&self) -> Result<(), Error> {
+        let mut worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(thread) = worker.take() else { return Ok(()) };
+        let closed = Arc::new(Ticket::default());
+        let result = match self.shared.inbox.request(Request::Close(closed.clone())) {
+            Ok(()) => None,
+            Err(_) => Some(Err(self.shared.stopped().unwrap_or(Error::Closed))),
+        };
+        // It ends whatever happens: the store's calls have deadlines, and waiting for them has one.
+        let _ = thread.join();
+        result.or_else(|| closed.peek()).unwrap_or(Err(Error::Closed))
+    }
+}
+
+impl Drop for Counters {
+    fn drop(&mut self) {
+        // There is nobody to be told.
+        let _ = self.close();
+    }
+}
+
+impl fmt::Debug for Counters {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Counters")
+            .field("options", &self.shared.options)
+            .field("metrics", &self.metrics())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,325 @@
+//! A counter with its name: one block of memory, which those who use it share.
+//!
+//! ```text
+//!  ┌─────────┬────────────┬──────────┬─────────────┬───────┬──────────┐
+//!  │ counter │ references │ settings │ name length │ state │ name ... │
+//!  └─────────┴────────────┴──────────┴─────────────┴───────┴──────────┘
+//! ```
+//! A [`KeyRef`] is one reference to it, and the last one frees it. References are few: the table has one, handles have one each, and the
+//! committer has some while the counter is dirty. Who has found a counter by its name has none: it is inside (`readers`), and the table's
+//! reference is not given up before it has left.
+
+#![allow(unsafe_code, reason = "a counter and its name in one block, of which there may be millions")]
+
+use crate::counter::Counter;
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU16, Ordering, fence};
+
+/// The longest name that there can be. Bytes.
+pub(crate) const MAX_NAME: usize = u16::MAX as usize;
+
+/// References beyond this are not counted any more: the counter stays for good. Far enough from the end that all threads which
+/// count at once do not come to it.
+const STICKY: u16 = 1 << 15;
+
+/// The counter is dirty: the committer knows of it.
+const DIRTY: u16 = 1;
+/// It has reached its threshold, and whoever made it do so has asked for a commit.
+const CALLED: u16 = 2;
+/// Its settings were changed by hand, and would be forgotten with it.
+const PINNED: u16 = 4;
+/// One more sweep since somebody used it.
+const SWEEP: u16 = 1 << 8;
+const SWEEPS: u16 = !(SWEEP - 1);
+
+/// What is in front of the name.
+#[repr(C)]
+pub(crate) struct Key {
+    counter: Counter,
+    references: AtomicU16,
+    /// A number that its settings have, see `settings`.
+    settings: AtomicU16,
+    name_length: u16,
+    /// Flags in the lower byte, sweeps since the last use in the upper.
+    state: AtomicU16,
+}
+
+impl Key {
+    #[inline]
+    pub(crate) fn counter(&self) -> &Counter {
+        &self.counter
+    }
+
+    pub(crate) fn settings(&self) -> u16 {
+        self.settings.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_settings(&self, settings: u16) {
+        self.settings.store(settings, Ordering::Relaxed);
+    }
+
+    /// Whether there is nothing to say of a use: it is dirty, and was used since the last sweep.
+    #[inline]
+    pub(crate) fn is_known_as_dirty_and_used(&self) -> bool {
+        self.state.load(Ordering::Relaxed) & (DIRTY | SWEEPS) == DIRTY
+    }
+
+    /// Somebody uses it. Whether it is dirty.
+    pub(crate) fn touch(&self) -> bool {
+        let state = self.state.load(Ordering::Relaxed);
+        if state & SWEEPS != 0 {
+            self.state.fetch_and(!SWEEPS, Ordering::Relaxed);
+        }
+        state & DIRTY != 0
+    }
+
+    /// Makes it dirty: `false` if it was.
+    pub(crate) fn set_dirty(&self) -> bool {
+        self.state.fetch_or(DIRTY, Ordering::AcqRel) & DIRTY == 0
+    }
+
+    pub(crate) fn set_rested(&self) {
+        self.state.fetch_and(!DIRTY, Ordering::AcqRel);
+    }
+
+    /// Somebody asks for a commit because the threshold is reached: `false` if somebody has.
+    ///
+    /// This and [`answer_call`](Self::answer_call) are written even where nothing changes: so one of the two sees the other.
+    pub(crate) fn call(&self) -> bool {
+        self.state.fetch_or(CALLED, Ordering::AcqRel) & CALLED == 0
+    }
+
+    /// There was a commit, or nothing to commit: who reaches the threshold asks again.
+    pub(crate) fn answer_call(&self) {
+        self.state.fetch_and(!CALLED, Ordering::AcqRel);
+    }
+
+    pub(crate) fn set_pinned(&self, is_pinned: bool) {
+        if is_pinned {
+            self.state.fetch_or(PINNED, Ordering::AcqRel);
+        } else {
+            self.state.fetch_and(!PINNED, Ordering::AcqRel);
+        }
+    }
+
+    /// A sweep passes: how many have since the last use, this one not counted.
+    pub(crate) fn sweep(&self) -> u16 {
+        let sweeps = self.state.load(Ordering::Relaxed) / SWEEP;
+        if sweeps < SWEEPS / SWEEP {
+            self.state.fetch_add(SWEEP, Ordering::Relaxed);
+        }
+        sweeps
+    }
+
+    /// Whether nobody but the table refers to it, and nothing would be forgotten with it. If nobody can find it, that stays so.
+    pub(crate) fn is_idle(&self) -> bool {
+        let is_alone = self.references.load(Ordering::Acquire) == 1;
+        is_alone && self.state.load(Ordering::Acquire) & (DIRTY | PINNED) == 0 && {
+            let books = self.counter.books();
+            books.sealed() == 0 && books.open() == 0
+        }
+    }
+}
+
+fn layout(name_length: usize) -> Layout {
+    // A name has at most `MAX_NAME` bytes, so the sum is far from any limit.
+    let (size, align) = (size_of::<Key>() + name_length, align_of::<Key>());
+    Layout::from_size_align(size, align).expect("a small block")
+}
+
+fn name_of<'key>(key: NonNull<Key>) -> &'key [u8] {
+    // SAFETY: private, and called only with pointers to blocks that live as long as 'key, whose name was written when they were
+    // made and never changes; the pointers come from the allocation, so they are good for all of the block.
+    unsafe {
+        let length = usize::from((*key.as_ptr()).name_length);
+        std::slice::from_raw_parts(key.as_ptr().add(1).cast::<u8>(), length)
+    }
+}
+
+/// A reference that is counted.
+pub(crate) struct KeyRef(NonNull<Key>);
+
+// SAFETY: a key is made of atomics, a counter, which is `Sync`, and a name that never changes.
+unsafe impl Send for KeyRef {}
+// SAFETY: as above.
+unsafe impl Sync for KeyRef {}
+
+impl KeyRef {
+    /// A new key, to which this is the only reference.
+    pub(crate) fn new(name: &[u8], counter: Counter, settings: u16) -> Self {
+        assert!(name.len() <= MAX_NAME, "checked by whoever takes a name from outside");
+        let layout = layout(name.len());
+        // SAFETY: the layout is not empty.
+        let block = unsafe { alloc(layout) };
+        #[allow(clippy::cast_ptr_alignment, reason = "the layout has a key's alignment")]
+        let Some(key) = NonNull::new(block.cast::<Key>()) else { handle_alloc_error(layout) };
+        let head = Key {
+            counter,
+            references: AtomicU16::new(1),
+            settings: AtomicU16::new(settings),
+            name_length: name.len() as u16,
+            state: AtomicU16::new(0),
+        };
+        // SAFETY: the block has room for the head, at its alignment, and behind it for the name.
+        unsafe {
+            key.write(head);
+            std::ptr::copy_nonoverlapping(name.as_ptr(), key.as_ptr().add(1).cast::<u8>(), name.len());
+        }
+        Self(key)
+    }
+
+    pub(crate) fn name(&self) -> &[u8] {
+        name_of(self.0)
+    }
+
+    /// The key, as whoever looks it up finds it.
+    #[inline]
+    pub(crate) fn found(&self) -> Found<'_> {
+        Found { key: self.0, _inside: PhantomData }
+    }
+
+    /// The reference as a pointer, which is still counted.
+    pub(super) fn into_raw(self) -> NonNull<Key> {
+        let key = self.0;
+        std::mem::forget(self);
+        key
+    }
+
+    /// # Safety
+    /// The pointer comes from [`into_raw`](Self::into_raw), and comes here once.
+    pub(super) unsafe fn from_raw(key: NonNull<Key>) -> Self {
+        Self(key)
+    }
+}
+
+impl Deref for KeyRef {
+    type Target = Key;
+
+    #[inline]
+    fn deref(&self) -> &Key {
+        // SAFETY: a reference keeps the block.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Clone for KeyRef {
+    fn clone(&self) -> Self {
+        let before = self.references.fetch_add(1, Ordering::Relaxed);
+        if before >= STICKY {
+            self.references.store(STICKY + STICKY / 2, Ordering::Relaxed);
+        }
+        Self(self.0)
+    }
+}
+
+impl Drop for KeyRef {
+    fn drop(&mut self) {
+        let before = self.references.fetch_sub(1, Ordering::Release);
+        if before >= STICKY {
+            self.references.store(STICKY + STICKY / 2, Ordering::Relaxed);
+            return;
+        }
+        debug_assert_ne!(before, 0);
+        if before == 1 {
+            fence(Ordering::Acquire);
+            let layout = layout(usize::from(self.name_length));
+            // SAFETY: this was the last reference, so nobody uses the block any more; it was allocated with this layout.
+            unsafe {
+                self.0.drop_in_place();
+                dealloc(self.0.as_ptr().cast(), layout);
+            }
+        }
+    }
+}
+
+/// A reference that is not counted, and does not outlast what protects it.
+#[derive(Clone, Copy)]
+pub(crate) struct Found<'inside> {
+    key: NonNull<Key>,
+    _inside: PhantomData<&'inside ()>,
+}
+
+impl<'inside> Found<'inside> {
+    /// # Safety
+    /// Somebody holds a reference for as long as `'inside`.
+    pub(super) unsafe fn new(key: NonNull<Key>) -> Self {
+        Self { key, _inside: PhantomData }
+    }
+
+    #[inline]
+    pub(crate) fn name(self) -> &'inside [u8] {
+        name_of(self.key)
+    }
+
+    pub(super) fn pointer(self) -> NonNull<Key> {
+        self.key
+    }
+
+    /// A reference that is counted.
+    pub(crate) fn hold(self) -> KeyRef {
+        // SAFETY: somebody holds a reference, which this copy leaves alone.
+        let theirs = std::mem::ManuallyDrop::new(unsafe { KeyRef::from_raw(self.key) });
+        KeyRef::clone(&theirs)
+    }
+}
+
+impl Deref for Found<'_> {
+    type Target = Key;
+
+    #[inline]
+    fn deref(&self) -> &Key {
+        // SAFETY: somebody holds a reference for as long as this exists.
+        unsafe { self.key.as_ref() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Kind, Promise};
+
+    fn key(name: &[u8]) -> KeyRef {
+        KeyRef::new(name, Counter::new(Kind::Plain, Promise::Relaxed { cap: 10 }, 5), 3)
+    }
+
+    #[test]
+    fn a_key_has_its_name_and_its_counter_until_the_last_reference_has_gone() {
+        for name in [&b""[..], b"a", b"tenant:1", &vec![7; MAX_NAME]] {
+            let first = key(name);
+            let second = first.clone();
+            drop(first);
+            assert_eq!((second.name(), second.counter().position(), second.settings()), (name, 5, 3));
+            assert!(second.is_idle());
+        }
+    }
+
+    #[test]
+    fn a_key_with_more_references_than_are_counted_stays() {
+        let key = key(b"popular");
+        let others: Vec<_> = (0..70_000).map(|_| key.clone()).collect();
+        drop(others);
+        assert_eq!(key.name(), b"popular");
+        assert!(!key.is_idle());
+        key.counter().add(1).unwrap();
+        // Given back by hand, for nobody else will.
+        key.references.store(1, Ordering::Relaxed);
+    }
+
+    #[test]
+    fn sweeps_are_counted_since_the_last_use_and_do_not_touch_the_flags() {
+        let key = key(b"k");
+        assert!(key.set_dirty());
+        assert!(!key.set_dirty());
+        for sweeps in 0..300 {
+            assert_eq!(key.sweep(), sweeps.min(255));
+        }
+        assert!(!key.is_known_as_dirty_and_used());
+        assert!(key.touch());
+        assert!(key.is_known_as_dirty_and_used());
+        key.set_rested();
+        assert!(!key.touch());
+    }
+}

@@ -1,0 +1,322 @@
+//! Keys by their names' hashes, for readers without locks.
+//!
+//! Two arrays, one with a byte of each key's hash and one with the keys: a key lies at the place that its hash says, or behind it. A key
+//! that is taken out leaves a mark, so that those behind it are found; nothing else ever moves within a table. When it is full, all goes
+//! into another one, which is given to readers as a whole, and the old one is freed when nobody reads it.
+
+#![allow(
+    unsafe_code,
+    reason = "readers follow pointers without a lock; a lock takes as long as all the rest"
+)]
+
+use super::key::{Found, Key, KeyRef};
+use super::readers::{self, Inside};
+use std::marker::PhantomData;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
+
+/// Nothing was ever here.
+const EMPTY: u8 = 0;
+/// What was here has gone.
+const GONE: u8 = 1;
+
+/// The places of a table before there is anything in it.
+const SMALLEST: usize = 8;
+
+/// A table. Whoever has its [`Filling`] is alone in changing it; readers are not kept away.
+pub(crate) struct Table {
+    places: AtomicPtr<Places>,
+    _keys: PhantomData<KeyRef>,
+}
+
+/// What only those need who change the table, and the right to do so.
+#[derive(Debug)]
+pub(crate) struct Filling {
+    keys: usize,
+    gone: usize,
+}
+
+struct Places {
+    marks: Box<[AtomicU8]>,
+    keys: Box<[AtomicPtr<Key>]>,
+}
+
+impl Places {
+    fn new(capacity: usize) -> Self {
+        let marks = (0..capacity).map(|_| AtomicU8::new(EMPTY)).collect();
+        let keys = (0..capacity).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
+        Self { marks, keys }
+    }
+
+    fn capacity(&self) -> usize {
+        self.marks.len()
+    }
+
+    /// The place where the search for a hash begins: any number of places, not only powers of two, have their share of all hashes.
+    #[inline]
+    fn home(&self, hash: u64) -> usize {
+        ((u128::from(hash) * self.capacity() as u128) >> 64) as usize
+    }
+
+    /// The first place from the hash's home on for which `is_it` says so, or `None` behind an empty one.
+    #[inline]
+    fn search(&self, hash: u64, is_it: impl Fn(u8, &AtomicPtr<Key>) -> bool) -> Option<usize> {
+        let mut at = self.home(hash);
+        for _ in 0..self.capacity() {
+            // Whoever sees a key's mark sees that key at its place, or one that came later.
+            let mark = self.marks[at].load(Ordering::Acquire);
+            if mark == EMPTY {
+                return None;
+            }
+            if is_it(mark, &self.keys[at]) {
+                return Some(at);
+            }
+            at += 1;
+            if at == self.capacity() {
+                at = 0;
+            }
+        }
+        None
+    }
+
+    /// Puts a key into the first free place, and says whether something had gone from there.
+    fn insert(&self, hash: u64, key: NonNull<Key>) -> bool {
+        let mut at = self.home(hash);
+        loop {
+            let mark = self.marks[at].load(Ordering::Relaxed);
+            if mark <= GONE {
+                self.keys[at].store(key.as_ptr(), Ordering::Release);
+                self.marks[at].store(mark_of(hash), Ordering::Release);
+                return mark == GONE;
+            }
+            at = if at + 1 == self.capacity() { 0 } else { at + 1 };
+        }
+    }
+}
+
+/// The byte of a hash that is kept: not those bits that say the place, nor those that say the shard.
+#[inline]
+fn mark_of(hash: u64) -> u8 {
+    ((hash >> 16) as u8).max(GONE + 1)
+}
+
+impl Table {
+    pub(crate) fn new() -> (Self, Filling) {
+        let places = AtomicPtr::new(Box::into_raw(Box::new(Places::new(SMALLEST))));
+        (Self { places, _keys: PhantomData }, Filling { keys: 0, gone: 0 })
+    }
+
+    /// For as long as one is inside, or alone in changing the table.
+    #[inline]
+    fn places(&self) -> &Places {
+        // SAFETY: a table's places are never null. Others replace them only when they are alone in changing the table, and free the old
+        // ones when everybody has left who was inside; callers are one or the other.
+        unsafe { &*self.places.load(Ordering::Acquire) }
+    }
+
+    /// The key with this name.
+    #[inline]
+    pub(crate) fn find<'inside>(
+        &self,
+        hash: u64,
+        name: &[u8],
+        _inside: &'inside Inside,
+    ) -> Option<Found<'inside>> {
+        self.find_at(hash, name).map(|(_, found)| found)
+    }
+
+    /// The key with this name, for who is alone in changing the table.
+    pub(crate) fn find_alone<'alone>(
+        &self,
+        _filling: &'alone Filling,
+        hash: u64,
+        name: &[u8],
+    ) -> Option<Found<'alone>> {
+        self.find_at(hash, name).map(|(_, found)| found)
+    }
+
+    #[inline]
+    fn find_at<'found>(&self, hash: u64, name: &[u8]) -> Option<(usize, Found<'found>)> {
+        let (places, mark) = (self.places(), mark_of(hash));
+        let at = places.search(hash, |other, key| {
+            other == mark && at_place(key).is_some_and(|key| key.name() == name)
+        })?;
+        // What is there may be another one by now, if others change the table.
+        let found = at_place(&places.keys[at]).filter(|found| found.name() == name)?;
+        Some((at, found))
+    }
+
+    /// Puts in a key whose name is not in the table. `hash_of` says the hash of a name.
+    pub(crate) fn insert(
+        &self,
+        filling: &mut Filling,
+        hash: u64,
+        key: KeyRef,
+        hash_of: impl Fn(&[u8]) -> u64,
+    ) {
+        let capacity = self.places().capacity();
+        // At most seven of eight places have or had something.
+        if (filling.keys + filling.gone + 1) * 8 > capacity * 7 {
+            let needed = (filling.keys + 1) * 8 / 7 + 1;
+            // Half as many again: the table has 10.3 to 15.4 bytes for each of its keys.
+            self.replace(filling, needed.max(filling.keys * 12 / 7).max(SMALLEST), hash_of);
+        }
+        filling.gone -= usize::from(self.places().insert(hash, key.into_raw()));
+        filling.keys += 1;
+    }
+
+    /// Takes the key with this name out. Others may still have found it: [`readers::wait`].
+    pub(crate) fn remove(&self, filling: &mut Filling, hash: u64, name: &[u8]) -> Option<KeyRef> {
+        let (at, found) = self.find_at(hash, name)?;
+        let places = self.places();
+        let key = NonNull::new(places.keys[at].load(Ordering::Relaxed))?;
+        debug_assert_eq!(found.name(), name);
+        // The pointer stays, for readers that have seen the mark.
+        places.marks[at].store(GONE, Ordering::Release);
+        filling.keys -= 1;
+        filling.gone += 1;
+        // SAFETY: it came here as a raw pointer, and the mark says that it is not here any more.
+        Some(unsafe { KeyRef::from_raw(key) })
+    }
+
+    /// Calls `each` with every key.
+    pub(crate) fn for_each(&self, _filling: &Filling, mut each: impl FnMut(Found<'_>)) {
+        let places = self.places();
+        for (mark, key) in places.marks.iter().zip(&places.keys) {
+            if mark.load(Ordering::Relaxed) > GONE
+                && let Some(found) = at_place(key)
+            {
+                each(found);
+            }
+        }
+    }
+
+    fn replace(&self, filling: &mut Filling, capacity: usize, hash_of: impl Fn(&[u8]) -> u64) {
+        let new = Places::new(capacity);
+        self.for_each(filling, |found| {
+            new.insert(hash_of(found.name()), found.pointer());
+        });
+        filling.gone = 0;
+        let old = self.places.swap(Box::into_raw(Box::new(new)), Ordering::AcqRel);
+        readers::wait();
+        // SAFETY: it came from a box, it is not the table's any more, and everybody has left who may have found it there.
+        drop(unsafe { Box::from_raw(old) });
+    }
+}
+
+/// What is at a place.
+#[inline]
+fn at_place<'found>(place: &AtomicPtr<Key>) -> Option<Found<'found>> {
+    let key = NonNull::new(place.load(Ordering::Acquire))?;
+    // SAFETY: private, and called for those who are inside or alone in changing the table. A key that was taken out gives up the
+    // table's reference when everybody has left who was inside; and those who come later do not look at its place, as the mark
+    // says that it has gone, unless another key has come there.
+    Some(unsafe { Found::new(key) })
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        // SAFETY: nobody can be inside of a table that is dropped.
+        let places = unsafe { Box::from_raw(*self.places.get_mut()) };
+        for (mark, key) in places.marks.iter().zip(&places.keys) {
+            if mark.load(Ordering::Relaxed) > GONE
+                && let Some(key) = NonNull::new(key.load(Ordering::Relaxed))
+            {
+                // SAFETY: the table's own reference, given up once.
+                drop(unsafe { KeyRef::from_raw(key) });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Counter, Kind, Promise};
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+    use std::sync::atomic::AtomicBool;
+    use std::sync::{Mutex, PoisonError};
+
+    /// A poor hash, so that there are collisions of places and of marks.
+    fn hash(name: &[u8]) -> u64 {
+        let number = name.iter().fold(0_u64, |sum, byte| sum * 31 + u64::from(*byte));
+        (number % 5) << 61 | (number % 3) << 16
+    }
+
+    fn key(name: &[u8], position: i64) -> KeyRef {
+        KeyRef::new(name, Counter::new(Kind::Plain, Promise::Relaxed { cap: 10 }, position), 0)
+    }
+
+    proptest! {
+        #[test]
+        fn a_table_has_what_a_map_has(script in prop::collection::vec((0..3_u8, 0..60_u16), 1..400)) {
+            let (table, mut filling) = Table::new();
+            let mut model = HashMap::new();
+            for (step, (what, number)) in script.into_iter().enumerate() {
+                let name = number.to_string().into_bytes();
+                match what {
+                    0 if !model.contains_key(&name) => {
+                        table.insert(&mut filling, hash(&name), key(&name, step as i64), hash);
+                        model.insert(name.clone(), step as i64);
+                    }
+                    1 => {
+                        let removed = table.remove(&mut filling, hash(&name), &name);
+                        let removed = removed.map(|key| key.counter().position());
+                        prop_assert_eq!(removed, model.remove(&name));
+                    }
+                    _ => {}
+                }
+                let inside = readers::enter().unwrap();
+                let found = table.find(hash(&name), &name, &inside).map(|found| found.counter().position());
+                prop_assert_eq!(found, model.get(&name).copied());
+                prop_assert_eq!(filling.keys, model.len());
+            }
+            let mut all = HashMap::new();
+            table.for_each(&filling, |found| {
+                all.insert(found.name().to_vec(), found.counter().position());
+            });
+            prop_assert_eq!(all, model);
+        }
+    }
+
+    #[test]
+    fn readers_find_what_stays_while_others_come_and_go() {
+        let (table, filling) = Table::new();
+        let filling = Mutex::new(filling);
+        let lock = || filling.lock().unwrap_or_else(PoisonError::into_inner);
+        table.insert(&mut lock(), hash(b"stays"), key(b"stays", 7), hash);
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                for round in 0..20_u32 {
+                    for number in 0..20_u32 {
+                        let name = (round * 7 + number).to_string().into_bytes();
+                        let mut filling = lock();
+                        if table.find_alone(&filling, hash(&name), &name).is_none() {
+                            table.insert(&mut filling, hash(&name), key(&name, i64::from(number)), hash);
+                        }
+                    }
+                    for number in 0..20_u32 {
+                        let name = (round * 7 + number).to_string().into_bytes();
+                        let removed = table.remove(&mut lock(), hash(&name), &name);
+                        readers::wait();
+                        drop(removed);
+                    }
+                }
+                is_over.store(true, Ordering::Release);
+            });
+            for _ in 0..2 {
+                threads.spawn(|| {
+                    while !is_over.load(Ordering::Acquire) {
+                        let inside = readers::enter().unwrap();
+                        let found = table.find(hash(b"stays"), b"stays", &inside).unwrap();
+                        assert_eq!(found.counter().position(), 7);
+                        let length = table.find(hash(b"12"), b"12", &inside).map(|found| found.name().len());
+                        assert!(length.is_none_or(|length| length == 2));
+                    }
+                });
+            }
+        });
+    }
+}
