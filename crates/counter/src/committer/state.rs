@@ -252,7 +252,8 @@ impl<S: Keys> Committer<S> {
     pub(crate) fn answered(&mut self, keys: &S, now: Duration, answer: Result<Receipt, store::Error>) {
         match answer {
             Ok(Receipt::Applied | Receipt::Duplicate) => self.acknowledged(keys, now),
-            Err(store::Error::Unavailable(_)) => {
+            // Somebody may mend what it is refused for.
+            Err(store::Error::Unavailable(_) | store::Error::Refused(_)) => {
                 self.counts.resends += 1;
                 let pause = self.backoff.fail();
                 if let Some(flight) = &mut self.flight {
@@ -260,7 +261,12 @@ impl<S: Keys> Committer<S> {
                 }
             }
             Err(store::Error::Rejected(rejected)) => self.rejected(keys, now, &rejected),
-            Err(error @ (store::Error::Fenced { .. } | store::Error::Gap { .. })) => self.stop(error.into()),
+            Err(
+                error @ (store::Error::Fenced { .. }
+                | store::Error::Forgotten { .. }
+                | store::Error::Gap { .. }
+                | store::Error::TooLarge { .. }),
+            ) => self.stop(error.into()),
         }
     }
 

@@ -61,7 +61,7 @@ impl<S: Store> Worker<S> {
         let (first, longest) = options.backoff;
         let limits = Limits {
             interval: options.interval,
-            max_batch: options.max_batch.max(1),
+            max_batch: options.max_batch.min(store.max_deltas()).max(1),
             backoff: options.backoff,
             seed,
         };
