@@ -186,7 +186,10 @@ mod tests {
     fn what_does_not_exist_cannot_be_selected() {
         let mut selection = Selection::default();
         assert_eq!(selection.add_type(b"stream"), Err(NotSelected::Type));
-        assert_eq!(NotSelected::Type.to_string(), "the type must be string, list, hash, set or zset");
+        assert_eq!(
+            NotSelected::Type.to_string(),
+            "the type must be string, list, hash, set, zset, counter or limit"
+        );
         for number in ["16", "-1", "x", ""] {
             assert_eq!(selection.add_database(number.as_bytes()), Err(NotSelected::Database), "{number}");
         }
