@@ -455,6 +455,20 @@ fn a_circuit_that_is_closed_meanwhile_ends_its_journal() {
 }
 
 #[test]
+fn a_circuit_that_closes_itself_is_recorded_to_its_end() {
+    for run_by in [RunBy::Waiters, RunBy::Thread, RunBy::SharedPool] {
+        let structure = Structure::new(Circuit::builder().run_by(run_by).build().expect("valid"));
+        let recording = structure.record();
+        structure.topics.subscribe_with(&structure.all, structure.on_close()).expect("open");
+        structure.last_will.emit(());
+        let journal = recording.finish().expect("memory does not fail");
+        let observed = structure.observed();
+        assert_eq!(observed[..2], ["the first ended", "level -7"]);
+        assert_eq!(Structure::replay(&journal).expect("as recorded"), (observed, true));
+    }
+}
+
+#[test]
 fn what_has_no_label_is_a_gap_that_the_replay_names() {
     let circuit = Circuit::builder().run_by(RunBy::Waiters).build().expect("valid");
     let structure = Structure::new(circuit.clone());

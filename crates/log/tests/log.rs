@@ -196,7 +196,10 @@ fn a_panic_on_the_thread_that_syncs_ends_the_log_and_nobody_waits_for_ever() {
         log.request_sync(log.appended());
         std::thread::sleep(Duration::from_millis(1));
     }
-    assert!(matches!(log.wait_durable(log.appended()), Err(AppendError::Failed(_))));
+    // What was synced before the panic stays so.
+    let last = log.appended();
+    let waited = log.wait_durable(last);
+    assert!(matches!(waited, Err(AppendError::Failed(_))) || log.durable() >= last, "{waited:?}");
     assert!(log.close().is_err());
 }
 

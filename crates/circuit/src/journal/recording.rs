@@ -284,8 +284,9 @@ impl<W: Write + Send + 'static> Recording<W> {
         Ok(())
     }
 
-    /// Waits for what the caller emitted before, ends the journal and gives the writer back. Fails if writing failed at some time, and if
-    /// the recording has not [begun](Recording::begin): then nothing was written.
+    /// Waits for what the caller emitted before, and for the end of the circuit if that had it closed; ends the journal and gives the
+    /// writer back. Fails if writing failed at some time, and if the recording has not [begun](Recording::begin): then nothing was
+    /// written.
     ///
     /// Where waiting would be for ever, it ends the journal at once: inside of the circuit, whose own emissions are no inputs, and
     /// for a circuit that is run by its owner or a [`crate::Simulation`]. What these have not run yet is not in the journal.
@@ -296,8 +297,12 @@ impl<W: Write + Send + 'static> Recording<W> {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
         if !matches!(self.circuit.run_by(), RunBy::Owner) {
-            // Refused inside of the circuit, see above.
-            let _ = self.circuit.settle();
+            // Refused inside of the circuit, see above. Who closes the circuit from inside does so behind what is waited for here, and
+            // what ends then is heard of: it must not be heard by some and be in the journal of others.
+            let machine = self.circuit.machine();
+            let _ = machine
+                .settle()
+                .and_then(|()| if machine.is_closed() { machine.settle_closed() } else { Ok(()) });
         }
         self.end().unwrap_or_else(|| Err(io::Error::other("the recording is finished already")))
     }
