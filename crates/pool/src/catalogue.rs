@@ -1,0 +1,250 @@
+//! The catalogue: what a pool has to give, and by which rule. Nothing becomes a catalogue that a pool could not hold.
+
+use crate::item::{AMOUNT_MAX, ID_BYTES_MAX, Item, Stock};
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+use std::hash::BuildHasher;
+
+/// The most items of a catalogue.
+pub const ITEMS_MAX: usize = 1 << 24;
+
+/// What the weight of an item stands for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// An item's odds are its weight against all weights, however much of it is left, until it is sold out.
+    #[default]
+    FixedOdds,
+    /// Each unit that is left has the item's weight: a raffle, in which every ticket is as good as another of its kind.
+    PerUnit,
+}
+
+/// What a draw gets that meets an item of which nothing is left.
+///
+/// Whatever the rule, a draw that could get nothing at all is refused: once no item with a weight is left, nor the one to fall back to. In
+/// a raffle no draw meets what is sold out, because it has no tickets; there the item to fall back to comes behind the last ticket.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum SoldOut {
+    /// Another item: the odds of those that are left grow.
+    #[default]
+    Renormalise,
+    /// The item of this id. Once nothing of that is left either, nothing.
+    Fallback(Box<str>),
+    /// Nothing.
+    NoPrize,
+}
+
+/// What a pool has to give, checked.
+///
+/// ```
+/// use tidemark_pool::{Catalogue, Item};
+///
+/// let items = vec![Item::limited("car", 1, 3), Item::limited("mug", 99, 10_000)];
+/// let catalogue = Catalogue::new(items).unwrap();
+/// assert_eq!(catalogue.items().len(), 2);
+///
+/// let twice = vec![Item::limited("car", 1, 3), Item::limited("car", 9, 1)];
+/// assert_eq!(
+///     Catalogue::new(twice).unwrap_err().to_string(),
+///     "item 2 has the id \"car\" of item 1: give each item an id of its own",
+/// );
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Catalogue {
+    items: Vec<Item>,
+    mode: Mode,
+    sold_out: SoldOut,
+}
+
+impl Catalogue {
+    /// A catalogue of fixed odds that renormalises them where an item is sold out.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with the items. O(n), with a table of their ids.
+    pub fn new(items: Vec<Item>) -> Result<Self, CatalogueError> {
+        Self::with(items, Mode::default(), SoldOut::default())
+    }
+
+    /// As [`new`](Self::new), with another mode and another rule for what is sold out.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); also if the rule names an item that is not there.
+    pub fn with(items: Vec<Item>, mode: Mode, sold_out: SoldOut) -> Result<Self, CatalogueError> {
+        if items.is_empty() {
+            return Err(CatalogueError::Empty);
+        }
+        if items.len() > ITEMS_MAX {
+            return Err(CatalogueError::TooManyItems { items: items.len() });
+        }
+        check_ids(&items)?;
+        check_amounts(&items, mode)?;
+        if let SoldOut::Fallback(id) = &sold_out
+            && !items.iter().any(|item| item.id == *id)
+        {
+            return Err(CatalogueError::UnknownFallback { id: id.clone() });
+        }
+        Ok(Self { items, mode, sold_out })
+    }
+
+    /// The items, in their order.
+    pub fn items(&self) -> &[Item] {
+        &self.items
+    }
+
+    /// What a weight stands for.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// What a draw gets that meets an item of which nothing is left.
+    pub fn sold_out(&self) -> &SoldOut {
+        &self.sold_out
+    }
+}
+
+fn check_ids(items: &[Item]) -> Result<(), CatalogueError> {
+    let hasher = RandomState::default();
+    let hash = |position: usize| hasher.hash_one(&*items[position].id);
+    let mut known: HashTable<u32> = HashTable::with_capacity(items.len());
+    for (position, item) in items.iter().enumerate() {
+        let number = position + 1;
+        check_id(number, &item.id)?;
+        let same = known.find(hash(position), |&other| items[other as usize].id == item.id);
+        if let Some(&first) = same {
+            return Err(CatalogueError::DuplicateId {
+                number,
+                first: first as usize + 1,
+                id: item.id.clone(),
+            });
+        }
+        known.insert_unique(hash(position), position as u32, |&other| hash(other as usize));
+    }
+    Ok(())
+}
+
+/// Whether an id can stand in answers, logs and files. `number` is the item's place, counted from 1.
+pub(crate) fn check_id(number: usize, id: &str) -> Result<(), CatalogueError> {
+    if id.is_empty() {
+        return Err(CatalogueError::EmptyId { number });
+    }
+    if id.len() > ID_BYTES_MAX {
+        return Err(CatalogueError::IdTooLong { number, bytes: id.len() });
+    }
+    if id.chars().any(char::is_control) {
+        return Err(CatalogueError::ControlCharacter { number, id: id.into() });
+    }
+    Ok(())
+}
+
+fn check_amounts(items: &[Item], mode: Mode) -> Result<(), CatalogueError> {
+    let (mut total, mut any_weight) = (0_u64, false);
+    for (position, item) in items.iter().enumerate() {
+        let (number, id) = (position + 1, || item.id.clone());
+        if let Stock::Limited(quantity) = item.stock
+            && quantity > AMOUNT_MAX
+        {
+            return Err(CatalogueError::QuantityTooLarge { number, id: id(), quantity });
+        }
+        any_weight |= item.weight > 0;
+        let odds = match (mode, item.stock) {
+            (Mode::FixedOdds, _) => Some(item.weight),
+            (Mode::PerUnit, Stock::Limited(quantity)) => item.weight.checked_mul(quantity),
+            (Mode::PerUnit, Stock::Unlimited) if item.weight > 0 => {
+                return Err(CatalogueError::UnlimitedTickets { number, id: id() });
+            }
+            (Mode::PerUnit, Stock::Unlimited) => Some(0),
+        };
+        total = odds
+            .and_then(|odds| total.checked_add(odds))
+            .filter(|&total| total <= AMOUNT_MAX)
+            .ok_or_else(|| CatalogueError::WeightOverflow { number, id: id() })?;
+    }
+    if any_weight { Ok(()) } else { Err(CatalogueError::NoWeight) }
+}
+
+/// What is wrong with a catalogue. Numbers of items count from 1.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CatalogueError {
+    /// There is nothing to draw.
+    #[error("the catalogue has no items: name at least one")]
+    Empty,
+    /// More items than [`ITEMS_MAX`].
+    #[error("the catalogue has {items} items, at most {ITEMS_MAX} are possible: split it into several pools")]
+    TooManyItems {
+        /// How many it has.
+        items: usize,
+    },
+    /// An id has no characters.
+    #[error("item {number} has an empty id: give it one")]
+    EmptyId {
+        /// Which item.
+        number: usize,
+    },
+    /// An id is longer than [`ID_BYTES_MAX`].
+    #[error("the id of item {number} has {bytes} bytes, at most {ID_BYTES_MAX} are possible: shorten it")]
+    IdTooLong {
+        /// Which item.
+        number: usize,
+        /// How long the id is.
+        bytes: usize,
+    },
+    /// An id has a line break, a tab or another control character.
+    #[error("the id of item {number}, {id:?}, has a control character: take it out")]
+    ControlCharacter {
+        /// Which item.
+        number: usize,
+        /// Its id.
+        id: Box<str>,
+    },
+    /// Two items have one id.
+    #[error("item {number} has the id {id:?} of item {first}: give each item an id of its own")]
+    DuplicateId {
+        /// The second of both.
+        number: usize,
+        /// The first of both.
+        first: usize,
+        /// The id.
+        id: Box<str>,
+    },
+    /// A quantity above [`AMOUNT_MAX`].
+    #[error(
+        "item {number}, {id:?}, has a quantity of {quantity}, at most {AMOUNT_MAX} is possible: lower it, or make it unlimited"
+    )]
+    QuantityTooLarge {
+        /// Which item.
+        number: usize,
+        /// Its id.
+        id: Box<str>,
+        /// How many there should be.
+        quantity: u64,
+    },
+    /// No item has a weight.
+    #[error("all weights are 0, so nothing could be drawn: give at least one item a weight")]
+    NoWeight,
+    /// The sum of the weights, of all units where each unit counts, is above [`AMOUNT_MAX`].
+    #[error(
+        "with item {number}, {id:?}, the weights add up to more than {AMOUNT_MAX}: divide them all by the same number"
+    )]
+    WeightOverflow {
+        /// Which item.
+        number: usize,
+        /// Its id.
+        id: Box<str>,
+    },
+    /// Where each unit counts, an item without an end would be all there is.
+    #[error(
+        "item {number}, {id:?}, is unlimited and has a weight, but in a raffle each unit counts: give it a quantity, or weight 0"
+    )]
+    UnlimitedTickets {
+        /// Which item.
+        number: usize,
+        /// Its id.
+        id: Box<str>,
+    },
+    /// The item to fall back to is not there.
+    #[error("there is no item {id:?} to fall back to: name one of the catalogue")]
+    UnknownFallback {
+        /// What was named.
+        id: Box<str>,
+    },
+}

@@ -1,0 +1,202 @@
+//! Reading events.
+
+use super::{Event, tag};
+use crate::bytes::Reader;
+use crate::catalogue::ITEMS_MAX;
+use crate::ending::Ending;
+use crate::item::{AMOUNT_MAX, Stock};
+use crate::repeats::Repeats;
+use crate::secret::Secret;
+
+/// The events in some bytes, in order; behind what is malformed there is none.
+#[derive(Debug, Clone)]
+pub struct Events<'a> {
+    reader: Reader<'a>,
+    is_over: bool,
+}
+
+/// Bytes that are no event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("what begins at byte {offset} is no event of a pool")]
+pub struct Malformed {
+    /// Where it begins. Bytes from the beginning of what was read.
+    pub offset: usize,
+}
+
+impl<'a> Events<'a> {
+    /// The events in these bytes.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { reader: Reader::new(bytes), is_over: false }
+    }
+}
+
+impl<'a> Iterator for Events<'a> {
+    type Item = Result<Event<'a>, Malformed>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_over || self.reader.is_at_end() {
+            return None;
+        }
+        let offset = self.reader.offset();
+        let event = event(&mut self.reader).ok_or(Malformed { offset });
+        self.is_over = event.is_err();
+        Some(event)
+    }
+}
+
+#[inline]
+fn event<'a>(reader: &mut Reader<'a>) -> Option<Event<'a>> {
+    let first = reader.number()?;
+    match drawn(first) {
+        Some(item) => Some(Event::Drew(item)),
+        None => other(first, reader),
+    }
+}
+
+/// What a draw has given whose number this is; `None` if it is no draw's.
+#[inline]
+#[expect(clippy::option_option, reason = "a draw may have given nothing")]
+fn drawn(number: u64) -> Option<Option<u32>> {
+    match number.checked_sub(tag::ITEMS) {
+        Some(item) if item < ITEMS_MAX as u64 => Some(Some(item as u32)),
+        None if number == tag::NOTHING => Some(None),
+        _ => None,
+    }
+}
+
+fn other<'a>(tag: u64, reader: &mut Reader<'a>) -> Option<Event<'a>> {
+    let ended = |reader: &mut Reader<'a>, how| Some(Event::Ended { number: reader.number()?, how });
+    match tag {
+        tag::DREW_DIFFERENT => Some(Event::DrewDifferent { items: items(reader)? }),
+        tag::RESERVED | tag::RESERVED_DIFFERENT => {
+            let repeats = if tag == tag::RESERVED { Repeats::Allowed } else { Repeats::Excluded };
+            let until_us = reader.number()?;
+            Some(Event::Reserved { items: items(reader)?, repeats, until_us })
+        }
+        tag::CONFIRMED => ended(reader, Ending::Confirmed),
+        tag::CANCELLED => ended(reader, Ending::Cancelled),
+        tag::EXPIRED => ended(reader, Ending::Expired),
+        tag::CHANGED => {
+            Some(Event::Changed { item: item(reader)?, weight: reader.number()?, stock: stock(reader)? })
+        }
+        tag::ADDED => {
+            let (weight, stock) = (reader.number()?, stock(reader)?);
+            Some(Event::Added { id: reader.text()?, weight, stock })
+        }
+        tag::REMOVED => Some(Event::Removed { item: item(reader)? }),
+        tag::GIVEN_BACK => Some(Event::GivenBack { item: item(reader)?, count: reader.number()? }),
+        tag::EPOCH => {
+            let client_seed = reader.bytes()?;
+            Some(Event::Epoch { client_seed, after: Secret::new(reader.array()?) })
+        }
+        _ => None,
+    }
+}
+
+/// What several draws have given, at least one.
+fn items(reader: &mut Reader<'_>) -> Option<Vec<Option<u32>>> {
+    let count: usize = reader.small()?;
+    let items: Option<Vec<_>> = (0..count).map(|_| drawn(reader.number()?)).collect();
+    items.filter(|items| !items.is_empty())
+}
+
+fn item(reader: &mut Reader<'_>) -> Option<u32> {
+    reader.small().filter(|&item: &u32| (item as usize) < ITEMS_MAX)
+}
+
+fn stock(reader: &mut Reader<'_>) -> Option<Stock> {
+    match reader.number()?.checked_sub(1) {
+        None => Some(Stock::Unlimited),
+        Some(left) => (left <= AMOUNT_MAX).then_some(Stock::Limited(left)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Recorder;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    /// What an event has that may be borrowed.
+    #[derive(Debug, Clone)]
+    struct Owned {
+        text: String,
+        seed: Vec<u8>,
+        items: Vec<Option<u32>>,
+        numbers: (u64, u64),
+        stock: Stock,
+        kind: u8,
+    }
+
+    impl Owned {
+        fn event(&self) -> Event<'_> {
+            let Self { text, seed, items, numbers: (one, other), stock, kind } = self;
+            let (number, weight, item) = (*one, *other, items[0].unwrap_or_default());
+            match kind % 10 {
+                0 | 1 => Event::Drew(items[0]),
+                2 if seed.is_empty() => Event::DrewDifferent { items: items.clone() },
+                2 => {
+                    let repeats = if seed.len() == 1 { Repeats::Allowed } else { Repeats::Excluded };
+                    Event::Reserved { items: items.clone(), repeats, until_us: number }
+                }
+                3 => Event::Ended { number, how: Ending::Confirmed },
+                4 => Event::Ended { number, how: Ending::Cancelled },
+                5 => Event::Ended { number, how: Ending::Expired },
+                6 => Event::Changed { item, weight, stock: *stock },
+                7 => Event::Added { id: text, weight, stock: *stock },
+                8 if seed.is_empty() => Event::Removed { item },
+                8 => Event::GivenBack { item, count: number },
+                _ => Event::Epoch { client_seed: seed, after: Secret::new([*kind; 32]) },
+            }
+        }
+    }
+
+    fn owned() -> impl Strategy<Value = Owned> {
+        let items = vec(prop::option::of(0..ITEMS_MAX as u32), 1..4);
+        let stock = prop_oneof![Just(Stock::Unlimited), (0..=AMOUNT_MAX).prop_map(Stock::Limited)];
+        (".*", vec(any::<u8>(), 0..4), items, any::<(u64, u64)>(), stock, any::<u8>()).prop_map(
+            |(text, seed, items, numbers, stock, kind)| Owned { text, seed, items, numbers, stock, kind },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_recorded_is_read_back(all in vec(owned(), 0..20)) {
+            let mut recorder = Recorder::default();
+            all.iter().for_each(|owned| recorder.record(&owned.event()));
+            let read: Result<Vec<_>, _> = Events::new(recorder.bytes()).collect();
+            prop_assert_eq!(read, Ok(all.iter().map(Owned::event).collect::<Vec<_>>()));
+        }
+
+        #[test]
+        fn bytes_that_are_entries_are_those_that_these_entries_give(bytes in vec(any::<u8>(), 0..40)) {
+            let mut recorder = Recorder::default();
+            let mut end = bytes.len();
+            for event in Events::new(&bytes) {
+                match event {
+                    Ok(event) => recorder.record(&event),
+                    Err(malformed) => end = malformed.offset,
+                }
+            }
+            prop_assert_eq!(recorder.bytes(), &bytes[..end]);
+        }
+    }
+
+    #[test]
+    fn a_draw_takes_as_many_bytes_as_its_items_number_needs() {
+        for (item, bytes) in [
+            (None, 1),
+            (Some(111), 1),
+            (Some(112), 2),
+            (Some(16_367), 2),
+            (Some(16_368), 3),
+            (Some((1 << 21) - 17), 3),
+        ] {
+            let mut recorder = Recorder::default();
+            recorder.drew(item);
+            assert_eq!((recorder.bytes().len(), recorder.draws()), (bytes, 1), "{item:?}");
+        }
+    }
+}

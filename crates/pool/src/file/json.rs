@@ -1,0 +1,116 @@
+//! JSON: what a text says, reported to a shape. Values are taken as they are spelled, so that no number loses a digit.
+
+use super::error::{Fault, Problem, message};
+use super::format::FileFormat;
+use super::place::Place;
+use super::shape::{Scalar, Shape};
+use serde_core::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::fmt;
+
+/// Reports what the text says.
+pub(super) fn read(text: &str, shape: &mut Shape) -> Result<(), Fault> {
+    // This goes over the whole text and checks its syntax, however deep it nests; what follows cannot fail by syntax, but for
+    // escapes in strings.
+    let whole: &RawValue = serde_json::from_str(text).map_err(|error| syntax(text, &error))?;
+    Reader { text, shape, fault: None }.value(whole)
+}
+
+struct Reader<'t, 's> {
+    text: &'t str,
+    shape: &'s mut Shape,
+    /// What ended the reading, while it is on its way out through the parser.
+    fault: Option<Fault>,
+}
+
+impl<'t> Reader<'t, '_> {
+    /// Reports a value. The shape ends this before it nests deep.
+    fn value(&mut self, value: &'t RawValue) -> Result<(), Fault> {
+        let (spelled, place) = (value.get(), self.place(value));
+        match spelled.as_bytes().first() {
+            Some(b'{') => {
+                self.shape.open_map(place)?;
+                let read = serde_json::Deserializer::from_str(spelled).deserialize_map(&mut *self);
+                self.closed(read, place)
+            }
+            Some(b'[') => {
+                self.shape.open_list(place)?;
+                let read = serde_json::Deserializer::from_str(spelled).deserialize_seq(&mut *self);
+                self.closed(read, place)
+            }
+            Some(b'"') => self.shape.scalar(Scalar::Text(&unescaped(value, place)?), place),
+            Some(b't' | b'f') => self.shape.scalar(Scalar::Boolean, place),
+            Some(b'n') => self.shape.scalar(Scalar::Null, place),
+            _ => self.shape.scalar(Scalar::Number(spelled), place),
+        }
+    }
+
+    fn key(&mut self, key: &'t RawValue) -> Result<(), Fault> {
+        let place = self.place(key);
+        self.shape.key(&unescaped(key, place)?, place)
+    }
+
+    fn closed(&mut self, read: serde_json::Result<()>, place: Place) -> Result<(), Fault> {
+        match read {
+            Ok(()) => self.shape.close(),
+            Err(error) => Err(self.fault.take().unwrap_or_else(|| malformed(place, &error))),
+        }
+    }
+
+    /// Where in the text a piece of it lies.
+    fn place(&self, piece: &RawValue) -> Place {
+        let offset = (piece.get().as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
+        debug_assert!(offset < self.text.len(), "values are borrowed from the text");
+        Place::byte(offset)
+    }
+
+    /// Keeps a fault, and gives what ends the parser.
+    fn end<E: Error>(&mut self, fault: Fault) -> E {
+        self.fault = Some(fault);
+        E::custom("the reading has ended")
+    }
+}
+
+impl<'t> Visitor<'t> for &mut Reader<'t, '_> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a map or a list")
+    }
+
+    fn visit_map<A: MapAccess<'t>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some((key, value)) = map.next_entry::<&RawValue, &RawValue>()? {
+            self.key(key).and_then(|()| self.value(value)).map_err(|fault| self.end(fault))?;
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'t>>(self, mut list: A) -> Result<(), A::Error> {
+        while let Some(value) = list.next_element::<&RawValue>()? {
+            self.value(value).map_err(|fault| self.end(fault))?;
+        }
+        Ok(())
+    }
+}
+
+/// What a string says. Most have no escapes and are taken from the text.
+fn unescaped(string: &RawValue, place: Place) -> Result<Cow<'_, str>, Fault> {
+    let inner = string.get().strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    match inner {
+        Some(inner) if !inner.contains('\\') => Ok(Cow::Borrowed(inner)),
+        _ => serde_json::from_str(string.get()).map(Cow::Owned).map_err(|error| malformed(place, &error)),
+    }
+}
+
+fn syntax(text: &str, error: &serde_json::Error) -> Fault {
+    let line = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum::<usize>();
+    malformed(Place::byte(line + error.column().saturating_sub(1)), error)
+}
+
+fn malformed(place: Place, error: &serde_json::Error) -> Fault {
+    let said = error.to_string();
+    // Its own words for the place count from where its own text began.
+    let said = said.rsplit_once(" at line ").map_or(said.as_str(), |(said, _)| said);
+    Fault::at(place, Problem::Syntax { format: FileFormat::Json, message: message(said) })
+}

@@ -1,0 +1,165 @@
+//! The keys of a catalogue file, and where each has its place.
+
+use super::suggestion::nearest;
+
+/// Whose file it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// Tidemark's own form.
+    Tidemark,
+    /// A configuration of the system that Tidemark's pools are modelled on.
+    Original,
+}
+
+/// A key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Key {
+    Mode,
+    SoldOut,
+    Items,
+    Fallback,
+    Id,
+    Weight,
+    Quantity,
+    // Those of the original.
+    WorkingDir,
+    Pool,
+    Catalog,
+    Wal,
+    Grpc,
+    ItemId,
+    Probability,
+    MaxFileSize,
+    MaxRequestBufferSize,
+    Formatter,
+    FlushAfterDraws,
+    Enabled,
+    ListenAddress,
+}
+
+impl Key {
+    /// How it is written.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Mode => "mode",
+            Self::SoldOut => "sold_out",
+            Self::Items => "items",
+            Self::Fallback => "fallback",
+            Self::Id => "id",
+            Self::Weight => "weight",
+            Self::Quantity => "quantity",
+            Self::WorkingDir => "working_dir",
+            Self::Pool => "pool",
+            Self::Catalog => "catalog",
+            Self::Wal => "wal",
+            Self::Grpc => "grpc",
+            Self::ItemId => "item_id",
+            Self::Probability => "probability",
+            Self::MaxFileSize => "max_file_size_kb",
+            Self::MaxRequestBufferSize => "max_request_buffer_size",
+            Self::Formatter => "formatter",
+            Self::FlushAfterDraws => "flush_after_n_draw",
+            Self::Enabled => "enabled",
+            Self::ListenAddress => "listen_address",
+        }
+    }
+
+    /// Whose file it tells, standing at the top.
+    pub(super) fn origin(self) -> Origin {
+        match self {
+            Self::Mode | Self::SoldOut | Self::Items => Origin::Tidemark,
+            _ => Origin::Original,
+        }
+    }
+}
+
+/// A map or a list of a catalogue file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Level {
+    /// The whole.
+    Top,
+    /// The list of items.
+    Items(Origin),
+    /// An item.
+    Item(Origin),
+    /// What `sold_out` holds, if it is a map.
+    SoldOut,
+    /// The original's `pool`.
+    Pool,
+    /// The original's `wal`.
+    Wal,
+    /// The original's `grpc`.
+    Grpc,
+}
+
+impl Level {
+    /// The keys that have a meaning there. Those of other origins come last.
+    fn keys(self) -> &'static [Key] {
+        match self {
+            Self::Top => &[
+                Key::Mode,
+                Key::SoldOut,
+                Key::Items,
+                Key::Catalog,
+                Key::Pool,
+                Key::WorkingDir,
+                Key::Wal,
+                Key::Grpc,
+            ],
+            Self::Items(_) => &[],
+            Self::Item(Origin::Tidemark) => &[Key::Id, Key::Weight, Key::Quantity],
+            Self::Item(Origin::Original) => &[Key::ItemId, Key::Quantity, Key::Probability],
+            Self::SoldOut => &[Key::Fallback],
+            Self::Pool => &[Key::Catalog],
+            Self::Wal => &[Key::MaxFileSize, Key::MaxRequestBufferSize, Key::Formatter, Key::FlushAfterDraws],
+            Self::Grpc => &[Key::Enabled, Key::ListenAddress],
+        }
+    }
+
+    /// The key of this name, if it has a meaning there.
+    pub(super) fn key(self, name: &str) -> Option<Key> {
+        self.keys().iter().copied().find(|key| key.name() == name)
+    }
+
+    /// What to write in place of a name that has no meaning there.
+    pub(super) fn advice(self, name: &str) -> Box<str> {
+        let own = |key: &&Key| self != Self::Top || key.origin() == Origin::Tidemark;
+        let names = self.keys().iter().map(|key| key.name());
+        advice(name, names, &self.keys().iter().filter(own).map(|key| key.name()).collect::<Vec<_>>())
+    }
+}
+
+/// What to write in place of a word that is none of these.
+pub(super) fn advice<'n>(
+    word: &str,
+    candidates: impl IntoIterator<Item = &'n str> + Clone,
+    possible: &[&str],
+) -> Box<str> {
+    match nearest(word, candidates) {
+        Some(name) => format!("did you mean {name:?}?").into(),
+        None => format!("possible is {}", enumerated(possible)).into(),
+    }
+}
+
+/// "a", "b" or "c".
+fn enumerated(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+    match quoted.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_key_is_answered_with_a_known_one() {
+        assert_eq!(&*Level::Top.advice("item"), "did you mean \"items\"?");
+        assert_eq!(&*Level::Item(Origin::Tidemark).advice("name"), "did you mean \"id\"?");
+        assert_eq!(&*Level::Top.advice("xyz"), "possible is \"mode\", \"sold_out\" or \"items\"");
+        assert_eq!(&*Level::SoldOut.advice("xyz"), "possible is \"fallback\"");
+    }
+}

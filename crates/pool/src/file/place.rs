@@ -1,0 +1,75 @@
+//! Places in a text: what parsers know of them, and what people read.
+
+use std::fmt;
+
+/// A place in a text, as people count: both numbers from 1, columns in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// The line.
+    pub line: usize,
+    /// The column.
+    pub column: usize,
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "line {}, column {}", self.line, self.column)
+    }
+}
+
+/// A place in a text, as its parser gives it. Small, because each item has one; lines are counted only where somebody asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// So many bytes from the beginning.
+    Byte(u32),
+    /// This line and column, both from 1.
+    LineColumn(u32, u32),
+}
+
+impl Place {
+    /// The place of a byte. What lies behind 4 GiB counts as there.
+    pub(super) fn byte(offset: usize) -> Self {
+        Self::Byte(narrow(offset))
+    }
+
+    /// The place of a line and a column, both from 1.
+    pub(super) fn line_column(line: usize, column: usize) -> Self {
+        Self::LineColumn(narrow(line), narrow(column))
+    }
+
+    /// Where that is in the text. O(bytes in front of it).
+    pub(super) fn position(self, text: &str) -> Position {
+        match self {
+            Self::LineColumn(line, column) => Position { line: line as usize, column: column as usize },
+            Self::Byte(offset) => {
+                let before = &text[..text.floor_char_boundary(offset as usize)];
+                let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+                Position {
+                    line: before.bytes().filter(|&byte| byte == b'\n').count() + 1,
+                    column: before[line_start..].chars().count() + 1,
+                }
+            }
+        }
+    }
+}
+
+fn narrow(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_is_found_in_its_line_and_column() {
+        let text = "ä: 1\nöü: 2\n";
+        let at = |offset| Place::byte(offset).position(text);
+        assert_eq!(at(0), Position { line: 1, column: 1 });
+        assert_eq!(at(2), Position { line: 1, column: 2 });
+        assert_eq!(at(1), Position { line: 1, column: 1 }, "inside a character is at it");
+        assert_eq!(at(6), Position { line: 2, column: 1 });
+        assert_eq!(at(10), Position { line: 2, column: 3 });
+        assert_eq!(at(usize::MAX), Position { line: 3, column: 1 }, "behind the end is at it");
+    }
+}

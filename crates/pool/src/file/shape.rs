@@ -1,0 +1,337 @@
+//! What a catalogue file says, taken in piece by piece: formats report what opens, closes and stands where, and each piece is checked
+//! when it comes. So nothing is kept but items, nothing nests deeper than a catalogue does, and the first mistake ends the reading.
+
+use super::decimal::{Decimal, NumberError};
+use super::error::{Fault, ItemName, Problem, clipped};
+use super::key::{Key, Level, Origin, advice};
+use super::place::Place;
+use super::weights::Weight;
+use crate::catalogue::{Mode, SoldOut};
+use crate::item::{ID_BYTES_MAX, Item, Stock};
+
+/// A value that holds no others.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Scalar<'t> {
+    Null,
+    Boolean,
+    /// A number as it is spelled.
+    Number(&'t str),
+    Text(&'t str),
+    /// A value that only some formats have.
+    Other(&'static str),
+}
+
+/// What the file has said so far.
+#[derive(Debug, Default)]
+pub(super) struct Shape {
+    /// What is open, the outermost first.
+    open: Vec<Open>,
+    /// The key whose value comes next.
+    key: Option<Key>,
+    item: PartOfItem,
+    /// The key at the top that told whose file it is.
+    told_by: Option<Key>,
+    pub(super) found: Found,
+}
+
+/// What a file holds. Weights stand beside the items, whose own are 0 until all of them are known.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) origin: Option<Origin>,
+    pub(super) mode: Mode,
+    pub(super) sold_out: SoldOut,
+    /// Whether there was a list of items.
+    pub(super) list: bool,
+    pub(super) items: Vec<Item>,
+    pub(super) weights: Vec<Weight>,
+    pub(super) places: Vec<Place>,
+    /// Settings that mean nothing here: section, key, place.
+    pub(super) unused: Vec<(Option<Key>, Key, Place)>,
+}
+
+#[derive(Debug)]
+struct Open {
+    level: Level,
+    /// A bit for each key that was there.
+    seen: u32,
+    place: Place,
+}
+
+/// The item that is being read.
+#[derive(Debug, Default)]
+struct PartOfItem {
+    id: Option<Box<str>>,
+    weight: Option<Weight>,
+    stock: Option<Stock>,
+}
+
+impl Shape {
+    /// A map begins.
+    pub(super) fn open_map(&mut self, place: Place) -> Result<(), Fault> {
+        let level = match (self.level(), self.key.take()) {
+            (None, _) => Level::Top,
+            (Some(Level::Items(origin)), _) => Level::Item(origin),
+            (Some(_), Some(Key::SoldOut)) => Level::SoldOut,
+            (Some(_), Some(Key::Pool)) => Level::Pool,
+            (Some(_), Some(Key::Wal)) => Level::Wal,
+            (Some(_), Some(Key::Grpc)) => Level::Grpc,
+            (Some(level), key) => return Err(self.wrong_kind(level, key, "a map", place)),
+        };
+        self.open.push(Open { level, seen: 0, place });
+        self.item = PartOfItem::default();
+        Ok(())
+    }
+
+    /// A list begins.
+    pub(super) fn open_list(&mut self, place: Place) -> Result<(), Fault> {
+        let origin = match (self.level(), self.key.take()) {
+            (Some(_), Some(Key::Items)) => Origin::Tidemark,
+            (Some(_), Some(Key::Catalog)) => Origin::Original,
+            (level, key) => return Err(self.wrong_kind(level.unwrap_or(Level::Top), key, "a list", place)),
+        };
+        if self.found.list {
+            return Err(Fault::at(place, Problem::DuplicateKey { key: Key::Catalog.name() }));
+        }
+        self.found.list = true;
+        self.open.push(Open { level: Level::Items(origin), seen: 0, place });
+        Ok(())
+    }
+
+    /// The innermost map or list ends.
+    pub(super) fn close(&mut self) -> Result<(), Fault> {
+        debug_assert!(self.key.is_none(), "each key has had its value");
+        let Some(open) = self.open.pop() else { return Ok(()) };
+        match open.level {
+            Level::Item(origin) => self.end_item(origin, open.place),
+            Level::SoldOut if open.seen == 0 => Err(Fault::at(
+                open.place,
+                Problem::MissingKey { key: Key::Fallback.name(), advice: "name the item to fall back to" },
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the next scalar is a key, for formats that do not tell keys from values.
+    pub(super) fn expects_key(&self) -> bool {
+        self.key.is_none() && !matches!(self.level(), None | Some(Level::Items(_)))
+    }
+
+    /// A key of the innermost map.
+    pub(super) fn key(&mut self, name: &str, place: Place) -> Result<(), Fault> {
+        let Some(open) = self.open.last_mut() else { return Ok(()) };
+        let level = open.level;
+        let Some(key) = level.key(name) else {
+            let problem = Problem::UnknownKey { key: clipped(name), advice: level.advice(name) };
+            return Err(self.of_item(Fault::at(place, problem)));
+        };
+        debug_assert!((key as u32) < u32::BITS, "each key has a bit");
+        let bit = 1 << key as u32;
+        if open.seen & bit != 0 {
+            return Err(self.of_item(Fault::at(place, Problem::DuplicateKey { key: key.name() })));
+        }
+        open.seen |= bit;
+        self.key = Some(key);
+        if level == Level::Top { self.told(key, place) } else { Ok(()) }
+    }
+
+    /// A value that holds no others.
+    pub(super) fn scalar(&mut self, scalar: Scalar<'_>, place: Place) -> Result<(), Fault> {
+        let level = self.level().unwrap_or(Level::Top);
+        let Some(key) = self.key.take() else {
+            return Err(self.wrong_kind(level, None, &described(scalar), place));
+        };
+        self.value(level, key, scalar).map_err(|problem| self.of_item(Fault::at(place, problem)))?;
+        if matches!(level, Level::Wal | Level::Grpc) || key == Key::WorkingDir {
+            let section = match level {
+                Level::Wal => Some(Key::Wal),
+                Level::Grpc => Some(Key::Grpc),
+                _ => None,
+            };
+            self.found.unused.push((section, key, place));
+        }
+        Ok(())
+    }
+
+    fn level(&self) -> Option<Level> {
+        self.open.last().map(|open| open.level)
+    }
+
+    /// Takes note of whose file it is by a key at the top.
+    fn told(&mut self, key: Key, place: Place) -> Result<(), Fault> {
+        let by = *self.told_by.get_or_insert(key);
+        if by.origin() != key.origin() {
+            return Err(Fault::at(place, Problem::MixedOrigins { key: key.name(), other: by.name() }));
+        }
+        self.found.origin = Some(key.origin());
+        Ok(())
+    }
+
+    fn value(&mut self, level: Level, key: Key, scalar: Scalar<'_>) -> Result<(), Problem> {
+        match (key, scalar) {
+            (Key::Mode, Scalar::Text(word)) => self.found.mode = mode(word)?,
+            (Key::SoldOut, Scalar::Text(word)) => self.found.sold_out = sold_out(word)?,
+            (Key::Fallback, Scalar::Text(id)) if id.len() <= ID_BYTES_MAX => {
+                self.found.sold_out = SoldOut::Fallback(id.into());
+            }
+            (Key::Id | Key::ItemId, Scalar::Text(id)) => self.item.id = Some(id.into()),
+            (Key::Weight | Key::Probability, Scalar::Number(text) | Scalar::Text(text)) => {
+                let weight = Weight::parse(text).map_err(|error| unusable(key, text, error))?;
+                self.item.weight = Some(weight);
+            }
+            (Key::Quantity, Scalar::Text("unlimited")) => self.item.stock = Some(Stock::Unlimited),
+            (Key::Quantity, Scalar::Number(text)) => {
+                self.item.stock = Some(stock(text).map_err(|error| unusable(key, text, error))?);
+            }
+            // A section without content.
+            (Key::Wal | Key::Grpc, Scalar::Null) | (Key::WorkingDir, _) => {}
+            _ if matches!(level, Level::Wal | Level::Grpc) => {}
+            _ => return Err(wrong_value(key, &described(scalar))),
+        }
+        Ok(())
+    }
+
+    fn end_item(&mut self, origin: Origin, place: Place) -> Result<(), Fault> {
+        match std::mem::take(&mut self.item) {
+            PartOfItem { id: Some(id), weight: Some(weight), stock: Some(stock) } => {
+                self.found.items.push(Item { id, weight: 0, stock });
+                self.found.weights.push(weight);
+                self.found.places.push(place);
+                Ok(())
+            }
+            part => Err(Fault::at(place, part.missing(origin)).of_item(self.item_name(&part))),
+        }
+    }
+
+    /// The fault, said to be of the item that is being read, if one is.
+    fn of_item(&self, fault: Fault) -> Fault {
+        match self.level() {
+            Some(Level::Item(_) | Level::Items(_)) => fault.of_item(self.item_name(&self.item)),
+            _ => fault,
+        }
+    }
+
+    fn item_name(&self, part: &PartOfItem) -> ItemName {
+        ItemName { number: self.found.items.len() + 1, id: part.id.as_deref().map(clipped) }
+    }
+
+    /// Something that is not what its place takes.
+    fn wrong_kind(&self, level: Level, key: Option<Key>, found: &str, place: Place) -> Fault {
+        let problem = match (key, level) {
+            (Some(key), _) => wrong_value(key, found),
+            (None, Level::Items(_)) => Problem::WrongKind {
+                what: "an item",
+                expected: "a map with an id, a weight and a quantity",
+                found: found.into(),
+            },
+            (None, _) => Problem::WrongKind {
+                what: "a catalogue",
+                expected: "a map with \"items\"",
+                found: found.into(),
+            },
+        };
+        self.of_item(Fault::at(place, problem))
+    }
+}
+
+impl PartOfItem {
+    /// What is said of an item that lacks something.
+    fn missing(&self, origin: Origin) -> Problem {
+        let (id, weight) = match origin {
+            Origin::Tidemark => (Key::Id, Key::Weight),
+            Origin::Original => (Key::ItemId, Key::Probability),
+        };
+        let (key, advice) = if self.id.is_none() {
+            (id, "give the item one of its own")
+        } else if self.weight.is_none() {
+            (weight, "say how likely the item is, 0 if only a rule is to give it")
+        } else {
+            debug_assert!(self.stock.is_none(), "something is missing");
+            (Key::Quantity, "say how many there are, or \"unlimited\"")
+        };
+        Problem::MissingKey { key: key.name(), advice }
+    }
+}
+
+/// What mode a word names.
+fn mode(word: &str) -> Result<Mode, Problem> {
+    const WORDS: [&str; 2] = ["fixed-odds", "per-unit"];
+    match word {
+        "fixed-odds" => Ok(Mode::FixedOdds),
+        "per-unit" => Ok(Mode::PerUnit),
+        _ => Err(unknown_word("the mode", word, &WORDS, &WORDS)),
+    }
+}
+
+/// What rule for sold-out items a word names.
+fn sold_out(word: &str) -> Result<SoldOut, Problem> {
+    const WORDS: [&str; 2] = ["renormalise", "no-prize"];
+    const POSSIBLE: [&str; 3] = ["renormalise", "no-prize", "fallback: ID"];
+    match word {
+        "renormalise" => Ok(SoldOut::Renormalise),
+        "no-prize" => Ok(SoldOut::NoPrize),
+        _ => Err(unknown_word("the rule for what is sold out", word, &WORDS, &POSSIBLE)),
+    }
+}
+
+fn unknown_word(what: &'static str, word: &str, words: &[&'static str], possible: &[&str]) -> Problem {
+    Problem::UnknownWord { what, word: clipped(word), advice: advice(word, words.iter().copied(), possible) }
+}
+
+/// How many a number says there are. The original writes −1 where there is no end.
+fn stock(text: &str) -> Result<Stock, NumberError> {
+    if text == "-1" {
+        return Ok(Stock::Unlimited);
+    }
+    let number = Decimal::parse(text)?;
+    if number.digits_behind_point() > 0 {
+        return Err(NumberError::NotWhole);
+    }
+    number.shifted(0).map(Stock::Limited).ok_or(NumberError::TooLarge)
+}
+
+fn unusable(key: Key, text: &str, error: NumberError) -> Problem {
+    Problem::Number { key: key.name(), spelled: clipped(text), error }
+}
+
+/// What is said of a value that its key does not take.
+fn wrong_value(key: Key, found: &str) -> Problem {
+    let (what, expected) = match key {
+        Key::Mode => ("the mode", "the text \"fixed-odds\" or \"per-unit\""),
+        Key::SoldOut => (
+            "the rule for what is sold out",
+            "the text \"renormalise\" or \"no-prize\", or a map with \"fallback\"",
+        ),
+        Key::Items => ("\"items\"", "a list of items"),
+        Key::Catalog => ("\"catalog\"", "a list of items"),
+        Key::Fallback => (
+            "the item to fall back to",
+            "an id: text of at most 255 bytes, in quotes if it looks like something else",
+        ),
+        Key::Id | Key::ItemId => ("an id", "text, in quotes if it looks like something else"),
+        Key::Weight => ("a weight", "a number such as 10 or 0.5, or a text such as \"12.5%\""),
+        Key::Probability => ("a probability", "a number such as 10 or 0.5"),
+        Key::Quantity => ("a quantity", "a whole number, or the text \"unlimited\""),
+        Key::Pool => ("\"pool\"", "a map with \"catalog\""),
+        Key::Wal => ("\"wal\"", "a map of settings"),
+        Key::Grpc => ("\"grpc\"", "a map of settings"),
+        Key::WorkingDir
+        | Key::MaxFileSize
+        | Key::MaxRequestBufferSize
+        | Key::Formatter
+        | Key::FlushAfterDraws
+        | Key::Enabled
+        | Key::ListenAddress => ("a setting", "a single value"),
+    };
+    Problem::WrongKind { what, expected, found: found.into() }
+}
+
+/// A value, as messages name it.
+fn described(scalar: Scalar<'_>) -> Box<str> {
+    match scalar {
+        Scalar::Null => "nothing".into(),
+        Scalar::Boolean => "true or false".into(),
+        Scalar::Number(text) => format!("the number {}", clipped(text)).into(),
+        Scalar::Text(text) => format!("the text {:?}", clipped(text)).into(),
+        Scalar::Other(name) => name.into(),
+    }
+}

@@ -1,0 +1,37 @@
+#![doc = include_str!("../README.md")]
+
+mod bytes;
+mod catalogue;
+mod ending;
+mod event;
+#[cfg(feature = "files")]
+pub mod file;
+mod frame;
+mod ids;
+mod item;
+mod numbers;
+#[cfg(feature = "original")]
+pub mod original;
+mod pool;
+mod refusal;
+mod repeats;
+mod secret;
+pub mod selector;
+mod stocks;
+mod urn;
+
+pub use catalogue::{Catalogue, CatalogueError, ITEMS_MAX, Mode, SoldOut};
+pub use ending::Ending;
+pub use event::{Event, Events, Malformed, Mark, Recorder};
+pub use frame::{Chain, Frame, FrameError};
+pub use item::{AMOUNT_MAX, ID_BYTES_MAX, Item, Stock};
+pub use numbers::Numbers;
+pub use pool::{
+    DRAWS_MAX, Divergence, Draw, ENDED_KEPT, EPOCHS_KEPT, Epoch, Pool, PoolImage, RESERVATIONS_MAX,
+    Reservation, Revealed, Unreadable,
+};
+pub use refusal::{Empty, Refusal};
+pub use repeats::Repeats;
+pub use secret::{CLIENT_SEED_BYTES_MAX, Commitment, SECRET_BYTES, Secret};
+pub use selector::Selector;
+pub use urn::{Change, Entry, Urn};

@@ -1,0 +1,235 @@
+//! The random numbers of an epoch, of which each draw has its own.
+//!
+//! They are the key stream of ChaCha with 12 rounds, a 64-bit block counter and a 64-bit nonce. Draw *k* owns the eight bytes from
+//! 8 *k* of each nonce's stream, read as a little-endian number; so what it was given is computed alone, in O(1), by whoever has the key:
+//!
+//! | nonce | |
+//! |---|---|
+//! | 0 | what a draw begins with |
+//! | *level* · 2³² | for the tables inside of tables, counted from 1 |
+//! | *level* · 2³² + *attempt* | in place of a number that was refused, because it would have made some items likelier |
+//!
+//! Numbers are brought below a bound by multiplying (Lemire, *Fast Random Integer Generation in an Interval*, 2019): *x* belongs to
+//! ⌊*x* · bound / 2⁶⁴⌋, and of the *x* at the edges so many are refused that each result has as many as any other.
+
+use chacha20::ChaCha12Rng;
+use chacha20::rand_core::{Rng, SeedableRng};
+use std::fmt;
+
+/// How many numbers are computed at a time. ChaCha fills four blocks at once where the processor can.
+const WORDS: usize = 64;
+
+/// The random numbers of one key. 900 bytes; nothing on the heap until tables inside of tables are drawn from.
+pub struct Numbers {
+    key: [u8; 32],
+    first: Stream,
+    /// Of the levels below, those that have been asked.
+    deeper: Vec<Stream>,
+}
+
+impl Numbers {
+    /// The numbers of a key.
+    pub fn new(key: [u8; 32]) -> Self {
+        Self { key, first: Stream::at(&key, 0, 0), deeper: Vec::new() }
+    }
+
+    /// The number of a draw below `bound`, which is at least 1: each number is as likely as another. O(1), quicker for draws that come one
+    /// behind the other.
+    #[inline]
+    pub fn below(&mut self, draw: u64, bound: u64) -> u64 {
+        let word = self.first.word(draw);
+        scale(word, bound).unwrap_or_else(|| self.next_below(0, draw, bound))
+    }
+
+    /// As [`below`](Self::below), for a table that lies so many tables deep inside of the first. Level 0 is the first table itself.
+    pub fn below_at(&mut self, level: u32, draw: u64, bound: u64) -> u64 {
+        let Some(below) = level.checked_sub(1) else { return self.below(draw, bound) };
+        while self.deeper.len() <= below as usize {
+            self.deeper.push(Stream::at(&self.key, nonce(self.deeper.len() as u32 + 1, 0), draw));
+        }
+        let word = self.deeper[below as usize].word(draw);
+        scale(word, bound).unwrap_or_else(|| self.next_below(level, draw, bound))
+    }
+
+    /// What follows a refused number.
+    #[cold]
+    fn next_below(&self, level: u32, draw: u64, bound: u64) -> u64 {
+        let mut attempt = 1;
+        loop {
+            let word = Stream::at(&self.key, nonce(level, attempt), draw).word(draw);
+            if let Some(number) = scale(word, bound) {
+                return number;
+            }
+            attempt += 1;
+        }
+    }
+}
+
+impl fmt::Debug for Numbers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Numbers(hidden)")
+    }
+}
+
+fn nonce(level: u32, attempt: u32) -> u64 {
+    u64::from(level) << 32 | u64::from(attempt)
+}
+
+/// A number below `bound` for a word, or nothing for a word that is one too many for an even share.
+#[inline]
+fn scale(word: u64, bound: u64) -> Option<u64> {
+    debug_assert!(bound > 0, "there is no number below 0");
+    let product = u128::from(word) * u128::from(bound);
+    let (number, rest) = ((product >> 64) as u64, product as u64);
+    // Refused are the first (2^64 mod bound) of each share's rests; most are not even near.
+    if rest < bound && rest < bound.wrapping_neg() % bound {
+        return None;
+    }
+    debug_assert!(number < bound, "it is below the bound");
+    Some(number)
+}
+
+/// The words of one nonce, some at a time.
+struct Stream {
+    generator: ChaCha12Rng,
+    /// The draw that the first word belongs to; a multiple of [`WORDS`].
+    first: u64,
+    /// Little-endian numbers.
+    words: [[u8; 8]; WORDS],
+}
+
+impl Stream {
+    /// A stream that has the word of this draw and those around it.
+    fn at(key: &[u8; 32], nonce: u64, draw: u64) -> Self {
+        let mut generator = ChaCha12Rng::from_seed(*key);
+        generator.set_stream(nonce);
+        let mut stream = Self { generator, first: 0, words: [[0; 8]; WORDS] };
+        stream.seek(draw);
+        stream.fill();
+        stream
+    }
+
+    #[inline]
+    fn word(&mut self, draw: u64) -> u64 {
+        let place = draw.wrapping_sub(self.first);
+        match self.words.get(place as usize) {
+            Some(word) => u64::from_le_bytes(*word),
+            None => self.next_word(draw),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn next_word(&mut self, draw: u64) -> u64 {
+        let behind = self.first.checked_add(WORDS as u64);
+        // The generator stands behind what it has filled.
+        if behind == Some(draw) {
+            self.first = draw;
+        } else {
+            self.seek(draw);
+        }
+        self.fill();
+        u64::from_le_bytes(self.words[(draw - self.first) as usize])
+    }
+
+    /// Goes to the words of this draw and those around it.
+    fn seek(&mut self, draw: u64) {
+        self.first = draw & !(WORDS as u64 - 1);
+        // Counted in words of 32 bits.
+        self.generator.set_word_pos(u128::from(self.first) * 2);
+    }
+
+    fn fill(&mut self) {
+        self.generator.fill_bytes(self.words.as_flattened_mut());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// ChaCha as its author describes it, word by word: the block of a counter and a nonce.
+    fn block(key: &[u8; 32], counter: u64, nonce: u64) -> [u8; 64] {
+        fn quarter(state: &mut [u32; 16], [a, b, c, d]: [usize; 4]) {
+            for (to, by, into, left) in [(a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)] {
+                state[to] = state[to].wrapping_add(state[by]);
+                state[into] = (state[into] ^ state[to]).rotate_left(left);
+            }
+        }
+        let mut begin = [0; 16];
+        let constants = b"expand 32-byte k";
+        let tail = [counter.to_le_bytes(), nonce.to_le_bytes()].concat();
+        let bytes = [&constants[..], key, &tail].concat();
+        for (word, bytes) in begin.iter_mut().zip(bytes.as_chunks().0) {
+            *word = u32::from_le_bytes(*bytes);
+        }
+        let mut state = begin;
+        for _ in 0..6 {
+            for column in 0..4 {
+                quarter(&mut state, [column, 4 + column, 8 + column, 12 + column]);
+            }
+            for row in 0..4 {
+                quarter(&mut state, [row, 4 + (row + 1) % 4, 8 + (row + 2) % 4, 12 + (row + 3) % 4]);
+            }
+        }
+        let mut out = [0; 64];
+        for (place, (now, before)) in state.iter().zip(begin).enumerate() {
+            out[place * 4..][..4].copy_from_slice(&now.wrapping_add(before).to_le_bytes());
+        }
+        out
+    }
+
+    /// The word of a draw, computed alone.
+    fn word(key: &[u8; 32], nonce: u64, draw: u64) -> u64 {
+        let block = block(key, draw / 8, nonce);
+        u64::from_le_bytes(block[(draw % 8) as usize * 8..][..8].try_into().expect("eight bytes"))
+    }
+
+    proptest! {
+        #[test]
+        fn each_draw_has_its_own_word_of_the_key_stream(
+            key: [u8; 32], level in 0_u32..3, draws in proptest::collection::vec(any::<u64>(), 1..20), bound in 1_u64..,
+        ) {
+            let mut numbers = Numbers::new(key);
+            // Neither the last draws of all nor the first behind them in the order of asking are special.
+            for draw in draws.into_iter().chain([0, 1, 63, 64, u64::MAX, 0, u64::MAX - 1]) {
+                let expected = (0_u32..)
+                    .find_map(|attempt| scale(word(&key, nonce(level, attempt), draw), bound))
+                    .expect("one that is not refused");
+                prop_assert_eq!(numbers.below_at(level, draw, bound), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn all_numbers_have_equally_many_words() {
+        // The argument for 64 bits, carried out for words of 8 bits.
+        for bound in 1_u64..=255 {
+            let mut shares = vec![0; bound as usize];
+            for word in 0_u64..256 {
+                let product = word * bound;
+                let (number, rest) = (product >> 8, product & 255);
+                if rest >= 256 % bound {
+                    shares[number as usize] += 1;
+                }
+            }
+            assert!(shares.iter().all(|&share| share == 256 / bound), "bound {bound}: {shares:?}");
+        }
+    }
+
+    #[test]
+    fn at_the_edges_words_are_refused() {
+        // 2^64 mod 3 is 1: the word 0 is one too many.
+        assert_eq!((scale(0, 3), scale(1, 3), scale(u64::MAX, 3)), (None, Some(0), Some(2)));
+        let bound = (1 << 63) + 1;
+        let refused = (0..1_000).filter(|&word| scale(word, bound).is_none()).count();
+        assert_eq!(refused, 500, "just under half of all");
+        assert_eq!(scale(u64::MAX, 1), Some(0));
+    }
+
+    #[test]
+    fn numbers_show_nothing_of_their_key() {
+        assert_eq!(format!("{:?}", Numbers::new([7; 32])), "Numbers(hidden)");
+    }
+}

@@ -1,0 +1,32 @@
+//! Where a byte of the original's log is.
+
+use std::fmt;
+
+/// A byte of one of the log's files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The number of the file: 7 for `wal.007`.
+    pub file: u64,
+    /// Counted from the beginning of the file, header included.
+    pub offset: u64,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "wal.{:03} at byte {}", self.file, self.offset)
+    }
+}
+
+/// The number of a file of the log, by its name: 7 of `wal.007`. `None` if it is none.
+///
+/// ```
+/// use tidemark_pool::original::file_number;
+///
+/// assert_eq!(file_number("wal.007"), Some(7));
+/// assert_eq!(file_number("wal.1000"), Some(1000));
+/// assert_eq!(file_number("snapshot.json"), None);
+/// ```
+pub fn file_number(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix("wal.")?;
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
+}

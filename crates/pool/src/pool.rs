@@ -1,0 +1,114 @@
+//! The pool: an urn whose draws are numbered and follow from secrets.
+
+mod changing;
+mod divergence;
+mod draw;
+mod drawing;
+mod epoch;
+mod epochs;
+mod image;
+mod replaying;
+mod reservation;
+mod reservations;
+mod reserving;
+mod staging;
+mod step;
+
+pub use divergence::Divergence;
+pub use draw::{DRAWS_MAX, Draw};
+pub use epoch::{EPOCHS_KEPT, Epoch, Revealed};
+pub use image::{PoolImage, Unreadable};
+pub use reservation::{ENDED_KEPT, RESERVATIONS_MAX, Reservation};
+
+use crate::catalogue::Catalogue;
+use crate::event::Recorder;
+use crate::numbers::Numbers;
+use crate::secret::Secret;
+use crate::selector::Selector;
+use crate::urn::Urn;
+use reservations::Reservations;
+use std::collections::VecDeque;
+use std::fmt;
+use step::Step;
+
+/// A catalogue that is drawn from: draws are numbered, and each follows from its number and a secret that can be shown later.
+///
+/// A pool does what it is told, one thing after the other: it reads no clock and asks nobody for random numbers, so the same
+/// calls make the same pool anywhere. What it holds is its [`urn`](Self::urn).
+///
+/// ```
+/// use tidemark_pool::selector::WideTree;
+/// use tidemark_pool::{Catalogue, Empty, Item, Pool, Secret};
+///
+/// let items = vec![Item::limited("car", 1, 1), Item::limited("mug", 9, 2)];
+/// // Secrets are random; these are for an example that always does the same.
+/// let (secret, next) = (Secret::new([1; 32]), Secret::new([2; 32]));
+/// let mut pool = Pool::<WideTree>::new(&Catalogue::new(items).unwrap(), secret, next);
+///
+/// let mut drawn = Vec::new();
+/// while let Ok(draw) = pool.draw() {
+///     drawn.push(pool.urn().id(draw.item.unwrap()).to_owned());
+/// }
+/// drawn.sort();
+/// assert_eq!(drawn, ["car", "mug", "mug"]);
+/// assert_eq!(pool.draw(), Err(Empty));
+/// assert_eq!(pool.next_draw(), 3, "what is refused has no number");
+/// ```
+pub struct Pool<S> {
+    urn: Urn<S>,
+    next_draw: u64,
+    epoch: Epoch,
+    numbers: Numbers,
+    next_secret: Secret,
+    /// The epochs that are over, the longest ago first, without gaps.
+    past: VecDeque<Epoch>,
+    reservations: Reservations,
+    steps: Vec<Step>,
+    recorder: Recorder,
+    staging: bool,
+}
+
+impl<S: Selector> Pool<S> {
+    /// A pool of this catalogue, whose first epoch follows from one secret and whose second will from the other. O(n).
+    pub fn new(catalogue: &Catalogue, secret: Secret, next_secret: Secret) -> Self {
+        Self::with_selector(catalogue, secret, next_secret, S::new)
+    }
+
+    /// As [`new`](Self::new), with the selector that somebody makes of the weights: [`AnySelector::with`](crate::selector::AnySelector::with), say.
+    pub fn with_selector(
+        catalogue: &Catalogue,
+        secret: Secret,
+        next_secret: Secret,
+        make: impl FnOnce(&[u64]) -> S,
+    ) -> Self {
+        Self {
+            urn: Urn::with_selector(catalogue, make),
+            next_draw: 0,
+            numbers: Numbers::new(secret.key(b"")),
+            epoch: Epoch { index: 0, first_draw: 0, secret, client_seed: Box::default() },
+            next_secret,
+            past: VecDeque::new(),
+            reservations: Reservations::default(),
+            steps: Vec::new(),
+            recorder: Recorder::default(),
+            staging: false,
+        }
+    }
+
+    /// What is in it: the items, their stock and their odds.
+    pub fn urn(&self) -> &Urn<S> {
+        &self.urn
+    }
+
+    /// The number of the next draw: as many have been made before it.
+    pub fn next_draw(&self) -> u64 {
+        self.next_draw
+    }
+}
+
+impl<S> fmt::Debug for Pool<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { next_draw, epoch, .. } = self;
+        f.debug_struct("Pool").field("next_draw", next_draw).field("epoch", epoch).finish_non_exhaustive()
+    }
+}

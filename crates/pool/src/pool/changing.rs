@@ -1,0 +1,62 @@
+//! Changes by hand, while draws go on.
+
+use super::Pool;
+use super::step::Step;
+use crate::event::Event;
+use crate::item::{Item, Stock};
+use crate::refusal::Refusal;
+use crate::selector::Selector;
+use crate::urn::{Altered, Change, Urn};
+
+impl<S: Selector> Pool<S> {
+    /// Gives an item another weight: [`Urn::reweight`].
+    pub fn reweight(&mut self, id: &str, weight: u64) -> Result<(), Refusal> {
+        self.change(|urn| urn.reweight(id, weight), changed)
+    }
+
+    /// Gives an item another stock, whatever was left: [`Urn::set_stock`].
+    pub fn set_stock(&mut self, id: &str, stock: Stock) -> Result<(), Refusal> {
+        self.change(|urn| urn.set_stock(id, stock), changed)
+    }
+
+    /// Adds units to what is left of an item, or takes some out: [`Urn::restock`].
+    pub fn restock(&mut self, id: &str, units: i64) -> Result<(), Refusal> {
+        self.change(|urn| urn.restock(id, units), changed)
+    }
+
+    /// Takes back what has been drawn: [`Urn::give_back`]. What is set aside comes back by [`cancel`](Self::cancel) alone.
+    pub fn give_back(&mut self, id: &str, count: u64) -> Result<(), Refusal> {
+        let held = self.urn.find(id).map_or(0, |item| self.held(item));
+        self.change(
+            |urn| urn.give_back(id, count, held),
+            |altered| Event::GivenBack { item: altered.item, count },
+        )
+    }
+
+    /// Adds an item: [`Urn::add`].
+    pub fn add(&mut self, item: &Item) -> Result<(), Refusal> {
+        let Item { id, weight, stock } = item;
+        self.change(|urn| urn.add(item), |_| Event::Added { id, weight: *weight, stock: *stock })
+    }
+
+    /// Removes an item: [`Urn::remove`].
+    pub fn remove(&mut self, id: &str) -> Result<(), Refusal> {
+        self.change(|urn| urn.remove(id), |altered| Event::Removed { item: altered.item })
+    }
+
+    fn change<'e>(
+        &mut self,
+        change: impl FnOnce(&mut Urn<S>) -> Result<Change, Refusal>,
+        event: impl FnOnce(Altered) -> Event<'e>,
+    ) -> Result<(), Refusal> {
+        let change = change(&mut self.urn)?;
+        let event = event(self.urn.altered(change.item()));
+        self.note(|| Step::Changed(Box::new(change)), &event);
+        Ok(())
+    }
+}
+
+fn changed(altered: Altered) -> Event<'static> {
+    let Altered { item, weight, stock } = altered;
+    Event::Changed { item, weight, stock }
+}

@@ -1,0 +1,47 @@
+//! What a log says that a pool cannot have done.
+
+use crate::refusal::Refusal;
+
+/// A log says what its pool cannot have done. The log is damaged or another pool's, or it was changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Divergence {
+    /// A draw is said to have given an item that was sold out.
+    #[error("draw {draw} is said to have given item {item}, of which nothing was left")]
+    NoneLeft {
+        /// Which draw.
+        draw: u64,
+        /// Which item, counted from 0.
+        item: u32,
+    },
+    /// An item is named that there is not.
+    #[error("item {item} is named behind draw {draws}, and there is no such item")]
+    NoItem {
+        /// How many draws came before.
+        draws: u64,
+        /// Which item, counted from 0.
+        item: u32,
+    },
+    /// A draw is said to have given something else than follows from its number.
+    #[error("draw {draw} is said to have given {}, but {} follows from its number", given(*.recorded), given(*.computed))]
+    OtherItem {
+        /// Which draw.
+        draw: u64,
+        /// What the log says.
+        recorded: Option<u32>,
+        /// What follows from the draw's number and the epoch's secret.
+        computed: Option<u32>,
+    },
+    /// Something is said to have been done that is refused.
+    #[error("behind draw {draws}: {refusal}")]
+    Refused {
+        /// How many draws came before.
+        draws: u64,
+        /// Why.
+        refusal: Refusal,
+    },
+}
+
+fn given(item: Option<u32>) -> String {
+    item.map_or_else(|| "nothing".to_owned(), |item| format!("item {item}"))
+}

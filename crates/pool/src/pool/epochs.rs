@@ -1,0 +1,81 @@
+//! From one epoch to the next.
+
+use super::Pool;
+use super::epoch::{EPOCHS_KEPT, Epoch, Revealed};
+use super::step::Step;
+use crate::event::Event;
+use crate::numbers::Numbers;
+use crate::refusal::Refusal;
+use crate::secret::{CLIENT_SEED_BYTES_MAX, Commitment, Secret};
+use crate::selector::Selector;
+
+impl<S: Selector> Pool<S> {
+    /// The epoch that the next draw belongs to.
+    pub fn epoch(&self) -> &Epoch {
+        &self.epoch
+    }
+
+    /// The SHA-256 of the epoch's secret.
+    pub fn commitment(&self) -> Commitment {
+        self.epoch.secret.commitment()
+    }
+
+    /// The SHA-256 of the secret of the epoch that comes next. It is fixed before a client can add a seed, so whoever has
+    /// chosen the secret could not choose it for the seed.
+    pub fn next_commitment(&self) -> Commitment {
+        self.next_secret.commitment()
+    }
+
+    /// Ends the epoch, and begins the one that was committed to; a client may add up to [`CLIENT_SEED_BYTES_MAX`] bytes that its draws
+    /// will follow from as well. `after` is for the epoch behind it. Where that is staged, the secret is to be shown once it is committed.
+    ///
+    /// # Errors
+    /// [`Refusal::SeedTooLong`].
+    pub fn begin_epoch(&mut self, client_seed: &[u8], after: Secret) -> Result<Revealed, Refusal> {
+        if client_seed.len() > CLIENT_SEED_BYTES_MAX {
+            return Err(Refusal::SeedTooLong { bytes: client_seed.len(), max: CLIENT_SEED_BYTES_MAX });
+        }
+        let secret = std::mem::replace(&mut self.next_secret, after);
+        let begun = Epoch {
+            index: self.epoch.index + 1,
+            first_draw: self.next_draw,
+            secret,
+            client_seed: client_seed.into(),
+        };
+        self.numbers = Numbers::new(begun.key());
+        let over = std::mem::replace(&mut self.epoch, begun);
+        self.past.push_back(over.clone());
+        let forgotten = if self.past.len() > EPOCHS_KEPT { self.past.pop_front() } else { None };
+        if self.staging {
+            let event = Event::Epoch { client_seed, after: self.next_secret.clone() };
+            self.note(|| Step::Epoch(forgotten.map(Box::new)), &event);
+        }
+        Ok(Revealed { epoch: over, end: self.next_draw })
+    }
+
+    /// An epoch that is over, if it is one of the last [`EPOCHS_KEPT`]. O(1).
+    pub fn revealed(&self, index: u64) -> Option<Revealed> {
+        let place = usize::try_from(index.checked_sub(self.first_known())?).ok()?;
+        let epoch = self.past.get(place)?.clone();
+        let end = self.past.get(place + 1).unwrap_or(&self.epoch).first_draw;
+        Some(Revealed { epoch, end })
+    }
+
+    /// The first epoch of which the secret is still known, which may be the one that is not over.
+    pub fn first_known(&self) -> u64 {
+        self.epoch.index - self.past.len() as u64
+    }
+
+    pub(super) fn undo_epoch(&mut self, forgotten: Option<Epoch>) {
+        let Some(epoch) = self.past.pop_back() else {
+            debug_assert!(false, "an epoch that has begun has one before it");
+            return;
+        };
+        self.numbers = Numbers::new(epoch.key());
+        let begun = std::mem::replace(&mut self.epoch, epoch);
+        self.next_secret = begun.secret;
+        if let Some(forgotten) = forgotten {
+            self.past.push_front(forgotten);
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Doing again what a log says was done.
+
+use super::Pool;
+use super::divergence::Divergence;
+use super::draw::Draw;
+use crate::ending::Ending;
+use crate::event::Event;
+use crate::item::Item;
+use crate::refusal::Refusal;
+use crate::repeats::Repeats;
+use crate::selector::Selector;
+
+impl<S: Selector> Pool<S> {
+    /// Does again what an event says. What draws have given is taken as it is said, so a pool is what it was whatever its numbers
+    /// would be; some nanoseconds a draw. Nothing may be staged meanwhile.
+    ///
+    /// # Errors
+    /// [`Divergence`]; the pool is of no use then.
+    #[inline]
+    pub fn apply(&mut self, event: &Event<'_>) -> Result<(), Divergence> {
+        match event {
+            Event::Drew(item) => self.take(*item).map(|_| ()),
+            Event::DrewDifferent { items } => items.iter().try_for_each(|item| self.take(*item).map(|_| ())),
+            Event::Reserved { items, until_us, .. } => {
+                let draws: Result<Box<[Draw]>, _> = items.iter().map(|item| self.take(*item)).collect();
+                self.set_aside(draws?, *until_us);
+                Ok(())
+            }
+            other => self.apply_rare(other),
+        }
+    }
+
+    /// As [`apply`](Self::apply), but draws are made again, and must give what is said.
+    ///
+    /// # Errors
+    /// As `apply`; and [`Divergence::OtherItem`].
+    pub fn verify(&mut self, event: &Event<'_>) -> Result<(), Divergence> {
+        let refused = |draws| move |refusal: Refusal| Divergence::Refused { draws, refusal };
+        let begin = self.next_draw;
+        let mut draws = Vec::new();
+        match event {
+            Event::Drew(item) => {
+                let draw = self.draw().map_err(|empty| refused(begin)(empty.into()))?;
+                same(&[draw], &[*item])
+            }
+            Event::DrewDifferent { items } => {
+                self.draw_many(items.len(), Repeats::Excluded, &mut draws).map_err(refused(begin))?;
+                same(&draws, items)
+            }
+            Event::Reserved { items, repeats, until_us } => {
+                let reserved = self.reserve(items.len(), *repeats, *until_us).map_err(refused(begin))?;
+                same(&reserved.draws, items)
+            }
+            other => self.apply_rare(other),
+        }
+    }
+
+    #[inline]
+    fn take(&mut self, item: Option<u32>) -> Result<Draw, Divergence> {
+        debug_assert!(!self.staging, "what is in a log is not staged");
+        let number = self.next_draw;
+        if let Some(item) = item {
+            self.check_item(item)?;
+            if !self.urn.take(item) {
+                return Err(Divergence::NoneLeft { draw: number, item });
+            }
+        }
+        self.next_draw += 1;
+        Ok(Draw { number, item })
+    }
+
+    fn apply_rare(&mut self, event: &Event<'_>) -> Result<(), Divergence> {
+        debug_assert!(!self.staging, "what is in a log is not staged");
+        if let Event::Changed { item, .. } | Event::Removed { item } | Event::GivenBack { item, .. } = event {
+            self.check_item(*item)?;
+        }
+        let done = match event {
+            Event::Changed { item, weight, stock } => self.urn.alter(*item, *weight, *stock).map(|_| ()),
+            Event::Added { id, weight, stock } => {
+                self.add(&Item { id: (*id).into(), weight: *weight, stock: *stock })
+            }
+            Event::Removed { item } => {
+                let id = self.urn.id(*item).to_owned();
+                self.remove(&id)
+            }
+            Event::GivenBack { item, count } => {
+                let id = self.urn.id(*item).to_owned();
+                self.give_back(&id, *count)
+            }
+            Event::Ended { number, how } => self.end_open(*number, *how),
+            Event::Epoch { client_seed, after } => self.begin_epoch(client_seed, after.clone()).map(|_| ()),
+            Event::Drew(_) | Event::DrewDifferent { .. } | Event::Reserved { .. } => {
+                debug_assert!(false, "these are handled before");
+                Ok(())
+            }
+        };
+        done.map_err(|refusal| Divergence::Refused { draws: self.next_draw, refusal })
+    }
+
+    /// Ends a reservation that has not ended: a log has each end once.
+    fn end_open(&mut self, number: u64, how: Ending) -> Result<(), Refusal> {
+        match self.reservation(number) {
+            Some(_) => self.end(number, how),
+            None => Err(Refusal::NoReservation { number }),
+        }
+    }
+
+    #[inline]
+    fn check_item(&self, item: u32) -> Result<(), Divergence> {
+        if self.urn.has(item) { Ok(()) } else { Err(Divergence::NoItem { draws: self.next_draw, item }) }
+    }
+}
+
+/// Whether draws have given what is said.
+fn same(draws: &[Draw], items: &[Option<u32>]) -> Result<(), Divergence> {
+    for (draw, &recorded) in draws.iter().zip(items) {
+        if draw.item != recorded {
+            return Err(Divergence::OtherItem { draw: draw.number, recorded, computed: draw.item });
+        }
+    }
+    Ok(())
+}

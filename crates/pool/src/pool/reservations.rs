@@ -1,0 +1,111 @@
+//! All reservations of a pool, by number and by time, and how the last ones have ended.
+
+use super::reservation::{ENDED_KEPT, Reservation};
+use crate::ending::Ending;
+use foldhash::fast::RandomState;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+
+/// All reservations of a pool.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Reservations {
+    open: BTreeMap<u64, Reservation>,
+    by_time: BTreeSet<(u64, u64)>,
+    /// How many units of an item the open ones hold, where they hold any.
+    held: HashMap<u32, u64, RandomState>,
+    ended: BTreeMap<u64, Ending>,
+    /// The numbers of those that ended, the longest ago first.
+    order: VecDeque<u64>,
+}
+
+impl Reservations {
+    /// How many have not ended.
+    pub(super) fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    pub(super) fn get(&self, number: u64) -> Option<&Reservation> {
+        self.open.get(&number)
+    }
+
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &Reservation> {
+        self.open.values()
+    }
+
+    pub(super) fn iter_from(&self, number: u64) -> impl Iterator<Item = &Reservation> {
+        self.open.range(number..).map(|(_, reservation)| reservation)
+    }
+
+    /// Of those that are over by now, the one whose time ended first.
+    pub(super) fn first_over(&self, now_us: u64) -> Option<u64> {
+        self.by_time.first().filter(|&&(until_us, _)| until_us <= now_us).map(|&(_, number)| number)
+    }
+
+    /// When the first of them is over.
+    pub(super) fn next_until(&self) -> Option<u64> {
+        self.by_time.first().map(|&(until_us, _)| until_us)
+    }
+
+    /// How the last ones have ended, the longest ago first.
+    pub(super) fn all_ended(&self) -> impl ExactSizeIterator<Item = (u64, Ending)> {
+        self.order.iter().map(|number| (*number, self.ended[number]))
+    }
+
+    /// The items of which units are held, in no order.
+    pub(super) fn held_items(&self) -> impl Iterator<Item = u32> {
+        self.held.keys().copied()
+    }
+
+    /// How one has ended, as long as that is known.
+    pub(super) fn ending(&self, number: u64) -> Option<Ending> {
+        self.ended.get(&number).copied()
+    }
+
+    pub(super) fn held(&self, item: u32) -> u64 {
+        self.held.get(&item).copied().unwrap_or(0)
+    }
+
+    pub(super) fn open(&mut self, reservation: Reservation) -> &Reservation {
+        let number = reservation.number();
+        self.by_time.insert((reservation.until_us, number));
+        for item in reservation.items() {
+            *self.held.entry(item).or_insert(0) += 1;
+        }
+        self.open.entry(number).insert_entry(reservation).into_mut()
+    }
+
+    pub(super) fn close(&mut self, number: u64) -> Option<Reservation> {
+        let reservation = self.open.remove(&number)?;
+        self.by_time.remove(&(reservation.until_us, number));
+        for item in reservation.items() {
+            if let Entry::Occupied(mut held) = self.held.entry(item) {
+                *held.get_mut() -= 1;
+                if *held.get() == 0 {
+                    held.remove();
+                }
+            }
+        }
+        Some(reservation)
+    }
+
+    /// Keeps how one has ended, and says what is forgotten for it.
+    pub(super) fn keep(&mut self, number: u64, ending: Ending) -> Option<(u64, Ending)> {
+        self.ended.insert(number, ending);
+        self.order.push_back(number);
+        if self.order.len() <= ENDED_KEPT {
+            return None;
+        }
+        let oldest = self.order.pop_front()?;
+        self.ended.remove(&oldest).map(|ending| (oldest, ending))
+    }
+
+    pub(super) fn undo_keep(&mut self, number: u64, forgotten: Option<(u64, Ending)>) {
+        debug_assert_eq!(self.order.back(), Some(&number), "what came last is undone first");
+        self.order.pop_back();
+        self.ended.remove(&number);
+        if let Some((number, ending)) = forgotten {
+            self.order.push_front(number);
+            self.ended.insert(number, ending);
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Steps that can be taken back.
+
+use super::epoch::Epoch;
+use super::reservation::Reservation;
+use crate::ending::Ending;
+use crate::urn::Change;
+
+/// What was done, as far as it takes to undo it.
+#[derive(Debug, Clone)]
+pub(super) enum Step {
+    /// A draw has taken a number and one of the item, or of nothing.
+    Drew(u32),
+    /// An item was changed by hand.
+    Changed(Box<Change>),
+    /// Draws were set aside.
+    Reserved(u64),
+    /// A reservation has ended.
+    Ended(Box<Ended>),
+    /// An epoch has begun, and for the one before it another was forgotten.
+    Epoch(Option<Box<Epoch>>),
+}
+
+/// In place of an item: nothing.
+pub(super) const NOTHING: u32 = u32::MAX;
+
+impl Step {
+    #[inline]
+    pub(super) fn drew(item: Option<u32>) -> Self {
+        Self::Drew(item.unwrap_or(NOTHING))
+    }
+}
+
+/// What it takes to undo the end of a reservation.
+#[derive(Debug, Clone)]
+pub(super) struct Ended {
+    pub(super) reservation: Reservation,
+    pub(super) changes: Vec<Change>,
+    /// What was forgotten for it.
+    pub(super) forgotten: Option<(u64, Ending)>,
+}

@@ -1,0 +1,100 @@
+//! Why a pool does not do what it is asked for. Nothing has changed then.
+
+use crate::catalogue::CatalogueError;
+use crate::ending::Ending;
+use crate::item::AMOUNT_MAX;
+
+/// Nothing is left to draw. What a single draw is refused for; nothing has changed then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the pool is empty: restock it, or add items")]
+pub struct Empty;
+
+impl From<Empty> for Refusal {
+    fn from(_: Empty) -> Self {
+        Self::Empty
+    }
+}
+
+/// Why a pool does not do what it is asked for. Nothing has changed then.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// Nothing is left to draw.
+    #[error("{}", Empty)]
+    Empty,
+    /// Not so many different items are left as should be drawn.
+    #[error("{wanted} different items are wanted and only {left} are left: ask for fewer, or allow repeats")]
+    NotSoManyItems {
+        /// How many were asked for.
+        wanted: usize,
+        /// How many there are.
+        left: usize,
+    },
+    /// So many are not drawn at once.
+    #[error("{count} draws at once are wanted, 1 to {max} are possible: ask several times")]
+    Count {
+        /// How many were asked for.
+        count: usize,
+        /// How many are possible.
+        max: usize,
+    },
+    /// No item has this id.
+    #[error("there is no item {id:?}: look up the ids in the pool's state")]
+    UnknownItem {
+        /// What was named.
+        id: Box<str>,
+    },
+    /// More would be given back than has been drawn.
+    #[error("{count} of {id:?} would be given back, but only {drawn} have been drawn: restock to add others")]
+    NotDrawn {
+        /// The item.
+        id: Box<str>,
+        /// How many should be given back.
+        count: u64,
+        /// How many have been drawn and not been given back.
+        drawn: u64,
+    },
+    /// The stock or the weights would not fit.
+    #[error("the stock of {id:?}, or all weights together, would be more than {AMOUNT_MAX}: use less")]
+    TooMuch {
+        /// The item.
+        id: Box<str>,
+    },
+    /// What is sold out leads to this item.
+    #[error("{id:?} is what is given in place of what is sold out: it cannot be removed")]
+    IsFallback {
+        /// The item.
+        id: Box<str>,
+    },
+    /// A new item that could be in no catalogue.
+    #[error(transparent)]
+    Catalogue(#[from] CatalogueError),
+    /// More draws cannot be set aside.
+    #[error("{max} reservations are open, more are not possible: confirm or cancel some")]
+    TooManyReservations {
+        /// How many are possible.
+        max: usize,
+    },
+    /// The reservation has ended, in another way than was asked for.
+    #[error("reservation {number} is over: it {how}")]
+    Ended {
+        /// Which one.
+        number: u64,
+        /// How it ended.
+        how: Ending,
+    },
+    /// There is no such reservation, or it has ended long ago.
+    #[error("there is no reservation {number}, or it has ended long ago: look up the open ones")]
+    NoReservation {
+        /// What was asked for.
+        number: u64,
+    },
+    /// A client's seed that is too long.
+    #[error("the client's seed has {bytes} bytes, at most {max} are possible: shorten it")]
+    SeedTooLong {
+        /// How long it is.
+        bytes: usize,
+        /// How long it may be.
+        max: usize,
+    },
+}

@@ -1,0 +1,85 @@
+//! What the draws of an epoch follow from, and what is told of it beforehand.
+
+use hmac::{Hmac, Mac};
+use sha2::{Digest, Sha256};
+use std::fmt;
+
+/// Bytes of a secret, a commitment and a key.
+pub const SECRET_BYTES: usize = 32;
+
+/// The longest seed that a client may add. Bytes.
+pub const CLIENT_SEED_BYTES_MAX: usize = 256;
+
+/// 32 random bytes that all draws of an epoch follow from. Whoever has them can tell every draw before it is made, so they are shown
+/// only once the epoch is over.
+///
+/// ```
+/// use tidemark_pool::Secret;
+///
+/// let secret = Secret::new([7; 32]);
+/// assert_eq!(format!("{secret:?}"), "Secret(hidden)");
+/// // What is published beforehand: anybody can compare, once the secret is shown.
+/// assert_eq!(
+///     secret.commitment().to_string(),
+///     "4bb06f8e4e3a7715d201d573d0aa423762e55dabd61a2c02278fa56cc6d294e0",
+/// );
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret([u8; SECRET_BYTES]);
+
+impl Secret {
+    /// A secret of these bytes, which must be random: from the operating system, say.
+    pub fn new(bytes: [u8; SECRET_BYTES]) -> Self {
+        Self(bytes)
+    }
+
+    /// What is published before the epoch: SHA-256 of the secret.
+    pub fn commitment(&self) -> Commitment {
+        Commitment(Sha256::digest(self.0).into())
+    }
+
+    /// The bytes, for the log and for whoever checks the draws afterwards.
+    pub fn reveal(&self) -> &[u8; SECRET_BYTES] {
+        &self.0
+    }
+
+    /// The key of the epoch's numbers: the secret itself or, if a client has added a seed, HMAC-SHA256 of the seed under it. So neither
+    /// side alone has chosen the draws, as long as the commitment came before the seed.
+    pub fn key(&self, client_seed: &[u8]) -> [u8; SECRET_BYTES] {
+        if client_seed.is_empty() {
+            return self.0;
+        }
+        let mut mac = <Hmac<Sha256> as Mac>::new_from_slice(&self.0).expect("HMAC takes keys of any length");
+        mac.update(client_seed);
+        mac.finalize().into_bytes().into()
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(hidden)")
+    }
+}
+
+/// SHA-256 of a [`Secret`]; displayed as 64 hexadecimal digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Commitment(pub [u8; SECRET_BYTES]);
+
+impl fmt::Display for Commitment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_is_the_secret_or_its_hmac_of_the_clients_seed() {
+        let secret = Secret::new([0x0b; 32]);
+        assert_eq!(&secret.key(b""), secret.reveal());
+        let hex = Commitment(secret.key(b"Hi There")).to_string();
+        assert_eq!(hex, "198a607eb44bfbc69903a0f1cf2bbdc5ba0aa3f3d9ae3c1c7a3b1696a0b68cf7");
+    }
+}

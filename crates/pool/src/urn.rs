@@ -1,0 +1,249 @@
+//! The urn: a catalogue, what is left of it, and what is drawn with a given number.
+
+mod changing;
+mod drawing;
+mod image;
+
+pub(crate) use changing::Altered;
+pub use changing::Change;
+pub(crate) use image::Unread;
+
+use crate::catalogue::{Catalogue, Mode, SoldOut};
+use crate::ids::Ids;
+use crate::item::{AMOUNT_MAX, Stock};
+use crate::refusal::Refusal;
+use crate::selector::Selector;
+use crate::stocks::Stocks;
+
+/// A catalogue and what is left of it. What is drawn follows from a number that somebody else has chosen: a
+/// [`Pool`](crate::Pool), or whoever has random numbers of their own.
+///
+/// Items have numbers, counted from 0 in the order in which they came; they keep them.
+///
+/// ```
+/// use tidemark_pool::selector::WideTree;
+/// use tidemark_pool::{Catalogue, Item, Urn};
+///
+/// let items = vec![Item::limited("car", 1, 1), Item::unlimited("mug", 9)];
+/// let mut urn = Urn::<WideTree>::new(&Catalogue::new(items).unwrap());
+/// assert_eq!(urn.draw(|below| { assert_eq!(below, 10); 0 }), Ok(Some(0)), "of ten points, the first is the car's");
+/// assert_eq!(urn.draw(|below| { assert_eq!(below, 9); 0 }), Ok(Some(1)), "there was one car");
+/// ```
+#[derive(Debug)]
+pub struct Urn<S> {
+    ids: Ids,
+    stocks: Stocks,
+    /// What the catalogue gives each item, sold out or not; 0 for those that were removed.
+    weights: Vec<u64>,
+    /// What counts in the next draw: see [`in_force`].
+    selector: S,
+    rule: Rule,
+    /// How many items have a weight and are not sold out. Kept where weights stay in force behind the last unit.
+    on_sale: usize,
+    /// The sum of what items count, if all that was drawn is given back: at most [`AMOUNT_MAX`], so giving back always fits.
+    counted: u64,
+    version: u64,
+}
+
+/// What weights mean, and what becomes of the weight of what is sold out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// Odds are fixed, among what is left.
+    Renormalise,
+    /// Odds are fixed. What is sold out leads to an item, or to nothing.
+    Keep { fallback: Option<u32> },
+    /// Each unit counts. An item may follow behind the last.
+    PerUnit { fallback: Option<u32> },
+}
+
+/// An item as it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// Its number.
+    pub item: u32,
+    /// Its id.
+    pub id: &'a str,
+    /// What the catalogue gives it.
+    pub weight: u64,
+    /// What is left.
+    pub stock: Stock,
+    /// How many have been drawn and not been given back.
+    pub drawn: u64,
+    /// Its odds in the next draw are this, divided by [`Urn::total_weight`]. What is sold out has odds where the pool's rule is to give something
+    /// else in its place.
+    pub weight_in_force: u64,
+}
+
+impl<S: Selector> Urn<S> {
+    /// An urn with all that the catalogue has. O(n).
+    pub fn new(catalogue: &Catalogue) -> Self {
+        Self::with_selector(catalogue, S::new)
+    }
+
+    /// As [`new`](Self::new), with the selector that somebody makes of the weights: [`AnySelector::with`](crate::selector::AnySelector::with), say.
+    pub fn with_selector(catalogue: &Catalogue, make: impl FnOnce(&[u64]) -> S) -> Self {
+        let items = catalogue.items();
+        let mut ids = Ids::with_capacity(items.len());
+        let mut stocks = Stocks::with_capacity(items.len());
+        for item in items {
+            ids.push(&item.id);
+            stocks.push(item.stock);
+        }
+        let weights: Vec<u64> = items.iter().map(|item| item.weight).collect();
+        let fallback = match catalogue.sold_out() {
+            SoldOut::Fallback(id) => ids.find(id),
+            SoldOut::Renormalise | SoldOut::NoPrize => None,
+        };
+        let rule = match (catalogue.mode(), catalogue.sold_out()) {
+            (Mode::FixedOdds, SoldOut::Renormalise) => Rule::Renormalise,
+            (Mode::FixedOdds, _) => Rule::Keep { fallback },
+            (Mode::PerUnit, _) => Rule::PerUnit { fallback },
+        };
+        Self::of(rule, 1, ids, stocks, weights, make)
+    }
+
+    /// An urn of these items.
+    fn of(
+        rule: Rule,
+        version: u64,
+        ids: Ids,
+        stocks: Stocks,
+        weights: Vec<u64>,
+        make: impl FnOnce(&[u64]) -> S,
+    ) -> Self {
+        let numbered = || (0..).zip(&weights);
+        let shares: Vec<u64> =
+            numbered().map(|(item, &weight)| in_force(rule, weight, stocks.left(item))).collect();
+        let counted = numbered().map(|(item, &weight)| counted(rule, weight, stocks.supply(item))).sum();
+        let on_sale = numbered().filter(|&(item, &weight)| weight > 0 && stocks.left(item) > 0).count();
+        Self { selector: make(&shares), ids, stocks, weights, rule, on_sale, counted, version }
+    }
+
+    /// How many items there are, those that were removed included.
+    pub fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Never: a catalogue has items.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What a weight stands for.
+    pub fn mode(&self) -> Mode {
+        match self.rule {
+            Rule::Renormalise | Rule::Keep { .. } => Mode::FixedOdds,
+            Rule::PerUnit { .. } => Mode::PerUnit,
+        }
+    }
+
+    /// Whether the weight of what is sold out leads to [another item](Self::fallback) or to nothing, and is not shared by the rest.
+    pub fn keeps_odds(&self) -> bool {
+        matches!(self.rule, Rule::Keep { .. })
+    }
+
+    /// The item that is given in place of what is sold out.
+    pub fn fallback(&self) -> Option<u32> {
+        match self.rule {
+            Rule::Renormalise => None,
+            Rule::Keep { fallback } | Rule::PerUnit { fallback } => fallback,
+        }
+    }
+
+    /// What finds the items: see [`selector`](crate::selector).
+    pub fn selector(&self) -> &S {
+        &self.selector
+    }
+
+    /// The version of the catalogue: 1 at first, and one more with each change by hand.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// What the odds of the next draw are divided by.
+    pub fn total_weight(&self) -> u64 {
+        self.selector.total()
+    }
+
+    /// The number of the item with this id. O(1).
+    pub fn find(&self, id: &str) -> Option<u32> {
+        self.ids.find(id)
+    }
+
+    /// The id of an item, also of one that was removed.
+    ///
+    /// # Panics
+    /// If there is no such item.
+    pub fn id(&self, item: u32) -> &str {
+        self.ids.get(item)
+    }
+
+    /// Whether there is an item of this number that was not removed. O(1).
+    #[inline]
+    pub fn has(&self, item: u32) -> bool {
+        (item as usize) < self.len() && self.ids.is_owner(item)
+    }
+
+    /// How many of an item have been drawn and not been given back.
+    pub(crate) fn drawn(&self, item: u32) -> u64 {
+        self.stocks.drawn(item)
+    }
+
+    /// An item as it stands; `None` if there is none of this number, or if it was removed. O(log n) at most.
+    pub fn entry(&self, item: u32) -> Option<Entry<'_>> {
+        self.has(item).then(|| Entry {
+            item,
+            id: self.ids.get(item),
+            weight: self.weights[item as usize],
+            stock: self.stocks.stock(item),
+            drawn: self.stocks.drawn(item),
+            weight_in_force: self.selector.weight(item as usize),
+        })
+    }
+
+    /// All items as they stand, in their order, without those that were removed.
+    pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+        (0..self.len() as u32).filter_map(|item| self.entry(item))
+    }
+
+    /// What the items take on the heap, without the selector. Bytes, roughly.
+    pub fn heap_bytes(&self) -> usize {
+        self.ids.heap_bytes() + self.stocks.heap_bytes() + self.weights.capacity() * 8
+    }
+
+    pub(crate) fn rule(&self) -> Rule {
+        self.rule
+    }
+
+    fn found(&self, id: &str) -> Result<u32, Refusal> {
+        self.ids.find(id).ok_or_else(|| Refusal::UnknownItem { id: id.into() })
+    }
+
+    /// Has the selector know what counts of an item now.
+    fn refresh(&mut self, item: u32) {
+        let weight = self.weights[item as usize];
+        self.selector.set(item as usize, in_force(self.rule, weight, self.stocks.left(item)));
+    }
+
+    fn is_on_sale(&self, item: u32) -> bool {
+        self.weights[item as usize] > 0 && self.stocks.left(item) > 0
+    }
+}
+
+/// What an item counts in a draw if all that was drawn of it is given back.
+fn counted(rule: Rule, weight: u64, supply: u64) -> u64 {
+    match rule {
+        Rule::Renormalise | Rule::Keep { .. } => weight,
+        Rule::PerUnit { .. } => weight * supply,
+    }
+}
+
+/// What counts of an item in a draw.
+fn in_force(rule: Rule, weight: u64, left: u64) -> u64 {
+    match rule {
+        Rule::Renormalise if left == 0 => 0,
+        Rule::Renormalise | Rule::Keep { .. } => weight,
+        Rule::PerUnit { .. } if left > AMOUNT_MAX => 0,
+        Rule::PerUnit { .. } => weight * left,
+    }
+}

@@ -1,0 +1,247 @@
+//! Changes by hand, while draws go on: items come and go, get other weights and other stock, and what was drawn comes back.
+
+use super::{Rule, Urn, counted};
+use crate::catalogue::{CatalogueError, ITEMS_MAX, check_id};
+use crate::item::{AMOUNT_MAX, Item, Stock};
+use crate::refusal::Refusal;
+use crate::selector::Selector;
+use crate::stocks::{Standing, Stocks, UNLIMITED_DRAWN_MAX};
+
+/// An item as it was before it was changed: what it takes to undo that.
+#[derive(Debug, Clone)]
+#[must_use = "for whoever may undo it"]
+pub struct Change {
+    item: u32,
+    what: What,
+    weight: u64,
+    standing: Standing,
+    version: u64,
+}
+
+impl Change {
+    /// The item that was changed.
+    pub fn item(&self) -> u32 {
+        self.item
+    }
+}
+
+/// What an item is after a change.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Altered {
+    pub(crate) item: u32,
+    pub(crate) weight: u64,
+    pub(crate) stock: Stock,
+}
+
+/// What became of an item besides its weight and stock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    Changed,
+    Added,
+    Removed,
+}
+
+impl<S: Selector> Urn<S> {
+    /// Gives an item another weight. O(log n) with most selectors.
+    ///
+    /// # Errors
+    /// [`Refusal::UnknownItem`], [`Refusal::TooMuch`].
+    pub fn reweight(&mut self, id: &str, weight: u64) -> Result<Change, Refusal> {
+        let item = self.found(id)?;
+        self.change(item, weight, self.stocks.stock(item))
+    }
+
+    /// Gives an item another stock, whatever was left. What has been drawn of it stays drawn.
+    ///
+    /// # Errors
+    /// [`Refusal::UnknownItem`], [`Refusal::TooMuch`], and [`Refusal::Catalogue`] if a raffle would get tickets without an end.
+    pub fn set_stock(&mut self, id: &str, stock: Stock) -> Result<Change, Refusal> {
+        let item = self.found(id)?;
+        self.change(item, self.weights[item as usize], stock)
+    }
+
+    /// Adds units to what is left of an item, or takes some out; never more than are left. An unlimited item stays so.
+    ///
+    /// # Errors
+    /// [`Refusal::UnknownItem`], [`Refusal::TooMuch`].
+    pub fn restock(&mut self, id: &str, units: i64) -> Result<Change, Refusal> {
+        let item = self.found(id)?;
+        let then = match self.stocks.stock(item) {
+            Stock::Unlimited => Stock::Unlimited,
+            Stock::Limited(left) if units < 0 => Stock::Limited(left.saturating_sub(units.unsigned_abs())),
+            Stock::Limited(left) => {
+                let then = left.checked_add(units.unsigned_abs());
+                Stock::Limited(then.ok_or_else(|| Refusal::TooMuch { id: id.into() })?)
+            }
+        };
+        self.change(item, self.weights[item as usize], then)
+    }
+
+    /// Takes back what has been drawn, but for units that are held by somebody: it can be drawn again. The catalogue's version stays.
+    ///
+    /// # Errors
+    /// [`Refusal::UnknownItem`], [`Refusal::NotDrawn`].
+    pub fn give_back(&mut self, id: &str, count: u64, held: u64) -> Result<Change, Refusal> {
+        let item = self.found(id)?;
+        let drawn = self.stocks.drawn(item).saturating_sub(held);
+        if count > drawn {
+            return Err(Refusal::NotDrawn { id: id.into(), count, drawn });
+        }
+        Ok(self.put_back(item, count))
+    }
+
+    /// Adds an item behind the others.
+    ///
+    /// # Errors
+    /// [`Refusal::Catalogue`] and [`Refusal::TooMuch`].
+    pub fn add(&mut self, item: &Item) -> Result<Change, Refusal> {
+        let number = self.ids.len() + 1;
+        if number > ITEMS_MAX {
+            return Err(CatalogueError::TooManyItems { items: number }.into());
+        }
+        check_id(number, &item.id)?;
+        if let Some(first) = self.ids.find(&item.id) {
+            let first = first as usize + 1;
+            return Err(CatalogueError::DuplicateId { number, first, id: item.id.clone() }.into());
+        }
+        if let Stock::Limited(quantity) = item.stock
+            && quantity > AMOUNT_MAX
+        {
+            return Err(CatalogueError::QuantityTooLarge { number, id: item.id.clone(), quantity }.into());
+        }
+        self.check(number, &item.id, item.weight, item.stock, 0, 0)?;
+        let added = self.ids.push(&item.id);
+        self.stocks.push(Stock::Limited(0));
+        self.weights.push(0);
+        self.selector.push(0);
+        let change = self.note(added, What::Added);
+        self.version += 1;
+        // Nothing has been drawn of it, so any stock fits.
+        let stock = item.stock;
+        self.set(added, item.weight, |stocks| _ = stocks.restock(added, stock));
+        Ok(change)
+    }
+
+    /// Removes an item: it is not drawn again, and its id is free. Its number stays its own.
+    ///
+    /// # Errors
+    /// [`Refusal::UnknownItem`], [`Refusal::IsFallback`].
+    pub fn remove(&mut self, id: &str) -> Result<Change, Refusal> {
+        let item = self.found(id)?;
+        if let Rule::Keep { fallback } | Rule::PerUnit { fallback } = self.rule
+            && fallback == Some(item)
+        {
+            return Err(Refusal::IsFallback { id: id.into() });
+        }
+        let change = self.note(item, What::Removed);
+        self.version += 1;
+        self.ids.release(item);
+        self.set(item, 0, |stocks| _ = stocks.restock(item, Stock::Limited(0)));
+        Ok(change)
+    }
+
+    /// Undoes a change. Changes and draws are undone in the order opposite to theirs. O(log n) with most selectors.
+    pub fn undo(&mut self, change: &Change) {
+        let &Change { item, what, weight, standing, version } = change;
+        self.version = version;
+        if what == What::Removed {
+            self.ids.take_back(item);
+        }
+        self.set(item, weight, |stocks| stocks.stand(item, standing));
+        if what == What::Added {
+            debug_assert_eq!(item as usize + 1, self.ids.len(), "it is the last");
+            self.ids.pop();
+            self.stocks.pop();
+            self.weights.pop();
+            self.selector.pop();
+        }
+    }
+
+    /// What an item is, whether or not it was removed.
+    pub(crate) fn altered(&self, item: u32) -> Altered {
+        Altered { item, weight: self.weights[item as usize], stock: self.stocks.stock(item) }
+    }
+
+    /// Gives an item another weight and another stock.
+    pub(crate) fn alter(&mut self, item: u32, weight: u64, stock: Stock) -> Result<Change, Refusal> {
+        self.change(item, weight, stock)
+    }
+
+    /// Puts back units of which it is sure that they were drawn.
+    pub(crate) fn put_back(&mut self, item: u32, count: u64) -> Change {
+        debug_assert!(count <= self.stocks.drawn(item), "they were drawn");
+        let change = self.note(item, What::Changed);
+        self.set(item, self.weights[item as usize], |stocks| _ = stocks.put_back(item, count));
+        change
+    }
+
+    /// Undoes a draw of this item.
+    pub(crate) fn undo_draw(&mut self, item: u32) {
+        self.set(item, self.weights[item as usize], |stocks| _ = stocks.put_back(item, 1));
+    }
+
+    fn change(&mut self, item: u32, weight: u64, stock: Stock) -> Result<Change, Refusal> {
+        let (id, drawn) = (self.ids.get(item), self.stocks.drawn(item));
+        self.check(item as usize + 1, id, weight, stock, drawn, self.counted(item))?;
+        let change = self.note(item, What::Changed);
+        self.version += 1;
+        let mut fits = true;
+        self.set(item, weight, |stocks| fits = stocks.restock(item, stock).is_some());
+        debug_assert!(fits, "it was checked");
+        Ok(change)
+    }
+
+    /// Gives an item another weight and stock, which fit.
+    fn set(&mut self, item: u32, weight: u64, restock: impl FnOnce(&mut Stocks)) {
+        self.on_sale -= usize::from(self.is_on_sale(item));
+        let before = self.counted(item);
+        restock(&mut self.stocks);
+        self.weights[item as usize] = weight;
+        self.counted = self.counted - before + self.counted(item);
+        self.on_sale += usize::from(self.is_on_sale(item));
+        self.refresh(item);
+    }
+
+    /// Whether an item that counted so much could have this weight and this stock, if so many have been drawn of it.
+    fn check(
+        &self,
+        number: usize,
+        id: &str,
+        weight: u64,
+        stock: Stock,
+        drawn: u64,
+        counted: u64,
+    ) -> Result<(), Refusal> {
+        let supply = match stock {
+            Stock::Limited(left) => left.checked_add(drawn),
+            Stock::Unlimited if weight > 0 && self.is_raffle() => {
+                return Err(CatalogueError::UnlimitedTickets { number, id: id.into() }.into());
+            }
+            Stock::Unlimited => (drawn <= UNLIMITED_DRAWN_MAX).then_some(drawn),
+        };
+        let supply = supply.filter(|&supply| supply <= AMOUNT_MAX);
+        let counts = if self.is_raffle() {
+            supply.and_then(|supply| weight.checked_mul(supply))
+        } else {
+            supply.map(|_| weight)
+        };
+        match counts.and_then(|counts| (self.counted - counted).checked_add(counts)) {
+            Some(sum) if sum <= AMOUNT_MAX => Ok(()),
+            _ => Err(Refusal::TooMuch { id: id.into() }),
+        }
+    }
+
+    fn counted(&self, item: u32) -> u64 {
+        counted(self.rule, self.weights[item as usize], self.stocks.supply(item))
+    }
+
+    fn is_raffle(&self) -> bool {
+        matches!(self.rule, Rule::PerUnit { .. })
+    }
+
+    /// Notes how an item is before it is changed.
+    fn note(&self, item: u32, what: What) -> Change {
+        let (weight, standing) = (self.weights[item as usize], self.stocks.standing(item));
+        Change { item, what, weight, standing, version: self.version }
+    }
+}

@@ -1,0 +1,128 @@
+//! Drawing: what a number leads to.
+
+use super::{Rule, Urn};
+use crate::refusal::Empty;
+use crate::selector::Selector;
+
+impl<S: Selector> Urn<S> {
+    /// Draws the item that a number belongs to, which `choose` is asked for: any below what it is given, each as likely as another. Nothing
+    /// is drawn, `None`, if the number leads to what is sold out and the rule is to give nothing then.
+    ///
+    /// # Errors
+    /// [`Empty`], if nothing at all can be drawn.
+    #[inline]
+    pub fn draw(&mut self, choose: impl FnOnce(u64) -> u64) -> Result<Option<u32>, Empty> {
+        let total = self.selector.total();
+        if total == 0 {
+            return self.draw_behind_all();
+        }
+        let point = choose(total);
+        let met = self.selector.select(point) as u32;
+        match self.rule {
+            // What is sold out has no weight, and is not met.
+            Rule::Renormalise => {
+                if self.stocks.take_one(met) == 1 {
+                    self.sell_out(met);
+                }
+                Ok(Some(met))
+            }
+            Rule::PerUnit { .. } => {
+                let weight = self.weights[met as usize];
+                self.selector.lower(met as usize, weight);
+                if self.stocks.take_one(met) == 1 {
+                    self.on_sale -= 1;
+                }
+                Ok(Some(met))
+            }
+            Rule::Keep { fallback } => {
+                let before = self.stocks.take(met);
+                if before > 1 {
+                    return Ok(Some(met));
+                }
+                self.draw_at_the_end(met, before, fallback)
+            }
+        }
+    }
+
+    /// Takes one of an item, as a draw has done that is in a log; whether there was one.
+    #[inline]
+    pub(crate) fn take(&mut self, item: u32) -> bool {
+        let before = self.stocks.take(item);
+        if before == 0 {
+            return false;
+        }
+        let weight = self.weights[item as usize];
+        match self.rule {
+            Rule::Renormalise if before == 1 => self.selector.set(item as usize, 0),
+            Rule::PerUnit { .. } => self.selector.lower(item as usize, weight),
+            Rule::Renormalise | Rule::Keep { .. } => (),
+        }
+        if before == 1 && weight > 0 {
+            self.on_sale -= 1;
+        }
+        true
+    }
+
+    /// What a draw gives that has met the last unit of an item, or none.
+    #[cold]
+    fn draw_at_the_end(
+        &mut self,
+        met: u32,
+        before: u64,
+        fallback: Option<u32>,
+    ) -> Result<Option<u32>, Empty> {
+        if before == 1 {
+            self.on_sale -= usize::from(self.weights[met as usize] > 0);
+            return Ok(Some(met));
+        }
+        let left = fallback.map_or(0, |fallback| self.stocks.left(fallback));
+        if left > 0 {
+            return Ok(self.take_fallback(fallback));
+        }
+        if self.on_sale == 0 { Err(Empty) } else { Ok(None) }
+    }
+
+    /// What a draw gives if no weight is in force.
+    #[cold]
+    fn draw_behind_all(&mut self) -> Result<Option<u32>, Empty> {
+        match self.rule {
+            Rule::PerUnit { fallback } if fallback.is_some_and(|fallback| self.stocks.left(fallback) > 0) => {
+                Ok(self.take_fallback(fallback))
+            }
+            _ => Err(Empty),
+        }
+    }
+
+    /// Takes one of the item that what is sold out leads to, of which some is left.
+    fn take_fallback(&mut self, fallback: Option<u32>) -> Option<u32> {
+        let item = fallback?;
+        let before = self.stocks.take(item);
+        debug_assert!(before > 0, "somebody has looked");
+        if before == 1 && self.weights[item as usize] > 0 {
+            self.on_sale -= 1;
+        }
+        Some(item)
+    }
+
+    /// Hides an item: until it is [shown](Self::show) again, it is as if it were not there. Nothing else may be done but drawing meanwhile.
+    pub(crate) fn hide(&mut self, item: u32) {
+        self.selector.set(item as usize, 0);
+        if let Rule::Keep { fallback } = &mut self.rule
+            && *fallback == Some(item)
+        {
+            *fallback = None;
+        }
+    }
+
+    /// Shows items that were hidden, all at once, and the rule that was there before.
+    pub(crate) fn show(&mut self, items: impl Iterator<Item = u32>, rule: Rule) {
+        self.rule = rule;
+        items.for_each(|item| self.refresh(item));
+    }
+
+    #[cold]
+    fn sell_out(&mut self, item: u32) {
+        self.on_sale -= 1;
+        self.selector.set(item as usize, 0);
+    }
+}

@@ -1,0 +1,9 @@
+//! What a pool is and does, without anything around it.
+
+mod catalogue;
+mod model;
+mod odds;
+mod properties;
+mod replaying;
+mod reservations;
+mod scenarios;

@@ -1,0 +1,451 @@
+//! Whatever a pool is told, it does what its specification does, and what is taken back has not been.
+
+use crate::model::{Model, Row};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
+use tidemark_pool::selector::{Alias, Fenwick, PrefixSum, WideTree};
+use tidemark_pool::{
+    AMOUNT_MAX, Catalogue, Commitment, Draw, Ending, Epoch, Events, Item, Mode, Numbers, Pool, PoolImage,
+    Refusal, Repeats, Reservation, Revealed, Secret, Selector, SoldOut, Stock, Unreadable,
+};
+
+#[derive(Debug, Clone)]
+enum Step {
+    Draw,
+    DrawMany(usize, Repeats),
+    Reweight(u8, u64),
+    SetStock(u8, Stock),
+    Restock(u8, i64),
+    GiveBack(u8, u64),
+    Add(u8, u64, Stock),
+    Remove(u8),
+    BeginEpoch(Vec<u8>),
+    Reserve(usize, Repeats, u64),
+    End(u64, Ending),
+    ExpireOne(u64),
+}
+
+fn stock() -> impl Strategy<Value = Stock> {
+    prop_oneof![
+        8 => (0_u64..4).prop_map(Stock::Limited),
+        1 => (0..=AMOUNT_MAX).prop_map(Stock::Limited),
+        2 => Just(Stock::Unlimited),
+    ]
+}
+
+fn weight() -> impl Strategy<Value = u64> {
+    prop_oneof![10 => 0_u64..6, 1 => 0..=AMOUNT_MAX, 1 => any::<u64>()]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let id = || 0_u8..8;
+    let repeats = || prop_oneof![Just(Repeats::Allowed), Just(Repeats::Excluded)];
+    let ending = prop_oneof![Just(Ending::Confirmed), Just(Ending::Cancelled)];
+    prop_oneof![
+        12 => Just(Step::Draw),
+        6 => (0_usize..6, repeats()).prop_map(|(count, repeats)| Step::DrawMany(count, repeats)),
+        4 => (0_usize..4, repeats(), 0_u64..10).prop_map(|(count, repeats, until)| Step::Reserve(count, repeats, until)),
+        4 => (0_u64..20, ending).prop_map(|(number, ending)| Step::End(number, ending)),
+        1 => (0_u64..10).prop_map(Step::ExpireOne),
+        2 => (id(), weight()).prop_map(|(id, weight)| Step::Reweight(id, weight)),
+        2 => (id(), stock()).prop_map(|(id, stock)| Step::SetStock(id, stock)),
+        2 => (id(), prop_oneof![-4_i64..5, any::<i64>()]).prop_map(|(id, units)| Step::Restock(id, units)),
+        3 => (id(), 0_u64..4).prop_map(|(id, count)| Step::GiveBack(id, count)),
+        2 => (id(), weight(), stock()).prop_map(|(id, weight, stock)| Step::Add(id, weight, stock)),
+        1 => id().prop_map(Step::Remove),
+        1 => vec(any::<u8>(), 0..4).prop_map(Step::BeginEpoch),
+    ]
+}
+
+fn id(number: u8) -> String {
+    format!("item {number}")
+}
+
+/// Catalogues of the first items; the other ids are for those that are added.
+fn catalogue() -> impl Strategy<Value = Catalogue> {
+    let items = vec((0_u64..6, stock()), 1..6);
+    let sold_out = prop_oneof![
+        3 => Just(None), 2 => Just(Some(None)), 3 => (0_u8..6).prop_map(|item| Some(Some(item)))
+    ];
+    (items, any::<bool>(), sold_out).prop_filter_map("a catalogue", |(items, per_unit, sold_out)| {
+        let count = items.len() as u8;
+        let items = (0_u8..).zip(items);
+        let items: Vec<Item> =
+            items.map(|(number, (weight, stock))| Item { id: id(number).into(), weight, stock }).collect();
+        let sold_out = match sold_out {
+            None => SoldOut::Renormalise,
+            Some(None) => SoldOut::NoPrize,
+            Some(Some(item)) => SoldOut::Fallback(id(item % count).into()),
+        };
+        Catalogue::with(items, if per_unit { Mode::PerUnit } else { Mode::FixedOdds }, sold_out).ok()
+    })
+}
+
+fn secret(number: u8) -> Secret {
+    Secret::new([number; 32])
+}
+
+/// What can be seen of a pool.
+fn seen<S: Selector>(pool: &Pool<S>) -> (Vec<(Option<Row>, u64)>, u64, u64) {
+    let rows = (0..pool.urn().len() as u32).map(|item| {
+        let row = pool.urn().entry(item).map(|entry| {
+            assert_eq!(pool.urn().find(entry.id), Some(item));
+            let item = Item { id: entry.id.into(), weight: entry.weight, stock: entry.stock };
+            Row { item, drawn: entry.drawn, removed: false }
+        });
+        let in_force = pool.urn().entry(item).map_or(0, |entry| entry.weight_in_force);
+        (row, in_force)
+    });
+    (rows.collect(), pool.next_draw(), pool.urn().version())
+}
+
+/// What should be seen of it.
+fn expected(model: &Model) -> (Vec<(Option<Row>, u64)>, u64, u64) {
+    let rows = model.rows.iter().zip(model.weights_in_force());
+    let rows = rows.map(|(row, in_force)| ((!row.removed).then(|| row.clone()), in_force));
+    (rows.collect(), model.next_draw, model.version)
+}
+
+struct Both<S> {
+    pool: Pool<S>,
+    model: Model,
+    numbers: Numbers,
+    epochs: u8,
+}
+
+impl<S: Selector> Both<S> {
+    fn new(catalogue: &Catalogue) -> Self {
+        Self {
+            pool: Pool::new(catalogue, secret(0), secret(1)),
+            model: Model::new::<S>(catalogue.items(), catalogue.mode(), catalogue.sold_out().clone()),
+            numbers: Numbers::new(secret(0).key(b"")),
+            epochs: 0,
+        }
+    }
+
+    /// Changes a row of the model, if it then still fits; what the pool said of the same change goes along.
+    fn change(&mut self, id: &str, said: bool, change: impl FnOnce(&mut Row) -> bool, version: u64) {
+        let mut rows = self.model.rows.clone();
+        let possible = self.model.find(id).is_some_and(|item| change(&mut rows[item]));
+        let fits = possible && self.model.fits(&rows);
+        assert_eq!(said, fits, "the change of {id}");
+        if fits {
+            self.model.rows = rows;
+            self.model.version += version;
+        }
+    }
+
+    fn draw_many(&mut self, count: usize, repeats: Repeats) {
+        let mut drawn = vec![Draw { number: u64::MAX, item: None }];
+        let said = self.pool.draw_many(count, repeats, &mut drawn);
+        assert_eq!(drawn.remove(0).number, u64::MAX, "what was there before stays");
+        self.expect_drawn(count, repeats, said, drawn);
+    }
+
+    /// Has the model draw as the pool has, and says what it has drawn.
+    fn expect_drawn(
+        &mut self,
+        count: usize,
+        repeats: Repeats,
+        said: Result<(), Refusal>,
+        drawn: Vec<Draw>,
+    ) -> Vec<Draw> {
+        let before = self.model.clone();
+        let (mut expected, mut hidden) = (Vec::new(), Vec::new());
+        for _ in 0..count {
+            let number = self.model.next_draw;
+            let Ok(item) = self.model.draw(&mut self.numbers, &hidden) else { break };
+            expected.push(Draw { number, item: item.map(|item| item as u32) });
+            hidden.extend(item.filter(|_| repeats == Repeats::Excluded));
+        }
+        if expected.len() == count && count > 0 {
+            assert_eq!((said, &drawn), (Ok(()), &expected));
+            return drawn;
+        }
+        let left = expected.len();
+        self.model = before;
+        assert_eq!(drawn, []);
+        match (count, repeats) {
+            (0, _) => assert!(matches!(said, Err(Refusal::Count { count: 0, .. })), "{said:?}"),
+            (_, Repeats::Excluded) if left > 0 => {
+                assert_eq!(said, Err(Refusal::NotSoManyItems { wanted: count, left }));
+            }
+            _ => assert_eq!(said, Err(Refusal::Empty)),
+        }
+        drawn
+    }
+
+    fn reserve(&mut self, count: usize, repeats: Repeats, until_us: u64) {
+        let said = self.pool.reserve(count, repeats, until_us).cloned();
+        let drawn = said.as_ref().map_or(Vec::new(), |reservation| reservation.draws.to_vec());
+        let drawn = self.expect_drawn(count, repeats, said.clone().map(|_| ()), drawn);
+        if let Ok(said) = said {
+            assert_eq!((said.number(), said.until_us), (drawn[0].number, until_us));
+            let items = drawn.iter().map(|draw| draw.item.map(|item| item as usize)).collect();
+            self.model.reservations.push((said.number(), items, until_us));
+        }
+    }
+
+    fn end(&mut self, number: u64, ending: Ending) {
+        let said = match ending {
+            Ending::Confirmed => self.pool.confirm(number),
+            Ending::Cancelled => self.pool.cancel(number),
+            Ending::Expired => unreachable!("only time does that"),
+        };
+        if self.model.end(number, ending) {
+            assert_eq!(said, Ok(()));
+            return;
+        }
+        let expected = match self.model.ended.iter().find(|&&(other, _)| other == number) {
+            Some(&(number, how)) => Refusal::Ended { number, how },
+            None => Refusal::NoReservation { number },
+        };
+        assert_eq!(said, Err(expected));
+    }
+
+    fn compare_reservations(&self) {
+        let open = self.pool.reservations().map(|open| (open.number(), open.until_us));
+        let expected = self.model.reservations.iter().map(|&(number, _, until)| (number, until));
+        assert_eq!(open.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+        for item in 0..self.model.rows.len() {
+            assert_eq!(self.pool.held(item as u32), self.model.held(item));
+        }
+        for &(number, ending) in &self.model.ended {
+            assert_eq!((self.pool.ending(number), self.pool.reservation(number)), (Some(ending), None));
+        }
+    }
+
+    fn take(&mut self, step: &Step) {
+        match step {
+            Step::Draw => {
+                let number = self.model.next_draw;
+                let expected = self.model.draw(&mut self.numbers, &[]);
+                let expected = expected.map(|item| Draw { number, item: item.map(|item| item as u32) });
+                assert_eq!(self.pool.draw(), expected);
+            }
+            Step::DrawMany(count, repeats) => self.draw_many(*count, *repeats),
+            Step::Reserve(count, repeats, until) => self.reserve(*count, *repeats, *until),
+            Step::End(number, ending) => self.end(*number, *ending),
+            Step::ExpireOne(now) => {
+                let over = self.model.reservations.iter().map(|&(number, _, until)| (until, number)).min();
+                let over = over.filter(|(until, _)| until <= now).map(|(_, number)| number);
+                assert_eq!(self.pool.expire_one(*now), over);
+                if let Some(number) = over {
+                    self.model.end(number, Ending::Expired);
+                }
+            }
+            Step::Reweight(number, weight) => {
+                let said = self.pool.reweight(&id(*number), *weight).is_ok();
+                let change = |row: &mut Row| {
+                    row.item.weight = *weight;
+                    true
+                };
+                self.change(&id(*number), said, change, 1);
+            }
+            Step::SetStock(number, stock) => {
+                let said = self.pool.set_stock(&id(*number), *stock).is_ok();
+                let change = |row: &mut Row| {
+                    row.item.stock = *stock;
+                    true
+                };
+                self.change(&id(*number), said, change, 1);
+            }
+            Step::Restock(number, units) => {
+                let said = self.pool.restock(&id(*number), *units).is_ok();
+                let change = |row: &mut Row| {
+                    if let Stock::Limited(left) = &mut row.item.stock {
+                        let then = (i128::from(*left) + i128::from(*units)).max(0);
+                        *left = u64::try_from(then).unwrap_or(u64::MAX);
+                    }
+                    true
+                };
+                self.change(&id(*number), said, change, 1);
+            }
+            Step::GiveBack(number, count) => {
+                let said = self.pool.give_back(&id(*number), *count).is_ok();
+                let held = self.model.find(&id(*number)).map_or(0, |item| self.model.held(item));
+                let change = |row: &mut Row| {
+                    let Some(drawn) = row.drawn.checked_sub(*count).filter(|&drawn| drawn >= held) else {
+                        return false;
+                    };
+                    row.drawn = drawn;
+                    if let Stock::Limited(left) = &mut row.item.stock {
+                        *left += count;
+                    }
+                    true
+                };
+                self.change(&id(*number), said, change, 0);
+            }
+            Step::Add(number, weight, stock) => {
+                let item = Item { id: id(*number).into(), weight: *weight, stock: *stock };
+                let said = self.pool.add(&item).is_ok();
+                let mut rows = self.model.rows.clone();
+                rows.push(Row { item, drawn: 0, removed: false });
+                let fits = self.model.find(&id(*number)).is_none() && self.model.fits(&rows);
+                assert_eq!(said, fits, "adding {}", id(*number));
+                if fits {
+                    self.model.rows = rows;
+                    self.model.version += 1;
+                }
+            }
+            Step::Remove(number) => {
+                let said = self.pool.remove(&id(*number)).is_ok();
+                let fallback = self.model.sold_out == SoldOut::Fallback(id(*number).into());
+                let change = |row: &mut Row| {
+                    row.item.weight = 0;
+                    row.item.stock = Stock::Limited(0);
+                    row.removed = true;
+                    !fallback
+                };
+                self.change(&id(*number), said, change, 1);
+            }
+            Step::BeginEpoch(seed) => {
+                self.epochs += 1;
+                let (first, secret_before) = (self.pool.epoch().first_draw, self.pool.epoch().secret.clone());
+                let commitment = self.pool.next_commitment();
+                let revealed =
+                    self.pool.begin_epoch(seed, secret(self.epochs + 1)).expect("nothing is staged");
+                assert_eq!((revealed.epoch.first_draw, revealed.end), (first, self.model.next_draw));
+                assert_eq!(revealed.epoch.secret, secret_before);
+                assert_eq!(self.pool.commitment(), commitment);
+                self.numbers = Numbers::new(secret(self.epochs).key(seed));
+            }
+        }
+        assert_eq!(seen(&self.pool), expected(&self.model), "after {step:?}");
+        self.compare_reservations();
+    }
+}
+
+fn does_what_the_model_does<S: Selector>(catalogue: &Catalogue, steps: &[Step]) {
+    let mut both = Both::<S>::new(catalogue);
+    assert_eq!(seen(&both.pool), expected(&both.model));
+    for step in steps {
+        both.take(step);
+    }
+}
+
+/// A pool's image, its items in pieces of two.
+fn image<S: Selector>(pool: &Pool<S>) -> Vec<Vec<u8>> {
+    let mut parts = vec![Vec::new()];
+    pool.write_head(&mut parts[0]);
+    let items = pool.urn().len() as u32;
+    parts.extend((0..items).step_by(2).map(|first| {
+        let mut part = Vec::new();
+        pool.write_items(first..items.min(first + 2), &mut part);
+        part
+    }));
+    parts
+}
+
+fn read<S: Selector>(parts: &[Vec<u8>]) -> Result<Pool<S>, Unreadable> {
+    let (head, items) = parts.split_first().expect("a head");
+    let mut image = PoolImage::read(head)?;
+    items.iter().try_for_each(|part| image.read_items(part))?;
+    image.finish()
+}
+
+/// All epochs that a pool knows, and what is known of the next.
+fn epochs<S: Selector>(pool: &Pool<S>) -> (Vec<Option<Revealed>>, Epoch, Commitment) {
+    let past = (0..=pool.epoch().index).map(|index| pool.revealed(index)).collect();
+    (past, pool.epoch().clone(), pool.next_commitment())
+}
+
+/// The pool of a pool's image.
+fn read_back<S: Selector>(pool: &Pool<S>) -> Pool<S> {
+    let parts = image(pool);
+    let again = read(&parts).expect("it is what was written");
+    assert_eq!(image(&again), parts);
+    assert_eq!(epochs(&again), epochs(pool));
+    again
+}
+
+/// Takes steps in groups, of which some are taken back and taken again; and does all again from what was staged.
+fn taken_back_is_not_done<S: Selector>(catalogue: &Catalogue, groups: &[(Vec<Step>, bool)]) {
+    let mut both = Both::<S>::new(catalogue);
+    let mut log = Vec::new();
+    for (steps, keep) in groups {
+        both.pool.stage();
+        let take_all = |both: &mut Both<S>| steps.iter().for_each(|step| both.take(step));
+        let (before, known) = (seen(&both.pool), epochs(&both.pool));
+        let (model, epochs_before) = (both.model.clone(), both.epochs);
+        take_all(&mut both);
+        if !keep {
+            both.pool.revert();
+            (both.model, both.epochs) = (model, epochs_before);
+            both.numbers = Numbers::new(known.1.key());
+            assert_eq!((seen(&both.pool), epochs(&both.pool)), (before, known), "taken back: {steps:?}");
+            both.compare_reservations();
+            both.pool.stage();
+            take_all(&mut both);
+        }
+        log.extend_from_slice(both.pool.staged());
+        both.pool.commit();
+        assert_eq!((both.pool.staged(), both.pool.staged_draws()), (&[][..], 0));
+    }
+    for do_again in [Pool::<S>::apply, Pool::<S>::verify] {
+        let mut again = Pool::<S>::new(catalogue, secret(0), secret(1));
+        for event in Events::new(&log) {
+            let event = event.expect("what was staged is events");
+            do_again(&mut again, &event).unwrap_or_else(|divergence| panic!("{event:?}: {divergence}"));
+        }
+        // Changes count as one of the version however they were made.
+        assert_eq!(seen(&again), seen(&both.pool));
+        assert_eq!(epochs(&again), epochs(&both.pool));
+        assert!(again.reservations().eq(both.pool.reservations()));
+        both.pool = again;
+        both.compare_reservations();
+    }
+    both.pool = read_back(&both.pool);
+    assert_eq!(seen(&both.pool), expected(&both.model));
+    both.compare_reservations();
+    // What is read back goes on as it would have gone on.
+    groups.iter().flat_map(|(steps, _)| steps).for_each(|step| both.take(step));
+}
+
+proptest! {
+    #[test]
+    fn a_pool_does_what_the_model_does(catalogue in catalogue(), steps in vec(step(), 0..60)) {
+        does_what_the_model_does::<WideTree>(&catalogue, &steps);
+        does_what_the_model_does::<Alias>(&catalogue, &steps);
+        does_what_the_model_does::<Fenwick>(&catalogue, &steps);
+        does_what_the_model_does::<PrefixSum>(&catalogue, &steps);
+    }
+
+    #[test]
+    fn an_image_that_is_damaged_is_refused_or_that_of_a_sound_pool(
+        catalogue in catalogue(), steps in vec(step(), 0..30), part: Index, flipped: (Index, u8), cut: bool,
+    ) {
+        let mut both = Both::<WideTree>::new(&catalogue);
+        steps.iter().for_each(|step| both.take(step));
+        let mut parts = image(&both.pool);
+        let part = part.get_mut(&mut parts);
+        let at = flipped.0.index(part.len());
+        if cut {
+            part.truncate(at);
+        } else {
+            part[at] ^= flipped.1;
+        }
+        if let Ok(mut pool) = read::<WideTree>(&parts) {
+            // Whatever it is, it gives what it has, and then nothing.
+            for _ in 0..100 {
+                _ = pool.draw();
+            }
+            let open: Vec<u64> = pool.reservations().map(Reservation::number).collect();
+            for number in open {
+                pool.cancel(number).expect("it is open");
+            }
+            read_back(&pool);
+        }
+    }
+
+    #[test]
+    fn what_is_taken_back_has_not_been_done(
+        catalogue in catalogue(), groups in vec((vec(step(), 0..8), any::<bool>()), 0..8),
+    ) {
+        taken_back_is_not_done::<WideTree>(&catalogue, &groups);
+        taken_back_is_not_done::<Alias>(&catalogue, &groups);
+        taken_back_is_not_done::<Fenwick>(&catalogue, &groups);
+        taken_back_is_not_done::<PrefixSum>(&catalogue, &groups);
+    }
+}
