@@ -115,11 +115,13 @@ impl Account {
         self.durable + self.sealed + self.open
     }
 
-    /// What a take may ask for at most: 0 if the limit has been lowered below what was admitted. `None` for a plain counter.
+    /// What a take may ask for at most: 0 if the limit has been lowered below what was admitted, and never more than [`MAX`]. `None`
+    /// for a plain counter.
     pub fn available(&self) -> Option<i64> {
         match self.kind {
             Kind::Plain => None,
-            Kind::Quota { limit } => Some((limit - self.position()).max(0)),
+            // From one end of the range to the other is one unit more than a number can say.
+            Kind::Quota { limit } => Some(limit.saturating_sub(self.position()).clamp(0, MAX)),
         }
     }
 
@@ -164,11 +166,10 @@ impl Account {
 
     /// Moves by `delta` whatever the limit says: what has happened is counted, what is granted beyond the limit is granted.
     ///
-    /// An exact counter may go down by more than its block at once. Then it is not [settled](Self::is_settled), and is to be
-    /// committed before anybody is told.
+    /// An exact counter that has nothing reserved may go down by more than its block at once. Then it is not
+    /// [settled](Self::is_settled), and is to be committed before anybody is told.
     pub fn add(&mut self, delta: i64) -> Result<(), Refusal> {
-        let to = self.position().checked_add(delta).filter(|to| (-MAX..=MAX).contains(to));
-        let to = to.ok_or(Refusal::OutOfRange)?;
+        let to = self.moved_by(delta)?;
         let (low, high) = self.window();
         if (delta > 0 && to > high) || (delta < 0 && to < low && !self.has_nothing_reserved()) {
             return Err(Refusal::Unsettled);
@@ -176,6 +177,31 @@ impl Account {
         self.open += delta;
         self.debug_check();
         Ok(())
+    }
+
+    /// Where a move by `delta` ends.
+    fn moved_by(&self, delta: i64) -> Result<i64, Refusal> {
+        let to = self.position().checked_add(delta).filter(|to| (-MAX..=MAX).contains(to));
+        to.ok_or(Refusal::OutOfRange)
+    }
+
+    /// Goes down by `amount` whatever an exact promise says. If it is not [settled](Self::is_settled) then, it is to be committed before
+    /// anybody is told. What was given back can be taken at once, because the store has it reserved.
+    pub(crate) fn go_down(&mut self, amount: u64) -> Result<(), Refusal> {
+        debug_assert!(matches!(self.promise, Promise::Exact { .. }), "other promises bound both directions");
+        let delta = 0_i64.checked_sub_unsigned(amount).ok_or(Refusal::OutOfRange)?;
+        self.moved_by(delta)?;
+        self.open += delta;
+        self.debug_check();
+        Ok(())
+    }
+
+    /// Whether what is sealed, once the store has it, brings the store to where the promise wants it to be.
+    #[cfg_attr(loom, allow(dead_code, reason = "who commits uses it"))]
+    pub(crate) fn settles(&self) -> bool {
+        let mut after = self.clone();
+        after.acknowledge();
+        after.is_settled()
     }
 
     /// Whether it is exact, and the store has the position itself. Then no commit can make room for going further down than a
@@ -192,22 +218,43 @@ impl Account {
         self.seal_at(self.position())
     }
 
+    /// Seals no more of the open net than `units`, which has the sign of what it was when somebody looked. `None` if nothing of that is open
+    /// any more, or if something is sealed already.
+    pub fn seal_up_to(&mut self, units: i64) -> Option<i64> {
+        if self.sealed != 0 {
+            return None;
+        }
+        let part = if units < 0 { self.open.clamp(units, 0) } else { self.open.clamp(0, units) };
+        self.seal_at(self.durable + part)
+    }
+
     /// Seals what makes a move by `delta` possible that was [`Refusal::Unsettled`], and the moves that are likely to follow it.
     /// `None` if something is sealed already: its acknowledgement must come first.
     pub fn seal_for(&mut self, delta: i64) -> Option<i64> {
         let position = self.position();
         let to = position.saturating_add(delta).clamp(-MAX, MAX);
+        // With that much more, there is room for the move also behind all that others can do until the store has it: the distance from
+        // there to the position is then what it is from what the store has now. A move that has found room since it was refused needs no
+        // more than others: it may not be made behind this at all.
+        let (low, high) = self.window();
+        let beyond = if (low..=high).contains(&to) { position } else { self.durable.saturating_add(delta) };
         let at = match self.promise {
             Promise::Relaxed { cap } => {
                 let cap = bounded(cap);
-                position.clamp(to.saturating_sub(cap), to.saturating_add(cap))
+                let at = match delta.signum() {
+                    1 => position.max(beyond),
+                    -1 => position.min(beyond),
+                    _ => position,
+                };
+                at.clamp(to.saturating_sub(cap), to.saturating_add(cap))
             }
             Promise::Exact { block } => {
+                let furthest = position.saturating_add(bounded(block));
                 // Half of a block ahead, so that what goes up and down around it costs nothing either way.
-                let ahead = bounded(block) / 2;
-                let reserved = to
-                    .max(position)
-                    .max(to.saturating_add(ahead).min(position.saturating_add(bounded(block))));
+                let ahead = to.saturating_add(bounded(block) / 2).min(furthest);
+                // Not more than a block ahead once the move is made.
+                let beyond = if delta > 0 { beyond.min(to.saturating_add(bounded(block))) } else { to };
+                let reserved = to.max(position).max(ahead).max(beyond);
                 match self.kind {
                     Kind::Plain => reserved,
                     Kind::Quota { limit } => reserved.min(limit.max(to).max(position)),
@@ -218,6 +265,9 @@ impl Account {
     }
 
     fn seal_at(&mut self, target: i64) -> Option<i64> {
+        // From one end of the range to the other is one unit more than a commit, or what is open beside one, can say.
+        let furthest = self.durable.max(self.position()).saturating_sub(i64::MAX);
+        let target = target.min(self.durable.saturating_add(i64::MAX)).max(furthest);
         if self.sealed != 0 || target == self.durable {
             return None;
         }

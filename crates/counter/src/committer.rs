@@ -16,9 +16,16 @@
 //! the order of `ripe` is first come, first served. There is nothing that is armed and disarmed. The purpose of hysteresis, that a
 //! counter which swings around a threshold is not written at each swing, has two other guarantees: what a commit writes is the net, and after one the
 //! distance to the threshold is measured from what was committed, so another takes as many units of net change again.
+//!
+//! Who can move a counter only by a commit is moved by whoever commits ([`Errand`]), with the acknowledgement that makes room, before
+//! those of the same counter who asked later. Otherwise whoever moves it by little, and needs no commit for that, would use the room up
+//! before a thread that wants to move it by much has woken.
 
 mod backoff;
+mod demand;
+mod errand;
 mod error;
+mod extent;
 mod flight;
 mod keys;
 mod schedule;
@@ -28,7 +35,9 @@ mod tests;
 mod ticket;
 
 pub(crate) use backoff::Backoff;
+pub(crate) use errand::Errand;
 pub use error::Error;
+pub(crate) use extent::Extent;
 pub(crate) use keys::{Keys, Timing};
 pub(crate) use state::{Committer, Counts, Limits, Step};
 pub(crate) use ticket::Ticket;

@@ -14,13 +14,44 @@ pub(crate) struct Compact {
     pub(crate) limit: i64,
     /// How far *D* is ahead of `base` in the upper half, *F* in the lower.
     pub(crate) progress: u64,
-    /// From the top: one bit for exact, 31 for the promise's units, one for due, 31 for the alarm.
+    /// From the top: one bit for exact, 31 for the promise's [`Units`], one for due, 31 for the alarm's.
     pub(crate) settings: u64,
 }
 
 const IS_EXACT: u64 = 1 << 63;
 const IS_DUE: u64 = 1 << 31;
-const UNITS: u64 = (1 << 31) - 1;
+
+/// How many units, in 31 bits: 27 bits of a number, and by how many times four bits that is shifted. Numbers that are neither small
+/// nor round have no such form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Units(u64);
+
+impl Units {
+    const MASK: u64 = (1 << 31) - 1;
+    const DIGITS: u32 = 27;
+    /// All that there are.
+    const ALL: Self = Self(Self::MASK);
+
+    #[inline]
+    fn of(number: u64) -> Option<Self> {
+        if number == u64::MAX {
+            return Some(Self::ALL);
+        }
+        let superfluous = (u64::BITS - number.leading_zeros()).saturating_sub(Self::DIGITS).div_ceil(4);
+        let digits = number >> (4 * superfluous);
+        (digits << (4 * superfluous) == number)
+            .then_some(Self(u64::from(superfluous) << Self::DIGITS | digits))
+    }
+
+    #[inline]
+    fn number(self) -> u64 {
+        if self == Self::ALL {
+            return u64::MAX;
+        }
+        let (superfluous, digits) = (self.0 >> Self::DIGITS, self.0 & ((1 << Self::DIGITS) - 1));
+        digits << (4 * superfluous)
+    }
+}
 
 impl Compact {
     /// Books as words, with the piece that is to be moved within. `None` if a number is too large for its place.
@@ -38,9 +69,7 @@ impl Compact {
             Promise::Relaxed { cap } => (0, cap),
             Promise::Exact { block } => (IS_EXACT, block),
         };
-        if slack > UNITS || *alarm > UNITS {
-            return None;
-        }
+        let (slack, alarm) = (Units::of(slack)?, Units::of(*alarm)?);
         let limit = match account.kind() {
             Kind::Plain => i64::MAX,
             Kind::Quota { limit } => limit,
@@ -49,7 +78,7 @@ impl Compact {
             base,
             limit,
             progress: u64::from(ahead.cast_unsigned()) << 32 | u64::from(sealed.cast_unsigned()),
-            settings: is_exact | slack << 32 | if is_due { IS_DUE } else { 0 } | alarm,
+            settings: is_exact | slack.0 << 32 | if is_due { IS_DUE } else { 0 } | alarm.0,
         };
         Some((compact, piece))
     }
@@ -61,7 +90,7 @@ impl Compact {
         let open = self.base + i64::from(piece.down) - durable - sealed;
         Ledger {
             account: Account::from_parts(self.kind(), Self::promise(self.settings), durable, sealed, open),
-            alarm: self.settings & UNITS,
+            alarm: Units(self.settings & Units::MASK).number(),
         }
     }
 
@@ -73,7 +102,7 @@ impl Compact {
     }
 
     pub(crate) fn promise(settings: u64) -> Promise {
-        let slack = settings >> 32 & UNITS;
+        let slack = Units(settings >> 32 & Units::MASK).number();
         match settings & IS_EXACT {
             0 => Promise::Relaxed { cap: slack },
             _ => Promise::Exact { block: slack },
@@ -82,5 +111,33 @@ impl Compact {
 
     pub(crate) fn is_due(settings: u64) -> bool {
         settings & IS_DUE != 0
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn units_are_kept_to_the_last_or_not_at_all(digits in any::<u64>(), shift in 0..64u32) {
+            let number = digits >> shift;
+            let is_short = number >> (number.trailing_zeros().min(60) / 4 * 4) < 1 << 27;
+            prop_assert_eq!(Units::of(number).is_some(), is_short || number == u64::MAX);
+            if let Some(units) = Units::of(number) {
+                prop_assert!(units.0 <= Units::MASK);
+                prop_assert_eq!(units.number(), number);
+            }
+        }
+    }
+
+    #[test]
+    fn what_people_write_down_has_a_form() {
+        for number in [0, 1, 999, (1 << 27) - 1, 1 << 30, 10_000_000_000, 1 << 40, 1 << 62, 1 << 63, u64::MAX]
+        {
+            assert_eq!(Units::of(number).map(Units::number), Some(number));
+        }
+        assert_eq!(Units::of((1 << 40) + 1), None);
     }
 }

@@ -18,13 +18,13 @@ use std::{fmt, ptr};
 /// # Two forms
 /// A counter is *cold* at first: 40 bytes, moved by one compare-and-swap. One at which threads keep meeting each other becomes
 /// *striped*, for good: each of up to 64 threads gets a piece of what is left for itself, and moves within it by plain loads and
-/// stores, some 1 ns; 8 KiB. Nothing is admitted beyond the limit and nothing is refused while units are free, in either form:
+/// stores, some 2 ns; 8 KiB. Nothing is admitted beyond the limit and nothing is refused while units are free, in either form:
 /// pieces that nobody uses are taken back before a refusal.
 ///
 /// # What callers see
 /// All moves, [`books`](Self::books) and whatever concerns commits are linearizable: as if they happened one after the
-/// other, each between its call and its return. [`position`](Self::position) and [`available`](Self::available) are so while the
-/// counter is cold; of a striped one they may have seen any of the moves that go on at the same time and not seen others, each
+/// other, each between its call and its return. [`state`](Self::state), [`position`](Self::position) and
+/// [`available`](Self::available) are so while the counter is cold; of a striped one they may have seen any of the moves that go on at the same time and not seen others, each
 /// completely or not at all.
 ///
 /// Nothing here allocates but the change of form. No method waits for other threads' moves, but for the few instructions in which
@@ -97,30 +97,38 @@ impl Counter {
         slot: impl Fn() -> Option<usize>,
         movement: Move,
     ) -> Result<u64, Refusal> {
-        let word = self.word.load(Ordering::Acquire);
-        if word == Piece::ELSEWHERE {
-            return self.striped().carry_out(slot(), movement);
+        match movement.delta() {
+            Some(delta) if self.try_move(&slot, delta) => Ok(delta.unsigned_abs()),
+            _ => self.carry_out_beyond(slot, movement),
         }
-        if let Some((moved, units)) = moved(word, movement)
-            && self.word.compare_exchange(word, moved, Ordering::SeqCst, Ordering::Relaxed).is_ok()
-        {
-            return Ok(units);
-        }
-        self.carry_out_meeting(slot, movement)
     }
 
-    /// Where another thread came in between, or the piece has no room.
+    /// Moves within the piece at hand, if there is room and no other thread comes in between.
+    #[inline]
+    fn try_move(&self, slot: impl Fn() -> Option<usize>, delta: i64) -> bool {
+        let word = self.word.load(Ordering::Acquire);
+        if word == Piece::ELSEWHERE {
+            return slot().is_some_and(|slot| self.striped().try_move(slot, delta));
+        }
+        moved(word, delta).is_some_and(|moved| {
+            self.word.compare_exchange(word, moved, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+        })
+    }
+
     #[cold]
-    fn carry_out_meeting(&self, slot: impl Fn() -> Option<usize>, movement: Move) -> Result<u64, Refusal> {
+    #[inline(never)]
+    fn carry_out_beyond(&self, slot: impl Fn() -> Option<usize>, movement: Move) -> Result<u64, Refusal> {
         let mut word = self.word.load(Ordering::Acquire);
         let mut is_meeting = false;
-        while let Some((moved, units)) = moved(word, movement) {
+        while let Some(delta) = movement.delta()
+            && let Some(moved) = moved(word, delta)
+        {
             match self.word.compare_exchange(word, moved, Ordering::SeqCst, Ordering::Acquire) {
                 Ok(_) => {
-                    if is_meeting && heat::met_at(ptr::from_ref(self).addr()) {
-                        self.stripe();
+                    if is_meeting {
+                        self.meet();
                     }
-                    return Ok(units);
+                    return Ok(delta.unsigned_abs());
                 }
                 Err(now) => (word, is_meeting) = (now, true),
             }
@@ -128,6 +136,13 @@ impl Counter {
         match lock::acquire(&self.word) {
             Piece::ELSEWHERE => self.striped().carry_out(slot(), movement),
             word => self.with_taken_out(word, |ledger| movement.carry_out(&mut ledger.account)),
+        }
+    }
+
+    /// Notes that threads have met at the cold counter.
+    fn meet(&self) {
+        if heat::met_at(ptr::from_ref(self).addr()) {
+            self.stripe();
         }
     }
 
@@ -200,25 +215,40 @@ impl Counter {
 
     /// What was admitted less what was refunded. As [`Account::position`], see [above](Self#what-callers-see).
     pub fn position(&self) -> i64 {
-        self.glance().0
+        self.state().position()
     }
 
     /// What a take may ask for at most, `None` for a plain counter. As [`Account::available`], see [above](Self#what-callers-see).
     pub fn available(&self) -> Option<i64> {
-        match self.glance() {
-            (_, Kind::Plain) => None,
-            (position, Kind::Quota { limit }) => Some((limit - position).max(0)),
-        }
+        self.state().available()
     }
 
-    fn glance(&self) -> (i64, Kind) {
+    /// The books without stopping anybody: as [`books`](Self::books) while the counter is cold; of a striped one with any of the
+    /// moves that go on at the same time and without others, and some nanoseconds for each thread that moves it. *D*, *F* and the
+    /// limit belong together, and all moves that have ended before are in *A*.
+    pub fn state(&self) -> Account {
+        let word = self.word.load(Ordering::Acquire);
+        if word == Piece::ELSEWHERE {
+            return self.striped().glance();
+        }
+        if word != Piece::LOCKED
+            && self.word.compare_exchange(word, Piece::LOCKED, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+        {
+            let ledger = self.compact().unpack(Piece::of(word));
+            lock::release(&self.word, word);
+            return ledger.account;
+        }
+        // A striped counter is read by any number of threads at once.
+        self.meet();
+        self.with_state()
+    }
+
+    /// As [`state`](Self::state), waiting for others.
+    #[cold]
+    fn with_state(&self) -> Account {
         match lock::acquire(&self.word) {
             Piece::ELSEWHERE => self.striped().glance(),
-            word => {
-                let compact = self.compact();
-                lock::release(&self.word, word);
-                (compact.base + i64::from(Piece::of(word).down), compact.kind())
-            }
+            word => self.with_taken_out(word, |ledger| ledger.account.clone()),
         }
     }
 
@@ -289,12 +319,11 @@ impl Counter {
     }
 }
 
-/// A cold counter's word behind a move, and the units moved, if there is room for it and nobody has the books.
+/// A cold counter's word behind a move, if there is room for it and nobody has the books.
 #[inline]
-fn moved(word: u64, movement: Move) -> Option<(u64, u64)> {
-    let delta = movement.delta()?;
+fn moved(word: u64, delta: i64) -> Option<u64> {
     let piece = (word < Piece::ELSEWHERE).then(|| Piece::of(word))?;
-    Some((piece.moved(delta)?.word(), delta.unsigned_abs()))
+    Some(piece.moved(delta)?.word())
 }
 
 impl Drop for Counter {

@@ -1,10 +1,14 @@
 //! Many counters under names: where they are kept, how they are found and moved, and who stores them.
 
+mod batch;
+mod finding;
 mod handle;
 mod inbox;
 mod key;
+mod life;
 mod metrics;
 mod moving;
+mod names;
 mod options;
 mod readers;
 mod settings;
@@ -14,6 +18,7 @@ mod table;
 mod worker;
 
 pub use crate::committer::Error;
+pub use batch::{BatchError, MAX_TOGETHER};
 pub use handle::Handle;
 pub use metrics::{Exposure, Metrics};
 pub use options::{Options, SettingsOf};
@@ -66,7 +71,8 @@ use worker::Worker;
 /// [`Error::Exhausted`] is a quota's no. All other errors of a move say that it was not made, with the exception of
 /// [`Error::Unstored`].
 /// Moves that need no commit are possible while the store does not answer; those that do wait for it, as long as
-/// [`Options::patience`], and then are [`Error::Unavailable`]. When another process has claimed the writer's name, or the counters
+/// [`Options::patience`], and then are [`Error::Unavailable`]. Those that wait for one counter are made in their order. Of an exact counter
+/// what is given back beyond its block is made as soon as no batch is on its way, and then [`Error::Unstored`] if the store does not answer. When another process has claimed the writer's name, or the counters
 /// are closed, no counter moves any more.
 ///
 /// # Dropping
@@ -100,6 +106,27 @@ impl Counters {
         Ok(Handle::new(self.shared.clone(), key))
     }
 
+    /// Handles to the counters with these names, in their order; each is what [`get`](Self::get) would have answered.
+    ///
+    /// Those that are not in memory are loaded together, [`Options::max_batch`] by one question to the store, and a name that is there several
+    /// times by one; all of them have one [`patience`](Options::patience). All are in memory at once then: of more than there can be,
+    /// [`Options::max_keys`], some are [`Error::Full`]. A microsecond or two for each, and the store's answers.
+    ///
+    /// ```
+    /// use tidemark_counter::counters::{Counters, Error, Options};
+    /// use tidemark_counter::store::Memory;
+    ///
+    /// let counters = Counters::open(Memory::default(), Options::default())?;
+    /// let handles = counters.get_all(&[b"likes:1", b"likes:2"]).into_iter().collect::<Result<Vec<_>, Error>>()?;
+    /// handles.iter().try_for_each(|handle| handle.add(1))?;
+    /// assert_eq!(counters.state(b"likes:2")?.position(), 1);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn get_all(&self, names: &[&[u8]]) -> Vec<Result<Handle, Error>> {
+        let keys = self.shared.locate_all(names.iter().copied(), Instant::now());
+        keys.into_iter().map(|key| Ok(Handle::new(self.shared.clone(), key?))).collect()
+    }
+
     /// As [`Handle::take`], of the counter with this name.
     #[inline]
     pub fn take(&self, name: &[u8], amount: u64) -> Result<(), Error> {
@@ -118,6 +145,71 @@ impl Counters {
         self.shared.apply(name, Move::Add(delta)).map(|_| ())
     }
 
+    /// Makes several moves, each for itself: what each call of [`take`](Self::take), [`refund`](Self::refund) and [`add`](Self::add) would have
+    /// answered, the units that were moved, one after the other. The counters that are not in memory are loaded together, as by
+    /// [`get_all`](Self::get_all), though they need not fit into it all at once, and the commits that some moves need are waited for together: in
+    /// all no longer than one [`patience`](Options::patience).
+    ///
+    /// ```
+    /// use tidemark_counter::counters::{Counters, Error, Options};
+    /// use tidemark_counter::{Move, store::Memory};
+    ///
+    /// let counters = Counters::open(Memory::default(), Options::default())?;
+    /// counters.set_limit(b"tenant:1", 10)?;
+    /// let results = counters.batch_each(&[(b"tenant:1", Move::Take(11)), (b"likes", Move::Add(1))]);
+    /// assert_eq!(results, [Err(Error::Exhausted), Ok(1)]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn batch_each(&self, moves: &[(&[u8], Move)]) -> Vec<Result<u64, Error>> {
+        self.shared.batch_each(moves)
+    }
+
+    /// Makes several moves together, at most [`MAX_TOGETHER`], and says how many units each has moved; or none of them, and which one
+    /// was not possible, the first if there are several.
+    ///
+    /// They are made at one moment, in which nobody else moves any of these counters. So a batch that is refused has taken nothing from
+    /// anybody, not for a moment, and nobody is refused because of it; two batches come one after the other, whatever they have in common.
+    /// Moves of one name are made in their order, and a refund that gives back less than it was asked for is possible. What this is not:
+    /// - who reads two counters reads them one after the other, and a batch may come in between;
+    /// - the moves are *stored* as others are, by each counter's own commits. A crash may keep one and forget another, each within its
+    ///   counter's promise.
+    ///
+    /// Counters that are not in memory are loaded together before. It takes the books of every counter, some 20 ns each, and some
+    /// microseconds of one that many threads use, which wait meanwhile.
+    ///
+    /// ```
+    /// use tidemark_counter::counters::{Counters, Error, Options};
+    /// use tidemark_counter::{Move, store::Memory};
+    ///
+    /// let counters = Counters::open(Memory::default(), Options::default())?;
+    /// counters.set_limit(b"tenant:1", 100)?;
+    /// counters.set_limit(b"user:7", 5)?;
+    /// let ask = |amount| {
+    ///     counters.batch_all(&[
+    ///         (b"tenant:1", Move::Take(amount)),
+    ///         (b"user:7", Move::Take(amount)),
+    ///         (b"requests", Move::Add(1)),
+    ///     ])
+    /// };
+    /// assert_eq!(ask(4), Ok(vec![4, 4, 1]));
+    /// let refused = ask(2).unwrap_err();
+    /// assert_eq!((refused.index, refused.error), (1, Error::Exhausted));
+    /// assert_eq!(counters.available(b"tenant:1"), Ok(Some(96)));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As of single moves; all but [`Error::Unstored`] say that nothing was moved. [`Error::TooManyMoves`]. [`Error::Unavailable`] also if whenever
+    /// a commit has made room for the moves others were quicker to use it: they are made behind it, and not with it as single moves are.
+    pub fn batch_all(&self, moves: &[(&[u8], Move)]) -> Result<Vec<u64>, BatchError> {
+        self.shared.batch_all(moves)
+    }
+
+    /// As [`Handle::peek`], of the counter with this name.
+    pub fn peek(&self, name: &[u8], amount: u64) -> Result<bool, Error> {
+        handle::peek(&self.state(name)?, amount)
+    }
+
     /// As [`Handle::available`], of the counter with this name.
     pub fn available(&self, name: &[u8]) -> Result<Option<i64>, Error> {
         self.shared.read(name, crate::Counter::available)
@@ -131,6 +223,16 @@ impl Counters {
     /// As [`Handle::commit`], of the counter with this name.
     pub fn commit(&self, name: &[u8]) -> Result<(), Error> {
         self.get(name)?.commit()
+    }
+
+    /// As [`Handle::check_commit`], of the counter with this name.
+    pub fn check_commit(&self, name: &[u8], threshold: u64) -> Result<Option<i64>, Error> {
+        Ok(self.get(name)?.check_commit(threshold))
+    }
+
+    /// As [`Handle::commit_up_to`], of the counter with this name.
+    pub fn commit_up_to(&self, name: &[u8], units: i64) -> Result<(), Error> {
+        self.get(name)?.commit_up_to(units)
     }
 
     /// As [`Handle::set_limit`], of the counter with this name.

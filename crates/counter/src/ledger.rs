@@ -11,13 +11,17 @@ pub(crate) struct Ledger {
 }
 
 /// What moves a counter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Move {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Move {
+    /// So many units are taken: all, or none. As [`Account::take`].
     Take(u64),
+    /// So many units are given back, or as many of them as were taken. As [`Account::refund`].
     Refund(u64),
+    /// It moves by so many units whatever the limit says. As [`Account::add`].
     Add(i64),
 }
 
+#[cfg_attr(loom, allow(dead_code, reason = "who commits uses it"))]
 impl Move {
     /// What it moves by where there is room for all of it; where there is not, or this is beyond 64 bits, the books decide.
     #[inline]
@@ -27,6 +31,34 @@ impl Move {
             Self::Refund(amount) => i64::try_from(amount).ok().map(|amount| -amount),
             Self::Add(delta) => Some(delta),
         }
+    }
+
+    /// Whether it moves down, or not at all.
+    #[inline]
+    pub(crate) fn is_down(self) -> bool {
+        match self {
+            Self::Take(amount) => amount == 0,
+            Self::Refund(_) => true,
+            Self::Add(delta) => delta <= 0,
+        }
+    }
+
+    /// By how much it would move the books.
+    pub(crate) fn net(self, books: &Account) -> i64 {
+        let delta = self.delta().unwrap_or_default();
+        match (self, books.kind()) {
+            // No more is given back than was taken.
+            (Self::Refund(_), Kind::Quota { .. }) => delta.max(-books.position().max(0)),
+            _ => delta,
+        }
+    }
+
+    /// As [`carry_out`](Self::carry_out) of a move down, further than an exact counter promises: to be stored before it is told.
+    pub(crate) fn carry_out_ahead(self, account: &mut Account) -> Result<u64, Refusal> {
+        debug_assert!(self.is_down());
+        let net = self.net(account);
+        account.go_down(net.unsigned_abs())?;
+        Ok(net.unsigned_abs())
     }
 
     /// The units that were moved.
@@ -46,7 +78,8 @@ impl Ledger {
     }
 
     /// How far the counter may move (down, up) without anybody looking into the books: within its bounds and its promise, and as
-    /// long as it is not due, no further than that.
+    /// long as it is not due, no further than that. Nowhere if it is outside of them, as it is with a limit below what was
+    /// admitted: on its way back each move is looked at, or what was given back could be taken again.
     pub(crate) fn room(&self) -> (i64, i64) {
         let position = self.account.position();
         let (mut low, mut high) = self.account.window();
@@ -59,6 +92,10 @@ impl Ledger {
             low = low.max(committed.saturating_sub(quiet));
             high = high.min(committed.saturating_add(quiet));
         }
-        (position.saturating_sub(low).max(0), high.saturating_sub(position).max(0))
+        if (low..=high).contains(&position) {
+            (position.saturating_sub(low), high.saturating_sub(position))
+        } else {
+            (0, 0)
+        }
     }
 }

@@ -15,8 +15,8 @@
 //!
 //! How much may be under way at once is another question: [`Concurrency`] answers it, by leases that end by themselves.
 //!
-//! Threads share a limiter as [`SharedGcra`], one atomic word, or as [`Shared`], whatever it is, behind a lock. A request that several limits
-//! must admit asks them by [`check_all`] or [`check_all_shared`]: all of them count it, or none does.
+//! Threads share a limiter as [`SharedGcra`], one atomic word, or as [`Shared`] or [`SharedConcurrency`], behind a lock. A request that several
+//! limits must admit, of whatever kinds, asks them by [`check_all`] or [`check_all_shared`]: all of them count it, or none does.
 //!
 //! # What holds for all of them
 //! - A refused check changes nothing, to the bit.
@@ -28,6 +28,7 @@
 //! - A configuration may change under a state: what was admitted before is judged by the new one.
 //! - Nothing panics or wraps around for any configuration, state, time or amount.
 
+mod acquire;
 mod all;
 mod all_shared;
 mod concurrency;
@@ -40,12 +41,14 @@ mod level;
 mod monotonic;
 mod rate;
 mod shared;
+mod shared_concurrency;
 mod shared_gcra;
 mod sliding_log;
 mod sliding_window;
 mod time;
 mod token_bucket;
 
+pub use acquire::Acquire;
 pub use all::{Ask, Request, Verdict, check_all};
 pub use all_shared::{Lock, MAX_TOGETHER, check_all_shared};
 pub use concurrency::{Concurrency, Lease};
@@ -58,7 +61,8 @@ pub use level::Level;
 pub use monotonic::Monotonic;
 pub use rate::Rate;
 pub use shared::Shared;
-pub use shared_gcra::SharedGcra;
+pub use shared_concurrency::{Named, SharedConcurrency};
+pub use shared_gcra::{Ruled, SharedGcra};
 pub use sliding_log::{Entry, SlidingLog};
 pub use sliding_window::{SlidingWindow, Windows};
 pub use time::Time;

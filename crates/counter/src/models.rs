@@ -26,8 +26,13 @@ fn quota(limit: i64) -> Arc<Counter> {
 }
 
 fn explore(model: impl Fn() + Send + Sync + 'static) {
+    explore_with(None, model);
+}
+
+/// Explores with at most so many preemptions, where all of them are too many.
+fn explore_with(preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = None;
+    builder.preemption_bound = preemptions;
     builder.check(model);
 }
 
@@ -147,9 +152,7 @@ fn loom_no_move_is_lost_while_the_form_changes() {
 /// Three threads, of which one is refused only if the others have all.
 #[test]
 fn loom_three_threads_share_what_is_left() {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(3);
-    builder.check(|| {
+    explore_with(Some(3), || {
         let counter = quota(3);
         assert_eq!(counter.take_as(0, 1), Ok(()));
         let threads: Vec<_> = [1, 2]
@@ -162,5 +165,38 @@ fn loom_three_threads_share_what_is_left() {
         let mine = u32::from(counter.take_as(0, 1).is_ok());
         let theirs: u32 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
         assert_eq!(mine + theirs, 2);
+    });
+}
+
+/// Who only looks sees all moves that have ended, and no unit twice or not at all while pieces change hands.
+#[test]
+fn loom_a_glance_sees_all_units_of_which_each_is_in_one_place() {
+    explore(|| {
+        let counter = quota(5);
+        assert_eq!(counter.take_as(0, 1), Ok(()));
+        let other = counter.clone();
+        let thread = thread::spawn(move || {
+            assert_eq!(other.take_as(1, 1), Ok(()));
+            other.seal();
+        });
+        let state = counter.state();
+        assert!([1, 2].contains(&state.position()), "{state:?}");
+        assert!([0, 1, 2].contains(&state.sealed()), "{state:?}");
+        thread.join().unwrap();
+        assert_eq!(counter.state(), counter.books());
+    });
+}
+
+/// As above, of a reader who moves the counter too: what was its own move it sees.
+#[test]
+fn loom_a_glance_sees_the_own_moves() {
+    explore_with(Some(3), || {
+        let counter = quota(9);
+        assert_eq!(counter.take_as(0, 1), Ok(()));
+        let other = counter.clone();
+        let thread = thread::spawn(move || other.acknowledge());
+        assert_eq!(counter.take_as(0, 1), Ok(()));
+        assert_eq!(counter.state().position(), 2);
+        thread.join().unwrap();
     });
 }

@@ -47,8 +47,14 @@ impl Piece {
     /// The piece behind a move by `delta`, if it allows that.
     #[inline]
     pub(crate) fn moved(self, delta: i64) -> Option<Self> {
-        let down = i64::from(self.down).checked_add(delta)?;
-        (0..=i64::from(self.span)).contains(&down).then_some(Self { down: down as u32, span: self.span })
+        // Nothing that lies outside the piece wraps around into it: its span is far below 2^63.
+        let down = u64::from(self.down).wrapping_add(delta.cast_unsigned());
+        (down <= u64::from(self.span)).then_some(Self { down: down as u32, span: self.span })
+    }
+
+    /// Both as one. They have been one before, so nothing overflows.
+    pub(crate) fn with(self, other: Self) -> Self {
+        Self { down: self.down + other.down, span: self.span + other.span }
     }
 }
 

@@ -6,6 +6,9 @@
 /// direction, and by how much at most. It is kept by letting a counter move only within a window around what is durable: at its edge
 /// whoever moves it commits first.
 ///
+/// Both are promises about moves that somebody has been told of. One that is under way when the process dies may be durable or not; so until it
+/// is told, one that is further than the slack, or than half of it where others move the counter meanwhile, may come on top.
+///
 /// ```
 /// use tidemark_counter::Promise;
 ///

@@ -14,6 +14,8 @@ pub use faulty::{Faults, Faulty};
 pub use memory::Memory;
 pub use writer::{WRITER_BYTES_MAX, check_writer};
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 /// A place that keeps counters' committed positions, for one writer.
 ///
 /// # Exactly once
@@ -49,5 +51,97 @@ pub trait Store: Send {
     /// How many changes a batch may have; one with more is answered [`Error::TooLarge`].
     fn max_deltas(&self) -> usize {
         usize::MAX
+    }
+}
+
+/// One store for several, who call it one after the other: a call waits while another one is under way, so also for a store that does not
+/// answer. Whoever keeps a clone can look at the store, or set its faults, while it is in use.
+///
+/// A store that has panicked goes on being asked: what its calls leave half done is its own matter, and a batch that it has not answered is
+/// sent again with its number.
+///
+/// ```
+/// use std::sync::{Arc, Mutex};
+/// use tidemark_counter::store::{Faults, Faulty, Memory, Store};
+///
+/// let store = Arc::new(Mutex::new(Faulty::new(Memory::default(), Faults::default(), 1)));
+/// let mut used = store.clone();
+/// assert!(used.claim("billing").is_ok());
+/// store.lock().unwrap().set_faults(Faults { lost_requests: 100, ..Faults::default() });
+/// assert!(used.claim("billing").is_err());
+/// ```
+impl<S: Store> Store for Arc<Mutex<S>> {
+    fn claim(&mut self, writer: &str) -> Result<Claim, Error> {
+        lock(self).claim(writer)
+    }
+
+    fn commit(&mut self, batch: &Batch) -> Result<Receipt, Error> {
+        lock(self).commit(batch)
+    }
+
+    fn load(&mut self, keys: &[&[u8]]) -> Result<Vec<Option<i64>>, Error> {
+        lock(self).load(keys)
+    }
+
+    fn max_deltas(&self) -> usize {
+        lock(self).max_deltas()
+    }
+}
+
+fn lock<S>(store: &Mutex<S>) -> MutexGuard<'_, S> {
+    store.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    /// Panics at its first claim, and takes three changes in a batch.
+    #[derive(Default)]
+    struct Moody {
+        memory: Memory,
+        claims: u32,
+    }
+
+    impl Store for Moody {
+        fn claim(&mut self, writer: &str) -> Result<Claim, Error> {
+            self.claims += 1;
+            assert_ne!(self.claims, 1, "the first claim");
+            self.memory.claim(writer)
+        }
+
+        fn commit(&mut self, batch: &Batch) -> Result<Receipt, Error> {
+            self.memory.commit(batch)
+        }
+
+        fn load(&mut self, keys: &[&[u8]]) -> Result<Vec<Option<i64>>, Error> {
+            self.memory.load(keys)
+        }
+
+        fn max_deltas(&self) -> usize {
+            3
+        }
+    }
+
+    #[test]
+    fn a_shared_store_is_one_store_with_its_own_bound_and_outlives_its_panics() {
+        let (mut first, mut second) = {
+            let store = Arc::new(Mutex::new(Moody::default()));
+            (store.clone(), store)
+        };
+        assert!(catch_unwind(AssertUnwindSafe(|| first.claim("w"))).is_err());
+        let claim = first.claim("w").unwrap();
+        let deltas = vec![Delta { key: (*b"a").into(), amount: 2 }];
+        let batch = Batch { writer: "w".into(), epoch: claim.epoch, sequence: 1, deltas };
+        assert_eq!(first.commit(&batch).unwrap(), Receipt::Applied);
+        assert_eq!(second.commit(&batch).unwrap(), Receipt::Duplicate);
+        assert_eq!(second.load(&[b"a", b"b"]).unwrap(), [Some(2), None]);
+        assert_eq!(second.max_deltas(), 3);
+    }
+
+    #[test]
+    fn a_bound_is_seen_through_faults() {
+        assert_eq!(Faulty::new(Moody::default(), Faults::default(), 1).max_deltas(), 3);
     }
 }

@@ -5,21 +5,29 @@
 //! one word, and nothing is refused while any unit is free.
 
 use crate::account::{Account, Kind, Refusal};
-use crate::cell::{Attempt, Cell, Returned, between};
+use crate::cell::{Cell, between};
 use crate::ledger::{Ledger, Move};
 use crate::lock;
 use crate::piece::Piece;
 use crate::promise::Promise;
 use crate::slot::SLOTS;
-use crate::sync::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use crate::sync::{AtomicBool, AtomicI64, AtomicU64, Ordering, fence};
+use std::array;
 
 /// A piece that would be smaller than this is not handed out. Units.
 const LEAST: u32 = if cfg!(loom) { 1 } else { 16 };
 
-/// The position is `base`, and the lower part of the middle's piece, and what was taken in open cells.
+/// How often a reader who is in nobody's way looks before it takes the lock.
+const LOOKS: u32 = if cfg!(loom) { 1 } else { 16 };
+
+/// The position is `base`, and what may be refunded of the middle's piece, and of the pieces in open cells.
 #[derive(Debug)]
 pub(crate) struct Striped {
+    cells: [Cell; SLOTS],
     middle: AtomicU64,
+    /// Odd while somebody has the lock and changes something: a reader who finds it even and the same before and after has seen
+    /// words that belong together.
+    version: AtomicU64,
     /// One bit for each cell. All from here on under the lock.
     open: AtomicU64,
     base: AtomicI64,
@@ -31,14 +39,15 @@ pub(crate) struct Striped {
     sealed: AtomicI64,
     alarm: AtomicU64,
     is_due: AtomicBool,
-    cells: Box<[Cell]>,
 }
 
 impl Striped {
     pub(crate) fn new(ledger: &Ledger) -> Self {
         tidemark_barrier::prepare();
         let striped = Self {
+            cells: array::from_fn(|_| Cell::new()),
             middle: AtomicU64::new(Piece::LOCKED),
+            version: AtomicU64::new(1),
             open: AtomicU64::new(0),
             base: AtomicI64::new(0),
             limit: AtomicI64::new(0),
@@ -48,45 +57,28 @@ impl Striped {
             sealed: AtomicI64::new(0),
             alarm: AtomicU64::new(0),
             is_due: AtomicBool::new(false),
-            cells: (0..SLOTS).map(|_| Cell::new()).collect(),
         };
         let middle = striped.put_back(ledger);
-        lock::release(&striped.middle, middle.word());
+        striped.release(middle);
         striped
     }
 
-    /// Moves, as a thread that has `slot`.
+    /// Moves within the calling thread's own piece, if there is room.
     #[inline]
-    pub(crate) fn carry_out(&self, slot: Option<usize>, movement: Move) -> Result<u64, Refusal> {
-        let Some(delta) = movement.delta() else {
-            return self.carry_out_locked(slot, movement, false);
-        };
-        let mut is_under_way = false;
-        if let Some(slot) = slot {
-            match self.cells[slot].try_move(delta) {
-                Attempt::Done => return Ok(delta.unsigned_abs()),
-                Attempt::Short => {}
-                Attempt::Withdrawn => is_under_way = true,
-            }
-        }
-        self.carry_out_together(slot, movement, delta, is_under_way)
+    pub(crate) fn try_move(&self, slot: usize, delta: i64) -> bool {
+        self.cells[slot].try_move(delta)
     }
 
-    /// In the middle, where that is not worth a piece of one's own.
-    #[cold]
-    fn carry_out_together(
-        &self,
-        slot: Option<usize>,
-        movement: Move,
-        delta: i64,
-        is_under_way: bool,
-    ) -> Result<u64, Refusal> {
-        if !is_under_way {
+    /// Moves, as a thread that has `slot` and has [tried](Self::try_move) whether its own piece is enough.
+    pub(crate) fn carry_out(&self, slot: Option<usize>, movement: Move) -> Result<u64, Refusal> {
+        let is_under_way = slot.is_some_and(|slot| self.cells[slot].is_under_way());
+        if !is_under_way && let Some(delta) = movement.delta() {
             let mut word = self.middle.load(Ordering::Acquire);
             while word != Piece::LOCKED {
                 let middle = Piece::of(word);
                 let Some(moved) = middle.moved(delta) else { break };
-                if slot.is_some() && middle.span / 4 >= LEAST {
+                // Where there is enough for a piece of one's own, that comes first.
+                if slot.is_some_and(|slot| self.share(slot, middle, delta).is_some()) {
                     break;
                 }
                 match self.middle.compare_exchange(word, moved.word(), Ordering::SeqCst, Ordering::Acquire) {
@@ -104,10 +96,10 @@ impl Striped {
         movement: Move,
         is_under_way: bool,
     ) -> Result<u64, Refusal> {
-        let mut middle = Piece::of(lock::acquire(&self.middle));
+        let mut middle = self.acquire();
         if let Some(slot) = slot {
             if is_under_way && self.cells[slot].resolve() {
-                lock::release(&self.middle, middle.word());
+                self.release(middle);
                 return Ok(movement.delta().map_or(0, i64::unsigned_abs));
             }
             if self.is_open(slot) {
@@ -125,34 +117,59 @@ impl Striped {
             middle = self.put_back(&ledger);
             result
         };
-        if let Some(slot) = slot {
-            middle = self.open(slot, middle);
+        // Who was refused would get a piece that the next one who is refused had to take back.
+        if let (Some(slot), Some(delta), Ok(_)) = (slot, movement.delta(), &result) {
+            middle = self.open(slot, middle, delta);
         }
-        lock::release(&self.middle, middle.word());
+        self.release(middle);
         result
     }
 
     /// Looks into the books, or changes them, while nobody moves.
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut Ledger) -> R) -> R {
-        let middle = self.close_all(Piece::of(lock::acquire(&self.middle)));
+        let middle = self.acquire();
+        let middle = self.close_all(middle);
         let mut ledger = self.take_out(middle);
         let result = act(&mut ledger);
         let middle = self.put_back(&ledger);
-        lock::release(&self.middle, middle.word());
+        self.release(middle);
         result
     }
 
-    /// The position and the limit, if there is one, without closing anything: of moves in different cells that go on at the same
-    /// time any may be in it and any not.
-    pub(crate) fn glance(&self) -> (i64, Kind) {
-        let word = lock::acquire(&self.middle);
-        let cells = self.cells.iter().enumerate().filter(|(slot, _)| self.is_open(*slot));
-        let position = self.base.load(Ordering::Relaxed)
-            + i64::from(Piece::of(word).down)
-            + cells.map(|(_, cell)| cell.taken()).sum::<i64>();
-        let kind = self.kind();
-        lock::release(&self.middle, word);
-        (position, kind)
+    /// The books without closing anything, and in nobody's way: of moves in different cells that go on at the same time any may be
+    /// in them and any not.
+    pub(crate) fn glance(&self) -> Account {
+        (0..LOOKS).find_map(|_| self.look()).unwrap_or_else(|| {
+            let middle = self.acquire();
+            let account = self.account(middle);
+            self.release(middle);
+            account
+        })
+    }
+
+    /// `None` if the lock was taken in between.
+    fn look(&self) -> Option<Account> {
+        let version = self.version.load(Ordering::Acquire);
+        let middle = self.middle.load(Ordering::Acquire);
+        if version % 2 == 1 || middle == Piece::LOCKED {
+            return None;
+        }
+        let account = self.account(Piece::of(middle));
+        fence(Ordering::Acquire);
+        (self.version.load(Ordering::Relaxed) == version).then_some(account)
+    }
+
+    fn acquire(&self) -> Piece {
+        let middle = Piece::of(lock::acquire(&self.middle));
+        self.version.store(self.version.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        // Who sees any of what is changed from here on sees the version as well.
+        fence(Ordering::Release);
+        middle
+    }
+
+    fn release(&self, middle: Piece) {
+        self.version.store(self.version.load(Ordering::Relaxed) + 1, Ordering::Release);
+        lock::release(&self.middle, middle.word());
     }
 
     pub(crate) fn promise(&self) -> Promise {
@@ -180,24 +197,26 @@ impl Striped {
         }
     }
 
-    /// Hands the owner of a cell its share of what lies in the middle, unless that is too little to be worth it.
-    fn open(&self, slot: usize, middle: Piece) -> Piece {
-        let open = self.open.load(Ordering::Relaxed);
-        debug_assert!(open & 1 << slot == 0);
-        let shares = 2 * (open.count_ones() + 1);
+    /// What the owner of a cell would get of what lies in the middle, unless that is too little for moves like the one by `delta`.
+    fn share(&self, slot: usize, middle: Piece, delta: i64) -> Option<Piece> {
+        let others = self.open.load(Ordering::Relaxed) & !(1 << slot);
+        let shares = 2 * (others.count_ones() + 1);
         let (down, up) = (middle.down / shares, middle.up() / shares);
-        if down + up < LEAST {
-            return middle;
-        }
-        self.cells[slot].open(-i64::from(down), i64::from(up));
-        self.open.store(open | 1 << slot, Ordering::Relaxed);
-        self.base.store(self.base.load(Ordering::Relaxed) + i64::from(down), Ordering::Relaxed);
-        Piece { down: middle.down - down, span: middle.span - down - up }
+        (if delta < 0 { down } else { up } >= LEAST).then_some(Piece { down, span: down + up })
+    }
+
+    /// Hands the owner of a cell its share, if it is worth it.
+    fn open(&self, slot: usize, middle: Piece, delta: i64) -> Piece {
+        debug_assert!(!self.is_open(slot));
+        let Some(piece) = self.share(slot, middle, delta) else { return middle };
+        self.cells[slot].open(piece);
+        self.open.store(self.open.load(Ordering::Relaxed) | 1 << slot, Ordering::Relaxed);
+        Piece { down: middle.down - piece.down, span: middle.span - piece.span }
     }
 
     fn close_own(&self, slot: usize, middle: Piece) -> Piece {
         self.open.store(self.open.load(Ordering::Relaxed) & !(1 << slot), Ordering::Relaxed);
-        self.returned(middle, self.cells[slot].close())
+        middle.with(self.cells[slot].close())
     }
 
     /// Takes back all pieces.
@@ -206,34 +225,31 @@ impl Striped {
         if open == 0 {
             return middle;
         }
-        let mut bounds = [(0, 0); SLOTS];
-        let slots = || (0..SLOTS).filter(|slot| open & 1 << slot != 0);
-        slots().for_each(|slot| bounds[slot] = self.cells[slot].withdraw());
+        let mut sizes = [0; SLOTS];
+        bits(open).for_each(|slot| sizes[slot] = self.cells[slot].withdraw());
         between();
-        for slot in slots() {
-            middle = self.returned(middle, self.cells[slot].settle(bounds[slot]));
+        for slot in bits(open) {
+            middle = middle.with(self.cells[slot].settle(sizes[slot]));
         }
         self.open.store(0, Ordering::Relaxed);
         middle
     }
 
-    /// The middle's piece together with one that comes back to it.
-    fn returned(&self, middle: Piece, piece: Returned) -> Piece {
-        self.base.store(self.base.load(Ordering::Relaxed) + piece.low, Ordering::Relaxed);
-        Piece {
-            down: middle.down + (piece.taken - piece.low) as u32,
-            span: middle.span + (piece.high - piece.low) as u32,
-        }
-    }
-
     /// The books. All pieces lie in the middle.
     fn take_out(&self, middle: Piece) -> Ledger {
         debug_assert_eq!(self.open.load(Ordering::Relaxed), 0);
+        Ledger { account: self.account(middle), alarm: self.alarm.load(Ordering::Relaxed) }
+    }
+
+    /// The account, with what owners of open cells have done by now.
+    fn account(&self, middle: Piece) -> Account {
         let (durable, sealed) = (self.durable.load(Ordering::Relaxed), self.sealed.load(Ordering::Relaxed));
-        let position = self.base.load(Ordering::Relaxed) + i64::from(middle.down);
-        let account =
-            Account::from_parts(self.kind(), self.promise(), durable, sealed, position - durable - sealed);
-        Ledger { account, alarm: self.alarm.load(Ordering::Relaxed) }
+        let taken: u64 = bits(self.open.load(Ordering::Relaxed)).map(|slot| self.cells[slot].at()).sum();
+        // Who only looks may have words here that do not belong together, of which no sum needs to fit, and learns of it behind them.
+        let refundable = taken.wrapping_add(u64::from(middle.down)).cast_signed();
+        let position = self.base.load(Ordering::Relaxed).wrapping_add(refundable);
+        let open = position.wrapping_sub(durable).wrapping_sub(sealed);
+        Account::from_parts(self.kind(), self.promise(), durable, sealed, open)
     }
 
     fn put_back(&self, ledger: &Ledger) -> Piece {
@@ -258,4 +274,13 @@ impl Striped {
         self.base.store(account.position() - i64::from(middle.down), Ordering::Relaxed);
         middle
     }
+}
+
+/// The places of the bits that are set.
+fn bits(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let place = (word != 0).then(|| word.trailing_zeros() as usize)?;
+        word &= word - 1;
+        Some(place)
+    })
 }

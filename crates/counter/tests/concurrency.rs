@@ -80,6 +80,29 @@ fn a_clock_that_goes_back_admits_no_more_and_takes_no_lease_away() {
 }
 
 #[test]
+fn leases_of_several_terms_end_each_at_its_time_whatever_the_term_is_then() {
+    let long = Concurrency::new(2, TERM).unwrap();
+    let short = Concurrency::new(2, Duration::from_secs(3)).unwrap();
+    let mut leases = Vec::new();
+    assert!(long.acquire(&mut leases, at(0), 1, 1).is_allowed);
+    assert!(short.acquire(&mut leases, at(1), 2, 1).is_allowed);
+    assert_eq!(
+        leases.iter().map(|lease| (lease.id, lease.end())).collect::<Vec<_>>(),
+        [(2, at(4)), (1, at(10))]
+    );
+    assert_eq!(short.acquire(&mut leases, at(1), 3, 1).retry_after, Some(Duration::from_secs(3)));
+    assert_eq!(short.acquire(&mut leases, at(1), 3, 2).retry_after, Some(Duration::from_secs(9)));
+    // A shorter term does not end what lasts longer.
+    assert!(short.renew(&mut leases, at(2), 1));
+    assert_eq!(short.idle_at(&leases), at(10));
+    assert!(long.renew(&mut leases, at(2), 2));
+    assert_eq!(
+        leases.iter().map(|lease| (lease.id, lease.left(at(2)))).collect::<Vec<_>>(),
+        [(1, Duration::from_secs(8)), (2, TERM),]
+    );
+}
+
+#[test]
 fn there_is_no_limit_of_nothing_and_no_lease_of_no_time() {
     assert_eq!(Concurrency::new(0, TERM), Err(Invalid::Limit { limit: 0, max: MAX_LIMIT }));
     assert_eq!(Concurrency::new(1, Duration::ZERO), Err(Invalid::Period));
@@ -177,8 +200,9 @@ proptest! {
         now: u64, amount: u64,
     ) {
         let limiter = Concurrency::new(limit, TERM).unwrap().with_leases(3);
-        let lease = |(id, since, units)| Lease { id, since: Time::from_nanos(since), units };
+        let lease = |(id, units, end_ns)| Lease { id, units, end_ns };
         let mut leases: Vec<_> = state.into_iter().map(lease).collect();
+        leases.sort_by_key(|lease| lease.end_ns);
         let now = Time::from_nanos(now);
         let peeked = limiter.peek(&leases, now, 1, amount);
         let decision = limiter.acquire(&mut leases, now, 1, amount);

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 use tidemark_counter::counters::{Counters, Error, Options, Settings};
 use tidemark_counter::store::{self, Batch, Claim, Faults, Faulty, Memory, Receipt, Store};
-use tidemark_counter::{Kind, Promise};
+use tidemark_counter::{Kind, MAX, Move, Promise};
 
 const LONG: Duration = Duration::from_hours(1);
 const LIKES: Settings = Settings {
@@ -34,32 +34,13 @@ fn stored(store: &Memory, name: &[u8]) -> i64 {
     store.clone().load(&[name]).unwrap()[0].unwrap_or(0)
 }
 
-/// A store whose faults the test sets while it is in use.
-#[derive(Clone)]
-struct Shared(Arc<Mutex<Faulty<Memory>>>);
-
-impl Shared {
-    fn new(memory: &Memory) -> Self {
-        Self(Arc::new(Mutex::new(Faulty::new(memory.clone(), Faults::default(), 7))))
-    }
-
-    fn set_faults(&self, faults: Faults) {
-        self.0.lock().unwrap().set_faults(faults);
-    }
+fn faulty(memory: &Memory) -> Arc<Mutex<Faulty<Memory>>> {
+    Arc::new(Mutex::new(Faulty::new(memory.clone(), Faults::default(), 7)))
 }
 
-impl Store for Shared {
-    fn claim(&mut self, writer: &str) -> Result<Claim, store::Error> {
-        self.0.lock().unwrap().claim(writer)
-    }
-
-    fn commit(&mut self, batch: &Batch) -> Result<Receipt, store::Error> {
-        self.0.lock().unwrap().commit(batch)
-    }
-
-    fn load(&mut self, keys: &[&[u8]]) -> Result<Vec<Option<i64>>, store::Error> {
-        self.0.lock().unwrap().load(keys)
-    }
+/// From now on, while it is in use.
+fn set_faults(store: &Mutex<Faulty<Memory>>, faults: Faults) {
+    store.lock().unwrap().set_faults(faults);
 }
 
 const DOWN: Faults = Faults { lost_requests: 100, lost_answers: 0, refusals: 0 };
@@ -160,18 +141,18 @@ fn a_counter_below_its_thresholds_is_committed_at_its_age() {
 #[test]
 fn a_store_that_does_not_answer_stops_nobody_before_the_cap() {
     let memory = Memory::default();
-    let store = Shared::new(&memory);
+    let store = faulty(&memory);
     let options = Options { patience: Duration::from_millis(50), ..options(LIKES) };
     let counters = Counters::open(store.clone(), options).unwrap();
     counters.add(b"likes", 1).unwrap();
-    store.set_faults(DOWN);
+    set_faults(&store, DOWN);
     (0..999).for_each(|_| counters.add(b"likes", 1).unwrap());
     let error = counters.add(b"likes", 1).unwrap_err();
     assert!(matches!(error, Error::Unavailable { .. }), "{error}");
     assert!(matches!(counters.get(b"another"), Err(Error::Unavailable { .. })));
     assert_eq!(counters.state(b"likes").unwrap().position(), 1_000);
     assert_eq!(counters.exposure().unwrap().units, 1_000);
-    store.set_faults(Faults::default());
+    set_faults(&store, Faults::default());
     // Whoever comes now may have to wait for the store's next try, more often than once.
     while counters.add(b"likes", 1).is_err() {}
     while counters.flush().is_err() {}
@@ -262,17 +243,17 @@ fn a_handle_that_is_kept_across_an_eviction_loses_nothing() {
 #[test]
 fn a_commit_whose_answer_is_lost_is_not_made_again_by_an_eviction() {
     let memory = Memory::default();
-    let store = Shared::new(&memory);
+    let store = faulty(&memory);
     let counters = Counters::open(store.clone(), options(LIKES)).unwrap();
     counters.add(b"likes", 100).unwrap();
-    store.set_faults(Faults { lost_answers: 100, ..Faults::default() });
+    set_faults(&store, Faults { lost_answers: 100, ..Faults::default() });
     thread::scope(|threads| {
         threads.spawn(|| counters.flush().unwrap());
         while stored(&memory, b"likes") == 0 {
             thread::yield_now();
         }
         assert_eq!(counters.evict_idle(), Ok(0));
-        store.set_faults(Faults::default());
+        set_faults(&store, Faults::default());
     });
     assert_eq!(counters.evict_idle(), Ok(1));
     assert_eq!(counters.state(b"likes").unwrap().position(), 100);
@@ -284,8 +265,8 @@ fn a_commit_whose_answer_is_lost_is_not_made_again_by_an_eviction() {
 fn evictions_lose_nothing_of_what_goes_on_at_the_same_time() {
     const NAMES: usize = 20;
     let memory = Memory::default();
-    let store = Shared::new(&memory);
-    store.set_faults(Faults { lost_answers: 10, lost_requests: 10, refusals: 0 });
+    let store = faulty(&memory);
+    set_faults(&store, Faults { lost_answers: 10, lost_requests: 10, refusals: 0 });
     let options = Options { backoff: (Duration::ZERO, Duration::from_millis(1)), ..options(LIKES) };
     let counters = loop {
         if let Ok(counters) = Counters::open(store.clone(), options.clone()) {
@@ -328,7 +309,7 @@ fn evictions_lose_nothing_of_what_goes_on_at_the_same_time() {
         movers.into_iter().for_each(|mover| mover.join().unwrap());
         is_over.store(true, Ordering::Relaxed);
     });
-    store.set_faults(Faults::default());
+    set_faults(&store, Faults::default());
     counters.close().unwrap();
     for (at, sum) in sums.iter().enumerate() {
         assert_eq!(stored(&memory, format!("likes:{at}").as_bytes()), sum.load(Ordering::Relaxed));
@@ -446,4 +427,56 @@ fn threads_that_wait_for_commits_share_them() {
     assert_eq!(counters.available(b"hot"), Ok(Some(80_000)));
     counters.close().unwrap();
     assert_eq!(stored(&memory, b"hot"), 20_000);
+}
+
+/// A refund beyond the block is made before it is stored; whatever comes of that, nobody is told that it was not made.
+#[test]
+fn a_move_that_was_made_is_never_called_one_that_was_not() {
+    let memory = Memory::default();
+    let settings = quota(100, Promise::Exact { block: 10 });
+    let counters = Counters::open(memory.clone(), options(settings)).unwrap();
+    counters.take(b"seats", 50).unwrap();
+    counters.take(b"tables", 50).unwrap();
+    counters.close().unwrap();
+
+    let store = faulty(&memory);
+    let counters = Counters::open(store.clone(), options(settings)).unwrap();
+    let available =
+        |counters: &Counters| [b"seats".as_slice(), b"tables"].map(|name| counters.available(name));
+    assert_eq!(available(&counters), [Ok(Some(50)), Ok(Some(50))]);
+    set_faults(&store, Faults { refusals: 100, ..Faults::default() });
+    let answer = counters.refund(b"seats", 25);
+    assert!(matches!(&answer, Err(Error::Unstored { .. })), "{answer:?}");
+
+    let answer = counters.batch_all(&[(b"tables", Move::Refund(20)), (b"tables", Move::Refund(5))]);
+    let error = answer.unwrap_err();
+    assert!(matches!(&error.error, Error::Unstored { .. }), "{error:?}");
+    assert!(error.to_string().starts_with("of 2 moves all were made and not all are stored"), "{error}");
+
+    assert_eq!(available(&counters), [Ok(Some(75)), Ok(Some(75))]);
+
+    set_faults(&store, Faults::default());
+    counters.close().unwrap();
+    assert_eq!((stored(&memory, b"seats"), stored(&memory, b"tables")), (25, 25));
+}
+
+#[test]
+fn what_moves_further_than_any_promise_reaches_is_out_of_range_in_a_batch() {
+    let counters = Counters::open(Memory::default(), options(LIKES)).unwrap();
+    counters.add(b"likes", 10).unwrap();
+    counters.commit(b"likes").unwrap();
+    let error = counters.batch_all(&[(b"likes", Move::Add(-(MAX + 5)))]).unwrap_err();
+    assert_eq!(error.error, Error::OutOfRange);
+}
+
+#[test]
+fn a_patience_without_end_is_one() {
+    let memory = Memory::default();
+    let settings = quota(100, Promise::Exact { block: 10 });
+    let options = Options { patience: Duration::MAX, ..options(settings) };
+    let counters = Counters::open(memory.clone(), options).unwrap();
+    counters.take(b"tenant", 50).unwrap();
+    assert_eq!(counters.refund(b"tenant", 40), Ok(40));
+    counters.close().unwrap();
+    assert_eq!(stored(&memory, b"tenant"), 10);
 }

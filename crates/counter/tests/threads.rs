@@ -173,6 +173,53 @@ fn commits_in_the_middle_lose_and_double_nothing() {
     }
 }
 
+/// While threads only take, and commits and changes of form go on, no reader ever sees more left than it has seen before, and all
+/// see what they took themselves.
+#[test]
+fn what_is_left_never_grows_while_there_are_only_takes() {
+    for is_striped in [false, true] {
+        let counter = Counter::new(Kind::Quota { limit: 40_000 }, Promise::Relaxed { cap: 700 }, 0);
+        if is_striped {
+            counter.stripe();
+        }
+        let is_over = AtomicBool::new(false);
+        thread::scope(|threads| {
+            for _ in 0..2 {
+                threads.spawn(|| {
+                    let mut last = counter.state();
+                    while !is_over.load(Ordering::Relaxed) {
+                        let state = counter.state();
+                        assert!(state.position() >= last.position(), "{state:?} behind {last:?}");
+                        assert!(state.durable() >= last.durable(), "{state:?} behind {last:?}");
+                        assert_eq!(state.available(), Some(40_000 - state.position()));
+                        last = state;
+                    }
+                });
+            }
+            let takers: Vec<_> = (0..2)
+                .map(|_| {
+                    threads.spawn(|| {
+                        let mut mine = 0;
+                        loop {
+                            match counter.take(1) {
+                                Ok(()) => mine += 1,
+                                Err(Refusal::Unsettled) if counter.seal().is_some() => counter.acknowledge(),
+                                Err(Refusal::Unsettled) => thread::yield_now(),
+                                Err(refusal) => break assert_eq!(refusal, Refusal::Exhausted),
+                            }
+                            assert!(counter.position() >= mine);
+                        }
+                    })
+                })
+                .collect();
+            takers.into_iter().for_each(|taker| taker.join().unwrap());
+            is_over.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(counter.state(), counter.books());
+        assert_eq!(counter.available(), Some(0));
+    }
+}
+
 /// More threads than there are cells, which come and go: their cells' pieces are not lost.
 #[test]
 fn threads_that_end_leave_nothing_behind() {
@@ -247,4 +294,12 @@ fn an_alarm_is_not_missed() {
 #[test]
 fn a_cold_counter_is_small() {
     assert_eq!(size_of::<Counter>(), 40);
+    // However much it may move without a commit.
+    for units in [1, 1 << 30, 10_000_000_000, 1 << 50, u64::MAX] {
+        for promise in [Promise::Relaxed { cap: units }, Promise::Exact { block: units }] {
+            let counter = Counter::new(Kind::Quota { limit: 1 << 60 }, promise, 1 << 40);
+            assert!(!counter.is_striped());
+            assert_eq!(counter.promise(), promise);
+        }
+    }
 }

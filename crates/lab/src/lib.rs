@@ -18,8 +18,9 @@
 //! No two files use each other: what measures (clocks, statistics, clients) stands before what is watched (`watch`), that before the
 //! scenarios; in each of these come options, then who works, then the report, and the scenario's own file last.
 //!
-//! What needs a server is behind the feature `wire`, which is on unless it is turned off; with `peers` the laboratory of
-//! circuits measures other people's channels and actors as well.
+//! What needs a server is behind the feature `wire`, and what commits to the log and to other people's servers behind `stores`; both are on
+//! unless they are turned off. With `peers` the laboratories of circuits and of counters measure other people's channels, actors and limiters
+//! as well.
 
 pub mod allocations;
 pub mod circuit;

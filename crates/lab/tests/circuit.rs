@@ -1,49 +1,29 @@
 //! The laboratory of circuits as a whole: every row runs, and the flags do what they say.
 
-use clap::Parser;
+mod support;
+
 use std::alloc::System;
 use std::collections::HashSet;
 use std::iter;
 use tidemark_lab::allocations::Counting;
-use tidemark_lab::circuit::{Benchmark, Caller, CircuitOptions, benchmarks, run};
+use tidemark_lab::circuit::{Benchmark, benchmarks, run};
 
 /// For the rows that count allocations.
 #[global_allocator]
 static ALLOCATOR: Counting<System> = Counting::new(System);
 
-#[derive(Parser)]
-struct Program {
-    #[command(flatten)]
-    options: CircuitOptions,
-}
-
 fn try_run(arguments: &[&str]) -> anyhow::Result<String> {
-    let options = Program::parse_from([&["bench"], arguments].concat()).options;
-    let mut out = Vec::new();
-    run(&options, &Caller { arguments: Vec::new() }, &mut out, &mut std::io::sink())?;
-    Ok(String::from_utf8(out)?)
+    support::micro::try_run(run, arguments)
 }
 
 #[test]
 fn every_benchmark_runs_and_none_loses_a_value() {
-    let table = try_run(&["--bm", "ss", "--quick"]).unwrap();
-    for benchmark in benchmarks() {
-        let is_row = |line: &str| {
-            let mut words = line.split_whitespace();
-            words.next() == Some(benchmark.name()) && matches!(words.next(), Some("ss" | "sample"))
-        };
-        assert!(table.lines().any(is_row), "{} is missing:\n{table}", benchmark.name());
-    }
+    support::micro::assert_all_are_there(&benchmarks(), &try_run(&["--bm", "ss", "--quick"]).unwrap());
 }
 
 #[test]
 fn names_are_unique_and_rows_say_what_they_measure() {
-    let all = benchmarks();
-    let names: HashSet<&str> = all.iter().map(Benchmark::name).collect();
-    assert_eq!(names.len(), all.len());
-    for one in &all {
-        assert!(one.measures().len() > 10, "{} does not say what it measures", one.name());
-    }
+    support::micro::assert_names_are_unique_and_rows_say_what_they_measure(&benchmarks());
 }
 
 #[test]
@@ -237,9 +217,8 @@ fn any_benchmarks_are_compared_with_one() {
 
 #[test]
 fn the_rows_that_say_most_are_a_part_of_all() {
-    let all: Vec<_> = try_run(&["-l"]).unwrap().lines().map(str::to_owned).collect();
+    support::micro::assert_the_summary_is_a_part(&benchmarks());
     let summary: Vec<_> = try_run(&["-l", "--summary"]).unwrap().lines().map(str::to_owned).collect();
-    assert!(summary.len() < all.len() / 2 && summary.iter().all(|name| all.contains(name)));
     for name in [
         "CircuitOps.idle_memory",
         "CircuitOps.emission_allocations_pipe_pool",

@@ -1,58 +1,9 @@
 //! The laboratory of counters as a whole: every variant runs, what it says adds up, and the flags do what the original's do.
 
-use clap::{CommandFactory, Parser};
-use std::collections::HashMap;
-use std::ffi::OsString;
-use tidemark_lab::counter::{CounterOptions, Variant, header, run};
-use tidemark_lab::single_dash;
+mod support;
 
-#[derive(Debug, Parser)]
-struct Program {
-    #[command(flatten)]
-    options: CounterOptions,
-}
-
-fn parsed(arguments: &[&str]) -> Result<CounterOptions, clap::Error> {
-    let command = Program::command();
-    let flags: Vec<String> = command
-        .get_arguments()
-        .filter_map(clap::Arg::get_long_and_visible_aliases)
-        .flatten()
-        .map(str::to_owned)
-        .collect();
-    let arguments = ["counter"].iter().chain(arguments).map(OsString::from);
-    Program::try_parse_from(single_dash::normalise(arguments, &flags)).map(|program| program.options)
-}
-
-fn try_run(arguments: &[&str], variables: &[(&str, &str)]) -> anyhow::Result<(bool, String)> {
-    let environment =
-        |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
-    let mut out = Vec::new();
-    let is_right = run(&parsed(arguments)?, &environment, &mut out, &mut std::io::sink())?;
-    Ok((is_right, String::from_utf8(out)?))
-}
-
-/// What a run that does nothing wrong says.
-fn said(arguments: &[&str]) -> String {
-    let (is_right, text) = try_run(arguments, &[]).unwrap();
-    assert!(is_right, "{text}");
-    text
-}
-
-/// The fields of the line for programs, in their order.
-fn summary(text: &str) -> Vec<(String, String)> {
-    let line = text.lines().rfind(|line| line.starts_with("Summary: ")).expect("a line for programs");
-    let field = |field: &str| {
-        let (name, value) = field.split_once('=').expect("name=value");
-        (name.to_owned(), value.to_owned())
-    };
-    line["Summary: ".len()..].split(' ').map(field).collect()
-}
-
-fn figures(text: &str) -> HashMap<String, u128> {
-    let number = |(name, value): (String, String)| Some((name, value.parse().ok()?));
-    summary(text).into_iter().filter_map(number).collect()
-}
+use support::counters::{figures, parsed, said, summary, try_run};
+use tidemark_lab::counter::{Variant, header};
 
 fn variants() -> &'static [Variant] {
     <Variant as clap::ValueEnum>::value_variants()
@@ -150,6 +101,16 @@ fn what_counters_promise_holds_under_every_churn() {
 }
 
 #[test]
+fn counters_are_found_by_their_names_or_by_handles() {
+    for (flag, lookup) in [("-lookup=handle", "handle"), ("-lookup=name", "name"), ("-variant=vsa", "name")] {
+        let text = said(&[flag, "-ops=2000", "-keys=50", "-goroutines=2", "-threshold=5"]);
+        assert!(summary(&text).contains(&("lookup".to_owned(), lookup.to_owned())), "{text}");
+        let figures = figures(&text);
+        assert_eq!((figures["ops"], figures["durable_minus_truth"]), (2000, 0), "{text}");
+    }
+}
+
+#[test]
 fn a_store_is_charged_as_the_original_charges_it() {
     let asked = |variant: &str, more: &[&str]| {
         let name = format!("-variant={variant}");
@@ -192,8 +153,8 @@ fn wrong_flags_are_refused_with_a_reason() {
         (["-variant=vsb"], "vsa"),
         (["-churn=101"], "101 is not in 0 to 100"),
         (["-keys=0"], "0 is not in 1 to"),
-        (["-pprof"], "no profiler"),
-        (["-pprof=true"], "no profiler"),
+        (["-pprof"], "--profile"),
+        (["-pprof=true"], "--profile"),
         (["-write_delay=50"], "a number and a unit"),
         (["-commit_interval=0"], "longer than 0"),
         (["-store=elsewhere"], "delay, memory"),
@@ -237,4 +198,24 @@ fn json_has_what_the_report_has() {
     assert_eq!(json["settings"]["variant"], "vsa");
     assert_eq!(json["durableMinusTruth"], 0);
     assert!(json["exposures"]["promisedOfKey"].as_u64() == Some(64), "{json}");
+}
+
+/// Where the system has no `perf`, or lets nobody use it, that is said.
+#[test]
+fn profiles_are_written_into_a_folder() {
+    let directory = tempfile::tempdir().unwrap();
+    let folder = directory.path().join("profiles");
+    let flag = format!("-profile={}", folder.display());
+    match try_run(&[&flag, "-duration=300ms", "-goroutines=2", "-keys=8"], &[]) {
+        Ok((is_right, _)) => {
+            assert!(is_right);
+            let text = std::fs::read_to_string(folder.join("cpu.txt")).unwrap();
+            assert!(text.contains("Samples:"), "{text}");
+            assert!(std::fs::metadata(folder.join("cpu.perf.data")).unwrap().len() > 0);
+            // This program's allocator does not count.
+            assert!(!folder.join("heap.tsv").exists());
+        }
+        Err(error) => assert!(format!("{error:#}").contains("perf"), "{error:#}"),
+    }
+    assert!(!folder.join("perf.control").exists() && !folder.join("perf.acknowledged").exists());
 }

@@ -1,39 +1,29 @@
 //! The benchmarks of counters as a whole: every row runs, and the original's names are there.
 
-use clap::Parser;
-use std::collections::HashSet;
-use tidemark_lab::counter_cost::{Benchmark, Caller, CounterCostOptions, benchmarks, run};
+mod support;
 
-#[derive(Parser)]
-struct Program {
-    #[command(flatten)]
-    options: CounterCostOptions,
-}
+use tidemark_lab::counter_cost::{Benchmark, benchmarks, run};
 
 fn said(arguments: &[&str]) -> String {
-    let options = Program::parse_from([&["bench"], arguments].concat()).options;
-    let mut out = Vec::new();
-    run(&options, &Caller { arguments: Vec::new() }, &mut out, &mut std::io::sink()).unwrap();
-    String::from_utf8(out).unwrap()
+    support::micro::try_run(run, arguments).unwrap()
 }
 
 #[test]
 fn every_benchmark_runs() {
-    let table = said(&["--bm", "ss", "--quick"]);
-    for benchmark in benchmarks() {
-        let is_row = |line: &str| line.split_whitespace().next() == Some(benchmark.name());
-        assert!(table.lines().any(is_row), "{} is missing:\n{table}", benchmark.name());
-    }
+    support::micro::assert_all_are_there(&benchmarks(), &said(&["--bm", "ss", "--quick"]));
 }
 
 #[test]
 fn names_are_unique_and_rows_say_what_they_measure() {
-    let all = benchmarks();
-    let names: HashSet<&str> = all.iter().map(Benchmark::name).collect();
-    assert_eq!(names.len(), all.len());
-    for one in &all {
-        assert!(one.measures().len() > 10, "{} does not say what it measures", one.name());
-    }
+    support::micro::assert_names_are_unique_and_rows_say_what_they_measure(&benchmarks());
+}
+
+#[test]
+fn the_rows_that_say_most_are_a_part_of_all_and_have_all_targets_in_them() {
+    support::micro::assert_the_summary_is_a_part(&benchmarks());
+    let is_told = |one: &Benchmark| one.target().is_none() || one.is_in_summary();
+    assert!(benchmarks().iter().all(is_told));
+    assert_eq!(said(&["-l", "--summary", "Limiter_"]), "CounterOps.Limiter_gcra_shared_1\n");
 }
 
 #[test]

@@ -23,6 +23,7 @@ use session::{Extent, Fault, Session, Target};
 use std::fmt;
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tidemark_counter::store::{Batch, Claim, Error, Receipt, Store, check_writer};
@@ -40,8 +41,11 @@ const FRAME_BYTES: usize = 512;
 /// Where a [`NatsStore`] keeps its commits, and how.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NatsOptions {
-    /// `nats://[user:password@]host[:port]` or `nats://token@host`; several servers of a cluster with commas between them.
+    /// `nats://[user:password@]host[:port]` or `nats://token@host`; several servers of a cluster with commas between them. With `tls://` in
+    /// the place of `nats://` nothing is said before the server has shown a certificate for the host's name, and nothing without TLS.
     pub url: String,
+    /// A file with the certificates of those that may certify the server, PEM. `None`, the default: those that the system trusts.
+    pub certificates: Option<PathBuf>,
     /// The name of the stream, made if it is missing. `TIDEMARK_COUNTERS` by default. Its messages' subject is this with `.commits`.
     pub stream: String,
     /// On how many servers of a cluster the stream is kept, if it is made. 1 by default.
@@ -61,6 +65,7 @@ impl NatsOptions {
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
+            certificates: None,
             stream: "TIDEMARK_COUNTERS".to_owned(),
             replicas: 1,
             deadlines: Deadlines::default(),
@@ -74,6 +79,7 @@ impl NatsOptions {
 impl fmt::Debug for NatsOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NatsOptions")
+            .field("certificates", &self.certificates)
             .field("stream", &self.stream)
             .field("replicas", &self.replicas)
             .field("deadlines", &self.deadlines)
@@ -107,20 +113,23 @@ impl NatsStore {
     /// A store at this address; it connects when it is first asked.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the address is none, or needs TLS, or the stream's name is none; [`Error::Unavailable`] if no thread can be started.
+    /// [`Error::Refused`] if the address is none, or the stream's name is none; [`Error::Unavailable`] if no thread can be started.
     pub fn new(options: NatsOptions) -> Result<Self, Error> {
         let servers: Result<Vec<ServerAddr>, _> = options.url.split(',').map(str::parse).collect();
         // The address itself is not repeated: it may hold a password.
         let servers =
             servers.map_err(|error| refused("use", "the address of NATS", error.kind().to_string()))?;
-        let shown: Vec<_> =
-            servers.iter().map(|server| format!("nats://{}:{}", server.host(), server.port())).collect();
+        let shown: Vec<_> = servers
+            .iter()
+            .map(|server| format!("{}://{}:{}", server.scheme(), server.host(), server.port()))
+            .collect();
         let place = format!("{}/{}", shown.join(","), options.stream);
-        if servers.iter().any(|server| server.scheme() != "nats") {
+        let is_tls = servers.iter().any(|server| server.scheme() == "tls");
+        if !servers.iter().all(|server| server.scheme() == if is_tls { "tls" } else { "nats" }) {
             return Err(refused(
                 "use",
                 &place,
-                "only nats:// is supported here: let a proxy at this side do TLS",
+                "the addresses must all begin with nats://, or all with tls://",
             ));
         }
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
@@ -133,6 +142,8 @@ impl NatsStore {
         Ok(Self {
             target: Target {
                 servers,
+                is_tls,
+                certificates: options.certificates,
                 stream: options.stream,
                 replicas: options.replicas,
                 connect: options.deadlines.connect,
@@ -383,9 +394,12 @@ mod tests {
             assert_eq!(store.place, "nats://host:1/TIDEMARK_COUNTERS");
             assert!(!format!("{store:?} {:?}", NatsOptions::new(url)).contains("s3cret"));
         }
-        for url in
-            ["nats://joe:s3cret@host:x", "nats://joe:s3cret@", "tls://joe:s3cret@host", "s3cret://host"]
-        {
+        for url in [
+            "nats://joe:s3cret@host:x",
+            "nats://joe:s3cret@",
+            "tls://joe:s3cret@host,nats://s3cret@host",
+            "s3cret://host",
+        ] {
             let error = NatsStore::new(NatsOptions::new(url)).expect_err("no address");
             assert!(!error.to_string().contains("s3cret"), "{error}");
         }

@@ -65,9 +65,10 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
             circuit::run(&options, &caller, &mut std::io::stdout().lock(), &mut std::io::stderr())?;
         }
         Scenario::Counter(options) => {
+            let caller = counter::Caller { arguments: vec!["bench".into(), "counter".into()] };
             let environment = |name: &str| std::env::var(name).ok();
             let (mut out, mut notes) = (std::io::stdout().lock(), std::io::stderr());
-            if !counter::run(&options, &environment, &mut out, &mut notes)? {
+            if !counter::run(&options, &caller, &environment, &mut out, &mut notes)? {
                 return Ok(ExitCode::FAILURE);
             }
         }

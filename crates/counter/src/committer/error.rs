@@ -1,5 +1,6 @@
 //! Why a counter by name cannot be used.
 
+use crate::account::Refusal;
 use crate::store;
 use std::time::Duration;
 
@@ -10,12 +11,12 @@ pub enum Error {
     /// The quota has not that much left.
     #[error("not enough is left of the quota")]
     Exhausted,
-    /// The move has been made, and the store, which should have it before anybody is told, has not answered for as long as the options
-    /// allow. It gets it as soon as it answers.
-    #[error("the move has been made, and the store has not answered since, for {waited:?}")]
+    /// The move has been made, and the store, which should have it before anybody is told, has not been heard to have it. It counts
+    /// here, and is stored as soon as that is possible; it is not to be made again.
+    #[error("the move has been made, and is not known to be stored: {reason}")]
     Unstored {
-        /// How long the caller has waited.
-        waited: Duration,
+        /// Why not.
+        reason: String,
     },
     /// The store has not answered for as long as the options allow. What was asked for has not been done.
     #[error("the store has not answered for {waited:?}: {reason}")]
@@ -70,9 +71,26 @@ pub enum Error {
         /// How many there may be.
         max: usize,
     },
+    /// More moves are to be made together than can be.
+    #[error("{moves} moves are to be made together, {max} can be")]
+    TooManyMoves {
+        /// How many there are.
+        moves: usize,
+        /// How many there may be.
+        max: usize,
+    },
     /// The counters have been closed.
     #[error("the counters are closed")]
     Closed,
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Exhausted => Self::Exhausted,
+            Refusal::OutOfRange | Refusal::Unsettled => Self::OutOfRange,
+        }
+    }
 }
 
 impl From<store::Error> for Error {

@@ -22,6 +22,9 @@ pub(crate) trait Keys {
 
     fn name<'key>(&self, key: &'key Self::Key) -> &'key [u8];
 
+    /// What tells it from others, as long as there is one of these.
+    fn place(&self, key: &Self::Key) -> usize;
+
     fn counter<'key>(&self, key: &'key Self::Key) -> &'key Counter;
 
     fn timing(&self, key: &Self::Key) -> Timing;

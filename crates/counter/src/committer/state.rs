@@ -1,12 +1,18 @@
 //! The committer: what is dirty, what is on its way, and what is next.
 
 use super::backoff::Backoff;
+use super::demand::{Demand, Waiter};
+use super::errand::Errand;
 use super::error::Error;
-use super::flight::{Flight, Part, Waiter};
+use super::extent::Extent;
+use super::flight::{Flight, Part};
 use super::keys::Keys;
 use super::schedule::{Dirty, Schedule};
+use crate::account::Account;
+use crate::counter::Counter;
 use crate::store::{self, Batch, Claim, Delta, Receipt, Rejected};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What a committer is allowed.
@@ -71,6 +77,8 @@ pub(crate) struct Committer<S: Keys> {
     flight: Option<Flight<S::Key>>,
     backoff: Backoff,
     stopped: Option<Error>,
+    /// Why nobody is moved for any more.
+    refusing: Option<Error>,
     counts: Counts,
 }
 
@@ -81,11 +89,10 @@ enum Ripe<K> {
     Mark(Waiter),
 }
 
-/// Somebody wants to move a counter by `delta`, or wants it committed if that is `None`.
+/// Somebody wants something of a counter.
 struct Wanted<K> {
     key: K,
-    delta: Option<i64>,
-    waiter: Option<Waiter>,
+    demand: Demand,
 }
 
 impl<S: Keys> Committer<S> {
@@ -103,6 +110,7 @@ impl<S: Keys> Committer<S> {
             dirty: 0,
             flight: None,
             stopped: None,
+            refusing: None,
             counts: Counts::default(),
         }
     }
@@ -146,9 +154,14 @@ impl<S: Keys> Committer<S> {
         self.schedule.push(Dirty::new(key, timing, now));
     }
 
-    /// Commits what makes a move by `delta` possible, as soon as may be, or the net if that is `None`.
-    pub(crate) fn want(&mut self, key: S::Key, delta: Option<i64>, waiter: Option<Waiter>) {
-        self.wanted.push_back(Wanted { key, delta, waiter });
+    /// Commits so much of a counter, as soon as may be.
+    pub(crate) fn want(&mut self, key: S::Key, extent: Extent, waiter: Option<Waiter>) {
+        self.wanted.push_back(Wanted { key, demand: Demand::Commit(extent, waiter) });
+    }
+
+    /// Moves a counter, by a commit if it takes one, as soon as may be. Those of one counter are moved in their order.
+    pub(crate) fn run(&mut self, key: S::Key, errand: Arc<Errand>) {
+        self.wanted.push_back(Wanted { key, demand: Demand::Move(errand) });
     }
 
     /// Commits all that is dirty by now, as soon as may be, and then answers.
@@ -186,19 +199,37 @@ impl<S: Keys> Committer<S> {
     fn seal(&mut self, keys: &S, now: Duration) {
         debug_assert!(self.flight.is_none());
         let (mut deltas, mut parts, mut waiters) = (Vec::new(), Vec::<Part<S::Key>>::new(), Vec::new());
+        // Of the parts, by their counters.
+        let mut numbers = HashMap::new();
         let (mut clean, mut is_wanted) = (Vec::new(), false);
         while deltas.len() < self.limits.max_batch {
             // By turns, so that neither a flush nor those who cannot go on keep the others waiting.
             is_wanted = !is_wanted && !self.wanted.is_empty() || self.ripe.is_empty();
-            let (key, sealed, dirty, waiter) = if is_wanted {
-                let Some(Wanted { key, delta, waiter }) = self.wanted.pop_front() else { break };
-                let counter = keys.counter(&key);
-                let sealed = delta.map_or_else(|| counter.seal(), |delta| counter.seal_for(delta));
+            let (key, sealed, dirty, demand) = if is_wanted {
+                let Some(Wanted { key, demand }) = self.wanted.pop_front() else { break };
                 // Nobody may ever come for what is sealed ahead: so it is dirty until it has been looked at again.
                 if keys.rouse(&key) {
                     self.note(keys, key.clone(), now);
                 }
-                (key, sealed, None, waiter)
+                let counter = keys.counter(&key);
+                let sealed = match &demand {
+                    Demand::Commit(extent, _) => counter.with_books(|books| extent.seal(books)),
+                    // Not before those who wait already.
+                    Demand::Move(_)
+                        if numbers
+                            .get(&keys.place(&key))
+                            .is_some_and(|number: &usize| !parts[*number].errands.is_empty()) =>
+                    {
+                        None
+                    }
+                    Demand::Move(errand) => {
+                        match errand.attempt(counter, |_| {}, |books, extent| extent.seal(books)) {
+                            Some(sealed) => sealed,
+                            None => continue,
+                        }
+                    }
+                };
+                (key, sealed, None, Some(demand))
             } else {
                 match self.ripe.pop_front() {
                     Some(Ripe::Due(dirty)) => {
@@ -215,22 +246,30 @@ impl<S: Keys> Committer<S> {
                 Some(amount) => {
                     debug_assert_ne!(amount, 0);
                     deltas.push(Delta { key: keys.name(&key).into(), amount });
-                    parts.push(Part { key, dirty, waiters: Vec::from_iter(waiter) });
+                    let mut part = Part::new(key);
+                    part.join(dirty, demand);
+                    numbers.insert(keys.place(&part.key), parts.len());
+                    parts.push(part);
                 }
                 // It is in this batch already, for another reason.
                 None if keys.counter(&key).books().sealed() != 0 => {
-                    let part = parts.iter_mut().find(|part| keys.name(&part.key) == keys.name(&key));
-                    debug_assert!(part.is_some(), "sealed by nobody");
-                    if let Some(part) = part {
-                        part.dirty = part.dirty.take().or(dirty);
-                        part.waiters.extend(waiter);
+                    let is_enough = keys.counter(&key).with_books(|books| books.settles());
+                    let number = numbers.get(&keys.place(&key));
+                    debug_assert!(number.is_some(), "sealed by nobody");
+                    let Some(part) = number.and_then(|number| parts.get_mut(*number)) else { continue };
+                    match demand {
+                        // It was sealed for less.
+                        Some(demand) if demand.is_behind_a_move() && !is_enough => part.behind.push(demand),
+                        demand => part.join(dirty, demand),
                     }
                 }
                 None => {
                     if keys.committed(&key) {
-                        self.want(key.clone(), None, None);
+                        self.want(key.clone(), Extent::Net, None);
                     }
-                    waiter.iter().for_each(|waiter| waiter.answer(Ok(())));
+                    if let Some(demand) = demand {
+                        demand.meet();
+                    }
                     if let Some(dirty) = dirty {
                         self.counts.absorbed += 1;
                         clean.push(dirty);
@@ -272,8 +311,10 @@ impl<S: Keys> Committer<S> {
 
     /// Whoever waits to move a counter is told that this is over; what is uncommitted stays so.
     pub(crate) fn refuse_moves(&mut self, error: &Error) {
-        let wanted = self.wanted.drain(..).filter_map(|wanted| wanted.waiter);
-        wanted.for_each(|waiter| waiter.answer(Err(error.clone())));
+        self.refusing = Some(error.clone());
+        for wanted in self.wanted.drain(..) {
+            wanted.demand.fail(error);
+        }
     }
 
     /// Commits nothing any more. Whoever waits is not told before [`refuse_all`](Self::refuse_all): first no counter may move.
@@ -284,8 +325,8 @@ impl<S: Keys> Committer<S> {
     /// Whoever waits is told that nothing is committed any more.
     pub(crate) fn refuse_all(&mut self, error: &Error) {
         if let Some(flight) = &mut self.flight {
-            let waiters = flight.parts.iter_mut().flat_map(|part| part.waiters.drain(..));
-            waiters.chain(flight.waiters.drain(..)).for_each(|waiter| waiter.answer(Err(error.clone())));
+            flight.parts.iter_mut().for_each(|part| part.fail(error));
+            flight.waiters.drain(..).for_each(|waiter| waiter.answer(Err(error.clone())));
         }
         self.refuse_moves(error);
         self.flushes.drain(..).for_each(|waiter| waiter.answer(Err(error.clone())));
@@ -306,10 +347,23 @@ impl<S: Keys> Committer<S> {
         self.counts.units +=
             flight.batch.deltas.iter().map(|delta| u128::from(delta.amount.unsigned_abs())).sum::<u128>();
         let mut clean = Vec::new();
+        let mut again = Vec::new();
         for part in flight.parts {
-            keys.counter(&part.key).acknowledge();
+            let counter = keys.counter(&part.key);
+            // First those for whom one commit is enough, or those who need one each would keep them waiting.
+            again.extend(part.behind.into_iter().map(|demand| Wanted { key: part.key.clone(), demand }));
+            let (before, has_errands) = (again.len(), !part.errands.is_empty());
+            acknowledge(counter, part.errands, |errand| match &self.refusing {
+                Some(error) if !errand.is_moved() => errand.fail(error.clone()),
+                _ => again.push(Wanted { key: part.key.clone(), demand: Demand::Move(errand) }),
+            });
+            // What was committed for somebody who has gone, or was refused for another reason, is given back.
+            let is_unused = has_errands && part.waiters.is_empty() && again.len() == before;
+            if is_unused && !counter.books().is_settled() {
+                self.want(part.key.clone(), Extent::Net, None);
+            }
             if keys.committed(&part.key) {
-                self.want(part.key.clone(), None, None);
+                self.want(part.key.clone(), Extent::Net, None);
             }
             part.waiters.iter().for_each(|waiter| waiter.answer(Ok(())));
             if let Some(dirty) = part.dirty {
@@ -317,6 +371,8 @@ impl<S: Keys> Committer<S> {
                 clean.push(dirty.since(flight.sealed_at));
             }
         }
+        // Before those who came later.
+        again.into_iter().rev().for_each(|wanted| self.wanted.push_front(wanted));
         self.rest(keys, clean, now);
         flight.waiters.iter().for_each(|waiter| waiter.answer(Ok(())));
     }
@@ -326,7 +382,9 @@ impl<S: Keys> Committer<S> {
         let Some(mut flight) = self.flight.take() else { return };
         let (mut deltas, mut parts) = (Vec::new(), Vec::new());
         let count = flight.parts.len();
-        for (index, (delta, part)) in flight.batch.deltas.drain(..).zip(flight.parts.drain(..)).enumerate() {
+        for (index, (delta, mut part)) in
+            flight.batch.deltas.drain(..).zip(flight.parts.drain(..)).enumerate()
+        {
             let Some(rejected) = rejected.iter().find(|rejected| rejected.index == index) else {
                 deltas.push(delta);
                 parts.push(part);
@@ -335,7 +393,8 @@ impl<S: Keys> Committer<S> {
             self.counts.rejections += 1;
             keys.counter(&part.key).reject();
             let error = Error::Rejected { reason: rejected.reason.clone() };
-            part.waiters.iter().chain(&flight.waiters).for_each(|waiter| waiter.answer(Err(error.clone())));
+            part.fail(&error);
+            flight.waiters.iter().for_each(|waiter| waiter.answer(Err(error.clone())));
             if let Some(dirty) = part.dirty {
                 self.schedule.push(dirty.since(now));
             }
@@ -370,6 +429,31 @@ impl<S: Keys> Committer<S> {
                 self.dirty -= 1;
             }
         }
+    }
+}
+
+/// The store has what was sealed: those move who have waited for that, in their order. Who cannot yet, and all behind, go to `again`.
+fn acknowledge(counter: &Counter, errands: Vec<Arc<Errand>>, mut again: impl FnMut(Arc<Errand>)) {
+    let (mut is_sealed, mut is_blocked) = (true, false);
+    for errand in errands {
+        // At one moment with the first one's move, or others use up what was committed to make room for it.
+        let acknowledge = |books: &mut Account| {
+            if std::mem::take(&mut is_sealed) {
+                books.acknowledge();
+            }
+        };
+        if errand.is_moved() {
+            counter.with_books(acknowledge);
+            errand.stored();
+        } else if is_blocked {
+            again(errand);
+        } else if errand.attempt(counter, acknowledge, |_, _| ()).is_some() {
+            is_blocked = !errand.is_moved();
+            again(errand);
+        }
+    }
+    if is_sealed {
+        counter.acknowledge();
     }
 }
 

@@ -3,12 +3,13 @@
 use super::*;
 use crate::counter::Counter;
 use crate::store::{self, Batch, Faults, Faulty, Memory, Store};
-use crate::{Kind, Promise, Refusal};
+use crate::{Kind, Move, Promise, Refusal};
 use proptest::prelude::*;
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 struct Entry {
     name: Vec<u8>,
@@ -19,14 +20,24 @@ struct Entry {
 
 struct Entries;
 
+thread_local! {
+    /// How often the committer has looked at a counter.
+    static VISITS: Cell<u64> = const { Cell::new(0) };
+}
+
 impl Keys for Entries {
     type Key = Rc<Entry>;
+
+    fn place(&self, key: &Rc<Entry>) -> usize {
+        Rc::as_ptr(key).addr()
+    }
 
     fn name<'key>(&self, key: &'key Rc<Entry>) -> &'key [u8] {
         &key.name
     }
 
     fn counter<'key>(&self, key: &'key Rc<Entry>) -> &'key Counter {
+        VISITS.set(VISITS.get() + 1);
         &key.counter
     }
 
@@ -117,26 +128,40 @@ impl World {
     }
 }
 
-/// Moves it, by commits where that takes any, as callers do. Whether it was moved before the store stopped answering for long.
+/// Moves it, by a commit where that takes one, as callers do. Whether it was moved before the store stopped answering for long.
 fn add(world: &mut World, entry: &Rc<Entry>, delta: i64) -> bool {
-    for _ in 0..100 {
-        match entry.counter.add(delta) {
-            Ok(()) => {
-                world.note(entry);
-                if entry.counter.is_due() {
-                    world.committer.want(entry.clone(), None, None);
-                }
-                return true;
+    match entry.counter.add(delta) {
+        Ok(()) => {
+            world.note(entry);
+            if entry.counter.is_due() {
+                world.committer.want(entry.clone(), Extent::Net, None);
             }
-            Err(Refusal::Unsettled) => {
-                world.committer.want(entry.clone(), Some(delta), None);
-                world.run();
+            true
+        }
+        Err(Refusal::Unsettled) => {
+            let errand = run_errand(world, entry, Move::Add(delta));
+            world.run();
+            for _ in 0..100 {
+                if errand.is_told() {
+                    break;
+                }
                 world.advance(INTERVAL);
             }
-            Err(_) => return false,
+            matches!(leave(&errand), Ok(_) | Err(Error::Unstored { .. }))
         }
+        Err(_) => false,
     }
-    false
+}
+
+fn run_errand(world: &mut World, entry: &Rc<Entry>, how: Move) -> Arc<Errand> {
+    let errand = Arc::new(Errand::new(how, None));
+    world.committer.run(entry.clone(), errand.clone());
+    errand
+}
+
+/// Waits no longer: what has come of it.
+fn leave(errand: &Errand) -> Result<u64, Error> {
+    errand.wait(Instant::now(), || Error::Unavailable { waited: SECOND, reason: "gone".into() })
 }
 
 #[derive(Debug, Clone)]
@@ -296,6 +321,71 @@ fn steady_traffic_below_all_thresholds_is_committed_at_its_age() {
     }
 }
 
+/// Some of them never reach a threshold, some are always beyond one, and batches have room for a few only.
+#[test]
+fn each_of_many_counters_under_steady_traffic_is_committed_within_its_age() {
+    const COUNTERS: usize = 60;
+    let mut world = World::new(Faults::default(), 9, 7);
+    let (quiet, busy) = (Timing { max_age: SECOND, low: 1_000 }, Timing { max_age: SECOND, low: 5 });
+    let cap = Promise::Relaxed { cap: 100_000 };
+    let entries: Vec<_> = (0..COUNTERS)
+        .map(|at| {
+            let entry = entry(&at.to_string(), Kind::Plain, cap, if at % 2 == 0 { quiet } else { busy });
+            entry.counter.set_alarm(if at % 3 == 0 { 50 } else { 0 });
+            entry
+        })
+        .collect();
+    // What each of them was at every step, to see how old what is stored is.
+    let step = SECOND / 50;
+    let mut history: Vec<Vec<i64>> = Vec::new();
+    for turn in 0..250 {
+        for (at, entry) in entries.iter().enumerate() {
+            // Never silent for as long as its age, and never down again: what is stored is what was some time ago.
+            let delta = if at % 2 == 0 { i64::from((turn + at) % 10 == 0) } else { 40 };
+            if delta > 0 {
+                assert!(add(&mut world, entry, delta));
+            }
+        }
+        history.push(entries.iter().map(|entry| entry.counter.position()).collect());
+        world.advance(step);
+        // Its age, an interval, and the step itself.
+        let age = 50 + 3;
+        if let Some(then) = history.len().checked_sub(age) {
+            for (entry, position) in entries.iter().zip(&history[then]) {
+                let stored = world.stored(entry);
+                assert!(stored >= *position, "{stored} is stored of {position} that is too old");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_million_idle_counters_are_not_looked_at() {
+    const IDLE: usize = 1_000_000;
+    let mut world = World::new(Faults::default(), 10, 100_000);
+    let timing = Timing { max_age: SECOND, low: 1 };
+    let cap = Promise::Relaxed { cap: 100 };
+    let idle: Vec<_> = (0..IDLE).map(|at| entry(&at.to_string(), Kind::Plain, cap, timing)).collect();
+    for entry in &idle {
+        entry.counter.add(1).unwrap();
+        world.note(entry);
+    }
+    world.advance(2 * SECOND);
+    assert_eq!(world.committer.dirty(), 0);
+    // Each was sealed, acknowledged and seen to be clean, and had its age or its threshold looked at.
+    let visits = VISITS.replace(0);
+    assert!(visits <= 10 * IDLE as u64, "{visits}");
+
+    let busy = entry("busy", Kind::Plain, cap, timing);
+    for _ in 0..1_000 {
+        assert!(add(&mut world, &busy, 1));
+        world.advance(INTERVAL);
+    }
+    let visits = VISITS.get();
+    assert!((1_000..20_000).contains(&visits), "{visits}");
+    assert_eq!(world.stored(&idle[7]), 1);
+}
+
 #[test]
 fn ups_and_downs_that_cancel_cost_the_store_nothing() {
     let mut world = World::new(Faults::default(), 6, 10);
@@ -332,7 +422,7 @@ fn a_writer_that_is_fenced_stops_and_says_so() {
     assert!(add(&mut world, &likes, 20));
     world.memory.claim("w").unwrap();
     let waiter = Arc::<Ticket<_>>::default();
-    world.committer.want(likes, None, Some(waiter.clone()));
+    world.committer.want(likes, Extent::Net, Some(waiter.clone()));
     let Step::Send(batch) = world.committer.step(&Entries, world.now) else { panic!("nothing to be sent") };
     let answer = world.store.commit(&batch);
     world.committer.answered(&Entries, world.now, answer);
@@ -341,4 +431,218 @@ fn a_writer_that_is_fenced_stops_and_says_so() {
     assert_eq!(waiter.peek(), None);
     world.committer.refuse_all(&fenced);
     assert_eq!(waiter.peek(), Some(Err(fenced)));
+}
+
+/// A counter that the store has at 10, of which 8 are used.
+fn exact_at_8_of_10(world: &mut World) -> Rc<Entry> {
+    let entry =
+        entry("exact", Kind::Plain, Promise::Exact { block: 10 }, Timing { max_age: SECOND, low: 10 });
+    assert!(add(world, &entry, 5));
+    assert_eq!((entry.counter.add(3), entry.counter.books().durable()), (Ok(()), 10));
+    entry
+}
+
+fn sent(world: &mut World) -> Batch {
+    match world.committer.step(&Entries, world.now) {
+        Step::Send(batch) => batch,
+        other => panic!("{other:?} in place of a batch"),
+    }
+}
+
+fn answer(world: &mut World, batch: &Batch) {
+    let answer = world.store.commit(batch);
+    world.committer.answered(&Entries, world.now, answer);
+}
+
+#[test]
+fn who_has_room_made_gets_it_whatever_others_do_meanwhile() {
+    let mut world = World::new(Faults::default(), 1, 10);
+    let exact = exact_at_8_of_10(&mut world);
+    let errand = run_errand(&mut world, &exact, Move::Take(5));
+    let batch = sent(&mut world);
+    assert_eq!(exact.counter.add(2), Ok(()), "what was reserved before");
+    assert!(!errand.is_told());
+    answer(&mut world, &batch);
+    assert_eq!(leave(&errand), Ok(5));
+    assert_eq!(exact.counter.position(), 15);
+
+    let relaxed =
+        entry("relaxed", Kind::Plain, Promise::Relaxed { cap: 10 }, Timing { max_age: SECOND, low: 10 });
+    assert_eq!(relaxed.counter.add(7), Ok(()));
+    let errand = run_errand(&mut world, &relaxed, Move::Add(10));
+    let batch = sent(&mut world);
+    assert_eq!(relaxed.counter.add(3), Ok(()), "as far as the cap allows");
+    answer(&mut world, &batch);
+    assert_eq!(leave(&errand), Ok(10));
+    assert_eq!(relaxed.counter.position(), 20);
+}
+
+#[test]
+fn moves_that_wait_for_one_counter_keep_their_order() {
+    let mut world = World::new(Faults::default(), 1, 10);
+    let exact = exact_at_8_of_10(&mut world);
+    let errands =
+        [Move::Take(3), Move::Take(9), Move::Take(1)].map(|how| run_errand(&mut world, &exact, how));
+    let batch = sent(&mut world);
+    // Up to half of a block beyond the first one.
+    assert_eq!(batch.deltas[0].amount, 6);
+    answer(&mut world, &batch);
+    assert_eq!(errands.each_ref().map(|errand| errand.is_told()), [true, false, false]);
+    assert_eq!(exact.counter.add(1), Ok(()), "whoever needs no commit waits for nobody");
+    world.run();
+    assert_eq!(errands.map(|errand| leave(&errand)), [Ok(3), Ok(9), Ok(1)]);
+    assert_eq!(exact.counter.position(), 8 + 3 + 1 + 9 + 1);
+}
+
+#[test]
+fn who_has_gone_is_not_moved_for() {
+    let mut world = World::new(Faults::default(), 1, 10);
+    let exact = exact_at_8_of_10(&mut world);
+    let [before, meanwhile] = [(); 2].map(|()| run_errand(&mut world, &exact, Move::Take(5)));
+    assert!(matches!(leave(&before), Err(Error::Unavailable { .. })));
+    let batch = sent(&mut world);
+    assert!(matches!(leave(&meanwhile), Err(Error::Unavailable { .. })));
+    answer(&mut world, &batch);
+    world.advance(SECOND * 3);
+    assert_eq!(exact.counter.position(), 8);
+    assert_eq!(world.stored(&exact), 8, "what was reserved for nobody is given back");
+}
+
+#[test]
+fn an_exact_refund_is_made_at_once_and_told_when_it_is_stored() {
+    let mut world = World::new(Faults::default(), 1, 10);
+    let exact = exact_at_8_of_10(&mut world);
+    assert!(add(&mut world, &exact, 92));
+    let errand = run_errand(&mut world, &exact, Move::Refund(60));
+    let batch = sent(&mut world);
+    assert_eq!((exact.counter.position(), errand.is_told()), (40, false));
+    assert_eq!(exact.counter.take(1), Err(Refusal::Unsettled), "nothing is admitted ahead of the store");
+    answer(&mut world, &batch);
+    assert_eq!(world.stored(&exact), 40);
+    assert_eq!(leave(&errand), Ok(60));
+
+    // It stays, whoever waits for it.
+    let errand = run_errand(&mut world, &exact, Move::Refund(30));
+    let batch = sent(&mut world);
+    assert!(matches!(leave(&errand), Err(Error::Unstored { .. })));
+    answer(&mut world, &batch);
+    assert_eq!((exact.counter.position(), world.stored(&exact)), (10, 10));
+}
+
+#[test]
+fn closing_leaves_no_store_below_what_was_told() {
+    let mut world = World::new(Faults::default(), 1, 10);
+    let exact = exact_at_8_of_10(&mut world);
+    assert!(add(&mut world, &exact, 92));
+    let take = run_errand(&mut world, &exact, Move::Take(50));
+    let refund = run_errand(&mut world, &exact, Move::Refund(60));
+    let batch = sent(&mut world);
+    // No counter moves any more, and all is committed.
+    exact.counter.set_promise(Promise::Relaxed { cap: 0 });
+    world.committer.refuse_moves(&Error::Closed);
+    let flushed = Arc::<Ticket<_>>::default();
+    world.committer.flush(flushed.clone());
+    answer(&mut world, &batch);
+    assert_eq!((leave(&take), leave(&refund)), (Ok(50), Err(Error::Closed)));
+    world.run();
+    assert_eq!(flushed.peek(), Some(Ok(())));
+    assert_eq!((exact.counter.position(), world.stored(&exact)), (150, 150));
+}
+
+#[test]
+fn a_commit_is_answered_among_far_moves() {
+    let mut world = World::new(Faults::default(), 1, 10);
+    let exact = exact_at_8_of_10(&mut world);
+    let mut line: VecDeque<_> = (0..3).map(|_| run_errand(&mut world, &exact, Move::Take(50))).collect();
+    let waiter = Arc::<Ticket<_>>::default();
+    world.committer.want(exact.clone(), Extent::Net, Some(waiter.clone()));
+    for _ in 0..3 {
+        let batch = sent(&mut world);
+        answer(&mut world, &batch);
+        // Whoever has moved moves again.
+        for _ in 0..line.len() {
+            let one = line.pop_front().unwrap();
+            let is_told = one.is_told();
+            line.push_back(if is_told { run_errand(&mut world, &exact, Move::Take(50)) } else { one });
+        }
+    }
+    assert_eq!(waiter.peek(), Some(Ok(())));
+}
+
+#[test]
+fn a_refund_that_was_made_is_stored_whoever_has_gone() {
+    let mut world = World::new(Faults::default(), 1, 10);
+    let exact = exact_at_8_of_10(&mut world);
+    assert!(add(&mut world, &exact, 992));
+    let take = run_errand(&mut world, &exact, Move::Take(50));
+    let refund = run_errand(&mut world, &exact, Move::Refund(600));
+    let batch = sent(&mut world);
+    answer(&mut world, &batch);
+    assert_eq!(leave(&take), Ok(50));
+    assert!(matches!(leave(&refund), Err(Error::Unstored { .. })));
+    world.run();
+    assert_eq!(world.stored(&exact), 450);
+}
+
+#[test]
+fn what_was_reserved_for_who_has_gone_is_given_back() {
+    let mut world = World::new(Faults::default(), 1, 10);
+    let exact = exact_at_8_of_10(&mut world);
+    let take = run_errand(&mut world, &exact, Move::Take(500));
+    let batch = sent(&mut world);
+    assert!(leave(&take).is_err());
+    answer(&mut world, &batch);
+    // Also of a counter that is in use all the time, and is never looked at because of its age.
+    assert!(add(&mut world, &exact, 1));
+    world.run();
+    assert!(exact.counter.books().is_settled());
+}
+
+#[test]
+fn who_takes_by_much_comes_to_it_among_those_who_take_by_little() {
+    for amount in [6, 10, 11, 500] {
+        let mut world = World::new(Faults::default(), 1, 10);
+        let exact = exact_at_8_of_10(&mut world);
+        let errand = run_errand(&mut world, &exact, Move::Take(amount));
+        let batch = sent(&mut world);
+        while exact.counter.add(1).is_ok() {}
+        answer(&mut world, &batch);
+        assert_eq!(leave(&errand), Ok(amount));
+        assert!(exact.counter.books().is_settled());
+    }
+}
+
+#[test]
+fn refunds_by_little_never_leave_more_than_a_block_uncommitted() {
+    let mut world = World::new(Faults::default(), 1, 10);
+    let exact = exact_at_8_of_10(&mut world);
+    assert!(add(&mut world, &exact, 92));
+    while exact.counter.add(-1).is_ok() {}
+    for back in [1, 4, 5] {
+        let errand = run_errand(&mut world, &exact, Move::Refund(back));
+        let batch = sent(&mut world);
+        while exact.counter.add(-1).is_ok() {}
+        assert!(!errand.is_told() && exact.counter.books().uncommitted() <= 10);
+        answer(&mut world, &batch);
+        assert_eq!(leave(&errand), Ok(back));
+        assert!(exact.counter.books().uncommitted() <= 10);
+        while exact.counter.add(-1).is_ok() {}
+    }
+}
+
+#[test]
+fn a_refund_of_nearly_a_block_does_not_wait_for_a_second_commit_to_make_room() {
+    let mut world = World::new(Faults::default(), 1, 10);
+    let exact = exact_at_8_of_10(&mut world);
+    assert!(add(&mut world, &exact, 92));
+    let errand = run_errand(&mut world, &exact, Move::Refund(10));
+    let batch = sent(&mut world);
+    while exact.counter.add(-1).is_ok() {}
+    let others = exact.counter.position();
+    answer(&mut world, &batch);
+    assert!(!errand.is_told());
+    assert_eq!(exact.counter.position(), others - 10);
+    let batch = sent(&mut world);
+    answer(&mut world, &batch);
+    assert_eq!((leave(&errand), world.stored(&exact)), (Ok(10), others - 10));
 }

@@ -3,9 +3,10 @@
 use super::key::KeyRef;
 use super::settings::Settings;
 use super::shared::Shared;
-use crate::account::Account;
-use crate::committer::Error;
+use crate::account::{Account, Refusal};
+use crate::committer::{Error, Extent};
 use crate::ledger::Move;
+use crate::promise::Promise;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
@@ -58,6 +59,13 @@ impl Handle {
         self.key.counter().available()
     }
 
+    /// Whether a [`take`](Self::take) of so many units would be admitted now, by a commit if it takes one. Nothing changes, and nothing is
+    /// kept for who asks: others may be quicker. As [`state`](Self::state) in cost; [`available`](Self::available) is cheaper of a counter
+    /// that many threads use, and may have missed what they are doing.
+    pub fn peek(&self, amount: u64) -> Result<bool, Error> {
+        peek(&self.state(), amount)
+    }
+
     /// All that is known of the counter, as it is at one moment.
     pub fn state(&self) -> Account {
         self.key.counter().books()
@@ -66,12 +74,36 @@ impl Handle {
     /// Commits the counter now, and waits until the store has it.
     pub fn commit(&self) -> Result<(), Error> {
         let began = Instant::now();
-        self.shared.commit(&self.key, None, began)?;
+        self.shared.commit(&self.key, Extent::Net, began)?;
         // A commit that was on its way may have been without the last moves.
         match self.state().open() {
             0 => Ok(()),
-            _ => self.shared.commit(&self.key, None, began),
+            _ => self.shared.commit(&self.key, Extent::Net, began),
         }
+    }
+
+    /// What a commit would add to the store now, if that is `threshold` units or more and not nothing: the net that is open. Of an exact
+    /// counter it is what is reserved and not used, below 0.
+    ///
+    /// The net goes on while the caller looks at the answer: what is done with it is a commit [up to](Self::commit_up_to) it.
+    pub fn check_commit(&self, threshold: u64) -> Option<i64> {
+        let open = self.state().open();
+        (open != 0 && open.unsigned_abs() >= threshold).then_some(open)
+    }
+
+    /// Whether so many units are open that a commit has been asked for: [`Settings::high`]. Two loads, whatever form the counter has.
+    #[inline]
+    pub fn is_due(&self) -> bool {
+        self.key.counter().is_due()
+    }
+
+    /// Commits no more than `units` of what is open, and waits until the store has it. `units` has the sign of what it is to commit, as
+    /// [`check_commit`](Self::check_commit) says it.
+    ///
+    /// What was read before and is not open any more is not committed: whatever was moved or committed meanwhile, the store gets nothing
+    /// that was not admitted, and nothing twice. A commit that has another reason may take more with it.
+    pub fn commit_up_to(&self, units: i64) -> Result<(), Error> {
+        self.shared.commit(&self.key, Extent::UpTo(units), Instant::now())
     }
 
     /// Changes what the counter is. It stays so, and in memory, until the counters are closed or
@@ -87,6 +119,18 @@ impl Handle {
     pub fn set_limit(&self, limit: i64) -> Result<(), Error> {
         let kind = crate::Kind::Quota { limit };
         self.shared.change(&self.key, true, |settings| Settings { kind, ..settings })
+    }
+}
+
+/// Whether these books have so many units left.
+pub(crate) fn peek(books: &Account, amount: u64) -> Result<bool, Error> {
+    let mut books = books.clone();
+    // Whether a commit must come first is not what is asked.
+    books.set_promise(Promise::Relaxed { cap: u64::MAX });
+    match books.take(amount) {
+        Ok(()) => Ok(true),
+        Err(Refusal::Exhausted) => Ok(false),
+        Err(Refusal::OutOfRange | Refusal::Unsettled) => Err(Error::OutOfRange),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::key::{Found, KeyRef};
 use super::metrics::Exposure;
-use crate::committer::{Error, Ticket};
+use crate::committer::{Errand, Error, Extent, Ticket};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -11,14 +11,16 @@ pub(crate) type Loaded = Arc<Ticket<Result<i64, Error>>>;
 
 /// What somebody wants, and where the answer goes.
 pub(crate) enum Request {
-    /// Commit what makes a move by `delta` possible, or the net.
-    Commit { key: KeyRef, delta: Option<i64>, waiter: Option<Arc<Ticket<Result<(), Error>>>> },
+    /// Commit so much of a counter.
+    Commit { key: KeyRef, extent: Extent, waiter: Option<Arc<Ticket<Result<(), Error>>>> },
+    /// Move a counter, by a commit if that takes one.
+    Move { key: KeyRef, errand: Arc<Errand> },
     /// What is stored under a name.
     Load { name: Box<[u8]>, loaded: Loaded },
     /// Commit all that is dirty.
     Flush(Arc<Ticket<Result<(), Error>>>),
-    /// Put counters away, because there are too many.
-    MakeRoom(Arc<Ticket<Result<(), Error>>>),
+    /// Put counters away, because there are too many: for at least one, and for so many if there are as many that nobody has used lately.
+    MakeRoom { places: usize, made: Arc<Ticket<Result<(), Error>>> },
     /// Put counters away that nobody uses, and say how many.
     Evict(Arc<Ticket<usize>>),
     /// How much is uncommitted.
@@ -65,11 +67,19 @@ impl Inbox {
 
     /// Leaves a request, unless nobody reads it any more.
     pub(crate) fn request(&self, request: Request) -> Result<(), Error> {
+        self.request_all([request])
+    }
+
+    /// Leaves several requests, which are read together. If nobody reads them any more, each is answered so too: others may wait for
+    /// the same answer.
+    pub(crate) fn request_all(&self, requests: impl IntoIterator<Item = Request>) -> Result<(), Error> {
         let mut letters = self.letters();
         if letters.is_closed {
+            drop(letters);
+            requests.into_iter().for_each(|request| request.refuse(&Error::Closed));
             return Err(Error::Closed);
         }
-        letters.requests.push(request);
+        letters.requests.extend(requests);
         self.news.notify_one();
         Ok(())
     }
@@ -120,9 +130,10 @@ impl Request {
         match self {
             Self::Commit { waiter: Some(waiter), .. }
             | Self::Flush(waiter)
-            | Self::MakeRoom(waiter)
+            | Self::MakeRoom { made: waiter, .. }
             | Self::Close(waiter) => waiter.answer(Err(error.clone())),
             Self::Commit { waiter: None, .. } => {}
+            Self::Move { errand, .. } => errand.fail(error.clone()),
             Self::Load { loaded, .. } => loaded.answer(Err(error.clone())),
             Self::Evict(evicted) => evicted.answer(0),
             Self::Survey(survey) => survey.answer(Exposure::default()),

@@ -11,12 +11,13 @@
 
 #![allow(unsafe_code, reason = "a counter and its name in one block, of which there may be millions")]
 
+use super::life::Life;
 use crate::counter::Counter;
+use crate::sync::{AtomicU16, Ordering, fence};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU16, Ordering, fence};
 
 /// The longest name that there can be. Bytes.
 pub(crate) const MAX_NAME: usize = u16::MAX as usize;
@@ -45,6 +46,7 @@ pub(crate) struct Key {
     name_length: u16,
     /// Flags in the lower byte, sweeps since the last use in the upper.
     state: AtomicU16,
+    life: Life,
 }
 
 impl Key {
@@ -134,6 +136,7 @@ fn name_of<'key>(key: NonNull<Key>) -> &'key [u8] {
     // SAFETY: private, and called only with pointers to blocks that live as long as 'key, whose name was written when they were
     // made and never changes; the pointers come from the allocation, so they are good for all of the block.
     unsafe {
+        key.as_ref().life.is_used();
         let length = usize::from((*key.as_ptr()).name_length);
         std::slice::from_raw_parts(key.as_ptr().add(1).cast::<u8>(), length)
     }
@@ -162,6 +165,7 @@ impl KeyRef {
             settings: AtomicU16::new(settings),
             name_length: name.len() as u16,
             state: AtomicU16::new(0),
+            life: Life::begin(),
         };
         // SAFETY: the block has room for the head, at its alignment, and behind it for the name.
         unsafe {
@@ -173,6 +177,11 @@ impl KeyRef {
 
     pub(crate) fn name(&self) -> &[u8] {
         name_of(self.0)
+    }
+
+    /// Where it is: what tells it from others, as long as there is a reference.
+    pub(crate) fn place(&self) -> usize {
+        self.0.addr().get()
     }
 
     /// The key, as whoever looks it up finds it.
@@ -201,7 +210,9 @@ impl Deref for KeyRef {
     #[inline]
     fn deref(&self) -> &Key {
         // SAFETY: a reference keeps the block.
-        unsafe { self.0.as_ref() }
+        let key = unsafe { self.0.as_ref() };
+        key.life.is_used();
+        key
     }
 }
 
@@ -217,15 +228,19 @@ impl Clone for KeyRef {
 
 impl Drop for KeyRef {
     fn drop(&mut self) {
-        let before = self.references.fetch_sub(1, Ordering::Release);
-        if before >= STICKY {
-            self.references.store(STICKY + STICKY / 2, Ordering::Relaxed);
+        // Asked before the reference is given up: behind that, nothing of the key may be touched.
+        if self.references.load(Ordering::Relaxed) >= STICKY {
             return;
         }
+        let before = self.references.fetch_sub(1, Ordering::Release);
         debug_assert_ne!(before, 0);
         if before == 1 {
             fence(Ordering::Acquire);
             let layout = layout(usize::from(self.name_length));
+            // SAFETY: nobody has given the block back, because this was the last reference.
+            if !unsafe { self.0.as_ref() }.life.ends() {
+                return;
+            }
             // SAFETY: this was the last reference, so nobody uses the block any more; it was allocated with this layout.
             unsafe {
                 self.0.drop_in_place();
@@ -272,11 +287,13 @@ impl Deref for Found<'_> {
     #[inline]
     fn deref(&self) -> &Key {
         // SAFETY: somebody holds a reference for as long as this exists.
-        unsafe { self.key.as_ref() }
+        let key = unsafe { self.key.as_ref() };
+        key.life.is_used();
+        key
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::{Kind, Promise};
@@ -321,5 +338,48 @@ mod tests {
         assert!(key.is_known_as_dirty_and_used());
         key.set_rested();
         assert!(!key.touch());
+    }
+}
+
+/// Every interleaving of two threads that have references to one key, explored by loom.
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use crate::{Kind, Promise};
+    use loom::thread;
+
+    /// Whoever gives the last reference back has seen what all others did with the key, and nobody uses it behind that.
+    #[test]
+    fn loom_the_last_reference_ends_a_key() {
+        loom::model(|| {
+            let key = KeyRef::new(b"key", Counter::new(Kind::Plain, Promise::Relaxed { cap: 10 }, 0), 0);
+            let other = key.clone();
+            let thread = thread::spawn(move || {
+                let third = other.clone();
+                drop(other);
+                assert_eq!(third.name(), b"key");
+            });
+            assert_eq!(key.name(), b"key");
+            drop(key);
+            thread.join().unwrap();
+        });
+    }
+
+    /// One of two who make a key dirty at once has done it, and the flags do not disturb each other.
+    #[test]
+    fn loom_flags_are_set_by_one() {
+        loom::model(|| {
+            let key = KeyRef::new(b"key", Counter::new(Kind::Plain, Promise::Relaxed { cap: 10 }, 0), 0);
+            let other = key.clone();
+            let thread = thread::spawn(move || {
+                other.sweep();
+                other.set_dirty()
+            });
+            let mine = key.set_dirty();
+            key.touch();
+            let theirs = thread.join().unwrap();
+            assert!(mine != theirs);
+            assert!(!key.set_dirty());
+        });
     }
 }

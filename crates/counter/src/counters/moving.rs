@@ -1,19 +1,20 @@
-//! How a counter is found and moved: without a lock if nothing is in the way, and behind a commit or a load otherwise.
+//! How a counter is moved: without a lock if nothing is in the way, and behind a commit or a load otherwise.
 
 use super::inbox::Request;
 use super::key::{Found, KeyRef};
 use super::readers;
-use super::shard::Absent;
 use super::shared::Shared;
-use crate::account::{Kind, Refusal};
-use crate::committer::{Error, Ticket};
+use crate::account::Refusal;
+use crate::committer::{Errand, Error, Extent, Ticket};
 use crate::counter::Counter;
 use crate::ledger::Move;
 use crate::promise::Promise;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tidemark_barrier as barrier;
+
+/// Longer than anybody waits, and not too long for a clock.
+const FOREVER: Duration = Duration::from_hours(24 * 365 * 100);
 
 impl Shared {
     /// Reads a counter, which is loaded if it is not in memory.
@@ -33,48 +34,50 @@ impl Shared {
     #[inline]
     pub(crate) fn apply(&self, name: &[u8], how: Move) -> Result<u64, Error> {
         let hash = self.hash(name);
-        let mut held = None;
         if let Some(inside) = readers::enter()
             && let Some(found) = self.shard(hash).find(hash, name, &inside)
         {
-            match found.counter().carry_out(how) {
+            let tried = found.counter().carry_out(how);
+            match tried {
                 Ok(units) => {
                     self.has_moved(found);
                     if !is_beyond_block(found.counter(), how, units) {
                         return Ok(units);
                     }
-                    held = Some((found.hold(), Ok(units)));
                 }
-                Err(Refusal::Unsettled) => held = Some((found.hold(), Err(()))),
+                Err(Refusal::Unsettled) => {}
                 Err(refusal) => return Err(refused(found, refusal)),
             }
+            let held = found.hold();
+            // Nobody waits while inside.
+            drop(inside);
+            return self.settle_and_apply(&held, how, tried.ok());
         }
-        // Nobody waits while inside.
-        match held {
-            Some((held, Ok(units))) => self.settle(&held).map(|()| units),
-            Some((held, Err(()))) => self.settle_and_apply(&held, how),
-            None => self.apply_to(&self.locate(hash, name)?, how),
-        }
+        self.apply_to(&self.locate(hash, name)?, how)
     }
 
     /// Moves a counter. The units that were moved.
     #[inline]
     pub(crate) fn apply_to(&self, key: &KeyRef, how: Move) -> Result<u64, Error> {
         match key.counter().carry_out(how) {
-            Ok(units) => {
-                self.has_moved(key.found());
-                if is_beyond_block(key.counter(), how, units) {
-                    self.settle(key)?;
-                }
-                Ok(units)
-            }
-            Err(Refusal::Unsettled) => self.settle_and_apply(key, how),
+            Ok(units) => self.moved(key, how, units),
+            Err(Refusal::Unsettled) => self.settle_and_apply(key, how, None),
             Err(refusal) => Err(refused(key.found(), refusal)),
         }
     }
 
+    /// A counter has been moved: what is still to be done before whoever did it is told.
     #[inline]
-    fn has_moved(&self, found: Found<'_>) {
+    fn moved(&self, key: &KeyRef, how: Move, units: u64) -> Result<u64, Error> {
+        self.has_moved(key.found());
+        if is_beyond_block(key.counter(), how, units) {
+            return self.settle_and_apply(key, how, Some(units));
+        }
+        Ok(units)
+    }
+
+    #[inline]
+    pub(crate) fn has_moved(&self, found: Found<'_>) {
         // Either whoever lets the counter rest sees that it has moved, or this sees that it rests.
         barrier::light();
         if !found.is_known_as_dirty_and_used() || found.counter().is_due() {
@@ -82,155 +85,91 @@ impl Shared {
         }
     }
 
-    /// Moves a counter, by a commit if it cannot be moved without one.
+    /// Has a counter moved by who commits, which it takes, or a move stored by which it was moved by so many units.
     #[cold]
-    fn settle_and_apply(&self, key: &KeyRef, how: Move) -> Result<u64, Error> {
-        let began = Instant::now();
-        loop {
-            match key.counter().carry_out(how) {
-                Ok(units) => {
-                    self.has_moved(key.found());
-                    if is_beyond_block(key.counter(), how, units) {
-                        self.settle(key)?;
-                    }
-                    return Ok(units);
-                }
-                Err(Refusal::Unsettled) => {}
-                Err(refusal) => return Err(refused(key.found(), refusal)),
-            }
-            self.commit(key, Some(would_move_by(how, key.counter())), began)?;
-        }
+    fn settle_and_apply(&self, key: &KeyRef, how: Move, moved: Option<u64>) -> Result<u64, Error> {
+        let (errand, began) = (Arc::new(Errand::new(how, moved)), Instant::now());
+        self.finish_all([(key, errand)], began).remove(0)
     }
 
-    /// Commits until a counter that has moved further than its promise allows is where it should be.
+    /// Leaves moves to who commits, and waits for what has come of each.
+    pub(crate) fn finish_all<'key>(
+        &self,
+        errands: impl IntoIterator<Item = (&'key KeyRef, Arc<Errand>)>,
+        began: Instant,
+    ) -> Vec<Result<u64, Error>> {
+        let errands: Vec<_> = errands.into_iter().collect();
+        if errands.is_empty() {
+            return Vec::new();
+        }
+        let requests = errands
+            .iter()
+            .map(|(key, errand)| Request::Move { key: KeyRef::clone(key), errand: errand.clone() });
+        if let Err(error) = self.request_all(requests) {
+            errands.iter().for_each(|(_, errand)| errand.fail(error.clone()));
+        }
+        errands.iter().map(|(key, errand)| self.finish(key, errand, began)).collect()
+    }
+
+    /// Waits for a move that was left to who commits.
+    fn finish(&self, key: &KeyRef, errand: &Errand, began: Instant) -> Result<u64, Error> {
+        let moved = errand.wait(self.deadline(began), || unavailable(began));
+        if let Ok(_) | Err(Error::Unstored { .. }) = moved {
+            self.has_moved(key.found());
+        }
+        moved
+    }
+
+    /// Commits a counter, if it is not where its promise wants it to be. One commit is enough: what others have moved since is theirs.
     #[cold]
     pub(crate) fn settle(&self, key: &KeyRef) -> Result<(), Error> {
-        let began = Instant::now();
-        while !key.counter().books().is_settled() {
-            self.commit(key, None, began).map_err(|error| match error {
-                Error::Unavailable { waited, .. } => Error::Unstored { waited },
-                error => error,
-            })?;
+        if key.counter().books().is_settled() {
+            return Ok(());
         }
-        Ok(())
+        self.commit(key, Extent::Net, Instant::now())
     }
 
-    /// Commits what makes a move by `delta` possible, or the net, and waits until the store has it.
-    pub(crate) fn commit(&self, key: &KeyRef, delta: Option<i64>, began: Instant) -> Result<(), Error> {
+    /// Commits so much of a counter, and waits until the store has it.
+    pub(crate) fn commit(&self, key: &KeyRef, extent: Extent, began: Instant) -> Result<(), Error> {
         let waiter = Arc::new(Ticket::default());
-        self.request(Request::Commit { key: key.clone(), delta, waiter: Some(waiter.clone()) })?;
+        self.request(Request::Commit { key: key.clone(), extent, waiter: Some(waiter.clone()) })?;
         self.answer(&waiter, began)?
     }
 
     /// Leaves a request, if there is somebody to fulfil it.
     pub(crate) fn request(&self, request: Request) -> Result<(), Error> {
+        self.request_all([request])
+    }
+
+    /// Leaves requests that are read together.
+    pub(crate) fn request_all(&self, requests: impl IntoIterator<Item = Request>) -> Result<(), Error> {
         if let Some(error) = self.stopped() {
             return Err(error);
         }
-        self.inbox.request(request)
+        self.inbox.request_all(requests)
     }
 
     /// What was answered, if it was in time.
     pub(crate) fn answer<T: Clone>(&self, ticket: &Ticket<T>, began: Instant) -> Result<T, Error> {
-        ticket.wait(began + self.options.patience).ok_or_else(|| unavailable(began))
+        ticket.wait(self.deadline(began)).ok_or_else(|| unavailable(began))
     }
 
-    /// The key with this name, which is loaded if it is not in memory.
-    #[cold]
-    pub(crate) fn locate(&self, hash: u64, name: &[u8]) -> Result<KeyRef, Error> {
-        let hash_of = |name: &[u8]| self.hash(name);
-        if let Some(key) = self.shard(hash).lock().hold(hash, name, hash_of) {
-            return Ok(key);
-        }
-        let (length, max_name) = (name.len(), self.options.max_name);
-        if length > max_name {
-            return Err(Error::NameTooLong { length, max_name });
-        }
-        let began = Instant::now();
-        // Code of users: it runs without a lock.
-        let settings = (self.options.settings)(name).bounded();
-        let number = self.settings.number(&settings)?;
-        loop {
-            let mut alone = self.shard(hash).lock();
-            if let Some(key) = alone.hold(hash, name, hash_of) {
-                return Ok(key);
-            }
-            if let Some(error) = self.stopped() {
-                return Err(error);
-            }
-            let loaded = match alone.absent(name) {
-                Absent::Loaded(Ok(position)) => {
-                    let key = KeyRef::new(name, settings.counter(position), number);
-                    alone.insert(hash, key.clone(), hash_of);
-                    return Ok(key);
-                }
-                Absent::Loaded(Err(error)) => {
-                    self.release(1);
-                    return Err(error);
-                }
-                Absent::Loading(loaded) => loaded,
-                Absent::Unknown if self.reserve() => {
-                    let loaded = alone.load(name);
-                    let request = Request::Load { name: name.into(), loaded: loaded.clone() };
-                    if let Err(error) = self.inbox.request(request) {
-                        alone.give_up(&loaded);
-                        self.release(1);
-                        return Err(error);
-                    }
-                    self.figures.loads.fetch_add(1, Ordering::Relaxed);
-                    loaded
-                }
-                Absent::Unknown => {
-                    drop(alone);
-                    self.make_room(began)?;
-                    continue;
-                }
-            };
-            drop(alone);
-            if loaded.wait(began + self.options.patience).is_none() {
-                if self.shard(hash).lock().give_up(&loaded) {
-                    self.release(1);
-                }
-                return Err(unavailable(began));
-            }
-        }
-    }
-
-    fn make_room(&self, began: Instant) -> Result<(), Error> {
-        let made = Arc::new(Ticket::default());
-        self.request(Request::MakeRoom(made.clone()))?;
-        self.answer(&made, began)?
+    /// When the patience of a call is over.
+    fn deadline(&self, began: Instant) -> Instant {
+        began.checked_add(self.options.patience).unwrap_or(began + FOREVER)
     }
 }
 
 /// Whether an exact counter has gone down by so much at once that the store may have more than it promises.
 #[inline]
-fn is_beyond_block(counter: &Counter, how: Move, units: u64) -> bool {
-    let is_down = match how {
-        Move::Take(_) => false,
-        Move::Refund(_) => true,
-        Move::Add(delta) => delta < 0,
-    };
-    is_down && matches!(counter.promise(), Promise::Exact { block } if units > block)
-}
-
-/// By how much it would move.
-fn would_move_by(how: Move, counter: &Counter) -> i64 {
-    let delta = how.delta().unwrap_or_default();
-    match (how, counter.books().kind()) {
-        // No more is given back than was taken.
-        (Move::Refund(_), Kind::Quota { .. }) => delta.max(-counter.position().max(0)),
-        _ => delta,
-    }
+pub(crate) fn is_beyond_block(counter: &Counter, how: Move, units: u64) -> bool {
+    how.is_down() && matches!(counter.promise(), Promise::Exact { block } if units > block)
 }
 
 #[cold]
-fn refused(found: Found<'_>, refusal: Refusal) -> Error {
+pub(crate) fn refused(found: Found<'_>, refusal: Refusal) -> Error {
     found.touch();
-    match refusal {
-        Refusal::Exhausted => Error::Exhausted,
-        Refusal::OutOfRange | Refusal::Unsettled => Error::OutOfRange,
-    }
+    refusal.into()
 }
 
 /// The store has not answered in time.

@@ -19,7 +19,7 @@ pub struct Options {
     pub settings: SettingsOf,
     /// How often thresholds (`low`) are looked at while something is uncommitted. 10 ms by default.
     pub interval: Duration,
-    /// Changes in one batch, at least 1. 1,000 by default; stores may have limits of their own.
+    /// Changes in one batch, and names in one load, at least 1. 1,000 by default; stores may have limits of their own for batches.
     pub max_batch: usize,
     /// Counters in memory. 10 million by default, of some 60 bytes each. With as many, one that nobody uses is put away for each new one.
     pub max_keys: usize,
@@ -28,7 +28,7 @@ pub struct Options {
     /// A counter that nobody has used for so long is put away, to be loaded when somebody does. An hour by default; `None`: only
     /// when there are too many.
     pub idle: Option<Duration>,
-    /// How long a caller waits for the store at most, and how long closing them does. 10 s by default.
+    /// How long a caller waits for the store at most, and how long closing them does. 10 s by default. Of a call with many names, all of them.
     pub patience: Duration,
     /// The pauses before the store is asked again that has not answered, which double from the first to the longest.
     /// 10 ms and 1 s by default.

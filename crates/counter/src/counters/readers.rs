@@ -5,16 +5,21 @@
 //! sure that nobody finds it any more, and then [waits](wait) until everybody has left who was inside: nobody has it now.
 
 use crate::slot;
+use crate::sync::{AtomicU64, Ordering, hint, thread};
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 use tidemark_barrier as barrier;
 
 /// A thread's word, alone in its cache lines. Odd while the thread is inside, and never the same again.
 #[repr(align(128))]
 struct Word(AtomicU64);
 
+#[cfg(not(loom))]
 static WORDS: [Word; slot::SLOTS] = [const { Word(AtomicU64::new(0)) }; slot::SLOTS];
+
+#[cfg(loom)]
+loom::lazy_static! {
+    static ref WORDS: [Word; slot::SLOTS] = std::array::from_fn(|_| Word(AtomicU64::new(0)));
+}
 
 /// While there is one of these, nothing is freed that could be found when it was made.
 pub(crate) struct Inside {
@@ -27,12 +32,20 @@ pub(crate) struct Inside {
 /// Goes inside. `None` if the thread has no slot or is inside already: then whatever is looked up takes a lock.
 #[inline]
 pub(crate) fn enter() -> Option<Inside> {
-    let word = &WORDS[slot::current()?];
+    enter_as(slot::current()?)
+}
+
+/// As [`enter`], of the thread that has this slot.
+#[inline]
+pub(crate) fn enter_as(slot: usize) -> Option<Inside> {
+    let word = &WORDS[slot];
     let before = word.0.load(Ordering::Relaxed);
     if before % 2 == 1 {
         return None;
     }
-    word.0.store(before + 1, Ordering::Relaxed);
+    // Releasing, because who waits may see this and not that the thread has been outside in between: what it did inside before must have
+    // happened all the same.
+    word.0.store(before + 1, Ordering::Release);
     barrier::light();
     Some(Inside { word, is_odd_at: before + 1, _thread: PhantomData })
 }
@@ -47,17 +60,22 @@ impl Drop for Inside {
 /// Returns when everybody has left who may have found what cannot be found any more. To be called by threads that are not inside.
 pub(crate) fn wait() {
     barrier::heavy();
-    for word in &WORDS {
+    let words: &[Word; slot::SLOTS] = &WORDS;
+    for word in words {
         let seen = word.0.load(Ordering::Acquire);
         let mut looks = 0_u32;
         while seen % 2 == 1 && word.0.load(Ordering::Acquire) == seen {
-            looks += 1;
-            if looks < 100 { std::hint::spin_loop() } else { thread::yield_now() }
+            looks = looks.saturating_add(1);
+            if looks < 100 && !cfg!(loom) {
+                hint::spin_loop();
+            } else {
+                thread::yield_now();
+            }
         }
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicBool;
@@ -80,6 +98,40 @@ mod tests {
             }
             wait();
             assert!(has_left.load(Ordering::SeqCst));
+        });
+    }
+}
+
+/// Every interleaving of one who looks and one who takes away, explored by loom.
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use loom::cell::UnsafeCell;
+    use loom::sync::Arc;
+    use loom::sync::atomic::AtomicBool;
+
+    /// What is found inside is not changed before everybody has left who may have found it.
+    #[test]
+    fn loom_nobody_uses_what_is_taken_away_behind_a_wait() {
+        loom::model(|| {
+            let (is_there, thing) = (Arc::new(AtomicBool::new(true)), Arc::new(UnsafeCell::new(())));
+            let (is_found, found) = (is_there.clone(), thing.clone());
+            let reader = loom::thread::spawn(move || {
+                for _ in 0..2 {
+                    let inside = enter_as(1).expect("it is not inside");
+                    if is_found.load(Ordering::Acquire) {
+                        // Loom reports whoever writes at the same time.
+                        found.with(|thing| {
+                            assert_eq!(std::ptr::NonNull::new(thing.cast_mut()).is_some(), true)
+                        });
+                    }
+                    drop(inside);
+                }
+            });
+            is_there.store(false, Ordering::Release);
+            wait();
+            thing.with_mut(|_| ());
+            reader.join().unwrap();
         });
     }
 }

@@ -1,9 +1,11 @@
 //! A part of all keys, under a lock of its own for those who change which there are.
 
+use super::inbox::Loaded;
 use super::key::{Found, KeyRef};
 use super::readers::Inside;
 use super::table::{Filling, Table};
-use crate::committer::{Error, Ticket};
+use crate::committer::Error;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Some of the keys.
@@ -19,12 +21,7 @@ struct Changing {
     limbo: Vec<KeyRef>,
     /// Names whose positions are being loaded. Each is loaded once at a time, and until it is here no more nobody commits anything
     /// under it: what was loaded is what is stored.
-    loading: Vec<Loading>,
-}
-
-struct Loading {
-    name: Box<[u8]>,
-    loaded: Arc<Ticket<Result<i64, Error>>>,
+    loading: HashMap<Box<[u8]>, Loaded>,
 }
 
 /// The right to change which keys there are.
@@ -38,7 +35,7 @@ pub(crate) enum Absent {
     /// Nothing.
     Unknown,
     /// It is being loaded.
-    Loading(Arc<Ticket<Result<i64, Error>>>),
+    Loading(Loaded),
     /// It was loaded, and is to be put in now.
     Loaded(Result<i64, Error>),
 }
@@ -46,7 +43,7 @@ pub(crate) enum Absent {
 impl Shard {
     pub(crate) fn new() -> Self {
         let (table, filling) = Table::new();
-        let changing = Changing { filling, limbo: Vec::new(), loading: Vec::new() };
+        let changing = Changing { filling, limbo: Vec::new(), loading: HashMap::new() };
         Self { table, changing: Mutex::new(changing) }
     }
 
@@ -87,29 +84,28 @@ impl Alone<'_> {
 
     /// What is known of a name that [`hold`](Self::hold) has not found. A result that is handed out is forgotten here.
     pub(crate) fn absent(&mut self, name: &[u8]) -> Absent {
-        let Some(at) = self.changing.loading.iter().position(|loading| *loading.name == *name) else {
-            return Absent::Unknown;
-        };
-        match self.changing.loading[at].loaded.peek() {
-            None => Absent::Loading(self.changing.loading[at].loaded.clone()),
+        let Some(loaded) = self.changing.loading.get(name) else { return Absent::Unknown };
+        match loaded.peek() {
+            None => Absent::Loading(loaded.clone()),
             Some(loaded) => {
-                self.changing.loading.swap_remove(at);
+                self.changing.loading.remove(name);
                 Absent::Loaded(loaded)
             }
         }
     }
 
     /// The name is being loaded from now on.
-    pub(crate) fn load(&mut self, name: &[u8]) -> Arc<Ticket<Result<i64, Error>>> {
-        let loaded = Arc::new(Ticket::default());
-        self.changing.loading.push(Loading { name: name.into(), loaded: loaded.clone() });
+    pub(crate) fn load(&mut self, name: &[u8]) -> Loaded {
+        let loaded = Loaded::default();
+        let before = self.changing.loading.insert(name.into(), loaded.clone());
+        debug_assert!(before.is_none(), "a name is loaded once at a time");
         loaded
     }
 
-    /// Nobody waits any longer for what is loaded: whether it was still being.
-    pub(crate) fn give_up(&mut self, loaded: &Arc<Ticket<Result<i64, Error>>>) -> bool {
-        let at = self.changing.loading.iter().position(|loading| Arc::ptr_eq(&loading.loaded, loaded));
-        at.map(|at| self.changing.loading.swap_remove(at)).is_some()
+    /// Nobody waits any longer for what is loaded under this name: whether it was still being.
+    pub(crate) fn give_up(&mut self, name: &[u8], loaded: &Loaded) -> bool {
+        let is_this = self.changing.loading.get(name).is_some_and(|current| Arc::ptr_eq(current, loaded));
+        is_this && self.changing.loading.remove(name).is_some()
     }
 
     /// Takes those keys out of the table that `is_out` names, for as long as there is no certainty whether somebody has found them.

@@ -5,7 +5,7 @@ use super::key::{Found, KeyRef};
 use super::options::Options;
 use super::settings::{AllSettings, Settings};
 use super::shard::Shard;
-use crate::committer::{Counts, Error, Keys, Timing};
+use crate::committer::{Counts, Error, Extent, Keys, Timing};
 use crate::counter::Counter;
 use crate::promise::Promise;
 use foldhash::fast::RandomState;
@@ -22,7 +22,7 @@ pub(crate) struct Shared {
     pub(crate) inbox: Inbox,
     pub(crate) settings: AllSettings,
     hasher: RandomState,
-    shards: Box<[Shard]>,
+    shards: Box<[Shard; SHARDS]>,
     /// Keys in memory, and those that have a place reserved because they are being loaded.
     keys: AtomicUsize,
     /// Why nothing is committed any more. Set before the counters are frozen.
@@ -46,7 +46,7 @@ impl Shared {
             inbox: Inbox::default(),
             settings: AllSettings::default(),
             hasher: RandomState::default(),
-            shards: (0..SHARDS).map(|_| Shard::new()).collect(),
+            shards: Box::new(std::array::from_fn(|_| Shard::new())),
             keys: AtomicUsize::new(0),
             stopped: OnceLock::new(),
             figures: Figures::default(),
@@ -66,7 +66,7 @@ impl Shared {
     }
 
     pub(crate) fn shards(&self) -> &[Shard] {
-        &self.shards
+        &*self.shards
     }
 
     /// How many keys are in memory.
@@ -83,9 +83,9 @@ impl Shared {
         reserved.is_ok()
     }
 
-    /// Whether there is no place for another key.
-    pub(crate) fn is_full(&self) -> bool {
-        self.keys() >= self.options.max_keys
+    /// For how many more keys there is a place.
+    pub(crate) fn places(&self) -> usize {
+        self.options.max_keys.saturating_sub(self.keys())
     }
 
     /// So many keys have been put away.
@@ -110,7 +110,7 @@ impl Shared {
     /// A window of no width is what stops them: it takes nothing on the way of those who move counters.
     pub(crate) fn freeze(&self, error: Error, mut each: impl FnMut(&KeyRef)) {
         let _ = self.stopped.set(error);
-        for shard in &self.shards {
+        for shard in self.shards() {
             shard.lock().for_each(|key| {
                 key.counter().set_promise(Promise::Relaxed { cap: 0 });
                 let books = key.counter().books();
@@ -151,13 +151,18 @@ impl Shared {
         }
         if found.counter().is_due() && found.call() {
             // Where nobody reads it any more, the counter cannot be moved either.
-            let _ = self.inbox.request(Request::Commit { key: found.hold(), delta: None, waiter: None });
+            let _ =
+                self.inbox.request(Request::Commit { key: found.hold(), extent: Extent::Net, waiter: None });
         }
     }
 }
 
 impl Keys for Shared {
     type Key = KeyRef;
+
+    fn place(&self, key: &KeyRef) -> usize {
+        key.place()
+    }
 
     fn name<'key>(&self, key: &'key KeyRef) -> &'key [u8] {
         key.name()

@@ -10,10 +10,11 @@
 )]
 
 use super::key::{Found, Key, KeyRef};
+use super::life::Life;
 use super::readers::{self, Inside};
+use crate::sync::{AtomicPtr, AtomicU8, Ordering};
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 
 /// Nothing was ever here.
 const EMPTY: u8 = 0;
@@ -21,7 +22,7 @@ const EMPTY: u8 = 0;
 const GONE: u8 = 1;
 
 /// The places of a table before there is anything in it.
-const SMALLEST: usize = 8;
+const SMALLEST: usize = if cfg!(loom) { 2 } else { 8 };
 
 /// A table. Whoever has its [`Filling`] is alone in changing it; readers are not kept away.
 pub(crate) struct Table {
@@ -39,13 +40,14 @@ pub(crate) struct Filling {
 struct Places {
     marks: Box<[AtomicU8]>,
     keys: Box<[AtomicPtr<Key>]>,
+    life: Life,
 }
 
 impl Places {
     fn new(capacity: usize) -> Self {
         let marks = (0..capacity).map(|_| AtomicU8::new(EMPTY)).collect();
         let keys = (0..capacity).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
-        Self { marks, keys }
+        Self { marks, keys, life: Life::begin() }
     }
 
     fn capacity(&self) -> usize {
@@ -58,25 +60,29 @@ impl Places {
         ((u128::from(hash) * self.capacity() as u128) >> 64) as usize
     }
 
-    /// The first place from the hash's home on for which `is_it` says so, or `None` behind an empty one.
+    /// The key with this name and its place, from the hash's home on, or `None` behind an empty one.
     #[inline]
-    fn search(&self, hash: u64, is_it: impl Fn(u8, &AtomicPtr<Key>) -> bool) -> Option<usize> {
-        let mut at = self.home(hash);
-        for _ in 0..self.capacity() {
+    fn search<'found>(&self, hash: u64, name: &[u8]) -> Option<(usize, Found<'found>)> {
+        let (mut at, sought) = (self.home(hash), mark_of(hash));
+        // It ends, because one of eight places at least has always been empty.
+        loop {
             // Whoever sees a key's mark sees that key at its place, or one that came later.
             let mark = self.marks[at].load(Ordering::Acquire);
-            if mark == EMPTY {
+            if mark == sought {
+                // The pointer is read once: what is there may be another key by now, but not this one.
+                if let Some(found) = at_place(&self.keys[at])
+                    && is_same(found.name(), name)
+                {
+                    return Some((at, found));
+                }
+            } else if mark == EMPTY {
                 return None;
             }
-            if is_it(mark, &self.keys[at]) {
-                return Some(at);
-            }
             at += 1;
-            if at == self.capacity() {
+            if at >= self.capacity() {
                 at = 0;
             }
         }
-        None
     }
 
     /// Puts a key into the first free place, and says whether something had gone from there.
@@ -111,7 +117,9 @@ impl Table {
     fn places(&self) -> &Places {
         // SAFETY: a table's places are never null. Others replace them only when they are alone in changing the table, and free the old
         // ones when everybody has left who was inside; callers are one or the other.
-        unsafe { &*self.places.load(Ordering::Acquire) }
+        let places = unsafe { &*self.places.load(Ordering::Acquire) };
+        places.life.is_used();
+        places
     }
 
     /// The key with this name.
@@ -122,7 +130,7 @@ impl Table {
         name: &[u8],
         _inside: &'inside Inside,
     ) -> Option<Found<'inside>> {
-        self.find_at(hash, name).map(|(_, found)| found)
+        self.places().search(hash, name).map(|(_, found)| found)
     }
 
     /// The key with this name, for who is alone in changing the table.
@@ -132,18 +140,7 @@ impl Table {
         hash: u64,
         name: &[u8],
     ) -> Option<Found<'alone>> {
-        self.find_at(hash, name).map(|(_, found)| found)
-    }
-
-    #[inline]
-    fn find_at<'found>(&self, hash: u64, name: &[u8]) -> Option<(usize, Found<'found>)> {
-        let (places, mark) = (self.places(), mark_of(hash));
-        let at = places.search(hash, |other, key| {
-            other == mark && at_place(key).is_some_and(|key| key.name() == name)
-        })?;
-        // What is there may be another one by now, if others change the table.
-        let found = at_place(&places.keys[at]).filter(|found| found.name() == name)?;
-        Some((at, found))
+        self.places().search(hash, name).map(|(_, found)| found)
     }
 
     /// Puts in a key whose name is not in the table. `hash_of` says the hash of a name.
@@ -167,7 +164,7 @@ impl Table {
 
     /// Takes the key with this name out. Others may still have found it: [`readers::wait`].
     pub(crate) fn remove(&self, filling: &mut Filling, hash: u64, name: &[u8]) -> Option<KeyRef> {
-        let (at, found) = self.find_at(hash, name)?;
+        let (at, found) = self.places().search(hash, name)?;
         let places = self.places();
         let key = NonNull::new(places.keys[at].load(Ordering::Relaxed))?;
         debug_assert_eq!(found.name(), name);
@@ -200,8 +197,38 @@ impl Table {
         let old = self.places.swap(Box::into_raw(Box::new(new)), Ordering::AcqRel);
         readers::wait();
         // SAFETY: it came from a box, it is not the table's any more, and everybody has left who may have found it there.
-        drop(unsafe { Box::from_raw(old) });
+        unsafe {
+            if (*old).life.ends() {
+                drop(Box::from_raw(old));
+            }
+        }
     }
+}
+
+/// Whether two names are the same. Most are short, and a call for these takes longer than what it does.
+#[inline]
+fn is_same(name: &[u8], other: &[u8]) -> bool {
+    if name.len() != other.len() {
+        return false;
+    }
+    // The two ends meet, or lie one over the other.
+    match name.len() {
+        8..=16 => ends::<8>(name, other).is_some_and(|ends| {
+            let [first, last, other_first, other_last] = ends.map(|end| u64::from_ne_bytes(*end));
+            (first ^ other_first) | (last ^ other_last) == 0
+        }),
+        17..=32 => ends::<16>(name, other).is_some_and(|ends| {
+            let [first, last, other_first, other_last] = ends.map(|end| u128::from_ne_bytes(*end));
+            (first ^ other_first) | (last ^ other_last) == 0
+        }),
+        _ => name == other,
+    }
+}
+
+/// The first and the last bytes of both.
+#[inline]
+fn ends<'ends, const N: usize>(name: &'ends [u8], other: &'ends [u8]) -> Option<[&'ends [u8; N]; 4]> {
+    Some([name.first_chunk()?, name.last_chunk()?, other.first_chunk()?, other.last_chunk()?])
 }
 
 /// What is at a place.
@@ -217,7 +244,7 @@ fn at_place<'found>(place: &AtomicPtr<Key>) -> Option<Found<'found>> {
 impl Drop for Table {
     fn drop(&mut self) {
         // SAFETY: nobody can be inside of a table that is dropped.
-        let places = unsafe { Box::from_raw(*self.places.get_mut()) };
+        let places = unsafe { Box::from_raw(self.places.load(Ordering::Relaxed)) };
         for (mark, key) in places.marks.iter().zip(&places.keys) {
             if mark.load(Ordering::Relaxed) > GONE
                 && let Some(key) = NonNull::new(key.load(Ordering::Relaxed))
@@ -229,7 +256,7 @@ impl Drop for Table {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::{Counter, Kind, Promise};
@@ -237,6 +264,10 @@ mod tests {
     use std::collections::HashMap;
     use std::sync::atomic::AtomicBool;
     use std::sync::{Mutex, PoisonError};
+
+    /// Steps of a script at most, and rounds of those who come and go: fewer where an interpreter runs them.
+    const STEPS_MAX: usize = if cfg!(miri) { 60 } else { 400 };
+    const ROUNDS: u32 = if cfg!(miri) { 2 } else { 20 };
 
     /// A poor hash, so that there are collisions of places and of marks.
     fn hash(name: &[u8]) -> u64 {
@@ -248,9 +279,23 @@ mod tests {
         KeyRef::new(name, Counter::new(Kind::Plain, Promise::Relaxed { cap: 10 }, position), 0)
     }
 
+    #[test]
+    fn names_are_the_same_if_all_their_bytes_are() {
+        for length in 0..70 {
+            let name: Vec<u8> = (0..length).collect();
+            assert!(is_same(&name, &name.clone()));
+            assert!(!is_same(&name, &[&name[..], &[0]].concat()));
+            for at in 0..name.len() {
+                let mut other = name.clone();
+                other[at] ^= 0x80;
+                assert!(!is_same(&name, &other), "{length} bytes, another one at {at}");
+            }
+        }
+    }
+
     proptest! {
         #[test]
-        fn a_table_has_what_a_map_has(script in prop::collection::vec((0..3_u8, 0..60_u16), 1..400)) {
+        fn a_table_has_what_a_map_has(script in prop::collection::vec((0..3_u8, 0..60_u16), 1..STEPS_MAX)) {
             let (table, mut filling) = Table::new();
             let mut model = HashMap::new();
             for (step, (what, number)) in script.into_iter().enumerate() {
@@ -289,7 +334,7 @@ mod tests {
         let is_over = AtomicBool::new(false);
         std::thread::scope(|threads| {
             threads.spawn(|| {
-                for round in 0..20_u32 {
+                for round in 0..ROUNDS {
                     for number in 0..20_u32 {
                         let name = (round * 7 + number).to_string().into_bytes();
                         let mut filling = lock();
@@ -317,6 +362,106 @@ mod tests {
                     }
                 });
             }
+        });
+    }
+}
+
+/// Every interleaving of a reader with one who changes the table, explored by loom.
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use crate::{Counter, Kind, Promise};
+    use loom::sync::Arc;
+    use loom::thread;
+
+    /// The same for all, so that every key is in the way of every other one.
+    const HASH: u64 = 5 << 16;
+
+    fn key(name: &[u8]) -> KeyRef {
+        KeyRef::new(name, Counter::new(Kind::Plain, Promise::Relaxed { cap: 10 }, 0), 0)
+    }
+
+    fn insert(table: &Table, filling: &mut Filling, name: &[u8]) {
+        table.insert(filling, HASH, key(name), |_| HASH);
+    }
+
+    /// What a reader in another slot finds, and uses while it is inside.
+    fn find(table: &Table, name: &[u8]) -> bool {
+        let inside = readers::enter_as(1).expect("it is not inside");
+        table.find(HASH, name, &inside).is_some_and(|found| {
+            assert_eq!(found.name(), name);
+            found.touch();
+            true
+        })
+    }
+
+    #[test]
+    fn loom_a_key_that_is_taken_out_is_not_used_when_it_is_freed() {
+        loom::model(|| {
+            let (table, mut filling) = Table::new();
+            insert(&table, &mut filling, b"a");
+            let table = Arc::new(table);
+            let other = table.clone();
+            let reader = thread::spawn(move || find(&other, b"a"));
+            let removed = table.remove(&mut filling, HASH, b"a");
+            assert!(removed.is_some());
+            readers::wait();
+            drop(removed);
+            reader.join().unwrap();
+            assert!(!find(&table, b"a"));
+        });
+    }
+
+    #[test]
+    fn loom_a_key_that_stays_is_found_while_the_table_grows() {
+        loom::model(|| {
+            let (table, mut filling) = Table::new();
+            insert(&table, &mut filling, b"a");
+            let table = Arc::new(table);
+            let other = table.clone();
+            let reader = thread::spawn(move || (find(&other, b"a"), find(&other, b"b")));
+            // There is no place for it: all goes into another table, and the old one is given back.
+            insert(&table, &mut filling, b"b");
+            let (first, _) = reader.join().unwrap();
+            assert!(first);
+            assert!(find(&table, b"b"));
+        });
+    }
+
+    #[test]
+    fn loom_a_place_that_is_used_again_is_never_taken_for_the_other_key() {
+        loom::model(|| {
+            let (table, mut filling) = Table::new();
+            insert(&table, &mut filling, b"a");
+            let table = Arc::new(table);
+            let other = table.clone();
+            let reader = thread::spawn(move || {
+                find(&other, b"a");
+                find(&other, b"b")
+            });
+            let removed = table.remove(&mut filling, HASH, b"a");
+            // Into its place, before anybody has waited.
+            assert!(table.places().insert(HASH, key(b"b").into_raw()));
+            readers::wait();
+            drop(removed);
+            reader.join().unwrap();
+            assert!(find(&table, b"b"));
+        });
+    }
+    #[test]
+    fn loom_whoever_comes_to_a_place_late_does_not_see_what_was_freed_there() {
+        loom::model(|| {
+            let (table, mut filling) = Table::new();
+            insert(&table, &mut filling, b"a");
+            let table = Arc::new(table);
+            let other = table.clone();
+            let reader = thread::spawn(move || find(&other, b"b"));
+            let removed = table.remove(&mut filling, HASH, b"a");
+            readers::wait();
+            drop(removed);
+            assert!(table.places().insert(HASH, key(b"b").into_raw()));
+            reader.join().unwrap();
+            assert!(find(&table, b"b"));
         });
     }
 }

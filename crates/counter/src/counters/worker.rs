@@ -32,8 +32,8 @@ pub(crate) struct Worker<S> {
     /// When the store is asked next for what is to be loaded.
     load_at: Duration,
     load_backoff: Backoff,
-    /// Who waits for a place for a new key.
-    crowd: Vec<Answer>,
+    /// Who waits for places for new keys, and for how many.
+    crowd: Vec<(usize, Answer)>,
     /// A commit of all that is dirty, so that there are keys to be put away.
     cleaning: Option<Answer>,
     /// The shard that is swept next, and when.
@@ -149,10 +149,11 @@ impl<S: Store> Worker<S> {
             return request.refuse(&Error::Closed);
         }
         match request {
-            Request::Commit { key, delta, waiter } => self.committer.want(key, delta, waiter),
+            Request::Commit { key, extent, waiter } => self.committer.want(key, extent, waiter),
+            Request::Move { key, errand } => self.committer.run(key, errand),
             Request::Load { name, loaded } => self.loads.push_back(Load { name, loaded }),
             Request::Flush(waiter) => self.committer.flush(waiter),
-            Request::MakeRoom(waiter) => self.crowd.push(waiter),
+            Request::MakeRoom { places, made } => self.crowd.push((places, made)),
             Request::Evict(evicted) => {
                 let shards = 0..self.shared.shards().len();
                 evicted.answer(shards.map(|shard| self.put_away(shard, usize::MAX, 0)).sum());
@@ -211,7 +212,7 @@ impl<S: Store> Worker<S> {
         }
         self.committer.refuse_all(&error);
         self.loads.drain(..).for_each(|load| load.loaded.answer(Err(error.clone())));
-        self.crowd.drain(..).for_each(|waiter| waiter.answer(Err(error.clone())));
+        self.crowd.drain(..).for_each(|(_, made)| made.answer(Err(error.clone())));
         let closing = self.closing.take();
         closing.into_iter().flat_map(|it| it.closed).for_each(|closed| closed.answer(result.clone()));
         self.report();
@@ -253,8 +254,8 @@ impl<S: Store> Worker<S> {
         }
     }
 
-    /// Puts keys away for those who wait for a place: first those that have not been used since they were looked at last, then
-    /// any, and then any after a commit.
+    /// Puts keys away for those who wait for places: those that have not been used since they were looked at last. If that does not make a
+    /// single place, then any, and then any after a commit.
     fn make_room(&mut self) {
         let has_cleaned = match self.cleaning.as_ref().map(|cleaning| cleaning.peek()) {
             Some(None) => return,
@@ -262,19 +263,23 @@ impl<S: Store> Worker<S> {
             None => false,
         };
         self.cleaning = None;
+        // Those for whom nobody waits any more need no place.
+        self.crowd.retain(|(_, made)| Arc::strong_count(made) > 1);
         if self.crowd.is_empty() {
             return;
         }
         let shards = self.shared.shards().len();
+        let wanted = self.crowd.iter().fold(0, |sum: usize, (places, _)| sum.saturating_add(*places));
         for visit in 0..2 * shards {
-            if !self.shared.is_full() {
+            let enough = if visit < shards { wanted } else { 1 };
+            if self.shared.places() >= enough {
                 break;
             }
-            let most = (self.shared.options.max_keys / shards / PART).max(self.crowd.len());
+            let most = (self.shared.options.max_keys / shards / PART).max(wanted);
             self.put_away(self.sweep_shard, most, u16::from(visit < shards));
             self.sweep_shard = (self.sweep_shard + 1) % shards;
         }
-        let result = match (self.shared.is_full(), has_cleaned) {
+        let result = match (self.shared.places() == 0, has_cleaned) {
             (false, _) => Ok(()),
             (true, true) => Err(Error::Full { max_keys: self.shared.options.max_keys }),
             (true, false) => {
@@ -284,7 +289,7 @@ impl<S: Store> Worker<S> {
                 return;
             }
         };
-        self.crowd.drain(..).for_each(|waiter| waiter.answer(result.clone()));
+        self.crowd.drain(..).for_each(|(_, made)| made.answer(result.clone()));
     }
 
     /// Looks at one shard after another, each four times within the time after which an idle counter is put away.

@@ -14,7 +14,7 @@ pub struct Request<'a, L: Limiter> {
     pub amount: u64,
 }
 
-/// A [`Request`] of whatever limiter.
+/// A [`Request`] of whatever limiter, or an [`Acquire`](super::Acquire).
 pub trait Ask {
     /// [`Limiter::wait`] for the amount; zero for none.
     fn wait(&self, now: Time) -> Option<Duration>;

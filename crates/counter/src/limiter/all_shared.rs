@@ -7,7 +7,8 @@ use std::time::Duration;
 /// How many limits can be asked together: tenant, user, route and the like. Each of them is locked while the next ones are asked.
 pub const MAX_TOGETHER: usize = 32;
 
-/// A [`Shared`] limiter, of whatever kind.
+/// A limiter that threads share, of whatever kind: [`Shared`], a [`SharedGcra`](super::SharedGcra) with [its rule](super::Ruled), a
+/// [`SharedConcurrency`](super::SharedConcurrency) with [the name of a lease](super::Named).
 pub trait Lock {
     /// Where it is: what tells it from others, and in which order they are locked.
     fn place(&self) -> usize;

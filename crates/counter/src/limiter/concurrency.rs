@@ -12,6 +12,8 @@ use std::time::Duration;
 /// # What holds
 /// - The units of all leases that have not ended are at most `limit`, and their number is at most [`leases_max`](Self::leases_max).
 /// - A lease that has ended cannot be renewed. Who works on without one is not counted: have the term longer than the work, or renew.
+/// - A lease keeps its end, whatever the term is of the limiter that looks at it: limiters that differ in nothing else may give leases of
+///   several terms.
 /// - A name acquires one lease. Acquiring again under it replaces the lease, if the new one fits beside all the others; so a request
 ///   that was sent twice counts once.
 /// - Where a clock goes back, leases last until it has caught up: it never admits more. A step forward ends leases as time does.
@@ -49,10 +51,27 @@ pub struct Concurrency {
 pub struct Lease {
     /// Whose it is: a name that nobody else uses of this state.
     pub id: u64,
-    /// Since when, or since when anew.
-    pub since: Time,
     /// How much. Units.
     pub units: u64,
+    /// When it ends: nanoseconds since the beginning of time. May be behind [`Time::MAX`], so that no term is cut.
+    pub end_ns: u64,
+}
+
+impl Lease {
+    /// Whether it has not ended at `now`.
+    pub fn is_live(&self, now: Time) -> bool {
+        self.end_ns > now.as_nanos()
+    }
+
+    /// When it ends, as far as that can be told.
+    pub fn end(&self) -> Time {
+        Time::from_nanos(self.end_ns)
+    }
+
+    /// How long it still lasts: zero if it has ended.
+    pub fn left(&self, now: Time) -> Duration {
+        Duration::from_nanos(self.end_ns.saturating_sub(now.as_nanos()))
+    }
 }
 
 impl Concurrency {
@@ -90,15 +109,15 @@ impl Concurrency {
     }
 
     /// Takes `amount` units under the name `id`, all or none, in place of what that name holds. `leases` is a key's state, empty for
-    /// a key that nobody has used; it is kept in order, the oldest first.
+    /// a key that nobody has used; it is kept in the order of their ends.
     ///
     /// [`Decision::retry_after`] is exact if until then nobody acquires, renews or releases; earlier releases make room earlier.
     pub fn acquire(&self, leases: &mut Vec<Lease>, now: Time, id: u64, amount: u64) -> Decision {
         let wait = self.wait(leases, now, id, amount);
         if amount > 0 && wait == Some(Duration::ZERO) {
-            leases.retain(|lease| lease.id != id && self.is_live(lease, now));
-            insert(leases, Lease { id, since: now, units: amount });
-            debug_assert!(self.used(leases, now) <= self.limit && leases.len() <= self.leases_max);
+            leases.retain(|lease| lease.id != id && lease.is_live(now));
+            insert(leases, Lease { id, units: amount, end_ns: self.end_ns(now) });
+            debug_assert!(held(leases) <= u128::from(self.limit) && leases.len() <= self.leases_max);
         }
         self.decision(leases, now, wait)
     }
@@ -108,14 +127,17 @@ impl Concurrency {
         self.decision(leases, now, self.wait(leases, now, id, amount))
     }
 
-    /// Has the lease last for a whole term from `now` on: false, and nothing changed, if there is none that has not ended.
+    /// Has the lease last for a whole term from `now` on, or as long as it did if that is longer: false, and nothing changed, if there
+    /// is none that has not ended.
     pub fn renew(&self, leases: &mut Vec<Lease>, now: Time, id: u64) -> bool {
-        let Some(index) = leases.iter().position(|lease| lease.id == id && self.is_live(lease, now)) else {
+        let Some(index) = leases.iter().position(|lease| lease.id == id && lease.is_live(now)) else {
             return false;
         };
-        let lease = leases.remove(index);
-        // Not to an earlier end, if the clock has gone back.
-        insert(leases, Lease { since: lease.since.max(now), ..lease });
+        let end_ns = self.end_ns(now);
+        if end_ns > leases[index].end_ns {
+            let lease = leases.remove(index);
+            insert(leases, Lease { end_ns, ..lease });
+        }
         true
     }
 
@@ -123,32 +145,25 @@ impl Concurrency {
     pub fn release(&self, leases: &mut Vec<Lease>, now: Time, id: u64) -> u64 {
         let Some(index) = leases.iter().position(|lease| lease.id == id) else { return 0 };
         let lease = leases.remove(index);
-        if self.is_live(&lease, now) { lease.units } else { 0 }
+        if lease.is_live(now) { lease.units } else { 0 }
     }
 
     /// From when on all leases have ended, if none is renewed: the key may be forgotten then.
     pub fn idle_at(&self, leases: &[Lease]) -> Time {
-        leases.iter().map(|lease| lease.since + self.term()).max().unwrap_or(Time::ZERO)
+        leases.last().map_or(Time::ZERO, Lease::end)
     }
 
-    fn is_live(&self, lease: &Lease, now: Time) -> bool {
-        now.since(lease.since) < self.term()
+    /// When a lease ends that begins at `now`. Both are at most half of what a word holds.
+    fn end_ns(&self, now: Time) -> u64 {
+        now.as_nanos() + self.term_ns
     }
 
-    /// What leases hold that have not ended. Units.
-    fn used(&self, leases: &[Lease], now: Time) -> u64 {
-        leases
-            .iter()
-            .filter(|lease| self.is_live(lease, now))
-            .fold(0, |sum, lease| lease.units.saturating_add(sum))
-    }
-
-    fn wait(&self, leases: &[Lease], now: Time, id: u64, amount: u64) -> Option<Duration> {
+    pub(super) fn wait(&self, leases: &[Lease], now: Time, id: u64, amount: u64) -> Option<Duration> {
         if amount == 0 {
             return Some(Duration::ZERO);
         }
         let room = u128::from(self.limit.checked_sub(amount)?);
-        let others = leases.iter().filter(|lease| lease.id != id && self.is_live(lease, now));
+        let others = live(leases, now).iter().filter(|lease| lease.id != id);
         let (mut count, mut used) = others
             .clone()
             .fold((0, 0_u128), |(count, used), lease| (count + 1, used + u128::from(lease.units)));
@@ -156,32 +171,44 @@ impl Concurrency {
         if has_room(count, used) {
             return Some(Duration::ZERO);
         }
-        let mut end = Time::ZERO;
+        let mut wait = Duration::ZERO;
         for lease in others {
             count -= 1;
             used -= u128::from(lease.units);
-            end = end.max(lease.since);
+            wait = lease.left(now);
             if has_room(count, used) {
                 break;
             }
         }
-        Some(end.wait_until(self.term(), now))
+        Some(wait)
     }
 
-    fn decision(&self, leases: &[Lease], now: Time, wait: Option<Duration>) -> Decision {
-        let is_full = leases.iter().filter(|lease| self.is_live(lease, now)).count() >= self.leases_max;
+    pub(super) fn decision(&self, leases: &[Lease], now: Time, wait: Option<Duration>) -> Decision {
+        let live = live(leases, now);
+        let used = u64::try_from(held(live)).unwrap_or(u64::MAX);
         Decision {
             is_allowed: wait == Some(Duration::ZERO),
             limit: self.limit,
-            remaining: if is_full { 0 } else { self.limit.saturating_sub(self.used(leases, now)) },
+            remaining: if live.len() >= self.leases_max { 0 } else { self.limit.saturating_sub(used) },
             retry_after: wait,
             reset_after: self.idle_at(leases).since(now),
         }
     }
 }
 
-/// Behind all that are as old or older.
+/// The leases that have not ended.
+fn live(leases: &[Lease], now: Time) -> &[Lease] {
+    debug_assert!(leases.is_sorted_by_key(|lease| lease.end_ns), "in the order of their ends");
+    &leases[leases.partition_point(|lease| !lease.is_live(now))..]
+}
+
+/// What leases hold together. Units.
+fn held(leases: &[Lease]) -> u128 {
+    leases.iter().map(|lease| u128::from(lease.units)).sum()
+}
+
+/// Behind all that end as early or earlier.
 fn insert(leases: &mut Vec<Lease>, lease: Lease) {
-    let index = leases.partition_point(|other| other.since <= lease.since);
+    let index = leases.partition_point(|other| other.end_ns <= lease.end_ns);
     leases.insert(index, lease);
 }

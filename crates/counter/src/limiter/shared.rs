@@ -5,8 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A limiter and its state, for any number of threads. The lock is held for a check only, and never while anything is waited for.
 ///
-/// For [`Gcra`](super::Gcra) alone [`SharedGcra`](super::SharedGcra) needs no lock; here it can be asked together with others, by
-/// [`check_all_shared`](super::check_all_shared).
+/// For [`Gcra`](super::Gcra) alone [`SharedGcra`](super::SharedGcra) needs no lock.
 #[derive(Debug)]
 pub struct Shared<L: Limiter> {
     limiter: L,

@@ -1,16 +1,23 @@
 //! A key of the generic cell rate algorithm that threads share: one atomic word.
 
+use super::all::{Ask, Request};
+use super::all_shared::Lock;
 use super::{Decision, Gcra, Limiter, Time};
+use crate::sync::{AtomicU64, Ordering, hint, thread};
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+/// Somebody has taken the state out, to decide about it together with others, and will put one back. No check leaves such a state: it would
+/// be beyond all times.
+const LOCKED: u64 = u64::MAX;
 
 /// What [`Gcra`] remembers of a key, for any number of threads: 8 bytes. The rule is an argument, so all keys of a plan share one, and it
 /// may change at any time.
 ///
 /// Every check is linearizable: it happens at one moment between its call and its return, and what all threads are admitted is what one
 /// thread would be that asks in the same order. A check that admits is one compare-and-swap, again for each other thread that was
-/// quicker; one that refuses writes nothing. Nothing blocks.
+/// quicker; one that refuses writes nothing. Nothing blocks, but for the moment in which [`check_all_shared`](super::check_all_shared) decides
+/// about several limits at once, of which this may be one: [`by`](Self::by).
 ///
 /// Threads that read a clock before they ask may come in another order than their times: [`Gcra`] admits no more for it.
 ///
@@ -31,17 +38,90 @@ use std::time::Duration;
 #[derive(Default)]
 pub struct SharedGcra(AtomicU64);
 
-// The word is all that there is: no other memory is published by it, so no ordering but that of the word itself is needed.
+/// A [`SharedGcra`] with its rule, to be asked together with other limits.
+///
+/// ```
+/// use std::time::Duration;
+/// use tidemark_counter::limiter::{Concurrency, Gcra, Monotonic, Rate, SharedConcurrency, SharedGcra, check_all_shared};
+///
+/// let rule = Gcra::new(5, Rate::new(1, Duration::from_hours(1))?)?;
+/// let (clock, tenant, user) = (Monotonic::new(), SharedGcra::default(), SharedGcra::default());
+/// let exports = SharedConcurrency::new(Concurrency::new(1, Duration::from_mins(30))?);
+/// let ask = |id| {
+///     let limits: [(&dyn tidemark_counter::limiter::Lock, u64); 3] =
+///         [(&tenant.by(&rule), 1), (&user.by(&rule), 2), (&exports.under(id), 1)];
+///     check_all_shared(clock.now(), limits)
+/// };
+/// assert!(ask(71).is_allowed());
+/// assert_eq!(ask(72).decisive, Some(2));
+/// assert_eq!(tenant.peek(&rule, clock.now(), 1).remaining, 4);
+/// # Ok::<(), tidemark_counter::limiter::Invalid>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Ruled<'a> {
+    key: &'a SharedGcra,
+    rule: &'a Gcra,
+}
+
+// The word is all that there is: no other memory is published by it. What is acquired and released is the order of the words that are
+// decided about together: who has seen one behind such a decision sees the others behind it, or locked.
 impl SharedGcra {
     /// A key of which the state is known: 0 for one that nobody has used.
+    #[cfg(not(loom))]
     pub const fn new(state: u64) -> Self {
-        Self(AtomicU64::new(state))
+        Self(AtomicU64::new(if state == LOCKED { LOCKED - 1 } else { state }))
+    }
+
+    #[cfg(loom)]
+    #[allow(missing_docs, reason = "loom's atomics are not made in constants")]
+    pub fn new(state: u64) -> Self {
+        Self(AtomicU64::new(state.min(LOCKED - 1)))
+    }
+
+    /// The key with its rule, as [`check_all_shared`](super::check_all_shared) takes it.
+    pub fn by<'a>(&'a self, rule: &'a Gcra) -> Ruled<'a> {
+        Ruled { key: self, rule }
     }
 
     /// The state, as [`Gcra`] has it.
     #[inline]
     pub fn state(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.unlocked(self.0.load(Ordering::Acquire))
+    }
+
+    /// The state that was seen, or the next one if it was locked.
+    #[inline]
+    fn unlocked(&self, state: u64) -> u64 {
+        if state == LOCKED { self.wait() } else { state }
+    }
+
+    /// The state when it is not locked any more.
+    #[cold]
+    fn wait(&self) -> u64 {
+        let mut looks = 0_u32;
+        loop {
+            looks = looks.saturating_add(1);
+            if looks < 100 && !cfg!(loom) {
+                hint::spin_loop();
+            } else {
+                thread::yield_now();
+            }
+            let state = self.0.load(Ordering::Acquire);
+            if state != LOCKED {
+                return state;
+            }
+        }
+    }
+
+    /// Takes the state out, until it is given back.
+    fn lock(&self) -> Taken<'_> {
+        let mut state = self.state();
+        loop {
+            match self.replace(state, LOCKED) {
+                Ok(_) => return Taken { key: self, state },
+                Err(other) => state = self.unlocked(other),
+            }
+        }
     }
 
     /// Takes `amount` units, all or none. As [`Limiter::check`].
@@ -70,7 +150,7 @@ impl SharedGcra {
             let next = rule.advance(state, now, amount).map_err(|at| (state, Gcra::wait_until(at, now)))?;
             match self.replace(state, next) {
                 Ok(_) => return Ok(next),
-                Err(other) => state = other,
+                Err(other) => state = self.unlocked(other),
             }
         }
     }
@@ -89,19 +169,118 @@ impl SharedGcra {
             rule.refund(&mut next, now, amount);
             match self.replace(state, next) {
                 Ok(_) => return,
-                Err(other) => state = other,
+                Err(other) => state = self.unlocked(other),
             }
         }
     }
 
     #[inline]
     fn replace(&self, state: u64, next: u64) -> Result<u64, u64> {
-        self.0.compare_exchange_weak(state, next, Ordering::Relaxed, Ordering::Relaxed)
+        debug_assert_ne!(state, LOCKED);
+        self.0.compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Acquire)
+    }
+}
+
+/// A state that is taken out of its word. It goes back when this is dropped, also by a panic.
+struct Taken<'key> {
+    key: &'key SharedGcra,
+    state: u64,
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        debug_assert_ne!(self.state, LOCKED);
+        self.key.0.store(self.state, Ordering::Release);
+    }
+}
+
+impl Lock for Ruled<'_> {
+    fn place(&self) -> usize {
+        (&raw const *self.key).addr()
+    }
+
+    fn with(&self, amount: u64, then: &mut dyn FnMut(&mut dyn Ask)) {
+        let mut taken = self.key.lock();
+        then(&mut Request { limiter: self.rule, state: &mut taken.state, amount });
     }
 }
 
 impl fmt::Debug for SharedGcra {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_tuple("SharedGcra").field(&self.state()).finish()
+    }
+}
+
+/// Every interleaving of two threads that decide about the same two words, explored by loom.
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use crate::limiter::{Rate, check_all_shared};
+    use loom::sync::Arc;
+
+    const NOW: Time = Time::from_secs(1000);
+
+    fn rule(limit: u64) -> Gcra {
+        Gcra::new(limit, Rate::new(1, Duration::from_secs(1)).unwrap()).unwrap()
+    }
+
+    fn pair() -> Arc<[SharedGcra; 2]> {
+        Arc::new([SharedGcra::new(0), SharedGcra::new(0)])
+    }
+
+    fn remaining(keys: &[SharedGcra; 2], rules: [&Gcra; 2]) -> [u64; 2] {
+        [0, 1].map(|at| keys[at].peek(rules[at], NOW, 1).remaining)
+    }
+
+    /// One of the two has the only unit, whichever word each of them names first, and the other one takes nothing.
+    #[test]
+    fn loom_words_are_decided_about_together() {
+        loom::model(|| {
+            let (keys, rules) = (pair(), [rule(1), rule(2)]);
+            let (other, others) = (keys.clone(), rules.clone());
+            let thread = loom::thread::spawn(move || {
+                check_all_shared(NOW, [(&other[1].by(&others[1]), 1), (&other[0].by(&others[0]), 1)])
+                    .is_allowed()
+            });
+            let mine = check_all_shared(NOW, [(&keys[0].by(&rules[0]), 1), (&keys[1].by(&rules[1]), 1)])
+                .is_allowed();
+            assert!(mine != thread.join().unwrap());
+            assert_eq!(remaining(&keys, [&rules[0], &rules[1]]), [0, 1]);
+        });
+    }
+
+    /// Who asks one word by itself is admitted beside a request that is refused, and what each counts is counted.
+    #[test]
+    fn loom_a_check_beside_a_decision_loses_nothing() {
+        loom::model(|| {
+            let (keys, rules) = (pair(), [rule(2), rule(1)]);
+            let (other, others) = (keys.clone(), rules.clone());
+            let thread = loom::thread::spawn(move || {
+                let together = [(&other[0].by(&others[0]) as &dyn Lock, 1), (&other[1].by(&others[1]), 2)];
+                assert!(!check_all_shared(NOW, together).is_allowed(), "two of one");
+                check_all_shared(NOW, [(&other[0].by(&others[0]), 1)]).is_allowed()
+            });
+            assert!(keys[0].is_allowed(&rules[0], NOW, 1));
+            keys[0].refund(&rules[0], NOW, 1);
+            assert!(keys[0].is_allowed(&rules[0], NOW, 1));
+            assert!(thread.join().unwrap());
+            assert_eq!(remaining(&keys, [&rules[0], &rules[1]]), [0, 1]);
+        });
+    }
+
+    /// Who has seen one word behind a decision sees the other one behind it.
+    #[test]
+    fn loom_a_decision_is_seen_as_a_whole() {
+        loom::model(|| {
+            let (keys, rules) = (pair(), [rule(5), rule(5)]);
+            let (other, others) = (keys.clone(), rules.clone());
+            let thread = loom::thread::spawn(move || {
+                check_all_shared(NOW, [(&other[0].by(&others[0]), 1), (&other[1].by(&others[1]), 1)])
+                    .is_allowed()
+            });
+            let seen = remaining(&keys, [&rules[0], &rules[1]]);
+            assert!(seen[1] <= seen[0], "{seen:?}");
+            assert!(thread.join().unwrap());
+        });
     }
 }

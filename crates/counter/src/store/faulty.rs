@@ -99,4 +99,8 @@ impl<S: Store> Store for Faulty<S> {
     fn load(&mut self, keys: &[&[u8]]) -> Result<Vec<Option<i64>>, Error> {
         self.call(|store| store.load(keys))
     }
+
+    fn max_deltas(&self) -> usize {
+        self.store.max_deltas()
+    }
 }

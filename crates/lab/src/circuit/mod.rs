@@ -15,10 +15,7 @@ pub use options::CircuitOptions;
 pub use suites::all as benchmarks;
 
 use crate::micro;
-use crate::single_dash;
-use clap::{CommandFactory, Parser};
-use std::ffi::OsString;
-use std::io::{Write, stderr, stdout};
+use std::io::Write;
 use std::process::ExitCode;
 
 /// Does what the flags say. Writes what is found to `out`, and how far it is to `notes`, which may fail without a consequence.
@@ -31,23 +28,8 @@ pub fn run(
     micro::run(&benchmarks(), &options.micro, caller, out, notes)
 }
 
-/// The laboratory as a program of its own: what `cargo bench` starts.
-#[derive(Parser)]
-#[command(name = "circuit", about = "What circuits cost")]
-struct Program {
-    #[command(flatten)]
-    options: CircuitOptions,
-    /// `cargo bench` adds this.
-    #[arg(long, hide = true, global = true)]
-    bench: bool,
-}
-
-/// Runs the laboratory with the program's arguments.
+/// Runs the laboratory with the program's arguments, as `cargo bench` has it.
 #[must_use]
 pub fn main() -> ExitCode {
-    let arguments: Vec<OsString> = std::env::args_os().collect();
-    let flags = single_dash::long_flags(&Program::command());
-    let program = Program::parse_from(single_dash::normalise(arguments, &flags));
-    let caller = Caller { arguments: Vec::new() };
-    micro::exit_code(run(&program.options, &caller, &mut stdout().lock(), &mut stderr()))
+    micro::program::main("circuit", "What circuits cost", run)
 }

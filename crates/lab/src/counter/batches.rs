@@ -5,7 +5,7 @@ use super::variant::Variant;
 use std::time::Duration;
 
 /// The original's three, in its order, and then the others.
-const BASELINES: [Variant; 9] = [
+const BASELINES: &[Variant] = &[
     Variant::Token,
     Variant::Leaky,
     Variant::Vsa,
@@ -15,6 +15,8 @@ const BASELINES: [Variant; 9] = [
     Variant::Batch,
     Variant::Crdt,
     Variant::Gcra,
+    #[cfg(feature = "peers")]
+    Variant::Governor,
 ];
 
 const WRITE_DELAYS: [Duration; 4] =
@@ -26,9 +28,9 @@ const THRESHOLDS: [u64; 3] = [128, 192, 256];
 /// Every variant, or the only one that was asked for.
 pub(super) fn baselines(settings: &Settings, only: Option<Variant>) -> Vec<Settings> {
     BASELINES
-        .into_iter()
-        .filter(|variant| only.is_none_or(|only| only == *variant))
-        .map(|one| settings.of(one))
+        .iter()
+        .filter(|variant| only.is_none_or(|only| only == **variant))
+        .map(|one| settings.of(*one))
         .collect()
 }
 

@@ -1,5 +1,6 @@
 //! Flags of `tidemark bench counter`: the original's, under its names, and ours beside them.
 
+use super::lookup::Lookup;
 use super::parse;
 use super::target::Target;
 use super::variant::Variant;
@@ -16,6 +17,12 @@ pub struct CounterOptions {
     pub(super) flags: Flags,
     #[command(flatten)]
     pub(super) printing: Printing,
+    /// Have a process do it, kill it in the middle, and say what is lost: vsa, quota and exact, with a store that survives it
+    #[arg(long)]
+    pub(super) kill: bool,
+    /// Write profiles of the measured time into this folder: cpu.perf.data and cpu.txt by the system's perf, heap.tsv by sizes
+    #[arg(long, value_name = "FOLDER", conflicts_with = "kill")]
+    pub(super) profile: Option<PathBuf>,
 }
 
 /// Several runs, as the original's scripts make them.
@@ -33,6 +40,17 @@ pub(super) enum Action {
         /// The file
         #[arg(default_value = "sweep_results.tsv")]
         out: PathBuf,
+        #[command(flatten)]
+        flags: Box<Flags>,
+    },
+    /// What `--kill` starts and kills
+    #[command(hide = true)]
+    Victim {
+        /// Where it writes down what it was answered
+        notebook: PathBuf,
+        /// What keys' names begin with
+        #[arg(long)]
+        names: String,
         #[command(flatten)]
         flags: Box<Flags>,
     },
@@ -115,12 +133,15 @@ pub struct Flags {
     /// Keep at most so many latencies, a fair sample of all; 0: take none [default: 200000]
     #[arg(long = "max_latency_samples", value_parser = parse::samples)]
     pub max_latency_samples: Option<usize>,
-    /// Only false: the original's profiler is not part of this program
+    /// Only false: the original serves its profiler over HTTP; see --profile
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = parse::pprof)]
     pub pprof: Option<bool>,
     /// Of the stream of operations [default: 1]
     #[arg(long, value_parser = parse::count)]
     pub seed: Option<u64>,
+    /// How vsa, quota and exact come to a counter [default: name]
+    #[arg(long, value_enum)]
+    pub lookup: Option<Lookup>,
     /// Where vsa, quota and exact commit to [default: delay]
     #[arg(long, value_name = "STORE", value_parser = parse::target, long_help = STORE_HELP)]
     pub store: Option<Target>,
@@ -130,11 +151,14 @@ const STORE_HELP: &str = "\
 Where vsa, quota and exact commit to [default: delay]
   delay   a store in memory whose every call takes --write_delay besides
   memory  a store in memory
-  none    nowhere: every commit is acknowledged and forgotten";
+  none    nowhere: every commit is acknowledged and forgotten
+  log:FOLDER, redis://HOST[:PORT][/DB], postgres://[USER[:PASSWORD]@]HOST[:PORT]/DB, nats://HOST[:PORT]
+          a real store, read back from its beginning behind the final flush. What a run commits stays there, under names of its own";
 
 const AFTER_HELP: &str = "\
 Flags may be written with one dash, and with = or without (-variant=vsa -ops 200000). Variables of the environment stand in for flags
 that are not given: HARNESS_ and the flag's name in capitals; HARNESS_WORKERS is -goroutines, HARNESS_MAX_AGE -commit_max_age and
 HARNESS_MAX_LAT_SAMPLES -max_latency_samples.
+The variant governor is there in a program that was built with the feature peers.
 vsa, atomic, batch and crdt only count; the others refuse what is beyond their limit (Gated in the report).
 Exit codes: 0 measured; 1 it failed, or a counter has done what it must not; 2 wrong flags.";

@@ -35,19 +35,23 @@ impl Meter {
     pub(super) fn call<R>(&self, writes: u64, call: impl FnOnce() -> R) -> R {
         self.calls.fetch_add(1, Relaxed);
         self.writes.fetch_add(writes, Relaxed);
-        if self.delay.is_zero() {
-            return call();
-        }
         let clock = Instant::now();
-        std::thread::sleep(self.delay);
+        if !self.delay.is_zero() {
+            std::thread::sleep(self.delay);
+        }
         let result = call();
         self.nanos.fetch_add(u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX), Relaxed);
         result
     }
 
-    /// A call that does nothing but write so much.
+    /// A call that does nothing but write so much. Without a delay its time is not taken: there is none.
     pub(super) fn write(&self, writes: u64) {
-        self.call(writes, || ());
+        if self.delay.is_zero() {
+            self.calls.fetch_add(1, Relaxed);
+            self.writes.fetch_add(writes, Relaxed);
+        } else {
+            self.call(writes, || ());
+        }
     }
 
     pub(super) fn asked(&self) -> Asked {
@@ -79,5 +83,14 @@ mod tests {
         let asked = meter.asked();
         assert_eq!((asked.calls, asked.writes), (2, 3));
         assert!(asked.nanos >= 2_000_000, "{asked:?}");
+    }
+
+    #[test]
+    fn without_a_delay_only_what_is_done_takes_time() {
+        let meter = Meter::new(Duration::ZERO);
+        meter.write(1);
+        assert_eq!(meter.asked().mean_nanos(), None);
+        meter.call(1, || std::thread::sleep(Duration::from_millis(1)));
+        assert!(meter.asked().mean_nanos().is_some_and(|nanos| nanos >= 500_000));
     }
 }

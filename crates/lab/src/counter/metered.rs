@@ -1,6 +1,8 @@
 //! A store whose calls are counted.
 
 use super::meter::Meter;
+#[cfg(feature = "stores")]
+use super::real_stores;
 use super::target::Target;
 use std::sync::Arc;
 use tidemark_counter::store::{Batch, Claim, Error, Memory, Receipt, Store};
@@ -35,6 +37,10 @@ impl Store for Metered {
     fn load(&mut self, keys: &[&[u8]]) -> Result<Vec<Option<i64>>, Error> {
         self.inner.load(keys)
     }
+
+    fn max_deltas(&self) -> usize {
+        self.inner.max_deltas()
+    }
 }
 
 impl Store for Nowhere {
@@ -52,21 +58,43 @@ impl Store for Nowhere {
     }
 }
 
-/// A store for who commits, and, where what was committed can be read, another hand on the same.
+/// Opens the same store once more.
+pub(super) type Reopen = Box<dyn Fn() -> Result<Box<dyn Store>, Error> + Send + Sync>;
+
+/// A store for who commits, and, where what was committed can be read, how to open it again when he has finished.
 pub(super) struct Opened {
     pub(super) store: Box<dyn Store>,
-    pub(super) reader: Option<Box<dyn Store>>,
+    pub(super) reopen: Option<Reopen>,
 }
 
 /// Opens the store.
-pub(super) fn open(target: &Target) -> Opened {
-    match target {
+pub(super) fn open(target: &Target) -> anyhow::Result<Opened> {
+    Ok(match target {
         Target::Simulated | Target::Memory => {
             let memory = Memory::default();
-            Opened { store: Box::new(memory.clone()), reader: Some(Box::new(memory)) }
+            let store = Box::new(memory.clone());
+            Opened { store, reopen: Some(Box::new(move || Ok(Box::new(memory.clone())))) }
         }
-        Target::Nowhere => Opened { store: Box::new(Nowhere::default()), reader: None },
-    }
+        Target::Nowhere => Opened { store: Box::new(Nowhere::default()), reopen: None },
+        Target::Log(_) | Target::Redis(_) | Target::Postgres(_) | Target::Nats(_) => {
+            let target = target.clone();
+            Opened { store: open_durable(&target)?, reopen: Some(Box::new(move || open_durable(&target))) }
+        }
+    })
+}
+
+/// Opens a store that outlives the program.
+#[cfg(feature = "stores")]
+pub(super) fn open_durable(target: &Target) -> Result<Box<dyn Store>, Error> {
+    let none = || Error::Refused(format!("{target} ends with the program").into());
+    real_stores::open(target)?.ok_or_else(none)
+}
+
+#[cfg(not(feature = "stores"))]
+pub(super) fn open_durable(target: &Target) -> Result<Box<dyn Store>, Error> {
+    Err(Error::Refused(
+        format!("this program was built without the feature `stores`, and so without {target}").into(),
+    ))
 }
 
 #[cfg(test)]
@@ -80,7 +108,7 @@ mod tests {
     fn a_commit_is_a_call_with_as_many_writes_as_it_has_changes() {
         for (target, found) in [(Target::Memory, Some(4)), (Target::Nowhere, None)] {
             let meter = Arc::new(Meter::new(Duration::ZERO));
-            let opened = open(&target);
+            let opened = open(&target).unwrap();
             let mut store = Metered::new(opened.store, Arc::clone(&meter));
             let claim = store.claim("lab").unwrap();
             let delta = |key: &[u8], amount| Delta { key: key.into(), amount };
@@ -92,7 +120,7 @@ mod tests {
             };
             assert_eq!(store.commit(&batch).unwrap(), Receipt::Applied);
             assert_eq!((meter.asked().calls, meter.asked().writes), (1, 2));
-            let read = opened.reader.map(|mut reader| reader.load(&[b"a"]).unwrap());
+            let read = opened.reopen.map(|reopen| reopen().unwrap().load(&[b"a"]).unwrap());
             assert_eq!(read.and_then(|read| read[0]), found);
         }
     }

@@ -8,9 +8,9 @@
 //!                               outcome ─► report, table, JSON
 //! ```
 //!
-//! Each file uses only what stands before it: what is asked for (`variant`, `target`, `parse`, `flags`, `settings`), what measures
-//! (`stopwatch`, `sample`, `meter`, `metered`, `ledger`, `traffic`), what is measured (`subject`, `named`, `ticker`, `keyed`,
-//! `subjects`), what is found (`outcome`, `watch`, `run`) and how it is said (`report`, `table`, `batches`), and this file.
+//! Each file uses only what stands before it: what is asked for (`variant`, `target`, `lookup`, `parse`, `flags`, `settings`), what measures
+//! (`stopwatch`, `sample`, `meter`, `real_stores`, `metered`, `ledger`, `traffic`), what is measured (`subject`, `named`, `ticker`, `subjects`), what is found (`outcome`, `watch`, `profile`, `run`) and how it is said (`text`, `report`, `table`, `batches`), what a kill
+//! leaves (`kill`), and this file.
 //!
 //! Nothing may flatter: operations are random draws that never come around, the clock's cost is taken off, the final flush is part of
 //! the measured time, and the workers' ledger is compared with what the store has at the end. A counter that has done what it must not
@@ -18,13 +18,17 @@
 
 mod batches;
 mod flags;
-mod keyed;
+mod kill;
 mod ledger;
+mod lookup;
 mod meter;
 mod metered;
 mod named;
 mod outcome;
 mod parse;
+mod profile;
+#[cfg(feature = "stores")]
+mod real_stores;
 mod report;
 mod run;
 mod sample;
@@ -34,16 +38,20 @@ mod subject;
 mod subjects;
 mod table;
 mod target;
+mod text;
 mod ticker;
 mod traffic;
 mod variant;
 mod watch;
 
 pub use flags::{CounterOptions, Flags};
+pub use lookup::Lookup;
 pub use settings::Settings;
 pub use table::header;
 pub use target::Target;
 pub use variant::Variant;
+
+pub use crate::micro::Caller;
 
 use crate::output;
 use anyhow::Context;
@@ -52,10 +60,12 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-/// Does what the flags and the variables of the environment say, which are looked up by `environment`. Writes what is found to `out`,
+/// Does what the flags and the variables of the environment say, which are looked up by `environment`; this program comes back to
+/// this laboratory by the `caller`'s arguments. Writes what is found to `out`,
 /// and how far it is to `notes`, which may fail without a consequence. Returns false if a counter has done what it must not.
 pub fn run(
     options: &CounterOptions,
+    caller: &Caller,
     environment: &dyn Fn(&str) -> Option<String>,
     out: &mut impl Write,
     notes: &mut impl Write,
@@ -64,9 +74,20 @@ pub fn run(
         let _ = writeln!(notes, "built with assertions: the figures are not those of a release build");
     }
     match &options.action {
+        None if options.kill => {
+            let settings = Settings::resolve(&options.flags, environment, Settings::harness())?;
+            let aftermath = kill::run(&settings, caller, notes)?;
+            output::write_report(&aftermath, options.printing.json, out)?;
+            Ok(aftermath.faults().is_empty())
+        }
+        Some(Action::Victim { notebook, names, flags }) => {
+            let settings = Settings::resolve(flags, environment, Settings::harness())?;
+            kill::work(&Settings { names: names.clone(), ..settings }, notebook, out)?;
+            Ok(true)
+        }
         None => {
             let settings = Settings::resolve(&options.flags, environment, Settings::harness())?;
-            let outcome = run::run(&settings)?;
+            let outcome = run::run(&settings, options.profile.as_deref())?;
             output::write_report(&outcome, options.printing.json, out)?;
             Ok(outcome.faults().is_empty())
         }
@@ -74,7 +95,8 @@ pub fn run(
             let settings = Settings::resolve(flags, environment, Settings::baselines())?;
             let runs = batches::baselines(&settings, flags.variant);
             if printing.json {
-                let outcomes = runs.iter().map(run::run).collect::<anyhow::Result<Vec<_>>>()?;
+                let outcomes =
+                    runs.iter().map(|run| run::run(run, None)).collect::<anyhow::Result<Vec<_>>>()?;
                 serde_json::to_writer_pretty(&mut *out, &outcomes)?;
                 writeln!(out)?;
                 Ok(outcomes.iter().all(|outcome| outcome.faults().is_empty()))
@@ -100,7 +122,7 @@ fn write_table(runs: &[Settings], out: &mut impl Write, notes: &mut impl Write) 
     let mut is_right = true;
     for (number, settings) in runs.iter().enumerate() {
         let _ = writeln!(notes, "{}/{}: {}", number + 1, runs.len(), settings.variant);
-        let outcome = run::run(settings).with_context(|| settings.variant.to_string())?;
+        let outcome = run::run(settings, None).with_context(|| settings.variant.to_string())?;
         writeln!(out, "{}", table::line(&outcome))?;
         for fault in outcome.faults() {
             is_right = false;

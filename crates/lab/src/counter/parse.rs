@@ -52,7 +52,7 @@ pub(super) fn replicas(text: &str) -> Result<usize, String> {
 pub(super) fn pprof(text: &str) -> Result<bool, String> {
     match text {
         "false" => Ok(false),
-        _ => Err("there is no profiler in this program: run it under one, such as perf".to_owned()),
+        _ => Err("no profiler is served over HTTP: write profiles into a folder with --profile".to_owned()),
     }
 }
 

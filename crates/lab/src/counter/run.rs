@@ -3,6 +3,7 @@
 use super::ledger::Ledger;
 use super::meter::Meter;
 use super::outcome::{Exposures, Memory, Outcome};
+use super::profile::Profiler;
 use super::sample::{Latencies, Reservoir};
 use super::settings::Settings;
 use super::stopwatch::{Stopwatch, nanos};
@@ -15,43 +16,55 @@ use crate::allocations;
 use crate::machine::Machine;
 use anyhow::{Context, anyhow};
 use rustix::time::{ClockId, clock_gettime};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// How many keys are made in order to know what one takes.
-const KEYS_FOR_MEMORY: usize = 50_000;
+const KEYS_FOR_MEMORY: usize = 10_000;
 /// Bounds of how often what is uncommitted is looked at: often enough to see what a commit leaves, and seldom enough to be no load.
 const LOOK_EVERY: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(100));
 
 /// The names of a run's keys.
 type Names = Arc<[String]>;
 
-/// Makes what is to be measured and measures it.
-pub(super) fn run(settings: &Settings) -> anyhow::Result<Outcome> {
+/// Makes what is to be measured and measures it; with profiles of that in a folder, if there is one.
+pub(super) fn run(settings: &Settings, profile: Option<&Path>) -> anyhow::Result<Outcome> {
+    let settings = &settings.apart_from_other_runs();
     match settings.variant {
-        Variant::Vsa | Variant::Quota | Variant::Exact => measure(settings, subjects::Committed::new),
-        Variant::Atomic => measure(settings, subjects::Atomic::new),
-        Variant::Batch => measure(settings, subjects::Batched::new),
-        Variant::Crdt => measure(settings, subjects::Replicated::new),
-        Variant::Token | Variant::Leaky => measure(settings, subjects::Buckets::new),
-        Variant::Gcra => measure(settings, subjects::Gcra::new),
+        Variant::Vsa | Variant::Quota | Variant::Exact => {
+            measure(settings, profile, subjects::Committed::new)
+        }
+        Variant::Atomic => measure(settings, profile, subjects::Words::new),
+        Variant::Batch => measure(settings, profile, subjects::Batched::new),
+        Variant::Crdt => measure(settings, profile, subjects::Replicated::new),
+        Variant::Token => measure(settings, profile, subjects::Buckets::of_tokens),
+        Variant::Leaky => measure(settings, profile, subjects::Buckets::that_leak),
+        Variant::Gcra => measure(settings, profile, subjects::gcra),
+        #[cfg(feature = "peers")]
+        Variant::Governor => measure(settings, profile, subjects::governor),
     }
 }
 
 /// Measures what `make` makes of settings, names and a meter for its calls to a store.
 fn measure<S: Subject>(
     settings: &Settings,
+    profile: Option<&Path>,
     make: impl Fn(&Settings, &Names, &Arc<Meter>) -> anyhow::Result<S>,
 ) -> anyhow::Result<Outcome> {
     let bytes_per_key = bytes_per_key(settings, &make)?;
     let stopwatch = Stopwatch::calibrated();
     let meter = Arc::new(Meter::new(settings.write_delay));
-    let names = names(settings.keys);
+    let names = settings.names();
+    let mut profiler = profile.map(Profiler::attach).transpose()?;
     let (found, allocations) = allocations::during(|| {
         let subject = make(settings, &names, &meter)?;
-        Found::of(settings, &subject, &meter, stopwatch)
+        Found::of(settings, &subject, &meter, stopwatch, profiler.as_mut())
     });
+    if let Some(profiler) = profiler {
+        profiler.write(allocations.as_ref()).context("writing the profiles")?;
+    }
     let memory = Memory {
         kept_bytes: allocations.map(|all| all.kept_bytes),
         total_bytes: allocations.map(|all| all.bytes),
@@ -102,6 +115,7 @@ impl Found {
         subject: &impl Subject,
         meter: &Meter,
         stopwatch: Stopwatch,
+        mut profiler: Option<&mut Profiler>,
     ) -> anyhow::Result<Self> {
         let (phase, is_flushed) = (Phase::default(), AtomicBool::new(false));
         let every = settings.commit_interval.clamp(LOOK_EVERY.0, LOOK_EVERY.1);
@@ -121,8 +135,9 @@ impl Found {
                 .variant
                 .commits()
                 .then(|| scope.spawn(|| Watch::until(&is_flushed, subject, meter, every)));
+            let begun = profiler.as_mut().map_or(Ok(()), |profiler| profiler.begin());
             let (cpu, clock) = (process_time(), Instant::now());
-            phase.0.store(WORKING, Relaxed);
+            phase.0.store(if begun.is_ok() { WORKING } else { OVER }, Relaxed);
             if !settings.duration.is_zero() {
                 std::thread::sleep(settings.duration);
                 phase.0.store(OVER, Relaxed);
@@ -134,6 +149,7 @@ impl Found {
             let (worked, at_end) = (clock.elapsed(), subject.exposure());
             let flushed = subject.finish();
             let (duration, cpu) = (clock.elapsed(), process_time().saturating_sub(cpu));
+            let ended = begun.and_then(|()| profiler.map_or(Ok(()), Profiler::end));
             let at_last = subject.exposure();
             is_flushed.store(true, Relaxed);
             let watch = watching.map(|thread| thread.join().map_err(|_| anyhow!("the watch has panicked")));
@@ -144,6 +160,7 @@ impl Found {
                 samples.extend(worker.reservoir.into_samples());
             }
             flushed.context("the final flush")?;
+            ended?;
             let difference =
                 |positions: Option<Vec<i64>>| positions.map(|all| ledger.difference(&all).absolute);
             let promised = if settings.variant == Variant::Exact { settings.block } else { settings.cap };
@@ -255,8 +272,8 @@ fn bytes_per_key<S: Subject>(
     make: &impl Fn(&Settings, &Names, &Arc<Meter>) -> anyhow::Result<S>,
 ) -> anyhow::Result<Option<f64>> {
     let kept = |keys: usize| {
-        let (meter, names) = (Arc::new(Meter::new(Duration::ZERO)), names(keys));
         let settings = Settings { keys, ..settings.clone() };
+        let (meter, names) = (Arc::new(Meter::new(Duration::ZERO)), settings.names());
         let (subject, allocations) = allocations::during(|| make(&settings, &names, &meter));
         subject?.finish()?;
         let text: usize = names.iter().map(String::len).sum();
@@ -264,10 +281,6 @@ fn bytes_per_key<S: Subject>(
     };
     let (one, many) = (kept(1)?, kept(KEYS_FOR_MEMORY)?);
     Ok(one.zip(many).map(|(one, many)| (many - one) as f64 / (KEYS_FOR_MEMORY - 1) as f64))
-}
-
-fn names(keys: usize) -> Names {
-    (0..keys).map(|key| format!("key-{key}")).collect()
 }
 
 /// Processor time that this process has used.

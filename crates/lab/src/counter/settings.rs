@@ -1,14 +1,18 @@
 //! What a run is to be: flags, before them variables of the environment, before those the defaults.
 
 use super::flags::Flags;
+use super::lookup::Lookup;
 use super::parse;
 use super::stopwatch::as_nanos;
 use super::target::Target;
 use super::variant::Variant;
+use crate::duration;
 use anyhow::{Context, anyhow};
 use clap::ValueEnum;
 use serde::Serialize;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Everything that decides a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -66,6 +70,10 @@ pub struct Settings {
     pub sample_every: u64,
     /// Latencies that are kept of all workers together; 0: none are taken.
     pub max_latency_samples: usize,
+    /// How `vsa`, `quota` and `exact` come to a counter.
+    pub lookup: Lookup,
+    /// What all keys' names begin with; by themselves, with nothing.
+    pub names: String,
     /// Where commits go.
     pub store: Target,
 }
@@ -98,6 +106,8 @@ impl Settings {
             write_delay: Duration::ZERO,
             sample_every: 1,
             max_latency_samples: 200_000,
+            lookup: Lookup::Name,
+            names: String::new(),
             store: Target::Simulated,
         }
     }
@@ -146,7 +156,7 @@ impl Settings {
         let sample_every =
             from.or(flags.sample_every, "HARNESS_SAMPLE_EVERY", parse::count, defaults.sample_every)?;
         let settings = Settings {
-            variant: from.or(flags.variant, "HARNESS_VARIANT", variant, defaults.variant)?,
+            variant: from.or(flags.variant, "HARNESS_VARIANT", one_of, defaults.variant)?,
             operations: from.or(flags.ops, "HARNESS_OPS", parse::operations, defaults.operations)?,
             duration: from.or(flags.duration, "HARNESS_DURATION", parse::duration, defaults.duration)?,
             workers: from.or(flags.goroutines, "HARNESS_WORKERS", parse::workers, defaults.workers)?,
@@ -205,9 +215,52 @@ impl Settings {
                 parse::samples,
                 defaults.max_latency_samples,
             )?,
+            lookup: from.or(flags.lookup, "HARNESS_LOOKUP", one_of, defaults.lookup)?,
+            names: defaults.names,
             store: from.or(flags.store.clone(), "HARNESS_STORE", parse::target, defaults.store)?,
         };
         Ok(settings)
+    }
+
+    /// The same with names that no other run has, where commits stay.
+    pub(super) fn apart_from_other_runs(&self) -> Self {
+        let mut settings = self.clone();
+        if settings.store.is_durable() {
+            static RUNS: AtomicU64 = AtomicU64::new(0);
+            let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
+            let number = RUNS.fetch_add(1, Relaxed);
+            settings.names = format!("run-{since:x}-{:x}-{number}:", std::process::id());
+        }
+        settings
+    }
+
+    /// What another process must be told so that it counts as this one would; where commits go is told apart, because addresses have
+    /// passwords.
+    pub(super) fn flags(&self) -> Vec<String> {
+        [
+            ("names", self.names.clone()),
+            ("variant", self.variant.to_string()),
+            ("goroutines", self.workers.to_string()),
+            ("keys", self.keys.to_string()),
+            ("churn", self.churn.to_string()),
+            ("seed", self.seed.to_string()),
+            ("threshold", self.threshold.to_string()),
+            ("low_threshold", self.low_threshold.to_string()),
+            ("cap", self.cap.to_string()),
+            ("block", self.block.to_string()),
+            ("commit_interval", duration::format(self.commit_interval)),
+            ("commit_max_age", duration::format(self.commit_max_age)),
+            ("initial_scalar", self.initial_scalar.to_string()),
+            ("write_delay", duration::format(self.write_delay)),
+            ("lookup", self.lookup.to_string()),
+        ]
+        .map(|(name, value)| format!("--{name}={value}"))
+        .into()
+    }
+
+    /// The names of all keys.
+    pub(super) fn names(&self) -> Arc<[String]> {
+        (0..self.keys).map(|key| format!("{}key-{key}", self.names)).collect()
     }
 
     /// What is measured, and everything else as it is.
@@ -240,16 +293,21 @@ impl Environment<'_> {
     }
 }
 
-fn variant(text: &str) -> Result<Variant, String> {
-    Variant::from_str(text, false).map_err(|_| {
-        let names: Vec<&str> = Variant::value_variants().iter().map(|variant| variant.name()).collect();
-        format!("there is no variant {text:?}; there are {}", names.join(", "))
+/// One of what a flag may name.
+fn one_of<T: ValueEnum>(text: &str) -> Result<T, String> {
+    T::from_str(text, false).map_err(|_| {
+        let names: Vec<String> = T::value_variants()
+            .iter()
+            .filter_map(ValueEnum::to_possible_value)
+            .map(|value| value.get_name().to_owned())
+            .collect();
+        format!("there is no {text:?} there; there are {}", names.join(", "))
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Flags, Settings};
+    use super::{Flags, Lookup, Settings};
     use crate::counter::variant::Variant;
     use std::time::Duration;
 
@@ -292,5 +350,38 @@ mod tests {
         assert_eq!((settings.low_threshold, settings.cap, settings.block), (96, 192, 192));
         let flags = Flags { threshold: Some(192), cap: Some(100), ..Flags::default() };
         assert!(resolve(&flags, &[]).unwrap_err().to_string().contains("cap"));
+    }
+
+    #[test]
+    fn another_process_is_told_all_that_decides_how_it_counts() {
+        #[derive(clap::Parser)]
+        struct Program {
+            #[arg(long)]
+            names: String,
+            #[command(flatten)]
+            flags: Flags,
+        }
+        let settings = Settings {
+            variant: Variant::Exact,
+            workers: 3,
+            keys: 9,
+            churn: 17,
+            seed: 5,
+            threshold: 40,
+            low_threshold: 7,
+            cap: 50,
+            block: 20,
+            commit_interval: Duration::from_micros(1_500),
+            commit_max_age: Duration::from_secs(90),
+            initial_scalar: 123,
+            write_delay: Duration::from_nanos(250),
+            lookup: Lookup::Handle,
+            names: "run-1:".to_owned(),
+            ..Settings::harness()
+        };
+        let arguments = ["victim".to_owned()].into_iter().chain(settings.flags());
+        let program: Program = clap::Parser::parse_from(arguments);
+        let understood = resolve(&program.flags, &[("HARNESS_KEYS", "1000")]).unwrap();
+        assert_eq!(Settings { names: program.names, ..understood }, settings);
     }
 }

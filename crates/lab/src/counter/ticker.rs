@@ -6,51 +6,36 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
 
-/// Acts every so often, and sooner if it is woken, until it is stopped or dropped.
+/// Acts every so often until it is stopped or dropped.
 pub(super) struct Ticker {
-    state: Arc<State>,
+    is_over: Arc<AtomicBool>,
     thread: Thread,
     handle: Mutex<Option<JoinHandle<()>>>,
-}
-
-#[derive(Default)]
-struct State {
-    is_woken: AtomicBool,
-    is_over: AtomicBool,
 }
 
 impl Ticker {
     /// The first time is one interval from now.
     pub(super) fn start(every: Duration, mut act: impl FnMut() + Send + 'static) -> anyhow::Result<Self> {
-        let state = Arc::new(State::default());
+        let is_over = Arc::new(AtomicBool::new(false));
         let handle = {
-            let state = Arc::clone(&state);
+            let is_over = Arc::clone(&is_over);
             std::thread::Builder::new().spawn(move || {
                 loop {
                     std::thread::park_timeout(every);
-                    if state.is_over.load(Relaxed) {
+                    if is_over.load(Relaxed) {
                         return;
                     }
-                    state.is_woken.store(false, Relaxed);
                     act();
                 }
             })?
         };
         let thread = handle.thread().clone();
-        Ok(Ticker { state, thread, handle: Mutex::new(Some(handle)) })
-    }
-
-    /// Has it act now. Costs a load while an earlier call has not been followed yet.
-    #[inline]
-    pub(super) fn wake(&self) {
-        if !self.state.is_woken.load(Relaxed) && !self.state.is_woken.swap(true, Relaxed) {
-            self.thread.unpark();
-        }
+        Ok(Ticker { is_over, thread, handle: Mutex::new(Some(handle)) })
     }
 
     /// Waits until it has acted for the last time.
     pub(super) fn stop(&self) -> anyhow::Result<()> {
-        self.state.is_over.store(true, Relaxed);
+        self.is_over.store(true, Relaxed);
         self.thread.unpark();
         let handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner).take();
         handle
@@ -73,14 +58,11 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn it_acts_when_it_is_woken_and_not_once_it_is_stopped() {
+    fn it_does_not_wait_for_its_time_in_order_to_end() {
         let (acted, acts) = mpsc::channel();
         let never = Duration::from_hours(24);
         let ticker = Ticker::start(never, move || acted.send(()).unwrap()).unwrap();
-        ticker.wake();
-        acts.recv().unwrap();
         ticker.stop().unwrap();
-        ticker.wake();
         // The sender has gone with the thread, and has left nothing.
         assert!(acts.recv().is_err());
     }

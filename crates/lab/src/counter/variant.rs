@@ -24,8 +24,11 @@ pub enum Variant {
     Token,
     /// A leaky bucket per key, read from the store and written to it for every operation
     Leaky,
-    /// A limiter per key in one word, without a store
+    /// A limiter per key in one word, without a store; nothing is given back
     Gcra,
+    /// The same by the crate governor
+    #[cfg(feature = "peers")]
+    Governor,
 }
 
 impl Variant {
@@ -42,6 +45,8 @@ impl Variant {
             Variant::Token => "token",
             Variant::Leaky => "leaky",
             Variant::Gcra => "gcra",
+            #[cfg(feature = "peers")]
+            Variant::Governor => "governor",
         }
     }
 
@@ -51,6 +56,8 @@ impl Variant {
         match self {
             Variant::Vsa | Variant::Atomic | Variant::Batch | Variant::Crdt => false,
             Variant::Quota | Variant::Exact | Variant::Token | Variant::Leaky | Variant::Gcra => true,
+            #[cfg(feature = "peers")]
+            Variant::Governor => true,
         }
     }
 

@@ -7,6 +7,9 @@ use super::subject::{Exposure, Subject};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+/// Of the time, one look in so many.
+const LOOK_SHARE: u32 = 20;
+
 /// What was seen until now.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
@@ -18,17 +21,20 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Looks every so often until it is over.
+    /// Looks every so often until it is over, and less often where a look takes long.
     pub(super) fn until(
         is_over: &AtomicBool,
         subject: &impl Subject,
         meter: &Meter,
         every: Duration,
     ) -> Self {
-        let mut watch = Watch::default();
+        let (mut watch, mut pause) = (Watch::default(), every);
         while !is_over.load(Relaxed) {
-            std::thread::sleep(every);
+            std::thread::sleep(pause);
+            let clock = Instant::now();
             watch.look(subject.exposure(), meter.asked().calls);
+            // To look at very many keys takes long, and is to be no load.
+            pause = every.max(clock.elapsed() * LOOK_SHARE);
         }
         watch
     }

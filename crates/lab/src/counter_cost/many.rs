@@ -1,13 +1,16 @@
 //! Many keys, all alike or a few of them hot.
 
 use super::moves::{plain, quota};
-use super::rivals::Word;
 use super::threads::by_one_and_two;
 use crate::micro::benchmark::{Benchmark, each};
 use crate::random::Random;
-use foldhash::{HashMap, HashMapExt};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use tidemark_counter::Counter;
+use std::time::Duration;
+use tidemark_counter::counters::{Counters, Error, Handle, Options, Settings};
+use tidemark_counter::store::Memory;
+use tidemark_counter::variant::Atomic;
+use tidemark_counter::{Counter, Promise};
 
 /// How many keys are looked up by their names, as in the original.
 const NAMES: usize = 1_000;
@@ -16,27 +19,70 @@ const SKEWED: usize = 4_096;
 const EXPONENT: f64 = 1.2;
 /// How many all alike.
 const ALIKE: usize = 1_024;
+/// How many of them are asked for in one call.
+const AT_ONCE: usize = 10_000;
+/// Longer than any measurement.
+const NEVER: Duration = Duration::from_hours(24);
 /// Places that keys have in proportion to their shares.
 const PLACES: usize = 1 << 16;
 
-/// Counters by name, and the next one to ask for.
+/// Counters under names, as programs have them, and the next one to ask for. Nothing is committed while they are measured.
 struct Store {
     names: Vec<String>,
-    counters: HashMap<Box<str>, Counter>,
+    counters: Counters,
     next: AtomicUsize,
 }
 
 impl Store {
-    fn new() -> Self {
-        let names: Vec<String> = (0..NAMES).map(|key| format!("key-{key}")).collect();
-        let mut counters = HashMap::with_capacity(NAMES);
-        names.iter().for_each(|name| _ = counters.insert(name.as_str().into(), plain()));
-        Store { names, counters, next: AtomicUsize::new(0) }
+    fn with(count: u64) -> Result<Self, Error> {
+        let names = names(count);
+        let each = Settings {
+            promise: Promise::Relaxed { cap: 1 << 60 },
+            high: u64::MAX,
+            low: u64::MAX,
+            max_age: NEVER,
+            ..Settings::default()
+        };
+        let options =
+            Options { settings: Arc::new(move |_| each), interval: NEVER, idle: None, ..Options::default() };
+        let store =
+            Store { counters: Counters::open(Memory::default(), options)?, names, next: AtomicUsize::new(0) };
+        // All of them are in memory before anything is measured.
+        store.handles().try_for_each(|handle| handle.map(drop))?;
+        Ok(store)
     }
 
-    fn add(&self, name: &str) -> bool {
-        self.counters.get(name).is_some_and(|counter| counter.add(1).is_ok())
+    /// A handle to each counter, in the order of their names.
+    fn handles(&self) -> impl Iterator<Item = Result<Handle, Error>> {
+        self.names.chunks(AT_ONCE).flat_map(|names| {
+            let names: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
+            self.counters.get_all(&names)
+        })
     }
+
+    fn of_1000() -> Self {
+        Store::with(NAMES as u64).expect("counters in memory")
+    }
+
+    #[inline]
+    fn add(&self, number: usize) -> bool {
+        self.counters.add(self.names[number].as_bytes(), 1).is_ok()
+    }
+
+    #[inline]
+    fn scattered(&self, number: u64) -> usize {
+        scattered(number, self.names.len())
+    }
+}
+
+fn names(count: u64) -> Vec<String> {
+    (0..count).map(|key| format!("key-{key}")).collect()
+}
+
+/// One of so many for the operation with this number, far from the one before: where they lie in memory is not to be guessed.
+#[inline]
+fn scattered(number: u64, among: usize) -> usize {
+    (Random::new(1, number).next() % among as u64) as usize
 }
 
 /// Draws among keys of which a few are hot (Zipf), each independent of all others, and things of which each key has one.
@@ -80,24 +126,51 @@ pub(super) fn rows() -> Vec<Benchmark> {
         ),
         Benchmark::new(
             "CounterOps.Store_lookup_Update",
-            "looking up one of 1,000 counters by its name and adding 1, by one thread",
+            "looking up one of 1,000 counters by its name and adding 1, one after the other, by one thread",
             |_| {
-                let store = Store::new();
-                each(move |number| store.add(&store.names[number as usize % NAMES]))
+                let store = Store::of_1000();
+                each(move |number| store.add(number as usize % NAMES))
             },
         )
-        .at_most(20.0),
+        .at_most(20.0)
+        .in_summary(),
+        Benchmark::new(
+            "CounterOps.Store_lookup_Update_300k",
+            "drawing one of 300,000 counters, looking it up by its name and adding 1, by one thread",
+            |sizes| {
+                let store = Store::with(sizes.many_names)?;
+                each(move |number| store.add(store.scattered(number)))
+            },
+        ),
+        Benchmark::new(
+            "CounterOps.Handle_Update_300k",
+            "drawing one of 300,000 counters and adding 1 by its handle, by one thread",
+            |sizes| {
+                let store = Store::with(sizes.many_names)?;
+                let handles: Vec<Handle> = store.handles().collect::<Result<_, Error>>()?;
+                each(move |number| handles[store.scattered(number)].add(1).is_ok())
+            },
+        ),
+        Benchmark::new(
+            "CounterOps.Store_draw_300k",
+            "drawing one of 300,000 names, and nothing else",
+            |sizes| {
+                let names = names(sizes.many_names);
+                each(move |number| names[scattered(number, names.len())].len())
+            },
+        ),
         Benchmark::new("CounterOps.ManyKeys_draw", "drawing one of 4,096 keys, and nothing else", |_| {
             let skewed = Skewed::new(|| ());
             each(move |number| skewed.draw(number).1)
         }),
     ];
-    all.extend(by_one_and_two(
+    let [two, one] = by_one_and_two(
         "Store_GetOrCreate_Concurrent",
         "asking a shared word which of 1,000 counters is next, looking it up by its name and adding 1",
-        Store::new,
-        |store, _| store.add(&store.names[store.next.fetch_add(1, Relaxed) % NAMES]),
-    ));
+        Store::of_1000,
+        |store, _| store.add(store.next.fetch_add(1, Relaxed) % NAMES),
+    );
+    all.extend([two.in_summary(), one]);
     let [two, one] = by_one_and_two(
         "ManyKeys_VSA_After",
         "drawing one of 4,096 quotas of which a few are hot, and taking 1 or 2",
@@ -107,14 +180,15 @@ pub(super) fn rows() -> Vec<Benchmark> {
             counter.take(amount)
         },
     );
-    all.extend([two.also(["ManyKeys_VSA_Optimized", "ManyKeys_VSA_Optimized_PerP_Hier"]), one]);
+    let two = two.also(["ManyKeys_VSA_Optimized", "ManyKeys_VSA_Optimized_PerP_Hier"]);
+    all.extend([two.in_summary(), one]);
     all.extend(by_one_and_two(
         "ManyKeys_Atomic",
         "drawing one of 4,096 words of which a few are hot, and taking 1 or 2",
-        || Skewed::new(|| Word::new(1 << 50)),
+        || Skewed::new(|| Atomic::new(1 << 50)),
         |skewed, number| {
             let (word, amount) = skewed.draw(number);
-            word.take(amount as i64)
+            word.take(amount)
         },
     ));
     all

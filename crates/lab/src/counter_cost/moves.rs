@@ -38,18 +38,21 @@ pub(super) fn rows() -> Vec<Benchmark> {
             },
         )
         .at_most(5.0)
+        .in_summary()
         .also(["Update_HotKey"]),
         Benchmark::new("CounterOps.Update_striped", "adding 1 to a striped counter, by one thread", |_| {
             let counter = plain();
             counter.stripe();
             each(move |_| counter.add(1))
         })
-        .at_most(1.5),
+        .at_most(1.5)
+        .in_summary(),
         Benchmark::new("CounterOps.TryConsume_HotKey", "taking 1 from a cold quota, by one thread", |_| {
             let counter = quota();
             each(move |_| counter.take(1))
         })
-        .at_most(7.0),
+        .at_most(7.0)
+        .in_summary(),
         Benchmark::new(
             "CounterOps.TryConsume_striped",
             "taking 1 from a striped quota, by one thread",
@@ -58,7 +61,8 @@ pub(super) fn rows() -> Vec<Benchmark> {
                 each(move |_| counter.take(1))
             },
         )
-        .at_most(2.0),
+        .at_most(2.0)
+        .in_summary(),
     ];
     all.extend(by_one_and_two("VSA_Update_Concurrent", "adding 1 to a counter", plain, |counter, _| {
         counter.add(1)

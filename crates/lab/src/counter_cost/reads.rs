@@ -31,13 +31,13 @@ pub(super) fn rows() -> Vec<Benchmark> {
     ));
     all.extend(by_one_and_two(
         "VSA_State_Concurrent_InLoop",
-        "looking into a counter's books; every 64th time it is moved up and down",
+        "asking for a counter's state; every 64th time it is moved up and down",
         plain,
         |counter, number| {
             if number % MOVE_EVERY == 0 {
                 up_and_down(counter);
             }
-            counter.books()
+            counter.state()
         },
     ));
     all.push(Benchmark::new(
@@ -47,8 +47,8 @@ pub(super) fn rows() -> Vec<Benchmark> {
     ));
     all.push(Benchmark::new(
         "CounterOps.VSA_State_Concurrent",
-        "looking into a counter's books, by one thread, while another moves it up and down",
-        |_| beside(1, plain(), |counter, _| counter.books(), up_and_down),
+        "asking for a counter's state, by one thread, while another moves it up and down",
+        |_| beside(1, plain(), |counter, _| counter.state(), up_and_down),
     ));
     all.extend(THREADS.map(|threads| {
         Benchmark::new(

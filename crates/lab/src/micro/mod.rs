@@ -3,6 +3,7 @@
 //! - [`Benchmark`] is a row; the suites of a laboratory are lists of them.
 //! - `runner.rs` does a benchmark's work for a while and looks at the clock.
 //! - `row.rs` is what was measured of one benchmark, `series.rs` the samples of one thing that was found of it.
+//! - `program.rs` has a laboratory started by `cargo bench`.
 //! - `report.rs`, `ratios.rs`, `markdown.rs`, `jmh.rs` and `comparison.rs` say what was found, `result_file.rs` keeps it.
 //!
 //! Each uses only what stands before it: benchmarks and what they count with (`tally`, `lateness`, `open_loop`) ─► how they are
@@ -22,6 +23,7 @@ pub(crate) mod lateness;
 mod markdown;
 pub(crate) mod open_loop;
 pub(crate) mod options;
+pub(crate) mod program;
 mod ratios;
 mod report;
 mod result_file;
@@ -52,7 +54,6 @@ use result_file::ResultFile;
 use row::Row;
 use selection::{Run, Selection};
 use std::io::{self, Write};
-use std::process::ExitCode;
 
 /// Does with these benchmarks what the flags say. Writes what is found to `out`, and how far it is to `notes`, which may fail without a
 /// consequence.
@@ -234,23 +235,12 @@ fn run_as_fork(
     Ok(())
 }
 
-/// What a program ends with that has done this.
-pub(crate) fn exit_code(result: anyhow::Result<()>) -> ExitCode {
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) if output::is_closed(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            output::tell(format_args!("{error:#}"));
-            ExitCode::FAILURE
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::benchmark::{Benchmark, Work};
+    use super::program::exit_code;
     use super::test_report::benchmark;
-    use super::{Caller, MicroOptions, exit_code, run as run_of};
+    use super::{Caller, MicroOptions, run as run_of};
     use crate::test_run::options;
     use std::cell::Cell;
     use std::io::{self, Write};

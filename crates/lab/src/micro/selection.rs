@@ -19,6 +19,9 @@ pub enum SelectionError {
         /// The flag.
         flag: &'static str,
     },
+    /// Other flags leave no benchmark at all.
+    #[error("{0} leaves none of these benchmarks; -l lists them")]
+    NoneLeft(&'static str),
     /// A pattern that has no letter would mean all, which is rarely meant.
     #[error("an empty pattern means nothing; leave it out to run all benchmarks, or -l to list them")]
     Empty,
@@ -87,6 +90,10 @@ impl Selection<'_> {
         let is_left = |one: &&Benchmark| {
             (!self.summary || one.is_in_summary()) && (self.against != Some(PEERS) || one.group().is_some())
         };
+        let flag = if self.summary { "--summary" } else { "--against peers" };
+        if !benchmarks.is_empty() && !benchmarks.iter().any(|one| is_left(&one)) {
+            return Err(SelectionError::NoneLeft(flag));
+        }
         for pattern in self.patterns {
             if is_empty(pattern) {
                 return Err(SelectionError::Empty);
@@ -96,7 +103,6 @@ impl Selection<'_> {
                 return Err(SelectionError::Unknown(pattern.clone()));
             }
             if !benchmarks.iter().filter(is_left).any(|one| fits(&one)) {
-                let flag = if self.summary { "--summary" } else { "--against peers" };
                 return Err(SelectionError::LeftOut { pattern: pattern.clone(), flag });
             }
         }
@@ -288,6 +294,21 @@ mod tests {
         assert_eq!(names(" ", &["A.a"]).unwrap_err(), SelectionError::EmptyBaseline);
         assert_eq!(names("A.b", &[]).unwrap_err(), SelectionError::Alone("A.b".into()));
         assert_eq!(names("A.b", &["A.b"]).unwrap_err(), SelectionError::Alone("A.b".into()));
+    }
+
+    #[test]
+    fn flags_that_leave_nothing_are_an_error() {
+        let all = [benchmark("A.a"), benchmark("A.b")];
+        let error = |selection: Selection<'_>| selection.runs(&all).err();
+        let summary = Selection { summary: true, ..Selection::default() };
+        assert_eq!(error(summary), Some(SelectionError::NoneLeft("--summary")));
+        assert_eq!(
+            error(Selection { against: Some("A.a"), ..summary }),
+            Some(SelectionError::NoneLeft("--summary"))
+        );
+        let peers = Selection { against: Some("peers"), ..Selection::default() };
+        assert_eq!(error(peers), Some(SelectionError::NoneLeft("--against peers")));
+        assert_eq!(error(Selection::default()), None);
     }
 
     proptest! {

@@ -17,6 +17,8 @@ pub struct Sizes {
     pub idle_time: Duration,
     /// Names among which one is looked up.
     pub names: u64,
+    /// The same where caches are too small for them.
+    pub many_names: u64,
 }
 
 impl Sizes {
@@ -28,6 +30,7 @@ impl Sizes {
         idle_circuits: 100_000,
         idle_time: Duration::from_secs(3),
         names: 1_024,
+        many_names: 300_000,
     };
 
     /// Enough to see that everything runs.
@@ -38,5 +41,6 @@ impl Sizes {
         idle_circuits: 100,
         idle_time: Duration::from_millis(2),
         names: 16,
+        many_names: 32,
     };
 }

@@ -1,19 +1,27 @@
 //! A connection to NATS, and the stream that is spoken of.
 
 use crate::trouble::told;
-use async_nats::jetstream::context::{ContextBuilder, CreateStreamErrorKind};
+use async_nats::jetstream::context::{ContextBuilder, CreateStreamErrorKind, PublishErrorKind};
+use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::stream::{Config, Info, RawMessageErrorKind, Stream};
 use async_nats::jetstream::{Context, ErrorCode};
 use async_nats::{ConnectErrorKind, ConnectOptions, Event, ServerAddr};
 use std::future::Future;
+use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+
+/// How often a message is sent that nobody takes, and after which time again: a second in all.
+const SENDINGS: u32 = 40;
+const UNTIL_SENT_AGAIN: Duration = Duration::from_millis(25);
 
 /// Where the stream is, and how it is made if it is missing.
 #[derive(Clone)]
 pub(crate) struct Target {
     pub(crate) servers: Vec<ServerAddr>,
+    pub(crate) is_tls: bool,
+    pub(crate) certificates: Option<PathBuf>,
     pub(crate) stream: String,
     pub(crate) replicas: usize,
     pub(crate) connect: Duration,
@@ -52,6 +60,7 @@ impl Session {
         let mut options = ConnectOptions::new()
             .name("tidemark")
             .connection_timeout(target.connect)
+            .require_tls(target.is_tls)
             // Who has lost the connection begins anew, and asks what has arrived.
             .max_reconnects(1)
             .event_callback(move |event| {
@@ -60,6 +69,9 @@ impl Session {
                 }
                 std::future::ready(())
             });
+        if let Some(certificates) = target.certificates {
+            options = options.add_root_certificates(certificates);
+        }
         if let Some(server) = target.servers.first()
             && let Some(user) = server.username()
         {
@@ -127,16 +139,28 @@ impl Session {
 
     /// Appends a message, and says which it has become.
     pub(crate) async fn publish(&self, payload: Vec<u8>) -> Result<u64, Fault> {
-        self.unless_cut(async {
-            let published = self.context.publish(self.subject.clone(), payload.into()).await;
-            let taken = published.map_err(|error| Fault::Unavailable(told(&error)))?;
-            let taken = taken.await.map_err(|error| Fault::Unavailable(told(&error)))?;
-            if taken.stream == self.stream.cached_info().config.name {
-                return Ok(taken.sequence);
+        let taken = self.unless_cut(self.send(payload)).await?;
+        if taken.stream == self.stream.cached_info().config.name {
+            return Ok(taken.sequence);
+        }
+        Err(Fault::Refused(format!("the stream {} takes its messages", taken.stream)))
+    }
+
+    /// Sends a message until somebody takes it. A stream is known to the server a moment before it listens for its messages, and in a
+    /// cluster nobody listens while a leader is chosen. What nobody has taken is nowhere, so it can be sent again.
+    async fn send(&self, payload: Vec<u8>) -> Result<PublishAck, Fault> {
+        let (payload, mut sendings) = (payload.into(), 1);
+        loop {
+            let sent = self.context.publish(self.subject.clone(), Clone::clone(&payload)).await;
+            match sent.map_err(|error| Fault::Unavailable(told(&error)))?.await {
+                Ok(taken) => return Ok(taken),
+                Err(error) if error.kind() == PublishErrorKind::StreamNotFound && sendings < SENDINGS => {
+                    sendings += 1;
+                    tokio::time::sleep(UNTIL_SENT_AGAIN).await;
+                }
+                Err(error) => return Err(Fault::Unavailable(told(&error))),
             }
-            Err(Fault::Refused(format!("the stream {} takes its messages", taken.stream)))
-        })
-        .await
+        }
     }
 
     /// So many messages from this one on, all at once; `None` if one is gone.

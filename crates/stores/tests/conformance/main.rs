@@ -119,4 +119,14 @@ mod nats {
     fn a_copy_replaces_the_messages_before_it() {
         support::nats::is_cut_by_copies();
     }
+
+    #[test]
+    fn a_stream_that_does_not_listen_yet_is_waited_for() {
+        support::nats::waits_for_a_stream_that_does_not_listen_yet();
+    }
+
+    #[test]
+    fn a_server_is_asked_over_tls() {
+        support::nats::is_asked_over_tls();
+    }
 }

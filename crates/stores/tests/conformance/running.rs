@@ -152,7 +152,7 @@ impl Drop for Running {
     }
 }
 
-fn found(program: &str) -> Command {
+pub(crate) fn found(program: &str) -> Command {
     // Debian's servers are not where everybody looks.
     let at = Path::new("/usr/sbin").join(program);
     Command::new(if at.exists() { at } else { PathBuf::from(program) })

@@ -5,33 +5,33 @@ use crate::counter::named::Named;
 use crate::counter::settings::Settings;
 use crate::counter::subject::Subject;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use tidemark_counter::variant::Atomic;
 
 /// Atomic additions, with a call that writes one event for each.
-pub(in crate::counter) struct Atomic {
-    words: Named<AtomicI64>,
+pub(in crate::counter) struct Words {
+    words: Named<Atomic>,
     meter: Arc<Meter>,
 }
 
-impl Atomic {
+impl Words {
     pub(in crate::counter) fn new(
         _: &Settings,
         names: &Arc<[String]>,
         meter: &Arc<Meter>,
     ) -> anyhow::Result<Self> {
-        Ok(Atomic { words: Named::new(names, |_| AtomicI64::new(0)), meter: Arc::clone(meter) })
+        Ok(Words { words: Named::new(names, |_| Atomic::default()), meter: Arc::clone(meter) })
     }
 }
 
-impl Subject for Atomic {
+impl Subject for Words {
     fn apply(&self, _: usize, key: usize, is_minus: bool) -> anyhow::Result<i64> {
         let delta = if is_minus { -1 } else { 1 };
-        self.words.get(key).fetch_add(delta, Relaxed);
+        self.words.get(key).add(delta);
         self.meter.write(1);
         Ok(delta)
     }
 
     fn positions(&self) -> Option<Vec<i64>> {
-        Some(self.words.iter().map(|word| word.load(Relaxed)).collect())
+        Some(self.words.iter().map(Atomic::value).collect())
     }
 }

@@ -6,12 +6,12 @@ use crate::counter::settings::Settings;
 use crate::counter::subject::Subject;
 use crate::counter::ticker::Ticker;
 use std::mem;
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
+use tidemark_counter::variant::Atomic;
 
 /// Whoever fills a batch stores it before it is answered; a thread stores what has waited for long.
 pub(in crate::counter) struct Batched {
-    words: Named<AtomicI64>,
+    words: Named<Atomic>,
     pending: Arc<Pending>,
     flusher: Ticker,
 }
@@ -37,7 +37,7 @@ impl Batched {
             let pending = Arc::clone(&pending);
             Ticker::start(settings.batch_interval, move || pending.store(0))?
         };
-        Ok(Batched { words: Named::new(names, |_| AtomicI64::new(0)), pending, flusher })
+        Ok(Batched { words: Named::new(names, |_| Atomic::default()), pending, flusher })
     }
 }
 
@@ -68,7 +68,7 @@ impl Pending {
 impl Subject for Batched {
     fn apply(&self, _: usize, key: usize, is_minus: bool) -> anyhow::Result<i64> {
         let delta = if is_minus { -1 } else { 1 };
-        self.words.get(key).fetch_add(delta, Relaxed);
+        self.words.get(key).add(delta);
         self.pending.push();
         Ok(delta)
     }
@@ -80,6 +80,6 @@ impl Subject for Batched {
     }
 
     fn positions(&self) -> Option<Vec<i64>> {
-        Some(self.words.iter().map(|word| word.load(Relaxed)).collect())
+        Some(self.words.iter().map(Atomic::value).collect())
     }
 }

@@ -1,127 +1,96 @@
 //! Limiters whose state is read from a store and written to it for every operation.
 
+use super::rated::Rated;
 use crate::counter::meter::Meter;
 use crate::counter::named::Named;
 use crate::counter::settings::Settings;
-use crate::counter::stopwatch::nanos;
 use crate::counter::subject::Subject;
-use crate::counter::variant::Variant;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tidemark_counter::limiter::{LeakyBucket, Limiter, Monotonic, Time, TokenBucket};
 
-/// A bucket for each key: of tokens, or one that leaks.
-pub(in crate::counter) struct Buckets {
-    keys: Named<Mutex<Bucket>>,
-    rule: fn(&mut Bucket, Rate, u64, bool) -> i64,
-    rate: Rate,
-    origin: Instant,
+/// A bucket for each key.
+pub(in crate::counter) struct Buckets<L: Limiter> {
+    keys: Named<Mutex<L::State>>,
+    rule: L,
+    rated: Rated,
+    clock: Monotonic,
     meter: Arc<Meter>,
 }
 
-#[derive(Clone, Copy)]
-struct Rate {
-    /// Units; parts of one per nanosecond are as many.
-    per_second: u64,
-    /// Parts of units.
-    capacity: u64,
-}
-
-/// Parts of a unit.
-const UNIT: u64 = 1_000_000_000;
-
-#[derive(Debug, Clone, Copy)]
-struct Bucket {
-    /// Parts of units.
-    level: u64,
-    /// When it was so, in nanoseconds since the origin.
-    at: u64,
-}
-
-impl Bucket {
-    /// The time goes on, never back. Returns the parts of units that it brings.
-    fn advance(&mut self, rate: Rate, now: u64) -> u64 {
-        let passed = now.saturating_sub(self.at);
-        self.at += passed;
-        passed.saturating_mul(rate.per_second)
-    }
-
-    /// Tokens come in; an operation takes one, and a minus brings it back if there is room for it.
-    fn take_token(&mut self, rate: Rate, now: u64, is_minus: bool) -> i64 {
-        let brought = self.advance(rate, now);
-        self.level = self.level.saturating_add(brought).min(rate.capacity);
-        if is_minus && self.level + UNIT <= rate.capacity {
-            self.level += UNIT;
-            return -1;
-        }
-        if !is_minus && self.level >= UNIT {
-            self.level -= UNIT;
-            return 1;
-        }
-        0
-    }
-
-    /// Units leak out; an operation pours one in if there is room for it, and a minus draws one.
-    fn pour(&mut self, rate: Rate, now: u64, is_minus: bool) -> i64 {
-        let leaked = self.advance(rate, now);
-        self.level = self.level.saturating_sub(leaked);
-        if is_minus && self.level >= UNIT {
-            self.level -= UNIT;
-            return -1;
-        }
-        if !is_minus && self.level + UNIT <= rate.capacity {
-            self.level += UNIT;
-            return 1;
-        }
-        0
-    }
-}
-
-impl Buckets {
-    pub(in crate::counter) fn new(
+impl Buckets<TokenBucket> {
+    pub(in crate::counter) fn of_tokens(
         settings: &Settings,
         names: &Arc<[String]>,
         meter: &Arc<Meter>,
     ) -> anyhow::Result<Self> {
-        let rate = Rate { per_second: settings.rate, capacity: settings.burst * UNIT };
-        let is_leaky = settings.variant == Variant::Leaky;
-        let level = if is_leaky { 0 } else { rate.capacity };
-        Ok(Buckets {
-            keys: Named::new(names, |_| Mutex::new(Bucket { level, at: 0 })),
-            rule: if is_leaky { Bucket::pour } else { Bucket::take_token },
-            rate,
-            origin: Instant::now(),
-            meter: Arc::clone(meter),
-        })
+        let rated = Rated::of(settings);
+        Ok(Self::new(TokenBucket::new(rated.burst, rated.rate()?)?, rated, names, meter))
     }
 }
 
-impl Subject for Buckets {
+impl Buckets<LeakyBucket> {
+    pub(in crate::counter) fn that_leak(
+        settings: &Settings,
+        names: &Arc<[String]>,
+        meter: &Arc<Meter>,
+    ) -> anyhow::Result<Self> {
+        let rated = Rated::of(settings);
+        Ok(Self::new(LeakyBucket::new(rated.burst, rated.rate()?)?, rated, names, meter))
+    }
+}
+
+impl<L: Limiter> Buckets<L> {
+    fn new(rule: L, rated: Rated, names: &Arc<[String]>, meter: &Arc<Meter>) -> Self {
+        Buckets {
+            keys: Named::new(names, |_| Mutex::new(rule.fresh())),
+            rule,
+            rated,
+            clock: Monotonic::new(),
+            meter: Arc::clone(meter),
+        }
+    }
+
+    /// Takes a unit, or gives one back if all of one is still counted: so what is given back is what the limiter admits again.
+    fn move_by(&self, state: &mut L::State, now: Time, is_minus: bool) -> i64 {
+        if !is_minus {
+            return i64::from(self.rule.check(state, now, 1).is_allowed);
+        }
+        if self.rule.idle_at(state).since(now) <= self.rated.unit() {
+            return 0;
+        }
+        self.rule.refund(state, now, 1);
+        -1
+    }
+}
+
+impl<L> Subject for Buckets<L>
+where
+    L: Limiter<State: Send> + Sync,
+{
     fn apply(&self, _: usize, key: usize, is_minus: bool) -> anyhow::Result<i64> {
         self.meter.write(0);
         let moved = {
-            let mut bucket = self.keys.get(key).lock().unwrap_or_else(PoisonError::into_inner);
-            (self.rule)(&mut bucket, self.rate, nanos(self.origin.elapsed()), is_minus)
+            let mut state = self.keys.get(key).lock().unwrap_or_else(PoisonError::into_inner);
+            self.move_by(&mut state, self.clock.now(), is_minus)
         };
         self.meter.write(1);
         Ok(moved)
     }
 
     fn limit(&self, after: Duration) -> Option<i64> {
-        let brought = u128::from(self.rate.per_second) * after.as_nanos();
-        let parts = u128::from(self.rate.capacity) + brought;
-        Some(i64::try_from(parts / u128::from(UNIT)).unwrap_or(i64::MAX))
+        Some(self.rated.limit(after))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Bucket, Rate, UNIT};
+    use super::{Arc, Buckets, Duration, Limiter, Meter, Settings, Time};
 
-    /// A unit in 100 ns, 3 at once.
-    const RATE: Rate = Rate { per_second: UNIT / 100, capacity: 3 * UNIT };
-
-    fn check(mut bucket: Bucket, rule: fn(&mut Bucket, Rate, u64, bool) -> i64) {
-        let moves: Vec<i64> = [
+    fn moves<L: Limiter>(buckets: &Buckets<L>) -> Vec<i64> {
+        let mut state = buckets.rule.fresh();
+        // A unit in 100 ns, 3 at once.
+        let steps = [
             (0, false),
             (0, false),
             (0, false),
@@ -132,20 +101,19 @@ mod tests {
             (50, false),
             (100, true),
             (100, false),
-            // Long enough for more than there is room for.
+            // All has come back: nothing is left to be given back.
             (10_000, true),
             (10_000, false),
-            (u64::MAX, false),
-        ]
-        .into_iter()
-        .map(|(now, is_minus)| rule(&mut bucket, RATE, now, is_minus))
-        .collect();
-        assert_eq!(moves, [1, 1, 1, 0, 0, 1, 0, -1, 1, 0, 1, 1]);
+        ];
+        steps.map(|(now, is_minus)| buckets.move_by(&mut state, Time::from_nanos(now), is_minus)).to_vec()
     }
 
     #[test]
-    fn both_admit_the_burst_and_then_the_rate() {
-        check(Bucket { level: RATE.capacity, at: 0 }, Bucket::take_token);
-        check(Bucket { level: 0, at: 0 }, Bucket::pour);
+    fn both_admit_the_burst_and_then_the_rate_and_again_what_is_given_back() {
+        let settings = Settings { rate: 10_000_000, burst: 3, ..Settings::harness() };
+        let (names, meter) = (Arc::from([]), Arc::new(Meter::new(Duration::ZERO)));
+        let expected = [1, 1, 1, 0, 0, 1, 0, -1, 1, 0, 1];
+        assert_eq!(moves(&Buckets::of_tokens(&settings, &names, &meter).unwrap()), expected);
+        assert_eq!(moves(&Buckets::that_leak(&settings, &names, &meter).unwrap()), expected);
     }
 }

@@ -1,23 +1,33 @@
-//! Our counters: what cancels is never stored.
+//! Our counters, as they are kept under names: what cancels is never stored.
 
-use crate::counter::keyed::{Counters, Options};
+use crate::counter::lookup::Lookup;
 use crate::counter::meter::Meter;
-use crate::counter::metered::{Metered, open};
+use crate::counter::metered::{Metered, Reopen, open};
 use crate::counter::settings::Settings;
+use crate::counter::stopwatch::nanos;
 use crate::counter::subject::{Exposure, Subject};
 use crate::counter::variant::Variant;
-use std::sync::{Arc, Mutex, PoisonError};
+use anyhow::Context;
+use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
-use tidemark_counter::store::Store;
+use tidemark_counter::counters::{self, Counters, Error, Handle};
 use tidemark_counter::{Kind, Promise};
+
+/// Under which name commits are made.
+pub(in crate::counter) const WRITER: &str = "lab";
+/// Counters are loaded by so many threads at most: what waits at the same time is asked for together.
+const LOADERS_MAX: usize = 64;
 
 /// Counters that commit to a store.
 pub(in crate::counter) struct Committed {
     counters: Counters,
     names: Arc<[String]>,
+    /// One for each, if they are not looked up by their names.
+    handles: Option<Box<[Handle]>>,
     /// Of each key, where there is one.
     limit: Option<i64>,
-    reader: Mutex<Option<Box<dyn Store>>>,
+    reopen: Option<Reopen>,
 }
 
 impl Committed {
@@ -26,58 +36,128 @@ impl Committed {
         names: &Arc<[String]>,
         meter: &Arc<Meter>,
     ) -> anyhow::Result<Self> {
-        let opened = open(&settings.store);
-        let is_gated = settings.variant.is_gated();
-        let limit = is_gated.then_some(settings.initial_scalar as i64);
+        let opened = open(&settings.store)?;
+        let limit = settings.variant.is_gated().then_some(settings.initial_scalar as i64);
         let promise = match settings.variant {
             Variant::Exact => Promise::Exact { block: settings.block },
             _ => Promise::Relaxed { cap: settings.cap },
         };
-        let options = Options {
+        let each = counters::Settings {
             kind: limit.map_or(Kind::Plain, |limit| Kind::Quota { limit }),
             promise,
-            threshold: settings.threshold,
-            low_threshold: settings.low_threshold,
-            interval: settings.commit_interval,
+            high: settings.threshold,
+            low: settings.low_threshold,
             max_age: settings.commit_max_age,
         };
-        let store = Box::new(Metered::new(opened.store, Arc::clone(meter)));
-        let counters = Counters::open(store, names, &options)?;
-        Ok(Committed { counters, names: Arc::clone(names), limit, reader: Mutex::new(opened.reader) })
+        let options = counters::Options {
+            writer: WRITER.into(),
+            settings: Arc::new(move |_| each),
+            interval: settings.commit_interval,
+            max_keys: names.len(),
+            idle: None,
+            ..counters::Options::default()
+        };
+        let counters = Counters::open(Metered::new(opened.store, Arc::clone(meter)), options)?;
+        let handles = load(&counters, names, settings.lookup)?;
+        Ok(Committed { counters, names: Arc::clone(names), handles, limit, reopen: opened.reopen })
     }
+
+    #[inline]
+    fn name(&self, key: usize) -> &[u8] {
+        self.names[key].as_bytes()
+    }
+
+    #[inline]
+    fn add(&self, key: usize, delta: i64) -> Result<(), Error> {
+        match &self.handles {
+            Some(handles) => handles[key].add(delta),
+            None => self.counters.add(self.name(key), delta),
+        }
+    }
+
+    /// Takes so many units of a quota, or says that there are not so many.
+    #[inline]
+    pub(in crate::counter) fn take(&self, key: usize, amount: u64) -> Result<bool, Error> {
+        let taken = match &self.handles {
+            Some(handles) => handles[key].take(amount),
+            None => self.counters.take(self.name(key), amount),
+        };
+        match taken {
+            Ok(()) => Ok(true),
+            Err(Error::Exhausted) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    #[inline]
+    fn refund(&self, key: usize) -> Result<u64, Error> {
+        match &self.handles {
+            Some(handles) => handles[key].refund(1),
+            None => self.counters.refund(self.name(key), 1),
+        }
+    }
+}
+
+/// Has all counters in memory before anything is measured; with their handles, if these are to be used.
+fn load(counters: &Counters, names: &[String], lookup: Lookup) -> Result<Option<Box<[Handle]>>, Error> {
+    let share = names.len().div_ceil(LOADERS_MAX).max(1);
+    let part = |names: &[String]| -> Result<Vec<Handle>, Error> {
+        let mut handles = Vec::new();
+        for name in names {
+            let handle = counters.get(name.as_bytes())?;
+            if lookup == Lookup::Handle {
+                handles.push(handle);
+            }
+        }
+        Ok(handles)
+    };
+    let parts: Result<Vec<_>, Error> = thread::scope(|scope| {
+        let loaders: Vec<_> = names.chunks(share).map(|names| scope.spawn(move || part(names))).collect();
+        let panicked = |_| Error::Broken { reason: "who loads counters has panicked".into() };
+        loaders.into_iter().map(|loader| loader.join().unwrap_or_else(|error| Err(panicked(error)))).collect()
+    });
+    let handles: Box<[Handle]> = parts?.into_iter().flatten().collect();
+    Ok((lookup == Lookup::Handle).then_some(handles))
 }
 
 impl Subject for Committed {
     #[inline]
     fn apply(&self, _: usize, key: usize, is_minus: bool) -> anyhow::Result<i64> {
-        match (self.limit, is_minus) {
+        Ok(match (self.limit, is_minus) {
             (None, _) => {
                 let delta = if is_minus { -1 } else { 1 };
-                self.counters.add(key, delta).map(|()| delta)
+                self.add(key, delta).map(|()| delta)?
             }
-            (Some(_), false) => self.counters.take(key).map(i64::from),
-            (Some(_), true) => self.counters.refund(key).map(|units| -(units as i64)),
-        }
+            (Some(_), false) => self.take(key, 1).map(i64::from)?,
+            (Some(_), true) => -(self.refund(key)? as i64),
+        })
     }
 
     fn exposure(&self) -> Exposure {
-        self.counters.exposure()
+        let units = self.names.iter().filter_map(|name| self.counters.state(name.as_bytes()).ok());
+        let (sum, largest) = units
+            .map(|books| books.uncommitted())
+            .fold((0, 0), |(sum, largest), units| (sum + units, units.max(largest)));
+        // Where all is closed nobody answers, and nothing is left.
+        let oldest = self.counters.exposure().ok().and_then(|all| all.oldest);
+        Exposure { units: sum, largest, oldest_ns: oldest.map_or(0, nanos) }
     }
 
     fn finish(&self) -> anyhow::Result<()> {
-        self.counters.close()
+        Ok(self.counters.close()?)
     }
 
     fn stored(&self) -> anyhow::Result<Option<Vec<i64>>> {
-        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(reader) = reader.as_mut() else { return Ok(None) };
+        let Some(reopen) = &self.reopen else { return Ok(None) };
         let keys: Vec<&[u8]> = self.names.iter().map(String::as_bytes).collect();
-        let positions = reader.load(&keys)?.into_iter().map(Option::unwrap_or_default).collect();
-        Ok(Some(positions))
+        let positions = reopen().context("opening the store again")?.load(&keys)?;
+        Ok(Some(positions.into_iter().map(Option::unwrap_or_default).collect()))
     }
 
     fn positions(&self) -> Option<Vec<i64>> {
-        Some(self.counters.positions())
+        let position =
+            |name: &String| self.counters.state(name.as_bytes()).ok().map(|books| books.position());
+        self.names.iter().map(position).collect()
     }
 
     fn limit(&self, _: Duration) -> Option<i64> {

@@ -5,8 +5,8 @@ use crate::counter::named::Named;
 use crate::counter::settings::Settings;
 use crate::counter::subject::Subject;
 use crate::counter::ticker::Ticker;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tidemark_counter::variant::{PnCounter, Refused};
 
 /// A worker always asks the same replica, which stores the operation. A merge is a call for every replica that writes nothing.
 pub(in crate::counter) struct Replicated {
@@ -21,41 +21,41 @@ struct Shared {
     meter: Arc<Meter>,
 }
 
-/// What each replica knows of the pluses and the minuses of each, by [`Key::place`].
-struct Key(Box<[AtomicU64]>);
+/// A counter at each replica.
+struct Key(Box<[Mutex<PnCounter>]>);
 
 impl Key {
     fn new(replicas: usize) -> Self {
-        Key((0..replicas * replicas * 2).map(|_| AtomicU64::new(0)).collect())
+        Key((0..replicas).map(|_| Mutex::default()).collect())
     }
 
-    /// Where `knower` has the pluses of `of`; its minuses stand behind.
-    fn place(replicas: usize, knower: usize, of: usize) -> usize {
-        (knower * replicas + of) * 2
+    fn at(&self, replica: usize) -> MutexGuard<'_, PnCounter> {
+        self.0[replica].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Every replica learns of every other whatever is more than it knows.
-    fn merge(&self, replicas: usize) {
-        let row = replicas * 2;
-        for (learner, teacher) in (0..replicas).flat_map(|one| (0..replicas).map(move |other| (one, other))) {
-            let (learner, teacher) = (&self.0[learner * row..][..row], &self.0[teacher * row..][..row]);
-            for (known, taught) in learner.iter().zip(teacher) {
-                known.fetch_max(taught.load(Relaxed), Relaxed);
-            }
-        }
+    fn count(&self, replica: usize, is_minus: bool) -> Result<(), Refused> {
+        let (mut counter, number) = (self.at(replica), replica as u64);
+        if is_minus { counter.decrement(number, 1) } else { counter.increment(number, 1) }
     }
 
-    /// The sum, as the first replica knows it.
-    fn position(&self, replicas: usize) -> i64 {
-        let pairs = self.0[..replicas * 2].chunks_exact(2);
-        pairs.map(|pair| pair[0].load(Relaxed) as i64 - pair[1].load(Relaxed) as i64).sum()
+    /// Every replica learns what all have.
+    fn merge(&self) -> Result<(), Refused> {
+        let mut all = PnCounter::default();
+        (0..self.0.len()).try_for_each(|replica| all.merge(&self.at(replica)))?;
+        (0..self.0.len()).try_for_each(|replica| self.at(replica).merge(&all))
+    }
+
+    /// The value, as the first replica knows it.
+    fn position(&self) -> i64 {
+        i64::try_from(self.at(0).value()).unwrap_or(i64::MAX)
     }
 }
 
 impl Shared {
-    fn merge(&self) {
-        self.keys.iter().for_each(|key| key.merge(self.replicas));
+    fn merge(&self) -> anyhow::Result<()> {
+        self.keys.iter().try_for_each(Key::merge)?;
         (0..self.replicas).for_each(|_| self.meter.write(0));
+        Ok(())
     }
 }
 
@@ -70,7 +70,8 @@ impl Replicated {
         let shared = Arc::new(Shared { keys, replicas, meter: Arc::clone(meter) });
         let merger = {
             let shared = Arc::clone(&shared);
-            Ticker::start(settings.merge_interval, move || shared.merge())?
+            // What keeps replicas from merging keeps the last merge from it as well, which tells.
+            Ticker::start(settings.merge_interval, move || _ = shared.merge())?
         };
         Ok(Replicated { shared, merger, meter: Arc::clone(meter) })
     }
@@ -78,42 +79,35 @@ impl Replicated {
 
 impl Subject for Replicated {
     fn apply(&self, worker: usize, key: usize, is_minus: bool) -> anyhow::Result<i64> {
-        let replicas = self.shared.replicas;
-        let place = Key::place(replicas, worker % replicas, worker % replicas) + usize::from(is_minus);
-        self.shared.keys.get(key).0[place].fetch_add(1, Relaxed);
+        self.shared.keys.get(key).count(worker % self.shared.replicas, is_minus)?;
         self.meter.write(1);
         Ok(if is_minus { -1 } else { 1 })
     }
 
     fn finish(&self) -> anyhow::Result<()> {
         self.merger.stop()?;
-        self.shared.merge();
-        Ok(())
+        self.shared.merge()
     }
 
     fn positions(&self) -> Option<Vec<i64>> {
-        Some(self.shared.keys.iter().map(|key| key.position(self.shared.replicas)).collect())
+        Some(self.shared.keys.iter().map(Key::position).collect())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Key, Relaxed};
+    use super::Key;
 
     #[test]
     fn a_merge_tells_everybody_everything_and_nothing_twice() {
         let key = Key::new(3);
         for (replica, operations) in [4, 2, 1].into_iter().enumerate() {
-            let sign = usize::from(replica == 1);
-            key.0[Key::place(3, replica, replica) + sign].fetch_add(operations, Relaxed);
+            (0..operations).for_each(|_| key.count(replica, replica == 1).unwrap());
         }
-        assert_eq!(key.position(3), 4);
+        assert_eq!(key.position(), 4);
         for _ in 0..2 {
-            key.merge(3);
-            assert_eq!(key.position(3), 4 - 2 + 1);
+            key.merge().unwrap();
+            assert_eq!([0, 1, 2].map(|replica| key.at(replica).value()), [3; 3]);
         }
-        let rows: Vec<Vec<u64>> =
-            key.0.chunks(6).map(|row| row.iter().map(|word| word.load(Relaxed)).collect()).collect();
-        assert!(rows.iter().all(|row| *row == [4, 0, 0, 2, 1, 0]), "{rows:?}");
     }
 }

@@ -1,15 +1,18 @@
 //! What is measured: our counters, and beside them what others do instead.
 
+mod asked;
 mod atomic;
 mod batch;
 mod buckets;
 mod counters;
 mod crdt;
-mod gcra;
+mod rated;
 
-pub(super) use atomic::Atomic;
+pub(super) use asked::gcra;
+#[cfg(feature = "peers")]
+pub(super) use asked::governor;
+pub(super) use atomic::Words;
 pub(super) use batch::Batched;
 pub(super) use buckets::Buckets;
-pub(super) use counters::Committed;
+pub(super) use counters::{Committed, WRITER};
 pub(super) use crdt::Replicated;
-pub(super) use gcra::Gcra;

@@ -1,0 +1,446 @@
+//! A counter of which everything is stored, a batch at a time.
+
+use crate::store::{Batch, Claim, Delta, Error, Store};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Counters under names whose operations are stored in batches, by their number or by their age: the usual way to write less often. It has
+/// no limits, nobody is refused, and the store gets every batch, whether or not its ups and downs have cancelled those of another one.
+/// A [`Counter`](crate::Counter) by name waits for the net of all of them instead.
+///
+/// A store keeps positions, so what one batch has of one name goes there as a sum, or not at all if that is 0.
+///
+/// # Exactly once
+/// One batch is on its way at a time, under the next number of the writer, and it is sent again as it was until the store has answered that it
+/// has it. A crash loses what was not stored: `size` operations, twice as many while the store does not answer, and none that is older than
+/// `interval` if it answers and somebody [`tick`](Self::tick)s.
+///
+/// # Cost
+/// An operation takes a lock and a look into a map. Whoever fills a batch stores it, and so waits for the store; others go on until the
+/// next one is full.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use tidemark_counter::store::{Memory, Store};
+/// use tidemark_counter::variant::Batching;
+///
+/// let mut store = Memory::default();
+/// let likes = Batching::open(store.clone(), "api-1", 3, Duration::from_millis(5))?;
+/// let began = Instant::now();
+/// likes.add(began, b"post:1", 1)?;
+/// likes.add(began, b"post:2", 1)?;
+/// assert_eq!(store.load(&[b"post:1"])?, [None]);
+/// likes.add(began, b"post:1", 1)?; // fills the batch
+/// assert_eq!(store.load(&[b"post:1", b"post:2"])?, [Some(2), Some(1)]);
+/// likes.add(began, b"post:2", -1)?;
+/// likes.tick(began + Duration::from_millis(5))?; // it has waited long enough
+/// assert_eq!(likes.position(b"post:2")?, 0);
+/// likes.close()?;
+/// # Ok::<(), tidemark_counter::store::Error>(())
+/// ```
+pub struct Batching<S: Store> {
+    size: u64,
+    interval: Duration,
+    pending: Mutex<Pending>,
+    // Locked before `pending`, if both are.
+    sender: Mutex<Sender<S>>,
+}
+
+/// What has been stored so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Stored {
+    /// Operations, those included whose sums were 0 or were refused.
+    pub operations: u64,
+    /// Batches that the store has.
+    pub batches: u64,
+    /// The sums in them.
+    pub changes: u64,
+    /// How often a batch was not answered, and had to be sent again.
+    pub resends: u64,
+    /// Sums that the store has refused for good, which are lost.
+    pub rejections: u64,
+}
+
+/// What is not on its way yet.
+#[derive(Default)]
+struct Pending {
+    sums: HashMap<Box<[u8]>, i64>,
+    operations: u64,
+    /// When the first of them came.
+    since: Option<Instant>,
+}
+
+struct Sender<S> {
+    store: S,
+    writer: String,
+    claim: Claim,
+    /// What the store has not acknowledged, and how many operations that is.
+    flight: Option<(Batch, u64)>,
+    stored: Stored,
+}
+
+impl<S: Store> Batching<S> {
+    /// Claims the writer's name. A batch is stored when it has `size` operations, at least 1 and no more than the store takes, or `interval`
+    /// after its first one, if somebody comes then.
+    ///
+    /// # Errors
+    /// What the store answers: it is asked once.
+    pub fn open(mut store: S, writer: &str, size: u64, interval: Duration) -> Result<Self, Error> {
+        let claim = store.claim(writer)?;
+        let size = size.min(store.max_deltas() as u64).max(1);
+        let sender = Sender { store, writer: writer.into(), claim, flight: None, stored: Stored::default() };
+        Ok(Self { size, interval, pending: Mutex::default(), sender: Mutex::new(sender) })
+    }
+
+    /// Adds `delta` units to the counter with this name.
+    ///
+    /// # Errors
+    /// If the batch that this operation would come into is full or old and cannot be stored: the operation is not counted then. So while the
+    /// store does not answer one batch is on its way, and another one fills before anybody is refused.
+    pub fn add(&self, now: Instant, name: &[u8], delta: i64) -> Result<(), Error> {
+        loop {
+            let mut pending = self.pending();
+            let is_late = self.is_due(&pending, now);
+            if !is_late && pending.add(now, name, delta) {
+                if pending.operations >= self.size {
+                    drop(pending);
+                    // Whoever comes next tries again, and is told.
+                    let _ = self.store(|pending| self.is_due(pending, now));
+                }
+                return Ok(());
+            }
+            drop(pending);
+            // A sum that would leave its range is begun anew behind a batch.
+            self.store(|pending| !is_late || self.is_due(pending, now))?;
+        }
+    }
+
+    /// Stores what has waited for the interval: to be called every now and then.
+    ///
+    /// # Errors
+    /// What the store answers. [`Error::Rejected`] if it has refused some of the changes, which are lost; the others are stored.
+    pub fn tick(&self, now: Instant) -> Result<(), Error> {
+        self.store(|pending| self.is_due(pending, now))
+    }
+
+    /// Stores all there is.
+    ///
+    /// # Errors
+    /// As [`tick`](Self::tick).
+    pub fn flush(&self) -> Result<(), Error> {
+        self.store(|_| true)
+    }
+
+    /// The position of the counter with this name: what is stored, and what is to be. It asks the store.
+    ///
+    /// # Errors
+    /// What the store answers.
+    pub fn position(&self, name: &[u8]) -> Result<i64, Error> {
+        let mut sender = self.sender();
+        // Nobody knows whether the store has it.
+        sender.send()?;
+        let stored = sender.store.load(&[name])?.first().copied().flatten().unwrap_or(0);
+        Ok(stored.saturating_add(self.pending().sums.get(name).copied().unwrap_or(0)))
+    }
+
+    /// Operations that are not known to be stored.
+    pub fn pending_operations(&self) -> u64 {
+        let sender = self.sender();
+        let flying = sender.flight.as_ref().map_or(0, |(_, operations)| *operations);
+        flying + self.pending().operations
+    }
+
+    /// What has been stored so far.
+    pub fn stored(&self) -> Stored {
+        self.sender().stored
+    }
+
+    /// Stores all there is, for the last time. Dropping does so too, and ignores its errors.
+    ///
+    /// # Errors
+    /// As [`tick`](Self::tick). What is not stored is lost.
+    pub fn close(self) -> Result<(), Error> {
+        self.flush()
+    }
+
+    fn is_due(&self, pending: &Pending, now: Instant) -> bool {
+        let is_old = pending.since.is_some_and(|since| now.saturating_duration_since(since) >= self.interval);
+        pending.operations >= self.size || is_old
+    }
+
+    /// Stores what was on its way, and then what is pending if it is still due: another one may have stored it meanwhile.
+    fn store(&self, is_due: impl Fn(&Pending) -> bool) -> Result<(), Error> {
+        let mut sender = self.sender();
+        sender.send()?;
+        let pending = {
+            let mut pending = self.pending();
+            if pending.operations == 0 || !is_due(&pending) {
+                return Ok(());
+            }
+            std::mem::take(&mut *pending)
+        };
+        sender.begin(pending);
+        sender.send()
+    }
+
+    fn pending(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn sender(&self) -> MutexGuard<'_, Sender<S>> {
+        self.sender.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pending {
+    /// Adds an operation, if its sum stays within 64 bits.
+    fn add(&mut self, now: Instant, name: &[u8], delta: i64) -> bool {
+        match self.sums.get_mut(name) {
+            Some(sum) => match sum.checked_add(delta) {
+                Some(after) => *sum = after,
+                None => return false,
+            },
+            None => {
+                self.sums.insert(name.into(), delta);
+            }
+        }
+        self.operations += 1;
+        self.since.get_or_insert(now);
+        true
+    }
+}
+
+impl<S: Store> Sender<S> {
+    /// Seals the next batch.
+    fn begin(&mut self, pending: Pending) {
+        debug_assert!(self.flight.is_none());
+        let deltas: Vec<_> = pending
+            .sums
+            .into_iter()
+            .filter(|(_, amount)| *amount != 0)
+            .map(|(key, amount)| Delta { key, amount })
+            .collect();
+        let batch = Batch {
+            writer: self.writer.clone(),
+            epoch: self.claim.epoch,
+            sequence: self.claim.last_sequence + 1,
+            deltas,
+        };
+        self.flight = Some((batch, pending.operations));
+    }
+
+    /// Sends what is on its way, until the store has it.
+    fn send(&mut self) -> Result<(), Error> {
+        let mut rejected = None;
+        while let Some((batch, operations)) = &mut self.flight {
+            let answer = if batch.deltas.is_empty() { None } else { Some(self.store.commit(batch)) };
+            match answer {
+                Some(Ok(_)) => {
+                    self.claim.last_sequence = batch.sequence;
+                    self.stored.batches += 1;
+                    self.stored.changes += batch.deltas.len() as u64;
+                }
+                // All of it has cancelled or was refused: the number is the next batch's.
+                None => {}
+                Some(Err(Error::Rejected(refused)))
+                    if refused.iter().any(|refused| refused.index < batch.deltas.len()) =>
+                {
+                    let before = batch.deltas.len();
+                    let mut index = 0;
+                    batch.deltas.retain(|_| {
+                        index += 1;
+                        !refused.iter().any(|refused| refused.index + 1 == index)
+                    });
+                    self.stored.rejections += (before - batch.deltas.len()) as u64;
+                    rejected = Some(Error::Rejected(refused));
+                    continue;
+                }
+                Some(Err(error)) => {
+                    self.stored.resends += u64::from(matches!(error, Error::Unavailable(_)));
+                    return Err(error);
+                }
+            }
+            self.stored.operations += *operations;
+            self.flight = None;
+        }
+        rejected.map_or(Ok(()), Err)
+    }
+}
+
+impl<S: Store> Drop for Batching<S> {
+    fn drop(&mut self) {
+        // There is nobody to be told.
+        let _ = self.flush();
+    }
+}
+
+impl<S: Store> fmt::Debug for Batching<S> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Batching")
+            .field("size", &self.size)
+            .field("interval", &self.interval)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::store::{Faults, Faulty, Memory};
+    use proptest::prelude::*;
+    use std::sync::Arc;
+    use std::thread;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn stored(memory: &Memory, name: &[u8]) -> i64 {
+        memory.clone().load(&[name]).unwrap()[0].unwrap_or(0)
+    }
+
+    #[test]
+    fn a_batch_is_stored_when_it_is_full_or_old_and_not_before() {
+        let memory = Memory::default();
+        let batching = Batching::open(memory.clone(), "w", 4, SECOND).unwrap();
+        let began = Instant::now();
+        for turn in 1..=3 {
+            batching.add(began, b"a", 1).unwrap();
+            assert_eq!((batching.pending_operations(), stored(&memory, b"a")), (turn, 0));
+        }
+        batching.add(began, b"b", 1).unwrap();
+        assert_eq!((stored(&memory, b"a"), stored(&memory, b"b")), (3, 1));
+        batching.add(began, b"a", 5).unwrap();
+        batching.tick(began + Duration::from_nanos(999_999_999)).unwrap();
+        assert_eq!((stored(&memory, b"a"), batching.position(b"a").unwrap()), (3, 8));
+        batching.tick(began + SECOND).unwrap();
+        assert_eq!(stored(&memory, b"a"), 8);
+        // Who comes when it is old stores what came before.
+        batching.add(began, b"a", 1).unwrap();
+        batching.add(began + SECOND, b"a", 1).unwrap();
+        assert_eq!((stored(&memory, b"a"), batching.pending_operations()), (9, 1));
+        assert_eq!(batching.stored(), Stored { operations: 6, batches: 3, changes: 4, ..Stored::default() });
+        drop(batching);
+        assert_eq!(stored(&memory, b"a"), 10);
+    }
+
+    #[test]
+    fn what_cancels_in_a_batch_is_no_change_and_what_cancels_across_batches_is_two() {
+        let memory = Memory::default();
+        let batching = Batching::open(memory.clone(), "w", 2, SECOND).unwrap();
+        let now = Instant::now();
+        for delta in [1, -1, 1, 1, -1, -1] {
+            batching.add(now, b"a", delta).unwrap();
+        }
+        assert_eq!(batching.stored(), Stored { operations: 6, batches: 2, changes: 2, ..Stored::default() });
+        batching.close().unwrap();
+        assert_eq!(stored(&memory, b"a"), 0);
+    }
+
+    #[test]
+    fn a_store_that_refuses_a_sum_gets_the_others() {
+        let mut memory = Memory::default();
+        let other = memory.claim("other").unwrap();
+        let full = Delta { key: (*b"full").into(), amount: i64::MAX };
+        let batch = Batch { writer: "other".into(), epoch: other.epoch, sequence: 1, deltas: vec![full] };
+        memory.commit(&batch).unwrap();
+        let batching = Batching::open(memory.clone(), "w", 10, SECOND).unwrap();
+        let now = Instant::now();
+        batching.add(now, b"full", 1).unwrap();
+        batching.add(now, b"a", 1).unwrap();
+        assert!(matches!(batching.flush(), Err(Error::Rejected(_))));
+        assert_eq!((stored(&memory, b"full"), stored(&memory, b"a")), (i64::MAX, 1));
+        assert_eq!(batching.stored().rejections, 1);
+        batching.add(now, b"a", 1).unwrap();
+        batching.close().unwrap();
+        assert_eq!(stored(&memory, b"a"), 2);
+    }
+
+    #[test]
+    fn who_is_fenced_stores_nothing_more_and_is_told() {
+        let mut memory = Memory::default();
+        let batching = Batching::open(memory.clone(), "w", 1, SECOND).unwrap();
+        let now = Instant::now();
+        batching.add(now, b"a", 1).unwrap();
+        memory.claim("w").unwrap();
+        batching.add(now, b"a", 1).unwrap();
+        batching.add(now, b"a", 1).unwrap();
+        // Behind the batch that is on its way another one is full.
+        assert!(matches!(batching.add(now, b"a", 1), Err(Error::Fenced { .. })));
+        assert!(matches!(batching.close(), Err(Error::Fenced { .. })));
+        assert_eq!(stored(&memory, b"a"), 1);
+    }
+
+    #[test]
+    fn sums_that_would_leave_their_range_go_into_two_batches() {
+        let memory = Memory::default();
+        let batching = Batching::open(memory.clone(), "w", 100, SECOND).unwrap();
+        let now = Instant::now();
+        for delta in [i64::MIN, 5, -5, i64::MAX, 1, -1] {
+            batching.add(now, b"a", delta).unwrap();
+        }
+        batching.add(now, b"b", i64::MAX).unwrap();
+        batching.add(now, b"b", 0).unwrap();
+        assert_eq!(batching.add(now, b"b", i64::MAX).map_err(|error| error.to_string()), Ok(()));
+        assert!(matches!(batching.flush(), Err(Error::Rejected(_))), "that the store cannot have");
+        assert_eq!((stored(&memory, b"a"), stored(&memory, b"b")), (-1, i64::MAX));
+    }
+
+    #[test]
+    fn threads_lose_nothing() {
+        let memory = Memory::default();
+        let batching = Batching::open(memory.clone(), "w", 7, Duration::from_micros(50)).unwrap();
+        thread::scope(|threads| {
+            for thread in 0..4_u8 {
+                let batching = &batching;
+                threads.spawn(move || {
+                    for turn in 0..2_000_u32 {
+                        let name = [b'a' + (u32::from(thread) + turn) as u8 % 3];
+                        batching.add(Instant::now(), &name, 1).unwrap();
+                    }
+                });
+            }
+        });
+        batching.flush().unwrap();
+        assert_eq!(batching.stored().operations, 8_000);
+        drop(batching);
+        assert_eq!([b"a", b"b", b"c"].map(|name| stored(&memory, name)).iter().sum::<i64>(), 8_000);
+    }
+
+    proptest! {
+        /// Whatever is lost on the way, every operation that was counted is stored once.
+        #[test]
+        fn each_operation_is_stored_once(
+            script in prop::collection::vec((0..4_u8, -3..4_i64, 0..30_u64), 1..150),
+            size in 1..12_u64, lost_requests in 0..70_u8, lost_answers in 0..70_u8, seed: u64,
+        ) {
+            let mut memory = Memory::default();
+            memory.claim("w").unwrap();
+            let faulty = Faulty::new(memory.clone(), Faults::default(), seed);
+            let store = Arc::new(Mutex::new(faulty));
+            let batching = Batching::open(store.clone(), "w", size, Duration::from_millis(50)).unwrap();
+            store.lock().unwrap().set_faults(Faults { lost_requests, lost_answers, refusals: 0 });
+            let mut now = Instant::now();
+            let (mut truth, mut counted) = ([0_i64; 3], 0);
+            for (what, delta, pause) in script {
+                now += Duration::from_millis(pause);
+                if what == 3 {
+                    let _ = batching.tick(now);
+                } else if batching.add(now, &[what], delta).is_ok() {
+                    truth[usize::from(what)] += delta;
+                    counted += 1;
+                }
+                prop_assert!(batching.pending_operations() <= 2 * size);
+            }
+            store.lock().unwrap().set_faults(Faults::default());
+            prop_assert!(batching.flush().is_ok());
+            prop_assert_eq!(batching.stored().operations, counted);
+            for (name, truth) in truth.into_iter().enumerate() {
+                prop_assert_eq!(stored(&memory, &[name as u8]), truth);
+                prop_assert_eq!(batching.position(&[name as u8]).unwrap(), truth);
+            }
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! What a kill costs: a process of this program works against a real store and is killed in the middle; what the store has is compared
+//! with what was answered, and a second life takes what is left.
+//!
+//! `notebook` ─► `victim`; `notebook` ─► `reckoning` ─► `aftermath`; this file kills, reads and counts.
+
+mod aftermath;
+mod notebook;
+mod reckoning;
+mod victim;
+
+pub(super) use victim::work;
+
+use super::meter::Meter;
+use super::metered::open_durable;
+use super::settings::Settings;
+use super::subject::Subject;
+use super::subjects::{Committed, WRITER};
+use crate::machine::Machine;
+use crate::micro::Caller;
+use aftermath::Aftermath;
+use anyhow::{Context, anyhow, bail, ensure};
+use notebook::{Answered, Notebook};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long it works unless `-duration` says so.
+const WORKS_FOR: Duration = Duration::from_millis(500);
+
+/// A process that works; it ends with this value, and at the latest when nobody holds its standard input any more.
+struct Victim(Child);
+
+impl Victim {
+    /// Starts it, and returns when it works.
+    fn start(settings: &Settings, notebook: &Notebook, caller: &Caller) -> anyhow::Result<Self> {
+        let program = std::env::current_exe().context("which program this is")?;
+        let mut command = Command::new(program);
+        command.args(&caller.arguments).arg("victim").arg(notebook.path()).args(settings.flags());
+        // An address may have a password, and the arguments of a process are for everybody to see.
+        command.env("HARNESS_STORE", settings.store.flag());
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut victim = Victim(child.context("cannot start the process to be killed")?);
+        let output = victim.0.stdout.take().context("its output")?;
+        let mut line = String::new();
+        BufReader::new(output).read_line(&mut line).context("its output")?;
+        if line.trim_end() != victim::WORKING {
+            bail!("the process to be killed has ended by itself: {}", victim.0.wait()?);
+        }
+        Ok(victim)
+    }
+
+    /// `SIGKILL`; returns when it is gone.
+    fn kill(mut self) -> anyhow::Result<()> {
+        if let Some(status) = self.0.try_wait()? {
+            bail!("the process to be killed has ended by itself: {status}");
+        }
+        self.0.kill()?;
+        self.0.wait()?;
+        Ok(())
+    }
+}
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        // It may have gone already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Has a run killed, and says what that has cost. Says to `notes` how far it is.
+pub(super) fn run(settings: &Settings, caller: &Caller, notes: &mut impl Write) -> anyhow::Result<Aftermath> {
+    ensure!(
+        settings.variant.commits(),
+        "--kill is for vsa, quota and exact: {} has nothing that a kill could take",
+        settings.variant
+    );
+    ensure!(
+        settings.store.is_durable(),
+        "--kill needs a store that survives it: --store=log:FOLDER, redis://, postgres:// or nats://, not {}",
+        settings.store
+    );
+    let settings = settings.apart_from_other_runs();
+    let notebook = Notebook::create(&settings)?;
+    let works_for = if settings.duration.is_zero() { WORKS_FOR } else { settings.duration };
+    let victim = Victim::start(&settings, &notebook, caller)?;
+    let _ = writeln!(notes, "a process works against {}", settings.store);
+    let clock = Instant::now();
+    thread::sleep(works_for);
+    victim.kill()?;
+    let worked = clock.elapsed();
+    let _ = writeln!(notes, "it is killed; what is left is counted");
+    let answered = notebook.read()?;
+    let durable = durable(&settings).context("what the store has")?;
+    let second = SecondLife::of(&settings, &durable).context("the second life")?;
+    let sum = |units: fn(&Answered) -> u64| answered.keys.iter().map(units).sum::<u64>();
+    Ok(Aftermath {
+        worked,
+        operations: answered.operations,
+        admitted: sum(|key| key.admitted),
+        given_back: sum(|key| key.given_back),
+        in_doubt: sum(|key| key.doubtful_up + key.doubtful_down),
+        distance: reckoning::distance(&answered.keys, &durable),
+        restart: second.restart,
+        admitted_afterwards: second.admitted.iter().sum(),
+        totals: settings
+            .variant
+            .is_gated()
+            .then(|| reckoning::totals(&answered.keys, &second.admitted, settings.initial_scalar)),
+        durable_minus_truth: second.durable_minus_truth,
+        machine: Machine::this(),
+        settings,
+    })
+}
+
+/// What the store has of each key. Nothing of what was on its way comes later: who had the writer's name has it no more.
+fn durable(settings: &Settings) -> anyhow::Result<Vec<i64>> {
+    let mut store = open_durable(&settings.store)?;
+    store.claim(WRITER)?;
+    let names = settings.names();
+    let keys: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
+    Ok(store.load(&keys)?.into_iter().map(Option::unwrap_or_default).collect())
+}
+
+/// What counters do that go on where others were killed.
+struct SecondLife {
+    restart: Duration,
+    /// Units of each key.
+    admitted: Vec<u64>,
+    durable_minus_truth: u128,
+}
+
+impl SecondLife {
+    /// Takes all that is left of every key.
+    fn of(settings: &Settings, durable: &[i64]) -> anyhow::Result<Self> {
+        let (clock, meter) = (Instant::now(), Arc::new(Meter::new(Duration::ZERO)));
+        let counters = Committed::new(settings, &settings.names(), &meter)?;
+        let restart = clock.elapsed();
+        let admitted =
+            if settings.variant.is_gated() { drain(&counters, settings)? } else { vec![0; settings.keys] };
+        counters.finish()?;
+        let stored = counters.stored()?.context("a store that can be read")?;
+        let truth =
+            durable.iter().zip(&admitted).map(|(durable, taken)| i128::from(*durable) + i128::from(*taken));
+        let off =
+            stored.iter().zip(truth).map(|(stored, truth)| (i128::from(*stored) - truth).unsigned_abs());
+        Ok(SecondLife { restart, durable_minus_truth: off.sum(), admitted })
+    }
+}
+
+/// Takes from every key until it refuses a single unit; several at once, so that they wait for the store together.
+fn drain(counters: &Committed, settings: &Settings) -> anyhow::Result<Vec<u64>> {
+    let keys: Vec<usize> = (0..settings.keys).collect();
+    let share = settings.keys.div_ceil(settings.workers).max(1);
+    let part = |keys: &[usize]| -> anyhow::Result<Vec<u64>> {
+        keys.iter().map(|key| drain_key(counters, *key, settings.initial_scalar)).collect()
+    };
+    thread::scope(|scope| {
+        let drains: Vec<_> = keys.chunks(share).map(|keys| scope.spawn(move || part(keys))).collect();
+        let panicked = |_| Err(anyhow!("who takes what is left has panicked"));
+        let parts = drains.into_iter().map(|drain| drain.join().unwrap_or_else(panicked));
+        Ok(parts.collect::<anyhow::Result<Vec<_>>>()?.into_iter().flatten().collect())
+    })
+}
+
+/// By halves, so that it takes some dozens of takes whatever is left.
+fn drain_key(counters: &Committed, key: usize, limit: u64) -> anyhow::Result<u64> {
+    let (mut taken, mut amount) = (0, limit.max(1).next_power_of_two());
+    while amount > 0 {
+        while counters.take(key, amount)? {
+            taken += amount;
+        }
+        amount /= 2;
+    }
+    Ok(taken)
+}

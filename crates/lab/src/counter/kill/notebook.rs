@@ -1,0 +1,202 @@
+//! What was answered, in a file that outlives whoever writes it.
+//!
+//! A worker writes down what it is about to do, does it, and writes down what it was answered. A process that is killed takes nothing of
+//! that along: the pages are the system's. So at most one operation of each worker is in doubt, and the file says which.
+//!
+//! ```text
+//! worker 0: │ under way │ key 0 │ key 1 │ ...   worker 1: │ under way │ key 0 │ ...
+//! ```
+
+use crate::counter::settings::Settings;
+use anyhow::{Context, ensure};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+/// A line's bytes: a power of two, so that none lies in two pages, and each is written as a whole.
+const LINE: usize = 32;
+/// Lines at most: each is read when all is over.
+const LINES_MAX: usize = 1 << 24;
+
+/// Four words.
+type Line = [u64; 4];
+
+/// The file; it is removed with this value.
+#[derive(Debug)]
+pub(super) struct Notebook {
+    path: PathBuf,
+    workers: usize,
+    keys: usize,
+}
+
+/// One worker's part, as it writes it.
+#[derive(Debug)]
+pub(super) struct Pen {
+    file: File,
+    /// Where its part begins, in lines.
+    begin: usize,
+    number: u64,
+    answered: Vec<Answered>,
+}
+
+/// What was answered of a key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Answered {
+    /// Units.
+    pub(super) admitted: u64,
+    /// Units.
+    pub(super) given_back: u64,
+    /// Operations that may have been done, and were not answered: pluses.
+    pub(super) doubtful_up: u64,
+    /// Minuses.
+    pub(super) doubtful_down: u64,
+}
+
+/// What is known of a run that was killed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Notes {
+    /// Of each key.
+    pub(super) keys: Vec<Answered>,
+    /// Operations that were answered.
+    pub(super) operations: u64,
+}
+
+impl Answered {
+    /// Units, refunds taken off.
+    pub(super) fn net(&self) -> i128 {
+        i128::from(self.admitted) - i128::from(self.given_back)
+    }
+}
+
+impl Notebook {
+    /// An empty one for a run with these settings.
+    pub(super) fn create(settings: &Settings) -> anyhow::Result<Self> {
+        static NOTEBOOKS: AtomicU32 = AtomicU32::new(0);
+        let lines = settings.workers.saturating_mul(settings.keys + 1);
+        ensure!(lines <= LINES_MAX, "-goroutines times -keys must be less than {LINES_MAX} with --kill");
+        let name = format!("tidemark-lab-{}-{}.notes", std::process::id(), NOTEBOOKS.fetch_add(1, Relaxed));
+        let path = std::env::temp_dir().join(name);
+        let file = OpenOptions::new().write(true).create_new(true).open(&path);
+        let file = file.with_context(|| format!("cannot create {}", path.display()))?;
+        let notebook = Notebook { path, workers: settings.workers, keys: settings.keys };
+        file.set_len((lines * LINE) as u64)
+            .with_context(|| format!("cannot write {}", notebook.path.display()))?;
+        Ok(notebook)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What was written, when nobody writes any more.
+    pub(super) fn read(&self) -> anyhow::Result<Notes> {
+        let bytes =
+            std::fs::read(&self.path).with_context(|| format!("cannot read {}", self.path.display()))?;
+        let lines: Vec<Line> = bytes.chunks_exact(LINE).map(line).collect();
+        let mut notes = Notes { keys: vec![Answered::default(); self.keys], operations: 0 };
+        for part in lines.chunks_exact(self.keys + 1).take(self.workers) {
+            let Some(([number, key, is_minus, _], lines)) = part.split_first() else { continue };
+            let mut last = 0;
+            for (answered, [at, admitted, given_back, _]) in notes.keys.iter_mut().zip(lines) {
+                answered.admitted += admitted;
+                answered.given_back += given_back;
+                last = last.max(*at);
+            }
+            notes.operations += last;
+            // It has begun one more than it was answered.
+            if *number > last
+                && let Some(answered) = notes.keys.get_mut(*key as usize)
+            {
+                answered.doubtful_up += u64::from(*is_minus == 0);
+                answered.doubtful_down += u64::from(*is_minus != 0);
+            }
+        }
+        Ok(notes)
+    }
+}
+
+impl Drop for Notebook {
+    fn drop(&mut self) {
+        // Whoever cleans its folder up removes what cannot be removed here.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+impl Pen {
+    pub(super) fn open(path: &Path, settings: &Settings, worker: usize) -> anyhow::Result<Self> {
+        let file = OpenOptions::new().write(true).open(path);
+        Ok(Pen {
+            file: file.with_context(|| format!("cannot open {}", path.display()))?,
+            begin: worker * (settings.keys + 1),
+            number: 0,
+            answered: vec![Answered::default(); settings.keys],
+        })
+    }
+
+    /// Before an operation.
+    pub(super) fn begin(&mut self, key: usize, is_minus: bool) -> io::Result<()> {
+        self.number += 1;
+        self.write(self.begin, [self.number, key as u64, u64::from(is_minus), 0])
+    }
+
+    /// Behind it: it was answered, and has moved the key by so much.
+    pub(super) fn end(&mut self, key: usize, moved: i64) -> io::Result<()> {
+        let answered = &mut self.answered[key];
+        if moved < 0 {
+            answered.given_back += moved.unsigned_abs();
+        } else {
+            answered.admitted += moved.unsigned_abs();
+        }
+        let line = [self.number, answered.admitted, answered.given_back, 0];
+        self.write(self.begin + 1 + key, line)
+    }
+
+    fn write(&self, at: usize, line: Line) -> io::Result<()> {
+        let mut bytes = [0; LINE];
+        for (place, word) in bytes.chunks_exact_mut(8).zip(line) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        self.file.write_all_at(&bytes, (at * LINE) as u64)
+    }
+}
+
+fn line(bytes: &[u8]) -> Line {
+    let mut words = bytes.chunks_exact(8).filter_map(|word| word.try_into().ok().map(u64::from_le_bytes));
+    std::array::from_fn(|_| words.next().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Answered, Notebook, Notes, Pen, Settings};
+
+    #[test]
+    fn what_was_answered_is_there_and_what_was_not_is_in_doubt() {
+        let settings = Settings { workers: 3, keys: 2, ..Settings::harness() };
+        let notebook = Notebook::create(&settings).unwrap();
+        let pens = [0, 1, 2].map(|worker| Pen::open(notebook.path(), &settings, worker).unwrap());
+        let [mut first, mut second, _idle] = pens;
+        for (key, moved) in [(0, 1), (1, 1), (0, 1), (0, -1), (1, 0)] {
+            first.begin(key, moved < 0).unwrap();
+            first.end(key, moved).unwrap();
+        }
+        first.begin(1, false).unwrap();
+        second.begin(0, true).unwrap();
+        // As if they had been killed: nothing is closed, nothing is written behind.
+        let expected = [
+            Answered { admitted: 2, given_back: 1, doubtful_up: 0, doubtful_down: 1 },
+            Answered { admitted: 1, given_back: 0, doubtful_up: 1, doubtful_down: 0 },
+        ];
+        assert_eq!(notebook.read().unwrap(), Notes { keys: expected.to_vec(), operations: 5 });
+        let path = notebook.path().to_owned();
+        drop(notebook);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn one_that_would_be_too_large_is_refused() {
+        let settings = Settings { workers: 4_096, keys: 50_000_000, ..Settings::harness() };
+        assert!(Notebook::create(&settings).unwrap_err().to_string().contains("-keys"));
+    }
+}

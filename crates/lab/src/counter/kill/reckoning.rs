@@ -1,0 +1,98 @@
+//! What a kill has cost: what was answered against what the store has, and against what is admitted afterwards.
+
+use super::notebook::Answered;
+use serde::Serialize;
+
+/// Units of all keys, and of the key that has most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Units {
+    pub(super) all: u128,
+    pub(super) largest: u128,
+}
+
+impl Units {
+    fn add(&mut self, units: i128) {
+        let units = units.max(0).unsigned_abs();
+        self.all += units;
+        self.largest = self.largest.max(units);
+    }
+}
+
+/// How far the store is from what was answered. What is in doubt is taken as it fits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Distance {
+    /// Units that were answered and that the store does not have: a quota would admit them again.
+    pub(super) lost: Units,
+    /// Units that the store has and that were not answered, or were given back: a quota will not admit them.
+    pub(super) reserved: Units,
+}
+
+/// What was admitted in both lives against the limit of each key, when the second has admitted all that it would.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Totals {
+    /// Units beyond the limit that were answered.
+    pub(super) over_admitted: Units,
+    /// Units of the limit that nobody has got, what is in doubt not counted.
+    pub(super) under_admitted: Units,
+}
+
+/// Compares what was answered of each key with what the store has of it.
+pub(super) fn distance(answered: &[Answered], durable: &[i64]) -> Distance {
+    debug_assert_eq!(answered.len(), durable.len());
+    let mut distance = Distance::default();
+    for (answered, durable) in answered.iter().zip(durable) {
+        let (net, durable) = (answered.net(), i128::from(*durable));
+        distance.lost.add(net - i128::from(answered.doubtful_down) - durable);
+        distance.reserved.add(durable - net - i128::from(answered.doubtful_up));
+    }
+    distance
+}
+
+/// Compares what was admitted of each key, in the first life and then in the second, with its limit.
+pub(super) fn totals(answered: &[Answered], afterwards: &[u64], limit: u64) -> Totals {
+    debug_assert_eq!(answered.len(), afterwards.len());
+    let mut totals = Totals::default();
+    for (answered, afterwards) in answered.iter().zip(afterwards) {
+        let off = answered.net() + i128::from(*afterwards) - i128::from(limit);
+        totals.over_admitted.add(off - i128::from(answered.doubtful_down));
+        totals.under_admitted.add(-off - i128::from(answered.doubtful_up));
+    }
+    totals
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Answered, Distance, Units, distance, totals};
+
+    fn answered(admitted: u64, given_back: u64) -> Answered {
+        Answered { admitted, given_back, ..Answered::default() }
+    }
+
+    fn units(all: u128, largest: u128) -> Units {
+        Units { all, largest }
+    }
+
+    #[test]
+    fn losses_of_one_key_are_not_made_up_for_by_another() {
+        let answered = [answered(10, 2), answered(5, 0), answered(5, 0)];
+        let found = distance(&answered, &[5, 9, 4]);
+        assert_eq!(found, Distance { lost: units(4, 3), reserved: units(4, 4) });
+    }
+
+    #[test]
+    fn what_is_in_doubt_is_neither_lost_nor_reserved() {
+        let doubtful = Answered { doubtful_up: 2, doubtful_down: 1, ..answered(10, 0) };
+        for durable in 9..=12 {
+            assert_eq!(distance(&[doubtful], &[durable]), Distance::default());
+        }
+        assert_eq!(distance(&[doubtful], &[8]).lost, units(1, 1));
+        assert_eq!(distance(&[doubtful], &[13]).reserved, units(1, 1));
+    }
+
+    #[test]
+    fn both_lives_together_are_held_to_the_limit() {
+        let found = totals(&[answered(60, 0), answered(100, 20), answered(90, 0)], &[40, 15, 13], 100);
+        assert_eq!((found.over_admitted, found.under_admitted), (units(3, 3), units(5, 5)));
+    }
+}

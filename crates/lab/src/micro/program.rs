@@ -1,0 +1,43 @@
+//! A laboratory as a program of its own: what `cargo bench` starts.
+
+use super::fork::Caller;
+use crate::{output, single_dash};
+use clap::{Args, CommandFactory, FromArgMatches, Parser};
+use std::ffi::OsString;
+use std::io::{Stderr, StdoutLock, stderr, stdout};
+use std::process::ExitCode;
+
+/// What a laboratory does with its flags.
+type Run<O> = fn(&O, &Caller, &mut StdoutLock<'static>, &mut Stderr) -> anyhow::Result<()>;
+
+#[derive(Parser)]
+struct Program<O: Args> {
+    #[command(flatten)]
+    options: O,
+    /// `cargo bench` adds this.
+    #[arg(long, hide = true, global = true)]
+    bench: bool,
+}
+
+/// Runs a laboratory with the program's arguments, under this name.
+pub(crate) fn main<O: Args>(name: &'static str, about: &'static str, run: Run<O>) -> ExitCode {
+    let command = Program::<O>::command().name(name).about(about);
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let flags = single_dash::long_flags(&command);
+    let matches = command.get_matches_from(single_dash::normalise(arguments, &flags));
+    let program = Program::<O>::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let caller = Caller { arguments: Vec::new() };
+    exit_code(run(&program.options, &caller, &mut stdout().lock(), &mut stderr()))
+}
+
+/// What a program ends with that has done this.
+pub(super) fn exit_code(result: anyhow::Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if output::is_closed(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::tell(format_args!("{error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! The laboratory of counters, as its users have it.
+
+use clap::{CommandFactory, Parser};
+use std::collections::HashMap;
+use std::ffi::OsString;
+use tidemark_lab::counter::{Caller, CounterOptions, run};
+use tidemark_lab::single_dash;
+
+#[derive(Debug, Parser)]
+struct Program {
+    #[command(flatten)]
+    options: CounterOptions,
+}
+
+pub(crate) fn parsed(arguments: &[&str]) -> Result<CounterOptions, clap::Error> {
+    let command = Program::command();
+    let flags: Vec<String> = command
+        .get_arguments()
+        .filter_map(clap::Arg::get_long_and_visible_aliases)
+        .flatten()
+        .map(str::to_owned)
+        .collect();
+    let arguments = ["counter"].iter().chain(arguments).map(OsString::from);
+    Program::try_parse_from(single_dash::normalise(arguments, &flags)).map(|program| program.options)
+}
+
+/// Whether nothing wrong was done, and what was said.
+pub(crate) fn try_run(arguments: &[&str], variables: &[(&str, &str)]) -> anyhow::Result<(bool, String)> {
+    let environment =
+        |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+    let mut out = Vec::new();
+    let is_right = run(
+        &parsed(arguments)?,
+        &Caller { arguments: Vec::new() },
+        &environment,
+        &mut out,
+        &mut std::io::sink(),
+    )?;
+    Ok((is_right, String::from_utf8(out)?))
+}
+
+/// What a run that does nothing wrong says.
+pub(crate) fn said(arguments: &[&str]) -> String {
+    let (is_right, text) = try_run(arguments, &[]).unwrap();
+    assert!(is_right, "{text}");
+    text
+}
+
+/// The fields of the line for programs, in their order.
+pub(crate) fn summary(text: &str) -> Vec<(String, String)> {
+    let line = text.lines().rfind(|line| line.starts_with("Summary: ")).expect("a line for programs");
+    let field = |field: &str| {
+        let (name, value) = field.split_once('=').expect("name=value");
+        (name.to_owned(), value.to_owned())
+    };
+    line["Summary: ".len()..].split(' ').map(field).collect()
+}
+
+/// Those of them that are numbers.
+pub(crate) fn figures(text: &str) -> HashMap<String, u128> {
+    let number = |(name, value): (String, String)| Some((name, value.parse().ok()?));
+    summary(text).into_iter().filter_map(number).collect()
+}

@@ -1,0 +1,48 @@
+//! What holds for every laboratory of small measurements.
+
+use clap::{Args, Parser};
+use std::collections::HashSet;
+use std::io::Sink;
+use tidemark_lab::micro::{Benchmark, Caller};
+
+#[derive(Parser)]
+struct Program<O: Args> {
+    #[command(flatten)]
+    options: O,
+}
+
+/// What a laboratory says to these flags.
+pub(crate) fn try_run<O: Args>(
+    run: fn(&O, &Caller, &mut Vec<u8>, &mut Sink) -> anyhow::Result<()>,
+    arguments: &[&str],
+) -> anyhow::Result<String> {
+    let options = Program::<O>::parse_from([&["bench"], arguments].concat()).options;
+    let mut out = Vec::new();
+    run(&options, &Caller { arguments: Vec::new() }, &mut out, &mut std::io::sink())?;
+    Ok(String::from_utf8(out)?)
+}
+
+/// Every benchmark has a line in this table.
+pub(crate) fn assert_all_are_there(benchmarks: &[Benchmark], table: &str) {
+    for benchmark in benchmarks {
+        let is_row = |line: &str| {
+            let mut words = line.split_whitespace();
+            words.next() == Some(benchmark.name()) && matches!(words.next(), Some("ss" | "sample"))
+        };
+        assert!(table.lines().any(is_row), "{} is missing:\n{table}", benchmark.name());
+    }
+}
+
+/// Some rows are among those that say most, and most are not.
+pub(crate) fn assert_the_summary_is_a_part(benchmarks: &[Benchmark]) {
+    let count = benchmarks.iter().filter(|one| one.is_in_summary()).count();
+    assert!((1..benchmarks.len() / 2).contains(&count), "{count} of {}", benchmarks.len());
+}
+
+pub(crate) fn assert_names_are_unique_and_rows_say_what_they_measure(benchmarks: &[Benchmark]) {
+    let names: HashSet<&str> = benchmarks.iter().map(Benchmark::name).collect();
+    assert_eq!(names.len(), benchmarks.len());
+    for one in benchmarks {
+        assert!(one.measures().len() > 10, "{} does not say what it measures", one.name());
+    }
+}
