@@ -34,6 +34,8 @@ var examples = []example{
 	{"a scan finds every key", scan},
 	{"messages reach channels and patterns", messages},
 	{"an expired key is gone", expiry},
+	{"counters take and give back", counters},
+	{"limits say when to come again", limits},
 }
 
 // check turns what was and what should have been into an error, unless there is one already.
@@ -190,6 +192,33 @@ func expiry(ctx context.Context, client *redis.Client) error {
 		}
 	}
 	return ctx.Err()
+}
+
+func counters(ctx context.Context, client *redis.Client) error {
+	created, err := client.Do(ctx, "COUNTER.CREATE", "seats", "LIMIT", 10, "EXACT", 2).Int()
+	taken, takeErr := client.Do(ctx, "COUNTER.TAKE", "seats", 8).Int64Slice()
+	refused, refusedErr := client.Do(ctx, "COUNTER.TAKE", "seats", 3).Int64Slice()
+	refunded, refundErr := client.Do(ctx, "COUNTER.REFUND", "seats", 9).Int()
+	return first(
+		check(created, err, 1),
+		checkAll(taken, takeErr, 1, 2),
+		checkAll(refused, refusedErr, 0, 2),
+		check(refunded, refundErr, 8),
+	)
+}
+
+func limits(ctx context.Context, client *redis.Client) error {
+	allowed, err := client.Do(ctx, "CL.THROTTLE", "caller", 1, 1, 3600).Int64Slice()
+	limited, limitedErr := client.Do(ctx, "CL.THROTTLE", "caller", 1, 1, 3600, 2).Int64Slice()
+	if limitedErr == nil {
+		limited = limited[:3]
+	}
+	all, allErr := client.Do(ctx, "LIMIT.CHECKALL", 2, "route", "seats", "GCRA", 5, "PER", 3600000, "DEFINED").Slice()
+	return first(
+		checkAll(allowed, err, 0, 2, 1, -1, 3600),
+		checkAll(limited, limitedErr, 1, 2, 1),
+		checkAll[any](all, allErr, int64(1), int64(5), int64(4), int64(-1), int64(720000), "route"),
+	)
 }
 
 func main() {

@@ -135,6 +135,26 @@ def an_expired_key_is_gone():
     assert client.get("short") is None and client.ttl("short") == -2
 
 
+def counters_take_and_give_back():
+    call = client.execute_command
+    assert call("COUNTER.CREATE", "seats", "LIMIT", 10, "EXACT", 2) == 1
+    assert call("COUNTER.TAKE", "seats", 8) == [1, 2]
+    assert call("COUNTER.TAKE", "seats", 3) == [0, 2]
+    assert call("COUNTER.REFUND", "seats", 9) == 8 and call("COUNTER.GET", "seats") == 0
+    assert call("COUNTER.ADD", "likes", 5) == 5
+
+
+def limits_say_when_to_come_again():
+    call = client.execute_command
+    assert call("CL.THROTTLE", "caller", 1, 1, 3600) == [0, 2, 1, -1, 3600]
+    assert call("CL.THROTTLE", "caller", 1, 1, 3600, 2)[:3] == [1, 2, 1]
+    call("COUNTER.CREATE", "plan", "LIMIT", 1)
+    everything = ("LIMIT.CHECKALL", 2, "route", "plan", "GCRA", 5, "PER", 3600000, "DEFINED")
+    assert call(*everything) == [1, 1, 0, -1, -1, "plan"]
+    assert call(*everything) == [0, 1, 0, -1, -1, "plan"]
+    assert call("LIMIT.PEEK", "route")[:3] == [1, 5, 4]
+
+
 def errors_are_typed():
     client.set("text", "words")
     for call in (lambda: client.incr("text"), lambda: client.lpush("text", 1)):
@@ -148,7 +168,8 @@ def errors_are_typed():
 EXAMPLES = [
     strings, durable_writes, bytes_are_kept, hashes, lists, a_blocking_pop_waits_for_a_push, sets, sorted_sets,
     a_transaction_fails_when_a_watched_key_has_changed, a_pipeline_answers_in_order, scans_find_every_key,
-    messages_reach_channels_and_patterns, an_expired_key_is_gone, errors_are_typed,
+    messages_reach_channels_and_patterns, an_expired_key_is_gone, counters_take_and_give_back,
+    limits_say_when_to_come_again, errors_are_typed,
 ]  # fmt: skip
 
 if __name__ == "__main__":

@@ -14,9 +14,11 @@
 //!
 //! The kind is `command`, `transaction` or `expiry`; keys that have expired are told as the `del` that removes them.
 
+use crate::pools;
 use crate::selection::Selection;
 use crate::text::Bytes;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::str::FromStr;
@@ -93,7 +95,10 @@ impl Format {
         let mut commands = Vec::new();
         for change in changes {
             let change = change.map_err(|error| NotTold::Unreadable(record.lsn, error))?;
-            commands.extend(selection.select(change).and_then(ToldCommand::of));
+            if let Some(change) = selection.select(change) {
+                ToldCommand::add(change, &mut commands)
+                    .map_err(|error| NotTold::Unreadable(record.lsn, error))?;
+            }
         }
         if commands.is_empty() {
             return Ok(None);
@@ -156,20 +161,30 @@ struct ToldRecord<'a> {
 struct ToldCommand<'a> {
     db: u8,
     name: &'static str,
-    args: Vec<&'a [u8]>,
+    args: Vec<Cow<'a, [u8]>>,
 }
 
 impl<'a> ToldCommand<'a> {
-    /// The command that a change is told as, if it is one of keys.
-    fn of(change: Change<'a>) -> Option<ToldCommand<'a>> {
-        match change {
+    /// Adds the commands that a change is told as, if it is one of keys.
+    fn add(change: Change<'a>, to: &mut Vec<ToldCommand<'a>>) -> Result<(), ApplyError> {
+        let (db, name, args) = match change {
             Change::Command { command, db, mut args } => {
                 args.remove(0);
-                Some(ToldCommand { db, name: command.name, args })
+                if let Some(told) = pools::tell(command.name, &args) {
+                    to.extend(told?.into_iter().map(|pools::Told { name, args }| Self {
+                        db,
+                        name,
+                        args: args.into_iter().map(Cow::Owned).collect(),
+                    }));
+                    return Ok(());
+                }
+                (db, command.name, args)
             }
-            Change::Expired { db, keys } => Some(ToldCommand { db, name: "del", args: keys }),
-            Change::Acknowledged { .. } => None,
-        }
+            Change::Expired { db, keys } => (db, "del", keys),
+            Change::Acknowledged { .. } => return Ok(()),
+        };
+        to.push(Self { db, name, args: args.into_iter().map(Cow::Borrowed).collect() });
+        Ok(())
     }
 }
 

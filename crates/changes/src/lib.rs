@@ -16,6 +16,7 @@ mod bell;
 mod feed;
 mod follower;
 mod format;
+mod pools;
 pub mod query_string;
 mod selection;
 mod text;

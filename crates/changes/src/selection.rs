@@ -43,6 +43,7 @@ fn type_of(group: Group) -> Option<Type> {
         Group::SortedSet => Some(Type::SortedSet),
         Group::Counter => Some(Type::Counter),
         Group::Limit => Some(Type::Limit),
+        Group::Pool => Some(Type::Pool),
         _ => None,
     }
 }
@@ -188,7 +189,7 @@ mod tests {
         assert_eq!(selection.add_type(b"stream"), Err(NotSelected::Type));
         assert_eq!(
             NotSelected::Type.to_string(),
-            "the type must be string, list, hash, set, zset, counter or limit"
+            "the type must be string, list, hash, set, zset, counter, limit or pool"
         );
         for number in ["16", "-1", "x", ""] {
             assert_eq!(selection.add_database(number.as_bytes()), Err(NotSelected::Database), "{number}");

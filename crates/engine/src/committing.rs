@@ -20,10 +20,12 @@ const COMMIT: &[u8] = b"counter.commit";
 pub struct CounterFigures {
     /// Since [`Engine::begin_counting`], or else since the start.
     pub totals: CounterTotals,
-    /// Commits that the log has refused since the start; each was tried again.
+    /// Commits that the log has refused since the start: those that were due are tried again, those that a move needs are refused with it.
     pub failed: u64,
     /// What is uncommitted now.
     pub exposure: Exposure,
+    /// How many keys are counters, expired but not yet removed ones included.
+    pub keys: usize,
 }
 
 impl Engine {
@@ -110,7 +112,10 @@ impl Engine {
         for index in 0..self.keyspace().shard_count() {
             let shard = self.keyspace().lock(index);
             figures.totals.add(*shard.counted());
-            shard.databases().iter().for_each(|database| figures.exposure.add(database.exposure()));
+            for database in shard.databases() {
+                figures.exposure.add(database.exposure());
+                figures.keys += database.counter_count();
+            }
         }
         figures
     }

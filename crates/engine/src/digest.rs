@@ -40,6 +40,7 @@ fn entry_digest(db: u8, entry: &Entry) -> u128 {
         ValueRef::Object(Object::SortedSet(set)) => (6, set.digest()),
         ValueRef::Object(Object::Counter(counter)) => (7, counter.digest()),
         ValueRef::Object(Object::Limit(limit)) => (10, limit.digest()),
+        ValueRef::Object(Object::Pool(pool)) => (11, pool.digest()),
     };
     hasher.update(&[kind]);
     hasher.update(&value.to_le_bytes());

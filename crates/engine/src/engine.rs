@@ -8,7 +8,7 @@ use crate::error::CommandError;
 use crate::event::EventDesk;
 use crate::keyspace::Keyspace;
 use crate::query::Registry;
-use crate::random::Chance;
+use crate::random::{Chance, SecretSource};
 use crate::tracking::Tracking;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -46,6 +46,13 @@ impl Engine {
             events: EventDesk::default(),
             tracking: Tracking::default(),
         }
+    }
+
+    /// The same with secrets from elsewhere than the system: two engines that are told the same are then the same, which a test or
+    /// a simulation may want. Who can foresee what `secrets` gives can foresee every draw from a pool.
+    #[must_use]
+    pub fn with_secrets(self, secrets: SecretSource) -> Self {
+        Self { chance: self.chance.with_secrets(secrets), ..self }
     }
 
     /// The keys, for readers of the whole state.

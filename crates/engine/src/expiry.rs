@@ -1,11 +1,15 @@
-//! Active expiry: keys whose time has come leave in the order of their deadlines, each removal a record of the log.
+//! Active expiry: keys whose time has come leave in the order of their deadlines, each removal a record of the log; and what pools have set
+//! aside for a time that is over is given back.
 
+use crate::call::Call;
+use crate::command;
 use crate::context::{Keys, Locked, RareEffects};
 use crate::engine::Engine;
 use crate::keyspace::{DATABASES, Shard, hash};
 use crate::logging::encode_expiry;
 use crate::moment::Moment;
 use crate::record::kind;
+use crate::reply::Reply;
 use tidemark_log::Lsn;
 
 /// How long expiry rests when the log takes no records.
@@ -68,14 +72,36 @@ fn expire_due(engine: &Engine, now_us: u64, budget: usize) -> Option<u64> {
                 }
                 left -= 1;
             }
-            let earliest = shard.database(db).next_deadline();
-            next = [next, earliest].into_iter().flatten().min();
+            while left > 0
+                && let Some(key) = shard.database(db).first_reserving(now_ms).map(<[u8]>::to_vec)
+            {
+                drop(shard);
+                let is_done = end_reservations(engine, db as u8, &key, now_us);
+                shard = engine.keyspace().lock(index);
+                if !is_done {
+                    engine.lower_next_deadline(now_ms + RETRY_MS);
+                    return engine.next_deadline();
+                }
+                left -= 1;
+            }
+            let database = shard.database(db);
+            next = [next, database.next_deadline(), database.next_reservation()].into_iter().flatten().min();
         }
     }
     if let Some(at) = next {
         engine.lower_next_deadline(at);
     }
     engine.next_deadline()
+}
+
+/// Ends reservations of a pool that are over; whether the log took it.
+fn end_reservations(engine: &Engine, db: u8, key: &[u8], now_us: u64) -> bool {
+    const EXPIRE: &str = "pool.expire";
+    let Some(command) = command::find(EXPIRE.as_bytes()) else { return false };
+    let mut reply = Reply::default();
+    engine.execute(&Call { command, args: &[EXPIRE.as_bytes(), key], db, now_us }, &mut reply);
+    // A key that holds something else by now has no reservations.
+    !reply.bytes().starts_with(b"-") || reply.bytes().starts_with(b"-WRONGTYPE")
 }
 
 /// Logs that a key's time has come and removes it; whether the log took it.

@@ -19,6 +19,7 @@
 //! - `admission`, `locking`, `running`, `logging`: the steps of a command. `evaluation` of [`query`], `telling` of [`tracking`]
 //!   and of [`event`]: what others are told. `expiry`, `serving`: keys whose time has come, clients that have waited.
 //! - `subscribing`, `registering`, `forgetting` and `naming` of [`query`]: who is told. `execution`, `transaction`: the way of a command.
+//! - `committing`, `churning`: counters that are due to be committed, and those that move most.
 //! - `apply`, [`Loader`], [`Snapshot`], `digest`, [`query::Past`]: the whole state, to the log and back.
 //!
 //! `impl Engine` stands in the file of whoever acts, so that the struct knows none of them.
@@ -31,6 +32,7 @@ mod apply_error;
 pub mod blocking;
 mod call;
 pub mod change;
+mod churning;
 pub mod command;
 mod committing;
 pub mod context;
@@ -69,12 +71,14 @@ mod watch;
 pub use apply_error::ApplyError;
 pub use blocking::Blocked;
 pub use call::{Call, Terms};
+pub use churning::{ChurnOrder, Churning};
 pub use command::{Command, KeySpec, Run};
 pub use committing::CounterFigures;
 pub use engine::Engine;
 pub use error::CommandError;
 pub use execution::Executed;
 pub use loader::Loader;
+pub use random::SecretSource;
 pub use reply::{Protocol, Reply, format_double};
 pub use shared_bytes::SharedBytes;
 pub use snapshot::{Incomplete, Snapshot};

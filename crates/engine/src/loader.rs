@@ -1,13 +1,16 @@
 //! Bringing a snapshot's frames into the keyspace.
 
+mod partial;
+
 use crate::apply_error::ApplyError;
 use crate::engine::Engine;
 use crate::keyspace::form::{self, Form, Head, Part};
 use crate::keyspace::{DATABASES, Entry, Payload};
 use crate::query::Scope;
 use crate::record::Cursor;
-use crate::value::{Collection, Hash, InParts, List, Object, Set, SortedSet, Type};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use crate::value::Type;
+use partial::{Partial, Piece, Place};
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -27,24 +30,6 @@ pub struct Loader<'e> {
     outside: Mutex<HashSet<u64>>,
     /// What has been taken of the frames.
     bytes: AtomicUsize,
-}
-
-/// A value of which something has come.
-struct Partial {
-    object: Object,
-    /// A list's runs of elements by their places. Those of other types need no order.
-    runs: BTreeMap<u64, List>,
-    /// Elements that have come, and, once it is known, how many there are.
-    loaded: u64,
-    count: Option<u64>,
-    place: Option<Place>,
-}
-
-/// Where a value belongs.
-struct Place {
-    db: u8,
-    key: Box<[u8]>,
-    deadline: Option<u64>,
 }
 
 impl Engine {
@@ -88,8 +73,7 @@ impl<'e> Loader<'e> {
                 }
                 Form::InParts(head) => self.load_head(db, &head).map(|()| true)?,
                 Form::Part(part) if lock(&self.outside).contains(&part.number) => {
-                    let mut passed_over = Partial::new(part.kind).ok_or(ApplyError::Malformed)?;
-                    passed_over.load(&part, &mut bytes).ok_or(ApplyError::Malformed)?;
+                    Partial::pass_over(&part, &mut bytes).ok_or(ApplyError::Malformed)?;
                     false
                 }
                 Form::Part(part) => self.load_part(&part, &mut bytes).map(|()| true)?,
@@ -120,28 +104,26 @@ impl<'e> Loader<'e> {
             return Err(ApplyError::Malformed);
         }
         database.insert(hash, entry);
+        if let Some(at) = database.next_reservation() {
+            self.engine.lower_next_deadline(at);
+        }
         Ok(())
     }
 
     fn load_head(&self, db: u8, head: &Head<'_>) -> Result<(), ApplyError> {
         let partial = self.partial(head.number, head.kind)?;
         let mut partial = lock(&partial);
-        if partial.place.is_some() || partial.object.kind() != head.kind {
-            return Err(ApplyError::Malformed);
-        }
-        partial.place = Some(Place { db, key: head.key.into(), deadline: head.deadline });
-        partial.count = Some(head.count);
+        partial.set_place(db, head).ok_or(ApplyError::Malformed)?;
         self.complete(head.number, partial)
     }
 
     fn load_part(&self, part: &Part, bytes: &mut Cursor<'_>) -> Result<(), ApplyError> {
         let partial = self.partial(part.number, part.kind)?;
-        if part.kind == Type::List {
-            // Without the lock: another thread may load another run meanwhile.
-            let mut run = List::default();
-            decode_elements(&mut run, part, bytes).ok_or(ApplyError::Malformed)?;
+        if part.kind.has_ordered_parts() {
+            // Without the lock: another thread may load another one meanwhile.
+            let piece = Piece::decode(part, bytes).ok_or(ApplyError::Malformed)?;
             let mut partial = lock(&partial);
-            partial.add_run(part, run).ok_or(ApplyError::Malformed)?;
+            partial.add(part, piece).ok_or(ApplyError::Malformed)?;
             return self.complete(part.number, partial);
         }
         let mut partial = lock(&partial);
@@ -166,60 +148,6 @@ impl<'e> Loader<'e> {
         lock(&self.partial).remove(&number);
         self.insert(db, Entry::new(&key, Payload::Object(Box::new(object)), deadline))
     }
-}
-
-impl Partial {
-    /// Nothing of a value of this type; `None` if such values do not come in parts.
-    fn new(kind: Type) -> Option<Self> {
-        let object = match kind {
-            Type::String | Type::Counter | Type::Limit => return None,
-            Type::List => List::default().into_object(),
-            Type::Hash => Hash::default().into_object(),
-            Type::Set => Set::default().into_object(),
-            Type::SortedSet => SortedSet::default().into_object(),
-        };
-        Some(Self { object, runs: BTreeMap::new(), loaded: 0, count: None, place: None })
-    }
-
-    /// Adds a list's run of elements; `None` if it has come before.
-    fn add_run(&mut self, part: &Part, run: List) -> Option<()> {
-        self.loaded += u64::from(part.count);
-        let is_new = self.runs.insert(part.run, run).is_none();
-        (is_new && self.object.kind() == Type::List).then_some(())
-    }
-
-    /// Reads a part's elements; `None` if the bytes are not such elements, or some have come before.
-    fn load(&mut self, part: &Part, bytes: &mut Cursor<'_>) -> Option<()> {
-        if self.object.kind() != part.kind {
-            return None;
-        }
-        self.loaded += u64::from(part.count);
-        decode_elements(self.object.in_parts_mut()?, part, bytes)
-    }
-
-    /// The value and where it belongs, if all has come.
-    fn complete(&mut self) -> Result<Option<(Object, Place)>, ApplyError> {
-        let Some(count) = self.count else { return Ok(None) };
-        if self.loaded < count {
-            return Ok(None);
-        }
-        let mut object = std::mem::replace(&mut self.object, Object::Bytes(Vec::new()));
-        if let Object::List(list) = &mut object {
-            for (expected, (place, run)) in (0..).zip(std::mem::take(&mut self.runs)) {
-                if place != expected {
-                    return Err(ApplyError::Malformed);
-                }
-                list.append(run);
-            }
-        }
-        let whole = self.loaded == count && count > 0;
-        let place = self.place.take().filter(|_| whole).ok_or(ApplyError::Malformed)?;
-        Ok(Some((object, place)))
-    }
-}
-
-fn decode_elements(value: &mut dyn InParts, part: &Part, bytes: &mut Cursor<'_>) -> Option<()> {
-    (0..part.count).try_for_each(|_| value.decode_element(bytes))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

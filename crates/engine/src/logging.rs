@@ -158,7 +158,7 @@ fn encode_rewritten(db: u8, effects: &Effects, payloads: &mut Vec<Vec<u8>>) {
 }
 
 fn encode_named(db: u8, name: &'static str, args: &[&[u8]]) -> Vec<u8> {
-    let command = command::find(name.as_bytes()).expect("handlers name commands of the table");
+    let command = command::find_logged(name).expect("handlers name commands of the table");
     let mut payload = Vec::new();
     record::encode_command(&mut payload, db, command.id, args);
     payload

@@ -1,23 +1,51 @@
 //! Chance: choices that only an answer shows. A choice that changes state is logged as what was chosen.
 
+use std::fmt;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How far the state of a sequence moves from number to number.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A sequence of numbers at random that all threads share: each number goes to one of them.
-#[derive(Debug)]
-pub(crate) struct Chance(AtomicU64);
+/// Where bytes come from that nobody can know: fills what it is given, all of it.
+pub type SecretSource = Box<dyn Fn(&mut [u8]) -> io::Result<()> + Send + Sync>;
+
+/// What all threads draw from.
+pub(crate) struct Chance {
+    /// A sequence of numbers at random: each number goes to one of the threads.
+    sequence: AtomicU64,
+    secrets: SecretSource,
+}
 
 impl Chance {
-    /// The sequence of a seed.
+    /// The sequence of a seed, and the system's secrets.
     pub(crate) fn new(seed: u64) -> Self {
-        Self(AtomicU64::new(seed))
+        let secrets =
+            |bytes: &mut [u8]| getrandom::fill(bytes).map_err(|error| io::Error::other(error.to_string()));
+        Self { sequence: AtomicU64::new(seed), secrets: Box::new(secrets) }
+    }
+
+    /// The same with secrets from elsewhere.
+    pub(crate) fn with_secrets(self, secrets: SecretSource) -> Self {
+        Self { secrets, ..self }
     }
 
     /// The next number.
     pub(crate) fn next(&self) -> u64 {
-        mix(self.0.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP))
+        mix(self.sequence.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP))
+    }
+
+    /// Bytes that nobody can know.
+    pub(crate) fn secret<const N: usize>(&self) -> io::Result<[u8; N]> {
+        let mut bytes = [0; N];
+        (self.secrets)(&mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+impl fmt::Debug for Chance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Chance").finish_non_exhaustive()
     }
 }
 

@@ -14,6 +14,7 @@ impl Engine {
     /// concerns goes to `noted`.
     pub(crate) fn replay(&self, call: &Call<'_>, reply: &mut Reply, noted: &mut Vec<Noted>) {
         let mut keys = self.lock_for(call);
+        keys.begin_replay();
         // Whoever wanted to know was told when it happened.
         keys.events = Events::default();
         self.run(call, &mut keys, reply);

@@ -399,6 +399,13 @@ fn limiters_tell_of_what_they_allow_and_not_of_what_they_refuse() {
             ("LIMIT.CHECKALL 2 a b SLIDING 2 PER 1000", "limit_check a, new b, limit_check b"),
             ("LIMIT.RESET a", "limit_reset a"),
             ("LIMIT.RESET a", ""),
+            ("LIMIT.CREATE c CONCURRENCY 1 TTL 1000", "new c, limit_create c"),
+            ("LIMIT.ACQUIRE c", "limit_acquire c"),
+            ("LIMIT.ACQUIRE c", ""),
+            (&format!("LIMIT.RENEW c {START_US}"), ""),
+            (&format!("LIMIT.RENEW c {START_US} TTL 2000"), "limit_renew c"),
+            (&format!("LIMIT.RELEASE c {START_US}"), "limit_release c"),
+            (&format!("LIMIT.RELEASE c {START_US}"), ""),
         ],
     );
 }

@@ -376,6 +376,128 @@ fn several_limiters_allow_together_or_none_does() {
 }
 
 #[test]
+fn a_quota_is_a_limiter_that_no_time_gives_anything_back_to() {
+    let engine = engine();
+    expect_at(
+        &engine,
+        &[
+            (0, "COUNTER.CREATE seats LIMIT 10", ":1"),
+            (0, "LIMIT.CHECK seats AMOUNT 7", "*5 :1 :10 :3 :-1 :-1"),
+            (0, "COUNTER.GET seats", ":7"),
+            (0, "LIMIT.CHECK seats AMOUNT 4", "*5 :0 :10 :3 :-1 :-1"),
+            (0, "LIMIT.CHECK seats AMOUNT 0", "*5 :1 :10 :3 :-1 :-1"),
+            (0, "LIMIT.PEEK seats AMOUNT 3", "*5 :1 :10 :3 :-1 :-1"),
+            (0, "LIMIT.CHECK seats AMOUNT 9223372036854775807", "*5 :0 :10 :3 :-1 :-1"),
+            (9000, "LIMIT.CHECK seats AMOUNT 4", "*5 :0 :10 :3 :-1 :-1"),
+            (9000, "LIMIT.REFUND seats AMOUNT 2", ":2"),
+            (9000, "LIMIT.CHECK seats AMOUNT 4", "*5 :1 :10 :1 :-1 :-1"),
+            (9000, "LIMIT.REFUND seats AMOUNT 9223372036854775807", ":9"),
+            (9000, "LIMIT.REFUND seats", ":0"),
+            // Without a limit nothing is refused, and what remains has no number.
+            (0, "COUNTER.ADD likes 5", ":5"),
+            (0, "LIMIT.CHECK likes AMOUNT 2", "*5 :1 :-1 :-1 :-1 :-1"),
+            (0, "COUNTER.GET likes", ":7"),
+            (0, "LIMIT.CHECK likes AMOUNT 9223372036854775807", "-ERR the amount is out of range"),
+            // What a call says of a limiter is not said of a counter.
+            (
+                0,
+                "LIMIT.CHECK seats GCRA 10 PER 1000",
+                "-WRONGTYPE Operation against a key holding the wrong kind of value",
+            ),
+            (
+                0,
+                "CL.THROTTLE seats 1 1 1",
+                "-WRONGTYPE Operation against a key holding the wrong kind of value",
+            ),
+            (0, "LIMIT.STATE seats", "-WRONGTYPE Operation against a key holding the wrong kind of value"),
+        ],
+    );
+}
+
+#[test]
+fn limiters_and_quotas_allow_together_or_none_does() {
+    let engine = engine();
+    let all = "LIMIT.CHECKALL 3 user plan tokens AMOUNT 1 1 50";
+    expect_at(
+        &engine,
+        &[
+            (0, "LIMIT.CREATE user GCRA 5 PER 1000", "+OK"),
+            (0, "COUNTER.CREATE plan LIMIT 100", ":1"),
+            (0, "COUNTER.CREATE tokens LIMIT 120 EXACT 10", ":1"),
+            (0, all, "*6 :1 :5 :4 :-1 :200 $4 user"),
+            (0, all, "*6 :1 :5 :3 :-1 :400 $4 user"),
+            (0, "LIMIT.PEEKALL 3 user plan tokens AMOUNT 1 1 50", "*6 :0 :120 :20 :-1 :-1 $6 tokens"),
+            (0, all, "*6 :0 :120 :20 :-1 :-1 $6 tokens"),
+            // The refusal has taken nothing of the others, and looking nothing at all.
+            (0, "LIMIT.PEEKALL 2 user plan", "*6 :1 :5 :3 :-1 :400 $4 user"),
+            (0, "COUNTER.GET plan", ":2"),
+            (0, "COUNTER.GET tokens", ":100"),
+            (
+                0,
+                "LIMIT.PEEKALL 2 user none",
+                "-ERR no such limiter: define it by LIMIT.CREATE, or in the call",
+            ),
+            (
+                0,
+                "LIMIT.CHECKALL 2 plan new FIXED 5 PER 1000",
+                "-WRONGTYPE Operation against a key holding the wrong kind of value",
+            ),
+        ],
+    );
+    // Some have to be there, others a call may define.
+    expect_at(
+        &engine,
+        &[
+            (
+                0,
+                "LIMIT.CHECKALL 3 user plan new AMOUNT 0 DEFINED DEFINED FIXED 5 PER 1000",
+                "*6 :1 :5 :3 :-1 :400 $4 user",
+            ),
+            (
+                0,
+                "LIMIT.CHECKALL 2 none new DEFINED FIXED 5 PER 1000",
+                "-ERR no such limiter: define it by LIMIT.CREATE, or in the call",
+            ),
+            (0, "LIMIT.CREATE new DEFINED NX", "-ERR syntax error"),
+        ],
+    );
+    // What limiters have noted is in the log, and of counters what is committed.
+    let again = replayed(&engine);
+    expect_at(&again, &[(0, "LIMIT.PEEK user", "*5 :1 :5 :3 :-1 :400"), (0, "COUNTER.GET plan", ":0")]);
+    let tokens: i64 = Client::new(&again).run("COUNTER.GET tokens")[1..].parse().expect("a number");
+    assert!((100..=110).contains(&tokens), "never less than was granted, and at most a block more: {tokens}");
+    Client::new(&engine).run("COUNTER.COMMIT plan");
+    Client::new(&engine).run("COUNTER.COMMIT tokens");
+    assert_eq!(replayed(&engine).digest(), engine.digest());
+}
+
+#[test]
+fn what_is_taken_together_is_logged_together() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.expect(&[
+        ("COUNTER.CREATE exact LIMIT 100 EXACT 10", ":1"),
+        ("COUNTER.CREATE relaxed LIMIT 100", ":1"),
+        ("LIMIT.CREATE kept LEAKY 10 PER 1000 BURST 20", "+OK"),
+    ]);
+    let check = "LIMIT.CHECKALL 3 exact relaxed kept";
+    let before = engine.log().appended();
+    let (answer, executed) = client.execute(check);
+    assert_eq!(answer, "*6 :1 :20 :19 :-1 :100 $4 kept");
+    assert!(executed.durable, "an exact counter's grant is told when its reservation is on disk");
+    assert_eq!(executed.lsn.map(|lsn| lsn.0), Some(before.0 + 1), "one record");
+    // Relaxed ones alone leave no record, and a refusal neither.
+    let (_, executed) = client.execute("LIMIT.CHECKALL 1 relaxed AMOUNT 2");
+    assert_eq!(executed.lsn, None);
+    let (answer, executed) = client.execute("LIMIT.CHECKALL 2 relaxed kept AMOUNT 1 21");
+    assert_eq!((answer.as_str(), executed.lsn), ("*6 :0 :20 :19 :-1 :100 $4 kept", None));
+    // One that the call defines is made again from the log as it was.
+    client.expect(&[("LIMIT.REFUND relaxed AMOUNT 3", ":3")]);
+    let again = replayed(&engine);
+    assert_eq!(Client::new(&again).run("LIMIT.STATE kept"), client.run("LIMIT.STATE kept"));
+}
+
+#[test]
 fn a_limiter_shows_its_definition_and_what_it_has_noted() {
     let engine = engine();
     let typed = Client::resp3(&engine);

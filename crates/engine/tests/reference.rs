@@ -6,7 +6,7 @@ use tidemark_engine::command::{self, Command, Group};
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/commands.md");
 
-const GROUPS: [(Group, &str); 13] = [
+const GROUPS: [(Group, &str); 14] = [
     (Group::String, "Strings"),
     (Group::Bitmap, "Bits"),
     (Group::Generic, "Keys"),
@@ -16,6 +16,7 @@ const GROUPS: [(Group, &str); 13] = [
     (Group::SortedSet, "Sorted sets"),
     (Group::Counter, "Counters"),
     (Group::Limit, "Limiters"),
+    (Group::Pool, "Pools"),
     (Group::Transactions, "Transactions"),
     (Group::PubSub, "Publish and subscribe"),
     (Group::Connection, "Connection"),

@@ -77,6 +77,9 @@ impl Sequence {
         if self.dice.once_in(30) {
             self.engine.expire_due(self.now_us, 1 + self.dice.below(20) as usize);
         }
+        if self.dice.once_in(100) {
+            self.draw();
+        }
         if self.dice.once_in(15) {
             let lines: Vec<Line> = (0..=self.dice.below(6)).map(|_| self.generator.line()).collect();
             self.transaction(&lines);
@@ -84,6 +87,26 @@ impl Sequence {
             let line = self.generator.line();
             self.alone(&line);
         }
+    }
+
+    /// Draws from a pool that gives one item, so that what becomes of draws later does not depend on luck.
+    fn draw(&mut self) {
+        let key = "pool:one";
+        let run = |this: &mut Self, line: &str| {
+            this.alone(&line.split(' ').map(|word| word.as_bytes().to_vec()).collect());
+        };
+        run(self, &format!("pool.create {key} items car 1 unlimited"));
+        run(self, &format!("pool.draw {key} count 2"));
+        run(self, &format!("pool.return {key} car"));
+        for end in ["confirm", "cancel"] {
+            run(self, &format!("pool.reserve {key} 1000"));
+            if let Some(number) = self.generator.last_reservation() {
+                run(self, &format!("pool.{end} {key} {number}"));
+            }
+        }
+        run(self, &format!("pool.reserve {key} 20"));
+        self.now_us += 20_000;
+        run(self, &format!("pool.expire {key}"));
     }
 
     /// Fills the selected database with keys that no other command names.
@@ -113,6 +136,14 @@ impl Sequence {
             }
             self.alone(&line);
         }
+        let key = format!("pool:{}", self.dice.below(5));
+        self.alone(&vec![b"del".to_vec(), key.clone().into()]);
+        let mut line: Line = vec![b"pool.create".to_vec(), key.into(), b"items".to_vec()];
+        let known = ["car", "mug", "hat", "pin"].map(str::to_owned);
+        for id in known.into_iter().chain((0..LARGE).map(|number| format!("element:{number}"))) {
+            line.extend([id.into(), b"1".to_vec(), b"3".to_vec()]);
+        }
+        self.alone(&line);
     }
 
     /// Takes a snapshot while commands go on. Returns the last record that it covers, and an engine that has loaded it.
@@ -141,7 +172,7 @@ impl Sequence {
     /// Now and then moves keys or whole databases to where the walk has been or has yet to go: too rare among random
     /// commands for what a walk must survive above all.
     fn displace(&mut self) {
-        let kind = self.dice.pick(&["string", "list", "hash", "set", "zset", "limit"]);
+        let kind = self.dice.pick(&["string", "list", "hash", "set", "zset", "limit", "pool"]);
         let (from, to) = (self.dice.below(5), self.dice.below(5));
         let line = match self.dice.below(40) {
             0 => "flushdb".to_owned(),
@@ -169,6 +200,7 @@ impl Sequence {
                     self.seen.disturbed.insert(command.id);
                 }
             }
+            self.generator.hear(reply.bytes());
             executed.block.map(|blocked| blocked.wait(move |it| served.send(it).expect("heard"), |_| ()))
         };
         assert_eq!(waiter.is_some(), reply.is_empty(), "{} waits or is answered", shown(line));

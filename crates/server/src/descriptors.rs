@@ -5,6 +5,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Descriptors that the server needs beside those of its clients: listeners, event loops, the log, HTTP.
 const OWN_DESCRIPTORS: u64 = 128;
 
+/// Connections over HTTP among these.
+pub(crate) const OWN_HTTP_CONNECTIONS: usize = 32;
+
 /// Connections that take a descriptor each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Connections {
@@ -12,8 +15,8 @@ pub(crate) struct Connections {
     pub(crate) clients: usize,
     /// Those for whom places are kept beside them.
     pub(crate) reserved: usize,
-    /// Those who watch reads over HTTP.
-    pub(crate) http_watchers: usize,
+    /// Those over HTTP, beside [`OWN_HTTP_CONNECTIONS`].
+    pub(crate) http: usize,
 }
 
 /// The system allows too few open files.
@@ -23,14 +26,14 @@ pub(crate) struct TooFew {
     pub(crate) files: u64,
     /// Clients for which they suffice beside the reserved places, at least 1.
     pub(crate) clients: usize,
-    /// Those who can watch over HTTP beside them.
-    pub(crate) http_watchers: usize,
+    /// Those over HTTP that there can be beside them and [`OWN_HTTP_CONNECTIONS`].
+    pub(crate) http: usize,
 }
 
 /// Asks the system for as many descriptors as all these need. If it gives fewer, what it gives is taken.
 pub(crate) fn provide_for(connections: &Connections) -> Result<(), TooFew> {
     let own = OWN_DESCRIPTORS + connections.reserved as u64;
-    let wanted = connections.clients as u64 + connections.http_watchers as u64 + own;
+    let wanted = connections.clients as u64 + connections.http as u64 + own;
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= wanted) {
         return Ok(());
@@ -50,15 +53,15 @@ pub(crate) fn provide_for(connections: &Connections) -> Result<(), TooFew> {
     if files >= wanted {
         return Ok(());
     }
-    let (clients, http_watchers) = share_out(files.saturating_sub(own) as usize, connections);
-    Err(TooFew { files, clients, http_watchers })
+    let (clients, http) = share_out(files.saturating_sub(own) as usize, connections);
+    Err(TooFew { files, clients, http })
 }
 
 /// Shares out fewer places than are wanted: clients come first, but for a quarter.
 fn share_out(places: usize, wanted: &Connections) -> (usize, usize) {
-    let for_watchers = wanted.http_watchers.min(places / 4);
-    let clients = wanted.clients.min(places - for_watchers).max(1);
-    (clients, wanted.http_watchers.min(places.saturating_sub(clients)))
+    let for_http = wanted.http.min(places / 4);
+    let clients = wanted.clients.min(places - for_http).max(1);
+    (clients, wanted.http.min(places.saturating_sub(clients)))
 }
 
 #[cfg(test)]
@@ -67,9 +70,8 @@ mod tests {
 
     #[test]
     fn clients_come_first_where_places_are_few() {
-        let shared_out = |places, clients, http_watchers| {
-            share_out(places, &Connections { clients, reserved: 4, http_watchers })
-        };
+        let shared_out =
+            |places, clients, http| share_out(places, &Connections { clients, reserved: 4, http });
         assert_eq!(shared_out(900, 10_000, 0), (900, 0));
         assert_eq!(shared_out(900, 10_000, 1_000), (675, 225));
         assert_eq!(shared_out(900, 10_000, 10), (890, 10));

@@ -3,6 +3,7 @@
 use crate::context::Context;
 use crate::output::Until;
 use crate::session::Session;
+use crate::shared::Shared;
 use tidemark_engine::Executed;
 use tidemark_log::Lsn;
 
@@ -17,17 +18,21 @@ pub(crate) fn finish(
     durable: bool,
     cx: &Context<'_>,
 ) {
-    let durable = durable || executed.durable || cx.always_durable();
-    match executed.lsn {
-        Some(lsn) => {
-            session.last_write = Some(lsn);
-            if durable {
-                session.output.hold(mark, Until::Durable(lsn));
-            }
-        }
-        None if durable => hold_what_is_shown(session, mark, cx),
-        None => {}
+    if executed.lsn.is_some() {
+        session.last_write = executed.lsn;
     }
+    if let Some(until) = holds_back(executed, durable, cx.shared) {
+        session.output.hold(mark, until);
+    }
+}
+
+/// What the answer to a command waits for, as [`finish`] has it.
+#[inline]
+pub(crate) fn holds_back(executed: &Executed<'_>, durable: bool, shared: &Shared) -> Option<Until> {
+    if !(durable || executed.durable || shared.settings.is_always_durable()) {
+        return None;
+    }
+    executed.lsn.or_else(|| shared.not_yet_durable()).map(Until::Durable)
 }
 
 /// Holds the reply that begins at `mark` back until a record is as safe as answers to changes are to be.

@@ -139,7 +139,12 @@ impl HttpWatchers {
 
     /// Waits until `pause` is over, if a read is watched by nobody yet: its beginning is a record of the log.
     pub(crate) async fn wait_for_pause(&self, pause: &Pause, engine: &Engine, read: &Read) {
-        while engine.query_of(read).is_none() {
+        self.wait_while_paused(pause, || engine.query_of(read).is_none()).await;
+    }
+
+    /// Waits until `pause` is over, or `concerns` says that it does not concern whoever waits.
+    pub(crate) async fn wait_while_paused(&self, pause: &Pause, concerns: impl Fn() -> bool) {
+        while concerns() {
             let changed = self.pause_changed.notified();
             tokio::pin!(changed);
             // From here on no change is missed.

@@ -1,18 +1,21 @@
 //! Metrics in the `OpenMetrics` format, collected when they are asked for.
 
+use crate::clock::now_us;
 use crate::command::info::{key_counts, processor_seconds, resident_bytes, uncommitted_age_ms};
 use crate::shared::Shared;
 use crate::sinks::SinkFigures;
 use crate::version::TIDEMARK_VERSION;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
-use tidemark_engine::CounterFigures;
+use tidemark_engine::keyspace::KeyChurn;
+use tidemark_engine::{ChurnOrder, CounterFigures};
 
 /// The metrics of a server as text.
 pub(crate) fn encode(shared: &Arc<Shared>) -> Result<String, fmt::Error> {
@@ -123,7 +126,8 @@ fn encode_log(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Resu
 }
 
 fn encode_counters(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-    let CounterFigures { totals, failed, exposure } = shared.engine.counter_figures();
+    let CounterFigures { totals, failed, exposure, keys } = shared.engine.counter_figures();
+    gauge(encoder, "counter_keys", "Keys in all databases that are counters", keys as f64)?;
     counter(encoder, "counter_moves", "Moves of counters", totals.moves)?;
     counter(
         encoder,
@@ -174,7 +178,70 @@ fn encode_counters(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt:
         "counter_oldest_uncommitted_seconds",
         "Age of the oldest change of a counter that is not committed",
         uncommitted_age_ms(&exposure) as f64 / 1000.0,
-    )
+    )?;
+    encode_top_counters(shared, encoder)
+}
+
+/// The counters that move most. Other figures than those above: of the last half to one minute, and estimates.
+fn encode_top_counters(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let config = shared.settings.current();
+    let top = shared.engine.churning(ChurnOrder::Moves, config.counter_churn_series, now_us());
+    let mut top = TopFamilies { encoder, top: &top.keys, with_names: config.counter_churn_names };
+    top.encode("moves", "How often one of the counters that move most has moved of late", |key| {
+        key.moves as f64
+    })?;
+    top.encode("moved_units", "Units that it was moved by, up or down", |key| key.units as f64)?;
+    top.encode("committed_units", "Units that its commits moved the committed position by", |key| {
+        key.committed as f64
+    })?;
+    top.encode("churn", "Share of its units that was not committed", KeyChurn::churn)
+}
+
+/// Metrics of which each of the counters that move most has one.
+struct TopFamilies<'a, 'e> {
+    encoder: &'a mut DescriptorEncoder<'e>,
+    top: &'a [KeyChurn],
+    with_names: bool,
+}
+
+impl TopFamilies<'_, '_> {
+    fn encode(&mut self, name: &str, help: &str, figure: impl Fn(&KeyChurn) -> f64) -> fmt::Result {
+        if self.top.is_empty() {
+            return Ok(());
+        }
+        let labels: Vec<String> = self.top.iter().map(|key| self.label(key)).collect();
+        let (name, help) = (format!("counter_top_{name}"), format!("{help}."));
+        let mut family = self.encoder.encode_descriptor(&name, &help, None, MetricType::Gauge)?;
+        for (key, label) in self.top.iter().zip(labels) {
+            let labels = [("db", key.db.to_string()), ("key", label)];
+            ConstGauge::new(figure(key)).encode(family.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+
+    /// What a counter is called: by two names never the same. A name of which a part only is known could be another's.
+    fn label(&self, key: &KeyChurn) -> String {
+        if self.with_names && key.is_whole { printable(&key.name) } else { key.id() }
+    }
+}
+
+/// Bytes as text of one line, from which they can be read again.
+fn printable(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for chunk in bytes.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            if character == '\\' || character.is_control() {
+                text.extend(character.escape_default());
+            } else {
+                text.push(character);
+            }
+        }
+        for byte in chunk.invalid() {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "\\x{byte:02x}");
+        }
+    }
+    text
 }
 
 fn encode_sinks(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {

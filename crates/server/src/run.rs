@@ -63,7 +63,9 @@ fn greeting(config: &Config, server: &Server) -> String {
     if let Some(address) = server.http_address() {
         line(
             "http",
-            &format!("http://{address}/metrics, /health/live, /health/ready, /v1/watch, /v1/changes"),
+            &format!(
+                "http://{address}/metrics, /health/live, /health/ready, /v1/watch, /v1/changes, /v1/check"
+            ),
         );
     }
     line("data", &config.dir.display().to_string());

@@ -286,15 +286,19 @@ fn event_loops(count: usize) -> Result<(Vec<Poll>, Vec<Arc<Inbox>>), StartError>
     Ok((polls, inboxes))
 }
 
-/// Asks the system for as many descriptors as `maxclients` and those who watch over HTTP need. If it gives fewer, both
+/// Asks the system for as many descriptors as `maxclients` and connections over HTTP need. If it gives fewer, the
 /// limits are lowered: a limit that is told to clients is better than connections that fail.
 fn raise_descriptor_limit(config: &mut Config) -> Option<String> {
     let too_few = descriptors::provide_for(&config.connections()).err()?;
     config.maxclients = too_few.clients;
     let mut limits = format!("maxclients is {}", too_few.clients);
     if config.http.is_some() {
-        config.http_watch_connections = too_few.http_watchers;
-        let _ = write!(limits, " and http-watch-connections {}", too_few.http_watchers);
+        config.fit_http(too_few.http);
+        let _ = write!(
+            limits,
+            ", http-connections {} and http-watch-connections {}",
+            config.http_connections, config.http_watch_connections
+        );
     }
     Some(format!(
         "warning: the system allows {} open files, so {limits}; raise it with `ulimit -n`",

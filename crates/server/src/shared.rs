@@ -2,6 +2,7 @@
 
 use crate::backlogs::Backlogs;
 use crate::client::Clients;
+use crate::clock::now_us;
 use crate::config::Config;
 use crate::counters::{Counters, ErrorCounts, Totals};
 use crate::dice::Directory;
@@ -104,7 +105,9 @@ impl Shared {
             Arc::clone(engine.log()),
         ));
         engine.set_counter_defaults(settings.current().counters);
+        engine.keyspace().limit_leases(settings.current().leases_max);
         engine.begin_counting();
+        engine.set_churn_sample(settings.current().counter_churn_sample, now_us());
         engine.set_event_audience(Arc::<KeyspaceEvents>::clone(&keyspace_events));
         keyspace_events.configure(&engine, &settings.current());
         Shared {

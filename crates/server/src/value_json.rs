@@ -22,7 +22,7 @@ pub(crate) fn serialize<S: Serializer>(encoded: &[u8], serializer: S) -> Result<
 }
 
 /// The answer; an error in place of bytes that are not exactly one.
-fn decode(encoded: &[u8]) -> Value {
+pub(crate) fn decode(encoded: &[u8]) -> Value {
     let mut decoder = Decoder::new(Limits::default());
     decoder.feed(encoded);
     match decoder.next_value() {

@@ -7,15 +7,7 @@ use common::{TestServer, eventually};
 use serde_json::{Value, json};
 use std::io::Read;
 use std::net::TcpStream;
-use tidemark_server::config::Config;
 use tungstenite::{Message, WebSocket};
-
-fn server_with(change: impl FnOnce(&mut Config)) -> TestServer {
-    TestServer::with(|config| {
-        config.http = Some(([127, 0, 0, 1], 0).into());
-        change(config);
-    })
-}
 
 fn follow(server: &TestServer, query: &str) -> Events {
     Events::of(server, &format!("changes?{query}"), "")
@@ -46,7 +38,7 @@ fn refused(server: &TestServer, query: &str, headers: &str) -> (u16, String) {
 
 #[test]
 fn changes_are_a_stream_of_events_that_goes_on_where_it_was() {
-    let server = server_with(|_| {});
+    let server = TestServer::with_http(|_| {});
     let mut writer = server.client();
     writer.ask("SET k 1", "+OK\r\n");
     let mut events = follow(&server, "from=0");
@@ -61,7 +53,7 @@ fn changes_are_a_stream_of_events_that_goes_on_where_it_was() {
 
 #[test]
 fn who_selects_is_told_of_that_only_and_up_to_where_there_was_nothing() {
-    let server = server_with(|_| {});
+    let server = TestServer::with_http(|_| {});
     let mut writer = server.client();
     let mut events = follow(&server, "from=$&prefix=user%3A&type=hash&progress=50");
     writer.ask("HSET other f v", ":1\r\n");
@@ -82,7 +74,7 @@ fn who_selects_is_told_of_that_only_and_up_to_where_there_was_nothing() {
 
 #[test]
 fn a_websocket_gets_the_same() {
-    let server = server_with(|_| {});
+    let server = TestServer::with_http(|_| {});
     let mut writer = server.client();
     writer.ask("SET k 1", "+OK\r\n");
     let address = server.http_address();
@@ -107,7 +99,7 @@ fn a_websocket_gets_the_same() {
 
 #[test]
 fn what_cannot_be_followed_is_refused() {
-    let server = server_with(|config| config.changes_followers = 1);
+    let server = TestServer::with_http(|config| config.changes_followers = 1);
     let mut writer = server.client();
     writer.ask("SET k 1", "+OK\r\n");
     let asked = |query: &str| refused(&server, query, "");
@@ -144,7 +136,7 @@ fn what_cannot_be_followed_is_refused() {
 
 #[test]
 fn with_a_password_it_must_be_given() {
-    let server = server_with(|config| "secret".clone_into(&mut config.requirepass));
+    let server = TestServer::with_http(|config| "secret".clone_into(&mut config.requirepass));
     assert_eq!(refused(&server, "from=0", "").0, 401);
     assert_eq!(follow(&server, "from=0&token=secret").status(), 200);
 }

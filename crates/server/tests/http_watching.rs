@@ -4,30 +4,22 @@ mod common;
 
 use common::events::{Event, Events, connect};
 use common::watching::resp3;
-use common::{TestServer, eventually};
+use common::{TestServer, eventually, serve_http};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 use tidemark_log::Durability;
-use tidemark_server::config::Config;
 use tungstenite::protocol::CloseFrame;
 use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::{Message, WebSocket};
 
 fn server() -> TestServer {
-    server_with(|_| {})
-}
-
-fn server_with(change: impl FnOnce(&mut Config)) -> TestServer {
-    TestServer::with(|config| {
-        config.http = Some(([127, 0, 0, 1], 0).into());
-        change(config);
-    })
+    TestServer::with_http(|_| {})
 }
 
 fn again(server: TestServer) -> TestServer {
-    TestServer::in_dir(server.stop(), |config| config.http = Some(([127, 0, 0, 1], 0).into()))
+    TestServer::in_dir(server.stop(), serve_http)
 }
 
 fn event(kind: &str, name: &str, lsn: u64, sequence: u64, value: impl Into<Value>) -> Event {
@@ -118,7 +110,7 @@ fn who_cannot_go_on_is_told_why_and_gets_the_present_answer() {
     writer.ask("SET k 1", "+OK\r\n");
     writer.ask("SAVE", "+OK\r\n");
     let server = TestServer::in_dir(server.stop(), |config| {
-        config.http = Some(([127, 0, 0, 1], 0).into());
+        serve_http(config);
         config.watch_backlogs = 0;
     });
     for (query, last, name, reason, floor) in [
@@ -165,7 +157,7 @@ fn a_slow_reader_gets_everything_that_is_retained() {
 
 #[test]
 fn a_reader_that_is_too_slow_begins_anew() {
-    let server = server_with(|config| {
+    let server = TestServer::with_http(|config| {
         config.watch_retention_bytes = 1 << 20;
         config.watch_backlogs = 0;
     });
@@ -225,7 +217,7 @@ fn a_reader_that_is_too_slow_begins_anew() {
 
 #[test]
 fn what_is_not_retained_any_more_is_made_again_from_the_log() {
-    let server = server_with(|config| config.watch_retention_bytes = 1 << 20);
+    let server = TestServer::with_http(|config| config.watch_retention_bytes = 1 << 20);
     let mut writer = server.client();
     let value = |number: u64| format!("{number:0>50000}");
     // Both read nothing until all has been written.
@@ -261,7 +253,7 @@ fn what_is_not_retained_any_more_is_made_again_from_the_log() {
 
 #[test]
 fn the_password_is_asked_for() {
-    let server = server_with(|config| config.requirepass = "secret".to_owned());
+    let server = TestServer::with_http(|config| config.requirepass = "secret".to_owned());
     let query = "command=GET&arg=k";
     for headers in ["", "Authorization: Bearer wrong\r\n", "Authorization: Basic YTpi\r\n"] {
         let (status, reason) = refused(&server, query, headers);
@@ -280,7 +272,8 @@ fn the_password_is_asked_for() {
 
 #[test]
 fn pages_of_others_are_refused_unless_their_origin_is_named() {
-    let server = server_with(|config| config.http_allow_origin = vec!["https://app.example".to_owned()]);
+    let server =
+        TestServer::with_http(|config| config.http_allow_origin = vec!["https://app.example".to_owned()]);
     let query = "command=GET&arg=k";
     let (status, reason) = refused(&server, query, "Origin: https://evil.example\r\n");
     assert_eq!(status, 403);
@@ -322,7 +315,7 @@ fn requests_that_make_no_sense_say_why() {
 
 #[test]
 fn there_are_as_many_streams_as_allowed_and_numbers_beside_them() {
-    let server = server_with(|config| config.http_watch_connections = 40);
+    let server = TestServer::with_http(|config| config.http_watch_connections = 40);
     let mut streams: Vec<Events> = (0..40).map(|_| Events::open(&server, "command=GET&arg=k")).collect();
     streams.iter_mut().for_each(|events| events.expect(event("snapshot", "1-0", 1, 0, Value::Null)));
     let (status, reason) = refused(&server, "command=GET&arg=k", "");
@@ -344,7 +337,7 @@ fn there_are_as_many_streams_as_allowed_and_numbers_beside_them() {
 
 #[test]
 fn reads_that_only_browsers_have_watched_are_forgotten() {
-    let server = server_with(|config| config.watch_retention_age = Duration::from_secs(1));
+    let server = TestServer::with_http(|config| config.watch_retention_age = Duration::from_secs(1));
     let watched = || {
         let metrics = server.http("/metrics");
         metrics.lines().find_map(|line| Some(line.strip_prefix("tidemark_watched_reads ")?.to_owned()))
@@ -361,7 +354,7 @@ fn reads_that_only_browsers_have_watched_are_forgotten() {
 
 #[test]
 fn nobody_is_told_of_a_change_that_a_crash_could_take_back_if_all_is_durable() {
-    let server = server_with(|config| config.durability = Durability::Always);
+    let server = TestServer::with_http(|config| config.durability = Durability::Always);
     let mut writer = server.client();
     let mut events = Events::open(&server, "command=GET&arg=k");
     events.expect(event("snapshot", "1-0", 1, 0, Value::Null));
@@ -508,7 +501,7 @@ fn a_read_that_is_forgotten_while_its_place_is_looked_for_is_stale_and_fails_if_
 
 /// `false` if the place was found before the read was forgotten.
 fn comes_back_to_a_read_that_is_forgotten() -> bool {
-    let server = server_with(|config| {
+    let server = TestServer::with_http(|config| {
         config.watch_retention_bytes = 4096;
         config.watch_max_queries = 2;
         config.watch_backlogs = 1;

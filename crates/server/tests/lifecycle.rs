@@ -184,7 +184,7 @@ fn a_stop_does_not_wait_for_blocked_clients() {
 
 #[test]
 fn health_and_metrics_are_served() {
-    let server = TestServer::with(|config| config.http = Some(([127, 0, 0, 1], 0).into()));
+    let server = TestServer::with_http(|_| {});
     server.client().ask("SET a 1", "+OK\r\n");
     assert!(server.http("/health/live").starts_with("HTTP/1.1 200"));
     assert!(server.http("/health/ready").ends_with("ready\n"));
@@ -199,10 +199,7 @@ fn health_and_metrics_are_served() {
 
 #[test]
 fn what_counters_do_is_told() {
-    let server = TestServer::with(|config| {
-        config.http = Some(([127, 0, 0, 1], 0).into());
-        config.counters.max_age_ms = 86_400_000;
-    });
+    let server = TestServer::with_http(|config| config.counters.max_age_ms = 86_400_000);
     let mut client = server.client();
     for (command, answer) in [
         ("COUNTER.ADD c 10", ":10\r\n"),
@@ -215,12 +212,14 @@ fn what_counters_do_is_told() {
     }
     let metrics = server.http("/metrics");
     for line in [
+        "tidemark_counter_keys 1.0\n",
         "tidemark_counter_moves_total 4\n",
         "tidemark_counter_moved_units_total 45\n",
         "tidemark_counter_commits_total 1\n",
         "tidemark_counter_committed_units_total 20\n",
         "tidemark_counter_commit_errors_total 0\n",
         "tidemark_counter_write_reduction_ratio 0.75\n",
+        "tidemark_counter_churn_ratio 0.555555",
         "tidemark_counters_uncommitted 1.0\n",
         "tidemark_counter_uncommitted_units 5.0\n",
         "tidemark_counter_reserved_units 0.0\n",
@@ -263,6 +262,31 @@ fn how_counters_are_committed_can_be_set() {
     uncommitted(&mut client, 3);
     client.ask("COUNTER.ADD a 3", ":6\r\n");
     uncommitted(&mut client, 3);
+}
+
+#[test]
+fn how_many_leases_a_limiter_has_can_be_set() {
+    let server = TestServer::with(|config| config.leases_max = 1);
+    let mut client = server.client();
+    let mut acquire = |change: Option<&str>| {
+        if let Some(change) = change {
+            client.ask(change, "+OK\r\n");
+        }
+        client.command(&["LIMIT.ACQUIRE", "k", "CONCURRENCY", "100000", "TTL", "3600000"]);
+        let answer: Vec<String> = (0..7).map(|_| client.line()).collect();
+        answer[1] == ":1"
+    };
+    assert!(acquire(None));
+    assert!(!acquire(None));
+    assert!(acquire(Some("CONFIG SET limit-max-leases 2")));
+    assert!(!acquire(None));
+    assert!(!acquire(Some("CONFIG SET limit-max-leases 1")));
+    client.ask("CONFIG GET limit-max-leases", "*2\r\n$16\r\nlimit-max-leases\r\n$1\r\n1\r\n");
+    for wrong in ["0", "100001", "-1", "x"] {
+        client.command(&["CONFIG", "SET", "limit-max-leases", wrong]);
+        let refused = client.line();
+        assert!(refused.starts_with("-ERR"), "{wrong}: {refused}");
+    }
 }
 
 #[test]

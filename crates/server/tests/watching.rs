@@ -267,10 +267,7 @@ fn thousands_of_subscribers_of_one_key_all_get_what_it_emits() {
 
 #[test]
 fn reads_that_nobody_comes_back_to_are_forgotten() {
-    let server = TestServer::with(|config| {
-        config.watch_retention_age = Duration::from_secs(1);
-        config.http = Some(([127, 0, 0, 1], 0).into());
-    });
+    let server = TestServer::with_http(|config| config.watch_retention_age = Duration::from_secs(1));
     let watched = || {
         server
             .http("/metrics")
@@ -317,9 +314,14 @@ fn frame(client: &mut Client<TcpStream>) -> String {
     let count: usize = head.strip_prefix('>').expect("a push frame").parse().expect("a length");
     let mut lines = vec![head];
     for _ in 0..count {
-        lines.push(client.line());
-        if lines.last().is_some_and(|line| line.starts_with('$')) {
-            lines.push(client.line());
+        let line = client.line();
+        let length = line.strip_prefix('$').map(|length| length.parse::<usize>().expect("a length"));
+        lines.push(line);
+        if let Some(length) = length {
+            // At once, and not byte by byte as lines are.
+            let mut text = client.bytes(length + 2);
+            text.truncate(length);
+            lines.push(String::from_utf8(text).expect("text"));
         }
     }
     lines.push(String::new());

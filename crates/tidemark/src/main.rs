@@ -4,6 +4,8 @@ mod bench_command;
 mod cli;
 mod log_command;
 mod serve_command;
+mod server_args;
+mod top;
 
 use clap::{ArgAction, Parser, Subcommand};
 use signal_hook::consts::SIGXFSZ;
@@ -45,6 +47,8 @@ enum Command {
     Serve(serve_command::ServeArgs),
     /// Talk to a server: at a prompt, from standard input, or one command
     Cli(cli::CliArgs),
+    /// See what a server is doing, again and again
+    Top(top::TopArgs),
     /// Measure: servers that speak the Redis protocol, ours or any other, and circuits
     Bench(bench_command::BenchArgs),
     /// Look at a log's files and put them right
@@ -64,6 +68,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Serve(serve) => serve_command::run(serve),
         Command::Cli(cli) => cli::run(cli),
+        Command::Top(top) => top::run(top),
         Command::Bench(bench) => bench_command::run(bench),
         Command::Log(log) => log_command::run(log),
     };

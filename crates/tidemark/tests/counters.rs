@@ -5,7 +5,7 @@ mod support;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use support::{Answer, Client, Server};
+use support::{Answer, Client, Server, call};
 
 const WRITERS: usize = 4;
 const KILLS: u64 = 8;
@@ -15,12 +15,6 @@ const BLOCK: i64 = 16;
 /// With two threads a commit that one of them waits for does not keep the other from answering.
 fn start(directory: &Path) -> Server {
     Server::start(directory, &["--durability", "always", "--threads", "2"])
-}
-
-fn call(client: &mut Client, args: &[&str]) -> Answer {
-    let answer = client.call(args).expect("the server answers");
-    assert!(!answer.is_error(), "{args:?}: {answer:?}");
-    answer
 }
 
 /// A number that the state of a counter has.

@@ -6,9 +6,11 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
+use tidemark_engine::command::Group;
 use tidemark_engine::{Call, Engine, Protocol, Reply, command};
 
-const COMMANDS: [&str; 3] = ["SET", "GET", "INCR"];
+/// A number behind a slash: one of so many moves of counters is looked at.
+const COMMANDS: [&str; 6] = ["SET", "GET", "INCR", "COUNTER.ADD", "COUNTER.ADD/16", "COUNTER.ADD/1"];
 
 /// Commands in a run, unless the caller says otherwise.
 const COUNT: usize = 200_000;
@@ -34,6 +36,8 @@ pub(crate) fn print(count: Option<usize>) -> Result<(), String> {
 
 /// Executes a command so many times: what is counted.
 pub(crate) fn repeat(engine: &Engine, name: &str, count: usize) -> Result<(), String> {
+    let (name, sample) = name.split_once('/').unwrap_or((name, "0"));
+    engine.set_churn_sample(sample.parse().map_err(|error| format!("{sample}: {error}"))?, 1);
     let row = command::find(name.as_bytes()).ok_or_else(|| format!("{name} is no command"))?;
     let keys: Vec<String> = (0..KEYS).map(|number| format!("key:{number}")).collect();
     let set = command::find(b"SET").ok_or("the table has no SET")?;
@@ -45,8 +49,18 @@ pub(crate) fn repeat(engine: &Engine, name: &str, count: usize) -> Result<(), St
     for key in &keys {
         execute(set, &[b"SET", key.as_bytes(), b"12"]);
     }
-    for key in keys.iter().cycle().take(count) {
-        let args: [&[u8]; 3] = [name.as_bytes(), key.as_bytes(), b"12"];
+    if row.group == Group::Counter {
+        let create = command::find(b"COUNTER.CREATE").ok_or("the table has no COUNTER.CREATE")?;
+        let del = command::find(b"DEL").ok_or("the table has no DEL")?;
+        for key in &keys {
+            execute(del, &[b"DEL", key.as_bytes()]);
+            execute(create, &[b"COUNTER.CREATE", key.as_bytes()]);
+        }
+    }
+    for (number, key) in keys.iter().cycle().take(count).enumerate() {
+        // Up and down in turns: strings take either, and counters need no commit.
+        let amount: &[u8] = if (number / KEYS).is_multiple_of(2) { b"12" } else { b"-12" };
+        let args: [&[u8]; 3] = [name.as_bytes(), key.as_bytes(), amount];
         // GET and INCR have no value.
         execute(row, &args[..if row.takes(3) { 3 } else { 2 }]);
     }

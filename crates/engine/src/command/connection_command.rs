@@ -35,6 +35,7 @@ pub enum ConnectionCommand {
     ConfigResetStat,
     ConfigRewrite,
     ConfigSet,
+    CounterTop,
     DebugDigest,
     DebugError,
     DebugNothing,

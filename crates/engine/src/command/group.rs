@@ -21,6 +21,8 @@ pub enum Group {
     Counter,
     /// Rate limiters.
     Limit,
+    /// Prize pools.
+    Pool,
     /// Transactions.
     Transactions,
     /// Publish and subscribe.
@@ -44,6 +46,7 @@ impl Group {
             Self::SortedSet => "sorted-set",
             Self::Counter => "counter",
             Self::Limit => "limit",
+            Self::Pool => "pool",
             Self::Transactions => "transactions",
             Self::PubSub => "pubsub",
             Self::Connection => "connection",

@@ -11,22 +11,23 @@ use super::{Command, parse, watching};
 const USES: &[(&[&str], &str)] = &[
     (&["RO access", "RO access", "OW update"], "sort"),
     (&["RO access", "RO access"], "sort_ro"),
-    (&["OW insert"], "msetnx setnx"),
-    (&["OW update"], "mset psetex setex"),
+    (&["OW insert"], "msetnx pool.create setnx"),
+    (&["OW update"], "mset pool.load psetex setex"),
     (
         &["OW update", "RO access"],
         "bitop sdiffstore sunionstore zdiffstore zinterstore zrangestore zunionstore",
     ),
-    (&["RM delete"], "counter.drop del unlink"),
+    (&["RM delete"], "counter.drop del pool.drop unlink"),
     (
         &["RO"],
-        "exists hexists hlen hstrlen limit.peek llen object|encoding object|freq object|idletime object|refcount \
-         scard sismember strlen touch type watch zcard",
+        "exists hexists hlen hstrlen limit.peek limit.peekall llen object|encoding object|freq object|idletime \
+         object|refcount scard sismember strlen touch type watch zcard",
     ),
     (
         &["RO access"],
         "bitcount bitfield_ro bitpos counter.get counter.state expiretime get getbit getrange hget \
-         hgetall hkeys hmget hrandfield hscan hvals lcs limit.state lindex lpos lrange mget pexpiretime \
+         hgetall hkeys hmget hrandfield hscan hvals lcs limit.leases limit.state lindex lpos lrange mget pexpiretime \
+         pool.history pool.odds pool.reservations pool.reveal pool.state \
          pttl sdiff sinter sintercard \
          smembers smismember srandmember sscan substr sunion ttl zcount zdiff zinter zintercard \
          zlexcount zmscore zrandmember zrange zrangebylex zrangebyscore zrank zrevrange \
@@ -45,10 +46,14 @@ const USES: &[(&[&str], &str)] = &[
         &["RW access update"],
         "bitfield cl.throttle counter.add counter.commit counter.create counter.limit counter.refund \
          counter.take decr decrby getex getset hincrby hincrbyfloat incr incrby incrbyfloat limit.check \
-         limit.checkall limit.refund move set \
+         limit.acquire limit.checkall limit.refund limit.renew move pool.cancel pool.confirm pool.draw pool.epoch pool.expire \
+         pool.reserve pool.restock pool.return pool.step pool.update set \
          setbit zincrby",
     ),
-    (&["RW delete"], "hdel limit.reset lrem ltrim srem zrem zremrangebylex zremrangebyrank zremrangebyscore"),
+    (
+        &["RW delete"],
+        "hdel limit.release limit.reset lrem ltrim srem zrem zremrangebylex zremrangebyrank zremrangebyscore",
+    ),
     (&["RW insert"], "append hsetnx linsert lpush lpushx rpush rpushx sadd"),
     (&["RW update"], "expire expireat hmset hset limit.create lset persist pexpire pexpireat setrange zadd"),
     (&["RW update", "RO access"], "sinterstore"),

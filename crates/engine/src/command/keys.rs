@@ -413,6 +413,12 @@ fn copy(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
         ctx.reply.integer(0);
         return Ok(());
     }
+    // It would give each unit a second time, and draw by secrets that the other one shows.
+    if ctx.keys.type_of(from) == Some(Type::Pool) {
+        return Err(CommandError::text(
+            "ERR a pool cannot be copied: RENAME moves it, and POOL.CREATE makes another",
+        ));
+    }
     // A copy has what the log has, so that goes first.
     if ctx.keys.type_of(from) == Some(Type::Counter) && ctx.keys.settle_counter(from)? != 0 {
         ctx.keys.log_instead("copy", &args[1..]);

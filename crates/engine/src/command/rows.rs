@@ -2,7 +2,8 @@
 
 use super::row::Command;
 use super::{
-    bits, connection, counters, hashes, keys, keyspace_wide, limits, lists, sets, sort, sorted_sets, strings,
+    bits, connection, counters, hashes, keys, keyspace_wide, limits, lists, pools, sets, sort, sorted_sets,
+    strings,
 };
 
 /// All of them, in the order of their chapters.
@@ -19,8 +20,14 @@ pub(super) fn rows() -> impl Iterator<Item = &'static Command> {
         sorted_sets::rows::COMMANDS,
         counters::COMMANDS,
         limits::rows::COMMANDS,
+        pools::rows::COMMANDS,
         connection::COMMANDS,
     ]
     .into_iter()
     .flatten()
+}
+
+/// Rows of what the log has in place of commands, and clients cannot send.
+pub(super) fn logged_rows() -> impl Iterator<Item = &'static Command> {
+    pools::rows::LOGGED.iter()
 }

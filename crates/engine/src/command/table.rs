@@ -1,7 +1,7 @@
 //! The table: all rows, found by their names and numbers.
 
 use super::row::Command;
-use super::rows::rows;
+use super::rows::{logged_rows, rows};
 use super::watching;
 use crate::error::CommandError;
 use std::sync::LazyLock;
@@ -28,7 +28,8 @@ static BY_NAME: LazyLock<[Option<&'static Command>; NAME_SLOTS]> = LazyLock::new
 });
 
 static BY_ID: LazyLock<Vec<Option<&'static Command>>> = LazyLock::new(|| {
-    let rows: Vec<_> = all().flat_map(|row| std::iter::once(row).chain(row.subcommands)).collect();
+    let rows: Vec<_> =
+        all().flat_map(|row| std::iter::once(row).chain(row.subcommands)).chain(logged_rows()).collect();
     let mut by_id = vec![None; rows.iter().map(|row| row.id as usize + 1).max().unwrap_or(0)];
     for row in rows {
         by_id[row.id as usize] = Some(row);
@@ -70,6 +71,11 @@ fn folded(bytes: &[u8]) -> u64 {
         *into = byte | 0x20;
     }
     u64::from_le_bytes(folded)
+}
+
+/// As [`find`], by the very name, also of what only the log has.
+pub(crate) fn find_logged(name: &'static str) -> Option<&'static Command> {
+    find(name.as_bytes()).or_else(|| logged_rows().find(|row| row.name == name))
 }
 
 /// The row of a command by its number in the log.
@@ -163,7 +169,7 @@ mod tests {
     fn ids_and_names_are_unique() {
         let mut ids = HashSet::new();
         let mut names = HashSet::new();
-        for row in all() {
+        for row in all().chain(logged_rows()) {
             assert!(names.insert(row.name), "two rows named {}", row.name);
             for row in std::iter::once(row).chain(row.subcommands) {
                 assert!(ids.insert(row.id), "two rows with id {}: {}", row.id, row.name);

@@ -6,7 +6,7 @@
 
 use super::keys::Keys;
 use crate::error::CommandError;
-use crate::keyspace::hash;
+use crate::keyspace::{Mover, hash};
 use crate::value::{Counter, Object, Terms};
 use tidemark_counter::{Account, Kind, MAX, Promise, Refusal};
 use tidemark_log::Lsn;
@@ -37,12 +37,16 @@ struct Consequence {
 }
 
 impl Keys<'_> {
-    /// A counter's books as whoever asks is to see them: a client as they are, a watched read as the log has them.
+    /// A counter, and its [`account`](Self::account).
     pub(crate) fn counter(&self, key: &[u8]) -> Result<Option<(Account, &Counter)>, CommandError> {
         let Some(entry) = self.entry(key) else { return Ok(None) };
         let Some(Object::Counter(counter)) = entry.object() else { return Err(CommandError::WrongType) };
-        let account = if self.sees_logged() { counter.logged_account() } else { counter.account() };
-        Ok(Some((account, counter)))
+        Ok(Some((self.account(counter), counter)))
+    }
+
+    /// A counter's books as whoever asks is to see them: a client as they are, a watched read as the log has them.
+    pub(crate) fn account(&self, counter: &Counter) -> Account {
+        if self.sees_logged() { counter.logged_account() } else { counter.account() }
     }
 
     /// Moves a counter, and commits what its promise, its threshold or the client asks for. `None` if the key does not exist.
@@ -75,6 +79,7 @@ impl Keys<'_> {
         match outcome {
             Err(Refusal::Unsettled) => {
                 if !may_log {
+                    self.committing().count_failed();
                     return self.check_admitted().map(|()| None);
                 }
                 let anywhere = Promise::Relaxed { cap: MAX.unsigned_abs() };
@@ -84,6 +89,7 @@ impl Keys<'_> {
             }
             Ok(_) if !account.is_settled() => {
                 if !may_log {
+                    self.committing().count_failed();
                     return self.check_admitted().map(|()| None);
                 }
                 target = Some(committed_for(account.position(), counter));
@@ -113,9 +119,10 @@ impl Keys<'_> {
             is_exact: is_exact(counter),
         };
         let account = counter.account();
-        counted.count_move(before.abs_diff(to));
+        let mover = Mover { db: db as u8, hash, key };
+        counted.count_move(&mover, before.abs_diff(to), now_ms);
         if committed != 0 {
-            counted.count_commit(committed.unsigned_abs());
+            counted.count_commit(&mover, committed.unsigned_abs(), now_ms);
         }
         if let Some((from, due_ms)) = consequence.listed {
             database.list_uncommitted(hash, from, due_ms);
@@ -129,7 +136,7 @@ impl Keys<'_> {
     pub(crate) fn settle_counter(&mut self, key: &[u8]) -> Result<i64, CommandError> {
         debug_assert!(self.refusal().is_none(), "only who may log commits");
         self.drop_expired(key);
-        let (hash, db) = (hash(key), usize::from(self.db()));
+        let (hash, db, now_ms) = (hash(key), usize::from(self.db()), self.now_ms());
         let (database, counted) = self.shard_mut(key).counting(db);
         let Some(entry) = database.get_mut(hash, key) else { return Ok(0) };
         let Some(Object::Counter(counter)) = entry.object_mut() else { return Err(CommandError::WrongType) };
@@ -138,7 +145,7 @@ impl Keys<'_> {
             return Ok(0);
         }
         counter.set_books(counter.durable() + committed, 0);
-        counted.count_commit(committed.unsigned_abs());
+        counted.count_commit(&Mover { db: db as u8, hash, key }, committed.unsigned_abs(), now_ms);
         database.unlist_committed(hash, key);
         self.log_commit(key, committed);
         Ok(committed)
@@ -148,7 +155,7 @@ impl Keys<'_> {
     /// the log does this.
     pub(crate) fn add_durably(&mut self, key: &[u8], delta: i64) -> Result<Option<i64>, CommandError> {
         self.drop_expired(key);
-        let (hash, db) = (hash(key), usize::from(self.db()));
+        let (hash, db, now_ms) = (hash(key), usize::from(self.db()), self.now_ms());
         let (database, counted) = self.shard_mut(key).counting(db);
         let Some(entry) = database.get_mut(hash, key) else { return Ok(None) };
         let Some(Object::Counter(counter)) = entry.object_mut() else { return Err(CommandError::WrongType) };
@@ -158,12 +165,16 @@ impl Keys<'_> {
             return Err(out_of_range());
         };
         counter.set_books(to, 0);
-        counted.count_move(delta.unsigned_abs());
+        let mover = Mover { db: db as u8, hash, key };
+        if delta != 0 {
+            counted.count_move(&mover, delta.unsigned_abs(), now_ms);
+        }
+        if committed != 0 {
+            counted.count_commit(&mover, committed.unsigned_abs(), now_ms);
+        }
         database.unlist_committed(hash, key);
         self.make_durable();
         if committed != 0 {
-            let (_, counted) = self.shard_mut(key).counting(db);
-            counted.count_commit(committed.unsigned_abs());
             self.log_commit(key, committed);
         } else if delta != 0 {
             self.moved(key);
@@ -218,20 +229,12 @@ impl Keys<'_> {
     }
 }
 
-/// Where a counter's position is committed that has to be, as its promise asks for it.
+/// Where a counter is committed whose position has to be, as its promise asks for it.
 fn committed_for(position: i64, counter: &Counter) -> i64 {
-    match counter.terms().promise {
-        Promise::Relaxed { .. } => position,
-        Promise::Exact { block } => {
-            // Half of a block ahead, so that what goes up and down around it costs nothing either way.
-            let ahead = i64::try_from(block / 2).unwrap_or(MAX);
-            let reserved = position.saturating_add(ahead).min(MAX);
-            match counter.kind() {
-                Kind::Plain => reserved,
-                Kind::Quota { limit } => reserved.min(limit.max(position)),
-            }
-        }
-    }
+    let durable = counter.durable();
+    let Some(open) = position.checked_sub(durable) else { return position };
+    let mut account = Account::resume(counter.kind(), counter.terms().promise, durable, open);
+    durable + account.seal_for(0).unwrap_or(0)
 }
 
 fn is_exact(counter: &Counter) -> bool {

@@ -11,8 +11,10 @@ use crate::keyspace::{
 use crate::noted::Noted;
 use crate::random::Chance;
 use crate::touched::{Moves, Touched};
+use crate::value::limit::NO_BOUND;
 use crate::value::{Collection, Object, Text, Type};
 use crate::waiter::{Block, Waiter};
+use std::io;
 use std::sync::Arc;
 
 /// What all commands of a transaction may log beyond what they were sent, so that their record fits in the log.
@@ -33,6 +35,8 @@ pub struct Keys<'k> {
     can_wait: bool,
     /// Whether reads see what the log has of a value, where that differs from what clients see.
     sees_logged: bool,
+    /// Whether what runs is out of the log, so that it was admitted.
+    is_replayed: bool,
     /// Whether the client wants its change to be durable before it is answered.
     wants_durable: bool,
     /// Why the command may not log anything, if it may not: it can change what is volatile.
@@ -62,6 +66,7 @@ impl<'k> Keys<'k> {
             chance,
             can_wait: true,
             sees_logged: false,
+            is_replayed: false,
             wants_durable: false,
             refusal: None,
             rewritten_bytes: 0,
@@ -110,6 +115,11 @@ impl<'k> Keys<'k> {
     /// A number at random. A command that lets it decide what changes logs what was decided: see [`Keys::log_instead`].
     pub fn random(&mut self) -> u64 {
         self.chance.next()
+    }
+
+    /// Bytes that nobody can know. A command that changes something by them logs what it has become: see [`Keys::log_instead`].
+    pub fn secret<const N: usize>(&mut self) -> io::Result<[u8; N]> {
+        self.chance.secret()
     }
 
     /// The index of a key's shard, locked or not.
@@ -249,6 +259,17 @@ impl<'k> Keys<'k> {
         self.refusal.as_deref()
     }
 
+    /// Says that what runs is out of the log.
+    pub(crate) fn begin_replay(&mut self) {
+        self.is_replayed = true;
+    }
+
+    /// How many leases a limiter may have at once, for commands that grant more. What was granted is granted, whatever the setting
+    /// was then and is now: a replay must not depend on it.
+    pub(crate) fn leases_max(&self) -> usize {
+        if self.is_replayed { NO_BOUND } else { self.keyspace.leases_max() }
+    }
+
     /// Whether the command may log something.
     pub(crate) fn check_admitted(&self) -> Result<(), CommandError> {
         self.refusal().map_or(Ok(()), |refusal| Err(refusal.clone()))
@@ -293,11 +314,7 @@ impl<'k> Keys<'k> {
 
     /// A collection, or an error if the key holds another type.
     pub fn read<T: Collection>(&self, key: &[u8]) -> Result<Option<&T>, CommandError> {
-        let Some(entry) = self.entry(key) else { return Ok(None) };
-        match entry.value() {
-            ValueRef::Object(object) => T::from_object(object).map(Some).ok_or(CommandError::WrongType),
-            _ => Err(CommandError::WrongType),
-        }
+        self.entry(key).map(Entry::collection).transpose()
     }
 
     /// Changes a collection if the key exists; a collection left empty takes its key with it.
@@ -462,7 +479,7 @@ impl<'k> Keys<'k> {
         self.database_mut(key).set_deadline(hash(key), key, deadline)
     }
 
-    fn note_deadline(&mut self, at: u64) {
+    pub(super) fn note_deadline(&mut self, at: u64) {
         let earliest = self.effects.earliest_deadline.map_or(at, |earliest| earliest.min(at));
         self.effects.earliest_deadline = Some(earliest);
     }

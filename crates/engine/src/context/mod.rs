@@ -4,6 +4,7 @@ mod counters;
 mod effects;
 mod keys;
 mod locked;
+mod pools;
 
 pub use keys::Keys;
 

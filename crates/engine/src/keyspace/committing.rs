@@ -1,7 +1,7 @@
 //! What all counters have in common: the terms of those that say nothing themselves, when the next is due, and what has been counted.
 
 use crate::value::Terms;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use tidemark_counter::Promise;
 
 /// How counters are committed that say nothing themselves.
@@ -55,6 +55,10 @@ pub(crate) struct Committing {
     next_due_ms: AtomicU64,
     /// Commits that the log has refused.
     failed: AtomicU64,
+    /// One of so many moves is looked at; 0: none is.
+    churn_sample: AtomicU32,
+    /// Since when. Milliseconds since 1970.
+    churn_since_ms: AtomicU64,
 }
 
 impl Default for Committing {
@@ -67,6 +71,8 @@ impl Default for Committing {
             interval_ms: AtomicU64::new(interval_ms),
             next_due_ms: AtomicU64::new(u64::MAX),
             failed: AtomicU64::new(0),
+            churn_sample: AtomicU32::new(0),
+            churn_since_ms: AtomicU64::new(0),
         }
     }
 }
@@ -111,6 +117,16 @@ impl Committing {
 
     pub(crate) fn failed(&self) -> u64 {
         self.failed.load(Relaxed)
+    }
+
+    /// Of how many moves one is looked at, and since when.
+    pub(crate) fn churn_sampling(&self) -> (u32, u64) {
+        (self.churn_sample.load(Relaxed), self.churn_since_ms.load(Relaxed))
+    }
+
+    pub(crate) fn set_churn_sampling(&self, sample: u32, now_ms: u64) {
+        self.churn_sample.store(sample, Relaxed);
+        self.churn_since_ms.store(now_ms, Relaxed);
     }
 }
 

@@ -2,9 +2,10 @@
 //! it changes.
 
 use super::copying::{Copying, Numbers, Slice, is_captured};
+use super::due::DueKeys;
 use super::uncommitted::{Exposure, Uncommitted};
 use super::{Entry, Payload, Table};
-use crate::value::Object;
+use crate::value::{Object, Pool};
 use std::collections::BTreeSet;
 
 /// What a write does to the key's deadline.
@@ -26,6 +27,10 @@ pub struct Database {
     deadlines: BTreeSet<(u64, u64)>,
     /// Counters that have moved since they were committed.
     uncommitted: Uncommitted,
+    /// Pools with reservations, each where it says itself.
+    reserving: DueKeys,
+    /// How many keys are counters.
+    counters: usize,
     /// Number of the latest snapshot. An entry whose own number is older has not been seen by it.
     epoch: u16,
     copying: Option<Box<Copying>>,
@@ -45,6 +50,11 @@ impl Database {
     /// How many keys have a deadline.
     pub fn deadline_count(&self) -> usize {
         self.deadlines.len()
+    }
+
+    /// How many keys are counters, expired but not yet removed ones included.
+    pub fn counter_count(&self) -> usize {
+        self.counters
     }
 
     /// The earliest deadline, in milliseconds since 1970.
@@ -86,7 +96,30 @@ impl Database {
         if let Some(at) = entry.deadline() {
             self.deadlines.insert((at, hash));
         }
+        self.counters += usize::from(is_counter(&entry));
+        if let Some(pool) = pool_mut(&mut entry) {
+            list(&mut self.reserving, hash, pool);
+        }
         self.table.insert(hash, entry);
+    }
+
+    /// When the next reservation of a pool is over. Milliseconds since 1970.
+    pub(crate) fn next_reservation(&self) -> Option<u64> {
+        self.reserving.next()
+    }
+
+    /// The key of a pool with a reservation that is over by now.
+    pub(crate) fn first_reserving(&self, now_ms: u64) -> Option<&[u8]> {
+        let (due_ms, hash) = self.reserving.first_due(now_ms)?;
+        let is_listed = |entry: &Entry| pool(entry).is_some_and(|pool| pool.listed_ms() == due_ms);
+        self.table.find(hash, is_listed).map(Entry::key)
+    }
+
+    /// Lists the pool at a key where it should be listed now, if it has changed: when its next reservation is over.
+    pub(crate) fn list_pool(&mut self, hash: u64, key: &[u8]) -> Option<u64> {
+        let pool = pool_mut(self.table.get_mut(hash, key)?)?;
+        unlist(&mut self.reserving, hash, pool);
+        list(&mut self.reserving, hash, pool)
     }
 
     /// Sets a key's value, whatever it was; `clock` is the time of this access, in seconds since 1970.
@@ -106,7 +139,21 @@ impl Database {
         if !self.uncommitted.is_empty() {
             self.uncommitted.forget(hash, entry);
         }
+        if !self.reserving.is_empty()
+            && let Some(pool) = pool(entry)
+        {
+            unlist(&mut self.reserving, hash, pool);
+        }
+        if self.counters > 0 {
+            self.counters -= usize::from(is_counter(entry));
+        }
+        self.counters +=
+            usize::from(matches!(&payload, Payload::Object(object) if is_counter_object(object)));
+        let is_pool = matches!(&payload, Payload::Object(object) if matches!(**object, Object::Pool(_)));
         entry.set(payload);
+        if is_pool && let Some(pool) = pool_mut(entry) {
+            list(&mut self.reserving, hash, pool);
+        }
         let new = match deadline {
             Deadline::Keep => return,
             Deadline::Clear => None,
@@ -190,6 +237,14 @@ impl Database {
         if !self.uncommitted.is_empty() {
             self.uncommitted.forget(hash, &entry);
         }
+        if !self.reserving.is_empty()
+            && let Some(pool) = pool(&entry)
+        {
+            unlist(&mut self.reserving, hash, pool);
+        }
+        if self.counters > 0 {
+            self.counters -= usize::from(is_counter(&entry));
+        }
         Some(entry)
     }
 
@@ -208,6 +263,8 @@ impl Database {
     pub fn clear(&mut self) -> Option<Table<Entry>> {
         self.deadlines = BTreeSet::new();
         self.uncommitted.clear();
+        self.reserving.clear();
+        self.counters = 0;
         let table = std::mem::take(&mut self.table);
         match &mut self.copying {
             Some(copying) if !copying.is_done() => {
@@ -246,6 +303,47 @@ impl Database {
             self.copying = None;
         }
         Some(slice)
+    }
+}
+
+#[inline]
+fn is_counter(entry: &Entry) -> bool {
+    entry.object().is_some_and(is_counter_object)
+}
+
+#[inline]
+fn is_counter_object(object: &Object) -> bool {
+    matches!(object, Object::Counter(_))
+}
+
+fn pool(entry: &Entry) -> Option<&Pool> {
+    match entry.object() {
+        Some(Object::Pool(pool)) => Some(pool),
+        _ => None,
+    }
+}
+
+fn pool_mut(entry: &mut Entry) -> Option<&mut Pool> {
+    match entry.object_mut() {
+        Some(Object::Pool(pool)) => Some(pool),
+        _ => None,
+    }
+}
+
+/// Lists a pool that is not listed where it should be, and says where that is.
+fn list(reserving: &mut DueKeys, hash: u64, pool: &mut Pool) -> Option<u64> {
+    let due_ms = pool.due_ms();
+    pool.set_listed_ms(due_ms);
+    if due_ms == 0 {
+        return None;
+    }
+    reserving.insert(due_ms, hash);
+    Some(due_ms)
+}
+
+fn unlist(reserving: &mut DueKeys, hash: u64, pool: &Pool) {
+    if pool.listed_ms() != 0 {
+        reserving.remove(pool.listed_ms(), hash);
     }
 }
 

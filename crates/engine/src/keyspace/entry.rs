@@ -21,7 +21,7 @@
 #![allow(unsafe_code)]
 
 use crate::error::CommandError;
-use crate::value::{Decimal, Object, Text, Type};
+use crate::value::{Collection, Decimal, Object, Text, Type};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU32;
@@ -194,6 +194,12 @@ impl Entry {
             ValueRef::Object(Object::Bytes(bytes)) => Ok(Text::Bytes(bytes)),
             _ => Err(CommandError::WrongType),
         }
+    }
+
+    /// Its value if that is a collection of this kind; otherwise the error that commands on such collections answer.
+    #[inline]
+    pub fn collection<T: Collection>(&self) -> Result<&T, CommandError> {
+        self.object().and_then(T::from_object).ok_or(CommandError::WrongType)
     }
 
     /// The value.

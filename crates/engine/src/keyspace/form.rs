@@ -4,7 +4,7 @@
 //! entry            type u8 │ deadline + 1 varint (0: none) │ key │ value
 //! value            bytes; an integer's 64 bits; or as its type encodes it
 //! value in parts   7 │ type u8 │ value's number varint │ deadline + 1 varint │ key │ number of elements varint
-//! part             8 │ type u8 │ value's number varint │ [list: place varint] │ count u32 │ element*
+//! part             8 │ type u8 │ value's number varint │ [list or pool: place varint] │ count u32 │ element*
 //! ```
 //!
 //! A value in parts and its parts stand anywhere in a snapshot, in any order; the number, which no other value in it has,
@@ -13,7 +13,7 @@
 use super::{Entry, MAX_BYTES, Payload, ValueRef};
 use crate::record::{Cursor, put_bytes, put_varint};
 use crate::value::capture::PART;
-use crate::value::{Collection, Counter, Hash, Limit, List, Object, Set, SortedSet, Type};
+use crate::value::{Collection, Counter, Hash, Limit, List, Object, Pool, Set, SortedSet, Type};
 
 const RAW: u8 = 0;
 const INT: u8 = 1;
@@ -45,8 +45,8 @@ pub(crate) struct Head<'a> {
 pub(crate) struct Part {
     pub(crate) number: u64,
     pub(crate) kind: Type,
-    /// In a list the place of this run of elements among all.
-    pub(crate) run: u64,
+    /// Of a value whose parts have an order, its place among them.
+    pub(crate) place: u64,
     pub(crate) count: u32,
 }
 
@@ -69,6 +69,7 @@ pub(crate) fn encode(entry: &Entry, into: &mut Vec<u8>) {
         ValueRef::Object(Object::SortedSet(set)) => set.encode(into),
         ValueRef::Object(Object::Counter(counter)) => counter.encode(into),
         ValueRef::Object(Object::Limit(limit)) => limit.encode(into),
+        ValueRef::Object(Object::Pool(pool)) => pool.encode(into),
         ValueRef::Unit | ValueRef::Float(_) => {
             debug_assert!(false, "a key's value is never a bare member or score");
             put_bytes(into, &[]);
@@ -97,8 +98,8 @@ pub(crate) fn decode<'a>(bytes: &mut Cursor<'a>) -> Option<Form<'a>> {
         PART => {
             let kind = kind_in_parts(bytes.u8()?)?;
             let number = bytes.varint()?;
-            let run = if kind == Type::List { bytes.varint()? } else { 0 };
-            Some(Form::Part(Part { number, kind, run, count: bytes.u32()? }))
+            let place = if kind.has_ordered_parts() { bytes.varint()? } else { 0 };
+            Some(Form::Part(Part { number, kind, place, count: bytes.u32()? }))
         }
         tag => decode_whole(tag, bytes).map(Form::Whole),
     }
@@ -106,7 +107,7 @@ pub(crate) fn decode<'a>(bytes: &mut Cursor<'a>) -> Option<Form<'a>> {
 
 /// The type of a value that may come in parts.
 fn kind_in_parts(code: u8) -> Option<Type> {
-    Type::of_code(code).filter(|&kind| !matches!(kind, Type::String | Type::Counter | Type::Limit))
+    Type::of_code(code).filter(|kind| kind.has_parts())
 }
 
 fn decode_whole(tag: u8, bytes: &mut Cursor<'_>) -> Option<Entry> {
@@ -126,6 +127,7 @@ fn decode_whole(tag: u8, bytes: &mut Cursor<'_>) -> Option<Entry> {
             Type::SortedSet => SortedSet::decode(bytes)?.into_object(),
             Type::Counter => Object::Counter(Counter::decode(bytes)?),
             Type::Limit => Limit::decode(bytes)?.into_object(),
+            Type::Pool => Pool::decode(bytes)?.into_object(),
         },
     };
     (!object.is_empty()).then(|| Entry::new(key, Payload::Object(Box::new(object)), deadline))

@@ -1,17 +1,22 @@
 //! All keys: 16 databases, split by hash slot into shards that run one command at a time each.
 
+mod churn;
 mod committing;
 mod copying;
 mod database;
 mod databases;
+mod due;
 mod entry;
 pub(crate) mod form;
 mod shard;
 mod slot;
 mod table;
+mod tally;
 mod uncommitted;
 mod whole;
 
+pub use churn::KeyChurn;
+pub(crate) use churn::{HALF_MS, Mover};
 pub(crate) use committing::Committing;
 pub use committing::{CounterDefaults, CounterTotals};
 pub(crate) use copying::{Detached, Numbers};
@@ -22,4 +27,4 @@ pub use shard::{KeyId, Shard};
 pub use slot::{SLOTS, hash, slot};
 pub use table::{Keyed, Table};
 pub use uncommitted::Exposure;
-pub use whole::{Keyspace, SHARDS};
+pub use whole::{Keyspace, LEASES, SHARDS};

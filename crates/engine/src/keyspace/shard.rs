@@ -1,8 +1,10 @@
 //! A shard: its part of every database, and who waits for or watches its keys.
 
+use super::churn::KeyChurn;
 use super::committing::CounterTotals;
 use super::database::Database;
 use super::databases::DATABASES;
+use super::tally::Tally;
 use crate::interest::Interest;
 use crate::noted::Noted;
 use crate::query::{Index, SharedQuery};
@@ -24,7 +26,7 @@ pub struct Shard {
     watching: HashMap<KeyId, Vec<Arc<Watch>>>,
     /// Who is to be told of changes of keys, if there is anybody.
     interest: Option<Box<Interest>>,
-    counted: CounterTotals,
+    tally: Tally,
 }
 
 impl Shard {
@@ -35,7 +37,7 @@ impl Shard {
             waiting: Waiting::default(),
             watching: HashMap::new(),
             interest: None,
-            counted: CounterTotals::default(),
+            tally: Tally::default(),
         }
     }
 
@@ -63,18 +65,28 @@ impl Shard {
 
     /// Counts from here on what counters do.
     pub(crate) fn begin_counting(&mut self) {
-        self.counted = CounterTotals::default();
+        self.tally.begin();
+    }
+
+    /// Looks from here on at one of so many moves of counters, at none if that is 0.
+    pub(crate) fn set_churn_sample(&mut self, sample: u32, seed: u64) {
+        self.tally.set_sample(sample, seed);
     }
 
     /// What the shard's counters have done.
     pub fn counted(&self) -> &CounterTotals {
-        &self.counted
+        self.tally.totals()
     }
 
-    /// A database, and the totals of its counters.
+    /// What those have done that have moved most of late.
+    pub(crate) fn churn(&mut self, now_ms: u64) -> Vec<KeyChurn> {
+        self.tally.churn(now_ms)
+    }
+
+    /// A database, and what is counted of its counters.
     #[inline]
-    pub(crate) fn counting(&mut self, number: usize) -> (&mut Database, &mut CounterTotals) {
-        (&mut self.databases[number], &mut self.counted)
+    pub(crate) fn counting(&mut self, number: usize) -> (&mut Database, &mut Tally) {
+        (&mut self.databases[number], &mut self.tally)
     }
 
     /// Exchanges two databases.

@@ -4,16 +4,16 @@
 //! A counter is listed once, with the time that its own [`Listing`] says. It may be listed without need, and is found to be at rest then;
 //! never the other way round. Names are hashes, as in the list of deadlines.
 
+use super::due::DueKeys;
 use super::{Entry, Table};
 use crate::value::{Counter, Listing, Object};
-use std::collections::BTreeSet;
 
 /// How long a counter that was due stays listed, in case its commit fails. Milliseconds.
 const RETRY_MS: u64 = 1000;
 
 /// Counters in the order in which they are due, each with the hash of its key.
 #[derive(Default)]
-pub(super) struct Uncommitted(BTreeSet<(u64, u64)>);
+pub(super) struct Uncommitted(DueKeys);
 
 /// How much is uncommitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,32 +45,32 @@ impl Uncommitted {
     }
 
     pub(super) fn next_due(&self) -> Option<u64> {
-        self.0.first().map(|&(due, _)| due)
+        self.0.next()
     }
 
     pub(super) fn clear(&mut self) {
-        self.0 = BTreeSet::new();
+        self.0.clear();
     }
 
     /// Lists a counter whose place was `before` (0: none) at the place that its listing says.
     pub(super) fn list(&mut self, hash: u64, before: u64, due_ms: u64) {
         if before != 0 {
-            self.0.remove(&(before, hash));
+            self.0.remove(before, hash);
         }
-        self.0.insert((due_ms, hash));
+        self.0.insert(due_ms, hash);
     }
 
     /// Takes an entry that leaves its key out of the list.
     pub(super) fn forget(&mut self, hash: u64, entry: &Entry) {
         if let Some(listing) = counter(entry).and_then(Counter::listing) {
-            self.0.remove(&(listing.due_ms, hash));
+            self.0.remove(listing.due_ms, hash);
         }
     }
 
     /// Takes a counter with nothing open out of the list.
     pub(super) fn end(&mut self, hash: u64, counter: &mut Counter) {
         if let Some(listing) = counter.listing() {
-            self.0.remove(&(listing.due_ms, hash));
+            self.0.remove(listing.due_ms, hash);
         }
         counter.end_listing();
     }
@@ -78,8 +78,8 @@ impl Uncommitted {
     /// The next key that is to be committed now. Counters that are at rest leave the list; those whose time has been put off are
     /// listed anew. What is given stays listed for a second from now, and leaves the list when it is committed.
     pub(super) fn pop_due(&mut self, table: &mut Table<Entry>, now_ms: u64) -> Option<Box<[u8]>> {
-        while let Some(&(due_ms, hash)) = self.0.first().filter(|&&(due, _)| due <= now_ms) {
-            self.0.remove(&(due_ms, hash));
+        while let Some((due_ms, hash)) = self.0.first_due(now_ms) {
+            self.0.remove(due_ms, hash);
             let found = table.find(hash, |entry| is_listed(entry, due_ms));
             let Some(key) = found.map(|entry| Box::<[u8]>::from(entry.key())) else { continue };
             let Some(counter) = table.get_mut(hash, &key).and_then(counter_mut) else { continue };
@@ -92,7 +92,7 @@ impl Uncommitted {
             let aged = listing.since_ms.saturating_add(max_age_ms);
             let is_due = is_ripe || aged <= now_ms;
             listing.due_ms = if is_due { now_ms.saturating_add(RETRY_MS) } else { aged };
-            self.0.insert((listing.due_ms, hash));
+            self.0.insert(listing.due_ms, hash);
             if is_due {
                 return Some(key);
             }
@@ -125,7 +125,7 @@ impl Uncommitted {
         &'t self,
         table: &'t Table<Entry>,
     ) -> impl Iterator<Item = (&'t Entry, &'t Counter, &'t Listing)> + 't {
-        self.0.iter().filter_map(|&(due_ms, hash)| {
+        self.0.iter().filter_map(|(due_ms, hash)| {
             let entry = table.find(hash, |entry| is_listed(entry, due_ms))?;
             let counter = counter(entry).filter(|counter| counter.open() != 0)?;
             Some((entry, counter, counter.listing()?))

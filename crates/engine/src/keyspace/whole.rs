@@ -3,11 +3,14 @@
 use super::committing::Committing;
 use super::shard::Shard;
 use super::slot::{SLOTS, slot};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Default number of shards: enough that a few threads seldom meet, few enough that commands over all keys lock quickly.
 pub const SHARDS: usize = 64;
+
+/// Default for how many leases a limiter may have at once: 240 kB.
+pub const LEASES: usize = 10_000;
 
 /// Each shard on cache lines of its own, so that two threads that lock neighbours do not fight over one line.
 #[repr(align(128))]
@@ -19,6 +22,8 @@ pub struct Keyspace {
     /// How many answers of watched reads were known to be the same behind a change of their key.
     spared: AtomicU64,
     committing: Committing,
+    /// How many leases a limiter may have at once.
+    leases_max: AtomicUsize,
 }
 
 impl Keyspace {
@@ -26,7 +31,8 @@ impl Keyspace {
     pub fn new(shards: usize) -> Self {
         assert!((1..=SLOTS).contains(&shards), "between 1 and {SLOTS} shards, not {shards}");
         let shards = (0..shards).map(|_| Padded(Mutex::new(Shard::new()))).collect();
-        Self { shards, spared: AtomicU64::new(0), committing: Committing::default() }
+        let (spared, leases_max) = (AtomicU64::new(0), AtomicUsize::new(LEASES));
+        Self { shards, spared, committing: Committing::default(), leases_max }
     }
 
     /// How many shards there are.
@@ -50,6 +56,16 @@ impl Keyspace {
     #[inline]
     pub(crate) fn committing(&self) -> &Committing {
         &self.committing
+    }
+
+    /// How many leases a limiter may have at once.
+    pub(crate) fn leases_max(&self) -> usize {
+        self.leases_max.load(Ordering::Relaxed)
+    }
+
+    /// Says how many leases a limiter may have at once, at least 1. Those that have more keep them.
+    pub fn limit_leases(&self, leases_max: usize) {
+        self.leases_max.store(leases_max.max(1), Ordering::Relaxed);
     }
 
     /// Counts watched reads that need not be answered anew behind a change of their key.

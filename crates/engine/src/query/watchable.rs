@@ -21,11 +21,11 @@ pub fn watchable(command: &Command) -> Option<Watchable> {
     }
     match command.name {
         // The first four answer at random. The next answer how much time or how many units are left, which changes by itself:
-        // EXPIRETIME and PEXPIRETIME answer until when; so does LIMIT.PEEK, where LIMIT.STATE does not. The others answer how a
-        // value is kept, or when it was last read, which the log does not say. Which keys are counters `SCAN 0 TYPE counter`
-        // answers, and can be watched.
-        "counter.list" | "randomkey" | "srandmember" | "hrandfield" | "zrandmember" | "ttl" | "pttl"
-        | "limit.peek" | "encoding" | "freq" | "idletime" | "refcount" => None,
+        // EXPIRETIME and PEXPIRETIME answer until when; so do LIMIT.PEEK and LIMIT.PEEKALL, where LIMIT.STATE does not. The others answer how a
+        // value is kept, or when it was last read, which the log does not say. Which keys are counters or pools `SCAN 0 TYPE
+        // counter` and `SCAN 0 TYPE pool` answer, and can be watched.
+        "counter.list" | "pool.list" | "randomkey" | "srandmember" | "hrandfield" | "zrandmember" | "ttl"
+        | "pttl" | "limit.peek" | "limit.peekall" | "encoding" | "freq" | "idletime" | "refcount" => None,
         "smembers" | "sunion" | "sinter" | "sdiff" | "hkeys" | "hvals" | "keys" => {
             Some(Watchable::Unordered(1))
         }

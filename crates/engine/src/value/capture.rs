@@ -9,7 +9,7 @@
 //! list's also says which place it has among them, counted from 0.
 //!
 //! ```text
-//! part   8 │ type u8 │ value's number varint │ [list: place varint] │ count u32 │ element*
+//! part   8 │ type u8 │ value's number varint │ [list or pool: place varint] │ count u32 │ element*
 //! ```
 
 use super::Type;

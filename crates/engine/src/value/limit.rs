@@ -4,17 +4,22 @@
 //! on the way is forgotten when it is as if nobody had used it. How the past is noted and what follows from it is in
 //! [`tidemark_counter::limiter`]; time is an argument, that of the command.
 
+mod leases;
 mod policy;
 
+pub use leases::Leases;
 pub use policy::{Algorithm, Policy};
 
+use leases::ByLeases;
 use policy::LOG_ENTRIES;
 
 use super::{Collection, Type, collection};
 use crate::record::{Cursor, put_varint};
 use smallvec::{SmallVec, smallvec};
 use std::collections::VecDeque;
-use tidemark_counter::limiter::{Decision, Entry, Level, Limiter, Time, Tokens, Water, Window, Windows};
+use tidemark_counter::limiter::{
+    Decision, Entry, Lease, Level, Limiter, Time, Tokens, Water, Window, Windows,
+};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// A limiter and what it has noted.
@@ -38,11 +43,13 @@ enum Usage {
     Sliding(Windows),
     /// What was granted, oldest first.
     Log(VecDeque<Entry>),
+    /// Boxed, because it would make all others larger.
+    Leases(Box<Leases>),
 }
 
-/// Lets the limiter that the policy describes look at the usage.
+/// Lets the limiter that the policy describes look at the usage; it has at most `$leases_max` leases at once, if it has any.
 macro_rules! with_rule {
-    ($usage:expr, $policy:expr, |$rule:ident, $state:ident| $body:expr) => {
+    ($usage:expr, $policy:expr, $leases_max:expr, |$rule:ident, $state:ident| $body:expr) => {
         match $usage {
             Usage::Gcra($state) => with_rule!($policy.gcra(), $rule, $body),
             Usage::Token($state) => with_rule!($policy.token(), $rule, $body),
@@ -50,6 +57,7 @@ macro_rules! with_rule {
             Usage::Fixed($state) => with_rule!($policy.fixed(), $rule, $body),
             Usage::Sliding($state) => with_rule!($policy.sliding(), $rule, $body),
             Usage::Log($state) => with_rule!($policy.log(), $rule, $body),
+            Usage::Leases($state) => with_rule!(ByLeases($policy.concurrency($leases_max)), $rule, $body),
         }
     };
     ($made:expr, $rule:ident, $body:expr) => {{
@@ -65,6 +73,9 @@ pub struct OtherAlgorithm(
     pub Algorithm,
 );
 
+/// As many leases as there are: where none is granted, and at a replay, whose grants were granted.
+pub const NO_BOUND: usize = usize::MAX;
+
 impl Limit {
     /// A limiter that nobody has used yet.
     pub fn new(policy: Policy, is_kept: bool) -> Self {
@@ -75,6 +86,7 @@ impl Limit {
             Algorithm::Fixed => Usage::Fixed(policy.fixed().fresh()),
             Algorithm::Sliding => Usage::Sliding(policy.sliding().fresh()),
             Algorithm::Log => Usage::Log(policy.log().fresh()),
+            Algorithm::Concurrency => Usage::Leases(Box::default()),
         };
         Self { policy, is_kept, usage }
     }
@@ -115,36 +127,67 @@ impl Limit {
         self.is_kept = true;
     }
 
-    /// Forgets what was used.
+    /// Forgets what was used, but not which names leases were given.
     pub fn reset(&mut self) {
-        *self = Self::new(self.policy, self.is_kept);
+        match &mut self.usage {
+            Usage::Leases(leases) => leases.clear(),
+            _ => *self = Self::new(self.policy, self.is_kept),
+        }
     }
 
-    /// Takes units, all or none. A refusal changes nothing.
-    pub fn take(&mut self, now: Time, amount: u64) -> Decision {
-        with_rule!(&mut self.usage, self.policy, |rule, state| rule.check(state, now, amount))
-    }
-
-    /// What [`Limit::take`] would answer under a policy of the same algorithm.
-    pub fn peek(&self, policy: Policy, now: Time, amount: u64) -> Decision {
+    /// Takes units under a policy of its algorithm, all or none. A refusal changes nothing. Of leases there are at most `leases_max`
+    /// at once, and one that is granted has the name [`Leases::last_id`].
+    pub fn take(&mut self, policy: Policy, now: Time, amount: u64, leases_max: usize) -> Decision {
         debug_assert_eq!(policy.algorithm(), self.policy.algorithm(), "the usage is of the algorithm");
-        with_rule!(&self.usage, policy, |rule, state| rule.peek(state, now, amount))
+        with_rule!(&mut self.usage, policy, leases_max, |rule, state| rule.check(state, now, amount))
     }
 
-    /// Gives back units that were taken, as far as they still count.
+    /// What [`Limit::take`] would answer.
+    pub fn peek(&self, policy: Policy, now: Time, amount: u64, leases_max: usize) -> Decision {
+        debug_assert_eq!(policy.algorithm(), self.policy.algorithm(), "the usage is of the algorithm");
+        with_rule!(&self.usage, policy, leases_max, |rule, state| rule.peek(state, now, amount))
+    }
+
+    /// Gives back units that were taken, as far as they still count. Leases are [released](Self::release) instead.
     pub fn refund(&mut self, now: Time, amount: u64) {
-        with_rule!(&mut self.usage, self.policy, |rule, state| rule.refund(state, now, amount));
+        with_rule!(&mut self.usage, self.policy, NO_BOUND, |rule, state| rule.refund(state, now, amount));
+    }
+
+    /// Its leases, if its algorithm has any.
+    pub fn leases(&self) -> Option<&Leases> {
+        match &self.usage {
+            Usage::Leases(leases) => Some(leases),
+            _ => None,
+        }
+    }
+
+    /// Has a lease last for the policy's term from now on, if it lasts no longer anyway: what has become of it, `None` if there is
+    /// none or it has ended.
+    pub fn renew(&mut self, policy: Policy, now: Time, id: u64) -> Option<Lease> {
+        match &mut self.usage {
+            Usage::Leases(leases) => leases.renew(policy.concurrency(NO_BOUND).term(), now, id),
+            _ => None,
+        }
+    }
+
+    /// Gives back the leases of these names, which are in order, and says how many of them had not ended.
+    pub fn release(&mut self, now: Time, ids: &[u64]) -> usize {
+        match &mut self.usage {
+            Usage::Leases(leases) => leases.release(now, ids),
+            _ => 0,
+        }
     }
 
     /// From when on it is as if nobody had used it. Milliseconds since 1970, rounded up.
     pub fn idle_at_ms(&self) -> u64 {
-        let at = with_rule!(&self.usage, self.policy, |rule, state| rule.idle_at(state));
+        let at = with_rule!(&self.usage, self.policy, NO_BOUND, |rule, state| rule.idle_at(state));
         at.as_nanos().div_ceil(1_000_000)
     }
 
     /// When its key may go: `None` if it stays.
     pub fn deadline(&self) -> Option<u64> {
-        (!self.is_kept).then(|| self.idle_at_ms())
+        let named_ms = self.leases().map_or(0, Leases::fresh_names_ms);
+        (!self.is_kept).then(|| self.idle_at_ms().max(named_ms))
     }
 
     /// What it has noted, by names and in a form that does not change as time passes.
@@ -166,6 +209,11 @@ impl Limit {
                 ("window-at", millis(*start)),
             ],
             Usage::Log(entries) => smallvec![("grants", signed(entries.len() as u64))],
+            Usage::Leases(leases) => smallvec![
+                ("leases", signed(leases.noted().len() as u64)),
+                ("used", signed(leases.units())),
+                ("last-lease", signed(leases.last_id())),
+            ],
         }
     }
 }
@@ -195,6 +243,7 @@ impl Collection for Limit {
                 put_varint(into, entries.len() as u64);
                 entries.iter().for_each(|entry| put_numbers(into, [entry.time.as_nanos(), entry.units]));
             }
+            Usage::Leases(leases) => leases.encode(into),
         }
     }
 
@@ -217,6 +266,7 @@ impl Collection for Limit {
                 previous: bytes.varint()?,
             }),
             Algorithm::Log => Usage::Log(get_entries(bytes)?),
+            Algorithm::Concurrency => Usage::Leases(Box::new(Leases::decode(bytes)?)),
         };
         Some(Self { policy, is_kept, usage })
     }

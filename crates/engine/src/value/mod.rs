@@ -8,6 +8,7 @@ mod integers;
 pub mod limit;
 mod list;
 mod packed;
+pub mod pool;
 mod set;
 mod sorted_set;
 mod text;
@@ -18,6 +19,7 @@ pub use counter::{Counter, Terms};
 pub use hash::Hash;
 pub use limit::Limit;
 pub use list::{End, List};
+pub use pool::Pool;
 pub use set::Set;
 pub use sorted_set::SortedSet;
 pub(crate) use sorted_set::compare as sorted_set_order;
@@ -40,12 +42,22 @@ pub enum Type {
     Counter,
     /// A rate limiter.
     Limit,
+    /// A prize pool.
+    Pool,
 }
 
 impl Type {
     /// Every type.
-    pub const ALL: [Self; 7] =
-        [Self::String, Self::List, Self::Hash, Self::Set, Self::SortedSet, Self::Counter, Self::Limit];
+    pub const ALL: [Self; 8] = [
+        Self::String,
+        Self::List,
+        Self::Hash,
+        Self::Set,
+        Self::SortedSet,
+        Self::Counter,
+        Self::Limit,
+        Self::Pool,
+    ];
 
     /// The name that `TYPE` answers.
     pub fn name(self) -> &'static str {
@@ -57,6 +69,7 @@ impl Type {
             Self::SortedSet => "zset",
             Self::Counter => "counter",
             Self::Limit => "limit",
+            Self::Pool => "pool",
         }
     }
 
@@ -71,12 +84,23 @@ impl Type {
             // 7 and 8 stand for values in parts.
             Self::Counter => 9,
             Self::Limit => 10,
+            Self::Pool => 11,
         }
     }
 
     /// The type for which a byte stands.
     pub(crate) fn of_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.code() == code)
+    }
+
+    /// Whether values of the type can come in parts in snapshots.
+    pub(crate) fn has_parts(self) -> bool {
+        !matches!(self, Self::String | Self::Counter | Self::Limit)
+    }
+
+    /// Whether the parts of such a value have an order.
+    pub(crate) fn has_ordered_parts(self) -> bool {
+        matches!(self, Self::List | Self::Pool)
     }
 }
 
@@ -97,6 +121,8 @@ pub enum Object {
     Counter(Counter),
     /// A limiter.
     Limit(Limit),
+    /// A prize pool.
+    Pool(Pool),
 }
 
 impl Object {
@@ -110,13 +136,14 @@ impl Object {
             Self::SortedSet(_) => Type::SortedSet,
             Self::Counter(_) => Type::Counter,
             Self::Limit(_) => Type::Limit,
+            Self::Pool(_) => Type::Pool,
         }
     }
 
     /// Whether nothing is left, so that the key must go.
     pub fn is_empty(&self) -> bool {
         match self {
-            Self::Bytes(_) | Self::Counter(_) | Self::Limit(_) => false,
+            Self::Bytes(_) | Self::Counter(_) | Self::Limit(_) | Self::Pool(_) => false,
             Self::List(list) => list.is_empty(),
             Self::Hash(hash) => hash.is_empty(),
             Self::Set(set) => set.is_empty(),
@@ -133,6 +160,7 @@ impl Object {
             Self::Hash(hash) => hash.len() > LARGE,
             Self::Set(set) => set.len() > LARGE,
             Self::SortedSet(set) => set.len() > LARGE,
+            Self::Pool(pool) => pool.len() > LARGE,
         }
     }
 
@@ -144,6 +172,7 @@ impl Object {
             Self::Hash(hash) => Some(hash),
             Self::Set(set) => Some(set),
             Self::SortedSet(set) => Some(set),
+            Self::Pool(pool) => Some(pool),
         }
     }
 
@@ -155,6 +184,7 @@ impl Object {
             Self::Hash(hash) => Some(hash),
             Self::Set(set) => Some(set),
             Self::SortedSet(set) => Some(set),
+            Self::Pool(pool) => Some(pool),
         }
     }
 
@@ -168,6 +198,7 @@ impl Object {
             Self::SortedSet(set) => set.encoding(),
             Self::Counter(_) => "counter",
             Self::Limit(limit) => limit.encoding(),
+            Self::Pool(pool) => pool.encoding(),
         }
     }
 }

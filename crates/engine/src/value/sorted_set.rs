@@ -147,6 +147,30 @@ impl SortedSet {
         }
     }
 
+    /// As [`partition_point`](Self::partition_point), by the members' names, which are in order only where all scores are the same. Where they
+    /// are not, the answer says little, but it follows from the members and the form of the set: what the set has been through, which a
+    /// snapshot does not know, has no part in it. In O(log n), or O(log² n) where scores differ.
+    pub fn partition_point_by_name(&self, precedes: impl Fn(&[u8]) -> bool) -> usize {
+        match &self.form {
+            Form::Packed(packed) => packed.iter().take_while(|(member, _)| precedes(member)).count(),
+            Form::Indexed(indexed) if indexed.has_one_score() => {
+                indexed.partition_point(|member, _| precedes(member))
+            }
+            Form::Indexed(indexed) => {
+                let (mut low, mut high) = (0, indexed.len());
+                while low < high {
+                    let middle = low.midpoint(high);
+                    if indexed.get(middle).is_some_and(|(member, _)| precedes(member)) {
+                        low = middle + 1;
+                    } else {
+                        high = middle;
+                    }
+                }
+                low
+            }
+        }
+    }
+
     /// The member of a rank and its score, in O(log n).
     pub fn get(&self, rank: usize) -> Option<(&[u8], f64)> {
         match &self.form {

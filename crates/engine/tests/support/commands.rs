@@ -4,6 +4,7 @@
 //! of the wrong kind, at an extreme, missing or too many, because refusals are answers too.
 #![allow(dead_code, unreachable_pub, reason = "each test uses what it needs")]
 
+use std::collections::VecDeque;
 use tidemark_engine::command::syntax::{self, Argument, Kind};
 use tidemark_engine::command::{self, Command, Group, Run, flags};
 
@@ -51,6 +52,13 @@ pub enum Times {
     FarOrPast,
 }
 
+fn remember(last: &mut VecDeque<u64>, number: u64) {
+    last.push_back(number);
+    if last.len() > 8 {
+        last.pop_front();
+    }
+}
+
 /// A row with its syntax read.
 struct Shape {
     row: &'static Command,
@@ -70,6 +78,10 @@ pub struct Generator {
     announced: u64,
     /// Whether the ends of ranges are members.
     lexical: bool,
+    /// Leases that answers have named, the last ones last.
+    leases: VecDeque<u64>,
+    /// Reservations that answers have named, the last ones last.
+    reservations: VecDeque<u64>,
 }
 
 impl Generator {
@@ -83,6 +95,8 @@ impl Generator {
             group: Group::String,
             announced: 0,
             lexical: false,
+            leases: VecDeque::new(),
+            reservations: VecDeque::new(),
         }
     }
 
@@ -100,6 +114,7 @@ impl Generator {
                 "flushall" | "flushdb" => 40,
                 "swapdb" => 10,
                 "del" | "unlink" | "rename" | "move" | "getdel" => 3,
+                "pool.drop" => 6,
                 _ => 1,
             };
             if self.random.once_in(rare) {
@@ -184,6 +199,13 @@ impl Generator {
                 self.announced = 1 + self.random.below(3);
                 if self.random.once_in(60) { self.integer() } else { self.announced.to_string().into() }
             }
+            "id" if self.group == Group::Limit => self.lease(),
+            "id" if self.group == Group::Pool => self.random.pick(&["car", "mug", "hat", "pin"]).into(),
+            "weight" | "quantity" | "units" | "count" if self.group == Group::Pool => self.amount(name),
+            "epoch" => self.random.below(3).to_string().into(),
+            "number" => self.reservation(),
+            "milliseconds" if self.group == Group::Pool => (1 + self.random.below(3000)).to_string().into(),
+            "catalogue" => self.catalogue(),
             "seconds" | "unix-time-seconds" => self.time(name, 1000),
             "milliseconds" | "unix-time-milliseconds" => self.time(name, 1),
             "timeout" => self.random.pick(&["0.001", "0.002", "0.003", "-1", "x", "0.0011"]).into(),
@@ -214,7 +236,7 @@ impl Generator {
                 .into(),
             "type" => self
                 .random
-                .pick(&["string", "list", "hash", "set", "zset", "counter", "limit", "stream"])
+                .pick(&["string", "list", "hash", "set", "zset", "counter", "limit", "pool", "stream"])
                 .into(),
             "db" | "destination-db" | "index1" | "index2" => {
                 self.random.pick(&["0", "1", "2", "1", "15", "16", "-1", "x"]).into()
@@ -226,7 +248,7 @@ impl Generator {
 
     /// Mostly a key of the command's own type, sometimes any.
     fn key(&mut self) -> Vec<u8> {
-        let kinds = ["string", "list", "hash", "set", "zset", "limit", "counter"];
+        let kinds = ["string", "list", "hash", "set", "zset", "limit", "counter", "pool"];
         let own = match self.group {
             Group::String | Group::Bitmap => 0,
             Group::List => 1,
@@ -235,9 +257,10 @@ impl Generator {
             Group::SortedSet => 4,
             Group::Limit => 5,
             Group::Counter => 6,
-            _ => self.random.below(7) as usize,
+            Group::Pool => 7,
+            _ => self.random.below(8) as usize,
         };
-        let kind = if self.random.once_in(12) { self.random.below(7) as usize } else { own };
+        let kind = if self.random.once_in(12) { self.random.below(8) as usize } else { own };
         format!("{}:{}", kinds[kind], self.random.below(5)).into()
     }
 
@@ -256,6 +279,49 @@ impl Generator {
         (ms / unit_ms).max(1).to_string().into()
     }
 
+    /// Mostly one of those that were granted last.
+    fn lease(&mut self) -> Vec<u8> {
+        self.named(|generator| &generator.leases)
+    }
+
+    /// Mostly one of those that were made last.
+    fn reservation(&mut self) -> Vec<u8> {
+        self.named(|generator| &generator.reservations)
+    }
+
+    /// The reservation that was made last.
+    pub fn last_reservation(&self) -> Option<u64> {
+        self.reservations.back().copied()
+    }
+
+    fn named(&mut self, names: fn(&Self) -> &VecDeque<u64>) -> Vec<u8> {
+        let known = names(self).len() as u64;
+        if known == 0 || self.random.once_in(8) {
+            return self.integer();
+        }
+        let at = self.random.below(known) as usize;
+        names(self)[at].to_string().into()
+    }
+
+    /// Takes notice of leases and reservations in an answer, so that other commands name them. Leases are integers that are a time of
+    /// around now.
+    pub fn hear(&mut self, answer: &[u8]) {
+        const HOUR_US: u64 = 3_600_000_000;
+        let text = String::from_utf8_lossy(answer);
+        let mut is_reservation = false;
+        for line in text.split("\r\n") {
+            let integer = line.strip_prefix(':').and_then(|integer| integer.parse::<u64>().ok());
+            match integer {
+                Some(number) if is_reservation => remember(&mut self.reservations, number),
+                Some(number) if number.abs_diff(self.now_ms * 1000) < HOUR_US => {
+                    remember(&mut self.leases, number);
+                }
+                _ => {}
+            }
+            is_reservation = line == "reservation";
+        }
+    }
+
     /// Of limiters and of what is taken of them: mostly so few that some are refused and some are not.
     fn units(&mut self) -> Vec<u8> {
         if self.random.once_in(12) { self.integer() } else { (1 + self.random.below(5)).to_string().into() }
@@ -268,6 +334,28 @@ impl Generator {
             1..=3 => self.random.pick(&["50", "400", "-300", "2000", "-1500"]).into(),
             _ => (self.random.below(12) as i64 - 3).to_string().into(),
         }
+    }
+
+    /// Of pools: so few that items are sold out now and then.
+    fn amount(&mut self, name: &str) -> Vec<u8> {
+        match self.random.below(12) {
+            0 => self.integer(),
+            1 if name == "quantity" => b"UNLIMITED".to_vec(),
+            2 if name == "units" => format!("-{}", self.random.below(4)).into(),
+            _ => (1 + self.random.below(5)).to_string().into(),
+        }
+    }
+
+    fn catalogue(&mut self) -> Vec<u8> {
+        let catalogues = [
+            r#"{"items": [{"id": "car", "weight": 0.5, "quantity": 3}, {"id": "mug", "weight": 9.5, "quantity": "unlimited"}]}"#,
+            r#"{"mode": "per-unit", "items": [{"id": "car", "weight": 1, "quantity": 2}, {"id": "pin", "weight": 2, "quantity": 9}]}"#,
+            r#"{"sold_out": "no-prize", "items": [{"id": "hat", "weight": 1, "quantity": 1}, {"id": "mug", "weight": 1, "quantity": 9}]}"#,
+            "items: [{id: car, weight: 1, quantity: 5}]",
+            "[[items]]\nid = \"pin\"\nweight = 1\nquantity = 5\n",
+            "no catalogue",
+        ];
+        self.random.pick(&catalogues).into()
     }
 
     fn score(&mut self) -> Vec<u8> {

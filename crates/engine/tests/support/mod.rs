@@ -2,13 +2,14 @@
 #![allow(dead_code, unreachable_pub, reason = "each test uses what it needs")]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use tidemark_engine::{Call, Engine, Executed, Protocol, Reply, WatchedKeys, command};
 use tidemark_log::{Log, Lsn, MemoryStorage, Options, Record};
 
 /// 2026-01-01T00:00:00Z, when every test begins.
 pub const START_US: u64 = 1_767_225_600_000_000;
 
-/// An engine without keys, whose random choices are always the same.
+/// An engine without keys, whose random choices and secrets are always the same.
 pub fn engine() -> Engine {
     engine_with_log(log())
 }
@@ -19,7 +20,12 @@ pub fn log() -> Arc<Log> {
 }
 
 pub fn engine_with_log(log: Arc<Log>) -> Engine {
-    Engine::new(log, 8, 42)
+    let next = AtomicU8::new(0);
+    let secrets = move |bytes: &mut [u8]| {
+        bytes.fill(next.fetch_add(1, Ordering::Relaxed));
+        Ok(())
+    };
+    Engine::new(log, 8, 42).with_secrets(Box::new(secrets))
 }
 
 /// Splits a line as `redis-cli` does, without escapes: words, or text between double quotes.

@@ -202,7 +202,7 @@ fn categories(row: &Command) -> Vec<&'static str> {
         Group::Counter => categories.push("@counter"),
         Group::Transactions => categories.push("@transaction"),
         Group::Connection => categories.push("@connection"),
-        Group::Limit | Group::PubSub | Group::Server => {}
+        Group::Limit | Group::Pool | Group::PubSub | Group::Server => {}
     }
     categories
 }

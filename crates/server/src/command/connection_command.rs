@@ -1,8 +1,8 @@
 //! Commands about connections and the server as a whole: each handed to the module that knows its subject.
 
 use crate::command::{
-    changes_command, client_command, command_command, config_command, handshake, info, server_command,
-    subscribe_command, tracking_command, transaction, watch_command,
+    changes_command, client_command, command_command, config_command, counter_command, handshake, info,
+    server_command, subscribe_command, tracking_command, transaction, watch_command,
 };
 use crate::context::Context;
 use crate::inbox::Unblock;
@@ -121,6 +121,7 @@ fn dispatch(
             "ERR The server writes no configuration file. `tidemark serve --print-config` prints one",
         )),
 
+        C::CounterTop => counter_command::top(session, args, cx),
         C::Info => info::info(session, args, cx),
         C::Time => server_command::time(session, cx),
         C::Role => server_command::role(session, cx),

@@ -140,6 +140,7 @@ fn administers(command: &Command) -> bool {
             | C::ConfigGet
             | C::ConfigResetStat
             | C::ConfigSet
+            | C::CounterTop
             | C::Hello
             | C::Help
             | C::Info

@@ -200,7 +200,8 @@ fn sinks(text: &mut String, cx: &Context<'_>) {
 }
 
 fn counters(text: &mut String, cx: &Context<'_>) {
-    let CounterFigures { totals, failed, exposure } = cx.shared.engine.counter_figures();
+    let CounterFigures { totals, failed, exposure, keys } = cx.shared.engine.counter_figures();
+    line(text, "counter_keys", keys);
     line(text, "counter_moves", totals.moves);
     line(text, "counter_moved_units", totals.moved_units);
     line(text, "counter_commits", totals.commits);

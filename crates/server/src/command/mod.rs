@@ -14,6 +14,7 @@ mod command_command;
 mod command_syntax;
 mod config_command;
 mod connection_command;
+mod counter_command;
 pub(crate) mod dispatch;
 mod durable_command;
 mod exec;

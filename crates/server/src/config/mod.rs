@@ -19,11 +19,11 @@ pub use setting::{SETTINGS, Setting, find};
 pub(crate) use suggestion::nearest;
 pub use value::{BindAddress, DebugAccess, LogStorage, OutputLimit, OutputLimits};
 
-use crate::descriptors::Connections;
+use crate::descriptors::{Connections, OWN_HTTP_CONNECTIONS};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
-use tidemark_engine::keyspace::CounterDefaults;
+use tidemark_engine::keyspace::{CounterDefaults, LEASES};
 use tidemark_engine::tracking::TrackingLimits;
 use tidemark_log::{Durability, Format};
 
@@ -79,8 +79,25 @@ pub struct Config {
     /// How much may wait for a slow reader, by class of client.
     pub output_limits: OutputLimits,
 
+    /// How many connections over HTTP there may be at once beside those that watch.
+    pub http_connections: usize,
+    /// The longest body of a request over HTTP, in bytes.
+    pub http_max_body: usize,
+
+    /// The limit of a quota that `/check?api_key=` creates; 0 creates none.
+    pub http_check_limit: u64,
+    /// What stands before an API's key in the quota's key.
+    pub http_check_prefix: String,
     /// How counters are committed that say nothing themselves.
     pub counters: CounterDefaults,
+    /// Of how many moves of counters one is looked at, on average, for who moves most; 0: none.
+    pub counter_churn_sample: u32,
+    /// How many of the counters that move most are among the metrics.
+    pub counter_churn_series: usize,
+    /// Whether the metrics name them; otherwise a number stands for each.
+    pub counter_churn_names: bool,
+    /// How many leases a concurrency limit may have at once.
+    pub leases_max: usize,
 
     /// Where the data lives.
     pub dir: PathBuf,
@@ -161,7 +178,15 @@ impl Default for Config {
             max_bulk_bytes: 512 * 1024 * 1024,
             max_arguments: 1024 * 1024,
             output_limits: OutputLimits::default(),
+            http_connections: 256,
+            http_max_body: 64 * 1024,
+            http_check_limit: 1000,
+            http_check_prefix: "check:".to_owned(),
             counters: CounterDefaults::default(),
+            counter_churn_sample: 16,
+            counter_churn_series: 10,
+            counter_churn_names: false,
+            leases_max: LEASES,
             dir: PathBuf::from("./tidemark-data"),
             durability: Durability::default(),
             log_format: Format::default(),
@@ -197,8 +222,25 @@ impl Config {
         Connections {
             clients: self.maxclients,
             reserved: self.reserved_clients,
-            http_watchers: if self.http.is_some() { self.http_watch_connections } else { 0 },
+            http: if self.http.is_some() {
+                self.http_watch_connections + self.more_http_connections()
+            } else {
+                0
+            },
         }
+    }
+
+    /// Connections over HTTP beside those that watch, and beside those for which there are always descriptors.
+    fn more_http_connections(&self) -> usize {
+        self.http_connections.saturating_sub(OWN_HTTP_CONNECTIONS)
+    }
+
+    /// Lets no more connections over HTTP be there than `places` allow beside those for which there are always descriptors; half of
+    /// them are for requests at most.
+    pub(crate) fn fit_http(&mut self, places: usize) {
+        let more = self.more_http_connections().min(places / 2);
+        self.http_connections = self.http_connections.min(OWN_HTTP_CONNECTIONS + more);
+        self.http_watch_connections = self.http_watch_connections.min(places - more);
     }
 
     /// How much is remembered for clients that keep what they read.

@@ -108,12 +108,19 @@ const ACCESS: &str = "Access";
 const LIMITS: &str = "Limits";
 const STORAGE: &str = "Storage";
 const COUNTERS: &str = "Counters";
+const LIMITERS: &str = "Limiters";
 const WATCHING: &str = "Watching";
 const CHANGES: &str = "Changes";
 const COMPATIBILITY: &str = "Compatibility with Redis";
 
 /// The longest that a counter may be told to stay uncommitted by default: a day.
 const COUNTER_AGE_MAX_MS: u64 = 86_400_000;
+
+/// The largest limit that quotas may be created with by default. Units.
+const HTTP_CHECK_LIMIT_MAX: u64 = 1_000_000_000_000_000;
+
+/// The most leases that a limiter may be allowed: a snapshot writes them at once.
+const LEASES_MAX: u64 = 100_000;
 
 /// The most bytes of the log that a setting may name: a tebibyte.
 const LOG_BYTES_MAX: u64 = 1 << 40;
@@ -229,8 +236,8 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: NETWORK,
         placeholder: "ADDRESS:PORT",
-        help: "Where /metrics, /health/live, /health/ready, /v1/watch and /v1/changes are served, such as \
-               127.0.0.1:7380; off or empty for nowhere. Only the last two ask for the password.",
+        help: "Where /metrics, /health/live, /health/ready, /v1/watch, /v1/changes, /v1/check and /v1/release are served, \
+               such as 127.0.0.1:7380; off or empty for nowhere. All but the first three ask for the password.",
         literal: Literal::Text,
         changeable: false,
         fallback: "",
@@ -243,6 +250,21 @@ pub static SETTINGS: &[Setting] = &[
                 })?),
             };
             Ok(())
+        },
+    },
+    Setting {
+        name: "http-connections",
+        alias: None,
+        group: NETWORK,
+        placeholder: "NUMBER",
+        help: "The most connections over HTTP at once, beside those that watch; further ones wait until one ends, and one that asks \
+               nothing for a second makes room.",
+        literal: Literal::Number,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.http_connections.to_string(),
+        set: |_, config, text| {
+            number(text, 1, 1_000_000).map(|value| config.http_connections = value as usize)
         },
     },
     Setting {
@@ -418,6 +440,18 @@ pub static SETTINGS: &[Setting] = &[
         fallback: "",
         get: |_, config| config.max_arguments.to_string(),
         set: |_, config, text| number(text, 16, 1 << 24).map(|value| config.max_arguments = value as usize),
+    },
+    Setting {
+        name: "http-max-body",
+        alias: None,
+        group: LIMITS,
+        placeholder: "BYTES",
+        help: "The longest body of a request over HTTP; longer ones are answered 413.",
+        literal: Literal::Number,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.http_max_body.to_string(),
+        set: |_, config, text| bytes(text, 1024, 1 << 30).map(|value| config.http_max_body = value as usize),
     },
     Setting {
         name: "client-output-buffer-limit",
@@ -639,6 +673,92 @@ pub static SETTINGS: &[Setting] = &[
         fallback: "",
         get: |_, config| config.counters.interval_ms.to_string(),
         set: |_, config, text| number(text, 0, 60_000).map(|value| config.counters.interval_ms = value),
+    },
+    Setting {
+        name: "counter-churn-sample",
+        alias: None,
+        group: COUNTERS,
+        placeholder: "NUMBER",
+        help: "Of how many moves of counters one is looked at, chosen at random, for COUNTER.TOP to say which counters move most: 1 looks \
+               at all, 0 at none.",
+        literal: Literal::Number,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.counter_churn_sample.to_string(),
+        set: |_, config, text| {
+            number(text, 0, 1_000_000).map(|value| config.counter_churn_sample = value as u32)
+        },
+    },
+    Setting {
+        name: "counter-churn-series",
+        alias: None,
+        group: COUNTERS,
+        placeholder: "NUMBER",
+        help: "How many of the counters that move most have series of their own in /metrics; 0: none.",
+        literal: Literal::Number,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.counter_churn_series.to_string(),
+        set: |_, config, text| number(text, 0, 100).map(|value| config.counter_churn_series = value as usize),
+    },
+    Setting {
+        name: "counter-churn-names",
+        alias: None,
+        group: COUNTERS,
+        placeholder: "yes|no",
+        help: "Let /metrics, which asks for no password, name these counters; otherwise each is called by the number that COUNTER.TOP \
+               gives it, another one after every restart.",
+        literal: Literal::Switch,
+        changeable: true,
+        fallback: "",
+        get: |_, config| show_yes_no(config.counter_churn_names),
+        set: |_, config, text| yes_no(text).map(|value| config.counter_churn_names = value),
+    },
+    Setting {
+        name: "http-check-limit",
+        alias: None,
+        group: COUNTERS,
+        placeholder: "UNITS",
+        help: "The limit of the quota that /check?api_key=KEY creates for a key which has none; 0 creates none, and such keys are \
+               answered 404. Quotas that exist keep theirs.",
+        literal: Literal::Number,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.http_check_limit.to_string(),
+        set: |_, config, text| {
+            number(text, 0, HTTP_CHECK_LIMIT_MAX).map(|value| config.http_check_limit = value)
+        },
+    },
+    Setting {
+        name: "http-check-prefix",
+        alias: None,
+        group: COUNTERS,
+        placeholder: "TEXT",
+        help: "What stands before KEY in the name of the quota of /check?api_key=KEY and /release?api_key=KEY.",
+        literal: Literal::Text,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.http_check_prefix.clone(),
+        set: |_, config, text| {
+            if text.len() > 1024 {
+                return Err("must be at most 1 KiB long".to_owned());
+            }
+            text.clone_into(&mut config.http_check_prefix);
+            Ok(())
+        },
+    },
+    Setting {
+        name: "limit-max-leases",
+        alias: None,
+        group: LIMITERS,
+        placeholder: "LEASES",
+        help: "How many leases a concurrency limit may have at once, whatever it allows; each takes 24 bytes. Limits that have \
+               more keep them.",
+        literal: Literal::Number,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.leases_max.to_string(),
+        set: |_, config, text| number(text, 1, LEASES_MAX).map(|value| config.leases_max = value as usize),
     },
     Setting {
         name: "watch-retention-bytes",

@@ -75,6 +75,14 @@ pub(crate) fn check_origin(config: &Config, headers: &HeaderMap) -> Result<(), D
     }
 }
 
+/// Refuses what a page of somebody else has its visitor's browser fetch without a say in the answer, as an image is fetched: then no
+/// origin is said. To be asked where `GET` changes something, behind [`check`].
+pub(crate) fn check_embedding(headers: &HeaderMap) -> Result<(), Denied> {
+    let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
+    let is_foreign = matches!(site, Some(b"cross-site" | b"same-site"));
+    if is_foreign && !headers.contains_key(header::ORIGIN) { Err(FOREIGN_ORIGIN) } else { Ok(()) }
+}
+
 /// The origin of a page of somebody else that may read answers.
 pub(crate) fn allowed_origin<'a>(config: &Config, headers: &'a HeaderMap) -> Option<&'a HeaderValue> {
     headers.get(header::ORIGIN).filter(|origin| allows(config, origin.as_bytes()))
@@ -203,6 +211,18 @@ mod tests {
             assert_eq!(checked, expected, "{origin} at {host} with {origins:?}");
         }
         assert_eq!(check_origin(&config("", &[]), &headers(&[("origin", "http://a")])), Err(FOREIGN_ORIGIN));
+    }
+
+    #[test]
+    fn what_a_page_of_others_embeds_is_refused() {
+        let embedded = |pairs: &[(&'static str, &str)]| check_embedding(&headers(pairs));
+        assert_eq!(embedded(&[("sec-fetch-site", "cross-site")]), Err(FOREIGN_ORIGIN));
+        assert_eq!(embedded(&[("sec-fetch-site", "same-site")]), Err(FOREIGN_ORIGIN));
+        // No browser, the server's own page, a line that somebody typed; and an origin that was checked.
+        for allowed in [&[][..], &[("sec-fetch-site", "same-origin")], &[("sec-fetch-site", "none")]] {
+            assert_eq!(embedded(allowed), Ok(()), "{allowed:?}");
+        }
+        assert_eq!(embedded(&[("sec-fetch-site", "cross-site"), ("origin", "https://a.example")]), Ok(()));
     }
 
     #[test]

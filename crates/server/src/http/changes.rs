@@ -2,7 +2,8 @@
 
 use crate::command::changes_command::{self, pause, place};
 use crate::http::listener::Visit;
-use crate::http::stream::{ALIVE_PAUSE, Refusal, as_events, share_with_origin};
+use crate::http::refusal::Refusal;
+use crate::http::stream::{ALIVE_PAUSE, as_events, share_with_origin};
 use crate::http::{access, web_socket};
 use crate::shared::Shared;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};

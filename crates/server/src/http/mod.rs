@@ -1,18 +1,27 @@
-//! Watched reads, the change stream, metrics and health over HTTP.
+//! Watched reads, the change stream, limits, metrics and health over HTTP.
 //!
 //! ```text
 //! listener ─► service ─┬► watching ─► watch: notices ─► stream (events) or socket (a WebSocket)
-//!  (places)   (routes) └► changes ─► stream or web_socket
+//!  (places)   (routes) ├► changes ─► stream or web_socket
+//!                      └► limiting (JSON), api_key (as VSA) ─► running: commands ─► verdict
 //! ```
 
 mod access;
+mod api_key;
+mod body;
 mod changes;
+mod limiting;
 mod listener;
+mod refusal;
+mod running;
 mod service;
 mod socket;
 mod stream;
+mod verdict;
 mod watch;
 mod watching;
 mod web_socket;
+mod wish;
+mod word;
 
 pub(crate) use service::Http;

@@ -1,16 +1,17 @@
-//! Metrics, health, watched reads and changes over HTTP, on a thread of their own: whoever asks does not keep a worker from its
+//! Metrics, health, watched reads, changes and limits over HTTP, on a thread of their own: whoever asks does not keep a worker from its
 //! clients.
 
 use crate::clock::now_us;
 use crate::http::listener::{FewListener, Patience, Visit};
-use crate::http::{changes, stream, watching};
+use crate::http::{api_key, changes, limiting, stream, watching};
 use crate::metrics;
 use crate::shared::Shared;
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::MethodRouter;
+use axum::routing::{any, get, post};
 use axum::{Router, serve};
 use std::io;
 use std::net::SocketAddr;
@@ -21,8 +22,6 @@ use tidemark_log::Health;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-/// The most connections at once beside those that watch, counted among the descriptors that the server keeps for itself.
-const CONNECTIONS: usize = 32;
 /// How long connections are waited for.
 const PATIENCE: Patience = Patience {
     request: Duration::from_secs(10),
@@ -43,12 +42,13 @@ impl Http {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
         let listener = runtime.block_on(TcpListener::bind(address))?;
         let address = listener.local_addr()?;
+        let connections = shared.settings.current().http_connections;
         let (stop, stopped) = oneshot::channel::<()>();
         let run = move || {
             runtime.block_on(async {
                 let watchers = wake_watchers(&shared);
                 let router = router(Arc::clone(&shared)).into_make_service_with_connect_info::<Visit>();
-                let server = async { serve(FewListener::new(listener, CONNECTIONS, PATIENCE), router).await };
+                let server = async { serve(FewListener::new(listener, connections, PATIENCE), router).await };
                 // Requests are short and lose nothing when they are cut off; whoever watches comes back.
                 tokio::select! {
                     _ = server => {}
@@ -100,8 +100,18 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/health/ready", get(ready))
         .route("/v1/watch", get(watching::watch).options(stream::options))
         .route("/v1/changes", get(changes::changes).options(stream::options))
+        .route("/check", any(api_key::check).options(api_key::options))
+        .route("/release", any(api_key::release).options(api_key::options))
         .layer(from_fn(note_request))
+        // These note it themselves, when the body has come.
+        .route("/v1/check", limited(post(limiting::check)))
+        .route("/v1/release", limited(post(limiting::release)))
         .with_state(shared)
+}
+
+/// Answers other methods too.
+fn limited(post: MethodRouter<Arc<Shared>>) -> MethodRouter<Arc<Shared>> {
+    post.options(limiting::options).fallback(limiting::other_method)
 }
 
 /// Whoever has asked something has time until it is answered.

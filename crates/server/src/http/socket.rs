@@ -12,13 +12,12 @@ use crate::cursor::{self, Cursor, reads};
 use crate::http::stream::ALIVE_PAUSE;
 use crate::http::watch::{self, Body, LOG_FAILED, Notice, Pending, Watch};
 use crate::http::web_socket;
+use crate::http::word::Word;
 use crate::http_watchers::Ear;
 use crate::not_resumed::NotResumed;
 use crate::shared::Shared;
 use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -51,34 +50,6 @@ struct Request {
 
 fn as_written<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::<RawValue>::deserialize(from).map(Some)
-}
-
-/// A word of a command: text, a number as it is written, or bytes that are no text.
-#[derive(Debug, Deserialize)]
-struct Word(Box<RawValue>);
-
-/// How bytes that are no text are written.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Base64 {
-    base64: String,
-}
-
-impl Word {
-    fn into_bytes(self) -> Result<Vec<u8>, String> {
-        let written = self.0.get();
-        let refused =
-            || format!("ERR a word is text, a number or {{\"base64\": text}}, and not {written:.20}");
-        match written.as_bytes() {
-            [b'"', ..] => serde_json::from_str(written).map(String::into_bytes).map_err(|_| refused()),
-            [b'{', ..] => {
-                let Base64 { base64 } = serde_json::from_str(written).map_err(|_| refused())?;
-                STANDARD.decode(base64).map_err(|error| format!("ERR a word is no base64: {error}"))
-            }
-            [b'-' | b'0'..=b'9', ..] => Ok(written.as_bytes().to_vec()),
-            _ => Err(refused()),
-        }
-    }
 }
 
 /// The answer to a message, and the query that it is about.
@@ -308,23 +279,6 @@ impl Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn words_are_text_numbers_or_bytes() {
-        let request: Request = serde_json::from_str(
-            r#"{"watch": ["GET", 1.50, 12345678901234567890123, {"base64": "/wA="}], "id": [1e3]}"#,
-        )
-        .expect("a request");
-        let words: Result<Vec<Vec<u8>>, String> =
-            request.watch.expect("words").into_iter().map(Word::into_bytes).collect();
-        let number = b"12345678901234567890123".to_vec();
-        assert_eq!(words, Ok(vec![b"GET".to_vec(), b"1.50".to_vec(), number, b"\xff\x00".to_vec()]));
-        assert_eq!(request.id.expect("an id").get(), "[1e3]");
-        for refused in ["null", "true", "[]", "{}", r#"{"base64": "%"}"#, r#"{"base64": "", "x": 1}"#] {
-            let word: Word = serde_json::from_str(refused).expect("JSON");
-            assert!(word.into_bytes().is_err(), "{refused}");
-        }
-    }
 
     #[test]
     fn an_id_may_be_any_json() {

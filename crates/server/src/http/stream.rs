@@ -1,6 +1,7 @@
-//! What all streams over HTTP have in common: how they are refused, and kept alive, and who may read them.
+//! What all streams over HTTP have in common: how they are kept alive, and who may read them.
 
-use crate::http::access::{self, Denied};
+use crate::http::access;
+use crate::http::refusal::Refusal;
 use crate::shared::Shared;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -10,70 +11,29 @@ use futures_util::stream::Stream;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
-use tidemark_engine::CommandError;
 
 /// How often a silent connection is shown to be alive, to what stands between and to the system.
 pub(crate) const ALIVE_PAUSE: Duration = Duration::from_secs(15);
 
-/// A request that is answered by an error.
-#[derive(Debug)]
-pub(crate) struct Refusal {
-    pub(crate) status: StatusCode,
-    pub(crate) reason: String,
-}
-
-impl Refusal {
-    pub(crate) fn wrong(reason: String) -> Refusal {
-        Refusal { status: StatusCode::BAD_REQUEST, reason }
-    }
-
-    pub(crate) fn unavailable(reason: &str) -> Refusal {
-        Refusal { status: StatusCode::SERVICE_UNAVAILABLE, reason: reason.to_owned() }
-    }
-}
-
-impl From<CommandError> for Refusal {
-    fn from(error: CommandError) -> Refusal {
-        let status = match error {
-            CommandError::LogFailed(_) => StatusCode::SERVICE_UNAVAILABLE,
-            _ => StatusCode::BAD_REQUEST,
-        };
-        Refusal { status, reason: error.to_string() }
-    }
-}
-
-impl From<Denied> for Refusal {
-    fn from(denied: Denied) -> Refusal {
-        Refusal { status: denied.status, reason: denied.reason.to_owned() }
-    }
-}
-
-impl IntoResponse for Refusal {
-    fn into_response(self) -> Response {
-        let text = serde_json::json!({ "error": self.reason }).to_string();
-        let mut response = (self.status, text).into_response();
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        // Whoever guesses passwords needs a connection for each.
-        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
-        if self.status == StatusCode::UNAUTHORIZED {
-            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        }
-        response
-    }
-}
-
-/// `OPTIONS` of `/v1/watch` and `/v1/changes`: what a browser asks before a page of somebody else sends a password in a header.
+/// `OPTIONS` of `/v1/watch` and `/v1/changes`.
 pub(crate) async fn options(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
-    if let Err(denied) = access::check_origin(&shared.settings.current(), &headers) {
+    preflight(&shared, &headers, "GET", "authorization, last-event-id")
+}
+
+/// What a browser asks before a page of somebody else sends a password in a header, or JSON.
+pub(crate) fn preflight(
+    shared: &Shared,
+    headers: &HeaderMap,
+    methods: &'static str,
+    allowed: &'static str,
+) -> Response {
+    if let Err(denied) = access::check_origin(&shared.settings.current(), headers) {
         return Refusal::from(denied).into_response();
     }
-    let allowed = [
-        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET"),
-        (header::ACCESS_CONTROL_ALLOW_HEADERS, "authorization, last-event-id"),
-    ];
+    let allowed =
+        [(header::ACCESS_CONTROL_ALLOW_METHODS, methods), (header::ACCESS_CONTROL_ALLOW_HEADERS, allowed)];
     let mut response = (StatusCode::NO_CONTENT, allowed).into_response();
-    share_with_origin(&shared, &headers, &mut response);
+    share_with_origin(shared, headers, &mut response);
     response
 }
 

@@ -7,7 +7,8 @@
 
 use crate::cursor::{self, Cursor};
 use crate::http::listener::Visit;
-use crate::http::stream::{Refusal, as_events, share_with_origin};
+use crate::http::refusal::Refusal;
+use crate::http::stream::{as_events, share_with_origin};
 use crate::http::watch::{self, Body, LOG_FAILED, Notice, Pending, Watch};
 use crate::http::{access, socket};
 use crate::http_watchers::Ear;

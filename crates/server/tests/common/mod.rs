@@ -36,6 +36,14 @@ impl TestServer {
         TestServer::in_dir(dir, change)
     }
 
+    /// A server that serves HTTP too, with some settings changed.
+    pub(crate) fn with_http(change: impl FnOnce(&mut Config)) -> TestServer {
+        TestServer::with(|config| {
+            serve_http(config);
+            change(config);
+        })
+    }
+
     /// A server on the data of an earlier one.
     pub(crate) fn in_dir(dir: tempfile::TempDir, change: impl FnOnce(&mut Config)) -> TestServer {
         let mut config = Config {
@@ -99,6 +107,11 @@ impl TestServer {
         result.expect("a clean stop");
         dir
     }
+}
+
+/// Lets a server serve HTTP, wherever there is room.
+pub(crate) fn serve_http(config: &mut Config) {
+    config.http = Some(([127, 0, 0, 1], 0).into());
 }
 
 impl Drop for TestServer {

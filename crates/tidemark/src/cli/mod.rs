@@ -12,6 +12,7 @@ mod prompt;
 mod session;
 mod tokens;
 
+use crate::server_args::ServerArgs;
 use clap::{ArgAction, Args};
 use exit_code::{EXIT_ERROR_REPLY, EXIT_NO_SERVER, EXIT_USAGE};
 use printer::Format;
@@ -21,27 +22,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tidemark_lab::client::ClientError;
 use tidemark_lab::duration;
-use tidemark_lab::target::{DEFAULT_PORT, Target};
+use tidemark_lab::target::Target;
 
 /// Arguments of `tidemark cli`.
 #[derive(Args)]
 #[command(disable_help_flag = true, after_help = AFTER_HELP)]
 pub(crate) struct CliArgs {
-    /// Server host
-    #[arg(short = 'h', long, default_value = "127.0.0.1")]
-    host: String,
-    /// Server port
-    #[arg(short, long, default_value_t = DEFAULT_PORT)]
-    port: u16,
-    /// Server as redis://USER:PASSWORD@HOST:PORT/DATABASE, of which only the host is needed
-    #[arg(short, long, conflicts_with_all = ["host", "port"])]
-    uri: Option<Target>,
-    /// Password
-    #[arg(short = 'a', long, env = "TIDEMARK_PASSWORD", hide_env_values = true)]
-    password: Option<String>,
-    /// User of the password
-    #[arg(long, requires = "password")]
-    user: Option<String>,
+    #[command(flatten)]
+    server: ServerArgs,
     /// Database
     #[arg(short = 'n', long)]
     database: Option<u32>,
@@ -106,9 +94,7 @@ pub(crate) fn run(args: CliArgs) -> anyhow::Result<ExitCode> {
 
 impl CliArgs {
     fn target(&self) -> Target {
-        let mut target = self.uri.clone().unwrap_or_else(|| Target::new(&self.host, self.port));
-        target.password = self.password.clone().or(target.password);
-        target.username = self.user.clone().or(target.username);
+        let mut target = self.server.target();
         target.database = self.database.unwrap_or(target.database);
         target
     }

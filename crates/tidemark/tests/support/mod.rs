@@ -169,6 +169,13 @@ impl Answer {
     }
 }
 
+/// Sends a command that is to succeed.
+pub fn call(client: &mut Client, args: &[&str]) -> Answer {
+    let answer = client.call(args).expect("the server answers");
+    assert!(!answer.is_error(), "{args:?}: {answer:?}");
+    answer
+}
+
 /// One connection that sends a command and reads its answer.
 pub struct Client {
     reader: BufReader<TcpStream>,

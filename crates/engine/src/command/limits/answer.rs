@@ -1,38 +1,33 @@
-//! What the commands answer: five integers, whichever limiter it is.
+//! How commands spell what they answer, and what they refuse.
 
-use crate::context::Context;
 use crate::error::CommandError;
-use crate::reply::Reply;
-use crate::value::limit::OtherAlgorithm;
+use crate::value::limit::{Algorithm, OtherAlgorithm, Policy};
 use std::time::Duration;
-use tidemark_counter::limiter::{Decision, Invalid};
-
-/// Answers allowed (1 or 0), limit, remaining, the milliseconds until a retry (-1 if there is nothing to wait for: it is
-/// allowed, or never will be) and those until nothing counts any more. Who waits so long is not early: both are rounded up.
-pub(super) fn five_integers(reply: &mut Reply, decision: &Decision) {
-    reply.integer(i64::from(decision.is_allowed));
-    reply.integer(signed(decision.limit));
-    reply.integer(signed(decision.remaining));
-    reply.integer(match decision.retry_after {
-        Some(wait) if !decision.is_allowed => millis(wait),
-        _ => -1,
-    });
-    reply.integer(millis(decision.reset_after));
-}
-
-/// Answers a decision.
-pub(super) fn decision(ctx: &mut Context<'_, '_>, decision: &Decision) {
-    ctx.reply.array(5);
-    five_integers(ctx.reply, decision);
-}
+use tidemark_counter::limiter::Invalid;
 
 /// A number of units as an integer; what does not fit is more than anybody has.
 pub(super) fn signed(units: u64) -> i64 {
     i64::try_from(units).unwrap_or(i64::MAX)
 }
 
-fn millis(duration: Duration) -> i64 {
+/// Whole milliseconds, rounded up.
+pub(super) fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(i64::MAX)
+}
+
+/// A definition as a command is given it.
+pub(super) fn definition(policy: Policy) -> Vec<String> {
+    let algorithm = policy.algorithm();
+    let mut words = vec![
+        algorithm.name().to_ascii_uppercase(),
+        policy.limit().to_string(),
+        if algorithm.has_leases() { "TTL" } else { "PER" }.to_owned(),
+        policy.period_ms().to_string(),
+    ];
+    if algorithm.has_burst() {
+        words.extend(["BURST".to_owned(), policy.burst().to_string()]);
+    }
+    words
 }
 
 /// Why there is no such limiter.
@@ -50,4 +45,15 @@ pub(super) fn other_algorithm(OtherAlgorithm(algorithm): OtherAlgorithm) -> Comm
     CommandError::Text(
         format!("ERR the limiter is of the algorithm {name}: LIMIT.CREATE can change that").into(),
     )
+}
+
+/// The call takes or gives back units without a name, which a limiter of leases has none of.
+pub(super) const HAS_LEASES: CommandError = CommandError::text(
+    "ERR the limiter is of the algorithm CONCURRENCY: LIMIT.ACQUIRE and LIMIT.RELEASE take and give back leases of it",
+);
+
+/// The call speaks of leases, and the limiter is of an algorithm that has none.
+pub(super) fn no_leases(algorithm: Algorithm) -> CommandError {
+    let name = algorithm.name().to_ascii_uppercase();
+    CommandError::Text(format!("ERR the limiter is of the algorithm {name}, which has no leases").into())
 }

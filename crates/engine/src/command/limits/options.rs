@@ -20,9 +20,11 @@ pub(super) enum Condition {
 pub(super) struct Options {
     /// Of how many units; one or none, or one for each key.
     pub(super) amounts: SmallVec<[u64; 2]>,
-    /// What limiters are defined as that do not exist; one or none, or one for each key.
-    pub(super) policies: SmallVec<[Policy; 1]>,
+    /// What limiters are defined as that do not exist; one or none, or one for each key. `None` where one has to exist.
+    pub(super) policies: SmallVec<[Option<Policy>; 1]>,
     pub(super) condition: Option<Condition>,
+    /// How long a lease is to last. Milliseconds.
+    pub(super) ttl_ms: Option<u64>,
 }
 
 /// Which options a command takes.
@@ -30,10 +32,12 @@ pub(super) struct Options {
 pub(super) struct Accepts {
     /// `AMOUNT`, with so many amounts at most.
     pub(super) amounts: usize,
-    /// Definitions of rates, at most so many.
-    pub(super) rates: usize,
+    /// Definitions, at most so many.
+    pub(super) definitions: usize,
     /// `NX` and `XX`.
     pub(super) condition: bool,
+    /// `TTL`.
+    pub(super) ttl: bool,
 }
 
 impl Options {
@@ -43,11 +47,15 @@ impl Options {
         while let [word, rest @ ..] = args {
             args = match Algorithm::of_name(word) {
                 Some(algorithm) => {
-                    if options.policies.len() >= accepts.rates {
+                    if options.policies.len() >= accepts.definitions {
                         return Err(CommandError::Syntax);
                     }
-                    let (policy, rest) = rate(algorithm, rest)?;
-                    options.policies.push(policy);
+                    let (policy, rest) = definition(algorithm, rest)?;
+                    options.policies.push(Some(policy));
+                    rest
+                }
+                None if accepts.definitions > options.policies.len() && is(word, "DEFINED") => {
+                    options.policies.push(None);
                     rest
                 }
                 None => options.other(word, rest, accepts)?,
@@ -75,6 +83,11 @@ impl Options {
             }
             return Ok(rest);
         }
+        if accepts.ttl && self.ttl_ms.is_none() && is(word, "TTL") {
+            let [ttl, rest @ ..] = rest else { return Err(CommandError::Syntax) };
+            self.ttl_ms = Some(period_ms(ttl)?);
+            return Ok(rest);
+        }
         let condition = match word {
             _ if is(word, "NX") => Condition::Absent,
             _ if is(word, "XX") => Condition::Present,
@@ -98,8 +111,8 @@ impl Options {
     /// What the limiter of the key of that number is if there is none.
     pub(super) fn policy_of(&self, number: usize) -> Option<Policy> {
         match self.policies[..] {
-            [one] => Some(one),
-            ref several => several.get(number).copied(),
+            [one] => one,
+            ref several => several.get(number).copied().flatten(),
         }
     }
 
@@ -110,13 +123,13 @@ impl Options {
     }
 }
 
-/// Reads `limit PER milliseconds [BURST burst]`; what is behind it.
-fn rate<'r, 'a>(
+/// Reads `limit PER milliseconds [BURST burst]`, or of leases `limit TTL milliseconds`; what is behind it.
+fn definition<'r, 'a>(
     algorithm: Algorithm,
     args: &'r [&'a [u8]],
 ) -> Result<(Policy, &'r [&'a [u8]]), CommandError> {
     let [limit, per, period, rest @ ..] = args else { return Err(CommandError::Syntax) };
-    if !is(per, "PER") {
+    if !is(per, if algorithm.has_leases() { "TTL" } else { "PER" }) {
         return Err(CommandError::Syntax);
     }
     let (limit, period_ms) = (units(limit)?, period_ms(period)?);
@@ -157,7 +170,7 @@ fn period_ms(arg: &[u8]) -> Result<u64, CommandError> {
 mod tests {
     use super::*;
 
-    const ALL: Accepts = Accepts { amounts: 3, rates: 2, condition: true };
+    const ALL: Accepts = Accepts { amounts: 3, definitions: 2, condition: true, ttl: true };
 
     fn parse(line: &str, accepts: Accepts) -> Result<Options, CommandError> {
         let args: Vec<&[u8]> = line.split_whitespace().map(str::as_bytes).collect();
@@ -171,6 +184,9 @@ mod tests {
         let policy = Policy::new(Algorithm::Gcra, 10, 1000, 5).expect("a policy");
         assert_eq!(options.policy_of(0), Some(policy));
         assert_eq!(options.condition, Some(Condition::Absent));
+        let options = parse("ttl 7 concurrency 3 ttl 500", ALL).expect("options");
+        let policy = Policy::new(Algorithm::Concurrency, 3, 500, 3).expect("a policy");
+        assert_eq!((options.policy_of(0), options.ttl_ms), (Some(policy), Some(7)));
         let options = parse("XX AMOUNT 0", ALL).expect("options");
         assert_eq!((options.policy_of(0), options.amount_of(0)), (None, 0));
     }
@@ -184,6 +200,9 @@ mod tests {
         let options = parse("FIXED 5 PER 10 SLIDING 6 PER 10", ALL).expect("options");
         assert!(options.fit(2) && !options.fit(3));
         assert_eq!((0..3).map(|key| options.amount_of(key)).collect::<Vec<_>>(), [1, 1, 1]);
+        let options = parse("defined SLIDING 6 PER 10", ALL).expect("options");
+        assert_eq!([0, 1].map(|key| options.policy_of(key).map(Policy::limit)), [None, Some(6)]);
+        assert!(options.fit(2));
     }
 
     #[test]
@@ -205,13 +224,23 @@ mod tests {
             "GCRA 1 PER 10 BURST 0",
             "FIXED 1 PER 10 BURST 2",
             "GCRA 1 PER 10 GCRA 1 PER 10 GCRA 1 PER 10",
+            "GCRA 1 PER 10 GCRA 1 PER 10 DEFINED",
+            "CONCURRENCY 1 PER 10",
+            "CONCURRENCY 1 TTL 0",
+            "CONCURRENCY 0 TTL 10",
+            "CONCURRENCY 1 TTL 10 BURST 2",
+            "GCRA 1 TTL 10",
+            "TTL",
+            "TTL 0",
+            "TTL 1.5",
+            "TTL 1 TTL 1",
             "NX XX",
             "NX NX",
             "else",
         ] {
             assert!(parse(line, ALL).is_err(), "{line}");
         }
-        for line in ["AMOUNT 1", "GCRA 1 PER 10", "NX", "XX"] {
+        for line in ["AMOUNT 1", "GCRA 1 PER 10", "DEFINED", "NX", "XX", "TTL 1"] {
             assert!(parse(line, Accepts::default()).is_err(), "{line}");
         }
     }

@@ -9,7 +9,7 @@ use crate::value::Limit;
 /// Answers `OK`, or null if the condition does not hold. What has the same algorithm keeps what was used; another algorithm
 /// knows nothing of it and begins anew. A time to live ends, as with `SET`.
 pub(super) fn create(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    let accepts = Accepts { rates: 1, condition: true, ..Accepts::default() };
+    let accepts = Accepts { definitions: 1, condition: true, ..Accepts::default() };
     let options = Options::parse(&args[2..], accepts)?;
     let policy = options.policy_of(0).ok_or(CommandError::Syntax)?;
     let key = args[1];
@@ -73,12 +73,17 @@ pub(super) fn reset(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Com
         ctx.reply.integer(0);
         return Ok(());
     };
-    let fresh = Limit::new(limit.policy(), true);
-    if !limit.is_kept() {
+    let mut fresh = limit.clone();
+    fresh.reset();
+    let (has_forgotten, deadline) = (*limit != fresh, fresh.deadline());
+    if deadline.is_some_and(|at| at <= ctx.keys.now_ms()) {
         ctx.keys.remove(key);
         ctx.keys.changed(key, "del");
-    } else if *limit != fresh {
-        ctx.keys.update(key, Limit::reset)?;
+    } else if has_forgotten {
+        ctx.keys.update(key, |limit: &mut Limit| *limit = fresh)?;
+        if deadline.is_some() {
+            ctx.keys.set_deadline(key, deadline);
+        }
         ctx.keys.changed(key, "limit_reset");
     }
     ctx.reply.integer(1);

@@ -1,15 +1,19 @@
-//! Taking units of limiters of a rate: of one, or of several at once.
+//! Taking units of limiters, and of quotas: of one, or of several at once.
 
-use super::answer::{self, other_algorithm, signed};
+use super::answer::{self, invalid, other_algorithm, signed};
 use super::options::{Accepts, Options};
+use super::quotas;
+use super::verdict::{Answer, Verdict};
 use crate::command::parse;
 use crate::context::{Context, Keys};
 use crate::error::CommandError;
-use crate::keyspace::{Deadline, Payload};
-use crate::value::limit::Policy;
-use crate::value::{Collection, Limit};
-use std::cmp::Ordering;
+use crate::keyspace::{Deadline, Entry, Payload};
+use crate::value::limit::{Algorithm, Leases, NO_BOUND, Policy};
+use crate::value::{Collection, Limit, Object};
 use tidemark_counter::limiter::{Decision, Time};
+
+/// What a logged `LIMIT.CHECKALL` of one key takes beside it, at most: an amount, an algorithm and three numbers with their words.
+const CHECK_BYTES: usize = 128;
 
 /// What is wanted of one limiter.
 #[derive(Debug, Clone, Copy)]
@@ -19,6 +23,18 @@ pub(super) struct Request<'a> {
     pub(super) amount: u64,
     /// What the limiter is if there is none.
     pub(super) policy: Option<Policy>,
+    /// How long a lease is to last, if not as long as the limiter says. Milliseconds; without meaning for other limiters.
+    pub(super) ttl_ms: Option<u64>,
+}
+
+impl Request<'_> {
+    /// What a grant is judged by, where a policy is in force.
+    fn terms(&self, policy: Policy) -> Result<Policy, CommandError> {
+        match self.ttl_ms {
+            Some(ttl_ms) if policy.algorithm().has_leases() => policy.with_period(ttl_ms).map_err(invalid),
+            _ => Ok(policy),
+        }
+    }
 }
 
 /// The time of a command as limiters take it.
@@ -26,126 +42,221 @@ pub(super) fn now(keys: &Keys<'_>) -> Time {
     Time::from_micros(keys.now_us())
 }
 
-/// Asks one limiter, and changes nothing.
-fn ask(keys: &Keys<'_>, request: &Request<'_>) -> Result<Decision, CommandError> {
-    let now = now(keys);
-    match keys.read::<Limit>(request.key)? {
+/// Asks one limiter, which is not there yet if it is `None`, and changes nothing.
+fn ask(keys: &Keys<'_>, limit: Option<&Limit>, request: &Request<'_>) -> Result<Answer, CommandError> {
+    let (now, leases_max) = (now(keys), keys.leases_max());
+    let (policy, decision) = match limit {
         Some(limit) => {
             let policy = limit.in_force(request.policy).map_err(other_algorithm)?;
-            Ok(limit.peek(policy, now, request.amount))
+            (policy, limit.peek(request.terms(policy)?, now, request.amount, leases_max))
         }
         None => {
             let policy = request.policy.ok_or(answer::NO_LIMITER)?;
-            Ok(Limit::new(policy, false).peek(policy, now, request.amount))
+            let terms = request.terms(policy)?;
+            (policy, Limit::new(policy, false).peek(terms, now, request.amount, leases_max))
         }
-    }
+    };
+    Ok(Answer { decision, algorithm: policy.algorithm(), lease: 0 })
 }
 
 /// Takes what [`ask`] has allowed.
-fn take_allowed(keys: &mut Keys<'_>, request: &Request<'_>) -> Result<Decision, CommandError> {
+fn take_allowed(keys: &mut Keys<'_>, request: &Request<'_>) -> Result<Answer, CommandError> {
     debug_assert!(request.amount > 0, "a question takes nothing");
     let now = now(keys);
+    let take = |limit: &mut Limit| -> Result<(Answer, Option<u64>), CommandError> {
+        let terms = request.terms(limit.policy())?;
+        // How many leases there may be was asked before, and may be another number by now.
+        let decision = limit.take(terms, now, request.amount, NO_BOUND);
+        let lease = limit.leases().map_or(0, Leases::last_id);
+        Ok((Answer { decision, algorithm: terms.algorithm(), lease }, limit.deadline()))
+    };
     let taken = keys.update(request.key, |limit: &mut Limit| {
         // It was asked whether there is one; this is the answer.
         if let Ok(policy) = limit.in_force(request.policy) {
             limit.follow(policy);
         }
-        (limit.take(now, request.amount), limit.deadline())
+        take(limit)
     })?;
-    let decision = match (taken, request.policy) {
-        (Some((decision, deadline)), _) => {
+    let answer = match (taken, request.policy) {
+        (Some(taken), _) => {
+            let (answer, deadline) = taken?;
             if deadline.is_some() {
                 keys.set_deadline(request.key, deadline);
             }
-            decision
+            answer
         }
         (None, Some(policy)) => {
             let mut limit = Limit::new(policy, false);
-            let decision = limit.take(now, request.amount);
-            let deadline = limit.deadline().map_or(Deadline::Clear, Deadline::At);
+            let (answer, deadline) = take(&mut limit)?;
+            let deadline = deadline.map_or(Deadline::Clear, Deadline::At);
             keys.set(request.key, Payload::Object(Box::new(limit.into_object())), deadline);
-            decision
+            answer
         }
         (None, None) => return Err(answer::NO_LIMITER),
     };
-    debug_assert!(decision.is_allowed, "it was asked before");
-    keys.changed(request.key, "limit_check");
-    Ok(decision)
+    debug_assert!(answer.decision.is_allowed, "it was asked before");
+    keys.changed(request.key, if answer.algorithm.has_leases() { "limit_acquire" } else { "limit_check" });
+    Ok(answer)
 }
 
-/// Takes units of one limiter, if it allows it.
-pub(super) fn take(ctx: &mut Context<'_, '_>, request: &Request<'_>) -> Result<Decision, CommandError> {
-    let asked = ask(ctx.keys, request)?;
-    if !asked.is_allowed || request.amount == 0 {
+/// Takes units of one limiter, if it allows it. `is_meant` says of its algorithm whether the command is for it.
+pub(super) fn take(
+    ctx: &mut Context<'_, '_>,
+    request: &Request<'_>,
+    is_meant: impl FnOnce(Algorithm) -> Result<(), CommandError>,
+) -> Result<Answer, CommandError> {
+    let asked = ask(ctx.keys, ctx.keys.read(request.key)?, request)?;
+    is_meant(asked.algorithm)?;
+    if !asked.decision.is_allowed || request.amount == 0 {
         return Ok(asked);
     }
     take_allowed(ctx.keys, request)
 }
 
+/// Whether units are taken and given back without a name.
+pub(super) fn without_leases(algorithm: Algorithm) -> Result<(), CommandError> {
+    if algorithm.has_leases() { Err(answer::HAS_LEASES) } else { Ok(()) }
+}
+
+/// Asks whatever the key holds, and changes nothing.
+fn ask_any(keys: &Keys<'_>, request: &Request<'_>) -> Result<Verdict, CommandError> {
+    let entry = keys.entry(request.key);
+    if let Some(Object::Counter(counter)) = entry.and_then(Entry::object) {
+        let verdict = quotas::ask(&keys.account(counter), request.amount)?;
+        return if request.policy.is_none() { Ok(verdict) } else { Err(CommandError::WrongType) };
+    }
+    let limit = entry.map(Entry::collection).transpose()?;
+    ask(keys, limit, request).map(Verdict::Limiter)
+}
+
+/// Takes what all of them have allowed. Of counters and limiters together each limiter is logged by itself: what counters do is not
+/// logged as it was sent.
+fn take_all<'a>(
+    keys: &mut Keys<'_>,
+    asked: &[(Request<'a>, Verdict)],
+) -> Result<Vec<(Request<'a>, Verdict)>, CommandError> {
+    let takes = || asked.iter().filter(|(request, _)| request.amount > 0);
+    let is_limiter = |verdict: &Verdict| matches!(verdict, Verdict::Limiter(_));
+    let (limiters, all) = (takes().filter(|(_, verdict)| is_limiter(verdict)).count(), takes().count());
+    if limiters > 0 || all > 1 {
+        // One counter alone may move while the log takes nothing; here a part could be taken of the whole.
+        keys.check_admitted()?;
+    }
+    if limiters < all {
+        let bytes: usize = takes().map(|(request, _)| request.key.len() + CHECK_BYTES).sum();
+        if !keys.may_log_instead(bytes) {
+            return Err(CommandError::text("ERR these are too many keys for one call"));
+        }
+    }
+    let mut taken = Vec::with_capacity(asked.len());
+    for (request, verdict) in asked {
+        let verdict = match verdict {
+            _ if request.amount == 0 => *verdict,
+            Verdict::Counter { .. } => quotas::take_allowed(keys, request.key, request.amount)?,
+            Verdict::Limiter(_) => {
+                if limiters < all {
+                    log_check(keys, request);
+                }
+                Verdict::Limiter(take_allowed(keys, request)?)
+            }
+        };
+        taken.push((*request, verdict));
+    }
+    Ok(taken)
+}
+
+/// Lets the log say what is taken of one limiter.
+fn log_check(keys: &mut Keys<'_>, request: &Request<'_>) {
+    let amount = request.amount.to_string();
+    let definition = request.policy.map(answer::definition).unwrap_or_default();
+    let mut words: Vec<&[u8]> = vec![b"1", request.key, b"AMOUNT", amount.as_bytes()];
+    words.extend(definition.iter().map(String::as_bytes));
+    keys.log_instead("limit.checkall", &words);
+}
+
 /// The key, amount and definition of `LIMIT.CHECK` and `LIMIT.PEEK`.
 fn request<'a>(args: &[&'a [u8]]) -> Result<Request<'a>, CommandError> {
-    let options = Options::parse(&args[2..], Accepts { amounts: 1, rates: 1, ..Accepts::default() })?;
-    Ok(Request { key: args[1], amount: options.amount_of(0), policy: options.policy_of(0) })
+    let options = Options::parse(&args[2..], Accepts { amounts: 1, definitions: 1, ..Accepts::default() })?;
+    Ok(Request { key: args[1], amount: options.amount_of(0), policy: options.policy_of(0), ttl_ms: None })
 }
 
 pub(super) fn check(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    let decision = take(ctx, &request(args)?)?;
-    answer::decision(ctx, &decision);
+    let request = request(args)?;
+    let mut verdict = ask_any(ctx.keys, &request)?;
+    if let Verdict::Limiter(answer) = verdict {
+        without_leases(answer.algorithm)?;
+    }
+    if verdict.is_allowed() {
+        let taken = take_all(ctx.keys, &[(request, verdict)])?;
+        verdict = taken.first().map_or(verdict, |(_, taken)| *taken);
+    }
+    ctx.reply.array(5);
+    verdict.answer(ctx.reply);
     Ok(())
 }
 
 pub(super) fn peek(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    let decision = ask(ctx.keys, &request(args)?)?;
-    answer::decision(ctx, &decision);
+    let verdict = ask_any(ctx.keys, &request(args)?)?;
+    ctx.reply.array(5);
+    verdict.answer(ctx.reply);
     Ok(())
 }
 
-/// Takes of all, or of none. The limiter that decides is the one that has its client wait longest; if none refuses, the one
-/// of which least is left; of equals the first.
-pub(super) fn check_all(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+/// The keys, amounts and definitions of `LIMIT.CHECKALL` and `LIMIT.PEEKALL`, each with what the key says of it.
+fn ask_all<'a>(keys: &Keys<'_>, args: &[&'a [u8]]) -> Result<Vec<(Request<'a>, Verdict)>, CommandError> {
     let number = parse::at_least(1, args[1], "ERR numkeys should be greater than 0")?;
-    let (keys, rest) = args[2..].split_at_checked(number).ok_or(CommandError::Syntax)?;
-    let accepts = Accepts { amounts: number, rates: number, ..Accepts::default() };
+    let (names, rest) = args[2..].split_at_checked(number).ok_or(CommandError::Syntax)?;
+    let accepts = Accepts { amounts: number, definitions: number, ..Accepts::default() };
     let options = Options::parse(rest, accepts)?;
     if !options.fit(number) {
         return Err(CommandError::text("ERR there must be one amount or definition, or one for each key"));
     }
-    if has_repeats(keys) {
+    if has_repeats(names) {
         return Err(CommandError::text("ERR a key can be checked only once in a call"));
     }
-    let requests = (0..).zip(keys).map(|(at, key)| Request {
+    let requests = (0..).zip(names).map(|(at, key)| Request {
         key,
         amount: options.amount_of(at),
         policy: options.policy_of(at),
+        ttl_ms: None,
     });
-    let asked: Vec<(Request<'_>, Decision)> = requests
-        .map(|request| ask(ctx.keys, &request).map(|decision| (request, decision)))
-        .collect::<Result<_, _>>()?;
-    let all_allow = asked.iter().all(|(_, decision)| decision.is_allowed);
-    let mut decisions = Vec::with_capacity(asked.len());
-    for (request, decision) in asked {
-        let taken =
-            if all_allow && request.amount > 0 { take_allowed(ctx.keys, &request)? } else { decision };
-        decisions.push((request.key, taken));
-    }
-    // Of equals the first: `max_by` would give the last.
-    let deciding = decisions.iter().rev().max_by(|(_, one), (_, other)| weigh(one, other));
-    let (key, decision) = deciding.ok_or(CommandError::Syntax)?;
-    ctx.reply.array(6);
-    answer::five_integers(ctx.reply, decision);
-    ctx.reply.bulk(key);
-    Ok(())
+    requests.map(|request| ask_any(keys, &request).map(|verdict| (request, verdict))).collect()
 }
 
-/// Which of two decisions weighs more with the client.
-fn weigh(one: &Decision, other: &Decision) -> Ordering {
-    // Never is longer than any wait.
-    let wait = |decision: &Decision| (decision.retry_after.is_none(), decision.retry_after);
-    other
-        .is_allowed
-        .cmp(&one.is_allowed)
-        .then_with(|| if one.is_allowed { Ordering::Equal } else { wait(one).cmp(&wait(other)) })
-        .then_with(|| other.remaining.cmp(&one.remaining))
+/// Takes of all, or of none.
+pub(super) fn check_all(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let asked = ask_all(ctx.keys, args)?;
+    if asked.iter().all(|(_, verdict)| verdict.is_allowed()) {
+        let taken = take_all(ctx.keys, &asked)?;
+        return answer_deciding(ctx, &taken);
+    }
+    answer_deciding(ctx, &asked)
+}
+
+pub(super) fn peek_all(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let asked = ask_all(ctx.keys, args)?;
+    answer_deciding(ctx, &asked)
+}
+
+/// Answers for the key that decides: the one that has its client wait longest; if none refuses, the one of which least is left; of
+/// equals the first. Where some of them have leases, the answer ends with the one that was granted of each.
+fn answer_deciding(
+    ctx: &mut Context<'_, '_>,
+    verdicts: &[(Request<'_>, Verdict)],
+) -> Result<(), CommandError> {
+    // Of equals the first: `max_by` would give the last.
+    let deciding = verdicts.iter().rev().max_by(|(_, one), (_, other)| one.weigh(other));
+    let (request, verdict) = deciding.ok_or(CommandError::Syntax)?;
+    let leases = || verdicts.iter().map(|(_, verdict)| verdict.lease());
+    let has_leases = leases().any(|lease| lease.is_some());
+    ctx.reply.array(6 + usize::from(has_leases));
+    verdict.answer(ctx.reply);
+    ctx.reply.bulk(request.key);
+    if has_leases {
+        ctx.reply.array(verdicts.len());
+        leases().for_each(|lease| ctx.reply.integer(signed(lease.unwrap_or(0))));
+    }
+    Ok(())
 }
 
 fn has_repeats(keys: &[&[u8]]) -> bool {
@@ -158,19 +269,26 @@ fn has_repeats(keys: &[&[u8]]) -> bool {
 pub(super) fn refund(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let options = Options::parse(&args[2..], Accepts { amounts: 1, ..Accepts::default() })?;
     let (key, amount, now) = (args[1], options.amount_of(0), now(ctx.keys));
+    if quotas::is_counter(ctx.keys, key) {
+        let refunded = quotas::refund(ctx.keys, key, amount)?;
+        ctx.reply.integer(signed(refunded));
+        return Ok(());
+    }
+    ctx.keys.check_admitted()?;
     let Some(limit) = ctx.keys.read::<Limit>(key)? else {
         ctx.reply.integer(0);
         return Ok(());
     };
     let policy = limit.policy();
-    let Decision { remaining: before, limit: all, .. } = limit.peek(policy, now, 0);
+    without_leases(policy.algorithm())?;
+    let Decision { remaining: before, limit: all, .. } = limit.peek(policy, now, 0, NO_BOUND);
     let mut refunded = limit.clone();
     refunded.refund(now, amount);
     if amount == 0 || before == all || refunded == *limit {
         ctx.reply.integer(0);
         return Ok(());
     }
-    let given = refunded.peek(policy, now, 0).remaining.saturating_sub(before).min(amount);
+    let given = refunded.peek(policy, now, 0, NO_BOUND).remaining.saturating_sub(before).min(amount);
     match refunded.deadline() {
         // It is as if nobody had used it.
         Some(at) if at <= ctx.keys.now_ms() => {

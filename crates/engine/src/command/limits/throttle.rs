@@ -24,9 +24,9 @@ pub(super) fn throttle(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), 
     }
     let period_ms = period.checked_mul(1000).ok_or(invalid(Invalid::Period))?;
     let policy = Policy::new(Algorithm::Gcra, count, period_ms, burst.saturating_add(1)).map_err(invalid)?;
-    let request = Request { key, amount: quantity, policy: Some(policy) };
-    let decision = rates::take(ctx, &request)?;
-    let integers = decision.throttle_reply();
+    let request = Request { key, amount: quantity, policy: Some(policy), ttl_ms: None };
+    let answer = rates::take(ctx, &request, rates::without_leases)?;
+    let integers = answer.decision.throttle_reply();
     ctx.reply.array(integers.len());
     integers.into_iter().for_each(|integer| ctx.reply.integer(integer));
     Ok(())

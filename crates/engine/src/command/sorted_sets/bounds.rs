@@ -87,8 +87,17 @@ impl<'a> Bounds<'a> {
         if let Self::Ranks(start, stop) = *self {
             return parse::range(start, stop, set.len()).unwrap_or(0..0);
         }
-        let start = set.partition_point(|member, score| self.begin_behind(member, score));
-        let end = set.partition_point(|member, score| self.end_behind(member, score));
+        let (start, end) = if let Self::Members(..) = self {
+            (
+                set.partition_point_by_name(|member| self.begin_behind(member, 0.0)),
+                set.partition_point_by_name(|member| self.end_behind(member, 0.0)),
+            )
+        } else {
+            (
+                set.partition_point(|member, score| self.begin_behind(member, score)),
+                set.partition_point(|member, score| self.end_behind(member, score)),
+            )
+        };
         start..end.max(start)
     }
 

@@ -114,7 +114,7 @@ fn put_together<T: Collection + Default + InParts>(
         let place = runs.len();
         let Some(Form::Part(part)) = form::decode(&mut bytes) else { panic!("not a part: {part:?}") };
         assert_eq!((part.number, part.kind), (number, T::TYPE));
-        let run = runs.entry((part.run, place)).or_default();
+        let run = runs.entry((part.place, place)).or_default();
         (0..part.count).for_each(|_| run.decode_element(&mut bytes).expect("an element"));
         assert!(bytes.is_empty() && part.count > 0);
     }

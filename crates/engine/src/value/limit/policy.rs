@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 use tidemark_counter::limiter::{
-    FixedWindow, Gcra, Invalid, LeakyBucket, Rate, SlidingLog, SlidingWindow, TokenBucket,
+    Concurrency, FixedWindow, Gcra, Invalid, LeakyBucket, Rate, SlidingLog, SlidingWindow, TokenBucket,
 };
 
 /// How a limiter counts.
@@ -20,11 +20,14 @@ pub enum Algorithm {
     Sliding,
     /// A number in any interval as long as the period, whose grants are all remembered.
     Log,
+    /// A number that may be under way at once, by leases that end by themselves.
+    Concurrency,
 }
 
 impl Algorithm {
     /// Every algorithm.
-    pub const ALL: [Self; 6] = [Self::Gcra, Self::Token, Self::Leaky, Self::Fixed, Self::Sliding, Self::Log];
+    pub const ALL: [Self; 7] =
+        [Self::Gcra, Self::Token, Self::Leaky, Self::Fixed, Self::Sliding, Self::Log, Self::Concurrency];
 
     /// Its name, in lower case.
     pub fn name(self) -> &'static str {
@@ -35,6 +38,7 @@ impl Algorithm {
             Self::Fixed => "fixed",
             Self::Sliding => "sliding",
             Self::Log => "log",
+            Self::Concurrency => "concurrency",
         }
     }
 
@@ -48,6 +52,11 @@ impl Algorithm {
         matches!(self, Self::Gcra | Self::Token | Self::Leaky)
     }
 
+    /// Whether what it grants is a lease, which is given back by its name.
+    pub fn has_leases(self) -> bool {
+        self == Self::Concurrency
+    }
+
     /// The byte that stands for it in snapshots.
     pub(super) fn code(self) -> u8 {
         match self {
@@ -57,6 +66,7 @@ impl Algorithm {
             Self::Fixed => 4,
             Self::Sliding => 5,
             Self::Log => 6,
+            Self::Concurrency => 7,
         }
     }
 
@@ -79,7 +89,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// `limit` units in a period of so many milliseconds, and `burst` at one moment if nothing was used for long, which is
+    /// `limit` units in a period of so many milliseconds (of leases: at once, and for so long), and `burst` at one moment if nothing was used for long, which is
     /// the limit itself where [`Algorithm::has_burst`] does not hold.
     ///
     /// # Errors
@@ -94,6 +104,7 @@ impl Policy {
             Algorithm::Fixed => policy.try_fixed().map(drop),
             Algorithm::Sliding => policy.try_sliding().map(drop),
             Algorithm::Log => policy.try_log().map(drop),
+            Algorithm::Concurrency => policy.try_concurrency().map(drop),
         }?;
         Ok(policy)
     }
@@ -103,12 +114,20 @@ impl Policy {
         self.algorithm
     }
 
-    /// How many units are allowed in a period.
+    /// The same with another period, so of leases with another term.
+    ///
+    /// # Errors
+    /// What of it makes no sense.
+    pub fn with_period(self, period_ms: u64) -> Result<Self, Invalid> {
+        Self::new(self.algorithm, self.limit, period_ms, self.burst)
+    }
+
+    /// How many units are allowed in a period, or of leases at once.
     pub fn limit(self) -> u64 {
         self.limit
     }
 
-    /// The period. Milliseconds.
+    /// The period, or how long a lease lasts. Milliseconds.
     pub fn period_ms(self) -> u64 {
         self.period_ms
     }
@@ -150,6 +169,10 @@ impl Policy {
         Ok(SlidingLog::new(self.limit, self.period())?.with_entries(LOG_ENTRIES))
     }
 
+    fn try_concurrency(self) -> Result<Concurrency, Invalid> {
+        Concurrency::new(self.limit, self.period())
+    }
+
     pub(super) fn gcra(self) -> Gcra {
         self.try_gcra().expect(VALID)
     }
@@ -172,6 +195,11 @@ impl Policy {
 
     pub(super) fn log(self) -> SlidingLog {
         self.try_log().expect(VALID)
+    }
+
+    /// With no more leases at once than that.
+    pub(super) fn concurrency(self, leases_max: usize) -> Concurrency {
+        self.try_concurrency().expect(VALID).with_leases(leases_max)
     }
 }
 

@@ -114,6 +114,12 @@ impl Indexed {
         self.order.partition_point(|ranked| precedes(ranked.member.name(), ranked.score))
     }
 
+    /// Whether all members have the same score.
+    pub(super) fn has_one_score(&self) -> bool {
+        let score = |rank: usize| self.get(rank).map(|(_, score)| score);
+        score(0) == score(self.len().wrapping_sub(1))
+    }
+
     pub(super) fn range(&self, range: Range<usize>) -> Iter<'_> {
         Iter(self.order.range(range))
     }

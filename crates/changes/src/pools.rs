@@ -1,0 +1,249 @@
+//! What pools have done, as it is told: the log has it as bytes, and with secrets that are not to be shown before their time.
+//!
+//! ```text
+//! pool.create   key COMMITMENT sha256 NEXT sha256 MODE mode SOLDOUT rule [fallback] ITEMS (id weight quantity)*
+//! pool.draw     key first-draw item*           of each draw the number of its item, - for nothing
+//! pool.reserve  key number until-us item*
+//! pool.confirm  key number                     and pool.cancel, pool.expire
+//! pool.update   key (SET item weight quantity | ADD id weight quantity | REMOVE item)
+//! pool.return   key item count
+//! pool.epoch    key SEED seed NEXT sha256      of the secret of the epoch behind it
+//! ```
+
+use tidemark_engine::ApplyError;
+use tidemark_engine::record::Cursor;
+use tidemark_engine::value::{Collection, Pool};
+use tidemark_pool::{Ending, Event, Events, Frame, Mode, Stock};
+
+/// A command that is told in the place of what the log has.
+pub(crate) struct Told {
+    pub(crate) name: &'static str,
+    pub(crate) args: Vec<Vec<u8>>,
+}
+
+impl Told {
+    fn new(name: &'static str, key: &[u8]) -> Self {
+        Self { name, args: vec![key.to_vec()] }
+    }
+
+    fn text(&mut self, text: impl AsRef<[u8]>) -> &mut Self {
+        self.args.push(text.as_ref().to_vec());
+        self
+    }
+
+    fn number(&mut self, number: u64) -> &mut Self {
+        self.text(number.to_string())
+    }
+
+    fn stock(&mut self, stock: Stock) -> &mut Self {
+        match stock {
+            Stock::Limited(left) => self.number(left),
+            Stock::Unlimited => self.text("UNLIMITED"),
+        }
+    }
+
+    fn item(&mut self, item: Option<u32>) -> &mut Self {
+        match item {
+            Some(item) => self.number(u64::from(item)),
+            None => self.text("-"),
+        }
+    }
+}
+
+/// What is told of a command that only the log has, by its name and arguments; `None` of any other.
+pub(crate) fn tell(name: &str, args: &[&[u8]]) -> Option<Result<Vec<Told>, ApplyError>> {
+    match (name, args) {
+        ("pool.load", [key, image]) => Some(loaded(key, image).map(|told| vec![told])),
+        ("pool.step", [key, frame]) => Some(stepped(key, frame)),
+        _ => None,
+    }
+}
+
+fn loaded(key: &[u8], image: &[u8]) -> Result<Told, ApplyError> {
+    let value = Pool::decode(&mut Cursor::new(image)).ok_or(ApplyError::Malformed)?;
+    let pool = value.inner();
+    let urn = pool.urn();
+    let mut told = Told::new("pool.create", key);
+    told.text("COMMITMENT").text(pool.commitment().to_string());
+    told.text("NEXT").text(pool.next_commitment().to_string());
+    told.text("MODE").text(match urn.mode() {
+        Mode::FixedOdds => "FIXED",
+        Mode::PerUnit => "UNIT",
+    });
+    told.text("SOLDOUT");
+    match urn.fallback() {
+        Some(item) => told.text("FALLBACK").text(urn.id(item)),
+        None if urn.keeps_odds() => told.text("NOPRIZE"),
+        None => told.text("RENORMALISE"),
+    };
+    told.text("ITEMS");
+    for entry in urn.entries() {
+        told.text(entry.id).number(entry.weight).stock(entry.stock);
+    }
+    Ok(told)
+}
+
+fn stepped(key: &[u8], frame: &[u8]) -> Result<Vec<Told>, ApplyError> {
+    let mut all: Vec<Told> = Vec::new();
+    // Whether it continues the log before it is for those to judge who have that.
+    let frame = Frame::read_alone(frame).map_err(|_| ApplyError::Malformed)?;
+    let mut next_draw = frame.first_draw;
+    // Draws one behind the other are told together.
+    let mut is_open = false;
+    for event in Events::new(frame.events) {
+        let event = event.map_err(|_| ApplyError::Malformed)?;
+        if let Event::Drew(item) = event {
+            if !is_open {
+                let mut told = Told::new("pool.draw", key);
+                told.number(next_draw);
+                all.push(told);
+            }
+            is_open = true;
+            next_draw += 1;
+            if let Some(told) = all.last_mut() {
+                told.item(item);
+            }
+            continue;
+        }
+        is_open = false;
+        let (told, draws) = told_of(key, &event, next_draw);
+        next_draw += draws;
+        all.push(told);
+    }
+    Ok(all)
+}
+
+/// What is told of one event, and how many draws it has.
+fn told_of(key: &[u8], event: &Event<'_>, next_draw: u64) -> (Told, u64) {
+    let mut told = Told::new(name(event), key);
+    match event {
+        Event::Drew(item) => {
+            told.number(next_draw).item(*item);
+            return (told, 1);
+        }
+        Event::DrewDifferent { items } => {
+            told.number(next_draw);
+            items.iter().for_each(|item| _ = told.item(*item));
+            return (told, items.len() as u64);
+        }
+        Event::Reserved { items, until_us, .. } => {
+            told.number(next_draw).number(*until_us);
+            items.iter().for_each(|item| _ = told.item(*item));
+            return (told, items.len() as u64);
+        }
+        Event::Ended { number, .. } => told.number(*number),
+        Event::Changed { item, weight, stock } => {
+            told.text("SET").number(u64::from(*item)).number(*weight).stock(*stock)
+        }
+        Event::Added { id, weight, stock } => told.text("ADD").text(id).number(*weight).stock(*stock),
+        Event::Removed { item } => told.text("REMOVE").number(u64::from(*item)),
+        Event::GivenBack { item, count } => told.number(u64::from(*item)).number(*count),
+        Event::Epoch { client_seed, after } => {
+            told.text("SEED").text(client_seed).text("NEXT").text(after.commitment().to_string())
+        }
+    };
+    (told, 0)
+}
+
+fn name(event: &Event<'_>) -> &'static str {
+    match event {
+        Event::Drew(_) | Event::DrewDifferent { .. } => "pool.draw",
+        Event::Reserved { .. } => "pool.reserve",
+        Event::Ended { how: Ending::Confirmed, .. } => "pool.confirm",
+        Event::Ended { how: Ending::Cancelled, .. } => "pool.cancel",
+        Event::Ended { how: Ending::Expired, .. } => "pool.expire",
+        Event::Changed { .. } | Event::Added { .. } | Event::Removed { .. } => "pool.update",
+        Event::GivenBack { .. } => "pool.return",
+        Event::Epoch { .. } => "pool.epoch",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Format, Selection};
+    use std::sync::Arc;
+    use tidemark_engine::{Call, Engine, Reply, command};
+    use tidemark_log::{Log, Lsn, MemoryStorage, Options};
+
+    fn run(engine: &Engine, line: &str) -> String {
+        let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+        let command = command::resolve(&words).expect("a command");
+        let mut reply = Reply::default();
+        engine.execute(&Call { command, args: &words, db: 0, now_us: 1_000_000 }, &mut reply);
+        String::from_utf8_lossy(reply.bytes()).into_owned()
+    }
+
+    /// The commands that are told, as lines.
+    fn told(engine: &Engine) -> Vec<String> {
+        let log = engine.log();
+        log.wait_durable(log.appended()).expect("memory does not fail");
+        let mut replay = log.replay(Lsn(1)).expect("the log is complete");
+        let mut lines = Vec::new();
+        while let Some(batch) = replay.next_batch().expect("the log is sound") {
+            for record in batch {
+                let selection = Selection::default();
+                let Some(json) = Format::Json.tell(&record, &selection, usize::MAX).expect("a record") else {
+                    continue;
+                };
+                let json: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
+                for command in json["commands"].as_array().expect("commands") {
+                    let args = command["args"].as_array().expect("arguments").iter();
+                    let args: Vec<&str> = args.map(|arg| arg.as_str().expect("text")).collect();
+                    lines.push(format!(
+                        "{} {}",
+                        command["command"].as_str().expect("a name"),
+                        args.join(" ")
+                    ));
+                }
+            }
+        }
+        lines
+    }
+
+    #[test]
+    fn what_pools_do_is_told_without_their_secrets() {
+        let (log, _) = Log::open(Arc::new(MemoryStorage::new()), Options::default()).expect("an empty log");
+        let engine = Engine::new(Arc::new(log), 8, 42);
+        run(&engine, "POOL.CREATE p SOLDOUT FALLBACK mug ITEMS car 0 1 mug 1 UNLIMITED");
+        for line in [
+            "POOL.DRAW p",
+            "POOL.DRAW p COUNT 3",
+            "POOL.DRAW p COUNT 1 UNIQUE",
+            "POOL.RESERVE p 1000 COUNT 2",
+            "POOL.CONFIRM p 5",
+            "POOL.UPDATE p WEIGHT car 7 ADD hat 2 3 REMOVE car",
+            "POOL.RETURN p mug 2",
+            "POOL.EPOCH p SEED luck",
+        ] {
+            assert!(!run(&engine, line).starts_with('-'), "{line}");
+        }
+        let state = run(&engine, "POOL.STATE p");
+        let (told, revealed) = (told(&engine), run(&engine, "POOL.REVEAL p"));
+        let hexadecimal = |text: &str| {
+            let words = text.split("\r\n").filter(|word| word.len() == 64).map(str::to_owned);
+            words.collect::<Vec<_>>()
+        };
+        let [commitment, next] = &hexadecimal(&state)[..2] else { panic!("{state}") };
+        let [secret, first] = &hexadecimal(&revealed)[..] else { panic!("{revealed}") };
+        assert_eq!(
+            told,
+            [
+                format!(
+                    "pool.create p COMMITMENT {first} NEXT {commitment} MODE FIXED SOLDOUT FALLBACK mug \
+                     ITEMS car 0 1 mug 1 UNLIMITED"
+                ),
+                "pool.draw p 0 1".to_owned(),
+                "pool.draw p 1 1 1 1".to_owned(),
+                "pool.draw p 4 1".to_owned(),
+                "pool.reserve p 5 2000000 1 1".to_owned(),
+                "pool.confirm p 5".to_owned(),
+                "pool.update p SET 0 7 1".to_owned(),
+                "pool.update p ADD hat 2 3".to_owned(),
+                "pool.update p REMOVE 0".to_owned(),
+                "pool.return p 1 2".to_owned(),
+                format!("pool.epoch p SEED luck NEXT {next}"),
+            ]
+        );
+        assert!(!told.join(" ").contains(secret), "not even of an epoch that is over");
+    }
+}

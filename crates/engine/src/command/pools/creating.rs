@@ -1,0 +1,168 @@
+//! Making pools, and ending them.
+
+use super::{answer, options};
+use crate::command::parse::is;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::value::{Collection, Pool};
+use tidemark_pool::file::{CatalogueFile, FileFormat};
+use tidemark_pool::selector::SelectorKind;
+use tidemark_pool::{Catalogue, Item, Mode, SECRET_BYTES, Secret, SoldOut};
+
+/// The longest catalogue as JSON, in which a million items are read in about a second. Bytes.
+const JSON_BYTES_MAX: usize = 128 << 20;
+
+/// The longest catalogue in another format: they take several times as long, and TOML far more memory than it has text. Bytes.
+const TEXT_BYTES_MAX: usize = 1 << 20;
+
+/// What a pool is made of.
+struct Wish {
+    catalogue: Catalogue,
+    selector: SelectorKind,
+}
+
+pub(super) fn create(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let key = args[1];
+    if ctx.keys.exists(key) {
+        return Err(match ctx.keys.read::<Pool>(key)? {
+            Some(_) => {
+                CommandError::text("ERR the pool exists: POOL.UPDATE changes it, and POOL.DROP removes it")
+            }
+            None => CommandError::WrongType,
+        });
+    }
+    let Wish { catalogue, selector } = Wish::parse(&args[2..])?;
+    let pool = Pool::new(&catalogue, selector, random_secret(ctx)?, random_secret(ctx)?);
+    let mut image = Vec::new();
+    pool.encode(&mut image);
+    if !ctx.keys.may_log_instead(key.len() + image.len()) {
+        return Err(CommandError::TooLong);
+    }
+    ctx.reply.map(3);
+    answer::number(ctx.reply, "items", pool.len() as u64);
+    answer::text(ctx.reply, "commitment", &pool.inner().commitment().to_string());
+    answer::text(ctx.reply, "next-commitment", &pool.inner().next_commitment().to_string());
+    // The secrets are the log's: what was sent says nothing of them.
+    ctx.keys.log_instead("pool.load", &[key, &image]);
+    ctx.keys.put(key, pool);
+    ctx.keys.changed(key, "pool_create");
+    Ok(())
+}
+
+/// Bytes that nobody can know.
+pub(super) fn random_secret(ctx: &mut Context<'_, '_>) -> Result<Secret, CommandError> {
+    let bytes: [u8; SECRET_BYTES] = ctx.keys.secret().map_err(|error| {
+        CommandError::Text(format!("ERR the system gives no random bytes for a secret: {error}").into())
+    })?;
+    Ok(Secret::new(bytes))
+}
+
+pub(super) fn remove(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let is_there = ctx.keys.read::<Pool>(args[1])?.is_some() && ctx.keys.remove(args[1]);
+    if is_there {
+        ctx.keys.changed(args[1], "del");
+    }
+    ctx.reply.integer(i64::from(is_there));
+    Ok(())
+}
+
+impl Wish {
+    /// Reads `[SELECTOR name] <<JSON | YAML | TOML> text | [MODE mode] [SOLDOUT rule] ITEMS id weight quantity [...]>`.
+    fn parse(args: &[&[u8]]) -> Result<Self, CommandError> {
+        let (mut mode, mut sold_out, mut selector) = (None, None, SelectorKind::default());
+        let mut rest = args;
+        while let [word, value, tail @ ..] = rest {
+            rest = tail;
+            if is(word, "SELECTOR") {
+                selector = selector_of(value)?;
+            } else if is(word, "MODE") {
+                mode = Some(mode_of(value)?);
+            } else if is(word, "SOLDOUT") && is(value, "FALLBACK") {
+                let [id, tail @ ..] = rest else { return Err(CommandError::Syntax) };
+                rest = tail;
+                sold_out = Some(SoldOut::Fallback(options::id(id)?.into()));
+            } else if is(word, "SOLDOUT") {
+                sold_out = Some(sold_out_of(value)?);
+            } else if is(word, "ITEMS") {
+                let items = items(&args[args.len() - rest.len() - 1..])?;
+                let (mode, sold_out) = (mode.unwrap_or_default(), sold_out.unwrap_or_default());
+                let catalogue = Catalogue::with(items, mode, sold_out).map_err(|error| wrong(&error))?;
+                return Ok(Self { catalogue, selector });
+            } else if let Some(format) = format_of(word) {
+                if mode.is_some() || sold_out.is_some() || !rest.is_empty() {
+                    return Err(CommandError::text(
+                        "ERR a catalogue as text says its mode and rule itself, and stands at the end",
+                    ));
+                }
+                return Ok(Self { catalogue: read(value, format)?, selector });
+            } else {
+                return Err(CommandError::Syntax);
+            }
+        }
+        Err(CommandError::Syntax)
+    }
+}
+
+fn read(text: &[u8], format: FileFormat) -> Result<Catalogue, CommandError> {
+    let max = if format == FileFormat::Json { JSON_BYTES_MAX } else { TEXT_BYTES_MAX };
+    let text = std::str::from_utf8(text).map_err(|error| {
+        CommandError::Text(
+            format!("ERR the catalogue is not UTF-8 from byte {} on", error.valid_up_to()).into(),
+        )
+    })?;
+    let file = CatalogueFile::parse_up_to(text, format, max).map_err(|error| wrong(&error))?;
+    Ok(file.catalogue)
+}
+
+/// What is wrong with a catalogue. An answer of the protocol is one line.
+fn wrong(error: &dyn std::error::Error) -> CommandError {
+    CommandError::Text(format!("ERR {error}").replace(['\r', '\n'], " ").into())
+}
+
+fn items(args: &[&[u8]]) -> Result<Vec<Item>, CommandError> {
+    if !args.len().is_multiple_of(3) {
+        return Err(CommandError::text("ERR ITEMS takes an id, a weight and a quantity for each item"));
+    }
+    args.chunks(3)
+        .map(|item| {
+            Ok(Item {
+                id: options::id(item[0])?.into(),
+                weight: options::weight(item[1])?,
+                stock: options::stock(item[2])?,
+            })
+        })
+        .collect()
+}
+
+fn format_of(word: &[u8]) -> Option<FileFormat> {
+    [("JSON", FileFormat::Json), ("YAML", FileFormat::Yaml), ("TOML", FileFormat::Toml)]
+        .into_iter()
+        .find_map(|(name, format)| is(word, name).then_some(format))
+}
+
+fn mode_of(word: &[u8]) -> Result<Mode, CommandError> {
+    if is(word, "FIXED") {
+        Ok(Mode::FixedOdds)
+    } else if is(word, "UNIT") {
+        Ok(Mode::PerUnit)
+    } else {
+        Err(CommandError::text("ERR the mode must be FIXED or UNIT"))
+    }
+}
+
+fn sold_out_of(word: &[u8]) -> Result<SoldOut, CommandError> {
+    if is(word, "RENORMALISE") {
+        Ok(SoldOut::Renormalise)
+    } else if is(word, "NOPRIZE") {
+        Ok(SoldOut::NoPrize)
+    } else {
+        Err(CommandError::text("ERR SOLDOUT must be RENORMALISE, NOPRIZE or FALLBACK and an item's id"))
+    }
+}
+
+fn selector_of(word: &[u8]) -> Result<SelectorKind, CommandError> {
+    SelectorKind::ALL
+        .into_iter()
+        .find(|kind| is(word, kind.name()))
+        .ok_or_else(|| CommandError::text("ERR the selector must be TREE, ALIAS, FENWICK or PREFIX-SUM"))
+}

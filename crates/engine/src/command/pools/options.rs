@@ -1,0 +1,96 @@
+//! What several commands on pools are told alike.
+
+use crate::command::parse::{self, is};
+use crate::error::CommandError;
+use tidemark_pool::{AMOUNT_MAX, DRAWS_MAX, ID_BYTES_MAX, Repeats, Stock};
+
+/// How many draws are asked for, and how.
+pub(super) struct Draws {
+    pub(super) count: usize,
+    pub(super) repeats: Repeats,
+    /// Whether the count was given, so that the answer is an array of draws.
+    pub(super) is_counted: bool,
+}
+
+impl Draws {
+    /// Reads `[COUNT count] [UNIQUE]`.
+    pub(super) fn parse(args: &[&[u8]]) -> Result<Self, CommandError> {
+        let mut draws = Self { count: 1, repeats: Repeats::Allowed, is_counted: false };
+        let mut rest = args.iter();
+        while let Some(word) = rest.next() {
+            if is(word, "COUNT") {
+                let count = parse::positive(rest.next().ok_or(CommandError::Syntax)?)?;
+                draws.count = usize::try_from(count).unwrap_or(usize::MAX);
+                draws.is_counted = true;
+            } else if is(word, "UNIQUE") {
+                draws.repeats = Repeats::Excluded;
+            } else {
+                return Err(CommandError::Syntax);
+            }
+        }
+        Ok(draws)
+    }
+
+    /// What the log takes of them at most.
+    pub(super) fn event_bytes(&self) -> usize {
+        // The number of an item has at most five bytes.
+        self.count.min(DRAWS_MAX) * 5 + 32
+    }
+}
+
+/// Which items are shown: `[FROM start] [COUNT count]`.
+pub(super) struct Page {
+    pub(super) from: usize,
+    pub(super) count: usize,
+}
+
+impl Page {
+    pub(super) fn parse(args: &[&[u8]]) -> Result<Self, CommandError> {
+        let mut page = Self { from: 0, count: 1000 };
+        for pair in args.chunks(2) {
+            let [word, number] = pair else { return Err(CommandError::Syntax) };
+            if is(word, "FROM") {
+                page.from = parse::at_least(0, number, "ERR value is out of range, must be positive")?;
+            } else if is(word, "COUNT") {
+                page.count = parse::at_least(1, number, "ERR value is out of range, must be positive")?;
+            } else {
+                return Err(CommandError::Syntax);
+            }
+        }
+        Ok(page)
+    }
+}
+
+/// An item's id.
+pub(super) fn id(arg: &[u8]) -> Result<&str, CommandError> {
+    let text = std::str::from_utf8(arg).ok().filter(|id| id.len() <= ID_BYTES_MAX);
+    text.ok_or_else(|| CommandError::text("ERR an item's id must be text of 1 to 255 bytes in UTF-8"))
+}
+
+/// An item's weight.
+pub(super) fn weight(arg: &[u8]) -> Result<u64, CommandError> {
+    amount(arg).ok_or_else(|| {
+        CommandError::text(
+            "ERR a weight must be a whole number from 0: multiply all weights by the same power of ten, or send JSON",
+        )
+    })
+}
+
+/// How many of an item there are.
+pub(super) fn stock(arg: &[u8]) -> Result<Stock, CommandError> {
+    if is(arg, "UNLIMITED") {
+        return Ok(Stock::Unlimited);
+    }
+    let quantity = amount(arg).map(Stock::Limited);
+    quantity.ok_or_else(|| CommandError::text("ERR a quantity must be a whole number from 0, or UNLIMITED"))
+}
+
+/// The number of a reservation.
+pub(super) fn number(arg: &[u8]) -> Result<u64, CommandError> {
+    amount(arg).ok_or(CommandError::NotAnInteger)
+}
+
+fn amount(arg: &[u8]) -> Option<u64> {
+    let amount = u64::try_from(parse::integer(arg).ok()?).ok()?;
+    (amount <= AMOUNT_MAX).then_some(amount)
+}

@@ -1,0 +1,178 @@
+//! What is in a pool, what its odds are, and what was drawn last.
+
+use super::answer;
+use super::options::Page;
+use crate::command::keyspace_wide::scan_of;
+use crate::command::parse::{self, is};
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::reply::Reply;
+use crate::value::pool::Inner;
+use crate::value::{Pool, Type};
+use tidemark_pool::{Entry, Mode, Stock};
+
+/// `POOL.STATE key [FROM start] [COUNT count]`
+pub(super) fn state(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let page = Page::parse(&args[2..])?;
+    let Some(value) = ctx.keys.read::<Pool>(args[1])? else {
+        ctx.reply.null();
+        return Ok(());
+    };
+    let (pool, reply) = (value.inner(), &mut *ctx.reply);
+    let (urn, epoch) = (pool.urn(), pool.epoch());
+    let mode = match urn.mode() {
+        Mode::FixedOdds => "fixed-odds",
+        Mode::PerUnit => "per-unit",
+    };
+    let sold_out = match urn.fallback() {
+        Some(_) => "fallback",
+        None if urn.keeps_odds() => "no-prize",
+        None => "renormalise",
+    };
+    reply.map(17);
+    answer::text(reply, "mode", mode);
+    answer::text(reply, "sold-out", sold_out);
+    reply.bulk(b"fallback");
+    answer::item(reply, pool, urn.fallback());
+    answer::text(reply, "selector", value.encoding());
+    answer::number(reply, "version", urn.version());
+    answer::number(reply, "items", urn.len() as u64);
+    answer::number(reply, "total-weight", urn.total_weight());
+    answer::number(reply, "draws", pool.next_draw());
+    answer::number(reply, "reservations", pool.reservations().len() as u64);
+    answer::number(reply, "epoch", epoch.index);
+    answer::number(reply, "epoch-first-draw", epoch.first_draw);
+    reply.bulk(b"client-seed");
+    reply.bulk(&epoch.client_seed);
+    answer::text(reply, "commitment", &pool.commitment().to_string());
+    answer::text(reply, "next-commitment", &pool.next_commitment().to_string());
+    answer::text(reply, "chain", &value.chain().to_string());
+    write_page(reply, pool, &page, |reply, entry| {
+        reply.map(6);
+        answer::number(reply, "item", u64::from(entry.item));
+        answer::text(reply, "id", entry.id);
+        answer::number(reply, "weight", entry.weight);
+        reply.bulk(b"left");
+        answer::stock(reply, entry.stock);
+        answer::number(reply, "drawn", entry.drawn);
+        answer::number(reply, "reserved", pool.held(entry.item));
+    });
+    Ok(())
+}
+
+/// `POOL.ODDS key [FROM start] [COUNT count]`
+pub(super) fn odds(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let page = Page::parse(&args[2..])?;
+    let Some(pool) = ctx.keys.read::<Pool>(args[1])?.map(Pool::inner) else {
+        ctx.reply.null();
+        return Ok(());
+    };
+    let (urn, reply) = (pool.urn(), &mut *ctx.reply);
+    let odds = Odds::of(pool);
+    reply.map(5);
+    answer::number(reply, "version", urn.version());
+    answer::number(reply, "total-weight", odds.total);
+    reply.bulk(b"nothing");
+    reply.double(odds.share(odds.to_nothing));
+    write_page(reply, pool, &page, |reply, entry| {
+        reply.map(3);
+        answer::text(reply, "id", entry.id);
+        let weight = odds.weight(entry);
+        answer::number(reply, "weight", weight);
+        reply.bulk(b"odds");
+        reply.double(odds.share(weight));
+    });
+    Ok(())
+}
+
+/// What the next draw gives, by weights.
+struct Odds {
+    total: u64,
+    /// Where what is sold out leads to another item: that one, and all of their weights.
+    to_fallback: Option<(u32, u64)>,
+    /// Where it leads to nothing.
+    to_nothing: u64,
+}
+
+impl Odds {
+    /// O(items) where the weight of what is sold out is kept, otherwise O(1).
+    fn of(pool: &Inner) -> Self {
+        let urn = pool.urn();
+        let is_left = |item: u32| urn.entry(item).is_some_and(|entry| entry.stock != Stock::Limited(0));
+        let fallback = urn.fallback().filter(|&item| is_left(item));
+        let mut odds = Self { total: urn.total_weight(), to_fallback: None, to_nothing: 0 };
+        if urn.keeps_odds() {
+            let sold_out = urn.entries().filter(|entry| entry.stock == Stock::Limited(0));
+            let lost = sold_out.map(|entry| entry.weight_in_force).sum();
+            match fallback {
+                Some(item) => odds.to_fallback = Some((item, lost)),
+                None => odds.to_nothing = lost,
+            }
+            // Nothing at all is left: a draw is refused, and gives not even nothing.
+            if odds.to_nothing == odds.total {
+                odds = Self { total: 0, to_fallback: None, to_nothing: 0 };
+            }
+        } else if odds.total == 0
+            && let Some(item) = fallback
+        {
+            // It comes behind the last ticket.
+            odds = Self { total: 1, to_fallback: Some((item, 1)), to_nothing: 0 };
+        }
+        odds
+    }
+
+    fn weight(&self, entry: &Entry<'_>) -> u64 {
+        let own = if entry.stock == Stock::Limited(0) { 0 } else { entry.weight_in_force };
+        own + self.to_fallback.filter(|&(item, _)| item == entry.item).map_or(0, |(_, lost)| lost)
+    }
+
+    fn share(&self, weight: u64) -> f64 {
+        if self.total == 0 { 0.0 } else { weight as f64 / self.total as f64 }
+    }
+}
+
+/// The items of a page as the field `entries`, and where the next page begins as `next`.
+fn write_page(reply: &mut Reply, pool: &Inner, page: &Page, write: impl Fn(&mut Reply, &Entry<'_>)) {
+    let items = pool.urn().len();
+    let from = page.from.min(items);
+    let end = from + page.count.min(items - from);
+    let entries: Vec<Entry<'_>> =
+        (from as u32..end as u32).filter_map(|item| pool.urn().entry(item)).collect();
+    reply.bulk(b"entries");
+    reply.array(entries.len());
+    entries.iter().for_each(|entry| write(reply, entry));
+    reply.bulk(b"next");
+    if end < items {
+        reply.count(end);
+    } else {
+        reply.null();
+    }
+}
+
+/// `POOL.HISTORY key [COUNT count]`
+pub(super) fn history(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let count = match &args[2..] {
+        [] => 10,
+        [word, count] if is(word, "COUNT") => {
+            parse::at_least(1, count, "ERR value is out of range, must be positive")?
+        }
+        _ => return Err(CommandError::Syntax),
+    };
+    let Some(value) = ctx.keys.read::<Pool>(args[1])? else {
+        ctx.reply.null();
+        return Ok(());
+    };
+    let past = value.past();
+    ctx.reply.array(past.len().min(count));
+    for draw in past.take(count) {
+        ctx.reply.array(3);
+        ctx.reply.integer(answer::signed(draw.number));
+        ctx.reply.integer(answer::signed(draw.time_us / 1000));
+        answer::item(ctx.reply, value.inner(), draw.item);
+    }
+    Ok(())
+}
+
+pub(super) fn list(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    scan_of(ctx, args, Some(Type::Pool))
+}

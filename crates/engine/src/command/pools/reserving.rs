@@ -1,0 +1,95 @@
+//! Draws that are set aside until somebody says what becomes of them.
+
+use super::options::{self, Draws};
+use super::{answer, no_pool};
+use crate::command::parse;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::value::Pool;
+use crate::value::pool::Inner;
+use tidemark_pool::{Ending, Refusal};
+
+/// The longest that something is set aside: a year. Milliseconds.
+const TERM_MS_MAX: u64 = 366 * 24 * 3600 * 1000;
+
+/// `POOL.RESERVE key milliseconds [COUNT count] [UNIQUE]`
+pub(super) fn reserve(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let key = args[1];
+    let term_ms = parse::positive(args[2]).ok().filter(|term| (1..=TERM_MS_MAX).contains(term));
+    let Some(term_ms) = term_ms else {
+        return Err(CommandError::text("ERR the time must be 1 to 31622400000 milliseconds"));
+    };
+    let wanted = Draws::parse(&args[3..])?;
+    let until_us = ctx.keys.now_us().saturating_add(term_ms * 1000);
+    let number = ctx.keys.change_pool(key, "pool_reserve", wanted.event_bytes(), |pool| {
+        pool.reserve(wanted.count, wanted.repeats, until_us).map(tidemark_pool::Reservation::number)
+    })?;
+    let number = number.ok_or_else(no_pool)?;
+    let Some(pool) = ctx.keys.read::<Pool>(key)? else { return Err(no_pool()) };
+    let pool = pool.inner();
+    let Some(reservation) = pool.reservation(number) else { return Err(no_pool()) };
+    ctx.reply.map(3);
+    answer::number(ctx.reply, "reservation", number);
+    answer::number(ctx.reply, "until", until_us / 1000);
+    ctx.reply.bulk(b"draws");
+    answer::draws(ctx.reply, pool, &reservation.draws);
+    Ok(())
+}
+
+pub(super) fn confirm(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    end(ctx, args, Ending::Confirmed, Inner::confirm)
+}
+
+pub(super) fn cancel(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    end(ctx, args, Ending::Cancelled, Inner::cancel)
+}
+
+/// Ends a reservation, and answers 1; or 0 if that was done before.
+fn end(
+    ctx: &mut Context<'_, '_>,
+    args: &[&[u8]],
+    how: Ending,
+    end: impl FnOnce(&mut Inner, u64) -> Result<(), Refusal>,
+) -> Result<(), CommandError> {
+    let (number, now_us) = (options::number(args[2])?, ctx.keys.now_us());
+    let ended = ctx.keys.change_pool(args[1], "pool_end", 32, |pool| {
+        // One whose time is over has ended, whether or not it was its turn yet.
+        while pool.reservation(number).is_some_and(|reservation| reservation.until_us <= now_us) {
+            pool.expire_one(now_us);
+        }
+        let is_done = pool.ending(number) == Some(how);
+        end(pool, number)?;
+        Ok(!is_done)
+    })?;
+    ctx.reply.integer(i64::from(ended.ok_or_else(no_pool)?));
+    Ok(())
+}
+
+/// Ends what is over by now: that is part of every change, so there is nothing more to do.
+pub(super) fn expire(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let before = ctx.keys.read::<Pool>(args[1])?.map_or(0, |pool| pool.inner().reservations().len());
+    let left = ctx.keys.change_pool(args[1], "pool_expire", 0, |pool| Ok(pool.reservations().len()))?;
+    ctx.reply.count(before.saturating_sub(left.unwrap_or(0)));
+    Ok(())
+}
+
+/// `POOL.RESERVATIONS key [FROM start] [COUNT count]`
+pub(super) fn reservations(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let page = options::Page::parse(&args[2..])?;
+    let Some(pool) = ctx.keys.read::<Pool>(args[1])?.map(Pool::inner) else {
+        ctx.reply.null();
+        return Ok(());
+    };
+    let from = page.from as u64;
+    let open = pool.reservations_from(from).take(page.count);
+    let shown: Vec<_> = open.collect();
+    ctx.reply.array(shown.len());
+    for reservation in shown {
+        ctx.reply.map(3);
+        answer::number(ctx.reply, "reservation", reservation.number());
+        answer::number(ctx.reply, "until", reservation.until_us / 1000);
+        ctx.reply.bulk(b"draws");
+        answer::draws(ctx.reply, pool, &reservation.draws);
+    }
+    Ok(())
+}

@@ -1,0 +1,129 @@
+//! The rows of the command table for pools.
+
+use super::{changing, creating, drawing, epochs, following, reading, reserving};
+use crate::command::{Command, Group, Handler, KeySpec, Run, flags::*};
+
+const SINCE: &str = "tidemark 0.1.0";
+
+const fn row(id: u16, name: &'static str, arity: i16, flags: u32, run: Handler) -> Command {
+    Command::new(Group::Pool, id, name, arity, flags, KeySpec::ONE, Run::Keys(run))
+}
+
+pub(in crate::command) const COMMANDS: &[Command] = &[
+    row(500, "pool.create", -4, WRITE | DENYOOM, creating::create).doc(
+        SINCE,
+        "O(N) with N the number of items",
+        "key [SELECTOR <TREE | ALIAS | FENWICK | PREFIX-SUM>] [MODE <FIXED | UNIT>] \
+         [SOLDOUT <RENORMALISE | NOPRIZE | FALLBACK id>] \
+         <JSON catalogue | YAML catalogue | TOML catalogue | ITEMS id weight quantity [id weight quantity ...]>",
+        "Creates a pool of a catalogue, and returns what is published of the secrets of its first two epochs.",
+    ),
+    row(501, "pool.draw", -2, WRITE | FAST, drawing::draw).doc(
+        SINCE,
+        "O(log N) for each draw with N the number of items",
+        "key [COUNT count] [UNIQUE]",
+        "Draws once, or so many times or not at all, and returns the number of each draw and the item that it has given.",
+    ),
+    row(502, "pool.reserve", -3, WRITE | DENYOOM, reserving::reserve).doc(
+        SINCE,
+        "O(log N) for each draw with N the number of items",
+        "key milliseconds [COUNT count] [UNIQUE]",
+        "Draws and sets aside what was drawn, for so long or until it is confirmed or cancelled.",
+    ),
+    row(503, "pool.confirm", 3, WRITE | FAST, reserving::confirm).doc(
+        SINCE,
+        "O(log N) with N the number of reservations",
+        "key number",
+        "Lets what is set aside count as drawn, and returns 1, or 0 if that was done before.",
+    ),
+    row(504, "pool.cancel", 3, WRITE | FAST, reserving::cancel).doc(
+        SINCE,
+        "O(log N) for each draw with N the number of items",
+        "key number",
+        "Gives back what is set aside, and returns 1, or 0 if that was done before.",
+    ),
+    row(505, "pool.expire", 2, WRITE | FAST, reserving::expire).doc(
+        SINCE,
+        "O(log N) for each reservation that is over",
+        "key",
+        "Gives back what was set aside for a time that is over, as happens by itself, and returns how many reservations that ends.",
+    ),
+    row(506, "pool.reservations", -2, READONLY, reserving::reservations).doc(
+        SINCE,
+        "O(log N + M) with M the draws that are shown",
+        "key [FROM start] [COUNT count]",
+        "Returns what is set aside, in the order of the numbers.",
+    ),
+    row(507, "pool.return", -3, WRITE | FAST, drawing::give_back).doc(
+        SINCE,
+        "O(log N) with N the number of items",
+        "key id [count]",
+        "Gives back what was drawn of an item, and returns what is left of it then, which is null without an end.",
+    ),
+    row(508, "pool.update", -4, WRITE | DENYOOM, changing::update).doc(
+        SINCE,
+        "O(log N) for each change with N the number of items",
+        "key <WEIGHT id weight | STOCK id quantity | ADD id weight quantity | REMOVE id> \
+         [<WEIGHT id weight | STOCK id quantity | ADD id weight quantity | REMOVE id> ...]",
+        "Changes the catalogue, all that is said or nothing, and returns its version.",
+    ),
+    row(509, "pool.restock", 4, WRITE | FAST, changing::restock).doc(
+        SINCE,
+        "O(log N) with N the number of items",
+        "key id units",
+        "Adds units to an item or takes some out, and returns what is left of it then, which is null without an end.",
+    ),
+    row(510, "pool.epoch", -2, WRITE | FAST, epochs::begin).doc(
+        SINCE,
+        "O(1)",
+        "key [SEED seed]",
+        "Ends the epoch and begins the next, to whose secret a client may add a seed, and returns the secret that is over.",
+    ),
+    row(511, "pool.state", -2, READONLY, reading::state).doc(
+        SINCE,
+        "O(N) with N the number of items that are shown",
+        "key [FROM start] [COUNT count]",
+        "Returns what a pool goes by, and the items with what is left of them, at most 1000 unless more are asked for.",
+    ),
+    row(512, "pool.odds", -2, READONLY, reading::odds).doc(
+        SINCE,
+        "O(N) with N the number of items that are shown, or of all where the weight of what is sold out is kept",
+        "key [FROM start] [COUNT count]",
+        "Returns the odds of the next draw, of at most 1000 items unless more are asked for.",
+    ),
+    row(513, "pool.reveal", -2, READONLY | FAST, epochs::reveal).doc(
+        SINCE,
+        "O(1)",
+        "key [epoch]",
+        "Returns the secret of an epoch that is over, and which draws follow from it.",
+    ),
+    row(514, "pool.history", -2, READONLY, reading::history).doc(
+        SINCE,
+        "O(N) with N the number of draws that are shown",
+        "key [COUNT count]",
+        "Returns the last draws, the latest first, of up to 256 that are kept.",
+    ),
+    row(515, "pool.drop", 2, WRITE | FAST, creating::remove).doc(
+        SINCE,
+        "O(1)",
+        "key",
+        "Deletes a pool, and nothing else, and returns whether there was one.",
+    ),
+    Command::new(Group::Pool, 516, "pool.list", -2, READONLY, KeySpec::Each, Run::Keys(reading::list)).doc(
+        SINCE,
+        "O(1) for every call, O(N) for a complete iteration with N the number of keys in the database",
+        "cursor [MATCH pattern] [COUNT count]",
+        "Iterates over the pools of the database.",
+    ),
+];
+
+/// What the log has in place of commands.
+pub(in crate::command) const LOGGED: &[Command] = &[
+    row(520, "pool.load", 3, WRITE, following::load).doc(SINCE, "O(N)", "key image", "A pool was made."),
+    row(521, "pool.step", 3, WRITE, following::step).doc(
+        SINCE,
+        "O(N)",
+        "key frame",
+        "A pool has done something.",
+    ),
+];

@@ -1,0 +1,57 @@
+//! Pools among the keys.
+
+use super::keys::Keys;
+use crate::error::CommandError;
+use crate::keyspace::hash;
+use crate::value::Pool;
+use crate::value::pool::{Changed, Inner};
+use tidemark_pool::Refusal;
+
+/// What the log has of a change besides its events: times, chains, reservations that have come to their end. Bytes.
+const FRAME_BYTES: usize = 16 << 10;
+
+impl Keys<'_> {
+    /// Changes the pool at a key, and logs what was done; `None` if there is no key. `event_bytes` is what the log takes at most of what
+    /// the change itself does, and `event` what is said of it.
+    pub(crate) fn change_pool<R>(
+        &mut self,
+        key: &[u8],
+        event: &'static str,
+        event_bytes: usize,
+        change: impl FnOnce(&mut Inner) -> Result<R, Refusal>,
+    ) -> Result<Option<R>, CommandError> {
+        if !self.may_log_instead(key.len() + FRAME_BYTES + event_bytes) {
+            return Err(CommandError::TooLong);
+        }
+        let now_us = self.now_us();
+        let changed = self.update(key, |pool: &mut Pool| pool.change(now_us, change))?;
+        let Some(changed) = changed else { return Ok(None) };
+        let Changed { made, frame } = changed.map_err(|refusal| refused(&refusal))?;
+        if let Some(frame) = frame {
+            self.log_instead("pool.step", &[key, &frame]);
+            self.list_pool(key);
+            self.changed(key, event);
+        }
+        Ok(Some(made))
+    }
+
+    /// Has the pool at a key looked at when its next reservation is over.
+    pub(crate) fn list_pool(&mut self, key: &[u8]) {
+        let db = usize::from(self.db());
+        if let Some(due_ms) = self.shard_mut(key).database_mut(db).list_pool(hash(key), key) {
+            self.note_deadline(due_ms);
+        }
+    }
+}
+
+/// What a client hears of a refusal: a word that programs can match on, and why.
+pub(crate) fn refused(refusal: &Refusal) -> CommandError {
+    let code = match refusal {
+        Refusal::Empty | Refusal::NotSoManyItems { .. } => "EMPTY",
+        Refusal::UnknownItem { .. } => "NOITEM",
+        Refusal::Ended { .. } => "ENDED",
+        Refusal::NoReservation { .. } => "NORESERVATION",
+        _ => "ERR",
+    };
+    CommandError::Text(format!("{code} {refusal}").into())
+}

@@ -1,0 +1,86 @@
+//! A pool as bytes: in the record that makes it, and in snapshots.
+//!
+//! ```text
+//! pool    head (length varint │ bytes) │ items (length varint │ bytes)
+//! head    selector u8 │ chain 32 │ last draws │ the pool without its items
+//! ```
+
+use super::Pool;
+use super::recent::Recent;
+use crate::record::{Cursor, put_bytes};
+use crate::value::{Collection, Type, collection};
+use tidemark_pool::selector::{AnySelector, SelectorKind};
+use tidemark_pool::{Chain, PoolImage};
+use xxhash_rust::xxh3::xxh3_64;
+
+const CHAIN_BYTES: usize = 32;
+
+impl Pool {
+    /// Appends everything but the items.
+    pub(super) fn encode_head(&self, into: &mut Vec<u8>) {
+        into.push(code(self.inner().urn().selector().kind()));
+        into.extend_from_slice(self.chain().bytes());
+        self.0.recent.encode(into);
+        self.inner().write_head(into);
+    }
+
+    /// Puts a pool together from its head and its items, in pieces one behind the other; `None` if they are not those of a pool.
+    pub(crate) fn assemble<'a>(head: &[u8], pieces: impl Iterator<Item = &'a [u8]>) -> Option<Self> {
+        let mut cursor = Cursor::new(head);
+        let kind = kind_of(cursor.u8()?)?;
+        let chain = Chain::from(<[u8; CHAIN_BYTES]>::try_from(cursor.take(CHAIN_BYTES)?).ok()?);
+        // What they must fit to comes behind them.
+        let mut last_draws = cursor.clone();
+        Recent::decode(&mut cursor, u64::MAX, usize::MAX)?;
+        let mut image = PoolImage::read(cursor.take(cursor.remaining())?).ok()?;
+        for piece in pieces {
+            image.read_items(piece).ok()?;
+        }
+        let pool = image.finish_with(|weights| AnySelector::with(kind, weights)).ok()?;
+        let recent = Recent::decode(&mut last_draws, pool.next_draw(), pool.urn().len())?;
+        Some(Self::of(pool, chain, recent))
+    }
+}
+
+fn code(kind: SelectorKind) -> u8 {
+    match kind {
+        SelectorKind::Tree => 0,
+        SelectorKind::Alias => 1,
+        SelectorKind::Fenwick => 2,
+        SelectorKind::PrefixSum => 3,
+    }
+}
+
+fn kind_of(byte: u8) -> Option<SelectorKind> {
+    SelectorKind::ALL.into_iter().find(|&kind| code(kind) == byte)
+}
+
+impl Collection for Pool {
+    const TYPE: Type = Type::Pool;
+
+    collection!(Pool);
+
+    fn is_empty(&self) -> bool {
+        false
+    }
+
+    fn encode(&self, into: &mut Vec<u8>) {
+        let mut piece = Vec::new();
+        self.encode_head(&mut piece);
+        put_bytes(into, &piece);
+        piece.clear();
+        self.inner().write_items(0..self.len() as u32, &mut piece);
+        put_bytes(into, &piece);
+    }
+
+    fn decode(bytes: &mut Cursor<'_>) -> Option<Self> {
+        let (head, items) = (bytes.bytes()?, bytes.bytes()?);
+        Self::assemble(head, std::iter::once(items))
+    }
+
+    fn digest(&self) -> u64 {
+        let mut form = Vec::new();
+        self.encode(&mut form);
+        xxh3_64(&form)
+    }
+}

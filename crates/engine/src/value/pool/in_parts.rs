@@ -1,0 +1,47 @@
+//! A pool in the parts of a snapshot.
+
+use super::Pool;
+use super::capture::{PoolCapture, parts_of};
+use crate::record::Cursor;
+use crate::value::{InParts, Pieces};
+
+/// Up to so many items a pool is written at once.
+const WHOLE_MAX: usize = 512;
+
+impl InParts for Pool {
+    fn needs_parts(&self) -> bool {
+        self.len() > WHOLE_MAX
+    }
+
+    /// O(reservations and what else there is beside items).
+    fn begin_capture(&mut self, number: u64) {
+        debug_assert!(!self.is_captured());
+        let mut head = Vec::new();
+        self.encode_head(&mut head);
+        self.0.capture = Some(Box::new(PoolCapture::new(number, self.len(), &head)));
+    }
+
+    fn is_captured(&self) -> bool {
+        self.0.capture.is_some()
+    }
+
+    fn capture_step(&mut self, pieces: &mut Pieces) -> bool {
+        let capture = self.0.capture.take();
+        self.0.capture = capture.and_then(|capture| capture.step(&self.0.pool, pieces));
+        self.0.capture.is_some()
+    }
+
+    fn end_capture(&mut self) {
+        self.0.capture = None;
+    }
+
+    /// Parts, each of which is one element.
+    fn count(&self) -> u64 {
+        parts_of(self.len()) as u64
+    }
+
+    /// Never: a pool is put together from all of its parts, in their order.
+    fn decode_element(&mut self, _: &mut Cursor<'_>) -> Option<()> {
+        None
+    }
+}

@@ -1,0 +1,80 @@
+//! The last draws, for whoever wants to see what came out just now.
+
+use crate::record::{Cursor, put_varint};
+use std::collections::VecDeque;
+use tidemark_pool::Event;
+
+/// So many of the last draws are kept with their times. The log has all of them.
+const KEPT: usize = 256;
+
+/// A draw that was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Past {
+    /// Which one.
+    pub number: u64,
+    /// When. Microseconds since 1970.
+    pub time_us: u64,
+    /// What it has given.
+    pub item: Option<u32>,
+}
+
+/// The last draws, the first of them first; the last one's number follows from that of the next draw.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Recent(VecDeque<(u64, Option<u32>)>);
+
+impl Recent {
+    /// Notes the draws of an event.
+    #[inline]
+    pub(super) fn note(&mut self, time_us: u64, event: &Event<'_>) {
+        match event {
+            Event::Drew(item) => self.push(time_us, *item),
+            Event::DrewDifferent { items } | Event::Reserved { items, .. } => {
+                items.iter().for_each(|item| self.push(time_us, *item));
+            }
+            _ => {}
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, time_us: u64, item: Option<u32>) {
+        if self.0.len() == KEPT {
+            self.0.pop_front();
+        }
+        self.0.push_back((time_us, item));
+    }
+
+    /// The last draws, the latest first, if the next one has this number.
+    pub(super) fn iter(&self, next_draw: u64) -> impl ExactSizeIterator<Item = Past> {
+        self.0.iter().rev().enumerate().map(move |(back, &(time_us, item))| Past {
+            number: next_draw - 1 - back as u64,
+            time_us,
+            item,
+        })
+    }
+
+    pub(super) fn encode(&self, into: &mut Vec<u8>) {
+        put_varint(into, self.0.len() as u64);
+        for (time_us, item) in &self.0 {
+            put_varint(into, *time_us);
+            put_varint(into, item.map_or(0, |item| u64::from(item) + 1));
+        }
+    }
+
+    /// Reads what was written for a pool of so many items, of which the next draw has this number.
+    pub(super) fn decode(bytes: &mut Cursor<'_>, next_draw: u64, items: usize) -> Option<Self> {
+        let count = usize::try_from(bytes.varint()?).ok()?;
+        if count > KEPT || count as u64 > next_draw {
+            return None;
+        }
+        let mut recent = Self::default();
+        for _ in 0..count {
+            let time_us = bytes.varint()?;
+            let item = match bytes.varint()?.checked_sub(1) {
+                None => None,
+                Some(item) => Some(u32::try_from(item).ok().filter(|&item| (item as usize) < items)?),
+            };
+            recent.push(time_us, item);
+        }
+        Some(recent)
+    }
+}

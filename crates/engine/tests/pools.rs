@@ -1,0 +1,550 @@
+//! Pools: what they give, what of it the log has, and that nothing is given twice.
+
+mod support;
+
+use std::collections::BTreeMap;
+use support::{Client, START_US, engine, replayed, transaction};
+use tidemark_engine::query::{Filter, Read};
+use tidemark_engine::{Engine, Protocol};
+use tidemark_pool::{Numbers, Secret};
+
+/// The words of an answer without the lengths of its texts.
+fn plain(answer: &str) -> Vec<&str> {
+    answer.split(' ').filter(|word| !word.starts_with('$') || *word == "$-1").collect()
+}
+
+/// What stands behind a name in an answer.
+fn field<'a>(answer: &'a str, name: &str) -> &'a str {
+    let words = plain(answer);
+    let at = words.iter().position(|word| *word == name).unwrap_or_else(|| panic!("{name} in {answer}"));
+    words[at + 1]
+}
+
+/// What is left and what was drawn of each item, by `POOL.STATE`.
+fn stocks(client: &Client<'_>, key: &str) -> BTreeMap<String, (String, u64)> {
+    let state = client.run(&format!("POOL.STATE {key} COUNT 100000"));
+    let words = plain(&state);
+    let entries = words.windows(2).enumerate().filter(|(_, pair)| pair[0] == "id");
+    entries
+        .map(|(at, pair)| {
+            let after = &words[at..];
+            let left = after[after.iter().position(|word| *word == "left").expect("left") + 1];
+            let drawn = after[after.iter().position(|word| *word == "drawn").expect("drawn") + 1];
+            (pair[1].to_owned(), (left.to_owned(), drawn[1..].parse().expect("a number")))
+        })
+        .collect()
+}
+
+/// Draws so often, and counts what came out.
+fn draws(client: &Client<'_>, key: &str, times: usize) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for _ in 0..times {
+        let answer = client.run(&format!("POOL.DRAW {key}"));
+        *counts.entry((*plain(&answer).last().expect("a word")).to_owned()).or_default() += 1;
+    }
+    counts
+}
+
+/// Whether a replay comes to the same state.
+fn comes_back(engine: &Engine) -> Engine {
+    let again = replayed(engine);
+    assert_eq!(again.digest(), engine.digest());
+    again
+}
+
+#[test]
+fn a_pool_is_a_type_of_its_own() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    let created = client.run("POOL.CREATE raffle ITEMS car 1 1 mug 9 UNLIMITED");
+    assert_eq!(field(&created, "items"), ":2");
+    assert_eq!(field(&created, "commitment").len(), 64);
+    assert_ne!(field(&created, "commitment"), field(&created, "next-commitment"));
+    client.expect(&[
+        ("TYPE raffle", "+pool"),
+        ("OBJECT ENCODING raffle", "$4 tree"),
+        ("GET raffle", "-WRONGTYPE Operation against a key holding the wrong kind of value"),
+        ("SET text x", "+OK"),
+        ("POOL.DRAW text", "-WRONGTYPE Operation against a key holding the wrong kind of value"),
+        ("POOL.STATE text", "-WRONGTYPE Operation against a key holding the wrong kind of value"),
+        ("POOL.DROP text", "-WRONGTYPE Operation against a key holding the wrong kind of value"),
+        (
+            "POOL.CREATE text ITEMS car 1 1",
+            "-WRONGTYPE Operation against a key holding the wrong kind of value",
+        ),
+        (
+            "POOL.CREATE raffle ITEMS car 1 1",
+            "-ERR the pool exists: POOL.UPDATE changes it, and POOL.DROP removes it",
+        ),
+        ("COPY raffle other", "-ERR a pool cannot be copied: RENAME moves it, and POOL.CREATE makes another"),
+        ("POOL.LIST 0 COUNT 1000", "*2 $1 0 *1 $6 raffle"),
+        ("RENAME raffle prizes", "+OK"),
+        ("POOL.DRAW raffle", "-ERR no such pool, POOL.CREATE makes one"),
+        ("POOL.DROP prizes", ":1"),
+        ("POOL.DROP prizes", ":0"),
+        ("POOL.STATE prizes", "$-1"),
+        ("POOL.ODDS prizes", "$-1"),
+        ("POOL.HISTORY prizes", "$-1"),
+        ("POOL.REVEAL prizes", "$-1"),
+    ]);
+    comes_back(&engine);
+}
+
+#[test]
+fn every_unit_is_given_once_and_then_the_pool_is_empty() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.run("POOL.CREATE raffle ITEMS car 1 1 mug 9 2");
+    let drawn = draws(&client, "raffle", 3);
+    assert_eq!(drawn, BTreeMap::from([("car".to_owned(), 1), ("mug".to_owned(), 2)]));
+    client.expect(&[
+        ("POOL.DRAW raffle", "-EMPTY the pool is empty: restock it, or add items"),
+        ("POOL.RESTOCK raffle mug 5", ":5"),
+    ]);
+    assert_eq!(plain(&client.run("POOL.DRAW raffle")), ["*2", ":3", "mug"], "what was refused has no number");
+    let again = comes_back(&engine);
+    assert_eq!(stocks(&Client::new(&again), "raffle")["mug"], (":4".to_owned(), 3));
+}
+
+#[test]
+fn several_draws_at_once_are_all_or_nothing() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.run("POOL.CREATE raffle ITEMS car 1 1 mug 9 3");
+    client.expect(&[
+        ("POOL.DRAW raffle COUNT 5", "-EMPTY the pool is empty: restock it, or add items"),
+        (
+            "POOL.DRAW raffle COUNT 3 UNIQUE",
+            "-EMPTY 3 different items are wanted and only 2 are left: ask for fewer, or allow repeats",
+        ),
+        (
+            "POOL.DRAW raffle COUNT 0",
+            "-ERR 0 draws at once are wanted, 1 to 1048576 are possible: ask several times",
+        ),
+        ("POOL.DRAW raffle COUNT", "-ERR syntax error"),
+        ("POOL.DRAW raffle TWICE", "-ERR syntax error"),
+    ]);
+    assert_eq!(stocks(&client, "raffle")["car"], (":1".to_owned(), 0));
+    let different = client.run("POOL.DRAW raffle COUNT 2 UNIQUE");
+    let mut ids: Vec<&str> =
+        plain(&different).into_iter().filter(|word| !word.starts_with([':', '*'])).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, ["car", "mug"]);
+    assert_eq!(client.run("POOL.DRAW raffle COUNT 2"), "*2 *2 :2 $3 mug *2 :3 $3 mug");
+    comes_back(&engine);
+}
+
+#[test]
+fn what_is_sold_out_leads_where_the_rule_says() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.run("POOL.CREATE nothing SOLDOUT NOPRIZE ITEMS car 1000000 1 mug 1 5");
+    let drawn = draws(&client, "nothing", 50);
+    assert_eq!(drawn["car"], 1);
+    assert!(drawn["$-1"] > 10, "{drawn:?}");
+    client.run("POOL.CREATE other SOLDOUT FALLBACK mug ITEMS car 1000000 1 mug 0 UNLIMITED");
+    assert_eq!(draws(&client, "other", 50), BTreeMap::from([("car".to_owned(), 1), ("mug".to_owned(), 49)]));
+    client.run("POOL.CREATE tickets MODE UNIT SELECTOR fenwick ITEMS car 1 2 mug 1 3");
+    assert_eq!(draws(&client, "tickets", 5), BTreeMap::from([("car".to_owned(), 2), ("mug".to_owned(), 3)]));
+    let state = client.run("POOL.STATE tickets");
+    assert_eq!((field(&state, "mode"), field(&state, "selector")), ("per-unit", "fenwick"));
+    let state = client.run("POOL.STATE other");
+    assert!(state.contains("$8 sold-out $8 fallback $8 fallback $3 mug "), "{state}");
+    comes_back(&engine);
+}
+
+#[test]
+fn a_catalogue_is_read_from_text_or_says_what_is_wrong() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    let execute = |args: &[&str]| {
+        let line: Vec<String> = args.iter().map(|arg| format!("\"{arg}\"")).collect();
+        client.run(&line.join(" "))
+    };
+    let yaml =
+        "items:\n  - {id: car, weight: 0.5, quantity: 1}\n  - {id: mug, weight: 99.5, quantity: unlimited}\n";
+    assert_eq!(field(&execute(&["POOL.CREATE", "yaml", "YAML", yaml]), "items"), ":2");
+    assert_eq!(field(&client.run("POOL.ODDS yaml"), "total-weight"), ":1000");
+    let wrong = execute(&["POOL.CREATE", "wrong", "YAML", "items: []"]);
+    assert!(wrong.starts_with("-ERR "), "{wrong}");
+    assert!(!wrong.contains('\n'), "{wrong}");
+    for (args, error) in [
+        (&["ITEMS", "car", "1"][..], "-ERR ITEMS takes an id, a weight and a quantity for each item"),
+        (
+            &["ITEMS", "car", "0.5", "1"],
+            "-ERR a weight must be a whole number from 0: multiply all weights by the same power of ten, or send JSON",
+        ),
+        (&["ITEMS", "car", "1", "-1"], "-ERR a quantity must be a whole number from 0, or UNLIMITED"),
+        (
+            &["ITEMS", "car", "1", "1", "car", "1", "1"],
+            "-ERR item 2 has the id \"car\" of item 1: give each item an id of its own",
+        ),
+        (&["MODE", "SIDEWAYS", "ITEMS", "car", "1", "1"], "-ERR the mode must be FIXED or UNIT"),
+        (
+            &["SELECTOR", "HEAP", "ITEMS", "car", "1", "1"],
+            "-ERR the selector must be TREE, ALIAS, FENWICK or PREFIX-SUM",
+        ),
+        (
+            &["SOLDOUT", "LATER", "ITEMS", "car", "1", "1"],
+            "-ERR SOLDOUT must be RENORMALISE, NOPRIZE or FALLBACK and an item's id",
+        ),
+        (
+            &["MODE", "UNIT", "JSON", "{}"],
+            "-ERR a catalogue as text says its mode and rule itself, and stands at the end",
+        ),
+        (&["MODE", "UNIT"], "-ERR syntax error"),
+        (&["CARS", "1"], "-ERR syntax error"),
+    ] {
+        let line: Vec<&str> = ["POOL.CREATE", "wrong"].iter().chain(args).copied().collect();
+        let answer = client.run(&line.join(" "));
+        assert_eq!(answer, error, "{args:?}");
+    }
+    assert_eq!(client.run("EXISTS wrong"), ":0");
+    comes_back(&engine);
+}
+
+#[test]
+fn what_is_set_aside_is_confirmed_or_cancelled_once() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.run("POOL.CREATE raffle ITEMS seat 1 2");
+    let until = START_US / 1000 + 1000;
+    let reserved = client.run("POOL.RESERVE raffle 1000 COUNT 2");
+    assert_eq!((field(&reserved, "reservation"), field(&reserved, "until")), (":0", &*format!(":{until}")));
+    client.expect(&[
+        ("POOL.DRAW raffle", "-EMPTY the pool is empty: restock it, or add items"),
+        (
+            "POOL.CONFIRM raffle 1",
+            "-NORESERVATION there is no reservation 1, or it has ended long ago: look up the open ones",
+        ),
+        ("POOL.CANCEL raffle 0", ":1"),
+        ("POOL.CANCEL raffle 0", ":0"),
+        ("POOL.CONFIRM raffle 0", "-ENDED reservation 0 is over: it was cancelled"),
+        ("POOL.DRAW raffle", "*2 :2 $4 seat"),
+    ]);
+    client.run("POOL.RESERVE raffle 1000");
+    assert_eq!(field(&client.run("POOL.STATE raffle"), "reserved"), ":1");
+    client.expect(&[
+        ("POOL.CONFIRM raffle 3", ":1"),
+        ("POOL.CONFIRM raffle 3", ":0"),
+        ("POOL.RESERVATIONS raffle", "*0"),
+        ("POOL.RETURN raffle seat 2", ":2"),
+        (
+            "POOL.RETURN raffle seat 1",
+            "-ERR 1 of \"seat\" would be given back, but only 0 have been drawn: restock to add others",
+        ),
+        ("POOL.RETURN raffle car", "-NOITEM there is no item \"car\": look up the ids in the pool's state"),
+    ]);
+    comes_back(&engine);
+}
+
+#[test]
+fn what_is_set_aside_comes_back_when_its_time_is_over_whether_or_not_anybody_asks() {
+    let engine = engine();
+    let mut client = Client::new(&engine);
+    client.run("POOL.CREATE raffle ITEMS seat 1 1");
+    client.run("POOL.CREATE quiet ITEMS seat 1 1");
+    client.run("POOL.RESERVE raffle 1000");
+    client.run("POOL.RESERVE quiet 2000");
+    let until_ms = START_US / 1000;
+    assert_eq!(engine.expire_due(client.now_us, 100), Some(until_ms + 1000));
+    client.sleep_ms(1000);
+    // Whoever comes first finds it there.
+    assert_eq!(client.run("POOL.DRAW raffle"), "*2 :1 $4 seat");
+    assert_eq!(
+        client.run("POOL.CONFIRM raffle 0"),
+        "-ENDED reservation 0 is over: it has expired",
+        "too late"
+    );
+    assert_eq!(engine.expire_due(client.now_us, 100), Some(until_ms + 2000));
+    client.sleep_ms(1000);
+    assert_eq!(engine.expire_due(client.now_us, 100), None);
+    assert_eq!(stocks(&client, "quiet")["seat"], (":1".to_owned(), 0));
+    assert_eq!(client.run("POOL.EXPIRE quiet"), ":0");
+    // Over, and nobody has looked: a confirmation is late all the same.
+    client.run("POOL.RESERVE quiet 5");
+    client.sleep_ms(5);
+    assert_eq!(client.run("POOL.CONFIRM quiet 1"), "-ENDED reservation 1 is over: it has expired");
+    comes_back(&engine);
+}
+
+#[test]
+fn reservations_that_have_moved_or_come_back_with_the_log_end_as_well() {
+    let engine = engine();
+    let mut client = Client::new(&engine);
+    client.run("POOL.CREATE raffle ITEMS seat 1 1");
+    client.run("POOL.RESERVE raffle 1000");
+    client.expect(&[("RENAME raffle moved", "+OK"), ("MOVE moved 3", ":1")]);
+    let again = replayed(&engine);
+    client.sleep_ms(1000);
+    for engine in [&engine, &again] {
+        assert_eq!(engine.next_deadline(), Some(client.now_us / 1000));
+        engine.expire_due(client.now_us, 100);
+        let there = Client { db: 3, ..Client::new(engine) };
+        assert_eq!(stocks(&there, "moved")["seat"], (":1".to_owned(), 0));
+    }
+    client.run("POOL.CREATE gone ITEMS seat 1 1");
+    client.run("POOL.RESERVE gone 1000");
+    client.run("DEL gone");
+    assert_eq!(engine.expire_due(client.now_us, 100), None, "what is gone is not waited for");
+}
+
+#[test]
+fn a_catalogue_changes_while_draws_go_on_all_that_is_said_or_nothing() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.run("POOL.CREATE raffle ITEMS car 1 1 mug 9 UNLIMITED");
+    client.expect(&[
+        ("POOL.UPDATE raffle WEIGHT car 5 STOCK mug 7 ADD hat 4 2", ":4"),
+        (
+            "POOL.UPDATE raffle WEIGHT car 6 REMOVE shoe",
+            "-NOITEM there is no item \"shoe\": look up the ids in the pool's state",
+        ),
+        ("POOL.UPDATE raffle WEIGHT car", "-ERR syntax error"),
+        ("POOL.UPDATE none WEIGHT car 1", "-ERR no such pool, POOL.CREATE makes one"),
+        ("POOL.UPDATE raffle REMOVE car", ":5"),
+        ("POOL.RESTOCK raffle hat -5", ":0"),
+        ("POOL.RESTOCK raffle mug x", "-ERR value is not an integer or out of range"),
+    ]);
+    let state = client.run("POOL.STATE raffle");
+    assert_eq!((field(&state, "version"), field(&state, "total-weight")), (":6", ":9"));
+    assert_eq!(draws(&client, "raffle", 7), BTreeMap::from([("mug".to_owned(), 7)]));
+    comes_back(&engine);
+}
+
+#[test]
+fn the_odds_are_those_of_the_next_draw() {
+    let engine = engine();
+    let client = Client::resp3(&engine);
+    client.run("POOL.CREATE raffle SOLDOUT FALLBACK mug ITEMS car 3 1 mug 1 UNLIMITED");
+    let odds = |key: &str| {
+        let answer = client.run(&format!("POOL.ODDS {key}"));
+        let words = plain(&answer).into_iter().map(str::to_owned).collect::<Vec<_>>();
+        let of = |name: &str| {
+            let at = words.windows(2).position(|pair| pair == ["id", name]).expect("the item");
+            words[at + 5].clone()
+        };
+        let at = words.iter().position(|word| word == "nothing").expect("a field");
+        (of("car"), of("mug"), words[at + 1].clone())
+    };
+    let expected = |car: &str, mug: &str, nothing: &str| (car.to_owned(), mug.to_owned(), nothing.to_owned());
+    assert_eq!(odds("raffle"), expected(",0.75", ",0.25", ",0"));
+    client.run("POOL.UPDATE raffle STOCK car 0");
+    assert_eq!(odds("raffle"), expected(",0", ",1", ",0"));
+    client.run("POOL.CREATE strict SOLDOUT NOPRIZE ITEMS car 3 0 mug 1 1");
+    assert_eq!(odds("strict"), expected(",0", ",0.25", ",0.75"));
+    client.run("POOL.UPDATE strict STOCK mug 0");
+    assert_eq!(odds("strict"), expected(",0", ",0", ",0"), "draws are refused");
+    client.run("POOL.CREATE tickets MODE UNIT SOLDOUT FALLBACK mug ITEMS car 1 1 mug 0 UNLIMITED");
+    assert_eq!(odds("tickets"), expected(",1", ",0", ",0"));
+    client.run("POOL.DRAW tickets");
+    assert_eq!(odds("tickets"), expected(",0", ",1", ",0"));
+}
+
+#[test]
+fn large_catalogues_are_shown_in_pages() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    let items: Vec<String> = (0..1500).map(|item| format!("item{item} 1 UNLIMITED")).collect();
+    client.run(&format!("POOL.CREATE large ITEMS {}", items.join(" ")));
+    client.run("POOL.UPDATE large REMOVE item3");
+    for read in ["STATE", "ODDS"] {
+        let first = client.run(&format!("POOL.{read} large"));
+        assert_eq!((first.matches(" id ").count(), field(&first, "next")), (999, ":1000"));
+        let second = client.run(&format!("POOL.{read} large FROM 1000"));
+        assert_eq!((second.matches(" id ").count(), field(&second, "next")), (500, "$-1"));
+        let few = client.run(&format!("POOL.{read} large FROM 1 COUNT 2"));
+        assert_eq!((few.matches(" id ").count(), field(&few, "id"), field(&few, "next")), (2, "item1", ":3"));
+        let none = client.run(&format!("POOL.{read} large FROM 9999"));
+        assert_eq!((none.matches(" id ").count(), field(&none, "next")), (0, "$-1"));
+        client.expect(&[(&format!("POOL.{read} large FROM"), "-ERR syntax error")]);
+    }
+}
+
+#[test]
+fn an_epochs_secret_is_shown_when_it_is_over() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    let created = client.run("POOL.CREATE raffle ITEMS car 1 UNLIMITED mug 9 UNLIMITED");
+    draws(&client, "raffle", 10);
+    assert_eq!(client.run("POOL.REVEAL raffle"), "$-1");
+    let begun = client.run("POOL.EPOCH raffle SEED luck");
+    assert_eq!(field(&begun, "commitment"), field(&created, "commitment"), "of what is shown");
+    let shown = client.run("POOL.REVEAL raffle 0");
+    assert_eq!(client.run("POOL.REVEAL raffle"), shown);
+    assert_eq!((field(&shown, "first-draw"), field(&shown, "end")), (":0", ":10"));
+    assert_eq!(field(&shown, "secret").len(), 64);
+    let state = client.run("POOL.STATE raffle");
+    assert_eq!(field(&state, "commitment"), field(&created, "next-commitment"), "as was said before");
+    assert_eq!((field(&state, "epoch"), field(&state, "client-seed")), (":1", "luck"));
+    client.expect(&[("POOL.REVEAL raffle 1", "$-1"), ("POOL.EPOCH raffle LUCK", "-ERR syntax error")]);
+    let again = comes_back(&engine);
+    assert_eq!(Client::new(&again).run("POOL.REVEAL raffle"), shown);
+}
+
+#[test]
+fn whoever_knows_the_secret_makes_each_draw_again() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.run("POOL.CREATE raffle ITEMS a 3 UNLIMITED b 5 UNLIMITED c 11 UNLIMITED");
+    let draw = || plain(&client.run("POOL.DRAW raffle")).last().map(|id| (*id).to_owned()).expect("an item");
+    let drawn: Vec<Vec<String>> = ["one", "two"]
+        .iter()
+        .map(|seed| {
+            client.run(&format!("POOL.EPOCH raffle SEED {seed}"));
+            (0..50).map(|_| draw()).collect()
+        })
+        .collect();
+    client.run("POOL.EPOCH raffle");
+    for (epoch, seed, drawn) in [(1, "one", &drawn[0]), (2, "two", &drawn[1])] {
+        let shown = client.run(&format!("POOL.REVEAL raffle {epoch}"));
+        let secret = field(&shown, "secret").as_bytes().chunks(2).map(|digits| {
+            let digits = std::str::from_utf8(digits).expect("digits");
+            u8::from_str_radix(digits, 16).expect("hexadecimal")
+        });
+        let secret = Secret::new(secret.collect::<Vec<u8>>().try_into().expect("32 bytes"));
+        assert_eq!(secret.commitment().to_string(), field(&shown, "commitment"));
+        let mut numbers = Numbers::new(secret.key(seed.as_bytes()));
+        let first: u64 = field(&shown, "first-draw")[1..].parse().expect("a number");
+        let again = (first..).zip(drawn).map(|(draw, _)| match numbers.below(draw, 19) {
+            0..3 => "a",
+            3..8 => "b",
+            _ => "c",
+        });
+        assert!(again.eq(drawn.iter().map(String::as_str)), "{seed}");
+    }
+}
+
+#[test]
+fn the_last_draws_are_remembered_with_their_times() {
+    let engine = engine();
+    let mut client = Client::new(&engine);
+    client.run("POOL.CREATE raffle ITEMS mug 1 UNLIMITED");
+    client.run("POOL.DRAW raffle");
+    client.sleep_ms(5);
+    client.run("POOL.DRAW raffle COUNT 2");
+    let (first, second) = (START_US / 1000, START_US / 1000 + 5);
+    let all = format!("*3 *3 :2 :{second} $3 mug *3 :1 :{second} $3 mug *3 :0 :{first} $3 mug");
+    client.expect(&[
+        ("POOL.HISTORY raffle", &all),
+        ("POOL.HISTORY raffle COUNT 1", &format!("*1 *3 :2 :{second} $3 mug")),
+        ("POOL.HISTORY raffle COUNT 0", "-ERR value is out of range, must be positive"),
+    ]);
+    client.run("POOL.DRAW raffle COUNT 1000");
+    let many = client.run("POOL.HISTORY raffle COUNT 1000");
+    assert!(many.starts_with("*256 *3 :1002 "), "{many}");
+    let again = comes_back(&engine);
+    assert_eq!(Client::new(&again).run("POOL.HISTORY raffle COUNT 1000"), many);
+}
+
+#[test]
+fn several_commands_on_pools_are_one_change_together() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.run("POOL.CREATE raffle ITEMS mug 1 2");
+    let answer =
+        transaction(&engine, None, &["POOL.DRAW raffle", "POOL.RESTOCK raffle mug 4", "POOL.DRAW raffle"]);
+    assert_eq!(answer, "*3 *2 :0 $3 mug :5 *2 :1 $3 mug");
+    comes_back(&engine);
+}
+
+#[test]
+fn what_the_log_alone_may_say_clients_may_not() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    for line in ["pool.load k x", "pool.step k x"] {
+        let answer = client.run(line);
+        assert!(answer.starts_with("-ERR unknown command"), "{answer}");
+    }
+}
+
+/// A watched read is answered anew by what changes a pool, also when a reservation ends by itself, and a replay of the log answers the same.
+#[test]
+fn reads_of_pools_are_watched() {
+    let engine = engine();
+    let mut client = Client::new(&engine);
+    client.run("POOL.CREATE raffle ITEMS mug 1 9");
+    let filter = || Filter::parse(&[]).expect("no operators");
+    let watch = |engine: &Engine, args: &[&[u8]]| {
+        let read = Read::new(0, Protocol::Resp2, args, filter()).expect("it can be watched");
+        engine.subscribe(read, 0, START_US).expect("a beginning")
+    };
+    let history = watch(&engine, &[b"POOL.HISTORY", b"raffle", b"COUNT", b"1"]);
+    let open = watch(&engine, &[b"POOL.RESERVATIONS", b"raffle"]);
+    for read in ["POOL.STATE", "POOL.ODDS", "POOL.REVEAL"] {
+        watch(&engine, &[read.as_bytes(), b"raffle"]);
+    }
+    client.run("POOL.DRAW raffle");
+    client.run("POOL.RESERVE raffle 10");
+    client.sleep_ms(10);
+    engine.expire_due(client.now_us, 100);
+    let emitted = |subscribed: &tidemark_engine::query::Subscribed| {
+        let mut emissions = Vec::new();
+        subscribed.query.emissions_after(0, usize::MAX, &mut emissions).expect("all are retained");
+        emissions.iter().map(|emission| support::shown(&emission.answer)).collect::<Vec<_>>()
+    };
+    let at = START_US / 1000;
+    assert_eq!(
+        emitted(&history),
+        [format!("*1 *3 :0 :{at} $3 mug"), format!("*1 *3 :1 :{at} $3 mug")],
+        "the time of what is set aside is that of its draw"
+    );
+    let reserved = format!("*1 *6 $11 reservation :1 $5 until :{} $5 draws *1 *2 :1 $3 mug", at + 10);
+    assert_eq!(emitted(&open), [reserved, "*0".to_owned()]);
+    comes_back(&engine);
+}
+
+/// The frames of a snapshot, in between whose steps something is done.
+fn snapshot_of(engine: &Engine, mut between: impl FnMut()) -> (Vec<Vec<u8>>, tidemark_log::Lsn) {
+    let mut snapshot = engine.snapshot();
+    let lsn = snapshot.lsn();
+    let mut frames = Vec::new();
+    while let Some(frame) = snapshot.next_frame_at_ease(&mut between) {
+        frames.push(frame);
+    }
+    snapshot.check().expect("every value is whole");
+    (frames, lsn)
+}
+
+fn loaded(frames: &[Vec<u8>]) -> Engine {
+    let engine = support::engine();
+    let loader = engine.load(START_US);
+    // In any order.
+    frames.iter().rev().for_each(|frame| loader.load_frame(frame).expect("a frame"));
+    loader.finish().expect("nothing is missing");
+    engine
+}
+
+#[test]
+fn a_snapshot_has_a_large_pool_as_it_was_while_draws_go_on() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    let items: Vec<String> =
+        (0..30_000).map(|item| format!("a-rather-long-name-of-item-{item} 1 100")).collect();
+    client.run(&format!("POOL.CREATE large ITEMS {}", items.join(" ")));
+    client.run("POOL.CREATE small ITEMS mug 1 UNLIMITED");
+    draws(&client, "large", 200);
+    client.run("POOL.RESERVE large 100000 COUNT 50");
+    let digest = engine.digest();
+    let mut turn = 0;
+    let (frames, _) = snapshot_of(&engine, || {
+        turn += 1;
+        for _ in 0..20 {
+            client.run("POOL.DRAW large COUNT 3");
+        }
+        client.run("POOL.DRAW small");
+        let line = match turn % 5 {
+            0 => "POOL.CANCEL large 200".to_owned(),
+            1 => format!("POOL.UPDATE large REMOVE a-rather-long-name-of-item-{}", 29_999 - turn),
+            2 => format!("POOL.UPDATE large ADD new-{turn} 5 5"),
+            3 => format!("POOL.UPDATE large WEIGHT a-rather-long-name-of-item-{} 7", 20_000 + turn),
+            _ => "POOL.EPOCH large".to_owned(),
+        };
+        client.run(&line);
+    });
+    assert!(turn > 2, "it came in parts");
+    let then = loaded(&frames);
+    assert_eq!(then.digest(), digest, "the state at the cut");
+    assert_eq!(then.next_deadline(), Some(START_US / 1000 + 100_000));
+    comes_back(&engine);
+}

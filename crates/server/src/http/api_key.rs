@@ -1,0 +1,99 @@
+//! `/check?api_key=KEY` and `/release?api_key=KEY`, as VSA's rate limiter has them: one unit of one quota for each key.
+//!
+//! A quota that nobody has created is created: a key that may have `http-check-limit` units until some are released, exactly.
+
+use crate::http::access;
+use crate::http::limiting::{finish, token};
+use crate::http::listener::Visit;
+use crate::http::refusal::Refusal;
+use crate::http::running::run;
+use crate::http::stream::preflight;
+use crate::http::verdict::Verdict;
+use crate::resp::Value;
+use crate::shared::Shared;
+use axum::extract::{ConnectInfo, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use std::sync::Arc;
+use tidemark_changes::query_string;
+
+/// The longest key of an API. Bytes.
+const KEY_BYTES: usize = 1024;
+
+/// Any method, `/check?api_key=KEY`: takes one unit.
+pub(crate) async fn check(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(visit): ConnectInfo<Visit>,
+    parts: Parts,
+) -> Response {
+    let checked = async {
+        let key = key(&shared, &visit, &parts)?;
+        let answer = match take(&shared, &key).await {
+            Err(refusal) if refusal.status == StatusCode::NOT_FOUND => {
+                create(&shared, &key).await?;
+                take(&shared, &key).await?
+            }
+            answer => answer?,
+        };
+        Ok(Verdict::read(answer)?.into_plain_response())
+    };
+    finish(checked.await, &shared, &parts.headers)
+}
+
+/// `OPTIONS` of both, which takes and gives nothing.
+pub(crate) async fn options(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
+    preflight(&shared, &headers, "GET, POST", "authorization")
+}
+
+/// Any method, `/release?api_key=KEY`: gives one unit back, if one was taken.
+pub(crate) async fn release(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(visit): ConnectInfo<Visit>,
+    parts: Parts,
+) -> Response {
+    let released = async {
+        let key = key(&shared, &visit, &parts)?;
+        run(&shared, 0, &[vec![b"limit.refund", &key]]).await?;
+        Ok((StatusCode::NO_CONTENT, [(header::CACHE_CONTROL, "no-store")]).into_response())
+    };
+    finish(released.await, &shared, &parts.headers)
+}
+
+/// What takes no leases, which nobody could give back here.
+async fn take(shared: &Shared, key: &[u8]) -> Result<Value, Refusal> {
+    let mut answer = run(shared, 0, &[vec![b"limit.check", key]]).await?;
+    if let Value::Array(fields) = &mut answer {
+        fields.push(Value::Bulk(key.to_vec()));
+    }
+    Ok(answer)
+}
+
+/// Creates the quota of a key, unless somebody else has meanwhile.
+async fn create(shared: &Shared, key: &[u8]) -> Result<(), Refusal> {
+    let limit = shared.settings.current().http_check_limit;
+    if limit == 0 {
+        let reason = "ERR nobody has created this key, and http-check-limit is 0".to_owned();
+        return Err(Refusal { status: StatusCode::NOT_FOUND, reason });
+    }
+    // Few records for the whole of it, and little of it in doubt after a crash.
+    let block = (limit / 10).clamp(1, 1000).to_string();
+    let limit = limit.to_string();
+    let words: Vec<&[u8]> =
+        vec![b"counter.create", key, b"LIMIT", limit.as_bytes(), b"EXACT", block.as_bytes(), b"NX"];
+    run(shared, 0, &[words]).await.map(drop)
+}
+
+/// The key of the quota, if whoever asks may.
+fn key(shared: &Shared, visit: &Visit, parts: &Parts) -> Result<Vec<u8>, Refusal> {
+    let (config, query) = (shared.settings.current(), parts.uri.query().unwrap_or_default());
+    access::check(&config, visit.address, &parts.headers, token(query).as_deref())?;
+    access::check_embedding(&parts.headers)?;
+    let given = query_string::parse(query).into_iter().find(|(name, _)| name == b"api_key");
+    let given = given.map(|(_, value)| value).filter(|value| !value.is_empty());
+    let given = given.ok_or_else(|| Refusal::wrong("ERR api_key is missing".to_owned()))?;
+    if given.len() > KEY_BYTES {
+        return Err(Refusal::wrong(format!("ERR api_key is longer than {KEY_BYTES} bytes")));
+    }
+    Ok([config.http_check_prefix.as_bytes(), &given].concat())
+}

@@ -1,0 +1,22 @@
+//! The body of a request, which is small or refused.
+
+use crate::http::refusal::Refusal;
+use axum::body::Body;
+use axum::http::StatusCode;
+use futures_util::StreamExt as _;
+
+/// Reads a body of at most so many bytes.
+pub(crate) async fn read(body: Body, limit: usize) -> Result<Vec<u8>, Refusal> {
+    let mut stream = body.into_data_stream();
+    let mut bytes = Vec::new();
+    while let Some(part) = stream.next().await {
+        let part = part.map_err(|_| Refusal::wrong("ERR the body has not come as a whole".to_owned()))?;
+        if part.len() > limit - bytes.len() {
+            let reason = format!("ERR the body is longer than {limit} bytes, which http-max-body allows");
+            return Err(Refusal { status: StatusCode::PAYLOAD_TOO_LARGE, reason });
+        }
+        bytes.extend_from_slice(&part);
+        debug_assert!(bytes.len() <= limit);
+    }
+    Ok(bytes)
+}

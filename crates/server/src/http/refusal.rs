@@ -1,0 +1,114 @@
+//! Requests over HTTP that are answered by an error, and how.
+
+use crate::http::access::Denied;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use tidemark_engine::CommandError;
+
+/// A request that is answered by an error.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) status: StatusCode,
+    pub(crate) reason: String,
+}
+
+impl Refusal {
+    pub(crate) fn wrong(reason: String) -> Refusal {
+        Refusal { status: StatusCode::BAD_REQUEST, reason }
+    }
+
+    pub(crate) fn unavailable(reason: &str) -> Refusal {
+        Refusal { status: StatusCode::SERVICE_UNAVAILABLE, reason: reason.to_owned() }
+    }
+
+    /// Of the error that a command was answered by: the first words of its text are for programs.
+    pub(crate) fn of_error(text: &[u8]) -> Refusal {
+        let reason = String::from_utf8_lossy(text).into_owned();
+        let begins = |words: &[&str]| words.iter().any(|word| reason.starts_with(word));
+        let status = if begins(&["ERR no such limiter", "ERR no such counter"]) {
+            StatusCode::NOT_FOUND
+        } else if begins(&["WRONGTYPE ", "ERR the limiter is of the algorithm"]) {
+            StatusCode::CONFLICT
+        } else if begins(&["MISCONF ", "OOM "]) {
+            StatusCode::SERVICE_UNAVAILABLE
+        } else {
+            StatusCode::BAD_REQUEST
+        };
+        Refusal { status, reason }
+    }
+
+    /// Whether it is about what a key holds.
+    pub(crate) fn is_of_key(&self) -> bool {
+        matches!(self.status, StatusCode::NOT_FOUND | StatusCode::CONFLICT)
+    }
+
+    /// A response behind which further requests can come on the connection, but for those whose body was not read, or whose
+    /// sender may be guessing.
+    pub(crate) fn into_kept_alive(self) -> Response {
+        let keeps = matches!(
+            self.status,
+            StatusCode::BAD_REQUEST
+                | StatusCode::NOT_FOUND
+                | StatusCode::METHOD_NOT_ALLOWED
+                | StatusCode::CONFLICT
+                | StatusCode::SERVICE_UNAVAILABLE
+        );
+        let mut response = self.into_response();
+        if keeps {
+            response.headers_mut().remove(header::CONNECTION);
+        }
+        response
+    }
+}
+
+impl From<CommandError> for Refusal {
+    fn from(error: CommandError) -> Refusal {
+        let status = match error {
+            CommandError::LogFailed(_) => StatusCode::SERVICE_UNAVAILABLE,
+            _ => StatusCode::BAD_REQUEST,
+        };
+        Refusal { status, reason: error.to_string() }
+    }
+}
+
+impl From<Denied> for Refusal {
+    fn from(denied: Denied) -> Refusal {
+        Refusal { status: denied.status, reason: denied.reason.to_owned() }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let text = serde_json::json!({ "error": self.reason }).to_string();
+        let mut response = (self.status, text).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        // Whoever guesses passwords needs a connection for each.
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_a_command_has_the_status_that_says_what_to_do() {
+        for (text, status) in [
+            ("ERR no such limiter: define it by LIMIT.CREATE, or in the call", 404),
+            ("ERR no such counter, COUNTER.CREATE makes one", 404),
+            ("WRONGTYPE Operation against a key holding the wrong kind of value", 409),
+            ("ERR the limiter is of the algorithm GCRA: LIMIT.CREATE can change that", 409),
+            ("MISCONF the log is full", 503),
+            ("ERR syntax error", 400),
+            ("", 400),
+        ] {
+            let refusal = Refusal::of_error(text.as_bytes());
+            assert_eq!((refusal.status.as_u16(), refusal.reason.as_str()), (status, text));
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Commands of the table that requests over HTTP are made of: the same handlers, records and waits as for a client of the Redis
+//! protocol.
+
+use crate::clock::now_us;
+use crate::holding::holds_back;
+use crate::http::refusal::Refusal;
+use crate::http::watch::LOG_FAILED;
+use crate::output::Until;
+use crate::resp::Value;
+use crate::shared::Shared;
+use crate::value_json::decode;
+use tidemark_engine::command::{self, flags};
+use tidemark_engine::{Call, Command, Protocol, Reply, Terms};
+
+/// A command as it would go over the wire, its name first.
+pub(crate) type Words<'a> = Vec<&'a [u8]>;
+
+/// Runs one command, or several together as a transaction, whose answer is an array then, and answers when it is as safe as answers are
+/// to be.
+pub(crate) async fn run(shared: &Shared, db: u8, commands: &[Words<'_>]) -> Result<Value, Refusal> {
+    let rows: Vec<&'static Command> =
+        commands.iter().map(|words| command::resolve(words)).collect::<Result<_, _>>()?;
+    let changes = rows.iter().any(|row| row.is(flags::WRITE));
+    let pause = &shared.pause;
+    let concerns = || changes || !pause.is_of_changes_only();
+    shared.http_watchers.wait_while_paused(pause, concerns).await;
+    // What is admitted from here on is committed before the log is closed.
+    if shared.is_stopping() {
+        return Err(Refusal::unavailable("the server is stopping"));
+    }
+    let (answer, until) = execute(shared, db, commands, &rows);
+    if let Some(until) = until
+        && !shared.http_watchers.wait_for_log(shared.engine.log(), until).await
+    {
+        return Err(Refusal::unavailable(LOG_FAILED));
+    }
+    match answer {
+        Value::Error(text) => {
+            shared.errors.count(&text);
+            Err(Refusal::of_error(&text))
+        }
+        answer => Ok(answer),
+    }
+}
+
+/// Runs them now; the answer, and what it has to wait for.
+fn execute(
+    shared: &Shared,
+    db: u8,
+    commands: &[Words<'_>],
+    rows: &[&'static Command],
+) -> (Value, Option<Until>) {
+    debug_assert_eq!(commands.len(), rows.len());
+    let now_us = now_us();
+    let calls: Vec<Call<'_>> =
+        rows.iter().zip(commands).map(|(command, args)| Call { command, args, db, now_us }).collect();
+    shared.counters.last().inspect(|counters| counters.commands.add(calls.len() as u64));
+    let due_before = next_due(shared);
+    let mut reply = Reply::new(Protocol::Resp3);
+    let executed = match calls.as_slice() {
+        [call] => shared.engine.execute_as(call, Terms::default(), &mut reply),
+        calls => shared.engine.execute_transaction_as(calls, None, &[], now_us, Terms::default(), &mut reply),
+    };
+    debug_assert!(executed.block.is_none(), "nothing is run here that waits for keys");
+    let until = holds_back(&executed, false, shared);
+    if next_due(shared) != due_before {
+        // The workers may all sleep until what was due before, or, if one has just done that, for ever.
+        shared.inboxes.first().inspect(|inbox| inbox.wake());
+    }
+    (decode(reply.bytes()), until)
+}
+
+/// When a worker has something to do for keys that nobody asks for, in milliseconds since 1970.
+fn next_due(shared: &Shared) -> u64 {
+    [shared.next_commit(), shared.next_expiry()].into_iter().flatten().min().unwrap_or(u64::MAX)
+}

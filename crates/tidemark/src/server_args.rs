@@ -1,0 +1,34 @@
+//! Which server a command of ours talks to.
+
+use clap::Args;
+use tidemark_lab::target::{DEFAULT_PORT, Target};
+
+/// Flags that name a server and whoever asks it.
+#[derive(Args)]
+pub(crate) struct ServerArgs {
+    /// Server host
+    #[arg(short = 'h', long, default_value = "127.0.0.1")]
+    host: String,
+    /// Server port
+    #[arg(short, long, default_value_t = DEFAULT_PORT)]
+    port: u16,
+    /// Server as redis://USER:PASSWORD@HOST:PORT/DATABASE, of which only the host is needed
+    #[arg(short, long, conflicts_with_all = ["host", "port"])]
+    uri: Option<Target>,
+    /// Password
+    #[arg(short = 'a', long, env = "TIDEMARK_PASSWORD", hide_env_values = true)]
+    password: Option<String>,
+    /// User of the password
+    #[arg(long, requires = "password")]
+    user: Option<String>,
+}
+
+impl ServerArgs {
+    /// The server, with the database that the URI names.
+    pub(crate) fn target(&self) -> Target {
+        let mut target = self.uri.clone().unwrap_or_else(|| Target::new(&self.host, self.port));
+        target.password = self.password.clone().or(target.password);
+        target.username = self.user.clone().or(target.username);
+        target
+    }
+}

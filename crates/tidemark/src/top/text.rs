@@ -1,0 +1,206 @@
+//! What is shown, as lines for people.
+
+use super::name::printable;
+use super::reading::{Rates, Reading};
+use std::time::Duration;
+
+/// How a line stands out, where it can.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tone {
+    Plain,
+    Title,
+    Alert,
+}
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) tone: Tone,
+    pub(super) text: String,
+}
+
+impl Line {
+    pub(super) fn new(tone: Tone, text: String) -> Self {
+        Self { tone, text }
+    }
+}
+
+/// A reading, with what has happened since the one before.
+pub(super) fn lines(reading: &Reading, rates: Option<&Rates>) -> Vec<Line> {
+    let (totals, state) = (&reading.totals, &reading.state);
+    let mut lines = vec![
+        plain(format!(
+            "{} counters; {} uncommitted with {} units, the oldest for {}; {} units reserved",
+            grouped(state.keys),
+            grouped(state.uncommitted),
+            grouped(state.uncommitted_units),
+            seconds(state.oldest),
+            grouped(state.reserved_units),
+        )),
+        Line::new(
+            if totals.commit_errors == 0 { Tone::Plain } else { Tone::Alert },
+            format!("{} commits refused by the log", grouped(totals.commit_errors)),
+        ),
+        title(format!("{:<16} {:>22} {:>18}", "", "SINCE THE START", "PER SECOND")),
+    ];
+    for (name, total, rate) in [
+        ("moves", totals.moves, rates.map(|rates| rates.moves)),
+        ("units moved", totals.moved_units, rates.map(|rates| rates.moved_units)),
+        ("commits", totals.commits, rates.map(|rates| rates.commits)),
+        ("units committed", totals.committed_units, rates.map(|rates| rates.committed_units)),
+    ] {
+        let rate = rate.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.1}"));
+        lines.push(plain(format!("{name:<16} {:>22} {rate:>18}", grouped(total))));
+    }
+    for (name, total, now) in [
+        ("writes saved", totals.write_reduction(), rates.map(|rates| rates.write_reduction)),
+        ("churn", totals.churn(), rates.map(|rates| rates.churn)),
+    ] {
+        let now = now.map_or_else(|| "-".to_owned(), percent);
+        lines.push(plain(format!("{name:<16} {:>22} {now:>18}", percent(total))));
+    }
+    lines.push(plain(String::new()));
+    lines.push(plain(about_top(reading)));
+    lines.extend(table(reading));
+    lines
+}
+
+/// The counters that move most, under their titles. Columns are as wide as what they hold.
+fn table(reading: &Reading) -> Vec<Line> {
+    if reading.keys.is_empty() {
+        return Vec::new();
+    }
+    let titles = ["MOVES", "ERROR", "UNITS", "COMMITTED", "CHURN", "DB"].map(str::to_owned);
+    let rows = reading.keys.iter().map(|key| {
+        let cells = [
+            grouped(key.moves),
+            grouped(key.error),
+            grouped(key.units),
+            grouped(key.committed),
+            percent(key.churn),
+            key.db.to_string(),
+        ];
+        (cells, printable(&key.key))
+    });
+    let rows: Vec<([String; 6], String)> = std::iter::once((titles, "KEY".to_owned())).chain(rows).collect();
+    // Wide enough at first for the columns not to move with every digit.
+    let widths = rows.iter().fold([9, 5, 11, 9, 7, 2], |mut widths, (cells, _)| {
+        widths.iter_mut().zip(cells).for_each(|(width, cell)| *width = cell.len().max(*width));
+        widths
+    });
+    let text = |(cells, key): &([String; 6], String)| {
+        let cells: Vec<String> =
+            cells.iter().zip(widths).map(|(cell, width)| format!("{cell:>width$}")).collect();
+        format!("{}  {key}", cells.join("  "))
+    };
+    let lines = rows.iter().enumerate();
+    lines.map(|(index, row)| if index == 0 { title(text(row)) } else { plain(text(row)) }).collect()
+}
+
+fn about_top(reading: &Reading) -> String {
+    let window = seconds(reading.window);
+    match (reading.sample, reading.keys.len()) {
+        (0, _) => {
+            "Nobody looks which counters move: CONFIG SET counter-churn-sample 16 turns it on".to_owned()
+        }
+        (_, 0) => format!("No counter has moved within the last {window}"),
+        (1, _) => format!("Those that moved most within the last {window}; every move was looked at"),
+        (sample, _) => {
+            format!(
+                "Those that moved most within the last {window}, by one of {sample} moves, chosen at random"
+            )
+        }
+    }
+}
+
+fn plain(text: String) -> Line {
+    Line::new(Tone::Plain, text)
+}
+
+fn title(text: String) -> Line {
+    Line::new(Tone::Title, text)
+}
+
+fn seconds(duration: Duration) -> String {
+    format!("{:.1} s", duration.as_secs_f64())
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// A number with its digits in groups of three.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Line, Tone, grouped, lines};
+    use crate::top::reading::tests::reading;
+    use std::time::Duration;
+
+    fn text(lines: &[Line]) -> String {
+        let lines: Vec<&str> = lines.iter().map(|line| line.text.trim_end()).collect();
+        lines.join("\n") + "\n"
+    }
+
+    #[test]
+    fn a_reading_is_a_page() {
+        let (earlier, mut later) = (reading(), reading());
+        later.totals.moves += 200;
+        later.totals.moved_units += 400;
+        later.totals.commits += 1;
+        later.totals.committed_units += 100;
+        later.at = earlier.at + Duration::from_secs(2);
+        let page = lines(&later, later.rates_since(&earlier).as_ref());
+        let expected = "\
+3 counters; 2 uncommitted with 40 units, the oldest for 0.8 s; 10 units reserved
+2 commits refused by the log
+                        SINCE THE START         PER SECOND
+moves                            12,545              100.0
+units moved                      50,400              200.0
+commits                             346                0.5
+units committed                  10,100               50.0
+writes saved                     97.2 %             99.5 %
+churn                            80.0 %             75.0 %
+
+Those that moved most within the last 45.2 s, by one of 16 moves, chosen at random
+    MOVES  ERROR        UNITS  COMMITTED    CHURN  DB  KEY
+    1,600     32        3,200         16   99.5 %   0  seats\\n
+       16      0           16         16    0.0 %  15  likes
+";
+        assert_eq!(text(&page), expected);
+        assert_eq!(page[1].tone, Tone::Alert, "what the log has refused is to be seen");
+    }
+
+    #[test]
+    fn a_first_reading_has_no_rates_and_says_so() {
+        let mut first = reading();
+        first.totals.commit_errors = 0;
+        first.keys.clear();
+        let page = lines(&first, None);
+        assert!(text(&page).contains("moves                            12,345                  -\n"));
+        assert!(text(&page).ends_with("No counter has moved within the last 45.2 s\n"));
+        assert_eq!(page[1].tone, Tone::Plain);
+        first.sample = 0;
+        assert!(text(&lines(&first, None)).ends_with("CONFIG SET counter-churn-sample 16 turns it on\n"));
+        first.sample = 1;
+        first.keys = reading().keys;
+        assert!(text(&lines(&first, None)).contains("; every move was looked at\n"));
+    }
+
+    #[test]
+    fn digits_stand_in_groups_of_three() {
+        let groups = [0, 12, 999, 1000, 123_456, u64::MAX].map(grouped);
+        assert_eq!(groups, ["0", "12", "999", "1,000", "123,456", "18,446,744,073,709,551,615"]);
+    }
+}
