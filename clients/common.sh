@@ -33,32 +33,33 @@ need() {
     $sudo apt-get update -qq && DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends "$2"
 }
 
-# start_server: starts one on a free port and sets `port`.
+# start_server [FLAG...]: starts one on a free port, with these flags too, and sets `port` and `server_log`.
 start_server() {
-    local directory log
+    local directory
     directory=$(mktemp -d "$data/server.XXXXXX")
-    log="$directory/log"
-    touch "$log"
+    server_log="$directory/log"
+    touch "$server_log"
     port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
     "$binary" serve --bind 127.0.0.1 --port "$port" --dir "$directory/data" --durability off \
-        --enable-debug-command yes >"$log" 2>&1 &
+        --enable-debug-command yes "$@" >"$server_log" 2>&1 &
     servers+=($!)
     local attempt
     for attempt in $(seq 600); do
-        grep -q '^ready' "$log" && return
+        grep -q '^ready' "$server_log" && return
         kill -0 "${servers[-1]}" 2>/dev/null || break
         sleep 0.05
     done
-    echo "the server did not start:" && cat "$log"
+    echo "the server did not start:" && cat "$server_log"
     return 1
 }
 
-# python_environment: a virtual environment with clients/python/requirements.txt in it; sets `python`.
+# python_environment [FOLDER]: a virtual environment with clients/FOLDER/requirements.txt in it, python's own unless another is named; sets
+# `python`.
 python_environment() {
     need python3 python3 && python3 -c 'import ensurepip, venv' 2>/dev/null || need /missing python3-venv || return
-    python="$work/venv/bin/python"
-    local wanted="$root/clients/python/requirements.txt"
-    cmp -s "$wanted" "$work/venv/requirements.txt" && return
-    python3 -m venv "$work/venv" && "$python" -m pip install -q -r "$wanted" &&
-        cp "$wanted" "$work/venv/requirements.txt"
+    local wanted="$root/clients/${1:-python}/requirements.txt" environment="$work/venv${1:+-$1}"
+    python="$environment/bin/python"
+    cmp -s "$wanted" "$environment/requirements.txt" && return
+    python3 -m venv "$environment" && "$python" -m pip install -q -r "$wanted" &&
+        cp "$wanted" "$environment/requirements.txt"
 }

@@ -2,11 +2,14 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors that the server needs beside those of its clients: listeners, event loops, the log, HTTP.
-const OWN_DESCRIPTORS: u64 = 128;
+/// Descriptors that the server needs beside those of its clients: listeners, event loops, the log, HTTP, gRPC.
+const OWN_DESCRIPTORS: u64 = 128 + OWN_GRPC_CONNECTIONS as u64;
 
 /// Connections over HTTP among these.
 pub(crate) const OWN_HTTP_CONNECTIONS: usize = 32;
+
+/// Connections of gRPC among these. Each carries many calls.
+pub(crate) const OWN_GRPC_CONNECTIONS: usize = 64;
 
 /// Connections that take a descriptor each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

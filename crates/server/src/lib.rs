@@ -42,6 +42,7 @@ mod delivery;
 mod descriptors;
 mod dice;
 mod following;
+mod grpc;
 mod holders;
 mod holding;
 mod http;

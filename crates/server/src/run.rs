@@ -68,6 +68,9 @@ fn greeting(config: &Config, server: &Server) -> String {
             ),
         );
     }
+    if let Some(address) = server.grpc_address() {
+        line("grpc", &format!("{address}, rewardpool.RewardPoolService"));
+    }
     line("data", &config.dir.display().to_string());
     line("durability", &format!("{} ({})", config.durability, promise(config)));
     for found in server.report().lines() {

@@ -2,6 +2,7 @@
 
 use crate::clock::now_us;
 use crate::config::Config;
+use crate::grpc::Grpc;
 use crate::http::Http;
 use crate::inbox::Inbox;
 use crate::listener::{self, ListenError};
@@ -32,6 +33,14 @@ pub enum StartError {
     /// The HTTP address cannot be used.
     #[error("cannot serve HTTP on {address}: {error}; choose another address with --http")]
     Http {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The address for gRPC cannot be used.
+    #[error("cannot serve gRPC on {address}: {error}; choose another address with --grpc")]
+    Grpc {
         /// The address.
         address: SocketAddr,
         /// What the system said.
@@ -73,6 +82,7 @@ pub struct Server {
     snapshots: JoinHandle<Result<(), TakeError>>,
     backlogs: Vec<JoinHandle<()>>,
     http: Option<Http>,
+    grpc: Option<Grpc>,
     addresses: Vec<SocketAddr>,
     report: String,
 }
@@ -89,7 +99,7 @@ impl Server {
         let recovered = recovery::open(&config)?;
         let listening = listener::listen(&config, config.worker_count())?;
         let (polls, inboxes) = event_loops(config.worker_count())?;
-        let http_address = config.http;
+        let (http_address, grpc_address) = (config.http, config.grpc);
         let (snapshots, requests) = Snapshots::new(recovered.snapshot);
         let shared = Arc::new(Shared::new(recovered.engine, snapshots, config, inboxes.clone()));
         let http_watchers = Arc::clone(&shared.http_watchers);
@@ -119,8 +129,24 @@ impl Server {
                 Some(http.map_err(|error| StartError::Http { address, error })?)
             }
         };
+        let grpc = match grpc_address {
+            None => None,
+            Some(address) => {
+                let grpc = Grpc::start(address, Arc::clone(&shared));
+                Some(grpc.map_err(|error| StartError::Grpc { address, error })?)
+            }
+        };
         let report = warning.into_iter().chain([recovered.report]).collect::<Vec<_>>().join("\n");
-        Ok(Server { shared, workers, snapshots, backlogs, http, addresses: listening.addresses, report })
+        Ok(Server {
+            shared,
+            workers,
+            snapshots,
+            backlogs,
+            http,
+            grpc,
+            addresses: listening.addresses,
+            report,
+        })
     }
 
     /// TCP addresses that the server listens on.
@@ -131,6 +157,11 @@ impl Server {
     /// Where HTTP is served.
     pub fn http_address(&self) -> Option<SocketAddr> {
         self.http.as_ref().map(Http::address)
+    }
+
+    /// Where gRPC is served.
+    pub fn grpc_address(&self) -> Option<SocketAddr> {
+        self.grpc.as_ref().map(Grpc::address)
     }
 
     /// What was found at the start, in lines for a person.
@@ -155,6 +186,9 @@ impl Server {
         }
         if let Some(http) = self.http {
             http.stop();
+        }
+        if let Some(grpc) = self.grpc {
+            grpc.stop();
         }
         for thread in self.backlogs {
             if thread.join().is_err() {

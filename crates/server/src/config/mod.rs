@@ -50,6 +50,10 @@ pub struct Config {
     pub disable_thp: bool,
     /// Where metrics and health are served.
     pub http: Option<SocketAddr>,
+    /// Where draws are served over gRPC.
+    pub grpc: Option<SocketAddr>,
+    /// The pool of requests over gRPC that name none; empty means that they must.
+    pub grpc_pool: String,
 
     /// Refuse other hosts while there is no password.
     pub protected_mode: bool,
@@ -165,6 +169,8 @@ impl Default for Config {
             threads: 0,
             disable_thp: true,
             http: None,
+            grpc: None,
+            grpc_pool: String::new(),
             protected_mode: true,
             requirepass: String::new(),
             authentication_timeout: Duration::from_mins(1),

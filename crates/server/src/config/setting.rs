@@ -1,10 +1,12 @@
 //! The table of settings: one declaration feeds flags, environment, file, `CONFIG GET` and `CONFIG SET`.
 
 use super::value::{
-    DebugAccess, LogStorage, bind_addresses, bytes, number, origins, output_limits, permissions, seconds,
-    show_bind_addresses, show_output_limits, show_yes_no, sinks, sinks_without_secrets, yes_no,
+    DebugAccess, LogStorage, address_or_off, bind_addresses, bytes, number, origins, output_limits,
+    permissions, seconds, show_bind_addresses, show_output_limits, show_yes_no, sinks, sinks_without_secrets,
+    yes_no,
 };
 use super::{Config, EventSelection};
+use crate::grpc;
 use std::path::PathBuf;
 use std::time::Duration;
 use tidemark_engine::keyspace::MAX_BYTES;
@@ -242,13 +244,39 @@ pub static SETTINGS: &[Setting] = &[
         changeable: false,
         fallback: "",
         get: |_, config| config.http.map(|address| address.to_string()).unwrap_or_default(),
+        set: |_, config, text| address_or_off(text, "127.0.0.1:7380").map(|address| config.http = address),
+    },
+    Setting {
+        name: "grpc",
+        alias: None,
+        group: NETWORK,
+        placeholder: "ADDRESS:PORT",
+        help: "Where draws from pools are served over gRPC, as rewardpool.RewardPoolService, such as 127.0.0.1:50051; off or empty \
+               for nowhere. It asks for the password.",
+        literal: Literal::Text,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.grpc.map(|address| address.to_string()).unwrap_or_default(),
         set: |_, config, text| {
-            config.http = match text {
-                "" | "off" => None,
-                address => Some(address.parse().map_err(|_| {
-                    "must be an address and a port, such as 127.0.0.1:7380, or off".to_owned()
-                })?),
-            };
+            config.grpc = address_or_off(text, "127.0.0.1:50051")?;
+            match grpc::objection() {
+                Some(objection) if config.grpc.is_some() => Err(objection),
+                _ => Ok(()),
+            }
+        },
+    },
+    Setting {
+        name: "grpc-pool",
+        alias: None,
+        group: NETWORK,
+        placeholder: "KEY",
+        help: "The pool that requests over gRPC mean which name none, as those of programs that know but one; empty for none.",
+        literal: Literal::Text,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.grpc_pool.clone(),
+        set: |_, config, text| {
+            text.clone_into(&mut config.grpc_pool);
             Ok(())
         },
     },

@@ -1,6 +1,7 @@
 //! How values are spelled: sizes, durations, switches, addresses, output limits.
 
 use std::fmt::Write as _;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// An address to listen on.
@@ -129,6 +130,17 @@ pub(super) fn number(text: &str, from: u64, to: u64) -> Result<u64, String> {
 
 fn in_bounds(value: u64, from: u64, to: u64) -> Result<u64, String> {
     if (from..=to).contains(&value) { Ok(value) } else { Err(format!("must be between {from} and {to}")) }
+}
+
+/// Reads where something is served, if anywhere. `example` is for whoever has it wrong.
+pub(super) fn address_or_off(text: &str, example: &str) -> Result<Option<SocketAddr>, String> {
+    match text {
+        "" | "off" => Ok(None),
+        address => {
+            let parsed = address.parse().map(Some);
+            parsed.map_err(|_| format!("must be an address and a port, such as {example}, or off"))
+        }
+    }
 }
 
 /// Reads a number of bytes: `1024`, `1kb` (1024), `1k` (1000), `512mb`, `1gb`.

@@ -6,14 +6,14 @@
 //!                      └► limiting (JSON), api_key (as VSA) ─► running: commands ─► verdict
 //! ```
 
-mod access;
+pub(crate) mod access;
 mod api_key;
 mod body;
 mod changes;
 mod limiting;
 mod listener;
-mod refusal;
-mod running;
+pub(crate) mod refusal;
+pub(crate) mod running;
 mod service;
 mod socket;
 mod stream;

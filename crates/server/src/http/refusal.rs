@@ -25,7 +25,7 @@ impl Refusal {
     pub(crate) fn of_error(text: &[u8]) -> Refusal {
         let reason = String::from_utf8_lossy(text).into_owned();
         let begins = |words: &[&str]| words.iter().any(|word| reason.starts_with(word));
-        let status = if begins(&["ERR no such limiter", "ERR no such counter"]) {
+        let status = if begins(&["ERR no such limiter", "ERR no such counter", "ERR no such pool"]) {
             StatusCode::NOT_FOUND
         } else if begins(&["WRONGTYPE ", "ERR the limiter is of the algorithm"]) {
             StatusCode::CONFLICT
@@ -101,6 +101,7 @@ mod tests {
         for (text, status) in [
             ("ERR no such limiter: define it by LIMIT.CREATE, or in the call", 404),
             ("ERR no such counter, COUNTER.CREATE makes one", 404),
+            ("ERR no such pool, POOL.CREATE makes one", 404),
             ("WRONGTYPE Operation against a key holding the wrong kind of value", 409),
             ("ERR the limiter is of the algorithm GCRA: LIMIT.CREATE can change that", 409),
             ("MISCONF the log is full", 503),

@@ -1,0 +1,65 @@
+//! `Draw`: requests and what was drawn, for as long as the client likes.
+
+use super::messages::{DrawRequest, DrawResponse};
+use super::pool::{ask, key, misread, status};
+use crate::resp::Value;
+use crate::shared::Shared;
+use futures_util::stream::{self, Stream, StreamExt as _};
+use std::sync::Arc;
+use tonic::{Status, Streaming};
+
+/// The most draws of one request: they are all in memory at once. Whoever wants more asks several times.
+const COUNT_MAX: i32 = 65_536;
+
+/// What the pool itself refuses: the stream goes on then.
+const REFUSED_BY_POOL: [&str; 1] = ["EMPTY "];
+
+/// Answers one request after the other. The next is read when the answers to the one before have been taken.
+pub(super) fn answers(
+    shared: Arc<Shared>,
+    requests: Streaming<DrawRequest>,
+) -> impl Stream<Item = Result<DrawResponse, Status>> + Send {
+    requests
+        .then(move |request| {
+            let shared = Arc::clone(&shared);
+            async move { draw(&shared, &request?).await }
+        })
+        .flat_map(|drawn| match drawn {
+            Ok(responses) => stream::iter(responses.into_iter().map(Ok)).left_stream(),
+            Err(status) => stream::iter([Err(status)]).right_stream(),
+        })
+}
+
+async fn draw(shared: &Shared, request: &DrawRequest) -> Result<Vec<DrawResponse>, Status> {
+    let count = request.count.max(1);
+    if count > COUNT_MAX {
+        return Err(Status::invalid_argument(format!(
+            "{count} draws are wanted at once, at most {COUNT_MAX} are possible: send several requests"
+        )));
+    }
+    let settings = shared.settings.current();
+    let (key, count) = (key(&request.pool, &settings.grpc_pool)?, count.to_string());
+    let mut words = vec![&b"pool.draw"[..], key, b"count", count.as_bytes()];
+    if request.unique {
+        words.push(b"unique");
+    }
+    match ask(shared, words).await {
+        Ok(Value::Array(draws)) => draws.iter().map(response).collect(),
+        Ok(_) => Err(misread()),
+        Err(refusal) if REFUSED_BY_POOL.iter().any(|word| refusal.reason.starts_with(word)) => {
+            Ok(vec![DrawResponse { error: refusal.reason, ..DrawResponse::default() }])
+        }
+        Err(refusal) => Err(status(&refusal)),
+    }
+}
+
+/// A draw as `POOL.DRAW` tells it.
+fn response(draw: &Value) -> Result<DrawResponse, Status> {
+    let Value::Array(draw) = draw else { return Err(misread()) };
+    let (number, item_id) = match draw.as_slice() {
+        [Value::Integer(number), Value::Bulk(id)] => (number, String::from_utf8_lossy(id).into_owned()),
+        [Value::Integer(number), Value::Null] => (number, String::new()),
+        _ => return Err(misread()),
+    };
+    Ok(DrawResponse { request_id: number.unsigned_abs(), item_id, error: String::new() })
+}

@@ -1,0 +1,49 @@
+//! The messages of `proto/rewardpool.proto`.
+
+/// Which pool's state is wanted.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub(super) struct GetStateRequest {
+    #[prost(string, tag = "1")]
+    pub(super) pool: String,
+}
+
+/// What is in a pool.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub(super) struct GetStateResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) items: Vec<RewardItem>,
+}
+
+/// An item of a pool.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub(super) struct RewardItem {
+    #[prost(string, tag = "1")]
+    pub(super) item_id: String,
+    /// -1 without an end. Who reads it as an `int32` sees the lower half.
+    #[prost(int64, tag = "2")]
+    pub(super) quantity: i64,
+    #[prost(int64, tag = "3")]
+    pub(super) probability: i64,
+}
+
+/// So many draws, please.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub(super) struct DrawRequest {
+    #[prost(int32, tag = "1")]
+    pub(super) count: i32,
+    #[prost(string, tag = "2")]
+    pub(super) pool: String,
+    #[prost(bool, tag = "3")]
+    pub(super) unique: bool,
+}
+
+/// What a draw has given, or why nothing was drawn.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub(super) struct DrawResponse {
+    #[prost(uint64, tag = "1")]
+    pub(super) request_id: u64,
+    #[prost(string, tag = "2")]
+    pub(super) item_id: String,
+    #[prost(string, tag = "3")]
+    pub(super) error: String,
+}

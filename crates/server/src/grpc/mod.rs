@@ -1,0 +1,37 @@
+//! Draws from pools over gRPC, as the system has them that pools come from: `rewardpool.RewardPoolService`, in `proto/rewardpool.proto`.
+//!
+//! ```text
+//! listener ─► service ─┬► drawing ─┬► pool ─► http/running: commands of the table
+//!  (places)   (paths)  └► state ───┘
+//!                      description: what the service is, for clients that ask it
+//! ```
+
+#[cfg(feature = "grpc")]
+mod description;
+#[cfg(feature = "grpc")]
+mod drawing;
+#[cfg(feature = "grpc")]
+mod listener;
+#[cfg(feature = "grpc")]
+mod messages;
+#[cfg(feature = "grpc")]
+mod pool;
+#[cfg(feature = "grpc")]
+mod running;
+#[cfg(feature = "grpc")]
+mod service;
+#[cfg(feature = "grpc")]
+mod state;
+#[cfg(not(feature = "grpc"))]
+mod without;
+
+#[cfg(feature = "grpc")]
+pub(crate) use running::Grpc;
+#[cfg(not(feature = "grpc"))]
+pub(crate) use without::Grpc;
+
+/// Why gRPC cannot be served; `None` if it can.
+pub(crate) fn objection() -> Option<String> {
+    let without = "cannot be used: this program was built without its feature `grpc`";
+    cfg!(not(feature = "grpc")).then(|| without.to_owned())
+}

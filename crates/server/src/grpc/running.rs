@@ -1,0 +1,106 @@
+//! gRPC on a thread of its own: whoever draws there keeps neither a worker nor HTTP from others.
+
+use super::description::file_descriptors;
+use super::listener::connections;
+use super::pool::status;
+use super::service::RewardPoolService;
+use crate::http::access;
+use crate::http::refusal::Refusal;
+use crate::shared::Shared;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tonic::service::InterceptorLayer;
+use tonic::transport::Server;
+use tonic::{Request, Status};
+use tonic_reflection::server::Builder;
+
+/// The most calls at once on one connection.
+const CALLS_MAX: u32 = 256;
+/// How often a client is asked whether it is still there, and how long it may take to say so.
+const KEEPALIVE: Duration = Duration::from_mins(1);
+const KEEPALIVE_PATIENCE: Duration = Duration::from_secs(20);
+/// How long calls may go on when the server stops.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// The running gRPC server.
+pub(crate) struct Grpc {
+    address: SocketAddr,
+    stop: oneshot::Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Grpc {
+    /// Listens on `address` and serves from when this returns.
+    pub(crate) fn start(address: SocketAddr, shared: Arc<Shared>) -> io::Result<Grpc> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+        let listener = runtime.block_on(TcpListener::bind(address))?;
+        let address = listener.local_addr()?;
+        let (stop, stopped) = oneshot::channel::<()>();
+        let run = move || runtime.block_on(serve(listener, shared, stopped));
+        let thread = std::thread::Builder::new().name("tidemark-grpc".to_owned()).spawn(run)?;
+        Ok(Grpc { address, stop, thread })
+    }
+
+    /// The address that it listens on.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Ends it: what is being answered has a moment to be.
+    pub(crate) fn stop(self) {
+        // If it has ended already, nobody hears it.
+        let _ = self.stop.send(());
+        let _ = self.thread.join();
+    }
+}
+
+async fn serve(listener: TcpListener, shared: Arc<Shared>, stopped: oneshot::Receiver<()>) {
+    let (over, is_over) = oneshot::channel::<()>();
+    // What it describes is always the same, and a test asks for it.
+    let description = || Builder::configure().register_file_descriptor_set(file_descriptors());
+    let (Ok(reflection), Ok(older_reflection)) = (description().build_v1(), description().build_v1alpha())
+    else {
+        debug_assert!(false, "the service is described well");
+        return;
+    };
+    let guard = {
+        let shared = Arc::clone(&shared);
+        InterceptorLayer::new(move |request| check(&shared, request))
+    };
+    let mut server = Server::builder()
+        .http2_keepalive_interval(Some(KEEPALIVE))
+        .http2_keepalive_timeout(Some(KEEPALIVE_PATIENCE))
+        .max_concurrent_streams(CALLS_MAX)
+        .layer(guard);
+    let services =
+        server.add_service(RewardPoolService(shared)).add_service(reflection).add_service(older_reflection);
+    let serving = services.serve_with_incoming_shutdown(connections(listener), async {
+        let _ = is_over.await;
+    });
+    tokio::pin!(serving);
+    tokio::select! {
+        // Sockets that fail are those of their clients.
+        _ = &mut serving => {}
+        _ = stopped => {
+            let _ = over.send(());
+            let _ = tokio::time::timeout(FAREWELL, serving).await;
+        }
+    }
+}
+
+/// The same may draw as may send commands.
+fn check(shared: &Shared, request: Request<()>) -> Result<Request<()>, Status> {
+    let Some(peer) = request.remote_addr() else {
+        return Err(Status::permission_denied("it is not known who asks"));
+    };
+    let headers = request.metadata().clone().into_headers();
+    match access::check(&shared.settings.current(), peer, &headers, None) {
+        Ok(()) => Ok(request),
+        Err(denied) => Err(status(&Refusal::from(denied))),
+    }
+}

@@ -1,0 +1,23 @@
+//! What there is where the program was built without gRPC: nothing.
+
+use crate::shared::Shared;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Nobody has one: the setting is refused.
+pub(crate) struct Grpc(std::convert::Infallible);
+
+impl Grpc {
+    pub(crate) fn start(_: SocketAddr, _: Arc<Shared>) -> io::Result<Grpc> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        match self.0 {}
+    }
+
+    pub(crate) fn stop(self) {
+        match self.0 {}
+    }
+}
