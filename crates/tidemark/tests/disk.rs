@@ -9,6 +9,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use support::prizes::{create_prizes, draw_until_refused};
 use support::{Answer, Client, Server, free_port, readiness};
 
 /// A value that fills a small segment in some dozen writes.
@@ -240,6 +241,29 @@ fn so_it_is_when_answers_do_not_wait_for_the_disk() {
 #[test]
 fn so_it_is_when_the_log_is_mapped() {
     fill_and_free("always", "mmap", cycles(10));
+}
+
+#[test]
+fn draws_that_a_full_disk_refuses_give_nothing() {
+    const PRIZES: usize = 12_000;
+    let Some(disk) = SmallDisk::mount() else { return };
+    let server = disk.serve("always", "file", free_port());
+    let mut client = server.client();
+    create_prizes(&mut client, PRIZES);
+    disk.fill();
+    let (mut won, refusal) = draw_until_refused(&mut client);
+    let refusal = refusal.expect("the server lives");
+    assert!(refusal.starts_with("MISCONF Tidemark refuses changes"), "{refusal}");
+    assert!(client.call(&["POOL.DRAW", "prizes", "COUNT", "100"]).expect("an answer").is_error());
+    server.kill();
+    disk.free();
+    let server = disk.serve("always", "file", free_port());
+    let (rest, refusal) = draw_until_refused(&mut server.client());
+    assert!(refusal.is_some_and(|text| text.starts_with("EMPTY ")), "until nothing is left");
+    assert!(won.is_disjoint(&rest), "no prize is given twice");
+    won.extend(rest);
+    // A draw may be in the log whose answer was an error.
+    assert!((PRIZES - 1..=PRIZES).contains(&won.len()), "{} of {PRIZES}", won.len());
 }
 
 #[test]

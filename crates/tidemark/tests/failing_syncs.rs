@@ -7,6 +7,7 @@ mod support;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use support::prizes::{create_prizes, draw_until_refused};
 use support::{Answer, Client, Server, free_port, readiness};
 
 fn runs() -> usize {
@@ -80,6 +81,33 @@ fn of_the_log() {
         // The answer that waits for the sync which fails is never OK: its connection is closed, or it is an error.
         let acknowledged = increment_until_refused(&mut server.client());
         check_that_it_is_final(server, directory.path(), http, acknowledged);
+    }
+}
+
+#[test]
+fn of_the_log_gives_the_prize_that_waits_for_it_to_nobody() {
+    for run in 0..runs() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let fault = format!("inject=fdatasync:error=EIO:when={}+", 12 + run * 7);
+        let server = serve(directory.path(), free_port(), &["-e", "trace=fdatasync", "-e", &fault], &[]);
+        let mut client = server.client();
+        create_prizes(&mut client, 200);
+        let (won, refusal) = draw_until_refused(&mut client);
+        assert!(refusal.is_none_or(|text| text.starts_with("MISCONF ")), "the disk has failed");
+        let mut client = server.client();
+        for command in [&["POOL.DRAW", "prizes"][..], &["POOL.RESERVE", "prizes", "1000"]] {
+            match client.call(command).expect("an answer") {
+                Answer::Error(text) => assert!(text.starts_with("MISCONF "), "{text}"),
+                answer => panic!("somebody has won after a failed sync: {answer:?}"),
+            }
+        }
+        server.kill();
+        let server = Server::start(directory.path(), &["--durability", "always"]);
+        let (rest, refusal) = draw_until_refused(&mut server.client());
+        assert!(refusal.is_some_and(|text| text.starts_with("EMPTY ")), "until nothing is left");
+        assert!(won.is_disjoint(&rest), "no prize is given twice");
+        // One draw may be in the log whose answer was an error.
+        assert!((199..=200).contains(&(won.len() + rest.len())), "{} and {}", won.len(), rest.len());
     }
 }
 

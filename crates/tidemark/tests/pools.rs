@@ -5,6 +5,7 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
+use support::prizes::create_prizes;
 use support::{Answer, Client, Server, call};
 
 const WRITERS: usize = 4;
@@ -121,11 +122,7 @@ fn a_killed_server_gives_no_prize_twice_and_takes_none_back() {
     for round in 0..KILLS {
         let server = start(directory.path());
         if round == 0 {
-            let items: Vec<String> =
-                (0..PRIZES).flat_map(|item| [format!("prize{item}"), "1".into(), "1".into()]).collect();
-            let mut create = vec!["POOL.CREATE", "prizes", "ITEMS"];
-            create.extend(items.iter().map(String::as_str));
-            call(&mut server.client(), &create);
+            create_prizes(&mut server.client(), PRIZES);
         }
         let ledgers: Vec<Ledger> = std::thread::scope(|scope| {
             let port = server.port;
