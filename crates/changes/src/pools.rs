@@ -2,18 +2,20 @@
 //!
 //! ```text
 //! pool.create   key COMMITMENT sha256 NEXT sha256 MODE mode SOLDOUT rule [fallback] ITEMS (id weight quantity)*
-//! pool.draw     key first-draw item*           of each draw the number of its item, - for nothing
-//! pool.reserve  key number until-us item*
+//! pool.draw     key first-draw who item*       of each draw the number of its item, - for nothing
+//! pool.reserve  key number until-us who item*
 //! pool.confirm  key number                     and pool.cancel, pool.expire
 //! pool.update   key (SET item weight quantity | ADD id weight quantity | REMOVE item)
 //! pool.return   key item count
 //! pool.epoch    key SEED seed NEXT sha256      of the secret of the epoch behind it
+//!
+//! who           [USER id] [REQUEST id]         as far as it was said
 //! ```
 
 use tidemark_engine::ApplyError;
 use tidemark_engine::record::Cursor;
 use tidemark_engine::value::{Collection, Pool};
-use tidemark_pool::{Ending, Event, Events, Frame, Mode, Stock};
+use tidemark_pool::{By, Ending, Event, Events, Frame, Mode, Stock};
 
 /// A command that is told in the place of what the log has.
 pub(crate) struct Told {
@@ -39,6 +41,14 @@ impl Told {
         match stock {
             Stock::Limited(left) => self.number(left),
             Stock::Unlimited => self.text("UNLIMITED"),
+        }
+    }
+
+    fn by(&mut self, by: &By<'_>) {
+        for (word, name) in [("USER", by.user), ("REQUEST", by.request)] {
+            if let Some(name) = name {
+                self.text(word).text(name);
+            }
         }
     }
 
@@ -131,6 +141,15 @@ fn told_of(key: &[u8], event: &Event<'_>, next_draw: u64) -> (Told, u64) {
             items.iter().for_each(|item| _ = told.item(*item));
             return (told, items.len() as u64);
         }
+        Event::Asked(asked) => {
+            told.number(next_draw);
+            if let Some(until_us) = asked.until_us {
+                told.number(until_us);
+            }
+            told.by(&asked.by);
+            asked.items.iter().for_each(|item| _ = told.item(*item));
+            return (told, asked.items.len() as u64);
+        }
         Event::Ended { number, .. } => told.number(*number),
         Event::Changed { item, weight, stock } => {
             told.text("SET").number(u64::from(*item)).number(*weight).stock(*stock)
@@ -149,6 +168,8 @@ fn name(event: &Event<'_>) -> &'static str {
     match event {
         Event::Drew(_) | Event::DrewDifferent { .. } => "pool.draw",
         Event::Reserved { .. } => "pool.reserve",
+        Event::Asked(asked) if asked.until_us.is_some() => "pool.reserve",
+        Event::Asked(_) => "pool.draw",
         Event::Ended { how: Ending::Confirmed, .. } => "pool.confirm",
         Event::Ended { how: Ending::Cancelled, .. } => "pool.cancel",
         Event::Ended { how: Ending::Expired, .. } => "pool.expire",
@@ -214,6 +235,10 @@ mod tests {
             "POOL.UPDATE p WEIGHT car 7 ADD hat 2 3 REMOVE car",
             "POOL.RETURN p mug 2",
             "POOL.EPOCH p SEED luck",
+            "POOL.DRAW p REQUEST r1",
+            "POOL.DRAW p REQUEST r1",
+            "POOL.DRAW p USER mira COUNT 2",
+            "POOL.RESERVE p 1000 USER mira REQUEST r2",
         ] {
             assert!(!run(&engine, line).starts_with('-'), "{line}");
         }
@@ -242,6 +267,9 @@ mod tests {
                 "pool.update p REMOVE 0".to_owned(),
                 "pool.return p 1 2".to_owned(),
                 format!("pool.epoch p SEED luck NEXT {next}"),
+                "pool.draw p 7 REQUEST r1 1".to_owned(),
+                "pool.draw p 8 USER mira 1 1".to_owned(),
+                "pool.reserve p 10 2000000 USER mira REQUEST r2 1".to_owned(),
             ]
         );
         assert!(!told.join(" ").contains(secret), "not even of an epoch that is over");

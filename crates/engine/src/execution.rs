@@ -50,6 +50,7 @@ impl Engine {
         let mark = reply.len();
         self.run(call, &mut keys, reply);
         let lsn = self.log_effects(call, &keys.effects, room, reply, mark);
+        let told = if keys.effects.tells_logged { lsn.or_else(|| Some(self.log().appended())) } else { lsn };
         let durable = keys.effects.durable || terms.durable;
         let awaited = keys.effects.awaited;
         let block = if keys.concern_others() || terms.reader.is_some() {
@@ -58,9 +59,9 @@ impl Engine {
             None
         };
         if awaited > Lsn::ZERO {
-            return Executed { lsn: lsn.or(Some(awaited)), durable: true, block };
+            return Executed { lsn: told.or(Some(awaited)), durable: true, block };
         }
-        Executed { lsn, durable, block }
+        Executed { lsn: told, durable, block }
     }
 
     /// What follows from a command beside its answer and its record, and few commands have any of: watched reads are

@@ -112,7 +112,7 @@ impl Engine {
         reply.array(calls.len());
         let mut payloads = Vec::new();
         let (mut ready, mut noted, mut durable) = (Vec::new(), Vec::new(), terms.durable);
-        let (mut leased, mut awaited) = (Vec::new(), Lsn::ZERO);
+        let (mut leased, mut awaited, mut tells_logged) = (Vec::new(), Lsn::ZERO, false);
         for call in calls {
             keys.select(call.db);
             self.run(call, &mut keys, reply);
@@ -120,6 +120,7 @@ impl Engine {
             encode_effects(call, &effects, &mut payloads);
             durable |= effects.durable;
             awaited = awaited.max(effects.awaited);
+            tells_logged |= effects.tells_logged;
             let rare = effects.take_rare();
             if rare.block.is_some() {
                 reply.null_array();
@@ -156,7 +157,8 @@ impl Engine {
         }
         self.serve(keys, ready);
         let awaited = Some(awaited).filter(|awaited| *awaited > Lsn::ZERO);
-        Executed { lsn: lsn.or(awaited), durable: durable || awaited.is_some(), block: None }
+        let told = awaited.or_else(|| tells_logged.then(|| self.log().appended()));
+        Executed { lsn: lsn.or(told), durable: durable || awaited.is_some(), block: None }
     }
 
     /// Starts watching a key for a transaction.

@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
         self.take(N)?.try_into().ok()
     }
 
-    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+    pub(crate) fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let end = self.offset.checked_add(length)?;
         let taken = self.bytes.get(self.offset..end)?;
         self.offset = end;

@@ -1,11 +1,14 @@
 //! Events: what a pool has done, as a log keeps it.
 //!
 //! A draw is the number of its item and no more: one byte for the first 112 items, two for the first 16,368, three for two million. The
-//! numbers of draws follow from those before. Whatever else happens has a number below those of items in front.
+//! numbers of draws follow from those before. Whatever else happens has a number below those of items in front. A draw of a request whose id
+//! has eight bytes takes ten more.
 
+mod asked;
 mod read;
 mod write;
 
+pub use asked::Asked;
 pub use read::{Events, Malformed};
 pub use write::{Mark, Recorder};
 
@@ -28,6 +31,7 @@ mod tag {
     pub(super) const EPOCH: u64 = 9;
     pub(super) const DREW_DIFFERENT: u64 = 10;
     pub(super) const RESERVED_DIFFERENT: u64 = 11;
+    pub(super) const ASKED: u64 = 12;
     pub(super) const ITEMS: u64 = 16;
 }
 
@@ -50,6 +54,8 @@ pub enum Event<'a> {
         /// Until when. Microseconds since 1970-01-01 UTC.
         until_us: u64,
     },
+    /// Somebody who has said who they are, or what they call their request, has drawn, or has set draws aside.
+    Asked(Box<Asked<'a>>),
     /// A reservation has ended.
     Ended {
         /// Which one.

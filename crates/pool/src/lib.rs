@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod by;
 mod bytes;
 mod catalogue;
 mod ending;
@@ -20,15 +21,16 @@ pub mod selector;
 mod stocks;
 mod urn;
 
+pub use by::{By, NAME_BYTES_MAX};
 pub use catalogue::{Catalogue, CatalogueError, ITEMS_MAX, Mode, SoldOut};
 pub use ending::Ending;
-pub use event::{Event, Events, Malformed, Mark, Recorder};
+pub use event::{Asked, Event, Events, Malformed, Mark, Recorder};
 pub use frame::{Chain, Frame, FrameError};
 pub use item::{AMOUNT_MAX, ID_BYTES_MAX, Item, Stock};
 pub use numbers::Numbers;
 pub use pool::{
-    DRAWS_MAX, Divergence, Draw, ENDED_KEPT, EPOCHS_KEPT, Epoch, Pool, PoolImage, RESERVATIONS_MAX,
-    Reservation, Revealed, Unreadable,
+    DRAWS_MAX, Divergence, Draw, ENDED_KEPT, EPOCHS_KEPT, Epoch, Pool, PoolImage, REQUEST_DRAWS_KEPT,
+    REQUESTS_KEPT, RESERVATIONS_MAX, Reservation, Revealed, Unreadable,
 };
 pub use refusal::{Empty, Refusal};
 pub use repeats::Repeats;

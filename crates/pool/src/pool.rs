@@ -1,5 +1,6 @@
 //! The pool: an urn whose draws are numbered and follow from secrets.
 
+mod asking;
 mod changing;
 mod divergence;
 mod draw;
@@ -8,6 +9,7 @@ mod epoch;
 mod epochs;
 mod image;
 mod replaying;
+mod requests;
 mod reservation;
 mod reservations;
 mod reserving;
@@ -18,6 +20,7 @@ pub use divergence::Divergence;
 pub use draw::{DRAWS_MAX, Draw};
 pub use epoch::{EPOCHS_KEPT, Epoch, Revealed};
 pub use image::{PoolImage, Unreadable};
+pub use requests::{REQUEST_DRAWS_KEPT, REQUESTS_KEPT};
 pub use reservation::{ENDED_KEPT, RESERVATIONS_MAX, Reservation};
 
 use crate::catalogue::Catalogue;
@@ -26,6 +29,7 @@ use crate::numbers::Numbers;
 use crate::secret::Secret;
 use crate::selector::Selector;
 use crate::urn::Urn;
+use requests::Requests;
 use reservations::Reservations;
 use std::collections::VecDeque;
 use std::fmt;
@@ -63,6 +67,7 @@ pub struct Pool<S> {
     /// The epochs that are over, the longest ago first, without gaps.
     past: VecDeque<Epoch>,
     reservations: Reservations,
+    requests: Requests,
     steps: Vec<Step>,
     recorder: Recorder,
     staging: bool,
@@ -89,6 +94,7 @@ impl<S: Selector> Pool<S> {
             next_secret,
             past: VecDeque::new(),
             reservations: Reservations::default(),
+            requests: Requests::default(),
             steps: Vec::new(),
             recorder: Recorder::default(),
             staging: false,

@@ -89,6 +89,24 @@ pub enum Refusal {
         /// What was asked for.
         number: u64,
     },
+    /// A user or a request whose name is empty or too long.
+    #[error("the {what}'s name has {bytes} bytes, 1 to {max} are possible: use another")]
+    NameLength {
+        /// What is named.
+        what: &'static str,
+        /// How long its name is.
+        bytes: usize,
+        /// How long it may be.
+        max: usize,
+    },
+    /// A request of this id was answered before, and has asked for something else.
+    #[error(
+        "request {id:?} was made before by another user, or for other draws: give each request an id of its own"
+    )]
+    OtherRequest {
+        /// The id.
+        id: Box<str>,
+    },
     /// A client's seed that is too long.
     #[error("the client's seed has {bytes} bytes, at most {max} are possible: shorten it")]
     SeedTooLong {

@@ -21,6 +21,8 @@ pub(crate) struct Effects {
     /// A record of before that the answer depends on, whatever the command itself has logged: it waits until that is durable.
     /// [`Lsn::ZERO`] if there is none.
     pub(crate) awaited: Lsn,
+    /// Whether the answer tells of what was logged before and may not be durable yet, as if the command had logged it itself.
+    pub(crate) tells_logged: bool,
     /// The earliest deadline that was set, in milliseconds since 1970.
     pub(crate) earliest_deadline: Option<u64>,
     /// What most commands have nothing of, so that none of them has to make it, look at it and drop it.

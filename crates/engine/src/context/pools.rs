@@ -31,6 +31,9 @@ impl Keys<'_> {
             self.log_instead("pool.step", &[key, &frame]);
             self.list_pool(key);
             self.changed(key, event);
+        } else {
+            // That nothing had to be done tells of what was done before.
+            self.effects.tells_logged = true;
         }
         Ok(Some(made))
     }

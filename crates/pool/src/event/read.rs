@@ -1,6 +1,6 @@
 //! Reading events.
 
-use super::{Event, tag};
+use super::{Event, asked, tag};
 use crate::bytes::Reader;
 use crate::catalogue::ITEMS_MAX;
 use crate::ending::Ending;
@@ -57,7 +57,7 @@ fn event<'a>(reader: &mut Reader<'a>) -> Option<Event<'a>> {
 /// What a draw has given whose number this is; `None` if it is no draw's.
 #[inline]
 #[expect(clippy::option_option, reason = "a draw may have given nothing")]
-fn drawn(number: u64) -> Option<Option<u32>> {
+pub(super) fn drawn(number: u64) -> Option<Option<u32>> {
     match number.checked_sub(tag::ITEMS) {
         Some(item) if item < ITEMS_MAX as u64 => Some(Some(item as u32)),
         None if number == tag::NOTHING => Some(None),
@@ -74,6 +74,7 @@ fn other<'a>(tag: u64, reader: &mut Reader<'a>) -> Option<Event<'a>> {
             let until_us = reader.number()?;
             Some(Event::Reserved { items: items(reader)?, repeats, until_us })
         }
+        tag::ASKED => asked::read(reader),
         tag::CONFIRMED => ended(reader, Ending::Confirmed),
         tag::CANCELLED => ended(reader, Ending::Cancelled),
         tag::EXPIRED => ended(reader, Ending::Expired),
@@ -115,7 +116,8 @@ fn stock(reader: &mut Reader<'_>) -> Option<Stock> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Recorder;
+    use crate::by::{By, NAME_BYTES_MAX};
+    use crate::event::{Asked, Recorder};
     use proptest::collection::vec;
     use proptest::prelude::*;
 
@@ -127,14 +129,16 @@ mod tests {
         items: Vec<Option<u32>>,
         numbers: (u64, u64),
         stock: Stock,
+        names: (Option<Vec<u8>>, Option<Vec<u8>>),
         kind: u8,
     }
 
     impl Owned {
         fn event(&self) -> Event<'_> {
-            let Self { text, seed, items, numbers: (one, other), stock, kind } = self;
+            let Self { text, seed, items, numbers: (one, other), stock, kind, .. } = self;
             let (number, weight, item) = (*one, *other, items[0].unwrap_or_default());
-            match kind % 10 {
+            match kind % 11 {
+                10 => self.asked(),
                 0 | 1 => Event::Drew(items[0]),
                 2 if seed.is_empty() => Event::DrewDifferent { items: items.clone() },
                 2 => {
@@ -151,13 +155,36 @@ mod tests {
                 _ => Event::Epoch { client_seed: seed, after: Secret::new([*kind; 32]) },
             }
         }
+
+        /// Draws by somebody, or of nobody where there is no name.
+        fn asked(&self) -> Event<'_> {
+            let (user, request) = (self.names.0.as_deref(), self.names.1.as_deref());
+            let (items, number) = (self.items.clone(), self.numbers.0);
+            if user.is_none() && request.is_none() {
+                return Event::DrewDifferent { items };
+            }
+            let until_us = (self.seed.len() == 2).then_some(number);
+            let now_ms = if self.seed.len() == 3 { self.numbers.1 } else { 0 };
+            let repeats = if self.kind < 128 { Repeats::Allowed } else { Repeats::Excluded };
+            Event::Asked(Box::new(Asked { by: By { user, request, now_ms }, items, repeats, until_us }))
+        }
     }
 
     fn owned() -> impl Strategy<Value = Owned> {
         let items = vec(prop::option::of(0..ITEMS_MAX as u32), 1..4);
         let stock = prop_oneof![Just(Stock::Unlimited), (0..=AMOUNT_MAX).prop_map(Stock::Limited)];
-        (".*", vec(any::<u8>(), 0..4), items, any::<(u64, u64)>(), stock, any::<u8>()).prop_map(
-            |(text, seed, items, numbers, stock, kind)| Owned { text, seed, items, numbers, stock, kind },
+        let name = || prop::option::of(vec(any::<u8>(), 1..=NAME_BYTES_MAX));
+        let seed = vec(any::<u8>(), 0..4);
+        (".*", seed, items, any::<(u64, u64)>(), stock, (name(), name()), any::<u8>()).prop_map(
+            |(text, seed, items, numbers, stock, names, kind)| Owned {
+                text,
+                seed,
+                items,
+                numbers,
+                stock,
+                names,
+                kind,
+            },
         )
     }
 
@@ -181,6 +208,17 @@ mod tests {
                 }
             }
             prop_assert_eq!(recorder.bytes(), &bytes[..end]);
+        }
+    }
+
+    #[test]
+    fn a_draw_of_a_request_takes_ten_bytes_more_if_the_id_has_eight() {
+        for (item, bytes) in [(None, 11), (Some(111), 11), (Some(16_367), 12), (Some((1 << 21) - 17), 13)] {
+            let mut recorder = Recorder::default();
+            let (by, items) = (By::request(b"8 bytes."), vec![item]);
+            let asked = Asked { by, items, repeats: Repeats::Allowed, until_us: None };
+            recorder.record(&Event::Asked(Box::new(asked)));
+            assert_eq!((recorder.bytes().len(), recorder.draws()), (bytes, 1), "{item:?}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! Writing events.
 
+use super::asked::Asked;
 use super::{Event, tag};
 use crate::bytes::{put_bytes, put_number};
 use crate::ending::Ending;
@@ -88,6 +89,7 @@ impl Recorder {
                 self.numbers(&[tag, *until_us, items.len() as u64]);
                 items.iter().for_each(|item| self.drew(*item));
             }
+            Event::Asked(asked) => self.asked(asked),
             Event::Ended { number, how } => self.numbers(&[ending(*how), *number]),
             Event::Changed { item, weight, stock } => {
                 self.numbers(&[tag::CHANGED, u64::from(*item), *weight, stocked(*stock)]);
@@ -104,6 +106,12 @@ impl Recorder {
                 self.bytes.extend_from_slice(after.reveal());
             }
         }
+    }
+
+    fn asked(&mut self, asked: &Asked<'_>) {
+        self.numbers(&[tag::ASKED]);
+        asked.write_head(&mut self.bytes);
+        asked.items.iter().for_each(|item| self.drew(*item));
     }
 
     fn numbers(&mut self, numbers: &[u64]) {

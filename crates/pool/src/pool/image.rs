@@ -3,6 +3,7 @@
 use super::Pool;
 use super::draw::Draw;
 use super::epoch::{EPOCHS_KEPT, Epoch};
+use super::requests::Requests;
 use super::reservation::{ENDED_KEPT, RESERVATIONS_MAX, Reservation};
 use super::reservations::Reservations;
 use crate::bytes::{Reader, put_bytes, put_number};
@@ -17,7 +18,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 /// In front of everything.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// Bytes that are no pool's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -52,6 +53,7 @@ impl<S: Selector> Pool<S> {
             put_number(into, number);
             put_number(into, ending_code(how));
         }
+        self.requests.write(into);
     }
 
     /// Appends some of the items: some 20 bytes each, and their ids.
@@ -91,6 +93,7 @@ pub struct PoolImage {
     next_secret: Secret,
     past: VecDeque<Epoch>,
     reservations: Reservations,
+    requests: Requests,
 }
 
 impl PoolImage {
@@ -135,6 +138,7 @@ impl PoolImage {
             next_secret: self.next_secret,
             past: self.past,
             reservations: self.reservations,
+            requests: self.requests,
             steps: Vec::new(),
             recorder: Recorder::default(),
             staging: false,
@@ -182,7 +186,8 @@ impl PoolImage {
             }
             reservations.keep(number, how);
         }
-        Some(Self { urn, next_draw, epoch, next_secret, past, reservations })
+        let requests = Requests::read(reader, next_draw, urn.len())?;
+        Some(Self { urn, next_draw, epoch, next_secret, past, reservations, requests })
     }
 }
 

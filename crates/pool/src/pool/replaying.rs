@@ -26,6 +26,10 @@ impl<S: Selector> Pool<S> {
                 self.set_aside(draws?, *until_us);
                 Ok(())
             }
+            Event::Asked(asked) => {
+                let draws: Result<Vec<Draw>, _> = asked.items.iter().map(|item| self.take(*item)).collect();
+                self.asked_again(asked, &draws?).map_err(|refusal| self.refused(refusal))
+            }
             other => self.apply_rare(other),
         }
     }
@@ -50,6 +54,10 @@ impl<S: Selector> Pool<S> {
             Event::Reserved { items, repeats, until_us } => {
                 let reserved = self.reserve(items.len(), *repeats, *until_us).map_err(refused(begin))?;
                 same(&reserved.draws, items)
+            }
+            Event::Asked(asked) => {
+                self.ask_again(asked, &mut draws).map_err(refused(begin))?;
+                same(&draws, &asked.items)
             }
             other => self.apply_rare(other),
         }
@@ -89,12 +97,16 @@ impl<S: Selector> Pool<S> {
             }
             Event::Ended { number, how } => self.end_open(*number, *how),
             Event::Epoch { client_seed, after } => self.begin_epoch(client_seed, after.clone()).map(|_| ()),
-            Event::Drew(_) | Event::DrewDifferent { .. } | Event::Reserved { .. } => {
+            Event::Drew(_) | Event::DrewDifferent { .. } | Event::Reserved { .. } | Event::Asked(_) => {
                 debug_assert!(false, "these are handled before");
                 Ok(())
             }
         };
-        done.map_err(|refusal| Divergence::Refused { draws: self.next_draw, refusal })
+        done.map_err(|refusal| self.refused(refusal))
+    }
+
+    fn refused(&self, refusal: Refusal) -> Divergence {
+        Divergence::Refused { draws: self.next_draw, refusal }
     }
 
     /// Ends a reservation that has not ended: a log has each end once.

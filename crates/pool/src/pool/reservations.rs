@@ -65,13 +65,13 @@ impl Reservations {
         self.held.get(&item).copied().unwrap_or(0)
     }
 
-    pub(super) fn open(&mut self, reservation: Reservation) -> &Reservation {
+    pub(super) fn open(&mut self, reservation: Reservation) {
         let number = reservation.number();
         self.by_time.insert((reservation.until_us, number));
         for item in reservation.items() {
             *self.held.entry(item).or_insert(0) += 1;
         }
-        self.open.entry(number).insert_entry(reservation).into_mut()
+        self.open.insert(number, reservation);
     }
 
     pub(super) fn close(&mut self, number: u64) -> Option<Reservation> {

@@ -2,8 +2,9 @@
 
 use super::Pool;
 use super::draw::Draw;
-use super::reservation::{RESERVATIONS_MAX, Reservation};
+use super::reservation::Reservation;
 use super::step::{Ended, Step};
+use crate::by::By;
 use crate::ending::Ending;
 use crate::event::Event;
 use crate::refusal::Refusal;
@@ -11,30 +12,12 @@ use crate::repeats::Repeats;
 use crate::selector::Selector;
 
 impl<S: Selector> Pool<S> {
-    /// Draws as [`draw_many`](Self::draw_many) does, and sets aside what was drawn until this time. Says the number of the
-    /// reservation, which is that of its first draw.
+    /// Draws as [`draw_many`](Self::draw_many) does, and sets aside what was drawn until this time.
     ///
     /// # Errors
     /// As `draw_many`; and [`Refusal::TooManyReservations`].
-    pub fn reserve(
-        &mut self,
-        count: usize,
-        repeats: Repeats,
-        until_us: u64,
-    ) -> Result<&Reservation, Refusal> {
-        if self.reservations.len() >= RESERVATIONS_MAX {
-            return Err(Refusal::TooManyReservations { max: RESERVATIONS_MAX });
-        }
-        let mut draws = Vec::new();
-        let recorded = self.recorder.mark();
-        self.draw_many(count, repeats, &mut draws)?;
-        if self.staging {
-            let items = draws.iter().map(|draw| draw.item).collect();
-            self.recorder.back_to(recorded);
-            let number = draws[0].number;
-            self.note(|| Step::Reserved(number), &Event::Reserved { items, repeats, until_us });
-        }
-        Ok(self.set_aside(draws.into(), until_us))
+    pub fn reserve(&mut self, count: usize, repeats: Repeats, until_us: u64) -> Result<Reservation, Refusal> {
+        self.reserve_by(&By::default(), count, repeats, until_us)
     }
 
     /// Ends a reservation: its draws count. Done once, however often it is asked for.
@@ -110,8 +93,8 @@ impl<S: Selector> Pool<S> {
         Ok(())
     }
 
-    pub(super) fn set_aside(&mut self, draws: Box<[Draw]>, until_us: u64) -> &Reservation {
-        self.reservations.open(Reservation { draws, until_us })
+    pub(super) fn set_aside(&mut self, draws: Box<[Draw]>, until_us: u64) {
+        self.reservations.open(Reservation { draws, until_us });
     }
 
     pub(super) fn undo_reserved(&mut self, number: u64) {

@@ -68,6 +68,13 @@ impl<S: Selector> Pool<S> {
         }
     }
 
+    /// Keeps what it takes to undo what was just done, if that is staged; what it takes to do it again is written elsewhere.
+    pub(super) fn keep_step(&mut self, step: impl FnOnce() -> Step) {
+        if self.staging {
+            self.steps.push(step());
+        }
+    }
+
     pub(super) fn revert_to(&mut self, mark: usize) {
         while self.steps.len() > mark {
             match self.steps.pop() {
@@ -80,6 +87,7 @@ impl<S: Selector> Pool<S> {
                 Some(Step::Changed(change)) => self.urn.undo(&change),
                 Some(Step::Reserved(number)) => self.undo_reserved(number),
                 Some(Step::Ended(ended)) => self.undo_ended(*ended),
+                Some(Step::Requested(forgotten)) => self.requests.undo_keep(forgotten),
                 Some(Step::Epoch(forgotten)) => self.undo_epoch(forgotten.map(|forgotten| *forgotten)),
                 None => break,
             }

@@ -1,6 +1,7 @@
 //! Steps that can be taken back.
 
 use super::epoch::Epoch;
+use super::requests::Forgotten;
 use super::reservation::Reservation;
 use crate::ending::Ending;
 use crate::urn::Change;
@@ -16,6 +17,8 @@ pub(super) enum Step {
     Reserved(u64),
     /// A reservation has ended.
     Ended(Box<Ended>),
+    /// A request was kept, and others were forgotten for it.
+    Requested(Vec<Forgotten>),
     /// An epoch has begun, and for the one before it another was forgotten.
     Epoch(Option<Box<Epoch>>),
 }

@@ -96,6 +96,11 @@ impl Unread {
         })
     }
 
+    /// How many items it will have.
+    pub(crate) fn len(&self) -> usize {
+        self.items
+    }
+
     /// Reads items until the bytes end; `None` if they are not those of a sound urn.
     pub(crate) fn items(&mut self, reader: &mut Reader<'_>) -> Option<()> {
         while !reader.is_at_end() {

@@ -5,5 +5,6 @@ mod model;
 mod odds;
 mod properties;
 mod replaying;
+mod requests;
 mod reservations;
 mod scenarios;

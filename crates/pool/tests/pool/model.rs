@@ -1,6 +1,8 @@
 //! A pool as its specification has it: a list of items, and for each draw a selector that is made of what counts in it.
 
-use tidemark_pool::{AMOUNT_MAX, Empty, Ending, Item, Mode, Numbers, Selector, SoldOut, Stock};
+use tidemark_pool::{
+    AMOUNT_MAX, Draw, Empty, Ending, Item, Mode, Numbers, Repeats, Selector, SoldOut, Stock,
+};
 
 /// An item of the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -8,6 +10,16 @@ pub(crate) struct Row {
     pub(crate) item: Item,
     pub(crate) drawn: u64,
     pub(crate) removed: bool,
+}
+
+/// What was asked for under an id, and given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) id: u8,
+    pub(crate) user: Option<u8>,
+    pub(crate) repeats: Repeats,
+    pub(crate) draws: Vec<Draw>,
+    pub(crate) until: Option<u64>,
 }
 
 /// A pool without anything that would make it quick.
@@ -21,6 +33,7 @@ pub(crate) struct Model {
     /// What is set aside: the number, the items of the draws, and until when.
     pub(crate) reservations: Vec<(u64, Vec<Option<usize>>, u64)>,
     pub(crate) ended: Vec<(u64, Ending)>,
+    pub(crate) requests: Vec<Request>,
     select: fn(&[u64], u64) -> usize,
 }
 
@@ -35,6 +48,7 @@ impl Model {
             version: 1,
             reservations: Vec::new(),
             ended: Vec::new(),
+            requests: Vec::new(),
             select: |weights, point| S::new(weights).select(point),
         }
     }

@@ -1,12 +1,12 @@
 //! Whatever a pool is told, it does what its specification does, and what is taken back has not been.
 
-use crate::model::{Model, Row};
+use crate::model::{Model, Request, Row};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use tidemark_pool::selector::{Alias, Fenwick, PrefixSum, WideTree};
 use tidemark_pool::{
-    AMOUNT_MAX, Catalogue, Commitment, Draw, Ending, Epoch, Events, Item, Mode, Numbers, Pool, PoolImage,
+    AMOUNT_MAX, By, Catalogue, Commitment, Draw, Ending, Epoch, Events, Item, Mode, Numbers, Pool, PoolImage,
     Refusal, Repeats, Reservation, Revealed, Secret, Selector, SoldOut, Stock, Unreadable,
 };
 
@@ -22,8 +22,21 @@ enum Step {
     Remove(u8),
     BeginEpoch(Vec<u8>),
     Reserve(usize, Repeats, u64),
+    Ask(Who, usize, Repeats, Option<u64>),
     End(u64, Ending),
     ExpireOne(u64),
+}
+
+/// Who asks, and as which request.
+#[derive(Debug, Clone, Copy)]
+struct Who {
+    user: Option<u8>,
+    request: Option<u8>,
+}
+
+fn who() -> impl Strategy<Value = Who> {
+    let some = |max: u8| prop::option::of(0..max);
+    (some(3), some(12)).prop_map(|(user, request)| Who { user, request })
 }
 
 fn stock() -> impl Strategy<Value = Stock> {
@@ -46,6 +59,8 @@ fn step() -> impl Strategy<Value = Step> {
         12 => Just(Step::Draw),
         6 => (0_usize..6, repeats()).prop_map(|(count, repeats)| Step::DrawMany(count, repeats)),
         4 => (0_usize..4, repeats(), 0_u64..10).prop_map(|(count, repeats, until)| Step::Reserve(count, repeats, until)),
+        9 => (who(), 0_usize..4, repeats(), prop::option::weighted(0.3, 0_u64..10))
+            .prop_map(|(who, count, repeats, until)| Step::Ask(who, count, repeats, until)),
         4 => (0_u64..20, ending).prop_map(|(number, ending)| Step::End(number, ending)),
         1 => (0_u64..10).prop_map(Step::ExpireOne),
         2 => (id(), weight()).prop_map(|(id, weight)| Step::Reweight(id, weight)),
@@ -177,13 +192,47 @@ impl<S: Selector> Both<S> {
     }
 
     fn reserve(&mut self, count: usize, repeats: Repeats, until_us: u64) {
-        let said = self.pool.reserve(count, repeats, until_us).cloned();
+        let said = self.pool.reserve(count, repeats, until_us);
         let drawn = said.as_ref().map_or(Vec::new(), |reservation| reservation.draws.to_vec());
         let drawn = self.expect_drawn(count, repeats, said.clone().map(|_| ()), drawn);
         if let Ok(said) = said {
             assert_eq!((said.number(), said.until_us), (drawn[0].number, until_us));
             let items = drawn.iter().map(|draw| draw.item.map(|item| item as usize)).collect();
             self.model.reservations.push((said.number(), items, until_us));
+        }
+    }
+
+    fn ask(&mut self, who: Who, count: usize, repeats: Repeats, until: Option<u64>) {
+        let (user, request) = (who.user.map(|user| [user]), who.request.map(|request| [0, request]));
+        let (user, request) = (user.as_ref().map(|user| &user[..]), request.as_ref().map(|id| &id[..]));
+        let by = By { user, request, now_ms: 0 };
+        let mut drawn = Vec::new();
+        let said = match until {
+            None => self.pool.draw_by(&by, count, repeats, &mut drawn).map(|()| None),
+            Some(until) => self.pool.reserve_by(&by, count, repeats, until).map(|reservation| {
+                drawn = reservation.draws.to_vec();
+                Some(reservation.until_us)
+            }),
+        };
+        let before = self.model.requests.iter().find(|before| Some(before.id) == who.request);
+        if let Some(before) = before {
+            let is_same = (before.user, before.repeats, before.draws.len()) == (who.user, repeats, count)
+                && before.until.is_some() == until.is_some();
+            if is_same {
+                assert_eq!((said, drawn), (Ok(before.until), before.draws.clone()));
+            } else {
+                assert!(matches!(said, Err(Refusal::OtherRequest { .. })), "{said:?}");
+            }
+            return;
+        }
+        let draws = self.expect_drawn(count, repeats, said.clone().map(|_| ()), drawn);
+        let Ok(until) = said else { return };
+        if let Some(until) = until {
+            let items = draws.iter().map(|draw| draw.item.map(|item| item as usize)).collect();
+            self.model.reservations.push((draws[0].number, items, until));
+        }
+        if let Some(id) = who.request {
+            self.model.requests.push(Request { id, user: who.user, repeats, draws, until });
         }
     }
 
@@ -226,6 +275,7 @@ impl<S: Selector> Both<S> {
             }
             Step::DrawMany(count, repeats) => self.draw_many(*count, *repeats),
             Step::Reserve(count, repeats, until) => self.reserve(*count, *repeats, *until),
+            Step::Ask(who, count, repeats, until) => self.ask(*who, *count, *repeats, *until),
             Step::End(number, ending) => self.end(*number, *ending),
             Step::ExpireOne(now) => {
                 let over = self.model.reservations.iter().map(|&(number, _, until)| (until, number)).min();

@@ -18,7 +18,7 @@ fn stock(pool: &Pool<WideTree>, id: &str) -> (Stock, u64) {
 #[test]
 fn what_is_set_aside_is_out_of_stock_and_counts_once_it_is_confirmed() {
     let mut pool = pool(&[Item::limited("seat", 1, 2)]);
-    let reservation = pool.reserve(2, Repeats::Allowed, 100).expect("two are there").clone();
+    let reservation = pool.reserve(2, Repeats::Allowed, 100).expect("two are there");
     let draws = [Draw { number: 0, item: Some(0) }, Draw { number: 1, item: Some(0) }];
     assert_eq!((reservation.number(), &*reservation.draws, reservation.until_us), (0, &draws[..], 100));
     assert_eq!((stock(&pool, "seat"), pool.held(0)), ((Stock::Limited(0), 2), 2));

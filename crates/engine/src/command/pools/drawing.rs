@@ -7,24 +7,20 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::value::Pool;
 
+/// `POOL.DRAW key [COUNT count] [UNIQUE] [USER user] [REQUEST request]`
 pub(super) fn draw(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    let (key, wanted) = (args[1], Draws::parse(&args[2..])?);
-    if !wanted.is_counted {
-        let draw = ctx.keys.change_pool(key, "pool_draw", 32, |pool| Ok(pool.draw()?))?;
-        let draw = draw.ok_or_else(no_pool)?;
-        if let Some(pool) = ctx.keys.read::<Pool>(key)? {
-            answer::draw(ctx.reply, pool.inner(), &draw);
-        }
-        return Ok(());
-    }
+    let (key, wanted) = (args[1], Draws::parse(&args[2..], ctx.keys.now_us())?);
+    let Draws { count, repeats, by, is_counted } = wanted;
     let drawn = ctx.keys.change_pool(key, "pool_draw", wanted.event_bytes(), |pool| {
         let mut drawn = Vec::new();
-        pool.draw_many(wanted.count, wanted.repeats, &mut drawn)?;
+        pool.draw_by(&by, count, repeats, &mut drawn)?;
         Ok(drawn)
     })?;
     let drawn = drawn.ok_or_else(no_pool)?;
-    if let Some(pool) = ctx.keys.read::<Pool>(key)? {
-        answer::draws(ctx.reply, pool.inner(), &drawn);
+    let Some(pool) = ctx.keys.read::<Pool>(key)? else { return Err(no_pool()) };
+    match &drawn[..] {
+        [draw] if !is_counted => answer::draw(ctx.reply, pool.inner(), draw),
+        draws => answer::draws(ctx.reply, pool.inner(), draws),
     }
     Ok(())
 }

@@ -2,20 +2,22 @@
 
 use crate::command::parse::{self, is};
 use crate::error::CommandError;
-use tidemark_pool::{AMOUNT_MAX, DRAWS_MAX, ID_BYTES_MAX, Repeats, Stock};
+use tidemark_pool::{AMOUNT_MAX, By, DRAWS_MAX, ID_BYTES_MAX, NAME_BYTES_MAX, Repeats, Stock};
 
-/// How many draws are asked for, and how.
-pub(super) struct Draws {
+/// How many draws are asked for, and how, and by whom.
+pub(super) struct Draws<'a> {
     pub(super) count: usize,
     pub(super) repeats: Repeats,
     /// Whether the count was given, so that the answer is an array of draws.
     pub(super) is_counted: bool,
+    pub(super) by: By<'a>,
 }
 
-impl Draws {
-    /// Reads `[COUNT count] [UNIQUE]`.
-    pub(super) fn parse(args: &[&[u8]]) -> Result<Self, CommandError> {
-        let mut draws = Self { count: 1, repeats: Repeats::Allowed, is_counted: false };
+impl<'a> Draws<'a> {
+    /// Reads `[COUNT count] [UNIQUE] [USER user] [REQUEST request]`, at this time in microseconds since 1970.
+    pub(super) fn parse(args: &[&'a [u8]], now_us: u64) -> Result<Self, CommandError> {
+        let by = By { now_ms: now_us / 1000, ..By::default() };
+        let mut draws = Self { count: 1, repeats: Repeats::Allowed, is_counted: false, by };
         let mut rest = args.iter();
         while let Some(word) = rest.next() {
             if is(word, "COUNT") {
@@ -24,6 +26,10 @@ impl Draws {
                 draws.is_counted = true;
             } else if is(word, "UNIQUE") {
                 draws.repeats = Repeats::Excluded;
+            } else if is(word, "USER") {
+                draws.by.user = Some(rest.next().ok_or(CommandError::Syntax)?);
+            } else if is(word, "REQUEST") {
+                draws.by.request = Some(rest.next().ok_or(CommandError::Syntax)?);
             } else {
                 return Err(CommandError::Syntax);
             }
@@ -33,8 +39,8 @@ impl Draws {
 
     /// What the log takes of them at most.
     pub(super) fn event_bytes(&self) -> usize {
-        // The number of an item has at most five bytes.
-        self.count.min(DRAWS_MAX) * 5 + 32
+        // The number of an item has at most five bytes; beside it there are names and times.
+        self.count.min(DRAWS_MAX) * 5 + 2 * NAME_BYTES_MAX + 64
     }
 }
 

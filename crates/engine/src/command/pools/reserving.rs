@@ -5,35 +5,40 @@ use super::{answer, no_pool};
 use crate::command::parse;
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::reply::Reply;
 use crate::value::Pool;
 use crate::value::pool::Inner;
-use tidemark_pool::{Ending, Refusal};
+use tidemark_pool::{Ending, Refusal, Reservation};
 
 /// The longest that something is set aside: a year. Milliseconds.
 const TERM_MS_MAX: u64 = 366 * 24 * 3600 * 1000;
 
-/// `POOL.RESERVE key milliseconds [COUNT count] [UNIQUE]`
+/// `POOL.RESERVE key milliseconds [COUNT count] [UNIQUE] [USER user] [REQUEST request]`
 pub(super) fn reserve(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let key = args[1];
     let term_ms = parse::positive(args[2]).ok().filter(|term| (1..=TERM_MS_MAX).contains(term));
     let Some(term_ms) = term_ms else {
         return Err(CommandError::text("ERR the time must be 1 to 31622400000 milliseconds"));
     };
-    let wanted = Draws::parse(&args[3..])?;
-    let until_us = ctx.keys.now_us().saturating_add(term_ms * 1000);
-    let number = ctx.keys.change_pool(key, "pool_reserve", wanted.event_bytes(), |pool| {
-        pool.reserve(wanted.count, wanted.repeats, until_us).map(tidemark_pool::Reservation::number)
+    let now_us = ctx.keys.now_us();
+    let wanted = Draws::parse(&args[3..], now_us)?;
+    let until_us = now_us.saturating_add(term_ms * 1000);
+    let reserved = ctx.keys.change_pool(key, "pool_reserve", wanted.event_bytes(), |pool| {
+        pool.reserve_by(&wanted.by, wanted.count, wanted.repeats, until_us)
     })?;
-    let number = number.ok_or_else(no_pool)?;
+    let reserved = reserved.ok_or_else(no_pool)?;
     let Some(pool) = ctx.keys.read::<Pool>(key)? else { return Err(no_pool()) };
-    let pool = pool.inner();
-    let Some(reservation) = pool.reservation(number) else { return Err(no_pool()) };
-    ctx.reply.map(3);
-    answer::number(ctx.reply, "reservation", number);
-    answer::number(ctx.reply, "until", until_us / 1000);
-    ctx.reply.bulk(b"draws");
-    answer::draws(ctx.reply, pool, &reservation.draws);
+    show(ctx.reply, pool.inner(), &reserved);
     Ok(())
+}
+
+/// A reservation: its number, until when it is open, and its draws.
+fn show(reply: &mut Reply, pool: &Inner, reservation: &Reservation) {
+    reply.map(3);
+    answer::number(reply, "reservation", reservation.number());
+    answer::number(reply, "until", reservation.until_us / 1000);
+    reply.bulk(b"draws");
+    answer::draws(reply, pool, &reservation.draws);
 }
 
 pub(super) fn confirm(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
@@ -85,11 +90,7 @@ pub(super) fn reservations(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<
     let shown: Vec<_> = open.collect();
     ctx.reply.array(shown.len());
     for reservation in shown {
-        ctx.reply.map(3);
-        answer::number(ctx.reply, "reservation", reservation.number());
-        answer::number(ctx.reply, "until", reservation.until_us / 1000);
-        ctx.reply.bulk(b"draws");
-        answer::draws(ctx.reply, pool, &reservation.draws);
+        show(ctx.reply, pool, reservation);
     }
     Ok(())
 }

@@ -21,13 +21,13 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
     row(501, "pool.draw", -2, WRITE | FAST, drawing::draw).doc(
         SINCE,
         "O(log N) for each draw with N the number of items",
-        "key [COUNT count] [UNIQUE]",
+        "key [COUNT count] [UNIQUE] [USER user] [REQUEST request]",
         "Draws once, or so many times or not at all, and returns the number of each draw and the item that it has given.",
     ),
     row(502, "pool.reserve", -3, WRITE | DENYOOM, reserving::reserve).doc(
         SINCE,
         "O(log N) for each draw with N the number of items",
-        "key milliseconds [COUNT count] [UNIQUE]",
+        "key milliseconds [COUNT count] [UNIQUE] [USER user] [REQUEST request]",
         "Draws and sets aside what was drawn, for so long or until it is confirmed or cancelled.",
     ),
     row(503, "pool.confirm", 3, WRITE | FAST, reserving::confirm).doc(

@@ -46,6 +46,9 @@ impl PoolCapture {
             Event::DrewDifferent { items } | Event::Reserved { items, .. } => {
                 items.iter().flatten().for_each(|item| self.see_item(pool, *item));
             }
+            Event::Asked(asked) => {
+                asked.items.iter().flatten().for_each(|item| self.see_item(pool, *item));
+            }
             Event::Ended { number, how: Ending::Cancelled | Ending::Expired } => {
                 let reservation = pool.reservation(*number);
                 let items = reservation.into_iter().flat_map(|reservation| &reservation.draws);

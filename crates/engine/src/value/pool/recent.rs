@@ -31,6 +31,7 @@ impl Recent {
             Event::DrewDifferent { items } | Event::Reserved { items, .. } => {
                 items.iter().for_each(|item| self.push(time_us, *item));
             }
+            Event::Asked(asked) => asked.items.iter().for_each(|item| self.push(time_us, *item)),
             _ => {}
         }
     }

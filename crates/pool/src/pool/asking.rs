@@ -1,0 +1,157 @@
+//! Drawing for somebody who says who they are, or what they call their request.
+
+use super::Pool;
+use super::draw::Draw;
+use super::requests::Request;
+use super::reservation::{RESERVATIONS_MAX, Reservation};
+use super::step::Step;
+use crate::by::By;
+use crate::event::{Asked, Event};
+use crate::refusal::Refusal;
+use crate::repeats::Repeats;
+use crate::selector::Selector;
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy)]
+struct Wish<'a> {
+    by: By<'a>,
+    count: usize,
+    repeats: Repeats,
+    /// Until when the draws are to be set aside, if they are.
+    until_us: Option<u64>,
+}
+
+impl<S: Selector> Pool<S> {
+    /// As [`draw_many`](Self::draw_many), for somebody. A request that was made before is answered as it was, and draws nothing, if it is
+    /// one of the last [`REQUESTS_KEPT`](crate::REQUESTS_KEPT); what was refused is not kept.
+    ///
+    /// ```
+    /// use tidemark_pool::selector::WideTree;
+    /// use tidemark_pool::{By, Catalogue, Item, Pool, Repeats, Secret};
+    ///
+    /// let catalogue = Catalogue::new(vec![Item::limited("car", 1, 1), Item::limited("mug", 9, 9)]).unwrap();
+    /// let mut pool = Pool::<WideTree>::new(&catalogue, Secret::new([1; 32]), Secret::new([2; 32]));
+    /// let (mut first, mut again) = (Vec::new(), Vec::new());
+    /// pool.draw_by(&By::request(b"order 17"), 2, Repeats::Allowed, &mut first).unwrap();
+    /// // No answer has come: who asks again gets no second prize.
+    /// pool.draw_by(&By::request(b"order 17"), 2, Repeats::Allowed, &mut again).unwrap();
+    /// assert_eq!((first, pool.next_draw()), (again, 2));
+    /// ```
+    ///
+    /// # Errors
+    /// As `draw_many`; [`Refusal::NameLength`], and [`Refusal::OtherRequest`] if the request of this id has asked for something else.
+    pub fn draw_by(
+        &mut self,
+        by: &By<'_>,
+        count: usize,
+        repeats: Repeats,
+        into: &mut Vec<Draw>,
+    ) -> Result<(), Refusal> {
+        self.ask(&Wish { by: *by, count, repeats, until_us: None }, into).map(|_| ())
+    }
+
+    /// As [`reserve`](Self::reserve), for somebody. A request that was made before is answered as it was, whatever has become of the
+    /// reservation since.
+    ///
+    /// # Errors
+    /// As `reserve` and [`draw_by`](Self::draw_by).
+    pub fn reserve_by(
+        &mut self,
+        by: &By<'_>,
+        count: usize,
+        repeats: Repeats,
+        until_us: u64,
+    ) -> Result<Reservation, Refusal> {
+        let mut draws = Vec::new();
+        let until_us = self.ask(&Wish { by: *by, count, repeats, until_us: Some(until_us) }, &mut draws)?;
+        Ok(Reservation { draws: draws.into(), until_us: until_us.unwrap_or_default() })
+    }
+
+    /// Draws, or says what was drawn before; and until when that is set aside.
+    fn ask(&mut self, wish: &Wish<'_>, into: &mut Vec<Draw>) -> Result<Option<u64>, Refusal> {
+        wish.by.check()?;
+        if let Some(before) = self.requested(&wish.by) {
+            wish.check_same(before)?;
+            into.extend(self.requests.draws(before));
+            return Ok(before.until_us);
+        }
+        if wish.until_us.is_some() && self.reservations.len() >= RESERVATIONS_MAX {
+            return Err(Refusal::TooManyReservations { max: RESERVATIONS_MAX });
+        }
+        let (begin, recorded) = (into.len(), self.recorder.mark());
+        self.draw_many(wish.count, wish.repeats, into)?;
+        if self.staging && (!wish.by.is_nobody() || wish.until_us.is_some()) {
+            let items = into[begin..].iter().map(|draw| draw.item).collect();
+            self.recorder.back_to(recorded);
+            self.recorder.record(&wish.event(items));
+        }
+        self.keep_asked(wish, &into[begin..]);
+        Ok(wish.until_us)
+    }
+
+    /// The request of this id that was made before.
+    fn requested(&self, by: &By<'_>) -> Option<&Request> {
+        by.request.and_then(|id| self.requests.find(id))
+    }
+
+    /// Keeps what draws were asked for and made: the request, and what is set aside.
+    fn keep_asked(&mut self, wish: &Wish<'_>, draws: &[Draw]) {
+        let Some(first) = draws.first().map(|draw| draw.number) else { return };
+        if wish.by.request.is_some() {
+            let request = Request::new(&wish.by, first, wish.repeats, wish.until_us);
+            let forgotten = self.requests.keep(request, draws.iter().map(|draw| draw.item));
+            self.keep_step(|| Step::Requested(forgotten));
+        }
+        if let Some(until_us) = wish.until_us {
+            self.keep_step(|| Step::Reserved(first));
+            self.set_aside(draws.into(), until_us);
+        }
+    }
+
+    /// Does again what somebody has asked for; the draws have been made.
+    pub(super) fn asked_again(&mut self, asked: &Asked<'_>, draws: &[Draw]) -> Result<(), Refusal> {
+        let Asked { by, items, repeats, until_us } = asked;
+        let wish = Wish { by: *by, count: items.len(), repeats: *repeats, until_us: *until_us };
+        if self.requested(by).is_some() {
+            // What is asked again leaves no trace in a log.
+            return Err(wish.other_request());
+        }
+        self.keep_asked(&wish, draws);
+        Ok(())
+    }
+
+    /// Draws again what somebody has asked for.
+    pub(super) fn ask_again(&mut self, asked: &Asked<'_>, into: &mut Vec<Draw>) -> Result<(), Refusal> {
+        let Asked { by, items, repeats, until_us } = asked;
+        let wish = Wish { by: *by, count: items.len(), repeats: *repeats, until_us: *until_us };
+        if self.requested(by).is_some() {
+            return Err(wish.other_request());
+        }
+        self.ask(&wish, into).map(|_| ())
+    }
+}
+
+impl<'a> Wish<'a> {
+    /// Whether a request has asked for the same.
+    fn check_same(&self, before: &Request) -> Result<(), Refusal> {
+        let is_same = before.user.as_deref() == self.by.user
+            && before.count as usize == self.count
+            && before.repeats == self.repeats
+            && before.until_us.is_some() == self.until_us.is_some();
+        if is_same { Ok(()) } else { Err(self.other_request()) }
+    }
+
+    #[cold]
+    fn other_request(&self) -> Refusal {
+        let id = String::from_utf8_lossy(self.by.request.unwrap_or_default());
+        Refusal::OtherRequest { id: id.into() }
+    }
+
+    fn event(&self, items: Vec<Option<u32>>) -> Event<'a> {
+        let Self { by, repeats, until_us, .. } = *self;
+        match until_us {
+            Some(until_us) if by.is_nobody() => Event::Reserved { items, repeats, until_us },
+            _ => Event::Asked(Box::new(Asked { by: By { now_ms: 0, ..by }, items, repeats, until_us })),
+        }
+    }
+}
