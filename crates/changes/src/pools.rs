@@ -1,21 +1,23 @@
 //! What pools have done, as it is told: the log has it as bytes, and with secrets that are not to be shown before their time.
 //!
 //! ```text
-//! pool.create   key COMMITMENT sha256 NEXT sha256 MODE mode SOLDOUT rule [fallback] ITEMS (id weight quantity)*
+//! pool.create   key COMMITMENT sha256 NEXT sha256 MODE mode SOLDOUT rule [fallback] rules ITEMS (id weight quantity)*
 //! pool.draw     key first-draw who item*       of each draw the number of its item, - for nothing
 //! pool.reserve  key number until-us who item*
 //! pool.confirm  key number                     and pool.cancel, pool.expire
 //! pool.update   key (SET item weight quantity | ADD id weight quantity | REMOVE item)
-//! pool.return   key item count
+//! pool.return   key item count [USER id]
 //! pool.epoch    key SEED seed NEXT sha256      of the secret of the epoch behind it
 //!
 //! who           [USER id] [REQUEST id]         as far as it was said
+//! rules         LIMIT and GUARANTEE as POOL.CREATE takes them
 //! ```
 
 use tidemark_engine::ApplyError;
 use tidemark_engine::record::Cursor;
+use tidemark_engine::value::pool::Inner;
 use tidemark_engine::value::{Collection, Pool};
-use tidemark_pool::{By, Ending, Event, Events, Frame, Mode, Stock};
+use tidemark_pool::{By, Ending, Event, Events, Frame, Guarantee, Limit, Mode, Scope, Soft, Stock};
 
 /// A command that is told in the place of what the log has.
 pub(crate) struct Told {
@@ -42,6 +44,32 @@ impl Told {
             Stock::Limited(left) => self.number(left),
             Stock::Unlimited => self.text("UNLIMITED"),
         }
+    }
+
+    fn limit(&mut self, pool: &Inner, limit: &Limit<u32>) {
+        self.text("LIMIT").text(if limit.wins_of.is_some() { "WINS" } else { "DRAWS" }).number(limit.max);
+        if let Some(per_ms) = limit.per_ms {
+            self.text("PER").number(per_ms);
+        }
+        if let Some(items) = &limit.wins_of {
+            self.named(pool, items);
+        }
+    }
+
+    fn guarantee(&mut self, pool: &Inner, guarantee: &Guarantee<u32>) {
+        self.text("GUARANTEE").number(guarantee.after);
+        if guarantee.scope == Scope::Pool {
+            self.text("POOL");
+        }
+        if let Some(Soft { from, step }) = guarantee.soft {
+            self.text("SOFT").number(from).number(step);
+        }
+        self.named(pool, &guarantee.of);
+    }
+
+    fn named(&mut self, pool: &Inner, items: &[u32]) {
+        self.text("OF").number(items.len() as u64);
+        items.iter().for_each(|item| _ = self.text(pool.urn().id(*item)));
     }
 
     fn by(&mut self, by: &By<'_>) {
@@ -86,6 +114,10 @@ fn loaded(key: &[u8], image: &[u8]) -> Result<Told, ApplyError> {
         None if urn.keeps_odds() => told.text("NOPRIZE"),
         None => told.text("RENORMALISE"),
     };
+    if let Some(rules) = pool.rules() {
+        rules.limits().iter().for_each(|limit| told.limit(pool, limit));
+        rules.guarantees().iter().for_each(|guarantee| told.guarantee(pool, guarantee));
+    }
     told.text("ITEMS");
     for entry in urn.entries() {
         told.text(entry.id).number(entry.weight).stock(entry.stock);
@@ -157,6 +189,9 @@ fn told_of(key: &[u8], event: &Event<'_>, next_draw: u64) -> (Told, u64) {
         Event::Added { id, weight, stock } => told.text("ADD").text(id).number(*weight).stock(*stock),
         Event::Removed { item } => told.text("REMOVE").number(u64::from(*item)),
         Event::GivenBack { item, count } => told.number(u64::from(*item)).number(*count),
+        Event::GivenBackBy { user, item, count, .. } => {
+            told.number(u64::from(*item)).number(*count).text("USER").text(user)
+        }
         Event::Epoch { client_seed, after } => {
             told.text("SEED").text(client_seed).text("NEXT").text(after.commitment().to_string())
         }
@@ -174,7 +209,7 @@ fn name(event: &Event<'_>) -> &'static str {
         Event::Ended { how: Ending::Cancelled, .. } => "pool.cancel",
         Event::Ended { how: Ending::Expired, .. } => "pool.expire",
         Event::Changed { .. } | Event::Added { .. } | Event::Removed { .. } => "pool.update",
-        Event::GivenBack { .. } => "pool.return",
+        Event::GivenBack { .. } | Event::GivenBackBy { .. } => "pool.return",
         Event::Epoch { .. } => "pool.epoch",
     }
 }

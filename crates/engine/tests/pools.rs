@@ -190,7 +190,7 @@ fn a_catalogue_is_read_from_text_or_says_what_is_wrong() {
         ),
         (
             &["MODE", "UNIT", "JSON", "{}"],
-            "-ERR a catalogue as text says its mode and rule itself, and stands at the end",
+            "-ERR a catalogue as text says its mode and rules itself, and stands at the end",
         ),
         (&["MODE", "UNIT"], "-ERR syntax error"),
         (&["CARS", "1"], "-ERR syntax error"),
@@ -474,6 +474,9 @@ fn reads_of_pools_are_watched() {
     for read in ["POOL.STATE", "POOL.ODDS", "POOL.REVEAL"] {
         watch(&engine, &[read.as_bytes(), b"raffle"]);
     }
+    client.run("POOL.CREATE box GUARANTEE 9 OF 1 car ITEMS car 0 1 mug 1 9");
+    let user = watch(&engine, &[b"POOL.USER", b"box", b"mira"]);
+    client.run("POOL.DRAW box USER mira");
     client.run("POOL.DRAW raffle");
     client.run("POOL.RESERVE raffle 10");
     client.sleep_ms(10);
@@ -491,6 +494,187 @@ fn reads_of_pools_are_watched() {
     );
     let reserved = format!("*1 *6 $11 reservation :1 $5 until :{} $5 draws *1 *2 :1 $3 mug", at + 10);
     assert_eq!(emitted(&open), [reserved, "*0".to_owned()]);
+    let counted = emitted(&user);
+    assert!(counted.len() == 1 && counted[0].ends_with("$7 without :1"), "{counted:?}");
+    comes_back(&engine);
+}
+
+#[test]
+fn a_request_that_is_sent_again_is_answered_again_and_draws_nothing() {
+    let engine = engine();
+    let mut client = Client::new(&engine);
+    client.run("POOL.CREATE raffle ITEMS car 1 3 mug 9 30");
+    let lines = [
+        "POOL.DRAW raffle REQUEST r1",
+        "POOL.DRAW raffle COUNT 3 USER mira REQUEST r3",
+        "POOL.RESERVE raffle 1000 COUNT 2 REQUEST r4",
+    ];
+    let first: Vec<String> = lines.iter().map(|line| client.run(line)).collect();
+    assert!(first.iter().all(|answer| !answer.starts_with('-')), "{first:?}");
+    client.run("POOL.DRAW raffle");
+    let again: Vec<String> = lines.iter().map(|line| client.run(line)).collect();
+    assert_eq!(again, first);
+    let other = "-ERR request \"r1\" was made before by another user, or for other draws: give each request an id of its own";
+    client.expect(&[
+        ("POOL.DRAW raffle COUNT 2 REQUEST r1", other),
+        ("POOL.DRAW raffle UNIQUE REQUEST r1", other),
+        ("POOL.DRAW raffle USER mira REQUEST r1", other),
+        ("POOL.RESERVE raffle 1000 REQUEST r1", other),
+        ("POOL.DRAW raffle REQUEST", "-ERR syntax error"),
+        (
+            &format!("POOL.DRAW raffle REQUEST {}", "x".repeat(65)),
+            "-ERR the request's name has 65 bytes, 1 to 64 are possible: use another",
+        ),
+    ]);
+    assert_eq!(field(&client.run("POOL.STATE raffle"), "draws"), ":7");
+    let (frames, _) = snapshot_of(&engine, || {});
+    // Whatever has become of the reservation.
+    client.sleep_ms(1000);
+    for engine in [&engine, &comes_back(&engine), &loaded(&frames)] {
+        let client = Client { now_us: client.now_us, ..Client::new(engine) };
+        let again: Vec<String> = lines.iter().map(|line| client.run(line)).collect();
+        assert_eq!(again, first);
+        assert_eq!(field(&client.run("POOL.STATE raffle"), "draws"), ":7");
+    }
+    let twice = transaction(&engine, None, &["POOL.DRAW raffle REQUEST r9", "POOL.DRAW raffle REQUEST r9"]);
+    let draws: Vec<&str> = twice.split("*2 ").skip(2).map(str::trim).collect();
+    assert!(draws.len() == 2 && draws[0] == draws[1], "{twice}");
+    comes_back(&engine);
+}
+
+/// An answer that tells of a change of before may wait for that to be durable, as the first one did.
+#[test]
+fn an_answer_that_is_given_again_depends_on_what_was_logged() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.run("POOL.CREATE raffle ITEMS mug 1 UNLIMITED");
+    let lsn_of = |line: &str| {
+        let args: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+        let command = tidemark_engine::command::resolve(&args).expect("a command");
+        let call = tidemark_engine::Call { command, args: &args, db: 0, now_us: START_US };
+        engine.execute(&call, &mut tidemark_engine::Reply::default()).lsn
+    };
+    let first = lsn_of("POOL.DRAW raffle REQUEST r1").expect("it was logged");
+    assert_eq!(lsn_of("POOL.DRAW raffle REQUEST r1"), Some(first), "nothing more was logged");
+    let reserved = lsn_of("POOL.RESERVE raffle 1000");
+    lsn_of("POOL.CONFIRM raffle 1");
+    assert!(lsn_of("POOL.CONFIRM raffle 1") > reserved);
+}
+
+#[test]
+fn a_user_draws_and_wins_within_limits() {
+    let engine = engine();
+    let mut client = Client::new(&engine);
+    let day = 86_400_000;
+    let today_ends = (START_US / 1000 / day + 1) * day;
+    client.run(&format!(
+        "POOL.CREATE raffle LIMIT DRAWS 3 PER {day} LIMIT WINS 1 OF 1 car ITEMS car 1000000 UNLIMITED mug 1 UNLIMITED"
+    ));
+    let state = client.run("POOL.STATE raffle");
+    assert!(
+        state.contains(&format!(
+            "$6 limits *2 *6 $5 draws :3 $3 per :{day} $2 of *0 *6 $4 wins :1 $3 per $-1 $2 of *1 $3 car"
+        )),
+        "{state}"
+    );
+    client.expect(&[
+        ("POOL.DRAW raffle", "-ERR the pool has rules for each user: say whose draw it is"),
+        (
+            "POOL.DRAW raffle USER mira COUNT 4",
+            &format!(
+                "-LIMITED the user has reached a limit of 3: it is possible again from {today_ends} on, in milliseconds since 1970"
+            ),
+        ),
+        ("POOL.DRAW raffle USER mira COUNT 3 REQUEST r1", "*3 *2 :0 $3 car *2 :1 $3 mug *2 :2 $3 mug"),
+        ("POOL.DRAW raffle USER mira COUNT 3 REQUEST r1", "*3 *2 :0 $3 car *2 :1 $3 mug *2 :2 $3 mug"),
+        (
+            "POOL.USER raffle mira",
+            &format!(
+                "*4 $6 limits *2 *12 $5 draws :3 $3 per :{day} $2 of *0 $4 used :3 $4 left :0 $5 until :{today_ends} \
+                 *12 $4 wins :1 $3 per $-1 $2 of *1 $3 car $4 used :1 $4 left :0 $5 until $-1 $10 guarantees *0"
+            ),
+        ),
+    ]);
+    // Who gives it back may win again, and who lets it lapse as well.
+    client.sleep_ms(today_ends - START_US / 1000);
+    assert_eq!(client.run("POOL.RETURN raffle car USER mira"), "$-1");
+    let reserved = client.run("POOL.RESERVE raffle 1000 USER mira");
+    assert!(reserved.ends_with("$3 car"), "{reserved}");
+    assert_eq!(client.run("POOL.DRAW raffle USER mira"), "*2 :4 $3 mug");
+    client.sleep_ms(1000);
+    assert_eq!(client.run("POOL.DRAW raffle USER mira"), "*2 :5 $3 car", "it has expired");
+    let again = comes_back(&engine);
+    assert_eq!(Client::new(&again).run("POOL.USER raffle mira"), client.run("POOL.USER raffle mira"));
+    client.expect(&[
+        ("POOL.USER none mira", "$-1"),
+        ("POOL.USER raffle \"\"", "-ERR a user's name must have 1 to 64 bytes"),
+        (
+            "POOL.CREATE wrong LIMIT WINS 1 OF 1 bus ITEMS car 1 1",
+            "-ERR limit 1 names the item \"bus\", which is not there: name items of the catalogue",
+        ),
+        (
+            "POOL.CREATE wrong LIMIT DRAWS 0 ITEMS car 1 1",
+            "-ERR limit 1: its number is 0, and must be 1 to 9223372036854775807",
+        ),
+        (
+            "POOL.CREATE wrong LIMIT CARS 1 ITEMS car 1 1",
+            "-ERR LIMIT must be followed by DRAWS or WINS and a number",
+        ),
+        (
+            "POOL.CREATE wrong LIMIT WINS 1 OF 9 car ITEMS car 1 1",
+            "-ERR limit 1 names the item \"ITEMS\", which is not there: name items of the catalogue",
+        ),
+        (
+            "POOL.CREATE wrong LIMIT DRAWS 1 JSON {}",
+            "-ERR a catalogue as text says its mode and rules itself, and stands at the end",
+        ),
+    ]);
+}
+
+#[test]
+fn what_is_guaranteed_comes_after_so_many_draws_in_vain() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.run(
+        "POOL.CREATE box GUARANTEE 3 OF 1 car GUARANTEE 9 POOL SOFT 8 1 OF 1 bike \
+         ITEMS car 1 UNLIMITED bike 1 UNLIMITED mug 1000000000 UNLIMITED",
+    );
+    assert_eq!(client.run("POOL.DRAW box USER mira COUNT 3"), "*3 *2 :0 $3 mug *2 :1 $3 mug *2 :2 $3 mug");
+    let told = "*4 $6 limits *0 $10 guarantees *2 \
+                *12 $5 after :3 $5 scope $4 user $9 soft-from $-1 $9 soft-step $-1 $2 of *1 $3 car $7 without :3 \
+                *12 $5 after :9 $5 scope $4 pool $9 soft-from :8 $9 soft-step :1 $2 of *1 $4 bike $7 without :3";
+    assert_eq!(client.run("POOL.USER box mira"), told);
+    let again = comes_back(&engine);
+    for engine in [&engine, &again] {
+        let client = Client::new(engine);
+        assert_eq!(client.run("POOL.DRAW box USER mira"), "*2 :3 $3 car");
+        assert_eq!(field(&client.run("POOL.STATE box"), "users"), ":0", "of whom nothing is counted");
+        client.run("POOL.DRAW box USER noah");
+        assert_eq!(field(&client.run("POOL.STATE box"), "users"), ":1");
+    }
+    comes_back(&engine);
+}
+
+/// Users that come and go while a snapshot is taken are in it as they were at the cut.
+#[test]
+fn a_snapshot_has_the_users_of_a_large_pool() {
+    let engine = engine();
+    let mut client = Client::new(&engine);
+    let items: Vec<String> =
+        (0..30_000).map(|item| format!("a-rather-long-name-of-item-{item} 1 100")).collect();
+    client.run(&format!("POOL.CREATE large LIMIT DRAWS 5 PER 1000 ITEMS {}", items.join(" ")));
+    for number in 0..50 {
+        client.run(&format!("POOL.DRAW large USER user{number} REQUEST r{number} COUNT 2"));
+    }
+    let (digest, mut turn) = (engine.digest(), 0);
+    let (frames, _) = snapshot_of(&engine, || {
+        turn += 1;
+        client.sleep_ms(300);
+        client.run(&format!("POOL.DRAW large USER user{} COUNT 5", turn % 60));
+        client.run(&format!("POOL.DRAW large USER user{} REQUEST s{turn}", turn % 50));
+    });
+    assert!(turn > 2, "it came in parts");
+    assert_eq!(loaded(&frames).digest(), digest, "the state at the cut");
     comes_back(&engine);
 }
 

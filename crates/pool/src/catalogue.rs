@@ -1,8 +1,10 @@
 //! The catalogue: what a pool has to give, and by which rule. Nothing becomes a catalogue that a pool could not hold.
 
 use crate::item::{AMOUNT_MAX, ID_BYTES_MAX, Item, Stock};
+use crate::rules::{RuleError, Rules};
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
+use std::collections::HashSet;
 use std::hash::BuildHasher;
 
 /// The most items of a catalogue.
@@ -53,6 +55,7 @@ pub struct Catalogue {
     items: Vec<Item>,
     mode: Mode,
     sold_out: SoldOut,
+    rules: Rules,
 }
 
 impl Catalogue {
@@ -82,7 +85,21 @@ impl Catalogue {
         {
             return Err(CatalogueError::UnknownFallback { id: id.clone() });
         }
-        Ok(Self { items, mode, sold_out })
+        Ok(Self { items, mode, sold_out, rules: Rules::default() })
+    }
+
+    /// The same with rules about who draws.
+    ///
+    /// # Errors
+    /// If a rule names an item that is not there.
+    pub fn ruled(self, rules: Rules) -> Result<Self, CatalogueError> {
+        let wanted: HashSet<&str, RandomState> = rules.items().map(|(.., id)| &**id).collect();
+        let known: HashSet<&str, RandomState> =
+            self.items.iter().map(|item| &*item.id).filter(|id| wanted.contains(id)).collect();
+        if let Some((what, number, id)) = rules.items().find(|(.., id)| !known.contains(&***id)) {
+            return Err(RuleError::UnknownItem { what, number, id: id.clone() }.into());
+        }
+        Ok(Self { rules, ..self })
     }
 
     /// The items, in their order.
@@ -93,6 +110,11 @@ impl Catalogue {
     /// What a weight stands for.
     pub fn mode(&self) -> Mode {
         self.mode
+    }
+
+    /// The rules about who draws.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
     }
 
     /// What a draw gets that meets an item of which nothing is left.
@@ -241,6 +263,9 @@ pub enum CatalogueError {
         /// Its id.
         id: Box<str>,
     },
+    /// A rule about who draws that cannot hold.
+    #[error(transparent)]
+    Rule(#[from] RuleError),
     /// The item to fall back to is not there.
     #[error("there is no item {id:?} to fall back to: name one of the catalogue")]
     UnknownFallback {

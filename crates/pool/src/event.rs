@@ -32,6 +32,7 @@ mod tag {
     pub(super) const DREW_DIFFERENT: u64 = 10;
     pub(super) const RESERVED_DIFFERENT: u64 = 11;
     pub(super) const ASKED: u64 = 12;
+    pub(super) const GIVEN_BACK_BY: u64 = 13;
     pub(super) const ITEMS: u64 = 16;
 }
 
@@ -88,6 +89,17 @@ pub enum Event<'a> {
     },
     /// Units that were drawn are in stock again.
     GivenBack {
+        /// Of which item.
+        item: u32,
+        /// How many.
+        count: u64,
+    },
+    /// Units that somebody had drawn are in stock again, and their wins are taken back.
+    GivenBackBy {
+        /// Who.
+        user: &'a [u8],
+        /// When, where that is of any account, and otherwise 0. Milliseconds since 1970-01-01 UTC.
+        now_ms: u64,
         /// Of which item.
         item: u32,
         /// How many.

@@ -57,6 +57,8 @@
 //! |---|---|---|
 //! | `mode` | `fixed-odds` or `per-unit`, see [`Mode`](crate::Mode) | `fixed-odds` |
 //! | `sold_out` | `renormalise`, `no-prize`, or a map with `fallback`, the id of an item; see [`SoldOut`](crate::SoldOut) | `renormalise` |
+//! | `limits` | a list of limits, see [`Limit`](crate::Limit) | none |
+//! | `guarantees` | a list of guarantees, see [`Guarantee`](crate::Guarantee) | none |
 //! | `items` | a list of items | must be there |
 //!
 //! and in an item, where nothing has a default, because an expensive prize should not become endless by a line that was forgotten:
@@ -66,6 +68,18 @@
 //! | `id` | text, which may need quotes in YAML: `id: 100` is a number, `id: "100"` an id |
 //! | `weight` | a number from 0, or the same as text, or text with a per cent sign |
 //! | `quantity` | a whole number from 0, or `unlimited`, for which −1 also stands |
+//!
+//! A limit has `draws`, or `wins` and `of`; a guarantee has `after` and `of`:
+//!
+//! | key | value |
+//! |---|---|
+//! | `draws` | how often a user may draw |
+//! | `wins` | how often a user may win one of the items that `of` names |
+//! | `per` | in a window of how many milliseconds; if it is missing, for ever |
+//! | `after` | after how many draws that gave none of the items that `of` names the next one is among them alone |
+//! | `of` | a list of ids |
+//! | `scope` | whose draws count: `user`, the default, or `pool` |
+//! | `soft_from`, `soft_step` | from which draw on the weights are multiplied, by a factor that grows by so much with each draw; see [`Soft`](crate::Soft) |
 //!
 //! # Weights
 //!
@@ -97,6 +111,7 @@ mod format;
 mod json;
 mod key;
 mod place;
+mod rules;
 mod shape;
 mod suggestion;
 mod toml;
@@ -229,7 +244,7 @@ impl fmt::Display for UnusedSetting {
 
 /// The catalogue of what was found.
 fn catalogue(found: Found, origin: Origin) -> Result<Catalogue, Fault> {
-    let Found { mode, sold_out, list, mut items, weights, places, .. } = found;
+    let Found { mode, sold_out, list, mut items, weights, places, rules, .. } = found;
     if !list {
         let key = if origin == Origin::Original { Key::Catalog } else { Key::Items };
         return Err(Fault::nowhere(Problem::MissingKey {
@@ -251,13 +266,18 @@ fn catalogue(found: Found, origin: Origin) -> Result<Catalogue, Fault> {
         item.weight = weight;
     }
     let finest = whole.finest.map(|position| (position, name(&items, position)));
-    Catalogue::with(items, mode, sold_out).map_err(|error| match (error, finest) {
+    let catalogue = Catalogue::with(items, mode, sold_out).map_err(|error| match (error, finest) {
         (CatalogueError::WeightOverflow { number, .. }, Some((position, item))) => {
             let problem = weights::too_many_digits(weights[position], number - 1);
             Fault { place: place(position), ..Fault::nowhere(problem).of_item(item) }
         }
         // The message names the item itself.
         (error, _) => Fault { place: item_of(&error).and_then(place), ..Fault::nowhere(error.into()) },
+    })?;
+    let (rules, places) = rules.rules()?;
+    catalogue.ruled(rules).map_err(|error| match error {
+        CatalogueError::Rule(error) => places.fault(error),
+        error => Fault::nowhere(error.into()),
     })
 }
 

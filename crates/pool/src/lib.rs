@@ -16,6 +16,7 @@ pub mod original;
 mod pool;
 mod refusal;
 mod repeats;
+mod rules;
 mod secret;
 pub mod selector;
 mod stocks;
@@ -29,11 +30,15 @@ pub use frame::{Chain, Frame, FrameError};
 pub use item::{AMOUNT_MAX, ID_BYTES_MAX, Item, Stock};
 pub use numbers::Numbers;
 pub use pool::{
-    DRAWS_MAX, Divergence, Draw, ENDED_KEPT, EPOCHS_KEPT, Epoch, Pool, PoolImage, REQUEST_DRAWS_KEPT,
-    REQUESTS_KEPT, RESERVATIONS_MAX, Reservation, Revealed, Unreadable,
+    Counted, DRAWS_MAX, Divergence, Draw, ENDED_KEPT, EPOCHS_KEPT, Epoch, Pool, PoolImage,
+    REQUEST_DRAWS_KEPT, REQUESTS_KEPT, RESERVATIONS_MAX, Reservation, Revealed, USERS_MAX, Unreadable,
 };
 pub use refusal::{Empty, Refusal};
 pub use repeats::Repeats;
+pub use rules::{
+    GUARANTEE_MAX, Guarantee, Limit, RULE_ITEMS_MAX, RULES_MAX, RuleError, RuleKind, Rules, Scope, Soft,
+    WINDOW_MS_MAX,
+};
 pub use secret::{CLIENT_SEED_BYTES_MAX, Commitment, SECRET_BYTES, Secret};
 pub use selector::Selector;
 pub use urn::{Change, Entry, Urn};

@@ -8,11 +8,13 @@ mod drawing;
 mod epoch;
 mod epochs;
 mod image;
+mod people;
 mod replaying;
 mod requests;
 mod reservation;
 mod reservations;
 mod reserving;
+mod ruled;
 mod staging;
 mod step;
 
@@ -20,8 +22,11 @@ pub use divergence::Divergence;
 pub use draw::{DRAWS_MAX, Draw};
 pub use epoch::{EPOCHS_KEPT, Epoch, Revealed};
 pub use image::{PoolImage, Unreadable};
+pub use people::USERS_MAX;
 pub use requests::{REQUEST_DRAWS_KEPT, REQUESTS_KEPT};
 pub use reservation::{ENDED_KEPT, RESERVATIONS_MAX, Reservation};
+
+pub use ruled::Counted;
 
 use crate::catalogue::Catalogue;
 use crate::event::Recorder;
@@ -31,6 +36,7 @@ use crate::selector::Selector;
 use crate::urn::Urn;
 use requests::Requests;
 use reservations::Reservations;
+use ruled::Ruled;
 use std::collections::VecDeque;
 use std::fmt;
 use step::Step;
@@ -68,6 +74,8 @@ pub struct Pool<S> {
     past: VecDeque<Epoch>,
     reservations: Reservations,
     requests: Requests,
+    /// The rules about who draws, if there are any.
+    ruled: Option<Box<Ruled>>,
     steps: Vec<Step>,
     recorder: Recorder,
     staging: bool,
@@ -86,8 +94,12 @@ impl<S: Selector> Pool<S> {
         next_secret: Secret,
         make: impl FnOnce(&[u64]) -> S,
     ) -> Self {
+        let urn = Urn::with_selector(catalogue, make);
+        let rules = catalogue.rules().resolve(|id| urn.find(id));
+        debug_assert!(rules.is_some(), "a catalogue has the items that its rules name");
+        let ruled = rules.filter(|rules| !rules.is_empty()).map(|rules| Box::new(Ruled::new(rules)));
         Self {
-            urn: Urn::with_selector(catalogue, make),
+            urn,
             next_draw: 0,
             numbers: Numbers::new(secret.key(b"")),
             epoch: Epoch { index: 0, first_draw: 0, secret, client_seed: Box::default() },
@@ -95,6 +107,7 @@ impl<S: Selector> Pool<S> {
             past: VecDeque::new(),
             reservations: Reservations::default(),
             requests: Requests::default(),
+            ruled,
             steps: Vec::new(),
             recorder: Recorder::default(),
             staging: false,

@@ -107,6 +107,30 @@ pub enum Refusal {
         /// The id.
         id: Box<str>,
     },
+    /// A limit of what one user gets has been reached.
+    #[error("the user has reached a limit of {max}{}", again(*.again_ms))]
+    Limited {
+        /// How often is possible.
+        max: u64,
+        /// From when on it is possible again, if ever. Milliseconds since 1970-01-01 UTC.
+        again_ms: Option<u64>,
+    },
+    /// The pool's rules count what each user does.
+    #[error("the pool has rules for each user: say whose draw it is")]
+    NoUser,
+    /// Nothing can be known of more users.
+    #[error(
+        "the pool counts what {max} users have done, more are not possible: use limits whose windows end, or several pools"
+    )]
+    TooManyUsers {
+        /// How many are possible.
+        max: usize,
+    },
+    /// A guarantee has made weights too large.
+    #[error(
+        "a guarantee makes all weights together more than {AMOUNT_MAX}: lower the weights, or use a smaller step"
+    )]
+    TooHeavy,
     /// A client's seed that is too long.
     #[error("the client's seed has {bytes} bytes, at most {max} are possible: shorten it")]
     SeedTooLong {
@@ -115,4 +139,11 @@ pub enum Refusal {
         /// How long it may be.
         max: usize,
     },
+}
+
+fn again(again_ms: Option<u64>) -> String {
+    match again_ms {
+        Some(again_ms) => format!(": it is possible again from {again_ms} on, in milliseconds since 1970"),
+        None => ", which is for ever".to_owned(),
+    }
 }

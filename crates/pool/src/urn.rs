@@ -2,10 +2,12 @@
 
 mod changing;
 mod drawing;
+mod favouring;
 mod image;
 
 pub(crate) use changing::Altered;
 pub use changing::Change;
+pub(crate) use favouring::{Favour, NotDrawn};
 pub(crate) use image::Unread;
 
 use crate::catalogue::{Catalogue, Mode, SoldOut};

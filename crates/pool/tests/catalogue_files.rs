@@ -5,7 +5,9 @@ use std::fmt::Write;
 use tidemark_pool::file::{
     CatalogueFile, FileFormat, NumberError, Origin, Position, Problem, TEXT_BYTES_MAX,
 };
-use tidemark_pool::{AMOUNT_MAX, Catalogue, CatalogueError, Item, Mode, SoldOut, Stock};
+use tidemark_pool::{
+    AMOUNT_MAX, Catalogue, CatalogueError, Guarantee, Item, Limit, Mode, Rules, Scope, Soft, SoldOut, Stock,
+};
 
 use FileFormat::{Json, Toml, Yaml};
 
@@ -52,6 +54,108 @@ fn what_is_not_said_has_a_default() {
     assert_eq!(catalogue, Catalogue::new(vec![Item::limited("car", 1, 3)]).expect("a catalogue"));
     assert_eq!(catalogue.mode(), Mode::FixedOdds);
     assert_eq!(*catalogue.sold_out(), SoldOut::Renormalise);
+}
+
+#[test]
+fn limits_and_guarantees_are_the_same_in_all_formats() {
+    let yaml = "limits:\n- {draws: 3, per: 86400000}\n- wins: 1\n  of: [car, \"7\"]\nguarantees:\n\
+                - {after: 89, of: [car], soft_from: 74, soft_step: 6}\n- {after: 9, of: [\"7\"], scope: pool}\n\
+                items:\n- {id: car, weight: 1, quantity: 3}\n- {id: \"7\", weight: 9, quantity: 3}\n";
+    let toml = "limits = [{draws = 3, per = 86400000}, {wins = 1, of = [\"car\", \"7\"]}]\n[[guarantees]]\nafter = 89\n\
+                of = [\"car\"]\nsoft_from = 74\nsoft_step = 6\n[[guarantees]]\nafter = 9\nof = [\"7\"]\nscope = \"pool\"\n\
+                [[items]]\nid = \"car\"\nweight = 1\nquantity = 3\n[[items]]\nid = \"7\"\nweight = 9\nquantity = 3\n";
+    let json = r#"{"limits": [{"per": 86400000, "draws": 3}, {"of": ["car", "7"], "wins": 1}],
+                   "guarantees": [{"after": 89, "of": ["car"], "soft_from": 74, "soft_step": 6},
+                                  {"after": 9, "of": ["7"], "scope": "pool"}],
+                   "items": [{"id": "car", "weight": 1, "quantity": 3}, {"id": "7", "weight": 9, "quantity": 3}]}"#;
+    let limits = vec![
+        Limit { max: 3, per_ms: Some(86_400_000), wins_of: None },
+        Limit { max: 1, per_ms: None, wins_of: Some(vec!["car".into(), "7".into()]) },
+    ];
+    let soft = Some(Soft { from: 74, step: 6 });
+    let guarantees = vec![
+        Guarantee { after: 89, of: vec!["car".into()], scope: Scope::User, soft },
+        Guarantee { after: 9, of: vec!["7".into()], scope: Scope::Pool, soft: None },
+    ];
+    let rules = Rules::new(limits, guarantees).expect("they are sound");
+    for (text, format) in [(yaml, Yaml), (toml, Toml), (json, Json)] {
+        assert_eq!(*parsed(text, format).rules(), rules);
+    }
+}
+
+#[test]
+fn rules_that_cannot_hold_are_answered_with_their_place() {
+    let rule =
+        |rule: &str| refusal(&format!("{rule}\nitems:\n- {{id: car, weight: 1, quantity: 3}}\n"), Yaml);
+    for (text, said) in [
+        (
+            "limits: [{per: 5}]",
+            "line 1, column 10: there is no \"draws\": say how often a user may draw, or write \"wins\" and \"of\"",
+        ),
+        (
+            "limits: [{wins: 1}]",
+            "line 1, column 10: there is no \"of\": name the items whose wins are counted",
+        ),
+        (
+            "limits: [{of: [car]}]",
+            "line 1, column 10: there is no \"wins\": say how often a user may win these",
+        ),
+        (
+            "limits: [{draws: 1, of: [car]}]",
+            "line 1, column 10: a limit of \"draws\" has neither \"wins\" nor \"of\": write a second limit for those",
+        ),
+        (
+            "limits: [{draws: 1}, {draws: 0}]",
+            "line 1, column 22: limit 2: its number is 0, and must be 1 to 9223372036854775807",
+        ),
+        (
+            "limits: [{draws: 1.5}]",
+            "line 1, column 18: the draws 1.5 is not a whole number: write one from 0 to 9223372036854775807",
+        ),
+        (
+            "limits: [{draws: 1, per: day}]",
+            "line 1, column 26: a window must be a whole number of milliseconds, but is the text \"day\"",
+        ),
+        ("limits: [{draw: 1}]", "line 1, column 11: the key \"draw\" is not known: did you mean \"draws\"?"),
+        (
+            "limits: [{wins: 1, of: [bus]}]",
+            "line 1, column 10: limit 1 names the item \"bus\", which is not there: name items of the catalogue",
+        ),
+        (
+            "limits: [{wins: 1, of: [car, car]}]",
+            "line 1, column 10: limit 1 names an item twice: name each once",
+        ),
+        (
+            "limits: [{wins: 1, of: []}]",
+            "line 1, column 10: limit 1: its number of items is 0, and must be 1 to 1024",
+        ),
+        (
+            "limits: [{wins: 1, of: [7]}]",
+            "line 1, column 25: \"of\" must be a list of ids: texts, in quotes if they look like something else, but is the number 7",
+        ),
+        (
+            "limits: 3",
+            "line 1, column 9: \"limits\" must be a list of maps with \"draws\", or with \"wins\" and \"of\", but is the number 3",
+        ),
+        (
+            "guarantees: [{of: [car]}]",
+            "line 1, column 14: there is no \"after\": say after how many draws without any of these",
+        ),
+        (
+            "guarantees: [{after: 5, of: [car], soft_from: 9, soft_step: 1}]",
+            "line 1, column 14: guarantee 1: the draw from which its odds grow is 9, and must be 1 to 5",
+        ),
+        (
+            "guarantees: [{after: 5, of: [car], soft_from: 3}]",
+            "line 1, column 14: there is no \"soft_step\": say by how much the weights' factor grows with each draw",
+        ),
+        (
+            "guarantees: [{after: 5, of: [car], scope: usr}]",
+            "line 1, column 43: the scope \"usr\" is not known: did you mean \"user\"?",
+        ),
+    ] {
+        assert_eq!(rule(text), said, "{text}");
+    }
 }
 
 #[test]
@@ -182,7 +286,7 @@ fn unknown_keys_are_answered_with_what_may_be_meant() {
     );
     assert_eq!(
         refusal("colour = 1\n", Toml),
-        "line 1, column 1: the key \"colour\" is not known: possible is \"mode\", \"sold_out\" or \"items\""
+        "line 1, column 1: the key \"colour\" is not known: possible is \"mode\", \"sold_out\", \"limits\", \"guarantees\" or \"items\""
     );
     assert_eq!(
         refused_items(&["{id: a, weight: 1, quantity: 1}", "{id: b, probability: 1}"]),
@@ -511,9 +615,27 @@ fn any_catalogue() -> impl Strategy<Value = Catalogue> {
             let fallback = items[which.index(items.len())].id.clone();
             let sold_out =
                 [SoldOut::Renormalise, SoldOut::NoPrize, SoldOut::Fallback(fallback)][rule as usize].clone();
-            Catalogue::with(items, mode, sold_out).ok()
+            let rules = some_rules(&items, which);
+            Catalogue::with(items, mode, sold_out).ok()?.ruled(rules).ok()
         },
     )
+}
+
+/// Rules, or none, that name some of the items.
+fn some_rules(items: &[Item], which: prop::sample::Index) -> Rules {
+    let kind = which.index(7) as u64;
+    let of =
+        || items.iter().take(1 + which.index(items.len())).map(|item| item.id.clone()).collect::<Vec<_>>();
+    let limits = [
+        Limit { max: 1 + kind, per_ms: None, wins_of: None },
+        Limit { max: 3, per_ms: Some(1000 + kind), wins_of: Some(of()) },
+    ];
+    let soft = (kind > 3).then_some(Soft { from: 1, step: kind });
+    let scope = if kind == 5 { Scope::Pool } else { Scope::User };
+    let guarantees = [Guarantee { after: kind + 1, of: of(), scope, soft }];
+    let limits = limits.into_iter().take(kind as usize % 3).collect();
+    let guarantees = guarantees.into_iter().take(kind as usize % 2).collect();
+    Rules::new(limits, guarantees).unwrap_or_default()
 }
 
 fn any_format() -> impl Strategy<Value = FileFormat> {

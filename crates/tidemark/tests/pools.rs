@@ -212,3 +212,83 @@ fn a_killed_server_gives_no_prize_twice_and_takes_none_back() {
         assert!(drawn == 1 || !won.contains_key(&id), "{id} is won and there");
     }
 }
+
+/// Draws under ids of its own until the server is gone; what each was given, and the one without an answer.
+fn ask(port: u16, writer: usize, round: u64) -> (BTreeMap<String, (i64, String)>, Option<String>) {
+    let mut given = BTreeMap::new();
+    let Ok(mut client) = Client::connect(port) else { return (given, None) };
+    for turn in 0_u64.. {
+        let request = format!("{writer}-{round}-{turn}");
+        let user = format!("user{}", turn % 50);
+        let Ok(answer) = client.call(&["POOL.DRAW", "prizes", "USER", &user, "REQUEST", &request]) else {
+            return (given, Some(request));
+        };
+        if is_empty(&answer) {
+            break;
+        }
+        given.insert(request, draws(Answer::Array(vec![answer])).remove(0));
+    }
+    (given, None)
+}
+
+/// The user of a request of [`ask`].
+fn user_of(request: &str) -> String {
+    let turn: u64 = request.rsplit('-').next().and_then(|turn| turn.parse().ok()).expect("a turn");
+    format!("user{}", turn % 50)
+}
+
+#[test]
+fn whoever_sends_again_behind_a_kill_gets_the_same_prize_and_exactly_one() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut given: BTreeMap<String, (i64, String)> = BTreeMap::new();
+    for round in 0..KILLS {
+        let server = start(directory.path());
+        if round == 0 {
+            let items: Vec<String> =
+                (0..PRIZES).flat_map(|item| [format!("prize{item}"), "1".into(), "1".into()]).collect();
+            let mut create = vec!["POOL.CREATE", "prizes", "LIMIT", "DRAWS", "1000000", "ITEMS"];
+            create.extend(items.iter().map(String::as_str));
+            call(&mut server.client(), &create);
+        }
+        let answered: Vec<_> = std::thread::scope(|scope| {
+            let port = server.port;
+            let writers: Vec<_> =
+                (0..WRITERS).map(|writer| scope.spawn(move || ask(port, writer, round))).collect();
+            std::thread::sleep(Duration::from_millis(60 + round * 37 % 120));
+            server.kill();
+            writers.into_iter().map(|writer| writer.join().expect("the writer ends well")).collect()
+        });
+
+        let server = start(directory.path());
+        let mut client = server.client();
+        let mut again = |request: &str| {
+            let user = user_of(request);
+            let answer = call(&mut client, &["POOL.DRAW", "prizes", "USER", &user, "REQUEST", request]);
+            draws(Answer::Array(vec![answer])).remove(0)
+        };
+        for (told, in_doubt) in answered {
+            for (request, draw) in told.iter().rev().take(200) {
+                assert_eq!(again(request), *draw, "{request} was answered before the kill");
+            }
+            given.extend(told);
+            if let Some(request) = in_doubt {
+                // Whether or not the draw was made: now it is, and once.
+                let draw = again(&request);
+                assert_eq!(again(&request), draw);
+                given.insert(request, draw);
+            }
+        }
+        let state = call(&mut client, &["POOL.STATE", "prizes", "COUNT", "1"]).array();
+        assert_eq!(field(&state, "draws").integer(), given.len() as i64, "one draw for each request");
+        assert!(round > 0 || !given.is_empty(), "the writers got somewhere");
+        let prizes: BTreeSet<&String> = given.values().map(|(_, prize)| prize).collect();
+        assert_eq!(prizes.len(), given.len(), "no prize was given twice");
+        let mut counted = 0;
+        for user in 0..50 {
+            let user = call(&mut client, &["POOL.USER", "prizes", &format!("user{user}")]).array();
+            counted += field(&field(&user, "limits").array()[0].clone().array(), "used").integer();
+        }
+        assert_eq!(counted, given.len() as i64, "each draw counts once for its user");
+        server.kill();
+    }
+}

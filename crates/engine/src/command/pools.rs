@@ -1,7 +1,7 @@
 //! Prize pools: weighted draws from limited stock.
 //!
 //! ```text
-//! rows ──► creating, drawing, reserving, changing, epochs, reading, following ──► answer, options ──► context/pools ──► value/pool
+//! rows ──► creating, drawing, reserving, changing, epochs, reading, following ──► rules ──► answer, options ──► context/pools ──► value/pool
 //! ```
 //!
 //! What chance decides is logged as decided: a pool that is made is logged with its secrets, and a change as what it has done, in rows that
@@ -17,6 +17,7 @@ mod options;
 mod reading;
 mod reserving;
 pub(super) mod rows;
+mod rules;
 
 use crate::error::CommandError;
 

@@ -51,6 +51,7 @@ impl Keys<'_> {
 pub(crate) fn refused(refusal: &Refusal) -> CommandError {
     let code = match refusal {
         Refusal::Empty | Refusal::NotSoManyItems { .. } => "EMPTY",
+        Refusal::Limited { .. } => "LIMITED",
         Refusal::UnknownItem { .. } => "NOITEM",
         Refusal::Ended { .. } => "ENDED",
         Refusal::NoReservation { .. } => "NORESERVATION",

@@ -87,6 +87,10 @@ fn other<'a>(tag: u64, reader: &mut Reader<'a>) -> Option<Event<'a>> {
         }
         tag::REMOVED => Some(Event::Removed { item: item(reader)? }),
         tag::GIVEN_BACK => Some(Event::GivenBack { item: item(reader)?, count: reader.number()? }),
+        tag::GIVEN_BACK_BY => {
+            let (user, now_ms) = (asked::name(reader)?, reader.number()?);
+            Some(Event::GivenBackBy { user, now_ms, item: item(reader)?, count: reader.number()? })
+        }
         tag::EPOCH => {
             let client_seed = reader.bytes()?;
             Some(Event::Epoch { client_seed, after: Secret::new(reader.array()?) })
@@ -151,6 +155,9 @@ mod tests {
                 6 => Event::Changed { item, weight, stock: *stock },
                 7 => Event::Added { id: text, weight, stock: *stock },
                 8 if seed.is_empty() => Event::Removed { item },
+                8 if let Some(user) = &self.names.0 => {
+                    Event::GivenBackBy { user, now_ms: weight, item, count: number }
+                }
                 8 => Event::GivenBack { item, count: number },
                 _ => Event::Epoch { client_seed: seed, after: Secret::new([*kind; 32]) },
             }

@@ -100,6 +100,11 @@ impl Recorder {
             }
             Event::Removed { item } => self.numbers(&[tag::REMOVED, u64::from(*item)]),
             Event::GivenBack { item, count } => self.numbers(&[tag::GIVEN_BACK, u64::from(*item), *count]),
+            Event::GivenBackBy { user, now_ms, item, count } => {
+                self.numbers(&[tag::GIVEN_BACK_BY]);
+                put_bytes(&mut self.bytes, user);
+                self.numbers(&[*now_ms, u64::from(*item), *count]);
+            }
             Event::Epoch { client_seed, after } => {
                 self.numbers(&[tag::EPOCH]);
                 put_bytes(&mut self.bytes, client_seed);

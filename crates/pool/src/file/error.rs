@@ -5,6 +5,7 @@ use super::format::FileFormat;
 use super::place::{Place, Position};
 use crate::catalogue::CatalogueError;
 use crate::item::AMOUNT_MAX;
+use crate::rules::RULE_ITEMS_MAX;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -195,6 +196,12 @@ pub enum Problem {
         "a weight in per cent is the odds of an item, but by \"per-unit\" a weight counts for each unit: write numbers"
     )]
     PercentPerUnit,
+    /// A limit of draws that names items, or one of draws and wins at once.
+    #[error("a limit of \"draws\" has neither \"wins\" nor \"of\": write a second limit for those")]
+    DrawsOfItems,
+    /// A rule that names too many items.
+    #[error("a rule names at most {RULE_ITEMS_MAX} items: leave some out")]
+    TooManyNamed,
     /// What it says is no catalogue.
     #[error(transparent)]
     Catalogue(#[from] CatalogueError),

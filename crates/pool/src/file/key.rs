@@ -17,10 +17,21 @@ pub(super) enum Key {
     Mode,
     SoldOut,
     Items,
+    Limits,
+    Guarantees,
     Fallback,
     Id,
     Weight,
     Quantity,
+    // Those of rules.
+    Draws,
+    Wins,
+    Per,
+    Of,
+    After,
+    Scope,
+    SoftFrom,
+    SoftStep,
     // Those of the original.
     WorkingDir,
     Pool,
@@ -44,10 +55,20 @@ impl Key {
             Self::Mode => "mode",
             Self::SoldOut => "sold_out",
             Self::Items => "items",
+            Self::Limits => "limits",
+            Self::Guarantees => "guarantees",
             Self::Fallback => "fallback",
             Self::Id => "id",
             Self::Weight => "weight",
             Self::Quantity => "quantity",
+            Self::Draws => "draws",
+            Self::Wins => "wins",
+            Self::Per => "per",
+            Self::Of => "of",
+            Self::After => "after",
+            Self::Scope => "scope",
+            Self::SoftFrom => "soft_from",
+            Self::SoftStep => "soft_step",
             Self::WorkingDir => "working_dir",
             Self::Pool => "pool",
             Self::Catalog => "catalog",
@@ -67,7 +88,7 @@ impl Key {
     /// Whose file it tells, standing at the top.
     pub(super) fn origin(self) -> Origin {
         match self {
-            Self::Mode | Self::SoldOut | Self::Items => Origin::Tidemark,
+            Self::Mode | Self::SoldOut | Self::Limits | Self::Guarantees | Self::Items => Origin::Tidemark,
             _ => Origin::Original,
         }
     }
@@ -84,6 +105,16 @@ pub(super) enum Level {
     Item(Origin),
     /// What `sold_out` holds, if it is a map.
     SoldOut,
+    /// The list of limits.
+    Limits,
+    /// A limit.
+    Limit,
+    /// The list of guarantees.
+    Guarantees,
+    /// A guarantee.
+    Guarantee,
+    /// The items of a rule.
+    Of,
     /// The original's `pool`.
     Pool,
     /// The original's `wal`.
@@ -99,6 +130,8 @@ impl Level {
             Self::Top => &[
                 Key::Mode,
                 Key::SoldOut,
+                Key::Limits,
+                Key::Guarantees,
                 Key::Items,
                 Key::Catalog,
                 Key::Pool,
@@ -106,7 +139,9 @@ impl Level {
                 Key::Wal,
                 Key::Grpc,
             ],
-            Self::Items(_) => &[],
+            Self::Items(_) | Self::Limits | Self::Guarantees | Self::Of => &[],
+            Self::Limit => &[Key::Draws, Key::Wins, Key::Per, Key::Of],
+            Self::Guarantee => &[Key::After, Key::Of, Key::Scope, Key::SoftFrom, Key::SoftStep],
             Self::Item(Origin::Tidemark) => &[Key::Id, Key::Weight, Key::Quantity],
             Self::Item(Origin::Original) => &[Key::ItemId, Key::Quantity, Key::Probability],
             Self::SoldOut => &[Key::Fallback],
@@ -114,6 +149,11 @@ impl Level {
             Self::Wal => &[Key::MaxFileSize, Key::MaxRequestBufferSize, Key::Formatter, Key::FlushAfterDraws],
             Self::Grpc => &[Key::Enabled, Key::ListenAddress],
         }
+    }
+
+    /// Whether it is a list, in which nothing has a key.
+    pub(super) fn is_list(self) -> bool {
+        matches!(self, Self::Items(_) | Self::Limits | Self::Guarantees | Self::Of)
     }
 
     /// The key of this name, if it has a meaning there.
@@ -159,7 +199,10 @@ mod tests {
     fn an_unknown_key_is_answered_with_a_known_one() {
         assert_eq!(&*Level::Top.advice("item"), "did you mean \"items\"?");
         assert_eq!(&*Level::Item(Origin::Tidemark).advice("name"), "did you mean \"id\"?");
-        assert_eq!(&*Level::Top.advice("xyz"), "possible is \"mode\", \"sold_out\" or \"items\"");
+        assert_eq!(
+            &*Level::Top.advice("xyz"),
+            "possible is \"mode\", \"sold_out\", \"limits\", \"guarantees\" or \"items\""
+        );
         assert_eq!(&*Level::SoldOut.advice("xyz"), "possible is \"fallback\"");
     }
 }

@@ -1,13 +1,15 @@
 //! What a catalogue file says, taken in piece by piece: formats report what opens, closes and stands where, and each piece is checked
 //! when it comes. So nothing is kept but items, nothing nests deeper than a catalogue does, and the first mistake ends the reading.
 
-use super::decimal::{Decimal, NumberError};
+use super::decimal::NumberError;
 use super::error::{Fault, ItemName, Problem, clipped};
 use super::key::{Key, Level, Origin, advice};
 use super::place::Place;
+use super::rules::{FoundRules, PartOfRule, whole};
 use super::weights::Weight;
 use crate::catalogue::{Mode, SoldOut};
 use crate::item::{ID_BYTES_MAX, Item, Stock};
+use crate::rules::{RULE_ITEMS_MAX, Scope};
 
 /// A value that holds no others.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +31,7 @@ pub(super) struct Shape {
     /// The key whose value comes next.
     key: Option<Key>,
     item: PartOfItem,
+    rule: PartOfRule,
     /// The key at the top that told whose file it is.
     told_by: Option<Key>,
     pub(super) found: Found,
@@ -45,6 +48,7 @@ pub(super) struct Found {
     pub(super) items: Vec<Item>,
     pub(super) weights: Vec<Weight>,
     pub(super) places: Vec<Place>,
+    pub(super) rules: FoundRules,
     /// Settings that mean nothing here: section, key, place.
     pub(super) unused: Vec<(Option<Key>, Key, Place)>,
 }
@@ -53,7 +57,7 @@ pub(super) struct Found {
 struct Open {
     level: Level,
     /// A bit for each key that was there.
-    seen: u32,
+    seen: u64,
     place: Place,
 }
 
@@ -71,6 +75,8 @@ impl Shape {
         let level = match (self.level(), self.key.take()) {
             (None, _) => Level::Top,
             (Some(Level::Items(origin)), _) => Level::Item(origin),
+            (Some(Level::Limits), _) => Level::Limit,
+            (Some(Level::Guarantees), _) => Level::Guarantee,
             (Some(_), Some(Key::SoldOut)) => Level::SoldOut,
             (Some(_), Some(Key::Pool)) => Level::Pool,
             (Some(_), Some(Key::Wal)) => Level::Wal,
@@ -79,12 +85,25 @@ impl Shape {
         };
         self.open.push(Open { level, seen: 0, place });
         self.item = PartOfItem::default();
+        self.rule = PartOfRule::default();
         Ok(())
     }
 
     /// A list begins.
     pub(super) fn open_list(&mut self, place: Place) -> Result<(), Fault> {
-        let origin = match (self.level(), self.key.take()) {
+        let key = self.key.take();
+        let of_rules = match key {
+            Some(Key::Limits) => Some(Level::Limits),
+            Some(Key::Guarantees) => Some(Level::Guarantees),
+            Some(Key::Of) => Some(Level::Of),
+            _ => None,
+        };
+        if let Some(level) = of_rules {
+            self.open.push(Open { level, seen: 0, place });
+            self.rule.of = Some(Vec::new()).filter(|_| level == Level::Of);
+            return Ok(());
+        }
+        let origin = match (self.level(), key) {
             (Some(_), Some(Key::Items)) => Origin::Tidemark,
             (Some(_), Some(Key::Catalog)) => Origin::Original,
             (level, key) => return Err(self.wrong_kind(level.unwrap_or(Level::Top), key, "a list", place)),
@@ -103,6 +122,16 @@ impl Shape {
         let Some(open) = self.open.pop() else { return Ok(()) };
         match open.level {
             Level::Item(origin) => self.end_item(origin, open.place),
+            Level::Limit => {
+                let part = std::mem::take(&mut self.rule);
+                let ended = self.found.rules.end_limit(part, open.place);
+                ended.map_err(|problem| Fault::at(open.place, problem))
+            }
+            Level::Guarantee => {
+                let part = std::mem::take(&mut self.rule);
+                let ended = self.found.rules.end_guarantee(part, open.place);
+                ended.map_err(|problem| Fault::at(open.place, problem))
+            }
             Level::SoldOut if open.seen == 0 => Err(Fault::at(
                 open.place,
                 Problem::MissingKey { key: Key::Fallback.name(), advice: "name the item to fall back to" },
@@ -113,7 +142,7 @@ impl Shape {
 
     /// Whether the next scalar is a key, for formats that do not tell keys from values.
     pub(super) fn expects_key(&self) -> bool {
-        self.key.is_none() && !matches!(self.level(), None | Some(Level::Items(_)))
+        self.key.is_none() && !self.level().is_none_or(Level::is_list)
     }
 
     /// A key of the innermost map.
@@ -124,8 +153,8 @@ impl Shape {
             let problem = Problem::UnknownKey { key: clipped(name), advice: level.advice(name) };
             return Err(self.of_item(Fault::at(place, problem)));
         };
-        debug_assert!((key as u32) < u32::BITS, "each key has a bit");
-        let bit = 1 << key as u32;
+        debug_assert!((key as u32) < u64::BITS, "each key has a bit");
+        let bit = 1_u64 << key as u32;
         if open.seen & bit != 0 {
             return Err(self.of_item(Fault::at(place, Problem::DuplicateKey { key: key.name() })));
         }
@@ -138,6 +167,9 @@ impl Shape {
     pub(super) fn scalar(&mut self, scalar: Scalar<'_>, place: Place) -> Result<(), Fault> {
         let level = self.level().unwrap_or(Level::Top);
         let Some(key) = self.key.take() else {
+            if let (Level::Of, Scalar::Text(id), Some(of)) = (level, scalar, &mut self.rule.of) {
+                return named(of, id).map_err(|problem| Fault::at(place, problem));
+            }
             return Err(self.wrong_kind(level, None, &described(scalar), place));
         };
         self.value(level, key, scalar).map_err(|problem| self.of_item(Fault::at(place, problem)))?;
@@ -182,6 +214,14 @@ impl Shape {
             (Key::Quantity, Scalar::Number(text)) => {
                 self.item.stock = Some(stock(text).map_err(|error| unusable(key, text, error))?);
             }
+            (Key::Scope, Scalar::Text(word)) => self.rule.scope = scope(word)?,
+            (
+                Key::Draws | Key::Wins | Key::Per | Key::After | Key::SoftFrom | Key::SoftStep,
+                Scalar::Number(text),
+            ) => {
+                let number = whole(text).map_err(|error| unusable(key, text, error))?;
+                *self.rule.number(key) = Some(number);
+            }
             // A section without content.
             (Key::Wal | Key::Grpc, Scalar::Null) | (Key::WorkingDir, _) => {}
             _ if matches!(level, Level::Wal | Level::Grpc) => {}
@@ -218,6 +258,9 @@ impl Shape {
     fn wrong_kind(&self, level: Level, key: Option<Key>, found: &str, place: Place) -> Fault {
         let problem = match (key, level) {
             (Some(key), _) => wrong_value(key, found),
+            (None, Level::Of) => wrong_value(Key::Of, found),
+            (None, Level::Limits) => wrong_value(Key::Limits, found),
+            (None, Level::Guarantees) => wrong_value(Key::Guarantees, found),
             (None, Level::Items(_)) => Problem::WrongKind {
                 what: "an item",
                 expected: "a map with an id, a weight and a quantity",
@@ -277,16 +320,31 @@ fn unknown_word(what: &'static str, word: &str, words: &[&'static str], possible
     Problem::UnknownWord { what, word: clipped(word), advice: advice(word, words.iter().copied(), possible) }
 }
 
+/// Whose draws a word says are counted.
+fn scope(word: &str) -> Result<Scope, Problem> {
+    const WORDS: [&str; 2] = ["user", "pool"];
+    match word {
+        "user" => Ok(Scope::User),
+        "pool" => Ok(Scope::Pool),
+        _ => Err(unknown_word("the scope", word, &WORDS, &WORDS)),
+    }
+}
+
+/// One more item of a rule.
+fn named(of: &mut Vec<Box<str>>, id: &str) -> Result<(), Problem> {
+    if of.len() == RULE_ITEMS_MAX {
+        return Err(Problem::TooManyNamed);
+    }
+    of.push(id.into());
+    Ok(())
+}
+
 /// How many a number says there are. The original writes −1 where there is no end.
 fn stock(text: &str) -> Result<Stock, NumberError> {
     if text == "-1" {
         return Ok(Stock::Unlimited);
     }
-    let number = Decimal::parse(text)?;
-    if number.digits_behind_point() > 0 {
-        return Err(NumberError::NotWhole);
-    }
-    number.shifted(0).map(Stock::Limited).ok_or(NumberError::TooLarge)
+    whole(text).map(Stock::Limited)
 }
 
 fn unusable(key: Key, text: &str, error: NumberError) -> Problem {
@@ -302,6 +360,14 @@ fn wrong_value(key: Key, found: &str) -> Problem {
             "the text \"renormalise\" or \"no-prize\", or a map with \"fallback\"",
         ),
         Key::Items => ("\"items\"", "a list of items"),
+        Key::Limits => ("\"limits\"", "a list of maps with \"draws\", or with \"wins\" and \"of\""),
+        Key::Guarantees => ("\"guarantees\"", "a list of maps with \"after\" and \"of\""),
+        Key::Of => ("\"of\"", "a list of ids: texts, in quotes if they look like something else"),
+        Key::Scope => ("a scope", "the text \"user\" or \"pool\""),
+        Key::Draws | Key::Wins | Key::After | Key::SoftFrom | Key::SoftStep => {
+            ("a number of a rule", "a whole number")
+        }
+        Key::Per => ("a window", "a whole number of milliseconds"),
         Key::Catalog => ("\"catalog\"", "a list of items"),
         Key::Fallback => (
             "the item to fall back to",

@@ -3,6 +3,7 @@
 use super::format::FileFormat;
 use crate::catalogue::{Catalogue, Mode, SoldOut};
 use crate::item::Stock;
+use crate::rules::{Guarantee, Limit, Scope, Soft};
 use std::fmt::{self, Display, Write};
 
 /// The text.
@@ -25,6 +26,9 @@ fn json(text: &mut String, catalogue: &Catalogue) -> fmt::Result {
         SoldOut::Fallback(id) => writeln!(text, "  \"sold_out\": {{\"fallback\": {}}},", Quoted(id))?,
         rule => writeln!(text, "  \"sold_out\": {},", Quoted(word(rule)))?,
     }
+    for (name, rules) in rules(catalogue, &|key| format!("\"{key}\": ")) {
+        writeln!(text, "  \"{name}\": [\n    {{{}}}\n  ],", rules.join("},\n    {"))?;
+    }
     text.write_str("  \"items\": [")?;
     for (position, item) in catalogue.items().iter().enumerate() {
         let comma = if position == 0 { "" } else { "," };
@@ -40,6 +44,9 @@ fn yaml(text: &mut String, catalogue: &Catalogue) -> fmt::Result {
         SoldOut::Fallback(id) => writeln!(text, "sold_out:\n  fallback: {}", Quoted(id))?,
         rule => writeln!(text, "sold_out: {}", word(rule))?,
     }
+    for (name, rules) in rules(catalogue, &|key| format!("{key}: ")) {
+        writeln!(text, "{name}:\n  - {{{}}}", rules.join("}\n  - {"))?;
+    }
     text.write_str("items:\n")?;
     for item in catalogue.items() {
         let (id, weight, quantity) = (Quoted(&item.id), item.weight, Quantity(item.stock));
@@ -54,11 +61,50 @@ fn toml(text: &mut String, catalogue: &Catalogue) -> fmt::Result {
         SoldOut::Fallback(id) => writeln!(text, "sold_out = {{ fallback = {} }}", Quoted(id))?,
         rule => writeln!(text, "sold_out = {}", Quoted(word(rule)))?,
     }
+    for (name, rules) in rules(catalogue, &|key| format!("{key} = ")) {
+        writeln!(text, "{name} = [\n  {{ {} }},\n]", rules.join(" },\n  { "))?;
+    }
     for item in catalogue.items() {
         let (id, weight, quantity) = (Quoted(&item.id), item.weight, Quantity(item.stock));
         write!(text, "\n[[items]]\nid = {id}\nweight = {weight}\nquantity = {quantity}\n")?;
     }
     Ok(())
+}
+
+/// The rules as what is between the braces of their maps, as far as there are any, with keys as a format has them.
+fn rules(catalogue: &Catalogue, key: &dyn Fn(&str) -> String) -> Vec<(&'static str, Vec<String>)> {
+    let (limits, guarantees) = (catalogue.rules().limits(), catalogue.rules().guarantees());
+    let limits = limits.iter().map(|limit| limit_entry(limit, key)).collect();
+    let guarantees = guarantees.iter().map(|guarantee| guarantee_entry(guarantee, key)).collect();
+    let all: [(_, Vec<String>); 2] = [("limits", limits), ("guarantees", guarantees)];
+    all.into_iter().filter(|(_, rules)| !rules.is_empty()).collect()
+}
+
+fn limit_entry(limit: &Limit, key: &dyn Fn(&str) -> String) -> String {
+    let mut pairs = match &limit.wins_of {
+        None => vec![format!("{}{}", key("draws"), limit.max)],
+        Some(of) => vec![format!("{}{}", key("wins"), limit.max), named(of, key)],
+    };
+    pairs.extend(limit.per_ms.map(|per_ms| format!("{}{per_ms}", key("per"))));
+    pairs.join(", ")
+}
+
+fn guarantee_entry(guarantee: &Guarantee, key: &dyn Fn(&str) -> String) -> String {
+    let Guarantee { after, of, scope, soft } = guarantee;
+    let mut pairs = vec![format!("{}{after}", key("after")), named(of, key)];
+    if *scope == Scope::Pool {
+        pairs.push(format!("{}\"pool\"", key("scope")));
+    }
+    if let Some(Soft { from, step }) = soft {
+        pairs.push(format!("{}{from}", key("soft_from")));
+        pairs.push(format!("{}{step}", key("soft_step")));
+    }
+    pairs.join(", ")
+}
+
+fn named(of: &[Box<str>], key: &dyn Fn(&str) -> String) -> String {
+    let ids: Vec<String> = of.iter().map(|id| Quoted(id).to_string()).collect();
+    format!("{}[{}]", key("of"), ids.join(", "))
 }
 
 fn mode(catalogue: &Catalogue) -> &'static str {

@@ -63,30 +63,34 @@ impl<S: Selector> Pool<S> {
         until_us: u64,
     ) -> Result<Reservation, Refusal> {
         let mut draws = Vec::new();
-        let until_us = self.ask(&Wish { by: *by, count, repeats, until_us: Some(until_us) }, &mut draws)?;
-        Ok(Reservation { draws: draws.into(), until_us: until_us.unwrap_or_default() })
+        let wish = Wish { by: *by, count, repeats, until_us: Some(until_us) };
+        let (until_us, drawn_ms) = self.ask(&wish, &mut draws)?;
+        let user = by.user.map(Box::from);
+        Ok(Reservation { draws: draws.into(), until_us: until_us.unwrap_or_default(), user, drawn_ms })
     }
 
-    /// Draws, or says what was drawn before; and until when that is set aside.
-    fn ask(&mut self, wish: &Wish<'_>, into: &mut Vec<Draw>) -> Result<Option<u64>, Refusal> {
+    /// Draws, or says what was drawn before; and until when that is set aside, and when it was drawn.
+    fn ask(&mut self, wish: &Wish<'_>, into: &mut Vec<Draw>) -> Result<(Option<u64>, u64), Refusal> {
         wish.by.check()?;
         if let Some(before) = self.requested(&wish.by) {
             wish.check_same(before)?;
             into.extend(self.requests.draws(before));
-            return Ok(before.until_us);
+            return Ok((before.until_us, before.drawn_ms));
         }
         if wish.until_us.is_some() && self.reservations.len() >= RESERVATIONS_MAX {
             return Err(Refusal::TooManyReservations { max: RESERVATIONS_MAX });
         }
+        let mut standing = self.standing(&wish.by)?;
         let (begin, recorded) = (into.len(), self.recorder.mark());
-        self.draw_many(wish.count, wish.repeats, into)?;
+        self.draw_all(wish.count, wish.repeats, standing.as_mut(), into)?;
         if self.staging && (!wish.by.is_nobody() || wish.until_us.is_some()) {
             let items = into[begin..].iter().map(|draw| draw.item).collect();
             self.recorder.back_to(recorded);
-            self.recorder.record(&wish.event(items));
+            self.recorder.record(&wish.event(self.event_time(&wish.by), items));
         }
+        self.keep_standing(&wish.by, standing);
         self.keep_asked(wish, &into[begin..]);
-        Ok(wish.until_us)
+        Ok((wish.until_us, self.event_time(&wish.by)))
     }
 
     /// The request of this id that was made before.
@@ -98,13 +102,15 @@ impl<S: Selector> Pool<S> {
     fn keep_asked(&mut self, wish: &Wish<'_>, draws: &[Draw]) {
         let Some(first) = draws.first().map(|draw| draw.number) else { return };
         if wish.by.request.is_some() {
-            let request = Request::new(&wish.by, first, wish.repeats, wish.until_us);
+            let by = By { now_ms: self.event_time(&wish.by), ..wish.by };
+            let request = Request::new(&by, first, wish.repeats, wish.until_us);
             let forgotten = self.requests.keep(request, draws.iter().map(|draw| draw.item));
             self.keep_step(|| Step::Requested(forgotten));
         }
         if let Some(until_us) = wish.until_us {
             self.keep_step(|| Step::Reserved(first));
-            self.set_aside(draws.into(), until_us);
+            let (user, drawn_ms) = (wish.by.user.map(Box::from), self.event_time(&wish.by));
+            self.reservations.open(Reservation { draws: draws.into(), until_us, user, drawn_ms });
         }
     }
 
@@ -116,6 +122,7 @@ impl<S: Selector> Pool<S> {
             // What is asked again leaves no trace in a log.
             return Err(wish.other_request());
         }
+        self.count_made(by, items);
         self.keep_asked(&wish, draws);
         Ok(())
     }
@@ -147,11 +154,11 @@ impl<'a> Wish<'a> {
         Refusal::OtherRequest { id: id.into() }
     }
 
-    fn event(&self, items: Vec<Option<u32>>) -> Event<'a> {
+    fn event(&self, now_ms: u64, items: Vec<Option<u32>>) -> Event<'a> {
         let Self { by, repeats, until_us, .. } = *self;
         match until_us {
             Some(until_us) if by.is_nobody() => Event::Reserved { items, repeats, until_us },
-            _ => Event::Asked(Box::new(Asked { by: By { now_ms: 0, ..by }, items, repeats, until_us })),
+            _ => Event::Asked(Box::new(Asked { by: By { now_ms, ..by }, items, repeats, until_us })),
         }
     }
 }

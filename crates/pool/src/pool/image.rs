@@ -6,6 +6,8 @@ use super::epoch::{EPOCHS_KEPT, Epoch};
 use super::requests::Requests;
 use super::reservation::{ENDED_KEPT, RESERVATIONS_MAX, Reservation};
 use super::reservations::Reservations;
+use super::ruled::Ruled;
+use crate::by::NAME_BYTES_MAX;
 use crate::bytes::{Reader, put_bytes, put_number};
 use crate::ending::Ending;
 use crate::event::Recorder;
@@ -41,6 +43,8 @@ impl<S: Selector> Pool<S> {
         put_number(into, self.reservations.len() as u64);
         for reservation in self.reservations.iter() {
             put_number(into, reservation.until_us);
+            put_bytes(into, reservation.user.as_deref().unwrap_or_default());
+            put_number(into, reservation.drawn_ms);
             put_number(into, reservation.draws.len() as u64);
             for draw in &reservation.draws {
                 put_number(into, draw.number);
@@ -54,6 +58,7 @@ impl<S: Selector> Pool<S> {
             put_number(into, ending_code(how));
         }
         self.requests.write(into);
+        self.write_rules_and_users(into);
     }
 
     /// Appends some of the items: some 20 bytes each, and their ids.
@@ -94,6 +99,7 @@ pub struct PoolImage {
     past: VecDeque<Epoch>,
     reservations: Reservations,
     requests: Requests,
+    ruled: Option<Box<Ruled>>,
 }
 
 impl PoolImage {
@@ -139,6 +145,7 @@ impl PoolImage {
             past: self.past,
             reservations: self.reservations,
             requests: self.requests,
+            ruled: self.ruled,
             steps: Vec::new(),
             recorder: Recorder::default(),
             staging: false,
@@ -187,7 +194,8 @@ impl PoolImage {
             reservations.keep(number, how);
         }
         let requests = Requests::read(reader, next_draw, urn.len())?;
-        Some(Self { urn, next_draw, epoch, next_secret, past, reservations, requests })
+        let ruled = Ruled::read(reader, urn.len())?.map(Box::new);
+        Some(Self { urn, next_draw, epoch, next_secret, past, reservations, requests, ruled })
     }
 }
 
@@ -205,6 +213,9 @@ fn read_epoch(reader: &mut Reader<'_>, index: u64) -> Option<Epoch> {
 
 fn read_reservation(reader: &mut Reader<'_>, next_draw: u64) -> Option<Reservation> {
     let until_us = reader.number()?;
+    let user = reader.bytes().filter(|user| user.len() <= NAME_BYTES_MAX)?;
+    let user = Some(user).filter(|user| !user.is_empty()).map(Box::from);
+    let drawn_ms = reader.number()?;
     let count: usize = reader.small()?;
     let draws = (0..count).map(|_| {
         let number = reader.number().filter(|&number| number < next_draw)?;
@@ -215,7 +226,7 @@ fn read_reservation(reader: &mut Reader<'_>, next_draw: u64) -> Option<Reservati
         Some(Draw { number, item })
     });
     let draws: Box<[Draw]> = draws.collect::<Option<_>>()?;
-    (!draws.is_empty()).then_some(Reservation { draws, until_us })
+    (!draws.is_empty()).then_some(Reservation { draws, until_us, user, drawn_ms })
 }
 
 fn ending_code(how: Ending) -> u64 {

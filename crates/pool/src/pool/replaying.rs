@@ -3,8 +3,9 @@
 use super::Pool;
 use super::divergence::Divergence;
 use super::draw::Draw;
+use crate::by::By;
 use crate::ending::Ending;
-use crate::event::Event;
+use crate::event::{Asked, Event};
 use crate::item::Item;
 use crate::refusal::Refusal;
 use crate::repeats::Repeats;
@@ -19,17 +20,21 @@ impl<S: Selector> Pool<S> {
     #[inline]
     pub fn apply(&mut self, event: &Event<'_>) -> Result<(), Divergence> {
         match event {
-            Event::Drew(item) => self.take(*item).map(|_| ()),
-            Event::DrewDifferent { items } => items.iter().try_for_each(|item| self.take(*item).map(|_| ())),
-            Event::Reserved { items, until_us, .. } => {
-                let draws: Result<Box<[Draw]>, _> = items.iter().map(|item| self.take(*item)).collect();
-                self.set_aside(draws?, *until_us);
+            Event::Drew(item) => {
+                self.take(*item)?;
+                self.count_made(&By::default(), &[*item]);
                 Ok(())
             }
-            Event::Asked(asked) => {
-                let draws: Result<Vec<Draw>, _> = asked.items.iter().map(|item| self.take(*item)).collect();
-                self.asked_again(asked, &draws?).map_err(|refusal| self.refused(refusal))
+            Event::DrewDifferent { items } => {
+                items.iter().try_for_each(|item| self.take(*item).map(|_| ()))?;
+                self.count_made(&By::default(), items);
+                Ok(())
             }
+            Event::Reserved { items, repeats, until_us } => {
+                let (items, until_us) = (items.clone(), Some(*until_us));
+                self.take_asked(&Asked { by: By::default(), items, repeats: *repeats, until_us })
+            }
+            Event::Asked(asked) => self.take_asked(asked),
             other => self.apply_rare(other),
         }
     }
@@ -77,9 +82,18 @@ impl<S: Selector> Pool<S> {
         Ok(Draw { number, item })
     }
 
+    fn take_asked(&mut self, asked: &Asked<'_>) -> Result<(), Divergence> {
+        let draws: Result<Vec<Draw>, _> = asked.items.iter().map(|item| self.take(*item)).collect();
+        self.asked_again(asked, &draws?).map_err(|refusal| self.refused(refusal))
+    }
+
     fn apply_rare(&mut self, event: &Event<'_>) -> Result<(), Divergence> {
         debug_assert!(!self.staging, "what is in a log is not staged");
-        if let Event::Changed { item, .. } | Event::Removed { item } | Event::GivenBack { item, .. } = event {
+        if let Event::Changed { item, .. }
+        | Event::Removed { item }
+        | Event::GivenBack { item, .. }
+        | Event::GivenBackBy { item, .. } = event
+        {
             self.check_item(*item)?;
         }
         let done = match event {
@@ -94,6 +108,10 @@ impl<S: Selector> Pool<S> {
             Event::GivenBack { item, count } => {
                 let id = self.urn.id(*item).to_owned();
                 self.give_back(&id, *count)
+            }
+            Event::GivenBackBy { user, now_ms, item, count } => {
+                let id = self.urn.id(*item).to_owned();
+                self.give_back_by(&By { user: Some(user), now_ms: *now_ms, request: None }, &id, *count)
             }
             Event::Ended { number, how } => self.end_open(*number, *how),
             Event::Epoch { client_seed, after } => self.begin_epoch(client_seed, after.clone()).map(|_| ()),

@@ -28,6 +28,8 @@ pub(super) struct Request {
     pub(super) repeats: Repeats,
     /// Until when its draws were set aside, if they were.
     pub(super) until_us: Option<u64>,
+    /// When it was made, where limits depend on it, and otherwise 0. Milliseconds since 1970.
+    pub(super) drawn_ms: u64,
     /// Where its items begin, counted over all requests since the pool was made or read.
     begin: u64,
 }
@@ -57,7 +59,7 @@ impl Request {
     /// A request of draws that begin with this one. Its id must be known.
     pub(super) fn new(by: &By<'_>, first: u64, repeats: Repeats, until_us: Option<u64>) -> Self {
         let (id, user) = (by.request.unwrap_or_default().into(), by.user.map(Box::from));
-        Self { id, user, first, count: 0, repeats, until_us, begin: 0 }
+        Self { id, user, first, count: 0, repeats, until_us, drawn_ms: by.now_ms, begin: 0 }
     }
 }
 

@@ -15,6 +15,10 @@ pub struct Reservation {
     pub draws: Box<[Draw]>,
     /// When it is over, if nobody has confirmed it before. Microseconds since 1970-01-01 UTC.
     pub until_us: u64,
+    /// Whose draws they are, if that was said.
+    pub user: Option<Box<[u8]>>,
+    /// When they were drawn, where limits depend on it, and otherwise 0. Milliseconds since 1970-01-01 UTC.
+    pub drawn_ms: u64,
 }
 
 impl Reservation {

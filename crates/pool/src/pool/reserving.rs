@@ -1,7 +1,6 @@
 //! Setting draws aside, and what becomes of them.
 
 use super::Pool;
-use super::draw::Draw;
 use super::reservation::Reservation;
 use super::step::{Ended, Step};
 use crate::by::By;
@@ -86,15 +85,13 @@ impl<S: Selector> Pool<S> {
         let mut changes = Vec::new();
         if ending != Ending::Confirmed {
             changes.extend(reservation.items().map(|item| self.urn.put_back(item, 1)));
+            let by = By { user: reservation.user.as_deref(), now_ms: reservation.drawn_ms, request: None };
+            self.take_back(&by, reservation.items().map(|item| (item, 1)));
         }
         let forgotten = self.reservations.keep(number, ending);
         let ended = || Step::Ended(Box::new(Ended { reservation, changes, forgotten }));
         self.note(ended, &Event::Ended { number, how: ending });
         Ok(())
-    }
-
-    pub(super) fn set_aside(&mut self, draws: Box<[Draw]>, until_us: u64) {
-        self.reservations.open(Reservation { draws, until_us });
     }
 
     pub(super) fn undo_reserved(&mut self, number: u64) {

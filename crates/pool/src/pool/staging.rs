@@ -88,6 +88,7 @@ impl<S: Selector> Pool<S> {
                 Some(Step::Reserved(number)) => self.undo_reserved(number),
                 Some(Step::Ended(ended)) => self.undo_ended(*ended),
                 Some(Step::Requested(forgotten)) => self.requests.undo_keep(forgotten),
+                Some(Step::Counted(counted)) => self.undo_counted(counted.0, counted.1),
                 Some(Step::Epoch(forgotten)) => self.undo_epoch(forgotten.map(|forgotten| *forgotten)),
                 None => break,
             }

@@ -1,6 +1,7 @@
 //! Steps that can be taken back.
 
 use super::epoch::Epoch;
+use super::people::Before;
 use super::requests::Forgotten;
 use super::reservation::Reservation;
 use crate::ending::Ending;
@@ -19,6 +20,8 @@ pub(super) enum Step {
     Ended(Box<Ended>),
     /// A request was kept, and others were forgotten for it.
     Requested(Vec<Forgotten>),
+    /// Draws or wins were counted, which changed users and what is counted for the whole pool.
+    Counted(Box<(Vec<Before>, Box<[u64]>)>),
     /// An epoch has begun, and for the one before it another was forgotten.
     Epoch(Option<Box<Epoch>>),
 }

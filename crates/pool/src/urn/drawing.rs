@@ -17,7 +17,12 @@ impl<S: Selector> Urn<S> {
             return self.draw_behind_all();
         }
         let point = choose(total);
-        let met = self.selector.select(point) as u32;
+        self.meet(self.selector.select(point) as u32)
+    }
+
+    /// What a draw gives that has met this item.
+    #[inline]
+    pub(super) fn meet(&mut self, met: u32) -> Result<Option<u32>, Empty> {
         match self.rule {
             // What is sold out has no weight, and is not met.
             Rule::Renormalise => {
@@ -65,7 +70,7 @@ impl<S: Selector> Urn<S> {
 
     /// What a draw gives that has met the last unit of an item, or none.
     #[cold]
-    fn draw_at_the_end(
+    pub(super) fn draw_at_the_end(
         &mut self,
         met: u32,
         before: u64,
@@ -84,7 +89,7 @@ impl<S: Selector> Urn<S> {
 
     /// What a draw gives if no weight is in force.
     #[cold]
-    fn draw_behind_all(&mut self) -> Result<Option<u32>, Empty> {
+    pub(super) fn draw_behind_all(&mut self) -> Result<Option<u32>, Empty> {
         match self.rule {
             Rule::PerUnit { fallback } if fallback.is_some_and(|fallback| self.stocks.left(fallback) > 0) => {
                 Ok(self.take_fallback(fallback))
@@ -107,7 +112,7 @@ impl<S: Selector> Urn<S> {
     /// Hides an item: until it is [shown](Self::show) again, it is as if it were not there. Nothing else may be done but drawing meanwhile.
     pub(crate) fn hide(&mut self, item: u32) {
         self.selector.set(item as usize, 0);
-        if let Rule::Keep { fallback } = &mut self.rule
+        if let Rule::Keep { fallback } | Rule::PerUnit { fallback } = &mut self.rule
             && *fallback == Some(item)
         {
             *fallback = None;

@@ -7,4 +7,5 @@ mod properties;
 mod replaying;
 mod requests;
 mod reservations;
+mod rules;
 mod scenarios;

@@ -1,7 +1,8 @@
 //! A pool as its specification has it: a list of items, and for each draw a selector that is made of what counts in it.
 
+use std::collections::BTreeMap;
 use tidemark_pool::{
-    AMOUNT_MAX, Draw, Empty, Ending, Item, Mode, Numbers, Repeats, Selector, SoldOut, Stock,
+    AMOUNT_MAX, Draw, Ending, Item, Mode, Numbers, Repeats, Rules, Scope, Selector, SoldOut, Stock,
 };
 
 /// An item of the model.
@@ -22,6 +23,30 @@ pub(crate) struct Request {
     pub(crate) until: Option<u64>,
 }
 
+/// What rules have counted: of each limit in which window and how often, and of each guarantee how many draws were in vain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Tallies {
+    pub(crate) limits: Vec<(u64, u64)>,
+    pub(crate) misses: Vec<u64>,
+}
+
+/// Why nothing is drawn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Stop {
+    Empty,
+    Limited(u64, Option<u64>),
+    TooHeavy,
+}
+
+/// What rules make of a draw.
+#[derive(Debug, Default)]
+struct Terms {
+    barred: Vec<usize>,
+    alone: Option<Vec<usize>>,
+    boosts: Vec<(Vec<usize>, u64)>,
+    relief: Option<(u64, Option<u64>)>,
+}
+
 /// A pool without anything that would make it quick.
 #[derive(Debug, Clone)]
 pub(crate) struct Model {
@@ -32,13 +57,20 @@ pub(crate) struct Model {
     pub(crate) version: u64,
     /// What is set aside: the number, the items of the draws, and until when.
     pub(crate) reservations: Vec<(u64, Vec<Option<usize>>, u64)>,
+    /// Whose they are, and when they were made.
+    pub(crate) holders: BTreeMap<u64, (u8, u64)>,
+    pub(crate) rules: Rules,
+    pub(crate) users: BTreeMap<u8, Tallies>,
+    /// What is counted for the whole pool.
+    pub(crate) misses: Vec<u64>,
+    pub(crate) now_ms: u64,
     pub(crate) ended: Vec<(u64, Ending)>,
     pub(crate) requests: Vec<Request>,
     select: fn(&[u64], u64) -> usize,
 }
 
 impl Model {
-    pub(crate) fn new<S: Selector>(items: &[Item], mode: Mode, sold_out: SoldOut) -> Self {
+    pub(crate) fn new<S: Selector>(items: &[Item], mode: Mode, sold_out: SoldOut, rules: Rules) -> Self {
         let row = |item: &Item| Row { item: item.clone(), drawn: 0, removed: false };
         Self {
             rows: items.iter().map(row).collect(),
@@ -49,6 +81,11 @@ impl Model {
             reservations: Vec::new(),
             ended: Vec::new(),
             requests: Vec::new(),
+            holders: BTreeMap::new(),
+            users: BTreeMap::new(),
+            misses: vec![0; rules.guarantees().len()],
+            rules,
+            now_ms: 0,
             select: |weights, point| S::new(weights).select(point),
         }
     }
@@ -84,32 +121,187 @@ impl Model {
         Some(item)
     }
 
-    /// A draw, with some items hidden.
-    pub(crate) fn draw(&mut self, numbers: &mut Numbers, hidden: &[usize]) -> Result<Option<usize>, Empty> {
-        let mut weights = self.weights_in_force();
-        for &item in hidden {
-            weights[item] = 0;
+    /// The items of a rule. Those that were removed have ids that may be others' now, and never give anything.
+    fn items(&self, ids: &[Box<str>]) -> Vec<usize> {
+        ids.iter().filter_map(|id| self.rows.iter().position(|row| row.item.id == *id)).collect()
+    }
+
+    fn window_end(window: u64, per_ms: Option<u64>) -> Option<u64> {
+        per_ms.map(|per_ms| (window + 1) * per_ms)
+    }
+
+    /// What rules have counted of a user by now.
+    pub(crate) fn tallies(&self, user: Option<u8>) -> Tallies {
+        let new = Tallies {
+            limits: vec![(0, 0); self.rules.limits().len()],
+            misses: vec![0; self.rules.guarantees().len()],
+        };
+        let mut tallies = user.and_then(|user| self.users.get(&user).cloned()).unwrap_or(new);
+        for ((window, count), limit) in tallies.limits.iter_mut().zip(self.rules.limits()) {
+            let now = limit.per_ms.map_or(0, |per_ms| self.now_ms / per_ms);
+            if now > *window {
+                (*window, *count) = (now, 0);
+            }
         }
-        let fallback = self.fallback().filter(|item| !hidden.contains(item));
-        let total: u64 = weights.iter().sum();
-        if total == 0 {
-            let item = fallback.filter(|_| self.mode == Mode::PerUnit && hidden.is_empty());
-            let item = item.ok_or(Empty)?;
-            self.next_draw += 1;
-            return Ok(self.take(item));
+        for ((own, pools), guarantee) in
+            tallies.misses.iter_mut().zip(&self.misses).zip(self.rules.guarantees())
+        {
+            if guarantee.scope == Scope::Pool {
+                *own = *pools;
+            }
         }
-        let point = numbers.below(self.next_draw, total);
-        let met = (self.select)(&weights, point);
-        if Self::has(&self.rows[met]) {
-            self.next_draw += 1;
-            return Ok(self.take(met));
+        tallies
+    }
+
+    fn terms(&self, user: Option<u8>) -> Result<Terms, Stop> {
+        let (tallies, mut terms) = (self.tallies(user), Terms::default());
+        for (&(window, count), limit) in tallies.limits.iter().zip(self.rules.limits()) {
+            if count < limit.max {
+                continue;
+            }
+            let reached = (limit.max, Self::window_end(window, limit.per_ms));
+            let Some(ids) = &limit.wins_of else { return Err(Stop::Limited(reached.0, reached.1)) };
+            terms.barred.extend(self.items(ids));
+            let sooner =
+                |other: &(u64, Option<u64>)| other.1.unwrap_or(u64::MAX) <= reached.1.unwrap_or(u64::MAX);
+            terms.relief = terms.relief.filter(sooner).or(Some(reached));
         }
-        let on_sale = self.rows.iter().any(|row| row.item.weight > 0 && Self::has(row));
-        if fallback.is_none() && !on_sale {
-            return Err(Empty);
+        for (&misses, guarantee) in tallies.misses.iter().zip(self.rules.guarantees()) {
+            let mut items = self.items(&guarantee.of);
+            items.sort_unstable();
+            if let Some(soft) = guarantee.soft
+                && misses + 1 >= soft.from
+            {
+                terms.boosts.push((items.clone(), (misses + 2 - soft.from) * soft.step));
+            }
+            if misses == guarantee.after && terms.alone.is_none() {
+                terms.alone = Some(items);
+            }
         }
+        Ok(terms)
+    }
+
+    /// The item at a point among some of these.
+    fn at(items: &[usize], weight: impl Fn(usize) -> u64, mut point: u64) -> usize {
+        for &item in items {
+            if point < weight(item) {
+                return item;
+            }
+            point -= weight(item);
+        }
+        panic!("the point is theirs")
+    }
+
+    /// A draw by a user, with some items hidden.
+    pub(crate) fn draw(
+        &mut self,
+        numbers: &mut Numbers,
+        user: Option<u8>,
+        hidden: &[usize],
+    ) -> Result<Option<usize>, Stop> {
+        let terms = self.terms(user)?;
+        let drawn =
+            self.draw_by_terms(numbers, &terms, hidden).map_err(|stop| match (stop, terms.relief) {
+                (Stop::Empty, Some((max, again))) => Stop::Limited(max, again),
+                (stop, _) => stop,
+            })?;
         self.next_draw += 1;
-        Ok(fallback.and_then(|item| self.take(item)))
+        let drawn = drawn.and_then(|item| self.take(item));
+        self.count(user, drawn);
+        Ok(drawn)
+    }
+
+    /// Counts what a draw has given.
+    fn count(&mut self, user: Option<u8>, drawn: Option<usize>) {
+        let mut tallies = self.tallies(user);
+        let gives = |ids: &[Box<str>]| drawn.is_some_and(|item| self.items(ids).contains(&item));
+        for ((_, count), limit) in tallies.limits.iter_mut().zip(self.rules.limits()) {
+            *count += u64::from(limit.wins_of.as_deref().is_none_or(gives));
+        }
+        for (misses, guarantee) in tallies.misses.iter_mut().zip(self.rules.guarantees()) {
+            *misses = if gives(&guarantee.of) { 0 } else { guarantee.after.min(*misses + 1) };
+        }
+        for (place, guarantee) in self.rules.guarantees().iter().enumerate() {
+            if guarantee.scope == Scope::Pool {
+                self.misses[place] = tallies.misses[place];
+            }
+        }
+        if let Some(user) = user {
+            self.users.insert(user, tallies);
+        }
+    }
+
+    /// Takes back wins that were drawn at that time.
+    pub(crate) fn take_back(&mut self, user: u8, item: usize, times: u64, drawn_ms: u64) {
+        let limits = self.rules.limits().iter();
+        let of: Vec<bool> = limits
+            .map(|limit| limit.wins_of.as_ref().is_some_and(|ids| self.items(ids).contains(&item)))
+            .collect();
+        let Some(tallies) = self.users.get_mut(&user) else { return };
+        for (((window, count), limit), of) in tallies.limits.iter_mut().zip(self.rules.limits()).zip(of) {
+            if of && *window == limit.per_ms.map_or(0, |per_ms| drawn_ms / per_ms) {
+                *count = count.saturating_sub(times);
+            }
+        }
+    }
+
+    fn draw_by_terms(
+        &self,
+        numbers: &mut Numbers,
+        terms: &Terms,
+        hidden: &[usize],
+    ) -> Result<Option<usize>, Stop> {
+        let kept = self.mode == Mode::FixedOdds && self.sold_out != SoldOut::Renormalise;
+        let mut weights = self.weights_in_force();
+        for (item, weight) in weights.iter_mut().enumerate() {
+            if hidden.contains(&item) || (!kept && terms.barred.contains(&item)) {
+                *weight = 0;
+            }
+        }
+        let is_there = |item: usize| Self::has(&self.rows[item]) && !terms.barred.contains(&item);
+        let worth = |item: usize| if is_there(item) { weights[item] } else { 0 };
+        let sum_of = |items: &[usize]| items.iter().map(|&item| worth(item)).sum::<u64>();
+        if let Some(items) = &terms.alone
+            && sum_of(items) > 0
+        {
+            let point = numbers.below(self.next_draw, sum_of(items));
+            return Ok(Some(Self::at(items, worth, point)));
+        }
+        let total: u64 = weights.iter().sum();
+        let spans: Vec<u128> = terms
+            .boosts
+            .iter()
+            .map(|(items, times)| u128::from(sum_of(items)) * u128::from(*times))
+            .collect();
+        let sum = u128::from(total) + spans.iter().sum::<u128>();
+        let Some(sum) = u64::try_from(sum).ok().filter(|&sum| sum <= AMOUNT_MAX) else {
+            return Err(Stop::TooHeavy);
+        };
+        let fallback = self.fallback().filter(|item| !hidden.contains(item) && is_there(*item));
+        if sum == 0 {
+            return fallback
+                .filter(|_| self.mode == Mode::PerUnit && hidden.is_empty())
+                .map(Some)
+                .ok_or(Stop::Empty);
+        }
+        let point = numbers.below(self.next_draw, sum);
+        let met = if point < total {
+            (self.select)(&weights, point)
+        } else {
+            let mut point = u128::from(point - total);
+            let boost = spans.iter().position(|&span| {
+                let is_here = point < span;
+                point -= if is_here { 0 } else { span };
+                is_here
+            });
+            let (items, times) = &terms.boosts[boost.expect("the point is theirs")];
+            Self::at(items, worth, (point / u128::from(*times)) as u64)
+        };
+        if is_there(met) {
+            return Ok(Some(met));
+        }
+        let on_sale = (0..self.rows.len()).any(|item| self.rows[item].item.weight > 0 && is_there(item));
+        if fallback.is_none() && !on_sale { Err(Stop::Empty) } else { Ok(fallback) }
     }
 
     /// The item of an id.
@@ -148,8 +340,12 @@ impl Model {
             return self.ended.contains(&(number, ending));
         };
         let (_, items, _) = self.reservations.remove(place);
+        let holder = self.holders.remove(&number);
         if ending != Ending::Confirmed {
             for item in items.into_iter().flatten() {
+                if let Some((user, drawn_ms)) = holder {
+                    self.take_back(user, item, 1, drawn_ms);
+                }
                 let row = &mut self.rows[item];
                 row.drawn -= 1;
                 if let Stock::Limited(left) = &mut row.item.stock {

@@ -1,13 +1,14 @@
 //! Whatever a pool is told, it does what its specification does, and what is taken back has not been.
 
-use crate::model::{Model, Request, Row};
+use crate::model::{Model, Request, Row, Stop};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use tidemark_pool::selector::{Alias, Fenwick, PrefixSum, WideTree};
 use tidemark_pool::{
-    AMOUNT_MAX, By, Catalogue, Commitment, Draw, Ending, Epoch, Events, Item, Mode, Numbers, Pool, PoolImage,
-    Refusal, Repeats, Reservation, Revealed, Secret, Selector, SoldOut, Stock, Unreadable,
+    AMOUNT_MAX, By, Catalogue, Commitment, Draw, Empty, Ending, Epoch, Events, Guarantee, Item, Limit, Mode,
+    Numbers, Pool, PoolImage, Refusal, Repeats, Reservation, Revealed, Rules, Scope, Secret, Selector, Soft,
+    SoldOut, Stock, Unreadable,
 };
 
 #[derive(Debug, Clone)]
@@ -23,6 +24,8 @@ enum Step {
     BeginEpoch(Vec<u8>),
     Reserve(usize, Repeats, u64),
     Ask(Who, usize, Repeats, Option<u64>),
+    GiveBackBy(u8, u8, u64),
+    Wait(u64),
     End(u64, Ending),
     ExpireOne(u64),
 }
@@ -61,6 +64,8 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (0_usize..4, repeats(), 0_u64..10).prop_map(|(count, repeats, until)| Step::Reserve(count, repeats, until)),
         9 => (who(), 0_usize..4, repeats(), prop::option::weighted(0.3, 0_u64..10))
             .prop_map(|(who, count, repeats, until)| Step::Ask(who, count, repeats, until)),
+        2 => (0_u8..3, id(), 0_u64..3).prop_map(|(user, id, count)| Step::GiveBackBy(user, id, count)),
+        2 => (0_u64..9).prop_map(Step::Wait),
         4 => (0_u64..20, ending).prop_map(|(number, ending)| Step::End(number, ending)),
         1 => (0_u64..10).prop_map(Step::ExpireOne),
         2 => (id(), weight()).prop_map(|(id, weight)| Step::Reweight(id, weight)),
@@ -77,24 +82,66 @@ fn id(number: u8) -> String {
     format!("item {number}")
 }
 
+/// Rules that name some of the first items.
+fn rules()
+-> impl Strategy<Value = (Vec<(u64, Option<u64>, Option<u8>)>, Vec<(u64, u8, bool, Option<(u64, u64)>)>)> {
+    let per_ms = prop::option::of(prop_oneof![Just(10_u64), Just(25)]);
+    let limits = vec((1_u64..4, per_ms, prop::option::weighted(0.7, 1_u8..)), 0..3);
+    let soft = prop::option::of((1_u64..4, prop_oneof![9 => 1_u64..5, 1 => Just(1_000_000_000)]));
+    let guarantees = vec((1_u64..6, 1_u8.., any::<bool>(), soft), 0..3);
+    prop_oneof![1 => Just((Vec::new(), Vec::new())), 1 => (Just(Vec::new()), guarantees.clone()), 2 => (limits, guarantees)]
+}
+
+/// The items of the bits that are set, of so many; at least one.
+fn named(bits: u8, count: u8) -> Vec<Box<str>> {
+    let items = (0..count).filter(|item| bits >> item & 1 == 1 || (bits % (1 << count) == 0 && *item == 0));
+    items.map(|item| id(item).into()).collect()
+}
+
+fn ruled(
+    catalogue: Catalogue,
+    (limits, guarantees): (Vec<(u64, Option<u64>, Option<u8>)>, Vec<(u64, u8, bool, Option<(u64, u64)>)>),
+) -> Catalogue {
+    let count = catalogue.items().len() as u8;
+    let limits = limits.into_iter().map(|(max, per_ms, bits)| Limit {
+        max,
+        per_ms,
+        wins_of: bits.map(|bits| named(bits, count)),
+    });
+    let guarantees = guarantees.into_iter().map(|(after, bits, is_pools, soft)| Guarantee {
+        after,
+        of: named(bits, count),
+        scope: if is_pools { Scope::Pool } else { Scope::User },
+        soft: soft.map(|(from, step)| Soft { from: from.min(after), step }),
+    });
+    let rules = Rules::new(limits.collect(), guarantees.collect()).expect("they are sound");
+    catalogue.ruled(rules).expect("they name items")
+}
+
 /// Catalogues of the first items; the other ids are for those that are added.
 fn catalogue() -> impl Strategy<Value = Catalogue> {
     let items = vec((0_u64..6, stock()), 1..6);
     let sold_out = prop_oneof![
         3 => Just(None), 2 => Just(Some(None)), 3 => (0_u8..6).prop_map(|item| Some(Some(item)))
     ];
-    (items, any::<bool>(), sold_out).prop_filter_map("a catalogue", |(items, per_unit, sold_out)| {
-        let count = items.len() as u8;
-        let items = (0_u8..).zip(items);
-        let items: Vec<Item> =
-            items.map(|(number, (weight, stock))| Item { id: id(number).into(), weight, stock }).collect();
-        let sold_out = match sold_out {
-            None => SoldOut::Renormalise,
-            Some(None) => SoldOut::NoPrize,
-            Some(Some(item)) => SoldOut::Fallback(id(item % count).into()),
-        };
-        Catalogue::with(items, if per_unit { Mode::PerUnit } else { Mode::FixedOdds }, sold_out).ok()
-    })
+    let rules = rules();
+    (items, any::<bool>(), sold_out, rules).prop_filter_map(
+        "a catalogue",
+        |(items, per_unit, sold_out, rules)| {
+            let count = items.len() as u8;
+            let items = (0_u8..).zip(items);
+            let items: Vec<Item> = items
+                .map(|(number, (weight, stock))| Item { id: id(number).into(), weight, stock })
+                .collect();
+            let sold_out = match sold_out {
+                None => SoldOut::Renormalise,
+                Some(None) => SoldOut::NoPrize,
+                Some(Some(item)) => SoldOut::Fallback(id(item % count).into()),
+            };
+            let mode = if per_unit { Mode::PerUnit } else { Mode::FixedOdds };
+            Some(ruled(Catalogue::with(items, mode, sold_out).ok()?, rules))
+        },
+    )
 }
 
 fn secret(number: u8) -> Secret {
@@ -133,7 +180,12 @@ impl<S: Selector> Both<S> {
     fn new(catalogue: &Catalogue) -> Self {
         Self {
             pool: Pool::new(catalogue, secret(0), secret(1)),
-            model: Model::new::<S>(catalogue.items(), catalogue.mode(), catalogue.sold_out().clone()),
+            model: Model::new::<S>(
+                catalogue.items(),
+                catalogue.mode(),
+                catalogue.sold_out().clone(),
+                catalogue.rules().clone(),
+            ),
             numbers: Numbers::new(secret(0).key(b"")),
             epochs: 0,
         }
@@ -155,24 +207,42 @@ impl<S: Selector> Both<S> {
         let mut drawn = vec![Draw { number: u64::MAX, item: None }];
         let said = self.pool.draw_many(count, repeats, &mut drawn);
         assert_eq!(drawn.remove(0).number, u64::MAX, "what was there before stays");
-        self.expect_drawn(count, repeats, said, drawn);
+        self.expect_drawn(None, count, repeats, said, drawn);
     }
 
     /// Has the model draw as the pool has, and says what it has drawn.
     fn expect_drawn(
         &mut self,
+        user: Option<u8>,
         count: usize,
         repeats: Repeats,
         said: Result<(), Refusal>,
         drawn: Vec<Draw>,
     ) -> Vec<Draw> {
+        if self.model.rules.need_users() && user.is_none() {
+            assert_eq!((said, &drawn), (Err(Refusal::NoUser), &Vec::new()));
+            return drawn;
+        }
         let before = self.model.clone();
-        let (mut expected, mut hidden) = (Vec::new(), Vec::new());
-        for _ in 0..count {
+        let (mut expected, mut hidden, mut stop) = (Vec::new(), Vec::new(), Stop::Empty);
+        while expected.len() < count {
             let number = self.model.next_draw;
-            let Ok(item) = self.model.draw(&mut self.numbers, &hidden) else { break };
-            expected.push(Draw { number, item: item.map(|item| item as u32) });
-            hidden.extend(item.filter(|_| repeats == Repeats::Excluded));
+            // Whoever has drawn all that there is has drawn too few, whatever limits say.
+            let weights = self.model.weights_in_force();
+            let is_over = (0..weights.len()).all(|item| hidden.contains(&item) || weights[item] == 0);
+            if !hidden.is_empty() && is_over {
+                break;
+            }
+            match self.model.draw(&mut self.numbers, user, &hidden) {
+                Ok(item) => {
+                    expected.push(Draw { number, item: item.map(|item| item as u32) });
+                    hidden.extend(item.filter(|_| repeats == Repeats::Excluded));
+                }
+                Err(other) => {
+                    stop = other;
+                    break;
+                }
+            }
         }
         if expected.len() == count && count > 0 {
             assert_eq!((said, &drawn), (Ok(()), &expected));
@@ -181,9 +251,11 @@ impl<S: Selector> Both<S> {
         let left = expected.len();
         self.model = before;
         assert_eq!(drawn, []);
-        match (count, repeats) {
-            (0, _) => assert!(matches!(said, Err(Refusal::Count { count: 0, .. })), "{said:?}"),
-            (_, Repeats::Excluded) if left > 0 => {
+        match (count, repeats, stop) {
+            (0, ..) => assert!(matches!(said, Err(Refusal::Count { count: 0, .. })), "{said:?}"),
+            (.., Stop::Limited(max, again_ms)) => assert_eq!(said, Err(Refusal::Limited { max, again_ms })),
+            (.., Stop::TooHeavy) => assert_eq!(said, Err(Refusal::TooHeavy)),
+            (_, Repeats::Excluded, _) if left > 0 => {
                 assert_eq!(said, Err(Refusal::NotSoManyItems { wanted: count, left }));
             }
             _ => assert_eq!(said, Err(Refusal::Empty)),
@@ -194,7 +266,7 @@ impl<S: Selector> Both<S> {
     fn reserve(&mut self, count: usize, repeats: Repeats, until_us: u64) {
         let said = self.pool.reserve(count, repeats, until_us);
         let drawn = said.as_ref().map_or(Vec::new(), |reservation| reservation.draws.to_vec());
-        let drawn = self.expect_drawn(count, repeats, said.clone().map(|_| ()), drawn);
+        let drawn = self.expect_drawn(None, count, repeats, said.clone().map(|_| ()), drawn);
         if let Ok(said) = said {
             assert_eq!((said.number(), said.until_us), (drawn[0].number, until_us));
             let items = drawn.iter().map(|draw| draw.item.map(|item| item as usize)).collect();
@@ -205,7 +277,7 @@ impl<S: Selector> Both<S> {
     fn ask(&mut self, who: Who, count: usize, repeats: Repeats, until: Option<u64>) {
         let (user, request) = (who.user.map(|user| [user]), who.request.map(|request| [0, request]));
         let (user, request) = (user.as_ref().map(|user| &user[..]), request.as_ref().map(|id| &id[..]));
-        let by = By { user, request, now_ms: 0 };
+        let by = By { user, request, now_ms: self.model.now_ms };
         let mut drawn = Vec::new();
         let said = match until {
             None => self.pool.draw_by(&by, count, repeats, &mut drawn).map(|()| None),
@@ -225,11 +297,14 @@ impl<S: Selector> Both<S> {
             }
             return;
         }
-        let draws = self.expect_drawn(count, repeats, said.clone().map(|_| ()), drawn);
+        let draws = self.expect_drawn(who.user, count, repeats, said.clone().map(|_| ()), drawn);
         let Ok(until) = said else { return };
         if let Some(until) = until {
             let items = draws.iter().map(|draw| draw.item.map(|item| item as usize)).collect();
             self.model.reservations.push((draws[0].number, items, until));
+            if let Some(user) = who.user {
+                self.model.holders.insert(draws[0].number, (user, self.model.now_ms));
+            }
         }
         if let Some(id) = who.request {
             self.model.requests.push(Request { id, user: who.user, repeats, draws, until });
@@ -265,16 +340,62 @@ impl<S: Selector> Both<S> {
         }
     }
 
+    fn compare_counted(&self) {
+        if self.pool.rules().is_none() {
+            return;
+        }
+        for user in 0..3 {
+            let counted = self.pool.counted(&[user]).expect("there are rules");
+            let tallies = self.model.tallies(Some(user));
+            let current = |&(count, until): &(u64, Option<u64>)| match until {
+                Some(until) if until <= self.model.now_ms => 0,
+                _ => count,
+            };
+            let limits: Vec<u64> = counted.limits.iter().map(current).collect();
+            let expected: Vec<u64> = tallies.limits.iter().map(|&(_, count)| count).collect();
+            assert_eq!((limits, counted.misses), (expected, tallies.misses), "user {user}");
+        }
+        assert!(self.pool.users() <= 3);
+    }
+
+    fn give_back(&mut self, number: u8, count: u64, said: bool) {
+        let held = self.model.find(&id(number)).map_or(0, |item| self.model.held(item));
+        let change = |row: &mut Row| {
+            let Some(drawn) = row.drawn.checked_sub(count).filter(|&drawn| drawn >= held) else {
+                return false;
+            };
+            row.drawn = drawn;
+            if let Stock::Limited(left) = &mut row.item.stock {
+                *left += count;
+            }
+            true
+        };
+        self.change(&id(number), said, change, 0);
+    }
+
     fn take(&mut self, step: &Step) {
         match step {
             Step::Draw => {
                 let number = self.model.next_draw;
-                let expected = self.model.draw(&mut self.numbers, &[]);
+                let expected = if self.model.rules.need_users() {
+                    Err(Empty)
+                } else {
+                    self.model.draw(&mut self.numbers, None, &[]).map_err(|_| Empty)
+                };
                 let expected = expected.map(|item| Draw { number, item: item.map(|item| item as u32) });
                 assert_eq!(self.pool.draw(), expected);
             }
             Step::DrawMany(count, repeats) => self.draw_many(*count, *repeats),
             Step::Reserve(count, repeats, until) => self.reserve(*count, *repeats, *until),
+            Step::Wait(ms) => self.model.now_ms += ms,
+            Step::GiveBackBy(user, number, count) => {
+                let by = By { user: Some(&[*user]), now_ms: self.model.now_ms, request: None };
+                let said = self.pool.give_back_by(&by, &id(*number), *count).is_ok();
+                self.give_back(*number, *count, said);
+                if let Some(item) = self.model.find(&id(*number)).filter(|_| said) {
+                    self.model.take_back(*user, item, *count, self.model.now_ms);
+                }
+            }
             Step::Ask(who, count, repeats, until) => self.ask(*who, *count, *repeats, *until),
             Step::End(number, ending) => self.end(*number, *ending),
             Step::ExpireOne(now) => {
@@ -314,18 +435,7 @@ impl<S: Selector> Both<S> {
             }
             Step::GiveBack(number, count) => {
                 let said = self.pool.give_back(&id(*number), *count).is_ok();
-                let held = self.model.find(&id(*number)).map_or(0, |item| self.model.held(item));
-                let change = |row: &mut Row| {
-                    let Some(drawn) = row.drawn.checked_sub(*count).filter(|&drawn| drawn >= held) else {
-                        return false;
-                    };
-                    row.drawn = drawn;
-                    if let Stock::Limited(left) = &mut row.item.stock {
-                        *left += count;
-                    }
-                    true
-                };
-                self.change(&id(*number), said, change, 0);
+                self.give_back(*number, *count, said);
             }
             Step::Add(number, weight, stock) => {
                 let item = Item { id: id(*number).into(), weight: *weight, stock: *stock };
@@ -364,6 +474,7 @@ impl<S: Selector> Both<S> {
         }
         assert_eq!(seen(&self.pool), expected(&self.model), "after {step:?}");
         self.compare_reservations();
+        self.compare_counted();
     }
 }
 

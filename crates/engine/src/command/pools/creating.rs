@@ -1,13 +1,13 @@
 //! Making pools, and ending them.
 
-use super::{answer, options};
+use super::{answer, options, rules};
 use crate::command::parse::is;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::value::{Collection, Pool};
 use tidemark_pool::file::{CatalogueFile, FileFormat};
 use tidemark_pool::selector::SelectorKind;
-use tidemark_pool::{Catalogue, Item, Mode, SECRET_BYTES, Secret, SoldOut};
+use tidemark_pool::{Catalogue, Item, Mode, Rules, SECRET_BYTES, Secret, SoldOut};
 
 /// The longest catalogue as JSON, in which a million items are read in about a second. Bytes.
 const JSON_BYTES_MAX: usize = 128 << 20;
@@ -67,9 +67,10 @@ pub(super) fn remove(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Co
 }
 
 impl Wish {
-    /// Reads `[SELECTOR name] <<JSON | YAML | TOML> text | [MODE mode] [SOLDOUT rule] ITEMS id weight quantity [...]>`.
+    /// Reads `[SELECTOR name] <<JSON | YAML | TOML> text | [MODE mode] [SOLDOUT rule] [LIMIT ...] [GUARANTEE ...] ITEMS id weight quantity [...]>`.
     fn parse(args: &[&[u8]]) -> Result<Self, CommandError> {
         let (mut mode, mut sold_out, mut selector) = (None, None, SelectorKind::default());
+        let (mut limits, mut guarantees) = (Vec::new(), Vec::new());
         let mut rest = args;
         while let [word, value, tail @ ..] = rest {
             rest = tail;
@@ -83,15 +84,26 @@ impl Wish {
                 sold_out = Some(SoldOut::Fallback(options::id(id)?.into()));
             } else if is(word, "SOLDOUT") {
                 sold_out = Some(sold_out_of(value)?);
+            } else if is(word, "LIMIT") {
+                let (limit, tail) = rules::limit(&args[args.len() - rest.len() - 1..])?;
+                limits.push(limit);
+                rest = tail;
+            } else if is(word, "GUARANTEE") {
+                let (guarantee, tail) = rules::guarantee(&args[args.len() - rest.len() - 1..])?;
+                guarantees.push(guarantee);
+                rest = tail;
             } else if is(word, "ITEMS") {
                 let items = items(&args[args.len() - rest.len() - 1..])?;
                 let (mode, sold_out) = (mode.unwrap_or_default(), sold_out.unwrap_or_default());
-                let catalogue = Catalogue::with(items, mode, sold_out).map_err(|error| wrong(&error))?;
+                let rules = Rules::new(limits, guarantees).map_err(|error| wrong(&error))?;
+                let catalogue = Catalogue::with(items, mode, sold_out).and_then(|made| made.ruled(rules));
+                let catalogue = catalogue.map_err(|error| wrong(&error))?;
                 return Ok(Self { catalogue, selector });
             } else if let Some(format) = format_of(word) {
-                if mode.is_some() || sold_out.is_some() || !rest.is_empty() {
+                let has_rules = !limits.is_empty() || !guarantees.is_empty();
+                if mode.is_some() || sold_out.is_some() || has_rules || !rest.is_empty() {
                     return Err(CommandError::text(
-                        "ERR a catalogue as text says its mode and rule itself, and stands at the end",
+                        "ERR a catalogue as text says its mode and rules itself, and stands at the end",
                     ));
                 }
                 return Ok(Self { catalogue: read(value, format)?, selector });

@@ -1,7 +1,7 @@
 //! What is in a pool, what its odds are, and what was drawn last.
 
-use super::answer;
 use super::options::Page;
+use super::{answer, rules};
 use crate::command::keyspace_wide::scan_of;
 use crate::command::parse::{self, is};
 use crate::context::Context;
@@ -29,7 +29,7 @@ pub(super) fn state(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Com
         None if urn.keeps_odds() => "no-prize",
         None => "renormalise",
     };
-    reply.map(17);
+    reply.map(20);
     answer::text(reply, "mode", mode);
     answer::text(reply, "sold-out", sold_out);
     reply.bulk(b"fallback");
@@ -47,6 +47,9 @@ pub(super) fn state(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Com
     answer::text(reply, "commitment", &pool.commitment().to_string());
     answer::text(reply, "next-commitment", &pool.next_commitment().to_string());
     answer::text(reply, "chain", &value.chain().to_string());
+    answer::number(reply, "users", pool.users() as u64);
+    rules::write_limits(reply, pool, None);
+    rules::write_guarantees(reply, pool, None);
     write_page(reply, pool, &page, |reply, entry| {
         reply.map(6);
         answer::number(reply, "item", u64::from(entry.item));

@@ -1,6 +1,6 @@
 //! The rows of the command table for pools.
 
-use super::{changing, creating, drawing, epochs, following, reading, reserving};
+use super::{changing, creating, drawing, epochs, following, reading, reserving, rules};
 use crate::command::{Command, Group, Handler, KeySpec, Run, flags::*};
 
 const SINCE: &str = "tidemark 0.1.0";
@@ -15,6 +15,8 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         "O(N) with N the number of items",
         "key [SELECTOR <TREE | ALIAS | FENWICK | PREFIX-SUM>] [MODE <FIXED | UNIT>] \
          [SOLDOUT <RENORMALISE | NOPRIZE | FALLBACK id>] \
+         [LIMIT <DRAWS max | WINS max> [PER milliseconds] [OF numitems id [id ...]]] \
+         [GUARANTEE after [POOL] [SOFT from step] OF numitems id [id ...]] \
          <JSON catalogue | YAML catalogue | TOML catalogue | ITEMS id weight quantity [id weight quantity ...]>",
         "Creates a pool of a catalogue, and returns what is published of the secrets of its first two epochs.",
     ),
@@ -57,7 +59,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
     row(507, "pool.return", -3, WRITE | FAST, drawing::give_back).doc(
         SINCE,
         "O(log N) with N the number of items",
-        "key id [count]",
+        "key id [count] [USER user]",
         "Gives back what was drawn of an item, and returns what is left of it then, which is null without an end.",
     ),
     row(508, "pool.update", -4, WRITE | DENYOOM, changing::update).doc(
@@ -102,6 +104,12 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         "O(N) with N the number of draws that are shown",
         "key [COUNT count]",
         "Returns the last draws, the latest first, of up to 256 that are kept.",
+    ),
+    row(517, "pool.user", 3, READONLY | FAST, rules::user).doc(
+        SINCE,
+        "O(N) with N the rules and the items that they name",
+        "key user",
+        "Returns what the rules of a pool have counted of a user, what limits leave, and how far guarantees are.",
     ),
     row(515, "pool.drop", 2, WRITE | FAST, creating::remove).doc(
         SINCE,

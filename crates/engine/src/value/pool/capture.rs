@@ -42,7 +42,8 @@ impl PoolCapture {
             Event::Drew(Some(item))
             | Event::Changed { item, .. }
             | Event::Removed { item }
-            | Event::GivenBack { item, .. } => self.see_item(pool, *item),
+            | Event::GivenBack { item, .. }
+            | Event::GivenBackBy { item, .. } => self.see_item(pool, *item),
             Event::DrewDifferent { items } | Event::Reserved { items, .. } => {
                 items.iter().flatten().for_each(|item| self.see_item(pool, *item));
             }

@@ -1,7 +1,7 @@
 //! Requests as bytes, for snapshots.
 //!
 //! ```text
-//! requests   count │ (id │ user │ first draw │ different │ until │ count │ item*)*     the user without bytes, if there is none; until and
+//! requests   count │ (id │ user │ first draw │ different │ until │ time │ count │ item*)*     the user without bytes, if there is none; until and
 //!                                                                                     items plus 1, 0 where there is none
 //! ```
 
@@ -21,6 +21,7 @@ impl Requests {
             put_number(into, u64::from(request.repeats == Repeats::Excluded));
             // Nobody sets anything aside until the last moment of all.
             put_number(into, request.until_us.map_or(0, |until_us| until_us.saturating_add(1)));
+            put_number(into, request.drawn_ms);
             put_number(into, u64::from(request.count));
             items.for_each(|item| put_number(into, item.map_or(0, |item| u64::from(item) + 1)));
         }
@@ -56,6 +57,7 @@ fn read_one(
         _ => return None,
     };
     let until_us = reader.number()?.checked_sub(1);
+    let by = By { now_ms: reader.number()?, ..by };
     let count: usize = reader.small().filter(|count| (1..=DRAWS_MAX).contains(count))?;
     if first.checked_add(count as u64).is_none_or(|end| end > next_draw) {
         return None;

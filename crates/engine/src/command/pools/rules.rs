@@ -1,0 +1,139 @@
+//! Rules about who draws, as they are told when a pool is made, and what they have counted.
+
+use super::{answer, options};
+use crate::command::parse::{self, is};
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::reply::Reply;
+use crate::value::Pool;
+use crate::value::pool::Inner;
+use tidemark_pool::{Counted, Guarantee, Limit, NAME_BYTES_MAX, RULE_ITEMS_MAX, Scope, Soft};
+
+/// Reads `<DRAWS max [PER milliseconds] | WINS max [PER milliseconds] OF numitems id [id ...]>`, and what comes behind it.
+pub(super) fn limit<'w, 'a>(words: &'w [&'a [u8]]) -> Result<(Limit, &'w [&'a [u8]]), CommandError> {
+    let [kind, max, rest @ ..] = words else { return Err(CommandError::Syntax) };
+    let max = parse::positive(max)?;
+    let (per_ms, rest) = match rest {
+        [word, per_ms, rest @ ..] if is(word, "PER") => (Some(parse::positive(per_ms)?), rest),
+        rest => (None, rest),
+    };
+    if is(kind, "DRAWS") {
+        return Ok((Limit { max, per_ms, wins_of: None }, rest));
+    }
+    if !is(kind, "WINS") {
+        return Err(CommandError::text("ERR LIMIT must be followed by DRAWS or WINS and a number"));
+    }
+    let (wins_of, rest) = named(rest)?;
+    Ok((Limit { max, per_ms, wins_of: Some(wins_of) }, rest))
+}
+
+/// Reads `after [POOL] [SOFT from step] OF numitems id [id ...]`, and what comes behind it.
+pub(super) fn guarantee<'w, 'a>(words: &'w [&'a [u8]]) -> Result<(Guarantee, &'w [&'a [u8]]), CommandError> {
+    let [after, rest @ ..] = words else { return Err(CommandError::Syntax) };
+    let mut rest = rest;
+    let after = parse::positive(after)?;
+    let mut scope = Scope::User;
+    if let [word, tail @ ..] = rest
+        && is(word, "POOL")
+    {
+        (scope, rest) = (Scope::Pool, tail);
+    }
+    let mut soft = None;
+    if let [word, from, step, tail @ ..] = rest
+        && is(word, "SOFT")
+    {
+        soft = Some(Soft { from: parse::positive(from)?, step: parse::positive(step)? });
+        rest = tail;
+    }
+    let (of, rest) = named(rest)?;
+    Ok((Guarantee { after, of, scope, soft }, rest))
+}
+
+/// Reads `OF numitems id [id ...]`.
+fn named<'w, 'a>(words: &'w [&'a [u8]]) -> Result<(Vec<Box<str>>, &'w [&'a [u8]]), CommandError> {
+    let [word, count, rest @ ..] = words else { return Err(CommandError::Syntax) };
+    if !is(word, "OF") {
+        return Err(CommandError::Syntax);
+    }
+    let count = parse::positive(count).ok().and_then(|count| usize::try_from(count).ok());
+    let count = count.filter(|count| (1..=RULE_ITEMS_MAX).contains(count)).ok_or_else(|| {
+        CommandError::Text(format!("ERR OF takes how many items there are, 1 to {RULE_ITEMS_MAX}").into())
+    })?;
+    let (ids, rest) = rest.split_at_checked(count).ok_or(CommandError::Syntax)?;
+    let ids = ids.iter().map(|id| options::id(id).map(Box::from)).collect::<Result<_, _>>()?;
+    Ok((ids, rest))
+}
+
+/// `POOL.USER key user`
+pub(super) fn user(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let user = args[2];
+    if !(1..=NAME_BYTES_MAX).contains(&user.len()) {
+        return Err(CommandError::Text(
+            format!("ERR a user's name must have 1 to {NAME_BYTES_MAX} bytes").into(),
+        ));
+    }
+    let Some(pool) = ctx.keys.read::<Pool>(args[1])?.map(Pool::inner) else {
+        ctx.reply.null();
+        return Ok(());
+    };
+    let none = || Counted { limits: Vec::new(), misses: Vec::new() };
+    let counted = pool.counted(user).unwrap_or_else(none);
+    ctx.reply.map(2);
+    write_limits(ctx.reply, pool, Some(&counted));
+    write_guarantees(ctx.reply, pool, Some(&counted));
+    Ok(())
+}
+
+/// The limits of a pool as the field `limits`, with what they have counted of a user, if that is asked for.
+pub(super) fn write_limits(reply: &mut Reply, pool: &Inner, counted: Option<&Counted>) {
+    let limits = pool.rules().map_or(&[][..], |rules| rules.limits());
+    reply.bulk(b"limits");
+    reply.array(limits.len());
+    for (place, limit) in limits.iter().enumerate() {
+        reply.map(if counted.is_some() { 6 } else { 3 });
+        answer::number(reply, if limit.wins_of.is_some() { "wins" } else { "draws" }, limit.max);
+        reply.bulk(b"per");
+        number_or_null(reply, limit.per_ms);
+        write_items(reply, pool, limit.wins_of.as_deref().unwrap_or_default());
+        if let Some((used, until_ms)) = counted.map(|counted| counted.limits[place]) {
+            answer::number(reply, "used", used);
+            answer::number(reply, "left", limit.max.saturating_sub(used));
+            reply.bulk(b"until");
+            number_or_null(reply, until_ms.filter(|_| used > 0));
+        }
+    }
+}
+
+/// The guarantees of a pool as the field `guarantees`, with how far they are for a user, if that is asked for.
+pub(super) fn write_guarantees(reply: &mut Reply, pool: &Inner, counted: Option<&Counted>) {
+    let guarantees = pool.rules().map_or(&[][..], |rules| rules.guarantees());
+    reply.bulk(b"guarantees");
+    reply.array(guarantees.len());
+    for (place, guarantee) in guarantees.iter().enumerate() {
+        reply.map(if counted.is_some() { 6 } else { 5 });
+        answer::number(reply, "after", guarantee.after);
+        answer::text(reply, "scope", if guarantee.scope == Scope::Pool { "pool" } else { "user" });
+        reply.bulk(b"soft-from");
+        number_or_null(reply, guarantee.soft.map(|soft| soft.from));
+        reply.bulk(b"soft-step");
+        number_or_null(reply, guarantee.soft.map(|soft| soft.step));
+        write_items(reply, pool, &guarantee.of);
+        if let Some(counted) = counted {
+            answer::number(reply, "without", counted.misses[place]);
+        }
+    }
+}
+
+fn write_items(reply: &mut Reply, pool: &Inner, items: &[u32]) {
+    reply.bulk(b"of");
+    reply.array(items.len());
+    items.iter().for_each(|item| answer::item(reply, pool, Some(*item)));
+}
+
+/// A number that may be missing.
+fn number_or_null(reply: &mut Reply, number: Option<u64>) {
+    match number {
+        Some(number) => reply.integer(answer::signed(number)),
+        None => reply.null(),
+    }
+}

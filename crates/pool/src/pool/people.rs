@@ -1,0 +1,273 @@
+//! The users of a pool: what they have drawn and won, as far as rules count it.
+
+mod image;
+mod standing;
+
+pub(super) use standing::Standing;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+use std::collections::BTreeSet;
+use std::hash::BuildHasher;
+
+/// The most users of whom a pool has to know something.
+pub const USERS_MAX: usize = 1 << 20;
+
+/// How many users that are of no more account are forgotten when one comes. More than one, so that they become fewer.
+const FORGOTTEN_AT_ONCE: usize = 2;
+
+/// What stands for a time that does not come.
+const NEVER: u64 = u64::MAX;
+
+/// What one rule has counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    /// In which window, counted from 1970; 0 if the rule has none.
+    window: u64,
+    count: u64,
+}
+
+/// What each rule has counted, the limits' first.
+pub(super) type Tallies = Box<[Tally]>;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Person {
+    id: Box<[u8]>,
+    tallies: Tallies,
+    /// From when on nothing of it counts any more. Milliseconds since 1970, or [`NEVER`].
+    idle_ms: u64,
+}
+
+/// How the users were before one of them changed.
+#[derive(Debug, Clone)]
+pub(super) enum Before {
+    /// The last of them was not there.
+    Absent,
+    /// One had these tallies.
+    Counted(u32, Tallies, u64),
+    /// One was there who is gone.
+    Present(u32, Box<Person>),
+}
+
+/// The users of whom something is known, in an order that follows from what they have done.
+#[derive(Debug, Clone)]
+pub(super) struct People {
+    people: Vec<Person>,
+    by_id: HashTable<u32>,
+    /// Those who will be of no more account, by when.
+    by_time: BTreeSet<(u64, u32)>,
+    max: usize,
+    hasher: RandomState,
+}
+
+impl Default for People {
+    fn default() -> Self {
+        Self::up_to(USERS_MAX)
+    }
+}
+
+impl People {
+    /// Nobody yet, and never more than so many.
+    fn up_to(max: usize) -> Self {
+        Self {
+            people: Vec::new(),
+            by_id: HashTable::new(),
+            by_time: BTreeSet::new(),
+            max,
+            hasher: RandomState::default(),
+        }
+    }
+
+    /// How many are known.
+    pub(super) fn len(&self) -> usize {
+        self.people.len()
+    }
+
+    /// What rules have counted of a user who is known.
+    pub(super) fn tallies(&self, id: &[u8]) -> Option<&[Tally]> {
+        self.find(id).map(|place| &*self.people[place as usize].tallies)
+    }
+
+    /// Whether a user is known or could come.
+    pub(super) fn has_room_for(&self, id: &[u8], now_ms: u64) -> bool {
+        self.len() < self.max || self.find(id).is_some() || self.first_idle(now_ms).is_some()
+    }
+
+    /// Keeps what rules have counted of a user, of account until `idle_ms`, and says how it was before, the last change last. Who has
+    /// nothing counted is forgotten, and so are some who are of no more account when somebody comes.
+    pub(super) fn keep(&mut self, id: &[u8], tallies: Tallies, idle_ms: u64, now_ms: u64) -> Vec<Before> {
+        let is_empty = tallies.iter().all(|tally| tally.count == 0);
+        match self.find(id) {
+            Some(place) if is_empty => vec![self.remove(place)],
+            Some(place) => vec![self.replace(place, tallies, idle_ms)],
+            None if is_empty => Vec::new(),
+            None => {
+                let mut before = Vec::new();
+                while before.len() < FORGOTTEN_AT_ONCE
+                    && let Some(place) = self.first_idle(now_ms)
+                {
+                    before.push(self.remove(place));
+                }
+                self.push(Person { id: id.into(), tallies, idle_ms });
+                before.push(Before::Absent);
+                before
+            }
+        }
+    }
+
+    /// Undoes the last change.
+    pub(super) fn undo(&mut self, before: Before) {
+        match before {
+            Before::Absent => _ = self.remove(self.len() as u32 - 1),
+            Before::Counted(place, tallies, idle_ms) => _ = self.replace(place, tallies, idle_ms),
+            Before::Present(place, person) => self.insert(place, *person),
+        }
+    }
+
+    fn find(&self, id: &[u8]) -> Option<u32> {
+        let is_it = |&place: &u32| *self.people[place as usize].id == *id;
+        self.by_id.find(self.hasher.hash_one(id), is_it).copied()
+    }
+
+    /// Of those who are of no more account, the one for whom that is so for longest.
+    fn first_idle(&self, now_ms: u64) -> Option<u32> {
+        self.by_time.first().filter(|(idle_ms, _)| *idle_ms <= now_ms).map(|&(_, place)| place)
+    }
+
+    fn replace(&mut self, place: u32, tallies: Tallies, idle_ms: u64) -> Before {
+        let person = &mut self.people[place as usize];
+        let before = std::mem::replace(&mut person.tallies, tallies);
+        let idle_before = std::mem::replace(&mut person.idle_ms, idle_ms);
+        if idle_before != idle_ms {
+            self.unlist(idle_before, place);
+            self.list(idle_ms, place);
+        }
+        Before::Counted(place, before, idle_before)
+    }
+
+    fn push(&mut self, person: Person) {
+        self.people.push(person);
+        self.enter(self.len() as u32 - 1);
+    }
+
+    /// Removes one; the last takes the place.
+    fn remove(&mut self, place: u32) -> Before {
+        let last = self.len() as u32 - 1;
+        self.leave(place);
+        if place != last {
+            self.leave(last);
+        }
+        let person = self.people.swap_remove(place as usize);
+        if place != last {
+            self.enter(place);
+        }
+        Before::Present(place, Box::new(person))
+    }
+
+    /// Undoes [`remove`](Self::remove): who has the place is the last again.
+    fn insert(&mut self, place: u32, person: Person) {
+        let last = self.len() as u32;
+        if place != last {
+            self.leave(place);
+        }
+        self.people.push(person);
+        self.people.swap(place as usize, last as usize);
+        self.enter(place);
+        if place != last {
+            self.enter(last);
+        }
+    }
+
+    /// Makes one who has a place be found there.
+    fn enter(&mut self, place: u32) {
+        self.list(self.people[place as usize].idle_ms, place);
+        let Self { people, by_id, hasher, .. } = self;
+        let hash = |place: &u32| hasher.hash_one(&*people[*place as usize].id);
+        by_id.insert_unique(hash(&place), place, hash);
+    }
+
+    /// Makes one be found no more.
+    fn leave(&mut self, place: u32) {
+        let Person { id, idle_ms, .. } = &self.people[place as usize];
+        let (hash, idle_ms) = (self.hasher.hash_one(&**id), *idle_ms);
+        self.unlist(idle_ms, place);
+        if let Ok(entry) = self.by_id.find_entry(hash, |&other| other == place) {
+            entry.remove();
+        } else {
+            debug_assert!(false, "who has a place is known");
+        }
+    }
+
+    fn list(&mut self, idle_ms: u64, place: u32) {
+        if idle_ms != NEVER {
+            self.by_time.insert((idle_ms, place));
+        }
+    }
+
+    fn unlist(&mut self, idle_ms: u64, place: u32) {
+        if idle_ms != NEVER {
+            self.by_time.remove(&(idle_ms, place));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn tallies(count: u64) -> Tallies {
+        Box::new([Tally { window: 3, count }])
+    }
+
+    /// All that is known, in its order, and what is listed.
+    fn seen(people: &People) -> (Vec<Person>, Vec<(u64, u32)>) {
+        for (place, person) in (0..).zip(&people.people) {
+            assert_eq!(people.find(&person.id), Some(place));
+        }
+        assert_eq!(people.by_id.len(), people.len());
+        (people.people.clone(), people.by_time.iter().copied().collect())
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_undone_has_not_been(
+            steps in vec((0_u8..9, 0_u64..3, prop_oneof![0_u64..20, Just(NEVER)], 0_u64..20), 0..40),
+        ) {
+            let mut people = People::up_to(5);
+            let mut states = vec![seen(&people)];
+            let mut done = Vec::new();
+            for (id, count, idle_ms, now_ms) in steps {
+                if !people.has_room_for(&[id], now_ms) {
+                    prop_assert!(people.len() == 5);
+                    continue;
+                }
+                done.push(people.keep(&[id], tallies(count), idle_ms, now_ms));
+                prop_assert_eq!(people.tallies(&[id]).is_some(), count > 0);
+                states.push(seen(&people));
+            }
+            while let Some(before) = done.pop() {
+                prop_assert_eq!(Some(seen(&people)), states.pop());
+                before.into_iter().rev().for_each(|before| people.undo(before));
+            }
+            prop_assert_eq!(Some(seen(&people)), states.pop());
+        }
+    }
+
+    #[test]
+    fn who_is_of_no_more_account_makes_room() {
+        let mut people = People::up_to(2);
+        people.keep(b"a", tallies(1), 10, 0);
+        people.keep(b"b", tallies(1), NEVER, 0);
+        assert!(
+            !people.has_room_for(b"c", 9) && people.has_room_for(b"a", 9) && people.has_room_for(b"c", 10)
+        );
+        people.keep(b"c", tallies(1), 20, 10);
+        assert!(people.tallies(b"a").is_none() && people.tallies(b"b").is_some());
+        assert_eq!(people.len(), 2);
+        // Nothing is counted any more.
+        people.keep(b"b", tallies(0), NEVER, 10);
+        assert_eq!(people.len(), 1);
+    }
+}

@@ -1,0 +1,179 @@
+//! How somebody stands for whom is drawn: what the rules have counted, and what they make of the next draw.
+
+use super::{NEVER, Tallies, Tally};
+use crate::refusal::Refusal;
+use crate::rules::{Guarantee, Limit, Rules, Scope};
+use crate::urn::Favour;
+
+/// What the rules of a pool have counted of a user, if there is one, and of the pool; a copy, which is kept once all has gone well.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::pool) struct Standing {
+    tallies: Tallies,
+    /// Of each guarantee for the whole pool, how many draws have gone without; 0 of the others.
+    tracks: Box<[u64]>,
+    /// Milliseconds since 1970.
+    now_ms: u64,
+}
+
+/// What the rules make of a draw, apart from what it borrows for.
+#[derive(Debug, Default)]
+pub(in crate::pool) struct Terms<'r> {
+    /// Items that count as sold out for it, sorted.
+    barred: Vec<u32>,
+    alone: Option<&'r [u32]>,
+    boosts: Vec<(&'r [u32], u64)>,
+}
+
+/// A limit has been reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::pool) struct Reached {
+    pub(in crate::pool) max: u64,
+    /// When it begins anew, if it does. Milliseconds since 1970.
+    pub(in crate::pool) again_ms: Option<u64>,
+}
+
+impl Standing {
+    /// How somebody stands of whom this is known, if anything is.
+    pub(in crate::pool) fn new(
+        rules: &Rules<u32>,
+        known: Option<&[Tally]>,
+        tracks: &[u64],
+        now_ms: u64,
+    ) -> Self {
+        let rule_count = rules.limits().len() + rules.guarantees().len();
+        let tallies = known.map_or_else(|| vec![Tally::default(); rule_count].into(), Box::from);
+        let mut standing = Self { tallies, tracks: tracks.into(), now_ms };
+        for (tally, limit) in standing.tallies.iter_mut().zip(rules.limits()) {
+            let window = window(limit, now_ms);
+            // Where the clock has gone back, the window that has begun goes on.
+            if tally.window < window {
+                *tally = Tally { window, count: 0 };
+            }
+        }
+        standing
+    }
+
+    /// The limit of all draws that has been reached, if one has.
+    pub(in crate::pool) fn refusal(&self, rules: &Rules<u32>) -> Option<Reached> {
+        self.reached(rules).find(|(limit, _)| limit.wins_of.is_none()).map(|(_, reached)| reached)
+    }
+
+    /// Of the limits of wins that have been reached, the one that begins anew first.
+    pub(in crate::pool) fn next_relief(&self, rules: &Rules<u32>) -> Option<Reached> {
+        let reached = self.reached(rules).map(|(_, reached)| reached);
+        reached.min_by_key(|reached| reached.again_ms.unwrap_or(NEVER))
+    }
+
+    /// What the rules make of the next draw.
+    pub(in crate::pool) fn terms<'r>(&self, rules: &'r Rules<u32>) -> Terms<'r> {
+        let mut terms = Terms::default();
+        for (limit, _) in self.reached(rules) {
+            terms.barred.extend(limit.wins_of.iter().flatten());
+        }
+        terms.barred.sort_unstable();
+        terms.barred.dedup();
+        for (guarantee, misses) in self.misses(rules) {
+            if misses >= guarantee.after {
+                terms.alone = terms.alone.or(Some(&guarantee.of));
+            }
+            // The draw that comes is one more than were in vain.
+            if let Some(soft) = guarantee.soft
+                && misses + 1 >= soft.from
+            {
+                terms.boosts.push((&guarantee.of, (misses + 2 - soft.from).saturating_mul(soft.step)));
+            }
+        }
+        terms
+    }
+
+    /// Counts a draw that has given this.
+    pub(in crate::pool) fn count(&mut self, rules: &Rules<u32>, item: Option<u32>) {
+        let gives = |items: &[u32]| item.is_some_and(|item| items.binary_search(&item).is_ok());
+        let (limits, tracks) = self.tallies.split_at_mut(rules.limits().len());
+        for (tally, limit) in limits.iter_mut().zip(rules.limits()) {
+            let counts = limit.wins_of.as_deref().is_none_or(gives);
+            tally.count = tally.count.saturating_add(u64::from(counts));
+        }
+        for ((own, pools), guarantee) in tracks.iter_mut().zip(&mut self.tracks).zip(rules.guarantees()) {
+            let misses = if guarantee.scope == Scope::Pool { pools } else { &mut own.count };
+            *misses = if gives(&guarantee.of) { 0 } else { guarantee.after.min(*misses + 1) };
+        }
+    }
+
+    /// Takes back wins of an item that was drawn at that time, as far as they are counted still.
+    pub(in crate::pool) fn take_back(&mut self, rules: &Rules<u32>, item: u32, count: u64, drawn_ms: u64) {
+        for (tally, limit) in self.tallies.iter_mut().zip(rules.limits()) {
+            let counts = limit.wins_of.as_ref().is_some_and(|items| items.binary_search(&item).is_ok());
+            if counts && tally.window == window(limit, drawn_ms) {
+                tally.count = tally.count.saturating_sub(count);
+            }
+        }
+    }
+
+    /// What is to be kept of the user, and until when it is of account; and what of the pool.
+    pub(in crate::pool) fn into_parts(self, rules: &Rules<u32>) -> (Tallies, u64, Box<[u64]>) {
+        let idle_ms = idle_ms(rules, &self.tallies);
+        (self.tallies, idle_ms, self.tracks)
+    }
+
+    /// Of each limit how often it has counted, and when that is over, if it ever is. Milliseconds since 1970.
+    pub(in crate::pool) fn used(&self, rules: &Rules<u32>) -> Vec<(u64, Option<u64>)> {
+        let limits = self.tallies.iter().zip(rules.limits());
+        limits.map(|(tally, limit)| (tally.count, window_end(limit, *tally))).collect()
+    }
+
+    /// The guarantees, each with how many draws in a row have gone without.
+    pub(in crate::pool) fn misses<'r>(
+        &self,
+        rules: &'r Rules<u32>,
+    ) -> impl Iterator<Item = (&'r Guarantee<u32>, u64)> {
+        let own = self.tallies[rules.limits().len()..].iter().map(|tally| tally.count);
+        own.zip(&self.tracks).zip(rules.guarantees()).map(|((own, &pools), guarantee)| {
+            (guarantee, if guarantee.scope == Scope::Pool { pools } else { own })
+        })
+    }
+
+    fn reached<'r>(&self, rules: &'r Rules<u32>) -> impl Iterator<Item = (&'r Limit<u32>, Reached)> {
+        let limits = self.tallies.iter().zip(rules.limits());
+        limits
+            .filter(|(tally, limit)| tally.count >= limit.max)
+            .map(|(tally, limit)| (limit, Reached { max: limit.max, again_ms: window_end(limit, *tally) }))
+    }
+}
+
+impl Terms<'_> {
+    /// The same, as the urn takes it.
+    pub(in crate::pool) fn favour<'t>(&'t self, hidden: &'t [u32]) -> Favour<'t> {
+        Favour { barred: &self.barred, hidden, alone: self.alone, boosts: &self.boosts }
+    }
+
+    /// Whether something counts as sold out that is not.
+    pub(in crate::pool) fn bar_something(&self) -> bool {
+        !self.barred.is_empty()
+    }
+}
+
+/// From when on nothing of this counts any more.
+pub(super) fn idle_ms(rules: &Rules<u32>, tallies: &[Tally]) -> u64 {
+    let (limits, tracks) = tallies.split_at(rules.limits().len());
+    if tracks.iter().any(|tally| tally.count > 0) {
+        return NEVER;
+    }
+    let counted = limits.iter().zip(rules.limits()).filter(|(tally, _)| tally.count > 0);
+    counted.map(|(tally, limit)| window_end(limit, *tally).unwrap_or(NEVER)).max().unwrap_or(0)
+}
+
+fn window(limit: &Limit<u32>, now_ms: u64) -> u64 {
+    limit.per_ms.map_or(0, |per_ms| now_ms / per_ms)
+}
+
+fn window_end(limit: &Limit<u32>, tally: Tally) -> Option<u64> {
+    limit.per_ms.map(|per_ms| (tally.window.saturating_add(1)).saturating_mul(per_ms))
+}
+
+impl From<Reached> for Refusal {
+    fn from(reached: Reached) -> Self {
+        let Reached { max, again_ms } = reached;
+        Self::Limited { max, again_ms }
+    }
+}

@@ -1,0 +1,166 @@
+//! Drawing by rules: limits of what one user gets, and what is guaranteed.
+
+use super::Pool;
+use super::draw::Draw;
+use super::people::{Before, People, Standing};
+use super::step::Step;
+use crate::by::By;
+use crate::event::Event;
+use crate::refusal::Refusal;
+use crate::rules::Rules;
+use crate::selector::Selector;
+use crate::urn::NotDrawn;
+
+/// The rules of a pool that has any, and what they have counted.
+#[derive(Debug, Clone)]
+pub(super) struct Ruled {
+    pub(super) rules: Rules<u32>,
+    /// Of each guarantee for the whole pool, how many draws have gone without; 0 of the others.
+    pub(super) tracks: Box<[u64]>,
+    pub(super) people: People,
+}
+
+/// What the rules of a pool have counted of a user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counted {
+    /// Of each limit how often, and until when that counts: `None` for ever. Milliseconds since 1970; when that time has come, nothing has been
+    /// counted.
+    pub limits: Vec<(u64, Option<u64>)>,
+    /// Of each guarantee how many draws in a row have gone without, at most as many as it takes. Those of the whole pool count for everybody.
+    pub misses: Vec<u64>,
+}
+
+impl Ruled {
+    pub(super) fn new(rules: Rules<u32>) -> Self {
+        let tracks = vec![0; rules.guarantees().len()].into();
+        Self { rules, tracks, people: People::default() }
+    }
+
+    fn standing(&self, by: &By<'_>) -> Standing {
+        let known = by.user.and_then(|user| self.people.tallies(user));
+        Standing::new(&self.rules, known, &self.tracks, by.now_ms)
+    }
+}
+
+impl<S: Selector> Pool<S> {
+    /// The rules about who draws, if there are any.
+    pub fn rules(&self) -> Option<&Rules<u32>> {
+        self.ruled.as_ref().map(|ruled| &ruled.rules)
+    }
+
+    /// Of how many users the rules have counted something: at most [`USERS_MAX`](crate::USERS_MAX).
+    pub fn users(&self) -> usize {
+        self.ruled.as_ref().map_or(0, |ruled| ruled.people.len())
+    }
+
+    /// What the rules have counted of a user when they counted last. O(rules).
+    pub fn counted(&self, user: &[u8]) -> Option<Counted> {
+        let ruled = self.ruled.as_ref()?;
+        let standing = ruled.standing(&By { user: Some(user), ..By::default() });
+        let misses = standing.misses(&ruled.rules).map(|(_, misses)| misses).collect();
+        Some(Counted { limits: standing.used(&ruled.rules), misses })
+    }
+
+    /// How somebody stands who wants to draw; `None` if there are no rules.
+    pub(super) fn standing(&self, by: &By<'_>) -> Result<Option<Standing>, Refusal> {
+        let Some(ruled) = &self.ruled else { return Ok(None) };
+        match by.user {
+            None if ruled.rules.need_users() => return Err(Refusal::NoUser),
+            Some(user) if !ruled.people.has_room_for(user, by.now_ms) => {
+                return Err(Refusal::TooManyUsers { max: super::people::USERS_MAX });
+            }
+            _ => {}
+        }
+        Ok(Some(ruled.standing(by)))
+    }
+
+    /// Draws once for somebody who stands like this. What is hidden is hidden from it as well.
+    pub(super) fn draw_standing(&mut self, standing: &mut Standing, hidden: &[u32]) -> Result<Draw, Refusal> {
+        let Self { ruled: Some(ruled), urn, numbers, .. } = self else { return Err(Refusal::Empty) };
+        let rules = &ruled.rules;
+        if let Some(reached) = standing.refusal(rules) {
+            return Err(reached.into());
+        }
+        let terms = standing.terms(rules);
+        let number = self.next_draw;
+        let drawn = urn.draw_favouring(&terms.favour(hidden), |bound| numbers.below(number, bound));
+        let item = match drawn {
+            Ok(item) => item,
+            Err(NotDrawn::TooHeavy) => return Err(Refusal::TooHeavy),
+            Err(NotDrawn::Empty) => {
+                let reached = standing.next_relief(rules).filter(|_| terms.bar_something());
+                return Err(reached.map_or(Refusal::Empty, Refusal::from));
+            }
+        };
+        standing.count(rules, item);
+        self.next_draw += 1;
+        self.keep_step(|| Step::drew(item));
+        if self.staging {
+            self.recorder.drew(item);
+        }
+        Ok(Draw { number, item })
+    }
+
+    /// Keeps how somebody stands who has drawn.
+    pub(super) fn keep_standing(&mut self, by: &By<'_>, standing: Option<Standing>) {
+        let (Some(ruled), Some(standing)) = (&mut self.ruled, standing) else { return };
+        let (tallies, idle_ms, tracks) = standing.into_parts(&ruled.rules);
+        let before = match by.user {
+            Some(user) => ruled.people.keep(user, tallies, idle_ms, by.now_ms),
+            None => Vec::new(),
+        };
+        let tracks_before = std::mem::replace(&mut ruled.tracks, tracks);
+        self.keep_step(|| Step::Counted(Box::new((before, tracks_before))));
+    }
+
+    /// Counts draws that have been made, for whoever made them.
+    pub(super) fn count_made(&mut self, by: &By<'_>, items: &[Option<u32>]) {
+        let Some(ruled) = &self.ruled else { return };
+        let mut standing = ruled.standing(by);
+        items.iter().for_each(|item| standing.count(&ruled.rules, *item));
+        self.keep_standing(by, Some(standing));
+    }
+
+    /// Takes back what was won: so many of each item, drawn at the time that `by` says.
+    pub(super) fn take_back(&mut self, by: &By<'_>, items: impl Iterator<Item = (u32, u64)>) {
+        let Some(ruled) = &self.ruled else { return };
+        if by.user.is_none_or(|user| ruled.people.tallies(user).is_none()) {
+            return;
+        }
+        // What has been counted since stays, whichever window it is of.
+        let mut standing = ruled.standing(&By { now_ms: 0, ..*by });
+        items.for_each(|(item, count)| standing.take_back(&ruled.rules, item, count, by.now_ms));
+        self.keep_standing(by, Some(standing));
+    }
+
+    pub(super) fn undo_counted(&mut self, before: Vec<Before>, tracks: Box<[u64]>) {
+        if let Some(ruled) = &mut self.ruled {
+            before.into_iter().rev().for_each(|before| ruled.people.undo(before));
+            ruled.tracks = tracks;
+        }
+    }
+
+    /// Takes back what somebody has drawn, as [`give_back`](Self::give_back) does, and what limits have counted of it in their windows of this time.
+    ///
+    /// # Errors
+    /// As `give_back`, and [`Refusal::NameLength`].
+    pub fn give_back_by(&mut self, by: &By<'_>, id: &str, count: u64) -> Result<(), Refusal> {
+        by.check()?;
+        let (Some(user), Some(item)) = (by.user, self.urn.find(id)) else { return self.give_back(id, count) };
+        let recorded = self.recorder.mark();
+        self.give_back(id, count)?;
+        if self.staging {
+            let now_ms = self.event_time(by);
+            self.recorder.back_to(recorded);
+            self.recorder.record(&Event::GivenBackBy { user, now_ms, item, count });
+        }
+        self.take_back(by, [(item, count)].into_iter());
+        Ok(())
+    }
+
+    /// When something was done, if that is of any account, and otherwise 0.
+    pub(super) fn event_time(&self, by: &By<'_>) -> u64 {
+        let is_timed = self.ruled.as_ref().is_some_and(|ruled| ruled.rules.are_timed());
+        if is_timed && by.user.is_some() { by.now_ms } else { 0 }
+    }
+}

@@ -1,0 +1,143 @@
+//! Drawing for somebody who may not get everything, or is due something.
+
+use super::{Rule, Urn};
+use crate::item::AMOUNT_MAX;
+use crate::selector::Selector;
+
+/// What is different from other draws. Items are sorted, but for those that are hidden.
+#[derive(Debug, Default)]
+pub(crate) struct Favour<'a> {
+    /// Items that count as sold out.
+    pub(crate) barred: &'a [u32],
+    /// Items that are hidden already.
+    pub(crate) hidden: &'a [u32],
+    /// If anything is left of these items, it is one of them.
+    pub(crate) alone: Option<&'a [u32]>,
+    /// Items whose weights count so many times more.
+    pub(crate) boosts: &'a [(&'a [u32], u64)],
+}
+
+/// Why nothing is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NotDrawn {
+    /// There is nothing, for whoever draws.
+    Empty,
+    /// What is boosted weighs too much.
+    TooHeavy,
+}
+
+impl Favour<'_> {
+    fn bars(&self, item: u32) -> bool {
+        self.barred.binary_search(&item).is_ok()
+    }
+}
+
+impl<S: Selector> Urn<S> {
+    /// As [`draw`](Self::draw). O(log n) and a step for each item that the favour names, some more for those that are barred.
+    pub(crate) fn draw_favouring(
+        &mut self,
+        favour: &Favour<'_>,
+        choose: impl FnOnce(u64) -> u64,
+    ) -> Result<Option<u32>, NotDrawn> {
+        if let Some(items) = favour.alone {
+            let total = self.weight_of(items, favour).ok_or(NotDrawn::TooHeavy)?;
+            if total > 0 {
+                let item = self.item_at(items, favour, choose(total));
+                let was_there = self.take(item);
+                debug_assert!(was_there, "what has run out has no weight there");
+                return Ok(Some(item));
+            }
+        }
+        let before = (self.rule, self.on_sale);
+        self.bar(favour);
+        let (rule, on_sale) = (self.rule, self.on_sale);
+        let drawn = self.draw_boosted(favour, choose);
+        debug_assert_eq!(self.rule, rule, "a draw changes no rule");
+        self.on_sale += before.1 - on_sale;
+        // What was hidden before stays so, and where odds are kept nothing was hidden.
+        let keeps = matches!(before.0, Rule::Keep { .. });
+        let was_hidden = |item: &u32| keeps || favour.hidden.contains(item);
+        self.show(favour.barred.iter().copied().filter(|item| !was_hidden(item)), before.0);
+        drawn
+    }
+
+    /// Has what is barred be as if it were sold out, until it is shown again.
+    fn bar(&mut self, favour: &Favour<'_>) {
+        for &item in favour.barred {
+            match &mut self.rule {
+                Rule::Keep { fallback } => {
+                    if *fallback == Some(item) {
+                        *fallback = None;
+                    }
+                    self.on_sale -= usize::from(self.is_on_sale(item));
+                }
+                Rule::Renormalise | Rule::PerUnit { .. } => self.hide(item),
+            }
+        }
+    }
+
+    fn draw_boosted(
+        &mut self,
+        favour: &Favour<'_>,
+        choose: impl FnOnce(u64) -> u64,
+    ) -> Result<Option<u32>, NotDrawn> {
+        let total = self.selector.total();
+        let mut spans = Vec::with_capacity(favour.boosts.len());
+        let mut sum = total;
+        for (items, times) in favour.boosts {
+            let span = self.weight_of(items, favour).and_then(|weight| weight.checked_mul(*times));
+            let span = span.ok_or(NotDrawn::TooHeavy)?;
+            sum = sum.checked_add(span).filter(|&sum| sum <= AMOUNT_MAX).ok_or(NotDrawn::TooHeavy)?;
+            spans.push(span);
+        }
+        if sum == 0 {
+            return self.draw_behind_all().map_err(|_| NotDrawn::Empty);
+        }
+        let point = choose(sum);
+        let met = if point < total {
+            self.selector.select(point) as u32
+        } else {
+            self.boosted_at(favour, &spans, point - total)
+        };
+        match self.rule {
+            Rule::Keep { fallback } if favour.bars(met) => self.draw_at_the_end(met, 0, fallback),
+            _ => self.meet(met),
+        }
+        .map_err(|_| NotDrawn::Empty)
+    }
+
+    /// The item at a point behind the usual weights.
+    fn boosted_at(&self, favour: &Favour<'_>, spans: &[u64], mut point: u64) -> u32 {
+        for ((items, times), &span) in favour.boosts.iter().zip(spans) {
+            if point < span {
+                return self.item_at(items, favour, point / times);
+            }
+            point -= span;
+        }
+        unreachable!("the point lies below the sum of the spans")
+    }
+
+    /// What is in force of these items together, as far as any is left of them for this draw.
+    fn weight_of(&self, items: &[u32], favour: &Favour<'_>) -> Option<u64> {
+        items.iter().try_fold(0_u64, |sum, &item| sum.checked_add(self.weight_for(item, favour)))
+    }
+
+    /// The item that a point below their weight belongs to.
+    fn item_at(&self, items: &[u32], favour: &Favour<'_>, mut point: u64) -> u32 {
+        for &item in items {
+            let weight = self.weight_for(item, favour);
+            if point < weight {
+                return item;
+            }
+            point -= weight;
+        }
+        unreachable!("the point lies below the sum of the weights")
+    }
+
+    fn weight_for(&self, item: u32, favour: &Favour<'_>) -> u64 {
+        if self.stocks.left(item) == 0 || favour.bars(item) {
+            return 0;
+        }
+        self.selector.weight(item as usize)
+    }
+}
