@@ -115,6 +115,14 @@ pub enum Refusal {
         /// From when on it is possible again, if ever. Milliseconds since 1970-01-01 UTC.
         again_ms: Option<u64>,
     },
+    /// More draws at once than a limit ever allows.
+    #[error("{count} draws at once are wanted, and a limit allows a user {max}: ask for fewer")]
+    MoreThanLimit {
+        /// How many were asked for.
+        count: usize,
+        /// How many a user may make.
+        max: u64,
+    },
     /// The pool's rules count what each user does.
     #[error("the pool has rules for each user: say whose draw it is")]
     NoUser,

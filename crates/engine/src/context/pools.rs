@@ -51,7 +51,7 @@ impl Keys<'_> {
 pub(crate) fn refused(refusal: &Refusal) -> CommandError {
     let code = match refusal {
         Refusal::Empty | Refusal::NotSoManyItems { .. } => "EMPTY",
-        Refusal::Limited { .. } => "LIMITED",
+        Refusal::Limited { .. } | Refusal::MoreThanLimit { .. } => "LIMITED",
         Refusal::UnknownItem { .. } => "NOITEM",
         Refusal::Ended { .. } => "ENDED",
         Refusal::NoReservation { .. } => "NORESERVATION",

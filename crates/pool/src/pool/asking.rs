@@ -80,7 +80,7 @@ impl<S: Selector> Pool<S> {
         if wish.until_us.is_some() && self.reservations.len() >= RESERVATIONS_MAX {
             return Err(Refusal::TooManyReservations { max: RESERVATIONS_MAX });
         }
-        let mut standing = self.standing(&wish.by)?;
+        let mut standing = self.standing(&wish.by, wish.count)?;
         let (begin, recorded) = (into.len(), self.recorder.mark());
         self.draw_all(wish.count, wish.repeats, standing.as_mut(), into)?;
         if self.staging && (!wish.by.is_nobody() || wish.until_us.is_some()) {

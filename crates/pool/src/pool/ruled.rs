@@ -61,9 +61,13 @@ impl<S: Selector> Pool<S> {
         Some(Counted { limits: standing.used(&ruled.rules), misses })
     }
 
-    /// How somebody stands who wants to draw; `None` if there are no rules.
-    pub(super) fn standing(&self, by: &By<'_>) -> Result<Option<Standing>, Refusal> {
+    /// How somebody stands who wants to draw so often at once; `None` if there are no rules.
+    pub(super) fn standing(&self, by: &By<'_>, count: usize) -> Result<Option<Standing>, Refusal> {
         let Some(ruled) = &self.ruled else { return Ok(None) };
+        let limits = ruled.rules.limits().iter().filter(|limit| limit.wins_of.is_none());
+        if let Some(max) = limits.map(|limit| limit.max).min().filter(|&max| count as u64 > max) {
+            return Err(Refusal::MoreThanLimit { count, max });
+        }
         match by.user {
             None if ruled.rules.need_users() => return Err(Refusal::NoUser),
             Some(user) if !ruled.people.has_room_for(user, by.now_ms) => {
@@ -114,7 +118,15 @@ impl<S: Selector> Pool<S> {
     }
 
     /// Counts draws that have been made, for whoever made them.
+    #[inline]
     pub(super) fn count_made(&mut self, by: &By<'_>, items: &[Option<u32>]) {
+        if self.ruled.is_some() {
+            self.count_by_rules(by, items);
+        }
+    }
+
+    #[cold]
+    fn count_by_rules(&mut self, by: &By<'_>, items: &[Option<u32>]) {
         let Some(ruled) = &self.ruled else { return };
         let mut standing = ruled.standing(by);
         items.iter().for_each(|item| standing.count(&ruled.rules, *item));

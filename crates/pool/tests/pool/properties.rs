@@ -219,6 +219,11 @@ impl<S: Selector> Both<S> {
         said: Result<(), Refusal>,
         drawn: Vec<Draw>,
     ) -> Vec<Draw> {
+        let limits = self.model.rules.limits().iter().filter(|limit| limit.wins_of.is_none());
+        if let Some(max) = limits.map(|limit| limit.max).min().filter(|&max| count as u64 > max) {
+            assert_eq!((said, &drawn), (Err(Refusal::MoreThanLimit { count, max }), &Vec::new()));
+            return drawn;
+        }
         if self.model.rules.need_users() && user.is_none() {
             assert_eq!((said, &drawn), (Err(Refusal::NoUser), &Vec::new()));
             return drawn;

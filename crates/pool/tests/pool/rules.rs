@@ -60,6 +60,7 @@ fn so_many_draws_a_day_and_no_more() {
     assert_eq!(pool.next_draw(), 9);
     // A clock that goes back gives nothing again.
     assert!(matches!(ask(&mut pool, &user("mira", noon), 1), Err(Refusal::Limited { .. })));
+    assert_eq!(ask(&mut pool, &user("olga", noon), 4), Err(Refusal::MoreThanLimit { count: 4, max: 3 }));
 }
 
 #[test]
