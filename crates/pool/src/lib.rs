@@ -3,6 +3,7 @@
 mod by;
 mod bytes;
 mod catalogue;
+mod chained;
 mod ending;
 mod event;
 #[cfg(feature = "files")]
@@ -10,6 +11,7 @@ pub mod file;
 mod frame;
 mod ids;
 mod item;
+pub mod journal;
 mod numbers;
 #[cfg(feature = "original")]
 pub mod original;
@@ -19,11 +21,13 @@ mod repeats;
 mod rules;
 mod secret;
 pub mod selector;
+pub mod service;
 mod stocks;
 mod urn;
 
 pub use by::{By, NAME_BYTES_MAX};
 pub use catalogue::{Catalogue, CatalogueError, ITEMS_MAX, Mode, SoldOut};
+pub use chained::{ChainedPool, NotFollowed};
 pub use ending::Ending;
 pub use event::{Asked, Event, Events, Malformed, Mark, Recorder};
 pub use frame::{Chain, Frame, FrameError};
@@ -31,7 +35,7 @@ pub use item::{AMOUNT_MAX, ID_BYTES_MAX, Item, Stock};
 pub use numbers::Numbers;
 pub use pool::{
     Counted, DRAWS_MAX, Divergence, Draw, ENDED_KEPT, EPOCHS_KEPT, Epoch, Pool, PoolImage,
-    REQUEST_DRAWS_KEPT, REQUESTS_KEPT, RESERVATIONS_MAX, Reservation, Revealed, USERS_MAX, Unreadable,
+    REQUEST_DRAWS_KEPT, REQUESTS_KEPT, RESERVATIONS_MAX, Reservation, Revealed, Savepoint, USERS_MAX, Unreadable,
 };
 pub use refusal::{Empty, Refusal};
 pub use repeats::Repeats;

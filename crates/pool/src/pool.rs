@@ -25,6 +25,7 @@ pub use image::{PoolImage, Unreadable};
 pub use people::USERS_MAX;
 pub use requests::{REQUEST_DRAWS_KEPT, REQUESTS_KEPT};
 pub use reservation::{ENDED_KEPT, RESERVATIONS_MAX, Reservation};
+pub use staging::Savepoint;
 
 pub use ruled::Counted;
 
@@ -77,6 +78,8 @@ pub struct Pool<S> {
     /// The rules about who draws, if there are any.
     ruled: Option<Box<Ruled>>,
     steps: Vec<Step>,
+    /// So many of the steps are in the hands of whatever writes them down.
+    handed_over: usize,
     recorder: Recorder,
     staging: bool,
 }
@@ -109,6 +112,7 @@ impl<S: Selector> Pool<S> {
             requests: Requests::default(),
             ruled,
             steps: Vec::new(),
+            handed_over: 0,
             recorder: Recorder::default(),
             staging: false,
         }

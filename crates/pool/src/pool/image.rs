@@ -31,8 +31,9 @@ pub struct Unreadable {
 
 impl<S: Selector> Pool<S> {
     /// Appends all but the items: a pool is read back from this and from all [items](Self::write_items) in their order. The secrets are in it.
+    /// What was [handed over](Self::hand_over) is in it as well: such an image is of use only once that has been written down.
     pub fn write_head(&self, into: &mut Vec<u8>) {
-        debug_assert!(self.steps.is_empty(), "what may be taken back is in no image");
+        debug_assert!(self.recorder.is_empty(), "what is in no log yet is in no image");
         put_number(into, VERSION);
         self.urn.write_head(into);
         put_number(into, self.next_draw);
@@ -147,6 +148,7 @@ impl PoolImage {
             requests: self.requests,
             ruled: self.ruled,
             steps: Vec::new(),
+            handed_over: 0,
             recorder: Recorder::default(),
             staging: false,
         };

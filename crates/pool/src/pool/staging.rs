@@ -2,8 +2,15 @@
 
 use super::Pool;
 use super::step::{NOTHING, Step};
-use crate::event::Event;
+use crate::event::{Event, Mark};
 use crate::selector::Selector;
+
+/// A place among what is staged: see [`Pool::savepoint`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Savepoint {
+    steps: usize,
+    recorded: Mark,
+}
 
 impl<S: Selector> Pool<S> {
     /// Stages what follows, until it is kept by [`commit`](Self::commit) or undone by [`revert`](Self::revert). It is done at once. For
@@ -49,6 +56,7 @@ impl<S: Selector> Pool<S> {
     pub fn commit(&mut self) {
         self.staging = false;
         self.steps.clear();
+        self.handed_over = 0;
         self.recorder.clear();
     }
 
@@ -57,7 +65,38 @@ impl<S: Selector> Pool<S> {
     pub fn revert(&mut self) {
         self.staging = false;
         self.revert_to(0);
+        self.handed_over = 0;
         self.recorder.clear();
+    }
+
+    /// Where staging has come to, so that what follows can be taken back by itself: [`back_to`](Self::back_to).
+    pub fn savepoint(&self) -> Savepoint {
+        Savepoint { steps: self.steps.len(), recorded: self.recorder.mark() }
+    }
+
+    /// Undoes what was staged behind a savepoint, which was made since the last [`commit`](Self::commit), [`revert`](Self::revert) or
+    /// [`hand_over`](Self::hand_over).
+    pub fn back_to(&mut self, savepoint: Savepoint) {
+        self.revert_to(savepoint.steps);
+        self.recorder.back_to(savepoint.recorded);
+    }
+
+    /// Goes on staging, behind what is [`staged`](Self::staged) so far and has been handed to whatever writes it down. Says how many steps
+    /// that was: once they are written down, so many are kept by [`commit_first`](Self::commit_first). [`revert`](Self::revert) undoes
+    /// those as well that have been handed over, as long as they are not kept. For whoever goes on while something is being written.
+    pub fn hand_over(&mut self) -> usize {
+        let steps = self.steps.len() - self.handed_over;
+        self.handed_over = self.steps.len();
+        self.recorder.clear();
+        steps
+    }
+
+    /// Keeps the first so many of the steps that were handed over. O(1) for each step that is staged.
+    pub fn commit_first(&mut self, steps: usize) {
+        debug_assert!(steps <= self.handed_over, "what is kept has been handed over");
+        let steps = steps.min(self.handed_over);
+        self.steps.drain(..steps);
+        self.handed_over -= steps;
     }
 
     /// Keeps what it takes to undo what was just done and to do it again, if that is staged.

@@ -1,0 +1,103 @@
+//! A pool with the chain of its log.
+
+use crate::event::{Event, Events, Malformed};
+use crate::frame::{Chain, Frame, FrameError};
+use crate::pool::{Divergence, Pool};
+use crate::selector::Selector;
+
+/// A pool and the chain of all that its log has so far.
+///
+/// ```
+/// use tidemark_pool::selector::WideTree;
+/// use tidemark_pool::{Catalogue, ChainedPool, Item, Pool, Secret};
+///
+/// let catalogue = Catalogue::new(vec![Item::limited("mug", 1, 2)]).unwrap();
+/// let new = || ChainedPool::new(Pool::<WideTree>::new(&catalogue, Secret::new([1; 32]), Secret::new([2; 32])));
+/// let (mut pool, mut frame) = (new(), Vec::new());
+/// pool.pool.stage();
+/// pool.pool.draw().unwrap();
+/// pool.write_staged(1, &mut frame);
+/// pool.pool.commit();
+///
+/// let mut again = new();
+/// again.follow(&frame).unwrap();
+/// assert_eq!((again.chain, again.pool.next_draw()), (pool.chain, 1));
+/// assert!(again.follow(&frame).is_err(), "no frame is followed twice");
+/// ```
+#[derive(Debug)]
+pub struct ChainedPool<S> {
+    /// The pool.
+    pub pool: Pool<S>,
+    /// SHA-256 over all that its log has.
+    pub chain: Chain,
+}
+
+/// Why a pool does not do again what a log says.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotFollowed {
+    /// The frame is none, or does not continue the log before it.
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    /// What is in the frame is no event.
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    /// The pool cannot have done what the frame says.
+    #[error(transparent)]
+    Divergence(#[from] Divergence),
+    /// Draws are missing, or come twice.
+    #[error("the frame begins with draw {said}, and the next one is {next}")]
+    OtherDraw {
+        /// The number that the frame begins with.
+        said: u64,
+        /// The number of the next draw.
+        next: u64,
+    },
+}
+
+impl<S: Selector> ChainedPool<S> {
+    /// A pool that has just been made: its chain begins with what is published of its secrets, and with its catalogue. O(items).
+    pub fn new(pool: Pool<S>) -> Self {
+        let mut origin = [pool.commitment().0, pool.next_commitment().0].concat();
+        pool.write_items(0..pool.urn().len() as u32, &mut origin);
+        Self { chain: Chain::begin(&origin), pool }
+    }
+
+    /// Appends what is [staged](Pool::staged) as a frame that continues the chain. Whoever then takes back what is staged also has to set
+    /// the chain to what it was.
+    pub fn write_staged(&mut self, time_us: u64, into: &mut Vec<u8>) {
+        let first_draw = self.pool.next_draw() - self.pool.staged_draws();
+        self.chain = Frame { time_us, first_draw, events: self.pool.staged() }.write(self.chain, into);
+    }
+
+    /// Does again what a frame of the log says.
+    ///
+    /// # Errors
+    /// [`NotFollowed`]; if it is not the frame's, the pool is of no use then.
+    pub fn follow(&mut self, frame: &[u8]) -> Result<(), NotFollowed> {
+        self.follow_with(frame, |_, _, _| ())
+    }
+
+    /// As [`follow`](Self::follow), and tells of each event before it is done again, with its frame's time.
+    ///
+    /// # Errors
+    /// As `follow`.
+    pub fn follow_with(
+        &mut self,
+        frame: &[u8],
+        mut tell: impl FnMut(&Pool<S>, u64, &Event<'_>),
+    ) -> Result<(), NotFollowed> {
+        let (Frame { time_us, first_draw, events }, chain) = Frame::read(frame, self.chain)?;
+        let next = self.pool.next_draw();
+        if first_draw != next {
+            return Err(NotFollowed::OtherDraw { said: first_draw, next });
+        }
+        self.chain = chain;
+        for event in Events::new(events) {
+            let event = event?;
+            tell(&self.pool, time_us, &event);
+            self.pool.apply(&event)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,70 @@
+//! Where a pool's frames are kept: what a [`Service`](crate::service::Service) asks of a log.
+
+mod faulty;
+mod memory;
+mod none;
+
+pub use faulty::{Fault, FaultyJournal, Plan};
+pub use memory::MemoryJournal;
+pub use none::NoJournal;
+
+use std::sync::Arc;
+
+/// Where a frame lies in a journal: positions only grow, and a frame has one position.
+pub type Position = u64;
+
+/// What a journal calls when something has settled or gone wrong, on whatever thread. It is quick, and calls nothing of the journal.
+pub type Listener = Arc<dyn Fn() + Send + Sync>;
+
+/// A log of a pool's [frames](crate::Frame), in the hands of one owner.
+///
+/// What a journal is asked for it does once. After a first failure it does nothing any more: nobody knows what is on a disk whose sync has
+/// failed, so nothing is tried again.
+///
+/// How safe a frame is once it has *settled* is the journal's promise: synced to a disk, handed to the system, or merely accepted.
+pub trait Journal: Send {
+    /// Takes a frame, behind those that were taken before, and says its position, which is above theirs. `time_us` is when it was made:
+    /// microseconds since 1970-01-01 UTC.
+    ///
+    /// # Errors
+    /// [`JournalError`]; it is final.
+    fn append(&mut self, time_us: u64, frame: &[u8]) -> Result<Position, JournalError>;
+
+    /// Lets everything up to `position` settle as soon as possible. May return before, and then the listener is called; or do it at once.
+    fn request(&mut self, position: Position);
+
+    /// The position up to which everything has settled, 0 if nothing has. Cheap: it is asked often.
+    ///
+    /// # Errors
+    /// [`JournalError`] if something went wrong since; it is final, and what has not settled by then never does.
+    fn settled(&self) -> Result<Position, JournalError>;
+
+    /// Calls the listener from now on, whenever [`settled`](Self::settled) may say something else. A journal in which everything settles
+    /// within [`append`](Self::append) or [`request`](Self::request) need not.
+    fn listen(&mut self, listener: Listener);
+
+    /// Lets all that was taken settle and gives the log free. Nothing is asked of the journal afterwards.
+    ///
+    /// # Errors
+    /// [`JournalError`] if something that was taken may not be kept.
+    fn close(&mut self) -> Result<(), JournalError>;
+}
+
+/// Why a journal keeps nothing any more. Clones share the text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the pool's log has failed: {reason}")]
+pub struct JournalError {
+    reason: Arc<str>,
+}
+
+impl JournalError {
+    /// The reason in words for whoever has to mend it.
+    pub fn new(reason: impl Into<Arc<str>>) -> Self {
+        Self { reason: reason.into() }
+    }
+
+    /// The reason.
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+}

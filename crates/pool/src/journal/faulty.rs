@@ -1,0 +1,120 @@
+//! A journal that fails when it is told to: for tests of whoever uses one.
+
+use super::{Journal, JournalError, Listener, Position};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// A frame is not taken.
+    Append,
+    /// Only so many bytes of a frame are taken, and that is noticed.
+    Torn(usize),
+    /// A frame is taken and never settles.
+    Sync,
+}
+
+/// When it goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    /// What goes wrong.
+    pub fault: Fault,
+    /// With which frame; 1 is the first.
+    pub at: u64,
+}
+
+/// Another journal, with one fault between it and its user; everything after it fails as well.
+///
+/// ```
+/// use tidemark_pool::journal::{Fault, FaultyJournal, Journal, MemoryJournal, Plan};
+///
+/// let memory = MemoryJournal::default();
+/// let mut journal = FaultyJournal::new(memory.clone(), Plan { fault: Fault::Torn(2), at: 2 });
+/// assert_eq!(journal.append(0, b"first"), Ok(1));
+/// assert!(journal.append(0, b"second").is_err());
+/// assert!(journal.append(0, b"third").is_err());
+/// assert_eq!(memory.frames(), [&b"first"[..], b"se"]);
+/// ```
+#[derive(Debug)]
+pub struct FaultyJournal<J> {
+    journal: J,
+    plan: Plan,
+    taken: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Where everything that settles ends.
+    end: Option<Position>,
+    failure: Option<JournalError>,
+}
+
+impl<J: Journal> FaultyJournal<J> {
+    /// `journal`, with this fault.
+    pub fn new(journal: J, plan: Plan) -> Self {
+        Self { journal, plan, taken: 0, state: Mutex::default() }
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fail(&self, what: &str) -> JournalError {
+        let failure = JournalError::new(Arc::from(format!("{what} {} failed, as was planned", self.taken)));
+        self.state().failure.get_or_insert(failure).clone()
+    }
+}
+
+impl<J: Journal> Journal for FaultyJournal<J> {
+    fn append(&mut self, time_us: u64, frame: &[u8]) -> Result<Position, JournalError> {
+        if let Some(failure) = &self.state().failure {
+            return Err(failure.clone());
+        }
+        self.taken += 1;
+        if self.taken != self.plan.at {
+            return self.journal.append(time_us, frame);
+        }
+        match self.plan.fault {
+            Fault::Append => Err(self.fail("append")),
+            Fault::Torn(bytes) => {
+                self.journal.append(time_us, &frame[..bytes.min(frame.len())])?;
+                Err(self.fail("append"))
+            }
+            Fault::Sync => {
+                let position = self.journal.append(time_us, frame)?;
+                self.state().end = Some(position - 1);
+                Ok(position)
+            }
+        }
+    }
+
+    fn request(&mut self, position: Position) {
+        let end = self.state().end;
+        if end.is_some_and(|end| position > end) {
+            self.fail("sync");
+        } else {
+            self.journal.request(position);
+        }
+    }
+
+    fn settled(&self) -> Result<Position, JournalError> {
+        let state = self.state();
+        match (&state.failure, state.end) {
+            (Some(failure), _) => Err(failure.clone()),
+            (None, end) => self.journal.settled().map(|settled| end.map_or(settled, |end| settled.min(end))),
+        }
+    }
+
+    fn listen(&mut self, listener: Listener) {
+        self.journal.listen(listener);
+    }
+
+    fn close(&mut self) -> Result<(), JournalError> {
+        let closed = self.journal.close();
+        match &self.state().failure {
+            Some(failure) => Err(failure.clone()),
+            None => closed,
+        }
+    }
+}

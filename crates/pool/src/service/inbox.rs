@@ -1,0 +1,227 @@
+//! The queue in front of a pool: bounded, and taken by its owner all at once.
+
+use super::error::CallError;
+use super::reply::Reply;
+use super::request::Request;
+use std::mem;
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Waker};
+use std::thread::{self, ThreadId};
+use std::time::Duration;
+
+/// What is asked for: a draw, mostly.
+pub(super) enum Asked {
+    Draw,
+    Other(Box<Request>),
+}
+
+/// A call.
+pub(super) struct Call {
+    pub(super) asked: Asked,
+    pub(super) reply: Reply,
+}
+
+impl From<Request> for Asked {
+    fn from(request: Request) -> Self {
+        match request {
+            Request::Draw => Self::Draw,
+            other => Self::Other(Box::new(other)),
+        }
+    }
+}
+
+/// The queue. At most `capacity` calls are unanswered, those included that the owner has taken.
+pub(super) struct Inbox {
+    letters: Mutex<Letters>,
+    /// There is something for the owner.
+    news: Condvar,
+    /// There is room for callers.
+    room: Condvar,
+    capacity: usize,
+    owner: OnceLock<ThreadId>,
+}
+
+#[derive(Default)]
+struct Letters {
+    calls: Vec<Call>,
+    /// How many calls the owner has taken and not answered.
+    taken: usize,
+    /// The owner waits for news.
+    owner_sleeps: bool,
+    /// The journal has said something.
+    is_told: bool,
+    /// What calls are answered that come too late.
+    closed: Option<CallError>,
+    threads_without_room: usize,
+    tasks_without_room: Vec<Waker>,
+}
+
+/// Why the owner was woken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum News {
+    /// There are calls.
+    Calls,
+    /// The journal has said something, or it is time to look after something.
+    Other,
+    /// There are no calls and will be none.
+    End,
+}
+
+impl Inbox {
+    pub(super) fn new(capacity: usize) -> Self {
+        Self {
+            letters: Mutex::default(),
+            news: Condvar::new(),
+            room: Condvar::new(),
+            capacity: capacity.max(1),
+            owner: OnceLock::new(),
+        }
+    }
+
+    /// Says that this thread is the owner.
+    pub(super) fn own(&self) {
+        let is_first = self.owner.set(thread::current().id()).is_ok();
+        debug_assert!(is_first, "a pool has one owner");
+    }
+
+    /// Whether this thread is the owner, which must not wait for itself.
+    pub(super) fn is_owner(&self) -> bool {
+        self.owner.get() == Some(&thread::current().id())
+    }
+
+    /// Puts a call into the queue, once there is room for it.
+    pub(super) fn push(&self, call: Call) -> Result<(), (Call, CallError)> {
+        let mut letters = self.letters();
+        loop {
+            if let Some(error) = &letters.closed {
+                return Err((call, error.clone()));
+            }
+            if letters.unanswered() < self.capacity {
+                self.put(letters, call);
+                return Ok(());
+            }
+            if self.is_owner() {
+                return Err((call, CallError::Full));
+            }
+            letters.threads_without_room += 1;
+            letters = self.room.wait(letters).unwrap_or_else(PoisonError::into_inner);
+            letters.threads_without_room -= 1;
+        }
+    }
+
+    /// Puts a call into the queue if there is room for it. Otherwise the task, if there is one, is woken when there may be.
+    pub(super) fn try_push(
+        &self,
+        call: Call,
+        context: Option<&Context<'_>>,
+    ) -> Result<(), (Call, CallError)> {
+        let mut letters = self.letters();
+        if let Some(error) = &letters.closed {
+            return Err((call, error.clone()));
+        }
+        if letters.unanswered() >= self.capacity {
+            if let Some(context) = context {
+                letters.tasks_without_room.push(context.waker().clone());
+            }
+            return Err((call, CallError::Full));
+        }
+        self.put(letters, call);
+        Ok(())
+    }
+
+    fn put(&self, mut letters: MutexGuard<'_, Letters>, call: Call) {
+        letters.calls.push(call);
+        if mem::take(&mut letters.owner_sleeps) {
+            drop(letters);
+            self.news.notify_one();
+        }
+    }
+
+    /// Tells the owner that the journal has said something.
+    pub(super) fn tell(&self) {
+        let mut letters = self.letters();
+        letters.is_told = true;
+        if mem::take(&mut letters.owner_sleeps) {
+            drop(letters);
+            self.news.notify_one();
+        }
+    }
+
+    /// Takes no more calls, and says that instead.
+    pub(super) fn close(&self, error: CallError) {
+        let mut letters = self.letters();
+        letters.closed.get_or_insert(error);
+        letters.owner_sleeps = false;
+        let tasks = mem::take(&mut letters.tasks_without_room);
+        drop(letters);
+        self.news.notify_one();
+        self.room.notify_all();
+        tasks.into_iter().for_each(Waker::wake);
+    }
+
+    /// Takes no more calls, because there is no owner any more; those that are there are dropped.
+    pub(super) fn abandon(&self) {
+        let mut letters = self.letters();
+        letters.closed = Some(CallError::Panicked);
+        let calls = mem::take(&mut letters.calls);
+        drop(letters);
+        drop(calls);
+        self.close(CallError::Panicked);
+    }
+
+    /// Lets others have the room of so many calls that were answered.
+    pub(super) fn answered(&self, calls: usize) {
+        let mut letters = self.letters();
+        letters.taken -= calls;
+        let waits = letters.threads_without_room > 0;
+        let tasks = mem::take(&mut letters.tasks_without_room);
+        drop(letters);
+        if waits {
+            self.room.notify_all();
+        }
+        tasks.into_iter().for_each(Waker::wake);
+    }
+
+    /// Takes all calls, into `calls`, which is empty; waits until there are some, or something else happens, for at most so long.
+    pub(super) fn take(&self, calls: &mut Vec<Call>, at_most: Option<Duration>) -> News {
+        debug_assert!(calls.is_empty(), "what was taken was dealt with");
+        let mut letters = self.letters();
+        loop {
+            if !letters.calls.is_empty() {
+                mem::swap(calls, &mut letters.calls);
+                letters.taken += calls.len();
+                return News::Calls;
+            }
+            if mem::take(&mut letters.is_told) {
+                return News::Other;
+            }
+            if letters.closed.is_some() && letters.taken == 0 {
+                return News::End;
+            }
+            letters.owner_sleeps = true;
+            match at_most {
+                None => letters = self.news.wait(letters).unwrap_or_else(PoisonError::into_inner),
+                Some(at_most) => {
+                    let waited = self.news.wait_timeout(letters, at_most);
+                    let (guard, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+                    letters = guard;
+                    if timeout.timed_out() && letters.calls.is_empty() {
+                        letters.owner_sleeps = false;
+                        return News::Other;
+                    }
+                }
+            }
+            letters.owner_sleeps = false;
+        }
+    }
+
+    fn letters(&self) -> MutexGuard<'_, Letters> {
+        self.letters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Letters {
+    fn unanswered(&self) -> usize {
+        self.calls.len() + self.taken
+    }
+}

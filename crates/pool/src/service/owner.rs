@@ -1,0 +1,275 @@
+//! The thread that has the pool and its journal.
+//!
+//! ```text
+//! queue ─► staged ─► a frame in the journal ─► settled ─► kept and answered, in order
+//!                         └─ failed: taken back, refused, and nothing more is done
+//! ```
+
+use super::Shared;
+use super::error::CallError;
+use super::inbox::{Asked, Call, News};
+use super::reply::Reply;
+use super::request::{Answer, CHANGES_MAX, Change, Outcome, Request, STATE_ITEMS_MAX};
+use super::state::State;
+use crate::chained::ChainedPool;
+use crate::frame::Chain;
+use crate::journal::{Journal, JournalError, Position};
+use crate::pool::Pool;
+use crate::refusal::Refusal;
+use crate::selector::Selector;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A frame is written when its events take so many bytes, although there is more to do.
+const FRAME_BYTES: usize = 1 << 20;
+/// How many reservations whose time is over end before the next calls are looked at.
+const EXPIRED_AT_ONCE: usize = 1024;
+/// The longest sleep while a reservation is open: so late a clock that was set is noticed.
+const SLEEP_MAX: Duration = Duration::from_secs(1);
+
+pub(super) struct Owner<S, J, C> {
+    chained: ChainedPool<S>,
+    journal: J,
+    clock: C,
+    shared: Arc<Shared>,
+    frame: Vec<u8>,
+    /// The answers that wait for their frames to settle, in order.
+    answers: VecDeque<(Reply, Outcome)>,
+    /// The frames that have not settled, in order, and the answers behind each.
+    flights: VecDeque<Flight>,
+    /// How many of the answers belong to flights.
+    flying: usize,
+    /// The position of the last frame.
+    last: Position,
+    /// The chain behind the last frame that has settled.
+    settled_chain: Chain,
+    failure: Option<JournalError>,
+}
+
+/// What was done at once, on its way into the journal.
+struct Flight {
+    position: Position,
+    steps: usize,
+    answers: usize,
+    /// The chain behind it.
+    chain: Chain,
+}
+
+impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
+    pub(super) fn new(chained: ChainedPool<S>, journal: J, clock: C, shared: Arc<Shared>) -> Self {
+        Self {
+            settled_chain: chained.chain,
+            chained,
+            journal,
+            clock,
+            shared,
+            frame: Vec::new(),
+            answers: VecDeque::new(),
+            flights: VecDeque::new(),
+            flying: 0,
+            last: 0,
+            failure: None,
+        }
+    }
+
+    /// Works until nobody can ask for anything any more.
+    pub(super) fn run(mut self) -> Result<(), JournalError> {
+        let _end = EndOnPanic(Arc::clone(&self.shared));
+        self.shared.inbox.own();
+        let shared = Arc::clone(&self.shared);
+        self.journal.listen(Arc::new(move || shared.inbox.tell()));
+        self.chained.pool.commit();
+        self.chained.pool.stage();
+        let mut calls = Vec::new();
+        loop {
+            let at_most = self.until_next_end();
+            let news = self.shared.inbox.take(&mut calls, at_most);
+            match news {
+                News::End => break,
+                News::Calls | News::Other => self.work(&mut calls),
+            }
+        }
+        debug_assert!(self.flights.is_empty() && self.answers.is_empty(), "everybody was answered");
+        let closed = self.journal.close();
+        self.failure.map_or(closed, Err)
+    }
+
+    /// How long it may sleep before a reservation ends.
+    fn until_next_end(&mut self) -> Option<Duration> {
+        let until_us = self.chained.pool.next_until().filter(|_| self.failure.is_none())?;
+        Some(Duration::from_micros(until_us.saturating_sub((self.clock)())).min(SLEEP_MAX))
+    }
+
+    /// Does what was asked for, writes it down, and answers what has settled.
+    fn work(&mut self, calls: &mut Vec<Call>) {
+        let now_us = (self.clock)();
+        self.expire(now_us);
+        for Call { asked, reply } in calls.drain(..) {
+            let outcome = self.outcome(asked, now_us);
+            self.answers.push_back((reply, outcome));
+            if self.chained.pool.staged().len() >= FRAME_BYTES {
+                self.write(now_us);
+            }
+        }
+        self.write(now_us);
+        if self.failure.is_none() && !self.flights.is_empty() {
+            self.journal.request(self.last);
+        }
+        self.land();
+    }
+
+    fn expire(&mut self, now_us: u64) {
+        if self.failure.is_some() {
+            return;
+        }
+        for _ in 0..EXPIRED_AT_ONCE {
+            if self.chained.pool.expire_one(now_us).is_none() {
+                break;
+            }
+        }
+    }
+
+    #[inline]
+    fn outcome(&mut self, asked: Asked, now_us: u64) -> Outcome {
+        match asked {
+            Asked::Other(request) => self.rare_outcome(*request, now_us),
+            Asked::Draw => match &self.failure {
+                None => {
+                    self.chained.pool.draw().map(Answer::Draw).map_err(|empty| Refusal::from(empty).into())
+                }
+                Some(failure) => Err(failure.clone().into()),
+            },
+        }
+    }
+
+    fn rare_outcome(&mut self, request: Request, now_us: u64) -> Outcome {
+        if let Request::State { from, count } = request {
+            // What it says of the chain must agree with what it says of the pool.
+            self.write(now_us);
+            let ChainedPool { pool, chain } = &self.chained;
+            return Ok(Answer::State(Box::new(State::of(pool, *chain, from, count.min(STATE_ITEMS_MAX)))));
+        }
+        match &self.failure {
+            Some(failure) => Err(failure.clone().into()),
+            None => do_request(&mut self.chained.pool, request),
+        }
+    }
+
+    /// Writes down what is staged. What is answered behind it waits until it has settled.
+    fn write(&mut self, time_us: u64) {
+        let answers = self.answers.len() - self.flying;
+        if self.chained.pool.staged().is_empty() {
+            if answers == 0 {
+                return;
+            }
+        } else {
+            self.frame.clear();
+            self.chained.write_staged(time_us, &mut self.frame);
+            match self.journal.append(time_us, &self.frame) {
+                Ok(position) => self.last = position,
+                Err(failure) => return self.fail(failure),
+            }
+        }
+        let steps = self.chained.pool.hand_over();
+        self.flights.push_back(Flight { position: self.last, steps, answers, chain: self.chained.chain });
+        self.flying += answers;
+    }
+
+    /// Keeps and answers what has settled.
+    fn land(&mut self) {
+        if self.failure.is_some() {
+            return self.answer(self.answers.len());
+        }
+        let settled = match self.journal.settled() {
+            Ok(settled) => settled,
+            Err(failure) => return self.fail(failure),
+        };
+        let (mut steps, mut answers) = (0, 0);
+        while let Some(flight) = self.flights.pop_front_if(|flight| flight.position <= settled) {
+            steps += flight.steps;
+            answers += flight.answers;
+            self.settled_chain = flight.chain;
+        }
+        self.chained.pool.commit_first(steps);
+        self.flying -= answers;
+        self.answer(answers);
+    }
+
+    /// Answers the first so many calls.
+    fn answer(&mut self, answers: usize) {
+        if answers == 0 {
+            return;
+        }
+        for (reply, outcome) in self.answers.drain(..answers) {
+            reply.answer(outcome);
+        }
+        self.shared.inbox.answered(answers);
+    }
+
+    /// Takes back all that has not settled. Nothing is done any more.
+    #[cold]
+    fn fail(&mut self, failure: JournalError) {
+        self.chained.pool.revert();
+        self.chained.chain = self.settled_chain;
+        self.flights.clear();
+        self.flying = 0;
+        for (reply, _) in self.answers.drain(..) {
+            reply.answer(Err(failure.clone().into()));
+            self.shared.inbox.answered(1);
+        }
+        self.failure = Some(failure);
+    }
+}
+
+fn do_request<S: Selector>(pool: &mut Pool<S>, request: Request) -> Outcome {
+    match request {
+        Request::Draw => Ok(Answer::Draw(pool.draw().map_err(Refusal::from)?)),
+        Request::DrawMany { count, repeats } => {
+            let mut draws = Vec::new();
+            pool.draw_many(count, repeats, &mut draws)?;
+            Ok(Answer::Draws(draws))
+        }
+        Request::Reserve { count, repeats, until_us } => {
+            Ok(Answer::Reserved(pool.reserve(count, repeats, until_us)?.clone()))
+        }
+        Request::Confirm { number } => Ok(pool.confirm(number).map(|()| Answer::Done)?),
+        Request::Cancel { number } => Ok(pool.cancel(number).map(|()| Answer::Done)?),
+        Request::GiveBack { id, count } => Ok(pool.give_back(&id, count).map(|()| Answer::Done)?),
+        Request::Change(changes) => change(pool, &changes).map(|()| Answer::Done),
+        Request::BeginEpoch { client_seed, after } => {
+            Ok(Answer::Revealed(Box::new(pool.begin_epoch(&client_seed, after)?)))
+        }
+        Request::State { .. } => unreachable!("states are answered before"),
+    }
+}
+
+/// Makes all changes, or none.
+fn change<S: Selector>(pool: &mut Pool<S>, changes: &[Change]) -> Result<(), CallError> {
+    if changes.len() > CHANGES_MAX {
+        return Err(CallError::TooManyChanges { count: changes.len(), max: CHANGES_MAX });
+    }
+    let savepoint = pool.savepoint();
+    let made = changes.iter().try_for_each(|change| match change {
+        Change::Weight { id, weight } => pool.reweight(id, *weight),
+        Change::Stock { id, stock } => pool.set_stock(id, *stock),
+        Change::Restock { id, units } => pool.restock(id, *units),
+        Change::Add(item) => pool.add(item),
+        Change::Remove { id } => pool.remove(id),
+    });
+    made.map_err(|refusal| {
+        pool.back_to(savepoint);
+        refusal.into()
+    })
+}
+
+/// Lets nobody wait for a thread that has panicked.
+struct EndOnPanic(Arc<Shared>);
+
+impl Drop for EndOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.inbox.abandon();
+        }
+    }
+}

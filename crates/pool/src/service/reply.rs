@@ -1,0 +1,58 @@
+//! Where the answer to a call goes. Each call is answered once, whatever becomes of the service.
+
+use super::callback::Callback;
+use super::error::CallError;
+use super::request::Outcome;
+use super::slot::Slot;
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// Where the answer to a call goes. If it is dropped, the answer is that the service's thread has panicked: nothing else drops it.
+pub(super) struct Reply(To);
+
+enum To {
+    Callback(Callback),
+    Slot(Arc<Slot>),
+    /// It was answered.
+    Nobody,
+}
+
+impl Reply {
+    pub(super) fn by_callback(callback: Callback) -> Self {
+        Self(To::Callback(callback))
+    }
+
+    pub(super) fn in_slot(slot: Arc<Slot>) -> Self {
+        Self(To::Slot(slot))
+    }
+
+    #[inline]
+    pub(super) fn answer(mut self, outcome: Outcome) {
+        self.send(outcome);
+    }
+
+    /// Gives up a call that was not taken; whoever asked knows.
+    pub(super) fn forget(mut self) {
+        self.0 = To::Nobody;
+    }
+
+    #[inline]
+    fn send(&mut self, outcome: Outcome) {
+        match mem::replace(&mut self.0, To::Nobody) {
+            // A callback that panics has said so by the panic's message; it is no reason not to answer others.
+            To::Callback(callback) => drop(catch_unwind(AssertUnwindSafe(|| callback.call(outcome)))),
+            To::Slot(slot) => slot.put(outcome),
+            To::Nobody => {}
+        }
+    }
+}
+
+impl Drop for Reply {
+    #[inline]
+    fn drop(&mut self) {
+        if !matches!(self.0, To::Nobody) {
+            self.send(Err(CallError::Panicked));
+        }
+    }
+}

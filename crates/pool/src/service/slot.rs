@@ -1,0 +1,79 @@
+//! Slots: where an answer lies until whoever asked takes it.
+//!
+//! A slot belongs to one call until its answer was taken. So no answer is lost, and none is seen by anybody else.
+
+use super::request::Outcome;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::thread::{self, Thread};
+
+/// Where an answer lies until it is taken.
+#[derive(Default)]
+pub(super) struct Slot(Mutex<Contents>);
+
+#[derive(Default)]
+struct Contents {
+    answer: Option<Outcome>,
+    waiter: Option<Waiter>,
+}
+
+enum Waiter {
+    Thread(Thread),
+    Task(Waker),
+}
+
+thread_local! {
+    /// The slot of the thread's own calls: it waits for one at a time.
+    static OWN: Arc<Slot> = Arc::default();
+}
+
+impl Slot {
+    /// The slot of this thread, for a call that it waits for at once.
+    pub(super) fn of_this_thread() -> Arc<Self> {
+        OWN.try_with(Arc::clone).unwrap_or_default()
+    }
+
+    pub(super) fn put(&self, outcome: Outcome) {
+        let mut contents = self.contents();
+        debug_assert!(contents.answer.is_none(), "a slot is one call's");
+        contents.answer = Some(outcome);
+        let waiter = contents.waiter.take();
+        drop(contents);
+        match waiter {
+            Some(Waiter::Thread(thread)) => thread.unpark(),
+            Some(Waiter::Task(waker)) => waker.wake(),
+            None => {}
+        }
+    }
+
+    /// Keeps the thread waiting until the answer is there, and takes it.
+    pub(super) fn wait(&self) -> Outcome {
+        loop {
+            let mut contents = self.contents();
+            if let Some(answer) = contents.answer.take() {
+                contents.waiter = None;
+                return answer;
+            }
+            contents.waiter = Some(Waiter::Thread(thread::current()));
+            drop(contents);
+            thread::park();
+        }
+    }
+
+    /// Takes the answer, or has the task woken when it is there.
+    pub(super) fn poll(&self, context: &Context<'_>) -> Poll<Outcome> {
+        let mut contents = self.contents();
+        if let Some(answer) = contents.answer.take() {
+            return Poll::Ready(answer);
+        }
+        match &mut contents.waiter {
+            Some(Waiter::Task(waker)) => waker.clone_from(context.waker()),
+            waiter => *waiter = Some(Waiter::Task(context.waker().clone())),
+        }
+        Poll::Pending
+    }
+
+    fn contents(&self) -> MutexGuard<'_, Contents> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
