@@ -1,5 +1,7 @@
 //! Frames: what is written at once, chained to what was written before.
 
+mod words;
+
 use crate::bytes::{Reader, put_number};
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -114,6 +116,34 @@ impl<'a> Frame<'a> {
         let behind = before.link(content);
         chain.copy_from_slice(behind.bytes());
         behind
+    }
+
+    /// Appends the frame in these bytes in words, for logs that people read: `draws from 17 at 1767225600000000 chain 9f86…08: 3 3 - confirm 12`.
+    /// Items and draws are numbers; secrets are among the words as they are among the bytes.
+    ///
+    /// # Errors
+    /// [`FrameError::Malformed`]; then nothing was appended.
+    pub fn write_words(bytes: &[u8], into: &mut String) -> Result<(), FrameError> {
+        words::write(bytes, into)
+    }
+
+    /// Appends the bytes of the frame that these words are.
+    ///
+    /// ```
+    /// use tidemark_pool::{Chain, Frame};
+    ///
+    /// let (mut bytes, mut words, mut again) = (Vec::new(), String::new(), Vec::new());
+    /// Frame { time_us: 1, first_draw: 7, events: &[19, 0] }.write(Chain::begin(b""), &mut bytes);
+    /// Frame::write_words(&bytes, &mut words).unwrap();
+    /// assert!(words.ends_with(": 3 -"));
+    /// Frame::read_words(&words, &mut again).unwrap();
+    /// assert_eq!(again, bytes);
+    /// ```
+    ///
+    /// # Errors
+    /// [`FrameError::Malformed`]; what was appended then is of no use.
+    pub fn read_words(words: &str, into: &mut Vec<u8>) -> Result<(), FrameError> {
+        words::read(words, into)
     }
 
     /// The frame in these bytes, by whoever does not know what comes before it, and so cannot tell whether anything was changed.

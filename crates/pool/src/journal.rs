@@ -8,6 +8,7 @@ pub use faulty::{Fault, FaultyJournal, Plan};
 pub use memory::MemoryJournal;
 pub use none::NoJournal;
 
+use crate::frame::Chain;
 use std::sync::Arc;
 
 /// Where a frame lies in a journal: positions only grow, and a frame has one position.
@@ -43,11 +44,34 @@ pub trait Journal: Send {
     /// within [`append`](Self::append) or [`request`](Self::request) need not.
     fn listen(&mut self, listener: Listener);
 
+    /// Begins a snapshot of the pool as it is behind the last frame that was taken, if the journal wants one now; it is asked between two
+    /// frames. It is given all of the pool, and is for a start that need not read what came before.
+    fn begin_snapshot(&mut self) -> Option<Box<dyn SnapshotSink>> {
+        None
+    }
+
     /// Lets all that was taken settle and gives the log free. Nothing is asked of the journal afterwards.
     ///
     /// # Errors
     /// [`JournalError`] if something that was taken may not be kept.
     fn close(&mut self) -> Result<(), JournalError>;
+}
+
+/// Where the parts of a snapshot go. Dropped before it is finished, it leaves nothing behind.
+///
+/// None of this waits for a disk: the pool waits for it.
+pub trait SnapshotSink: Send {
+    /// All but the items, as [`Pool::write_head`](crate::Pool::write_head) has it, and the chain; before any block.
+    fn head(&mut self, chain: Chain, head: &[u8]);
+
+    /// A block of items, as [`Capture`](crate::Capture) numbers them: each once, in any order.
+    fn block(&mut self, block: usize, items: &[u8]);
+
+    /// Whether it has as much to write as it wants to hold: then nothing is given to it that can wait.
+    fn is_busy(&self) -> bool;
+
+    /// All has been given.
+    fn finish(self: Box<Self>);
 }
 
 /// Why a journal keeps nothing any more. Clones share the text.

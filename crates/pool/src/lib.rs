@@ -2,6 +2,7 @@
 
 mod by;
 mod bytes;
+mod capture;
 mod catalogue;
 mod chained;
 mod ending;
@@ -26,6 +27,7 @@ mod stocks;
 mod urn;
 
 pub use by::{By, NAME_BYTES_MAX};
+pub use capture::{BLOCK_ITEMS, Capture};
 pub use catalogue::{Catalogue, CatalogueError, ITEMS_MAX, Mode, SoldOut};
 pub use chained::{ChainedPool, NotFollowed};
 pub use ending::Ending;

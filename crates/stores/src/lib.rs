@@ -5,6 +5,8 @@ mod deadlines;
 mod log_store;
 #[cfg(feature = "nats")]
 mod nats_store;
+#[cfg(feature = "pool")]
+mod pool_journal;
 #[cfg(feature = "postgres")]
 mod postgres_store;
 #[cfg(any(feature = "log", feature = "nats"))]
@@ -23,6 +25,8 @@ pub use deadlines::Deadlines;
 pub use log_store::{LogOptions, LogStore};
 #[cfg(feature = "nats")]
 pub use nats_store::{NatsOptions, NatsStore};
+#[cfg(feature = "pool")]
+pub use pool_journal::{OpenedPool, PoolJournal, PoolLogError, PoolLogOptions, PoolRecovery, SnapshotHealth};
 #[cfg(feature = "postgres")]
 pub use postgres_store::{PostgresOptions, PostgresStore};
 #[cfg(feature = "redis")]

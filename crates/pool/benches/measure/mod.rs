@@ -15,6 +15,12 @@ impl Times {
         self.0.extend((0..rounds).map(|_| time(&mut action)));
     }
 
+    /// What was measured otherwise: nanoseconds an action.
+    #[allow(dead_code, reason = "not every benchmark has such")]
+    pub(crate) fn of(nanoseconds: Vec<f64>) -> Self {
+        Self(nanoseconds)
+    }
+
     /// Says of how many equal parts the action was made: figures are of one.
     pub(crate) fn divide(&mut self, parts: usize) {
         self.0.iter_mut().for_each(|time| *time /= parts as f64);

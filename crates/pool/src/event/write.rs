@@ -59,6 +59,12 @@ impl Recorder {
         Mark { bytes: self.bytes.len(), draws: self.draws }
     }
 
+    /// What came behind a mark, which was made since the last [`clear`](Self::clear).
+    pub fn since(&self, mark: Mark) -> &[u8] {
+        debug_assert!(mark.bytes <= self.bytes.len(), "the mark is not ahead");
+        self.bytes.get(mark.bytes..).unwrap_or_default()
+    }
+
     /// Forgets what came behind a mark, which was made since the last [`clear`](Self::clear).
     pub fn back_to(&mut self, mark: Mark) {
         debug_assert!(mark.bytes <= self.bytes.len(), "the mark is not ahead");

@@ -1,6 +1,6 @@
 //! A journal that fails when it is told to: for tests of whoever uses one.
 
-use super::{Journal, JournalError, Listener, Position};
+use super::{Journal, JournalError, Listener, Position, SnapshotSink};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What goes wrong.
@@ -108,6 +108,10 @@ impl<J: Journal> Journal for FaultyJournal<J> {
 
     fn listen(&mut self, listener: Listener) {
         self.journal.listen(listener);
+    }
+
+    fn begin_snapshot(&mut self) -> Option<Box<dyn SnapshotSink>> {
+        if self.state().failure.is_some() { None } else { self.journal.begin_snapshot() }
     }
 
     fn close(&mut self) -> Result<(), JournalError> {

@@ -122,6 +122,11 @@ impl PoolImage {
         self.urn.items(&mut Reader::new(items)).ok_or(Unreadable { part: "item" })
     }
 
+    /// Whether all items have been read.
+    pub fn is_complete(&self) -> bool {
+        self.urn.is_complete()
+    }
+
     /// The pool, once all items have been read.
     ///
     /// # Errors

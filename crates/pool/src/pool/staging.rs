@@ -74,6 +74,12 @@ impl<S: Selector> Pool<S> {
         Savepoint { steps: self.steps.len(), recorded: self.recorder.mark() }
     }
 
+    /// What is staged behind a savepoint, which was made since the last [`commit`](Self::commit), [`revert`](Self::revert) or
+    /// [`hand_over`](Self::hand_over).
+    pub fn staged_since(&self, savepoint: Savepoint) -> &[u8] {
+        self.recorder.since(savepoint.recorded)
+    }
+
     /// Undoes what was staged behind a savepoint, which was made since the last [`commit`](Self::commit), [`revert`](Self::revert) or
     /// [`hand_over`](Self::hand_over).
     pub fn back_to(&mut self, savepoint: Savepoint) {

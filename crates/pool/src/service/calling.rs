@@ -1,10 +1,10 @@
 //! Calls that are under way: futures that can be awaited, or waited for.
 
-use super::Shared;
 use super::error::CallError;
 use super::inbox::{Asked, Call};
 use super::reply::Reply;
 use super::request::{Outcome, draw_of};
+use super::shared::Shared;
 use super::slot::Slot;
 use crate::pool::Draw;
 use std::fmt;

@@ -78,6 +78,10 @@ impl Inbox {
         }
     }
 
+    pub(super) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
     /// Says that this thread is the owner.
     pub(super) fn own(&self) {
         let is_first = self.owner.set(thread::current().id()).is_ok();

@@ -32,7 +32,9 @@ mod owner;
 mod reply;
 mod request;
 mod settings;
+mod shared;
 mod slot;
+mod snapshot;
 mod state;
 
 pub use calling::{Calling, Drawing};
@@ -45,15 +47,13 @@ use crate::chained::ChainedPool;
 use crate::journal::{Journal, JournalError};
 use crate::pool::Draw;
 use crate::selector::Selector;
-use callback::Callback;
-use inbox::{Asked, Call, Inbox};
+use inbox::Asked;
 use owner::Owner;
-use reply::Reply;
 use request::draw_of;
-use slot::Slot;
+use shared::Shared;
 use std::fmt;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 /// A pool that many threads and tasks draw from. It is shared by reference, or in an [`Arc`].
@@ -63,13 +63,6 @@ use std::thread::JoinHandle;
 pub struct Service {
     shared: Arc<Shared>,
     end: Mutex<End>,
-}
-
-/// What callers share with the thread.
-pub(crate) struct Shared {
-    inbox: Inbox,
-    /// Slots that no call has.
-    slots: Mutex<Vec<Arc<Slot>>>,
 }
 
 enum End {
@@ -89,7 +82,7 @@ impl Service {
         clock: impl FnMut() -> u64 + Send + 'static,
         settings: Settings,
     ) -> io::Result<Self> {
-        let shared = Arc::new(Shared { inbox: Inbox::new(settings.queue), slots: Mutex::default() });
+        let shared = Arc::new(Shared::new(settings.queue));
         let owner = Owner::new(pool, journal, clock, Arc::clone(&shared));
         let thread = std::thread::Builder::new().name("tidemark-pool".into()).spawn(move || owner.run())?;
         Ok(Self { shared, end: Mutex::new(End::Running(thread)) })
@@ -171,41 +164,5 @@ impl Drop for Service {
 impl fmt::Debug for Service {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Service")
-    }
-}
-
-impl Shared {
-    fn call_and_wait(&self, asked: Asked) -> Outcome {
-        if self.inbox.is_owner() {
-            return Err(CallError::InCallback);
-        }
-        let slot = Slot::of_this_thread();
-        match self.inbox.push(Call { asked, reply: Reply::in_slot(Arc::clone(&slot)) }) {
-            Ok(()) => slot.wait(),
-            Err((call, error)) => {
-                call.reply.forget();
-                Err(error)
-            }
-        }
-    }
-
-    fn call_with(&self, asked: Asked, then: impl FnOnce(Outcome) + Send + 'static) {
-        let reply = Reply::by_callback(Callback::new(then));
-        if let Err((call, error)) = self.inbox.push(Call { asked, reply }) {
-            call.reply.answer(Err(error));
-        }
-    }
-
-    fn take_slot(&self) -> Arc<Slot> {
-        self.slots().pop().unwrap_or_default()
-    }
-
-    /// Keeps a slot for later, whose answer was taken or will never come.
-    fn give_back(&self, slot: Arc<Slot>) {
-        self.slots().push(slot);
-    }
-
-    fn slots(&self) -> MutexGuard<'_, Vec<Arc<Slot>>> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,11 +5,12 @@
 //!                         └─ failed: taken back, refused, and nothing more is done
 //! ```
 
-use super::Shared;
 use super::error::CallError;
 use super::inbox::{Asked, Call, News};
 use super::reply::Reply;
 use super::request::{Answer, CHANGES_MAX, Change, Outcome, Request, STATE_ITEMS_MAX};
+use super::shared::Shared;
+use super::snapshot::Snapshot;
 use super::state::State;
 use crate::chained::ChainedPool;
 use crate::frame::Chain;
@@ -27,6 +28,8 @@ const FRAME_BYTES: usize = 1 << 20;
 const EXPIRED_AT_ONCE: usize = 1024;
 /// The longest sleep while a reservation is open: so late a clock that was set is noticed.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
+/// How long a snapshot waits whose sink is busy.
+const SNAPSHOT_PAUSE: Duration = Duration::from_millis(1);
 
 pub(super) struct Owner<S, J, C> {
     chained: ChainedPool<S>,
@@ -45,6 +48,7 @@ pub(super) struct Owner<S, J, C> {
     /// The chain behind the last frame that has settled.
     settled_chain: Chain,
     failure: Option<JournalError>,
+    snapshot: Option<Snapshot>,
 }
 
 /// What was done at once, on its way into the journal.
@@ -70,6 +74,7 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
             flying: 0,
             last: 0,
             failure: None,
+            snapshot: None,
         }
     }
 
@@ -83,20 +88,26 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
         self.chained.pool.stage();
         let mut calls = Vec::new();
         loop {
-            let at_most = self.until_next_end();
-            let news = self.shared.inbox.take(&mut calls, at_most);
-            match news {
+            let at_most = self.at_most();
+            match self.shared.inbox.take(&mut calls, at_most) {
                 News::End => break,
                 News::Calls | News::Other => self.work(&mut calls),
             }
+            self.go_on_with_snapshot();
         }
         debug_assert!(self.flights.is_empty() && self.answers.is_empty(), "everybody was answered");
+        // One that is not complete is given up, and the journal need not wait for it.
+        self.snapshot = None;
         let closed = self.journal.close();
         self.failure.map_or(closed, Err)
     }
 
-    /// How long it may sleep before a reservation ends.
-    fn until_next_end(&mut self) -> Option<Duration> {
+    /// How long it may sleep before it has to look after something.
+    fn at_most(&mut self) -> Option<Duration> {
+        if let Some(snapshot) = &self.snapshot {
+            // The sink does not say when it has room again.
+            return Some(if snapshot.is_busy() { SNAPSHOT_PAUSE } else { Duration::ZERO });
+        }
         let until_us = self.chained.pool.next_until().filter(|_| self.failure.is_none())?;
         Some(Duration::from_micros(until_us.saturating_sub((self.clock)())).min(SLEEP_MAX))
     }
@@ -106,9 +117,12 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
         let now_us = (self.clock)();
         self.expire(now_us);
         for Call { asked, reply } in calls.drain(..) {
+            // What is said of the pool need not wait for what comes behind it.
+            let is_read =
+                matches!(&asked, Asked::Other(request) if matches!(**request, Request::State { .. }));
             let outcome = self.outcome(asked, now_us);
             self.answers.push_back((reply, outcome));
-            if self.chained.pool.staged().len() >= FRAME_BYTES {
+            if is_read || self.chained.pool.staged().len() >= FRAME_BYTES {
                 self.write(now_us);
             }
         }
@@ -124,7 +138,7 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
             return;
         }
         for _ in 0..EXPIRED_AT_ONCE {
-            if self.chained.pool.expire_one(now_us).is_none() {
+            if self.seen(|pool| pool.expire_one(now_us)).is_none() {
                 break;
             }
         }
@@ -152,12 +166,41 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
         }
         match &self.failure {
             Some(failure) => Err(failure.clone().into()),
-            None => do_request(&mut self.chained.pool, request),
+            None => self.seen(|pool| do_request(pool, &request)),
         }
+    }
+
+    /// Does something to the pool, once a running snapshot has seen what it changes as it was before. The same done twice to the same pool
+    /// has the same result.
+    #[inline]
+    fn seen<R>(&mut self, act: impl Fn(&mut Pool<S>) -> R) -> R {
+        let pool = &mut self.chained.pool;
+        match &mut self.snapshot {
+            None => act(pool),
+            Some(snapshot) => snapshot.see_before(pool, act),
+        }
+    }
+
+    /// Begins a snapshot if the journal wants one, or lets one that runs see more.
+    #[inline]
+    fn go_on_with_snapshot(&mut self) {
+        if self.failure.is_some() {
+            self.snapshot = None;
+            return;
+        }
+        if self.snapshot.is_none() {
+            debug_assert!(self.chained.pool.staged().is_empty(), "what was done is in the journal");
+            let ChainedPool { pool, chain } = &self.chained;
+            self.snapshot = self.journal.begin_snapshot().map(|sink| Snapshot::begin(pool, *chain, sink));
+        }
+        self.snapshot = self.snapshot.take().and_then(|snapshot| snapshot.step(&self.chained.pool));
     }
 
     /// Writes down what is staged. What is answered behind it waits until it has settled.
     fn write(&mut self, time_us: u64) {
+        if self.failure.is_some() {
+            return;
+        }
         let answers = self.answers.len() - self.flying;
         if self.chained.pool.staged().is_empty() {
             if answers == 0 {
@@ -222,23 +265,23 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
     }
 }
 
-fn do_request<S: Selector>(pool: &mut Pool<S>, request: Request) -> Outcome {
+fn do_request<S: Selector>(pool: &mut Pool<S>, request: &Request) -> Outcome {
     match request {
         Request::Draw => Ok(Answer::Draw(pool.draw().map_err(Refusal::from)?)),
         Request::DrawMany { count, repeats } => {
             let mut draws = Vec::new();
-            pool.draw_many(count, repeats, &mut draws)?;
+            pool.draw_many(*count, *repeats, &mut draws)?;
             Ok(Answer::Draws(draws))
         }
         Request::Reserve { count, repeats, until_us } => {
-            Ok(Answer::Reserved(pool.reserve(count, repeats, until_us)?.clone()))
+            Ok(Answer::Reserved(pool.reserve(*count, *repeats, *until_us)?.clone()))
         }
-        Request::Confirm { number } => Ok(pool.confirm(number).map(|()| Answer::Done)?),
-        Request::Cancel { number } => Ok(pool.cancel(number).map(|()| Answer::Done)?),
-        Request::GiveBack { id, count } => Ok(pool.give_back(&id, count).map(|()| Answer::Done)?),
-        Request::Change(changes) => change(pool, &changes).map(|()| Answer::Done),
+        Request::Confirm { number } => Ok(pool.confirm(*number).map(|()| Answer::Done)?),
+        Request::Cancel { number } => Ok(pool.cancel(*number).map(|()| Answer::Done)?),
+        Request::GiveBack { id, count } => Ok(pool.give_back(id, *count).map(|()| Answer::Done)?),
+        Request::Change(changes) => change(pool, changes).map(|()| Answer::Done),
         Request::BeginEpoch { client_seed, after } => {
-            Ok(Answer::Revealed(Box::new(pool.begin_epoch(&client_seed, after)?)))
+            Ok(Answer::Revealed(Box::new(pool.begin_epoch(client_seed, after.clone())?)))
         }
         Request::State { .. } => unreachable!("states are answered before"),
     }

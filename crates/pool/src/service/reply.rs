@@ -39,12 +39,13 @@ impl Reply {
 
     #[inline]
     fn send(&mut self, outcome: Outcome) {
-        match mem::replace(&mut self.0, To::Nobody) {
-            // A callback that panics has said so by the panic's message; it is no reason not to answer others.
-            To::Callback(callback) => drop(catch_unwind(AssertUnwindSafe(|| callback.call(outcome)))),
+        let to = mem::replace(&mut self.0, To::Nobody);
+        // A callback that panics, or a waker, has said so by the panic's message; it is no reason not to answer others.
+        let _ = catch_unwind(AssertUnwindSafe(|| match to {
+            To::Callback(callback) => callback.call(outcome),
             To::Slot(slot) => slot.put(outcome),
             To::Nobody => {}
-        }
+        }));
     }
 }
 

@@ -146,6 +146,11 @@ impl Unread {
         Some(())
     }
 
+    /// Whether all items have been read.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.weights.len() == self.items
+    }
+
     /// The urn, once all items have been read; `None` if there are too few.
     pub(crate) fn finish<S: Selector>(self, make: impl FnOnce(&[u64]) -> S) -> Option<Urn<S>> {
         let Self { rule, version, items, ids, stocks, weights, counted: sum } = self;

@@ -1,0 +1,206 @@
+//! A pool's journal in Tidemark's own log: every format and storage that the log has, snapshots, and the way back.
+//!
+//! A log begins with the pool as it was made, and goes on with its frames. In the readable formats a frame is a line of words. The folder is
+//! locked, so that no second process draws from the same pool.
+
+mod error;
+mod record;
+mod recovery;
+mod snapshot;
+
+pub use error::PoolLogError;
+pub use recovery::PoolRecovery;
+pub use snapshot::SnapshotHealth;
+
+use snapshot::{Due, ThreadSink};
+use std::fmt;
+use std::sync::Arc;
+use tidemark_log::{AppendError, Durability, Format, Log, Lsn, Options, Storage, Verify};
+use tidemark_pool::journal::{Journal, JournalError, Listener, Position, SnapshotSink};
+use tidemark_pool::{ChainedPool, Frame, Pool, Selector};
+
+/// How a [`PoolJournal`] keeps its log.
+#[derive(Debug, Clone)]
+pub struct PoolLogOptions {
+    /// The log's own: format, durability, sizes, retention.
+    ///
+    /// With [`Durability::Always`], the default here, a draw is answered when it is synced. With `Interval` it is answered when the log has
+    /// taken it: a power failure takes back what was answered within the interval, and the end of the process what was answered in the last
+    /// 10 ms of it. With `Off` nobody says how much a power failure takes back.
+    pub log: Options,
+    /// A snapshot is taken when so much has been logged behind the last one, or as much as the pool itself takes if that is more: so a start
+    /// reads no more than about twice this, or twice the pool. 32 MiB by default.
+    pub snapshot_after_bytes: u64,
+}
+
+impl Default for PoolLogOptions {
+    fn default() -> Self {
+        // The replay verifies what it reads.
+        let log = Options { durability: Durability::Always, verify: Verify::Tail, ..Options::default() };
+        Self { log, snapshot_after_bytes: 32 << 20 }
+    }
+}
+
+/// A pool's frames in a [`Log`] of their own.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tidemark_log::FileStorage;
+/// use tidemark_pool::selector::WideTree;
+/// use tidemark_pool::service::{Service, Settings};
+/// use tidemark_pool::{Catalogue, Item, Pool, Secret};
+/// use tidemark_stores::{PoolJournal, PoolLogOptions};
+///
+/// let folder = tempfile::tempdir().unwrap();
+/// let open = || {
+///     let storage = Arc::new(FileStorage::new(folder.path()).unwrap());
+///     PoolJournal::open(storage, &PoolLogOptions::default(), || {
+///         let catalogue = Catalogue::new(vec![Item::limited("mug", 1, 10)]).unwrap();
+///         // 32 random bytes each, from the operating system.
+///         Pool::<WideTree>::new(&catalogue, Secret::new([1; 32]), Secret::new([2; 32]))
+///     })
+/// };
+/// let (pool, journal, _) = open().unwrap();
+/// let service = Service::start(pool, journal, || 0, Settings::default()).unwrap();
+/// assert_eq!(service.draw().unwrap().number, 0);
+/// drop(service);
+///
+/// let (pool, _, recovery) = open().unwrap();
+/// assert_eq!((pool.pool.next_draw(), recovery.frames), (1, 1));
+/// ```
+pub struct PoolJournal {
+    log: Arc<Log>,
+    /// Whether a frame is written as words.
+    is_readable: bool,
+    words: String,
+    failure: Option<JournalError>,
+    due: Due,
+}
+
+/// What opening gives: the pool as it was, the journal that goes on behind it, and what was found.
+pub type OpenedPool<S> = (ChainedPool<S>, PoolJournal, PoolRecovery);
+
+impl PoolJournal {
+    /// Opens a pool's log and makes the pool that it says; if there is none yet, that of `create`, which is durable when this returns.
+    ///
+    /// The end of a log that was being written when its process or machine stopped is cut, which [`PoolRecovery`] tells; nothing of it was
+    /// answered where that waits for a sync. Damage to anything before is an error that says where.
+    ///
+    /// # Errors
+    /// [`PoolLogError`]; if another process has the folder, it says so.
+    pub fn open<S: Selector>(
+        storage: Arc<dyn Storage>,
+        options: &PoolLogOptions,
+        create: impl FnOnce() -> Pool<S>,
+    ) -> Result<OpenedPool<S>, PoolLogError> {
+        Self::open_with(storage, options, create, S::new)
+    }
+
+    /// As [`open`](Self::open), with the selector that somebody makes of the weights of a pool that is read back.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with<S: Selector>(
+        storage: Arc<dyn Storage>,
+        options: &PoolLogOptions,
+        create: impl FnOnce() -> Pool<S>,
+        selector: impl FnOnce(&[u64]) -> S,
+    ) -> Result<OpenedPool<S>, PoolLogError> {
+        let (log, recovered) = Log::open(storage, options.log.clone())?;
+        let log = Arc::new(log);
+        let (pool, recovery) = recovery::recover(&log, recovered, create, selector)?;
+        let journal = Self {
+            is_readable: options.log.format != Format::Binary,
+            words: String::new(),
+            failure: None,
+            due: Due::new(&pool, options.snapshot_after_bytes, recovery.bytes_behind_snapshot),
+            log,
+        };
+        Ok((pool, journal, recovery))
+    }
+
+    /// The log: to follow it, or to ask for its health.
+    pub fn log(&self) -> &Arc<Log> {
+        &self.log
+    }
+
+    /// What becomes of snapshots, to be asked while a service has the journal.
+    pub fn snapshots(&self) -> SnapshotHealth {
+        self.due.health()
+    }
+
+    fn append_frame(&mut self, time_us: u64, frame: &[u8]) -> Result<Lsn, AppendError> {
+        let mut bytes = frame;
+        let mut kind = record::FRAME;
+        if self.is_readable {
+            self.words.clear();
+            if Frame::write_words(frame, &mut self.words).is_ok() {
+                (bytes, kind) = (self.words.as_bytes(), record::WORDS);
+            }
+        }
+        let lsn = self.log.append(time_us, kind, |buffer| buffer.extend_from_slice(bytes))?;
+        self.due.note(bytes.len());
+        Ok(lsn)
+    }
+
+    fn waits_for_sync(&self) -> bool {
+        self.log.durability() == Durability::Always
+    }
+}
+
+impl Journal for PoolJournal {
+    fn append(&mut self, time_us: u64, frame: &[u8]) -> Result<Position, JournalError> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
+        }
+        match self.append_frame(time_us, frame) {
+            Ok(lsn) => Ok(lsn.0),
+            Err(error) => {
+                let failure = JournalError::new(error.to_string());
+                self.failure = Some(failure.clone());
+                Err(failure)
+            }
+        }
+    }
+
+    fn request(&mut self, position: Position) {
+        if self.waits_for_sync() {
+            self.log.sync_or_request(Lsn(position));
+        }
+    }
+
+    fn settled(&self) -> Result<Position, JournalError> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
+        }
+        match self.log.check_writable() {
+            Err(error @ AppendError::Failed(_)) => Err(JournalError::new(error.to_string())),
+            // What was taken before a disk was full is written all the same.
+            _ if self.waits_for_sync() => Ok(self.log.durable().0),
+            _ => Ok(self.log.appended().0),
+        }
+    }
+
+    fn listen(&mut self, listener: Listener) {
+        self.log.set_listener(Box::new(move |_| listener()));
+    }
+
+    fn begin_snapshot(&mut self) -> Option<Box<dyn SnapshotSink>> {
+        if self.failure.is_some() || !self.due.is_due() {
+            return None;
+        }
+        ThreadSink::begin(&self.log, &mut self.due)
+    }
+
+    fn close(&mut self) -> Result<(), JournalError> {
+        self.due.wait();
+        let closed = self.log.close().map_err(|failure| JournalError::new(failure.to_string()));
+        self.failure.clone().map_or(closed, Err)
+    }
+}
+
+impl fmt::Debug for PoolJournal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PoolJournal").field("log", &self.log).finish_non_exhaustive()
+    }
+}

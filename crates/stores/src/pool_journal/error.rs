@@ -1,0 +1,44 @@
+//! Why a pool's log cannot be opened.
+
+use tidemark_log::{AppendError, Lsn, OpenError, ReplayError, SnapshotError};
+use tidemark_pool::{NotFollowed, Unreadable};
+
+/// Why a pool's log cannot be opened. Nothing of it was changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PoolLogError {
+    /// The log itself: another process has it, it is damaged, or its storage fails.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// What lies behind the snapshot cannot be read.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+    /// There is no snapshot from which the log leads on.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    /// A new pool could not be written down.
+    #[error("the new pool was not written down: {0}")]
+    Create(#[from] AppendError),
+    /// A record is none of a pool's.
+    #[error("record {lsn} is none of a pool's log: is this the folder of something else?")]
+    Foreign {
+        /// Which record.
+        lsn: Lsn,
+    },
+    /// A record does not say what can follow those before it.
+    #[error("record {lsn} does not follow those before it: {reason}")]
+    NotFollowed {
+        /// Which record.
+        lsn: Lsn,
+        /// Why.
+        reason: NotFollowed,
+    },
+    /// The pool at the beginning of the log, or in its snapshot, cannot be read.
+    #[error("the pool as it was behind record {lsn} cannot be read: {reason}")]
+    Unreadable {
+        /// Behind which record.
+        lsn: Lsn,
+        /// Why.
+        reason: Unreadable,
+    },
+}

@@ -1,0 +1,165 @@
+//! Snapshots of a pool: when one is due, and the thread that writes it.
+
+use super::record;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use tidemark_log::{Log, SnapshotError, SnapshotWriter};
+use tidemark_pool::journal::SnapshotSink;
+use tidemark_pool::{Chain, ChainedPool, Selector};
+
+/// What the thread holds at most, as far as the pool can wait. Bytes.
+const HELD_BYTES_MAX: usize = 4 << 20;
+/// About what an item takes in a snapshot, beside its id.
+const ITEM_BYTES: u64 = 24;
+
+/// What becomes of a pool's snapshots.
+#[derive(Debug, Clone, Default)]
+pub struct SnapshotHealth(Arc<Mutex<Option<String>>>);
+
+impl SnapshotHealth {
+    /// Why the last snapshot was not taken, as long as none was taken since: the log grows meanwhile, and another is tried later.
+    pub fn failure(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, failure: Option<String>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = failure;
+    }
+}
+
+/// When a snapshot is due.
+pub(super) struct Due {
+    after_bytes: u64,
+    /// What has been logged behind the last snapshot.
+    behind: u64,
+    thread: Option<JoinHandle<()>>,
+    health: SnapshotHealth,
+}
+
+impl Due {
+    pub(super) fn new<S: Selector>(pool: &ChainedPool<S>, after_bytes: u64, behind: u64) -> Self {
+        let pool_bytes = pool.pool.urn().len() as u64 * ITEM_BYTES;
+        Self {
+            after_bytes: after_bytes.max(pool_bytes),
+            behind,
+            thread: None,
+            health: SnapshotHealth::default(),
+        }
+    }
+
+    pub(super) fn note(&mut self, bytes: usize) {
+        self.behind += bytes as u64;
+    }
+
+    pub(super) fn is_due(&self) -> bool {
+        self.behind >= self.after_bytes && self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    pub(super) fn health(&self) -> SnapshotHealth {
+        self.health.clone()
+    }
+
+    /// Waits for the thread, if there is one.
+    pub(super) fn wait(&mut self) {
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            self.health.set(Some("the thread that wrote the snapshot has panicked".to_owned()));
+        }
+    }
+}
+
+enum Part {
+    Head(Vec<u8>),
+    Block(usize, Vec<u8>),
+    End,
+}
+
+/// Hands the parts of a snapshot to a thread that writes them.
+pub(super) struct ThreadSink {
+    parts: Sender<Part>,
+    /// Bytes of parts that the thread has not written yet.
+    held: Arc<AtomicUsize>,
+}
+
+impl ThreadSink {
+    /// A snapshot of the pool as it is behind the last record of the log.
+    pub(super) fn begin(log: &Arc<Log>, due: &mut Due) -> Option<Box<dyn SnapshotSink>> {
+        due.behind = 0;
+        due.wait();
+        let (parts, written) = channel();
+        let held = Arc::new(AtomicUsize::new(0));
+        let (log, lsn, health) = (Arc::clone(log), log.appended(), due.health());
+        let still_held = Arc::clone(&held);
+        let work = move || {
+            let taken = SnapshotWriter::create(Arc::clone(log.storage()), lsn)
+                .and_then(|writer| write(&log, writer, &written, &still_held));
+            match taken {
+                Ok(true) => health.set(None),
+                // The pool's service has ended before the snapshot.
+                Ok(false) => {}
+                Err(error) => health.set(Some(error.to_string())),
+            }
+        };
+        match std::thread::Builder::new().name("tidemark-pool-snapshot".into()).spawn(work) {
+            Ok(thread) => due.thread = Some(thread),
+            Err(error) => {
+                due.health.set(Some(error.to_string()));
+                return None;
+            }
+        }
+        Some(Box::new(Self { parts, held }))
+    }
+
+    fn send(&self, part: Part, bytes: usize) {
+        self.held.fetch_add(bytes, Ordering::Relaxed);
+        // A thread that has given up has said why.
+        let _ = self.parts.send(part);
+    }
+}
+
+impl SnapshotSink for ThreadSink {
+    fn head(&mut self, chain: Chain, head: &[u8]) {
+        let head = record::put_head(chain, head);
+        let bytes = head.len();
+        self.send(Part::Head(head), bytes);
+    }
+
+    fn block(&mut self, block: usize, items: &[u8]) {
+        self.send(Part::Block(block, items.to_vec()), items.len());
+    }
+
+    fn is_busy(&self) -> bool {
+        // A thread that has given up writes nothing more; what it is sent is dropped.
+        let is_written = Arc::strong_count(&self.held) > 1;
+        is_written && self.held.load(Ordering::Relaxed) > HELD_BYTES_MAX
+    }
+
+    fn finish(self: Box<Self>) {
+        self.send(Part::End, 0);
+    }
+}
+
+/// Writes what comes; whether that was all of it.
+fn write(
+    log: &Log,
+    mut writer: SnapshotWriter,
+    parts: &Receiver<Part>,
+    held: &AtomicUsize,
+) -> Result<bool, SnapshotError> {
+    while let Ok(part) = parts.recv() {
+        let (section, bytes) = match part {
+            Part::Head(head) => (0, head),
+            Part::Block(block, items) => (1 + block as u32, items),
+            Part::End => {
+                log.finish_snapshot(writer)?;
+                return Ok(true);
+            }
+        };
+        writer.write_frame(section, &bytes)?;
+        held.fetch_sub(bytes.len(), Ordering::Relaxed);
+    }
+    Ok(false)
+}

@@ -1,0 +1,119 @@
+//! Pools in logs, and what is known of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tidemark_log::{Durability, Format, Options, Storage};
+use tidemark_pool::selector::WideTree;
+use tidemark_pool::service::{Answer, CallError, Request, Service, Settings, State};
+use tidemark_pool::{Catalogue, Draw, Item, Pool, Repeats, Secret};
+use tidemark_stores::{OpenedPool, PoolJournal, PoolLogError, PoolLogOptions};
+
+/// The smallest segments, so that there are several.
+pub(crate) fn options(format: Format) -> PoolLogOptions {
+    let mut options = PoolLogOptions { snapshot_after_bytes: u64::MAX, ..PoolLogOptions::default() };
+    options.log = Options {
+        format,
+        durability: Durability::Always,
+        segment_bytes: Options::SEGMENT_BYTES_MIN,
+        seed: Some(7),
+        recycle: 1,
+        ..options.log
+    };
+    options
+}
+
+pub(crate) fn new_pool() -> Pool<WideTree> {
+    let items =
+        vec![Item::limited("car", 5, 40), Item::limited("a mug", 30, 3_000), Item::unlimited("-", 65)];
+    let catalogue = Catalogue::new(items).expect("a catalogue");
+    Pool::new(&catalogue, Secret::new([1; 32]), Secret::new([2; 32]))
+}
+
+pub(crate) fn open(
+    storage: Arc<dyn Storage>,
+    options: &PoolLogOptions,
+) -> Result<OpenedPool<WideTree>, PoolLogError> {
+    PoolJournal::open(storage, options, new_pool)
+}
+
+/// A time that goes on by itself.
+pub(crate) fn clock() -> impl FnMut() -> u64 + Send + 'static {
+    static NOW: AtomicU64 = AtomicU64::new(1);
+    || NOW.fetch_add(1, Ordering::Relaxed)
+}
+
+pub(crate) fn serve(opened: OpenedPool<WideTree>) -> Service {
+    let (pool, journal, _) = opened;
+    Service::start(pool, journal, clock(), Settings::default()).expect("a thread")
+}
+
+pub(crate) fn state(service: &Service) -> State {
+    match service.call(Request::State { from: 0, count: usize::MAX }) {
+        Ok(Answer::State(state)) => *state,
+        other => panic!("no state but {other:?}"),
+    }
+}
+
+/// What somebody was told.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ledger {
+    /// By the number of the draw, what it has given.
+    pub(crate) draws: BTreeMap<u64, Option<u32>>,
+    /// The number of the next draw when a call failed: from there on, draws may have been made that nobody was told of.
+    pub(crate) unknown: Option<u64>,
+}
+
+impl Ledger {
+    fn note(&mut self, draw: Draw) {
+        assert_eq!(self.draws.insert(draw.number, draw.item), None, "no draw is awarded twice");
+    }
+
+    /// One of some calls, of which each is a frame; whether it went well.
+    pub(crate) fn call(&mut self, service: &Service, turn: u64) -> bool {
+        let done = match turn % 4 {
+            0 => service.call(Request::DrawMany { count: 5, repeats: Repeats::Allowed }),
+            1 => service.call(Request::Reserve { count: 2, repeats: Repeats::Excluded, until_us: u64::MAX }),
+            2 => service.call(Request::DrawMany { count: 2, repeats: Repeats::Excluded }),
+            _ => service.call(Request::Draw),
+        };
+        match done {
+            Ok(Answer::Draw(draw)) => self.note(draw),
+            Ok(Answer::Draws(draws)) => draws.into_iter().for_each(|draw| self.note(draw)),
+            Ok(Answer::Reserved(reserved)) => reserved.draws.iter().for_each(|draw| self.note(*draw)),
+            Ok(other) => panic!("{other:?} was not asked for"),
+            Err(CallError::Failed(_)) => {
+                self.unknown.get_or_insert(self.draws.len() as u64);
+                return false;
+            }
+            Err(other) => panic!("{other}"),
+        }
+        true
+    }
+
+    /// What a recovered pool must be: all that was told is there, and what was not told is there once, or not at all.
+    pub(crate) fn check(&self, opened: &OpenedPool<WideTree>, case: &str) {
+        let pool = &opened.0.pool;
+        let told = self.draws.len() as u64;
+        assert!(self.draws.keys().copied().eq(0..told), "{case}: draws are numbered without gaps");
+        assert!(pool.next_draw() >= told, "{case}: {} of {told} draws are there", pool.next_draw());
+        assert!(self.unknown.is_some() || pool.next_draw() == told, "{case}: draws nobody asked for");
+        assert!(pool.next_draw() <= told + 5, "{case}: more than the call that failed");
+        let taken: u64 = pool.urn().entries().map(|entry| entry.drawn).sum();
+        assert_eq!(taken, pool.next_draw(), "{case}: each draw has taken one unit");
+        for item in 0..pool.urn().len() as u32 {
+            let told = self.draws.values().filter(|&&drawn| drawn == Some(item)).count() as u64;
+            let entry = pool.urn().entry(item).expect("no item was removed");
+            assert!(entry.drawn >= told, "{case}: item {item} was awarded {told} times, not {}", entry.drawn);
+        }
+    }
+
+    /// Takes over what is there again: whoever was not told asks the pool.
+    pub(crate) fn settle(&mut self, service: &Service) {
+        if let Some(first) = self.unknown.take() {
+            for number in first..state(service).next_draw {
+                self.draws.insert(number, None);
+            }
+        }
+    }
+}
