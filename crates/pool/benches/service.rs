@@ -1,33 +1,34 @@
 //! What a draw costs through a service: `cargo bench -p tidemark-pool --bench service`.
 //!
 //! Nanoseconds a draw, the best of some rounds and in brackets their median; stock never runs out. First a draw with its frame in the owner's
-//! hands, by how many draws a frame has; then through the queue.
+//! hands, by how many draws a frame has; then through the queue. Before that, nanoseconds an item of a snapshot.
 
 mod measure;
 
 use measure::Times;
+use std::hint::black_box;
 use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 use tidemark_pool::journal::{Journal, MemoryJournal, NoJournal};
 use tidemark_pool::selector::WideTree;
 use tidemark_pool::service::{Answer, Request, Service, Settings};
-use tidemark_pool::{AMOUNT_MAX, Catalogue, ChainedPool, Item, Pool, Repeats, Secret};
+use tidemark_pool::{AMOUNT_MAX, Capture, Catalogue, ChainedPool, Item, Pool, Repeats, Secret};
 
 const ITEMS: usize = 1_000;
 const ROUNDS: usize = 12;
 const DRAWS: usize = 100_000;
 
 fn main() {
+    image(1_000_000);
     for draws in [1, 64, 1_000, 10_000] {
         framed(draws);
     }
-    let ways: [(&str, fn(&Service, usize)); 4] = [
-        ("callback", by_callback),
+    for (name, way) in [
+        ("callback", by_callback as fn(&Service, usize)),
         ("future, waited for", waited),
         ("blocking", blocking),
         ("64 at once", many),
-    ];
-    for (name, way) in ways {
+    ] {
         through(&format!("{name}, no journal"), NoJournal::default, way);
         through(&format!("{name}, in memory"), MemoryJournal::default, way);
     }
@@ -40,9 +41,30 @@ fn main() {
     });
 }
 
+/// What a snapshot costs the owner: all blocks of a large pool, as they are handed over.
+fn image(items: usize) {
+    let (chained, mut times, mut bytes) = (pool_of(items), Vec::new(), 0);
+    for _ in 0..ROUNDS {
+        let (mut capture, began) = (Capture::new(items), Instant::now());
+        bytes = 0;
+        while capture.step(&chained.pool, |_, block| bytes += black_box(block.to_vec()).len()) {}
+        times.push(began.elapsed().as_nanos() as f64 / items as f64);
+    }
+    let per_item = bytes as f64 / items as f64;
+    println!(
+        "{:<40} {:>16} {per_item:>6.2} bytes an item",
+        format!("image of {items} items"),
+        Times::of(times).figures()
+    );
+}
+
 fn pool() -> ChainedPool<WideTree> {
-    let quantity = AMOUNT_MAX / 64 / ITEMS as u64;
-    let items = (0..ITEMS).map(|item| Item::limited(item.to_string(), 1 + item as u64 % 31, quantity));
+    pool_of(ITEMS)
+}
+
+fn pool_of(count: usize) -> ChainedPool<WideTree> {
+    let quantity = AMOUNT_MAX / 64 / count as u64;
+    let items = (0..count).map(|item| Item::limited(item.to_string(), 1 + item as u64 % 31, quantity));
     let catalogue = Catalogue::new(items.collect()).expect("a catalogue");
     ChainedPool::new(Pool::new(&catalogue, Secret::new([1; 32]), Secret::new([2; 32])))
 }

@@ -60,10 +60,12 @@ impl Capture {
             Event::Drew(Some(item))
             | Event::Changed { item, .. }
             | Event::Removed { item }
-            | Event::GivenBack { item, .. } => self.is_unseen_item(*item),
+            | Event::GivenBack { item, .. }
+            | Event::GivenBackBy { item, .. } => self.is_unseen_item(*item),
             Event::DrewDifferent { items } | Event::Reserved { items, .. } => {
                 items.iter().flatten().any(|&item| self.is_unseen_item(item))
             }
+            Event::Asked(asked) => asked.items.iter().flatten().any(|&item| self.is_unseen_item(item)),
             // What it gives back may be known no more.
             Event::Ended { how: Ending::Cancelled | Ending::Expired, .. } => true,
             Event::Drew(None)
@@ -84,9 +86,13 @@ impl Capture {
             Event::Drew(Some(item))
             | Event::Changed { item, .. }
             | Event::Removed { item }
-            | Event::GivenBack { item, .. } => self.see_item(pool, *item, &mut write),
+            | Event::GivenBack { item, .. }
+            | Event::GivenBackBy { item, .. } => self.see_item(pool, *item, &mut write),
             Event::DrewDifferent { items } | Event::Reserved { items, .. } => {
                 items.iter().flatten().for_each(|&item| self.see_item(pool, item, &mut write));
+            }
+            Event::Asked(asked) => {
+                asked.items.iter().flatten().for_each(|&item| self.see_item(pool, item, &mut write));
             }
             Event::Ended { number, how: Ending::Cancelled | Ending::Expired } => {
                 let reservation = pool.reservation(*number);

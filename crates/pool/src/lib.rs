@@ -37,7 +37,8 @@ pub use item::{AMOUNT_MAX, ID_BYTES_MAX, Item, Stock};
 pub use numbers::Numbers;
 pub use pool::{
     Counted, DRAWS_MAX, Divergence, Draw, ENDED_KEPT, EPOCHS_KEPT, Epoch, Pool, PoolImage,
-    REQUEST_DRAWS_KEPT, REQUESTS_KEPT, RESERVATIONS_MAX, Reservation, Revealed, Savepoint, USERS_MAX, Unreadable,
+    REQUEST_DRAWS_KEPT, REQUESTS_KEPT, RESERVATIONS_MAX, Reservation, Revealed, Savepoint, USERS_MAX,
+    Unreadable,
 };
 pub use refusal::{Empty, Refusal};
 pub use repeats::Repeats;

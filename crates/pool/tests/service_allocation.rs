@@ -6,7 +6,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 use tidemark_pool::journal::NoJournal;
 use tidemark_pool::selector::WideTree;
 use tidemark_pool::service::{Service, Settings};
@@ -46,9 +46,12 @@ fn a_draw_allocates_nothing_in_any_of_the_three_ways() {
     let settings = Settings { queue: AT_ONCE as usize };
     let service = Service::start(ChainedPool::new(pool), NoJournal::default(), || 0, settings);
     let service = service.expect("a thread");
-    let ways: [(&str, fn(&Service)); 4] =
-        [("callback", by_callback), ("blocking", blocking), ("async", by_future), ("wait", waiting)];
-    for (name, way) in ways {
+    for (name, way) in [
+        ("callback", by_callback as fn(&Service)),
+        ("blocking", blocking),
+        ("async", by_future),
+        ("wait", waiting),
+    ] {
         // Buffers grow to what the largest batch takes, and which batch is the largest is chance.
         let fewest = (0..5).map(|_| allocations(|| way(&service))).min().expect("five rounds");
         assert_eq!(fewest, 0, "{name}: {fewest} allocations for {DRAWS} draws");
@@ -87,7 +90,7 @@ fn by_future(service: &Service) {
     for _ in 0..DRAWS / 10 {
         let mut drawing = pin!(service.draw_async());
         let mut context = Context::from_waker(Waker::noop());
-        while let Poll::Pending = drawing.as_mut().poll(&mut context) {
+        while drawing.as_mut().poll(&mut context).is_pending() {
             std::thread::yield_now();
         }
     }

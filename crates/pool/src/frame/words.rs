@@ -10,17 +10,20 @@
 //! |---|---|
 //! | `different` count item … | one call's draws without repeats |
 //! | `reserve` until `allowed` or `excluded` count item … | draws that are set aside; whether an item may be among them twice |
+//! | `asked` [`user=`id] [`request=`id] [`now` time] [`until` time] `allowed` or `excluded` count item … | the same of somebody who has said who they are; blanks in ids are spelled `%20`, and so on |
 //! | `confirm`, `cancel`, `expire` number | how a reservation has ended |
 //! | `set` item `weight` weight `stock` stock | stock is a number or `unlimited` |
 //! | `add` id `weight` weight `stock` stock | blanks in an id are spelled `%20`, and so on |
 //! | `remove` item | |
 //! | `return` item count | |
+//! | `return-by` `user=`id `now` time item count | |
 //! | `epoch` seed next-secret | both hexadecimal; `-` for no seed |
 
 use super::{CHAIN_BYTES, Frame, FrameError};
+use crate::by::By;
 use crate::bytes::put_number;
 use crate::ending::Ending;
-use crate::event::{Event, Events, Recorder};
+use crate::event::{Asked, Event, Events, Recorder};
 use crate::item::Stock;
 use crate::repeats::Repeats;
 use crate::secret::Secret;
@@ -76,6 +79,15 @@ fn write_event(event: &Event<'_>, into: &mut String) {
         }
         Event::Removed { item } => write!(into, "remove {item}"),
         Event::GivenBack { item, count } => write!(into, "return {item} {count}"),
+        Event::GivenBackBy { user, now_ms, item, count } => {
+            into.push_str("return-by");
+            write_name("user", user, into);
+            write!(into, " now {now_ms} {item} {count}")
+        }
+        Event::Asked(asked) => {
+            write_asked(asked, into);
+            Ok(())
+        }
         Event::Epoch { client_seed, after } => {
             into.push_str("epoch ");
             write_bytes(client_seed, into);
@@ -84,6 +96,31 @@ fn write_event(event: &Event<'_>, into: &mut String) {
             Ok(())
         }
     };
+}
+
+fn write_asked(asked: &Asked<'_>, into: &mut String) {
+    let Asked { by: By { user, request, now_ms }, items, repeats, until_us } = asked;
+    into.push_str("asked");
+    for (what, name) in [("user", user), ("request", request)] {
+        name.inspect(|name| write_name(what, name, into));
+    }
+    for (what, time) in [("now", Some(*now_ms).filter(|now_ms| *now_ms > 0)), ("until", *until_us)] {
+        time.inspect(|time| _ = write!(into, " {what} {time}"));
+    }
+    let _ = write!(into, " {} {}", repeats_word(*repeats), items.len());
+    write_items(items, into);
+}
+
+/// A name of bytes: those that would end a word, or are no letters for everybody, are spelled as numbers.
+fn write_name(what: &str, name: &[u8], into: &mut String) {
+    let _ = write!(into, " {what}=");
+    for &byte in name {
+        let _ = if byte.is_ascii_graphic() && byte != b'%' {
+            into.write_char(char::from(byte))
+        } else {
+            write!(into, "%{byte:02x}")
+        };
+    }
 }
 
 fn write_items(items: &[Option<u32>], into: &mut String) {
@@ -163,9 +200,7 @@ impl<'a> Words<'a> {
             "different" => Event::DrewDifferent { items: self.items()? },
             "reserve" => {
                 let until_us = self.number()?;
-                let word = self.0.next()?;
-                let both = [Repeats::Allowed, Repeats::Excluded];
-                let repeats = both.into_iter().find(|&repeats| repeats_word(repeats) == word)?;
+                let repeats = repeats(self.0.next()?)?;
                 Event::Reserved { items: self.items()?, repeats, until_us }
             }
             "set" => {
@@ -181,6 +216,14 @@ impl<'a> Words<'a> {
             }
             "remove" => Event::Removed { item: self.number()? },
             "return" => Event::GivenBack { item: self.number()?, count: self.number()? },
+            "return-by" => {
+                let user = unescaped(self.0.next()?.strip_prefix("user=")?)?;
+                self.expect("now")?;
+                let (now_ms, item, count) = (self.number()?, self.number()?, self.number()?);
+                into.record(&Event::GivenBackBy { user: &user, now_ms, item, count });
+                return Some(());
+            }
+            "asked" => return self.asked(into),
             "epoch" => {
                 let client_seed = bytes(self.0.next()?)?;
                 let after = Secret::new(bytes(self.0.next()?)?.try_into().ok()?);
@@ -193,6 +236,28 @@ impl<'a> Words<'a> {
             },
         };
         into.record(&event);
+        Some(())
+    }
+
+    fn asked(&mut self, into: &mut Recorder) -> Option<()> {
+        let (mut user, mut request, mut now_ms, mut until_us) = (None, None, 0, None);
+        let repeats = loop {
+            let word = self.0.next()?;
+            if let Some(name) = word.strip_prefix("user=") {
+                user = Some(unescaped(name)?);
+            } else if let Some(name) = word.strip_prefix("request=") {
+                request = Some(unescaped(name)?);
+            } else if word == "now" {
+                now_ms = self.number()?;
+            } else if word == "until" {
+                until_us = Some(self.number()?);
+            } else {
+                break repeats(word)?;
+            }
+        };
+        let by = By { user: user.as_deref(), request: request.as_deref(), now_ms };
+        by.check().ok()?;
+        into.record(&Event::Asked(Box::new(Asked { by, items: self.items()?, repeats, until_us })));
         Some(())
     }
 
@@ -238,13 +303,21 @@ fn id(word: &str) -> Option<String> {
     if word == "%" {
         return Some(String::new());
     }
+    String::from_utf8(unescaped(word)?).ok()
+}
+
+fn unescaped(word: &str) -> Option<Vec<u8>> {
     let mut parts = word.split('%');
-    let mut id = parts.next()?.as_bytes().to_vec();
+    let mut bytes = parts.next()?.as_bytes().to_vec();
     for part in parts {
-        id.push(u8::from_str_radix(part.get(..2)?, 16).ok()?);
-        id.extend_from_slice(part.get(2..)?.as_bytes());
+        bytes.push(u8::from_str_radix(part.get(..2)?, 16).ok()?);
+        bytes.extend_from_slice(part.get(2..)?.as_bytes());
     }
-    String::from_utf8(id).ok()
+    Some(bytes)
+}
+
+fn repeats(word: &str) -> Option<Repeats> {
+    [Repeats::Allowed, Repeats::Excluded].into_iter().find(|&repeats| repeats_word(repeats) == word)
 }
 
 fn repeats_word(repeats: Repeats) -> &'static str {
@@ -326,6 +399,13 @@ mod tests {
             Event::Added { id: "a new one", weight: 2, stock: Stock::Limited(9) },
             Event::Removed { item: 1 },
             Event::GivenBack { item: 2, count: 8 },
+            Event::GivenBackBy { user: b"mira", now_ms: 4, item: 2, count: 1 },
+            Event::Asked(Box::new(Asked {
+                by: By { user: Some(b"mira"), request: Some(b"order 7"), now_ms: 5 },
+                items: vec![Some(3), None],
+                repeats: Repeats::Allowed,
+                until_us: Some(90),
+            })),
             Event::Epoch { client_seed: &seed, after: secret },
         ] {
             recorder.record(&event);
@@ -335,7 +415,8 @@ mod tests {
         write(&frame, &mut words).expect("a frame");
         let said = words.split_once(": ").expect("events").1;
         let expected = "3 - different 2 1 2 reserve 60 excluded 1 4 expire 5 set 3 weight 5 stock unlimited \
-                        add a%20new%20one weight 2 stock 9 remove 1 return 2 8 epoch ab ";
+                        add a%20new%20one weight 2 stock 9 remove 1 return 2 8 return-by user=mira now 4 2 1 \
+                        asked user=mira request=order%207 now 5 until 90 allowed 2 3 - epoch ab ";
         assert_eq!(said, format!("{expected}{}", "07".repeat(32)));
         assert!(words.starts_with("draws from 17 at 9 chain "), "{words}");
         assert_eq!(again(&frame), Ok(frame));

@@ -49,6 +49,7 @@ impl Calling {
         match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Unasked(asked) => self.shared.call_and_wait(asked),
             Stage::Asked(slot) => {
+                self.shared.inbox.hurry();
                 let outcome = slot.wait();
                 self.shared.give_back(slot);
                 outcome

@@ -26,6 +26,7 @@
 
 mod callback;
 mod calling;
+mod doing;
 mod error;
 mod inbox;
 mod owner;

@@ -5,10 +5,10 @@
 //!                         └─ failed: taken back, refused, and nothing more is done
 //! ```
 
-use super::error::CallError;
+use super::doing::do_request;
 use super::inbox::{Asked, Call, News};
 use super::reply::Reply;
-use super::request::{Answer, CHANGES_MAX, Change, Outcome, Request, STATE_ITEMS_MAX};
+use super::request::{Answer, Outcome, Request, STATE_ITEMS_MAX};
 use super::shared::Shared;
 use super::snapshot::Snapshot;
 use super::state::State;
@@ -91,7 +91,11 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
             let at_most = self.at_most();
             match self.shared.inbox.take(&mut calls, at_most) {
                 News::End => break,
-                News::Calls | News::Other => self.work(&mut calls),
+                News::Other => self.work(&mut calls),
+                News::Calls => {
+                    self.work(&mut calls);
+                    self.shared.inbox.gather();
+                }
             }
             self.go_on_with_snapshot();
         }
@@ -149,9 +153,7 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
         match asked {
             Asked::Other(request) => self.rare_outcome(*request, now_us),
             Asked::Draw => match &self.failure {
-                None => {
-                    self.chained.pool.draw().map(Answer::Draw).map_err(|empty| Refusal::from(empty).into())
-                }
+                None => self.seen(Pool::draw).map(Answer::Draw).map_err(|empty| Refusal::from(empty).into()),
                 Some(failure) => Err(failure.clone().into()),
             },
         }
@@ -263,47 +265,6 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
         }
         self.failure = Some(failure);
     }
-}
-
-fn do_request<S: Selector>(pool: &mut Pool<S>, request: &Request) -> Outcome {
-    match request {
-        Request::Draw => Ok(Answer::Draw(pool.draw().map_err(Refusal::from)?)),
-        Request::DrawMany { count, repeats } => {
-            let mut draws = Vec::new();
-            pool.draw_many(*count, *repeats, &mut draws)?;
-            Ok(Answer::Draws(draws))
-        }
-        Request::Reserve { count, repeats, until_us } => {
-            Ok(Answer::Reserved(pool.reserve(*count, *repeats, *until_us)?.clone()))
-        }
-        Request::Confirm { number } => Ok(pool.confirm(*number).map(|()| Answer::Done)?),
-        Request::Cancel { number } => Ok(pool.cancel(*number).map(|()| Answer::Done)?),
-        Request::GiveBack { id, count } => Ok(pool.give_back(id, *count).map(|()| Answer::Done)?),
-        Request::Change(changes) => change(pool, changes).map(|()| Answer::Done),
-        Request::BeginEpoch { client_seed, after } => {
-            Ok(Answer::Revealed(Box::new(pool.begin_epoch(client_seed, after.clone())?)))
-        }
-        Request::State { .. } => unreachable!("states are answered before"),
-    }
-}
-
-/// Makes all changes, or none.
-fn change<S: Selector>(pool: &mut Pool<S>, changes: &[Change]) -> Result<(), CallError> {
-    if changes.len() > CHANGES_MAX {
-        return Err(CallError::TooManyChanges { count: changes.len(), max: CHANGES_MAX });
-    }
-    let savepoint = pool.savepoint();
-    let made = changes.iter().try_for_each(|change| match change {
-        Change::Weight { id, weight } => pool.reweight(id, *weight),
-        Change::Stock { id, stock } => pool.set_stock(id, *stock),
-        Change::Restock { id, units } => pool.restock(id, *units),
-        Change::Add(item) => pool.add(item),
-        Change::Remove { id } => pool.remove(id),
-    });
-    made.map_err(|refusal| {
-        pool.back_to(savepoint);
-        refusal.into()
-    })
 }
 
 /// Lets nobody wait for a thread that has panicked.

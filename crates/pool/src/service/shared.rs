@@ -26,6 +26,7 @@ impl Shared {
             return Err(CallError::InCallback);
         }
         let slot = Slot::of_this_thread();
+        self.inbox.hurry();
         match self.inbox.push(Call { asked, reply: Reply::in_slot(Arc::clone(&slot)) }) {
             Ok(()) => slot.wait(),
             Err((call, error)) => {

@@ -7,9 +7,6 @@ use crate::journal::SnapshotSink;
 use crate::pool::Pool;
 use crate::selector::Selector;
 
-/// So many blocks are seen between two looks into the queue: some tens of microseconds.
-const BLOCKS_AT_ONCE: usize = 16;
-
 /// A snapshot that is being taken.
 pub(super) struct Snapshot {
     capture: Capture,
@@ -52,18 +49,16 @@ impl Snapshot {
         act(pool)
     }
 
-    /// Lets the sink have some more; `None` once it has all.
+    /// Lets the sink have one more block, which takes some tens of microseconds; `None` once it has all.
     pub(super) fn step<S: Selector>(mut self, pool: &Pool<S>) -> Option<Self> {
-        for _ in 0..BLOCKS_AT_ONCE {
-            if self.sink.is_busy() {
-                return Some(self);
-            }
-            let Self { capture, sink, .. } = &mut self;
-            if !capture.step(pool, |block, items| sink.block(block, items)) {
-                self.sink.finish();
-                return None;
-            }
+        if self.sink.is_busy() {
+            return Some(self);
         }
-        Some(self)
+        let Self { capture, sink, .. } = &mut self;
+        if capture.step(pool, |block, items| sink.block(block, items)) {
+            return Some(self);
+        }
+        self.sink.finish();
+        None
     }
 }

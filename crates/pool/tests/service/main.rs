@@ -2,5 +2,6 @@
 
 mod failures;
 mod scenarios;
+mod snapshots;
 mod support;
 mod threads;

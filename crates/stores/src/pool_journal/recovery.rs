@@ -48,7 +48,7 @@ pub(super) fn recover<S: Selector>(
     let from = recovery.snapshot.map_or(Lsn::FIRST, Lsn::next);
     follow(log, from, &mut found, &mut selector, &mut recovery)?;
     let pool = match found.pool(&mut selector)? {
-        Some(pool) => pool,
+        Some(pool) => *pool,
         None => {
             recovery.is_new = true;
             begin(log, create())?
@@ -65,11 +65,11 @@ enum Found<S> {
     Nothing,
     /// A pool of which items may be missing.
     Image(Image),
-    Pool(ChainedPool<S>),
+    Pool(Box<ChainedPool<S>>),
 }
 
 struct Image {
-    image: PoolImage,
+    read: PoolImage,
     chain: Chain,
     /// Behind which record it was so.
     lsn: Lsn,
@@ -82,18 +82,18 @@ impl<S: Selector> Found<S> {
     fn pool(
         self,
         selector: &mut Option<impl FnOnce(&[u64]) -> S>,
-    ) -> Result<Option<ChainedPool<S>>, PoolLogError> {
+    ) -> Result<Option<Box<ChainedPool<S>>>, PoolLogError> {
         match self {
             Self::Nothing => Ok(None),
             Self::Pool(pool) => Ok(Some(pool)),
-            Self::Image(Image { image, chain, lsn, is_origin }) => {
-                if is_origin && !image.is_complete() {
+            Self::Image(Image { read, chain, lsn, is_origin }) => {
+                if is_origin && !read.is_complete() {
                     return Ok(None);
                 }
                 let make = selector.take().expect("one image becomes the pool");
                 let pool =
-                    image.finish_with(make).map_err(|reason| PoolLogError::Unreadable { lsn, reason })?;
-                Ok(Some(ChainedPool { pool, chain }))
+                    read.finish_with(make).map_err(|reason| PoolLogError::Unreadable { lsn, reason })?;
+                Ok(Some(Box::new(ChainedPool { pool, chain })))
             }
         }
     }
@@ -119,7 +119,7 @@ fn follow<S: Selector>(
                 record::HEAD => *found = Found::Image(origin(lsn, payload, found)?),
                 record::ITEMS => match found {
                     Found::Image(image) if image.is_origin => {
-                        let read = image.image.read_items(payload);
+                        let read = image.read.read_items(payload);
                         read.map_err(|reason| PoolLogError::Unreadable { lsn, reason })?;
                     }
                     _ => return Err(PoolLogError::Foreign { lsn }),
@@ -145,12 +145,12 @@ fn follow<S: Selector>(
 fn origin<S>(lsn: Lsn, payload: &[u8], found: &Found<S>) -> Result<Image, PoolLogError> {
     let may_begin = match found {
         Found::Nothing => true,
-        Found::Image(image) => image.is_origin && !image.image.is_complete(),
+        Found::Image(image) => image.is_origin && !image.read.is_complete(),
         Found::Pool(_) => false,
     };
     let head = record::read_head(payload).filter(|_| may_begin).ok_or(PoolLogError::Foreign { lsn })?;
     let (chain, image) = head.map_err(|reason| PoolLogError::Unreadable { lsn, reason })?;
-    Ok(Image { image, chain, lsn, is_origin: true })
+    Ok(Image { read: image, chain, lsn, is_origin: true })
 }
 
 fn frame_bytes<'a>(record: &Record<'a>, buffer: &'a mut Vec<u8>) -> Result<&'a [u8], PoolLogError> {
@@ -199,5 +199,5 @@ fn load(snapshot: &Snapshot) -> Result<Image, PoolLogError> {
         }
     }
     let (chain, image) = image.ok_or(PoolLogError::Foreign { lsn })?;
-    Ok(Image { image, chain, lsn, is_origin: false })
+    Ok(Image { read: image, chain, lsn, is_origin: false })
 }

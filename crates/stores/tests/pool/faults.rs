@@ -1,10 +1,11 @@
 //! Every storage call goes wrong once, in every way; then the process dies, or the machine does, and the pool is opened again.
 
 use crate::support::{Ledger, open, options, serve, state};
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use tidemark_log::storage::faulty::{Fault, Plan};
-use tidemark_log::{FaultyStorage, Format, MemoryStorage};
+use tidemark_log::{Durability, FaultyStorage, Format, MemoryStorage};
 use tidemark_pool::service::CallError;
 use tidemark_stores::PoolLogOptions;
 
@@ -98,4 +99,31 @@ fn a_failed_sync_at_every_call() {
 #[test]
 fn a_short_transfer_at_every_call_is_harmless() {
     assert!(every_call(Format::Binary, Fault::Short, false, 1) > 25);
+}
+
+#[test]
+fn without_a_sync_a_power_failure_takes_back_the_last_frames_and_makes_no_others() {
+    for durability in [Durability::default(), Durability::Off] {
+        let memory = MemoryStorage::with_crashes();
+        let mut options = options(Format::Binary);
+        options.log.durability = durability;
+        let opened = open(Arc::new(memory.clone()), &options).expect("a pool");
+        let mut chains = BTreeMap::from([(0, opened.0.chain)]);
+        let (service, mut ledger) = (serve(opened), Ledger::default());
+        let mut lost = 0;
+        for turn in 0..CALLS {
+            assert!(ledger.call(&service, turn));
+            let state = state(&service);
+            chains.insert(state.next_draw, state.chain);
+            for seed in 0..3 {
+                let survivor = Arc::new(memory.crash(seed));
+                let (pool, _, recovery) = open(survivor, &options).expect("a torn end is no damage");
+                assert!(!recovery.is_new, "a new pool is durable before anybody has it");
+                let next = pool.pool.next_draw();
+                assert_eq!(chains.get(&next), Some(&pool.chain), "{durability}: a pool that never was");
+                lost += u64::from(next < state.next_draw);
+            }
+        }
+        assert!(lost > 0, "{durability}: nothing was on its way when the power failed");
+    }
 }

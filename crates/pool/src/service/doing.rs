@@ -1,0 +1,49 @@
+//! What is asked of a pool, done: completely or not at all.
+
+use super::error::CallError;
+use super::request::{Answer, CHANGES_MAX, Change, Outcome, Request};
+use crate::pool::Pool;
+use crate::refusal::Refusal;
+use crate::selector::Selector;
+
+/// Does what is asked for, staged. The same asked of the same pool has the same outcome.
+pub(super) fn do_request<S: Selector>(pool: &mut Pool<S>, request: &Request) -> Outcome {
+    match request {
+        Request::Draw => Ok(Answer::Draw(pool.draw().map_err(Refusal::from)?)),
+        Request::DrawMany { count, repeats } => {
+            let mut draws = Vec::new();
+            pool.draw_many(*count, *repeats, &mut draws)?;
+            Ok(Answer::Draws(draws))
+        }
+        Request::Reserve { count, repeats, until_us } => {
+            Ok(Answer::Reserved(pool.reserve(*count, *repeats, *until_us)?.clone()))
+        }
+        Request::Confirm { number } => Ok(pool.confirm(*number).map(|()| Answer::Done)?),
+        Request::Cancel { number } => Ok(pool.cancel(*number).map(|()| Answer::Done)?),
+        Request::GiveBack { id, count } => Ok(pool.give_back(id, *count).map(|()| Answer::Done)?),
+        Request::Change(changes) => change(pool, changes).map(|()| Answer::Done),
+        Request::BeginEpoch { client_seed, after } => {
+            Ok(Answer::Revealed(Box::new(pool.begin_epoch(client_seed, after.clone())?)))
+        }
+        Request::State { .. } => unreachable!("states are answered before"),
+    }
+}
+
+/// Makes all changes, or none.
+fn change<S: Selector>(pool: &mut Pool<S>, changes: &[Change]) -> Result<(), CallError> {
+    if changes.len() > CHANGES_MAX {
+        return Err(CallError::TooManyChanges { count: changes.len(), max: CHANGES_MAX });
+    }
+    let savepoint = pool.savepoint();
+    let made = changes.iter().try_for_each(|change| match change {
+        Change::Weight { id, weight } => pool.reweight(id, *weight),
+        Change::Stock { id, stock } => pool.set_stock(id, *stock),
+        Change::Restock { id, units } => pool.restock(id, *units),
+        Change::Add(item) => pool.add(item),
+        Change::Remove { id } => pool.remove(id),
+    });
+    made.map_err(|refusal| {
+        pool.back_to(savepoint);
+        refusal.into()
+    })
+}
