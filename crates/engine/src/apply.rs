@@ -51,7 +51,7 @@ fn apply_changes(
     applied
 }
 
-fn apply_change(
+pub(crate) fn apply_change(
     engine: &Engine,
     record: &Record<'_>,
     scope: Option<&Scope>,

@@ -734,3 +734,19 @@ fn a_snapshot_has_a_large_pool_as_it_was_while_draws_go_on() {
     assert_eq!(then.next_deadline(), Some(START_US / 1000 + 100_000));
     comes_back(&engine);
 }
+
+#[test]
+fn a_pool_may_go_on_where_another_has_ended() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.run("POOL.CREATE p FROM 164001 ITEMS car 1 1 mug 9 UNLIMITED");
+    assert_eq!(field(&client.run("POOL.STATE p"), "epoch-first-draw"), ":164001");
+    assert_eq!(plain(&client.run("POOL.DRAW p"))[1], ":164001");
+    assert_eq!(plain(&client.run("POOL.HISTORY p"))[2], ":164001");
+    comes_back(&engine);
+    for wrong in ["-1", "9223372036854775807", "x"] {
+        let refused = client.run(&format!("POOL.CREATE q FROM {wrong} ITEMS car 1 1"));
+        assert!(refused.starts_with("-ERR"), "{refused}");
+    }
+    assert_eq!(client.run("EXISTS q"), ":0");
+}

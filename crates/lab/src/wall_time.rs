@@ -1,4 +1,4 @@
-//! Dates for reports.
+//! Dates for reports and for what is exported.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,6 +12,55 @@ pub fn rfc3339(time: SystemTime) -> String {
     let second_of_day = seconds % SECONDS_PER_DAY;
     let (hour, minute, second) = (second_of_day / 3600, second_of_day / 60 % 60, second_of_day % 60);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+/// `2026-11-21T03:29:18.000250Z`, of microseconds since 1970.
+#[must_use]
+pub fn rfc3339_us(time_us: u64) -> String {
+    let whole = rfc3339(SystemTime::UNIX_EPOCH + Duration::from_secs(time_us / 1_000_000));
+    format!("{}.{:06}Z", whole.trim_end_matches('Z'), time_us % 1_000_000)
+}
+
+/// Reads a time in UTC as microseconds since 1970: `2026-11-21`, `2026-11-21T03:29:18Z` or with a fraction of a second.
+#[must_use]
+pub fn parse_rfc3339_us(text: &str) -> Option<u64> {
+    let (date, time) = match text.split_once(['T', 't', ' ']) {
+        Some((date, time)) => (date, time.strip_suffix(['Z', 'z'])?),
+        None => (text, "00:00:00"),
+    };
+    let (clock, fraction) = time.split_once('.').unwrap_or((time, "0"));
+    let [year, month, day] = numbers(date, '-', [4, 2, 2])?;
+    let [hour, minute, second] = numbers(clock, ':', [2, 2, 2])?;
+    let day_number = day_number(year, month, day)?;
+    if hour > 23 || minute > 59 || second > 59 || fraction.is_empty() || fraction.len() > 6 {
+        return None;
+    }
+    let micros: u64 = fraction
+        .bytes()
+        .all(|byte| byte.is_ascii_digit())
+        .then(|| format!("{fraction:0<6}").parse().ok())??;
+    Some((day_number * SECONDS_PER_DAY + hour * 3600 + minute * 60 + second) * 1_000_000 + micros)
+}
+
+/// Three numbers of so many digits.
+fn numbers(text: &str, separator: char, digits: [usize; 3]) -> Option<[u64; 3]> {
+    let mut parts = text.split(separator);
+    let mut next = |digits: usize| {
+        let part = parts
+            .next()
+            .filter(|part| part.len() == digits && part.bytes().all(|byte| byte.is_ascii_digit()))?;
+        part.parse().ok()
+    };
+    let read = [next(digits[0])?, next(digits[1])?, next(digits[2])?];
+    parts.next().is_none().then_some(read)
+}
+
+/// The day of a date, counted from 1970-01-01: the inverse of [`civil_date`], which says whether there is such a date.
+fn day_number(year: u64, month: u64, day: u64) -> Option<u64> {
+    let from = (year.checked_sub(1970)? * 365).checked_add(month.checked_sub(1)? * 28)?;
+    // Leap days and the months' lengths put the day a little further on.
+    let (first, last) = (from, from + (year - 1970) / 4 + 3 * month + 31);
+    (first..=last).find(|&number| civil_date(number) == (year, month, day))
 }
 
 /// The Gregorian date of a day counted from 1970-01-01.
@@ -33,7 +82,7 @@ fn civil_date(days: u64) -> (u64, u64, u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::rfc3339;
+    use super::{parse_rfc3339_us, rfc3339, rfc3339_us};
     use std::time::{Duration, SystemTime};
 
     #[test]
@@ -44,5 +93,29 @@ mod tests {
         assert_eq!(at(1_000_000_000), "2001-09-09T01:46:40Z");
         assert_eq!(at(4_107_542_399), "2100-02-28T23:59:59Z");
         assert_eq!(at(4_107_542_400), "2100-03-01T00:00:00Z", "1900 and 2100 are no leap years");
+    }
+
+    #[test]
+    fn a_time_that_is_written_is_read_back() {
+        for time_us in
+            [0, 1, 951_782_400_000_000, 1_732_575_953_123_456, 4_107_542_399_999_999, 99_999_999_999_000_000]
+        {
+            assert_eq!(parse_rfc3339_us(&rfc3339_us(time_us)), Some(time_us), "{}", rfc3339_us(time_us));
+        }
+        assert_eq!(parse_rfc3339_us("2026-11-21"), parse_rfc3339_us("2026-11-21 00:00:00Z"));
+        assert_eq!(parse_rfc3339_us("1970-01-01T00:00:01.5Z"), Some(1_500_000));
+        for text in [
+            "",
+            "2026",
+            "2026-02-29",
+            "2026-13-01",
+            "2026-00-01",
+            "1969-12-31",
+            "2026-1-1",
+            "2026-01-01T24:00:00Z",
+            "2026-01-01T00:00:00",
+        ] {
+            assert_eq!(parse_rfc3339_us(text), None, "{text}");
+        }
     }
 }

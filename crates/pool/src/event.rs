@@ -6,10 +6,12 @@
 
 mod asked;
 mod read;
+mod seal;
 mod write;
 
 pub use asked::Asked;
 pub use read::{Events, Malformed};
+pub use seal::{sealed, unsealed};
 pub use write::{Mark, Recorder};
 
 use crate::ending::Ending;

@@ -151,7 +151,20 @@ impl<'a> Frame<'a> {
     /// # Errors
     /// [`FrameError::Malformed`].
     pub fn read_alone(bytes: &'a [u8]) -> Result<Self, FrameError> {
-        Self::split(bytes).map(|(_, frame)| frame)
+        Self::read_stated(bytes).map(|(frame, _)| frame)
+    }
+
+    /// As [`read_alone`](Self::read_alone), with the chain that the frame says, unchecked.
+    ///
+    /// # Errors
+    /// [`FrameError::Malformed`].
+    pub fn read_stated(bytes: &'a [u8]) -> Result<(Self, Chain), FrameError> {
+        let malformed = FrameError::Malformed { bytes: bytes.len() };
+        let (chain, content) = bytes.split_first_chunk().ok_or(malformed)?;
+        let mut reader = Reader::new(content);
+        let time_us = reader.number().ok_or(malformed)?;
+        let first_draw = reader.number().ok_or(malformed)?;
+        Ok((Self { time_us, first_draw, events: &content[reader.offset()..] }, Chain::from(*chain)))
     }
 
     /// The frame in these bytes, and the chain behind it, if it follows the chain before.
@@ -159,22 +172,12 @@ impl<'a> Frame<'a> {
     /// # Errors
     /// [`FrameError`].
     pub fn read(bytes: &'a [u8], before: Chain) -> Result<(Self, Chain), FrameError> {
-        let (found, frame) = Self::split(bytes)?;
+        let (frame, found) = Self::read_stated(bytes)?;
         let expected = before.link(&bytes[CHAIN_BYTES..]);
         if expected != found {
             return Err(FrameError::Broken { first_draw: frame.first_draw, expected, found });
         }
         Ok((frame, found))
-    }
-
-    /// The chain that a frame says, and the frame.
-    fn split(bytes: &'a [u8]) -> Result<(Chain, Self), FrameError> {
-        let malformed = FrameError::Malformed { bytes: bytes.len() };
-        let (chain, content) = bytes.split_first_chunk().ok_or(malformed)?;
-        let mut reader = Reader::new(content);
-        let time_us = reader.number().ok_or(malformed)?;
-        let first_draw = reader.number().ok_or(malformed)?;
-        Ok((Chain::from(*chain), Self { time_us, first_draw, events: &content[reader.offset()..] }))
     }
 }
 

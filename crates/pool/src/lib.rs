@@ -31,12 +31,12 @@ pub use capture::{BLOCK_ITEMS, Capture};
 pub use catalogue::{Catalogue, CatalogueError, ITEMS_MAX, Mode, SoldOut};
 pub use chained::{ChainedPool, NotFollowed};
 pub use ending::Ending;
-pub use event::{Asked, Event, Events, Malformed, Mark, Recorder};
+pub use event::{Asked, Event, Events, Malformed, Mark, Recorder, sealed, unsealed};
 pub use frame::{Chain, Frame, FrameError};
 pub use item::{AMOUNT_MAX, ID_BYTES_MAX, Item, Stock};
 pub use numbers::Numbers;
 pub use pool::{
-    Counted, DRAWS_MAX, Divergence, Draw, ENDED_KEPT, EPOCHS_KEPT, Epoch, Pool, PoolImage,
+    Counted, DRAWS_MAX, Divergence, Draw, ENDED_KEPT, EPOCHS_KEPT, Epoch, FIRST_DRAW_MAX, Pool, PoolImage,
     REQUEST_DRAWS_KEPT, REQUESTS_KEPT, RESERVATIONS_MAX, Reservation, Revealed, Savepoint, USERS_MAX,
     Unreadable,
 };
@@ -48,4 +48,4 @@ pub use rules::{
 };
 pub use secret::{CLIENT_SEED_BYTES_MAX, Commitment, SECRET_BYTES, Secret};
 pub use selector::Selector;
-pub use urn::{Change, Entry, Urn};
+pub use urn::{Change, Entry, Odds, OddsInTurn, Urn};

@@ -2,6 +2,7 @@
 
 mod asking;
 mod changing;
+mod checking;
 mod divergence;
 mod draw;
 mod drawing;
@@ -31,7 +32,9 @@ pub use ruled::Counted;
 
 use crate::catalogue::Catalogue;
 use crate::event::Recorder;
+use crate::item::AMOUNT_MAX;
 use crate::numbers::Numbers;
+use crate::refusal::Refusal;
 use crate::secret::Secret;
 use crate::selector::Selector;
 use crate::urn::Urn;
@@ -41,6 +44,9 @@ use ruled::Ruled;
 use std::collections::VecDeque;
 use std::fmt;
 use step::Step;
+
+/// The largest number that the first draw of a pool may have: as many can follow.
+pub const FIRST_DRAW_MAX: u64 = AMOUNT_MAX / 2;
 
 /// A catalogue that is drawn from: draws are numbered, and each follows from its number and a secret that can be shown later.
 ///
@@ -116,6 +122,19 @@ impl<S: Selector> Pool<S> {
             recorder: Recorder::default(),
             staging: false,
         }
+    }
+
+    /// Numbers its draws from this one on, for a pool that takes the place of another: before it does anything.
+    ///
+    /// # Errors
+    /// [`Refusal::FirstDraw`] for a number that leaves too few behind it, or if something was drawn.
+    pub fn number_from(&mut self, first_draw: u64) -> Result<(), Refusal> {
+        if first_draw > FIRST_DRAW_MAX || self.next_draw != self.epoch.first_draw || self.epoch.index > 0 {
+            return Err(Refusal::FirstDraw { first_draw, max: FIRST_DRAW_MAX });
+        }
+        debug_assert!(self.steps.is_empty(), "it is not staged");
+        (self.next_draw, self.epoch.first_draw) = (first_draw, first_draw);
+        Ok(())
     }
 
     /// What is in it: the items, their stock and their odds.

@@ -139,6 +139,14 @@ pub enum Refusal {
         "a guarantee makes all weights together more than {AMOUNT_MAX}: lower the weights, or use a smaller step"
     )]
     TooHeavy,
+    /// A pool cannot begin with this draw, or has begun already.
+    #[error("a new pool can begin with the draws 0 to {max}, and not with {first_draw}")]
+    FirstDraw {
+        /// What was asked for.
+        first_draw: u64,
+        /// The largest number that is possible.
+        max: u64,
+    },
     /// A client's seed that is too long.
     #[error("the client's seed has {bytes} bytes, at most {max} are possible: shorten it")]
     SeedTooLong {

@@ -25,31 +25,47 @@ pub const CLIENT_SEED_BYTES_MAX: usize = 256;
 /// );
 /// ```
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret([u8; SECRET_BYTES]);
+pub struct Secret {
+    /// The secret; of one that is sealed, its commitment.
+    bytes: [u8; SECRET_BYTES],
+    is_sealed: bool,
+}
 
 impl Secret {
     /// A secret of these bytes, which must be random: from the operating system, say.
     pub fn new(bytes: [u8; SECRET_BYTES]) -> Self {
-        Self(bytes)
+        Self { bytes, is_sealed: false }
+    }
+
+    /// A secret of which nothing is known but what was published: it stands in for the secret of an epoch that is not over, with
+    /// whoever checks a pool from the outside. No draws follow from it.
+    pub fn sealed(commitment: Commitment) -> Self {
+        Self { bytes: commitment.0, is_sealed: true }
+    }
+
+    /// Whether only its commitment is known.
+    pub fn is_sealed(&self) -> bool {
+        self.is_sealed
     }
 
     /// What is published before the epoch: SHA-256 of the secret.
     pub fn commitment(&self) -> Commitment {
-        Commitment(Sha256::digest(self.0).into())
+        if self.is_sealed { Commitment(self.bytes) } else { Commitment(Sha256::digest(self.bytes).into()) }
     }
 
-    /// The bytes, for the log and for whoever checks the draws afterwards.
+    /// The bytes, for the log and for whoever checks the draws afterwards; of a sealed one, those of its commitment.
     pub fn reveal(&self) -> &[u8; SECRET_BYTES] {
-        &self.0
+        &self.bytes
     }
 
     /// The key of the epoch's numbers: the secret itself or, if a client has added a seed, HMAC-SHA256 of the seed under it. So neither
     /// side alone has chosen the draws, as long as the commitment came before the seed.
     pub fn key(&self, client_seed: &[u8]) -> [u8; SECRET_BYTES] {
         if client_seed.is_empty() {
-            return self.0;
+            return self.bytes;
         }
-        let mut mac = <Hmac<Sha256> as Mac>::new_from_slice(&self.0).expect("HMAC takes keys of any length");
+        let mut mac =
+            <Hmac<Sha256> as Mac>::new_from_slice(&self.bytes).expect("HMAC takes keys of any length");
         mac.update(client_seed);
         mac.finalize().into_bytes().into()
     }
@@ -62,7 +78,7 @@ impl fmt::Debug for Secret {
 }
 
 /// SHA-256 of a [`Secret`]; displayed as 64 hexadecimal digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Commitment(pub [u8; SECRET_BYTES]);
 
 impl fmt::Display for Commitment {
@@ -81,5 +97,13 @@ mod tests {
         assert_eq!(&secret.key(b""), secret.reveal());
         let hex = Commitment(secret.key(b"Hi There")).to_string();
         assert_eq!(hex, "198a607eb44bfbc69903a0f1cf2bbdc5ba0aa3f3d9ae3c1c7a3b1696a0b68cf7");
+    }
+
+    #[test]
+    fn a_sealed_secret_has_the_commitment_of_the_one_it_stands_for() {
+        let secret = Secret::new([7; 32]);
+        let sealed = Secret::sealed(secret.commitment());
+        assert_eq!(sealed.commitment(), secret.commitment());
+        assert!(sealed.is_sealed() && sealed != secret);
     }
 }

@@ -4,11 +4,13 @@ mod changing;
 mod drawing;
 mod favouring;
 mod image;
+mod odds;
 
 pub(crate) use changing::Altered;
 pub use changing::Change;
 pub(crate) use favouring::{Favour, NotDrawn};
 pub(crate) use image::Unread;
+pub use odds::{Odds, OddsInTurn};
 
 use crate::catalogue::{Catalogue, Mode, SoldOut};
 use crate::ids::Ids;

@@ -4,7 +4,7 @@ mod counters;
 mod effects;
 mod keys;
 mod locked;
-mod pools;
+pub(crate) mod pools;
 
 pub use keys::Keys;
 

@@ -116,6 +116,11 @@ impl Scope {
         }
     }
 
+    /// Keys of this name, in whatever database.
+    pub(super) fn named(key: &[u8]) -> Self {
+        Self::Names(HashSet::from([hash(key)]))
+    }
+
     /// What a record of changes has to do with the scope. O(its arguments).
     pub(super) fn concern(&self, record: &Record<'_>) -> Result<Concern, ApplyError> {
         if *self == Self::Everything {

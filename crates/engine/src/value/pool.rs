@@ -15,7 +15,9 @@ pub use recent::Past;
 use capture::PoolCapture;
 use recent::Recent;
 use tidemark_pool::selector::{AnySelector, SelectorKind};
-use tidemark_pool::{Catalogue, Chain, Divergence, Events, Frame, FrameError, Malformed, Refusal, Secret};
+use tidemark_pool::{
+    Catalogue, Chain, Divergence, Event, Events, Frame, FrameError, Malformed, Refusal, Secret,
+};
 
 /// How many reservations one change of a pool ends whose time is over; the others wait for the next.
 const EXPIRED_AT_ONCE: usize = 1024;
@@ -44,29 +46,61 @@ pub(crate) struct Changed<R> {
 
 /// Why a pool does not do again what a log says.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum NotFollowed {
+#[non_exhaustive]
+pub enum NotFollowed {
+    /// The frame does not continue what came before.
     #[error(transparent)]
     Frame(#[from] FrameError),
+    /// It has something else than events.
     #[error(transparent)]
     Malformed(#[from] Malformed),
+    /// The pool cannot have done this.
     #[error(transparent)]
     Divergence(#[from] Divergence),
+    /// The frame does not continue what came before, and what it says cannot have been done either.
+    #[error("{frame}; and {divergence}")]
+    Both {
+        /// What is wrong with the frame.
+        frame: Box<FrameError>,
+        /// What is wrong with what it says.
+        divergence: Box<Divergence>,
+    },
+    /// Draws are missing, or are there twice.
     #[error("the frame begins with draw {said}, and the next one is {next}")]
-    OtherDraw { said: u64, next: u64 },
+    OtherDraw {
+        /// What the frame says.
+        said: u64,
+        /// What follows from those before.
+        next: u64,
+    },
+}
+
+/// What somebody sees who looks on while a frame is checked.
+#[derive(Debug, Clone, Copy)]
+pub enum Sight<'a> {
+    /// The pool, before an event is done again.
+    Before(&'a Inner, &'a Event<'a>),
+    /// The pool behind it.
+    Behind(&'a Inner, &'a Event<'a>),
 }
 
 impl Pool {
     /// A pool of this catalogue, of whose draws nobody can know anything before who knows nothing of the secrets. O(items).
+    ///
+    /// # Errors
+    /// Draws cannot be numbered from `first_draw` on.
     pub(crate) fn new(
         catalogue: &Catalogue,
         kind: SelectorKind,
+        first_draw: u64,
         secret: Secret,
         next_secret: Secret,
-    ) -> Self {
+    ) -> Result<Self, Refusal> {
         let make = |weights: &[u64]| AnySelector::with(kind, weights);
-        let pool = Inner::with_selector(catalogue, secret, next_secret, make);
-        let chain = Chain::begin(&inner::origin(&pool));
-        Self::of(pool, chain, Recent::default())
+        let mut pool = Inner::with_selector(catalogue, secret, next_secret, make);
+        pool.number_from(first_draw)?;
+        let chain = pool.origin();
+        Ok(Self::of(pool, chain, Recent::default()))
     }
 
     fn of(pool: Inner, chain: Chain, recent: Recent) -> Self {
@@ -79,7 +113,7 @@ impl Pool {
     }
 
     /// SHA-256 over all that its log has.
-    pub(crate) fn chain(&self) -> Chain {
+    pub fn chain(&self) -> Chain {
         self.0.chain
     }
 
@@ -167,6 +201,46 @@ impl Pool {
             recent.note(time_us, &event);
         }
         Ok(())
+    }
+
+    /// Does again what a frame of the log says, as an auditor who believes nothing that can be computed: draws are made anew. `see` looks on.
+    ///
+    /// # Errors
+    /// [`NotFollowed`], as whoever looks on wants it, or what they say themselves; the pool is of no use then.
+    pub(crate) fn check<E: From<NotFollowed>>(
+        &mut self,
+        bytes: &[u8],
+        see: &mut dyn FnMut(Sight<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (frame, chain) =
+            Frame::read(bytes, self.0.chain).map_err(|error| self.all_that_is_wrong(bytes, error))?;
+        let next = self.0.pool.next_draw();
+        if frame.first_draw != next {
+            return Err(NotFollowed::OtherDraw { said: frame.first_draw, next }.into());
+        }
+        let State { pool, recent, .. } = &mut *self.0;
+        for event in Events::new(frame.events) {
+            let event = event.map_err(NotFollowed::from)?;
+            see(Sight::Before(pool, &event))?;
+            pool.check(frame.time_us, &event).map_err(NotFollowed::from)?;
+            see(Sight::Behind(pool, &event))?;
+            recent.note(frame.time_us, &event);
+        }
+        self.0.chain = chain;
+        Ok(())
+    }
+
+    /// Whether a frame that does not continue what came before says something impossible as well.
+    #[cold]
+    fn all_that_is_wrong(&mut self, bytes: &[u8], frame: FrameError) -> NotFollowed {
+        let Ok(Frame { time_us, events, .. }) = Frame::read_alone(bytes) else { return frame.into() };
+        let checked = Events::new(events)
+            .map_while(Result::ok)
+            .try_for_each(|event| self.0.pool.check(time_us, &event));
+        match checked {
+            Ok(()) => frame.into(),
+            Err(divergence) => NotFollowed::Both { frame: Box::new(frame), divergence: Box::new(divergence) },
+        }
     }
 
     /// Where the database lists it; 0 if it does not.

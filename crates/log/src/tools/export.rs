@@ -4,11 +4,9 @@ use std::io::Write;
 use std::sync::Arc;
 
 use super::ToolError;
-use crate::error::Failure;
+use super::records::Records;
 use crate::format::raw;
 use crate::gap::Gap;
-use crate::reader::{SegmentReader, Stop};
-use crate::recovery::load_segments;
 use crate::segment::SegmentTable;
 use crate::segment_header::SegmentHeader;
 use crate::storage::Storage;
@@ -31,47 +29,15 @@ pub fn export(
     output: &mut dyn Write,
     progress: &mut dyn FnMut(u64),
 ) -> Result<u64, ToolError> {
-    let names = storage.list().map_err(|error| Failure::new("listing the directory", error))?;
-    let (table, _) = load_segments(&**storage, &names)?;
-    let first = table.from().unwrap_or(Lsn::FIRST);
-    if from > Lsn::FIRST && from < first {
-        let last = last_lsn(&**storage, &table)?;
-        return Err(ToolError::NoSuchRecord { wanted: from, first, last });
-    }
+    let mut records = Records::open(storage, from, to)?;
     if format == Format::Binary
-        && let Some(gap) = gap_between(&table, from.max(first), to)
+        && let Some(gap) = gap_between(records.table(), from.max(records.floor()), to)
     {
         return Err(ToolError::Gap { before: gap.first.previous(), behind: gap.last.next() });
     }
-    let mut exporter = Exporter { format, buffer: Vec::new(), batch: RecordBatch::default(), count: 0 };
-    let mut next = from.max(first);
-    while next <= to {
-        let Some((segment, last)) = table.find(next) else {
-            break;
-        };
-        let failed = |error| Failure::new(format!("reading {}", storage.path(&segment.name)), error);
-        let mut reader = SegmentReader::new(segment.clone());
-        loop {
-            let before = reader.offset();
-            let limit = last.map_or(to, |last| last.min(to));
-            let stop = reader.read(&mut exporter.batch, limit).map_err(failed)?;
-            progress(reader.offset() - before);
-            exporter.write(next, output)?;
-            next = next.max(reader.expected());
-            if stop != Stop::More {
-                break;
-            }
-        }
-        // The last segment ends where it ends; any other must reach its successor.
-        let Some(last) = last else {
-            break;
-        };
-        if next <= last.min(to) {
-            let (offset, name) = (reader.offset(), &segment.name);
-            return Err(
-                crate::recovery::damage(&**storage, name, offset, next, "the records end there").into()
-            );
-        }
+    let mut exporter = Exporter { format, buffer: Vec::new(), count: 0 };
+    while let Some(batch) = records.next_batch(progress)? {
+        exporter.write(batch, output)?;
     }
     output.write_all(&exporter.buffer)?;
     output.flush()?;
@@ -87,27 +53,16 @@ fn gap_between(table: &SegmentTable, from: Lsn, to: Lsn) -> Option<Gap> {
         .find(|gap| gap.first <= gap.last)
 }
 
-/// The newest readable record.
-fn last_lsn(storage: &dyn Storage, table: &SegmentTable) -> Result<Lsn, ToolError> {
-    let Some(segment) = table.iter().last() else { return Ok(Lsn::ZERO) };
-    let failed = |error| Failure::new(format!("reading {}", storage.path(&segment.name)), error);
-    let mut reader = SegmentReader::new(segment.clone());
-    let mut batch = RecordBatch::default();
-    while reader.read(&mut batch, Lsn(u64::MAX)).map_err(failed)? == Stop::More {}
-    Ok(reader.last())
-}
-
 struct Exporter {
     format: Format,
     buffer: Vec<u8>,
-    batch: RecordBatch,
     count: u64,
 }
 
 impl Exporter {
-    fn write(&mut self, from: Lsn, output: &mut dyn Write) -> Result<(), ToolError> {
+    fn write(&mut self, batch: &RecordBatch, output: &mut dyn Write) -> Result<(), ToolError> {
         let codec = self.format.codec();
-        for record in self.batch.iter().filter(|record| record.lsn >= from) {
+        for record in batch {
             if self.count == 0 && self.format == Format::Binary {
                 let (first_lsn, created_us) = (record.lsn, record.time_us);
                 let header = SegmentHeader {

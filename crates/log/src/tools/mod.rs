@@ -1,11 +1,14 @@
-//! Work on a log that no server has open: look, verify, export, repair, truncate.
+//! Work on a log beside its server, or while there is none: look, verify, read, export; and repair and truncate, for which no server
+//! may have it open.
 
 mod export;
 mod inspect;
+mod records;
 mod repair;
 
 pub use export::export;
 pub use inspect::{Inspection, SegmentReport, SegmentState, SnapshotReport, inspect};
+pub use records::Records;
 pub use repair::{Cut, plan_repair, plan_truncate};
 
 use crate::error::{Failure, OpenError};

@@ -36,7 +36,7 @@ use std::str::SplitAsciiWhitespace;
 /// [`FrameError::Malformed`] if it is none, or has what is no event; then nothing was appended.
 pub(super) fn write(frame: &[u8], into: &mut String) -> Result<(), FrameError> {
     let begin = into.len();
-    let (chain, Frame { time_us, first_draw, events }) = Frame::split(frame)?;
+    let (Frame { time_us, first_draw, events }, chain) = Frame::read_stated(frame)?;
     // Writing to memory cannot fail.
     let _ = write!(into, "draws from {first_draw} at {time_us} chain {chain}:");
     for event in Events::new(events) {

@@ -32,6 +32,18 @@ pub enum Divergence {
         /// What follows from the draw's number and the epoch's secret.
         computed: Option<u32>,
     },
+    /// A reservation is said to have expired before its time.
+    #[error(
+        "reservation {number} is said to have expired at {time_us} microseconds since 1970, and it was to last until {until_us}"
+    )]
+    TooEarly {
+        /// Which one.
+        number: u64,
+        /// Until when it was to last. Microseconds since 1970.
+        until_us: u64,
+        /// When it is said to have ended. Microseconds since 1970.
+        time_us: u64,
+    },
     /// Something is said to have been done that is refused.
     #[error("behind draw {draws}: {refusal}")]
     Refused {

@@ -13,7 +13,7 @@ use crate::ending::Ending;
 use crate::event::Recorder;
 use crate::item::AMOUNT_MAX;
 use crate::numbers::Numbers;
-use crate::secret::{CLIENT_SEED_BYTES_MAX, Secret};
+use crate::secret::{CLIENT_SEED_BYTES_MAX, Commitment, Secret};
 use crate::selector::Selector;
 use crate::urn::Unread;
 use std::collections::VecDeque;
@@ -33,14 +33,25 @@ impl<S: Selector> Pool<S> {
     /// Appends all but the items: a pool is read back from this and from all [items](Self::write_items) in their order. The secrets are in it.
     /// What was [handed over](Self::hand_over) is in it as well: such an image is of use only once that has been written down.
     pub fn write_head(&self, into: &mut Vec<u8>) {
+        self.write_head_with(into, Secret::clone);
+    }
+
+    /// As [`write_head`](Self::write_head), for those who are not to know what will be drawn: commitments stand in the place of the secrets
+    /// of the epoch that is not over and of the next. Those of epochs that are over are in it.
+    pub fn write_sealed_head(&self, into: &mut Vec<u8>) {
+        self.write_head_with(into, |secret| Secret::sealed(secret.commitment()));
+    }
+
+    fn write_head_with(&self, into: &mut Vec<u8>, known: impl Fn(&Secret) -> Secret) {
         debug_assert!(self.recorder.is_empty(), "what is in no log yet is in no image");
         put_number(into, VERSION);
         self.urn.write_head(into);
         put_number(into, self.next_draw);
         put_number(into, self.epoch.index);
         put_number(into, self.past.len() as u64);
-        self.past.iter().chain([&self.epoch]).for_each(|epoch| write_epoch(epoch, into));
-        into.extend_from_slice(self.next_secret.reveal());
+        self.past.iter().for_each(|epoch| write_epoch(epoch, into));
+        write_epoch(&Epoch { secret: known(&self.epoch.secret), ..self.epoch.clone() }, into);
+        into.extend_from_slice(known(&self.next_secret).reveal());
         put_number(into, self.reservations.len() as u64);
         for reservation in self.reservations.iter() {
             put_number(into, reservation.until_us);
@@ -112,6 +123,14 @@ impl PoolImage {
         let mut reader = Reader::new(head);
         let image = Self::head(&mut reader).filter(|_| reader.is_at_end());
         image.ok_or(Unreadable { part: "head" })
+    }
+
+    /// Of a head that [`Pool::write_sealed_head`] has written: puts in the secrets that are known by now. The others stay sealed.
+    pub fn unseal(&mut self, known: impl Fn(Commitment) -> Option<Secret>) {
+        for secret in [&mut self.epoch.secret, &mut self.next_secret] {
+            let commitment = Commitment(*secret.reveal());
+            *secret = known(commitment).unwrap_or_else(|| Secret::sealed(commitment));
+        }
     }
 
     /// Reads what [`Pool::write_items`] has written, behind what was read before.

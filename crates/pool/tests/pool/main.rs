@@ -3,6 +3,7 @@
 mod catalogue;
 mod model;
 mod odds;
+mod outside;
 mod properties;
 mod replaying;
 mod requests;

@@ -3,6 +3,7 @@
 use super::{answer, options, rules};
 use crate::command::parse::is;
 use crate::context::Context;
+use crate::context::pools::refused;
 use crate::error::CommandError;
 use crate::value::{Collection, Pool};
 use tidemark_pool::file::{CatalogueFile, FileFormat};
@@ -19,6 +20,7 @@ const TEXT_BYTES_MAX: usize = 1 << 20;
 struct Wish {
     catalogue: Catalogue,
     selector: SelectorKind,
+    first_draw: u64,
 }
 
 pub(super) fn create(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
@@ -31,8 +33,10 @@ pub(super) fn create(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Co
             None => CommandError::WrongType,
         });
     }
-    let Wish { catalogue, selector } = Wish::parse(&args[2..])?;
-    let pool = Pool::new(&catalogue, selector, random_secret(ctx)?, random_secret(ctx)?);
+    let Wish { catalogue, selector, first_draw } = Wish::parse(&args[2..])?;
+    let (secret, next_secret) = (random_secret(ctx)?, random_secret(ctx)?);
+    let pool = Pool::new(&catalogue, selector, first_draw, secret, next_secret);
+    let pool = pool.map_err(|refusal| refused(&refusal))?;
     let mut image = Vec::new();
     pool.encode(&mut image);
     if !ctx.keys.may_log_instead(key.len() + image.len()) {
@@ -67,15 +71,17 @@ pub(super) fn remove(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Co
 }
 
 impl Wish {
-    /// Reads `[SELECTOR name] <<JSON | YAML | TOML> text | [MODE mode] [SOLDOUT rule] [LIMIT ...] [GUARANTEE ...] ITEMS id weight quantity [...]>`.
+    /// Reads `[SELECTOR name] [FROM number] <<JSON | YAML | TOML> text | [MODE mode] [SOLDOUT rule] [LIMIT ...] [GUARANTEE ...] ITEMS id weight quantity [...]>`.
     fn parse(args: &[&[u8]]) -> Result<Self, CommandError> {
         let (mut mode, mut sold_out, mut selector) = (None, None, SelectorKind::default());
         let (mut limits, mut guarantees) = (Vec::new(), Vec::new());
-        let mut rest = args;
+        let (mut first_draw, mut rest) = (0, args);
         while let [word, value, tail @ ..] = rest {
             rest = tail;
             if is(word, "SELECTOR") {
                 selector = selector_of(value)?;
+            } else if is(word, "FROM") {
+                first_draw = options::number(value)?;
             } else if is(word, "MODE") {
                 mode = Some(mode_of(value)?);
             } else if is(word, "SOLDOUT") && is(value, "FALLBACK") {
@@ -98,7 +104,7 @@ impl Wish {
                 let rules = Rules::new(limits, guarantees).map_err(|error| wrong(&error))?;
                 let catalogue = Catalogue::with(items, mode, sold_out).and_then(|made| made.ruled(rules));
                 let catalogue = catalogue.map_err(|error| wrong(&error))?;
-                return Ok(Self { catalogue, selector });
+                return Ok(Self { catalogue, selector, first_draw });
             } else if let Some(format) = format_of(word) {
                 let has_rules = !limits.is_empty() || !guarantees.is_empty();
                 if mode.is_some() || sold_out.is_some() || has_rules || !rest.is_empty() {
@@ -106,7 +112,7 @@ impl Wish {
                         "ERR a catalogue as text says its mode and rules itself, and stands at the end",
                     ));
                 }
-                return Ok(Self { catalogue: read(value, format)?, selector });
+                return Ok(Self { catalogue: read(value, format)?, selector, first_draw });
             } else {
                 return Err(CommandError::Syntax);
             }

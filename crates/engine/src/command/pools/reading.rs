@@ -9,7 +9,7 @@ use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::value::pool::Inner;
 use crate::value::{Pool, Type};
-use tidemark_pool::{Entry, Mode, Stock};
+use tidemark_pool::{Entry, Mode, Odds};
 
 /// `POOL.STATE key [FROM start] [COUNT count]`
 pub(super) fn state(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
@@ -71,12 +71,12 @@ pub(super) fn odds(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comm
         return Ok(());
     };
     let (urn, reply) = (pool.urn(), &mut *ctx.reply);
-    let odds = Odds::of(pool);
+    let odds = Odds::of(urn);
     reply.map(5);
     answer::number(reply, "version", urn.version());
-    answer::number(reply, "total-weight", odds.total);
+    answer::number(reply, "total-weight", odds.total());
     reply.bulk(b"nothing");
-    reply.double(odds.share(odds.to_nothing));
+    reply.double(odds.share(odds.nothing()));
     write_page(reply, pool, &page, |reply, entry| {
         reply.map(3);
         answer::text(reply, "id", entry.id);
@@ -86,52 +86,6 @@ pub(super) fn odds(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comm
         reply.double(odds.share(weight));
     });
     Ok(())
-}
-
-/// What the next draw gives, by weights.
-struct Odds {
-    total: u64,
-    /// Where what is sold out leads to another item: that one, and all of their weights.
-    to_fallback: Option<(u32, u64)>,
-    /// Where it leads to nothing.
-    to_nothing: u64,
-}
-
-impl Odds {
-    /// O(items) where the weight of what is sold out is kept, otherwise O(1).
-    fn of(pool: &Inner) -> Self {
-        let urn = pool.urn();
-        let is_left = |item: u32| urn.entry(item).is_some_and(|entry| entry.stock != Stock::Limited(0));
-        let fallback = urn.fallback().filter(|&item| is_left(item));
-        let mut odds = Self { total: urn.total_weight(), to_fallback: None, to_nothing: 0 };
-        if urn.keeps_odds() {
-            let sold_out = urn.entries().filter(|entry| entry.stock == Stock::Limited(0));
-            let lost = sold_out.map(|entry| entry.weight_in_force).sum();
-            match fallback {
-                Some(item) => odds.to_fallback = Some((item, lost)),
-                None => odds.to_nothing = lost,
-            }
-            // Nothing at all is left: a draw is refused, and gives not even nothing.
-            if odds.to_nothing == odds.total {
-                odds = Self { total: 0, to_fallback: None, to_nothing: 0 };
-            }
-        } else if odds.total == 0
-            && let Some(item) = fallback
-        {
-            // It comes behind the last ticket.
-            odds = Self { total: 1, to_fallback: Some((item, 1)), to_nothing: 0 };
-        }
-        odds
-    }
-
-    fn weight(&self, entry: &Entry<'_>) -> u64 {
-        let own = if entry.stock == Stock::Limited(0) { 0 } else { entry.weight_in_force };
-        own + self.to_fallback.filter(|&(item, _)| item == entry.item).map_or(0, |(_, lost)| lost)
-    }
-
-    fn share(&self, weight: u64) -> f64 {
-        if self.total == 0 { 0.0 } else { weight as f64 / self.total as f64 }
-    }
 }
 
 /// The items of a page as the field `entries`, and where the next page begins as `next`.

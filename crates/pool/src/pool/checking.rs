@@ -1,0 +1,35 @@
+//! Checking what a log says was done: as an auditor does it, who believes nothing that can be computed.
+
+use super::Pool;
+use super::divergence::Divergence;
+use crate::ending::Ending;
+use crate::event::Event;
+use crate::frame::Chain;
+use crate::selector::Selector;
+
+impl<S: Selector> Pool<S> {
+    /// Does again what an event of this time says, and checks all of it that can be: as [`verify`](Self::verify), and that a reservation
+    /// which is said to have expired was over by then. Draws of an epoch whose secret is [sealed](crate::Secret::sealed) are only
+    /// [done again](Self::apply), for nobody can tell what follows from it.
+    ///
+    /// # Errors
+    /// [`Divergence`]; the pool is of no use then.
+    pub fn check(&mut self, time_us: u64, event: &Event<'_>) -> Result<(), Divergence> {
+        if let Event::Ended { number, how: Ending::Expired } = event
+            && let Some(until_us) = self.reservation(*number).map(|reservation| reservation.until_us)
+            && until_us > time_us
+        {
+            return Err(Divergence::TooEarly { number: *number, until_us, time_us });
+        }
+        if self.epoch.secret.is_sealed() { self.apply(event) } else { self.verify(event) }
+    }
+
+    /// What the chain of its log begins with, of a pool that has done nothing yet: SHA-256 of its two commitments, its items and
+    /// its rules. O(n).
+    pub fn origin(&self) -> Chain {
+        let mut origin = [self.commitment().0, self.next_commitment().0].concat();
+        self.write_items(0..self.urn.len() as u32, &mut origin);
+        self.write_rules(&mut origin);
+        Chain::begin(&origin)
+    }
+}
