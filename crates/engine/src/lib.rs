@@ -19,7 +19,7 @@
 //! - `admission`, `locking`, `running`, `logging`: the steps of a command. `evaluation` of [`query`], `telling` of [`tracking`]
 //!   and of [`event`]: what others are told. `expiry`, `serving`: keys whose time has come, clients that have waited.
 //! - `subscribing`, `registering`, `forgetting` and `naming` of [`query`]: who is told. `execution`, `transaction`: the way of a command.
-//! - `committing`, `churning`: counters that are due to be committed, and those that move most.
+//! - `committing`, `churning`, `pool_figures`: counters that are due to be committed, those that move most, and what pools have done.
 //! - `apply`, [`Loader`], [`Snapshot`], `digest`, [`query::Past`]: the whole state, to the log and back.
 //!
 //! `impl Engine` stands in the file of whoever acts, so that the struct knows none of them.
@@ -52,6 +52,7 @@ mod long_double;
 mod moment;
 mod noted;
 mod part;
+mod pool_figures;
 pub mod query;
 mod random;
 pub mod record;
@@ -78,6 +79,7 @@ pub use engine::Engine;
 pub use error::CommandError;
 pub use execution::Executed;
 pub use loader::Loader;
+pub use pool_figures::PoolFigures;
 pub use random::SecretSource;
 pub use reply::{Protocol, Reply, format_double};
 pub use shared_bytes::SharedBytes;

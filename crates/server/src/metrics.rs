@@ -15,7 +15,7 @@ use prometheus_client::registry::Registry;
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
 use tidemark_engine::keyspace::KeyChurn;
-use tidemark_engine::{ChurnOrder, CounterFigures};
+use tidemark_engine::{ChurnOrder, CounterFigures, PoolFigures};
 
 /// The metrics of a server as text.
 pub(crate) fn encode(shared: &Arc<Shared>) -> Result<String, fmt::Error> {
@@ -42,6 +42,7 @@ impl Collector for Snapshot {
         encode_clients(&self.shared, &mut encoder)?;
         encode_log(&self.shared, &mut encoder)?;
         encode_counters(&self.shared, &mut encoder)?;
+        encode_pools(&self.shared, &mut encoder)?;
         encode_sinks(&self.shared, &mut encoder)?;
         encode_state(&self.shared, &mut encoder)
     }
@@ -123,6 +124,19 @@ fn encode_log(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Resu
     )?;
     let healthy = shared.engine.check_writable().is_ok();
     gauge(encoder, "log_writable", "1 while the log accepts changes", f64::from(u8::from(healthy)))
+}
+
+fn encode_pools(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let PoolFigures { totals, pools, reservations } = shared.engine.pool_figures();
+    gauge(encoder, "pool_keys", "Keys in all databases that are prize pools", pools as f64)?;
+    counter(encoder, "pool_draws", "Draws from prize pools", totals.draws)?;
+    counter(
+        encoder,
+        "pool_refusals",
+        "Draws and other changes that prize pools have refused",
+        totals.refusals,
+    )?;
+    gauge(encoder, "pool_reservations_open", "Reservations of prize pools that are open", reservations as f64)
 }
 
 fn encode_counters(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {

@@ -244,6 +244,46 @@ fn what_counters_do_is_told() {
 }
 
 #[test]
+fn what_pools_do_is_told() {
+    let server = TestServer::with_http(|_| {});
+    let mut client = server.client();
+    for command in [
+        &["POOL.CREATE", "p", "ITEMS", "car", "1", "5"][..],
+        &["POOL.DRAW", "p", "COUNT", "2"],
+        &["POOL.RESERVE", "p", "3600000"],
+        &["POOL.DRAW", "p", "COUNT", "9"],
+        &["POOL.CREATE", "q", "ITEMS", "car", "1", "5"],
+        &["POOL.RESERVE", "q", "3600000", "COUNT", "2"],
+        &["RENAME", "q", "r"],
+        &["POOL.CREATE", "s", "ITEMS", "car", "1", "5"],
+        &["SET", "s", "no pool any more"],
+        &["PING"],
+    ] {
+        client.command(command);
+    }
+    while client.line() != "+PONG" {}
+    let metrics = server.http("/metrics");
+    for line in [
+        "tidemark_pool_keys 2.0\n",
+        "tidemark_pool_draws_total 5\n",
+        "tidemark_pool_refusals_total 1\n",
+        "tidemark_pool_reservations_open 2.0\n",
+    ] {
+        assert!(metrics.contains(line), "{line} is missing in\n{metrics}");
+    }
+    client.command(&["DEL", "r"]);
+    assert_eq!(client.line(), ":1");
+    client.command(&["INFO", "pools"]);
+    let info = client.bulk();
+    let expected =
+        "# Pools\r\npool_keys:1\r\npool_draws:5\r\npool_refusals:1\r\npool_reservations_open:1\r\n";
+    assert_eq!(info, expected);
+    client.ask("FLUSHALL", "+OK\r\n");
+    client.command(&["INFO", "pools"]);
+    assert!(client.bulk().contains("pool_keys:0\r\n"));
+}
+
+#[test]
 fn how_counters_are_committed_can_be_set() {
     let server = TestServer::with(|config| {
         config.counters.cap = 4;

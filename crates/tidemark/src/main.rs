@@ -3,6 +3,7 @@
 mod bench_command;
 mod cli;
 mod log_command;
+mod name;
 mod serve_command;
 mod server_args;
 mod top;

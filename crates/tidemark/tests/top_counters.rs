@@ -2,9 +2,10 @@
 
 mod support;
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::io::{BufRead, BufReader};
+use std::process::{ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
+use support::terminal::{Running, Terminal};
 use support::{Answer, Server};
 
 /// Longer than anything takes.
@@ -39,16 +40,6 @@ fn output(port: u16, arguments: &[&str]) -> Output {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("text")
-}
-
-/// A process that ends with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 fn next(lines: &mut std::io::Lines<BufReader<ChildStdout>>) -> serde_json::Value {
@@ -160,63 +151,11 @@ fn what_is_wrong_is_told() {
     assert!(command.env("TIDEMARK_PASSWORD", "secret").output().expect("the binary starts").status.success());
 }
 
-/// The command on a terminal, as `script` makes one.
-struct Terminal {
-    child: Running,
-    shown: std::sync::mpsc::Receiver<Vec<u8>>,
-    all: String,
-}
-
-impl Terminal {
-    fn start(port: u16, environment: &str) -> Self {
-        let program = env!("CARGO_BIN_EXE_tidemark");
-        // Ctrl-C reaches the shell too, which has to outlive it however the two are scheduled; what it runs does not inherit a trap.
-        let line = format!(
-            "trap : INT; stty rows 20 cols 72; TERM=xterm {environment} '{program}' top counters --port {port} --interval 100ms; echo ended with $?; stty -a"
-        );
-        let mut child = Command::new("script")
-            .args(["-q", "-e", "-c", &line, "/dev/null"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("script is installed");
-        let (mut out, (sender, shown)) = (child.stdout.take().expect("a pipe"), std::sync::mpsc::channel());
-        std::thread::spawn(move || {
-            let mut buffer = [0; 4096];
-            while let Ok(length @ 1..) = out.read(&mut buffer) {
-                if sender.send(buffer[..length].to_vec()).is_err() {
-                    break;
-                }
-            }
-        });
-        Self { child: Running(child), shown, all: String::new() }
-    }
-
-    fn press(&mut self, keys: &str) {
-        self.child.0.stdin.as_mut().expect("a pipe").write_all(keys.as_bytes()).expect("it reads");
-    }
-
-    /// Waits until the terminal was sent a text, behind what was waited for before.
-    fn await_text(&mut self, text: &str) -> String {
-        loop {
-            if let Some(at) = self.all.find(text) {
-                let rest = self.all.split_off(at + text.len());
-                return std::mem::replace(&mut self.all, rest);
-            }
-            let more = self
-                .shown
-                .recv_timeout(PATIENCE)
-                .unwrap_or_else(|error| panic!("{text:?} is missing in {:?}: {error}", self.all));
-            self.all.push_str(&String::from_utf8_lossy(&more));
-        }
-    }
-}
-
 #[test]
 fn on_a_terminal_a_page_stays_in_place_until_it_is_left() {
     let directory = tempfile::tempdir().expect("a directory");
     let server = server(directory.path());
-    let mut terminal = Terminal::start(server.port, "");
+    let mut terminal = Terminal::start("top counters", server.port, "");
     terminal.await_text("\u{1b}[?1049h\u{1b}[?25l");
     let first = terminal.await_text("\u{1b}[J\u{1b}[?2026l");
     assert!(first.starts_with("\u{1b}[?2026h\u{1b}[H\u{1b}[1m127.0.0.1:"), "{first:?}");
@@ -241,7 +180,7 @@ fn on_a_terminal_a_page_stays_in_place_until_it_is_left() {
 fn ctrl_c_leaves_the_terminal_as_it_was() {
     let directory = tempfile::tempdir().expect("a directory");
     let server = server(directory.path());
-    let mut terminal = Terminal::start(server.port, "NO_COLOR=1");
+    let mut terminal = Terminal::start("top counters", server.port, "NO_COLOR=1");
     let first = terminal.await_text("\u{1b}[J\u{1b}[?2026l");
     assert!(first.contains("\u{1b}[?2026h\u{1b}[H127.0.0.1:"), "nothing stands out: {first:?}");
     assert!(server.terminate().success());

@@ -24,10 +24,18 @@ impl Keys<'_> {
             return Err(CommandError::TooLong);
         }
         let now_us = self.now_us();
-        let changed = self.update(key, |pool: &mut Pool| pool.change(now_us, change))?;
-        let Some(changed) = changed else { return Ok(None) };
-        let Changed { made, frame } = changed.map_err(|refusal| refused(&refusal))?;
+        let changed = self.update(key, |pool: &mut Pool| {
+            let before = pool.inner().next_draw();
+            let changed = pool.change(now_us, change);
+            (changed, pool.inner().next_draw() - before)
+        })?;
+        let Some((changed, draws)) = changed else { return Ok(None) };
+        let Changed { made, frame } = changed.map_err(|refusal| {
+            self.shard_mut(key).tally_mut().count_refusal();
+            refused(&refusal)
+        })?;
         if let Some(frame) = frame {
+            self.shard_mut(key).tally_mut().count_draws(draws);
             self.log_instead("pool.step", &[key, &frame]);
             self.list_pool(key);
             self.changed(key, event);

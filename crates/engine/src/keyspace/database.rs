@@ -31,6 +31,8 @@ pub struct Database {
     reserving: DueKeys,
     /// How many keys are counters.
     counters: usize,
+    /// How many keys are pools.
+    pools: usize,
     /// Number of the latest snapshot. An entry whose own number is older has not been seen by it.
     epoch: u16,
     copying: Option<Box<Copying>>,
@@ -55,6 +57,20 @@ impl Database {
     /// How many keys are counters, expired but not yet removed ones included.
     pub fn counter_count(&self) -> usize {
         self.counters
+    }
+
+    /// How many keys are pools, expired but not yet removed ones included.
+    pub fn pool_count(&self) -> usize {
+        self.pools
+    }
+
+    /// How many reservations of pools are open. O(pools that have any).
+    pub fn reservation_count(&self) -> usize {
+        let listed = self.reserving.iter().filter_map(|(due_ms, hash)| {
+            let is_listed = |entry: &Entry| pool(entry).is_some_and(|pool| pool.listed_ms() == due_ms);
+            pool(self.table.find(hash, is_listed)?)
+        });
+        listed.map(|pool| pool.inner().reservations().len()).sum()
     }
 
     /// The earliest deadline, in milliseconds since 1970.
@@ -98,6 +114,7 @@ impl Database {
         }
         self.counters += usize::from(is_counter(&entry));
         if let Some(pool) = pool_mut(&mut entry) {
+            self.pools += 1;
             list(&mut self.reserving, hash, pool);
         }
         self.table.insert(hash, entry);
@@ -139,9 +156,10 @@ impl Database {
         if !self.uncommitted.is_empty() {
             self.uncommitted.forget(hash, entry);
         }
-        if !self.reserving.is_empty()
+        if self.pools > 0
             && let Some(pool) = pool(entry)
         {
+            self.pools -= 1;
             unlist(&mut self.reserving, hash, pool);
         }
         if self.counters > 0 {
@@ -152,6 +170,7 @@ impl Database {
         let is_pool = matches!(&payload, Payload::Object(object) if matches!(**object, Object::Pool(_)));
         entry.set(payload);
         if is_pool && let Some(pool) = pool_mut(entry) {
+            self.pools += 1;
             list(&mut self.reserving, hash, pool);
         }
         let new = match deadline {
@@ -237,9 +256,10 @@ impl Database {
         if !self.uncommitted.is_empty() {
             self.uncommitted.forget(hash, &entry);
         }
-        if !self.reserving.is_empty()
+        if self.pools > 0
             && let Some(pool) = pool(&entry)
         {
+            self.pools -= 1;
             unlist(&mut self.reserving, hash, pool);
         }
         if self.counters > 0 {
@@ -264,7 +284,7 @@ impl Database {
         self.deadlines = BTreeSet::new();
         self.uncommitted.clear();
         self.reserving.clear();
-        self.counters = 0;
+        (self.counters, self.pools) = (0, 0);
         let table = std::mem::take(&mut self.table);
         match &mut self.copying {
             Some(copying) if !copying.is_done() => {

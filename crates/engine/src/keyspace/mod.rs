@@ -26,5 +26,6 @@ pub use entry::{Entry, MAX_BYTES, Payload, ValueRef};
 pub use shard::{KeyId, Shard};
 pub use slot::{SLOTS, hash, slot};
 pub use table::{Keyed, Table};
+pub use tally::PoolTotals;
 pub use uncommitted::Exposure;
 pub use whole::{Keyspace, LEASES, SHARDS};

@@ -4,7 +4,7 @@ use super::churn::KeyChurn;
 use super::committing::CounterTotals;
 use super::database::Database;
 use super::databases::DATABASES;
-use super::tally::Tally;
+use super::tally::{PoolTotals, Tally};
 use crate::interest::Interest;
 use crate::noted::Noted;
 use crate::query::{Index, SharedQuery};
@@ -76,6 +76,16 @@ impl Shard {
     /// What the shard's counters have done.
     pub fn counted(&self) -> &CounterTotals {
         self.tally.totals()
+    }
+
+    /// What the shard's pools have done.
+    pub fn drawn(&self) -> PoolTotals {
+        self.tally.pools()
+    }
+
+    /// What is counted of its counters and pools.
+    pub(crate) fn tally_mut(&mut self) -> &mut Tally {
+        &mut self.tally
     }
 
     /// What those have done that have moved most of late.

@@ -1,12 +1,30 @@
-//! What the counters of a shard do, as it is counted.
+//! What the counters and pools of a shard do, as it is counted.
 
 use super::churn::{Churn, KeyChurn, Mover};
 use super::committing::CounterTotals;
 
-/// What the counters of a shard have done.
+/// What pools have done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PoolTotals {
+    /// Draws that were made, those that were set aside included.
+    pub draws: u64,
+    /// Draws and other changes that were refused.
+    pub refusals: u64,
+}
+
+impl PoolTotals {
+    /// Adds what others have done.
+    pub fn add(&mut self, other: Self) {
+        self.draws += other.draws;
+        self.refusals += other.refusals;
+    }
+}
+
+/// What the counters and pools of a shard have done.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     totals: CounterTotals,
+    pools: PoolTotals,
     /// Which of them, if that is asked for.
     churn: Option<Box<Churn>>,
 }
@@ -14,7 +32,23 @@ pub(crate) struct Tally {
 impl Tally {
     /// Begins to count.
     pub(super) fn begin(&mut self) {
-        self.totals = CounterTotals::default();
+        (self.totals, self.pools) = (CounterTotals::default(), PoolTotals::default());
+    }
+
+    /// What all pools have done.
+    pub(super) fn pools(&self) -> PoolTotals {
+        self.pools
+    }
+
+    /// Counts draws that were made.
+    #[inline]
+    pub(crate) fn count_draws(&mut self, draws: u64) {
+        self.pools.draws += draws;
+    }
+
+    /// Counts what a pool has refused.
+    pub(crate) fn count_refusal(&mut self) {
+        self.pools.refusals += 1;
     }
 
     /// Looks from here on at one of `sample` moves, at none if that is 0, and forgets what has been seen.

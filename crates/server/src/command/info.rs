@@ -8,13 +8,13 @@ use crate::shared::Shared;
 use crate::version::{REDIS_VERSION, TIDEMARK_VERSION};
 use std::fmt::Write as _;
 use tidemark_engine::keyspace::{DATABASES, Exposure};
-use tidemark_engine::{CommandError, CounterFigures};
+use tidemark_engine::{CommandError, CounterFigures, PoolFigures};
 use tidemark_log::Health;
 
 type Section = fn(&mut String, &Context<'_>);
 
 /// Sections in the order in which they are shown, with their names.
-const SECTIONS: [(&str, Section); 12] = [
+const SECTIONS: [(&str, Section); 13] = [
     ("server", server),
     ("clients", clients),
     ("memory", memory),
@@ -22,6 +22,7 @@ const SECTIONS: [(&str, Section); 12] = [
     ("stats", stats),
     ("replication", replication),
     ("counters", counters),
+    ("pools", pools),
     ("sinks", sinks),
     ("cpu", cpu),
     ("errorstats", error_stats),
@@ -213,6 +214,14 @@ fn counters(text: &mut String, cx: &Context<'_>) {
     line(text, "counter_uncommitted_units", exposure.units);
     line(text, "counter_reserved_units", exposure.reserved);
     line(text, "counter_oldest_uncommitted_ms", uncommitted_age_ms(&exposure));
+}
+
+fn pools(text: &mut String, cx: &Context<'_>) {
+    let PoolFigures { totals, pools, reservations } = cx.shared.engine.pool_figures();
+    line(text, "pool_keys", pools);
+    line(text, "pool_draws", totals.draws);
+    line(text, "pool_refusals", totals.refusals);
+    line(text, "pool_reservations_open", reservations);
 }
 
 /// Age of the oldest change of a counter that is not committed, in milliseconds; 0 if all is committed.

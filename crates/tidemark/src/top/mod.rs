@@ -1,18 +1,17 @@
 //! `tidemark top`: what a server is doing, again and again.
 //!
 //! ```text
-//! source (INFO counters, COUNTER.TOP) ─► reading ─► counters ─► text, json ─► standard output, or screen
-//!                                         signals and keys (screen) ─┘
+//! source (a connection) ─► counters, pools: reading ─► text, json ─► view ─► standard output, or screen
+//!                                                 signals and keys (screen) ─┘
 //! ```
 
+mod answer;
 mod counters;
-mod json;
-mod name;
-mod reading;
+mod line;
+mod pools;
 mod screen;
-mod sort;
 mod source;
-mod text;
+mod view;
 
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
@@ -28,11 +27,14 @@ pub(crate) struct TopArgs {
 enum Subject {
     /// How counters move, what of it is committed, and which of them move most
     Counters(counters::CountersArgs),
+    /// How prize pools are drawn from, what is left in them, and whether the draws are as the odds say
+    Pools(pools::PoolsArgs),
 }
 
 /// Shows what was asked for.
 pub(crate) fn run(args: TopArgs) -> anyhow::Result<ExitCode> {
     match args.subject {
         Subject::Counters(args) => counters::run(&args),
+        Subject::Pools(args) => pools::run(&args),
     }
 }

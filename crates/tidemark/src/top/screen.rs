@@ -4,9 +4,8 @@
 //! page is shown the terminal neither echoes keys nor waits for the end of a line. Whatever ends the program gives the terminal back: its
 //! regular end and a panic ([`Screen`] is dropped), and signals, which a thread of their own waits for.
 
-use super::name::clipped;
-use super::sort::Sort;
-use super::text::{Line, Tone};
+use super::line::{Line, Tone};
+use crate::name::clipped;
 use rustix::io::Errno;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH};
@@ -33,7 +32,8 @@ const USUAL_SIZE: (usize, usize) = (24, 80);
 pub(super) enum Event {
     /// The terminal has another size, or shows the page again.
     Redraw,
-    Sort(Sort),
+    /// A key was pressed; a letter, in lower case.
+    Key(u8),
     Quit,
 }
 
@@ -204,10 +204,7 @@ fn read_keys(events: &SyncSender<Event>) {
     while input.read(&mut key).is_ok_and(|length| length == 1) {
         let event = match key[0].to_ascii_lowercase() {
             b'q' => Event::Quit,
-            b'm' => Event::Sort(Sort::Moves),
-            b'u' => Event::Sort(Sort::Units),
-            b'c' => Event::Sort(Sort::Churn),
-            _ => continue,
+            key => Event::Key(key),
         };
         if events.send(event).is_err() {
             break;

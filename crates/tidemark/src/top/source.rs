@@ -1,9 +1,7 @@
 //! The server that is asked, again and again.
 
-use super::reading::Reading;
-use super::sort::Sort;
-use anyhow::{Context, bail};
-use std::time::{Duration, Instant};
+use anyhow::bail;
+use std::time::Duration;
 use tidemark_lab::client::{Client, ClientError};
 use tidemark_lab::target::Target;
 use tidemark_server::resp::Value;
@@ -24,25 +22,23 @@ impl Source {
         &self.target
     }
 
-    /// Asks for everything, with so many of the counters that move most. Connects if there is no connection; an error of the connection
-    /// ends it, and is a [`ClientError`].
-    pub(super) fn read(&mut self, sort: Sort, keys: usize) -> anyhow::Result<Reading> {
-        let result = self.try_read(sort, keys);
+    /// Has a reading taken. Connects if there is no connection; an error of the connection ends it, and is a [`ClientError`].
+    pub(super) fn read<R>(
+        &mut self,
+        read: impl FnOnce(&mut Client) -> anyhow::Result<R>,
+    ) -> anyhow::Result<R> {
+        let result = self.connected().and_then(read);
         if result.is_err() {
             self.client = None;
         }
         result
     }
 
-    fn try_read(&mut self, sort: Sort, keys: usize) -> anyhow::Result<Reading> {
-        let client = match &mut self.client {
+    fn connected(&mut self) -> anyhow::Result<&mut Client> {
+        Ok(match &mut self.client {
             Some(client) => client,
             none => none.insert(connect(&self.target, self.timeout)?),
-        };
-        let info = ask(client, &["INFO", "counters"])?;
-        let at = Instant::now();
-        let top = ask(client, &["COUNTER.TOP", &keys.to_string(), "BY", sort.word()])?;
-        Reading::of(&info, &top, at).context("the server describes no counters, or not those of this version")
+        })
     }
 }
 
@@ -60,10 +56,12 @@ fn connect(target: &Target, timeout: Duration) -> Result<Client, ClientError> {
     }
 }
 
-fn ask(client: &mut Client, command: &[&str]) -> anyhow::Result<Value> {
+/// Sends a command that is to succeed.
+pub(super) fn ask<A: AsRef<[u8]>>(client: &mut Client, command: &[A]) -> anyhow::Result<Value> {
     let reply = client.call(command)?;
     if let Some(error) = reply.as_error() {
-        bail!("the server answers {} with {}", command.join(" "), String::from_utf8_lossy(error));
+        let words: Vec<_> = command.iter().map(|word| String::from_utf8_lossy(word.as_ref())).collect();
+        bail!("the server answers {} with {}", words.join(" "), String::from_utf8_lossy(error));
     }
     Ok(reply)
 }

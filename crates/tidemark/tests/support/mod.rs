@@ -5,6 +5,7 @@ pub mod changes;
 pub mod frames;
 pub mod nats;
 pub mod prizes;
+pub mod terminal;
 pub mod wire;
 
 use std::io::{self, BufRead, BufReader, Read, Write};

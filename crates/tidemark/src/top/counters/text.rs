@@ -1,29 +1,8 @@
-//! What is shown, as lines for people.
+//! What is shown of counters, as lines for people.
 
-use super::name::printable;
 use super::reading::{Rates, Reading};
-use std::time::Duration;
-
-/// How a line stands out, where it can.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tone {
-    Plain,
-    Title,
-    Alert,
-}
-
-/// One line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Line {
-    pub(super) tone: Tone,
-    pub(super) text: String,
-}
-
-impl Line {
-    pub(super) fn new(tone: Tone, text: String) -> Self {
-        Self { tone, text }
-    }
-}
+use crate::name::printable;
+use crate::top::line::{Line, Tone, grouped, percent, plain, seconds, title};
 
 /// A reading, with what has happened since the one before.
 pub(super) fn lines(reading: &Reading, rates: Option<&Rates>) -> Vec<Line> {
@@ -113,39 +92,11 @@ fn about_top(reading: &Reading) -> String {
     }
 }
 
-fn plain(text: String) -> Line {
-    Line::new(Tone::Plain, text)
-}
-
-fn title(text: String) -> Line {
-    Line::new(Tone::Title, text)
-}
-
-fn seconds(duration: Duration) -> String {
-    format!("{:.1} s", duration.as_secs_f64())
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
-}
-
-/// A number with its digits in groups of three.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Line, Tone, grouped, lines};
-    use crate::top::reading::tests::reading;
+    use super::lines;
+    use crate::top::counters::reading::tests::reading;
+    use crate::top::line::{Line, Tone};
     use std::time::Duration;
 
     fn text(lines: &[Line]) -> String {
@@ -196,11 +147,5 @@ Those that moved most within the last 45.2 s, by one of 16 moves, chosen at rand
         first.sample = 1;
         first.keys = reading().keys;
         assert!(text(&lines(&first, None)).contains("; every move was looked at\n"));
-    }
-
-    #[test]
-    fn digits_stand_in_groups_of_three() {
-        let groups = [0, 12, 999, 1000, 123_456, u64::MAX].map(grouped);
-        assert_eq!(groups, ["0", "12", "999", "1,000", "123,456", "18,446,744,073,709,551,615"]);
     }
 }

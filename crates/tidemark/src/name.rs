@@ -3,7 +3,7 @@
 use unicode_width::UnicodeWidthChar;
 
 /// The name on one line: what does not print, and what would move the cursor or turn the line around, is escaped.
-pub(super) fn printable(bytes: &[u8]) -> String {
+pub(crate) fn printable(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {
@@ -19,7 +19,7 @@ pub(super) fn printable(bytes: &[u8]) -> String {
 }
 
 /// As much of a text as takes at most so many columns; `…` stands for the rest.
-pub(super) fn clipped(text: &str, columns: usize) -> String {
+pub(crate) fn clipped(text: &str, columns: usize) -> String {
     let width = |character: char| character.width().unwrap_or(0);
     if text.chars().map(width).sum::<usize>() <= columns {
         return text.to_owned();

@@ -1,5 +1,6 @@
 //! What a server has said of its counters at one moment, and what has happened between two.
 
+use crate::top::answer::{field, number, share};
 use std::time::{Duration, Instant};
 use tidemark_server::resp::Value;
 
@@ -150,30 +151,13 @@ fn top_key(key: &Value) -> Option<TopKey> {
     })
 }
 
-fn field<'v>(map: &'v Value, name: &str) -> Option<&'v Value> {
-    let pairs = map.as_pairs()?;
-    pairs.into_iter().find(|(key, _)| key.as_bytes() == Some(name.as_bytes())).map(|(_, value)| value)
-}
-
-fn number(map: &Value, name: &str) -> Option<u64> {
-    u64::try_from(field(map, name)?.as_integer()?).ok()
-}
-
-/// A share, which RESP2 has as text.
-fn share(value: &Value) -> Option<f64> {
-    match value.plain() {
-        Value::Double(number) => Some(*number),
-        other => std::str::from_utf8(other.as_bytes()?).ok()?.parse().ok(),
-    }
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use super::{Rates, Reading, State, TopKey, Totals};
     use std::time::{Duration, Instant};
     use tidemark_server::resp::Value;
 
-    pub(in crate::top) fn reading() -> Reading {
+    pub(in crate::top::counters) fn reading() -> Reading {
         Reading {
             at: Instant::now(),
             totals: Totals {

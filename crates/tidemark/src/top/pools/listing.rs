@@ -1,0 +1,90 @@
+//! Which pools there are: found once by all of the keyspace, and from then on by some of it with each reading.
+
+use crate::top::source::ask;
+use anyhow::Context;
+use std::collections::BTreeSet;
+use tidemark_lab::client::Client;
+
+/// Keys that the server looks at for one answer.
+const KEYS_AT_ONCE: &str = "1000";
+/// Answers for one reading, behind the first: a large keyspace is gone through in the course of several.
+const ANSWERS_MAX: usize = 20;
+/// Pools that are followed.
+const POOLS_MAX: usize = 1000;
+
+/// The pools that were found.
+pub(super) struct Listing {
+    pattern: Option<String>,
+    found: BTreeSet<Vec<u8>>,
+    /// Those of the round that is under way.
+    coming: BTreeSet<Vec<u8>>,
+    cursor: String,
+    is_complete: bool,
+    /// Whether all of the keyspace was gone through once.
+    is_begun: bool,
+}
+
+impl Listing {
+    pub(super) fn new(pattern: Option<String>) -> Self {
+        Self {
+            pattern,
+            found: BTreeSet::new(),
+            coming: BTreeSet::new(),
+            cursor: "0".to_owned(),
+            is_complete: true,
+            is_begun: false,
+        }
+    }
+
+    /// Whether all pools are followed: there are not too many.
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// The pools, as far as they are known by now.
+    pub(super) fn read(&mut self, client: &mut Client) -> anyhow::Result<Vec<Vec<u8>>> {
+        let mut answers = 0;
+        while !self.is_begun || answers < ANSWERS_MAX {
+            answers += 1;
+            if self.step(client)? {
+                self.is_begun = true;
+                break;
+            }
+        }
+        Ok(self
+            .found
+            .iter()
+            .chain(&self.coming)
+            .take(POOLS_MAX)
+            .cloned()
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect())
+    }
+
+    /// Asks once; whether the keyspace has been gone through with that.
+    fn step(&mut self, client: &mut Client) -> anyhow::Result<bool> {
+        let mut command = vec!["POOL.LIST", &self.cursor, "COUNT", KEYS_AT_ONCE];
+        if let Some(pattern) = &self.pattern {
+            command.extend(["MATCH", pattern]);
+        }
+        let answer = ask(client, &command)?;
+        let parts = answer
+            .as_elements()
+            .and_then(|parts| Some((parts.first()?.as_bytes()?, parts.get(1)?.as_elements()?)));
+        let (cursor, keys) = parts.context("the server lists pools in another way than this version does")?;
+        for key in keys.iter().filter_map(|key| key.as_bytes()) {
+            if self.coming.len() < POOLS_MAX {
+                self.coming.insert(key.to_vec());
+            } else {
+                self.is_complete = false;
+            }
+        }
+        self.cursor = String::from_utf8_lossy(cursor).into_owned();
+        let is_done = self.cursor == "0";
+        if is_done {
+            self.found = std::mem::take(&mut self.coming);
+        }
+        Ok(is_done)
+    }
+}

@@ -1,0 +1,184 @@
+//! What a server has said of its pools at one moment.
+
+use super::drift::Verdict;
+use crate::top::answer::{field, number, share};
+use tidemark_server::resp::Value;
+
+/// A pool in few words.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Summary {
+    pub(super) key: Vec<u8>,
+    pub(super) draws: u64,
+    pub(super) reservations: u64,
+    pub(super) epoch: u64,
+    pub(super) items: u64,
+    /// Draws a second, once there were two readings.
+    pub(super) rate: Option<f64>,
+}
+
+/// A pool with its items.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Pool {
+    pub(super) summary: Summary,
+    pub(super) version: u64,
+    /// The odds of getting nothing.
+    pub(super) nothing: f64,
+    pub(super) items: Vec<Item>,
+    /// There are more items than are looked at.
+    pub(super) has_more: bool,
+    pub(super) verdict: Verdict,
+}
+
+/// An item.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Item {
+    pub(super) id: Vec<u8>,
+    /// `None` of what never runs out.
+    pub(super) left: Option<u64>,
+    /// Drawn and not given back.
+    pub(super) drawn: u64,
+    pub(super) odds: f64,
+}
+
+/// All that is shown.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Reading {
+    pub(super) count: usize,
+    /// Whether these are all pools.
+    pub(super) is_all: bool,
+    pub(super) draws: u64,
+    pub(super) rate: Option<f64>,
+    pub(super) reservations: u64,
+    pub(super) pools: Vec<Pool>,
+}
+
+impl Summary {
+    /// Reads the answer to `POOL.STATE`; `None` if there is no pool.
+    pub(super) fn of(key: &[u8], state: &Value) -> Option<Self> {
+        Some(Self {
+            key: key.to_vec(),
+            draws: number(state, "draws")?,
+            reservations: number(state, "reservations")?,
+            epoch: number(state, "epoch")?,
+            items: number(state, "items")?,
+            rate: None,
+        })
+    }
+}
+
+impl Pool {
+    /// Reads the answers to `POOL.STATE` and `POOL.ODDS` of one moment; `None` if something is missing in them.
+    pub(super) fn of(before: Summary, state: &Value, odds: &Value) -> Option<Self> {
+        let summary = Summary { rate: before.rate, ..Summary::of(&before.key, state)? };
+        let entries = field(state, "entries")?.as_elements()?;
+        let shares = field(odds, "entries")?.as_elements()?;
+        let items: Option<Vec<Item>> =
+            entries.iter().zip(shares).map(|(entry, share)| item(entry, share)).collect();
+        Some(Self {
+            summary,
+            version: number(state, "version")?,
+            nothing: share(field(odds, "nothing")?)?,
+            items: items?,
+            has_more: field(state, "next")?.as_integer().is_some(),
+            verdict: Verdict::default(),
+        })
+    }
+
+    /// How many items are sold out.
+    pub(super) fn sold_out(&self) -> usize {
+        self.items.iter().filter(|item| item.left == Some(0)).count()
+    }
+
+    /// The items that say most first: those of which least is left, then those that are sold out, then those without an end.
+    pub(super) fn telling(&self) -> Vec<&Item> {
+        let mut items: Vec<&Item> = self.items.iter().collect();
+        items.sort_by(|one, other| one.rank().total_cmp(&other.rank()));
+        items
+    }
+
+    /// An item's share of all draws, so far as they were not given back.
+    pub(super) fn share(&self, item: &Item) -> f64 {
+        if self.summary.draws == 0 { 0.0 } else { item.drawn as f64 / self.summary.draws as f64 }
+    }
+}
+
+impl Item {
+    /// What is left as a share of what there was; `None` of what never runs out.
+    pub(super) fn fullness(&self) -> Option<f64> {
+        let left = self.left?;
+        let all = left.saturating_add(self.drawn);
+        Some(if all == 0 { 0.0 } else { left as f64 / all as f64 })
+    }
+
+    fn rank(&self) -> f64 {
+        match (self.left, self.fullness()) {
+            (Some(0), _) => 2.0,
+            (_, Some(fullness)) => fullness,
+            (_, None) => 3.0,
+        }
+    }
+}
+
+fn item(entry: &Value, odds: &Value) -> Option<Item> {
+    let left = field(entry, "left")?;
+    Some(Item {
+        id: field(entry, "id")?.as_bytes()?.to_vec(),
+        left: if matches!(left.plain(), Value::Null) {
+            None
+        } else {
+            Some(u64::try_from(left.as_integer()?).ok()?)
+        },
+        drawn: number(entry, "drawn")?,
+        odds: share(field(odds, "odds")?)?,
+    })
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::{Item, Pool, Summary};
+    use crate::top::pools::drift::Verdict;
+
+    /// A pool of which so many were drawn of each item, by these odds, and so many are left.
+    pub(in crate::top::pools) fn pool(
+        items: &[(&str, Option<u64>, u64, f64)],
+        nothing: f64,
+        draws: u64,
+    ) -> Pool {
+        let item = |&(id, left, drawn, odds): &(&str, Option<u64>, u64, f64)| Item {
+            id: id.as_bytes().to_vec(),
+            left,
+            drawn,
+            odds,
+        };
+        Pool {
+            summary: Summary {
+                key: b"summer".to_vec(),
+                draws,
+                reservations: 3,
+                epoch: 1,
+                items: items.len() as u64,
+                rate: Some(12.5),
+            },
+            version: 1,
+            nothing,
+            items: items.iter().map(item).collect(),
+            has_more: false,
+            verdict: Verdict::default(),
+        }
+    }
+
+    #[test]
+    fn what_is_nearly_gone_says_most() {
+        let items = [
+            ("mug", None, 10, 0.5),
+            ("car", Some(0), 3, 0.0),
+            ("hat", Some(5), 5, 0.2),
+            ("pen", Some(1), 9, 0.3),
+        ];
+        let pool = pool(&items, 0.0, 27);
+        let ids: Vec<&[u8]> = pool.telling().iter().map(|item| &*item.id).collect();
+        assert_eq!(ids, [&b"pen"[..], b"hat", b"car", b"mug"]);
+        assert_eq!(pool.sold_out(), 1);
+        assert_eq!(pool.items[2].fullness(), Some(0.5));
+    }
+}
