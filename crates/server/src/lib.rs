@@ -87,4 +87,4 @@ pub use listener::ListenError;
 pub use recovery::RecoverError;
 pub use run::run;
 pub use server::{Server, StartError, StopError, Stopper};
-pub use snapshots::TakeError;
+pub use snapshots::{KEYSPACE, TakeError};

@@ -9,8 +9,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tidemark_engine::Incomplete;
 use tidemark_log::{Log, Lsn, SnapshotError};
 
-/// The section of a snapshot that holds the keyspace.
-pub(crate) const KEYSPACE: u32 = 0;
+/// The section of a snapshot that holds the keyspace, in frames as [`tidemark_engine::Loader`] takes them.
+pub const KEYSPACE: u32 = 0;
 
 /// The section that holds watched reads.
 pub(crate) const WATCHED: u32 = 1;

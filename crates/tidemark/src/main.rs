@@ -4,6 +4,7 @@ mod bench_command;
 mod cli;
 mod log_command;
 mod name;
+mod pool_command;
 mod serve_command;
 mod server_args;
 mod top;
@@ -54,6 +55,8 @@ enum Command {
     Bench(bench_command::BenchArgs),
     /// Look at a log's files and put them right
     Log(log_command::LogArgs),
+    /// Check what prize pools have done, write it down for others, and bring pools in
+    Pool(pool_command::PoolArgs),
 }
 
 /// Has a write beyond what a file may have of bytes (`ulimit -f`) fail as one to a full disk does, instead of ending the process
@@ -72,6 +75,7 @@ fn main() -> ExitCode {
         Command::Top(top) => top::run(top),
         Command::Bench(bench) => bench_command::run(bench),
         Command::Log(log) => log_command::run(log),
+        Command::Pool(pool) => pool_command::run(pool),
     };
     result.unwrap_or_else(|error| {
         if output::is_closed(&error) {

@@ -2,6 +2,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test uses what it needs")]
 
 pub mod changes;
+pub mod forgery;
 pub mod frames;
 pub mod nats;
 pub mod prizes;

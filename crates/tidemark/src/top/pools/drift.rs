@@ -3,7 +3,7 @@
 //! Odds change: what is sold out gives its share to others, tickets of a raffle become fewer, catalogues are changed. So draws are
 //! compared with the odds that were in force when they were made: those between two readings with the odds that both readings have shown.
 //! Where these differ by more than a hundredth, or something was given back meanwhile, the draws between them are left out and counted
-//! as such. Draws with `UNIQUE` are more even than odds say, because nothing comes twice in them.
+//! as such; so are all draws of a pool with limits or guarantees, where odds depend on who draws. Draws with `UNIQUE` are more even than odds say, because nothing comes twice in them.
 //!
 //! What is left over is judged by chi-square over the items with 5 or more expected draws, the others taken together, and said as the
 //! number of standard deviations that a normal variable would be from its mean (Wilson and Hilferty's approximation).
@@ -99,7 +99,7 @@ impl Drift {
 
 /// By item how many draws were expected and how many came; `None` where that cannot be told.
 fn between(before: &Pool, now: &Pool, draws: u64) -> Option<Vec<(Option<Vec<u8>>, (f64, f64))>> {
-    let is_same = before.version == now.version && !before.has_more && !now.has_more;
+    let is_same = before.version == now.version && !before.is_beyond && !now.is_beyond;
     if !is_same || before.items.len() != now.items.len() {
         return None;
     }
@@ -193,7 +193,7 @@ mod tests {
         let mut returned = at(10, 90);
         returned.items[1].drawn -= 1;
         let mut more = at(10, 90);
-        more.has_more = true;
+        more.is_beyond = true;
         for now in [changed, moved, returned, more] {
             let verdict = drift(&[at(0, 0), now]).verdict();
             assert_eq!((verdict.compared, verdict.left_out), (0, 100));

@@ -24,8 +24,8 @@ pub(super) struct Pool {
     /// The odds of getting nothing.
     pub(super) nothing: f64,
     pub(super) items: Vec<Item>,
-    /// There are more items than are looked at.
-    pub(super) has_more: bool,
+    /// There are more items than are looked at, or rules by which the odds depend on who draws: draws cannot be compared with them.
+    pub(super) is_beyond: bool,
     pub(super) verdict: Verdict,
 }
 
@@ -79,7 +79,7 @@ impl Pool {
             version: number(state, "version")?,
             nothing: share(field(odds, "nothing")?)?,
             items: items?,
-            has_more: field(state, "next")?.as_integer().is_some(),
+            is_beyond: field(state, "next")?.as_integer().is_some() || has_rules(state),
             verdict: Verdict::default(),
         })
     }
@@ -117,6 +117,12 @@ impl Item {
             (_, None) => 3.0,
         }
     }
+}
+
+/// Whether there are rules about users.
+fn has_rules(state: &Value) -> bool {
+    let some = |name| field(state, name).and_then(Value::as_elements).is_some_and(|rules| !rules.is_empty());
+    some("limits") || some("guarantees")
 }
 
 fn item(entry: &Value, odds: &Value) -> Option<Item> {
@@ -162,7 +168,7 @@ pub(super) mod tests {
             version: 1,
             nothing,
             items: items.iter().map(item).collect(),
-            has_more: false,
+            is_beyond: false,
             verdict: Verdict::default(),
         }
     }

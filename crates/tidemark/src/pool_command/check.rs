@@ -1,0 +1,107 @@
+//! `tidemark pool check`: whether a file is a catalogue, and which odds it gives.
+
+use crate::name::printable;
+use anyhow::{Context, anyhow, ensure};
+use clap::Args;
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use tidemark_pool::file::{CatalogueFile, FileFormat, Origin, TEXT_BYTES_MAX};
+use tidemark_pool::selector::WideTree;
+use tidemark_pool::{Catalogue, Mode, Odds, SoldOut, Stock, Urn};
+
+/// Arguments of `tidemark pool check`.
+#[derive(Debug, Args)]
+pub(super) struct CheckArgs {
+    /// Catalogue: JSON, YAML or TOML, also a configuration of the original
+    file: PathBuf,
+    /// json, yaml or toml [default: what the file's name says]
+    #[arg(long)]
+    format: Option<FileFormat>,
+    /// How many items are shown; 0 shows all
+    #[arg(long, default_value_t = 100)]
+    items: usize,
+}
+
+/// Shows what the file says, or what is wrong with it.
+pub(super) fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
+    let file = read(&args.file, args.format)?;
+    let mut out = BufWriter::new(io::stdout().lock());
+    show(&file, if args.items == 0 { usize::MAX } else { args.items }, &mut out)?;
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The catalogue of a file.
+pub(super) fn read(path: &Path, format: Option<FileFormat>) -> anyhow::Result<CatalogueFile> {
+    let format = match format {
+        Some(format) => format,
+        None => FileFormat::from_path(path).with_context(|| format!("{}: say --format", path.display()))?,
+    };
+    let mut text = String::new();
+    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes = file.take(TEXT_BYTES_MAX as u64 + 1).read_to_string(&mut text);
+    let bytes = bytes.with_context(|| format!("cannot read {}", path.display()))?;
+    ensure!(bytes <= TEXT_BYTES_MAX, "{} is longer than {TEXT_BYTES_MAX} bytes", path.display());
+    CatalogueFile::parse(&text, format).map_err(|error| anyhow!("{}: {error}", path.display()))
+}
+
+fn show(file: &CatalogueFile, most: usize, out: &mut impl Write) -> io::Result<()> {
+    let CatalogueFile { catalogue, origin, unused } = file;
+    let whose = if *origin == Origin::Original { "a configuration of the original" } else { "a catalogue" };
+    writeln!(
+        out,
+        "good: {whose} of {} items, {}, {}",
+        catalogue.items().len(),
+        mode(catalogue),
+        sold_out(catalogue)
+    )?;
+    for setting in unused {
+        writeln!(out, "{setting}")?;
+    }
+    let urn = Urn::<WideTree>::new(catalogue);
+    let odds = Odds::of(&urn);
+    writeln!(out, "{:>14} {:>20} {:>20}  ID", "ODDS", "WEIGHT", "QUANTITY")?;
+    for entry in urn.entries().take(most) {
+        let quantity = match entry.stock {
+            Stock::Limited(quantity) => quantity.to_string(),
+            Stock::Unlimited => "unlimited".to_owned(),
+        };
+        let share = odds.share(odds.weight(&entry)) * 100.0;
+        writeln!(
+            out,
+            "{share:>12.6} % {:>20} {quantity:>20}  {}",
+            entry.weight,
+            printable(entry.id.as_bytes())
+        )?;
+    }
+    if odds.nothing() > 0 {
+        let share = odds.share(odds.nothing()) * 100.0;
+        writeln!(
+            out,
+            "{share:>12.6} % {:>20} {:>20}  nothing, in place of what is sold out",
+            odds.nothing(),
+            ""
+        )?;
+    }
+    match urn.len().saturating_sub(most) {
+        0 => Ok(()),
+        more => writeln!(out, "and {more} more: --items 0 shows all"),
+    }
+}
+
+fn mode(catalogue: &Catalogue) -> &'static str {
+    match catalogue.mode() {
+        Mode::FixedOdds => "odds are fixed",
+        Mode::PerUnit => "each unit is a ticket",
+    }
+}
+
+fn sold_out(catalogue: &Catalogue) -> String {
+    match catalogue.sold_out() {
+        SoldOut::Renormalise => "what is sold out makes the others likelier".to_owned(),
+        SoldOut::NoPrize => "what is sold out leads to nothing".to_owned(),
+        SoldOut::Fallback(id) => format!("what is sold out leads to {}", printable(id.as_bytes())),
+    }
+}

@@ -1,0 +1,145 @@
+//! The lines of an audit: what is exported of a pool, in the words that both formats share.
+
+use serde::{Deserialize, Serialize};
+
+/// One line.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Line<'a> {
+    Pool(PoolLine<'a>),
+    State { event: &'static str, bytes: String },
+    Item(ItemLine<'a>),
+    Frame(FrameLine<'a>),
+    Event(Box<EventLine<'a>>),
+}
+
+/// A pool as it stands before what follows.
+#[derive(Debug, Serialize)]
+pub(super) struct PoolLine<'a> {
+    pub(super) event: &'static str,
+    pub(super) audit: u32,
+    pub(super) key: String,
+    pub(super) db: u8,
+    pub(super) lsn: u64,
+    /// Whether it is new: otherwise there is a history before it that is not told.
+    pub(super) made: bool,
+    pub(super) mode: &'static str,
+    pub(super) sold_out: &'static str,
+    pub(super) fallback: Option<&'a str>,
+    pub(super) version: u64,
+    pub(super) items: usize,
+    pub(super) draws: u64,
+    pub(super) reservations: usize,
+    pub(super) epoch: u64,
+    pub(super) epoch_first_draw: u64,
+    pub(super) client_seed: String,
+    pub(super) commitment: String,
+    pub(super) next_commitment: String,
+    pub(super) chain: String,
+}
+
+/// An item of it.
+#[derive(Debug, Serialize)]
+pub(super) struct ItemLine<'a> {
+    pub(super) event: &'static str,
+    pub(super) version: u64,
+    pub(super) item: u32,
+    pub(super) id: &'a str,
+    pub(super) weight: u64,
+    pub(super) left: Left,
+    pub(super) drawn: u64,
+}
+
+/// What was logged at once; what it did follows in lines of its own.
+#[derive(Debug, Serialize)]
+pub(super) struct FrameLine<'a> {
+    pub(super) event: &'static str,
+    pub(super) lsn: u64,
+    pub(super) time_us: u64,
+    pub(super) first_draw: u64,
+    pub(super) chain: &'a str,
+    pub(super) bytes: &'a str,
+}
+
+/// What is left of an item.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(untagged)]
+pub(super) enum Left {
+    Units(u64),
+    Unlimited(&'static str),
+}
+
+/// Something that a pool did. What does not apply is left out.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct EventLine<'a> {
+    pub(super) event: &'static str,
+    pub(super) lsn: u64,
+    pub(super) time: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) draw: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) user: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) request: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) epoch: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) version: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) item: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) weight: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) total_weight: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) odds: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) left: Option<Left>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reservation: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) until: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) count: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) client_seed: Option<String>,
+    /// Of the epoch that is over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) secret: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) commitment: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) next_commitment: Option<String>,
+}
+
+/// What is taken from a line that somebody else has written, where it cannot be computed.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Stated {
+    #[serde(default)]
+    pub(super) event: String,
+    #[serde(default)]
+    pub(super) audit: u32,
+    #[serde(default)]
+    pub(super) key: String,
+    #[serde(default)]
+    pub(super) db: u8,
+    #[serde(default)]
+    pub(super) lsn: u64,
+    #[serde(default)]
+    pub(super) made: bool,
+    #[serde(default)]
+    pub(super) time_us: u64,
+    #[serde(default)]
+    pub(super) first_draw: u64,
+    #[serde(default)]
+    pub(super) chain: String,
+    #[serde(default)]
+    pub(super) bytes: String,
+    #[serde(default)]
+    pub(super) secret: Option<String>,
+}
+
+/// The version of all that.
+pub(super) const AUDIT: u32 = 1;

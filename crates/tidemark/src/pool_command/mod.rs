@@ -1,0 +1,106 @@
+//! `tidemark pool`: check what a server's pools have done, write it down for others, and bring pools in.
+//!
+//! ```text
+//! history (log, snapshots) ─► verify, audit ─┐
+//!     exported audit ─► outsider ────────────┴─► scribe ─► line ─► format
+//! ```
+
+mod audit;
+mod check;
+mod format;
+mod hexadecimal;
+mod history;
+mod import;
+mod line;
+mod outsider;
+mod scribe;
+mod tally;
+mod verify;
+
+use crate::name::printable;
+use clap::builder::RangedI64ValueParser;
+use clap::{Args, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::fmt;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use tidemark_engine::keyspace::DATABASES;
+use tidemark_engine::query::PoolPlace;
+
+/// Check what prize pools have done, write it down for others, and bring pools in
+#[derive(Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct PoolArgs {
+    /// Data directory of the server
+    #[arg(long, global = true, default_value = "./tidemark-data", env = "TIDEMARK_DIR")]
+    dir: PathBuf,
+
+    #[command(subcommand)]
+    command: PoolCommand,
+}
+
+const AFTER_HELP: &str = "\
+`verify` and `audit` only read, also while the server is at work on the same files.
+Exit codes: 0 all is good; 1 it is not, and the last line says why; 2 the command line is wrong.";
+
+#[derive(Subcommand)]
+enum PoolCommand {
+    /// Compute every draw of a pool once more, from the log or from an exported audit
+    Verify(verify::VerifyArgs),
+    /// Write down every draw with the odds that it had, and all else that a pool has done
+    Audit(audit::AuditArgs),
+    /// Read what the Go project tiny-reward-pool has left, and make a pool that goes on from there
+    Import(Box<import::ImportArgs>),
+    /// Say whether a file is a catalogue, and which odds it gives
+    Check(check::CheckArgs),
+}
+
+/// Runs one of the subcommands.
+pub(crate) fn run(args: PoolArgs) -> anyhow::Result<ExitCode> {
+    match args.command {
+        PoolCommand::Verify(verify) => verify::run(&verify, &args.dir),
+        PoolCommand::Audit(audit) => audit::run(&audit, &args.dir),
+        PoolCommand::Import(import) => import::run(&import),
+        PoolCommand::Check(check) => check::run(&check),
+    }
+}
+
+/// Which pool it is about.
+struct PoolName {
+    key: Vec<u8>,
+    db: u8,
+}
+
+impl PoolName {
+    fn is(&self, place: &PoolPlace<'_>) -> bool {
+        (self.db, &*self.key) == (place.db, place.key)
+    }
+}
+
+impl fmt::Display for PoolName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&printable(&self.key))?;
+        match self.db {
+            0 => Ok(()),
+            db => write!(f, " of database {db}"),
+        }
+    }
+}
+
+/// Reads the number of a database.
+fn database() -> RangedI64ValueParser<u8> {
+    RangedI64ValueParser::new().range(0..DATABASES as i64)
+}
+
+/// A bar over the bytes of all segments, which are read twice; hidden when nobody watches.
+fn progress(dir: &Path) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let segments = std::fs::read_dir(dir).into_iter().flatten().filter_map(Result::ok);
+    let segments = segments.filter(|file| file.file_name().to_string_lossy().starts_with("segment-"));
+    let bytes: u64 = segments.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum();
+    let style = ProgressStyle::with_template("{bar:40} {binary_bytes} of {binary_total_bytes}, {eta} left");
+    ProgressBar::new(bytes * 2).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}

@@ -1,0 +1,164 @@
+//! What has been checked of a pool, and the values that it must have passed.
+
+use anyhow::bail;
+use std::fmt;
+use tidemark_engine::value::pool::Inner;
+use tidemark_pool::{Chain, Commitment, Event};
+
+/// Counts what was checked.
+#[derive(Debug)]
+pub(super) struct Tally {
+    /// Whether all of it is known: the pool was made here.
+    made: bool,
+    first_lsn: u64,
+    last_lsn: u64,
+    first_draw: u64,
+    next_draw: u64,
+    frames: u64,
+    /// Draws of which nobody can tell yet what follows from their numbers.
+    sealed_draws: u64,
+    /// Frames of which the chain was taken as it is stated, because a secret is in them that is not known.
+    sealed_frames: u64,
+    epochs: u64,
+    changes: u64,
+    returns: u64,
+    reservations: u64,
+    ends: u64,
+    /// The chain that this began with, and the one by now.
+    origin: Chain,
+    chain: Chain,
+}
+
+impl Tally {
+    /// Of a pool that stands like this.
+    pub(super) fn of(lsn: u64, pool: &Inner, chain: Chain, made: bool) -> Self {
+        Self {
+            made,
+            first_lsn: lsn,
+            last_lsn: lsn,
+            first_draw: pool.next_draw(),
+            next_draw: pool.next_draw(),
+            frames: 0,
+            sealed_draws: 0,
+            sealed_frames: 0,
+            epochs: 1,
+            changes: 0,
+            returns: 0,
+            reservations: 0,
+            ends: 0,
+            origin: chain,
+            chain,
+        }
+    }
+
+    /// What tells the pool from all others: the chain that its tally began with.
+    pub(super) fn origin(&self) -> Chain {
+        self.origin
+    }
+
+    /// An event has been checked.
+    pub(super) fn event(&mut self, pool: &Inner, event: &Event<'_>) {
+        let draws = pool.next_draw() - self.next_draw;
+        self.next_draw = pool.next_draw();
+        if pool.epoch().secret.is_sealed() {
+            self.sealed_draws += draws;
+        }
+        match event {
+            Event::Drew(_) | Event::DrewDifferent { .. } => {}
+            Event::Reserved { .. } => self.reservations += 1,
+            Event::Asked(asked) => self.reservations += u64::from(asked.until_us.is_some()),
+            Event::Ended { .. } => self.ends += 1,
+            Event::Changed { .. } | Event::Added { .. } | Event::Removed { .. } => self.changes += 1,
+            Event::GivenBack { .. } | Event::GivenBackBy { .. } => self.returns += 1,
+            Event::Epoch { .. } => self.epochs += 1,
+        }
+    }
+
+    /// A frame has been checked.
+    pub(super) fn frame(&mut self, lsn: u64, chain: Chain, is_sealed: bool) {
+        self.last_lsn = lsn;
+        self.frames += 1;
+        self.sealed_frames += u64::from(is_sealed);
+        self.chain = chain;
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { first_lsn, last_lsn, first_draw, next_draw, frames, .. } = self;
+        let from = if self.made { "made by" } else { "as it stood at" };
+        writeln!(
+            f,
+            "{frames} frames of the log checked, {from} record {first_lsn}, up to record {last_lsn}"
+        )?;
+        let draws = next_draw - first_draw;
+        let known = draws - self.sealed_draws;
+        write!(f, "{known} draws made again from the secrets of {} epochs", self.epochs)?;
+        if draws > 0 {
+            write!(f, " (numbers {first_draw} to {})", next_draw - 1)?;
+        }
+        writeln!(f)?;
+        if self.sealed_draws > 0 {
+            writeln!(
+                f,
+                "{} draws of epochs whose secrets are not known: stock and odds fit, the choice cannot be checked yet",
+                self.sealed_draws
+            )?;
+        }
+        if self.sealed_frames > 0 {
+            writeln!(
+                f,
+                "{} links of the chain taken as stated: secrets are in them that are not known",
+                self.sealed_frames
+            )?;
+        }
+        writeln!(
+            f,
+            "{} changes of the catalogue, {} returns, {} reservations, {} of which have ended",
+            self.changes, self.returns, self.reservations, self.ends,
+        )?;
+        writeln!(f, "chain {}", self.chain)
+    }
+}
+
+/// What somebody has noted or what was published, each of which must come up.
+#[derive(Debug, Default)]
+pub(super) struct Demands {
+    chains: Vec<(Chain, bool)>,
+    commitments: Vec<(Commitment, bool)>,
+}
+
+impl Demands {
+    pub(super) fn new(chains: &[[u8; 32]], commitments: &[[u8; 32]]) -> Self {
+        Self {
+            chains: chains.iter().map(|bytes| (Chain::from(*bytes), false)).collect(),
+            commitments: commitments.iter().map(|bytes| (Commitment(*bytes), false)).collect(),
+        }
+    }
+
+    /// The chain has this value now, and these are the pool's commitments.
+    pub(super) fn pass(&mut self, pool: &Inner, chain: Chain) {
+        for (wanted, is_met) in &mut self.chains {
+            *is_met |= *wanted == chain;
+        }
+        if self.commitments.iter().any(|(_, is_met)| !is_met) {
+            let published = [pool.commitment(), pool.next_commitment()];
+            for (wanted, is_met) in &mut self.commitments {
+                *is_met |= published.contains(wanted);
+            }
+        }
+    }
+
+    /// Whether everything has come up.
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        if let Some((chain, _)) = self.chains.iter().find(|(_, is_met)| !is_met) {
+            bail!(
+                "the chain never has the value {chain}: what came before that was changed since it was noted, or is not there"
+            );
+        }
+        if let Some((commitment, _)) = self.commitments.iter().find(|(_, is_met)| !is_met) {
+            bail!("no epoch has the commitment {commitment}: the secrets are others than were promised");
+        }
+        Ok(())
+    }
+}
