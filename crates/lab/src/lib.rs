@@ -5,7 +5,8 @@
 //! - [`circuit`]: what circuits cost, each under the name that the original's benchmarks gave it, and beside their peers.
 //! - [`counter`]: what churning counters and limiters cost, and what of them is uncommitted, beside what others do.
 //! - [`counter_cost`]: what counters cost their callers, under the names of the original's benchmarks.
-//! - [`micro`]: how the rows of circuits and of what counters cost are measured.
+//! - [`pool`]: what draws, reservations, images and replays of prize pools cost, under the names of the original's benchmarks.
+//! - [`micro`]: how the rows of circuits, of pools and of what counters cost are measured.
 //! - [`kv`]: throughput, latency and emission latency of a key-value load, closed or open loop, one server or two.
 //! - [`reconnect`]: how soon a subscriber that comes back has what it missed, and whether it has all of it, once.
 //! - [`crash`]: whether every acknowledged write is emitted exactly once when a client, the server or both are killed.
@@ -45,6 +46,7 @@ pub mod null_server;
 #[cfg(feature = "wire")]
 pub mod options;
 pub mod output;
+pub mod pool;
 mod random;
 #[cfg(feature = "wire")]
 pub mod reconnect;

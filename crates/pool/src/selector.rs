@@ -7,7 +7,7 @@
 //! | [`Fenwick`] | O(log n), to the base of 2 | O(log n) | 8 | comparison: the textbook's structure |
 //! | [`PrefixSum`] | O(log n), to the base of 2 | O(n) | 8 | comparison: the cumulative scan, searched |
 //!
-//! `cargo bench -p tidemark-pool --bench selectors` prints what each costs.
+//! `cargo bench -p tidemark-pool -- SelectorOps` prints what each costs.
 
 mod alias;
 mod any;

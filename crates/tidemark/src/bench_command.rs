@@ -5,7 +5,7 @@ use clap::Args;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::SystemTime;
-use tidemark_lab::{circuit, counter, crash, fan_out, kv, null_server, reconnect, single_dash};
+use tidemark_lab::{circuit, counter, crash, fan_out, kv, null_server, pool, reconnect, single_dash};
 
 /// Arguments of `tidemark bench`.
 #[derive(Args)]
@@ -31,6 +31,8 @@ enum Scenario {
     Circuit(Box<circuit::CircuitOptions>),
     /// What churning counters and limiters cost, and what of them is uncommitted, under the original's flags
     Counter(Box<counter::CounterOptions>),
+    /// What draws from prize pools cost, and all that belongs to them, under the original's names and beside peers
+    Pool(Box<pool::PoolOptions>),
     /// Parse and answer, nothing else: what this machine allows
     NullServer(null_server::NullServerOptions),
 }
@@ -71,6 +73,10 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
             if !counter::run(&options, &caller, &environment, &mut out, &mut notes)? {
                 return Ok(ExitCode::FAILURE);
             }
+        }
+        Scenario::Pool(options) => {
+            let caller = pool::Caller { arguments: vec!["bench".into(), "pool".into()] };
+            pool::run(&options, &caller, &mut std::io::stdout().lock(), &mut std::io::stderr())?;
         }
         Scenario::NullServer(options) => {
             null_server::run(&options).with_context(|| format!("null server on port {}", options.port))?;
@@ -132,6 +138,10 @@ mod tests {
         assert_eq!(
             normalise(&["tidemark", "bench", "counter", "-variant=vsa", "-ops", "9", "-commit_interval=1ms"]),
             ["tidemark", "bench", "counter", "--variant=vsa", "--ops", "9", "--commit_interval=1ms"]
+        );
+        assert_eq!(
+            normalise(&["tidemark", "bench", "pool", "-go", "-prof", "gc", "DrawOps"]),
+            ["tidemark", "bench", "pool", "--go", "--prof", "gc", "DrawOps"]
         );
         assert_eq!(normalise(&["tidemark", "cli", "-host", "h"]), ["tidemark", "cli", "-host", "h"]);
     }

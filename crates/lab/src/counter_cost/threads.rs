@@ -88,7 +88,7 @@ fn with<T: Sync + 'static, R: 'static>(
         })?;
         Ok(took.as_nanos() as f64)
     };
-    Ok(Work { operations: 1, run: Box::new(run), end: None })
+    Ok(Work { operations: 1, run: Box::new(run), end: None, check: None })
 }
 
 #[cfg(test)]

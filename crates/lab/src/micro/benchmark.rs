@@ -3,7 +3,9 @@
 use super::lateness::Late;
 use super::sizes::Sizes;
 use anyhow::Context;
+use std::cell::Cell;
 use std::hint::black_box;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// One row of the laboratory.
@@ -12,6 +14,8 @@ pub struct Benchmark {
     /// What the same was called in other versions of the original's suite.
     other_names: Vec<String>,
     measures: String,
+    /// What one of its operations is called.
+    operation: &'static str,
     group: Option<&'static str>,
     target: Option<f64>,
     is_in_summary: bool,
@@ -44,10 +48,24 @@ pub(crate) struct Work {
     /// Of work that takes down latencies: what ends the calls and says how late the values of all of them were. What the calls
     /// themselves return is then nothing.
     pub(crate) end: Option<End>,
+    /// What makes sure, when an iteration is over, that all of it was done, and says what else was found.
+    pub(crate) check: Option<Check>,
 }
 
 /// See [`Work::end`].
 pub(crate) type End = Box<dyn FnOnce() -> anyhow::Result<Late>>;
+
+/// See [`Work::check`].
+pub(crate) type Check = Box<dyn FnOnce() -> anyhow::Result<Vec<Found>>>;
+
+/// What else was found of an iteration.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Found {
+    /// Such as `wal_file_size`.
+    pub(crate) label: &'static str,
+    pub(crate) unit: &'static str,
+    pub(crate) value: f64,
+}
 
 /// See [`Work::run`].
 type Run = Box<dyn FnMut(u64) -> anyhow::Result<f64>>;
@@ -67,6 +85,7 @@ impl Benchmark {
             name,
             other_names: Vec::new(),
             measures,
+            operation: "op",
             group: None,
             target: None,
             is_in_summary: false,
@@ -98,6 +117,12 @@ impl Benchmark {
     /// The same under other names, by which it is found too.
     pub(crate) fn also<N: Into<String>>(mut self, other_names: impl IntoIterator<Item = N>) -> Self {
         self.other_names = other_names.into_iter().map(N::into).collect();
+        self
+    }
+
+    /// Its operations are called this, in Go's lines.
+    pub(crate) fn of(mut self, operation: &'static str) -> Self {
+        self.operation = operation;
         self
     }
 
@@ -155,6 +180,10 @@ impl Benchmark {
         self.is_in_summary
     }
 
+    pub(crate) fn operation(&self) -> &'static str {
+        self.operation
+    }
+
     pub(crate) fn group(&self) -> Option<&'static str> {
         self.group
     }
@@ -204,13 +233,23 @@ impl Work {
     }
 
     fn new(operations: u64, run: impl FnMut(u64) -> anyhow::Result<f64> + 'static) -> Self {
-        Work { operations, run: Box::new(run), end: None }
+        Work { operations, run: Box::new(run), end: None, check: None }
+    }
+
+    /// The same work, which is looked at when an iteration is over.
+    pub(crate) fn checked(self, check: impl FnOnce() -> anyhow::Result<Vec<Found>> + 'static) -> Self {
+        Work { check: Some(Box::new(check)), ..self }
     }
 
     /// The same work with as many operations more in each call.
     fn times(self, factor: u64) -> Self {
         let mut run = self.run;
-        Work::new(self.operations * factor, move |count| run(count * factor))
+        Work {
+            operations: self.operations * factor,
+            run: Box::new(move |count| run(count * factor)),
+            end: self.end,
+            check: self.check,
+        }
     }
 }
 
@@ -221,25 +260,57 @@ pub(crate) fn each<R>(operation: impl FnMut(u64) -> R + 'static) -> anyhow::Resu
 }
 
 /// As [`each`], for calls that do so many operations.
-pub(crate) fn several<R>(operations: u64, operation: impl FnMut(u64) -> R + 'static) -> anyhow::Result<Work> {
-    let mut at_rest = Some(operation);
+pub(crate) fn several<R>(
+    operations: u64,
+    mut operation: impl FnMut(u64) -> R + 'static,
+) -> anyhow::Result<Work> {
+    let (work, _) = on(operations, (), move |(), number| operation(number))?;
+    Ok(work)
+}
+
+/// As [`several`], for calls that do something to a state, which can be looked at when they are over.
+pub(crate) fn on<S: 'static, R>(
+    operations: u64,
+    state: S,
+    operation: impl FnMut(&mut S, u64) -> R + 'static,
+) -> anyhow::Result<(Work, Worked<S>)> {
+    let worked = Worked { state: Rc::new(Cell::new(Some(state))), calls: Rc::default() };
+    let (at_rest, calls) = (Rc::clone(&worked.state), Rc::clone(&worked.calls));
+    let mut idle = Some(operation);
     let run = move |count| {
-        // In a variable of its own, so that what the operation keeps may be in registers, as in any loop of a program.
-        let mut operation = at_rest.take().context("the operation has panicked before")?;
+        let panicked = "the operation has panicked before";
+        // In variables of their own, so that what the operation keeps may be in registers, as in any loop of a program.
+        let (mut state, mut operation) = (at_rest.take().context(panicked)?, idle.take().context(panicked)?);
         let clock = Instant::now();
         for number in 0..count {
-            black_box(operation(black_box(number)));
+            black_box(operation(&mut state, black_box(number)));
         }
         let took = clock.elapsed();
-        at_rest = Some(operation);
+        at_rest.set(Some(state));
+        idle = Some(operation);
+        calls.set(calls.get() + count);
         Ok(took.as_nanos() as f64)
     };
-    Ok(Work::new(operations, run))
+    Ok((Work::new(operations, run), worked))
+}
+
+/// What work is done on.
+pub(crate) struct Worked<S> {
+    state: Rc<Cell<Option<S>>>,
+    calls: Rc<Cell<u64>>,
+}
+
+impl<S> Worked<S> {
+    /// What it has become, and by how many calls.
+    pub(crate) fn finish(self) -> anyhow::Result<(S, u64)> {
+        let state = self.state.take().context("the operation has panicked")?;
+        Ok((state, self.calls.get()))
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Benchmark, Work, each};
+    use super::{Benchmark, Found, Work, each, on};
     use crate::micro::sizes::Sizes;
     use std::cell::Cell;
     use std::rc::Rc;
@@ -274,5 +345,18 @@ mod tests {
         .unwrap();
         assert!(((work.run)(2).unwrap() - 10.0).abs() < f64::EPSILON);
         assert_eq!((work.run)(1).unwrap_err().to_string(), "no more");
+    }
+
+    #[test]
+    fn what_was_worked_on_is_there_when_it_is_over_with_the_number_of_calls() {
+        let (work, worked) = on(2, 0_u64, |sum, number| *sum += number).unwrap();
+        let mut work = work.checked(move || {
+            let (sum, calls) = worked.finish()?;
+            Ok(vec![Found { label: "sum", unit: "calls", value: (sum * 10 + calls) as f64 }])
+        });
+        (work.run)(3).unwrap();
+        (work.run)(4).unwrap();
+        let found = (work.check.unwrap())().unwrap();
+        assert_eq!(found, [Found { label: "sum", unit: "calls", value: 97.0 }]);
     }
 }

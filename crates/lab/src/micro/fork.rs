@@ -90,7 +90,7 @@ fn measure_once(
     command.args(["--warmup-iterations", &plan.warmup_iterations.to_string()]);
     command.args(["--iterations", &plan.iterations.to_string()]);
     command.args(["--warmup-time", &seconds(plan.warmup_time), "--time", &seconds(plan.time)]);
-    if options.profiler.is_some() {
+    if plan.allocations {
         command.args(["--profiler", "gc"]);
     }
     if options.quick {

@@ -4,11 +4,11 @@
 //! - `runner.rs` does a benchmark's work for a while and looks at the clock.
 //! - `row.rs` is what was measured of one benchmark, `series.rs` the samples of one thing that was found of it.
 //! - `program.rs` has a laboratory started by `cargo bench`.
-//! - `report.rs`, `ratios.rs`, `markdown.rs`, `jmh.rs` and `comparison.rs` say what was found, `result_file.rs` keeps it.
+//! - `report.rs`, `ratios.rs`, `markdown.rs`, `go.rs`, `jmh.rs` and `comparison.rs` say what was found, `result_file.rs` keeps it.
 //!
 //! Each uses only what stands before it: benchmarks and what they count with (`tally`, `lateness`, `open_loop`) ─► how they are
-//! measured (`runner`, `fork`) ─► rows ─► what is said of them ─► this file. The suites are those of [`crate::circuit`] and
-//! [`crate::counter_cost`].
+//! measured (`runner`, `fork`) ─► rows ─► what is said of them ─► this file. The suites are those of [`crate::circuit`],
+//! [`crate::counter_cost`] and [`crate::pool`].
 //!
 //! A scenario whose values do not all arrive is an error, not a figure.
 
@@ -16,9 +16,11 @@ pub(crate) mod benchmark;
 mod comparison;
 pub(crate) mod cores;
 mod fork;
+mod go;
 mod group;
 mod interrupt;
 mod jmh;
+pub(crate) mod kept;
 pub(crate) mod lateness;
 mod markdown;
 pub(crate) mod open_loop;
@@ -46,6 +48,7 @@ use crate::machine::Machine;
 use crate::output;
 use anyhow::{Context, anyhow};
 use comparison::Comparison;
+use go::GoLines;
 use interrupt::Interrupt;
 use markdown::Markdown;
 use options::{Action, Plan};
@@ -82,8 +85,8 @@ pub(crate) fn run(
         return printed(list(runs.iter().flat_map(|run| &run.benchmarks), options.verbose, out));
     }
     anyhow::ensure!(
-        !(options.markdown && options.prints_json()),
-        "--markdown and -rff - would both be standard output; write the results to a file, or leave one out"
+        !((options.markdown || options.go) && options.prints_json()),
+        "--markdown or --go, and -rff -, would both be standard output; write the results to a file, or leave one out"
     );
     warn(options, notes);
     // Before anything takes long: a mistaken name is told at once.
@@ -187,6 +190,8 @@ fn write_results(
         out.write_all(json.as_bytes())
     } else if options.markdown {
         write!(out, "{}", Markdown(report))
+    } else if options.go {
+        write!(out, "{}", GoLines(report))
     } else {
         write!(out, "{report}")
     };

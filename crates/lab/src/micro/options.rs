@@ -31,6 +31,10 @@ pub struct MicroOptions {
     /// Print the results as tables in Markdown, in place of the table
     #[arg(long)]
     pub(crate) markdown: bool,
+    /// Print the results as Go's benchmarks are printed, a line for each iteration, in place of the table; counts what
+    /// operations ask the allocator for
+    #[arg(long, conflicts_with = "markdown")]
+    pub(crate) go: bool,
     /// What to report
     #[arg(long, visible_alias = "bm", value_enum, default_value = "avgt")]
     pub(crate) mode: Mode,
@@ -137,7 +141,7 @@ impl MicroOptions {
             warmup_time: self.warmup_time,
             time: self.time,
             forks: self.forks,
-            allocations: self.profiler.is_some(),
+            allocations: self.profiler.is_some() || self.go,
             sizes: if self.quick { Sizes::QUICK } else { Sizes::FULL },
         }
     }
@@ -225,6 +229,7 @@ mod tests {
         assert_eq!((plan.mode, plan.allocations), (Mode::Throughput, true));
         assert_eq!(options.patterns, ["PipeOps"]);
         assert_eq!(options.profiler, Some(Profiler::Allocations));
+        assert!(parse(&["--go"]).unwrap().plan().allocations);
     }
 
     #[test]
@@ -270,6 +275,7 @@ mod tests {
             (&["--prof", "perfnorm"], "the profiler here is gc"),
             (&["--rf", "json"], "--result-file"),
             (&["--rf", "csv", "--rff", "x"], "[possible values: json]"),
+            (&["--go", "--markdown"], "cannot be used with"),
             (&["compare", "a.json"], "<B>"),
         ] {
             let message = message(flags);

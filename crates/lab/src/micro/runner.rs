@@ -5,7 +5,7 @@
 //!         each: fresh work ─► calls, as many between two looks at the clock as take a while ─► a sample
 //! ```
 
-use super::benchmark::{Benchmark, End, Quantity, Work};
+use super::benchmark::{Benchmark, End, Found, Quantity, Work};
 use super::interrupt::Interrupt;
 use super::options::{Mode, Plan};
 use crate::allocations;
@@ -21,6 +21,8 @@ pub(crate) struct Outcome {
     pub(crate) name: String,
     /// For each fork what its iterations found for one operation, in nanoseconds or the benchmark's unit.
     pub(crate) samples: Vec<Vec<f64>>,
+    /// Of how many operations each of them is.
+    pub(crate) operations: Vec<Vec<u64>>,
     /// What else was found of it.
     pub(crate) others: Vec<Finding>,
     /// Why it has failed, in a line. What it found itself before then is no figure either; what processes have found that came to
@@ -89,6 +91,9 @@ struct Running<'a> {
     /// How many calls there are between two looks at the clock.
     calls: u64,
     samples: Vec<f64>,
+    operations: Vec<u64>,
+    /// What the checks have found, an iteration after the other.
+    found: Vec<Finding>,
     /// For each of [`PERCENTILES`] what the iterations found.
     percentiles: [Vec<f64>; PERCENTILES.len()],
     /// How many values the iterations had arrive in a second, of those that are to arrive at a rate.
@@ -104,6 +109,8 @@ impl<'a> Running<'a> {
             plan,
             calls: 1,
             samples: Vec::new(),
+            operations: Vec::new(),
+            found: Vec::new(),
             percentiles: Default::default(),
             rates: Vec::new(),
             allocated: Vec::new(),
@@ -131,6 +138,7 @@ impl<'a> Running<'a> {
         self.iterate(self.plan.warmup_time)?;
         self.percentiles.iter_mut().for_each(Vec::clear);
         self.rates.clear();
+        self.found.clear();
         Ok(())
     }
 
@@ -138,8 +146,9 @@ impl<'a> Running<'a> {
         if self.is_amount() && number >= AMOUNTS_MAX {
             return Ok(());
         }
-        let sample = self.iterate(self.plan.time)?;
-        self.samples.push(sample);
+        let Sample { score, operations } = self.iterate(self.plan.time)?;
+        self.samples.push(score);
+        self.operations.push(operations);
         Ok(())
     }
 
@@ -147,15 +156,23 @@ impl<'a> Running<'a> {
         matches!(self.benchmark.quantity(), Quantity::Amount(_))
     }
 
-    /// Does the work for about this long. Returns what one operation took.
-    fn iterate(&mut self, time: Duration) -> anyhow::Result<f64> {
+    /// Does the work for about this long, and has it checked.
+    fn iterate(&mut self, time: Duration) -> anyhow::Result<Sample> {
         let mut work = self.benchmark.start(&self.plan.sizes)?;
+        let sample = self.do_for(time, &mut work)?;
+        if let Some(check) = work.check.take() {
+            check()?.into_iter().for_each(|found| self.add(found));
+        }
+        Ok(sample)
+    }
+
+    fn do_for(&mut self, time: Duration, work: &mut Work) -> anyhow::Result<Sample> {
         let time = if self.plan.mode == Mode::SingleShot || self.is_amount() { Duration::ZERO } else { time };
         if let Some(end) = work.end.take() {
-            return self.take_latencies(&mut work, end, time);
+            return self.take_latencies(work, end, time);
         }
         if time.is_zero() {
-            return Ok((work.run)(1)? / work.operations as f64);
+            return Ok(Sample::of((work.run)(1)?, work.operations));
         }
         let began = Instant::now();
         let (mut amount, mut calls) = (0.0, 0_u64);
@@ -168,16 +185,25 @@ impl<'a> Running<'a> {
                 self.calls = self.calls.saturating_mul(2);
                 (amount, calls) = (0.0, 0);
             } else if began.elapsed() >= time {
-                return Ok(amount / (calls as f64 * work.operations as f64));
+                return Ok(Sample::of(amount, calls * work.operations));
             }
         }
     }
 
-    /// Does work for about this long that takes down how late its values are, and ends it. Returns their mean.
-    fn take_latencies(&mut self, work: &mut Work, end: End, time: Duration) -> anyhow::Result<f64> {
+    fn add(&mut self, Found { label, unit, value }: Found) {
+        match self.found.iter_mut().find(|finding| finding.label == label) {
+            Some(Finding { samples, .. }) => samples.iter_mut().for_each(|fork| fork.push(value)),
+            None => self.found.push(Finding::new(label, unit, vec![value])),
+        }
+    }
+
+    /// Does work for about this long that takes down how late its values are, and ends it. The score is their mean.
+    fn take_latencies(&mut self, work: &mut Work, end: End, time: Duration) -> anyhow::Result<Sample> {
         let began = Instant::now();
+        let mut operations = 0;
         loop {
             (work.run)(1)?;
+            operations += work.operations;
             if began.elapsed() >= time {
                 break;
             }
@@ -187,7 +213,7 @@ impl<'a> Running<'a> {
             samples.push(late.latencies.nanos_at(quantile) as f64);
         }
         self.rates.extend(late.per_second);
-        Ok(late.nanos)
+        Ok(Sample { score: late.nanos, operations })
     }
 
     fn finish(self) -> Outcome {
@@ -203,8 +229,15 @@ impl<'a> Running<'a> {
         if !self.rates.is_empty() {
             others.push(Finding::new(RATE, "ops/s", self.rates));
         }
+        others.extend(self.found);
         others.extend(self.allocated);
-        Outcome { name, samples: vec![self.samples], others, failure: None }
+        Outcome {
+            name,
+            samples: vec![self.samples],
+            operations: vec![self.operations],
+            others,
+            failure: None,
+        }
     }
 
     /// Does the work once more and counts what it asks the allocator for, the parts included that are not timed.
@@ -221,6 +254,7 @@ impl<'a> Running<'a> {
             end.map_or(Ok(()), |end| end().map(drop))
         });
         done?;
+        work.check.take().map_or(Ok(Vec::new()), |check| check())?;
         let allocated = allocated.context("this program's allocator does not count")?;
         let operations = self.calls as f64 * work.operations as f64;
         self.allocated = vec![
@@ -228,6 +262,19 @@ impl<'a> Running<'a> {
             Finding::new("gc.alloc.count.norm", "allocs/op", vec![allocated.count as f64 / operations]),
         ];
         Ok(())
+    }
+}
+
+/// What an iteration has found.
+struct Sample {
+    /// Of one operation.
+    score: f64,
+    operations: u64,
+}
+
+impl Sample {
+    fn of(amount: f64, operations: u64) -> Self {
+        Sample { score: amount / operations as f64, operations }
     }
 }
 
@@ -266,6 +313,7 @@ impl Outcome {
             return;
         }
         self.samples.extend(fork.samples);
+        self.operations.extend(fork.operations);
         for (sum, other) in self.others.iter_mut().zip(fork.others) {
             debug_assert_eq!(sum.label, other.label);
             sum.samples.extend(other.samples);
@@ -275,8 +323,8 @@ impl Outcome {
 
 #[cfg(test)]
 mod tests {
-    use super::{Outcome, measure as measure_until};
-    use crate::micro::benchmark::{Benchmark, Work};
+    use super::{Finding, Outcome, measure as measure_until};
+    use crate::micro::benchmark::{Benchmark, Found, Work};
     use crate::micro::interrupt::Interrupt;
     use crate::micro::lateness::Lateness;
     use crate::micro::open_loop::emissions;
@@ -301,6 +349,27 @@ mod tests {
             let outcome = measure(&[&benchmark], &plan(mode)).remove(0);
             assert_eq!(outcome.samples, [[7.0; 3]]);
         }
+    }
+
+    #[test]
+    fn each_iteration_is_checked_and_what_that_finds_is_a_finding() {
+        let benchmark = Benchmark::new("A.a", "", |_| {
+            let done = Rc::new(Cell::new(0.0));
+            let counted = Rc::clone(&done);
+            let work = Work::calls(10, move || {
+                counted.set(counted.get() + 10.0);
+                Ok(Duration::from_nanos(70))
+            })?;
+            Ok(work.checked(move || Ok(vec![Found { label: "done", unit: "draws", value: done.get() }])))
+        });
+        let outcome = measure(&[&benchmark], &plan(Mode::SingleShot)).remove(0);
+        assert_eq!(outcome.operations, [[10; 3]]);
+        assert_eq!(outcome.others, [Finding::new("done", "draws", vec![10.0; 3])]);
+        let wrong = Benchmark::new("A.b", "", |_| {
+            Ok(Work::calls(1, || Ok(Duration::ZERO))?.checked(|| anyhow::bail!("a prize is missing")))
+        });
+        let outcome = measure(&[&wrong], &plan(Mode::SingleShot)).remove(0);
+        assert_eq!(outcome.failure.as_deref(), Some("a prize is missing"));
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub struct Sizes {
     pub names: u64,
     /// The same where caches are too small for them.
     pub many_names: u64,
+    /// The most items that a catalogue has.
+    pub items: u64,
 }
 
 impl Sizes {
@@ -31,6 +33,7 @@ impl Sizes {
         idle_time: Duration::from_secs(3),
         names: 1_024,
         many_names: 300_000,
+        items: 1_000_000,
     };
 
     /// Enough to see that everything runs.
@@ -42,5 +45,6 @@ impl Sizes {
         idle_time: Duration::from_millis(2),
         names: 16,
         many_names: 32,
+        items: 64,
     };
 }

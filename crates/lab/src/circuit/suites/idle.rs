@@ -1,15 +1,11 @@
 //! What circuits cost while nothing happens.
 
-use crate::allocations::{self, Allocations};
 use crate::micro::benchmark::{Benchmark, Work};
+use crate::micro::kept::kept_bytes;
 use crate::micro::tally::Tally;
-use anyhow::Context;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 use tidemark_circuit::{Circuit, Pipe};
-
-/// How many times a rest is taken for others to give back memory, at most.
-const QUIET_TRIES: u32 = 50;
 
 pub(super) fn suite() -> Vec<Benchmark> {
     vec![
@@ -75,40 +71,6 @@ fn used(count: u64) -> anyhow::Result<Vec<(Circuit, Pipe<u64>)>> {
         circuits.push((circuit, pipe));
     }
     Ok(circuits)
-}
-
-/// How much more memory there is in use while what is made exists, and has had a rest in which others tidy up behind it.
-fn kept_bytes<T>(rest: Duration, make: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<f64> {
-    wait_for_quiet(rest);
-    let resident = resident_bytes()?;
-    let (made, allocated) = allocations::during(|| {
-        let made = make();
-        std::thread::sleep(rest);
-        made
-    });
-    let made = made?;
-    let bytes = match allocated {
-        Some(allocated) => allocated.kept_bytes as f64,
-        None => resident_bytes()?.saturating_sub(resident) as f64,
-    };
-    drop(made);
-    Ok(bytes)
-}
-
-/// Waits until what was dropped before is given back, which a pool's threads do in their own time.
-fn wait_for_quiet(rest: Duration) {
-    for _ in 0..QUIET_TRIES {
-        let ((), allocated) = allocations::during(|| std::thread::sleep(rest));
-        if allocated.unwrap_or_default() == Allocations::default() {
-            return;
-        }
-    }
-}
-
-fn resident_bytes() -> anyhow::Result<u64> {
-    let status = std::fs::read_to_string("/proc/self/statm").context("cannot read /proc/self/statm")?;
-    let pages: u64 = status.split(' ').nth(1).context("/proc/self/statm has no second number")?.parse()?;
-    Ok(pages * rustix::param::page_size() as u64)
 }
 
 fn processor_time() -> Duration {

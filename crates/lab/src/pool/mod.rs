@@ -1,0 +1,53 @@
+//! The laboratory of pools: what draws, selectors, reservations, images and replays cost, every benchmark of tiny-reward-pool under its name
+//! among them, and what others have for the same purpose, in turns.
+//!
+//! How rows are measured is in [`crate::micro`]. `stock` makes the pools, which never run out while they are measured, and looks through their
+//! books afterwards: a row whose draws were refused, or whose stock does not add up, has failed.
+
+mod draws;
+mod images;
+mod memory;
+mod options;
+mod recording;
+mod replays;
+mod reservations;
+mod selectors;
+mod stock;
+
+pub use crate::micro::{Benchmark, Caller, Quantity, SelectionError, Sizes};
+pub use options::PoolOptions;
+
+use crate::micro;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// All benchmarks, in the order in which they run.
+#[must_use]
+pub fn benchmarks() -> Vec<Benchmark> {
+    let suites = [
+        draws::suite(),
+        selectors::suite(),
+        recording::suite(),
+        reservations::suite(),
+        images::suite(),
+        replays::suite(),
+        memory::suite(),
+    ];
+    suites.into_iter().flatten().collect()
+}
+
+/// Does what the flags say. Writes what is found to `out`, and how far it is to `notes`, which may fail without a consequence.
+pub fn run(
+    options: &PoolOptions,
+    caller: &Caller,
+    out: &mut impl Write,
+    notes: &mut impl Write,
+) -> anyhow::Result<()> {
+    micro::run(&benchmarks(), &options.micro, caller, out, notes)
+}
+
+/// Runs the laboratory with the program's arguments, as `cargo bench` has it.
+#[must_use]
+pub fn main() -> ExitCode {
+    micro::program::main("pool", "What pools cost", run)
+}

@@ -1,0 +1,21 @@
+//! Flags of the laboratory of pools.
+
+use crate::micro::MicroOptions;
+
+/// Flags of `tidemark bench pool`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = AFTER_HELP, args_conflicts_with_subcommands = true)]
+pub struct PoolOptions {
+    #[command(flatten)]
+    pub(super) micro: MicroOptions,
+}
+
+const AFTER_HELP: &str = "\
+A draw that was refused is no work: a row whose draws were not all made, or whose stock does not add up, has failed.
+Flags may be written with one dash (-bm thrpt -wi 5 -i 10 -rf json -rff results.json).
+What tiny-reward-pool's benchmarks print, a line for each iteration, to be laid beside theirs:
+  tidemark bench pool --go PoolDraw DrawWith DrawChannel
+What others have for the same is there in a program that was built with it:
+  cargo bench -p tidemark-pool --features tidemark-lab/peers -- --against peers
+Exit codes: 0 measured; 1 nothing fits a pattern, or a benchmark failed, or the results could not be written, or Ctrl-C; 2 wrong
+flags.";

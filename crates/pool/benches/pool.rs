@@ -1,0 +1,14 @@
+//! What pools cost: `cargo bench -p tidemark-pool -- [PATTERN…] [FLAGS]`; `-- -l` lists the benchmarks, `-- --help` the flags.
+//!
+//! The benchmarks are in the laboratory (`crates/lab`).
+
+use std::alloc::System;
+use std::process::ExitCode;
+use tidemark_lab::allocations::Counting;
+
+#[global_allocator]
+static ALLOCATOR: Counting<System> = Counting::new(System);
+
+fn main() -> ExitCode {
+    tidemark_lab::pool::main()
+}
