@@ -20,8 +20,8 @@
 //! scenarios; in each of these come options, then who works, then the report, and the scenario's own file last.
 //!
 //! What needs a server is behind the feature `wire`, and what commits to the log and to other people's servers behind `stores`; both are on
-//! unless they are turned off. With `peers` the laboratories of circuits and of counters measure other people's channels, actors and limiters
-//! as well.
+//! unless they are turned off. Pools with a log need `pool-log` alone, which is a part of `stores`. With `peers` the laboratories measure other
+//! people's channels, actors, limiters and selectors as well.
 
 pub mod allocations;
 pub mod circuit;

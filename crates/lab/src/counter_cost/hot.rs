@@ -2,8 +2,9 @@
 
 use super::moves::{quota, striped};
 use super::scanned::Scanned;
-use super::threads::{by_one_and_two, together};
+use super::threads::by_one_and_two;
 use crate::micro::benchmark::Benchmark;
+use crate::micro::threads::together;
 use tidemark_counter::variant::Atomic;
 
 const LIMIT: i64 = 1 << 50;

@@ -1,6 +1,6 @@
 //! What counters cost their callers: every benchmark that the original names, under its name, by one thread and by two.
 //!
-//! How rows are measured is in [`crate::micro`]; how several threads do the work of one is in `threads`, what stands beside counters in
+//! How rows are measured is in [`crate::micro`]; rows by one thread and by two are made in `threads`, what stands beside counters in
 //! `scanned`, and the rows are in `reads`, `hot`, `many`, `moves` and `limiters`.
 
 mod hot;

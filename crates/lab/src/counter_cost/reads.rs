@@ -1,8 +1,9 @@
 //! Reading one counter.
 
 use super::moves::{plain, quota};
-use super::threads::{beside, by_one_and_two};
+use super::threads::by_one_and_two;
 use crate::micro::benchmark::Benchmark;
+use crate::micro::threads::beside;
 use tidemark_counter::Counter;
 
 /// Reads between two moves, where the reader moves what it reads.

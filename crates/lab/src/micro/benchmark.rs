@@ -241,6 +241,17 @@ impl Work {
         Work { check: Some(Box::new(check)), ..self }
     }
 
+    /// The same work, and how many operations it has done.
+    pub(crate) fn counted(self) -> (Self, Rc<Cell<u64>>) {
+        let (done, operations, mut run) = (Rc::new(Cell::new(0)), self.operations, self.run);
+        let counted = Rc::clone(&done);
+        let run = move |calls| {
+            counted.set(counted.get() + calls * operations);
+            run(calls)
+        };
+        (Work { operations, run: Box::new(run), end: self.end, check: self.check }, done)
+    }
+
     /// The same work with as many operations more in each call.
     fn times(self, factor: u64) -> Self {
         let mut run = self.run;

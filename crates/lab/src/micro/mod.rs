@@ -6,7 +6,7 @@
 //! - `program.rs` has a laboratory started by `cargo bench`.
 //! - `report.rs`, `ratios.rs`, `markdown.rs`, `go.rs`, `jmh.rs` and `comparison.rs` say what was found, `result_file.rs` keeps it.
 //!
-//! Each uses only what stands before it: benchmarks and what they count with (`tally`, `lateness`, `open_loop`) ─► how they are
+//! Each uses only what stands before it: benchmarks and what they count with (`tally`, `lateness`, `open_loop`, `threads`, `kept`) ─► how they are
 //! measured (`runner`, `fork`) ─► rows ─► what is said of them ─► this file. The suites are those of [`crate::circuit`],
 //! [`crate::counter_cost`] and [`crate::pool`].
 //!
@@ -37,6 +37,7 @@ pub(crate) mod sizes;
 pub(crate) mod tally;
 #[cfg(test)]
 mod test_report;
+pub(crate) mod threads;
 
 pub use benchmark::{Benchmark, Quantity};
 pub use fork::Caller;

@@ -116,13 +116,16 @@ fn many_at_once() -> Vec<Benchmark> {
     all.into_iter().map(|one| one.of("draw")).collect()
 }
 
+/// Makes work of drawing from a pool.
+type Start = fn(Pool<WideTree>) -> anyhow::Result<Work>;
+
 fn allocating() -> Vec<Benchmark> {
-    let rows: [(&str, &str, fn(Pool<WideTree>) -> anyhow::Result<Work>); 3] = [
+    let rows: [(&str, &str, Start); 3] = [
         ("draw", "a draw asks", draws::<WideTree>),
         ("staged", "a draw whose undoing is kept asks", staged),
         ("many", "each of 1,000 draws at once asks", |pool| many(pool, MANY, Repeats::Allowed)),
     ];
-    let row = |(name, who, start): (&str, &str, fn(Pool<WideTree>) -> anyhow::Result<Work>)| {
+    let row = |(name, who, start): (&str, &str, Start)| {
         let measures =
             format!("how often {who} the allocator for memory, once buffers are as large as they need to be");
         Benchmark::new(format!("DrawOps.allocations_{name}"), measures, move |sizes| {

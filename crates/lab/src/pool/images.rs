@@ -4,10 +4,8 @@ use super::stock::{SCALES, Scale, expect_draws, items, pool, with_secrets};
 use crate::micro::benchmark::{Benchmark, Work, on};
 use std::time::Instant;
 use tidemark_pool::selector::WideTree;
-use tidemark_pool::{Catalogue, Item, Pool, PoolImage};
+use tidemark_pool::{Capture, Catalogue, Item, Pool, PoolImage};
 
-/// Items of a slice that is written between two draws.
-const SLICE: u32 = 1_024;
 /// Draws that are in an image.
 const DRAWS: u64 = 1_000;
 /// Nanoseconds of a millisecond.
@@ -31,11 +29,11 @@ fn rows(Scale { name, items }: Scale) -> [Benchmark; 5] {
         aim(row("state", format!("telling id, stock and odds of all of {items} items"), telling), 2.0),
         aim(
             row(
-                "slice",
+                "block",
                 format!(
-                    "writing a slice of {SLICE} of {items} items: what a draw waits for while a snapshot is made"
+                    "writing a block of a pool of {items} items for a snapshot: a draw waits for few of them"
                 ),
-                writing_slices,
+                capturing,
             ),
             2.0,
         ),
@@ -75,17 +73,27 @@ fn telling(items: u64) -> anyhow::Result<Work> {
     }))
 }
 
-fn writing_slices(items: u64) -> anyhow::Result<Work> {
-    let length = items as u32;
-    let (work, written) = on(1, (drawn_from(items)?, Vec::new(), 0), move |(pool, bytes, begin), _| {
-        let end = length.min(*begin + SLICE);
-        bytes.clear();
-        pool.write_items(*begin..end, bytes);
-        *begin = if end == length { 0 } else { end };
+fn capturing(items: u64) -> anyhow::Result<Work> {
+    let begin = move || Capture::new(items as usize);
+    let (work, taken) = on(1, (drawn_from(items)?, begin(), 0_u64), move |(pool, capture, blocks), _| {
+        if !capture.step(pool, |_, block| _ = std::hint::black_box(block)) {
+            *capture = begin();
+            capture.step(pool, |_, block| _ = std::hint::black_box(block));
+        }
+        *blocks += 1;
     })?;
     Ok(work.checked(move || {
-        let ((_, bytes, _), _) = written.finish()?;
-        anyhow::ensure!(!bytes.is_empty(), "nothing was written");
+        let ((pool, mut capture, blocks), calls) = taken.finish()?;
+        anyhow::ensure!(blocks == calls, "a block is missing");
+        // The rest of the snapshot that is under way is there as well.
+        let mut left = 0;
+        while capture.step(&pool, |_, _| left += 1) {}
+        let all = Capture::blocks_of(items as usize) as u64;
+        anyhow::ensure!(
+            (blocks + left) % all == 0,
+            "{} blocks are no whole snapshots of {all}",
+            blocks + left
+        );
         Ok(Vec::new())
     }))
 }

@@ -2,17 +2,27 @@
 //! among them, and what others have for the same purpose, in turns.
 //!
 //! How rows are measured is in [`crate::micro`]. `stock` makes the pools, which never run out while they are measured, and looks through their
-//! books afterwards: a row whose draws were refused, or whose stock does not add up, has failed.
+//! books afterwards, as `served` does with those that are in a service: a row whose draws were refused, or whose stock does not add up, has failed.
 
 mod draws;
 mod images;
+#[cfg(feature = "pool-log")]
+mod journals;
+mod latency;
 mod memory;
 mod options;
+mod original;
 mod recording;
 mod replays;
 mod reservations;
 mod selectors;
+mod served;
+mod service;
+mod snapshots;
 mod stock;
+mod users;
+#[cfg(feature = "wire")]
+mod wire;
 
 pub use crate::micro::{Benchmark, Caller, Quantity, SelectionError, Sizes};
 pub use options::PoolOptions;
@@ -25,13 +35,20 @@ use std::process::ExitCode;
 #[must_use]
 pub fn benchmarks() -> Vec<Benchmark> {
     let suites = [
+        original::suite(),
         draws::suite(),
         selectors::suite(),
         recording::suite(),
         reservations::suite(),
+        users::suite(),
         images::suite(),
         replays::suite(),
         memory::suite(),
+        service::suite(),
+        latency::suite(),
+        snapshots::suite(),
+        #[cfg(feature = "pool-log")]
+        journals::suite(),
     ];
     suites.into_iter().flatten().collect()
 }
@@ -43,7 +60,19 @@ pub fn run(
     out: &mut impl Write,
     notes: &mut impl Write,
 ) -> anyhow::Result<()> {
-    micro::run(&benchmarks(), &options.micro, caller, out, notes)
+    #[cfg(not(feature = "wire"))]
+    let all = benchmarks();
+    #[cfg(feature = "wire")]
+    let all = {
+        anyhow::ensure!(
+            !options.wire.is_asked_for() || options.micro.forks == 0,
+            "-p and -f do not go together: what is asked of a server is measured by this process; leave -f out"
+        );
+        let mut all = benchmarks();
+        all.extend(wire::suite(&options.wire));
+        all
+    };
+    micro::run(&all, &options.micro, caller, out, notes)
 }
 
 /// Runs the laboratory with the program's arguments, as `cargo bench` has it.

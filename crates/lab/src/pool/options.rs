@@ -1,5 +1,7 @@
 //! Flags of the laboratory of pools.
 
+#[cfg(feature = "wire")]
+use super::wire::WireOptions;
 use crate::micro::MicroOptions;
 
 /// Flags of `tidemark bench pool`.
@@ -8,6 +10,9 @@ use crate::micro::MicroOptions;
 pub struct PoolOptions {
     #[command(flatten)]
     pub(super) micro: MicroOptions,
+    #[cfg(feature = "wire")]
+    #[command(flatten)]
+    pub(super) wire: WireOptions,
 }
 
 const AFTER_HELP: &str = "\
@@ -17,5 +22,8 @@ What tiny-reward-pool's benchmarks print, a line for each iteration, to be laid 
   tidemark bench pool --go PoolDraw DrawWith DrawChannel
 What others have for the same is there in a program that was built with it:
   cargo bench -p tidemark-pool --features tidemark-lab/peers -- --against peers
+Draws from a server that runs, and what a Redis has that is like them, in turns; `cargo bench` has no such rows:
+  tidemark bench pool -p 7379 --redis redis://localhost:6379 WireOps
+Logs are written to folders below that for temporary files, which TMPDIR says, and are gone afterwards.
 Exit codes: 0 measured; 1 nothing fits a pattern, or a benchmark failed, or the results could not be written, or Ctrl-C; 2 wrong
 flags.";

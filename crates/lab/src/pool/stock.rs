@@ -30,7 +30,7 @@ pub(super) fn items(count: u64) -> impl Iterator<Item = Item> {
 }
 
 /// How much there is of each of so many items.
-fn quantity(items: u64) -> u64 {
+pub(super) fn quantity(items: u64) -> u64 {
     AMOUNT_MAX / 64 / items
 }
 

@@ -3,7 +3,6 @@
 use super::{Act, Scale, row, weight, weights};
 use crate::micro::benchmark::{Benchmark, Work, on};
 use crate::random::Random;
-use rand::Rng;
 use rand::distr::Distribution;
 use rand::distr::weighted::WeightedIndex;
 use rand::rand_core::TryRng;

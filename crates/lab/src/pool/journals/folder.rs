@@ -1,0 +1,53 @@
+//! A folder that is gone when it is not needed any more.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// A new folder below the system's folder for temporary files.
+#[derive(Debug)]
+pub(super) struct Folder(PathBuf);
+
+/// How many folders this process has made.
+static MADE: AtomicU64 = AtomicU64::new(0);
+
+impl Folder {
+    pub(super) fn new() -> io::Result<Self> {
+        loop {
+            let name = format!("tidemark-lab-{}-{}", std::process::id(), MADE.fetch_add(1, Relaxed));
+            let path = std::env::temp_dir().join(name);
+            match fs::create_dir(&path) {
+                // A process with the same number was ended before it had taken away its own.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                made => return made.map(|()| Folder(path)),
+            }
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Whoever reads the rest of the system's folder is not disturbed by one that stays.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Folder;
+
+    #[test]
+    fn it_is_gone_with_what_is_in_it() {
+        let (one, other) = (Folder::new().unwrap(), Folder::new().unwrap());
+        let path = one.path().to_owned();
+        assert_ne!(path, other.path());
+        std::fs::write(path.join("file"), "text").unwrap();
+        drop(one);
+        assert!(!path.exists() && other.path().exists());
+    }
+}
