@@ -42,7 +42,7 @@ pub(super) fn recover<S: Selector>(
     };
     let mut found = Found::Nothing;
     if let Some(snapshot) = &snapshot {
-        found = Found::Image(load(snapshot)?);
+        found = Found::Image(Box::new(load(snapshot)?));
     }
     let mut selector = Some(selector);
     let from = recovery.snapshot.map_or(Lsn::FIRST, Lsn::next);
@@ -64,7 +64,7 @@ pub(super) fn recover<S: Selector>(
 enum Found<S> {
     Nothing,
     /// A pool of which items may be missing.
-    Image(Image),
+    Image(Box<Image>),
     Pool(Box<ChainedPool<S>>),
 }
 
@@ -86,7 +86,8 @@ impl<S: Selector> Found<S> {
         match self {
             Self::Nothing => Ok(None),
             Self::Pool(pool) => Ok(Some(pool)),
-            Self::Image(Image { read, chain, lsn, is_origin }) => {
+            Self::Image(image) => {
+                let Image { read, chain, lsn, is_origin } = *image;
                 if is_origin && !read.is_complete() {
                     return Ok(None);
                 }
@@ -116,7 +117,7 @@ fn follow<S: Selector>(
         for record in records {
             let Record { lsn, kind, payload, .. } = record;
             match kind {
-                record::HEAD => *found = Found::Image(origin(lsn, payload, found)?),
+                record::HEAD => *found = Found::Image(Box::new(origin(lsn, payload, found)?)),
                 record::ITEMS => match found {
                     Found::Image(image) if image.is_origin => {
                         let read = image.read.read_items(payload);
