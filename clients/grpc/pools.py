@@ -113,6 +113,23 @@ def what_the_pool_refuses_does_not_end_the_stream():
     assert answers[3].error.startswith("EMPTY ") and len(answers) == 4
 
 
+def a_request_that_is_sent_again_is_answered_as_it_was():
+    pool("again", "ITEMS", *[word for item in range(50) for word in (f"item {item}", 1, 1)])
+    request = DrawRequest(pool="again", count=3, request="order 17")
+    first, again = client.draws(request), client.draws(request)
+    assert first == again and len(first) == 3, (first, again)
+    assert client.draws(DrawRequest(pool="again"))[0].request_id == 3
+
+
+def limits_of_users_are_told_as_errors():
+    pool("limited", "LIMIT", "DRAWS", 2, "ITEMS", "mug", 1, "UNLIMITED")
+    mira, noor = (DrawRequest(pool="limited", user=user) for user in ("mira", "noor"))
+    answers = client.draws(mira, mira, mira, noor)
+    assert [answer.item_id for answer in answers] == ["mug", "mug", "", "mug"], answers
+    assert answers[2].error.startswith("LIMITED "), answers[2]
+    refused(grpc.StatusCode.INVALID_ARGUMENT, lambda: client.draws(DrawRequest(pool="limited")))
+
+
 def nothing_is_an_empty_id():
     pool("nothing", "SOLDOUT", "NOPRIZE", "ITEMS", "car", 1, 0, "mug", 1, "UNLIMITED")
     ids = {answer.item_id for answer in client.draws(DrawRequest(pool="nothing", count=64))}
@@ -190,7 +207,8 @@ def the_service_describes_itself_as_its_file_does():
 
 EXAMPLES = [
     what_is_left_is_told, a_large_pool_is_told_whole, requests_are_answered_in_their_order,
-    what_the_pool_refuses_does_not_end_the_stream, nothing_is_an_empty_id,
+    what_the_pool_refuses_does_not_end_the_stream, a_request_that_is_sent_again_is_answered_as_it_was,
+    limits_of_users_are_told_as_errors, nothing_is_an_empty_id,
     clients_that_know_of_one_pool_get_the_one_that_is_set, wrong_requests_say_what_would_be_right,
     many_at_once_draw_each_number_once, whoever_goes_away_in_the_middle_takes_nothing_from_others,
     the_password_is_asked_for, the_service_describes_itself_as_its_file_does,

@@ -60,6 +60,8 @@ fn messages() -> Vec<DescriptorProto> {
                 field("count", 1, Type::Int32),
                 field("pool", 2, Type::String),
                 field("unique", 3, Type::Bool),
+                field("user", 4, Type::String),
+                field("request", 5, Type::String),
             ],
         ),
         message(

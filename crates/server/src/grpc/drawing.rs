@@ -12,7 +12,7 @@ use tonic::{Status, Streaming};
 const COUNT_MAX: i32 = 65_536;
 
 /// What the pool itself refuses: the stream goes on then.
-const REFUSED_BY_POOL: [&str; 1] = ["EMPTY "];
+const REFUSED_BY_POOL: [&str; 2] = ["EMPTY ", "LIMITED "];
 
 /// Answers one request after the other. The next is read when the answers to the one before have been taken.
 pub(super) fn answers(
@@ -42,6 +42,11 @@ async fn draw(shared: &Shared, request: &DrawRequest) -> Result<Vec<DrawResponse
     let mut words = vec![&b"pool.draw"[..], key, b"count", count.as_bytes()];
     if request.unique {
         words.push(b"unique");
+    }
+    for (word, name) in [(&b"user"[..], &request.user), (b"request", &request.request)] {
+        if !name.is_empty() {
+            words.extend([word, name.as_bytes()]);
+        }
     }
     match ask(shared, words).await {
         Ok(Value::Array(draws)) => draws.iter().map(response).collect(),

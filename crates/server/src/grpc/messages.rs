@@ -35,6 +35,10 @@ pub(super) struct DrawRequest {
     pub(super) pool: String,
     #[prost(bool, tag = "3")]
     pub(super) unique: bool,
+    #[prost(string, tag = "4")]
+    pub(super) user: String,
+    #[prost(string, tag = "5")]
+    pub(super) request: String,
 }
 
 /// What a draw has given, or why nothing was drawn.
