@@ -267,13 +267,13 @@ mod tests {
             "POOL.DRAW p COUNT 1 UNIQUE",
             "POOL.RESERVE p 1000 COUNT 2",
             "POOL.CONFIRM p 5",
-            "POOL.UPDATE p WEIGHT car 7 ADD hat 2 3 REMOVE car",
-            "POOL.RETURN p mug 2",
-            "POOL.EPOCH p SEED luck",
             "POOL.DRAW p REQUEST r1",
             "POOL.DRAW p REQUEST r1",
             "POOL.DRAW p USER mira COUNT 2",
             "POOL.RESERVE p 1000 USER mira REQUEST r2",
+            "POOL.UPDATE p WEIGHT car 7 ADD hat 2 3 REMOVE car",
+            "POOL.RETURN p mug 2",
+            "POOL.EPOCH p SEED luck",
         ] {
             assert!(!run(&engine, line).starts_with('-'), "{line}");
         }
@@ -297,16 +297,34 @@ mod tests {
                 "pool.draw p 4 1".to_owned(),
                 "pool.reserve p 5 2000000 1 1".to_owned(),
                 "pool.confirm p 5".to_owned(),
+                "pool.draw p 7 REQUEST r1 1".to_owned(),
+                "pool.draw p 8 USER mira 1 1".to_owned(),
+                "pool.reserve p 10 2000000 USER mira REQUEST r2 1".to_owned(),
                 "pool.update p SET 0 7 1".to_owned(),
                 "pool.update p ADD hat 2 3".to_owned(),
                 "pool.update p REMOVE 0".to_owned(),
                 "pool.return p 1 2".to_owned(),
                 format!("pool.epoch p SEED luck NEXT {next}"),
-                "pool.draw p 7 REQUEST r1 1".to_owned(),
-                "pool.draw p 8 USER mira 1 1".to_owned(),
-                "pool.reserve p 10 2000000 USER mira REQUEST r2 1".to_owned(),
             ]
         );
         assert!(!told.join(" ").contains(secret), "not even of an epoch that is over");
+    }
+
+    #[test]
+    fn rules_are_told_as_they_are_given() {
+        let (log, _) = Log::open(Arc::new(MemoryStorage::new()), Options::default()).expect("an empty log");
+        let engine = Engine::new(Arc::new(log), 8, 42);
+        let rules = "LIMIT DRAWS 2 PER 5000 LIMIT WINS 1 OF 2 car mug GUARANTEE 3 POOL SOFT 2 1 OF 1 car GUARANTEE 4 OF 1 mug";
+        for line in [
+            &format!("POOL.CREATE p {rules} ITEMS car 0 1 mug 1 UNLIMITED"),
+            "POOL.DRAW p USER mira",
+            "POOL.RETURN p mug 1 USER mira",
+        ] {
+            assert!(!run(&engine, line).starts_with('-'), "{line}");
+        }
+        let told = told(&engine);
+        let expected = format!(" SOLDOUT RENORMALISE {rules} ITEMS car 0 1 mug 1 UNLIMITED");
+        assert!(told[0].ends_with(&expected), "{}", told[0]);
+        assert_eq!(told[1..], ["pool.draw p 0 USER mira 1", "pool.return p 1 1 USER mira"]);
     }
 }

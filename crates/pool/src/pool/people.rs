@@ -52,7 +52,7 @@ pub(super) enum Before {
 /// The users of whom something is known, in an order that follows from what they have done.
 #[derive(Debug, Clone)]
 pub(super) struct People {
-    people: Vec<Person>,
+    all: Vec<Person>,
     by_id: HashTable<u32>,
     /// Those who will be of no more account, by when.
     by_time: BTreeSet<(u64, u32)>,
@@ -70,7 +70,7 @@ impl People {
     /// Nobody yet, and never more than so many.
     fn up_to(max: usize) -> Self {
         Self {
-            people: Vec::new(),
+            all: Vec::new(),
             by_id: HashTable::new(),
             by_time: BTreeSet::new(),
             max,
@@ -80,12 +80,12 @@ impl People {
 
     /// How many are known.
     pub(super) fn len(&self) -> usize {
-        self.people.len()
+        self.all.len()
     }
 
     /// What rules have counted of a user who is known.
     pub(super) fn tallies(&self, id: &[u8]) -> Option<&[Tally]> {
-        self.find(id).map(|place| &*self.people[place as usize].tallies)
+        self.find(id).map(|place| &*self.all[place as usize].tallies)
     }
 
     /// Whether a user is known or could come.
@@ -125,7 +125,7 @@ impl People {
     }
 
     fn find(&self, id: &[u8]) -> Option<u32> {
-        let is_it = |&place: &u32| *self.people[place as usize].id == *id;
+        let is_it = |&place: &u32| *self.all[place as usize].id == *id;
         self.by_id.find(self.hasher.hash_one(id), is_it).copied()
     }
 
@@ -135,7 +135,7 @@ impl People {
     }
 
     fn replace(&mut self, place: u32, tallies: Tallies, idle_ms: u64) -> Before {
-        let person = &mut self.people[place as usize];
+        let person = &mut self.all[place as usize];
         let before = std::mem::replace(&mut person.tallies, tallies);
         let idle_before = std::mem::replace(&mut person.idle_ms, idle_ms);
         if idle_before != idle_ms {
@@ -146,7 +146,7 @@ impl People {
     }
 
     fn push(&mut self, person: Person) {
-        self.people.push(person);
+        self.all.push(person);
         self.enter(self.len() as u32 - 1);
     }
 
@@ -157,7 +157,7 @@ impl People {
         if place != last {
             self.leave(last);
         }
-        let person = self.people.swap_remove(place as usize);
+        let person = self.all.swap_remove(place as usize);
         if place != last {
             self.enter(place);
         }
@@ -170,8 +170,8 @@ impl People {
         if place != last {
             self.leave(place);
         }
-        self.people.push(person);
-        self.people.swap(place as usize, last as usize);
+        self.all.push(person);
+        self.all.swap(place as usize, last as usize);
         self.enter(place);
         if place != last {
             self.enter(last);
@@ -180,15 +180,15 @@ impl People {
 
     /// Makes one who has a place be found there.
     fn enter(&mut self, place: u32) {
-        self.list(self.people[place as usize].idle_ms, place);
-        let Self { people, by_id, hasher, .. } = self;
-        let hash = |place: &u32| hasher.hash_one(&*people[*place as usize].id);
+        self.list(self.all[place as usize].idle_ms, place);
+        let Self { all, by_id, hasher, .. } = self;
+        let hash = |place: &u32| hasher.hash_one(&*all[*place as usize].id);
         by_id.insert_unique(hash(&place), place, hash);
     }
 
     /// Makes one be found no more.
     fn leave(&mut self, place: u32) {
-        let Person { id, idle_ms, .. } = &self.people[place as usize];
+        let Person { id, idle_ms, .. } = &self.all[place as usize];
         let (hash, idle_ms) = (self.hasher.hash_one(&**id), *idle_ms);
         self.unlist(idle_ms, place);
         if let Ok(entry) = self.by_id.find_entry(hash, |&other| other == place) {
@@ -223,11 +223,11 @@ mod tests {
 
     /// All that is known, in its order, and what is listed.
     fn seen(people: &People) -> (Vec<Person>, Vec<(u64, u32)>) {
-        for (place, person) in (0..).zip(&people.people) {
+        for (place, person) in (0..).zip(&people.all) {
             assert_eq!(people.find(&person.id), Some(place));
         }
         assert_eq!(people.by_id.len(), people.len());
-        (people.people.clone(), people.by_time.iter().copied().collect())
+        (people.all.clone(), people.by_time.iter().copied().collect())
     }
 
     proptest! {

@@ -100,7 +100,7 @@ impl Requests {
         let begin = self.items_forgotten + self.items.len() as u64;
         self.items.extend(items.map(|item| item.unwrap_or(NOTHING)));
         let count = (self.items_forgotten + self.items.len() as u64 - begin) as u32;
-        self.kept.push_back(Request { begin, count, ..request });
+        self.kept.push_back(Request { count, begin, ..request });
         self.enter(self.forgotten + self.kept.len() as u64 - 1);
         let mut forgotten = Vec::new();
         while self.is_too_much() {

@@ -21,7 +21,7 @@ impl Ruled {
         write_rules(&self.rules, into);
         self.tracks.iter().for_each(|misses| put_number(into, *misses));
         put_number(into, self.people.len() as u64);
-        for Person { id, tallies, .. } in &self.people.people {
+        for Person { id, tallies, .. } in &self.people.all {
             put_bytes(into, id);
             for Tally { window, count } in tallies {
                 put_number(into, *window);
