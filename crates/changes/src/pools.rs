@@ -201,10 +201,9 @@ fn told_of(key: &[u8], event: &Event<'_>, next_draw: u64) -> (Told, u64) {
 
 fn name(event: &Event<'_>) -> &'static str {
     match event {
-        Event::Drew(_) | Event::DrewDifferent { .. } => "pool.draw",
-        Event::Reserved { .. } => "pool.reserve",
         Event::Asked(asked) if asked.until_us.is_some() => "pool.reserve",
-        Event::Asked(_) => "pool.draw",
+        Event::Drew(_) | Event::DrewDifferent { .. } | Event::Asked(_) => "pool.draw",
+        Event::Reserved { .. } => "pool.reserve",
         Event::Ended { how: Ending::Confirmed, .. } => "pool.confirm",
         Event::Ended { how: Ending::Cancelled, .. } => "pool.cancel",
         Event::Ended { how: Ending::Expired, .. } => "pool.expire",

@@ -201,12 +201,15 @@ impl Generator {
             }
             "id" if self.group == Group::Limit => self.lease(),
             "id" if self.group == Group::Pool => self.random.pick(&["car", "mug", "hat", "pin"]).into(),
-            "weight" | "quantity" | "units" | "count" if self.group == Group::Pool => self.amount(name),
+            "weight" | "quantity" | "units" | "count" | "max" | "after" | "from" | "step"
+                if self.group == Group::Pool =>
+            {
+                self.amount(name)
+            }
             "epoch" => self.random.below(3).to_string().into(),
             "user" | "request" if self.group == Group::Pool => {
                 self.random.pick(&["u1", "u2", "u3", "u4"]).into()
             }
-            "max" | "after" | "from" | "step" if self.group == Group::Pool => self.amount(name),
             "numitems" => b"1".to_vec(),
             "number" => self.reservation(),
             "milliseconds" if self.group == Group::Pool => (1 + self.random.below(3000)).to_string().into(),

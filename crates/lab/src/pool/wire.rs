@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Which servers are asked.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct WireOptions {
-    /// Measure draws from a server on this port as well, by the rows of WireOps
+    /// Measure draws from a server on this port as well, by the rows of `WireOps`
     #[arg(short, long, value_name = "PORT")]
     port: Option<u16>,
     /// Its host
@@ -25,7 +25,7 @@ pub(super) struct WireOptions {
     /// Its password
     #[arg(long, env = "TIDEMARK_PASSWORD", hide_env_values = true)]
     password: Option<String>,
-    /// A Redis to be measured in turns with it, such as redis://localhost:6379
+    /// A Redis to be measured in turns with it, such as <redis://localhost:6379>
     #[arg(long, value_name = "URL", requires = "port")]
     redis: Option<Target>,
 }

@@ -82,9 +82,11 @@ fn id(number: u8) -> String {
     format!("item {number}")
 }
 
+/// Limits and guarantees, of which the items are bits.
+type RuleNumbers = (Vec<(u64, Option<u64>, Option<u8>)>, Vec<(u64, u8, bool, Option<(u64, u64)>)>);
+
 /// Rules that name some of the first items.
-fn rules()
--> impl Strategy<Value = (Vec<(u64, Option<u64>, Option<u8>)>, Vec<(u64, u8, bool, Option<(u64, u64)>)>)> {
+fn rules() -> impl Strategy<Value = RuleNumbers> {
     let per_ms = prop::option::of(prop_oneof![Just(10_u64), Just(25)]);
     let limits = vec((1_u64..4, per_ms, prop::option::weighted(0.7, 1_u8..)), 0..3);
     let soft = prop::option::of((1_u64..4, prop_oneof![9 => 1_u64..5, 1 => Just(1_000_000_000)]));
@@ -94,14 +96,12 @@ fn rules()
 
 /// The items of the bits that are set, of so many; at least one.
 fn named(bits: u8, count: u8) -> Vec<Box<str>> {
-    let items = (0..count).filter(|item| bits >> item & 1 == 1 || (bits % (1 << count) == 0 && *item == 0));
+    let items =
+        (0..count).filter(|item| bits >> item & 1 == 1 || (bits.is_multiple_of(1 << count) && *item == 0));
     items.map(|item| id(item).into()).collect()
 }
 
-fn ruled(
-    catalogue: Catalogue,
-    (limits, guarantees): (Vec<(u64, Option<u64>, Option<u8>)>, Vec<(u64, u8, bool, Option<(u64, u64)>)>),
-) -> Catalogue {
+fn ruled(catalogue: Catalogue, (limits, guarantees): RuleNumbers) -> Catalogue {
     let count = catalogue.items().len() as u8;
     let limits = limits.into_iter().map(|(max, per_ms, bits)| Limit {
         max,

@@ -29,10 +29,13 @@ pub(super) struct Scribe {
     odds: Option<Odds>,
     /// What the draws of an event have given, and what weight that had of the sum of all. In a pool with rules about users that depends on
     /// what its users have done, and is not told.
-    drawn: Vec<(Option<u32>, Option<(u64, u64)>)>,
+    drawn: Vec<Given>,
     /// What is only known before an event.
     items: Vec<Option<u32>>,
 }
+
+/// What a draw has given, and what weight that had of the sum of all, where that is known.
+type Given = (Option<u32>, Option<(u64, u64)>);
 
 impl Scribe {
     pub(super) fn new(key: String, db: u8) -> Self {
@@ -143,6 +146,7 @@ impl Scribe {
     }
 
     /// A pool is not there any more.
+    #[expect(clippy::unused_self, reason = "told like all else")]
     pub(super) fn gone(&mut self, lsn: u64, time_us: u64, into: &mut impl Lines) -> io::Result<()> {
         into.write(&Line::Event(Box::new(EventLine {
             event: "gone",

@@ -9,8 +9,11 @@ use crate::value::Pool;
 use crate::value::pool::Inner;
 use tidemark_pool::{Counted, Guarantee, Limit, NAME_BYTES_MAX, RULE_ITEMS_MAX, Scope, Soft};
 
+/// What was read, and the words behind it.
+type Read<'w, 'a, T> = Result<(T, &'w [&'a [u8]]), CommandError>;
+
 /// Reads `<DRAWS max [PER milliseconds] | WINS max [PER milliseconds] OF numitems id [id ...]>`, and what comes behind it.
-pub(super) fn limit<'w, 'a>(words: &'w [&'a [u8]]) -> Result<(Limit, &'w [&'a [u8]]), CommandError> {
+pub(super) fn limit<'w, 'a>(words: &'w [&'a [u8]]) -> Read<'w, 'a, Limit> {
     let [kind, max, rest @ ..] = words else { return Err(CommandError::Syntax) };
     let max = parse::positive(max)?;
     let (per_ms, rest) = match rest {
@@ -28,7 +31,7 @@ pub(super) fn limit<'w, 'a>(words: &'w [&'a [u8]]) -> Result<(Limit, &'w [&'a [u
 }
 
 /// Reads `after [POOL] [SOFT from step] OF numitems id [id ...]`, and what comes behind it.
-pub(super) fn guarantee<'w, 'a>(words: &'w [&'a [u8]]) -> Result<(Guarantee, &'w [&'a [u8]]), CommandError> {
+pub(super) fn guarantee<'w, 'a>(words: &'w [&'a [u8]]) -> Read<'w, 'a, Guarantee> {
     let [after, rest @ ..] = words else { return Err(CommandError::Syntax) };
     let mut rest = rest;
     let after = parse::positive(after)?;
@@ -50,7 +53,7 @@ pub(super) fn guarantee<'w, 'a>(words: &'w [&'a [u8]]) -> Result<(Guarantee, &'w
 }
 
 /// Reads `OF numitems id [id ...]`.
-fn named<'w, 'a>(words: &'w [&'a [u8]]) -> Result<(Vec<Box<str>>, &'w [&'a [u8]]), CommandError> {
+fn named<'w, 'a>(words: &'w [&'a [u8]]) -> Read<'w, 'a, Vec<Box<str>>> {
     let [word, count, rest @ ..] = words else { return Err(CommandError::Syntax) };
     if !is(word, "OF") {
         return Err(CommandError::Syntax);

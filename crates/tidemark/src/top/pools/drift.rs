@@ -97,8 +97,11 @@ impl Drift {
     }
 }
 
+/// An item, or nothing, and how many draws of it were expected and how many came.
+type Cell = (Option<Vec<u8>>, (f64, f64));
+
 /// By item how many draws were expected and how many came; `None` where that cannot be told.
-fn between(before: &Pool, now: &Pool, draws: u64) -> Option<Vec<(Option<Vec<u8>>, (f64, f64))>> {
+fn between(before: &Pool, now: &Pool, draws: u64) -> Option<Vec<Cell>> {
     let is_same = before.version == now.version && !before.is_beyond && !now.is_beyond;
     if !is_same || before.items.len() != now.items.len() {
         return None;
