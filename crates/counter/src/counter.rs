@@ -17,7 +17,7 @@ use std::{fmt, ptr};
 ///
 /// # Two forms
 /// A counter is *cold* at first: 40 bytes, moved by one compare-and-swap. One at which threads keep meeting each other becomes
-/// *striped*, for good: each of up to 64 threads gets a piece of what is left for itself, and moves within it by plain loads and
+/// *striped*, for good: each of up to 63 threads gets a piece of what is left for itself, and moves within it by plain loads and
 /// stores, some 2 ns; 8 KiB. Nothing is admitted beyond the limit and nothing is refused while units are free, in either form:
 /// pieces that nobody uses are taken back before a refusal.
 ///
@@ -87,28 +87,29 @@ impl Counter {
 
     #[inline]
     pub(crate) fn carry_out(&self, movement: Move) -> Result<u64, Refusal> {
-        self.carry_out_as(slot::current, movement)
-    }
-
-    /// `slot` says which cell is the calling thread's.
-    #[inline]
-    pub(crate) fn carry_out_as(
-        &self,
-        slot: impl Fn() -> Option<usize>,
-        movement: Move,
-    ) -> Result<u64, Refusal> {
         match movement.delta() {
-            Some(delta) if self.try_move(&slot, delta) => Ok(delta.unsigned_abs()),
-            _ => self.carry_out_beyond(slot, movement),
+            Some(delta) if self.try_move(slot::place, delta) => Ok(delta.unsigned_abs()),
+            _ => self.carry_out_beyond(slot::current, movement),
         }
     }
 
-    /// Moves within the piece at hand, if there is room and no other thread comes in between.
+    /// As [`carry_out`](Self::carry_out), by the thread that has this slot: models say which, because their threads are none of the
+    /// system's.
+    #[cfg(all(test, loom))]
+    pub(crate) fn carry_out_as(&self, slot: usize, movement: Move) -> Result<u64, Refusal> {
+        match movement.delta() {
+            Some(delta) if self.try_move(|| slot, delta) => Ok(delta.unsigned_abs()),
+            _ => self.carry_out_beyond(|| Some(slot), movement),
+        }
+    }
+
+    /// Moves within the piece at hand, if there is room and no other thread comes in between. `place` says where the calling thread has
+    /// its own.
     #[inline]
-    fn try_move(&self, slot: impl Fn() -> Option<usize>, delta: i64) -> bool {
+    fn try_move(&self, place: impl Fn() -> usize, delta: i64) -> bool {
         let word = self.word.load(Ordering::Acquire);
         if word == Piece::ELSEWHERE {
-            return slot().is_some_and(|slot| self.striped().try_move(slot, delta));
+            return self.striped().try_move(place(), delta);
         }
         moved(word, delta).is_some_and(|moved| {
             self.word.compare_exchange(word, moved, Ordering::SeqCst, Ordering::Relaxed).is_ok()

@@ -11,11 +11,11 @@ use std::sync::atomic::Ordering;
 /// The calling thread's slot: loom's threads are none of the system's, so models say it.
 impl Counter {
     fn take_as(&self, slot: usize, amount: u64) -> Result<(), Refusal> {
-        self.carry_out_as(|| Some(slot), crate::ledger::Move::Take(amount)).map(|_| ())
+        self.carry_out_as(slot, crate::ledger::Move::Take(amount)).map(|_| ())
     }
 
     fn refund_as(&self, slot: usize, amount: u64) -> Result<u64, Refusal> {
-        self.carry_out_as(|| Some(slot), crate::ledger::Move::Refund(amount))
+        self.carry_out_as(slot, crate::ledger::Move::Refund(amount))
     }
 }
 

@@ -4,15 +4,21 @@ use std::cell::Cell;
 use std::sync::{Mutex, PoisonError};
 
 /// How many threads can have cells at a time. Those beyond share the words that everybody shares: slower, and as exact.
+pub(crate) const SLOTS: usize = PLACES - 1;
+
+/// Places in what has one for each slot: a power of two, so that any number becomes a place by a mask and without a branch.
 #[cfg(not(loom))]
-pub(crate) const SLOTS: usize = 64;
+pub(crate) const PLACES: usize = 64;
 #[cfg(loom)]
-pub(crate) const SLOTS: usize = 3;
+pub(crate) const PLACES: usize = 4;
+
+/// The place behind those of all slots, which is nobody's: what lies there is closed to everybody.
+pub(crate) const NOBODYS: usize = SLOTS;
 
 /// No slot has been asked for yet.
-const UNKNOWN: u8 = u8::MAX;
-/// There was none left, or the thread is ending.
-const NONE: u8 = u8::MAX - 1;
+const UNKNOWN: u8 = NOBODYS as u8;
+/// There was none left, or the thread is ending. Its place is nobody's as well.
+const NONE: u8 = UNKNOWN + PLACES as u8;
 
 thread_local! {
     /// Without a destructor, so that reading it is one load.
@@ -33,6 +39,12 @@ impl Drop for Lease {
             *TAKEN.lock().unwrap_or_else(PoisonError::into_inner) &= !(1 << slot);
         }
     }
+}
+
+/// The place of the calling thread's slot, or [`NOBODYS`] if it has none, or has not asked for [its own](current) before. One load.
+#[inline]
+pub(crate) fn place() -> usize {
+    usize::from(SLOT.get())
 }
 
 /// The calling thread's slot, below [`SLOTS`]. A slot is one thread's at a time; the mutex is what makes the next one see

@@ -10,7 +10,7 @@ use crate::ledger::{Ledger, Move};
 use crate::lock;
 use crate::piece::Piece;
 use crate::promise::Promise;
-use crate::slot::SLOTS;
+use crate::slot::{self, PLACES};
 use crate::sync::{AtomicBool, AtomicI64, AtomicU64, Ordering, fence};
 use std::array;
 
@@ -23,7 +23,8 @@ const LOOKS: u32 = if cfg!(loom) { 1 } else { 16 };
 /// The position is `base`, and what may be refunded of the middle's piece, and of the pieces in open cells.
 #[derive(Debug)]
 pub(crate) struct Striped {
-    cells: [Cell; SLOTS],
+    /// One for each slot, and nobody's, which is never opened.
+    cells: [Cell; PLACES],
     middle: AtomicU64,
     /// Odd while somebody has the lock and changes something: a reader who finds it even and the same before and after has seen
     /// words that belong together.
@@ -63,10 +64,10 @@ impl Striped {
         striped
     }
 
-    /// Moves within the calling thread's own piece, if there is room.
+    /// Moves within the piece at the calling thread's own place, if there is room.
     #[inline]
-    pub(crate) fn try_move(&self, slot: usize, delta: i64) -> bool {
-        self.cells[slot].try_move(delta)
+    pub(crate) fn try_move(&self, place: usize, delta: i64) -> bool {
+        self.cells[place % PLACES].try_move(delta)
     }
 
     /// Moves, as a thread that has `slot` and has [tried](Self::try_move) whether its own piece is enough.
@@ -207,7 +208,7 @@ impl Striped {
 
     /// Hands the owner of a cell its share, if it is worth it.
     fn open(&self, slot: usize, middle: Piece, delta: i64) -> Piece {
-        debug_assert!(!self.is_open(slot));
+        debug_assert!(slot != slot::NOBODYS && !self.is_open(slot));
         let Some(piece) = self.share(slot, middle, delta) else { return middle };
         self.cells[slot].open(piece);
         self.open.store(self.open.load(Ordering::Relaxed) | 1 << slot, Ordering::Relaxed);
@@ -225,7 +226,7 @@ impl Striped {
         if open == 0 {
             return middle;
         }
-        let mut sizes = [0; SLOTS];
+        let mut sizes = [0; PLACES];
         bits(open).for_each(|slot| sizes[slot] = self.cells[slot].withdraw());
         between();
         for slot in bits(open) {
