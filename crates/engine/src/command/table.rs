@@ -43,12 +43,43 @@ pub fn find(name: &[u8]) -> Option<&'static Command> {
     let by_name = &*BY_NAME;
     let mut slot = first_slot(name);
     while let Some(row) = by_name[slot] {
-        if name.eq_ignore_ascii_case(row.name.as_bytes()) {
+        if is_same_name(name, row.name.as_bytes()) {
             return Some(row);
         }
         slot = (slot + 1) % NAME_SLOTS;
     }
     None
+}
+
+/// Whether two names are the same but for the case of letters: long ones eight bytes at a time, where
+/// [`<[u8]>::eq_ignore_ascii_case`] looks at one.
+#[inline]
+fn is_same_name(name: &[u8], other: &[u8]) -> bool {
+    if name.len() != other.len() {
+        return false;
+    }
+    let is_same = |(one, other): (&[u8; 8], &[u8; 8])| {
+        is_same_word(u64::from_le_bytes(*one), u64::from_le_bytes(*other))
+    };
+    match name.last_chunk().zip(other.last_chunk()) {
+        // The last eight may have been among those before.
+        Some(ends) => name.as_chunks().0.iter().zip(other.as_chunks().0).chain([ends]).all(is_same),
+        None => name.eq_ignore_ascii_case(other),
+    }
+}
+
+/// Whether two words of eight bytes are the same but for the case of letters.
+#[inline]
+fn is_same_word(word: u64, other: u64) -> bool {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x80 * EACH;
+    // No sum of two bytes below 0x80 reaches the next byte.
+    let lower = (word | 0x20 * EACH) & !HIGH;
+    let from_a = lower + u64::from(0x80 - b'a') * EACH;
+    let beyond_z = lower + u64::from(0x80 - b'z' - 1) * EACH;
+    let letters = from_a & !beyond_z & !word & HIGH;
+    // The bit that tells a letter's cases apart.
+    (word ^ other) & !(letters >> 2) == 0
 }
 
 /// Where a name is looked for first: a multiplicative hash of its first eight bytes and its last eight, in lower case, and its length.
@@ -163,6 +194,7 @@ impl Command {
 mod tests {
     use super::*;
     use crate::command::{Run, flags};
+    use proptest::prelude::*;
     use std::collections::HashSet;
 
     #[test]
@@ -174,6 +206,33 @@ mod tests {
             for row in std::iter::once(row).chain(row.subcommands) {
                 assert!(ids.insert(row.id), "two rows with id {}: {}", row.id, row.name);
             }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn names_are_the_same_but_for_the_case_of_letters(
+            name in prop::collection::vec(any::<u8>(), 0..20),
+            flips in prop::collection::vec(prop_oneof![3 => Just(0x20_u8), 1 => any::<u8>()], 20),
+            which in any::<u32>(),
+        ) {
+            let other: Vec<u8> = name
+                .iter()
+                .zip(flips)
+                .enumerate()
+                .map(|(at, (byte, flip))| if which >> at & 1 == 1 { byte ^ flip } else { *byte })
+                .collect();
+            prop_assert_eq!(is_same_name(&name, &other), name.eq_ignore_ascii_case(&other));
+            prop_assert!(is_same_name(&name, &name.to_ascii_uppercase()));
+        }
+    }
+
+    #[test]
+    fn any_two_bytes_are_compared_as_one_by_one() {
+        for (one, other) in (0..=u8::MAX).flat_map(|one| (0..=u8::MAX).map(move |other| (one, other))) {
+            let is_same =
+                is_same_name(&[b"a name\x00", &[one][..]].concat(), &[b"A name\x00", &[other][..]].concat());
+            assert_eq!(is_same, one.eq_ignore_ascii_case(&other), "{one} and {other}");
         }
     }
 
