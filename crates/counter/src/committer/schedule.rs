@@ -77,13 +77,22 @@ impl<K> Schedule<K> {
             .collect()
     }
 
-    /// Takes what is due by its age, and what an interval finds to have reached its threshold.
-    pub(crate) fn take_due(&mut self, now: Duration, due: &mut Vec<Dirty<K>>, keys: &impl Keys<Key = K>) {
+    /// Takes what is due by its age, and what an interval finds to have reached its threshold. `room` is how many a batch has.
+    pub(crate) fn take_due(
+        &mut self,
+        now: Duration,
+        room: usize,
+        due: &mut Vec<Dirty<K>>,
+        keys: &impl Keys<Key = K>,
+    ) {
         let mut again = Vec::new();
         for (age, line) in &mut self.lines {
             while let Some(dirty) = line.pop_if(|dirty| dirty.since.saturating_add(*age) <= now) {
                 if dirty.at_its_age(keys) { due.push(dirty) } else { again.push(dirty) }
             }
+        }
+        if !due.is_empty() {
+            self.take_along(now, room, due, keys);
         }
         for mut dirty in again {
             dirty.seen_at = Some(keys.counter(&dirty.key).position());
@@ -95,6 +104,22 @@ impl<K> Schedule<K> {
             self.take_thresholds(due, keys);
         }
         self.lines.retain(|_, line| line.filled > 0);
+    }
+
+    /// Fills up a batch that goes in any case with those that are past half their age.
+    ///
+    /// So counters that are in use all the time come to be due together, and the store is called once in an age and not once in an
+    /// interval. Where more are due than a batch takes, there is nothing to save.
+    fn take_along(&mut self, now: Duration, room: usize, due: &mut Vec<Dirty<K>>, keys: &impl Keys<Key = K>) {
+        for (age, line) in &mut self.lines {
+            while due.len() < room
+                && let Some(dirty) = line.pop_if(|dirty| {
+                    dirty.since.saturating_add(*age / 2) <= now && dirty.is_written_behind(keys)
+                })
+            {
+                due.push(dirty);
+            }
+        }
     }
 
     fn take_thresholds(&mut self, due: &mut Vec<Dirty<K>>, keys: &impl Keys<Key = K>) {
@@ -138,6 +163,11 @@ impl<K> Dirty<K> {
             Promise::Relaxed { .. } => true,
             Promise::Exact { .. } => self.seen_at == Some(books.position()),
         }
+    }
+
+    /// Whether moves come first and the store later.
+    fn is_written_behind(&self, keys: &impl Keys<Key = K>) -> bool {
+        matches!(keys.counter(&self.key).promise(), Promise::Relaxed { .. })
     }
 
     fn has_reached_low(&self, keys: &impl Keys<Key = K>) -> bool {

@@ -177,7 +177,7 @@ impl<S: Keys> Committer<S> {
         if self.flight.is_none() {
             let mut due = Vec::new();
             if self.flushes.is_empty() {
-                self.schedule.take_due(now, &mut due, keys);
+                self.schedule.take_due(now, self.limits.max_batch, &mut due, keys);
             } else {
                 due = self.schedule.take_all();
             }

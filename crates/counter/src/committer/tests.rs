@@ -359,6 +359,27 @@ fn each_of_many_counters_under_steady_traffic_is_committed_within_its_age() {
     }
 }
 
+/// They have become dirty one after the other, and each is moved all the time.
+#[test]
+fn counters_in_steady_use_come_to_be_committed_together() {
+    const COUNTERS: usize = 40;
+    const SECONDS: usize = 20;
+    let mut world = World::new(Faults::default(), 11, 100);
+    let timing = Timing { max_age: SECOND, low: 1_000_000 };
+    let cap = Promise::Relaxed { cap: 1_000_000 };
+    let entries: Vec<_> = (0..COUNTERS).map(|at| entry(&at.to_string(), Kind::Plain, cap, timing)).collect();
+    for step in 0..SECONDS * COUNTERS {
+        for entry in entries.iter().take(step + 1) {
+            assert!(add(&mut world, entry, 1));
+        }
+        world.advance(SECOND / COUNTERS as u32);
+    }
+    // One at a time it would be 40 calls a second.
+    assert!((SECONDS - 2..=SECONDS + 4).contains(&world.sent.len()), "{} calls", world.sent.len());
+    let changes: usize = world.sent.iter().map(|batch| batch.deltas.len()).sum();
+    assert!(changes <= COUNTERS * (SECONDS + 2), "{changes} changes");
+}
+
 #[test]
 fn a_million_idle_counters_are_not_looked_at() {
     const IDLE: usize = 1_000_000;

@@ -27,8 +27,9 @@ pub struct Settings {
     pub high: u64,
     /// With so many units uncommitted, a relaxed counter is committed at the next interval. 100 by default.
     pub low: u64,
-    /// Everything else is committed so long after its *first* change that is not, and an exact counter that has not moved for so long
-    /// gives back what it has not used. 1 s by default.
+    /// Everything else is committed at the latest so long after its *first* change that is not, and an exact counter that has not moved
+    /// for so long gives back what it has not used. 1 s by default. A batch that goes because a counter is as old as this has those with
+    /// it that are half as old, as long as there is room: counters in steady use come to be committed together.
     pub max_age: Duration,
 }
 
