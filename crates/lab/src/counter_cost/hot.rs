@@ -3,13 +3,41 @@
 use super::moves::{quota, striped};
 use super::scanned::Scanned;
 use super::threads::by_one_and_two;
-use crate::micro::benchmark::Benchmark;
+use crate::micro::benchmark::{Benchmark, each};
 use crate::micro::threads::together;
+use std::array;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use tidemark_counter::variant::Atomic;
 
 const LIMIT: i64 = 1 << 50;
 /// By how many threads at once: each that has a slot of its own has a stripe.
 const THREADS: [u64; 5] = [2, 4, 8, 16, 32];
+
+/// A word for each of some threads, in a cache line of its own.
+#[repr(align(128))]
+struct OwnWord(AtomicI64);
+
+struct OwnWords(Box<[OwnWord; WORDS]>);
+
+/// A power of two.
+const WORDS: usize = 64;
+
+thread_local! {
+    static PLACE: Cell<u8> = const { Cell::new(0) };
+}
+
+impl OwnWords {
+    fn new() -> Self {
+        Self(Box::new(array::from_fn(|_| OwnWord(AtomicI64::new(0)))))
+    }
+
+    #[inline]
+    fn add(&self, amount: i64) {
+        let word = &self.0[usize::from(PLACE.get()) % WORDS].0;
+        word.store(word.load(Relaxed) + amount, Relaxed);
+    }
+}
 
 pub(super) fn rows() -> Vec<Benchmark> {
     let [two, one] =
@@ -29,7 +57,18 @@ pub(super) fn rows() -> Vec<Benchmark> {
         || Atomic::new(LIMIT),
         |word, _| word.take(1),
     );
-    all.extend([two.in_summary(), one]);
+    all.extend([two.in_summary(), one.in_summary()]);
+    all.push(
+        Benchmark::new(
+            "CounterOps.Own_word",
+            "adding 1 to the calling thread's own word among others, by a load and a store, which is the least that a counter in parts can cost",
+            |_| {
+                let words = OwnWords::new();
+                each(move |_| words.add(1))
+            },
+        )
+        .in_summary(),
+    );
     all.extend(by_one_and_two(
         "HotKey_VSA_BeforeScan",
         "taking 1 from eight parts that are added up under a lock",
