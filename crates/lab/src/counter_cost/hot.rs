@@ -2,7 +2,7 @@
 
 use super::moves::{quota, striped};
 use super::scanned::Scanned;
-use super::threads::by_one_and_two;
+use super::threads::{OPERATIONS, by_one_and_two};
 use crate::micro::benchmark::{Benchmark, each};
 use crate::micro::threads::together;
 use std::array;
@@ -79,7 +79,7 @@ pub(super) fn rows() -> Vec<Benchmark> {
         Benchmark::new(
             format!("CounterOps.TryConsume_striped_P{threads}"),
             format!("taking 1 from a striped quota, by {threads} threads at once"),
-            move |_| together(threads, striped(), |counter, _| counter.take(1)),
+            move |_| together(threads, OPERATIONS, striped(), |counter, _| counter.take(1)),
         )
     }));
     all

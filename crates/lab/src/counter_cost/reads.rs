@@ -1,7 +1,7 @@
 //! Reading one counter.
 
 use super::moves::{plain, quota};
-use super::threads::by_one_and_two;
+use super::threads::{OPERATIONS, by_one_and_two};
 use crate::micro::benchmark::Benchmark;
 use crate::micro::threads::beside;
 use tidemark_counter::Counter;
@@ -44,12 +44,12 @@ pub(super) fn rows() -> Vec<Benchmark> {
     all.push(Benchmark::new(
         "CounterOps.VSA_Available_Concurrent_BGWriter",
         "asking what a quota has left, by one thread, while another moves it up and down",
-        |_| beside(1, quota(), |counter, _| counter.available(), up_and_down),
+        |_| beside(1, OPERATIONS, quota(), |counter, _| counter.available(), up_and_down),
     ));
     all.push(Benchmark::new(
         "CounterOps.VSA_State_Concurrent",
         "asking for a counter's state, by one thread, while another moves it up and down",
-        |_| beside(1, plain(), |counter, _| counter.state(), up_and_down),
+        |_| beside(1, OPERATIONS, plain(), |counter, _| counter.state(), up_and_down),
     ));
     all.extend(THREADS.map(|threads| {
         Benchmark::new(
@@ -60,7 +60,7 @@ pub(super) fn rows() -> Vec<Benchmark> {
             move |_| {
                 let counter = plain();
                 counter.stripe();
-                beside(threads, counter, |counter, _| counter.position(), up_and_down)
+                beside(threads, OPERATIONS, counter, |counter, _| counter.position(), up_and_down)
             },
         )
     }));

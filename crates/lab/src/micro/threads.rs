@@ -1,52 +1,61 @@
 //! Work that several threads do together.
 
 use super::benchmark::Work;
+use anyhow::Context;
 use std::hint::black_box;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Instant;
 
-/// Work that so many threads share equally. Each operation is given its number.
+/// Work of so many threads, of which each does so many operations in a call. Each operation is given its number.
+///
+/// A call begins and ends with all threads: how many operations are in between must take far longer than that, some tens of microseconds
+/// for each thread.
 pub(crate) fn together<T: Sync + 'static, R: 'static>(
     threads: u64,
+    operations: u64,
     shared: T,
     act: fn(&T, u64) -> R,
 ) -> anyhow::Result<Work> {
-    with(threads, shared, act, None)
+    with(threads, operations, shared, act, None)
 }
 
 /// As [`together`], while one more thread does something to the same, again and again.
 pub(crate) fn beside<T: Sync + 'static, R: 'static>(
     threads: u64,
+    operations: u64,
     shared: T,
     act: fn(&T, u64) -> R,
     meanwhile: fn(&T),
 ) -> anyhow::Result<Work> {
-    with(threads, shared, act, Some(meanwhile))
+    with(threads, operations, shared, act, Some(meanwhile))
 }
 
 fn with<T: Sync + 'static, R: 'static>(
     threads: u64,
+    operations: u64,
     shared: T,
     act: fn(&T, u64) -> R,
     meanwhile: Option<fn(&T)>,
 ) -> anyhow::Result<Work> {
-    debug_assert!(threads > 0);
-    let run = move |count: u64| {
+    debug_assert!(threads > 0 && operations > 0);
+    let run = move |calls: u64| {
+        let count = calls * operations;
         let begin = Barrier::new(threads as usize + 1);
         let is_over = AtomicBool::new(false);
         let (shared, begin, is_over) = (&shared, &begin, &is_over);
         let took = thread::scope(|scope| {
             let workers: Vec<_> = (0..threads)
                 .map(|worker| {
-                    // Whatever the count, all of it is done.
-                    let range = count * worker / threads..count * (worker + 1) / threads;
+                    let range = count * worker..count * (worker + 1);
                     scope.spawn(move || {
                         begin.wait();
                         for number in range {
                             black_box(act(shared, black_box(number)));
                         }
+                        // What it takes to end a thread is no part of it.
+                        Instant::now()
                     })
                 })
                 .collect();
@@ -60,14 +69,14 @@ fn with<T: Sync + 'static, R: 'static>(
             begin.wait();
             let clock = Instant::now();
             let ends: Vec<_> = workers.into_iter().map(thread::ScopedJoinHandle::join).collect();
-            let took = clock.elapsed();
             is_over.store(true, Relaxed);
-            anyhow::ensure!(ends.iter().all(Result::is_ok), "a thread has panicked");
-            Ok(took)
+            let ends: Option<Vec<_>> = ends.into_iter().map(Result::ok).collect();
+            let last = ends.context("a thread has panicked")?.into_iter().max();
+            anyhow::Ok(last.map_or_else(|| clock.elapsed(), |last| last.saturating_duration_since(clock)))
         })?;
         Ok(took.as_nanos() as f64)
     };
-    Ok(Work { operations: 1, run: Box::new(run), end: None, check: None })
+    Ok(Work { operations: threads * operations, run: Box::new(run), end: None, check: None })
 }
 
 #[cfg(test)]
@@ -78,20 +87,22 @@ mod tests {
 
     #[test]
     fn every_operation_is_done_once() {
-        for count in [0, 1, 3, 10] {
+        for (calls, operations) in [(0, 1), (1, 1), (3, 1), (2, 2), (1, 5)] {
             let sum = Arc::new(AtomicU64::new(0));
-            let mut work =
-                together(3, Arc::clone(&sum), |sum, number| sum.fetch_add(1 << (4 * number), Relaxed))
-                    .unwrap();
-            (work.run)(count).unwrap();
-            let each_once: u64 = (0..count).map(|number| 1 << (4 * number)).sum();
+            let mut work = together(3, operations, Arc::clone(&sum), |sum, number| {
+                sum.fetch_add(1 << (4 * number), Relaxed)
+            })
+            .unwrap();
+            (work.run)(calls).unwrap();
+            assert_eq!(work.operations, 3 * operations);
+            let each_once: u64 = (0..calls * work.operations).map(|number| 1 << (4 * number)).sum();
             assert_eq!(sum.load(Relaxed), each_once);
         }
     }
 
     #[test]
     fn a_panic_ends_what_goes_on_beside_it() {
-        let mut work = beside(2, (), |(), _| panic!("as the test wants"), |()| {}).unwrap();
+        let mut work = beside(2, 1, (), |(), _| panic!("as the test wants"), |()| {}).unwrap();
         assert!((work.run)(2).is_err());
     }
 }

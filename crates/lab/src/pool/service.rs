@@ -22,6 +22,8 @@ const PARCEL: u64 = 64;
 pub(super) const CALLERS: [u64; 3] = [1, 16, 1_024];
 /// From so many on, callers are not threads: one thread has as many draws under way.
 const THREADS_MAX: u64 = 64;
+/// How many draws each of them that is a thread waits for in a call.
+const TURNS: u64 = 64;
 /// Later than all that happens here. Microseconds since 1970.
 const LATER: u64 = 1 << 60;
 
@@ -210,7 +212,7 @@ pub(super) fn by_callers(callers: u64, served: Served) -> anyhow::Result<Work> {
     }
     let served = Arc::new(served);
     // What is refused is missing when it is over.
-    let work = together(callers, Arc::clone(&served), |served, _| served.draw().is_ok())?;
+    let work = together(callers, TURNS, Arc::clone(&served), |served, _| served.draw().is_ok())?;
     let (work, draws) = work.counted();
     Ok(work.checked(move || {
         served.expect_asked(draws.get())?;
