@@ -52,7 +52,7 @@ fn with<T: Sync + 'static, R: 'static>(
                     scope.spawn(move || {
                         begin.wait();
                         for number in range {
-                            black_box(act(shared, black_box(number)));
+                            black_box(&act(shared, black_box(number)));
                         }
                         // What it takes to end a thread is no part of it.
                         Instant::now()
