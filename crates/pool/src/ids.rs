@@ -47,14 +47,22 @@ impl Ids {
 
     /// Adds an item; its id must belong to nobody.
     pub(crate) fn push(&mut self, id: &str) -> u32 {
+        let added = self.claim(id);
+        debug_assert!(added.is_some(), "{id} is free");
+        added.unwrap_or_default()
+    }
+
+    /// Adds an item, unless its id belongs to another: then nothing is changed.
+    pub(crate) fn claim(&mut self, id: &str) -> Option<u32> {
+        let (text, ends, hasher) = (&self.text, &self.ends, &self.hasher);
+        let same = |&other: &u32| get(text, ends, other) == id;
+        let rehash = |&other: &u32| hasher.hash_one(get(text, ends, other));
+        let Entry::Vacant(free) = self.by_id.entry(hasher.hash_one(id), same, rehash) else { return None };
         let item = self.ends.len() as u32;
+        free.insert(item);
         self.text.push_str(id);
         self.ends.push(self.text.len() as u32);
-        let (text, ends, hasher) = (&self.text, &self.ends, &self.hasher);
-        let hash = hasher.hash_one(id);
-        debug_assert!(self.by_id.find(hash, |&other| get(text, ends, other) == id).is_none(), "{id} is free");
-        self.by_id.insert_unique(hash, item, |&other| hasher.hash_one(get(text, ends, other)));
-        item
+        Some(item)
     }
 
     /// Adds an item that has lost its id.
@@ -120,6 +128,7 @@ mod tests {
         assert_eq!((ids.find("car"), ids.find("mug"), ids.find("ca")), (Some(car), Some(mug), None));
         ids.release(car);
         assert_eq!(ids.find("car"), None);
+        assert_eq!((ids.claim("mug"), ids.len()), (None, 2));
         let other = ids.push("car");
         assert_eq!((ids.find("car"), ids.get(car), ids.get(other), ids.len()), (Some(2), "car", "car", 3));
         ids.pop();

@@ -24,14 +24,19 @@ impl Scale {
     pub(super) const MILLION: Self = Scale { name: "1m", items: 1_000_000 };
 }
 
-/// Weights from 1 to 31, and of each item so much that all together just fit into a raffle twice over.
+/// From so many items on, there is no more of each than fits into 32 bits: whoever has many items has not that many of each, and what
+/// does not fit takes more memory.
+const MANY: u64 = 10_000;
+
+/// Weights from 1 to 31, and of each item so much that all together fit into a raffle twice over.
 pub(super) fn items(count: u64) -> impl Iterator<Item = Item> {
     (0..count).map(move |item| Item::limited(item.to_string(), 1 + item % 31, quantity(count)))
 }
 
 /// How much there is of each of so many items.
 pub(super) fn quantity(items: u64) -> u64 {
-    AMOUNT_MAX / 64 / items
+    let most = AMOUNT_MAX / 64 / items;
+    if items < MANY { most } else { most.min(4_000_000_000) }
 }
 
 pub(super) fn catalogue(items: u64, mode: Mode, sold_out: SoldOut) -> Result<Catalogue, CatalogueError> {

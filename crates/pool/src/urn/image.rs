@@ -17,6 +17,9 @@ const PER_UNIT: u64 = 2;
 const REMOVED: u64 = 1;
 const UNLIMITED: u64 = 2;
 
+/// So many items at most have memory before they have been read: some 14 MB.
+const BELIEVED: usize = 1 << 20;
+
 impl<S: Selector> Urn<S> {
     /// Appends everything but the items.
     pub(crate) fn write_head(&self, into: &mut Vec<u8>) {
@@ -88,8 +91,8 @@ impl Unread {
             rule,
             version,
             items,
-            // What is said of the size is not yet believed.
-            ids: Ids::default(),
+            // What is said of the size is not yet believed, but for a table that is made for it, and not made anew again and again.
+            ids: Ids::with_capacity(items.min(BELIEVED)),
             stocks: Stocks::default(),
             weights: Vec::new(),
             counted: 0,
@@ -131,10 +134,7 @@ impl Unread {
         };
         self.counted = self.counted.checked_add(counted).filter(|&sum| sum <= AMOUNT_MAX)?;
         if flags & REMOVED == 0 {
-            if self.ids.find(id).is_some() {
-                return None;
-            }
-            self.ids.push(id);
+            self.ids.claim(id)?;
         } else {
             if weight > 0 {
                 return None;
