@@ -74,7 +74,7 @@ fn is_same_word(word: u64, other: u64) -> bool {
     const EACH: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x80 * EACH;
     // No sum of two bytes below 0x80 reaches the next byte.
-    let lower = (word | 0x20 * EACH) & !HIGH;
+    let lower = (word | (0x20 * EACH)) & !HIGH;
     let from_a = lower + u64::from(0x80 - b'a') * EACH;
     let beyond_z = lower + u64::from(0x80 - b'z' - 1) * EACH;
     let letters = from_a & !beyond_z & !word & HIGH;
