@@ -156,6 +156,7 @@ fn what_is_wrong_is_said() {
     assert!(
         said(&tidemark(&["check", &path(original.path(), "wal.000")])).contains("is no format of catalogues")
     );
+    assert!(said(&tidemark(&["check", &path(original.path(), "nothing")])).contains("cannot read"));
 
     // Without a configuration it is not known what there was.
     let output = tidemark(&["import", from, "--key", "prizes"]);

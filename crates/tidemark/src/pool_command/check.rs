@@ -35,12 +35,12 @@ pub(super) fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
 
 /// The catalogue of a file.
 pub(super) fn read(path: &Path, format: Option<FileFormat>) -> anyhow::Result<CatalogueFile> {
+    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
     let format = match format {
         Some(format) => format,
         None => FileFormat::from_path(path).with_context(|| format!("{}: say --format", path.display()))?,
     };
     let mut text = String::new();
-    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
     let bytes = file.take(TEXT_BYTES_MAX as u64 + 1).read_to_string(&mut text);
     let bytes = bytes.with_context(|| format!("cannot read {}", path.display()))?;
     ensure!(bytes <= TEXT_BYTES_MAX, "{} is longer than {TEXT_BYTES_MAX} bytes", path.display());
