@@ -5,6 +5,7 @@ for the password "secret". Drops the pools that it uses.
 """
 
 import pathlib
+import socket
 import sys
 import tempfile
 import threading
@@ -48,8 +49,8 @@ GetStateRequest, GetStateResponse = message("GetStateRequest"), message("GetStat
 class Client:
     """The two methods of the service."""
 
-    def __init__(self, address):
-        self.channel = grpc.insecure_channel(address)
+    def __init__(self, address, options=()):
+        self.channel = grpc.insecure_channel(address, options)
         self.state = self.channel.unary_unary(
             SERVICE + "GetState", GetStateRequest.SerializeToString, GetStateResponse.FromString
         )
@@ -187,6 +188,21 @@ def whoever_goes_away_in_the_middle_takes_nothing_from_others():
     assert client.draws(DrawRequest(pool="left"))[0].request_id == 60_000
 
 
+def the_silent_lose_their_places():
+    """All places are taken by those who say nothing, or stop in the middle of their first words."""
+    host, port = ADDRESS.rsplit(":", 1)
+    silent = [socket.create_connection((host, int(port))) for _ in range(80)]
+    for one in silent[::2]:
+        one.sendall(b"PRI * HT")
+    # A channel of its own, so a new connection that must wait for a place.
+    new = Client(ADDRESS, [("grpc.use_local_subchannel_pool", 1)])
+    refused(
+        grpc.StatusCode.NOT_FOUND,
+        lambda: new.state(GetStateRequest(pool="none"), timeout=120, wait_for_ready=True),
+    )
+    [one.close() for one in silent]
+
+
 def the_password_is_asked_for():
     guarded = Client(GUARDED)
     for metadata in ((), (("authorization", "Bearer wrong"),)):
@@ -211,7 +227,7 @@ EXAMPLES = [
     limits_of_users_are_told_as_errors, nothing_is_an_empty_id,
     clients_that_know_of_one_pool_get_the_one_that_is_set, wrong_requests_say_what_would_be_right,
     many_at_once_draw_each_number_once, whoever_goes_away_in_the_middle_takes_nothing_from_others,
-    the_password_is_asked_for, the_service_describes_itself_as_its_file_does,
+    the_silent_lose_their_places, the_password_is_asked_for, the_service_describes_itself_as_its_file_does,
 ]  # fmt: skip
 
 if __name__ == "__main__":

@@ -10,10 +10,16 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Sleep;
 use tonic::transport::server::{Connected, TcpConnectInfo};
 
 /// How long accepting pauses when the process has run out of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How many bytes an HTTP/2 client begins with (RFC 9113, section 3.4), and how long it may take for them. From then on it is asked now and
+/// then whether it is still there.
+const GREETING_BYTES: usize = 24;
+const GREETING_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Connections, of which there are at most [`OWN_GRPC_CONNECTIONS`] at once. Further ones wait in the kernel until one ends.
 pub(super) fn connections(listener: TcpListener) -> impl Stream<Item = io::Result<Connection>> {
@@ -22,7 +28,9 @@ pub(super) fn connections(listener: TcpListener) -> impl Stream<Item = io::Resul
         // Nobody closes the semaphore.
         let place = Arc::clone(&places).acquire_owned().await.ok()?;
         let stream = accept(&listener).await;
-        Some((Ok(Connection { stream, _place: place }), (listener, places)))
+        let greeting =
+            Greeting { missing: GREETING_BYTES, until: Box::pin(tokio::time::sleep(GREETING_PATIENCE)) };
+        Some((Ok(Connection { stream, greeting: Some(greeting), _place: place }), (listener, places)))
     })
 }
 
@@ -42,7 +50,34 @@ async fn accept(listener: &TcpListener) -> TcpStream {
 /// A connection and its place.
 pub(super) struct Connection {
     stream: TcpStream,
+    /// What is still to come before it is known that a client of HTTP/2 is there.
+    greeting: Option<Greeting>,
     _place: OwnedSemaphorePermit,
+}
+
+/// See [`GREETING_BYTES`].
+struct Greeting {
+    missing: usize,
+    until: Pin<Box<Sleep>>,
+}
+
+impl Connection {
+    /// Looks at what reading has had, while the greeting is awaited: a client that is silent for too long loses its place to another.
+    fn greeted(
+        &mut self,
+        read: Poll<io::Result<()>>,
+        bytes: usize,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        let Some(greeting) = &mut self.greeting else { return read };
+        greeting.missing = greeting.missing.saturating_sub(bytes);
+        if greeting.missing == 0 {
+            self.greeting = None;
+        } else if read.is_pending() && greeting.until.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        read
+    }
 }
 
 impl Connected for Connection {
@@ -59,7 +94,9 @@ impl AsyncRead for Connection {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        self.greeted(read, buffer.filled().len() - before, cx)
     }
 }
 
