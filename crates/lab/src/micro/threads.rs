@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Work of so many threads, of which each does so many operations in a call. Each operation is given its number.
 ///
@@ -51,11 +51,12 @@ fn with<T: Sync + 'static, R: 'static>(
                     let range = count * worker..count * (worker + 1);
                     scope.spawn(move || {
                         begin.wait();
+                        // What it takes to begin and to end threads is no part of it, nor when the one that waits for them has its turn.
+                        let began = Instant::now();
                         for number in range {
                             black_box(&act(shared, black_box(number)));
                         }
-                        // What it takes to end a thread is no part of it.
-                        Instant::now()
+                        (began, Instant::now())
                     })
                 })
                 .collect();
@@ -67,12 +68,15 @@ fn with<T: Sync + 'static, R: 'static>(
                 });
             }
             begin.wait();
-            let clock = Instant::now();
-            let ends: Vec<_> = workers.into_iter().map(thread::ScopedJoinHandle::join).collect();
+            let ended: Vec<_> = workers.into_iter().map(thread::ScopedJoinHandle::join).collect();
             is_over.store(true, Relaxed);
-            let ends: Option<Vec<_>> = ends.into_iter().map(Result::ok).collect();
-            let last = ends.context("a thread has panicked")?.into_iter().max();
-            anyhow::Ok(last.map_or_else(|| clock.elapsed(), |last| last.saturating_duration_since(clock)))
+            let times: Option<Vec<_>> = ended.into_iter().map(Result::ok).collect();
+            let times = times.context("a thread has panicked")?;
+            let first = times.iter().map(|(began, _)| *began).min();
+            let last = times.iter().map(|(_, ended)| *ended).max();
+            anyhow::Ok(
+                last.zip(first).map_or(Duration::ZERO, |(last, first)| last.saturating_duration_since(first)),
+            )
         })?;
         Ok(took.as_nanos() as f64)
     };
