@@ -87,24 +87,31 @@ impl Counter {
 
     #[inline]
     pub(crate) fn carry_out(&self, movement: Move) -> Result<u64, Refusal> {
-        match movement.delta() {
-            Some(delta) if self.try_move(slot::place, delta) => Ok(delta.unsigned_abs()),
-            _ => self.carry_out_beyond(slot::current, movement),
-        }
+        self.carry_out_at(slot::place, slot::current, movement)
     }
 
     /// As [`carry_out`](Self::carry_out), by the thread that has this slot: models say which, because their threads are none of the
     /// system's.
     #[cfg(all(test, loom))]
     pub(crate) fn carry_out_as(&self, slot: usize, movement: Move) -> Result<u64, Refusal> {
+        self.carry_out_at(|| slot, || Some(slot), movement)
+    }
+
+    /// `place` says where the calling thread has its own piece, and `slot` which is its slot, asked for if it has not been.
+    #[inline]
+    fn carry_out_at(
+        &self,
+        place: impl Fn() -> usize,
+        slot: impl Fn() -> Option<usize>,
+        movement: Move,
+    ) -> Result<u64, Refusal> {
         match movement.delta() {
-            Some(delta) if self.try_move(|| slot, delta) => Ok(delta.unsigned_abs()),
-            _ => self.carry_out_beyond(|| Some(slot), movement),
+            Some(delta) if self.try_move(place, delta) => Ok(delta.unsigned_abs()),
+            _ => self.carry_out_beyond(slot, movement),
         }
     }
 
-    /// Moves within the piece at hand, if there is room and no other thread comes in between. `place` says where the calling thread has
-    /// its own.
+    /// Moves within the piece at hand, if there is room and no other thread comes in between.
     #[inline]
     fn try_move(&self, place: impl Fn() -> usize, delta: i64) -> bool {
         let word = self.word.load(Ordering::Acquire);

@@ -171,8 +171,8 @@ impl<K> Dirty<K> {
     }
 
     fn has_reached_low(&self, keys: &impl Keys<Key = K>) -> bool {
-        let books = keys.counter(&self.key).books();
-        matches!(books.promise(), Promise::Relaxed { .. }) && books.uncommitted() >= self.timing.low.max(1)
+        self.is_written_behind(keys)
+            && keys.counter(&self.key).books().uncommitted() >= self.timing.low.max(1)
     }
 }
 
