@@ -47,9 +47,7 @@ impl Ids {
 
     /// Adds an item; its id must belong to nobody.
     pub(crate) fn push(&mut self, id: &str) -> u32 {
-        let added = self.claim(id);
-        debug_assert!(added.is_some(), "{id} is free");
-        added.unwrap_or_default()
+        self.claim(id).expect("callers have seen that it belongs to nobody")
     }
 
     /// Adds an item, unless its id belongs to another: then nothing is changed.
