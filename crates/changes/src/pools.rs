@@ -7,17 +7,20 @@
 //! pool.confirm  key number                     and pool.cancel, pool.expire
 //! pool.update   key (SET item weight quantity | ADD id weight quantity | REMOVE item)
 //! pool.return   key item count [USER id]
+//! pool.release  key time                       all that the schedule says until then, in milliseconds since 1970
 //! pool.epoch    key SEED seed NEXT sha256      of the secret of the epoch behind it
 //!
 //! who           [USER id] [REQUEST id]         as far as it was said
-//! rules         LIMIT and GUARANTEE as POOL.CREATE takes them
+//! rules         LIMIT, GUARANTEE and SCHEDULE as POOL.CREATE takes them
 //! ```
 
 use tidemark_engine::ApplyError;
 use tidemark_engine::record::Cursor;
 use tidemark_engine::value::pool::Inner;
 use tidemark_engine::value::{Collection, Pool};
-use tidemark_pool::{By, Ending, Event, Events, Frame, Guarantee, Limit, Mode, Scope, Soft, Stock};
+use tidemark_pool::{
+    By, Ending, Event, Events, Frame, Guarantee, Limit, Mode, Release, Scope, Soft, Stock, Unsold,
+};
 
 /// A command that is told in the place of what the log has.
 pub(crate) struct Told {
@@ -65,6 +68,15 @@ impl Told {
             self.text("SOFT").number(from).number(step);
         }
         self.named(pool, &guarantee.of);
+    }
+
+    fn release(&mut self, pool: &Inner, release: &Release<u32>) {
+        let &Release { item, units, from_ms, every_ms, times, unsold } = release;
+        self.text("SCHEDULE").text(pool.urn().id(item)).number(units).text("FROM").number(from_ms);
+        self.text("EVERY").number(every_ms).text("TIMES").number(times);
+        if unsold == Unsold::Lapses {
+            self.text("LAPSES");
+        }
     }
 
     fn named(&mut self, pool: &Inner, items: &[u32]) {
@@ -118,6 +130,7 @@ fn loaded(key: &[u8], image: &[u8]) -> Result<Told, ApplyError> {
         rules.limits().iter().for_each(|limit| told.limit(pool, limit));
         rules.guarantees().iter().for_each(|guarantee| told.guarantee(pool, guarantee));
     }
+    urn.releases().iter().for_each(|release| told.release(pool, release));
     told.text("ITEMS");
     for entry in urn.entries() {
         told.text(entry.id).number(entry.weight).stock(entry.stock);
@@ -192,6 +205,7 @@ fn told_of(key: &[u8], event: &Event<'_>, next_draw: u64) -> (Told, u64) {
         Event::GivenBackBy { user, item, count, .. } => {
             told.number(u64::from(*item)).number(*count).text("USER").text(user)
         }
+        Event::Advanced { now_ms } => told.number(*now_ms),
         Event::Epoch { client_seed, after } => {
             told.text("SEED").text(client_seed).text("NEXT").text(after.commitment().to_string())
         }
@@ -209,6 +223,7 @@ fn name(event: &Event<'_>) -> &'static str {
         Event::Ended { how: Ending::Expired, .. } => "pool.expire",
         Event::Changed { .. } | Event::Added { .. } | Event::Removed { .. } => "pool.update",
         Event::GivenBack { .. } | Event::GivenBackBy { .. } => "pool.return",
+        Event::Advanced { .. } => "pool.release",
         Event::Epoch { .. } => "pool.epoch",
     }
 }
@@ -313,17 +328,21 @@ mod tests {
     fn rules_are_told_as_they_are_given() {
         let (log, _) = Log::open(Arc::new(MemoryStorage::new()), Options::default()).expect("an empty log");
         let engine = Engine::new(Arc::new(log), 8, 42);
+        let schedule = "SCHEDULE car 3 FROM 1000 EVERY 5000 TIMES 3 LAPSES";
         let rules = "LIMIT DRAWS 2 PER 5000 LIMIT WINS 1 OF 2 car mug GUARANTEE 3 POOL SOFT 2 1 OF 1 car GUARANTEE 4 OF 1 mug";
         for line in [
-            &format!("POOL.CREATE p {rules} ITEMS car 0 1 mug 1 UNLIMITED"),
+            &format!("POOL.CREATE p {rules} {schedule} ITEMS car 0 1 mug 1 UNLIMITED"),
             "POOL.DRAW p USER mira",
             "POOL.RETURN p mug 1 USER mira",
         ] {
             assert!(!run(&engine, line).starts_with('-'), "{line}");
         }
         let told = told(&engine);
-        let expected = format!(" SOLDOUT RENORMALISE {rules} ITEMS car 0 1 mug 1 UNLIMITED");
+        let expected = format!(" SOLDOUT RENORMALISE {rules} {schedule} ITEMS car 0 1 mug 1 UNLIMITED");
         assert!(told[0].ends_with(&expected), "{}", told[0]);
-        assert_eq!(told[1..], ["pool.draw p 0 USER mira 1", "pool.return p 1 1 USER mira"]);
+        assert_eq!(
+            told[1..],
+            ["pool.release p 1000", "pool.draw p 0 USER mira 1", "pool.return p 1 1 USER mira"]
+        );
     }
 }

@@ -289,6 +289,108 @@ fn reservations_that_have_moved_or_come_back_with_the_log_end_as_well() {
     assert_eq!(engine.expire_due(client.now_us, 100), None, "what is gone is not waited for");
 }
 
+/// What is left of the cars, by `POOL.STATE`.
+fn cars(client: &Client<'_>) -> String {
+    stocks(client, "raffle")["car"].0.clone()
+}
+
+#[test]
+fn stock_comes_and_lapses_when_it_is_time_whether_or_not_anybody_asks() {
+    let engine = engine();
+    let mut client = Client::new(&engine);
+    let at = START_US / 1000;
+    let daily = format!("SCHEDULE car 4 FROM {} EVERY 1000 TIMES 2 LAPSES", at + 1000);
+    client.run(&format!("POOL.CREATE raffle {daily} SCHEDULE car 1 FROM {} ITEMS car 1 0", at + 2500));
+    let next = |at_ms: u64| {
+        format!(
+            "-EMPTY nothing is left to draw now: the schedule goes on at {at_ms}, in milliseconds since 1970"
+        )
+    };
+    assert_eq!(client.run("POOL.DRAW raffle"), next(at + 1000));
+    assert_eq!(engine.next_deadline(), Some(at + 1000), "it is looked at by then, although nobody has drawn");
+    client.sleep_ms(1000);
+    // Whoever comes first finds it there.
+    assert_eq!(client.run("POOL.DRAW raffle"), "*2 :0 $3 car");
+    let state = client.run("POOL.STATE raffle");
+    assert_eq!(
+        (field(&state, "released-until"), field(&state, "next-release")),
+        (&*format!(":{}", at + 1000), &*format!(":{}", at + 2000))
+    );
+    assert_eq!(
+        (field(&state, "left"), field(&state, "to-come"), field(&state, "version")),
+        (":1", ":3", ":1")
+    );
+    assert_eq!(field(&client.run("POOL.ODDS raffle"), "next-release"), format!(":{}", at + 2000));
+    // Nobody asks.
+    client.sleep_ms(1000);
+    assert_eq!(engine.expire_due(client.now_us, 100), Some(at + 2500));
+    assert_eq!(cars(&client), ":2", "one has lapsed, two have come");
+    let releases = client.run("POOL.SCHEDULE raffle COUNT 1");
+    let expected = format!(
+        "*8 $14 released-until :{} $12 next-release :{} $8 releases *1 *16 $2 id $3 car $5 units :4 $4 from :{} $5 every :1000 $5 \
+         times :2 $6 unsold $6 lapses $8 released :4 $4 next :{} $4 next :1",
+        at + 2000,
+        at + 2500,
+        at + 1000,
+        at + 3000
+    );
+    assert_eq!(releases, expected);
+    let mut again = replayed(&engine);
+    client.sleep_ms(1000);
+    for engine in [&engine, &again] {
+        assert_eq!(engine.expire_due(client.now_us, 100), None);
+        assert_eq!(cars(&Client::new(engine)), ":0", "with the last window all that is left is over");
+    }
+    again = comes_back(&engine);
+    assert_eq!(engine.digest(), again.digest());
+    assert_eq!(client.run("POOL.DRAW raffle"), "-EMPTY the pool is empty: restock it, or add items");
+    assert_eq!(client.run("POOL.EXPIRE raffle"), ":0");
+}
+
+#[test]
+fn a_schedule_that_makes_no_sense_is_refused() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    let said = |schedule: &str| {
+        client.run(&format!("POOL.CREATE raffle SCHEDULE {schedule} ITEMS car 1 0 mug 1 UNLIMITED"))
+    };
+    for (schedule, message) in [
+        (
+            "hat 1 FROM 5",
+            "-ERR release 1 is of the item \"hat\", which is not there: name one of the catalogue",
+        ),
+        (
+            "mug 1 FROM 5",
+            "-ERR release 1 is of the item \"mug\", which is unlimited: give it a quantity, which may be 0",
+        ),
+        (
+            "car 1 AT 5",
+            "-ERR SCHEDULE takes an id, how many units come, FROM and when, in milliseconds since 1970",
+        ),
+        ("car x FROM 5", "-ERR value is not an integer or out of range"),
+        (
+            "car 1 FROM 5 EVERY 0",
+            "-ERR release 1: its window in milliseconds is 0, and must be 1 to 315619200000",
+        ),
+        ("car 1 FROM 5 TIMES 2", "-ERR syntax error"),
+        ("car 1 FROM 5 LAPSES", "-ERR syntax error"),
+        ("car", "-ERR syntax error"),
+    ] {
+        assert_eq!(said(schedule), message, "{schedule}");
+    }
+    let text = "POOL.CREATE raffle SCHEDULE car 1 FROM 5 JSON {}";
+    assert_eq!(
+        client.run(text),
+        "-ERR a catalogue as text says its mode, rules and schedule itself, and stands at the end"
+    );
+    assert_eq!(client.run("POOL.SCHEDULE raffle"), "$-1");
+    client.run("POOL.CREATE raffle ITEMS car 1 0");
+    assert_eq!(
+        client.run("POOL.SCHEDULE raffle"),
+        "*8 $14 released-until :0 $12 next-release $-1 $8 releases *0 $4 next $-1"
+    );
+}
+
 #[test]
 fn a_catalogue_changes_while_draws_go_on_all_that_is_said_or_nothing() {
     let engine = engine();
@@ -471,7 +573,7 @@ fn reads_of_pools_are_watched() {
     };
     let history = watch(&engine, &[b"POOL.HISTORY", b"raffle", b"COUNT", b"1"]);
     let open = watch(&engine, &[b"POOL.RESERVATIONS", b"raffle"]);
-    for read in ["POOL.STATE", "POOL.ODDS", "POOL.REVEAL"] {
+    for read in ["POOL.STATE", "POOL.ODDS", "POOL.REVEAL", "POOL.SCHEDULE"] {
         watch(&engine, &[read.as_bytes(), b"raffle"]);
     }
     client.run("POOL.CREATE box GUARANTEE 9 OF 1 car ITEMS car 0 1 mug 1 9");

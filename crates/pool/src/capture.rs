@@ -66,8 +66,8 @@ impl Capture {
                 items.iter().flatten().any(|&item| self.is_unseen_item(item))
             }
             Event::Asked(asked) => asked.items.iter().flatten().any(|&item| self.is_unseen_item(item)),
-            // What it gives back may be known no more.
-            Event::Ended { how: Ending::Cancelled | Ending::Expired, .. } => true,
+            // What they change is looked up when that is seen.
+            Event::Advanced { .. } | Event::Ended { how: Ending::Cancelled | Ending::Expired, .. } => true,
             Event::Drew(None)
             | Event::Added { .. }
             | Event::Epoch { .. }
@@ -93,6 +93,9 @@ impl Capture {
             }
             Event::Asked(asked) => {
                 asked.items.iter().flatten().for_each(|&item| self.see_item(pool, item, &mut write));
+            }
+            Event::Advanced { now_ms } => {
+                pool.urn().due_items(*now_ms).for_each(|item| self.see_item(pool, item, &mut write));
             }
             Event::Ended { number, how: Ending::Cancelled | Ending::Expired } => {
                 let reservation = pool.reservation(*number);

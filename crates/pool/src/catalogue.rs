@@ -2,9 +2,10 @@
 
 use crate::item::{AMOUNT_MAX, ID_BYTES_MAX, Item, Stock};
 use crate::rules::{RuleError, Rules};
+use crate::schedule::{Schedule, ScheduleError};
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 
 /// The most items of a catalogue.
@@ -56,6 +57,7 @@ pub struct Catalogue {
     mode: Mode,
     sold_out: SoldOut,
     rules: Rules,
+    schedule: Schedule,
 }
 
 impl Catalogue {
@@ -79,13 +81,13 @@ impl Catalogue {
             return Err(CatalogueError::TooManyItems { items: items.len() });
         }
         check_ids(&items)?;
-        check_amounts(&items, mode)?;
+        check_amounts(&items, mode, |_| 0)?;
         if let SoldOut::Fallback(id) = &sold_out
             && !items.iter().any(|item| item.id == *id)
         {
             return Err(CatalogueError::UnknownFallback { id: id.clone() });
         }
-        Ok(Self { items, mode, sold_out, rules: Rules::default() })
+        Ok(Self { items, mode, sold_out, rules: Rules::default(), schedule: Schedule::default() })
     }
 
     /// The same with rules about who draws.
@@ -102,6 +104,34 @@ impl Catalogue {
         Ok(Self { rules, ..self })
     }
 
+    /// The same with stock that comes at set times. O(n).
+    ///
+    /// # Errors
+    /// If the schedule names an item that is not there or is unlimited, or if with all that comes there would be too much.
+    pub fn scheduled(self, schedule: Schedule) -> Result<Self, CatalogueError> {
+        let mut units: HashMap<&str, u64, RandomState> =
+            schedule.releases().iter().map(|release| (&*release.item, 0)).collect();
+        let mut known: HashMap<&str, &Item, RandomState> = HashMap::default();
+        known
+            .extend(self.items.iter().map(|item| (&*item.id, item)).filter(|(id, _)| units.contains_key(id)));
+        for (number, release) in (1..).zip(schedule.releases()) {
+            let id = || release.item.clone();
+            let Some(item) = known.get(&*release.item) else {
+                return Err(ScheduleError::UnknownItem { number, id: id() }.into());
+            };
+            let Stock::Limited(quantity) = item.stock else {
+                return Err(ScheduleError::Unlimited { number, id: id() }.into());
+            };
+            let sum = units.entry(&*item.id).or_default();
+            *sum = sum
+                .checked_add(release.units)
+                .filter(|sum| sum.checked_add(quantity).is_some_and(|supply| supply <= AMOUNT_MAX))
+                .ok_or_else(|| ScheduleError::TooManyUnits { number, id: id() })?;
+        }
+        check_amounts(&self.items, self.mode, |id| units.get(id).copied().unwrap_or(0))?;
+        Ok(Self { schedule, ..self })
+    }
+
     /// The items, in their order.
     pub fn items(&self) -> &[Item] {
         &self.items
@@ -115,6 +145,11 @@ impl Catalogue {
     /// The rules about who draws.
     pub fn rules(&self) -> &Rules {
         &self.rules
+    }
+
+    /// What comes to the stock, and when.
+    pub fn schedule(&self) -> &Schedule {
+        &self.schedule
     }
 
     /// What a draw gets that meets an item of which nothing is left.
@@ -157,7 +192,8 @@ pub(crate) fn check_id(number: usize, id: &str) -> Result<(), CatalogueError> {
     Ok(())
 }
 
-fn check_amounts(items: &[Item], mode: Mode) -> Result<(), CatalogueError> {
+/// Whether the items fit together, if so many units of each will come besides.
+fn check_amounts(items: &[Item], mode: Mode, coming: impl Fn(&str) -> u64) -> Result<(), CatalogueError> {
     let (mut total, mut any_weight) = (0_u64, false);
     for (position, item) in items.iter().enumerate() {
         let (number, id) = (position + 1, || item.id.clone());
@@ -169,7 +205,7 @@ fn check_amounts(items: &[Item], mode: Mode) -> Result<(), CatalogueError> {
         any_weight |= item.weight > 0;
         let odds = match (mode, item.stock) {
             (Mode::FixedOdds, _) => Some(item.weight),
-            (Mode::PerUnit, Stock::Limited(quantity)) => item.weight.checked_mul(quantity),
+            (Mode::PerUnit, Stock::Limited(quantity)) => item.weight.checked_mul(quantity + coming(&item.id)),
             (Mode::PerUnit, Stock::Unlimited) if item.weight > 0 => {
                 return Err(CatalogueError::UnlimitedTickets { number, id: id() });
             }
@@ -266,6 +302,9 @@ pub enum CatalogueError {
     /// A rule about who draws that cannot hold.
     #[error(transparent)]
     Rule(#[from] RuleError),
+    /// A schedule that cannot be kept.
+    #[error(transparent)]
+    Schedule(#[from] ScheduleError),
     /// The item to fall back to is not there.
     #[error("there is no item {id:?} to fall back to: name one of the catalogue")]
     UnknownFallback {

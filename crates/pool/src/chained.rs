@@ -56,11 +56,9 @@ pub enum NotFollowed {
 }
 
 impl<S: Selector> ChainedPool<S> {
-    /// A pool that has just been made: its chain begins with what is published of its secrets, and with its catalogue. O(items).
+    /// A pool that has just been made, and the [beginning](Pool::origin) of its chain. O(items).
     pub fn new(pool: Pool<S>) -> Self {
-        let mut origin = [pool.commitment().0, pool.next_commitment().0].concat();
-        pool.write_items(0..pool.urn().len() as u32, &mut origin);
-        Self { chain: Chain::begin(&origin), pool }
+        Self { chain: pool.origin(), pool }
     }
 
     /// Appends what is [staged](Pool::staged) as a frame that continues the chain. Whoever then takes back what is staged also has to set

@@ -35,6 +35,7 @@ mod tag {
     pub(super) const RESERVED_DIFFERENT: u64 = 11;
     pub(super) const ASKED: u64 = 12;
     pub(super) const GIVEN_BACK_BY: u64 = 13;
+    pub(super) const ADVANCED: u64 = 14;
     pub(super) const ITEMS: u64 = 16;
 }
 
@@ -107,6 +108,11 @@ pub enum Event<'a> {
         /// How many.
         count: u64,
     },
+    /// All has been done that the schedule says until this moment: units have come to the stock, or have lapsed.
+    Advanced {
+        /// Milliseconds since 1970-01-01 UTC.
+        now_ms: u64,
+    },
     /// An epoch has begun, with the secret that was committed to.
     Epoch {
         /// What a client has added.
@@ -114,4 +120,11 @@ pub enum Event<'a> {
         /// The secret of the epoch behind it.
         after: Secret,
     },
+}
+
+impl Event<'_> {
+    /// Whether something was drawn.
+    pub(crate) fn draws(&self) -> bool {
+        matches!(self, Self::Drew(_) | Self::DrewDifferent { .. } | Self::Reserved { .. } | Self::Asked(_))
+    }
 }

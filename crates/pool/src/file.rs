@@ -59,6 +59,7 @@
 //! | `sold_out` | `renormalise`, `no-prize`, or a map with `fallback`, the id of an item; see [`SoldOut`](crate::SoldOut) | `renormalise` |
 //! | `limits` | a list of limits, see [`Limit`](crate::Limit) | none |
 //! | `guarantees` | a list of guarantees, see [`Guarantee`](crate::Guarantee) | none |
+//! | `schedule` | a list of releases, see [`Release`](crate::Release) | none |
 //! | `items` | a list of items | must be there |
 //!
 //! and in an item, where nothing has a default, because an expensive prize should not become endless by a line that was forgotten:
@@ -80,6 +81,17 @@
 //! | `of` | a list of ids |
 //! | `scope` | whose draws count: `user`, the default, or `pool` |
 //! | `soft_from`, `soft_step` | from which draw on the weights are multiplied, by a factor that grows by so much with each draw; see [`Soft`](crate::Soft) |
+//!
+//! A release has `item`, `units` and `from`; with windows also `every`:
+//!
+//! | key | value |
+//! |---|---|
+//! | `item` | the id of an item that is not unlimited |
+//! | `units` | how many come in all windows together, as evenly as whole numbers can be |
+//! | `from` | when the first window begins: a moment such as `2026-12-24T18:00:00+01:00`, or milliseconds since 1970 |
+//! | `every` | how many milliseconds a window has; if it is missing, all units come at once |
+//! | `times` | how many windows there are; if it is missing, one |
+//! | `unsold` | what becomes of what is left of the item when a window ends: `stays`, the default, or `lapses` |
 //!
 //! # Weights
 //!
@@ -112,6 +124,7 @@ mod json;
 mod key;
 mod place;
 mod rules;
+mod schedule;
 mod shape;
 mod suggestion;
 mod toml;
@@ -244,7 +257,7 @@ impl fmt::Display for UnusedSetting {
 
 /// The catalogue of what was found.
 fn catalogue(found: Found, origin: Origin) -> Result<Catalogue, Fault> {
-    let Found { mode, sold_out, list, mut items, weights, places, rules, .. } = found;
+    let Found { mode, sold_out, list, mut items, weights, places, rules, schedule, .. } = found;
     if !list {
         let key = if origin == Origin::Original { Key::Catalog } else { Key::Items };
         return Err(Fault::nowhere(Problem::MissingKey {
@@ -274,10 +287,15 @@ fn catalogue(found: Found, origin: Origin) -> Result<Catalogue, Fault> {
         // The message names the item itself.
         (error, _) => Fault { place: item_of(&error).and_then(place), ..Fault::nowhere(error.into()) },
     })?;
-    let (rules, places) = rules.rules()?;
-    catalogue.ruled(rules).map_err(|error| match error {
-        CatalogueError::Rule(error) => places.fault(error),
+    let (rules, rule_places) = rules.rules()?;
+    let catalogue = catalogue.ruled(rules).map_err(|error| match error {
+        CatalogueError::Rule(error) => rule_places.fault(error),
         error => Fault::nowhere(error.into()),
+    })?;
+    let (schedule, release_places) = schedule.schedule()?;
+    catalogue.scheduled(schedule).map_err(|error| match error {
+        CatalogueError::Schedule(error) => release_places.fault(error),
+        error => Fault { place: item_of(&error).and_then(place), ..Fault::nowhere(error.into()) },
     })
 }
 

@@ -20,6 +20,7 @@ mod pool;
 mod refusal;
 mod repeats;
 mod rules;
+mod schedule;
 mod secret;
 pub mod selector;
 pub mod service;
@@ -46,6 +47,7 @@ pub use rules::{
     GUARANTEE_MAX, Guarantee, Limit, RULE_ITEMS_MAX, RULES_MAX, RuleError, RuleKind, Rules, Scope, Soft,
     WINDOW_MS_MAX,
 };
+pub use schedule::{MOMENT_MS_MAX, RELEASES_MAX, Release, Schedule, ScheduleError, Unsold};
 pub use secret::{CLIENT_SEED_BYTES_MAX, Commitment, SECRET_BYTES, Secret};
 pub use selector::Selector;
 pub use urn::{Change, Entry, Odds, OddsInTurn, Urn};

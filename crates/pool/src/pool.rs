@@ -1,5 +1,6 @@
 //! The pool: an urn whose draws are numbered and follow from secrets.
 
+mod advancing;
 mod asking;
 mod changing;
 mod checking;

@@ -22,6 +22,12 @@ pub enum Refusal {
     /// Nothing is left to draw.
     #[error("{}", Empty)]
     Empty,
+    /// Nothing is left to draw, but the schedule goes on.
+    #[error("nothing is left to draw now: the schedule goes on at {at_ms}, in milliseconds since 1970")]
+    EmptyUntil {
+        /// When units come or lapse next. Milliseconds since 1970-01-01 UTC.
+        at_ms: u64,
+    },
     /// Not so many different items are left as should be drawn.
     #[error("{wanted} different items are wanted and only {left} are left: ask for fewer, or allow repeats")]
     NotSoManyItems {

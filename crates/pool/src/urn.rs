@@ -1,11 +1,14 @@
 //! The urn: a catalogue, what is left of it, and what is drawn with a given number.
 
+mod advancing;
 mod changing;
 mod drawing;
 mod favouring;
 mod image;
 mod odds;
+mod timetable;
 
+pub(crate) use advancing::Advance;
 pub(crate) use changing::Altered;
 pub use changing::Change;
 pub(crate) use favouring::{Favour, NotDrawn};
@@ -18,6 +21,7 @@ use crate::item::{AMOUNT_MAX, Stock};
 use crate::refusal::Refusal;
 use crate::selector::Selector;
 use crate::stocks::Stocks;
+use timetable::Timetable;
 
 /// A catalogue and what is left of it. What is drawn follows from a number that somebody else has chosen: a
 /// [`Pool`](crate::Pool), or whoever has random numbers of their own.
@@ -44,8 +48,11 @@ pub struct Urn<S> {
     rule: Rule,
     /// How many items have a weight and are not sold out. Kept where weights stay in force behind the last unit.
     on_sale: usize,
-    /// The sum of what items count, if all that was drawn is given back: at most [`AMOUNT_MAX`], so giving back always fits.
+    /// The sum of what items count, if all that was drawn is given back and all has come that the schedule promises: at most
+    /// [`AMOUNT_MAX`], so both always fit.
     counted: u64,
+    /// What comes to the stock, and when, if anything does.
+    timetable: Option<Box<Timetable>>,
     version: u64,
 }
 
@@ -73,6 +80,8 @@ pub struct Entry<'a> {
     pub stock: Stock,
     /// How many have been drawn and not been given back.
     pub drawn: u64,
+    /// How many are still to come by the schedule.
+    pub to_come: u64,
     /// Its odds in the next draw are this, divided by [`Urn::total_weight`]. What is sold out has odds where the pool's rule is to give something
     /// else in its place.
     pub weight_in_force: u64,
@@ -103,7 +112,10 @@ impl<S: Selector> Urn<S> {
             (Mode::FixedOdds, _) => Rule::Keep { fallback },
             (Mode::PerUnit, _) => Rule::PerUnit { fallback },
         };
-        Self::of(rule, 1, ids, stocks, weights, make)
+        let schedule = catalogue.schedule().resolve(|id| ids.find(id));
+        debug_assert!(schedule.is_some(), "a catalogue has the items that its schedule names");
+        let timetable = schedule.and_then(|schedule| Timetable::new(schedule, 0));
+        Self::of(rule, 1, ids, stocks, weights, timetable, make)
     }
 
     /// An urn of these items.
@@ -113,14 +125,16 @@ impl<S: Selector> Urn<S> {
         ids: Ids,
         stocks: Stocks,
         weights: Vec<u64>,
+        timetable: Option<Box<Timetable>>,
         make: impl FnOnce(&[u64]) -> S,
     ) -> Self {
         let numbered = || (0..).zip(&weights);
+        let supply = |item| stocks.supply(item) + promised(timetable.as_deref(), item);
         let shares: Vec<u64> =
             numbered().map(|(item, &weight)| in_force(rule, weight, stocks.left(item))).collect();
-        let counted = numbered().map(|(item, &weight)| counted(rule, weight, stocks.supply(item))).sum();
+        let counted = numbered().map(|(item, &weight)| counted(rule, weight, supply(item))).sum();
         let on_sale = numbered().filter(|&(item, &weight)| weight > 0 && stocks.left(item) > 0).count();
-        Self { selector: make(&shares), ids, stocks, weights, rule, on_sale, counted, version }
+        Self { selector: make(&shares), ids, stocks, weights, rule, on_sale, counted, timetable, version }
     }
 
     /// How many items there are, those that were removed included.
@@ -201,6 +215,7 @@ impl<S: Selector> Urn<S> {
             weight: self.weights[item as usize],
             stock: self.stocks.stock(item),
             drawn: self.stocks.drawn(item),
+            to_come: promised(self.timetable.as_deref(), item),
             weight_in_force: self.selector.weight(item as usize),
         })
     }
@@ -234,7 +249,12 @@ impl<S: Selector> Urn<S> {
     }
 }
 
-/// What an item counts in a draw if all that was drawn of it is given back.
+/// How many units of an item are still to come.
+fn promised(timetable: Option<&Timetable>, item: u32) -> u64 {
+    timetable.map_or(0, |timetable| timetable.promised(item))
+}
+
+/// What an item counts in a draw if all that was drawn of it is given back, and all has come that is promised.
 fn counted(rule: Rule, weight: u64, supply: u64) -> u64 {
     match rule {
         Rule::Renormalise | Rule::Keep { .. } => weight,

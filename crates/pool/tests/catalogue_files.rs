@@ -6,7 +6,8 @@ use tidemark_pool::file::{
     CatalogueFile, FileFormat, NumberError, Origin, Position, Problem, TEXT_BYTES_MAX,
 };
 use tidemark_pool::{
-    AMOUNT_MAX, Catalogue, CatalogueError, Guarantee, Item, Limit, Mode, Rules, Scope, Soft, SoldOut, Stock,
+    AMOUNT_MAX, Catalogue, CatalogueError, Guarantee, Item, Limit, Mode, Release, Rules, Schedule, Scope,
+    Soft, SoldOut, Stock, Unsold,
 };
 
 use FileFormat::{Json, Toml, Yaml};
@@ -159,6 +160,75 @@ fn rules_that_cannot_hold_are_answered_with_their_place() {
 }
 
 #[test]
+fn a_schedule_is_the_same_in_all_formats() {
+    let yaml = "schedule:\n- {item: car, units: 3, from: 2026-12-24T18:00:00+01:00}\n\
+                - {item: car, units: 70, from: 1798131600000, every: 86400000, times: 7, unsold: lapses}\n\
+                items: [{id: car, weight: 1, quantity: 0}]\n";
+    let toml = "schedule = [{item = \"car\", units = 3, from = 2026-12-24T18:00:00+01:00}, \
+                {item = \"car\", units = 70, from = \"2026-12-24T17:00:00Z\", every = 86400000, times = 7, unsold = \"lapses\"}]\n\
+                [[items]]\nid = \"car\"\nweight = 1\nquantity = 0\n";
+    let json = r#"{"items": [{"id": "car", "weight": 1, "quantity": 0}], "schedule": [
+                   {"item": "car", "units": 3, "from": "2026-12-24t18:00:00.000+01:00", "unsold": "stays"},
+                   {"item": "car", "units": 70, "from": 1798131600000, "every": 86400000, "times": 7, "unsold": "lapses"}]}"#;
+    let (item, from_ms) = (Box::<str>::from("car"), 1_798_131_600_000);
+    let at_once = Release { item, units: 3, from_ms, every_ms: 1, times: 1, unsold: Unsold::Stays };
+    let daily =
+        Release { units: 70, every_ms: 86_400_000, times: 7, unsold: Unsold::Lapses, ..at_once.clone() };
+    for (text, format) in [(yaml, Yaml), (toml, Toml), (json, Json)] {
+        assert_eq!(parsed(text, format).schedule().releases(), [at_once.clone(), daily.clone()]);
+    }
+}
+
+#[test]
+fn a_schedule_that_cannot_be_kept_is_answered_with_its_place() {
+    let said = |release: &str| {
+        let items =
+            "items:\n- {id: car, weight: 1, quantity: 3}\n- {id: mug, weight: 1, quantity: unlimited}\n";
+        refusal(&format!("schedule: [{release}]\n{items}"), Yaml)
+    };
+    for (release, message) in [
+        ("{units: 1, from: 1}", "line 1, column 12: there is no \"item\": say whose units come"),
+        (
+            "{item: car, from: 1}",
+            "line 1, column 12: there is no \"units\": say how many come in all windows together",
+        ),
+        ("{item: car, units: 1}", "line 1, column 12: there is no \"from\": say when the first of them come"),
+        (
+            "{item: car, units: 1, from: 1, times: 3}",
+            "line 1, column 12: there is no \"every\": say how many milliseconds a window has",
+        ),
+        (
+            "{item: car, units: 1, from: 1, unsold: lapses}",
+            "line 1, column 12: there is no \"every\": say how many milliseconds a window has",
+        ),
+        (
+            "{item: car, units: 1, from: tomorrow}",
+            "line 1, column 40: the beginning of a release must be a moment such as \"2026-12-24T18:00:00+01:00\", or \
+             milliseconds since 1970, but is the text \"tomorrow\"",
+        ),
+        (
+            "{item: car, units: 1, from: 1, unsold: laps}",
+            "line 1, column 51: what becomes of what is unsold, \"laps\" is not known: did you mean \"lapses\"?",
+        ),
+        ("{item: car, unit: 1}", "line 1, column 24: the key \"unit\" is not known: did you mean \"units\"?"),
+        (
+            "{item: car, units: 1, from: 1}, {item: mug, units: 1, from: 1}",
+            "line 1, column 44: release 2 is of the item \"mug\", which is unlimited: give it a quantity, which may be 0",
+        ),
+        (
+            "{item: car, units: 1, from: 0}",
+            "line 1, column 12: release 1: its beginning in milliseconds since 1970 is 0, and must be 1 to 253402300799999",
+        ),
+        (
+            "car",
+            "line 1, column 12: \"schedule\" must be a list of maps with \"item\", \"units\" and \"from\", but is the text \"car\"",
+        ),
+    ] {
+        assert_eq!(said(release), message, "{release}");
+    }
+}
+
+#[test]
 fn modes_and_rules_are_words() {
     let rest = r#""items": [{"id": "a", "weight": 1, "quantity": 3}]"#;
     let with = |keys: &str| parsed(&format!("{{{keys}, {rest}}}"), Json);
@@ -286,7 +356,7 @@ fn unknown_keys_are_answered_with_what_may_be_meant() {
     );
     assert_eq!(
         refusal("colour = 1\n", Toml),
-        "line 1, column 1: the key \"colour\" is not known: possible is \"mode\", \"sold_out\", \"limits\", \"guarantees\" or \"items\""
+        "line 1, column 1: the key \"colour\" is not known: possible is \"mode\", \"sold_out\", \"limits\", \"guarantees\", \"schedule\" or \"items\""
     );
     assert_eq!(
         refused_items(&["{id: a, weight: 1, quantity: 1}", "{id: b, probability: 1}"]),
@@ -367,7 +437,7 @@ fn values_are_of_the_kind_that_their_key_takes() {
     );
     assert_eq!(
         refusal("items = 2020-02-20\n", Toml),
-        "line 1, column 9: \"items\" must be a list of items, but is a date or a time"
+        "line 1, column 9: \"items\" must be a list of items, but is the moment 2020-02-20"
     );
     assert_eq!(
         refusal("mode: ~\n", Yaml),
@@ -615,8 +685,9 @@ fn any_catalogue() -> impl Strategy<Value = Catalogue> {
             let fallback = items[which.index(items.len())].id.clone();
             let sold_out =
                 [SoldOut::Renormalise, SoldOut::NoPrize, SoldOut::Fallback(fallback)][rule as usize].clone();
-            let rules = some_rules(&items, which);
-            Catalogue::with(items, mode, sold_out).ok()?.ruled(rules).ok()
+            let (rules, schedule) = (some_rules(&items, which), some_schedule(&items, which));
+            let catalogue = Catalogue::with(items, mode, sold_out).ok()?.ruled(rules).ok()?;
+            catalogue.clone().scheduled(schedule).ok().or(Some(catalogue))
         },
     )
 }
@@ -638,6 +709,15 @@ fn some_rules(items: &[Item], which: prop::sample::Index) -> Rules {
     Rules::new(limits, guarantees).unwrap_or_default()
 }
 
+/// A schedule, or none, of one of the items.
+fn some_schedule(items: &[Item], which: prop::sample::Index) -> Schedule {
+    let number = which.index(5) as u64;
+    let unsold = if number == 2 { Unsold::Lapses } else { Unsold::Stays };
+    let item = items[which.index(items.len())].id.clone();
+    let release = Release { item, units: number + 1, from_ms: 1 + number, every_ms: 5, times: 7, unsold };
+    Schedule::new(vec![release; number as usize % 3]).expect("it is sound")
+}
+
 fn any_format() -> impl Strategy<Value = FileFormat> {
     prop::sample::select(FileFormat::ALL.to_vec())
 }
@@ -655,6 +735,11 @@ fn any_piece() -> impl Strategy<Value = &'static str> {
         "pool",
         "wal",
         "fallback",
+        "schedule",
+        "item",
+        "units",
+        "from",
+        "2026-12-24T18:00:00Z",
         ":",
         ": ",
         "=",

@@ -72,8 +72,12 @@ fn campaign(directory: &Path) -> (Server, Campaign) {
     call(&mut client, &["POOL.DROP", "summer"]);
     call(&mut client, &["SET", "other", "value"]);
     let items = ["ITEMS", "car", "1", "3", "voucher", "99", "40", "mug", "400", "UNLIMITED"];
-    let made =
-        call(&mut client, &[&["POOL.CREATE", "draft", "SOLDOUT", "FALLBACK", "mug"][..], &items].concat());
+    // Ten have come long ago, and one comes in every window of 2 ms from now on, and lapses.
+    let now_ms = std::time::UNIX_EPOCH.elapsed().expect("it is later").as_millis().to_string();
+    let schedule = ["SCHEDULE", "voucher", "10", "FROM", "1000", "SCHEDULE", "car", "2000", "FROM", &now_ms];
+    let windows = ["EVERY", "2", "TIMES", "2000", "LAPSES"];
+    let create = ["POOL.CREATE", "draft", "SOLDOUT", "FALLBACK", "mug"];
+    let made = call(&mut client, &[&create[..], &schedule, &windows, &items].concat());
     call(&mut client, &["POOL.DRAW", "draft", "COUNT", "5"]);
     call(&mut client, &["RENAME", "draft", "summer"]);
     call(&mut client, &["POOL.DRAW", "summer", "COUNT", "3", "UNIQUE"]);
@@ -129,6 +133,7 @@ fn what_a_server_does_is_good_while_it_does_it() {
     assert!(said.starts_with("pool summer: good\n"), "{said}");
     assert!(said.contains(&format!("\nchain {end}\n")), "{said}");
     assert!(said.contains("draws made again from the secrets of 3 epochs"), "{said}");
+    assert!(said.contains("times the schedule went on, each time when it was due"), "{said}");
     assert!(said.contains("1 snapshot has the pool as the log leads to it\n"), "{said}");
     assert!(said.contains("frames of the log checked, made by record 5, up to record"), "{said}");
     assert!(said.contains("other pools that were at this key before: 1, good as well\n"), "{said}");
@@ -264,6 +269,61 @@ fn what_was_changed_afterwards_is_found() {
     });
     let said = not_good(&pool(into.path(), &["verify", "summer"]));
     assert!(said.contains("record 1: the chain of the pool that is made is "), "{said}");
+}
+
+/// A prize that should have been there is held back, or is there too early: by somebody who makes the chain right again.
+#[test]
+fn a_schedule_that_was_not_kept_is_found() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = start(directory.path());
+    let mut client = server.client();
+    let soon_ms = std::time::UNIX_EPOCH.elapsed().expect("it is later").as_millis() + 200;
+    let schedule = ["SCHEDULE", "car", "1", "FROM", &soon_ms.to_string()];
+    let items = ["ITEMS", "car", "1", "0", "mug", "1", "100"];
+    call(&mut client, &[&["POOL.CREATE", "summer"][..], &schedule, &items].concat());
+    call(&mut client, &["POOL.DRAW", "summer"]);
+    while field(call(&mut client, &["POOL.SCHEDULE", "summer"]), "released-until") == "0" {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    for _ in 0..5 {
+        call(&mut client, &["POOL.DRAW", "summer"]);
+    }
+    assert!(server.terminate().success());
+    assert!(good(&pool(directory.path(), &["verify", "summer"])).contains("1 times the schedule went on"));
+    let told = audit(directory.path(), &[]);
+    let (schedules, releases) = (events(&told, "schedule"), events(&told, "release"));
+    assert_eq!((schedules.len(), releases.len()), (1, 1));
+    assert_eq!((&schedules[0]["id"], &schedules[0]["units"]), (&"car".into(), &1.into()));
+    assert_eq!((&releases[0]["id"], &releases[0]["left"]), (&"car".into(), &1.into()));
+
+    let early = forged(directory.path(), false, &mut |_, event| {
+        if let Event::Advanced { now_ms } = event {
+            *now_ms += 60_000;
+        }
+    });
+    let said = not_good(&pool(early.path(), &["verify", "summer"]));
+    assert!(said.contains("the schedule is said to have gone on to "), "{said}");
+    // The step in which the car comes is left out.
+    let mut chain = None::<Chain>;
+    let held_back = tempfile::tempdir().expect("a directory");
+    forge(directory.path(), held_back.path(), &mut |name, mut args| {
+        if name == "pool.step" {
+            let stated = Chain::from(<[u8; 32]>::try_from(&args[1][..32]).expect("a chain"));
+            let Some(before) = chain.replace(stated) else { return Some(args) };
+            let mut advances = false;
+            let see =
+                &mut |_: u64, event: &mut Event<'_>| advances |= matches!(event, Event::Advanced { .. });
+            let (frame, behind) = reframed(&args[1], before, see);
+            if advances {
+                chain = Some(before);
+                return None;
+            }
+            (args[1], chain) = (frame, Some(behind));
+        }
+        Some(args)
+    });
+    let said = not_good(&pool(held_back.path(), &["verify", "summer"]));
+    assert!(said.contains(&format!("without what was due at {soon_ms} milliseconds")), "{said}");
 }
 
 #[test]

@@ -27,7 +27,7 @@ const USES: &[(&[&str], &str)] = &[
         &["RO access"],
         "bitcount bitfield_ro bitpos counter.get counter.state expiretime get getbit getrange hget \
          hgetall hkeys hmget hrandfield hscan hvals lcs limit.leases limit.state lindex lpos lrange mget pexpiretime \
-         pool.history pool.odds pool.reservations pool.reveal pool.state pool.user \
+         pool.history pool.odds pool.reservations pool.reveal pool.schedule pool.state pool.user \
          pttl sdiff sinter sintercard \
          smembers smismember srandmember sscan substr sunion ttl zcount zdiff zinter zintercard \
          zlexcount zmscore zrandmember zrange zrangebylex zrangebyscore zrank zrevrange \

@@ -18,6 +18,7 @@ mod reading;
 mod reserving;
 pub(super) mod rows;
 mod rules;
+mod schedule;
 
 use crate::error::CommandError;
 

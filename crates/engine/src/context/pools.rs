@@ -46,7 +46,7 @@ impl Keys<'_> {
         Ok(Some(made))
     }
 
-    /// Has the pool at a key looked at when its next reservation is over.
+    /// Has the pool at a key looked at when time changes it next.
     pub(crate) fn list_pool(&mut self, key: &[u8]) {
         let db = usize::from(self.db());
         if let Some(due_ms) = self.shard_mut(key).database_mut(db).list_pool(hash(key), key) {
@@ -58,7 +58,7 @@ impl Keys<'_> {
 /// What a client hears of a refusal: a word that programs can match on, and why.
 pub(crate) fn refused(refusal: &Refusal) -> CommandError {
     let code = match refusal {
-        Refusal::Empty | Refusal::NotSoManyItems { .. } => "EMPTY",
+        Refusal::Empty | Refusal::EmptyUntil { .. } | Refusal::NotSoManyItems { .. } => "EMPTY",
         Refusal::Limited { .. } | Refusal::MoreThanLimit { .. } => "LIMITED",
         Refusal::UnknownItem { .. } => "NOITEM",
         Refusal::Ended { .. } => "ENDED",

@@ -31,7 +31,7 @@ struct State {
     pool: Inner,
     chain: Chain,
     recent: Recent,
-    /// Where the database lists it, for its reservations: milliseconds since 1970, 0 if it does not.
+    /// Where the database lists it, for what time brings: milliseconds since 1970, 0 if it does not.
     listed_ms: u64,
     capture: Option<Box<PoolCapture>>,
 }
@@ -132,7 +132,7 @@ impl Pool {
         self.0.pool.urn().len()
     }
 
-    /// Changes the pool, or leaves it as it was. Before that, reservations end whose time is over. `now_us` is the time, microseconds since
+    /// Changes the pool, or leaves it as it was. Before that, reservations end whose time is over, and the schedule goes on. `now_us` is the time, microseconds since
     /// 1970.
     ///
     /// # Errors
@@ -144,11 +144,7 @@ impl Pool {
     ) -> Result<Changed<R>, Refusal> {
         let State { pool, chain, recent, capture, .. } = &mut *self.0;
         pool.stage();
-        for _ in 0..EXPIRED_AT_ONCE {
-            if pool.expire_one(now_us).is_none() {
-                break;
-            }
-        }
+        pool.catch_up(now_us, EXPIRED_AT_ONCE);
         let made = change(pool).inspect_err(|_| pool.revert())?;
         if pool.staged().is_empty() {
             pool.commit();
@@ -248,9 +244,9 @@ impl Pool {
         self.0.listed_ms
     }
 
-    /// Where the database should list it: when its next reservation is over, in milliseconds since 1970. 0 if none is open.
+    /// Where the database should list it: when time changes it next, in milliseconds since 1970. 0 if it never does.
     pub(crate) fn due_ms(&self) -> u64 {
-        self.0.pool.next_until().map_or(0, |until_us| until_us.div_ceil(1000).max(1))
+        self.0.pool.next_due().map_or(0, |due_us| due_us.div_ceil(1000).max(1))
     }
 
     /// Notes where the database lists it.

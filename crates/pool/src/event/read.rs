@@ -91,6 +91,7 @@ fn other<'a>(tag: u64, reader: &mut Reader<'a>) -> Option<Event<'a>> {
             let (user, now_ms) = (asked::name(reader)?, reader.number()?);
             Some(Event::GivenBackBy { user, now_ms, item: item(reader)?, count: reader.number()? })
         }
+        tag::ADVANCED => Some(Event::Advanced { now_ms: reader.number()? }),
         tag::EPOCH => {
             let client_seed = reader.bytes()?;
             Some(Event::Epoch { client_seed, after: Secret::new(reader.array()?) })
@@ -141,8 +142,9 @@ mod tests {
         fn event(&self) -> Event<'_> {
             let Self { text, seed, items, numbers: (one, other), stock, kind, .. } = self;
             let (number, weight, item) = (*one, *other, items[0].unwrap_or_default());
-            match kind % 11 {
+            match kind % 12 {
                 10 => self.asked(),
+                11 => Event::Advanced { now_ms: number },
                 0 | 1 => Event::Drew(items[0]),
                 2 if seed.is_empty() => Event::DrewDifferent { items: items.clone() },
                 2 => {

@@ -111,6 +111,7 @@ impl Recorder {
                 put_bytes(&mut self.bytes, user);
                 self.numbers(&[*now_ms, u64::from(*item), *count]);
             }
+            Event::Advanced { now_ms } => self.numbers(&[tag::ADVANCED, *now_ms]),
             Event::Epoch { client_seed, after } => {
                 self.numbers(&[tag::EPOCH]);
                 put_bytes(&mut self.bytes, client_seed);

@@ -32,6 +32,14 @@ pub(super) enum Key {
     Scope,
     SoftFrom,
     SoftStep,
+    // Those of releases.
+    Schedule,
+    Item,
+    Units,
+    From,
+    Every,
+    Times,
+    Unsold,
     // Those of the original.
     WorkingDir,
     Pool,
@@ -69,6 +77,13 @@ impl Key {
             Self::Scope => "scope",
             Self::SoftFrom => "soft_from",
             Self::SoftStep => "soft_step",
+            Self::Schedule => "schedule",
+            Self::Item => "item",
+            Self::Units => "units",
+            Self::From => "from",
+            Self::Every => "every",
+            Self::Times => "times",
+            Self::Unsold => "unsold",
             Self::WorkingDir => "working_dir",
             Self::Pool => "pool",
             Self::Catalog => "catalog",
@@ -88,7 +103,9 @@ impl Key {
     /// Whose file it tells, standing at the top.
     pub(super) fn origin(self) -> Origin {
         match self {
-            Self::Mode | Self::SoldOut | Self::Limits | Self::Guarantees | Self::Items => Origin::Tidemark,
+            Self::Mode | Self::SoldOut | Self::Limits | Self::Guarantees | Self::Schedule | Self::Items => {
+                Origin::Tidemark
+            }
             _ => Origin::Original,
         }
     }
@@ -115,6 +132,10 @@ pub(super) enum Level {
     Guarantee,
     /// The items of a rule.
     Of,
+    /// The list of releases.
+    Schedule,
+    /// A release.
+    Release,
     /// The original's `pool`.
     Pool,
     /// The original's `wal`.
@@ -132,6 +153,7 @@ impl Level {
                 Key::SoldOut,
                 Key::Limits,
                 Key::Guarantees,
+                Key::Schedule,
                 Key::Items,
                 Key::Catalog,
                 Key::Pool,
@@ -139,7 +161,8 @@ impl Level {
                 Key::Wal,
                 Key::Grpc,
             ],
-            Self::Items(_) | Self::Limits | Self::Guarantees | Self::Of => &[],
+            Self::Items(_) | Self::Limits | Self::Guarantees | Self::Of | Self::Schedule => &[],
+            Self::Release => &[Key::Item, Key::Units, Key::From, Key::Every, Key::Times, Key::Unsold],
             Self::Limit => &[Key::Draws, Key::Wins, Key::Per, Key::Of],
             Self::Guarantee => &[Key::After, Key::Of, Key::Scope, Key::SoftFrom, Key::SoftStep],
             Self::Item(Origin::Tidemark) => &[Key::Id, Key::Weight, Key::Quantity],
@@ -153,7 +176,7 @@ impl Level {
 
     /// Whether it is a list, in which nothing has a key.
     pub(super) fn is_list(self) -> bool {
-        matches!(self, Self::Items(_) | Self::Limits | Self::Guarantees | Self::Of)
+        matches!(self, Self::Items(_) | Self::Limits | Self::Guarantees | Self::Of | Self::Schedule)
     }
 
     /// The key of this name, if it has a meaning there.
@@ -201,7 +224,7 @@ mod tests {
         assert_eq!(&*Level::Item(Origin::Tidemark).advice("name"), "did you mean \"id\"?");
         assert_eq!(
             &*Level::Top.advice("xyz"),
-            "possible is \"mode\", \"sold_out\", \"limits\", \"guarantees\" or \"items\""
+            "possible is \"mode\", \"sold_out\", \"limits\", \"guarantees\", \"schedule\" or \"items\""
         );
         assert_eq!(&*Level::SoldOut.advice("xyz"), "possible is \"fallback\"");
     }

@@ -6,6 +6,7 @@ use super::error::{Fault, ItemName, Problem, clipped};
 use super::key::{Key, Level, Origin, advice};
 use super::place::Place;
 use super::rules::{FoundRules, PartOfRule, whole};
+use super::schedule::{FoundSchedule, PartOfRelease, moment_ms, unsold};
 use super::weights::Weight;
 use crate::catalogue::{Mode, SoldOut};
 use crate::item::{ID_BYTES_MAX, Item, Stock};
@@ -19,8 +20,8 @@ pub(super) enum Scalar<'t> {
     /// A number as it is spelled.
     Number(&'t str),
     Text(&'t str),
-    /// A value that only some formats have.
-    Other(&'static str),
+    /// A moment, in formats that tell it from a text.
+    Moment(&'t str),
 }
 
 /// What the file has said so far.
@@ -32,6 +33,7 @@ pub(super) struct Shape {
     key: Option<Key>,
     item: PartOfItem,
     rule: PartOfRule,
+    release: PartOfRelease,
     /// The key at the top that told whose file it is.
     told_by: Option<Key>,
     pub(super) found: Found,
@@ -49,6 +51,7 @@ pub(super) struct Found {
     pub(super) weights: Vec<Weight>,
     pub(super) places: Vec<Place>,
     pub(super) rules: FoundRules,
+    pub(super) schedule: FoundSchedule,
     /// Settings that mean nothing here: section, key, place.
     pub(super) unused: Vec<(Option<Key>, Key, Place)>,
 }
@@ -77,6 +80,7 @@ impl Shape {
             (Some(Level::Items(origin)), _) => Level::Item(origin),
             (Some(Level::Limits), _) => Level::Limit,
             (Some(Level::Guarantees), _) => Level::Guarantee,
+            (Some(Level::Schedule), _) => Level::Release,
             (Some(_), Some(Key::SoldOut)) => Level::SoldOut,
             (Some(_), Some(Key::Pool)) => Level::Pool,
             (Some(_), Some(Key::Wal)) => Level::Wal,
@@ -86,19 +90,21 @@ impl Shape {
         self.open.push(Open { level, seen: 0, place });
         self.item = PartOfItem::default();
         self.rule = PartOfRule::default();
+        self.release = PartOfRelease::default();
         Ok(())
     }
 
     /// A list begins.
     pub(super) fn open_list(&mut self, place: Place) -> Result<(), Fault> {
         let key = self.key.take();
-        let of_rules = match key {
+        let beside_items = match key {
             Some(Key::Limits) => Some(Level::Limits),
             Some(Key::Guarantees) => Some(Level::Guarantees),
             Some(Key::Of) => Some(Level::Of),
+            Some(Key::Schedule) => Some(Level::Schedule),
             _ => None,
         };
-        if let Some(level) = of_rules {
+        if let Some(level) = beside_items {
             self.open.push(Open { level, seen: 0, place });
             self.rule.of = Some(Vec::new()).filter(|_| level == Level::Of);
             return Ok(());
@@ -130,6 +136,11 @@ impl Shape {
             Level::Guarantee => {
                 let part = std::mem::take(&mut self.rule);
                 let ended = self.found.rules.end_guarantee(part, open.place);
+                ended.map_err(|problem| Fault::at(open.place, problem))
+            }
+            Level::Release => {
+                let part = std::mem::take(&mut self.release);
+                let ended = self.found.schedule.end_release(part, open.place);
                 ended.map_err(|problem| Fault::at(open.place, problem))
             }
             Level::SoldOut if open.seen == 0 => Err(Fault::at(
@@ -222,6 +233,20 @@ impl Shape {
                 let number = whole(text).map_err(|error| unusable(key, text, error))?;
                 *self.rule.number(key) = Some(number);
             }
+            (Key::Item, Scalar::Text(id)) if id.len() <= ID_BYTES_MAX => self.release.item = Some(id.into()),
+            (Key::Unsold, Scalar::Text(word)) => {
+                const WORDS: [&str; 2] = ["stays", "lapses"];
+                let unknown = || unknown_word("what becomes of what is unsold,", word, &WORDS, &WORDS);
+                self.release.unsold = unsold(word).ok_or_else(unknown)?;
+            }
+            (Key::From, Scalar::Text(text) | Scalar::Moment(text)) => {
+                let moment = moment_ms(text).ok_or_else(|| wrong_value(key, &described(scalar)))?;
+                self.release.from_ms = Some(moment);
+            }
+            (Key::Units | Key::From | Key::Every | Key::Times, Scalar::Number(text)) => {
+                let number = whole(text).map_err(|error| unusable(key, text, error))?;
+                *self.release.number(key) = Some(number);
+            }
             // A section without content.
             (Key::Wal | Key::Grpc, Scalar::Null) | (Key::WorkingDir, _) => {}
             _ if matches!(level, Level::Wal | Level::Grpc) => {}
@@ -261,6 +286,7 @@ impl Shape {
             (None, Level::Of) => wrong_value(Key::Of, found),
             (None, Level::Limits) => wrong_value(Key::Limits, found),
             (None, Level::Guarantees) => wrong_value(Key::Guarantees, found),
+            (None, Level::Schedule) => wrong_value(Key::Schedule, found),
             (None, Level::Items(_)) => Problem::WrongKind {
                 what: "an item",
                 expected: "a map with an id, a weight and a quantity",
@@ -367,7 +393,18 @@ fn wrong_value(key: Key, found: &str) -> Problem {
         Key::Draws | Key::Wins | Key::After | Key::SoftFrom | Key::SoftStep => {
             ("a number of a rule", "a whole number")
         }
-        Key::Per => ("a window", "a whole number of milliseconds"),
+        Key::Per | Key::Every => ("a window", "a whole number of milliseconds"),
+        Key::Schedule => ("\"schedule\"", "a list of maps with \"item\", \"units\" and \"from\""),
+        Key::Item => (
+            "the item of a release",
+            "an id: text of at most 255 bytes, in quotes if it looks like something else",
+        ),
+        Key::Units | Key::Times => ("a number of a release", "a whole number"),
+        Key::From => (
+            "the beginning of a release",
+            "a moment such as \"2026-12-24T18:00:00+01:00\", or milliseconds since 1970",
+        ),
+        Key::Unsold => ("what becomes of what is unsold", "the text \"stays\" or \"lapses\""),
         Key::Catalog => ("\"catalog\"", "a list of items"),
         Key::Fallback => (
             "the item to fall back to",
@@ -398,6 +435,6 @@ fn described(scalar: Scalar<'_>) -> Box<str> {
         Scalar::Boolean => "true or false".into(),
         Scalar::Number(text) => format!("the number {}", clipped(text)).into(),
         Scalar::Text(text) => format!("the text {:?}", clipped(text)).into(),
-        Scalar::Other(name) => name.into(),
+        Scalar::Moment(text) => format!("the moment {}", clipped(text)).into(),
     }
 }

@@ -36,7 +36,7 @@ fn value(value: &Spanned<DeValue<'_>>, shape: &mut Shape) -> Result<(), Fault> {
         DeValue::Integer(number) => shape.scalar(Scalar::Number(&number.to_string()), at),
         DeValue::Float(number) => shape.scalar(Scalar::Number(number.as_str()), at),
         DeValue::Boolean(_) => shape.scalar(Scalar::Boolean, at),
-        DeValue::Datetime(_) => shape.scalar(Scalar::Other("a date or a time"), at),
+        DeValue::Datetime(moment) => shape.scalar(Scalar::Moment(&moment.to_string()), at),
     }
 }
 

@@ -4,6 +4,7 @@ use super::format::FileFormat;
 use crate::catalogue::{Catalogue, Mode, SoldOut};
 use crate::item::Stock;
 use crate::rules::{Guarantee, Limit, Scope, Soft};
+use crate::schedule::{Release, Unsold};
 use std::fmt::{self, Display, Write};
 
 /// The text.
@@ -26,8 +27,8 @@ fn json(text: &mut String, catalogue: &Catalogue) -> fmt::Result {
         SoldOut::Fallback(id) => writeln!(text, "  \"sold_out\": {{\"fallback\": {}}},", Quoted(id))?,
         rule => writeln!(text, "  \"sold_out\": {},", Quoted(word(rule)))?,
     }
-    for (name, rules) in rules(catalogue, &|key| format!("\"{key}\": ")) {
-        writeln!(text, "  \"{name}\": [\n    {{{}}}\n  ],", rules.join("},\n    {"))?;
+    for (name, entries) in beside_items(catalogue, &|key| format!("\"{key}\": ")) {
+        writeln!(text, "  \"{name}\": [\n    {{{}}}\n  ],", entries.join("},\n    {"))?;
     }
     text.write_str("  \"items\": [")?;
     for (position, item) in catalogue.items().iter().enumerate() {
@@ -44,8 +45,8 @@ fn yaml(text: &mut String, catalogue: &Catalogue) -> fmt::Result {
         SoldOut::Fallback(id) => writeln!(text, "sold_out:\n  fallback: {}", Quoted(id))?,
         rule => writeln!(text, "sold_out: {}", word(rule))?,
     }
-    for (name, rules) in rules(catalogue, &|key| format!("{key}: ")) {
-        writeln!(text, "{name}:\n  - {{{}}}", rules.join("}\n  - {"))?;
+    for (name, entries) in beside_items(catalogue, &|key| format!("{key}: ")) {
+        writeln!(text, "{name}:\n  - {{{}}}", entries.join("}\n  - {"))?;
     }
     text.write_str("items:\n")?;
     for item in catalogue.items() {
@@ -61,8 +62,8 @@ fn toml(text: &mut String, catalogue: &Catalogue) -> fmt::Result {
         SoldOut::Fallback(id) => writeln!(text, "sold_out = {{ fallback = {} }}", Quoted(id))?,
         rule => writeln!(text, "sold_out = {}", Quoted(word(rule)))?,
     }
-    for (name, rules) in rules(catalogue, &|key| format!("{key} = ")) {
-        writeln!(text, "{name} = [\n  {{ {} }},\n]", rules.join(" },\n  { "))?;
+    for (name, entries) in beside_items(catalogue, &|key| format!("{key} = ")) {
+        writeln!(text, "{name} = [\n  {{ {} }},\n]", entries.join(" },\n  { "))?;
     }
     for item in catalogue.items() {
         let (id, weight, quantity) = (Quoted(&item.id), item.weight, Quantity(item.stock));
@@ -71,13 +72,15 @@ fn toml(text: &mut String, catalogue: &Catalogue) -> fmt::Result {
     Ok(())
 }
 
-/// The rules as what is between the braces of their maps, as far as there are any, with keys as a format has them.
-fn rules(catalogue: &Catalogue, key: &dyn Fn(&str) -> String) -> Vec<(&'static str, Vec<String>)> {
+/// Rules and releases as what is between the braces of their maps, as far as there are any, with keys as a format has them.
+fn beside_items(catalogue: &Catalogue, key: &dyn Fn(&str) -> String) -> Vec<(&'static str, Vec<String>)> {
     let (limits, guarantees) = (catalogue.rules().limits(), catalogue.rules().guarantees());
     let limits = limits.iter().map(|limit| limit_entry(limit, key)).collect();
     let guarantees = guarantees.iter().map(|guarantee| guarantee_entry(guarantee, key)).collect();
-    let all: [(_, Vec<String>); 2] = [("limits", limits), ("guarantees", guarantees)];
-    all.into_iter().filter(|(_, rules)| !rules.is_empty()).collect()
+    let releases = catalogue.schedule().releases();
+    let schedule = releases.iter().map(|release| release_entry(release, key)).collect();
+    let all: [(_, Vec<String>); 3] = [("limits", limits), ("guarantees", guarantees), ("schedule", schedule)];
+    all.into_iter().filter(|(_, entries)| !entries.is_empty()).collect()
 }
 
 fn limit_entry(limit: &Limit, key: &dyn Fn(&str) -> String) -> String {
@@ -98,6 +101,18 @@ fn guarantee_entry(guarantee: &Guarantee, key: &dyn Fn(&str) -> String) -> Strin
     if let Some(Soft { from, step }) = soft {
         pairs.push(format!("{}{from}", key("soft_from")));
         pairs.push(format!("{}{step}", key("soft_step")));
+    }
+    pairs.join(", ")
+}
+
+fn release_entry(release: &Release, key: &dyn Fn(&str) -> String) -> String {
+    let Release { item, units, from_ms, every_ms, times, unsold } = release;
+    let mut pairs = vec![format!("{}{}", key("item"), Quoted(item))];
+    for (name, number) in [("units", units), ("from", from_ms), ("every", every_ms), ("times", times)] {
+        pairs.push(format!("{}{number}", key(name)));
+    }
+    if *unsold == Unsold::Lapses {
+        pairs.push(format!("{}\"lapses\"", key("unsold")));
     }
     pairs.join(", ")
 }

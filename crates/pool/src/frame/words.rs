@@ -17,6 +17,7 @@
 //! | `remove` item | |
 //! | `return` item count | |
 //! | `return-by` `user=`id `now` time item count | |
+//! | `advance` time | the schedule up to this moment, in milliseconds since 1970 |
 //! | `epoch` seed next-secret | both hexadecimal; `-` for no seed |
 
 use super::{CHAIN_BYTES, Frame, FrameError};
@@ -88,6 +89,7 @@ fn write_event(event: &Event<'_>, into: &mut String) {
             write_asked(asked, into);
             Ok(())
         }
+        Event::Advanced { now_ms } => write!(into, "advance {now_ms}"),
         Event::Epoch { client_seed, after } => {
             into.push_str("epoch ");
             write_bytes(client_seed, into);
@@ -223,6 +225,7 @@ impl<'a> Words<'a> {
                 into.record(&Event::GivenBackBy { user: &user, now_ms, item, count });
                 return Some(());
             }
+            "advance" => Event::Advanced { now_ms: self.number()? },
             "asked" => return self.asked(into),
             "epoch" => {
                 let client_seed = bytes(self.0.next()?)?;
@@ -406,6 +409,7 @@ mod tests {
                 repeats: Repeats::Allowed,
                 until_us: Some(90),
             })),
+            Event::Advanced { now_ms: 77 },
             Event::Epoch { client_seed: &seed, after: secret },
         ] {
             recorder.record(&event);
@@ -416,7 +420,7 @@ mod tests {
         let said = words.split_once(": ").expect("events").1;
         let expected = "3 - different 2 1 2 reserve 60 excluded 1 4 expire 5 set 3 weight 5 stock unlimited \
                         add a%20new%20one weight 2 stock 9 remove 1 return 2 8 return-by user=mira now 4 2 1 \
-                        asked user=mira request=order%207 now 5 until 90 allowed 2 3 - epoch ab ";
+                        asked user=mira request=order%207 now 5 until 90 allowed 2 3 - advance 77 epoch ab ";
         assert_eq!(said, format!("{expected}{}", "07".repeat(32)));
         assert!(words.starts_with("draws from 17 at 9 chain "), "{words}");
         assert_eq!(again(&frame), Ok(frame));

@@ -82,7 +82,12 @@ impl<S: Selector> Pool<S> {
         }
         let mut standing = self.standing(&wish.by, wish.count)?;
         let (begin, recorded) = (into.len(), self.recorder.mark());
-        self.draw_all(wish.count, wish.repeats, standing.as_mut(), into)?;
+        self.draw_all(wish.count, wish.repeats, standing.as_mut(), into).map_err(
+            |refusal| match refusal {
+                Refusal::Empty => self.nothing_left(),
+                refusal => refusal,
+            },
+        )?;
         if self.staging && (!wish.by.is_nobody() || wish.until_us.is_some()) {
             let items = into[begin..].iter().map(|draw| draw.item).collect();
             self.recorder.back_to(recorded);

@@ -9,7 +9,8 @@ use crate::selector::Selector;
 
 impl<S: Selector> Pool<S> {
     /// Does again what an event of this time says, and checks all of it that can be: as [`verify`](Self::verify), and that a reservation
-    /// which is said to have expired was over by then. Draws of an epoch whose secret is [sealed](crate::Secret::sealed) are only
+    /// which is said to have expired was over by then, and that the schedule was neither ahead of its time nor behind it when
+    /// something was drawn. Draws of an epoch whose secret is [sealed](crate::Secret::sealed) are only
     /// [done again](Self::apply), for nobody can tell what follows from it.
     ///
     /// # Errors
@@ -21,15 +22,28 @@ impl<S: Selector> Pool<S> {
         {
             return Err(Divergence::TooEarly { number: *number, until_us, time_us });
         }
+        if let Event::Advanced { now_ms } = event
+            && *now_ms > time_us / 1000
+        {
+            return Err(Divergence::Hurried { now_ms: *now_ms, time_us });
+        }
+        if event.draws()
+            && let Some(due_ms) = self.urn.next_release_ms().filter(|&due_ms| due_ms <= time_us / 1000)
+        {
+            return Err(Divergence::HeldBack { draw: self.next_draw, due_ms, time_us });
+        }
         if self.epoch.secret.is_sealed() { self.apply(event) } else { self.verify(event) }
     }
 
-    /// What the chain of its log begins with, of a pool that has done nothing yet: SHA-256 of its two commitments, its items and
-    /// its rules. O(n).
+    /// What the chain of its log begins with, of a pool that has done nothing yet: SHA-256 of its two commitments, its items,
+    /// its rules and its schedule, if it has one. O(n).
     pub fn origin(&self) -> Chain {
         let mut origin = [self.commitment().0, self.next_commitment().0].concat();
         self.write_items(0..self.urn.len() as u32, &mut origin);
         self.write_rules(&mut origin);
+        if !self.urn.releases().is_empty() {
+            self.urn.write_timetable(&mut origin);
+        }
         Chain::begin(&origin)
     }
 }

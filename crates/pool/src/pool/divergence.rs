@@ -44,6 +44,38 @@ pub enum Divergence {
         /// When it is said to have ended. Microseconds since 1970.
         time_us: u64,
     },
+    /// The schedule is said to have gone on where nothing was due.
+    #[error(
+        "behind draw {draws} the schedule is said to have gone on to {now_ms} milliseconds since 1970, and nothing was due"
+    )]
+    NothingDue {
+        /// How many draws came before.
+        draws: u64,
+        /// Until when it is said to have gone on. Milliseconds since 1970.
+        now_ms: u64,
+    },
+    /// The schedule is said to have gone on before its time.
+    #[error(
+        "the schedule is said to have gone on to {now_ms} milliseconds since 1970 at {time_us} microseconds since 1970, which was before"
+    )]
+    Hurried {
+        /// Until when it is said to have gone on. Milliseconds since 1970.
+        now_ms: u64,
+        /// When it is said to have done so. Microseconds since 1970.
+        time_us: u64,
+    },
+    /// Something was drawn although the schedule had not gone on as it should have.
+    #[error(
+        "draw {draw} is said to have been made at {time_us} microseconds since 1970, without what was due at {due_ms} milliseconds"
+    )]
+    HeldBack {
+        /// Which draw.
+        draw: u64,
+        /// When the schedule should have gone on. Milliseconds since 1970.
+        due_ms: u64,
+        /// When the draw is said to have been made. Microseconds since 1970.
+        time_us: u64,
+    },
     /// Something is said to have been done that is refused.
     #[error("behind draw {draws}: {refusal}")]
     Refused {

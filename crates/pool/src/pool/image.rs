@@ -20,7 +20,9 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 /// In front of everything.
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
+/// What was written before there were schedules.
+const UNSCHEDULED: u64 = 2;
 
 /// Bytes that are no pool's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -71,6 +73,7 @@ impl<S: Selector> Pool<S> {
         }
         self.requests.write(into);
         self.write_rules_and_users(into);
+        self.urn.write_timetable(into);
     }
 
     /// Appends some of the items: some 20 bytes each, and their ids.
@@ -183,10 +186,8 @@ impl PoolImage {
     }
 
     fn head(reader: &mut Reader<'_>) -> Option<Self> {
-        if reader.number()? != VERSION {
-            return None;
-        }
-        let urn = Unread::head(reader)?;
+        let version = reader.number().filter(|version| [UNSCHEDULED, VERSION].contains(version))?;
+        let mut urn = Unread::head(reader)?;
         let next_draw = reader.number()?;
         let index = reader.number()?;
         // What is counted can be counted on.
@@ -221,6 +222,9 @@ impl PoolImage {
         }
         let requests = Requests::read(reader, next_draw, urn.len())?;
         let ruled = Ruled::read(reader, urn.len())?.map(Box::new);
+        if version > UNSCHEDULED {
+            urn.timetable(reader)?;
+        }
         Some(Self { urn, next_draw, epoch, next_secret, past, reservations, requests, ruled })
     }
 }
@@ -299,6 +303,16 @@ mod tests {
         assert_eq!(again(&pool).expect("there is room").draw().map(|draw| draw.number), Ok(AMOUNT_MAX));
         pool.epoch.index = u64::MAX;
         assert!(again(&pool).is_err());
+    }
+
+    #[test]
+    fn an_image_of_the_version_before_has_no_schedule() {
+        let mut head = Vec::new();
+        pool().write_head(&mut head);
+        assert_eq!((head[0], head.pop()), (3, Some(0)), "the version, and no releases");
+        assert!(PoolImage::read(&head).is_err());
+        head[0] = 2;
+        assert!(PoolImage::read(&head).is_ok());
     }
 
     #[test]

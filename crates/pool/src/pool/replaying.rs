@@ -114,6 +114,10 @@ impl<S: Selector> Pool<S> {
                 self.give_back_by(&By { user: Some(user), now_ms: *now_ms, request: None }, &id, *count)
             }
             Event::Ended { number, how } => self.end_open(*number, *how),
+            Event::Advanced { now_ms } if self.advance_to(*now_ms) => Ok(()),
+            Event::Advanced { now_ms } => {
+                return Err(Divergence::NothingDue { draws: self.next_draw, now_ms: *now_ms });
+            }
             Event::Epoch { client_seed, after } => self.begin_epoch(client_seed, after.clone()).map(|_| ()),
             Event::Drew(_) | Event::DrewDifferent { .. } | Event::Reserved { .. } | Event::Asked(_) => {
                 debug_assert!(false, "these are handled before");

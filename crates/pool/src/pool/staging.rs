@@ -130,6 +130,7 @@ impl<S: Selector> Pool<S> {
                     }
                 }
                 Some(Step::Changed(change)) => self.urn.undo(&change),
+                Some(Step::Advanced(advance)) => self.urn.undo_advance(&advance),
                 Some(Step::Reserved(number)) => self.undo_reserved(number),
                 Some(Step::Ended(ended)) => self.undo_ended(*ended),
                 Some(Step::Requested(forgotten)) => self.requests.undo_keep(forgotten),

@@ -5,7 +5,7 @@ use super::people::Before;
 use super::requests::Forgotten;
 use super::reservation::Reservation;
 use crate::ending::Ending;
-use crate::urn::Change;
+use crate::urn::{Advance, Change};
 
 /// What was done, as far as it takes to undo it.
 #[derive(Debug, Clone)]
@@ -14,6 +14,8 @@ pub(super) enum Step {
     Drew(u32),
     /// An item was changed by hand.
     Changed(Box<Change>),
+    /// The schedule has gone on.
+    Advanced(Box<Advance>),
     /// Draws were set aside.
     Reserved(u64),
     /// A reservation has ended.

@@ -16,7 +16,7 @@ use crate::chained::ChainedPool;
 use crate::frame::Chain;
 use crate::journal::{Journal, JournalError, Position};
 use crate::pool::Pool;
-use crate::refusal::Refusal;
+use crate::refusal::Empty;
 use crate::selector::Selector;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use std::time::Duration;
 const FRAME_BYTES: usize = 1 << 20;
 /// How many reservations whose time is over end before the next calls are looked at.
 const EXPIRED_AT_ONCE: usize = 1024;
-/// The longest sleep while a reservation is open: so late a clock that was set is noticed.
+/// The longest sleep while a reservation is open or something is scheduled: so late a clock that was set is noticed.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
 /// How long a snapshot waits whose sink is busy.
 const SNAPSHOT_PAUSE: Duration = Duration::from_millis(1);
@@ -112,14 +112,14 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
             // The sink does not say when it has room again.
             return Some(if snapshot.is_busy() { SNAPSHOT_PAUSE } else { Duration::ZERO });
         }
-        let until_us = self.chained.pool.next_until().filter(|_| self.failure.is_none())?;
+        let until_us = self.chained.pool.next_due().filter(|_| self.failure.is_none())?;
         Some(Duration::from_micros(until_us.saturating_sub((self.clock)())).min(SLEEP_MAX))
     }
 
     /// Does what was asked for, writes it down, and answers what has settled.
     fn work(&mut self, calls: &mut Vec<Call>) {
         let now_us = (self.clock)();
-        self.expire(now_us);
+        self.let_time_pass(now_us);
         for Call { asked, reply } in calls.drain(..) {
             // What is said of the pool need not wait for what comes behind it.
             let is_read =
@@ -137,14 +137,13 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
         self.land();
     }
 
-    fn expire(&mut self, now_us: u64) {
+    /// Does what is due by now.
+    fn let_time_pass(&mut self, now_us: u64) {
         if self.failure.is_some() {
             return;
         }
-        for _ in 0..EXPIRED_AT_ONCE {
-            if self.seen(|pool| pool.expire_one(now_us)).is_none() {
-                break;
-            }
+        if self.chained.pool.next_due().is_some_and(|due_us| due_us <= now_us) {
+            self.seen(|pool| pool.catch_up(now_us, EXPIRED_AT_ONCE));
         }
     }
 
@@ -153,7 +152,10 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
         match asked {
             Asked::Other(request) => self.rare_outcome(*request, now_us),
             Asked::Draw => match &self.failure {
-                None => self.seen(Pool::draw).map(Answer::Draw).map_err(|empty| Refusal::from(empty).into()),
+                None => match self.seen(Pool::draw) {
+                    Ok(draw) => Ok(Answer::Draw(draw)),
+                    Err(Empty) => Err(self.chained.pool.nothing_left().into()),
+                },
                 Some(failure) => Err(failure.clone().into()),
             },
         }

@@ -23,6 +23,8 @@ pub struct State {
     pub next_commitment: Commitment,
     /// How many reservations are open.
     pub reservations: usize,
+    /// When units come by the schedule next, or lapse. Milliseconds since 1970-01-01 UTC.
+    pub next_release_ms: Option<u64>,
     /// SHA-256 over all that the pool's log has.
     pub chain: Chain,
     /// How many numbers of items there are; items that were removed keep theirs.
@@ -50,6 +52,8 @@ pub struct ItemState {
     pub drawn: u64,
     /// How many are set aside.
     pub held: u64,
+    /// How many are still to come by the schedule.
+    pub to_come: u64,
 }
 
 impl State {
@@ -67,6 +71,7 @@ impl State {
                 stock: entry.stock,
                 drawn: entry.drawn,
                 held: pool.held(item),
+                to_come: entry.to_come,
             })
         });
         Self {
@@ -77,6 +82,7 @@ impl State {
             commitment: pool.commitment(),
             next_commitment: pool.next_commitment(),
             reservations: pool.reservations().len(),
+            next_release_ms: urn.next_release_ms(),
             chain,
             items_count: urn.len(),
             items: items.collect(),

@@ -1,6 +1,6 @@
 //! Changes by hand, while draws go on: items come and go, get other weights and other stock, and what was drawn comes back.
 
-use super::{Rule, Urn, counted};
+use super::{Rule, Urn, counted, promised};
 use crate::catalogue::{CatalogueError, ITEMS_MAX, check_id};
 use crate::item::{AMOUNT_MAX, Item, Stock};
 use crate::refusal::Refusal;
@@ -22,6 +22,11 @@ impl Change {
     /// The item that was changed.
     pub fn item(&self) -> u32 {
         self.item
+    }
+
+    /// How its stock stood.
+    pub(super) fn standing(&self) -> Standing {
+        self.standing
     }
 }
 
@@ -175,14 +180,19 @@ impl<S: Selector> Urn<S> {
         change
     }
 
+    /// How an item is, before something else than a hand changes it.
+    pub(super) fn noted(&self, item: u32) -> Change {
+        self.note(item, What::Changed)
+    }
+
     /// Undoes a draw of this item.
     pub(crate) fn undo_draw(&mut self, item: u32) {
         self.set(item, self.weights[item as usize], |stocks| _ = stocks.put_back(item, 1));
     }
 
     fn change(&mut self, item: u32, weight: u64, stock: Stock) -> Result<Change, Refusal> {
-        let (id, drawn) = (self.ids.get(item), self.stocks.drawn(item));
-        self.check(item as usize + 1, id, weight, stock, drawn, self.counted(item))?;
+        let (id, beside) = (self.ids.get(item), self.stocks.drawn(item) + self.promised(item));
+        self.check(item as usize + 1, id, weight, stock, beside, self.counted(item))?;
         let change = self.note(item, What::Changed);
         self.version += 1;
         let mut fits = true;
@@ -193,31 +203,41 @@ impl<S: Selector> Urn<S> {
 
     /// Gives an item another weight and stock, which fit.
     fn set(&mut self, item: u32, weight: u64, restock: impl FnOnce(&mut Stocks)) {
-        self.on_sale -= usize::from(self.is_on_sale(item));
-        let before = self.counted(item);
+        self.leave(item);
         restock(&mut self.stocks);
         self.weights[item as usize] = weight;
-        self.counted = self.counted - before + self.counted(item);
+        self.enter(item);
+    }
+
+    /// Counts an item no more, which is about to change.
+    pub(super) fn leave(&mut self, item: u32) {
+        self.on_sale -= usize::from(self.is_on_sale(item));
+        self.counted -= self.counted(item);
+    }
+
+    /// Counts an item that has changed.
+    pub(super) fn enter(&mut self, item: u32) {
+        self.counted += self.counted(item);
         self.on_sale += usize::from(self.is_on_sale(item));
         self.refresh(item);
     }
 
-    /// Whether an item that counted so much could have this weight and this stock, if so many have been drawn of it.
+    /// Whether an item that counted so much could have this weight and this stock, if so many have been drawn of it or are still to come.
     fn check(
         &self,
         number: usize,
         id: &str,
         weight: u64,
         stock: Stock,
-        drawn: u64,
+        beside: u64,
         counted: u64,
     ) -> Result<(), Refusal> {
         let supply = match stock {
-            Stock::Limited(left) => left.checked_add(drawn),
+            Stock::Limited(left) => left.checked_add(beside),
             Stock::Unlimited if weight > 0 && self.is_raffle() => {
                 return Err(CatalogueError::UnlimitedTickets { number, id: id.into() }.into());
             }
-            Stock::Unlimited => (drawn <= UNLIMITED_DRAWN_MAX).then_some(drawn),
+            Stock::Unlimited => (beside <= UNLIMITED_DRAWN_MAX).then_some(beside),
         };
         let supply = supply.filter(|&supply| supply <= AMOUNT_MAX);
         let counts = if self.is_raffle() {
@@ -232,7 +252,11 @@ impl<S: Selector> Urn<S> {
     }
 
     fn counted(&self, item: u32) -> u64 {
-        counted(self.rule, self.weights[item as usize], self.stocks.supply(item))
+        counted(self.rule, self.weights[item as usize], self.stocks.supply(item) + self.promised(item))
+    }
+
+    fn promised(&self, item: u32) -> u64 {
+        promised(self.timetable.as_deref(), item)
     }
 
     fn is_raffle(&self) -> bool {

@@ -1,6 +1,7 @@
 //! An urn as bytes: what it is by, and its items some at a time.
 
-use super::{Rule, Urn};
+use super::timetable::{self, Timetable};
+use super::{Rule, Urn, promised};
 use crate::bytes::{Reader, put_bytes, put_number};
 use crate::catalogue::{ITEMS_MAX, check_id};
 use crate::ids::Ids;
@@ -32,6 +33,14 @@ impl<S: Selector> Urn<S> {
         put_number(into, fallback.map_or(0, |item| u64::from(item) + 1));
         put_number(into, self.version);
         put_number(into, self.len() as u64);
+    }
+
+    /// Appends what comes to the stock, and how far that has come.
+    pub(crate) fn write_timetable(&self, into: &mut Vec<u8>) {
+        match &self.timetable {
+            Some(timetable) => timetable.write(into),
+            None => timetable::write_none(into),
+        }
     }
 
     /// Appends some of the items.
@@ -67,6 +76,7 @@ pub(crate) struct Unread {
     stocks: Stocks,
     weights: Vec<u64>,
     counted: u64,
+    timetable: Option<Box<Timetable>>,
 }
 
 impl Unread {
@@ -96,7 +106,15 @@ impl Unread {
             stocks: Stocks::default(),
             weights: Vec::new(),
             counted: 0,
+            timetable: None,
         })
+    }
+
+    /// What was written by [`Urn::write_timetable`], before there are items; `None` if that is not it.
+    pub(crate) fn timetable(&mut self, reader: &mut Reader<'_>) -> Option<()> {
+        debug_assert!(self.weights.is_empty(), "what an item counts depends on it");
+        self.timetable = Timetable::read(reader, self.items)?;
+        Some(())
     }
 
     /// How many items it will have.
@@ -127,9 +145,11 @@ impl Unread {
         } else {
             return None;
         };
+        let coming = promised(self.timetable.as_deref(), self.weights.len() as u32);
+        let supply = standing.supply().checked_add(coming).filter(|&supply| supply <= AMOUNT_MAX)?;
         let counted = match self.rule {
             Rule::PerUnit { .. } if flags & UNLIMITED != 0 && weight > 0 => return None,
-            Rule::PerUnit { .. } => weight.checked_mul(standing.supply())?,
+            Rule::PerUnit { .. } => weight.checked_mul(supply)?,
             Rule::Renormalise | Rule::Keep { .. } => weight,
         };
         self.counted = self.counted.checked_add(counted).filter(|&sum| sum <= AMOUNT_MAX)?;
@@ -153,7 +173,7 @@ impl Unread {
 
     /// The urn, once all items have been read; `None` if there are too few.
     pub(crate) fn finish<S: Selector>(self, make: impl FnOnce(&[u64]) -> S) -> Option<Urn<S>> {
-        let Self { rule, version, items, ids, stocks, weights, counted: sum } = self;
+        let Self { rule, version, items, ids, stocks, weights, counted: sum, timetable } = self;
         if weights.len() != items || items == 0 {
             return None;
         }
@@ -162,7 +182,7 @@ impl Unread {
         {
             return None;
         }
-        let urn = Urn::of(rule, version, ids, stocks, weights, make);
+        let urn = Urn::of(rule, version, ids, stocks, weights, timetable, make);
         debug_assert_eq!(urn.counted, sum, "it was added up while it was read");
         Some(urn)
     }

@@ -10,3 +10,4 @@ mod requests;
 mod reservations;
 mod rules;
 mod scenarios;
+mod schedules;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use tidemark_pool::{
-    AMOUNT_MAX, Draw, Ending, Item, Mode, Numbers, Repeats, Rules, Scope, Selector, SoldOut, Stock,
+    AMOUNT_MAX, Catalogue, Draw, Ending, Item, Mode, Numbers, Release, Repeats, Rules, Schedule, Scope,
+    Selector, SoldOut, Stock, Unsold,
 };
 
 /// An item of the model.
@@ -64,18 +65,21 @@ pub(crate) struct Model {
     /// What is counted for the whole pool.
     pub(crate) misses: Vec<u64>,
     pub(crate) now_ms: u64,
+    pub(crate) schedule: Schedule,
+    /// The schedule has been kept until then.
+    pub(crate) kept_ms: u64,
     pub(crate) ended: Vec<(u64, Ending)>,
     pub(crate) requests: Vec<Request>,
     select: fn(&[u64], u64) -> usize,
 }
 
 impl Model {
-    pub(crate) fn new<S: Selector>(items: &[Item], mode: Mode, sold_out: SoldOut, rules: Rules) -> Self {
+    pub(crate) fn new<S: Selector>(catalogue: &Catalogue) -> Self {
         let row = |item: &Item| Row { item: item.clone(), drawn: 0, removed: false };
         Self {
-            rows: items.iter().map(row).collect(),
-            mode,
-            sold_out,
+            rows: catalogue.items().iter().map(row).collect(),
+            mode: catalogue.mode(),
+            sold_out: catalogue.sold_out().clone(),
             next_draw: 0,
             version: 1,
             reservations: Vec::new(),
@@ -83,11 +87,69 @@ impl Model {
             requests: Vec::new(),
             holders: BTreeMap::new(),
             users: BTreeMap::new(),
-            misses: vec![0; rules.guarantees().len()],
-            rules,
+            misses: vec![0; catalogue.rules().guarantees().len()],
+            rules: catalogue.rules().clone(),
             now_ms: 0,
+            schedule: catalogue.schedule().clone(),
+            kept_ms: 0,
             select: |weights, point| S::new(weights).select(point),
         }
+    }
+
+    /// The window of a release that begins at a moment, counted from 1; one more than there are where the last ends.
+    fn window_at(release: &Release, at_ms: u64) -> Option<u64> {
+        let since = at_ms.checked_sub(release.from_ms).filter(|since| since % release.every_ms == 0)?;
+        Some(since / release.every_ms + 1).filter(|&window| window <= release.times + 1)
+    }
+
+    /// How many units come in a window: each unit in the one that its middle lies in.
+    fn units_in(release: &Release, window: u64) -> u64 {
+        let window_of = |unit: u64| ((2 * unit - 1) * release.times).div_ceil(2 * release.units);
+        (1..=release.units).filter(|&unit| window_of(unit) == window).count() as u64
+    }
+
+    /// The row of the item that a release was made for, whose number is its place in the catalogue.
+    fn row_of(release: &Release) -> usize {
+        release.item.trim_start_matches("item ").parse().expect("a number")
+    }
+
+    /// How many units of an item are still to come.
+    fn promised(&self, item: usize) -> u64 {
+        let of_item = self.schedule.releases().iter().filter(|release| Self::row_of(release) == item);
+        let windows = of_item.flat_map(|release| (1..=release.times).map(move |window| (release, window)));
+        let later = windows
+            .filter(|(release, window)| release.from_ms + release.every_ms * (window - 1) > self.kept_ms);
+        later.map(|(release, window)| Self::units_in(release, window)).sum()
+    }
+
+    /// Keeps the schedule, moment by moment; whether there was anything to do.
+    pub(crate) fn advance(&mut self, now_ms: u64) -> bool {
+        let mut is_due = false;
+        while self.kept_ms < now_ms {
+            self.kept_ms += 1;
+            let releases = self.schedule.releases().iter();
+            let now: Vec<(usize, bool, u64)> = releases
+                .filter_map(|release| {
+                    let window = Self::window_at(release, self.kept_ms)?;
+                    let lapses = release.unsold == Unsold::Lapses;
+                    let units = if window > release.times { 0 } else { Self::units_in(release, window) };
+                    is_due |= lapses || units > 0;
+                    Some((Self::row_of(release), lapses && window > 1, units))
+                })
+                .collect();
+            let mut stocks = |item: usize, change: &dyn Fn(&mut u64)| {
+                if let Row { item: Item { stock: Stock::Limited(left), .. }, removed: false, .. } =
+                    &mut self.rows[item]
+                {
+                    change(left);
+                }
+            };
+            now.iter()
+                .filter(|(_, lapses, _)| *lapses)
+                .for_each(|(item, ..)| stocks(*item, &|left| *left = 0));
+            now.iter().for_each(|(item, _, units)| stocks(*item, &|left| *left += units));
+        }
+        is_due
     }
 
     fn has(row: &Row) -> bool {
@@ -311,19 +373,22 @@ impl Model {
 
     /// Whether the items, one of them replaced, still fit together.
     pub(crate) fn fits(&self, with: &[Row]) -> bool {
-        let sum = with.iter().try_fold(0_u64, |sum, row| {
+        let sum = (0..).zip(with).try_fold(0_u64, |sum, (item, row)| {
             let counts = match (self.mode, row.item.stock) {
                 (Mode::FixedOdds, _) => Some(row.item.weight),
                 // All of it may come back.
                 (Mode::PerUnit, Stock::Limited(left)) => {
-                    left.checked_add(row.drawn).and_then(|supply| row.item.weight.checked_mul(supply))
+                    let beside = row.drawn + self.promised(item);
+                    left.checked_add(beside).and_then(|supply| row.item.weight.checked_mul(supply))
                 }
                 (Mode::PerUnit, Stock::Unlimited) => (row.item.weight == 0).then_some(0),
             };
             sum.checked_add(counts?).filter(|&sum| sum <= AMOUNT_MAX)
         });
-        let supplies = with.iter().all(|row| match row.item.stock {
-            Stock::Limited(left) => left.checked_add(row.drawn).is_some_and(|supply| supply <= AMOUNT_MAX),
+        let supplies = (0..).zip(with).all(|(item, row)| match row.item.stock {
+            Stock::Limited(left) => {
+                left.checked_add(row.drawn + self.promised(item)).is_some_and(|supply| supply <= AMOUNT_MAX)
+            }
             Stock::Unlimited => true,
         });
         sum.is_some() && supplies

@@ -7,8 +7,8 @@ use proptest::sample::Index;
 use tidemark_pool::selector::{Alias, Fenwick, PrefixSum, WideTree};
 use tidemark_pool::{
     AMOUNT_MAX, By, Catalogue, Commitment, Draw, Empty, Ending, Epoch, Events, Guarantee, Item, Limit, Mode,
-    Numbers, Pool, PoolImage, Refusal, Repeats, Reservation, Revealed, Rules, Scope, Secret, Selector, Soft,
-    SoldOut, Stock, Unreadable,
+    Numbers, Pool, PoolImage, Refusal, Release, Repeats, Reservation, Revealed, Rules, Schedule, Scope,
+    Secret, Selector, Soft, SoldOut, Stock, Unreadable, Unsold,
 };
 
 #[derive(Debug, Clone)]
@@ -26,6 +26,8 @@ enum Step {
     Ask(Who, usize, Repeats, Option<u64>),
     GiveBackBy(u8, u8, u64),
     Wait(u64),
+    Advance,
+    CatchUp,
     End(u64, Ending),
     ExpireOne(u64),
 }
@@ -66,6 +68,8 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(who, count, repeats, until)| Step::Ask(who, count, repeats, until)),
         2 => (0_u8..3, id(), 0_u64..3).prop_map(|(user, id, count)| Step::GiveBackBy(user, id, count)),
         2 => (0_u64..9).prop_map(Step::Wait),
+        3 => Just(Step::Advance),
+        1 => Just(Step::CatchUp),
         4 => (0_u64..20, ending).prop_map(|(number, ending)| Step::End(number, ending)),
         1 => (0_u64..10).prop_map(Step::ExpireOne),
         2 => (id(), weight()).prop_map(|(id, weight)| Step::Reweight(id, weight)),
@@ -118,6 +122,28 @@ fn ruled(catalogue: Catalogue, (limits, guarantees): RuleNumbers) -> Catalogue {
     catalogue.ruled(rules).expect("they name items")
 }
 
+/// Releases of some of the first items.
+type ReleaseNumbers = Vec<(u8, u64, u64, u64, u64, bool)>;
+
+fn releases() -> impl Strategy<Value = ReleaseNumbers> {
+    vec((0_u8..6, 1_u64..9, 1_u64..30, 1_u64..9, 1_u64..6, any::<bool>()), 0..4)
+}
+
+/// The same catalogue with releases of its items, if they fit.
+fn scheduled(catalogue: Catalogue, releases: ReleaseNumbers) -> Catalogue {
+    let count = catalogue.items().len() as u8;
+    let releases = releases.into_iter().map(|(item, units, from_ms, every_ms, times, lapses)| Release {
+        item: id(item % count).into(),
+        units,
+        from_ms,
+        every_ms,
+        times,
+        unsold: if lapses { Unsold::Lapses } else { Unsold::Stays },
+    });
+    let schedule = Schedule::new(releases.collect()).expect("they are sound");
+    catalogue.clone().scheduled(schedule).unwrap_or(catalogue)
+}
+
 /// Catalogues of the first items; the other ids are for those that are added.
 fn catalogue() -> impl Strategy<Value = Catalogue> {
     let items = vec((0_u64..6, stock()), 1..6);
@@ -125,9 +151,9 @@ fn catalogue() -> impl Strategy<Value = Catalogue> {
         3 => Just(None), 2 => Just(Some(None)), 3 => (0_u8..6).prop_map(|item| Some(Some(item)))
     ];
     let rules = rules();
-    (items, any::<bool>(), sold_out, rules).prop_filter_map(
+    (items, any::<bool>(), sold_out, rules, releases()).prop_filter_map(
         "a catalogue",
-        |(items, per_unit, sold_out, rules)| {
+        |(items, per_unit, sold_out, rules, releases)| {
             let count = items.len() as u8;
             let items = (0_u8..).zip(items);
             let items: Vec<Item> = items
@@ -139,7 +165,7 @@ fn catalogue() -> impl Strategy<Value = Catalogue> {
                 Some(Some(item)) => SoldOut::Fallback(id(item % count).into()),
             };
             let mode = if per_unit { Mode::PerUnit } else { Mode::FixedOdds };
-            Some(ruled(Catalogue::with(items, mode, sold_out).ok()?, rules))
+            Some(scheduled(ruled(Catalogue::with(items, mode, sold_out).ok()?, rules), releases))
         },
     )
 }
@@ -180,12 +206,7 @@ impl<S: Selector> Both<S> {
     fn new(catalogue: &Catalogue) -> Self {
         Self {
             pool: Pool::new(catalogue, secret(0), secret(1)),
-            model: Model::new::<S>(
-                catalogue.items(),
-                catalogue.mode(),
-                catalogue.sold_out().clone(),
-                catalogue.rules().clone(),
-            ),
+            model: Model::new::<S>(catalogue),
             numbers: Numbers::new(secret(0).key(b"")),
             epochs: 0,
         }
@@ -263,7 +284,10 @@ impl<S: Selector> Both<S> {
             (_, Repeats::Excluded, _) if left > 0 => {
                 assert_eq!(said, Err(Refusal::NotSoManyItems { wanted: count, left }));
             }
-            _ => assert_eq!(said, Err(Refusal::Empty)),
+            _ => {
+                let next_ms = self.pool.urn().next_release_ms();
+                assert_eq!(said, Err(next_ms.map_or(Refusal::Empty, |at_ms| Refusal::EmptyUntil { at_ms })));
+            }
         }
         drawn
     }
@@ -393,6 +417,23 @@ impl<S: Selector> Both<S> {
             Step::DrawMany(count, repeats) => self.draw_many(*count, *repeats),
             Step::Reserve(count, repeats, until) => self.reserve(*count, *repeats, *until),
             Step::Wait(ms) => self.model.now_ms += ms,
+            Step::Advance => {
+                let is_due = self.model.advance(self.model.now_ms);
+                assert_eq!(self.pool.advance(self.model.now_ms * 1000 + 999), is_due);
+            }
+            Step::CatchUp => {
+                let now_ms = self.model.now_ms;
+                self.pool.catch_up(now_ms * 1000, usize::MAX);
+                while let Some((until, number)) =
+                    self.model.reservations.iter().map(|&(number, _, until)| (until, number)).min()
+                    && until <= now_ms * 1000
+                {
+                    self.model.advance((until / 1000).saturating_sub(1));
+                    self.model.end(number, Ending::Expired);
+                }
+                self.model.advance(now_ms);
+                assert!(self.pool.next_due().is_none_or(|due_us| due_us > now_ms * 1000));
+            }
             Step::GiveBackBy(user, number, count) => {
                 let by = By { user: Some(&[*user]), now_ms: self.model.now_ms, request: None };
                 let said = self.pool.give_back_by(&by, &id(*number), *count).is_ok();

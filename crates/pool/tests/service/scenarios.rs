@@ -7,8 +7,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use tidemark_pool::journal::{MemoryJournal, NoJournal};
+use tidemark_pool::selector::WideTree;
 use tidemark_pool::service::{Answer, CHANGES_MAX, CallError, Change, Request, Service, Settings};
-use tidemark_pool::{Item, Refusal, Repeats, Secret, Stock};
+use tidemark_pool::{
+    Catalogue, ChainedPool, Item, Pool, Refusal, Release, Repeats, Schedule, Secret, Stock, Unsold,
+};
 
 #[test]
 fn all_three_ways_draw_what_the_pool_alone_would_draw() {
@@ -102,6 +105,39 @@ fn each_request_does_what_the_pool_does() {
     let again = again(&journal.frames());
     assert_eq!((again.pool.next_draw(), again.chain), (said.next_draw, said.chain));
     assert_eq!(again.pool.commitment(), said.commitment);
+}
+
+#[test]
+fn the_schedule_goes_on_by_the_clock_also_while_nobody_asks() {
+    let release =
+        Release { item: "mug".into(), units: 2, from_ms: 10, every_ms: 10, times: 2, unsold: Unsold::Stays };
+    let catalogue = Catalogue::new(vec![Item::limited("mug", 1, 0)]).expect("a catalogue");
+    let catalogue = catalogue.scheduled(Schedule::new(vec![release]).expect("it is sound")).expect("it fits");
+    let new =
+        || ChainedPool::new(Pool::<WideTree>::new(&catalogue, Secret::new([1; 32]), Secret::new([2; 32])));
+    let (journal, clock) = (MemoryJournal::default(), Arc::new(AtomicU64::new(9_999)));
+    let now = Arc::clone(&clock);
+    let service =
+        Service::start(new(), journal.clone(), move || now.load(Ordering::SeqCst), Settings::default())
+            .expect("a thread");
+    assert_eq!(service.draw(), Err(CallError::Refused(Refusal::EmptyUntil { at_ms: 10 })));
+    clock.store(10_000, Ordering::SeqCst);
+    assert_eq!(service.draw().map(|draw| draw.item), Ok(Some(0)));
+    assert_eq!(service.draw(), Err(CallError::Refused(Refusal::EmptyUntil { at_ms: 20 })));
+    clock.store(20_000, Ordering::SeqCst);
+    while journal.frames().len() < 2 {
+        // Nobody asks, and the clock is looked at all the same.
+        std::thread::yield_now();
+    }
+    let said = state(&service);
+    assert_eq!(
+        (said.items[0].stock, said.items[0].to_come, said.next_release_ms),
+        (Stock::Limited(1), 0, None)
+    );
+    service.stop().expect("the journal is well");
+    let mut again = new();
+    journal.frames().iter().for_each(|frame| again.follow(frame).expect("a frame that follows"));
+    assert_eq!((again.pool.next_draw(), again.chain), (said.next_draw, said.chain));
 }
 
 #[test]

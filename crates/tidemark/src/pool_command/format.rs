@@ -79,8 +79,10 @@ impl<W: Write> Lines for Writer<W> {
             }
             (AuditFormat::Csv, Line::Event(event)) => row(&mut self.out, &of_event(event)),
             (AuditFormat::Csv, Line::Item(item)) => row(&mut self.out, &of_item(item)),
-            // What a pool is read back from is no table.
-            (AuditFormat::Csv, Line::Pool(_) | Line::State { .. } | Line::Frame(_)) => Ok(()),
+            // What a pool goes by, and what it is read back from, is no table.
+            (AuditFormat::Csv, Line::Pool(_) | Line::State { .. } | Line::Release(_) | Line::Frame(_)) => {
+                Ok(())
+            }
         }
     }
 }

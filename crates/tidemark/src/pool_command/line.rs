@@ -9,6 +9,7 @@ pub(super) enum Line<'a> {
     Pool(PoolLine<'a>),
     State { event: &'static str, bytes: String },
     Item(ItemLine<'a>),
+    Release(ReleaseLine<'a>),
     Frame(FrameLine<'a>),
     Event(Box<EventLine<'a>>),
 }
@@ -48,6 +49,21 @@ pub(super) struct ItemLine<'a> {
     pub(super) weight: u64,
     pub(super) left: Left,
     pub(super) drawn: u64,
+}
+
+/// Units of an item that come in windows.
+#[derive(Debug, Serialize)]
+pub(super) struct ReleaseLine<'a> {
+    pub(super) event: &'static str,
+    pub(super) item: u32,
+    pub(super) id: &'a str,
+    pub(super) units: u64,
+    pub(super) from: String,
+    pub(super) every_ms: u64,
+    pub(super) times: u64,
+    pub(super) unsold: &'static str,
+    /// How many of them have come.
+    pub(super) released: u64,
 }
 
 /// What was logged at once; what it did follows in lines of its own.

@@ -1,13 +1,15 @@
 //! Writes down what a pool does, line by line: from a server's log, and once more where somebody checks what was written.
 
 use super::hexadecimal;
-use super::line::{AUDIT, EventLine, FrameLine, ItemLine, Left, Line, PoolLine};
+use super::line::{AUDIT, EventLine, FrameLine, ItemLine, Left, Line, PoolLine, ReleaseLine};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use std::io;
 use tidemark_engine::value::pool::{Inner, Sight};
 use tidemark_lab::wall_time::rfc3339_us;
-use tidemark_pool::{By, Chain, Ending, Event, Frame, Mode, Odds, OddsInTurn, Repeats, Stock, sealed};
+use tidemark_pool::{
+    By, Chain, Ending, Event, Frame, Mode, Odds, OddsInTurn, Repeats, Stock, Unsold, sealed,
+};
 
 /// So many items are written at once, and so many bytes of anything else.
 const ITEMS_AT_ONCE: u32 = 512;
@@ -100,6 +102,19 @@ impl Scribe {
                 left: left(entry.stock),
                 drawn: entry.drawn,
             }))
+        })?;
+        urn.releases().iter().try_for_each(|release| {
+            into.write(&Line::Release(ReleaseLine {
+                event: "schedule",
+                item: release.item,
+                id: urn.id(release.item),
+                units: release.units,
+                from: rfc3339_us(release.from_ms * 1000),
+                every_ms: release.every_ms,
+                times: release.times,
+                unsold: if release.unsold == Unsold::Lapses { "lapses" } else { "stays" },
+                released: release.come(urn.released_until_ms()),
+            }))
         })
     }
 
@@ -165,6 +180,10 @@ impl Scribe {
             Event::DrewDifferent { items } => (&items[..], Repeats::Excluded),
             Event::Reserved { items, repeats, .. } => (&items[..], *repeats),
             Event::Asked(asked) => (&asked.items[..], asked.repeats),
+            Event::Advanced { now_ms } => {
+                self.items.extend(urn.due_items(*now_ms).map(Some));
+                return;
+            }
             Event::Ended { number, .. } => {
                 let reservation = pool.reservation(*number);
                 self.items
@@ -242,6 +261,7 @@ impl Scribe {
                 line.count = Some(*count);
                 line.left = urn.entry(*item).map(|entry| left(entry.stock));
             }
+            Event::Advanced { now_ms } => return self.releases(pool, *now_ms, into),
             Event::Epoch { client_seed, .. } => {
                 line.event = "epoch";
                 line.draw = Some(pool.next_draw());
@@ -255,6 +275,22 @@ impl Scribe {
         }
         (line.epoch, line.version) = (Some(pool.epoch().index), Some(urn.version()));
         into.write(&Line::Event(Box::new(line)))
+    }
+
+    /// What the schedule has changed.
+    fn releases(&self, pool: &Inner, now_ms: u64, into: &mut impl Lines) -> io::Result<()> {
+        let urn = pool.urn();
+        self.items.iter().flatten().filter_map(|&item| urn.entry(item)).try_for_each(|entry| {
+            into.write(&Line::Event(Box::new(EventLine {
+                until: Some(rfc3339_us(now_ms.saturating_mul(1000))),
+                epoch: Some(pool.epoch().index),
+                version: Some(urn.version()),
+                item: Some(entry.item),
+                id: Some(entry.id),
+                left: Some(left(entry.stock)),
+                ..self.line("release")
+            })))
+        })
     }
 
     /// The draws of an event.

@@ -24,6 +24,7 @@ pub(super) struct Tally {
     returns: u64,
     reservations: u64,
     ends: u64,
+    advances: u64,
     /// The chain that this began with, and the one by now.
     origin: Chain,
     chain: Chain,
@@ -46,6 +47,7 @@ impl Tally {
             returns: 0,
             reservations: 0,
             ends: 0,
+            advances: 0,
             origin: chain,
             chain,
         }
@@ -70,6 +72,7 @@ impl Tally {
             Event::Ended { .. } => self.ends += 1,
             Event::Changed { .. } | Event::Added { .. } | Event::Removed { .. } => self.changes += 1,
             Event::GivenBack { .. } | Event::GivenBackBy { .. } => self.returns += 1,
+            Event::Advanced { .. } => self.advances += 1,
             Event::Epoch { .. } => self.epochs += 1,
         }
     }
@@ -117,6 +120,9 @@ impl fmt::Display for Tally {
             "{} changes of the catalogue, {} returns, {} reservations, {} of which have ended",
             self.changes, self.returns, self.reservations, self.ends,
         )?;
+        if self.advances > 0 {
+            writeln!(f, "{} times the schedule went on, each time when it was due", self.advances)?;
+        }
         writeln!(f, "chain {}", self.chain)
     }
 }

@@ -1,6 +1,6 @@
 //! Making pools, and ending them.
 
-use super::{answer, options, rules};
+use super::{answer, options, rules, schedule};
 use crate::command::parse::is;
 use crate::context::Context;
 use crate::context::pools::refused;
@@ -8,7 +8,7 @@ use crate::error::CommandError;
 use crate::value::{Collection, Pool};
 use tidemark_pool::file::{CatalogueFile, FileFormat};
 use tidemark_pool::selector::SelectorKind;
-use tidemark_pool::{Catalogue, Item, Mode, Rules, SECRET_BYTES, Secret, SoldOut};
+use tidemark_pool::{Catalogue, Item, Mode, Rules, SECRET_BYTES, Schedule, Secret, SoldOut};
 
 /// The longest catalogue as JSON, in which a million items are read in about a second. Bytes.
 const JSON_BYTES_MAX: usize = 128 << 20;
@@ -49,6 +49,7 @@ pub(super) fn create(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Co
     // The secrets are the log's: what was sent says nothing of them.
     ctx.keys.log_instead("pool.load", &[key, &image]);
     ctx.keys.put(key, pool);
+    ctx.keys.list_pool(key);
     ctx.keys.changed(key, "pool_create");
     Ok(())
 }
@@ -71,10 +72,10 @@ pub(super) fn remove(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Co
 }
 
 impl Wish {
-    /// Reads `[SELECTOR name] [FROM number] <<JSON | YAML | TOML> text | [MODE mode] [SOLDOUT rule] [LIMIT ...] [GUARANTEE ...] ITEMS id weight quantity [...]>`.
+    /// Reads `[SELECTOR name] [FROM number] <<JSON | YAML | TOML> text | [MODE mode] [SOLDOUT rule] [LIMIT ...] [GUARANTEE ...] [SCHEDULE ...] ITEMS id weight quantity [...]>`.
     fn parse(args: &[&[u8]]) -> Result<Self, CommandError> {
         let (mut mode, mut sold_out, mut selector) = (None, None, SelectorKind::default());
-        let (mut limits, mut guarantees) = (Vec::new(), Vec::new());
+        let (mut limits, mut guarantees, mut releases) = (Vec::new(), Vec::new(), Vec::new());
         let (mut first_draw, mut rest) = (0, args);
         while let [word, value, tail @ ..] = rest {
             rest = tail;
@@ -98,18 +99,24 @@ impl Wish {
                 let (guarantee, tail) = rules::guarantee(&args[args.len() - rest.len() - 1..])?;
                 guarantees.push(guarantee);
                 rest = tail;
+            } else if is(word, "SCHEDULE") {
+                let (release, tail) = schedule::release(&args[args.len() - rest.len() - 1..])?;
+                releases.push(release);
+                rest = tail;
             } else if is(word, "ITEMS") {
                 let items = items(&args[args.len() - rest.len() - 1..])?;
                 let (mode, sold_out) = (mode.unwrap_or_default(), sold_out.unwrap_or_default());
                 let rules = Rules::new(limits, guarantees).map_err(|error| wrong(&error))?;
-                let catalogue = Catalogue::with(items, mode, sold_out).and_then(|made| made.ruled(rules));
+                let schedule = Schedule::new(releases).map_err(|error| wrong(&error))?;
+                let catalogue = Catalogue::with(items, mode, sold_out)
+                    .and_then(|made| made.ruled(rules)?.scheduled(schedule));
                 let catalogue = catalogue.map_err(|error| wrong(&error))?;
                 return Ok(Self { catalogue, selector, first_draw });
             } else if let Some(format) = format_of(word) {
-                let has_rules = !limits.is_empty() || !guarantees.is_empty();
+                let has_rules = !limits.is_empty() || !guarantees.is_empty() || !releases.is_empty();
                 if mode.is_some() || sold_out.is_some() || has_rules || !rest.is_empty() {
                     return Err(CommandError::text(
-                        "ERR a catalogue as text says its mode and rules itself, and stands at the end",
+                        "ERR a catalogue as text says its mode, rules and schedule itself, and stands at the end",
                     ));
                 }
                 return Ok(Self { catalogue: read(value, format)?, selector, first_draw });

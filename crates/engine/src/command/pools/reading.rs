@@ -29,7 +29,7 @@ pub(super) fn state(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Com
         None if urn.keeps_odds() => "no-prize",
         None => "renormalise",
     };
-    reply.map(20);
+    reply.map(22);
     answer::text(reply, "mode", mode);
     answer::text(reply, "sold-out", sold_out);
     reply.bulk(b"fallback");
@@ -48,10 +48,13 @@ pub(super) fn state(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Com
     answer::text(reply, "next-commitment", &pool.next_commitment().to_string());
     answer::text(reply, "chain", &value.chain().to_string());
     answer::number(reply, "users", pool.users() as u64);
+    answer::number(reply, "released-until", urn.released_until_ms());
+    reply.bulk(b"next-release");
+    rules::number_or_null(reply, urn.next_release_ms());
     rules::write_limits(reply, pool, None);
     rules::write_guarantees(reply, pool, None);
     write_page(reply, pool, &page, |reply, entry| {
-        reply.map(6);
+        reply.map(7);
         answer::number(reply, "item", u64::from(entry.item));
         answer::text(reply, "id", entry.id);
         answer::number(reply, "weight", entry.weight);
@@ -59,6 +62,7 @@ pub(super) fn state(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Com
         answer::stock(reply, entry.stock);
         answer::number(reply, "drawn", entry.drawn);
         answer::number(reply, "reserved", pool.held(entry.item));
+        answer::number(reply, "to-come", entry.to_come);
     });
     Ok(())
 }
@@ -72,9 +76,11 @@ pub(super) fn odds(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comm
     };
     let (urn, reply) = (pool.urn(), &mut *ctx.reply);
     let odds = Odds::of(urn);
-    reply.map(5);
+    reply.map(6);
     answer::number(reply, "version", urn.version());
     answer::number(reply, "total-weight", odds.total());
+    reply.bulk(b"next-release");
+    rules::number_or_null(reply, urn.next_release_ms());
     reply.bulk(b"nothing");
     reply.double(odds.share(odds.nothing()));
     write_page(reply, pool, &page, |reply, entry| {

@@ -1,6 +1,6 @@
 //! The rows of the command table for pools.
 
-use super::{changing, creating, drawing, epochs, following, reading, reserving, rules};
+use super::{changing, creating, drawing, epochs, following, reading, reserving, rules, schedule};
 use crate::command::{Command, Group, Handler, KeySpec, Run, flags::*};
 
 const SINCE: &str = "tidemark 0.1.0";
@@ -17,6 +17,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
          [SOLDOUT <RENORMALISE | NOPRIZE | FALLBACK id>] \
          [LIMIT <DRAWS max | WINS max> [PER milliseconds] [OF numitems id [id ...]]] \
          [GUARANTEE after [POOL] [SOFT from step] OF numitems id [id ...]] \
+         [SCHEDULE id units FROM milliseconds [EVERY milliseconds [TIMES windows] [LAPSES]]] \
          <JSON catalogue | YAML catalogue | TOML catalogue | ITEMS id weight quantity [id weight quantity ...]>",
         "Creates a pool of a catalogue, and returns what is published of the secrets of its first two epochs.",
     ),
@@ -48,7 +49,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         SINCE,
         "O(log N) for each reservation that is over",
         "key",
-        "Gives back what was set aside for a time that is over, as happens by itself, and returns how many reservations that ends.",
+        "Does what time has brought, as happens by itself: reservations that are over end, the schedule goes on. Returns how many reservations that ends.",
     ),
     row(506, "pool.reservations", -2, READONLY, reserving::reservations).doc(
         SINCE,
@@ -110,6 +111,12 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         "O(N) with N the rules and the items that they name",
         "key user",
         "Returns what the rules of a pool have counted of a user, what limits leave, and how far guarantees are.",
+    ),
+    row(518, "pool.schedule", -2, READONLY, schedule::show).doc(
+        SINCE,
+        "O(N) with N the number of releases that are shown",
+        "key [FROM start] [COUNT count]",
+        "Returns what comes to the stock and when, how much of it has come, and when something comes or lapses next.",
     ),
     row(515, "pool.drop", 2, WRITE | FAST, creating::remove).doc(
         SINCE,

@@ -134,7 +134,7 @@ fn write_items(reply: &mut Reply, pool: &Inner, items: &[u32]) {
 }
 
 /// A number that may be missing.
-fn number_or_null(reply: &mut Reply, number: Option<u64>) {
+pub(super) fn number_or_null(reply: &mut Reply, number: Option<u64>) {
     match number {
         Some(number) => reply.integer(answer::signed(number)),
         None => reply.null(),

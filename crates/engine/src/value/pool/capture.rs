@@ -50,6 +50,9 @@ impl PoolCapture {
             Event::Asked(asked) => {
                 asked.items.iter().flatten().for_each(|item| self.see_item(pool, *item));
             }
+            Event::Advanced { now_ms } => {
+                pool.urn().due_items(*now_ms).for_each(|item| self.see_item(pool, item));
+            }
             Event::Ended { number, how: Ending::Cancelled | Ending::Expired } => {
                 let reservation = pool.reservation(*number);
                 let items = reservation.into_iter().flat_map(|reservation| &reservation.draws);

@@ -102,7 +102,8 @@ type Cell = (Option<Vec<u8>>, (f64, f64));
 
 /// By item how many draws were expected and how many came; `None` where that cannot be told.
 fn between(before: &Pool, now: &Pool, draws: u64) -> Option<Vec<Cell>> {
-    let is_same = before.version == now.version && !before.is_beyond && !now.is_beyond;
+    let catalogue_of = |pool: &Pool| (pool.version, pool.released_until);
+    let is_same = catalogue_of(before) == catalogue_of(now) && !before.is_beyond && !now.is_beyond;
     if !is_same || before.items.len() != now.items.len() {
         return None;
     }
@@ -191,13 +192,15 @@ mod tests {
     fn draws_that_cannot_be_compared_are_left_out() {
         let mut changed = at(10, 90);
         changed.version = 2;
+        let mut released = at(10, 90);
+        released.released_until = 5;
         let mut moved = at(10, 90);
         (moved.items[0].odds, moved.items[1].odds) = (0.2, 0.8);
         let mut returned = at(10, 90);
         returned.items[1].drawn -= 1;
         let mut more = at(10, 90);
         more.is_beyond = true;
-        for now in [changed, moved, returned, more] {
+        for now in [changed, released, moved, returned, more] {
             let verdict = drift(&[at(0, 0), now]).verdict();
             assert_eq!((verdict.compared, verdict.left_out), (0, 100));
         }

@@ -21,6 +21,8 @@ pub(super) struct Summary {
 pub(super) struct Pool {
     pub(super) summary: Summary,
     pub(super) version: u64,
+    /// Until when the schedule has been kept. Milliseconds since 1970.
+    pub(super) released_until: u64,
     /// The odds of getting nothing.
     pub(super) nothing: f64,
     pub(super) items: Vec<Item>,
@@ -77,6 +79,7 @@ impl Pool {
         Some(Self {
             summary,
             version: number(state, "version")?,
+            released_until: number(state, "released-until")?,
             nothing: share(field(odds, "nothing")?)?,
             items: items?,
             is_beyond: field(state, "next")?.as_integer().is_some() || has_rules(state),
@@ -166,6 +169,7 @@ pub(super) mod tests {
                 rate: Some(12.5),
             },
             version: 1,
+            released_until: 0,
             nothing,
             items: items.iter().map(item).collect(),
             is_beyond: false,

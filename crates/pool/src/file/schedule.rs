@@ -1,0 +1,171 @@
+//! The schedule of a catalogue file: what comes to the stock, and when.
+
+use super::error::{Fault, Problem};
+use super::key::Key;
+use super::place::Place;
+use crate::schedule::{Release, Schedule, ScheduleError, Unsold};
+use toml::value::{Datetime, Offset};
+
+/// The releases as far as they have been read, each with its place.
+#[derive(Debug, Default)]
+pub(super) struct FoundSchedule {
+    releases: Vec<Release>,
+    places: Vec<Place>,
+}
+
+/// The release that is being read.
+#[derive(Debug, Default)]
+pub(super) struct PartOfRelease {
+    pub(super) item: Option<Box<str>>,
+    pub(super) units: Option<u64>,
+    pub(super) from_ms: Option<u64>,
+    pub(super) every_ms: Option<u64>,
+    pub(super) times: Option<u64>,
+    pub(super) unsold: Unsold,
+}
+
+impl PartOfRelease {
+    /// Where the number of a key goes.
+    pub(super) fn number(&mut self, key: Key) -> &mut Option<u64> {
+        match key {
+            Key::Units => &mut self.units,
+            Key::From => &mut self.from_ms,
+            Key::Every => &mut self.every_ms,
+            other => {
+                debug_assert_eq!(other, Key::Times, "the others are no numbers of releases");
+                &mut self.times
+            }
+        }
+    }
+
+    /// The release, once all of it has been read.
+    fn whole(self) -> Result<Release, Problem> {
+        let Self { item, units, from_ms, every_ms, times, unsold } = self;
+        let missing = |key: Key, advice| Problem::MissingKey { key: key.name(), advice };
+        let every_ms = match every_ms {
+            Some(every_ms) => every_ms,
+            // Without windows units come at once.
+            None if unsold == Unsold::Stays && times.is_none() => 1,
+            None => return Err(missing(Key::Every, "say how many milliseconds a window has")),
+        };
+        Ok(Release {
+            item: item.ok_or_else(|| missing(Key::Item, "say whose units come"))?,
+            units: units.ok_or_else(|| missing(Key::Units, "say how many come in all windows together"))?,
+            from_ms: from_ms.ok_or_else(|| missing(Key::From, "say when the first of them come"))?,
+            every_ms,
+            times: times.unwrap_or(1),
+            unsold,
+        })
+    }
+}
+
+impl FoundSchedule {
+    /// A release ends.
+    pub(super) fn end_release(&mut self, part: PartOfRelease, place: Place) -> Result<(), Problem> {
+        self.releases.push(part.whole()?);
+        self.places.push(place);
+        Ok(())
+    }
+
+    /// The schedule that was found, and where each of its releases is.
+    pub(super) fn schedule(self) -> Result<(Schedule, ReleasePlaces), Fault> {
+        let places = ReleasePlaces(self.places);
+        match Schedule::new(self.releases) {
+            Ok(schedule) => Ok((schedule, places)),
+            Err(error) => Err(places.fault(error)),
+        }
+    }
+}
+
+/// Where each release is.
+pub(super) struct ReleasePlaces(Vec<Place>);
+
+impl ReleasePlaces {
+    /// What is wrong with a release, at its place.
+    pub(super) fn fault(&self, error: ScheduleError) -> Fault {
+        let place = match &error {
+            ScheduleError::TooMany { .. } => None,
+            ScheduleError::OutOfRange { number, .. }
+            | ScheduleError::TooLate { number }
+            | ScheduleError::UnknownItem { number, .. }
+            | ScheduleError::Unlimited { number, .. }
+            | ScheduleError::TooManyUnits { number, .. } => self.0.get(number - 1).copied(),
+        };
+        Fault { place, ..Fault::nowhere(Problem::Catalogue(error.into())) }
+    }
+}
+
+/// What becomes of what is not drawn, by a word.
+pub(super) fn unsold(word: &str) -> Option<Unsold> {
+    [("stays", Unsold::Stays), ("lapses", Unsold::Lapses)]
+        .into_iter()
+        .find_map(|(name, unsold)| (name == word).then_some(unsold))
+}
+
+/// A moment as RFC 3339 has it, with its distance from UTC, as milliseconds since 1970; whatever is smaller is left out. `None` if it is none,
+/// or lies before 1970.
+pub(super) fn moment_ms(text: &str) -> Option<u64> {
+    let Datetime { date: Some(date), time: Some(time), offset: Some(offset) } = text.parse().ok()? else {
+        return None;
+    };
+    let minutes_ahead = match offset {
+        Offset::Z => 0,
+        Offset::Custom { minutes } => i64::from(minutes),
+    };
+    let days = days_from_1970(i64::from(date.year), i64::from(date.month), i64::from(date.day));
+    let minutes = (days * 24 + i64::from(time.hour)) * 60 + i64::from(time.minute) - minutes_ahead;
+    let seconds = minutes * 60 + i64::from(time.second.unwrap_or(0));
+    u64::try_from(seconds * 1000 + i64::from(time.nanosecond.unwrap_or(0) / 1_000_000)).ok()
+}
+
+/// The number of a day of the Gregorian calendar that there is.
+///
+/// Years are counted from March, so that the leap day is a year's last: the lengths of months then follow one pattern, 153 days in five of
+/// them.
+fn days_from_1970(year: i64, month: i64, day: i64) -> i64 {
+    const FROM_MARCH_0000: i64 = 719_468;
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
+    year * 365 + leap_days + (153 * month + 2) / 5 + day - 1 - FROM_MARCH_0000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_those_of_the_calendar() {
+        assert_eq!(moment_ms("1970-01-01T00:00:00Z"), Some(0));
+        assert_eq!(moment_ms("2000-02-29T00:00:00Z"), Some(951_782_400_000));
+        assert_eq!(
+            moment_ms("2100-03-01 00:00:00Z"),
+            Some(4_107_542_400_000),
+            "1900 and 2100 are no leap years"
+        );
+        assert_eq!(moment_ms("2026-12-24T18:00:00.125+01:00"), moment_ms("2026-12-24T17:00:00.125Z"));
+        assert_eq!(moment_ms("2026-12-24T17:00:00.125Z"), Some(1_798_131_600_125));
+        assert_eq!(moment_ms("1970-01-01T00:00:00-00:30"), Some(1_800_000));
+        for text in
+            ["", "2026-12-24", "2026-12-24T17:00:00", "1969-12-31T23:59:59Z", "2026-02-29T00:00:00Z", "soon"]
+        {
+            assert_eq!(moment_ms(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn each_day_is_one_more_than_the_day_before() {
+        let mut expected = days_from_1970(1, 1, 1);
+        for year in 1..=9999_i64 {
+            let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+            for (month, days) in
+                (1..).zip([31, if is_leap { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
+            {
+                for day in 1..=days {
+                    assert_eq!(days_from_1970(year, month, day), expected);
+                    expected += 1;
+                }
+            }
+        }
+        assert_eq!(expected * 86_400_000 - 1, crate::MOMENT_MS_MAX as i64);
+    }
+}
