@@ -1,7 +1,7 @@
 //! What pools have done, as it is told: the log has it as bytes, and with secrets that are not to be shown before their time.
 //!
 //! ```text
-//! pool.create   key COMMITMENT sha256 NEXT sha256 MODE mode SOLDOUT rule [fallback] rules ITEMS (id weight quantity)*
+//! pool.create   key COMMITMENT sha256 NEXT sha256 MODE mode SOLDOUT rule [fallback] rules (TABLE name count items)* ITEMS items
 //! pool.draw     key first-draw who item*       of each draw the number of its item, - for nothing
 //! pool.reserve  key number until-us who item*
 //! pool.confirm  key number                     and pool.cancel, pool.expire
@@ -12,6 +12,7 @@
 //!
 //! who           [USER id] [REQUEST id]         as far as it was said
 //! rules         LIMIT, GUARANTEE and SCHEDULE as POOL.CREATE takes them
+//! items         (id weight quantity)*, with TABLE:name in place of the quantity of what leads to a table
 //! ```
 
 use tidemark_engine::ApplyError;
@@ -19,7 +20,7 @@ use tidemark_engine::record::Cursor;
 use tidemark_engine::value::pool::Inner;
 use tidemark_engine::value::{Collection, Pool};
 use tidemark_pool::{
-    By, Ending, Event, Events, Frame, Guarantee, Limit, Mode, Release, Scope, Soft, Stock, Unsold,
+    By, Ending, Entry, Event, Events, Frame, Guarantee, Limit, Mode, Release, Scope, Soft, Stock, Unsold,
 };
 
 /// A command that is told in the place of what the log has.
@@ -47,6 +48,14 @@ impl Told {
             Stock::Limited(left) => self.number(left),
             Stock::Unlimited => self.text("UNLIMITED"),
         }
+    }
+
+    fn entry(&mut self, entry: &Entry<'_>) {
+        self.text(entry.id).number(entry.weight);
+        match entry.leads_to {
+            Some(table) => self.text(format!("TABLE:{table}")),
+            None => self.stock(entry.stock),
+        };
     }
 
     fn limit(&mut self, pool: &Inner, limit: &Limit<u32>) {
@@ -131,10 +140,13 @@ fn loaded(key: &[u8], image: &[u8]) -> Result<Told, ApplyError> {
         rules.guarantees().iter().for_each(|guarantee| told.guarantee(pool, guarantee));
     }
     urn.releases().iter().for_each(|release| told.release(pool, release));
-    told.text("ITEMS");
-    for entry in urn.entries() {
-        told.text(entry.id).number(entry.weight).stock(entry.stock);
+    for table in 0..urn.tables() {
+        let entries: Vec<Entry<'_>> = urn.table_items(table).filter_map(|item| urn.entry(item)).collect();
+        told.text("TABLE").text(urn.table_name(table)).number(entries.len() as u64);
+        entries.iter().for_each(|entry| told.entry(entry));
     }
+    told.text("ITEMS");
+    urn.entries().filter(|entry| entry.table.is_none()).for_each(|entry| told.entry(&entry));
     Ok(told)
 }
 
@@ -329,16 +341,21 @@ mod tests {
         let (log, _) = Log::open(Arc::new(MemoryStorage::new()), Options::default()).expect("an empty log");
         let engine = Engine::new(Arc::new(log), 8, 42);
         let schedule = "SCHEDULE car 3 FROM 1000 EVERY 5000 TIMES 3 LAPSES";
+        let tables = "TABLE wheels 2 bicycle 3 4 hat 1 UNLIMITED";
         let rules = "LIMIT DRAWS 2 PER 5000 LIMIT WINS 1 OF 2 car mug GUARANTEE 3 POOL SOFT 2 1 OF 1 car GUARANTEE 4 OF 1 mug";
         for line in [
-            &format!("POOL.CREATE p {rules} {schedule} ITEMS car 0 1 mug 1 UNLIMITED"),
+            &format!(
+                "POOL.CREATE p {rules} {schedule} {tables} ITEMS car 0 1 mug 1 UNLIMITED rare 0 TABLE:wheels"
+            ),
             "POOL.DRAW p USER mira",
             "POOL.RETURN p mug 1 USER mira",
         ] {
             assert!(!run(&engine, line).starts_with('-'), "{line}");
         }
         let told = told(&engine);
-        let expected = format!(" SOLDOUT RENORMALISE {rules} {schedule} ITEMS car 0 1 mug 1 UNLIMITED");
+        let expected = format!(
+            " SOLDOUT RENORMALISE {rules} {schedule} {tables} ITEMS car 0 1 mug 1 UNLIMITED rare 0 TABLE:wheels"
+        );
         assert!(told[0].ends_with(&expected), "{}", told[0]);
         assert_eq!(
             told[1..],

@@ -1,7 +1,8 @@
 //! The catalogue: what a pool has to give, and by which rule. Nothing becomes a catalogue that a pool could not hold.
 
 use crate::item::{AMOUNT_MAX, ID_BYTES_MAX, Item, Stock};
-use crate::rules::{RuleError, Rules};
+use crate::nesting::{Layout, Lead, NestingError, Table};
+use crate::rules::{RuleError, RuleKind, Rules};
 use crate::schedule::{Schedule, ScheduleError};
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
@@ -58,6 +59,7 @@ pub struct Catalogue {
     sold_out: SoldOut,
     rules: Rules,
     schedule: Schedule,
+    layout: Layout,
 }
 
 impl Catalogue {
@@ -87,7 +89,64 @@ impl Catalogue {
         {
             return Err(CatalogueError::UnknownFallback { id: id.clone() });
         }
-        Ok(Self { items, mode, sold_out, rules: Rules::default(), schedule: Schedule::default() })
+        Ok(Self {
+            items,
+            mode,
+            sold_out,
+            rules: Rules::default(),
+            schedule: Schedule::default(),
+            layout: Layout::default(),
+        })
+    }
+
+    /// The same with tables besides the first, which has the items so far; before there are rules and a schedule. O(n).
+    ///
+    /// ```
+    /// use tidemark_pool::{Catalogue, Item, Lead, Table};
+    ///
+    /// let first = vec![Item::unlimited("common", 90), Item::unlimited("rare", 10)];
+    /// let mugs = vec![Item::limited("white mug", 1, 500), Item::limited("blue mug", 1, 500)];
+    /// let cars = vec![Item::limited("car", 1, 3), Item::limited("bicycle", 4, 20)];
+    /// let tables = vec![Table { name: "mugs".into(), items: mugs }, Table { name: "wheels".into(), items: cars }];
+    /// let lead = |item: &str, table: &str| Lead { item: item.into(), table: table.into() };
+    /// let catalogue = Catalogue::new(first).unwrap();
+    /// let catalogue = catalogue.nested(tables, &[lead("common", "mugs"), lead("rare", "wheels")]).unwrap();
+    /// assert_eq!(catalogue.items().len(), 6);
+    /// ```
+    ///
+    /// # Errors
+    /// The first thing that is wrong with the tables or their items.
+    pub fn nested(self, tables: Vec<Table>, leads: &[Lead]) -> Result<Self, CatalogueError> {
+        if tables.is_empty() && leads.is_empty() {
+            return Ok(self);
+        }
+        if self.mode == Mode::PerUnit {
+            return Err(NestingError::PerUnit.into());
+        }
+        let all = self.items.len() + tables.iter().map(|table| table.items.len()).sum::<usize>();
+        if all > ITEMS_MAX {
+            return Err(CatalogueError::TooManyItems { items: all });
+        }
+        let mut items = self.items;
+        let ranges = tables.into_iter().map(|Table { name, items: inner }| {
+            let begin = items.len() as u32;
+            items.extend(inner);
+            (name, begin..items.len() as u32)
+        });
+        let ranges = ranges.collect();
+        check_ids(&items)?;
+        let wanted: HashSet<&str, RandomState> = leads.iter().map(|lead| &*lead.item).collect();
+        let numbered = (0..).zip(&items).filter(|(_, item)| wanted.contains(&*item.id));
+        let numbers: HashMap<&str, u32, RandomState> =
+            numbered.map(|(number, item)| (&*item.id, number)).collect();
+        let layout = Layout::new(&items, ranges, leads, |id| numbers.get(id).copied())?;
+        if let SoldOut::Fallback(item) = &self.sold_out
+            && wanted.contains(&**item)
+        {
+            return Err(NestingError::FallbackLeads { item: item.clone() }.into());
+        }
+        check_amounts(&items, self.mode, |_| 0)?;
+        Ok(Self { items, layout, ..self })
     }
 
     /// The same with rules about who draws.
@@ -101,6 +160,7 @@ impl Catalogue {
         if let Some((what, number, id)) = rules.items().find(|(.., id)| !known.contains(&***id)) {
             return Err(RuleError::UnknownItem { what, number, id: id.clone() }.into());
         }
+        self.check_rules_of_tables(&rules)?;
         Ok(Self { rules, ..self })
     }
 
@@ -132,7 +192,54 @@ impl Catalogue {
         Ok(Self { schedule, ..self })
     }
 
-    /// The items, in their order.
+    /// Whether rules name items of tables as they can be named.
+    fn check_rules_of_tables(&self, rules: &Rules) -> Result<(), CatalogueError> {
+        let Some(inside) = self.layout.inner_items() else { return Ok(()) };
+        let named: HashSet<&str, RandomState> = rules.items().map(|(.., id)| &**id).collect();
+        let numbers: HashMap<&str, u32, RandomState> = (0..)
+            .zip(&self.items)
+            .filter(|(_, item)| named.contains(&*item.id))
+            .map(|(number, item)| (&*item.id, number))
+            .collect();
+        for (what, number, id) in rules.items() {
+            let (of, item) = (numbers[&**id], id.clone());
+            let leads = self.layout.lead(of).is_some();
+            match what {
+                RuleKind::Limit if leads => return Err(NestingError::LimitedLead { number, item }.into()),
+                RuleKind::Guarantee if inside.contains(&of) => {
+                    return Err(NestingError::GuaranteedInside { number, item }.into());
+                }
+                RuleKind::Guarantee if leads && self.sold_out != SoldOut::Renormalise => {
+                    return Err(NestingError::GuaranteedLead { number, item }.into());
+                }
+                RuleKind::Limit | RuleKind::Guarantee => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The items of the first table.
+    pub fn first_items(&self) -> &[Item] {
+        let end = self.layout.inner_items().map_or(self.items.len(), |inside| inside.start as usize);
+        &self.items[..end]
+    }
+
+    /// The other tables, each with its name and its items.
+    pub fn tables(&self) -> impl ExactSizeIterator<Item = (&str, &[Item])> {
+        let tables = self.layout.tables.iter();
+        tables.map(|(name, items)| (&**name, &self.items[items.start as usize..items.end as usize]))
+    }
+
+    /// The name of the table that an item leads to, if it does.
+    pub fn leads_to(&self, item: u32) -> Option<&str> {
+        self.layout.lead(item).map(|table| &*self.layout.tables[table as usize].0)
+    }
+
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// All items in their order, those of the first table before those of the others.
     pub fn items(&self) -> &[Item] {
         &self.items
     }
@@ -302,6 +409,9 @@ pub enum CatalogueError {
     /// A rule about who draws that cannot hold.
     #[error(transparent)]
     Rule(#[from] RuleError),
+    /// Tables that do not fit together.
+    #[error(transparent)]
+    Nesting(#[from] NestingError),
     /// A schedule that cannot be kept.
     #[error(transparent)]
     Schedule(#[from] ScheduleError),

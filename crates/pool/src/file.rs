@@ -55,12 +55,13 @@
 //!
 //! | key | value | default |
 //! |---|---|---|
-//! | `mode` | `fixed-odds` or `per-unit`, see [`Mode`](crate::Mode) | `fixed-odds` |
+//! | `mode` | `fixed-odds` or `per-unit`, see [`Mode`] | `fixed-odds` |
 //! | `sold_out` | `renormalise`, `no-prize`, or a map with `fallback`, the id of an item; see [`SoldOut`](crate::SoldOut) | `renormalise` |
 //! | `limits` | a list of limits, see [`Limit`](crate::Limit) | none |
 //! | `guarantees` | a list of guarantees, see [`Guarantee`](crate::Guarantee) | none |
 //! | `schedule` | a list of releases, see [`Release`](crate::Release) | none |
 //! | `items` | a list of items | must be there |
+//! | `tables` | a list of further tables, each with its `name` and its `items`, which have ids of their own | none |
 //!
 //! and in an item, where nothing has a default, because an expensive prize should not become endless by a line that was forgotten:
 //!
@@ -69,6 +70,7 @@
 //! | `id` | text, which may need quotes in YAML: `id: 100` is a number, `id: "100"` an id |
 //! | `weight` | a number from 0, or the same as text, or text with a per cent sign |
 //! | `quantity` | a whole number from 0, or `unlimited`, for which −1 also stands |
+//! | `table` | in place of `quantity`: the name of a table that gives one of its items where this one is met |
 //!
 //! A limit has `draws`, or `wins` and `of`; a guarantee has `after` and `of`:
 //!
@@ -95,7 +97,7 @@
 //!
 //! # Weights
 //!
-//! A weight is exactly the decimal number that is written: no digit is lost, 0.1 is one tenth. All weights of a file are multiplied by
+//! A weight is exactly the decimal number that is written: no digit is lost, 0.1 is one tenth. All weights of a table are multiplied by
 //! the smallest power of ten that makes them whole, and by nothing else: 0.5 and 12.25 become 50 and 1225, and a file of whole numbers
 //! stays as it is. The odds are the same, and each whole number is the one in the file with its point moved.
 //!
@@ -138,11 +140,13 @@ pub use format::{FileFormat, UnknownFormat};
 pub use key::Origin;
 pub use place::Position;
 
-use crate::catalogue::{Catalogue, CatalogueError};
+use crate::catalogue::{Catalogue, CatalogueError, Mode};
 use crate::item::Item;
+use crate::nesting::Table;
 use error::{Fault, ItemName, clipped};
 use key::Key;
-use shape::{Found, Shape};
+use place::Place;
+use shape::{Found, FoundItems, FoundTable, Shape};
 use std::fmt;
 
 /// The longest text that [`CatalogueFile::parse`] reads. Bytes.
@@ -257,7 +261,7 @@ impl fmt::Display for UnusedSetting {
 
 /// The catalogue of what was found.
 fn catalogue(found: Found, origin: Origin) -> Result<Catalogue, Fault> {
-    let Found { mode, sold_out, list, mut items, weights, places, rules, schedule, .. } = found;
+    let Found { mode, sold_out, list, mut first, mut tables, leads, rules, schedule, .. } = found;
     if !list {
         let key = if origin == Origin::Original { Key::Catalog } else { Key::Items };
         return Err(Fault::nowhere(Problem::MissingKey {
@@ -265,28 +269,27 @@ fn catalogue(found: Found, origin: Origin) -> Result<Catalogue, Fault> {
             advice: "list the items under it",
         }));
     }
-    let place = |position: usize| places.get(position).copied();
-    let name = |items: &[Item], position: usize| ItemName {
-        number: position + 1,
-        id: items.get(position).map(|item| clipped(&item.id)),
+    let finest = weigh(&mut first, mode)?;
+    let mut places = std::mem::take(&mut first.places);
+    let place = |places: &[Place], position: usize| places.get(position).copied();
+    // The message names the item itself.
+    let fault = |places: &[Place], error: CatalogueError| Fault {
+        place: item_of(&error).and_then(|position| place(places, position)),
+        ..Fault::nowhere(error.into())
     };
-    let whole = weights::whole(&weights, mode).map_err(|(position, problem)| Fault {
-        place: position.and_then(place),
-        item: position.map(|position| name(&items, position)),
-        ..Fault::nowhere(problem)
-    })?;
-    for (item, weight) in items.iter_mut().zip(whole.weights) {
-        item.weight = weight;
-    }
-    let finest = whole.finest.map(|position| (position, name(&items, position)));
-    let catalogue = Catalogue::with(items, mode, sold_out).map_err(|error| match (error, finest) {
+    let catalogue = Catalogue::with(first.items, mode, sold_out).map_err(|error| match (error, finest) {
         (CatalogueError::WeightOverflow { number, .. }, Some((position, item))) => {
-            let problem = weights::too_many_digits(weights[position], number - 1);
-            Fault { place: place(position), ..Fault::nowhere(problem).of_item(item) }
+            let problem = weights::too_many_digits(first.weights[position], number - 1);
+            Fault { place: place(&places, position), ..Fault::nowhere(problem).of_item(item) }
         }
-        // The message names the item itself.
-        (error, _) => Fault { place: item_of(&error).and_then(place), ..Fault::nowhere(error.into()) },
+        (error, _) => fault(&places, error),
     })?;
+    for table in &mut tables {
+        weigh(&mut table.list, mode)?;
+        places.append(&mut table.list.places);
+    }
+    let tables = tables.into_iter().map(|FoundTable { name, list }| Table { name, items: list.items });
+    let catalogue = catalogue.nested(tables.collect(), &leads).map_err(|error| fault(&places, error))?;
     let (rules, rule_places) = rules.rules()?;
     let catalogue = catalogue.ruled(rules).map_err(|error| match error {
         CatalogueError::Rule(error) => rule_places.fault(error),
@@ -295,8 +298,25 @@ fn catalogue(found: Found, origin: Origin) -> Result<Catalogue, Fault> {
     let (schedule, release_places) = schedule.schedule()?;
     catalogue.scheduled(schedule).map_err(|error| match error {
         CatalogueError::Schedule(error) => release_places.fault(error),
-        error => Fault { place: item_of(&error).and_then(place), ..Fault::nowhere(error.into()) },
+        error => fault(&places, error),
     })
+}
+
+/// Makes the weights of a table whole, and says which of them has most digits behind its point, if one has any.
+fn weigh(list: &mut FoundItems, mode: Mode) -> Result<Option<(usize, ItemName)>, Fault> {
+    let name = |items: &[Item], position: usize| ItemName {
+        number: position + 1,
+        id: items.get(position).map(|item| clipped(&item.id)),
+    };
+    let whole = weights::whole(&list.weights, mode).map_err(|(position, problem)| Fault {
+        place: position.and_then(|position| list.places.get(position).copied()),
+        item: position.map(|position| name(&list.items, position)),
+        ..Fault::nowhere(problem)
+    })?;
+    for (item, weight) in list.items.iter_mut().zip(whole.weights) {
+        item.weight = weight;
+    }
+    Ok(whole.finest.map(|position| (position, name(&list.items, position))))
 }
 
 /// The position of the item that an error is about, if it is about one.

@@ -13,6 +13,7 @@ mod frame;
 mod ids;
 mod item;
 pub mod journal;
+mod nesting;
 mod numbers;
 #[cfg(feature = "original")]
 pub mod original;
@@ -35,6 +36,7 @@ pub use ending::Ending;
 pub use event::{Asked, Event, Events, Malformed, Mark, Recorder, sealed, unsealed};
 pub use frame::{Chain, Frame, FrameError};
 pub use item::{AMOUNT_MAX, ID_BYTES_MAX, Item, Stock};
+pub use nesting::{Lead, NestingError, TABLE_DEPTH_MAX, TABLES_MAX, Table};
 pub use numbers::Numbers;
 pub use pool::{
     Counted, DRAWS_MAX, Divergence, Draw, ENDED_KEPT, EPOCHS_KEPT, Epoch, FIRST_DRAW_MAX, Pool, PoolImage,

@@ -42,13 +42,32 @@ impl Numbers {
     }
 
     /// As [`below`](Self::below), for a table that lies so many tables deep inside of the first. Level 0 is the first table itself.
+    #[inline]
     pub fn below_at(&mut self, level: u32, draw: u64, bound: u64) -> u64 {
-        let Some(below) = level.checked_sub(1) else { return self.below(draw, bound) };
+        match level.checked_sub(1) {
+            None => self.below(draw, bound),
+            Some(below) => self.below_deep(below, draw, bound),
+        }
+    }
+
+    /// A number for a table that lies deeper than the first table's own, by so many.
+    fn below_deep(&mut self, below: u32, draw: u64, bound: u64) -> u64 {
         while self.deeper.len() <= below as usize {
             self.deeper.push(Stream::at(&self.key, nonce(self.deeper.len() as u32 + 1, 0), draw));
         }
         let word = self.deeper[below as usize].word(draw);
-        scale(word, bound).unwrap_or_else(|| self.next_below(level, draw, bound))
+        scale(word, bound).unwrap_or_else(|| self.next_below(below + 1, draw, bound))
+    }
+
+    /// The numbers of a draw, one for each table that it goes through, from the first on: to be asked for a number below a bound.
+    #[inline]
+    pub(crate) fn of_draw(&mut self, draw: u64) -> impl FnMut(u64) -> u64 {
+        let mut level = 0;
+        move |bound| {
+            let number = self.below_at(level, draw, bound);
+            level += 1;
+            number
+        }
     }
 
     /// What follows a refused number.

@@ -31,7 +31,7 @@ pub use staging::Savepoint;
 
 pub use ruled::Counted;
 
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Catalogue, SoldOut};
 use crate::event::Recorder;
 use crate::item::AMOUNT_MAX;
 use crate::numbers::Numbers;
@@ -102,10 +102,12 @@ impl<S: Selector> Pool<S> {
         catalogue: &Catalogue,
         secret: Secret,
         next_secret: Secret,
-        make: impl FnOnce(&[u64]) -> S,
+        make: impl Fn(&[u64]) -> S,
     ) -> Self {
         let urn = Urn::with_selector(catalogue, make);
+        let renormalises = *catalogue.sold_out() == SoldOut::Renormalise;
         let rules = catalogue.rules().resolve(|id| urn.find(id));
+        let rules = rules.and_then(|rules| rules.over(urn.layout(), renormalises));
         debug_assert!(rules.is_some(), "a catalogue has the items that its rules name");
         let ruled = rules.filter(|rules| !rules.is_empty()).map(|rules| Box::new(Ruled::new(rules)));
         Self {

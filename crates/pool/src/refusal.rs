@@ -66,6 +66,12 @@ pub enum Refusal {
         /// The item.
         id: Box<str>,
     },
+    /// An item that leads to a table has no stock.
+    #[error("{id:?} leads to a table, and has no stock of its own: change the items of the table")]
+    Leads {
+        /// The item.
+        id: Box<str>,
+    },
     /// What is sold out leads to this item.
     #[error("{id:?} is what is given in place of what is sold out: it cannot be removed")]
     IsFallback {

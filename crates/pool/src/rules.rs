@@ -1,6 +1,8 @@
 //! Rules about who draws: how often a user may draw and win, and what follows many draws without a prize.
 
+use crate::nesting::Layout;
 use std::fmt;
+use std::ops::Range;
 
 /// The most limits of a pool, and the most guarantees.
 pub const RULES_MAX: usize = 16;
@@ -75,6 +77,8 @@ pub struct Soft {
 pub struct Rules<I = Box<str>> {
     limits: Vec<Limit<I>>,
     guarantees: Vec<Guarantee<I>>,
+    /// Of each guarantee the items that its own lead to, as ranges in their order.
+    behind: Vec<Vec<Range<u32>>>,
 }
 
 /// What is wrong with rules. They count from 1.
@@ -145,7 +149,7 @@ impl fmt::Display for RuleKind {
 
 impl<I> Default for Rules<I> {
     fn default() -> Self {
-        Self { limits: Vec::new(), guarantees: Vec::new() }
+        Self { limits: Vec::new(), guarantees: Vec::new(), behind: Vec::new() }
     }
 }
 
@@ -166,7 +170,7 @@ impl<I: Ord> Rules<I> {
         for (number, guarantee) in (1..).zip(&guarantees) {
             guarantee.check(number)?;
         }
-        Ok(Self { limits, guarantees })
+        Ok(Self { limits, guarantees, behind: Vec::new() })
     }
 }
 
@@ -208,6 +212,34 @@ impl<I> Rules<I> {
     }
 }
 
+impl Rules<u32> {
+    /// The same, of a pool with these tables besides the first; `None` if they name items of tables that they cannot name.
+    pub(crate) fn over(mut self, layout: Option<&Layout>, renormalises: bool) -> Option<Self> {
+        let Some(layout) = layout else { return Some(self) };
+        let leads = |item: &u32| layout.lead(*item).is_some();
+        let is_limited = self.limits.iter().flat_map(|limit| limit.wins_of.iter().flatten()).any(leads);
+        let mut guaranteed = self.guarantees.iter().flat_map(|guarantee| &guarantee.of);
+        if is_limited
+            || guaranteed.any(|item| layout.table_of(*item).is_some() || (leads(item) && !renormalises))
+        {
+            return None;
+        }
+        let behind = |guarantee: &Guarantee<u32>| {
+            layout.below(guarantee.of.iter().filter_map(|item| layout.lead(*item)))
+        };
+        self.behind = self.guarantees.iter().map(behind).collect();
+        Some(self)
+    }
+
+    /// Whether an item is one that a guarantee is for, or that those lead to. O(log items).
+    pub(crate) fn gives(&self, guarantee: usize, item: u32) -> bool {
+        let behind = self.behind.get(guarantee).map_or(&[][..], |ranges| ranges);
+        let place = behind.partition_point(|items| items.end <= item);
+        let is_behind = || behind.get(place).is_some_and(|items| items.contains(&item));
+        self.guarantees[guarantee].of.binary_search(&item).is_ok() || is_behind()
+    }
+}
+
 impl Rules {
     /// The same of the numbers of the items, in their order; `None` if one is not there.
     pub(crate) fn resolve(&self, find: impl Fn(&str) -> Option<u32>) -> Option<Rules<u32>> {
@@ -228,7 +260,11 @@ impl Rules {
             let Guarantee { after, of, scope, soft } = guarantee;
             Some(Guarantee { after: *after, of: numbers(of)?, scope: *scope, soft: *soft })
         });
-        Some(Rules { limits: limits.collect::<Option<_>>()?, guarantees: guarantees.collect::<Option<_>>()? })
+        Some(Rules {
+            limits: limits.collect::<Option<_>>()?,
+            guarantees: guarantees.collect::<Option<_>>()?,
+            behind: Vec::new(),
+        })
     }
 }
 

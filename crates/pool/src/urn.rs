@@ -1,11 +1,13 @@
 //! The urn: a catalogue, what is left of it, and what is drawn with a given number.
 
 mod advancing;
+mod chances;
 mod changing;
 mod drawing;
 mod favouring;
 mod image;
 mod odds;
+mod tables;
 mod timetable;
 
 pub(crate) use advancing::Advance;
@@ -18,9 +20,11 @@ pub use odds::{Odds, OddsInTurn};
 use crate::catalogue::{Catalogue, Mode, SoldOut};
 use crate::ids::Ids;
 use crate::item::{AMOUNT_MAX, Stock};
+use crate::nesting::Layout;
 use crate::refusal::Refusal;
 use crate::selector::Selector;
 use crate::stocks::Stocks;
+use tables::Tables;
 use timetable::Timetable;
 
 /// A catalogue and what is left of it. What is drawn follows from a number that somebody else has chosen: a
@@ -46,14 +50,26 @@ pub struct Urn<S> {
     /// What counts in the next draw: see [`in_force`].
     selector: S,
     rule: Rule,
-    /// How many items have a weight and are not sold out. Kept where weights stay in force behind the last unit.
+    /// How many items of the first table have a weight and are not sold out. Kept where weights stay in force behind the last unit.
     on_sale: usize,
     /// The sum of what items count, if all that was drawn is given back and all has come that the schedule promises: at most
     /// [`AMOUNT_MAX`], so both always fit.
     counted: u64,
     /// What comes to the stock, and when, if anything does.
     timetable: Option<Box<Timetable>>,
+    /// The tables besides the first, if there are any.
+    tables: Option<Box<Tables<S>>>,
     version: u64,
+}
+
+/// What an urn is made of.
+#[derive(Debug, Default)]
+struct Contents {
+    ids: Ids,
+    stocks: Stocks,
+    weights: Vec<u64>,
+    timetable: Option<Box<Timetable>>,
+    layout: Layout,
 }
 
 /// What weights mean, and what becomes of the weight of what is sold out.
@@ -82,7 +98,11 @@ pub struct Entry<'a> {
     pub drawn: u64,
     /// How many are still to come by the schedule.
     pub to_come: u64,
-    /// Its odds in the next draw are this, divided by [`Urn::total_weight`]. What is sold out has odds where the pool's rule is to give something
+    /// The name of the table that it is in, if that is not the first.
+    pub table: Option<&'a str>,
+    /// The name of the table that it leads to, if it is no item to be drawn itself.
+    pub leads_to: Option<&'a str>,
+    /// Its odds in the next draw, if that comes to its table, are this, divided by the weights of the table: [`Urn::total_weight`] for the first. What is sold out has odds where the pool's rule is to give something
     /// else in its place.
     pub weight_in_force: u64,
 }
@@ -94,7 +114,7 @@ impl<S: Selector> Urn<S> {
     }
 
     /// As [`new`](Self::new), with the selector that somebody makes of the weights: [`AnySelector::with`](crate::selector::AnySelector::with), say.
-    pub fn with_selector(catalogue: &Catalogue, make: impl FnOnce(&[u64]) -> S) -> Self {
+    pub fn with_selector(catalogue: &Catalogue, make: impl Fn(&[u64]) -> S) -> Self {
         let items = catalogue.items();
         let mut ids = Ids::with_capacity(items.len());
         let mut stocks = Stocks::with_capacity(items.len());
@@ -115,26 +135,34 @@ impl<S: Selector> Urn<S> {
         let schedule = catalogue.schedule().resolve(|id| ids.find(id));
         debug_assert!(schedule.is_some(), "a catalogue has the items that its schedule names");
         let timetable = schedule.and_then(|schedule| Timetable::new(schedule, 0));
-        Self::of(rule, 1, ids, stocks, weights, timetable, make)
+        let layout = catalogue.layout().clone();
+        Self::of(rule, 1, Contents { ids, stocks, weights, timetable, layout }, make)
     }
 
     /// An urn of these items.
-    fn of(
-        rule: Rule,
-        version: u64,
-        ids: Ids,
-        stocks: Stocks,
-        weights: Vec<u64>,
-        timetable: Option<Box<Timetable>>,
-        make: impl FnOnce(&[u64]) -> S,
-    ) -> Self {
+    fn of(rule: Rule, version: u64, contents: Contents, make: impl Fn(&[u64]) -> S) -> Self {
+        let Contents { ids, stocks, weights, timetable, layout } = contents;
         let numbered = || (0..).zip(&weights);
         let supply = |item| stocks.supply(item) + promised(timetable.as_deref(), item);
-        let shares: Vec<u64> =
-            numbered().map(|(item, &weight)| in_force(rule, weight, stocks.left(item))).collect();
+        let is_lead = |item| layout.lead(item).is_some();
+        // What leads to a table has no share until that has said what it has.
+        let share =
+            |(item, &weight)| if is_lead(item) { 0 } else { in_force(rule, weight, stocks.left(item)) };
+        let mut shares: Vec<u64> = numbered().map(share).collect();
+        let is_on_sale = |item: u32| weights[item as usize] > 0 && stocks.left(item) > 0 && !is_lead(item);
         let counted = numbered().map(|(item, &weight)| counted(rule, weight, supply(item))).sum();
-        let on_sale = numbered().filter(|&(item, &weight)| weight > 0 && stocks.left(item) > 0).count();
-        Self { selector: make(&shares), ids, stocks, weights, rule, on_sale, counted, timetable, version }
+        let mut on_sale = (0..weights.len() as u32).filter(|&item| is_on_sale(item)).count();
+        let tables = layout.inner_items().map(|inner| {
+            let tables = Tables::new(layout.clone(), &shares, is_on_sale, &make);
+            on_sale -= inner.clone().filter(|&item| is_on_sale(item)).count();
+            shares[inner.start as usize..inner.end as usize].fill(0);
+            Box::new(tables)
+        });
+        let selector = make(&shares);
+        let mut urn =
+            Self { ids, stocks, weights, selector, rule, on_sale, counted, timetable, tables, version };
+        urn.open_tables();
+        urn
     }
 
     /// How many items there are, those that were removed included.
@@ -216,7 +244,9 @@ impl<S: Selector> Urn<S> {
             stock: self.stocks.stock(item),
             drawn: self.stocks.drawn(item),
             to_come: promised(self.timetable.as_deref(), item),
-            weight_in_force: self.selector.weight(item as usize),
+            weight_in_force: self.share(item),
+            table: self.table_of(item).map(|table| self.table_name(table)),
+            leads_to: self.leads_to(item).map(|table| self.table_name(table)),
         })
     }
 
@@ -227,7 +257,8 @@ impl<S: Selector> Urn<S> {
 
     /// What the items take on the heap, without the selector. Bytes, roughly.
     pub fn heap_bytes(&self) -> usize {
-        self.ids.heap_bytes() + self.stocks.heap_bytes() + self.weights.capacity() * 8
+        let tables = self.tables.as_ref().map_or(0, |tables| tables.heap_bytes());
+        self.ids.heap_bytes() + self.stocks.heap_bytes() + self.weights.capacity() * 8 + tables
     }
 
     pub(crate) fn rule(&self) -> Rule {
@@ -241,11 +272,14 @@ impl<S: Selector> Urn<S> {
     /// Has the selector know what counts of an item now.
     fn refresh(&mut self, item: u32) {
         let weight = self.weights[item as usize];
-        self.selector.set(item as usize, in_force(self.rule, weight, self.stocks.left(item)));
+        let has_weight = self.tables.as_ref().is_none_or(|tables| tables.has_weight(item));
+        let share = if has_weight { in_force(self.rule, weight, self.stocks.left(item)) } else { 0 };
+        self.set_share(item, share);
     }
 
     fn is_on_sale(&self, item: u32) -> bool {
-        self.weights[item as usize] > 0 && self.stocks.left(item) > 0
+        let is_open = || self.tables.as_ref().is_none_or(|tables| tables.is_open(item));
+        self.weights[item as usize] > 0 && self.stocks.left(item) > 0 && is_open()
     }
 }
 

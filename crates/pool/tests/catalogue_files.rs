@@ -6,8 +6,8 @@ use tidemark_pool::file::{
     CatalogueFile, FileFormat, NumberError, Origin, Position, Problem, TEXT_BYTES_MAX,
 };
 use tidemark_pool::{
-    AMOUNT_MAX, Catalogue, CatalogueError, Guarantee, Item, Limit, Mode, Release, Rules, Schedule, Scope,
-    Soft, SoldOut, Stock, Unsold,
+    AMOUNT_MAX, Catalogue, CatalogueError, Guarantee, Item, Lead, Limit, Mode, Release, Rules, Schedule,
+    Scope, Soft, SoldOut, Stock, Table, Unsold,
 };
 
 use FileFormat::{Json, Toml, Yaml};
@@ -229,6 +229,85 @@ fn a_schedule_that_cannot_be_kept_is_answered_with_its_place() {
 }
 
 #[test]
+fn tables_are_the_same_in_all_formats() {
+    let yaml = "items:\n- {id: mug, weight: 0.9, quantity: 5}\n- {id: rare, weight: 0.1, table: wheels}\ntables:\n- name: wheels\n  items:\n\
+                - {id: car, weight: 12.5%, quantity: 1}\n  - {id: bicycle, weight: 87.5%, quantity: 7}\n".replace("\n- {id: car", "\n  - {id: car");
+    let toml = "[[tables]]\nname = \"wheels\"\n[[tables.items]]\nid = \"car\"\nweight = \"12.5%\"\nquantity = 1\n\
+                [[tables.items]]\nid = \"bicycle\"\nweight = \"87.5%\"\nquantity = 7\n\
+                [[items]]\nid = \"mug\"\nweight = 0.9\nquantity = 5\n[[items]]\nid = \"rare\"\nweight = 0.1\ntable = \"wheels\"\n";
+    let json = r#"{"tables": [{"items": [{"id": "car", "weight": "12.5%", "quantity": 1}, {"id": "bicycle", "weight": "87.5%", "quantity": 7}],
+                               "name": "wheels"}],
+                   "items": [{"id": "mug", "weight": 0.9, "quantity": 5}, {"table": "wheels", "id": "rare", "weight": 0.1}]}"#;
+    let first = vec![Item::limited("mug", 9, 5), Item::unlimited("rare", 1)];
+    let wheels = vec![Item::limited("car", 125, 1), Item::limited("bicycle", 875, 7)];
+    let expected = Catalogue::new(first).expect("a catalogue");
+    let table = Table { name: "wheels".into(), items: wheels };
+    let expected = expected
+        .nested(vec![table], &[Lead { item: "rare".into(), table: "wheels".into() }])
+        .expect("they fit");
+    for (text, format) in [(&*yaml, Yaml), (toml, Toml), (json, Json)] {
+        assert_eq!(parsed(text, format), expected);
+    }
+}
+
+#[test]
+fn tables_that_do_not_fit_together_are_answered() {
+    let said = |item: &str, tables: &str| {
+        refusal(&format!("items: [{{id: a, weight: 1, {item}}}]\ntables: {tables}\n"), Yaml)
+    };
+    let x = "{id: x, weight: 1, quantity: 1}";
+    for (item, tables, message) in [
+        (
+            "table: t",
+            &*format!("[{{items: [{x}]}}]"),
+            "line 2, column 10: there is no \"name\": give the table one of its own",
+        ),
+        (
+            "table: t",
+            "[{name: t}]",
+            "line 2, column 10: there is no \"items\": list the items of the table under it",
+        ),
+        (
+            "table: t",
+            "3",
+            "line 2, column 9: \"tables\" must be a list of maps with \"name\" and \"items\", but is the number 3",
+        ),
+        (
+            "quantity: 1, table: t",
+            &format!("[{{name: t, items: [{x}]}}]"),
+            "line 1, column 9: item 1 (\"a\"): an item that leads to a \"table\" has no \"quantity\": take one of them out",
+        ),
+        (
+            "table: t",
+            "[{name: t, items: [{id: x, wieght: 1}]}]",
+            "line 2, column 36: item 1 (\"x\"): the key \"wieght\" is not known: did you mean \"weight\"?",
+        ),
+        (
+            "table: t",
+            "[{name: t, items: [{id: x, weight: 60%, quantity: 1}]}]",
+            "the weights in per cent add up to 60 %, not 100 %: correct them, or write them as numbers",
+        ),
+        (
+            "table: t",
+            "[{name: t, items: [{id: a, weight: 1, quantity: 1}]}]",
+            "line 2, column 29: item 2 has the id \"a\" of item 1: give each item an id of its own",
+        ),
+        (
+            "table: u",
+            &format!("[{{name: t, items: [{x}]}}]"),
+            "the item \"a\" leads to the table \"u\", which is not there: name one of the tables",
+        ),
+        (
+            "table: 3",
+            "[]",
+            "line 1, column 36: item 1 (\"a\"): the name of a table must be text of at most 255 bytes, in quotes if it looks like something else, but is the number 3",
+        ),
+    ] {
+        assert_eq!(said(item, tables), message, "{item} {tables}");
+    }
+}
+
+#[test]
 fn modes_and_rules_are_words() {
     let rest = r#""items": [{"id": "a", "weight": 1, "quantity": 3}]"#;
     let with = |keys: &str| parsed(&format!("{{{keys}, {rest}}}"), Json);
@@ -356,7 +435,7 @@ fn unknown_keys_are_answered_with_what_may_be_meant() {
     );
     assert_eq!(
         refusal("colour = 1\n", Toml),
-        "line 1, column 1: the key \"colour\" is not known: possible is \"mode\", \"sold_out\", \"limits\", \"guarantees\", \"schedule\" or \"items\""
+        "line 1, column 1: the key \"colour\" is not known: possible is \"mode\", \"sold_out\", \"limits\", \"guarantees\", \"schedule\", \"items\" or \"tables\""
     );
     assert_eq!(
         refused_items(&["{id: a, weight: 1, quantity: 1}", "{id: b, probability: 1}"]),
@@ -686,7 +765,8 @@ fn any_catalogue() -> impl Strategy<Value = Catalogue> {
             let sold_out =
                 [SoldOut::Renormalise, SoldOut::NoPrize, SoldOut::Fallback(fallback)][rule as usize].clone();
             let (rules, schedule) = (some_rules(&items, which), some_schedule(&items, which));
-            let catalogue = Catalogue::with(items, mode, sold_out).ok()?.ruled(rules).ok()?;
+            let catalogue = nested(Catalogue::with(items, mode, sold_out).ok()?, which);
+            let catalogue = catalogue.clone().ruled(rules).unwrap_or(catalogue);
             catalogue.clone().scheduled(schedule).ok().or(Some(catalogue))
         },
     )
@@ -707,6 +787,23 @@ fn some_rules(items: &[Item], which: prop::sample::Index) -> Rules {
     let limits = limits.into_iter().take(kind as usize % 3).collect();
     let guarantees = guarantees.into_iter().take(kind as usize % 2).collect();
     Rules::new(limits, guarantees).unwrap_or_default()
+}
+
+/// The same catalogue with tables that some of its items lead to, if they can.
+fn nested(catalogue: Catalogue, which: prop::sample::Index) -> Catalogue {
+    let leads = catalogue.items().iter().filter(|item| item.stock == Stock::Unlimited).take(which.index(4));
+    let leads: Vec<Lead> = leads
+        .enumerate()
+        .map(|(number, item)| Lead { item: item.id.clone(), table: format!("table {}", number / 2).into() })
+        .collect();
+    let tables = (0..leads.len().div_ceil(2)).map(|number| Table {
+        name: format!("table {number}").into(),
+        items: vec![
+            Item::limited(format!("inner\t{number}").replace('\t', " "), 3, 4),
+            Item::unlimited(format!("more {number}"), 0),
+        ],
+    });
+    catalogue.clone().nested(tables.collect(), &leads).unwrap_or(catalogue)
 }
 
 /// A schedule, or none, of one of the items.
@@ -736,6 +833,9 @@ fn any_piece() -> impl Strategy<Value = &'static str> {
         "wal",
         "fallback",
         "schedule",
+        "tables",
+        "table",
+        "name",
         "item",
         "units",
         "from",

@@ -104,7 +104,7 @@ impl PoolJournal {
         storage: Arc<dyn Storage>,
         options: &PoolLogOptions,
         create: impl FnOnce() -> Pool<S>,
-        selector: impl FnOnce(&[u64]) -> S,
+        selector: impl Fn(&[u64]) -> S,
     ) -> Result<OpenedPool<S>, PoolLogError> {
         let (log, recovered) = Log::open(storage, options.log.clone())?;
         let log = Arc::new(log);

@@ -72,10 +72,10 @@ fn campaign(directory: &Path) -> (Server, Campaign) {
     call(&mut client, &["POOL.DROP", "summer"]);
     call(&mut client, &["SET", "other", "value"]);
     let items = ["ITEMS", "car", "1", "3", "voucher", "99", "40", "mug", "400", "UNLIMITED"];
-    // Ten have come long ago, and one comes in every window of 2 ms from now on, and lapses.
+    // Ten have come long ago, and one comes in each window of the next 20 ms, and lapses.
     let now_ms = std::time::UNIX_EPOCH.elapsed().expect("it is later").as_millis().to_string();
-    let schedule = ["SCHEDULE", "voucher", "10", "FROM", "1000", "SCHEDULE", "car", "2000", "FROM", &now_ms];
-    let windows = ["EVERY", "2", "TIMES", "2000", "LAPSES"];
+    let schedule = ["SCHEDULE", "voucher", "10", "FROM", "1000", "SCHEDULE", "car", "10", "FROM", &now_ms];
+    let windows = ["EVERY", "2", "TIMES", "10", "LAPSES"];
     let create = ["POOL.CREATE", "draft", "SOLDOUT", "FALLBACK", "mug"];
     let made = call(&mut client, &[&create[..], &schedule, &windows, &items].concat());
     call(&mut client, &["POOL.DRAW", "draft", "COUNT", "5"]);
@@ -324,6 +324,59 @@ fn a_schedule_that_was_not_kept_is_found() {
     });
     let said = not_good(&pool(held_back.path(), &["verify", "summer"]));
     assert!(said.contains(&format!("without what was due at {soon_ms} milliseconds")), "{said}");
+}
+
+/// Draws that go through tables have their odds in the audit, and are made again from it by somebody without the server.
+#[test]
+fn draws_from_tables_inside_of_tables_are_made_again() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = start(directory.path());
+    let mut client = server.client();
+    let create = [
+        "POOL.CREATE",
+        "summer",
+        "SOLDOUT",
+        "NOPRIZE",
+        "TABLE",
+        "wheels",
+        "2",
+        "car",
+        "1",
+        "1",
+        "bicycle",
+        "9",
+        "30",
+    ];
+    let items = ["ITEMS", "mug", "50", "UNLIMITED", "rare", "50", "TABLE:wheels"];
+    call(&mut client, &[&create[..], &items].concat());
+    for _ in 0..40 {
+        call(&mut client, &["POOL.DRAW", "summer"]);
+    }
+    call(&mut client, &["POOL.DRAW", "summer", "COUNT", "3", "REQUEST", "order"]);
+    call(&mut client, &["POOL.EPOCH", "summer"]);
+    assert!(server.terminate().success());
+    let said = good(&pool(directory.path(), &["verify", "summer"]));
+    assert!(said.contains("43 draws made again from the secrets of 2 epochs"), "{said}");
+
+    let told = audit(directory.path(), &[]);
+    let items = events(&told, "item");
+    assert_eq!((&items[1]["leads_to"], &items[2]["table"]), (&"wheels".into(), &"wheels".into()));
+    let draws = events(&told, "draw");
+    let first = draws[0]["odds"].as_f64().expect("odds");
+    let expected = match draws[0]["id"].as_str() {
+        Some("mug") => 0.5,
+        Some("car") => 0.05,
+        _ => 0.45,
+    };
+    assert!((first - expected).abs() < 1e-12 && draws[0]["weight"].is_null(), "{}", draws[0]);
+    assert!(draws[42]["odds"].is_null(), "what came before it in one call is not told by itself");
+    let file = directory.path().join("audit.jsonl");
+    let lines: Vec<String> = told.iter().map(Value::to_string).collect();
+    std::fs::write(&file, lines.join("\n") + "\n").expect("a disk");
+    good(&pool(directory.path(), &["verify", "--audit", file.to_str().expect("a name")]));
+    let forged = lines.join("\n").replacen("\"id\":\"bicycle\"", "\"id\":\"car\"", 1);
+    std::fs::write(&file, forged).expect("a disk");
+    not_good(&pool(directory.path(), &["verify", "--audit", file.to_str().expect("a name")]));
 }
 
 #[test]

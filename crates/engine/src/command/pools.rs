@@ -19,6 +19,7 @@ mod reserving;
 pub(super) mod rows;
 mod rules;
 mod schedule;
+mod tables;
 
 use crate::error::CommandError;
 

@@ -4,6 +4,7 @@
 //! How rows are measured is in [`crate::micro`]. `stock` makes the pools, which never run out while they are measured, and looks through their
 //! books afterwards, as `served` does with those that are in a service: a row whose draws were refused, or whose stock does not add up, has failed.
 
+mod beyond_one_table;
 mod draws;
 mod images;
 #[cfg(feature = "pool-log")]
@@ -39,6 +40,7 @@ pub fn benchmarks() -> Vec<Benchmark> {
         draws::suite(),
         selectors::suite(),
         recording::suite(),
+        beyond_one_table::suite(),
         reservations::suite(),
         users::suite(),
         images::suite(),

@@ -196,6 +196,9 @@ pub enum Problem {
         "a weight in per cent is the odds of an item, but by \"per-unit\" a weight counts for each unit: write numbers"
     )]
     PercentPerUnit,
+    /// An item with a quantity and a table.
+    #[error("an item that leads to a \"table\" has no \"quantity\": take one of them out")]
+    StockOfTable,
     /// A limit of draws that names items, or one of draws and wins at once.
     #[error("a limit of \"draws\" has neither \"wins\" nor \"of\": write a second limit for those")]
     DrawsOfItems,

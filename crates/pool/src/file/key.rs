@@ -40,6 +40,10 @@ pub(super) enum Key {
     Every,
     Times,
     Unsold,
+    // Those of tables.
+    Tables,
+    Table,
+    Name,
     // Those of the original.
     WorkingDir,
     Pool,
@@ -84,6 +88,9 @@ impl Key {
             Self::Every => "every",
             Self::Times => "times",
             Self::Unsold => "unsold",
+            Self::Tables => "tables",
+            Self::Table => "table",
+            Self::Name => "name",
             Self::WorkingDir => "working_dir",
             Self::Pool => "pool",
             Self::Catalog => "catalog",
@@ -103,9 +110,13 @@ impl Key {
     /// Whose file it tells, standing at the top.
     pub(super) fn origin(self) -> Origin {
         match self {
-            Self::Mode | Self::SoldOut | Self::Limits | Self::Guarantees | Self::Schedule | Self::Items => {
-                Origin::Tidemark
-            }
+            Self::Mode
+            | Self::SoldOut
+            | Self::Limits
+            | Self::Guarantees
+            | Self::Schedule
+            | Self::Items
+            | Self::Tables => Origin::Tidemark,
             _ => Origin::Original,
         }
     }
@@ -132,6 +143,10 @@ pub(super) enum Level {
     Guarantee,
     /// The items of a rule.
     Of,
+    /// The list of tables besides the first.
+    Tables,
+    /// A table.
+    Table,
     /// The list of releases.
     Schedule,
     /// A release.
@@ -155,17 +170,21 @@ impl Level {
                 Key::Guarantees,
                 Key::Schedule,
                 Key::Items,
+                Key::Tables,
                 Key::Catalog,
                 Key::Pool,
                 Key::WorkingDir,
                 Key::Wal,
                 Key::Grpc,
             ],
-            Self::Items(_) | Self::Limits | Self::Guarantees | Self::Of | Self::Schedule => &[],
+            Self::Items(_) | Self::Limits | Self::Guarantees | Self::Of | Self::Schedule | Self::Tables => {
+                &[]
+            }
             Self::Release => &[Key::Item, Key::Units, Key::From, Key::Every, Key::Times, Key::Unsold],
             Self::Limit => &[Key::Draws, Key::Wins, Key::Per, Key::Of],
             Self::Guarantee => &[Key::After, Key::Of, Key::Scope, Key::SoftFrom, Key::SoftStep],
-            Self::Item(Origin::Tidemark) => &[Key::Id, Key::Weight, Key::Quantity],
+            Self::Table => &[Key::Name, Key::Items],
+            Self::Item(Origin::Tidemark) => &[Key::Id, Key::Weight, Key::Quantity, Key::Table],
             Self::Item(Origin::Original) => &[Key::ItemId, Key::Quantity, Key::Probability],
             Self::SoldOut => &[Key::Fallback],
             Self::Pool => &[Key::Catalog],
@@ -176,7 +195,10 @@ impl Level {
 
     /// Whether it is a list, in which nothing has a key.
     pub(super) fn is_list(self) -> bool {
-        matches!(self, Self::Items(_) | Self::Limits | Self::Guarantees | Self::Of | Self::Schedule)
+        matches!(
+            self,
+            Self::Items(_) | Self::Limits | Self::Guarantees | Self::Of | Self::Schedule | Self::Tables
+        )
     }
 
     /// The key of this name, if it has a meaning there.
@@ -224,7 +246,7 @@ mod tests {
         assert_eq!(&*Level::Item(Origin::Tidemark).advice("name"), "did you mean \"id\"?");
         assert_eq!(
             &*Level::Top.advice("xyz"),
-            "possible is \"mode\", \"sold_out\", \"limits\", \"guarantees\", \"schedule\" or \"items\""
+            "possible is \"mode\", \"sold_out\", \"limits\", \"guarantees\", \"schedule\", \"items\" or \"tables\""
         );
         assert_eq!(&*Level::SoldOut.advice("xyz"), "possible is \"fallback\"");
     }

@@ -10,6 +10,7 @@ use super::schedule::{FoundSchedule, PartOfRelease, moment_ms, unsold};
 use super::weights::Weight;
 use crate::catalogue::{Mode, SoldOut};
 use crate::item::{ID_BYTES_MAX, Item, Stock};
+use crate::nesting::Lead;
 use crate::rules::{RULE_ITEMS_MAX, Scope};
 
 /// A value that holds no others.
@@ -32,6 +33,8 @@ pub(super) struct Shape {
     /// The key whose value comes next.
     key: Option<Key>,
     item: PartOfItem,
+    /// The table besides the first that is being read, if one is.
+    table: Option<PartOfTable>,
     rule: PartOfRule,
     release: PartOfRelease,
     /// The key at the top that told whose file it is.
@@ -39,7 +42,22 @@ pub(super) struct Shape {
     pub(super) found: Found,
 }
 
-/// What a file holds. Weights stand beside the items, whose own are 0 until all of them are known.
+/// The items of a table. Weights stand beside them; their own are 0 until all of them are known.
+#[derive(Debug, Default)]
+pub(super) struct FoundItems {
+    pub(super) items: Vec<Item>,
+    pub(super) weights: Vec<Weight>,
+    pub(super) places: Vec<Place>,
+}
+
+/// A table besides the first.
+#[derive(Debug, Default)]
+pub(super) struct FoundTable {
+    pub(super) name: Box<str>,
+    pub(super) list: FoundItems,
+}
+
+/// What a file holds.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) origin: Option<Origin>,
@@ -47,9 +65,9 @@ pub(super) struct Found {
     pub(super) sold_out: SoldOut,
     /// Whether there was a list of items.
     pub(super) list: bool,
-    pub(super) items: Vec<Item>,
-    pub(super) weights: Vec<Weight>,
-    pub(super) places: Vec<Place>,
+    pub(super) first: FoundItems,
+    pub(super) tables: Vec<FoundTable>,
+    pub(super) leads: Vec<Lead>,
     pub(super) rules: FoundRules,
     pub(super) schedule: FoundSchedule,
     /// Settings that mean nothing here: section, key, place.
@@ -70,6 +88,14 @@ struct PartOfItem {
     id: Option<Box<str>>,
     weight: Option<Weight>,
     stock: Option<Stock>,
+    table: Option<Box<str>>,
+}
+
+/// The table that is being read.
+#[derive(Debug, Default)]
+struct PartOfTable {
+    name: Option<Box<str>>,
+    list: Option<FoundItems>,
 }
 
 impl Shape {
@@ -81,6 +107,7 @@ impl Shape {
             (Some(Level::Limits), _) => Level::Limit,
             (Some(Level::Guarantees), _) => Level::Guarantee,
             (Some(Level::Schedule), _) => Level::Release,
+            (Some(Level::Tables), _) => Level::Table,
             (Some(_), Some(Key::SoldOut)) => Level::SoldOut,
             (Some(_), Some(Key::Pool)) => Level::Pool,
             (Some(_), Some(Key::Wal)) => Level::Wal,
@@ -88,6 +115,9 @@ impl Shape {
             (Some(level), key) => return Err(self.wrong_kind(level, key, "a map", place)),
         };
         self.open.push(Open { level, seen: 0, place });
+        if level == Level::Table {
+            self.table = Some(PartOfTable::default());
+        }
         self.item = PartOfItem::default();
         self.rule = PartOfRule::default();
         self.release = PartOfRelease::default();
@@ -102,6 +132,7 @@ impl Shape {
             Some(Key::Guarantees) => Some(Level::Guarantees),
             Some(Key::Of) => Some(Level::Of),
             Some(Key::Schedule) => Some(Level::Schedule),
+            Some(Key::Tables) => Some(Level::Tables),
             _ => None,
         };
         if let Some(level) = beside_items {
@@ -114,6 +145,11 @@ impl Shape {
             (Some(_), Some(Key::Catalog)) => Origin::Original,
             (level, key) => return Err(self.wrong_kind(level.unwrap_or(Level::Top), key, "a list", place)),
         };
+        if let Some(table) = &mut self.table {
+            table.list = Some(FoundItems::default());
+            self.open.push(Open { level: Level::Items(origin), seen: 0, place });
+            return Ok(());
+        }
         if self.found.list {
             return Err(Fault::at(place, Problem::DuplicateKey { key: Key::Catalog.name() }));
         }
@@ -128,6 +164,7 @@ impl Shape {
         let Some(open) = self.open.pop() else { return Ok(()) };
         match open.level {
             Level::Item(origin) => self.end_item(origin, open.place),
+            Level::Table => self.end_table(open.place),
             Level::Limit => {
                 let part = std::mem::take(&mut self.rule);
                 let ended = self.found.rules.end_limit(part, open.place);
@@ -216,6 +253,14 @@ impl Shape {
             (Key::Fallback, Scalar::Text(id)) if id.len() <= ID_BYTES_MAX => {
                 self.found.sold_out = SoldOut::Fallback(id.into());
             }
+            (Key::Table, Scalar::Text(name)) if name.len() <= ID_BYTES_MAX => {
+                self.item.table = Some(name.into());
+            }
+            (Key::Name, Scalar::Text(name)) if name.len() <= ID_BYTES_MAX => {
+                if let Some(table) = &mut self.table {
+                    table.name = Some(name.into());
+                }
+            }
             (Key::Id | Key::ItemId, Scalar::Text(id)) => self.item.id = Some(id.into()),
             (Key::Weight | Key::Probability, Scalar::Number(text) | Scalar::Text(text)) => {
                 let weight = Weight::parse(text).map_err(|error| unusable(key, text, error))?;
@@ -257,14 +302,35 @@ impl Shape {
 
     fn end_item(&mut self, origin: Origin, place: Place) -> Result<(), Fault> {
         match std::mem::take(&mut self.item) {
-            PartOfItem { id: Some(id), weight: Some(weight), stock: Some(stock) } => {
-                self.found.items.push(Item { id, weight: 0, stock });
-                self.found.weights.push(weight);
-                self.found.places.push(place);
+            PartOfItem { id: Some(id), weight: Some(weight), stock: Some(stock), table: None } => {
+                self.list().push(Item { id, weight: 0, stock }, weight, place);
                 Ok(())
+            }
+            PartOfItem { id: Some(id), weight: Some(weight), stock: None, table: Some(table) } => {
+                self.found.leads.push(Lead { item: id.clone(), table });
+                self.list().push(Item { id, weight: 0, stock: Stock::Unlimited }, weight, place);
+                Ok(())
+            }
+            part @ PartOfItem { stock: Some(_), table: Some(_), .. } => {
+                Err(Fault::at(place, Problem::StockOfTable).of_item(self.item_name(&part)))
             }
             part => Err(Fault::at(place, part.missing(origin)).of_item(self.item_name(&part))),
         }
+    }
+
+    /// A table besides the first ends.
+    fn end_table(&mut self, place: Place) -> Result<(), Fault> {
+        let missing = |key: Key, advice| Fault::at(place, Problem::MissingKey { key: key.name(), advice });
+        let PartOfTable { name, list } = self.table.take().unwrap_or_default();
+        let name = name.ok_or_else(|| missing(Key::Name, "give the table one of its own"))?;
+        let list = list.ok_or_else(|| missing(Key::Items, "list the items of the table under it"))?;
+        self.found.tables.push(FoundTable { name, list });
+        Ok(())
+    }
+
+    /// The items of the table that is being read.
+    fn list(&mut self) -> &mut FoundItems {
+        self.table.as_mut().and_then(|table| table.list.as_mut()).unwrap_or(&mut self.found.first)
     }
 
     /// The fault, said to be of the item that is being read, if one is.
@@ -276,7 +342,8 @@ impl Shape {
     }
 
     fn item_name(&self, part: &PartOfItem) -> ItemName {
-        ItemName { number: self.found.items.len() + 1, id: part.id.as_deref().map(clipped) }
+        let list = self.table.as_ref().and_then(|table| table.list.as_ref()).unwrap_or(&self.found.first);
+        ItemName { number: list.items.len() + 1, id: part.id.as_deref().map(clipped) }
     }
 
     /// Something that is not what its place takes.
@@ -287,6 +354,7 @@ impl Shape {
             (None, Level::Limits) => wrong_value(Key::Limits, found),
             (None, Level::Guarantees) => wrong_value(Key::Guarantees, found),
             (None, Level::Schedule) => wrong_value(Key::Schedule, found),
+            (None, Level::Tables) => wrong_value(Key::Tables, found),
             (None, Level::Items(_)) => Problem::WrongKind {
                 what: "an item",
                 expected: "a map with an id, a weight and a quantity",
@@ -299,6 +367,14 @@ impl Shape {
             },
         };
         self.of_item(Fault::at(place, problem))
+    }
+}
+
+impl FoundItems {
+    fn push(&mut self, item: Item, weight: Weight, place: Place) {
+        self.items.push(item);
+        self.weights.push(weight);
+        self.places.push(place);
     }
 }
 
@@ -395,6 +471,10 @@ fn wrong_value(key: Key, found: &str) -> Problem {
         }
         Key::Per | Key::Every => ("a window", "a whole number of milliseconds"),
         Key::Schedule => ("\"schedule\"", "a list of maps with \"item\", \"units\" and \"from\""),
+        Key::Tables => ("\"tables\"", "a list of maps with \"name\" and \"items\""),
+        Key::Table | Key::Name => {
+            ("the name of a table", "text of at most 255 bytes, in quotes if it looks like something else")
+        }
         Key::Item => (
             "the item of a release",
             "an id: text of at most 255 bytes, in quotes if it looks like something else",

@@ -2,7 +2,7 @@
 
 use super::format::FileFormat;
 use crate::catalogue::{Catalogue, Mode, SoldOut};
-use crate::item::Stock;
+use crate::item::{Item, Stock};
 use crate::rules::{Guarantee, Limit, Scope, Soft};
 use crate::schedule::{Release, Unsold};
 use std::fmt::{self, Display, Write};
@@ -31,12 +31,35 @@ fn json(text: &mut String, catalogue: &Catalogue) -> fmt::Result {
         writeln!(text, "  \"{name}\": [\n    {{{}}}\n  ],", entries.join("},\n    {"))?;
     }
     text.write_str("  \"items\": [")?;
-    for (position, item) in catalogue.items().iter().enumerate() {
-        let comma = if position == 0 { "" } else { "," };
-        let (id, weight, quantity) = (Quoted(&item.id), item.weight, Quantity(item.stock));
-        write!(text, "{comma}\n    {{\"id\": {id}, \"weight\": {weight}, \"quantity\": {quantity}}}")?;
+    json_items(text, catalogue, 0, catalogue.first_items(), "    ")?;
+    text.write_str("\n  ]")?;
+    let mut number = catalogue.first_items().len();
+    for (position, (name, items)) in catalogue.tables().enumerate() {
+        let begin = if position == 0 { ",\n  \"tables\": [" } else { "," };
+        write!(text, "{begin}\n    {{\"name\": {}, \"items\": [", Quoted(name))?;
+        json_items(text, catalogue, number, items, "      ")?;
+        text.write_str("\n    ]}")?;
+        number += items.len();
     }
-    text.write_str("\n  ]\n}\n")
+    let end = if catalogue.tables().len() > 0 { "\n  ]\n}\n" } else { "\n}\n" };
+    text.write_str(end)
+}
+
+fn json_items(
+    text: &mut String,
+    catalogue: &Catalogue,
+    first: usize,
+    items: &[Item],
+    indent: &str,
+) -> fmt::Result {
+    for (position, item) in items.iter().enumerate() {
+        let comma = if position == 0 { "" } else { "," };
+        let (id, weight, source) =
+            (Quoted(&item.id), item.weight, Source::of(catalogue, first + position, item));
+        let key = source.key();
+        write!(text, "{comma}\n{indent}{{\"id\": {id}, \"weight\": {weight}, \"{key}\": {source}}}")?;
+    }
+    Ok(())
 }
 
 fn yaml(text: &mut String, catalogue: &Catalogue) -> fmt::Result {
@@ -49,9 +72,31 @@ fn yaml(text: &mut String, catalogue: &Catalogue) -> fmt::Result {
         writeln!(text, "{name}:\n  - {{{}}}", entries.join("}\n  - {"))?;
     }
     text.write_str("items:\n")?;
-    for item in catalogue.items() {
-        let (id, weight, quantity) = (Quoted(&item.id), item.weight, Quantity(item.stock));
-        write!(text, "  - id: {id}\n    weight: {weight}\n    quantity: {quantity}\n")?;
+    yaml_items(text, catalogue, 0, catalogue.first_items(), "  ")?;
+    let mut number = catalogue.first_items().len();
+    for (position, (name, items)) in catalogue.tables().enumerate() {
+        if position == 0 {
+            text.write_str("tables:\n")?;
+        }
+        write!(text, "  - name: {}\n    items:\n", Quoted(name))?;
+        yaml_items(text, catalogue, number, items, "      ")?;
+        number += items.len();
+    }
+    Ok(())
+}
+
+fn yaml_items(
+    text: &mut String,
+    catalogue: &Catalogue,
+    first: usize,
+    items: &[Item],
+    indent: &str,
+) -> fmt::Result {
+    for (position, item) in items.iter().enumerate() {
+        let (id, weight, source) =
+            (Quoted(&item.id), item.weight, Source::of(catalogue, first + position, item));
+        let key = source.key();
+        write!(text, "{indent}- id: {id}\n{indent}  weight: {weight}\n{indent}  {key}: {source}\n")?;
     }
     Ok(())
 }
@@ -65,9 +110,28 @@ fn toml(text: &mut String, catalogue: &Catalogue) -> fmt::Result {
     for (name, entries) in beside_items(catalogue, &|key| format!("{key} = ")) {
         writeln!(text, "{name} = [\n  {{ {} }},\n]", entries.join(" },\n  { "))?;
     }
-    for item in catalogue.items() {
-        let (id, weight, quantity) = (Quoted(&item.id), item.weight, Quantity(item.stock));
-        write!(text, "\n[[items]]\nid = {id}\nweight = {weight}\nquantity = {quantity}\n")?;
+    toml_items(text, catalogue, 0, catalogue.first_items(), "items")?;
+    let mut number = catalogue.first_items().len();
+    for (name, items) in catalogue.tables() {
+        write!(text, "\n[[tables]]\nname = {}\n", Quoted(name))?;
+        toml_items(text, catalogue, number, items, "tables.items")?;
+        number += items.len();
+    }
+    Ok(())
+}
+
+fn toml_items(
+    text: &mut String,
+    catalogue: &Catalogue,
+    first: usize,
+    items: &[Item],
+    list: &str,
+) -> fmt::Result {
+    for (position, item) in items.iter().enumerate() {
+        let (id, weight, source) =
+            (Quoted(&item.id), item.weight, Source::of(catalogue, first + position, item));
+        let key = source.key();
+        write!(text, "\n[[{list}]]\nid = {id}\nweight = {weight}\n{key} = {source}\n")?;
     }
     Ok(())
 }
@@ -164,13 +228,33 @@ impl Display for Quoted<'_> {
     }
 }
 
-struct Quantity(Stock);
+/// What an item gives: units of its own, or what a table gives.
+enum Source<'c> {
+    Units(u64),
+    Unlimited,
+    Table(&'c str),
+}
 
-impl Display for Quantity {
+impl<'c> Source<'c> {
+    fn of(catalogue: &'c Catalogue, number: usize, item: &Item) -> Self {
+        match (catalogue.leads_to(number as u32), item.stock) {
+            (Some(table), _) => Self::Table(table),
+            (None, Stock::Limited(quantity)) => Self::Units(quantity),
+            (None, Stock::Unlimited) => Self::Unlimited,
+        }
+    }
+
+    fn key(&self) -> &'static str {
+        if matches!(self, Self::Table(_)) { "table" } else { "quantity" }
+    }
+}
+
+impl Display for Source<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Stock::Limited(quantity) => write!(formatter, "{quantity}"),
-            Stock::Unlimited => formatter.write_str("\"unlimited\""),
+        match self {
+            Self::Units(quantity) => write!(formatter, "{quantity}"),
+            Self::Unlimited => formatter.write_str("\"unlimited\""),
+            Self::Table(name) => Quoted(name).fmt(formatter),
         }
     }
 }

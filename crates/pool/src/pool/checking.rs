@@ -36,13 +36,16 @@ impl<S: Selector> Pool<S> {
     }
 
     /// What the chain of its log begins with, of a pool that has done nothing yet: SHA-256 of its two commitments, its items,
-    /// its rules and its schedule, if it has one. O(n).
+    /// its rules, and its schedule and its tables, if it has any. O(n).
     pub fn origin(&self) -> Chain {
         let mut origin = [self.commitment().0, self.next_commitment().0].concat();
         self.write_items(0..self.urn.len() as u32, &mut origin);
         self.write_rules(&mut origin);
         if !self.urn.releases().is_empty() {
             self.urn.write_timetable(&mut origin);
+        }
+        if self.urn.tables() > 0 {
+            self.urn.write_tables(&mut origin);
         }
         Chain::begin(&origin)
     }

@@ -22,7 +22,7 @@ impl<S: Selector> Pool<S> {
             return self.draw_as_nobody();
         }
         let number = self.next_draw;
-        let item = self.urn.draw(|bound| self.numbers.below(number, bound))?;
+        let item = self.urn.draw(self.numbers.of_draw(number))?;
         self.next_draw += 1;
         if self.staging {
             self.steps.push(Step::drew(item));

@@ -15,14 +15,14 @@ use crate::item::AMOUNT_MAX;
 use crate::numbers::Numbers;
 use crate::secret::{CLIENT_SEED_BYTES_MAX, Commitment, Secret};
 use crate::selector::Selector;
-use crate::urn::Unread;
+use crate::urn::{Rule, Unread};
 use std::collections::VecDeque;
 use std::ops::Range;
 
 /// In front of everything.
 const VERSION: u64 = 3;
-/// What was written before there were schedules.
-const UNSCHEDULED: u64 = 2;
+/// What was written before there were schedules and tables inside of tables.
+const PLAIN: u64 = 2;
 
 /// Bytes that are no pool's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -74,6 +74,7 @@ impl<S: Selector> Pool<S> {
         self.requests.write(into);
         self.write_rules_and_users(into);
         self.urn.write_timetable(into);
+        self.urn.write_tables(into);
     }
 
     /// Appends some of the items: some 20 bytes each, and their ids.
@@ -161,9 +162,12 @@ impl PoolImage {
     ///
     /// # Errors
     /// As [`finish`](Self::finish).
-    pub fn finish_with<S: Selector>(self, make: impl FnOnce(&[u64]) -> S) -> Result<Pool<S>, Unreadable> {
+    pub fn finish_with<S: Selector>(self, make: impl Fn(&[u64]) -> S) -> Result<Pool<S>, Unreadable> {
         let unreadable = Unreadable { part: "end" };
         let urn = self.urn.finish(make).ok_or(unreadable)?;
+        let renormalises = urn.rule() == Rule::Renormalise;
+        let ruled =
+            self.ruled.map(|ruled| ruled.over(urn.layout(), renormalises).ok_or(unreadable)).transpose()?;
         let pool = Pool {
             numbers: Numbers::new(self.epoch.key()),
             urn,
@@ -173,7 +177,7 @@ impl PoolImage {
             past: self.past,
             reservations: self.reservations,
             requests: self.requests,
-            ruled: self.ruled,
+            ruled,
             steps: Vec::new(),
             handed_over: 0,
             recorder: Recorder::default(),
@@ -186,7 +190,7 @@ impl PoolImage {
     }
 
     fn head(reader: &mut Reader<'_>) -> Option<Self> {
-        let version = reader.number().filter(|version| [UNSCHEDULED, VERSION].contains(version))?;
+        let version = reader.number().filter(|version| [PLAIN, VERSION].contains(version))?;
         let mut urn = Unread::head(reader)?;
         let next_draw = reader.number()?;
         let index = reader.number()?;
@@ -222,8 +226,9 @@ impl PoolImage {
         }
         let requests = Requests::read(reader, next_draw, urn.len())?;
         let ruled = Ruled::read(reader, urn.len())?.map(Box::new);
-        if version > UNSCHEDULED {
+        if version > PLAIN {
             urn.timetable(reader)?;
+            urn.tables(reader)?;
         }
         Some(Self { urn, next_draw, epoch, next_secret, past, reservations, requests, ruled })
     }
@@ -309,7 +314,11 @@ mod tests {
     fn an_image_of_the_version_before_has_no_schedule() {
         let mut head = Vec::new();
         pool().write_head(&mut head);
-        assert_eq!((head[0], head.pop()), (3, Some(0)), "the version, and no releases");
+        assert_eq!(
+            (head[0], head.split_off(head.len() - 2)),
+            (3, vec![0, 0]),
+            "the version; no releases, no tables"
+        );
         assert!(PoolImage::read(&head).is_err());
         head[0] = 2;
         assert!(PoolImage::read(&head).is_ok());

@@ -6,6 +6,7 @@ use super::people::{Before, People, Standing};
 use super::step::Step;
 use crate::by::By;
 use crate::event::Event;
+use crate::nesting::Layout;
 use crate::refusal::Refusal;
 use crate::rules::Rules;
 use crate::selector::Selector;
@@ -34,6 +35,16 @@ impl Ruled {
     pub(super) fn new(rules: Rules<u32>) -> Self {
         let tracks = vec![0; rules.guarantees().len()].into();
         Self { rules, tracks, people: People::default() }
+    }
+
+    /// The same, of a pool with these tables besides the first; `None` if the rules name items of tables that they cannot name.
+    pub(super) fn over(
+        mut self: Box<Self>,
+        layout: Option<&Layout>,
+        renormalises: bool,
+    ) -> Option<Box<Self>> {
+        self.rules = self.rules.over(layout, renormalises)?;
+        Some(self)
     }
 
     fn standing(&self, by: &By<'_>) -> Standing {
@@ -87,7 +98,7 @@ impl<S: Selector> Pool<S> {
         }
         let terms = standing.terms(rules);
         let number = self.next_draw;
-        let drawn = urn.draw_favouring(&terms.favour(hidden), |bound| numbers.below(number, bound));
+        let drawn = urn.draw_favouring(&terms.favour(hidden), numbers.of_draw(number));
         let item = match drawn {
             Ok(item) => item,
             Err(NotDrawn::TooHeavy) => return Err(Refusal::TooHeavy),

@@ -191,6 +191,9 @@ impl<S: Selector> Urn<S> {
     }
 
     fn change(&mut self, item: u32, weight: u64, stock: Stock) -> Result<Change, Refusal> {
+        if stock != Stock::Unlimited && self.leads_to(item).is_some() {
+            return Err(Refusal::Leads { id: self.ids.get(item).into() });
+        }
         let (id, beside) = (self.ids.get(item), self.stocks.drawn(item) + self.promised(item));
         self.check(item as usize + 1, id, weight, stock, beside, self.counted(item))?;
         let change = self.note(item, What::Changed);
@@ -211,14 +214,18 @@ impl<S: Selector> Urn<S> {
 
     /// Counts an item no more, which is about to change.
     pub(super) fn leave(&mut self, item: u32) {
-        self.on_sale -= usize::from(self.is_on_sale(item));
+        if self.is_on_sale(item) {
+            self.go_off_sale(item);
+        }
         self.counted -= self.counted(item);
     }
 
     /// Counts an item that has changed.
     pub(super) fn enter(&mut self, item: u32) {
         self.counted += self.counted(item);
-        self.on_sale += usize::from(self.is_on_sale(item));
+        if self.is_on_sale(item) {
+            self.come_on_sale(item);
+        }
         self.refresh(item);
     }
 

@@ -5,19 +5,22 @@ use crate::refusal::Empty;
 use crate::selector::Selector;
 
 impl<S: Selector> Urn<S> {
-    /// Draws the item that a number belongs to, which `choose` is asked for: any below what it is given, each as likely as another. Nothing
-    /// is drawn, `None`, if the number leads to what is sold out and the rule is to give nothing then.
+    /// Draws the item that a number belongs to, which `choose` is asked for: any below what it is given, each as likely as another. It is asked
+    /// once for each table that the draw goes through. Nothing is drawn, `None`, if the number leads to what is sold out and the rule is to give nothing then.
     ///
     /// # Errors
     /// [`Empty`], if nothing at all can be drawn.
     #[inline]
-    pub fn draw(&mut self, choose: impl FnOnce(u64) -> u64) -> Result<Option<u32>, Empty> {
+    pub fn draw(&mut self, mut choose: impl FnMut(u64) -> u64) -> Result<Option<u32>, Empty> {
         let total = self.selector.total();
         if total == 0 {
             return self.draw_behind_all();
         }
-        let point = choose(total);
-        self.meet(self.selector.select(point) as u32)
+        let mut met = self.selector.select(choose(total)) as u32;
+        if let Some(tables) = &self.tables {
+            met = tables.descend(met, &mut choose);
+        }
+        self.meet(met)
     }
 
     /// What a draw gives that has met this item.
@@ -58,12 +61,12 @@ impl<S: Selector> Urn<S> {
         }
         let weight = self.weights[item as usize];
         match self.rule {
-            Rule::Renormalise if before == 1 => self.selector.set(item as usize, 0),
+            Rule::Renormalise if before == 1 => self.set_share(item, 0),
             Rule::PerUnit { .. } => self.selector.lower(item as usize, weight),
             Rule::Renormalise | Rule::Keep { .. } => (),
         }
         if before == 1 && weight > 0 {
-            self.on_sale -= 1;
+            self.go_off_sale(item);
         }
         true
     }
@@ -77,7 +80,9 @@ impl<S: Selector> Urn<S> {
         fallback: Option<u32>,
     ) -> Result<Option<u32>, Empty> {
         if before == 1 {
-            self.on_sale -= usize::from(self.weights[met as usize] > 0);
+            if self.weights[met as usize] > 0 {
+                self.go_off_sale(met);
+            }
             return Ok(Some(met));
         }
         let left = fallback.map_or(0, |fallback| self.stocks.left(fallback));
@@ -104,14 +109,14 @@ impl<S: Selector> Urn<S> {
         let before = self.stocks.take(item);
         debug_assert!(before > 0, "somebody has looked");
         if before == 1 && self.weights[item as usize] > 0 {
-            self.on_sale -= 1;
+            self.go_off_sale(item);
         }
         Some(item)
     }
 
     /// Hides an item: until it is [shown](Self::show) again, it is as if it were not there. Nothing else may be done but drawing meanwhile.
     pub(crate) fn hide(&mut self, item: u32) {
-        self.selector.set(item as usize, 0);
+        self.set_share(item, 0);
         if let Rule::Keep { fallback } | Rule::PerUnit { fallback } = &mut self.rule
             && *fallback == Some(item)
         {
@@ -127,7 +132,7 @@ impl<S: Selector> Urn<S> {
 
     #[cold]
     fn sell_out(&mut self, item: u32) {
-        self.on_sale -= 1;
-        self.selector.set(item as usize, 0);
+        self.go_off_sale(item);
+        self.set_share(item, 0);
     }
 }

@@ -37,49 +37,62 @@ impl<S: Selector> Urn<S> {
     pub(crate) fn draw_favouring(
         &mut self,
         favour: &Favour<'_>,
-        choose: impl FnOnce(u64) -> u64,
+        mut choose: impl FnMut(u64) -> u64,
+    ) -> Result<Option<u32>, NotDrawn> {
+        let rule = self.rule;
+        let barred = self.bar(favour);
+        let drawn = self.draw_with_barred(favour, &mut choose);
+        barred.into_iter().for_each(|item| self.come_on_sale(item));
+        // What was hidden before stays so, and where odds are kept nothing was hidden.
+        let keeps = matches!(rule, Rule::Keep { .. });
+        let was_hidden = |item: &u32| keeps || favour.hidden.contains(item);
+        self.show(favour.barred.iter().copied().filter(|item| !was_hidden(item)), rule);
+        drawn
+    }
+
+    /// Draws once what is barred is as if it were sold out.
+    fn draw_with_barred(
+        &mut self,
+        favour: &Favour<'_>,
+        choose: &mut impl FnMut(u64) -> u64,
     ) -> Result<Option<u32>, NotDrawn> {
         if let Some(items) = favour.alone {
             let total = self.weight_of(items, favour).ok_or(NotDrawn::TooHeavy)?;
             if total > 0 {
                 let item = self.item_at(items, favour, choose(total));
+                let item = self.tables.as_ref().map_or(item, |tables| tables.descend(item, choose));
                 let was_there = self.take(item);
                 debug_assert!(was_there, "what has run out has no weight there");
                 return Ok(Some(item));
             }
         }
-        let before = (self.rule, self.on_sale);
-        self.bar(favour);
-        let (rule, on_sale) = (self.rule, self.on_sale);
-        let drawn = self.draw_boosted(favour, choose);
-        debug_assert_eq!(self.rule, rule, "a draw changes no rule");
-        self.on_sale += before.1 - on_sale;
-        // What was hidden before stays so, and where odds are kept nothing was hidden.
-        let keeps = matches!(before.0, Rule::Keep { .. });
-        let was_hidden = |item: &u32| keeps || favour.hidden.contains(item);
-        self.show(favour.barred.iter().copied().filter(|item| !was_hidden(item)), before.0);
-        drawn
+        self.draw_boosted(favour, choose)
     }
 
-    /// Has what is barred be as if it were sold out, until it is shown again.
-    fn bar(&mut self, favour: &Favour<'_>) {
+    /// Has what is barred be as if it were sold out, until it is shown again. Says what of it is to come on sale again.
+    fn bar(&mut self, favour: &Favour<'_>) -> Vec<u32> {
+        let mut off_sale = Vec::new();
         for &item in favour.barred {
             match &mut self.rule {
                 Rule::Keep { fallback } => {
                     if *fallback == Some(item) {
                         *fallback = None;
                     }
-                    self.on_sale -= usize::from(self.is_on_sale(item));
+                    if self.is_on_sale(item) {
+                        off_sale.push(item);
+                    }
                 }
                 Rule::Renormalise | Rule::PerUnit { .. } => self.hide(item),
             }
         }
+        off_sale.iter().for_each(|&item| self.go_off_sale(item));
+        off_sale
     }
 
     fn draw_boosted(
         &mut self,
         favour: &Favour<'_>,
-        choose: impl FnOnce(u64) -> u64,
+        choose: &mut impl FnMut(u64) -> u64,
     ) -> Result<Option<u32>, NotDrawn> {
         let total = self.selector.total();
         let mut spans = Vec::with_capacity(favour.boosts.len());
@@ -99,6 +112,7 @@ impl<S: Selector> Urn<S> {
         } else {
             self.boosted_at(favour, &spans, point - total)
         };
+        let met = self.tables.as_ref().map_or(met, |tables| tables.descend(met, choose));
         match self.rule {
             Rule::Keep { fallback } if favour.bars(met) => self.draw_at_the_end(met, 0, fallback),
             _ => self.meet(met),
@@ -138,6 +152,6 @@ impl<S: Selector> Urn<S> {
         if self.stocks.left(item) == 0 || favour.bars(item) {
             return 0;
         }
-        self.selector.weight(item as usize)
+        self.share(item)
     }
 }

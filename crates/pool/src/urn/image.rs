@@ -1,13 +1,14 @@
 //! An urn as bytes: what it is by, and its items some at a time.
 
 use super::timetable::{self, Timetable};
-use super::{Rule, Urn, promised};
+use super::{Contents, Rule, Urn, promised};
 use crate::bytes::{Reader, put_bytes, put_number};
 use crate::catalogue::{ITEMS_MAX, check_id};
 use crate::ids::Ids;
 use crate::item::AMOUNT_MAX;
+use crate::nesting::{Layout, TABLES_MAX};
 use crate::selector::Selector;
-use crate::stocks::{Standing, Stocks, UNLIMITED_DRAWN_MAX};
+use crate::stocks::{Standing, UNLIMITED_DRAWN_MAX};
 use std::ops::Range;
 
 const RENORMALISE: u64 = 0;
@@ -43,6 +44,26 @@ impl<S: Selector> Urn<S> {
         }
     }
 
+    /// Appends where the items of each table are, and which of them lead where.
+    pub(crate) fn write_tables(&self, into: &mut Vec<u8>) {
+        let none = Layout::default();
+        let Layout { tables, leads } = self.layout().unwrap_or(&none);
+        put_number(into, tables.len() as u64);
+        for (name, items) in tables {
+            put_bytes(into, name.as_bytes());
+            put_number(into, u64::from(items.start));
+            put_number(into, u64::from(items.end));
+        }
+        if tables.is_empty() {
+            return;
+        }
+        put_number(into, leads.len() as u64);
+        for &(item, table) in leads {
+            put_number(into, u64::from(item));
+            put_number(into, u64::from(table));
+        }
+    }
+
     /// Appends some of the items.
     ///
     /// # Panics
@@ -72,11 +93,8 @@ pub(crate) struct Unread {
     rule: Rule,
     version: u64,
     items: usize,
-    ids: Ids,
-    stocks: Stocks,
-    weights: Vec<u64>,
+    contents: Contents,
     counted: u64,
-    timetable: Option<Box<Timetable>>,
 }
 
 impl Unread {
@@ -102,19 +120,45 @@ impl Unread {
             version,
             items,
             // What is said of the size is not yet believed, but for a table that is made for it, and not made anew again and again.
-            ids: Ids::with_capacity(items.min(BELIEVED)),
-            stocks: Stocks::default(),
-            weights: Vec::new(),
+            contents: Contents { ids: Ids::with_capacity(items.min(BELIEVED)), ..Contents::default() },
             counted: 0,
-            timetable: None,
         })
     }
 
     /// What was written by [`Urn::write_timetable`], before there are items; `None` if that is not it.
     pub(crate) fn timetable(&mut self, reader: &mut Reader<'_>) -> Option<()> {
-        debug_assert!(self.weights.is_empty(), "what an item counts depends on it");
-        self.timetable = Timetable::read(reader, self.items)?;
+        debug_assert!(self.contents.weights.is_empty(), "what an item counts depends on it");
+        self.contents.timetable = Timetable::read(reader, self.items)?;
         Some(())
+    }
+
+    /// What was written by [`Urn::write_tables`]; `None` if that is not it.
+    pub(crate) fn tables(&mut self, reader: &mut Reader<'_>) -> Option<()> {
+        let count: usize = reader.small().filter(|&count| count <= TABLES_MAX)?;
+        if count == 0 {
+            return Some(());
+        }
+        let mut layout = Layout::default();
+        for number in 1..=count {
+            let (name, start) = (reader.text()?, reader.small::<u32>()?);
+            let end = reader.small::<u32>().filter(|&end| start < end && end as usize <= self.items)?;
+            check_id(number, name).ok()?;
+            let follows = layout.tables.last().map_or(start > 0, |(_, before)| before.end == start);
+            let is_new = layout.tables.iter().all(|(other, _)| **other != *name);
+            if !follows || !is_new {
+                return None;
+            }
+            layout.tables.push((name.into(), start..end));
+        }
+        for _ in 0..reader.small::<usize>().filter(|&leads| leads <= self.items)? {
+            let item = reader.small::<u32>().filter(|&item| (item as usize) < self.items)?;
+            let table = reader.small::<u32>().filter(|&table| (table as usize) < count)?;
+            layout.leads.push((item, table));
+        }
+        let is_sorted = layout.leads.is_sorted_by(|(one, _), (other, _)| one < other);
+        let fits = is_sorted && !matches!(self.rule, Rule::PerUnit { .. }) && layout.check().is_ok();
+        let falls_back = |&(lead, _): &(u32, u32)| self.rule == Rule::Keep { fallback: Some(lead) };
+        (fits && !layout.leads.iter().any(falls_back)).then(|| self.contents.layout = layout)
     }
 
     /// How many items it will have.
@@ -133,10 +177,10 @@ impl Unread {
     fn item(&mut self, reader: &mut Reader<'_>) -> Option<()> {
         let flags = reader.number()?;
         let (id, weight, left) = (reader.text()?, reader.number()?, reader.number()?);
-        if self.weights.len() == self.items || flags > (REMOVED | UNLIMITED) || left > AMOUNT_MAX {
+        if self.contents.weights.len() == self.items || flags > (REMOVED | UNLIMITED) || left > AMOUNT_MAX {
             return None;
         }
-        check_id(self.weights.len() + 1, id).ok()?;
+        check_id(self.contents.weights.len() + 1, id).ok()?;
         let standing = if flags & UNLIMITED == 0 {
             let supply = reader.number().filter(|&supply| (left..=AMOUNT_MAX).contains(&supply))?;
             Standing::limited(left, supply)
@@ -145,7 +189,7 @@ impl Unread {
         } else {
             return None;
         };
-        let coming = promised(self.timetable.as_deref(), self.weights.len() as u32);
+        let coming = promised(self.contents.timetable.as_deref(), self.contents.weights.len() as u32);
         let supply = standing.supply().checked_add(coming).filter(|&supply| supply <= AMOUNT_MAX)?;
         let counted = match self.rule {
             Rule::PerUnit { .. } if flags & UNLIMITED != 0 && weight > 0 => return None,
@@ -154,26 +198,27 @@ impl Unread {
         };
         self.counted = self.counted.checked_add(counted).filter(|&sum| sum <= AMOUNT_MAX)?;
         if flags & REMOVED == 0 {
-            self.ids.claim(id)?;
+            self.contents.ids.claim(id)?;
         } else {
             if weight > 0 {
                 return None;
             }
-            self.ids.push_released(id);
+            self.contents.ids.push_released(id);
         }
-        self.stocks.push_standing(standing);
-        self.weights.push(weight);
+        self.contents.stocks.push_standing(standing);
+        self.contents.weights.push(weight);
         Some(())
     }
 
     /// Whether all items have been read.
     pub(crate) fn is_complete(&self) -> bool {
-        self.weights.len() == self.items
+        self.contents.weights.len() == self.items
     }
 
     /// The urn, once all items have been read; `None` if there are too few.
-    pub(crate) fn finish<S: Selector>(self, make: impl FnOnce(&[u64]) -> S) -> Option<Urn<S>> {
-        let Self { rule, version, items, ids, stocks, weights, counted: sum, timetable } = self;
+    pub(crate) fn finish<S: Selector>(self, make: impl Fn(&[u64]) -> S) -> Option<Urn<S>> {
+        let Self { rule, version, items, contents, counted: sum } = self;
+        let Contents { ids, stocks, weights, layout, .. } = &contents;
         if weights.len() != items || items == 0 {
             return None;
         }
@@ -182,7 +227,11 @@ impl Unread {
         {
             return None;
         }
-        let urn = Urn::of(rule, version, ids, stocks, weights, timetable, make);
+        // What leads to a table has no end itself.
+        if layout.leads.iter().any(|&(lead, _)| ids.is_owner(lead) && stocks.left(lead) <= AMOUNT_MAX) {
+            return None;
+        }
+        let urn = Urn::of(rule, version, contents, make);
         debug_assert_eq!(urn.counted, sum, "it was added up while it was read");
         Some(urn)
     }

@@ -1,5 +1,6 @@
 //! The odds of draws: what each item has of the next one, and of those that follow in one call.
 
+use super::chances::Chances;
 use super::{Entry, Rule, Urn, in_force};
 use crate::item::Stock;
 use crate::repeats::Repeats;
@@ -7,7 +8,8 @@ use crate::selector::Selector;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 
-/// What the next draw gives, by weights: whatever an item has of it, divided by [`total`](Self::total).
+/// What the next draw gives, by weights: whatever an item has of it, divided by [`total`](Self::total). Where there are tables besides the first,
+/// weights are those of an item in its own table, and only [shares](Self::share_of) tell how likely it is.
 ///
 /// ```
 /// use tidemark_pool::selector::WideTree;
@@ -20,7 +22,7 @@ use std::collections::HashMap;
 /// let weights: Vec<u64> = urn.entries().map(|entry| odds.weight(&entry)).collect();
 /// assert_eq!((weights, odds.total()), (vec![0, 10], 10), "what was the car's leads to the mug");
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Odds {
     /// Whether the weight of what is sold out stays in force.
     keeps: bool,
@@ -30,20 +32,30 @@ pub struct Odds {
     lost: u64,
     /// What is given in place of what is sold out, if any is left.
     fallback: Option<u32>,
+    /// Where there are tables besides the first.
+    chances: Option<Box<Chances>>,
 }
 
 impl Odds {
-    /// The odds of the next draw. O(items) where the weight of what is sold out is kept, otherwise O(1).
+    /// The odds of the next draw. O(items) where the weight of what is sold out is kept, otherwise O(1); with tables besides the first
+    /// O(items that lead to them) more.
     pub fn of<S: Selector>(urn: &Urn<S>) -> Self {
         let keeps = urn.keeps_odds();
         let sold_out = urn.entries().filter(|entry| keeps && entry.stock == Stock::Limited(0));
         let lost = if keeps { sold_out.map(|entry| entry.weight_in_force).sum() } else { 0 };
         let is_left = |item: &u32| urn.entry(*item).is_some_and(|entry| entry.stock != Stock::Limited(0));
-        Self { keeps, in_force: urn.total_weight(), lost, fallback: urn.fallback().filter(is_left) }
+        let chances = Chances::of(urn).map(Box::new);
+        Self { keeps, in_force: urn.total_weight(), lost, fallback: urn.fallback().filter(is_left), chances }
     }
 
     /// The odds behind a draw of one of an item, which is in the urn already. O(log items).
     pub fn drawn<S: Selector>(&mut self, urn: &Urn<S>, item: u32) {
+        if self.chances.is_some() {
+            if urn.entry(item).is_some_and(|entry| entry.stock == Stock::Limited(0)) {
+                *self = Self::of(urn);
+            }
+            return;
+        }
         let entry = urn.entry(item).filter(|entry| entry.stock == Stock::Limited(0));
         if let Some(entry) = entry {
             self.lost += if self.keeps { entry.weight_in_force } else { 0 };
@@ -54,6 +66,9 @@ impl Odds {
 
     /// What all weights are divided by; 0 if a draw would be refused.
     pub fn total(&self) -> u64 {
+        if let Some(chances) = &self.chances {
+            return if chances.is_refused() { 0 } else { self.in_force };
+        }
         match self.fallback {
             // It comes behind the last ticket.
             Some(_) if !self.keeps && self.in_force == 0 => 1,
@@ -63,19 +78,38 @@ impl Odds {
         }
     }
 
-    /// The weight of nothing, where what is sold out leads to that.
+    /// The weight of nothing, where what is sold out leads to that. 0 where there are tables besides the first.
     pub fn nothing(&self) -> u64 {
+        if self.chances.is_some() {
+            return 0;
+        }
         if self.fallback.is_none() && self.total() > 0 { self.lost } else { 0 }
     }
 
     /// The weight of an item of this urn, with what leads to it in place of others.
     pub fn weight(&self, entry: &Entry<'_>) -> u64 {
         let own = if entry.stock == Stock::Limited(0) { 0 } else { entry.weight_in_force };
-        own + self.in_place_of_others(entry.item)
+        if self.chances.is_some() { own } else { own + self.in_place_of_others(entry.item) }
+    }
+
+    /// How likely the next draw gives an item of this urn, or goes through it to a table, 0 to 1.
+    pub fn share_of<S: Selector>(&self, urn: &Urn<S>, entry: &Entry<'_>) -> f64 {
+        match &self.chances {
+            Some(chances) => chances.share_of(urn, entry),
+            None => self.share(self.weight(entry)),
+        }
+    }
+
+    /// How likely the next draw gives nothing, 0 to 1.
+    pub fn share_of_nothing(&self) -> f64 {
+        match &self.chances {
+            Some(chances) => chances.share_of_nothing(),
+            None => self.share(self.nothing()),
+        }
     }
 
     /// A weight as a share of all, 0 to 1.
-    pub fn share(&self, weight: u64) -> f64 {
+    fn share(&self, weight: u64) -> f64 {
         if self.total() == 0 { 0.0 } else { weight as f64 / self.total() as f64 }
     }
 
@@ -100,7 +134,7 @@ pub struct OddsInTurn<'a, S> {
 }
 
 impl<'a, S: Selector> OddsInTurn<'a, S> {
-    /// For draws from this urn, which has these odds.
+    /// For draws from this urn, which has these odds and no tables besides the first.
     pub fn new(urn: &'a Urn<S>, odds: Odds, repeats: Repeats) -> Self {
         Self { urn, odds, repeats, drawn: HashMap::default() }
     }
@@ -187,9 +221,9 @@ mod tests {
         ) {
             let (Some(mut urn), Some(before)) = (urn(&items, rule), urn(&items, rule)) else { return Ok(()) };
             let mut odds = Odds::of(&urn);
-            let mut in_turn = OddsInTurn::new(&before, odds, Repeats::Allowed);
+            let mut in_turn = OddsInTurn::new(&before, odds.clone(), Repeats::Allowed);
             for point in points {
-                prop_assert_eq!(odds, Odds::of(&urn), "as if it were looked at anew");
+                prop_assert_eq!(&odds, &Odds::of(&urn), "as if it were looked at anew");
                 prop_assert_eq!(all(&urn, &odds), odds.total());
                 let weights: Vec<u64> = urn.entries().map(|entry| odds.weight(&entry)).collect();
                 let Ok(item) = urn.draw(|total| point % total) else {

@@ -11,3 +11,4 @@ mod reservations;
 mod rules;
 mod scenarios;
 mod schedules;
+mod tables;

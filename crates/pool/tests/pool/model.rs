@@ -65,6 +65,9 @@ pub(crate) struct Model {
     /// What is counted for the whole pool.
     pub(crate) misses: Vec<u64>,
     pub(crate) now_ms: u64,
+    /// The tables of the items that are in another than the first, and those that items lead to.
+    pub(crate) tables: BTreeMap<usize, Box<str>>,
+    pub(crate) leads: BTreeMap<usize, Box<str>>,
     pub(crate) schedule: Schedule,
     /// The schedule has been kept until then.
     pub(crate) kept_ms: u64,
@@ -76,6 +79,14 @@ pub(crate) struct Model {
 impl Model {
     pub(crate) fn new<S: Selector>(catalogue: &Catalogue) -> Self {
         let row = |item: &Item| Row { item: item.clone(), drawn: 0, removed: false };
+        let mut tables = BTreeMap::new();
+        let mut place = catalogue.first_items().len();
+        for (name, items) in catalogue.tables() {
+            tables.extend((place..place + items.len()).map(|item| (item, name.into())));
+            place += items.len();
+        }
+        let leads = (0..catalogue.items().len())
+            .filter_map(|item| Some((item, catalogue.leads_to(item as u32)?.into())));
         Self {
             rows: catalogue.items().iter().map(row).collect(),
             mode: catalogue.mode(),
@@ -90,6 +101,8 @@ impl Model {
             misses: vec![0; catalogue.rules().guarantees().len()],
             rules: catalogue.rules().clone(),
             now_ms: 0,
+            tables,
+            leads: leads.collect(),
             schedule: catalogue.schedule().clone(),
             kept_ms: 0,
             select: |weights, point| S::new(weights).select(point),
@@ -165,8 +178,50 @@ impl Model {
         }
     }
 
+    /// The items of a table, or of the first, by their places.
+    fn items_of(&self, table: Option<&str>) -> Vec<usize> {
+        (0..self.rows.len()).filter(|&item| self.tables.get(&item).map(|name| &**name) == table).collect()
+    }
+
+    /// What an item has of its table if some are hidden, and others barred.
+    fn share(&self, item: usize, hidden: &[usize], barred: &[usize]) -> u64 {
+        let row = &self.rows[item];
+        let kept = self.mode == Mode::FixedOdds && self.sold_out != SoldOut::Renormalise;
+        match self.leads.get(&item) {
+            Some(table) if self.sum_of_table(Some(table), hidden, barred) == 0 => 0,
+            Some(_) => row.item.weight,
+            None if hidden.contains(&item) || (!kept && barred.contains(&item)) => 0,
+            None => self.in_force(row),
+        }
+    }
+
+    /// The sum of the shares of a table.
+    pub(crate) fn sum_of_table(&self, table: Option<&str>, hidden: &[usize], barred: &[usize]) -> u64 {
+        self.items_of(table).into_iter().map(|item| self.share(item, hidden, barred)).sum()
+    }
+
+    /// Whether anything is left of a table that has a weight and is not barred.
+    fn is_on_sale(&self, table: Option<&str>, barred: &[usize]) -> bool {
+        self.items_of(table).into_iter().any(|item| {
+            let is_there = || Self::has(&self.rows[item]) && !barred.contains(&item);
+            let has_any = match self.leads.get(&item) {
+                Some(table) => self.is_on_sale(Some(table), barred),
+                None => is_there(),
+            };
+            self.rows[item].item.weight > 0 && has_any
+        })
+    }
+
+    /// Whether an item is one of these, or those lead to it.
+    fn is_among(&self, item: usize, items: &[usize]) -> bool {
+        let is_behind = |other: &usize| {
+            self.leads.get(other).is_some_and(|table| self.is_among(item, &self.items_of(Some(table))))
+        };
+        items.contains(&item) || items.iter().any(is_behind)
+    }
+
     pub(crate) fn weights_in_force(&self) -> Vec<u64> {
-        self.rows.iter().map(|row| self.in_force(row)).collect()
+        (0..self.rows.len()).map(|item| self.share(item, &[], &[])).collect()
     }
 
     fn fallback(&self) -> Option<usize> {
@@ -276,7 +331,7 @@ impl Model {
     /// Counts what a draw has given.
     fn count(&mut self, user: Option<u8>, drawn: Option<usize>) {
         let mut tallies = self.tallies(user);
-        let gives = |ids: &[Box<str>]| drawn.is_some_and(|item| self.items(ids).contains(&item));
+        let gives = |ids: &[Box<str>]| drawn.is_some_and(|item| self.is_among(item, &self.items(ids)));
         for ((_, count), limit) in tallies.limits.iter_mut().zip(self.rules.limits()) {
             *count += u64::from(limit.wins_of.as_deref().is_none_or(gives));
         }
@@ -313,23 +368,18 @@ impl Model {
         terms: &Terms,
         hidden: &[usize],
     ) -> Result<Option<usize>, Stop> {
-        let kept = self.mode == Mode::FixedOdds && self.sold_out != SoldOut::Renormalise;
-        let mut weights = self.weights_in_force();
-        for (item, weight) in weights.iter_mut().enumerate() {
-            if hidden.contains(&item) || (!kept && terms.barred.contains(&item)) {
-                *weight = 0;
-            }
-        }
-        let is_there = |item: usize| Self::has(&self.rows[item]) && !terms.barred.contains(&item);
-        let worth = |item: usize| if is_there(item) { weights[item] } else { 0 };
+        let barred = &terms.barred;
+        let share = |item: usize| self.share(item, hidden, barred);
+        let is_there = |item: usize| Self::has(&self.rows[item]) && !barred.contains(&item);
+        let worth = |item: usize| if is_there(item) { share(item) } else { 0 };
         let sum_of = |items: &[usize]| items.iter().map(|&item| worth(item)).sum::<u64>();
         if let Some(items) = &terms.alone
             && sum_of(items) > 0
         {
             let point = numbers.below(self.next_draw, sum_of(items));
-            return Ok(Some(Self::at(items, worth, point)));
+            return Ok(Some(self.descend(Self::at(items, worth, point), numbers, hidden, barred)));
         }
-        let total: u64 = weights.iter().sum();
+        let total = self.sum_of_table(None, hidden, barred);
         let spans: Vec<u128> = terms
             .boosts
             .iter()
@@ -348,7 +398,7 @@ impl Model {
         }
         let point = numbers.below(self.next_draw, sum);
         let met = if point < total {
-            (self.select)(&weights, point)
+            self.select_in(None, point, hidden, barred)
         } else {
             let mut point = u128::from(point - total);
             let boost = spans.iter().position(|&span| {
@@ -359,11 +409,30 @@ impl Model {
             let (items, times) = &terms.boosts[boost.expect("the point is theirs")];
             Self::at(items, worth, (point / u128::from(*times)) as u64)
         };
+        let met = self.descend(met, numbers, hidden, barred);
         if is_there(met) {
             return Ok(Some(met));
         }
-        let on_sale = (0..self.rows.len()).any(|item| self.rows[item].item.weight > 0 && is_there(item));
-        if fallback.is_none() && !on_sale { Err(Stop::Empty) } else { Ok(fallback) }
+        if fallback.is_none() && !self.is_on_sale(None, barred) { Err(Stop::Empty) } else { Ok(fallback) }
+    }
+
+    /// The item of a table that a point belongs to.
+    fn select_in(&self, table: Option<&str>, point: u64, hidden: &[usize], barred: &[usize]) -> usize {
+        let items = self.items_of(table);
+        let shares: Vec<u64> = items.iter().map(|&item| self.share(item, hidden, barred)).collect();
+        items[(self.select)(&shares, point)]
+    }
+
+    /// What an item leads to in the end.
+    fn descend(&self, mut met: usize, numbers: &mut Numbers, hidden: &[usize], barred: &[usize]) -> usize {
+        let mut level = 0;
+        while let Some(table) = self.leads.get(&met) {
+            level += 1;
+            let sum = self.sum_of_table(Some(table), hidden, barred);
+            let point = numbers.below_at(level, self.next_draw, sum);
+            met = self.select_in(Some(table), point, hidden, barred);
+        }
+        met
     }
 
     /// The item of an id.

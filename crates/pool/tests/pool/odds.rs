@@ -2,7 +2,7 @@
 //! fixed secrets, so the outcome is always the same.
 
 use tidemark_pool::selector::{Alias, Fenwick, PrefixSum, WideTree};
-use tidemark_pool::{Catalogue, Item, Mode, Pool, Repeats, Secret, Selector, SoldOut};
+use tidemark_pool::{Catalogue, Item, Lead, Mode, Pool, Repeats, Secret, Selector, SoldOut, Table};
 
 const DRAWS: u64 = 10_000_000;
 
@@ -121,6 +121,24 @@ fn large_weights<S: Selector>() {
     check(&counts(&pool), &[3, 2, 1]);
 }
 
+/// Whoever meets a table has one of its items by its own odds.
+fn nested<S: Selector>() {
+    let first = vec![Item::unlimited("mug", 60), Item::unlimited("rare", 40)];
+    let rare = vec![Item::unlimited("hat", 3), Item::unlimited("rarer", 1)];
+    let rarer = named(&[1, 2, 5], Item::unlimited);
+    let tables = [("rare", rare), ("rarer", rarer)].map(|(name, items)| Table { name: name.into(), items });
+    let leads = ["rare", "rarer"].map(|name| Lead { item: name.into(), table: name.into() });
+    let catalogue =
+        Catalogue::new(first).expect("a catalogue").nested(tables.into(), &leads).expect("they fit");
+    let mut pool = Pool::<S>::new(&catalogue, Secret::new([42; 32]), Secret::new([43; 32]));
+    for _ in 0..DRAWS {
+        pool.draw().expect("without an end");
+    }
+    let drawn: Vec<u64> =
+        pool.urn().entries().filter(|entry| entry.leads_to.is_none()).map(|entry| entry.drawn).collect();
+    check(&drawn, &[60 * 8, 30 * 8, 10, 20, 50]);
+}
+
 macro_rules! for_selectors {
     ($($name:ident: $selector:ty;)*) => {$(
         mod $name {
@@ -144,6 +162,11 @@ macro_rules! for_selectors {
             #[test]
             fn fallbacks() {
                 super::fallbacks::<$selector>();
+            }
+
+            #[test]
+            fn nested() {
+                super::nested::<$selector>();
             }
 
             #[test]

@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use tidemark_pool::selector::{Alias, Fenwick, PrefixSum, WideTree};
 use tidemark_pool::{
-    AMOUNT_MAX, By, Catalogue, Commitment, Draw, Empty, Ending, Epoch, Events, Guarantee, Item, Limit, Mode,
-    Numbers, Pool, PoolImage, Refusal, Release, Repeats, Reservation, Revealed, Rules, Schedule, Scope,
-    Secret, Selector, Soft, SoldOut, Stock, Unreadable, Unsold,
+    AMOUNT_MAX, By, Catalogue, Commitment, Draw, Empty, Ending, Epoch, Events, Guarantee, Item, Lead, Limit,
+    Mode, Numbers, Pool, PoolImage, Refusal, Release, Repeats, Reservation, Revealed, Rules, Schedule, Scope,
+    Secret, Selector, Soft, SoldOut, Stock, Table, Unreadable, Unsold,
 };
 
 #[derive(Debug, Clone)]
@@ -57,7 +57,7 @@ fn weight() -> impl Strategy<Value = u64> {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let id = || 0_u8..8;
+    let id = || 0_u8..12;
     let repeats = || prop_oneof![Just(Repeats::Allowed), Just(Repeats::Excluded)];
     let ending = prop_oneof![Just(Ending::Confirmed), Just(Ending::Cancelled)];
     prop_oneof![
@@ -106,7 +106,7 @@ fn named(bits: u8, count: u8) -> Vec<Box<str>> {
 }
 
 fn ruled(catalogue: Catalogue, (limits, guarantees): RuleNumbers) -> Catalogue {
-    let count = catalogue.items().len() as u8;
+    let count = catalogue.items().len().min(7) as u8;
     let limits = limits.into_iter().map(|(max, per_ms, bits)| Limit {
         max,
         per_ms,
@@ -119,7 +119,8 @@ fn ruled(catalogue: Catalogue, (limits, guarantees): RuleNumbers) -> Catalogue {
         soft: soft.map(|(from, step)| Soft { from: from.min(after), step }),
     });
     let rules = Rules::new(limits.collect(), guarantees.collect()).expect("they are sound");
-    catalogue.ruled(rules).expect("they name items")
+    // Not all items of tables can be named.
+    catalogue.clone().ruled(rules).unwrap_or(catalogue)
 }
 
 /// Releases of some of the first items.
@@ -144,28 +145,69 @@ fn scheduled(catalogue: Catalogue, releases: ReleaseNumbers) -> Catalogue {
     catalogue.clone().scheduled(schedule).unwrap_or(catalogue)
 }
 
+/// Tables besides the first, with items and, for each, the table before it that leads there and with which weight; and other leads.
+type TableNumbers = (Vec<(Vec<(u64, Stock)>, Index, u64)>, Vec<(Index, Index, u64)>);
+
+fn tables() -> impl Strategy<Value = TableNumbers> {
+    let table = (vec((0_u64..6, stock()), 1..3), any::<Index>(), 0_u64..6);
+    prop_oneof![
+        1 => Just((Vec::new(), Vec::new())),
+        1 => (vec(table, 1..4), vec((any::<Index>(), any::<Index>(), 0_u64..6), 0..2)),
+    ]
+}
+
+/// Items of the first table and of others, which have their places as numbers; what leads anywhere leads to a later table.
+fn lists(first: Vec<(u64, Stock)>, (tables, others): TableNumbers) -> (Vec<Vec<Item>>, Vec<Lead>) {
+    let count = tables.len() + 1;
+    let mut lists: Vec<Vec<(u64, Stock, Option<usize>)>> = vec![Vec::new(); count];
+    lists[0].extend(first.into_iter().map(|(weight, stock)| (weight, stock, None)));
+    for (number, (items, from, weight)) in (1..).zip(tables) {
+        lists[number].extend(items.into_iter().map(|(weight, stock)| (weight, stock, None)));
+        lists[from.index(number)].push((weight, Stock::Unlimited, Some(number)));
+    }
+    for (from, to, weight) in others {
+        let from = from.index(count);
+        let to = from + 1 + to.index(count);
+        if to < count {
+            lists[from].push((weight, Stock::Unlimited, Some(to)));
+        }
+    }
+    let (mut number, mut leads) = (0_u8, Vec::new());
+    let lists = lists.into_iter().map(|list| {
+        let items = list.into_iter().map(|(weight, stock, to)| {
+            let item = Item { id: id(number).into(), weight, stock };
+            number += 1;
+            leads.extend(to.map(|to| Lead { item: item.id.clone(), table: to.to_string().into() }));
+            item
+        });
+        items.collect()
+    });
+    (lists.collect(), leads)
+}
+
 /// Catalogues of the first items; the other ids are for those that are added.
 fn catalogue() -> impl Strategy<Value = Catalogue> {
     let items = vec((0_u64..6, stock()), 1..6);
     let sold_out = prop_oneof![
         3 => Just(None), 2 => Just(Some(None)), 3 => (0_u8..6).prop_map(|item| Some(Some(item)))
     ];
-    let rules = rules();
-    (items, any::<bool>(), sold_out, rules, releases()).prop_filter_map(
+    (items, tables(), prop::bool::weighted(0.3), sold_out, rules(), releases()).prop_filter_map(
         "a catalogue",
-        |(items, per_unit, sold_out, rules, releases)| {
+        |(items, tables, per_unit, sold_out, rules, releases)| {
             let count = items.len() as u8;
-            let items = (0_u8..).zip(items);
-            let items: Vec<Item> = items
-                .map(|(number, (weight, stock))| Item { id: id(number).into(), weight, stock })
-                .collect();
+            let tables = if per_unit { (Vec::new(), Vec::new()) } else { tables };
+            let (mut lists, leads) = lists(items, tables);
             let sold_out = match sold_out {
                 None => SoldOut::Renormalise,
                 Some(None) => SoldOut::NoPrize,
                 Some(Some(item)) => SoldOut::Fallback(id(item % count).into()),
             };
             let mode = if per_unit { Mode::PerUnit } else { Mode::FixedOdds };
-            Some(scheduled(ruled(Catalogue::with(items, mode, sold_out).ok()?, rules), releases))
+            let catalogue = Catalogue::with(lists.remove(0), mode, sold_out).ok()?;
+            let tables =
+                (1..).zip(lists).map(|(name, items): (u8, _)| Table { name: name.to_string().into(), items });
+            let catalogue = catalogue.nested(tables.collect(), &leads).ok()?;
+            Some(scheduled(ruled(catalogue, rules), releases))
         },
     )
 }
@@ -254,8 +296,7 @@ impl<S: Selector> Both<S> {
         while expected.len() < count {
             let number = self.model.next_draw;
             // Whoever has drawn all that there is has drawn too few, whatever limits say.
-            let weights = self.model.weights_in_force();
-            let is_over = (0..weights.len()).all(|item| hidden.contains(&item) || weights[item] == 0);
+            let is_over = self.model.sum_of_table(None, &hidden, &[]) == 0;
             if !hidden.is_empty() && is_over {
                 break;
             }
@@ -462,9 +503,11 @@ impl<S: Selector> Both<S> {
             }
             Step::SetStock(number, stock) => {
                 let said = self.pool.set_stock(&id(*number), *stock).is_ok();
+                let leads =
+                    self.model.find(&id(*number)).is_some_and(|item| self.model.leads.contains_key(&item));
                 let change = |row: &mut Row| {
                     row.item.stock = *stock;
-                    true
+                    !leads || *stock == Stock::Unlimited
                 };
                 self.change(&id(*number), said, change, 1);
             }

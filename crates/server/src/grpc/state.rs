@@ -21,7 +21,9 @@ pub(super) async fn state(shared: &Shared, request: &GetStateRequest) -> Result<
             return Err(Status::not_found("there is no such pool: POOL.CREATE makes one"));
         }
         let Some(Value::Array(entries)) = field(&state, b"entries") else { return Err(misread()) };
-        for entry in entries {
+        // What leads to a table is not drawn itself.
+        let leads = |entry: &Value| field(entry, b"leads-to").is_some_and(|table| *table != Value::Null);
+        for entry in entries.iter().filter(|entry| !leads(entry)) {
             items.push(item(entry).ok_or_else(misread)?);
         }
         match field(&state, b"next") {

@@ -28,7 +28,7 @@ pub(super) fn recover<S: Selector>(
     log: &Log,
     recovered: Recovery,
     create: impl FnOnce() -> Pool<S>,
-    selector: impl FnOnce(&[u64]) -> S,
+    selector: impl Fn(&[u64]) -> S,
 ) -> Result<(ChainedPool<S>, PoolRecovery), PoolLogError> {
     let snapshots = Snapshots::new(log.storage().clone());
     let (snapshot, damaged_snapshots) = snapshots.latest(log.floor())?;
@@ -81,7 +81,7 @@ impl<S: Selector> Found<S> {
     /// The pool, if all of it is there. One whose making was interrupted was nobody's.
     fn pool(
         self,
-        selector: &mut Option<impl FnOnce(&[u64]) -> S>,
+        selector: &mut Option<impl Fn(&[u64]) -> S>,
     ) -> Result<Option<Box<ChainedPool<S>>>, PoolLogError> {
         match self {
             Self::Nothing => Ok(None),
@@ -105,7 +105,7 @@ fn follow<S: Selector>(
     log: &Log,
     from: Lsn,
     found: &mut Found<S>,
-    selector: &mut Option<impl FnOnce(&[u64]) -> S>,
+    selector: &mut Option<impl Fn(&[u64]) -> S>,
     recovery: &mut PoolRecovery,
 ) -> Result<(), PoolLogError> {
     if recovery.log.last_lsn < from {

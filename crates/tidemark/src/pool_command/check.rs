@@ -57,6 +57,10 @@ fn show(file: &CatalogueFile, most: usize, out: &mut impl Write) -> io::Result<(
         mode(catalogue),
         sold_out(catalogue)
     )?;
+    let (releases, tables) = (catalogue.schedule().releases().len(), catalogue.tables().len());
+    if releases > 0 || tables > 0 {
+        writeln!(out, "{tables} tables besides the first, {releases} releases of what is still to come")?;
+    }
     for setting in unused {
         writeln!(out, "{setting}")?;
     }
@@ -64,11 +68,12 @@ fn show(file: &CatalogueFile, most: usize, out: &mut impl Write) -> io::Result<(
     let odds = Odds::of(&urn);
     writeln!(out, "{:>14} {:>20} {:>20}  ID", "ODDS", "WEIGHT", "QUANTITY")?;
     for entry in urn.entries().take(most) {
-        let quantity = match entry.stock {
-            Stock::Limited(quantity) => quantity.to_string(),
-            Stock::Unlimited => "unlimited".to_owned(),
+        let quantity = match (entry.leads_to, entry.stock) {
+            (Some(table), _) => format!("table {}", printable(table.as_bytes())),
+            (None, Stock::Limited(quantity)) => quantity.to_string(),
+            (None, Stock::Unlimited) => "unlimited".to_owned(),
         };
-        let share = odds.share(odds.weight(&entry)) * 100.0;
+        let share = odds.share_of(&urn, &entry) * 100.0;
         writeln!(
             out,
             "{share:>12.6} % {:>20} {quantity:>20}  {}",
@@ -76,8 +81,8 @@ fn show(file: &CatalogueFile, most: usize, out: &mut impl Write) -> io::Result<(
             printable(entry.id.as_bytes())
         )?;
     }
-    if odds.nothing() > 0 {
-        let share = odds.share(odds.nothing()) * 100.0;
+    if odds.share_of_nothing() > 0.0 {
+        let share = odds.share_of_nothing() * 100.0;
         writeln!(
             out,
             "{share:>12.6} % {:>20} {:>20}  nothing, in place of what is sold out",

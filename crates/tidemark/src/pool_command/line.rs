@@ -49,6 +49,11 @@ pub(super) struct ItemLine<'a> {
     pub(super) weight: u64,
     pub(super) left: Left,
     pub(super) drawn: u64,
+    /// Of an item in another table than the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) table: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) leads_to: Option<&'a str>,
 }
 
 /// Units of an item that come in windows.

@@ -29,15 +29,20 @@ pub(super) struct Scribe {
     time: String,
     /// The odds of the next draw, as long as they are known.
     odds: Option<Odds>,
-    /// What the draws of an event have given, and what weight that had of the sum of all. In a pool with rules about users that depends on
+    /// What the draws of an event have given, and how likely that was. In a pool with rules about users that depends on
     /// what its users have done, and is not told.
     drawn: Vec<Given>,
     /// What is only known before an event.
     items: Vec<Option<u32>>,
 }
 
-/// What a draw has given, and what weight that had of the sum of all, where that is known.
-type Given = (Option<u32>, Option<(u64, u64)>);
+/// What a draw has given, and how likely that was, where that is known.
+struct Given {
+    item: Option<u32>,
+    /// What weight it had of the sum of all, if they are of one table.
+    weight: Option<(u64, u64)>,
+    odds: Option<f64>,
+}
 
 impl Scribe {
     pub(super) fn new(key: String, db: u8) -> Self {
@@ -101,6 +106,8 @@ impl Scribe {
                 weight: entry.weight,
                 left: left(entry.stock),
                 drawn: entry.drawn,
+                table: entry.table,
+                leads_to: entry.leads_to,
             }))
         })?;
         urn.releases().iter().try_for_each(|release| {
@@ -193,12 +200,28 @@ impl Scribe {
             _ => return,
         };
         if pool.rules().is_some() {
-            self.drawn.extend(items.iter().map(|&item| (item, None)));
+            self.drawn.extend(items.iter().map(|&item| Given { item, weight: None, odds: None }));
             return;
         }
-        let odds = *self.odds.get_or_insert_with(|| Odds::of(urn));
-        let mut in_turn = OddsInTurn::new(urn, odds, repeats);
-        self.drawn.extend(items.iter().map(|&item| (item, Some(in_turn.given(item)))));
+        let odds = self.odds.get_or_insert_with(|| Odds::of(urn));
+        if urn.tables() > 0 {
+            // What follows in one call depends on what came before it.
+            let share = |item: Option<u32>| match item.and_then(|item| urn.entry(item)) {
+                Some(entry) => odds.share_of(urn, &entry),
+                None => odds.share_of_nothing(),
+            };
+            let is_alone = items.len() == 1;
+            let given =
+                |&item: &Option<u32>| Given { item, weight: None, odds: is_alone.then(|| share(item)) };
+            self.drawn.extend(items.iter().map(given));
+            return;
+        }
+        let mut in_turn = OddsInTurn::new(urn, odds.clone(), repeats);
+        self.drawn.extend(items.iter().map(|&item| {
+            let (weight, total) = in_turn.given(item);
+            let odds = if total == 0 { 0.0 } else { weight as f64 / total as f64 };
+            Given { item, weight: Some((weight, total)), odds: Some(odds) }
+        }));
     }
 
     fn behind(&mut self, pool: &Inner, event: &Event<'_>, into: &mut impl Lines) -> io::Result<()> {
@@ -303,7 +326,7 @@ impl Scribe {
     ) -> io::Result<()> {
         let urn = pool.urn();
         let first = pool.next_draw() - self.drawn.len() as u64;
-        for (draw, &(item, odds)) in (first..).zip(&self.drawn) {
+        for (draw, &Given { item, weight, odds }) in (first..).zip(&self.drawn) {
             let entry = item.and_then(|item| urn.entry(item));
             let (user, request) = names(by);
             into.write(&Line::Event(Box::new(EventLine {
@@ -314,9 +337,9 @@ impl Scribe {
                 version: Some(urn.version()),
                 item,
                 id: item.map(|item| urn.id(item)),
-                weight: odds.map(|(weight, _)| weight),
-                total_weight: odds.map(|(_, total)| total),
-                odds: odds.map(|(weight, total)| if total == 0 { 0.0 } else { weight as f64 / total as f64 }),
+                weight: weight.map(|(weight, _)| weight),
+                total_weight: weight.map(|(_, total)| total),
+                odds,
                 left: entry.map(|entry| left(entry.stock)),
                 reservation,
                 ..self.line("draw")

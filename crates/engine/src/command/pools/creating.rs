@@ -1,6 +1,6 @@
 //! Making pools, and ending them.
 
-use super::{answer, options, rules, schedule};
+use super::{answer, options, rules, schedule, tables};
 use crate::command::parse::is;
 use crate::context::Context;
 use crate::context::pools::refused;
@@ -8,7 +8,7 @@ use crate::error::CommandError;
 use crate::value::{Collection, Pool};
 use tidemark_pool::file::{CatalogueFile, FileFormat};
 use tidemark_pool::selector::SelectorKind;
-use tidemark_pool::{Catalogue, Item, Mode, Rules, SECRET_BYTES, Schedule, Secret, SoldOut};
+use tidemark_pool::{Catalogue, Mode, Rules, SECRET_BYTES, Schedule, Secret, SoldOut};
 
 /// The longest catalogue as JSON, in which a million items are read in about a second. Bytes.
 const JSON_BYTES_MAX: usize = 128 << 20;
@@ -72,10 +72,11 @@ pub(super) fn remove(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Co
 }
 
 impl Wish {
-    /// Reads `[SELECTOR name] [FROM number] <<JSON | YAML | TOML> text | [MODE mode] [SOLDOUT rule] [LIMIT ...] [GUARANTEE ...] [SCHEDULE ...] ITEMS id weight quantity [...]>`.
+    /// Reads `[SELECTOR name] [FROM number] <<JSON | YAML | TOML> text | [MODE mode] [SOLDOUT rule] [LIMIT ...] [GUARANTEE ...] [SCHEDULE ...] [TABLE ...] ITEMS id weight quantity [...]>`.
     fn parse(args: &[&[u8]]) -> Result<Self, CommandError> {
         let (mut mode, mut sold_out, mut selector) = (None, None, SelectorKind::default());
         let (mut limits, mut guarantees, mut releases) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut others, mut leads) = (Vec::new(), Vec::new());
         let (mut first_draw, mut rest) = (0, args);
         while let [word, value, tail @ ..] = rest {
             rest = tail;
@@ -103,20 +104,27 @@ impl Wish {
                 let (release, tail) = schedule::release(&args[args.len() - rest.len() - 1..])?;
                 releases.push(release);
                 rest = tail;
+            } else if is(word, "TABLE") {
+                let (table, tail) = tables::table(&args[args.len() - rest.len() - 1..], &mut leads)?;
+                others.push(table);
+                rest = tail;
             } else if is(word, "ITEMS") {
-                let items = items(&args[args.len() - rest.len() - 1..])?;
+                let items = tables::items(&args[args.len() - rest.len() - 1..], &mut leads)?;
                 let (mode, sold_out) = (mode.unwrap_or_default(), sold_out.unwrap_or_default());
                 let rules = Rules::new(limits, guarantees).map_err(|error| wrong(&error))?;
                 let schedule = Schedule::new(releases).map_err(|error| wrong(&error))?;
                 let catalogue = Catalogue::with(items, mode, sold_out)
-                    .and_then(|made| made.ruled(rules)?.scheduled(schedule));
+                    .and_then(|made| made.nested(others, &leads)?.ruled(rules)?.scheduled(schedule));
                 let catalogue = catalogue.map_err(|error| wrong(&error))?;
                 return Ok(Self { catalogue, selector, first_draw });
             } else if let Some(format) = format_of(word) {
-                let has_rules = !limits.is_empty() || !guarantees.is_empty() || !releases.is_empty();
+                let has_rules = !limits.is_empty()
+                    || !guarantees.is_empty()
+                    || !releases.is_empty()
+                    || !others.is_empty();
                 if mode.is_some() || sold_out.is_some() || has_rules || !rest.is_empty() {
                     return Err(CommandError::text(
-                        "ERR a catalogue as text says its mode, rules and schedule itself, and stands at the end",
+                        "ERR a catalogue as text says its mode, rules, schedule and tables itself, and stands at the end",
                     ));
                 }
                 return Ok(Self { catalogue: read(value, format)?, selector, first_draw });
@@ -142,21 +150,6 @@ fn read(text: &[u8], format: FileFormat) -> Result<Catalogue, CommandError> {
 /// What is wrong with a catalogue. An answer of the protocol is one line.
 fn wrong(error: &dyn std::error::Error) -> CommandError {
     CommandError::Text(format!("ERR {error}").replace(['\r', '\n'], " ").into())
-}
-
-fn items(args: &[&[u8]]) -> Result<Vec<Item>, CommandError> {
-    if !args.len().is_multiple_of(3) {
-        return Err(CommandError::text("ERR ITEMS takes an id, a weight and a quantity for each item"));
-    }
-    args.chunks(3)
-        .map(|item| {
-            Ok(Item {
-                id: options::id(item[0])?.into(),
-                weight: options::weight(item[1])?,
-                stock: options::stock(item[2])?,
-            })
-        })
-        .collect()
 }
 
 fn format_of(word: &[u8]) -> Option<FileFormat> {

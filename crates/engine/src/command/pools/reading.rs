@@ -54,7 +54,7 @@ pub(super) fn state(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Com
     rules::write_limits(reply, pool, None);
     rules::write_guarantees(reply, pool, None);
     write_page(reply, pool, &page, |reply, entry| {
-        reply.map(7);
+        reply.map(9);
         answer::number(reply, "item", u64::from(entry.item));
         answer::text(reply, "id", entry.id);
         answer::number(reply, "weight", entry.weight);
@@ -63,6 +63,7 @@ pub(super) fn state(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Com
         answer::number(reply, "drawn", entry.drawn);
         answer::number(reply, "reserved", pool.held(entry.item));
         answer::number(reply, "to-come", entry.to_come);
+        write_tables(reply, entry);
     });
     Ok(())
 }
@@ -82,16 +83,24 @@ pub(super) fn odds(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comm
     reply.bulk(b"next-release");
     rules::number_or_null(reply, urn.next_release_ms());
     reply.bulk(b"nothing");
-    reply.double(odds.share(odds.nothing()));
+    reply.double(odds.share_of_nothing());
     write_page(reply, pool, &page, |reply, entry| {
-        reply.map(3);
+        reply.map(5);
         answer::text(reply, "id", entry.id);
-        let weight = odds.weight(entry);
-        answer::number(reply, "weight", weight);
+        answer::number(reply, "weight", odds.weight(entry));
         reply.bulk(b"odds");
-        reply.double(odds.share(weight));
+        reply.double(odds.share_of(urn, entry));
+        write_tables(reply, entry);
     });
     Ok(())
+}
+
+/// The table that an item is in, and the one that it leads to, null each if that is none but the first.
+fn write_tables(reply: &mut Reply, entry: &Entry<'_>) {
+    for (name, table) in [(&b"table"[..], entry.table), (b"leads-to", entry.leads_to)] {
+        reply.bulk(name);
+        reply.bulk_or_null(table.map(str::as_bytes));
+    }
 }
 
 /// The items of a page as the field `entries`, and where the next page begins as `next`.

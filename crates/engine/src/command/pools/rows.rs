@@ -18,7 +18,9 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
          [LIMIT <DRAWS max | WINS max> [PER milliseconds] [OF numitems id [id ...]]] \
          [GUARANTEE after [POOL] [SOFT from step] OF numitems id [id ...]] \
          [SCHEDULE id units FROM milliseconds [EVERY milliseconds [TIMES windows] [LAPSES]]] \
-         <JSON catalogue | YAML catalogue | TOML catalogue | ITEMS id weight quantity [id weight quantity ...]>",
+         [TABLE name numitems id weight <quantity | TABLE:name> [id weight <quantity | TABLE:name> ...]] \
+         <JSON catalogue | YAML catalogue | TOML catalogue | \
+         ITEMS id weight <quantity | TABLE:name> [id weight <quantity | TABLE:name> ...]>",
         "Creates a pool of a catalogue, and returns what is published of the secrets of its first two epochs.",
     ),
     row(501, "pool.draw", -2, WRITE | FAST, drawing::draw).doc(

@@ -94,9 +94,11 @@ impl Standing {
             let counts = limit.wins_of.as_deref().is_none_or(gives);
             tally.count = tally.count.saturating_add(u64::from(counts));
         }
-        for ((own, pools), guarantee) in tracks.iter_mut().zip(&mut self.tracks).zip(rules.guarantees()) {
+        let guarantees = rules.guarantees().iter().enumerate();
+        for ((own, pools), (number, guarantee)) in tracks.iter_mut().zip(&mut self.tracks).zip(guarantees) {
             let misses = if guarantee.scope == Scope::Pool { pools } else { &mut own.count };
-            *misses = if gives(&guarantee.of) { 0 } else { guarantee.after.min(*misses + 1) };
+            let is_given = item.is_some_and(|item| rules.gives(number, item));
+            *misses = if is_given { 0 } else { guarantee.after.min(*misses + 1) };
         }
     }
 

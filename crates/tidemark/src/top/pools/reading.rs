@@ -74,8 +74,12 @@ impl Pool {
         let summary = Summary { rate: before.rate, ..Summary::of(&before.key, state)? };
         let entries = field(state, "entries")?.as_elements()?;
         let shares = field(odds, "entries")?.as_elements()?;
-        let items: Option<Vec<Item>> =
-            entries.iter().zip(shares).map(|(entry, share)| item(entry, share)).collect();
+        // What leads to a table is never drawn itself.
+        let leads = |entry: &Value| {
+            field(entry, "leads-to").is_some_and(|table| !matches!(table.plain(), Value::Null))
+        };
+        let pairs = entries.iter().zip(shares).filter(|(entry, _)| !leads(entry));
+        let items: Option<Vec<Item>> = pairs.map(|(entry, share)| item(entry, share)).collect();
         Some(Self {
             summary,
             version: number(state, "version")?,
