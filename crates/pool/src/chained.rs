@@ -45,6 +45,14 @@ pub enum NotFollowed {
     /// The pool cannot have done what the frame says.
     #[error(transparent)]
     Divergence(#[from] Divergence),
+    /// The frame does not continue the log before it, and what it says cannot have been done either.
+    #[error("{frame}; and {divergence}")]
+    Both {
+        /// What is wrong with the frame.
+        frame: Box<FrameError>,
+        /// What is wrong with what it says.
+        divergence: Box<Divergence>,
+    },
     /// Draws are missing, or come twice.
     #[error("the frame begins with draw {said}, and the next one is {next}")]
     OtherDraw {
@@ -53,6 +61,15 @@ pub enum NotFollowed {
         /// The number of the next draw.
         next: u64,
     },
+}
+
+/// What somebody sees who looks on while a frame is [checked](ChainedPool::check).
+#[derive(Debug)]
+pub enum Sight<'a, S> {
+    /// The pool, before an event is done again.
+    Before(&'a Pool<S>, &'a Event<'a>),
+    /// The pool behind it.
+    Behind(&'a Pool<S>, &'a Event<'a>),
 }
 
 impl<S: Selector> ChainedPool<S> {
@@ -86,10 +103,7 @@ impl<S: Selector> ChainedPool<S> {
         mut tell: impl FnMut(&Pool<S>, u64, &Event<'_>),
     ) -> Result<(), NotFollowed> {
         let (Frame { time_us, first_draw, events }, chain) = Frame::read(frame, self.chain)?;
-        let next = self.pool.next_draw();
-        if first_draw != next {
-            return Err(NotFollowed::OtherDraw { said: first_draw, next });
-        }
+        self.expect_draw(first_draw)?;
         self.chain = chain;
         for event in Events::new(events) {
             let event = event?;
@@ -97,5 +111,43 @@ impl<S: Selector> ChainedPool<S> {
             self.pool.apply(&event)?;
         }
         Ok(())
+    }
+
+    /// Does again what a frame of the log says, as an auditor who believes nothing that can be computed: by [`Pool::check`]. `see` looks on.
+    ///
+    /// # Errors
+    /// [`NotFollowed`], as whoever looks on wants it, or what they say themselves; the pool is of no use then.
+    pub fn check<E: From<NotFollowed>>(
+        &mut self,
+        bytes: &[u8],
+        see: &mut dyn FnMut(Sight<'_, S>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (frame, chain) =
+            Frame::read(bytes, self.chain).map_err(|error| self.all_that_is_wrong(bytes, error))?;
+        self.expect_draw(frame.first_draw)?;
+        for event in Events::new(frame.events) {
+            let event = event.map_err(NotFollowed::from)?;
+            see(Sight::Before(&self.pool, &event))?;
+            self.pool.check(frame.time_us, &event).map_err(NotFollowed::from)?;
+            see(Sight::Behind(&self.pool, &event))?;
+        }
+        self.chain = chain;
+        Ok(())
+    }
+
+    /// Whether a frame that does not continue what came before says something impossible as well.
+    #[cold]
+    fn all_that_is_wrong(&mut self, bytes: &[u8], frame: FrameError) -> NotFollowed {
+        let Ok(Frame { time_us, events, .. }) = Frame::read_alone(bytes) else { return frame.into() };
+        let mut events = Events::new(events).map_while(Result::ok);
+        match events.try_for_each(|event| self.pool.check(time_us, &event)) {
+            Ok(()) => frame.into(),
+            Err(divergence) => NotFollowed::Both { frame: Box::new(frame), divergence: Box::new(divergence) },
+        }
+    }
+
+    fn expect_draw(&self, said: u64) -> Result<(), NotFollowed> {
+        let next = self.pool.next_draw();
+        if said == next { Ok(()) } else { Err(NotFollowed::OtherDraw { said, next }) }
     }
 }

@@ -31,7 +31,7 @@ mod urn;
 pub use by::{By, NAME_BYTES_MAX};
 pub use capture::{BLOCK_ITEMS, Capture};
 pub use catalogue::{Catalogue, CatalogueError, ITEMS_MAX, Mode, SoldOut};
-pub use chained::{ChainedPool, NotFollowed};
+pub use chained::{ChainedPool, NotFollowed, Sight};
 pub use ending::Ending;
 pub use event::{Asked, Event, Events, Malformed, Mark, Recorder, sealed, unsealed};
 pub use frame::{Chain, Frame, FrameError};

@@ -10,7 +10,7 @@ use super::recent::Recent;
 use crate::record::{Cursor, put_bytes};
 use crate::value::{Collection, Type, collection};
 use tidemark_pool::selector::{AnySelector, SelectorKind};
-use tidemark_pool::{Chain, PoolImage};
+use tidemark_pool::{Chain, ChainedPool, PoolImage};
 use xxhash_rust::xxh3::xxh3_64;
 
 const CHAIN_BYTES: usize = 32;
@@ -38,7 +38,7 @@ impl Pool {
         }
         let pool = image.finish_with(|weights| AnySelector::with(kind, weights)).ok()?;
         let recent = Recent::decode(&mut last_draws, pool.next_draw(), pool.urn().len())?;
-        Some(Self::of(pool, chain, recent))
+        Some(Self::of(ChainedPool { pool, chain }, recent))
     }
 }
 

@@ -27,7 +27,7 @@ impl InParts for Pool {
 
     fn capture_step(&mut self, pieces: &mut Pieces) -> bool {
         let capture = self.0.capture.take();
-        self.0.capture = capture.and_then(|capture| capture.step(&self.0.pool, pieces));
+        self.0.capture = capture.and_then(|capture| capture.step(&self.0.chained.pool, pieces));
         self.0.capture.is_some()
     }
 
