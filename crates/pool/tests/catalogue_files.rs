@@ -290,7 +290,7 @@ fn tables_that_do_not_fit_together_are_answered() {
         (
             "table: t",
             "[{name: t, items: [{id: a, weight: 1, quantity: 1}]}]",
-            "line 2, column 29: item 2 has the id \"a\" of item 1: give each item an id of its own",
+            "line 2, column 28: item 2 has the id \"a\" of item 1: give each item an id of its own",
         ),
         (
             "table: u",
@@ -300,7 +300,7 @@ fn tables_that_do_not_fit_together_are_answered() {
         (
             "table: 3",
             "[]",
-            "line 1, column 36: item 1 (\"a\"): the name of a table must be text of at most 255 bytes, in quotes if it looks like something else, but is the number 3",
+            "line 1, column 35: item 1 (\"a\"): the name of a table must be text of at most 255 bytes, in quotes if it looks like something else, but is the number 3",
         ),
     ] {
         assert_eq!(said(item, tables), message, "{item} {tables}");
