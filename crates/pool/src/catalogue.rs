@@ -99,7 +99,7 @@ impl Catalogue {
         })
     }
 
-    /// The same with tables besides the first, which has the items so far; before there are rules and a schedule. O(n).
+    /// The same with tables besides the first, which has the items so far. O(n).
     ///
     /// ```
     /// use tidemark_pool::{Catalogue, Item, Lead, Table};
@@ -115,7 +115,7 @@ impl Catalogue {
     /// ```
     ///
     /// # Errors
-    /// The first thing that is wrong with the tables or their items.
+    /// The first thing that is wrong with the tables or their items, or with rules that name some of them.
     pub fn nested(self, tables: Vec<Table>, leads: &[Lead]) -> Result<Self, CatalogueError> {
         if tables.is_empty() && leads.is_empty() {
             return Ok(self);
@@ -146,7 +146,9 @@ impl Catalogue {
             return Err(NestingError::FallbackLeads { item: item.clone() }.into());
         }
         check_amounts(&items, self.mode, |_| 0)?;
-        Ok(Self { items, layout, ..self })
+        let nested = Self { items, layout, ..self };
+        nested.check_rules_of_tables(&nested.rules)?;
+        Ok(nested)
     }
 
     /// The same with rules about who draws.

@@ -4,6 +4,7 @@ use super::Pool;
 use super::step::Step;
 use crate::event::Event;
 use crate::refusal::Refusal;
+use crate::rules::Rules;
 use crate::selector::Selector;
 
 impl<S: Selector> Pool<S> {
@@ -40,8 +41,16 @@ impl<S: Selector> Pool<S> {
         [self.next_until(), release_us].into_iter().flatten().min()
     }
 
-    /// Why nothing is drawn where nothing is left.
+    /// Why nothing is drawn for nobody.
     pub(crate) fn nothing_left(&self) -> Refusal {
+        if self.rules().is_some_and(Rules::need_users) {
+            return Refusal::NoUser;
+        }
+        self.empty()
+    }
+
+    /// Why nothing is drawn where nothing is left.
+    pub(super) fn empty(&self) -> Refusal {
         self.urn.next_release_ms().map_or(Refusal::Empty, |at_ms| Refusal::EmptyUntil { at_ms })
     }
 }

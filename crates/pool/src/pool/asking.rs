@@ -84,7 +84,7 @@ impl<S: Selector> Pool<S> {
         let (begin, recorded) = (into.len(), self.recorder.mark());
         self.draw_all(wish.count, wish.repeats, standing.as_mut(), into).map_err(
             |refusal| match refusal {
-                Refusal::Empty => self.nothing_left(),
+                Refusal::Empty => self.empty(),
                 refusal => refusal,
             },
         )?;

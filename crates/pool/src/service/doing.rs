@@ -2,25 +2,38 @@
 
 use super::error::CallError;
 use super::request::{Answer, CHANGES_MAX, Change, Outcome, Request};
+use crate::by::By;
 use crate::pool::Pool;
-use crate::refusal::Refusal;
 use crate::selector::Selector;
 
-/// Does what is asked for, staged. The same asked of the same pool has the same outcome.
-pub(super) fn do_request<S: Selector>(pool: &mut Pool<S>, request: &Request) -> Outcome {
+/// Does what is asked for at this time, in microseconds since 1970, staged. The same asked of the same pool has the same outcome.
+pub(super) fn do_request<S: Selector>(pool: &mut Pool<S>, request: &Request, now_us: u64) -> Outcome {
+    let now_ms = now_us / 1000;
     match request {
-        Request::Draw => Ok(Answer::Draw(pool.draw().map_err(Refusal::from)?)),
+        Request::Draw => Ok(Answer::Draw(pool.draw().map_err(|_| pool.nothing_left())?)),
         Request::DrawMany { count, repeats } => {
             let mut draws = Vec::new();
             pool.draw_many(*count, *repeats, &mut draws)?;
             Ok(Answer::Draws(draws))
         }
+        Request::DrawBy { asker, count, repeats } => {
+            let mut draws = Vec::new();
+            pool.draw_by(&asker.by(now_ms), *count, *repeats, &mut draws)?;
+            Ok(Answer::Draws(draws))
+        }
+        Request::ReserveBy { asker, count, repeats, until_us } => {
+            Ok(Answer::Reserved(pool.reserve_by(&asker.by(now_ms), *count, *repeats, *until_us)?))
+        }
         Request::Reserve { count, repeats, until_us } => {
-            Ok(Answer::Reserved(pool.reserve(*count, *repeats, *until_us)?.clone()))
+            Ok(Answer::Reserved(pool.reserve(*count, *repeats, *until_us)?))
         }
         Request::Confirm { number } => Ok(pool.confirm(*number).map(|()| Answer::Done)?),
         Request::Cancel { number } => Ok(pool.cancel(*number).map(|()| Answer::Done)?),
         Request::GiveBack { id, count } => Ok(pool.give_back(id, *count).map(|()| Answer::Done)?),
+        Request::GiveBackBy { user, id, count } => {
+            let by = By { user: Some(user), request: None, now_ms };
+            Ok(pool.give_back_by(&by, id, *count).map(|()| Answer::Done)?)
+        }
         Request::Change(changes) => change(pool, changes).map(|()| Answer::Done),
         Request::BeginEpoch { client_seed, after } => {
             Ok(Answer::Revealed(Box::new(pool.begin_epoch(client_seed, after.clone())?)))

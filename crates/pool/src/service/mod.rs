@@ -40,7 +40,7 @@ mod state;
 
 pub use calling::{Calling, Drawing};
 pub use error::CallError;
-pub use request::{Answer, CHANGES_MAX, Change, Outcome, Request, STATE_ITEMS_MAX};
+pub use request::{Answer, Asker, CHANGES_MAX, Change, Outcome, Request, STATE_ITEMS_MAX};
 pub use settings::{QUEUE_DEFAULT, Settings};
 pub use state::{ItemState, State};
 

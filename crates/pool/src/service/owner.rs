@@ -170,7 +170,7 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
         }
         match &self.failure {
             Some(failure) => Err(failure.clone().into()),
-            None => self.seen(|pool| do_request(pool, &request)),
+            None => self.seen(|pool| do_request(pool, &request, now_us)),
         }
     }
 

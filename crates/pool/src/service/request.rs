@@ -2,6 +2,7 @@
 
 use super::error::CallError;
 use super::state::State;
+use crate::by::By;
 use crate::item::{Item, Stock};
 use crate::pool::{Draw, Reservation, Revealed};
 use crate::repeats::Repeats;
@@ -12,6 +13,39 @@ pub const CHANGES_MAX: usize = 1 << 16;
 
 /// The most items of one [`Request::State`].
 pub const STATE_ITEMS_MAX: usize = 1 << 16;
+
+/// Who asks, and as which request: [`By`](crate::By) for whoever hands it to another thread, whose clock says when.
+///
+/// ```
+/// use tidemark_pool::service::Asker;
+///
+/// let asker = Asker { user: Some((*b"mira").into()), ..Asker::request(b"order 17") };
+/// assert_eq!(asker.request.as_deref(), Some(&b"order 17"[..]));
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Asker {
+    /// Whose draws they are.
+    pub user: Option<Box<[u8]>>,
+    /// What the asker calls this request: asked again, it is answered as it was, and nothing is drawn.
+    pub request: Option<Box<[u8]>>,
+}
+
+impl Asker {
+    /// Somebody who calls the request like this.
+    pub fn request(id: &[u8]) -> Self {
+        Self { user: None, request: Some(id.into()) }
+    }
+
+    /// A user.
+    pub fn user(id: &[u8]) -> Self {
+        Self { user: Some(id.into()), request: None }
+    }
+
+    /// The same, at a time. Milliseconds since 1970.
+    pub(super) fn by(&self, now_ms: u64) -> By<'_> {
+        By { user: self.user.as_deref(), request: self.request.as_deref(), now_ms }
+    }
+}
 
 /// What a service is asked for. Each is done completely or not at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,8 +60,28 @@ pub enum Request {
         /// Whether an item may be among them twice.
         repeats: Repeats,
     },
+    /// Several draws for somebody, as [`Pool::draw_by`](crate::Pool::draw_by) makes them. Answered by [`Answer::Draws`].
+    DrawBy {
+        /// Who asks.
+        asker: Asker,
+        /// How many.
+        count: usize,
+        /// Whether an item may be among them twice.
+        repeats: Repeats,
+    },
     /// Draws that are set aside: [`Pool::reserve`](crate::Pool::reserve). Answered by [`Answer::Reserved`].
     Reserve {
+        /// How many.
+        count: usize,
+        /// Whether an item may be among them twice.
+        repeats: Repeats,
+        /// Until when. Microseconds since 1970-01-01 UTC.
+        until_us: u64,
+    },
+    /// Draws that are set aside for somebody: [`Pool::reserve_by`](crate::Pool::reserve_by). Answered by [`Answer::Reserved`].
+    ReserveBy {
+        /// Who asks.
+        asker: Asker,
         /// How many.
         count: usize,
         /// Whether an item may be among them twice.
@@ -47,6 +101,15 @@ pub enum Request {
     },
     /// Units that were drawn are in stock again: [`Pool::give_back`](crate::Pool::give_back). Answered by [`Answer::Done`].
     GiveBack {
+        /// The item.
+        id: Box<str>,
+        /// How many.
+        count: u64,
+    },
+    /// Units that a user had drawn are in stock again, and are wins less: [`Pool::give_back_by`](crate::Pool::give_back_by). Answered by [`Answer::Done`].
+    GiveBackBy {
+        /// Who had drawn them.
+        user: Box<[u8]>,
         /// The item.
         id: Box<str>,
         /// How many.

@@ -302,14 +302,14 @@ fn tables_that_do_not_fit_together_are_refused() {
 
 #[test]
 fn rules_name_items_of_tables_as_they_can_be_counted() {
-    let limit = Limit { max: 1, per_ms: None, wins_of: Some(vec!["rare".into()]) };
+    let wins_of = |id: &str| Limit { max: 1, per_ms: None, wins_of: Some(vec![id.into()]) };
     let guarantee = |of: &str| Guarantee { after: 1, of: vec![of.into()], scope: Scope::Pool, soft: None };
     let said = |sold_out: SoldOut, limits: &[Limit], guarantees: &[Guarantee]| {
         let rules = Rules::new(limits.to_vec(), guarantees.to_vec()).expect("they are sound");
         rarities(sold_out).ruled(rules).expect_err("it is wrong").to_string()
     };
     assert_eq!(
-        said(SoldOut::Renormalise, &[limit], &[]),
+        said(SoldOut::Renormalise, &[wins_of("rare")], &[]),
         "limit 1 names \"rare\", which leads to a table: name the items of the table"
     );
     assert_eq!(
@@ -320,4 +320,11 @@ fn rules_name_items_of_tables_as_they_can_be_counted() {
         said(SoldOut::NoPrize, &[], &[guarantee("rare")])
             .starts_with("guarantee 1 names \"rare\", which leads")
     );
+    // Also where the rules were there before.
+    let rules = Rules::new(vec![wins_of("rare")], Vec::new()).expect("they are sound");
+    let ruled = Catalogue::new(vec![Item::unlimited("rare", 1)]).expect("a catalogue");
+    let ruled = ruled.ruled(rules).expect("it is there");
+    let wheels = table("wheels", vec![Item::limited("car", 1, 1)]);
+    let nested = ruled.nested(vec![wheels], &[lead("rare", "wheels")]);
+    assert!(nested.expect_err("it is wrong").to_string().starts_with("limit 1 names \"rare\""));
 }

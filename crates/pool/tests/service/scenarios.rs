@@ -8,9 +8,10 @@ use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use tidemark_pool::journal::{MemoryJournal, NoJournal};
 use tidemark_pool::selector::WideTree;
-use tidemark_pool::service::{Answer, CHANGES_MAX, CallError, Change, Request, Service, Settings};
+use tidemark_pool::service::{Answer, Asker, CHANGES_MAX, CallError, Change, Request, Service, Settings};
 use tidemark_pool::{
-    Catalogue, ChainedPool, Item, Pool, Refusal, Release, Repeats, Schedule, Secret, Stock, Unsold,
+    Catalogue, ChainedPool, Item, Limit, Pool, Refusal, Release, Repeats, Rules, Schedule, Secret, Stock,
+    Unsold,
 };
 
 #[test]
@@ -105,6 +106,55 @@ fn each_request_does_what_the_pool_does() {
     let again = again(&journal.frames());
     assert_eq!((again.pool.next_draw(), again.chain), (said.next_draw, said.chain));
     assert_eq!(again.pool.commitment(), said.commitment);
+}
+
+#[test]
+fn a_request_that_is_sent_again_is_answered_again_and_users_have_their_limits() {
+    let car = || vec!["car".into()];
+    let limits = vec![
+        Limit { max: 3, per_ms: Some(1_000), wins_of: None },
+        Limit { max: 1, per_ms: None, wins_of: Some(car()) },
+    ];
+    let items = vec![Item::unlimited("car", 1), Item::unlimited("mug", 1)];
+    let rules = Rules::new(limits, Vec::new()).expect("they are sound");
+    let catalogue = Catalogue::new(items).expect("a catalogue").ruled(rules).expect("they name items");
+    let new =
+        || ChainedPool::new(Pool::<WideTree>::new(&catalogue, Secret::new([1; 32]), Secret::new([2; 32])));
+    let (journal, clock) = (MemoryJournal::default(), Arc::new(AtomicU64::new(5_000)));
+    let now = Arc::clone(&clock);
+    let service =
+        Service::start(new(), journal.clone(), move || now.load(Ordering::SeqCst), Settings::default())
+            .expect("a thread");
+    assert_eq!(service.draw(), Err(CallError::Refused(Refusal::NoUser)), "whose draw it is must be said");
+
+    let asker = Asker { user: Some((*b"mira").into()), ..Asker::request(b"order 17") };
+    let draw = || Request::DrawBy { asker: asker.clone(), count: 2, repeats: Repeats::Allowed };
+    // Both are asked before one of them is answered.
+    let (first, again) = (service.call_async(draw()), service.call_async(draw()));
+    let first = first.wait().expect("two draws");
+    assert_eq!(again.wait(), Ok(first));
+    let mira = || Asker::user(b"mira");
+    let more = || Request::DrawBy { asker: mira(), count: 2, repeats: Repeats::Allowed };
+    let limited = |again_ms| Err(CallError::Refused(Refusal::Limited { max: 3, again_ms: Some(again_ms) }));
+    assert_eq!(service.call(more()), limited(1_000));
+    clock.store(1_000_000, Ordering::SeqCst);
+    assert!(service.call(more()).is_ok(), "another window");
+
+    let reserve =
+        Request::ReserveBy { asker: mira(), count: 1, repeats: Repeats::Allowed, until_us: 1_500_000 };
+    let Ok(Answer::Reserved(held)) = service.call(reserve.clone()) else { panic!("no reservation") };
+    assert_eq!(held.user.as_deref(), Some(&b"mira"[..]));
+    assert_eq!(service.call(reserve), limited(2_000));
+    let returned = |id: &str| Request::GiveBackBy { user: (*b"mira").into(), id: id.into(), count: 1 };
+    service.call(returned("mug")).expect("mugs were drawn");
+    assert!(matches!(service.call(returned("hat")), Err(CallError::Refused(Refusal::UnknownItem { .. }))));
+    let said = state(&service);
+    assert_eq!(said.next_draw, 5, "the second time nothing was drawn");
+    service.stop().expect("the journal is well");
+    let mut again = new();
+    journal.frames().iter().for_each(|frame| again.follow(frame).expect("a frame that follows"));
+    assert_eq!((again.pool.next_draw(), again.chain), (said.next_draw, said.chain));
+    assert_eq!(again.pool.users(), 1);
 }
 
 #[test]
