@@ -105,12 +105,17 @@ impl<S: Selector> ChainedPool<S> {
         let (Frame { time_us, first_draw, events }, chain) = Frame::read(frame, self.chain)?;
         self.expect_draw(first_draw)?;
         self.chain = chain;
-        for event in Events::new(events) {
+        let mut events = Events::new(events);
+        loop {
+            while let Some(item) = events.next_drew() {
+                tell(&self.pool, time_us, &Event::Drew(item));
+                self.pool.apply_drew(item)?;
+            }
+            let Some(event) = events.next() else { return Ok(()) };
             let event = event?;
             tell(&self.pool, time_us, &event);
             self.pool.apply(&event)?;
         }
-        Ok(())
     }
 
     /// Does again what a frame of the log says, as an auditor who believes nothing that can be computed: by [`Pool::check`]. `see` looks on.

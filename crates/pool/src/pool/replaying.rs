@@ -20,11 +20,7 @@ impl<S: Selector> Pool<S> {
     #[inline]
     pub fn apply(&mut self, event: &Event<'_>) -> Result<(), Divergence> {
         match event {
-            Event::Drew(item) => {
-                self.take(*item)?;
-                self.count_made(&By::default(), &[*item]);
-                Ok(())
-            }
+            Event::Drew(item) => self.apply_drew(*item),
             Event::DrewDifferent { items } => {
                 items.iter().try_for_each(|item| self.take(*item).map(|_| ()))?;
                 self.count_made(&By::default(), items);
@@ -37,6 +33,14 @@ impl<S: Selector> Pool<S> {
             Event::Asked(asked) => self.take_asked(asked),
             other => self.apply_rare(other),
         }
+    }
+
+    /// As [`apply`](Self::apply) of a draw.
+    #[inline]
+    pub(crate) fn apply_drew(&mut self, item: Option<u32>) -> Result<(), Divergence> {
+        self.take(item)?;
+        self.count_made(&By::default(), &[item]);
+        Ok(())
     }
 
     /// As [`apply`](Self::apply), but draws are made again, and must give what is said.
