@@ -2,10 +2,9 @@
 
 use super::stock::{Scale, catalogue, expect_draws, with_secrets};
 use crate::micro::benchmark::{Benchmark, Work};
-use anyhow::Context;
 use std::time::{Duration, Instant};
 use tidemark_pool::selector::WideTree;
-use tidemark_pool::{Catalogue, Chain, Event, Events, Frame, Mode, Pool, SoldOut};
+use tidemark_pool::{Catalogue, ChainedPool, Event, Events, Mode, Pool, SoldOut};
 
 /// Draws of a frame.
 const FRAME: u64 = 4_096;
@@ -52,19 +51,18 @@ struct Log {
 impl Log {
     fn of(items: u64, draws: u64) -> anyhow::Result<Self> {
         let catalogue = catalogue(items, Mode::FixedOdds, SoldOut::Renormalise)?;
-        let (mut events, mut frames, mut chain) = (Vec::new(), Vec::new(), origin());
-        let mut pool: Pool<WideTree> = with_secrets(&catalogue);
-        while pool.next_draw() < draws {
-            let first_draw = pool.next_draw();
-            pool.stage();
-            for _ in 0..FRAME.min(draws - first_draw) {
-                pool.draw()?;
+        let (mut events, mut frames) = (Vec::new(), Vec::new());
+        let mut chained: ChainedPool<WideTree> = ChainedPool::new(with_secrets(&catalogue));
+        while chained.pool.next_draw() < draws {
+            chained.pool.stage();
+            for _ in 0..FRAME.min(draws - chained.pool.next_draw()) {
+                chained.pool.draw()?;
             }
-            let mut bytes = Vec::new();
-            chain = Frame { time_us: 1 << 50, first_draw, events: pool.staged() }.write(chain, &mut bytes);
-            events.extend_from_slice(pool.staged());
-            frames.push(bytes);
-            pool.commit();
+            events.extend_from_slice(chained.pool.staged());
+            let mut frame = Vec::new();
+            chained.write_staged(1 << 50, &mut frame);
+            frames.push(frame);
+            chained.pool.commit();
         }
         Ok(Log { catalogue, draws, events, frames })
     }
@@ -73,42 +71,28 @@ impl Log {
         &self,
         again: impl Fn(&mut Pool<WideTree>, &Event<'_>) -> anyhow::Result<()>,
     ) -> anyhow::Result<Duration> {
-        self.time(|pool| {
+        self.time(|chained| {
             for event in Events::new(&self.events) {
-                again(pool, &event?)?;
+                again(&mut chained.pool, &event?)?;
             }
             Ok(())
         })
     }
 
     fn replay_frames(&self) -> anyhow::Result<Duration> {
-        self.time(|pool| {
-            let mut chain = origin();
-            for bytes in &self.frames {
-                let (frame, behind) = Frame::read(bytes, chain).context("a frame of the log")?;
-                for event in Events::new(frame.events) {
-                    pool.apply(&event?)?;
-                }
-                chain = behind;
-            }
-            Ok(())
-        })
+        self.time(|chained| Ok(self.frames.iter().try_for_each(|frame| chained.follow(frame))?))
     }
 
     /// How long it takes a pool that is made before; all draws must be in it then.
     fn time(
         &self,
-        replay: impl FnOnce(&mut Pool<WideTree>) -> anyhow::Result<()>,
+        replay: impl FnOnce(&mut ChainedPool<WideTree>) -> anyhow::Result<()>,
     ) -> anyhow::Result<Duration> {
-        let mut pool = with_secrets(&self.catalogue);
+        let mut chained = ChainedPool::new(with_secrets(&self.catalogue));
         let clock = Instant::now();
-        replay(&mut pool)?;
+        replay(&mut chained)?;
         let took = clock.elapsed();
-        expect_draws(&pool, self.draws)?;
+        expect_draws(&chained.pool, self.draws)?;
         Ok(took)
     }
-}
-
-fn origin() -> Chain {
-    Chain::begin(b"a catalogue")
 }
