@@ -20,7 +20,7 @@ use crate::recovery::{Recovered, Recovery, recover};
 use crate::replay::{Replay, Tail};
 use crate::segment::{Segment, parse_spare_name};
 use crate::shared::{Health, Parked, Position, Progress, Shared, State, wait};
-use crate::snapshot::{SnapshotError, SnapshotWriter, Snapshots, parse_snapshot_name};
+use crate::snapshot::{Name, SnapshotError, SnapshotWriter, Snapshots, covered};
 use crate::storage::{Storage, StorageLock};
 use crate::{Durability, Gap, Lsn, Options};
 
@@ -291,10 +291,10 @@ impl Log {
     }
 
     /// Completes a snapshot: makes the log durable up to it, then the snapshot itself, removes surplus older ones,
-    /// and releases the records which the oldest that is kept covers. Blocks for as long as the disk takes.
+    /// and releases the records which the oldest whole one that is kept covers. Blocks for as long as the disk takes.
     ///
-    /// Until there are as many snapshots as are to be kept, nothing is released: the log remains the second way
-    /// back if the only snapshot turns out to be damaged. A sync that fails stops the log as one of its own would.
+    /// Until there are as many whole snapshots as are to be kept, nothing is released: the log remains the second way
+    /// back if the only one turns out to be damaged. A sync that fails stops the log as one of its own would.
     pub fn finish_snapshot(&self, writer: SnapshotWriter) -> Result<(), SnapshotError> {
         let finished = self.complete(writer);
         if let Err(SnapshotError::Sync(failure)) = &finished {
@@ -311,10 +311,9 @@ impl Log {
         self.wait_durable(writer.lsn()).map_err(SnapshotError::Log)?;
         writer.finish()?;
         let keep = self.shared.options.retention.keep_snapshots;
-        let snapshots = Snapshots::new(self.shared.storage.clone());
-        let oldest = snapshots.prune(keep)?;
-        if let Some(oldest) = oldest.filter(|_| snapshots.list().is_ok_and(|lsns| lsns.len() >= keep)) {
-            self.release(oldest.next());
+        let covered = Snapshots::new(self.shared.storage.clone()).prune(keep)?;
+        if covered > Lsn::ZERO {
+            self.release(covered.next());
         }
         Ok(())
     }
@@ -441,14 +440,6 @@ impl Recovered {
     }
 }
 
-/// What the oldest snapshot that is kept covers; nothing until there are as many as are to be kept.
-fn covered_by_snapshots(names: &[String], keep: usize) -> Lsn {
-    let mut lsns: Vec<Lsn> = names.iter().filter_map(|name| parse_snapshot_name(name)).collect();
-    lsns.sort_unstable();
-    let oldest_kept = lsns.len().checked_sub(keep.max(1));
-    oldest_kept.and_then(|index| lsns.get(index)).copied().unwrap_or_default()
-}
-
 fn share(
     storage: Arc<dyn Storage>,
     options: Options,
@@ -456,8 +447,8 @@ fn share(
     ready: VecDeque<Ready>,
 ) -> Result<Shared, OpenError> {
     let last = recovered.recovery.last_lsn;
-    let released =
-        covered_by_snapshots(&recovered.names, options.retention.keep_snapshots).next().min(last.next());
+    let snapshots = recovered.names.iter().filter_map(|name| Name::parse(name));
+    let released = covered(snapshots, options.retention.keep_snapshots).next().min(last.next());
     let mut position = None;
     let mut time_us = 0;
     if let Some(segment) = recovered.continued(&options) {

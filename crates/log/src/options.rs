@@ -77,7 +77,8 @@ pub struct Retention {
     pub bytes: Option<u64>,
     /// Keep covered segments whose records are younger than this.
     pub age: Option<Duration>,
-    /// Snapshots to keep; the log always reaches back to the oldest of them.
+    /// Whole snapshots to keep, and as many incremental ones that are on them; the log always reaches back to the oldest
+    /// whole one.
     pub keep_snapshots: usize,
 }
 

@@ -21,7 +21,7 @@ use crate::gap::{Gap, Gaps, next_behind};
 use crate::reader::{SegmentReader, Stop};
 use crate::segment::{Segment, SegmentTable, TEMPORARY_SUFFIX, is_of_log, parse_segment_name, segment_name};
 use crate::segment_header::HEADER_BYTES;
-use crate::snapshot::parse_snapshot_name;
+use crate::snapshot::Name;
 use crate::storage::{Storage, read_full, write_all, write_zeros};
 use crate::{Format, Lsn, RecordBatch, Verify};
 
@@ -72,7 +72,8 @@ pub(crate) fn recover(storage: &dyn Storage, verify: Verify) -> Result<Recovered
     let mut names = storage.list().map_err(|error| OpenError::storage("listing the directory", error))?;
     names.retain(|name| !name.ends_with(TEMPORARY_SUFFIX) || storage.remove(name).is_err());
     let (end_file, left) = find_end(storage, &names)?;
-    let snapshot = names.iter().filter_map(|name| parse_snapshot_name(name)).max().unwrap_or_default();
+    let snapshots = names.iter().filter_map(|name| Name::parse(name));
+    let snapshot = snapshots.map(|name| name.lsn).max().unwrap_or_default();
     let (table, replaced) = load_segments(storage, &names)?;
     for segment in replaced {
         remove_replaced(storage, &segment)?;

@@ -64,6 +64,7 @@ fn run_workload(storage: &FaultyStorage, model: &mut Model) {
 }
 
 fn run_session(log: &Log, session: u64, model: &mut Model) -> bool {
+    let mut base = None;
     for batch in 0..BATCHES {
         for _ in 0..BATCH_RECORDS {
             let number = model.history.len() as u64 + 1;
@@ -82,18 +83,33 @@ fn run_session(log: &Log, session: u64, model: &mut Model) -> bool {
             return false;
         }
         model.acknowledged = log.durable();
-        if batch % 2 == 1 && write_snapshot(log).is_none() && matches!(log.health(), Health::Failed(_)) {
+        let is_taken = batch % 2 == 0 || write_snapshot(log, &mut base).is_some();
+        if !is_taken && matches!(log.health(), Health::Failed(_)) {
             return false;
         }
     }
     true
 }
 
-fn write_snapshot(log: &Log) -> Option<()> {
-    let lsn = log.durable();
-    let mut writer = SnapshotWriter::create(log.storage().clone(), lsn).ok()?;
+/// What every snapshot has, and an incremental one from its base.
+const KEPT: &[u8] = b"as it was";
+
+/// A whole one, and then one that is on it.
+fn write_snapshot(log: &Log, base: &mut Option<Lsn>) -> Option<()> {
+    let (lsn, on) = (log.durable(), base.take());
+    let storage = log.storage().clone();
+    let mut writer = match on {
+        Some(base) => SnapshotWriter::create_on(storage, lsn, base).ok()?,
+        None => SnapshotWriter::create(storage, lsn).ok()?,
+    };
     writer.write_frame(1, &lsn.0.to_le_bytes()).ok()?;
-    log.finish_snapshot(writer).ok()
+    match on {
+        Some(_) => writer.keep_section(2),
+        None => writer.write_frame(2, KEPT).ok()?,
+    }
+    log.finish_snapshot(writer).ok()?;
+    *base = on.is_none().then_some(lsn);
+    Some(())
 }
 
 fn payload(number: u64, session: u64) -> Vec<u8> {
@@ -128,6 +144,8 @@ fn check(survivor: &MemoryStorage, model: &Model, case: &str) {
         assert!(damaged.is_empty(), "{case}: {damaged:?}");
         let covered = snapshot.map_or(Lsn::ZERO, |snapshot| {
             snapshot.read_section(1, |frame| assert_eq!(frame, snapshot.lsn().0.to_le_bytes())).expect(case);
+            snapshot.read_section(2, |frame| assert_eq!(frame, KEPT)).expect(case);
+            assert_eq!(snapshot.sections(), [1, 2]);
             snapshot.lsn()
         });
         assert!(covered.next() >= log.floor(), "{case}: the log continues the snapshot");

@@ -254,6 +254,137 @@ fn a_damaged_snapshot_falls_back_to_the_older_one() {
     assert!(error.to_string().contains(&name), "{error}");
 }
 
+/// On the whole one at `base`: of its sections one is as it was, one is new, and two are gone.
+fn incremental(log: &Log, base: Lsn) -> Lsn {
+    let lsn = log.durable();
+    let mut writer = SnapshotWriter::create_on(log.storage().clone(), lsn, base).expect("begins");
+    writer.write_frame(3, b"other").expect("writes");
+    writer.keep_section(1);
+    log.finish_snapshot(writer).expect("finishes");
+    lsn
+}
+
+fn incremental_name(lsn: Lsn, base: Lsn) -> String {
+    format!("snapshot-{:020}-on-{:020}.tide", lsn.0, base.0)
+}
+
+#[test]
+fn an_incremental_snapshot_has_what_changed_and_the_rest_from_its_base() {
+    let storage = MemoryStorage::new();
+    let log = open(&storage, options());
+    append(&log, 0, 10);
+    let base = snapshot(&log);
+    append(&log, 0, 10);
+    let lsn = incremental(&log, base);
+    let snapshots = Snapshots::new(log.storage().clone());
+    assert_eq!(snapshots.list().expect("lists"), [base, lsn]);
+    let (latest, damaged) = snapshots.latest(log.floor()).expect("finds");
+    let latest = latest.expect("there is one");
+    assert_eq!((latest.lsn(), latest.base(), damaged.len()), (lsn, Some(base), 0));
+    assert_eq!(latest.sections(), [1, 3]);
+    assert_eq!((latest.frames().len(), latest.payload_bytes()), (11, 10 * 8 + 5));
+    let frames = |section| {
+        let mut frames = Vec::new();
+        latest.read_section(section, |frame| frames.push(frame.to_vec())).expect("reads");
+        frames
+    };
+    let kept: Vec<_> =
+        (0..10_u32).map(|number| [&1_u32.to_le_bytes()[..], &number.to_le_bytes()].concat()).collect();
+    assert_eq!((frames(1), frames(3)), (kept, vec![b"other".to_vec()]));
+    // A restart knows by its name that the log reached it.
+    log.close().expect("closes");
+    for name in names(&storage, "segment-") {
+        storage.remove(&name).expect("removes");
+    }
+    let log = open(&storage, options());
+    append(&log, 0, 1);
+    assert_eq!(log.appended(), lsn.next());
+}
+
+#[test]
+fn of_an_incremental_snapshot_every_byte_counts_and_of_its_base_what_belongs_to_it() {
+    let storage = MemoryStorage::new();
+    let log = open(&storage, options());
+    append(&log, 0, 10);
+    let base = snapshot(&log);
+    append(&log, 0, 10);
+    let lsn = incremental(&log, base);
+    let snapshots = Snapshots::new(log.storage().clone());
+    let name = incremental_name(lsn, base);
+    let whole = storage.read(&name).expect("exists");
+    for offset in 0..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[offset] ^= 0x40;
+        storage.put(&name, bytes);
+        let (found, damaged) = snapshots.latest(log.floor()).expect("falls back");
+        assert_eq!((found.expect("is the base").lsn(), damaged.len()), (base, 1), "byte {offset}");
+    }
+    storage.put(&name, whole);
+    let base_name = format!("snapshot-{:020}.tide", base.0);
+    let whole = storage.read(&base_name).expect("exists");
+    let (mut good, mut fallen) = (0, 0);
+    for offset in 0..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[offset] ^= 0x40;
+        storage.put(&base_name, bytes);
+        match snapshots.latest(log.floor()).expect("the log has all") {
+            (Some(found), damaged) => {
+                assert_eq!((found.lsn(), damaged.len()), (lsn, 0), "byte {offset}");
+                good += 1;
+            }
+            (None, damaged) => {
+                assert_eq!(damaged.len(), 2, "byte {offset}");
+                fallen += 1;
+            }
+        }
+    }
+    // Three sections of ten frames of 20 bytes each do not belong to it.
+    assert_eq!((good, fallen), (600, whole.len() - 600));
+    storage.remove(&base_name).expect("removes");
+    let (found, damaged) = snapshots.latest(log.floor()).expect("the log has all");
+    assert!(found.is_none() && damaged[0].to_string().contains(&base_name), "{damaged:?}");
+    let orphan = SnapshotWriter::create_on(log.storage().clone(), log.durable(), base).expect_err("no base");
+    assert!(orphan.to_string().contains(&base_name), "{orphan}");
+}
+
+#[test]
+fn a_base_stays_as_long_as_it_is_needed_and_the_log_reaches_back_to_whole_ones() {
+    let storage = MemoryStorage::new();
+    let log = open(&storage, options());
+    append(&log, 0, 10);
+    let first = snapshot(&log);
+    let on_first: Vec<Lsn> = (0..3)
+        .map(|_| {
+            append(&log, 0, 10);
+            incremental(&log, first)
+        })
+        .collect();
+    let snapshots = Snapshots::new(log.storage().clone());
+    assert_eq!(snapshots.list().expect("lists"), [first, on_first[1], on_first[2]]);
+    assert_eq!(log.floor(), Lsn(1), "incremental ones are no second way back");
+    append(&log, 0, 10);
+    let second = snapshot(&log);
+    append(&log, 0, 10);
+    let on_second = incremental(&log, second);
+    assert_eq!(snapshots.list().expect("lists"), [first, on_first[2], second, on_second]);
+    wait_for_floor(&log, Lsn(2));
+    assert!(log.floor() <= first.next());
+    append(&log, 0, 10);
+    let third = snapshot(&log);
+    assert_eq!(snapshots.list().expect("lists"), [second, on_second, third]);
+    // Without its base an incremental one is of no use.
+    storage.remove(&format!("snapshot-{:020}.tide", second.0)).expect("removes");
+    append(&log, 0, 10);
+    let fourth = snapshot(&log);
+    assert_eq!(snapshots.list().expect("lists"), [third, fourth]);
+    assert_eq!(snapshots.set_aside(Some(third)).expect("renames").len(), 1);
+    append(&log, 0, 10);
+    let on_third = incremental(&log, third);
+    assert_eq!(snapshots.set_aside(Some(third)).expect("renames").len(), 1);
+    assert!(storage.read(&format!("{}.unusable", incremental_name(on_third, third))).is_some());
+    assert_eq!(snapshots.list().expect("lists"), [third]);
+}
+
 #[test]
 fn what_was_passed_over_is_set_aside_and_does_not_push_out_what_is_good() {
     let storage = MemoryStorage::new();

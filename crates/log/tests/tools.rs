@@ -134,6 +134,30 @@ fn truncate_sets_everything_later_aside() {
     assert!(matches!(error, ToolError::NoSuchRecord { wanted: Lsn(99), .. }), "{error}");
 }
 
+#[test]
+fn an_incremental_snapshot_is_described_and_set_aside_by_its_own_name() {
+    let storage = sample(Some(10));
+    let (lsn, base) = (Lsn(30), Lsn(10));
+    let mut writer = SnapshotWriter::create_on(shared(&storage), lsn, base).expect("begins");
+    writer.keep_section(0);
+    writer.write_frame(1, b"more").expect("writes");
+    writer.finish().expect("finishes");
+    let inspection = inspect(&storage);
+    let [whole, incremental] = &inspection.snapshots[..] else { panic!("{:?}", inspection.snapshots) };
+    assert_eq!((whole.lsn, whole.base, &whole.content), (base, None, &Ok((1, 5))));
+    assert_eq!((incremental.lsn, incremental.base, &incremental.content), (lsn, Some(base), &Ok((2, 9))));
+
+    let copy = storage.fork();
+    damage(&copy, 1);
+    let (cut, _) = repair(&copy);
+    assert_eq!((cut.last_lsn, cut.lost), (Lsn(40), None), "it saves what it covers");
+
+    let cut = tools::plan_truncate(&shared(&storage), Lsn(17), &mut |_| ()).expect("reads");
+    assert!(cut.files.contains(&incremental.name) && !cut.files.contains(&whole.name), "{:?}", cut.files);
+    cut.apply(&storage).expect("truncates");
+    assert_ends_at(&storage, Lsn(1), Lsn(17));
+}
+
 /// Removes the oldest segments, as retention does, and returns the first record that is left.
 fn forget_oldest(storage: &MemoryStorage, count: usize) -> Lsn {
     let segments = inspect(storage).segments;

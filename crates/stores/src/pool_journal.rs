@@ -3,6 +3,7 @@
 //! A log begins with the pool as it was made, and goes on with its frames. In the readable formats a frame is a line of words. The folder is
 //! locked, so that no second process draws from the same pool.
 
+mod base;
 mod error;
 mod record;
 mod recovery;
@@ -30,6 +31,10 @@ pub struct PoolLogOptions {
     pub log: Options,
     /// A snapshot is taken when so much has been logged behind the last one, or as much as the pool itself takes if that is more: so a start
     /// reads no more than about twice this, or twice the pool. 32 MiB by default.
+    ///
+    /// Where the last snapshot found at least half of the pool's blocks of 128 items as they were, the next one is *incremental*: it has only the
+    /// blocks that are not as they were in the last whole one, and is taken when a quarter of what the pool takes has been logged. At most
+    /// three are on a whole one, and together they are not much longer than that.
     pub snapshot_after_bytes: u64,
 }
 

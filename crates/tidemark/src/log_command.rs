@@ -245,11 +245,13 @@ fn print_inspection(inspection: &Inspection) -> io::Result<()> {
         }
     }
     for snapshot in &inspection.snapshots {
+        write!(out, "snapshot at record {}", snapshot.lsn)?;
+        if let Some(base) = snapshot.base {
+            write!(out, " on that at record {base}")?;
+        }
         match &snapshot.content {
-            Ok((frames, bytes)) => {
-                writeln!(out, "snapshot at record {}  {frames} frames  {bytes} bytes", snapshot.lsn)?;
-            }
-            Err(error) => writeln!(out, "snapshot at record {}  {error}", snapshot.lsn)?,
+            Ok((frames, bytes)) => writeln!(out, "  {frames} frames  {bytes} bytes")?,
+            Err(error) => writeln!(out, "  {error}")?,
         }
     }
     writeln!(out, "{} spare segments", inspection.spares)

@@ -9,30 +9,35 @@
 //! header   magic "TIDESNAP", version u32, zeros u32, lsn u64, zeros u32, crc u32            (32 bytes)
 //! frame    crc u32 (of the rest), len u32, section u32, len bytes of payload
 //! entry    offset u64, len u32, section u32
-//! trailer  index offset u64, frames u64, crc u32 of the index, zeros u32, crc u32 of the trailer's front,
+//! trailer  index offset u64, entries u64, crc u32 of the index, zeros u32, crc u32 of the trailer's front,
 //!          magic "DONE"                                                                      (32 bytes)
 //! ```
+//!
+//! An *incremental* snapshot has only the sections that are not as they were in an older, whole one: its *base*, whose LSN
+//! is in its name and, behind its own, in its header, which is 8 bytes longer and has version 2. An entry with offset and
+//! length 0 says that a section is as in the base. A section that no entry names is not there.
 
+mod name;
 mod read;
 mod write;
 
 use std::io;
 use std::sync::Arc;
 
+pub(crate) use name::{Name, covered};
 pub use read::{FrameEntry, Snapshot};
 pub use write::SnapshotWriter;
 
 use crate::Lsn;
 use crate::error::Failure;
-use crate::segment::TEMPORARY_SUFFIX;
 use crate::storage::{Storage, is_shortage};
 
 const HEADER_MAGIC: [u8; 8] = *b"TIDESNAP";
 const TRAILER_MAGIC: [u8; 4] = *b"DONE";
-const VERSION: u32 = 1;
+const VERSION_WHOLE: u32 = 1;
+const VERSION_INCREMENTAL: u32 = 2;
 /// Ends the name of a snapshot that was passed over.
 const ASIDE_SUFFIX: &str = ".unusable";
-const HEADER_BYTES: usize = 32;
 const TRAILER_BYTES: usize = 32;
 const FRAME_OVERHEAD_BYTES: usize = 12;
 const ENTRY_BYTES: usize = 16;
@@ -52,20 +57,29 @@ impl Snapshots {
         Self { storage }
     }
 
-    /// LSNs of all snapshots, oldest first.
+    /// LSNs of all snapshots, whole and incremental, oldest first.
     pub fn list(&self) -> Result<Vec<Lsn>, SnapshotError> {
-        let names = self.storage.list().map_err(|error| Failure::new("listing the snapshots", error))?;
-        let mut lsns: Vec<Lsn> = names.iter().filter_map(|name| parse_snapshot_name(name)).collect();
-        lsns.sort_unstable();
+        let mut lsns: Vec<Lsn> = self.names()?.into_iter().map(|name| name.lsn).collect();
+        lsns.dedup();
         Ok(lsns)
     }
 
-    /// Opens one snapshot: checks header and index, not yet the frames.
+    /// Opens one snapshot, and what it is on: checks headers and indexes, not yet the frames.
     pub fn open(&self, lsn: Lsn) -> Result<Snapshot, SnapshotError> {
-        Snapshot::open(&*self.storage, lsn)
+        let found = self.names()?.into_iter().find(|name| name.lsn == lsn);
+        Snapshot::open(&*self.storage, found.unwrap_or(Name::whole(lsn)))
     }
 
-    /// The newest snapshot of which every byte is verified, together with the damage of newer ones, newest first.
+    /// All names, in their order.
+    pub(crate) fn names(&self) -> Result<Vec<Name>, SnapshotError> {
+        let names = self.storage.list().map_err(|error| Failure::new("listing the snapshots", error))?;
+        let mut names: Vec<Name> = names.iter().filter_map(|name| Name::parse(name)).collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// The newest snapshot of which every byte is verified, and of its base every byte that belongs to it, together with
+    /// the damage of newer ones, newest first.
     ///
     /// An older snapshot will do only while the log reaches back to it: `floor` is the log's oldest record. `None`
     /// means that there is no snapshot and that the log reaches back to its very beginning.
@@ -80,12 +94,13 @@ impl Snapshots {
         below: Option<Lsn>,
     ) -> Result<(Option<Snapshot>, Vec<SnapshotError>), SnapshotError> {
         let mut damaged = Vec::new();
-        let older = |lsn: &Lsn| below.is_none_or(|below| *lsn < below);
-        for lsn in self.list()?.into_iter().filter(older).rev() {
-            if lsn.next() < floor {
+        let older = |name: &Name| below.is_none_or(|below| name.lsn < below);
+        for name in self.names()?.into_iter().filter(older).rev() {
+            if name.lsn.next() < floor {
                 break;
             }
-            match self.open(lsn).and_then(|snapshot| snapshot.verify().map(|()| snapshot)) {
+            let opened = Snapshot::open(&*self.storage, name);
+            match opened.and_then(|snapshot| snapshot.verify().map(|()| snapshot)) {
                 Ok(snapshot) => return Ok((Some(snapshot), damaged)),
                 Err(error) => damaged.push(error),
             }
@@ -104,8 +119,8 @@ impl Snapshots {
     /// the new paths.
     pub fn set_aside(&self, used: Option<Lsn>) -> Result<Vec<String>, SnapshotError> {
         let mut paths = Vec::new();
-        for lsn in self.list()?.into_iter().filter(|lsn| used.is_none_or(|used| *lsn > used)) {
-            let name = snapshot_name(lsn);
+        for name in self.names()?.into_iter().filter(|name| used.is_none_or(|used| name.lsn > used)) {
+            let name = name.to_string();
             let aside = format!("{name}{ASIDE_SUFFIX}");
             let failed = |error| Failure::new(format!("renaming {}", self.storage.path(&name)), error);
             self.storage.rename(&name, &aside).map_err(failed)?;
@@ -118,19 +133,21 @@ impl Snapshots {
         Ok(paths)
     }
 
-    /// Removes all but the newest `keep` snapshots (at least one stays); returns the oldest that is left.
-    pub fn prune(&self, keep: usize) -> Result<Option<Lsn>, SnapshotError> {
-        let lsns = self.list()?;
-        let surplus = lsns.len().saturating_sub(keep.max(1));
-        for lsn in lsns.iter().take(surplus) {
-            let name = snapshot_name(*lsn);
+    /// Removes all but the newest `keep` whole snapshots (at least one stays) and the newest `keep` incremental ones that
+    /// are on one of those. Returns the record up to which the log need not be kept: the oldest whole one that stays
+    /// covers it. Until there are `keep` whole ones, that is none.
+    pub fn prune(&self, keep: usize) -> Result<Lsn, SnapshotError> {
+        let names = self.names()?;
+        let surplus = name::surplus(&names, keep);
+        for name in &surplus {
+            let name = name.to_string();
             let failed = |error| Failure::new(format!("removing {}", self.storage.path(&name)), error);
             self.storage.remove(&name).map_err(failed)?;
         }
-        if surplus > 0 {
+        if !surplus.is_empty() {
             self.storage.sync_dir().map_err(|error| sync_failed("removing old snapshots", error))?;
         }
-        Ok(lsns.get(surplus).copied())
+        Ok(covered(names, keep))
     }
 }
 
@@ -189,18 +206,4 @@ pub enum SnapshotError {
 fn sync_failed(what: impl Into<String>, error: io::Error) -> SnapshotError {
     let failure = Failure::new(what, error);
     if is_shortage(&failure.error) { SnapshotError::Storage(failure) } else { SnapshotError::Sync(failure) }
-}
-
-/// The LSN in a snapshot's file name.
-pub(crate) fn parse_snapshot_name(name: &str) -> Option<Lsn> {
-    let lsn = Lsn(name.strip_prefix("snapshot-")?.strip_suffix(".tide")?.parse().ok()?);
-    (snapshot_name(lsn) == name).then_some(lsn)
-}
-
-pub(crate) fn snapshot_name(lsn: Lsn) -> String {
-    format!("snapshot-{:020}.tide", lsn.0)
-}
-
-fn temporary_name(lsn: Lsn) -> String {
-    format!("{}{TEMPORARY_SUFFIX}", snapshot_name(lsn))
 }

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{
-    ENTRY_BYTES, FRAME_OVERHEAD_BYTES, HEADER_BYTES, HEADER_MAGIC, SnapshotError, TRAILER_BYTES,
-    TRAILER_MAGIC, VERSION, snapshot_name,
+    ENTRY_BYTES, FRAME_OVERHEAD_BYTES, HEADER_MAGIC, Name, SnapshotError, TRAILER_BYTES, TRAILER_MAGIC,
 };
 use crate::Lsn;
 use crate::error::Failure;
@@ -20,34 +19,47 @@ pub struct FrameEntry {
     /// Size of its payload.
     pub bytes: u32,
     offset: u64,
+    /// Whether it is in the base's file.
+    is_of_base: bool,
 }
 
 /// An open snapshot. Clones share the file; all methods may be called from several threads.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    lsn: Lsn,
+    name: Name,
     path: String,
     file: Arc<dyn StorageFile>,
     frames: Arc<[FrameEntry]>,
+    /// Of an incremental snapshot: the whole one that it is on.
+    base: Option<Arc<Snapshot>>,
 }
 
 impl Snapshot {
-    pub(super) fn open(storage: &dyn Storage, lsn: Lsn) -> Result<Self, SnapshotError> {
-        let name = snapshot_name(lsn);
-        let path = storage.path(&name);
-        let file = storage.open(&name).map_err(|error| Failure::new(format!("opening {path}"), error))?;
-        let mut snapshot = Self { lsn, path, file: file.into(), frames: Arc::new([]) };
+    pub(crate) fn open(storage: &dyn Storage, name: Name) -> Result<Self, SnapshotError> {
+        let file_name = name.to_string();
+        let path = storage.path(&file_name);
+        let file =
+            storage.open(&file_name).map_err(|error| Failure::new(format!("opening {path}"), error))?;
+        let mut snapshot = Self { name, path, file: file.into(), frames: Arc::new([]), base: None };
         snapshot.check_header()?;
+        // A base is whole, so this goes no further than one step.
+        let base = name.base.map(|base| Self::open(storage, Name::whole(base))).transpose()?;
+        snapshot.base = base.map(Arc::new);
         snapshot.frames = snapshot.read_index()?.into();
         Ok(snapshot)
     }
 
     /// The state is that after this record.
     pub fn lsn(&self) -> Lsn {
-        self.lsn
+        self.name.lsn
     }
 
-    /// Every frame in the order in which it was written.
+    /// Of an incremental snapshot: the LSN of the whole one that it is on.
+    pub fn base(&self) -> Option<Lsn> {
+        self.name.base
+    }
+
+    /// Every frame in the order in which it was written, or in which its section was kept from the base.
     pub fn frames(&self) -> &[FrameEntry] {
         &self.frames
     }
@@ -67,6 +79,9 @@ impl Snapshot {
 
     /// Reads one frame into `buffer`, replacing its content by the payload.
     pub fn read_frame(&self, frame: &FrameEntry, buffer: &mut Vec<u8>) -> Result<(), SnapshotError> {
+        if let Some(base) = self.base.as_ref().filter(|_| frame.is_of_base) {
+            return base.read_frame(frame, buffer);
+        }
         buffer.resize(FRAME_OVERHEAD_BYTES + frame.bytes as usize, 0);
         self.read(buffer, frame.offset)?;
         let damaged = |what| self.damaged(frame.offset, what);
@@ -120,19 +135,20 @@ impl Snapshot {
     }
 
     fn check_header(&self) -> Result<(), SnapshotError> {
-        let mut header = [0; HEADER_BYTES];
+        let expected = self.name.header();
+        let mut header = vec![0; expected.len()];
         self.read(&mut header, 0)?;
-        let (covered, checksum) = header.split_at(HEADER_BYTES - 4);
+        let (covered, checksum) = header.split_at(header.len() - 4);
         if covered.first_chunk() != Some(&HEADER_MAGIC) {
             return Err(self.damaged(0, "the file does not begin like a snapshot"));
         }
         if checksum != crc32c::crc32c(covered).to_le_bytes() {
             return Err(self.damaged(0, "the header's checksum does not match"));
         }
-        if header[8..12] != VERSION.to_le_bytes() {
+        if header[8..12] != expected[8..12] {
             return Err(self.damaged(0, "the snapshot was written by another version of the format"));
         }
-        if header[16..24] != self.lsn.0.to_le_bytes() {
+        if header != expected {
             return Err(self.damaged(0, "the header belongs to a snapshot of another name"));
         }
         Ok(())
@@ -142,7 +158,7 @@ impl Snapshot {
         let size = self.file.len().map_err(|error| self.failure(error))?;
         let trailer_offset = size
             .checked_sub(TRAILER_BYTES as u64)
-            .filter(|offset| *offset >= HEADER_BYTES as u64)
+            .filter(|offset| *offset >= self.header_bytes())
             .ok_or_else(|| self.damaged(size, "the file is cut"))?;
         let mut trailer = [0; TRAILER_BYTES];
         self.read(&mut trailer, trailer_offset)?;
@@ -165,23 +181,49 @@ impl Snapshot {
 
     /// Frames must fill the space between header and index exactly, so that no byte of the file goes unchecked.
     fn parse_index(&self, index: &[u8], index_offset: u64) -> Result<Vec<FrameEntry>, SnapshotError> {
-        let mut end = HEADER_BYTES as u64;
+        let damaged = |what| self.damaged(index_offset, what);
+        let base = self.base.as_ref().map(|base| base.frames_by_section());
+        let mut end = self.header_bytes();
         let mut frames = Vec::with_capacity(index.len() / ENTRY_BYTES);
+        let mut kept = Vec::new();
         for entry in index.chunks_exact(ENTRY_BYTES) {
             let bytes = u64_at(entry, 8) as u32;
             let section = (u64_at(entry, 8) >> 32) as u32;
-            let frame = FrameEntry { section, bytes, offset: u64_at(entry, 0) };
-            if frame.offset != end {
-                return Err(self.damaged(index_offset, "the index does not fit the frames"));
+            let frame = FrameEntry { section, bytes, offset: u64_at(entry, 0), is_of_base: false };
+            match &base {
+                Some(base) if frame.offset == 0 && frame.bytes == 0 => {
+                    let before = frames.len();
+                    let from = base.partition_point(|frame| frame.section < section);
+                    frames.extend(base[from..].iter().take_while(|frame| frame.section == section));
+                    if frames.len() == before {
+                        return Err(damaged("the index names a section that the base does not have"));
+                    }
+                    kept.push(section);
+                }
+                _ if frame.offset == end => {
+                    end += FRAME_OVERHEAD_BYTES as u64 + u64::from(bytes);
+                    frames.push(frame);
+                }
+                _ => return Err(damaged("the index does not fit the frames")),
             }
-            end += FRAME_OVERHEAD_BYTES as u64 + u64::from(bytes);
-            frames.push(frame);
         }
-        if end == index_offset {
-            Ok(frames)
-        } else {
-            Err(self.damaged(index_offset, "the index does not fit the frames"))
+        kept.sort_unstable();
+        if kept.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(damaged("the index names a section of the base twice"));
         }
+        if end == index_offset { Ok(frames) } else { Err(damaged("the index does not fit the frames")) }
+    }
+
+    /// The frames for a snapshot that is on this one.
+    fn frames_by_section(&self) -> Vec<FrameEntry> {
+        let mut frames: Vec<_> =
+            self.frames.iter().map(|frame| FrameEntry { is_of_base: true, ..*frame }).collect();
+        frames.sort_by_key(|frame| frame.section);
+        frames
+    }
+
+    fn header_bytes(&self) -> u64 {
+        self.name.header().len() as u64
     }
 
     fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), SnapshotError> {

@@ -5,8 +5,8 @@ use std::mem;
 use std::sync::Arc;
 
 use super::{
-    ENTRY_BYTES, FRAME_OVERHEAD_BYTES, HEADER_BYTES, HEADER_MAGIC, SnapshotError, TRAILER_BYTES,
-    TRAILER_MAGIC, VERSION, snapshot_name, sync_failed, temporary_name,
+    ENTRY_BYTES, FRAME_OVERHEAD_BYTES, Name, Snapshot, SnapshotError, TRAILER_BYTES, TRAILER_MAGIC,
+    sync_failed,
 };
 use crate::Lsn;
 use crate::error::Failure;
@@ -19,7 +19,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub struct SnapshotWriter {
     storage: Arc<dyn Storage>,
-    lsn: Lsn,
+    name: Name,
     file: Box<dyn StorageFile>,
     buffer: Vec<u8>,
     /// Where `buffer` goes in the file.
@@ -31,30 +31,60 @@ pub struct SnapshotWriter {
 impl SnapshotWriter {
     /// Begins the snapshot of the state that every record up to `lsn` and none after it has made.
     pub fn create(storage: Arc<dyn Storage>, lsn: Lsn) -> Result<Self, SnapshotError> {
-        let name = temporary_name(lsn);
+        Self::begin(storage, Name::whole(lsn))
+    }
+
+    /// As [`create`](Self::create), of an incremental snapshot: it has what is not as it was in the whole one at `base`,
+    /// which is older, and names what is ([`keep_section`](Self::keep_section)). An error if there is no such whole one.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use tidemark_log::{Lsn, MemoryStorage, SnapshotWriter, Snapshots, Storage};
+    ///
+    /// let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+    /// let mut whole = SnapshotWriter::create(storage.clone(), Lsn(10))?;
+    /// whole.write_frame(1, b"quiet")?;
+    /// whole.write_frame(2, b"busy")?;
+    /// whole.finish()?;
+    ///
+    /// let mut incremental = SnapshotWriter::create_on(storage.clone(), Lsn(20), Lsn(10))?;
+    /// incremental.keep_section(1);
+    /// incremental.write_frame(2, b"busier")?;
+    /// incremental.finish()?;
+    ///
+    /// let mut sections = Vec::new();
+    /// let snapshot = Snapshots::new(storage).open(Lsn(20))?;
+    /// for section in snapshot.sections() {
+    ///     snapshot.read_section(section, |frame| sections.push(frame.to_vec()))?;
+    /// }
+    /// assert_eq!(sections, [&b"quiet"[..], b"busier"]);
+    /// # Ok::<_, tidemark_log::SnapshotError>(())
+    /// ```
+    pub fn create_on(storage: Arc<dyn Storage>, lsn: Lsn, base: Lsn) -> Result<Self, SnapshotError> {
+        debug_assert!(base < lsn, "a base is older than what is on it");
+        Snapshot::open(&*storage, Name::whole(base))?;
+        Self::begin(storage, Name { lsn, base: Some(base) })
+    }
+
+    fn begin(storage: Arc<dyn Storage>, name: Name) -> Result<Self, SnapshotError> {
+        let temporary = name.temporary();
         // An earlier attempt at the same LSN may have died half way.
-        if let Err(error) = storage.remove(&name)
+        if let Err(error) = storage.remove(&temporary)
             && error.kind() != io::ErrorKind::NotFound
         {
-            return Err(Failure::new(format!("removing {}", storage.path(&name)), error).into());
+            return Err(Failure::new(format!("removing {}", storage.path(&temporary)), error).into());
         }
         let file = storage
-            .create(&name)
-            .map_err(|error| Failure::new(format!("creating {}", storage.path(&name)), error))?;
+            .create(&temporary)
+            .map_err(|error| Failure::new(format!("creating {}", storage.path(&temporary)), error))?;
         let mut buffer = Vec::with_capacity(BUFFER_BYTES);
-        buffer.extend_from_slice(&HEADER_MAGIC);
-        buffer.extend_from_slice(&VERSION.to_le_bytes());
-        buffer.extend_from_slice(&[0; 4]);
-        buffer.extend_from_slice(&lsn.0.to_le_bytes());
-        buffer.extend_from_slice(&[0; 4]);
-        buffer.extend_from_slice(&crc32c::crc32c(&buffer).to_le_bytes());
-        debug_assert_eq!(buffer.len(), HEADER_BYTES);
-        Ok(Self { storage, lsn, file, buffer, offset: 0, index: Vec::new(), finished: false })
+        buffer.extend_from_slice(&name.header());
+        Ok(Self { storage, name, file, buffer, offset: 0, index: Vec::new(), finished: false })
     }
 
     /// The LSN of the state being written.
     pub fn lsn(&self) -> Lsn {
-        self.lsn
+        self.name.lsn
     }
 
     /// Adds a frame to a section. Frames of one section are read back in the order in which they were written.
@@ -62,9 +92,7 @@ impl SnapshotWriter {
         let Ok(length) = u32::try_from(payload.len()) else {
             return Err(SnapshotError::FrameTooLarge { bytes: payload.len() });
         };
-        self.index.extend_from_slice(&(self.offset + self.buffer.len() as u64).to_le_bytes());
-        self.index.extend_from_slice(&length.to_le_bytes());
-        self.index.extend_from_slice(&section.to_le_bytes());
+        self.put_entry(self.offset + self.buffer.len() as u64, length, section);
         let mut head = [0; FRAME_OVERHEAD_BYTES];
         head[4..8].copy_from_slice(&length.to_le_bytes());
         head[8..12].copy_from_slice(&section.to_le_bytes());
@@ -73,6 +101,16 @@ impl SnapshotWriter {
         self.buffer.extend_from_slice(&head);
         self.buffer.extend_from_slice(payload);
         if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    /// Says that a section is as it is in the base, with all of its frames. It has no frame of its own then, and this is
+    /// said once.
+    ///
+    /// # Panics
+    /// If the snapshot is whole.
+    pub fn keep_section(&mut self, section: u32) {
+        assert!(self.name.base.is_some(), "a whole snapshot has no base");
+        self.put_entry(0, 0, section);
     }
 
     /// Makes the snapshot durable and visible under its name. The log up to its LSN must be durable by then;
@@ -91,19 +129,25 @@ impl SnapshotWriter {
         self.buffer.extend_from_slice(&index);
         self.buffer.extend_from_slice(&trailer);
         self.flush()?;
-        let name = snapshot_name(self.lsn);
+        let name = self.name.to_string();
         let what = |doing: &str| format!("{doing} {}", self.storage.path(&name));
         self.file.sync_data().map_err(|error| sync_failed(what("syncing"), error))?;
         self.storage
-            .rename(&temporary_name(self.lsn), &name)
+            .rename(&self.name.temporary(), &name)
             .map_err(|error| Failure::new(what("renaming"), error))?;
         self.finished = true;
         self.storage.sync_dir().map_err(|error| sync_failed(what("syncing the directory of"), error))
     }
 
+    fn put_entry(&mut self, offset: u64, length: u32, section: u32) {
+        self.index.extend_from_slice(&offset.to_le_bytes());
+        self.index.extend_from_slice(&length.to_le_bytes());
+        self.index.extend_from_slice(&section.to_le_bytes());
+    }
+
     fn flush(&mut self) -> Result<(), SnapshotError> {
         write_all(&*self.file, &self.buffer, self.offset).map_err(|error| {
-            let path = self.storage.path(&temporary_name(self.lsn));
+            let path = self.storage.path(&self.name.temporary());
             Failure::new(format!("writing {path}"), error)
         })?;
         self.offset += self.buffer.len() as u64;
@@ -116,7 +160,7 @@ impl Drop for SnapshotWriter {
     fn drop(&mut self) {
         if !self.finished {
             // Best effort: what stays is removed at the next open.
-            let _ = self.storage.remove(&temporary_name(self.lsn));
+            let _ = self.storage.remove(&self.name.temporary());
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::error::{Damage, Failure, OpenError};
 use crate::reader::{SegmentReader, Stop};
 use crate::recovery::{SegmentEnd, damage, describe, inspect_remainder, load_segment};
 use crate::segment::{Segment, parse_segment_name, parse_spare_name, segment_name};
-use crate::snapshot::Snapshots;
+use crate::snapshot::{Name, Snapshot, Snapshots};
 use crate::storage::Storage;
 use crate::{Format, Gap, Lsn, RecordBatch};
 
@@ -73,9 +73,13 @@ pub enum SegmentState {
 /// One snapshot.
 #[derive(Clone, Debug)]
 pub struct SnapshotReport {
+    /// File name.
+    pub name: String,
     /// The last record that it covers.
     pub lsn: Lsn,
-    /// Number of frames and bytes of their payloads, or what is wrong with the file.
+    /// Of an incremental one: the last record that the whole one covers that it is on.
+    pub base: Option<Lsn>,
+    /// Number of frames and bytes of their payloads, with those in its base, or what is wrong with the file or its base.
     pub content: Result<(usize, u64), String>,
 }
 
@@ -138,16 +142,17 @@ pub fn inspect(storage: &Arc<dyn Storage>, progress: &mut dyn FnMut(u64)) -> Res
 }
 
 fn inspect_snapshots(storage: &Arc<dyn Storage>) -> Result<Vec<SnapshotReport>, ToolError> {
-    let snapshots = Snapshots::new(storage.clone());
-    let lsns = snapshots.list().map_err(|error| Failure::new("listing", std::io::Error::other(error)))?;
-    let report = |lsn| {
-        let verified = snapshots.open(lsn).and_then(|snapshot| snapshot.verify().map(|()| snapshot));
+    let listed = Snapshots::new(storage.clone()).names();
+    let names = listed.map_err(|error| Failure::new("listing", std::io::Error::other(error)))?;
+    let report = |name: Name| {
+        let opened = Snapshot::open(&**storage, name);
+        let verified = opened.and_then(|snapshot| snapshot.verify().map(|()| snapshot));
         let content = verified
             .map(|snapshot| (snapshot.frames().len(), snapshot.payload_bytes()))
             .map_err(|error| error.to_string());
-        SnapshotReport { lsn, content }
+        SnapshotReport { name: name.to_string(), lsn: name.lsn, base: name.base, content }
     };
-    Ok(lsns.into_iter().map(report).collect())
+    Ok(names.into_iter().map(report).collect())
 }
 
 /// A segment by the first LSN in its name, or what is wrong with its header.

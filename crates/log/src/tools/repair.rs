@@ -20,7 +20,6 @@ use crate::log::take_lock;
 use crate::reader::{SegmentReader, Stop};
 use crate::recovery::load_segment;
 use crate::segment::{TEMPORARY_SUFFIX, parse_segment_name};
-use crate::snapshot::snapshot_name;
 use crate::storage::{Storage, read_full, write_all, write_zeros};
 use crate::{Lsn, RecordBatch};
 
@@ -125,7 +124,7 @@ fn cut_after(inspection: &Inspection, index: usize, last: Lsn) -> Cut {
     let later = inspection.segments.iter().skip(index + 1);
     let mut files: Vec<String> = later.clone().map(|segment| segment.name.clone()).rev().collect();
     let snapshots = inspection.snapshots.iter().filter(|snapshot| snapshot.lsn > last);
-    files.extend(snapshots.map(|snapshot| snapshot_name(snapshot.lsn)));
+    files.extend(snapshots.map(|snapshot| snapshot.name.clone()));
     let mut part = None;
     if let Some(segment) = inspection.segments.get(index) {
         if segment.format.is_none() {

@@ -11,8 +11,17 @@ pub(super) const FRAME: u8 = 3;
 /// A frame in words.
 pub(super) const WORDS: u8 = 4;
 
+/// The section of a snapshot that has the head. Those behind it have the blocks of items, in their order.
+pub(super) const HEAD_SECTION: u32 = 0;
+
 /// So many items are one record.
 const ITEMS_AT_ONCE: usize = 1024;
+
+/// The section of a block.
+pub(super) fn block_section(block: usize) -> u32 {
+    // Items have numbers of 32 bits, and a block has many of them.
+    HEAD_SECTION + 1 + block as u32
+}
 
 /// The form of a head.
 pub(super) fn put_head(chain: Chain, head: &[u8]) -> Vec<u8> {

@@ -15,6 +15,8 @@ pub struct PoolRecovery {
     pub is_new: bool,
     /// The record behind which the snapshot was taken that was used, if any.
     pub snapshot: Option<Lsn>,
+    /// If that one is incremental: the record of the whole one that it is on.
+    pub snapshot_base: Option<Lsn>,
     /// The newer snapshots that were damaged and are set aside. Nothing is lost by that.
     pub damaged_snapshots: Vec<SnapshotError>,
     /// How many frames were followed.
@@ -36,6 +38,7 @@ pub(super) fn recover<S: Selector>(
         log: recovered,
         is_new: false,
         snapshot: snapshot.as_ref().map(Snapshot::lsn),
+        snapshot_base: snapshot.as_ref().and_then(Snapshot::base),
         damaged_snapshots,
         frames: 0,
         bytes_behind_snapshot: 0,
@@ -180,7 +183,7 @@ fn begin<S: Selector>(log: &Log, pool: Pool<S>) -> Result<ChainedPool<S>, PoolLo
     Ok(pool)
 }
 
-/// The pool of a snapshot. The first section has its head, and each other one a block of items, in their order.
+/// The pool of a snapshot: its sections in their order.
 fn load(snapshot: &Snapshot) -> Result<Image, PoolLogError> {
     let lsn = snapshot.lsn();
     let mut frames = snapshot.frames().to_vec();

@@ -1,11 +1,12 @@
 //! Snapshots of a pool: when one is due, and the thread that writes it.
 
+use super::base::{Base, Comparison, INCREMENTS_MAX};
 use super::record;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use tidemark_log::{Log, SnapshotError, SnapshotWriter};
+use tidemark_log::{Log, Lsn, SnapshotError, SnapshotWriter};
 use tidemark_pool::journal::SnapshotSink;
 use tidemark_pool::{Chain, ChainedPool, Selector};
 
@@ -29,22 +30,27 @@ impl SnapshotHealth {
     }
 }
 
-/// When a snapshot is due.
+/// When a snapshot is due, and what it is on.
 pub(super) struct Due {
     after_bytes: u64,
+    /// About what a whole one takes.
+    pool_bytes: u64,
     /// What has been logged behind the last snapshot.
     behind: u64,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<Option<Base>>>,
+    /// What the thread that has ended left: nothing if it failed, so that the next one is whole.
+    base: Option<Base>,
     health: SnapshotHealth,
 }
 
 impl Due {
     pub(super) fn new<S: Selector>(pool: &ChainedPool<S>, after_bytes: u64, behind: u64) -> Self {
-        let pool_bytes = pool.pool.urn().len() as u64 * ITEM_BYTES;
         Self {
-            after_bytes: after_bytes.max(pool_bytes),
+            after_bytes,
+            pool_bytes: pool.pool.urn().len() as u64 * ITEM_BYTES,
             behind,
             thread: None,
+            base: None,
             health: SnapshotHealth::default(),
         }
     }
@@ -53,8 +59,16 @@ impl Due {
         self.behind += bytes as u64;
     }
 
-    pub(super) fn is_due(&self) -> bool {
-        self.behind >= self.after_bytes && self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    pub(super) fn is_due(&mut self) -> bool {
+        if self.behind < self.after_bytes || self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+        {
+            return false;
+        }
+        self.wait();
+        // All blocks are looked at for either kind, so that either waits for its share of what the pool takes.
+        let is_incremental = self.base.as_ref().is_some_and(Base::takes_another);
+        let parts = if is_incremental { 1 + u64::from(INCREMENTS_MAX) } else { 1 };
+        self.behind >= self.pool_bytes / parts
     }
 
     pub(super) fn health(&self) -> SnapshotHealth {
@@ -63,11 +77,13 @@ impl Due {
 
     /// Waits for the thread, if there is one.
     pub(super) fn wait(&mut self) {
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
+        let Some(thread) = self.thread.take() else {
+            return;
+        };
+        self.base = thread.join().unwrap_or_else(|_| {
             self.health.set(Some("the thread that wrote the snapshot has panicked".to_owned()));
-        }
+            None
+        });
     }
 }
 
@@ -93,14 +109,17 @@ impl ThreadSink {
         let held = Arc::new(AtomicUsize::new(0));
         let (log, lsn, health) = (Arc::clone(log), log.appended(), due.health());
         let still_held = Arc::clone(&held);
-        let work = move || {
-            let taken = SnapshotWriter::create(Arc::clone(log.storage()), lsn)
-                .and_then(|writer| write(&log, writer, &written, &still_held));
-            match taken {
-                Ok(true) => health.set(None),
-                // The pool's service has ended before the snapshot.
-                Ok(false) => {}
-                Err(error) => health.set(Some(error.to_string())),
+        let comparison = Comparison::new(due.base.take());
+        let work = move || match write(&log, lsn, comparison, &written, &still_held) {
+            Ok(Some(base)) => {
+                health.set(None);
+                Some(base)
+            }
+            // The pool's service has ended before the snapshot.
+            Ok(None) => None,
+            Err(error) => {
+                health.set(Some(error.to_string()));
+                None
             }
         };
         match std::thread::Builder::new().name("tidemark-pool-snapshot".into()).spawn(work) {
@@ -142,24 +161,40 @@ impl SnapshotSink for ThreadSink {
     }
 }
 
-/// Writes what comes; whether that was all of it.
+/// Writes what comes; if that was all of it, what the next snapshot can be on.
 fn write(
     log: &Log,
-    mut writer: SnapshotWriter,
+    lsn: Lsn,
+    mut comparison: Comparison,
     parts: &Receiver<Part>,
     held: &AtomicUsize,
-) -> Result<bool, SnapshotError> {
+) -> Result<Option<Base>, SnapshotError> {
+    let storage = Arc::clone(log.storage());
+    let mut writer = match comparison.on() {
+        Some(base) => SnapshotWriter::create_on(storage, lsn, base)?,
+        None => SnapshotWriter::create(storage, lsn)?,
+    };
     while let Ok(part) = parts.recv() {
-        let (section, bytes) = match part {
-            Part::Head(head) => (0, head),
-            Part::Block(block, items) => (1 + block as u32, items),
+        let bytes = match part {
+            Part::Head(head) => {
+                writer.write_frame(record::HEAD_SECTION, &head)?;
+                head.len()
+            }
+            Part::Block(block, items) => {
+                let section = record::block_section(block);
+                if comparison.is_kept(block, &items) {
+                    writer.keep_section(section);
+                } else {
+                    writer.write_frame(section, &items)?;
+                }
+                items.len()
+            }
             Part::End => {
                 log.finish_snapshot(writer)?;
-                return Ok(true);
+                return Ok(Some(comparison.taken(lsn)));
             }
         };
-        writer.write_frame(section, &bytes)?;
-        held.fetch_sub(bytes.len(), Ordering::Relaxed);
+        held.fetch_sub(bytes, Ordering::Relaxed);
     }
-    Ok(false)
+    Ok(None)
 }

@@ -11,14 +11,49 @@ use tidemark_stores::{OpenedPool, PoolJournal};
 const ITEMS: usize = 5_000;
 
 fn open(storage: Arc<dyn Storage>) -> OpenedPool<WideTree> {
+    open_weighted(storage, |_| 1)
+}
+
+/// A pool in which hardly anything but the first hundred items is drawn.
+fn open_skewed(storage: Arc<dyn Storage>) -> OpenedPool<WideTree> {
+    open_weighted(storage, |item| if item < 100 { 1_000_000 } else { 1 })
+}
+
+fn open_weighted(storage: Arc<dyn Storage>, weight: impl Fn(usize) -> u64) -> OpenedPool<WideTree> {
     let mut options = options(Format::Binary);
     options.snapshot_after_bytes = 1;
     options.log.retention.bytes = Some(u64::MAX);
     let create = || {
-        let items = (0..ITEMS).map(|item| Item::limited(item.to_string(), 1, 1_000)).collect();
+        let item = |item: usize| Item::limited(item.to_string(), weight(item), 1_000_000);
+        let items = (0..ITEMS).map(item).collect();
         Pool::new(&Catalogue::new(items).expect("a catalogue"), Secret::new([1; 32]), Secret::new([2; 32]))
     };
     PoolJournal::open(storage, &options, create).expect("a pool")
+}
+
+/// Draws from a pool until so many snapshots were taken, and stops.
+fn use_pool(opened: OpenedPool<WideTree>, snapshots: usize) {
+    let (pool, journal, _) = opened;
+    let (log, health) = (journal.log().clone(), journal.snapshots());
+    let service = Service::start(pool, journal, clock(), Settings::default()).expect("a thread");
+    use_until_snapshots(&service, &log, snapshots);
+    service.stop().expect("the log is well");
+    assert_eq!(health.failure(), None);
+}
+
+/// The files of the snapshots, each with that of its base if it has one, and whether it has.
+fn files(memory: &MemoryStorage) -> Vec<(Lsn, Vec<String>, bool)> {
+    let snapshots = Snapshots::new(Arc::new(memory.clone()));
+    let whole = |lsn: Lsn| format!("snapshot-{:020}.tide", lsn.0);
+    let file = |lsn: Lsn| {
+        let base = snapshots.open(lsn).expect("a snapshot").base();
+        let names = match base {
+            Some(base) => vec![format!("snapshot-{:020}-on-{:020}.tide", lsn.0, base.0), whole(base)],
+            None => vec![whole(lsn)],
+        };
+        (lsn, names, base.is_some())
+    };
+    snapshots.list().expect("a listing").into_iter().map(file).collect()
 }
 
 /// Draws, reservations that end, changes: until so many snapshots were taken.
@@ -46,58 +81,88 @@ fn use_until_snapshots(service: &Service, log: &tidemark_log::Log, count: usize)
     }
 }
 
-#[test]
-fn every_snapshot_is_the_pool_at_its_position() {
-    let memory = MemoryStorage::new();
-    let opened = open(Arc::new(memory.clone()));
-    let (log, health) = (opened.1.log().clone(), opened.1.snapshots());
-    let (pool, journal, _) = opened;
-    let service = Service::start(pool, journal, clock(), Settings::default()).expect("a thread");
-    use_until_snapshots(&service, &log, 4);
-    service.stop().expect("the log is well");
-    drop(log);
-    assert_eq!(health.failure(), None);
-
-    // The whole log is kept: the pool from its beginning on is what it is from each snapshot on.
-    let snapshots: Vec<Lsn> = Snapshots::new(Arc::new(memory.clone())).list().expect("a listing");
+/// The whole log is kept: the pool from its beginning on is what it is from each snapshot on. How many were incremental.
+fn assert_each_is_the_pool_at_its_position(
+    memory: &MemoryStorage,
+    open: fn(Arc<dyn Storage>) -> OpenedPool<WideTree>,
+) -> usize {
+    let snapshots = files(memory);
     assert!(!snapshots.is_empty());
     let without = memory.fork();
-    let name = |lsn: &Lsn| format!("snapshot-{:020}.tide", lsn.0);
-    snapshots.iter().for_each(|lsn| without.remove(&name(lsn)).expect("a snapshot"));
+    for (_, names, _) in &snapshots {
+        without.remove(&names[0]).expect("a snapshot");
+    }
     let (from_log, _, recovery) = open(Arc::new(without.fork()));
     assert_eq!(recovery.snapshot, None);
-    for lsn in &snapshots {
+    for (lsn, names, is_incremental) in &snapshots {
         let with = without.fork();
-        with.put(&name(lsn), memory.read(&name(lsn)).expect("a snapshot"));
+        names.iter().for_each(|name| with.put(name, memory.read(name).expect("a snapshot")));
         let (from_snapshot, _, recovery) = open(Arc::new(with));
-        assert_eq!(recovery.snapshot, Some(*lsn));
+        assert_eq!((recovery.snapshot, recovery.snapshot_base.is_some()), (Some(*lsn), *is_incremental));
         assert_eq!(image(&from_snapshot.pool), image(&from_log.pool));
         assert_eq!(from_snapshot.chain, from_log.chain);
     }
+    snapshots.iter().filter(|(_, _, is_incremental)| *is_incremental).count()
+}
+
+#[test]
+fn every_snapshot_is_the_pool_at_its_position() {
+    let memory = MemoryStorage::new();
+    use_pool(open(Arc::new(memory.clone())), 4);
+    assert_each_is_the_pool_at_its_position(&memory, open);
+}
+
+#[test]
+fn where_little_changes_snapshots_have_what_changed_and_are_the_pool_all_the_same() {
+    let memory = MemoryStorage::new();
+    use_pool(open_skewed(Arc::new(memory.clone())), 5);
+    assert!(assert_each_is_the_pool_at_its_position(&memory, open_skewed) > 0, "{:?}", files(&memory));
+    let bytes = |names: &[String]| memory.read(&names[0]).expect("a snapshot").len();
+    let (whole, incremental): (Vec<_>, Vec<_>) =
+        files(&memory).into_iter().partition(|(_, _, is_incremental)| !is_incremental);
+    let shortest_whole = whole.iter().map(|(_, names, _)| bytes(names)).min().expect("a whole one");
+    // An entry of the index for each block, and a few blocks.
+    assert!(incremental.iter().all(|(_, names, _)| bytes(names) < shortest_whole / 5));
+}
+
+/// Flips a bit in the middle of a file.
+fn damage(memory: &MemoryStorage, name: &str) {
+    let mut bytes = memory.read(name).expect("a snapshot");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    memory.put(name, bytes);
 }
 
 #[test]
 fn a_snapshot_that_is_damaged_is_passed_over() {
     let memory = MemoryStorage::new();
-    let opened = open(Arc::new(memory.clone()));
-    let log = opened.1.log().clone();
-    let (pool, journal, _) = opened;
-    let service = Service::start(pool, journal, clock(), Settings::default()).expect("a thread");
-    use_until_snapshots(&service, &log, 2);
-    service.stop().expect("the log is well");
-    drop(log);
+    use_pool(open(Arc::new(memory.clone())), 2);
     let before = image(&open(Arc::new(memory.fork())).0.pool);
-    let newest =
-        Snapshots::new(Arc::new(memory.clone())).list().expect("a listing").pop().expect("a snapshot");
-    let name = format!("snapshot-{:020}.tide", newest.0);
-    let mut bytes = memory.read(&name).expect("a snapshot");
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 1;
-    memory.put(&name, bytes);
+    let (newest, names, _) = files(&memory).pop().expect("a snapshot");
+    damage(&memory, &names[0]);
     let (pool, _, recovery) = open(Arc::new(memory));
     assert_eq!(recovery.damaged_snapshots.len(), 1);
     assert!(recovery.snapshot.is_none_or(|lsn| lsn < newest));
     assert_eq!(image(&pool.pool), before);
+}
+
+#[test]
+fn an_incremental_snapshot_whose_base_is_damaged_is_passed_over_with_it() {
+    let memory = MemoryStorage::new();
+    use_pool(open_skewed(Arc::new(memory.clone())), 3);
+    let before = image(&open_skewed(Arc::new(memory.fork())).0.pool);
+    let found = files(&memory).into_iter().rfind(|(_, _, is_incremental)| *is_incremental);
+    let (lsn, names, _) = found.expect("an incremental one");
+    // Behind the middle are the blocks that are hardly drawn.
+    damage(&memory, &names[1]);
+    let (pool, _, recovery) = open_skewed(Arc::new(memory.clone()));
+    assert!(recovery.damaged_snapshots.len() >= 2, "{:?}", recovery.damaged_snapshots);
+    assert!(recovery.snapshot.is_none_or(|used| used < lsn && recovery.snapshot_base.is_none()));
+    assert_eq!(image(&pool.pool), before);
+    // Both are set aside, and the next start has nothing to pass over.
+    assert!(names.iter().all(|name| memory.read(&format!("{name}.unusable")).is_some()));
+    drop(pool);
+    assert_eq!(open_skewed(Arc::new(memory)).2.damaged_snapshots.len(), 0);
 }
 
 fn image(pool: &Pool<WideTree>) -> Vec<u8> {
