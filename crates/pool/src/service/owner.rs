@@ -49,6 +49,8 @@ pub(super) struct Owner<S, J, C> {
     settled_chain: Chain,
     failure: Option<JournalError>,
     snapshot: Option<Snapshot>,
+    /// Bytes of the frames that were written since the snapshot went on.
+    frame_bytes: usize,
 }
 
 /// What was done at once, on its way into the journal.
@@ -75,6 +77,7 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
             last: 0,
             failure: None,
             snapshot: None,
+            frame_bytes: 0,
         }
     }
 
@@ -197,7 +200,9 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
             let ChainedPool { pool, chain } = &self.chained;
             self.snapshot = self.journal.begin_snapshot().map(|sink| Snapshot::begin(pool, *chain, sink));
         }
-        self.snapshot = self.snapshot.take().and_then(|snapshot| snapshot.step(&self.chained.pool));
+        let frame_bytes = std::mem::take(&mut self.frame_bytes);
+        self.snapshot =
+            self.snapshot.take().and_then(|snapshot| snapshot.step(&self.chained.pool, frame_bytes));
     }
 
     /// Writes down what is staged. What is answered behind it waits until it has settled.
@@ -213,6 +218,7 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
         } else {
             self.frame.clear();
             self.chained.write_staged(time_us, &mut self.frame);
+            self.frame_bytes += self.frame.len();
             match self.journal.append(time_us, &self.frame) {
                 Ok(position) => self.last = position,
                 Err(failure) => return self.fail(failure),

@@ -7,6 +7,10 @@ use crate::journal::SnapshotSink;
 use crate::pool::Pool;
 use crate::selector::Selector;
 
+/// Behind so many bytes of frames comes another block: less than a block itself takes, so that a snapshot is complete before as much has been
+/// logged as it has, however much is asked for at once.
+const BYTES_PER_BLOCK: usize = 1024;
+
 /// A snapshot that is being taken.
 pub(super) struct Snapshot {
     capture: Capture,
@@ -49,16 +53,71 @@ impl Snapshot {
         act(pool)
     }
 
-    /// Lets the sink have one more block, which takes some tens of microseconds; `None` once it has all.
-    pub(super) fn step<S: Selector>(mut self, pool: &Pool<S>) -> Option<Self> {
-        if self.sink.is_busy() {
-            return Some(self);
-        }
+    /// Lets the sink have one more block, which takes some tens of microseconds, and more of them behind so many bytes of frames since it
+    /// was given the last one; `None` once it has all.
+    pub(super) fn step<S: Selector>(mut self, pool: &Pool<S>, frame_bytes: usize) -> Option<Self> {
         let Self { capture, sink, .. } = &mut self;
-        if capture.step(pool, |block, items| sink.block(block, items)) {
-            return Some(self);
+        for _ in 0..=frame_bytes / BYTES_PER_BLOCK {
+            if sink.is_busy() {
+                return Some(self);
+            }
+            if !capture.step(pool, |block, items| sink.block(block, items)) {
+                self.sink.finish();
+                return None;
+            }
         }
-        self.sink.finish();
-        None
+        Some(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capture::BLOCK_ITEMS;
+    use crate::selector::WideTree;
+    use crate::{Catalogue, Item, Secret};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+    /// Counts blocks, and is busy when it has so many.
+    struct Counting(Arc<AtomicUsize>, usize);
+
+    impl SnapshotSink for Counting {
+        fn head(&mut self, _: Chain, _: &[u8]) {}
+
+        fn block(&mut self, _: usize, _: &[u8]) {
+            self.0.fetch_add(1, Relaxed);
+        }
+
+        fn is_busy(&self) -> bool {
+            self.0.load(Relaxed) >= self.1
+        }
+
+        fn finish(self: Box<Self>) {
+            self.0.store(usize::MAX, Relaxed);
+        }
+    }
+
+    #[test]
+    fn the_more_is_logged_the_faster_a_snapshot_comes_to_its_end() {
+        let items = (0..20 * BLOCK_ITEMS).map(|item| Item::limited(item.to_string(), 1, 9)).collect();
+        let catalogue = Catalogue::new(items).expect("a catalogue");
+        let pool = Pool::<WideTree>::new(&catalogue, Secret::new([1; 32]), Secret::new([2; 32]));
+        let begin = |most| {
+            let blocks = Arc::new(AtomicUsize::new(0));
+            let sink = Box::new(Counting(Arc::clone(&blocks), most));
+            (Snapshot::begin(&pool, Chain::from([0; 32]), sink), blocks)
+        };
+        let (snapshot, blocks) = begin(usize::MAX);
+        let snapshot = snapshot.step(&pool, 0).expect("there are more");
+        assert_eq!(blocks.load(Relaxed), 1);
+        let snapshot = snapshot.step(&pool, 10 * BYTES_PER_BLOCK).expect("there are more");
+        assert_eq!(blocks.load(Relaxed), 12);
+        assert!(snapshot.step(&pool, usize::MAX).is_none());
+        assert_eq!(blocks.load(Relaxed), usize::MAX, "it was told that this is all");
+
+        let (snapshot, blocks) = begin(5);
+        assert!(snapshot.step(&pool, usize::MAX).is_some(), "whoever writes it has enough for now");
+        assert_eq!(blocks.load(Relaxed), 5);
     }
 }
