@@ -283,6 +283,8 @@ fn an_incremental_snapshot_has_what_changed_and_the_rest_from_its_base() {
     assert_eq!((latest.lsn(), latest.base(), damaged.len()), (lsn, Some(base), 0));
     assert_eq!(latest.sections(), [1, 3]);
     assert_eq!((latest.frames().len(), latest.payload_bytes()), (11, 10 * 8 + 5));
+    let file = storage.read(&incremental_name(lsn, base)).expect("exists");
+    assert_eq!(latest.file_bytes(), file.len() as u64);
     let frames = |section| {
         let mut frames = Vec::new();
         latest.read_section(section, |frame| frames.push(frame.to_vec())).expect("reads");

@@ -1,10 +1,12 @@
-//! `JournalOps`, `CallerOps` and `LatencyOps` with a log: every format, storage and durability that it has; and `RecoveryOps`, the way back.
+//! `JournalOps`, `CallerOps` and `LatencyOps` with a log: every format, storage and durability that it has; `SnapshotOps`, what snapshots have; and
+//! `RecoveryOps`, the way back.
 //!
 //! Logs are in folders of their own below the system's folder for temporary files, which `TMPDIR` says.
 
 mod counting;
 mod folder;
 mod recovery;
+mod snapshots;
 
 use super::latency::{RATES, at_rate};
 use super::served::Served;
@@ -30,6 +32,7 @@ pub(super) fn suite() -> Vec<Benchmark> {
     all.extend(CALLERS.map(waiting));
     all.extend(RATES.map(late));
     all.extend(recovery::suite());
+    all.extend(snapshots::suite());
     all
 }
 

@@ -29,6 +29,7 @@ pub struct Snapshot {
     name: Name,
     path: String,
     file: Arc<dyn StorageFile>,
+    file_bytes: u64,
     frames: Arc<[FrameEntry]>,
     /// Of an incremental snapshot: the whole one that it is on.
     base: Option<Arc<Snapshot>>,
@@ -40,7 +41,9 @@ impl Snapshot {
         let path = storage.path(&file_name);
         let file =
             storage.open(&file_name).map_err(|error| Failure::new(format!("opening {path}"), error))?;
-        let mut snapshot = Self { name, path, file: file.into(), frames: Arc::new([]), base: None };
+        let file_bytes = file.len().map_err(|error| Failure::new(format!("measuring {path}"), error))?;
+        let mut snapshot =
+            Self { name, path, file: file.into(), file_bytes, frames: Arc::new([]), base: None };
         snapshot.check_header()?;
         // A base is whole, so this goes no further than one step.
         let base = name.base.map(|base| Self::open(storage, Name::whole(base))).transpose()?;
@@ -75,6 +78,11 @@ impl Snapshot {
     /// Size of all payloads.
     pub fn payload_bytes(&self) -> u64 {
         self.frames.iter().map(|frame| u64::from(frame.bytes)).sum()
+    }
+
+    /// Size of its file; that of its base is not in it.
+    pub fn file_bytes(&self) -> u64 {
+        self.file_bytes
     }
 
     /// Reads one frame into `buffer`, replacing its content by the payload.
@@ -155,11 +163,11 @@ impl Snapshot {
     }
 
     fn read_index(&self) -> Result<Vec<FrameEntry>, SnapshotError> {
-        let size = self.file.len().map_err(|error| self.failure(error))?;
-        let trailer_offset = size
+        let trailer_offset = self
+            .file_bytes
             .checked_sub(TRAILER_BYTES as u64)
             .filter(|offset| *offset >= self.header_bytes())
-            .ok_or_else(|| self.damaged(size, "the file is cut"))?;
+            .ok_or_else(|| self.damaged(self.file_bytes, "the file is cut"))?;
         let mut trailer = [0; TRAILER_BYTES];
         self.read(&mut trailer, trailer_offset)?;
         let (fields, ending) = trailer.split_at(24);
