@@ -19,6 +19,7 @@ mod reserving;
 mod ruled;
 mod staging;
 mod step;
+mod steps;
 
 pub use divergence::Divergence;
 pub use draw::{DRAWS_MAX, Draw};
@@ -44,7 +45,7 @@ use reservations::Reservations;
 use ruled::Ruled;
 use std::collections::VecDeque;
 use std::fmt;
-use step::Step;
+use steps::Steps;
 
 /// The largest number that the first draw of a pool may have: as many can follow.
 pub const FIRST_DRAW_MAX: u64 = AMOUNT_MAX / 2;
@@ -84,7 +85,7 @@ pub struct Pool<S> {
     requests: Requests,
     /// The rules about who draws, if there are any.
     ruled: Option<Box<Ruled>>,
-    steps: Vec<Step>,
+    steps: Steps,
     /// So many of the steps are in the hands of whatever writes them down.
     handed_over: usize,
     recorder: Recorder,
@@ -120,7 +121,7 @@ impl<S: Selector> Pool<S> {
             reservations: Reservations::default(),
             requests: Requests::default(),
             ruled,
-            steps: Vec::new(),
+            steps: Steps::default(),
             handed_over: 0,
             recorder: Recorder::default(),
             staging: false,

@@ -3,12 +3,16 @@
 use super::Pool;
 use super::draw::{DRAWS_MAX, Draw};
 use super::people::Standing;
-use super::step::Step;
 use crate::by::By;
 use crate::event::Event;
 use crate::refusal::{Empty, Refusal};
 use crate::repeats::Repeats;
 use crate::selector::Selector;
+
+/// How many items are looked for together at most,
+const TOGETHER_MAX: usize = 64;
+/// and at first.
+const TOGETHER_FIRST: usize = 8;
 
 impl<S: Selector> Pool<S> {
     /// Draws once. As fast as the selector, with no allocation. Where [rules](Self::rules) count what each user does, there is nothing for
@@ -22,13 +26,50 @@ impl<S: Selector> Pool<S> {
             return self.draw_as_nobody();
         }
         let number = self.next_draw;
-        let item = self.urn.draw(self.numbers.of_draw(number))?;
-        self.next_draw += 1;
-        if self.staging {
-            self.steps.push(Step::drew(item));
-            self.recorder.drew(item);
-        }
+        let item = self.draw_item()?;
         Ok(Draw { number, item })
+    }
+
+    /// What the next draw gives, where nothing is counted of users.
+    #[inline]
+    fn draw_item(&mut self) -> Result<Option<u32>, Empty> {
+        let item = self.urn.draw(self.numbers.of_draw(self.next_draw))?;
+        self.next_draw += 1;
+        self.keep_draw(item);
+        Ok(item)
+    }
+
+    /// As [`draw_item`](Self::draw_item) so often, while steps are kept. Several items are looked for together where that can be: whenever
+    /// something is sold out, what was found behind it is looked for anew, and fewer together.
+    fn draw_items(&mut self, count: usize) -> Result<(), Empty> {
+        let (mut left, mut together) = (count, TOGETHER_FIRST);
+        while left > 0 {
+            let Some(weight) = self.urn.lasting_weight() else {
+                self.draw_item()?;
+                left -= 1;
+                continue;
+            };
+            let wanted = together.min(left);
+            let drawn = self.draw_together(wanted, weight)?;
+            left -= drawn;
+            together = if drawn < wanted { drawn } else { TOGETHER_MAX.min(2 * together) };
+        }
+        Ok(())
+    }
+
+    /// Draws so many, or fewer, among items of this weight.
+    fn draw_together(&mut self, count: usize, weight: u64) -> Result<usize, Empty> {
+        let Self { urn, numbers, next_draw, steps, recorder, .. } = self;
+        let (mut points, mut items) = ([0; TOGETHER_MAX], [0; TOGETHER_MAX]);
+        let (points, items) = (&mut points[..count], &mut items[..count]);
+        for (point, draw) in points.iter_mut().zip(*next_draw..) {
+            *point = numbers.below(draw, weight);
+        }
+        urn.draw_each(points, items, |item| {
+            *next_draw += 1;
+            steps.drew(item);
+            recorder.drew(item);
+        })
     }
 
     #[cold]
@@ -86,10 +127,13 @@ impl<S: Selector> Pool<S> {
         into: &mut Vec<Draw>,
     ) -> Result<(), Refusal> {
         let Some(standing) = standing else {
-            return (0..count).try_for_each(|_| {
-                into.push(self.draw()?);
-                Ok(())
-            });
+            debug_assert!(self.ruled.is_none() && self.staging, "steps are kept, and rules have a standing");
+            let (first, draws) = (self.next_draw, self.steps.draws());
+            self.draw_items(count)?;
+            // All at once from bare numbers: a draw that is moved as a whole right behind the stores of its parts waits for them.
+            let drawn = self.steps.drawn_since(draws);
+            into.extend(drawn.zip(first..).map(|(item, number)| Draw { number, item }));
+            return Ok(());
         };
         (0..count).try_for_each(|_| {
             into.push(self.draw_standing(standing, &[])?);

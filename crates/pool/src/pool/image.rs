@@ -7,6 +7,7 @@ use super::requests::Requests;
 use super::reservation::{ENDED_KEPT, RESERVATIONS_MAX, Reservation};
 use super::reservations::Reservations;
 use super::ruled::Ruled;
+use super::steps::Steps;
 use crate::by::NAME_BYTES_MAX;
 use crate::bytes::{Reader, put_bytes, put_number};
 use crate::ending::Ending;
@@ -178,7 +179,7 @@ impl PoolImage {
             reservations: self.reservations,
             requests: self.requests,
             ruled,
-            steps: Vec::new(),
+            steps: Steps::default(),
             handed_over: 0,
             recorder: Recorder::default(),
             staging: false,

@@ -2,8 +2,7 @@
 
 mod image;
 
-use super::draw::Draw;
-use super::step::NOTHING;
+use super::draw::{Draw, Given};
 use crate::by::By;
 use crate::repeats::Repeats;
 use foldhash::fast::RandomState;
@@ -38,7 +37,7 @@ pub(super) struct Request {
 #[derive(Debug, Clone)]
 pub(super) struct Forgotten {
     request: Request,
-    items: Vec<u32>,
+    items: Vec<Given>,
 }
 
 /// The last requests, the oldest first.
@@ -46,7 +45,7 @@ pub(super) struct Forgotten {
 pub(super) struct Requests {
     kept: VecDeque<Request>,
     /// The items of all their draws, one behind the other.
-    items: VecDeque<u32>,
+    items: VecDeque<Given>,
     /// Numbers of requests, counted since the pool was made or read, by their ids.
     by_id: HashTable<u64>,
     /// How many requests were forgotten, and how many items with them.
@@ -87,7 +86,7 @@ impl Requests {
     fn items(&self, request: &Request) -> impl Iterator<Item = Option<u32>> {
         let begin = (request.begin - self.items_forgotten) as usize;
         let items = self.items.range(begin..begin + request.count as usize);
-        items.map(|&item| (item != NOTHING).then_some(item))
+        items.map(|given| given.item())
     }
 
     /// Keeps what a request of a new id was given, and says what is forgotten for it.
@@ -98,7 +97,7 @@ impl Requests {
     ) -> Vec<Forgotten> {
         debug_assert!(self.find(&request.id).is_none(), "an id belongs to one request");
         let begin = self.items_forgotten + self.items.len() as u64;
-        self.items.extend(items.map(|item| item.unwrap_or(NOTHING)));
+        self.items.extend(items.map(Given::new));
         let count = (self.items_forgotten + self.items.len() as u64 - begin) as u32;
         self.kept.push_back(Request { count, begin, ..request });
         self.enter(self.forgotten + self.kept.len() as u64 - 1);
@@ -123,7 +122,7 @@ impl Requests {
         for Forgotten { request, items } in forgotten.into_iter().rev() {
             self.forgotten -= 1;
             self.items_forgotten -= items.len() as u64;
-            items.into_iter().rev().for_each(|item| self.items.push_front(item));
+            items.into_iter().rev().for_each(|given| self.items.push_front(given));
             self.kept.push_front(request);
             self.enter(self.forgotten);
         }
@@ -132,7 +131,7 @@ impl Requests {
     fn forget_first(&mut self) -> Option<Forgotten> {
         self.leave(self.forgotten);
         let request = self.kept.pop_front()?;
-        let items: Vec<u32> = self.items.drain(..request.count as usize).collect();
+        let items: Vec<Given> = self.items.drain(..request.count as usize).collect();
         self.forgotten += 1;
         self.items_forgotten += items.len() as u64;
         Some(Forgotten { request, items })

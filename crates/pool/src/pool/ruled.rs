@@ -109,10 +109,7 @@ impl<S: Selector> Pool<S> {
         };
         standing.count(rules, item);
         self.next_draw += 1;
-        self.keep_step(|| Step::drew(item));
-        if self.staging {
-            self.recorder.drew(item);
-        }
+        self.keep_draw(item);
         Ok(Draw { number, item })
     }
 

@@ -1,7 +1,8 @@
 //! Steps that can be taken back: of a call that gives all or nothing, and of a caller who writes them down before they count.
 
 use super::Pool;
-use super::step::{NOTHING, Step};
+use super::step::Step;
+use super::steps::Last;
 use crate::event::{Event, Mark};
 use crate::selector::Selector;
 
@@ -101,14 +102,14 @@ impl<S: Selector> Pool<S> {
     pub fn commit_first(&mut self, steps: usize) {
         debug_assert!(steps <= self.handed_over, "what is kept has been handed over");
         let steps = steps.min(self.handed_over);
-        self.steps.drain(..steps);
+        self.steps.forget_first(steps);
         self.handed_over -= steps;
     }
 
     /// Keeps what it takes to undo what was just done and to do it again, if that is staged.
     pub(super) fn note(&mut self, step: impl FnOnce() -> Step, event: &Event<'_>) {
         if self.staging {
-            self.steps.push(step());
+            self.steps.did(step());
             self.recorder.record(event);
         }
     }
@@ -116,28 +117,43 @@ impl<S: Selector> Pool<S> {
     /// Keeps what it takes to undo what was just done, if that is staged; what it takes to do it again is written elsewhere.
     pub(super) fn keep_step(&mut self, step: impl FnOnce() -> Step) {
         if self.staging {
-            self.steps.push(step());
+            self.steps.did(step());
+        }
+    }
+
+    /// Keeps what it takes to undo a draw and to do it again, if that is staged.
+    #[inline]
+    pub(super) fn keep_draw(&mut self, item: Option<u32>) {
+        if self.staging {
+            self.steps.drew(item);
+            self.recorder.drew(item);
         }
     }
 
     pub(super) fn revert_to(&mut self, mark: usize) {
         while self.steps.len() > mark {
             match self.steps.pop() {
-                Some(Step::Drew(item)) => {
+                Some(Last::Drew(item)) => {
                     self.next_draw -= 1;
-                    if item != NOTHING {
+                    if let Some(item) = item {
                         self.urn.undo_draw(item);
                     }
                 }
-                Some(Step::Changed(change)) => self.urn.undo(&change),
-                Some(Step::Advanced(advance)) => self.urn.undo_advance(&advance),
-                Some(Step::Reserved(number)) => self.undo_reserved(number),
-                Some(Step::Ended(ended)) => self.undo_ended(*ended),
-                Some(Step::Requested(forgotten)) => self.requests.undo_keep(forgotten),
-                Some(Step::Counted(counted)) => self.undo_counted(counted.0, counted.1),
-                Some(Step::Epoch(forgotten)) => self.undo_epoch(forgotten.map(|forgotten| *forgotten)),
+                Some(Last::Did(step)) => self.undo(step),
                 None => break,
             }
+        }
+    }
+
+    fn undo(&mut self, step: Step) {
+        match step {
+            Step::Changed(change) => self.urn.undo(&change),
+            Step::Advanced(advance) => self.urn.undo_advance(&advance),
+            Step::Reserved(number) => self.undo_reserved(number),
+            Step::Ended(ended) => self.undo_ended(*ended),
+            Step::Requested(forgotten) => self.requests.undo_keep(forgotten),
+            Step::Counted(counted) => self.undo_counted(counted.0, counted.1),
+            Step::Epoch(forgotten) => self.undo_epoch(forgotten.map(|forgotten| *forgotten)),
         }
     }
 }

@@ -7,11 +7,9 @@ use super::reservation::Reservation;
 use crate::ending::Ending;
 use crate::urn::{Advance, Change};
 
-/// What was done, as far as it takes to undo it.
+/// What was done that is not a draw, as far as it takes to undo it.
 #[derive(Debug, Clone)]
 pub(super) enum Step {
-    /// A draw has taken a number and one of the item, or of nothing.
-    Drew(u32),
     /// An item was changed by hand.
     Changed(Box<Change>),
     /// The schedule has gone on.
@@ -26,16 +24,6 @@ pub(super) enum Step {
     Counted(Box<(Vec<Before>, Box<[u64]>)>),
     /// An epoch has begun, and for the one before it another was forgotten.
     Epoch(Option<Box<Epoch>>),
-}
-
-/// In place of an item: nothing.
-pub(super) const NOTHING: u32 = u32::MAX;
-
-impl Step {
-    #[inline]
-    pub(super) fn drew(item: Option<u32>) -> Self {
-        Self::Drew(item.unwrap_or(NOTHING))
-    }
 }
 
 /// What it takes to undo the end of a reservation.

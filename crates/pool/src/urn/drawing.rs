@@ -23,6 +23,40 @@ impl<S: Selector> Urn<S> {
         self.meet(met)
     }
 
+    /// The weight of all, if each draw takes one number below it and leaves it as it is, as long as nothing is sold out: then draws can be
+    /// made with [`draw_each`](Self::draw_each).
+    #[inline]
+    pub(crate) fn lasting_weight(&self) -> Option<u64> {
+        let total = self.selector.total();
+        let is_lasting = self.tables.is_none() && !matches!(self.rule, Rule::PerUnit { .. });
+        (is_lasting && total > 0).then_some(total)
+    }
+
+    /// Draws with several numbers below the [lasting weight](Self::lasting_weight), as [`draw`](Self::draw) would with one after the other,
+    /// until something is sold out: the numbers behind that may be too large. `items` is room for as many. Calls `drew` with what is drawn and
+    /// says how often.
+    ///
+    /// # Errors
+    /// [`Empty`], if nothing is left behind what was drawn.
+    #[inline]
+    pub(crate) fn draw_each(
+        &mut self,
+        numbers: &[u64],
+        items: &mut [usize],
+        mut drew: impl FnMut(Option<u32>),
+    ) -> Result<usize, Empty> {
+        debug_assert!(self.lasting_weight().is_some(), "each draw leaves the weights as they are");
+        self.selector.select_each(numbers, items);
+        let on_sale = self.on_sale;
+        for (before, &mut met) in items.iter_mut().enumerate() {
+            drew(self.meet(met as u32)?);
+            if self.on_sale != on_sale {
+                return Ok(before + 1);
+            }
+        }
+        Ok(items.len())
+    }
+
     /// What a draw gives that has met this item.
     #[inline]
     pub(super) fn meet(&mut self, met: u32) -> Result<Option<u32>, Empty> {

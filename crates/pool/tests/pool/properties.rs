@@ -653,7 +653,61 @@ fn taken_back_is_not_done<S: Selector>(catalogue: &Catalogue, groups: &[(Vec<Ste
     groups.iter().flat_map(|(steps, _)| steps).for_each(|step| both.take(step));
 }
 
+/// One pool draws with calls of so many, the other with a call for each; and nothing at all where there are not so many.
+fn one_call_gives_what_many_give<S: Selector>(catalogue: &Catalogue, counts: &[usize]) {
+    let new = || {
+        let mut pool = Pool::<S>::new(catalogue, secret(1), secret(2));
+        pool.stage();
+        pool
+    };
+    let (mut together, mut singly) = (new(), new());
+    for &count in counts {
+        let (before, mut draws) = (singly.savepoint(), Vec::new());
+        let drawn = together.draw_many(count, Repeats::Allowed, &mut draws);
+        match (0..count).map(|_| singly.draw()).collect::<Result<Vec<Draw>, _>>() {
+            Ok(one_by_one) => assert_eq!((drawn, draws), (Ok(()), one_by_one)),
+            Err(Empty) => {
+                assert_eq!((drawn, draws), (Err(Refusal::Empty), Vec::new()));
+                singly.back_to(before);
+            }
+        }
+        assert_eq!(together.staged(), singly.staged());
+        assert_eq!(seen(&together), seen(&singly));
+    }
+    let fresh = image(&Pool::<S>::new(catalogue, secret(1), secret(2)));
+    together.revert();
+    assert_eq!(image(&together), fresh, "all of it can be taken back");
+}
+
 proptest! {
+    #[test]
+    fn draws_of_a_call_are_those_of_as_many_calls(
+        items in vec((0_u64..6, prop_oneof![
+            2 => (0_u64..3).prop_map(Stock::Limited),
+            3 => (0_u64..200).prop_map(Stock::Limited),
+            1 => Just(Stock::Unlimited),
+        ]), 1..40),
+        mode in prop_oneof![3 => Just(Mode::FixedOdds), 1 => Just(Mode::PerUnit)],
+        sold_out in prop_oneof![
+            2 => Just(None), 1 => Just(Some(None)), 2 => any::<Index>().prop_map(|item| Some(Some(item))),
+        ],
+        counts in vec(1_usize..300, 1..6),
+    ) {
+        let items: Vec<Item> = (0..)
+            .zip(items)
+            .map(|(number, (weight, stock)): (u8, _)| Item { id: number.to_string().into(), weight, stock })
+            .collect();
+        let sold_out = match sold_out {
+            None => SoldOut::Renormalise,
+            Some(None) => SoldOut::NoPrize,
+            Some(Some(item)) => SoldOut::Fallback(item.get(&items).id.clone()),
+        };
+        if let Ok(catalogue) = Catalogue::with(items, mode, sold_out) {
+            one_call_gives_what_many_give::<WideTree>(&catalogue, &counts);
+            one_call_gives_what_many_give::<Alias>(&catalogue, &counts);
+        }
+    }
+
     #[test]
     fn a_pool_does_what_the_model_does(catalogue in catalogue(), steps in vec(step(), 0..60)) {
         does_what_the_model_does::<WideTree>(&catalogue, &steps);
