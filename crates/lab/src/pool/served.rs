@@ -15,7 +15,8 @@ use tidemark_pool::{ChainedPool, Draw, Pool, Repeats, Selector, Stock};
 /// A service, what was asked of it, and what came of that.
 pub(super) struct Served {
     service: Service,
-    answers: Arc<Answers>,
+    /// Kept for good, some bytes for each service: to count the callbacks that share it would take longer than some of the draws.
+    answers: &'static Answers,
     /// How much there is of each item, if that is limited and the same for all.
     quantity: u64,
     asked: Arc<AtomicU64>,
@@ -59,7 +60,7 @@ impl Served {
         let service = Service::start(pool, journal, now_us, Settings::default())?;
         Ok(Served {
             service,
-            answers: Arc::default(),
+            answers: Box::leak(Box::default()),
             quantity,
             asked,
             called: AtomicU64::new(0),
@@ -70,7 +71,7 @@ impl Served {
     /// Draws so often without waiting, each answered by a callback; and once more, behind all of them, with waiting.
     pub(super) fn by_callbacks(&self, count: u64) -> anyhow::Result<()> {
         for _ in 1..count {
-            let answers = Arc::clone(&self.answers);
+            let answers = self.answers;
             self.service.draw_with(move |drawn| answers.take(drawn.is_ok(), 1));
         }
         self.will_call(count - 1);
@@ -92,7 +93,7 @@ impl Served {
     pub(super) fn by_parcels(&self, calls: u64, draws: u64) -> anyhow::Result<()> {
         let parcel = || Request::DrawMany { count: draws as usize, repeats: Repeats::Allowed };
         for _ in 1..calls {
-            let answers = Arc::clone(&self.answers);
+            let answers = self.answers;
             self.service.call_with(parcel(), move |drawn: Outcome| answers.take(drawn.is_ok(), draws));
         }
         self.will_call((calls - 1) * draws);
@@ -118,7 +119,7 @@ impl Served {
     /// Draws once; how late that is done, which is due now, is taken down.
     pub(super) fn draw_late(&self, lateness: &Arc<Lateness>, due: u64) {
         self.will_call(1);
-        let (answers, lateness) = (Arc::clone(&self.answers), Arc::clone(lateness));
+        let (answers, lateness) = (self.answers, Arc::clone(lateness));
         self.service.draw_with(move |drawn| {
             answers.take(drawn.is_ok(), 1);
             if drawn.is_ok() {
@@ -158,7 +159,7 @@ impl Served {
         anyhow::ensure!(sum == asked, "{sum} units are drawn where {asked} should be");
         self.service.stop()?;
         // Nobody is called back any more.
-        let Answers { made, refused } = &*self.answers;
+        let Answers { made, refused } = self.answers;
         let (made, refused) = (made.load(Relaxed), refused.load(Relaxed));
         anyhow::ensure!(refused == 0, "{refused} draws were refused");
         let called = self.called.load(Relaxed);
