@@ -24,6 +24,7 @@ use crate::nesting::Layout;
 use crate::refusal::Refusal;
 use crate::selector::Selector;
 use crate::stocks::Stocks;
+use std::num::NonZeroU64;
 use tables::Tables;
 use timetable::Timetable;
 
@@ -50,6 +51,8 @@ pub struct Urn<S> {
     /// What counts in the next draw: see [`in_force`].
     selector: S,
     rule: Rule,
+    /// Where each unit counts: what it weighs, if that has been the same all along for all that have a weight.
+    unit_weight: Option<NonZeroU64>,
     /// How many items of the first table have a weight and are not sold out. Kept where weights stay in force behind the last unit.
     on_sale: usize,
     /// The sum of what items count, if all that was drawn is given back and all has come that the schedule promises: at most
@@ -159,8 +162,20 @@ impl<S: Selector> Urn<S> {
             Box::new(tables)
         });
         let selector = make(&shares);
-        let mut urn =
-            Self { ids, stocks, weights, selector, rule, on_sale, counted, timetable, tables, version };
+        let unit_weight = unit_weight(rule, &weights);
+        let mut urn = Self {
+            ids,
+            stocks,
+            weights,
+            selector,
+            rule,
+            unit_weight,
+            on_sale,
+            counted,
+            timetable,
+            tables,
+            version,
+        };
         urn.open_tables();
         urn
     }
@@ -294,6 +309,13 @@ fn counted(rule: Rule, weight: u64, supply: u64) -> u64 {
         Rule::Renormalise | Rule::Keep { .. } => weight,
         Rule::PerUnit { .. } => weight * supply,
     }
+}
+
+/// What each unit weighs, where each counts and all that have a weight have the same.
+fn unit_weight(rule: Rule, weights: &[u64]) -> Option<NonZeroU64> {
+    let mut different = weights.iter().filter_map(|&weight| NonZeroU64::new(weight));
+    let first = different.next().filter(|_| matches!(rule, Rule::PerUnit { .. }))?;
+    different.all(|weight| weight == first).then_some(first)
 }
 
 /// What counts of an item in a draw.

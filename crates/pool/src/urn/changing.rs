@@ -209,6 +209,7 @@ impl<S: Selector> Urn<S> {
         self.leave(item);
         restock(&mut self.stocks);
         self.weights[item as usize] = weight;
+        self.unit_weight = self.unit_weight.filter(|unit| weight == 0 || weight == unit.get());
         self.enter(item);
     }
 

@@ -16,11 +16,25 @@ impl<S: Selector> Urn<S> {
         if total == 0 {
             return self.draw_behind_all();
         }
+        if let Some(weight) = self.unit_weight {
+            return Ok(Some(self.draw_unit(choose(total), weight.get())));
+        }
         let mut met = self.selector.select(choose(total)) as u32;
         if let Some(tables) = &self.tables {
             met = tables.descend(met, &mut choose);
         }
         self.meet(met)
+    }
+
+    /// Draws where all units weigh the same: the item is found and becomes lighter in one.
+    #[inline]
+    fn draw_unit(&mut self, number: u64, weight: u64) -> u32 {
+        let met = self.selector.take(number, weight) as u32;
+        debug_assert_eq!(self.weights[met as usize], weight, "all units weigh the same");
+        if self.stocks.take_one(met) == 1 {
+            self.on_sale -= 1;
+        }
+        met
     }
 
     /// The weight of all, if each draw takes one number below it and leaves it as it is, as long as nothing is sold out: then draws can be

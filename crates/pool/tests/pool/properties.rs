@@ -191,25 +191,30 @@ fn catalogue() -> impl Strategy<Value = Catalogue> {
     let sold_out = prop_oneof![
         3 => Just(None), 2 => Just(Some(None)), 3 => (0_u8..6).prop_map(|item| Some(Some(item)))
     ];
-    (items, tables(), prop::bool::weighted(0.3), sold_out, rules(), releases()).prop_filter_map(
-        "a catalogue",
-        |(items, tables, per_unit, sold_out, rules, releases)| {
-            let count = items.len() as u8;
-            let tables = if per_unit { (Vec::new(), Vec::new()) } else { tables };
-            let (mut lists, leads) = lists(items, tables);
-            let sold_out = match sold_out {
-                None => SoldOut::Renormalise,
-                Some(None) => SoldOut::NoPrize,
-                Some(Some(item)) => SoldOut::Fallback(id(item % count).into()),
-            };
-            let mode = if per_unit { Mode::PerUnit } else { Mode::FixedOdds };
-            let catalogue = Catalogue::with(lists.remove(0), mode, sold_out).ok()?;
-            let tables =
-                (1..).zip(lists).map(|(name, items): (u8, _)| Table { name: name.to_string().into(), items });
-            let catalogue = catalogue.nested(tables.collect(), &leads).ok()?;
-            Some(scheduled(ruled(catalogue, rules), releases))
-        },
-    )
+    (items, tables(), (prop::bool::weighted(0.3), any::<bool>()), sold_out, rules(), releases())
+        .prop_filter_map(
+            "a catalogue",
+            |(mut items, tables, (per_unit, is_even), sold_out, rules, releases)| {
+                if per_unit && is_even {
+                    items.iter_mut().for_each(|(weight, _)| *weight = 3 * (*weight).min(1));
+                }
+                let count = items.len() as u8;
+                let tables = if per_unit { (Vec::new(), Vec::new()) } else { tables };
+                let (mut lists, leads) = lists(items, tables);
+                let sold_out = match sold_out {
+                    None => SoldOut::Renormalise,
+                    Some(None) => SoldOut::NoPrize,
+                    Some(Some(item)) => SoldOut::Fallback(id(item % count).into()),
+                };
+                let mode = if per_unit { Mode::PerUnit } else { Mode::FixedOdds };
+                let catalogue = Catalogue::with(lists.remove(0), mode, sold_out).ok()?;
+                let tables = (1..)
+                    .zip(lists)
+                    .map(|(name, items): (u8, _)| Table { name: name.to_string().into(), items });
+                let catalogue = catalogue.nested(tables.collect(), &leads).ok()?;
+                Some(scheduled(ruled(catalogue, rules), releases))
+            },
+        )
 }
 
 fn secret(number: u8) -> Secret {
