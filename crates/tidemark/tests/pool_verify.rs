@@ -54,6 +54,10 @@ fn start(directory: &Path) -> Server {
     Server::start(directory, &["--durability", "always", "--threads", "2"])
 }
 
+fn now_ms() -> u128 {
+    std::time::UNIX_EPOCH.elapsed().expect("it is later").as_millis()
+}
+
 /// What is known of a campaign from outside.
 struct Campaign {
     /// The chain in the middle, and the secret of the epoch that was over then.
@@ -73,8 +77,9 @@ fn campaign(directory: &Path) -> (Server, Campaign) {
     call(&mut client, &["SET", "other", "value"]);
     let items = ["ITEMS", "car", "1", "3", "voucher", "99", "40", "mug", "400", "UNLIMITED"];
     // Ten have come long ago, and one comes in each window of the next 20 ms, and lapses.
-    let now_ms = std::time::UNIX_EPOCH.elapsed().expect("it is later").as_millis().to_string();
-    let schedule = ["SCHEDULE", "voucher", "10", "FROM", "1000", "SCHEDULE", "car", "10", "FROM", &now_ms];
+    let begin = now_ms();
+    let from = begin.to_string();
+    let schedule = ["SCHEDULE", "voucher", "10", "FROM", "1000", "SCHEDULE", "car", "10", "FROM", &from];
     let windows = ["EVERY", "2", "TIMES", "10", "LAPSES"];
     let create = ["POOL.CREATE", "draft", "SOLDOUT", "FALLBACK", "mug"];
     let made = call(&mut client, &[&create[..], &schedule, &windows, &items].concat());
@@ -100,6 +105,10 @@ fn campaign(directory: &Path) -> (Server, Campaign) {
 
     let server = start(directory);
     let mut client = server.client();
+    // From here on nothing comes by itself.
+    while now_ms() <= begin + 20 {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
     call(&mut client, &["MULTI"]);
     call(&mut client, &["POOL.DRAW", "summer", "COUNT", "10"]);
     call(&mut client, &["MOVE", "summer", "3"]);
