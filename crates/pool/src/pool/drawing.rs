@@ -33,7 +33,10 @@ impl<S: Selector> Pool<S> {
     /// What the next draw gives, where nothing is counted of users.
     #[inline]
     fn draw_item(&mut self) -> Result<Option<u32>, Empty> {
-        let item = self.urn.draw(self.numbers.of_draw(self.next_draw))?;
+        let item = match self.urn.lasting_weight() {
+            Some(weight) => self.urn.draw_below(self.numbers.below(self.next_draw, weight))?,
+            None => self.urn.draw(self.numbers.of_draw(self.next_draw))?,
+        };
         self.next_draw += 1;
         self.keep_draw(item);
         Ok(item)

@@ -46,6 +46,13 @@ impl<S: Selector> Urn<S> {
         (is_lasting && total > 0).then_some(total)
     }
 
+    /// Draws with a number below the [lasting weight](Self::lasting_weight), as [`draw`](Self::draw) does.
+    #[inline]
+    pub(crate) fn draw_below(&mut self, number: u64) -> Result<Option<u32>, Empty> {
+        let met = self.selector.select(number) as u32;
+        self.meet(met)
+    }
+
     /// Draws with several numbers below the [lasting weight](Self::lasting_weight), as [`draw`](Self::draw) would with one after the other,
     /// until something is sold out: the numbers behind that may be too large. `items` is room for as many. Calls `drew` with what is drawn and
     /// says how often.
@@ -72,7 +79,8 @@ impl<S: Selector> Urn<S> {
     }
 
     /// What a draw gives that has met this item.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "a draw among four items takes a sixth longer by a call")]
+    #[inline(always)]
     pub(super) fn meet(&mut self, met: u32) -> Result<Option<u32>, Empty> {
         match self.rule {
             // What is sold out has no weight, and is not met.
