@@ -253,23 +253,29 @@ impl Recovery {
             file.cut = (length > 0).then_some(Cut { offset: 0, bytes: file.bytes });
             return Ok(());
         }
-        match Header::parse(&bytes) {
-            Ok(header) => file.header = Some(header),
-            // A file that was given its length, and nothing more.
-            Err(0) if bytes == [0; HEADER_BYTES] => {}
-            Err(magic) => {
-                file.foreign = true;
-                return Err(ReadError::Magic { number, magic });
+        let damaged = match Header::parse(&bytes) {
+            Ok(header) => {
+                file.header = Some(header);
+                None
             }
-        }
+            // A file that was given its length, and nothing more, is blank.
+            Err(magic) => Some(DamagedHeader { magic, is_blank: bytes == [0; HEADER_BYTES] }),
+        };
         if let Some(version) = file.header.map(|header| header.version).filter(|&version| version != VERSION)
         {
             self.note(Note::OtherVersion { file: number, version });
         }
-        self.read_lines(file, source)
+        self.read_lines(file, damaged, source)
     }
 
-    fn read_lines(&mut self, file: &mut FileReport, source: impl Read) -> Result<(), ReadError> {
+    /// Reads what stands behind a header. Where that is damaged and has another magic, the first record tells that the file is the
+    /// original's all the same.
+    fn read_lines(
+        &mut self,
+        file: &mut FileReport,
+        mut damaged: Option<DamagedHeader>,
+        source: impl Read,
+    ) -> Result<(), ReadError> {
         let number = file.number;
         let mut lines = Lines::new(source, file.bytes, self.limits.line_bytes);
         // What is left out if nothing follows, and damage if something does.
@@ -281,6 +287,10 @@ impl Recovery {
                 Ok(Some(piece)) => piece,
                 Ok(None) => {
                     file.bytes = offset;
+                    if let Some(DamagedHeader { magic, is_blank: false }) = damaged {
+                        file.foreign = true;
+                        return Err(ReadError::Magic { number, magic });
+                    }
                     file.zero_bytes = offset - zeros.unwrap_or(offset);
                     let end = zeros.unwrap_or(offset);
                     file.cut = torn.map(|torn| Cut { offset: torn, bytes: end - torn });
@@ -292,9 +302,14 @@ impl Recovery {
                 zeros = Some(offset);
                 continue;
             }
-            if file.header.is_none() {
-                file.foreign = true;
-                return Err(ReadError::Magic { number, magic: 0 });
+            if let Some(header) = &mut damaged {
+                header.is_blank = false;
+                if !matches!(piece, Piece::Line(line) if read_record(line).is_ok()) {
+                    file.unreadable += 1;
+                    continue;
+                }
+                self.note(Note::DamagedHeader { file: number, magic: header.magic });
+                (damaged, zeros) = (None, None);
             }
             match (torn.take(), zeros.take()) {
                 (Some(offset), _) => self.damage(file, Place { file: number, offset }, Unreadable::BreaksOff),
@@ -311,17 +326,12 @@ impl Recovery {
     }
 
     fn line(&mut self, file: &mut FileReport, place: Place, line: &[u8]) {
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let format = match line.first() {
-            None => return,
-            Some(b'{') => Format::Json,
-            Some(_) => Format::StringLine,
-        };
-        let record = match format {
-            Format::Json => json_lines::parse(line),
-            _ => str::from_utf8(line).map_err(|_| Unreadable::NotUtf8).and_then(string_line::parse),
-        };
-        match record.and_then(|record| self.apply(place, record, format)) {
+        let line = without_return(line);
+        if line.is_empty() {
+            return;
+        }
+        let format = format_of(line);
+        match read_record(line).and_then(|record| self.apply(place, record, format)) {
             Ok(kind) => {
                 file.format = Some(match file.format {
                     Some(other) if other != format => Format::Both,
@@ -615,6 +625,30 @@ impl Recovery {
             self.report.damages.push(damage);
         }
     }
+}
+
+/// What stands in the place of a header.
+struct DamagedHeader {
+    magic: u32,
+    /// Whether it is nothing but zeros, and so is all that has been read behind it.
+    is_blank: bool,
+}
+
+/// The record of a line.
+fn read_record(line: &[u8]) -> Result<Record<'_>, Unreadable> {
+    let line = without_return(line);
+    match format_of(line) {
+        Format::Json => json_lines::parse(line),
+        _ => str::from_utf8(line).map_err(|_| Unreadable::NotUtf8).and_then(string_line::parse),
+    }
+}
+
+fn format_of(line: &[u8]) -> Format {
+    if line.first() == Some(&b'{') { Format::Json } else { Format::StringLine }
+}
+
+fn without_return(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\r").unwrap_or(line)
 }
 
 /// What a record was.

@@ -156,6 +156,13 @@ pub enum Note {
         /// The version.
         version: u32,
     },
+    /// A file does not begin as the original's do. It has records, which were read.
+    DamagedHeader {
+        /// Which file.
+        file: u64,
+        /// What stands in the place of the magic number.
+        magic: u32,
+    },
     /// A file was not closed, and others follow: the original was killed then, and began anew. Of more than one, this is the last.
     NotClosed {
         /// The file.
@@ -205,6 +212,15 @@ pub struct Report {
 }
 
 impl Report {
+    /// Whether there may have been records that were not read: a file is none of the original's, lines are no records, or numbers of files
+    /// or of draws are jumped over. Then more may be left, by what was read, than there is.
+    pub fn has_gaps(&self) -> bool {
+        let is_gap = |note: &Note| matches!(note, Note::MissingDraws { .. } | Note::MissingFiles { .. });
+        self.damages_total > 0
+            || self.files.iter().any(|file| file.foreign || file.unreadable > 0)
+            || self.notes.iter().any(is_gap)
+    }
+
     /// The files after which the original began anew, and how many draws there were up to their ends: a file is closed before the next one
     /// is begun, and without a crash.
     pub(super) fn killed(&self) -> impl Iterator<Item = (u64, u64)> {
@@ -342,6 +358,10 @@ impl fmt::Display for Note {
             Self::OtherVersion { file, version } => {
                 write!(f, "wal.{file:03} is of version {version}: only version 1 is known")
             }
+            Self::DamagedHeader { file, magic } => write!(
+                f,
+                "wal.{file:03} has a damaged header (magic number {magic:#010x}): its records were read all the same"
+            ),
             Self::NotClosed { file } => write!(
                 f,
                 "wal.{file:03} was not closed, and a file follows it: the original was killed then, and began anew"

@@ -526,6 +526,44 @@ fn what_is_no_file_of_the_original_is_refused_and_the_rest_is_read() {
     assert!(recovered.report.to_string().contains("wal.004: no log of the original, not read\n"));
 }
 
+#[test]
+fn a_damaged_header_hides_no_records() {
+    let records =
+        "1,1,gold,0,true\n2,gold,5,5\n{\"type\":1,\"request_id\":2,\"item_id\":\"gold\",\"success\":true}\n";
+    let whole = open_file(0, records);
+    let read = |bytes: &[u8]| {
+        let mut recovery = Recovery::new(Given::default()).expect("few items");
+        let result = recovery.read(0, bytes).map_err(|error| error.to_string());
+        (result, recovery.finish().report)
+    };
+    let (sound, expected) = read(&whole);
+    assert_eq!((sound, expected.has_gaps()), (Ok(()), false));
+    for byte in 0..4 {
+        let mut damaged = whole.clone();
+        damaged[byte] ^= 1;
+        let magic = u32::from_le_bytes(damaged[..4].try_into().expect("four bytes"));
+        let (result, report) = read(&damaged);
+        assert_eq!(result, Ok(()));
+        assert_eq!(
+            (report.draws, &report.drawn, report.has_gaps()),
+            (expected.draws, &expected.drawn, false)
+        );
+        assert!(report.notes.contains(&Note::DamagedHeader { file: 0, magic }), "{report}");
+    }
+    let mut blank = whole.clone();
+    blank[..256].fill(0);
+    assert_eq!(read(&blank).1.drawn, expected.drawn);
+
+    // What stands before the first record is counted, and is a gap.
+    let mut shifted = whole;
+    shifted[0] ^= 1;
+    shifted.splice(256..256, *b"what is this\n");
+    let (result, report) = read(&shifted);
+    assert_eq!((result, report.files[0].unreadable, report.has_gaps()), (Ok(()), 1, true));
+    let (result, report) = read(&[b"no record\n".repeat(99), vec![0; 99]].concat());
+    assert_eq!((result.is_err(), report.files[0].foreign, report.has_gaps()), (true, true, true));
+}
+
 struct Broken;
 
 impl io::Read for Broken {

@@ -34,6 +34,9 @@ pub(super) struct ImportArgs {
     /// Use snapshot.json even if its hash is wrong
     #[arg(long)]
     accept_changed_snapshot: bool,
+    /// Make the pool even if records may be missing: then more may be left in it than there is
+    #[arg(long)]
+    accept_gaps: bool,
     /// Only say what there is
     #[arg(long, conflicts_with = "output")]
     dry_run: bool,
@@ -92,6 +95,10 @@ pub(super) fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     if args.dry_run {
         return Ok(ExitCode::SUCCESS);
     }
+    ensure!(
+        args.accept_gaps || !recovered.report.has_gaps(),
+        "records may be missing, as said above, and then prizes that were drawn would be there again: restore the files, or give --accept-gaps"
+    );
     let (_, stocks) =
         stocks.context("it is not known what is left: give the original's configuration with --config")?;
     let catalogue = stocks.catalogue().context("what is left is no catalogue")?;
