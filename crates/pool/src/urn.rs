@@ -119,12 +119,14 @@ impl<S: Selector> Urn<S> {
     /// As [`new`](Self::new), with the selector that somebody makes of the weights: [`AnySelector::with`](crate::selector::AnySelector::with), say.
     pub fn with_selector(catalogue: &Catalogue, make: impl Fn(&[u64]) -> S) -> Self {
         let items = catalogue.items();
-        let mut ids = Ids::with_capacity(items.len());
+        let mut ids = Ids::default();
         let mut stocks = Stocks::with_capacity(items.len());
         for item in items {
-            ids.push(&item.id);
+            ids.push_text(&item.id);
             stocks.push(item.stock);
         }
+        let claimed = ids.claim_all(0..items.len() as u32);
+        debug_assert!(claimed.is_some(), "a catalogue has no id twice");
         let weights: Vec<u64> = items.iter().map(|item| item.weight).collect();
         let fallback = match catalogue.sold_out() {
             SoldOut::Fallback(id) => ids.find(id),

@@ -4,7 +4,6 @@ use super::timetable::{self, Timetable};
 use super::{Contents, Rule, Urn, promised};
 use crate::bytes::{Reader, put_bytes, put_number};
 use crate::catalogue::{ITEMS_MAX, check_id};
-use crate::ids::Ids;
 use crate::item::AMOUNT_MAX;
 use crate::nesting::{Layout, TABLES_MAX};
 use crate::selector::Selector;
@@ -18,9 +17,6 @@ const PER_UNIT: u64 = 2;
 /// In front of an item: whether its id is still its own, and whether it is limited.
 const REMOVED: u64 = 1;
 const UNLIMITED: u64 = 2;
-
-/// So many items at most have memory before they have been read: some 14 MB.
-const BELIEVED: usize = 1 << 20;
 
 impl<S: Selector> Urn<S> {
     /// Appends everything but the items.
@@ -94,6 +90,8 @@ pub(crate) struct Unread {
     version: u64,
     items: usize,
     contents: Contents,
+    /// The items that have lost their ids, in their order.
+    removed: Vec<u32>,
     counted: u64,
 }
 
@@ -119,8 +117,8 @@ impl Unread {
             rule,
             version,
             items,
-            // What is said of the size is not yet believed, but for a table that is made for it, and not made anew again and again.
-            contents: Contents { ids: Ids::with_capacity(items.min(BELIEVED)), ..Contents::default() },
+            contents: Contents::default(),
+            removed: Vec::new(),
             counted: 0,
         })
     }
@@ -198,12 +196,12 @@ impl Unread {
         };
         self.counted = self.counted.checked_add(counted).filter(|&sum| sum <= AMOUNT_MAX)?;
         if flags & REMOVED == 0 {
-            self.contents.ids.claim(id)?;
+            self.contents.ids.push_text(id);
         } else {
             if weight > 0 {
                 return None;
             }
-            self.contents.ids.push_released(id);
+            self.removed.push(self.contents.ids.push_released(id));
         }
         self.contents.stocks.push_standing(standing);
         self.contents.weights.push(weight);
@@ -217,11 +215,13 @@ impl Unread {
 
     /// The urn, once all items have been read; `None` if there are too few.
     pub(crate) fn finish<S: Selector>(self, make: impl Fn(&[u64]) -> S) -> Option<Urn<S>> {
-        let Self { rule, version, items, contents, counted: sum } = self;
-        let Contents { ids, stocks, weights, layout, .. } = &contents;
-        if weights.len() != items || items == 0 {
+        let Self { rule, version, items, mut contents, removed, counted: sum } = self;
+        if contents.weights.len() != items || items == 0 {
             return None;
         }
+        let owns = |item: &u32| removed.binary_search(item).is_err();
+        contents.ids.claim_all((0..items as u32).filter(owns))?;
+        let Contents { ids, stocks, layout, .. } = &contents;
         if let Rule::Keep { fallback: Some(item) } | Rule::PerUnit { fallback: Some(item) } = rule
             && !ids.is_owner(item)
         {
