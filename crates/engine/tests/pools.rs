@@ -112,7 +112,10 @@ fn several_draws_at_once_are_all_or_nothing() {
     let client = Client::new(&engine);
     client.run("POOL.CREATE raffle ITEMS car 1 1 mug 9 3");
     client.expect(&[
-        ("POOL.DRAW raffle COUNT 5", "-EMPTY the pool is empty: restock it, or add items"),
+        (
+            "POOL.DRAW raffle COUNT 5",
+            "-EMPTY 5 draws are wanted and only 4 are possible: ask for fewer, or restock",
+        ),
         (
             "POOL.DRAW raffle COUNT 3 UNIQUE",
             "-EMPTY 3 different items are wanted and only 2 are left: ask for fewer, or allow repeats",
@@ -172,9 +175,16 @@ fn a_catalogue_is_read_from_text_or_says_what_is_wrong() {
         (&["ITEMS", "car", "1"][..], "-ERR ITEMS takes an id, a weight and a quantity for each item"),
         (
             &["ITEMS", "car", "0.5", "1"],
-            "-ERR a weight must be a whole number from 0: multiply all weights by the same power of ten, or send JSON",
+            "-ERR a weight must be a whole number from 0 to 9223372036854775807, and \"0.5\" is none: multiply all weights by the same power of ten, or send JSON",
         ),
-        (&["ITEMS", "car", "1", "-1"], "-ERR a quantity must be a whole number from 0, or UNLIMITED"),
+        (
+            &["ITEMS", "car", "1", "-1"],
+            "-ERR a quantity must be a whole number from 0 to 9223372036854775807, or UNLIMITED, and \"-1\" is neither",
+        ),
+        (
+            &["MODE", "UNIT", "TABLE", "wheels", "1", "car", "1", "1", "ITEMS", "rare", "1", "TABLE:wheels"],
+            "-ERR tables inside of tables go with fixed odds alone: leave them out, or let the mode be fixed odds",
+        ),
         (
             &["ITEMS", "car", "1", "1", "car", "1", "1"],
             "-ERR item 2 has the id \"car\" of item 1: give each item an id of its own",
@@ -265,7 +275,43 @@ fn what_is_set_aside_comes_back_when_its_time_is_over_whether_or_not_anybody_ask
     client.run("POOL.RESERVE quiet 5");
     client.sleep_ms(5);
     assert_eq!(client.run("POOL.CONFIRM quiet 1"), "-ENDED reservation 1 is over: it has expired");
+    assert_eq!(client.run("POOL.CANCEL quiet 1"), "-ENDED reservation 1 is over: it has expired");
     comes_back(&engine);
+}
+
+/// However many reservations are over at once, as after a time without the server.
+#[test]
+fn all_that_is_over_is_there_for_whoever_draws_first() {
+    let engine = engine();
+    let mut client = Client::new(&engine);
+    client.run("POOL.CREATE raffle ITEMS seat 1 5000");
+    for _ in 0..5000 {
+        client.run("POOL.RESERVE raffle 1000");
+    }
+    client.sleep_ms(1000);
+    // Nobody waits for what is done in parts.
+    assert_eq!(client.run("POOL.EXPIRE raffle"), ":4096");
+    let drawn = client.run("POOL.DRAW raffle COUNT 5000");
+    assert_eq!(plain(&drawn).iter().filter(|word| **word == "seat").count(), 5000);
+    assert_eq!(stocks(&client, "raffle")["seat"], (":0".to_owned(), 5000));
+    comes_back(&engine);
+}
+
+/// A secret that somebody has seen must not draw again behind a crash.
+#[test]
+fn a_secret_is_told_when_the_end_of_its_epoch_is_durable() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.run("POOL.CREATE raffle ITEMS mug 1 UNLIMITED");
+    assert!(!client.execute("POOL.DRAW raffle").1.durable);
+    let (revealed, executed) = client.execute("POOL.EPOCH raffle");
+    let secret = field(&revealed, "secret").to_owned();
+    assert!(executed.durable && executed.lsn.is_some());
+    let (shown, executed) = client.execute("POOL.REVEAL raffle");
+    assert_eq!(field(&shown, "secret"), secret);
+    assert!(executed.durable && executed.lsn.is_some(), "it may be on its way");
+    let (nothing, executed) = client.execute("POOL.REVEAL raffle 7");
+    assert_eq!((nothing.as_str(), executed.durable), ("$-1", false));
 }
 
 #[test]
@@ -730,7 +776,7 @@ fn a_user_draws_and_wins_within_limits() {
         "{state}"
     );
     client.expect(&[
-        ("POOL.DRAW raffle", "-ERR the pool has rules for each user: say whose draw it is"),
+        ("POOL.DRAW raffle", "-ERR the pool has rules for each user: say whose draw it is, as in USER name"),
         (
             "POOL.DRAW raffle USER mira COUNT 4",
             "-LIMITED 4 draws at once are wanted, and a limit allows a user 3: ask for fewer",

@@ -142,7 +142,7 @@ pub use place::Position;
 
 use crate::catalogue::{Catalogue, CatalogueError, Mode};
 use crate::item::Item;
-use crate::nesting::Table;
+use crate::nesting::{NestingError, Table};
 use error::{Fault, ItemName, clipped};
 use key::Key;
 use place::Place;
@@ -268,6 +268,9 @@ fn catalogue(found: Found, origin: Origin) -> Result<Catalogue, Fault> {
             key: key.name(),
             advice: "list the items under it",
         }));
+    }
+    if mode == Mode::PerUnit && !tables.is_empty() {
+        return Err(Fault::nowhere(CatalogueError::from(NestingError::PerUnit).into()));
     }
     let finest = weigh(&mut first, mode)?;
     let mut places = std::mem::take(&mut first.places);

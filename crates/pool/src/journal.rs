@@ -31,6 +31,12 @@ pub trait Journal: Send {
     /// [`JournalError`]; it is final.
     fn append(&mut self, time_us: u64, frame: &[u8]) -> Result<Position, JournalError>;
 
+    /// A frame that was just taken settles only when it survives whatever may happen, however safe others are that have settled: it tells a
+    /// secret, by which nothing more may be drawn. A journal that survives nothing need not do anything.
+    fn settle_when_durable(&mut self, position: Position) {
+        let _ = position;
+    }
+
     /// Lets everything up to `position` settle as soon as possible. May return before, and then the listener is called; or do it at once.
     fn request(&mut self, position: Position);
 

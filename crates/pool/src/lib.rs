@@ -40,8 +40,8 @@ pub use nesting::{Lead, NestingError, TABLE_DEPTH_MAX, TABLES_MAX, Table};
 pub use numbers::Numbers;
 pub use pool::{
     Counted, DRAWS_MAX, Divergence, Draw, ENDED_KEPT, EPOCHS_KEPT, Epoch, FIRST_DRAW_MAX, Pool, PoolImage,
-    REQUEST_DRAWS_KEPT, REQUESTS_KEPT, RESERVATIONS_MAX, Reservation, Revealed, Savepoint, USERS_MAX,
-    Unreadable,
+    REQUEST_DRAWS_KEPT, REQUESTS_KEPT, RESERVATIONS_MAX, RESERVED_DRAWS_MAX, Reservation, Revealed,
+    Savepoint, USERS_MAX, Unreadable,
 };
 pub use refusal::{Empty, Refusal};
 pub use repeats::Repeats;

@@ -27,7 +27,7 @@ pub use epoch::{EPOCHS_KEPT, Epoch, Revealed};
 pub use image::{PoolImage, Unreadable};
 pub use people::USERS_MAX;
 pub use requests::{REQUEST_DRAWS_KEPT, REQUESTS_KEPT};
-pub use reservation::{ENDED_KEPT, RESERVATIONS_MAX, Reservation};
+pub use reservation::{ENDED_KEPT, RESERVATIONS_MAX, RESERVED_DRAWS_MAX, Reservation};
 pub use staging::Savepoint;
 
 pub use ruled::Counted;

@@ -28,6 +28,14 @@ pub enum Refusal {
         /// When units come or lapse next. Milliseconds since 1970-01-01 UTC.
         at_ms: u64,
     },
+    /// Not so many draws are possible as are wanted at once.
+    #[error("{wanted} draws are wanted and only {left} are possible: ask for fewer, or restock")]
+    NotSoMany {
+        /// How many were asked for.
+        wanted: usize,
+        /// How many there are.
+        left: usize,
+    },
     /// Not so many different items are left as should be drawn.
     #[error("{wanted} different items are wanted and only {left} are left: ask for fewer, or allow repeats")]
     NotSoManyItems {
@@ -87,6 +95,14 @@ pub enum Refusal {
         /// How many are possible.
         max: usize,
     },
+    /// So many more draws cannot be set aside.
+    #[error("{count} draws more would be set aside than {max} together: confirm or cancel some")]
+    TooManySetAside {
+        /// How many were asked for.
+        count: usize,
+        /// How many are possible, in all reservations together.
+        max: usize,
+    },
     /// The reservation has ended, in another way than was asked for.
     #[error("reservation {number} is over: it {how}")]
     Ended {
@@ -136,7 +152,7 @@ pub enum Refusal {
         max: u64,
     },
     /// The pool's rules count what each user does.
-    #[error("the pool has rules for each user: say whose draw it is")]
+    #[error("the pool has rules for each user: say whose draw it is, as in USER name")]
     NoUser,
     /// Nothing can be known of more users.
     #[error(

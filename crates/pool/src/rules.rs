@@ -190,6 +190,12 @@ impl<I> Rules<I> {
         self.limits.is_empty() && self.guarantees.is_empty()
     }
 
+    /// How many items they name, each as often as it is named: what a draw may have to look at.
+    pub fn named(&self) -> usize {
+        let limits = self.limits.iter().map(|limit| limit.wins_of.as_ref().map_or(0, Vec::len));
+        limits.chain(self.guarantees.iter().map(|guarantee| guarantee.of.len())).sum()
+    }
+
     /// Whether a draw must say whose it is.
     pub fn need_users(&self) -> bool {
         !self.limits.is_empty() || self.guarantees.iter().any(|guarantee| guarantee.scope == Scope::User)

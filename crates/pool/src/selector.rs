@@ -66,6 +66,11 @@ pub trait Selector {
     /// weight says.
     fn select(&self, point: u64) -> usize;
 
+    /// Whether the items lie in their order, so that a point belongs to the same item as with any other selector that says so.
+    fn in_order(&self) -> bool {
+        true
+    }
+
     /// The items that several points belong to, one for one: [`select`](Self::select) for each, but a tree searches for several at a
     /// time, which is up to twice as fast a point where there are many items. Both must be of one length.
     fn select_each(&self, points: &[u64], items: &mut [usize]) {

@@ -13,7 +13,7 @@ mod timetable;
 pub(crate) use advancing::Advance;
 pub(crate) use changing::Altered;
 pub use changing::Change;
-pub(crate) use favouring::{Favour, NotDrawn};
+pub(crate) use favouring::{Favour, Hidden, NotDrawn};
 pub(crate) use image::Unread;
 pub use odds::{Odds, OddsInTurn};
 

@@ -319,9 +319,14 @@ fn modes_and_rules_are_words() {
 }
 
 #[test]
-fn an_item_without_end_is_unlimited_or_has_a_quantity_of_minus_one() {
-    let text = "items:\n- {id: a, weight: 1, quantity: unlimited}\n- {id: b, weight: 1, quantity: -1}\n";
-    assert!(parsed(text, Yaml).items().iter().all(|item| item.stock == Stock::Unlimited));
+fn an_item_without_end_is_unlimited_and_only_in_the_originals_files_there_are_minus_one_of_it() {
+    let text = "items:\n- {id: a, weight: 1, quantity: unlimited}\n";
+    assert_eq!(parsed(text, Yaml).items()[0].stock, Stock::Unlimited);
+    let text = "pool:\n  catalog:\n  - {item_id: a, probability: 1, quantity: -1}\n";
+    assert_eq!(parsed(text, Yaml).items()[0].stock, Stock::Unlimited);
+    let text = "items:\n- {id: a, weight: 1, quantity: -1}\n";
+    let refused = CatalogueFile::parse(text, Yaml).expect_err("one too few").to_string();
+    assert!(refused.contains("-1"), "{refused}");
 }
 
 #[test]
@@ -700,7 +705,7 @@ fn a_text_has_a_greatest_length() {
     assert!(CatalogueFile::parse_up_to(text, Yaml, text.len()).is_ok());
     assert_eq!(
         CatalogueFile::parse_up_to(text, Yaml, 10).expect_err("too long").to_string(),
-        "the text has 40 bytes, at most 10 are read: split the catalogue, or allow more"
+        "the text has 40 bytes, at most 10 are read: leave out what is not needed, or allow more"
     );
     assert_eq!(TEXT_BYTES_MAX, 268_435_456);
 }

@@ -27,7 +27,8 @@ pub struct PoolLogOptions {
     ///
     /// With [`Durability::Always`], the default here, a draw is answered when it is synced. With `Interval` it is answered when the log has
     /// taken it: a power failure takes back what was answered within the interval, and the end of the process what was answered in the last
-    /// 10 ms of it. With `Off` nobody says how much a power failure takes back.
+    /// 10 ms of it. With `Off` nobody says how much a power failure takes back. The end of an epoch is synced in any case before its
+    /// secret is told.
     pub log: Options,
     /// A snapshot is taken when so much has been logged behind the last one, or as much as the pool itself takes if that is more: so a start
     /// reads no more than about twice this, or twice the pool. 32 MiB by default.
@@ -79,6 +80,8 @@ pub struct PoolJournal {
     is_readable: bool,
     words: String,
     failure: Option<JournalError>,
+    /// The last frame that has told a secret.
+    secret: Lsn,
     due: Due,
 }
 
@@ -118,6 +121,7 @@ impl PoolJournal {
             is_readable: options.log.format != Format::Binary,
             words: String::new(),
             failure: None,
+            secret: Lsn::ZERO,
             due: Due::new(&pool, options.snapshot_after_bytes, recovery.bytes_behind_snapshot),
             log,
         };
@@ -168,8 +172,12 @@ impl Journal for PoolJournal {
         }
     }
 
+    fn settle_when_durable(&mut self, position: Position) {
+        self.secret = Lsn(position);
+    }
+
     fn request(&mut self, position: Position) {
-        if self.waits_for_sync() {
+        if self.waits_for_sync() || self.secret > self.log.durable() {
             self.log.sync_or_request(Lsn(position));
         }
     }
@@ -182,6 +190,7 @@ impl Journal for PoolJournal {
             Err(error @ AppendError::Failed(_)) => Err(JournalError::new(error.to_string())),
             // What was taken before a disk was full is written all the same.
             _ if self.waits_for_sync() => Ok(self.log.durable().0),
+            _ if self.secret > self.log.durable() => Ok(self.secret.0 - 1),
             _ => Ok(self.log.appended().0),
         }
     }

@@ -628,11 +628,22 @@ impl<'k> Keys<'k> {
     /// Whether a command may give [`Keys::log_instead`] so many bytes. To be asked, before anything changes, by commands
     /// that log more than they were sent.
     pub fn may_log_instead(&self, bytes: usize) -> bool {
-        self.rewritten_bytes.saturating_add(bytes) <= MAX_REWRITTEN_BYTES
+        bytes <= self.left_to_log_instead()
+    }
+
+    /// How many bytes a command may still give [`Keys::log_instead`].
+    pub(crate) fn left_to_log_instead(&self) -> usize {
+        MAX_REWRITTEN_BYTES.saturating_sub(self.rewritten_bytes)
     }
 
     /// Lets the answer wait until the change is durable, whatever the server's mode.
     pub fn make_durable(&mut self) {
+        self.effects.durable = true;
+    }
+
+    /// Lets an answer that tells of earlier changes wait until these are durable, whatever the server's mode.
+    pub(crate) fn tell_durable(&mut self) {
+        self.effects.tells_logged = true;
         self.effects.durable = true;
     }
 

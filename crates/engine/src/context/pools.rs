@@ -7,8 +7,8 @@ use crate::value::Pool;
 use crate::value::pool::{Changed, Inner};
 use tidemark_pool::Refusal;
 
-/// What the log has of a change besides its events: times, chains, reservations that have come to their end. Bytes.
-const FRAME_BYTES: usize = 16 << 10;
+/// What the log has of a change besides its events: times and chains. Bytes.
+const FRAME_BYTES: usize = 4 << 10;
 
 impl Keys<'_> {
     /// Changes the pool at a key, and logs what was done; `None` if there is no key. `event_bytes` is what the log takes at most of what
@@ -20,20 +20,36 @@ impl Keys<'_> {
         event_bytes: usize,
         change: impl FnOnce(&mut Inner) -> Result<R, Refusal>,
     ) -> Result<Option<R>, CommandError> {
-        if !self.may_log_instead(key.len() + FRAME_BYTES + event_bytes) {
-            return Err(CommandError::TooLong);
-        }
-        let now_us = self.now_us();
+        let (now_us, bytes) = (self.now_us(), key.len() + FRAME_BYTES + event_bytes);
+        let left = self.left_to_log_instead();
         let changed = self.update(key, |pool: &mut Pool| {
+            if bytes + pool.overdue_bytes(now_us) > left {
+                return Err(CommandError::TooLong);
+            }
             let before = pool.inner().next_draw();
             let changed = pool.change(now_us, change);
-            (changed, pool.inner().next_draw() - before)
+            Ok((changed, pool.inner().next_draw() - before))
         })?;
-        let Some((changed, draws)) = changed else { return Ok(None) };
-        let Changed { made, frame } = changed.map_err(|refusal| {
+        let Some((changed, draws)) = changed.transpose()? else { return Ok(None) };
+        let changed = changed.map_err(|refusal| {
             self.shard_mut(key).tally_mut().count_refusal();
             refused(&refusal)
         })?;
+        Ok(Some(self.keep_pool(key, event, draws, changed)))
+    }
+
+    /// Does some of what time has brought to the pool at a key, and logs it.
+    pub(crate) fn let_time_pass(&mut self, key: &[u8]) -> Result<(), CommandError> {
+        let now_us = self.now_us();
+        if let Some(changed) = self.update(key, |pool: &mut Pool| pool.let_time_pass(now_us))? {
+            self.keep_pool(key, "pool_expire", 0, changed);
+        }
+        Ok(())
+    }
+
+    /// Logs what a change of a pool has come to, and says it to whom it concerns.
+    fn keep_pool<R>(&mut self, key: &[u8], event: &'static str, draws: u64, changed: Changed<R>) -> R {
+        let Changed { made, frame } = changed;
         if let Some(frame) = frame {
             self.shard_mut(key).tally_mut().count_draws(draws);
             self.log_instead("pool.step", &[key, &frame]);
@@ -43,7 +59,7 @@ impl Keys<'_> {
             // That nothing had to be done tells of what was done before.
             self.effects.tells_logged = true;
         }
-        Ok(Some(made))
+        made
     }
 
     /// Has the pool at a key looked at when time changes it next.
@@ -58,7 +74,10 @@ impl Keys<'_> {
 /// What a client hears of a refusal: a word that programs can match on, and why.
 pub(crate) fn refused(refusal: &Refusal) -> CommandError {
     let code = match refusal {
-        Refusal::Empty | Refusal::EmptyUntil { .. } | Refusal::NotSoManyItems { .. } => "EMPTY",
+        Refusal::Empty
+        | Refusal::EmptyUntil { .. }
+        | Refusal::NotSoMany { .. }
+        | Refusal::NotSoManyItems { .. } => "EMPTY",
         Refusal::Limited { .. } | Refusal::MoreThanLimit { .. } => "LIMITED",
         Refusal::UnknownItem { .. } => "NOITEM",
         Refusal::Ended { .. } => "ENDED",

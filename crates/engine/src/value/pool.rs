@@ -18,8 +18,10 @@ use recent::Recent;
 use tidemark_pool::selector::{AnySelector, SelectorKind};
 use tidemark_pool::{Catalogue, Chain, ChainedPool, Event, Events, Frame, Refusal, Secret};
 
-/// How many reservations one change of a pool ends whose time is over; the others wait for the next.
-const EXPIRED_AT_ONCE: usize = 1024;
+/// How many draws come back from reservations that are over, at most, where nobody waits for that.
+const BACK_AT_ONCE: usize = 4096;
+/// What the log has of a reservation that is over: its end, and how far the schedule has gone on before. Bytes, at most.
+const ENDED_BYTES: usize = 24;
 
 /// A pool as the value of a key.
 #[derive(Debug)]
@@ -102,14 +104,33 @@ impl Pool {
         now_us: u64,
         change: impl FnOnce(&mut Inner) -> Result<R, Refusal>,
     ) -> Result<Changed<R>, Refusal> {
+        let pool = &mut self.0.chained.pool;
+        pool.stage();
+        pool.catch_up(now_us);
+        let made = change(pool).inspect_err(|_| pool.revert())?;
+        Ok(self.keep(now_us, made))
+    }
+
+    /// Ends some of the reservations whose time is over, and lets the schedule go on once that were all.
+    pub(crate) fn let_time_pass(&mut self, now_us: u64) -> Changed<()> {
+        let pool = &mut self.0.chained.pool;
+        pool.stage();
+        pool.catch_up_some(now_us, BACK_AT_ONCE);
+        self.keep(now_us, ())
+    }
+
+    /// What the log has of the reservations that are over by now. Bytes, at most.
+    pub(crate) fn overdue_bytes(&self, now_us: u64) -> usize {
+        self.inner().overdue(now_us) * ENDED_BYTES
+    }
+
+    /// Keeps what is staged.
+    fn keep<R>(&mut self, now_us: u64, made: R) -> Changed<R> {
         let State { chained, recent, capture, .. } = &mut *self.0;
-        chained.pool.stage();
-        chained.pool.catch_up(now_us, EXPIRED_AT_ONCE);
-        let made = change(&mut chained.pool).inspect_err(|_| chained.pool.revert())?;
         let staged = chained.pool.staged();
         if staged.is_empty() {
             chained.pool.commit();
-            return Ok(Changed { made, frame: None });
+            return Changed { made, frame: None };
         }
         let mut frame = Vec::with_capacity(staged.len() + 64);
         if capture.is_none() {
@@ -121,7 +142,7 @@ impl Pool {
         } else {
             chained.pool.commit();
         }
-        Ok(Changed { made, frame: Some(frame) })
+        Changed { made, frame: Some(frame) }
     }
 
     /// Keeps what is staged, once a running snapshot has seen what it changes as it was before.

@@ -20,5 +20,5 @@ Peers other than std::sync::mpsc are there in a program that was built with them
   cargo bench -p tidemark-circuit --features tidemark-lab/peers -- --against peers
 The tables of docs/performance.md are that one's, with --markdown, and those of:
   cargo bench -p tidemark-circuit -- --summary --markdown
-Exit codes: 0 measured; 1 nothing fits a pattern, or a benchmark failed (it lost a value, or panicked, or its process died), or
-the results could not be written, or Ctrl-C; 2 wrong flags.";
+Exit codes: 0 measured; 1 a benchmark failed (it lost a value, or panicked, or its process died), or the results could not be
+written, or Ctrl-C; 2 wrong flags, or a pattern that fits nothing.";

@@ -25,5 +25,5 @@ What others have for the same is there in a program that was built with it:
 Draws from a server that runs, and what a Redis has that is like them, in turns; `cargo bench` has no such rows:
   tidemark bench pool -p 7379 --redis redis://localhost:6379 WireOps
 Logs are written to folders below that for temporary files, which TMPDIR says, and are gone afterwards.
-Exit codes: 0 measured; 1 nothing fits a pattern, or a benchmark failed, or the results could not be written, or Ctrl-C; 2 wrong
-flags.";
+Exit codes: 0 measured; 1 a benchmark failed, or the results could not be written, or Ctrl-C; 2 wrong flags, or a pattern that fits
+nothing.";

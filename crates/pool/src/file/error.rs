@@ -79,7 +79,9 @@ impl std::error::Error for FileError {
 #[non_exhaustive]
 pub enum Problem {
     /// More text than is read.
-    #[error("the text has {bytes} bytes, at most {bytes_max} are read: split the catalogue, or allow more")]
+    #[error(
+        "the text has {bytes} bytes, at most {bytes_max} are read: leave out what is not needed, or allow more"
+    )]
     TooLong {
         /// How long it is.
         bytes: usize,

@@ -268,7 +268,8 @@ impl Shape {
             }
             (Key::Quantity, Scalar::Text("unlimited")) => self.item.stock = Some(Stock::Unlimited),
             (Key::Quantity, Scalar::Number(text)) => {
-                self.item.stock = Some(stock(text).map_err(|error| unusable(key, text, error))?);
+                let stock = stock(text, level).map_err(|error| unusable(key, text, error))?;
+                self.item.stock = Some(stock);
             }
             (Key::Scope, Scalar::Text(word)) => self.rule.scope = scope(word)?,
             (
@@ -441,9 +442,9 @@ fn named(of: &mut Vec<Box<str>>, id: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// How many a number says there are. The original writes −1 where there is no end.
-fn stock(text: &str) -> Result<Stock, NumberError> {
-    if text == "-1" {
+/// How many a number says there are. The original writes −1 where there is no end; elsewhere that is a stock somebody has got wrong.
+fn stock(text: &str, level: Level) -> Result<Stock, NumberError> {
+    if text == "-1" && level == Level::Item(Origin::Original) {
         return Ok(Stock::Unlimited);
     }
     whole(text).map(Stock::Limited)

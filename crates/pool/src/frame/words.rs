@@ -25,7 +25,7 @@ use crate::by::By;
 use crate::bytes::put_number;
 use crate::ending::Ending;
 use crate::event::{Asked, Event, Events, Recorder};
-use crate::item::Stock;
+use crate::item::{AMOUNT_MAX, Stock};
 use crate::repeats::Repeats;
 use crate::secret::Secret;
 use std::fmt::Write;
@@ -259,8 +259,9 @@ impl<'a> Words<'a> {
             }
         };
         let by = By { user: user.as_deref(), request: request.as_deref(), now_ms };
-        by.check().ok()?;
-        into.record(&Event::Asked(Box::new(Asked { by, items: self.items()?, repeats, until_us })));
+        by.check().ok().filter(|()| !by.is_nobody())?;
+        let items = self.items().filter(|items| !items.is_empty())?;
+        into.record(&Event::Asked(Box::new(Asked { by, items, repeats, until_us })));
         Some(())
     }
 
@@ -275,7 +276,7 @@ impl<'a> Words<'a> {
         self.expect("stock")?;
         let stock = match self.0.next()? {
             "unlimited" => Stock::Unlimited,
-            left => Stock::Limited(left.parse().ok()?),
+            left => Stock::Limited(left.parse().ok().filter(|&left| left <= AMOUNT_MAX)?),
         };
         Some((weight, stock))
     }
@@ -348,6 +349,54 @@ mod tests {
     use crate::frame::Chain;
     use proptest::prelude::*;
 
+    /// Words that events are made of, in any order, so that some are events.
+    fn words() -> impl Strategy<Value = String> {
+        let keyword = prop::sample::select(&[
+            "different",
+            "reserve",
+            "asked",
+            "user=mira",
+            "user=",
+            "request=a%2",
+            "request=7",
+            "now",
+            "until",
+            "allowed",
+            "excluded",
+            "confirm",
+            "cancel",
+            "expire",
+            "set",
+            "weight",
+            "stock",
+            "unlimited",
+            "add",
+            "mug",
+            "%",
+            "remove",
+            "return",
+            "return-by",
+            "advance",
+            "epoch",
+            "-",
+            "ab",
+            "0",
+            "1",
+            "2",
+            "4294967295",
+            "9223372036854775808",
+            "18446744073709551615",
+        ]);
+        let phrase = prop_oneof![
+            keyword.clone().prop_map(str::to_owned),
+            (keyword.clone(), keyword.clone())
+                .prop_map(|(name, count)| format!("asked {name} allowed {count}")),
+            (keyword.clone(), keyword)
+                .prop_map(|(weight, stock)| format!("set 0 weight {weight} stock {stock}")),
+        ];
+        prop::collection::vec(phrase, 0..12).prop_map(|words| words.join(" "))
+    }
+
     /// A frame of whatever of these bytes are events.
     fn frame_of(bytes: &[u8]) -> Vec<u8> {
         let mut recorder = Recorder::default();
@@ -381,10 +430,16 @@ mod tests {
         }
 
         #[test]
-        fn no_text_is_too_strange_to_be_refused(text in any::<String>(), tail in ".*") {
+        fn no_text_is_too_strange_to_be_refused(text in any::<String>(), tail in ".*", words in words()) {
             let chain = "00".repeat(32);
             let _ = read(&text, &mut Vec::new());
-            let _ = read(&format!("draws from 1 at 2 chain {chain}: {tail}"), &mut Vec::new());
+            for tail in [&tail, &words] {
+                let mut frame = Vec::new();
+                if read(&format!("draws from 1 at 2 chain {chain}: {tail}"), &mut frame).is_ok() {
+                    let (frame, _) = Frame::read_stated(&frame).expect("what is written is a frame");
+                    Events::new(frame.events).for_each(drop);
+                }
+            }
         }
     }
 

@@ -89,6 +89,10 @@ impl<J: Journal> Journal for FaultyJournal<J> {
         }
     }
 
+    fn settle_when_durable(&mut self, position: Position) {
+        self.journal.settle_when_durable(position);
+    }
+
     fn request(&mut self, position: Position) {
         let end = self.state().end;
         if end.is_some_and(|end| position > end) {

@@ -4,7 +4,6 @@ use super::Pool;
 use super::step::Step;
 use crate::event::Event;
 use crate::refusal::Refusal;
-use crate::rules::Rules;
 use crate::selector::Selector;
 
 impl<S: Selector> Pool<S> {
@@ -23,16 +22,28 @@ impl<S: Selector> Pool<S> {
         true
     }
 
-    /// Does what time has brought by now, in its order: reservations that are over end, at most so many of them, and the schedule goes on.
-    /// To be asked before whatever else is done at this time. Microseconds since 1970.
-    pub fn catch_up(&mut self, now_us: u64, reservations_max: usize) {
-        for _ in 0..reservations_max {
-            let Some(until_us) = self.next_until().filter(|&until_us| until_us <= now_us) else { break };
-            // What is given back before a window ends may lapse with it, and what comes back later does not.
-            self.advance_to((until_us / 1000).saturating_sub(1));
+    /// Does what time has brought by now, in its order: reservations that are over end, and the schedule goes on. To be asked before
+    /// whatever else is done at this time. Microseconds since 1970. O(log n) for each draw that was set aside and comes back.
+    pub fn catch_up(&mut self, now_us: u64) {
+        self.catch_up_some(now_us, usize::MAX);
+    }
+
+    /// As [`catch_up`](Self::catch_up), as far as the reservation by which so many draws have come back; whether that was all. As long as
+    /// something is left, nothing else may be done at this time: for whoever has nothing else to do, and does it in parts.
+    pub fn catch_up_some(&mut self, now_us: u64, draws_max: usize) -> bool {
+        let mut draws = 0;
+        while let Some(over) = self.next_over(now_us) {
+            if draws >= draws_max {
+                return false;
+            }
+            let (until_us, count) = (over.until_us, over.draws.len());
+            // What is given back by the end of a window lapses with it, and what comes back later does not.
+            self.advance_to(until_us.saturating_sub(1) / 1000);
             self.expire_one(now_us);
+            draws += count;
         }
         self.advance(now_us);
+        true
     }
 
     /// When time changes something next: a reservation is over, or the schedule goes on. Microseconds since 1970. O(1).
@@ -41,16 +52,8 @@ impl<S: Selector> Pool<S> {
         [self.next_until(), release_us].into_iter().flatten().min()
     }
 
-    /// Why nothing is drawn for nobody.
-    pub(crate) fn nothing_left(&self) -> Refusal {
-        if self.rules().is_some_and(Rules::need_users) {
-            return Refusal::NoUser;
-        }
-        self.empty()
-    }
-
-    /// Why nothing is drawn where nothing is left.
-    pub(super) fn empty(&self) -> Refusal {
-        self.urn.next_release_ms().map_or(Refusal::Empty, |at_ms| Refusal::EmptyUntil { at_ms })
+    /// Why nothing is drawn for want of stock, or when the schedule goes on if it does.
+    pub(super) fn unless_more_comes(&self, refusal: Refusal) -> Refusal {
+        self.urn.next_release_ms().map_or(refusal, |at_ms| Refusal::EmptyUntil { at_ms })
     }
 }

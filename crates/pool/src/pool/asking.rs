@@ -3,7 +3,7 @@
 use super::Pool;
 use super::draw::Draw;
 use super::requests::Request;
-use super::reservation::{RESERVATIONS_MAX, Reservation};
+use super::reservation::{RESERVATIONS_MAX, RESERVED_DRAWS_MAX, Reservation};
 use super::step::Step;
 use crate::by::By;
 use crate::event::{Asked, Event};
@@ -77,14 +77,14 @@ impl<S: Selector> Pool<S> {
             into.extend(self.requests.draws(before));
             return Ok((before.until_us, before.drawn_ms));
         }
-        if wish.until_us.is_some() && self.reservations.len() >= RESERVATIONS_MAX {
-            return Err(Refusal::TooManyReservations { max: RESERVATIONS_MAX });
+        if wish.until_us.is_some() {
+            self.check_room_aside(wish.count)?;
         }
         let mut standing = self.standing(&wish.by, wish.count)?;
         let (begin, recorded) = (into.len(), self.recorder.mark());
         self.draw_all(wish.count, wish.repeats, standing.as_mut(), into).map_err(
             |refusal| match refusal {
-                Refusal::Empty => self.empty(),
+                refusal @ (Refusal::Empty | Refusal::NotSoMany { .. }) => self.unless_more_comes(refusal),
                 refusal => refusal,
             },
         )?;
@@ -96,6 +96,17 @@ impl<S: Selector> Pool<S> {
         self.keep_standing(&wish.by, standing);
         self.keep_asked(wish, &into[begin..]);
         Ok((wish.until_us, self.event_time(&wish.by)))
+    }
+
+    /// Whether so many draws more can be set aside.
+    fn check_room_aside(&self, count: usize) -> Result<(), Refusal> {
+        if self.reservations.len() >= RESERVATIONS_MAX {
+            return Err(Refusal::TooManyReservations { max: RESERVATIONS_MAX });
+        }
+        if self.reservations.draws().saturating_add(count) > RESERVED_DRAWS_MAX {
+            return Err(Refusal::TooManySetAside { count, max: RESERVED_DRAWS_MAX });
+        }
+        Ok(())
     }
 
     /// The request of this id that was made before.

@@ -2,6 +2,8 @@
 
 use super::Pool;
 use super::divergence::Divergence;
+use crate::by::By;
+use crate::bytes::put_number;
 use crate::ending::Ending;
 use crate::event::Event;
 use crate::frame::Chain;
@@ -9,23 +11,50 @@ use crate::selector::Selector;
 
 impl<S: Selector> Pool<S> {
     /// Does again what an event of this time says, and checks all of it that can be: as [`verify`](Self::verify), and that a reservation
-    /// which is said to have expired was over by then, and that the schedule was neither ahead of its time nor behind it when
-    /// something was drawn. Draws of an epoch whose secret is [sealed](crate::Secret::sealed) are only
+    /// which is said to have expired was over by then, and one that was confirmed or cancelled was not; that what users did counts for the
+    /// time at which they did it; that the schedule was not ahead of its time, and that neither it nor the
+    /// end of a reservation was behind when something was drawn. Draws of an epoch whose secret is [sealed](crate::Secret::sealed) are only
     /// [done again](Self::apply), for nobody can tell what follows from it.
     ///
     /// # Errors
     /// [`Divergence`]; the pool is of no use then.
     pub fn check(&mut self, time_us: u64, event: &Event<'_>) -> Result<(), Divergence> {
-        if let Event::Ended { number, how: Ending::Expired } = event
+        if let Event::Ended { number, how } = event
             && let Some(until_us) = self.reservation(*number).map(|reservation| reservation.until_us)
-            && until_us > time_us
         {
-            return Err(Divergence::TooEarly { number: *number, until_us, time_us });
+            let (number, how, is_over) = (*number, *how, until_us <= time_us);
+            match how {
+                Ending::Expired if !is_over => {
+                    return Err(Divergence::TooEarly { number, until_us, time_us });
+                }
+                Ending::Confirmed | Ending::Cancelled if is_over => {
+                    return Err(Divergence::TooLate { number, how, until_us, time_us });
+                }
+                _ => {}
+            }
+        }
+        let done_by = match event {
+            Event::Asked(asked) => Some(asked.by),
+            Event::GivenBackBy { user, now_ms, .. } => {
+                Some(By { user: Some(user), request: None, now_ms: *now_ms })
+            }
+            _ => None,
+        };
+        if let Some(by) = done_by
+            && by.now_ms != self.event_time(&By { now_ms: time_us / 1000, ..by })
+        {
+            return Err(Divergence::OtherTime { draws: self.next_draw, said_ms: by.now_ms, time_us });
         }
         if let Event::Advanced { now_ms } = event
             && *now_ms > time_us / 1000
         {
             return Err(Divergence::Hurried { now_ms: *now_ms, time_us });
+        }
+        if event.draws()
+            && let Some(over) = self.next_over(time_us)
+        {
+            let (number, until_us) = (over.number(), over.until_us);
+            return Err(Divergence::NotEnded { draw: self.next_draw, number, until_us, time_us });
         }
         if event.draws()
             && let Some(due_ms) = self.urn.next_release_ms().filter(|&due_ms| due_ms <= time_us / 1000)
@@ -35,10 +64,13 @@ impl<S: Selector> Pool<S> {
         if self.epoch.secret.is_sealed() { self.apply(event) } else { self.verify(event) }
     }
 
-    /// What the chain of its log begins with, of a pool that has done nothing yet: SHA-256 of its two commitments, its items,
-    /// its rules, and its schedule and its tables, if it has any. O(n).
+    /// What the chain of its log begins with, of a pool that has done nothing yet: SHA-256 of its two commitments, what is done with sold
+    /// out items and weights, whether its selector [keeps the items' order](Selector::in_order), its items, its rules, and its schedule
+    /// and its tables, if it has any. O(n).
     pub fn origin(&self) -> Chain {
         let mut origin = [self.commitment().0, self.next_commitment().0].concat();
+        self.urn.write_head(&mut origin);
+        put_number(&mut origin, u64::from(self.urn.selector().in_order()));
         self.write_items(0..self.urn.len() as u32, &mut origin);
         self.write_rules(&mut origin);
         if !self.urn.releases().is_empty() {

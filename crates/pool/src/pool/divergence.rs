@@ -1,5 +1,6 @@
 //! What a log says that a pool cannot have done.
 
+use crate::ending::Ending;
 use crate::refusal::Refusal;
 
 /// A log says what its pool cannot have done. The log is damaged or another pool's, or it was changed.
@@ -44,6 +45,32 @@ pub enum Divergence {
         /// When it is said to have ended. Microseconds since 1970.
         time_us: u64,
     },
+    /// A reservation is said to have been confirmed or cancelled when its time was over.
+    #[error(
+        "it is said that reservation {number} {how} at {time_us} microseconds since 1970, and it was over at {until_us}"
+    )]
+    TooLate {
+        /// Which one.
+        number: u64,
+        /// How it is said to have ended.
+        how: Ending,
+        /// Until when it was to last. Microseconds since 1970.
+        until_us: u64,
+        /// When it is said to have ended. Microseconds since 1970.
+        time_us: u64,
+    },
+    /// Something is said to count for another time than that at which it was done.
+    #[error(
+        "behind draw {draws} something is said to count at {said_ms} milliseconds since 1970, and it was done at {time_us} microseconds since 1970"
+    )]
+    OtherTime {
+        /// How many draws came before.
+        draws: u64,
+        /// When it is said to count. Milliseconds since 1970.
+        said_ms: u64,
+        /// When it was done. Microseconds since 1970.
+        time_us: u64,
+    },
     /// The schedule is said to have gone on where nothing was due.
     #[error(
         "behind draw {draws} the schedule is said to have gone on to {now_ms} milliseconds since 1970, and nothing was due"
@@ -73,6 +100,20 @@ pub enum Divergence {
         draw: u64,
         /// When the schedule should have gone on. Milliseconds since 1970.
         due_ms: u64,
+        /// When the draw is said to have been made. Microseconds since 1970.
+        time_us: u64,
+    },
+    /// Something was drawn although a reservation was over, and what it had set aside had not come back.
+    #[error(
+        "draw {draw} is said to have been made at {time_us} microseconds since 1970, without what came back at {until_us} from reservation {number}"
+    )]
+    NotEnded {
+        /// Which draw.
+        draw: u64,
+        /// The reservation.
+        number: u64,
+        /// Until when it was to last. Microseconds since 1970.
+        until_us: u64,
         /// When the draw is said to have been made. Microseconds since 1970.
         time_us: u64,
     },

@@ -3,6 +3,14 @@
 /// The most draws of one call.
 pub const DRAWS_MAX: usize = 1 << 20;
 
+/// The most draws of one call, times the items that the pool's rules name, each of which a draw may have to look at: half a second.
+const LOOKS_MAX: usize = 1 << 24;
+
+/// How many draws of one call a pool makes whose rules name so many items: [`DRAWS_MAX`] at most, and 1,024 at least.
+pub(super) fn draws_max(named: usize) -> usize {
+    (LOOKS_MAX / named.max(1)).clamp(1024, DRAWS_MAX)
+}
+
 /// What a draw has given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Draw {

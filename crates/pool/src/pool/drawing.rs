@@ -8,6 +8,7 @@ use crate::event::Event;
 use crate::refusal::{Empty, Refusal};
 use crate::repeats::Repeats;
 use crate::selector::Selector;
+use crate::urn::Hidden;
 
 /// How many items are looked for together at most,
 const TOGETHER_MAX: usize = 64;
@@ -23,7 +24,7 @@ impl<S: Selector> Pool<S> {
     #[inline]
     pub fn draw(&mut self) -> Result<Draw, Empty> {
         if self.ruled.is_some() {
-            return self.draw_as_nobody();
+            return self.draw_as_nobody().map_err(|_| Empty);
         }
         let number = self.next_draw;
         let item = self.draw_item()?;
@@ -75,17 +76,28 @@ impl<S: Selector> Pool<S> {
         })
     }
 
-    #[cold]
-    fn draw_as_nobody(&mut self) -> Result<Draw, Empty> {
-        let mut drawn = Vec::with_capacity(1);
-        self.draw_by(&By::default(), 1, Repeats::Allowed, &mut drawn).map_err(|_| Empty)?;
-        drawn.pop().ok_or(Empty)
+    /// As [`draw`](Self::draw), and says why nothing is drawn.
+    #[inline]
+    pub(crate) fn draw_or_refuse(&mut self) -> Result<Draw, Refusal> {
+        if self.ruled.is_some() {
+            return self.draw_as_nobody();
+        }
+        self.draw().map_err(|Empty| self.unless_more_comes(Refusal::Empty))
     }
 
-    /// Draws so many at once, or none of them, and adds them to `into`. 1 to [`DRAWS_MAX`].
+    #[cold]
+    fn draw_as_nobody(&mut self) -> Result<Draw, Refusal> {
+        let mut drawn = Vec::with_capacity(1);
+        self.draw_by(&By::default(), 1, Repeats::Allowed, &mut drawn)?;
+        drawn.pop().ok_or(Refusal::Empty)
+    }
+
+    /// Draws so many at once, or none of them, and adds them to `into`. 1 to [`DRAWS_MAX`]; where [rules](Self::rules) name items, at most
+    /// 16,777,216 divided by how many they name, but always 1,024.
     ///
     /// # Errors
-    /// [`Refusal::Count`]; and [`Refusal::Empty`] or [`Refusal::NotSoManyItems`] if there are too few: then nothing has been drawn.
+    /// [`Refusal::Count`]; and [`Refusal::Empty`], [`Refusal::NotSoMany`] or [`Refusal::NotSoManyItems`] if there are too few: then nothing
+    /// has been drawn. Where the schedule goes on, [`Refusal::EmptyUntil`] in place of the first two.
     pub fn draw_many(&mut self, count: usize, repeats: Repeats, into: &mut Vec<Draw>) -> Result<(), Refusal> {
         self.draw_by(&By::default(), count, repeats, into)
     }
@@ -132,14 +144,18 @@ impl<S: Selector> Pool<S> {
         let Some(standing) = standing else {
             debug_assert!(self.ruled.is_none() && self.staging, "steps are kept, and rules have a standing");
             let (first, draws) = (self.next_draw, self.steps.draws());
-            self.draw_items(count)?;
+            self.draw_items(count).map_err(|Empty| too_few(count, self.steps.draws() - draws))?;
             // All at once from bare numbers: a draw that is moved as a whole right behind the stores of its parts waits for them.
             let drawn = self.steps.drawn_since(draws);
             into.extend(drawn.zip(first..).map(|(item, number)| Draw { number, item }));
             return Ok(());
         };
-        (0..count).try_for_each(|_| {
-            into.push(self.draw_standing(standing, &[])?);
+        (0..count).try_for_each(|drawn| {
+            let draw = self.draw_standing(standing, None).map_err(|refusal| match refusal {
+                Refusal::Empty => too_few(count, drawn),
+                refusal => refusal,
+            })?;
+            into.push(draw);
             Ok(())
         })
     }
@@ -151,7 +167,7 @@ impl<S: Selector> Pool<S> {
         mut standing: Option<&mut Standing>,
         into: &mut Vec<Draw>,
     ) -> Result<(), Refusal> {
-        let (rule, mut hidden) = (self.urn.rule(), Vec::new());
+        let (rule, mut hidden) = (self.urn.rule(), Hidden::default());
         let drawn = (0..count).try_for_each(|drawn| {
             let too_few = Refusal::NotSoManyItems { wanted: count, left: drawn };
             if drawn > 0 && self.urn.total_weight() == 0 {
@@ -159,7 +175,7 @@ impl<S: Selector> Pool<S> {
             }
             let draw = match &mut standing {
                 None => self.draw().map_err(Refusal::from),
-                Some(standing) => self.draw_standing(standing, &hidden),
+                Some(standing) => self.draw_standing(standing, Some(&hidden)),
             };
             let draw = draw.map_err(|refusal| match refusal {
                 Refusal::Empty if drawn > 0 => too_few,
@@ -168,11 +184,16 @@ impl<S: Selector> Pool<S> {
             into.push(draw);
             if let Some(item) = draw.item {
                 self.urn.hide(item);
-                hidden.push(item);
+                hidden.insert(item);
             }
             Ok(())
         });
         self.urn.show(hidden.into_iter(), rule);
         drawn
     }
+}
+
+/// Why so many are not drawn where so many are possible.
+fn too_few(wanted: usize, left: usize) -> Refusal {
+    if left == 0 { Refusal::Empty } else { Refusal::NotSoMany { wanted, left } }
 }

@@ -5,6 +5,9 @@ use super::draw::Draw;
 /// The most reservations that may be open at a time.
 pub const RESERVATIONS_MAX: usize = 1 << 20;
 
+/// The most draws that may be set aside at a time, in all open reservations together.
+pub const RESERVED_DRAWS_MAX: usize = 1 << 22;
+
 /// Of so many reservations that are over a pool knows how they ended, so that who asks twice is told the same.
 pub const ENDED_KEPT: usize = 1 << 16;
 

@@ -11,6 +11,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 pub(super) struct Reservations {
     open: BTreeMap<u64, Reservation>,
     by_time: BTreeSet<(u64, u64)>,
+    /// How many draws the open ones have.
+    draws: usize,
     /// How many units of an item the open ones hold, where they hold any.
     held: HashMap<u32, u64, RandomState>,
     ended: BTreeMap<u64, Ending>,
@@ -22,6 +24,11 @@ impl Reservations {
     /// How many have not ended.
     pub(super) fn len(&self) -> usize {
         self.open.len()
+    }
+
+    /// How many draws those have that have not ended.
+    pub(super) fn draws(&self) -> usize {
+        self.draws
     }
 
     pub(super) fn get(&self, number: u64) -> Option<&Reservation> {
@@ -37,8 +44,14 @@ impl Reservations {
     }
 
     /// Of those that are over by now, the one whose time ended first.
-    pub(super) fn first_over(&self, now_us: u64) -> Option<u64> {
-        self.by_time.first().filter(|&&(until_us, _)| until_us <= now_us).map(|&(_, number)| number)
+    pub(super) fn first_over(&self, now_us: u64) -> Option<&Reservation> {
+        let (_, number) = self.by_time.first().filter(|(until_us, _)| *until_us <= now_us)?;
+        self.open.get(number)
+    }
+
+    /// How many are over by now.
+    pub(super) fn overdue(&self, now_us: u64) -> usize {
+        self.by_time.range(..=(now_us, u64::MAX)).count()
     }
 
     /// When the first of them is over.
@@ -68,6 +81,7 @@ impl Reservations {
     pub(super) fn open(&mut self, reservation: Reservation) {
         let number = reservation.number();
         self.by_time.insert((reservation.until_us, number));
+        self.draws += reservation.draws.len();
         for item in reservation.items() {
             *self.held.entry(item).or_insert(0) += 1;
         }
@@ -77,6 +91,7 @@ impl Reservations {
     pub(super) fn close(&mut self, number: u64) -> Option<Reservation> {
         let reservation = self.open.remove(&number)?;
         self.by_time.remove(&(reservation.until_us, number));
+        self.draws -= reservation.draws.len();
         for item in reservation.items() {
             if let Entry::Occupied(mut held) = self.held.entry(item) {
                 *held.get_mut() -= 1;

@@ -14,12 +14,13 @@ impl<S: Selector> Pool<S> {
     /// Draws as [`draw_many`](Self::draw_many) does, and sets aside what was drawn until this time.
     ///
     /// # Errors
-    /// As `draw_many`; and [`Refusal::TooManyReservations`].
+    /// As `draw_many`; [`Refusal::TooManyReservations`] and [`Refusal::TooManySetAside`].
     pub fn reserve(&mut self, count: usize, repeats: Repeats, until_us: u64) -> Result<Reservation, Refusal> {
         self.reserve_by(&By::default(), count, repeats, until_us)
     }
 
-    /// Ends a reservation: its draws count. Done once, however often it is asked for.
+    /// Ends a reservation: its draws count. Done once, however often it is asked for. It reads no clock: what is over by then is to be
+    /// [ended](Self::catch_up) before.
     ///
     /// # Errors
     /// [`Refusal::Ended`] if it has ended in another way, [`Refusal::NoReservation`] if there is none of this number or it ended long ago.
@@ -39,9 +40,19 @@ impl<S: Selector> Pool<S> {
     /// Ends the reservation whose time has been over for longest, if any is by now: what was drawn is in stock again. Says its number.
     /// O(log n); to be asked until there is none, before whatever else is done at this time.
     pub fn expire_one(&mut self, now_us: u64) -> Option<u64> {
-        let number = self.reservations.first_over(now_us)?;
+        let number = self.next_over(now_us)?.number();
         self.end(number, Ending::Expired).ok()?;
         Some(number)
+    }
+
+    /// The reservation whose time has been over for longest, if any is by now.
+    pub(super) fn next_over(&self, now_us: u64) -> Option<&Reservation> {
+        self.reservations.first_over(now_us)
+    }
+
+    /// How many reservations are over by now, and have not ended. O(1) for each.
+    pub fn overdue(&self, now_us: u64) -> usize {
+        self.reservations.overdue(now_us)
     }
 
     /// When the next reservation is over, if there is any. Microseconds since 1970. O(1).

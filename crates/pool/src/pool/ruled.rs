@@ -1,7 +1,7 @@
 //! Drawing by rules: limits of what one user gets, and what is guaranteed.
 
 use super::Pool;
-use super::draw::Draw;
+use super::draw::{Draw, draws_max};
 use super::people::{Before, People, Standing};
 use super::step::Step;
 use crate::by::By;
@@ -10,7 +10,7 @@ use crate::nesting::Layout;
 use crate::refusal::Refusal;
 use crate::rules::Rules;
 use crate::selector::Selector;
-use crate::urn::NotDrawn;
+use crate::urn::{Hidden, NotDrawn};
 
 /// The rules of a pool that has any, and what they have counted.
 #[derive(Debug, Clone)]
@@ -79,6 +79,10 @@ impl<S: Selector> Pool<S> {
         if let Some(max) = limits.map(|limit| limit.max).min().filter(|&max| count as u64 > max) {
             return Err(Refusal::MoreThanLimit { count, max });
         }
+        let max = draws_max(ruled.rules.named());
+        if count > max {
+            return Err(Refusal::Count { count, max });
+        }
         match by.user {
             None if ruled.rules.need_users() => return Err(Refusal::NoUser),
             Some(user) if !ruled.people.has_room_for(user, by.now_ms) => {
@@ -90,7 +94,11 @@ impl<S: Selector> Pool<S> {
     }
 
     /// Draws once for somebody who stands like this. What is hidden is hidden from it as well.
-    pub(super) fn draw_standing(&mut self, standing: &mut Standing, hidden: &[u32]) -> Result<Draw, Refusal> {
+    pub(super) fn draw_standing(
+        &mut self,
+        standing: &mut Standing,
+        hidden: Option<&Hidden>,
+    ) -> Result<Draw, Refusal> {
         let Self { ruled: Some(ruled), urn, numbers, .. } = self else { return Err(Refusal::Empty) };
         let rules = &ruled.rules;
         if let Some(reached) = standing.refusal(rules) {

@@ -134,6 +134,10 @@ impl Selector for Alias {
         std::hint::select_unpredictable(height < column.threshold, column.own, column.alias) as usize
     }
 
+    fn in_order(&self) -> bool {
+        false
+    }
+
     /// O(n), and nothing if that is its weight already.
     fn set(&mut self, index: usize, weight: u64) {
         if self.weights[index] != weight {

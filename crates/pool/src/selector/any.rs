@@ -83,6 +83,10 @@ impl Selector for AnySelector {
         forward!(self, selector => selector.select(point))
     }
 
+    fn in_order(&self) -> bool {
+        forward!(self, selector => selector.in_order())
+    }
+
     fn select_each(&self, points: &[u64], items: &mut [usize]) {
         forward!(self, selector => selector.select_each(points, items));
     }

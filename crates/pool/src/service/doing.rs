@@ -10,7 +10,7 @@ use crate::selector::Selector;
 pub(super) fn do_request<S: Selector>(pool: &mut Pool<S>, request: &Request, now_us: u64) -> Outcome {
     let now_ms = now_us / 1000;
     match request {
-        Request::Draw => Ok(Answer::Draw(pool.draw().map_err(|_| pool.nothing_left())?)),
+        Request::Draw => Ok(Answer::Draw(pool.draw_or_refuse()?)),
         Request::DrawMany { count, repeats } => {
             let mut draws = Vec::new();
             pool.draw_many(*count, *repeats, &mut draws)?;

@@ -152,7 +152,11 @@ impl Inbox {
         }
         if letters.unanswered() >= self.capacity {
             if let Some(context) = context {
-                letters.tasks_without_room.push(context.waker().clone());
+                // A task that is polled for other reasons as well waits once.
+                let tasks = &mut letters.tasks_without_room;
+                if !tasks.iter().any(|waker| waker.will_wake(context.waker())) {
+                    tasks.push(context.waker().clone());
+                }
             }
             return Err((call, CallError::Full));
         }

@@ -16,7 +16,6 @@ use crate::chained::ChainedPool;
 use crate::frame::Chain;
 use crate::journal::{Journal, JournalError, Position};
 use crate::pool::Pool;
-use crate::refusal::Empty;
 use crate::selector::Selector;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,8 +23,8 @@ use std::time::Duration;
 
 /// A frame is written when its events take so many bytes, although there is more to do.
 const FRAME_BYTES: usize = 1 << 20;
-/// How many reservations whose time is over end before the next calls are looked at.
-const EXPIRED_AT_ONCE: usize = 1024;
+/// How many draws come back from reservations that are over before a frame may be written.
+const BACK_AT_ONCE: usize = 1 << 16;
 /// The longest sleep while a reservation is open or something is scheduled: so late a clock that was set is noticed.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
 /// How long a snapshot waits whose sink is busy.
@@ -45,6 +44,8 @@ pub(super) struct Owner<S, J, C> {
     flying: usize,
     /// The position of the last frame.
     last: Position,
+    /// Whether what is staged ends an epoch, whose secret the answer tells.
+    tells_secret: bool,
     /// The chain behind the last frame that has settled.
     settled_chain: Chain,
     failure: Option<JournalError>,
@@ -75,6 +76,7 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
             flights: VecDeque::new(),
             flying: 0,
             last: 0,
+            tells_secret: false,
             failure: None,
             snapshot: None,
             frame_bytes: 0,
@@ -142,11 +144,11 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
 
     /// Does what is due by now.
     fn let_time_pass(&mut self, now_us: u64) {
-        if self.failure.is_some() {
-            return;
-        }
-        if self.chained.pool.next_due().is_some_and(|due_us| due_us <= now_us) {
-            self.seen(|pool| pool.catch_up(now_us, EXPIRED_AT_ONCE));
+        while self.failure.is_none() && self.chained.pool.next_due().is_some_and(|due_us| due_us <= now_us) {
+            self.seen(|pool| pool.catch_up_some(now_us, BACK_AT_ONCE));
+            if self.chained.pool.staged().len() >= FRAME_BYTES {
+                self.write(now_us);
+            }
         }
     }
 
@@ -155,10 +157,7 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
         match asked {
             Asked::Other(request) => self.rare_outcome(*request, now_us),
             Asked::Draw => match &self.failure {
-                None => match self.seen(Pool::draw) {
-                    Ok(draw) => Ok(Answer::Draw(draw)),
-                    Err(Empty) => Err(self.chained.pool.nothing_left().into()),
-                },
+                None => Ok(Answer::Draw(self.seen(Pool::draw_or_refuse)?)),
                 Some(failure) => Err(failure.clone().into()),
             },
         }
@@ -173,7 +172,13 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
         }
         match &self.failure {
             Some(failure) => Err(failure.clone().into()),
-            None => self.seen(|pool| do_request(pool, &request, now_us)),
+            None => {
+                let outcome = self.seen(|pool| do_request(pool, &request, now_us));
+                self.tells_secret |= matches!(outcome, Ok(Answer::Revealed(_)));
+                // What was set aside until now is over.
+                self.let_time_pass(now_us);
+                outcome
+            }
         }
     }
 
@@ -222,6 +227,9 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
             match self.journal.append(time_us, &self.frame) {
                 Ok(position) => self.last = position,
                 Err(failure) => return self.fail(failure),
+            }
+            if std::mem::take(&mut self.tells_secret) {
+                self.journal.settle_when_durable(self.last);
             }
         }
         let steps = self.chained.pool.hand_over();

@@ -7,8 +7,8 @@ use crate::selector::Selector;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Chances {
-    /// Of the first table, and then of each other by its number: how likely the next draw comes there, divided by the weights of that table.
-    per_weight: Box<[f64]>,
+    /// Of the first table, and then of each other by its number: how likely the next draw comes there, and the weight of that table.
+    tables: Box<[(f64, u64)]>,
     /// How likely it meets what is sold out.
     lost: f64,
     /// What is given in place of that, if any is left.
@@ -39,14 +39,11 @@ impl Chances {
             }
             chances = next;
         }
-        let per_weight = chances.iter().zip(&totals);
-        let per_weight =
-            per_weight.map(|(chance, &total)| if total == 0 { 0.0 } else { chance / total as f64 });
+        let tables = chances.into_iter().zip(totals.iter().copied()).collect();
         let is_left = |item: &u32| urn.stocks.left(*item) > 0;
         let fallback = urn.fallback().filter(is_left);
         let is_empty = totals[0] == 0 || (urn.keeps_odds() && fallback.is_none() && urn.on_sale == 0);
-        let mut chances =
-            Self { per_weight: per_weight.collect(), lost: 0.0, fallback, is_refused: is_empty };
+        let mut chances = Self { tables, lost: 0.0, fallback, is_refused: is_empty };
         if urn.keeps_odds() {
             let sold_out = urn.entries().filter(|entry| entry.stock == Stock::Limited(0));
             chances.lost = sold_out.map(|entry| chances.of_weight(urn, &entry)).sum();
@@ -59,8 +56,8 @@ impl Chances {
     where
         S: Selector,
     {
-        let table = urn.table_of(entry.item).map_or(0, |table| table as usize + 1);
-        self.per_weight[table] * entry.weight_in_force as f64
+        let (chance, total) = self.tables[urn.table_of(entry.item).map_or(0, |table| table as usize + 1)];
+        if total == 0 { 0.0 } else { chance * entry.weight_in_force as f64 / total as f64 }
     }
 
     /// How likely the next draw gives an item, or goes through what leads to a table.

@@ -3,14 +3,19 @@
 use super::{Rule, Urn};
 use crate::item::AMOUNT_MAX;
 use crate::selector::Selector;
+use foldhash::fast::RandomState;
+use std::collections::HashSet;
 
-/// What is different from other draws. Items are sorted, but for those that are hidden.
+/// Items that a call has drawn, and will not draw again.
+pub(crate) type Hidden = HashSet<u32, RandomState>;
+
+/// What is different from other draws. Items are sorted.
 #[derive(Debug, Default)]
 pub(crate) struct Favour<'a> {
     /// Items that count as sold out.
     pub(crate) barred: &'a [u32],
     /// Items that are hidden already.
-    pub(crate) hidden: &'a [u32],
+    pub(crate) hidden: Option<&'a Hidden>,
     /// If anything is left of these items, it is one of them.
     pub(crate) alone: Option<&'a [u32]>,
     /// Items whose weights count so many times more.
@@ -33,7 +38,7 @@ impl Favour<'_> {
 }
 
 impl<S: Selector> Urn<S> {
-    /// As [`draw`](Self::draw). O(log n) and a step for each item that the favour names, some more for those that are barred.
+    /// As [`draw`](Self::draw). O(log n), and a step for each item that the favour names; O(log n) for each that is barred.
     pub(crate) fn draw_favouring(
         &mut self,
         favour: &Favour<'_>,
@@ -45,7 +50,7 @@ impl<S: Selector> Urn<S> {
         barred.into_iter().for_each(|item| self.come_on_sale(item));
         // What was hidden before stays so, and where odds are kept nothing was hidden.
         let keeps = matches!(rule, Rule::Keep { .. });
-        let was_hidden = |item: &u32| keeps || favour.hidden.contains(item);
+        let was_hidden = |item: &u32| keeps || favour.hidden.is_some_and(|hidden| hidden.contains(item));
         self.show(favour.barred.iter().copied().filter(|item| !was_hidden(item)), rule);
         drawn
     }

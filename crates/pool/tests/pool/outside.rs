@@ -1,9 +1,10 @@
 //! What somebody can check of a pool who knows no secret but those that were revealed.
 
-use tidemark_pool::selector::WideTree;
+use std::collections::HashSet;
+use tidemark_pool::selector::{AnySelector, SelectorKind, WideTree};
 use tidemark_pool::{
-    Catalogue, Chain, Commitment, Divergence, Ending, Event, Events, FIRST_DRAW_MAX, Item, Pool, PoolImage,
-    Refusal, Repeats, Secret, sealed, unsealed,
+    Asked, By, Catalogue, Chain, Commitment, Divergence, Ending, Event, Events, FIRST_DRAW_MAX, Item, Limit,
+    Mode, Pool, PoolImage, Refusal, Repeats, Rules, Secret, SoldOut, sealed, unsealed,
 };
 
 fn secret(number: u8) -> Secret {
@@ -93,6 +94,66 @@ fn a_reservation_does_not_expire_before_its_time() {
     let found = reserved().check(49, &ended).unwrap_err();
     assert_eq!(found, Divergence::TooEarly { number: 0, until_us: 50, time_us: 49 });
     reserved().check(50, &ended).expect("its time is over");
+    // And nobody is served once it is.
+    for how in [Ending::Confirmed, Ending::Cancelled] {
+        let ended = Event::Ended { number: 0, how };
+        let found = reserved().check(50, &ended).unwrap_err();
+        assert_eq!(found, Divergence::TooLate { number: 0, how, until_us: 50, time_us: 50 });
+        reserved().check(49, &ended).expect("it is open");
+    }
+    let mut twin = reserved();
+    let draw = Event::Drew(twin.draw().expect("without an end").item);
+    let found = reserved().check(50, &draw).unwrap_err();
+    assert_eq!(found, Divergence::NotEnded { draw: 1, number: 0, until_us: 50, time_us: 50 });
+    reserved().check(49, &draw).expect("nothing is over");
+}
+
+#[test]
+fn what_users_do_counts_when_they_do_it() {
+    let day = Limit { max: 1, per_ms: Some(1000), wins_of: None };
+    let limited = || {
+        let rules = Rules::new(vec![day.clone()], Vec::new()).expect("they are sound");
+        let items = vec![Item::unlimited("mug", 1)];
+        let catalogue = Catalogue::new(items).expect("a catalogue").ruled(rules).expect("no items are named");
+        Pool::<WideTree>::new(&catalogue, secret(1), secret(2))
+    };
+    let by = |now_ms| By { user: Some(b"mira"), request: None, now_ms };
+    let asked = |now_ms| {
+        let (by, items) = (by(now_ms), vec![Some(0)]);
+        Event::Asked(Box::new(Asked { by, items, repeats: Repeats::Allowed, until_us: None }))
+    };
+    let mut pool = limited();
+    pool.check(5_000, &asked(5)).expect("it was so");
+    // A limit is not evaded by telling of other days.
+    let found = pool.check(6_000, &asked(1_006)).unwrap_err();
+    assert_eq!(found, Divergence::OtherTime { draws: 1, said_ms: 1_006, time_us: 6_000 });
+    let returned = Event::GivenBackBy { user: b"mira", now_ms: 0, item: 0, count: 1 };
+    let found = pool.check(7_000, &returned).unwrap_err();
+    assert_eq!(found, Divergence::OtherTime { draws: 1, said_ms: 0, time_us: 7_000 });
+}
+
+#[test]
+fn a_chain_begins_with_all_that_draws_depend_on() {
+    let made = |mode, sold_out: &SoldOut, kind| {
+        let items = vec![Item::limited("car", 1, 5), Item::limited("mug", 9, 9)];
+        let catalogue = Catalogue::with(items, mode, sold_out.clone()).expect("a catalogue");
+        let make = |weights: &[u64]| AnySelector::with(kind, weights);
+        Pool::with_selector(&catalogue, secret(1), secret(2), make).origin()
+    };
+    let fallbacks = ["car", "mug"].map(|id| SoldOut::Fallback(id.into()));
+    let mut origins = HashSet::new();
+    for mode in [Mode::FixedOdds, Mode::PerUnit] {
+        for sold_out in [&SoldOut::Renormalise, &SoldOut::NoPrize, &fallbacks[0], &fallbacks[1]] {
+            if mode == Mode::PerUnit && *sold_out == SoldOut::NoPrize {
+                continue;
+            }
+            let origin = made(mode, sold_out, SelectorKind::Tree);
+            assert!(origins.insert(origin.to_string()), "{mode:?}, {sold_out:?}");
+            assert_eq!(made(mode, sold_out, SelectorKind::Fenwick), origin, "it gives the same items");
+            let alias = made(mode, sold_out, SelectorKind::Alias);
+            assert!(origins.insert(alias.to_string()), "it gives others");
+        }
+    }
 }
 
 #[test]

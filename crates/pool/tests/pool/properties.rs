@@ -27,7 +27,8 @@ enum Step {
     GiveBackBy(u8, u8, u64),
     Wait(u64),
     Advance,
-    CatchUp,
+    /// So many draws at a time.
+    CatchUp(usize),
     End(u64, Ending),
     ExpireOne(u64),
 }
@@ -56,6 +57,14 @@ fn weight() -> impl Strategy<Value = u64> {
     prop_oneof![10 => 0_u64..6, 1 => 0..=AMOUNT_MAX, 1 => any::<u64>()]
 }
 
+/// Soon, and around milliseconds, where windows end.
+fn until_us() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        0_u64..10,
+        (0_u64..40, 0_u64..3).prop_map(|(ms, around)| (ms * 1000 + around).saturating_sub(1))
+    ]
+}
+
 fn step() -> impl Strategy<Value = Step> {
     let id = || 0_u8..12;
     let repeats = || prop_oneof![Just(Repeats::Allowed), Just(Repeats::Excluded)];
@@ -63,13 +72,13 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         12 => Just(Step::Draw),
         6 => (0_usize..6, repeats()).prop_map(|(count, repeats)| Step::DrawMany(count, repeats)),
-        4 => (0_usize..4, repeats(), 0_u64..10).prop_map(|(count, repeats, until)| Step::Reserve(count, repeats, until)),
-        9 => (who(), 0_usize..4, repeats(), prop::option::weighted(0.3, 0_u64..10))
+        4 => (0_usize..4, repeats(), until_us()).prop_map(|(count, repeats, until)| Step::Reserve(count, repeats, until)),
+        9 => (who(), 0_usize..4, repeats(), prop::option::weighted(0.3, until_us()))
             .prop_map(|(who, count, repeats, until)| Step::Ask(who, count, repeats, until)),
         2 => (0_u8..3, id(), 0_u64..3).prop_map(|(user, id, count)| Step::GiveBackBy(user, id, count)),
         2 => (0_u64..9).prop_map(Step::Wait),
         3 => Just(Step::Advance),
-        1 => Just(Step::CatchUp),
+        2 => (1_usize..4).prop_map(Step::CatchUp),
         4 => (0_u64..20, ending).prop_map(|(number, ending)| Step::End(number, ending)),
         1 => (0_u64..10).prop_map(Step::ExpireOne),
         2 => (id(), weight()).prop_map(|(id, weight)| Step::Reweight(id, weight)),
@@ -332,7 +341,9 @@ impl<S: Selector> Both<S> {
             }
             _ => {
                 let next_ms = self.pool.urn().next_release_ms();
-                assert_eq!(said, Err(next_ms.map_or(Refusal::Empty, |at_ms| Refusal::EmptyUntil { at_ms })));
+                let too_few =
+                    if left == 0 { Refusal::Empty } else { Refusal::NotSoMany { wanted: count, left } };
+                assert_eq!(said, Err(next_ms.map_or(too_few, |at_ms| Refusal::EmptyUntil { at_ms })));
             }
         }
         drawn
@@ -467,17 +478,19 @@ impl<S: Selector> Both<S> {
                 let is_due = self.model.advance(self.model.now_ms);
                 assert_eq!(self.pool.advance(self.model.now_ms * 1000 + 999), is_due);
             }
-            Step::CatchUp => {
+            Step::CatchUp(draws_max) => {
                 let now_ms = self.model.now_ms;
-                self.pool.catch_up(now_ms * 1000, usize::MAX);
-                while let Some((until, number)) =
-                    self.model.reservations.iter().map(|&(number, _, until)| (until, number)).min()
-                    && until <= now_ms * 1000
-                {
-                    self.model.advance((until / 1000).saturating_sub(1));
-                    self.model.end(number, Ending::Expired);
+                while !self.pool.catch_up_some(now_ms * 1000, *draws_max) {}
+                // Millisecond by millisecond: what is over by its end comes back, and then its window ends.
+                for ms in 0..=now_ms {
+                    while let Some((until, number)) =
+                        self.model.reservations.iter().map(|&(number, _, until)| (until, number)).min()
+                        && until <= ms * 1000
+                    {
+                        self.model.end(number, Ending::Expired);
+                    }
+                    self.model.advance(ms);
                 }
-                self.model.advance(now_ms);
                 assert!(self.pool.next_due().is_none_or(|due_us| due_us > now_ms * 1000));
             }
             Step::GiveBackBy(user, number, count) => {
@@ -669,12 +682,14 @@ fn one_call_gives_what_many_give<S: Selector>(catalogue: &Catalogue, counts: &[u
     for &count in counts {
         let (before, mut draws) = (singly.savepoint(), Vec::new());
         let drawn = together.draw_many(count, Repeats::Allowed, &mut draws);
-        match (0..count).map(|_| singly.draw()).collect::<Result<Vec<Draw>, _>>() {
-            Ok(one_by_one) => assert_eq!((drawn, draws), (Ok(()), one_by_one)),
-            Err(Empty) => {
-                assert_eq!((drawn, draws), (Err(Refusal::Empty), Vec::new()));
-                singly.back_to(before);
-            }
+        let one_by_one: Vec<Draw> = (0..count).map_while(|_| singly.draw().ok()).collect();
+        let left = one_by_one.len();
+        if left == count {
+            assert_eq!((drawn, draws), (Ok(()), one_by_one));
+        } else {
+            let too_few = if left == 0 { Refusal::Empty } else { Refusal::NotSoMany { wanted: count, left } };
+            assert_eq!((drawn, draws), (Err(too_few), Vec::new()));
+            singly.back_to(before);
         }
         assert_eq!(together.staged(), singly.staged());
         assert_eq!(seen(&together), seen(&singly));

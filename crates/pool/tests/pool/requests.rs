@@ -54,7 +54,7 @@ fn a_reservation_is_told_again_whatever_has_become_of_it() {
 fn what_was_refused_may_be_asked_for_again() {
     let mut pool = pool(vec![Item::limited("mug", 1, 1)]);
     let by = By::request(b"order 17");
-    assert_eq!(ask(&mut pool, &by, 2), Err(Refusal::Empty));
+    assert_eq!(ask(&mut pool, &by, 2), Err(Refusal::NotSoMany { wanted: 2, left: 1 }));
     pool.restock("mug", 1).expect("fits");
     assert_eq!(ask(&mut pool, &by, 2).map(|drawn| drawn.len()), Ok(2));
 }

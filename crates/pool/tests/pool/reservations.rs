@@ -2,7 +2,8 @@
 
 use tidemark_pool::selector::WideTree;
 use tidemark_pool::{
-    Catalogue, Draw, ENDED_KEPT, Empty, Ending, Item, Pool, Refusal, Repeats, Secret, Stock,
+    Catalogue, DRAWS_MAX, Draw, ENDED_KEPT, Empty, Ending, Item, Pool, RESERVED_DRAWS_MAX, Refusal, Repeats,
+    Secret, Stock,
 };
 
 fn pool(items: &[Item]) -> Pool<WideTree> {
@@ -88,7 +89,8 @@ fn of_items_that_were_removed_nothing_comes_back() {
 #[test]
 fn a_reservation_that_is_refused_takes_nothing() {
     let mut pool = pool(&[Item::limited("seat", 1, 2)]);
-    assert_eq!(pool.reserve(3, Repeats::Allowed, 100).unwrap_err(), Refusal::Empty);
+    let refused = pool.reserve(3, Repeats::Allowed, 100).unwrap_err();
+    assert_eq!(refused, Refusal::NotSoMany { wanted: 3, left: 2 });
     assert_eq!((stock(&pool, "seat"), pool.next_draw()), ((Stock::Limited(2), 0), 0));
 }
 
@@ -109,4 +111,17 @@ fn how_the_last_ones_ended_is_known_also_after_something_was_taken_back() {
     pool.revert();
     assert_eq!(known(&pool), [false, true, true]);
     assert_eq!(pool.ending(ENDED_KEPT as u64 + 1), None);
+}
+
+#[test]
+fn so_much_can_be_set_aside_and_no_more() {
+    let mut pool = pool(&[Item::unlimited("seat", 1)]);
+    for _ in 0..RESERVED_DRAWS_MAX / DRAWS_MAX {
+        pool.reserve(DRAWS_MAX, Repeats::Allowed, 100).expect("there is room");
+    }
+    let refused = pool.reserve(1, Repeats::Allowed, 100);
+    assert_eq!(refused, Err(Refusal::TooManySetAside { count: 1, max: RESERVED_DRAWS_MAX }));
+    pool.draw().expect("what is not set aside is drawn");
+    pool.confirm(0).expect("it is open");
+    pool.reserve(1, Repeats::Allowed, 100).expect("there is room again");
 }

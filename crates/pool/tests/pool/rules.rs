@@ -1,5 +1,6 @@
 //! What rules about who draws promise, scene by scene.
 
+use std::collections::HashSet;
 use tidemark_pool::selector::WideTree;
 use tidemark_pool::{
     AMOUNT_MAX, By, Catalogue, Draw, Empty, Events, Guarantee, Item, Limit, Mode, Pool, Refusal, Repeats,
@@ -233,4 +234,30 @@ fn draws_by_rules_are_made_again_from_the_secret() {
     }
     assert_eq!(second.counted(b"mira"), first.counted(b"mira"));
     assert_eq!(second.next_draw(), first.next_draw());
+}
+
+#[test]
+fn different_items_for_somebody_take_as_long_as_there_are_items() {
+    // A user who has won one of a thousand items gets ten thousand others: what is barred is looked for among these in no time.
+    let ids: Vec<String> = (0..12_000).map(|item| item.to_string()).collect();
+    let items: Vec<Item> = ids.iter().map(|id| Item::unlimited(id.as_str(), 1)).collect();
+    let barred: Vec<&str> = ids[..1_000].iter().map(String::as_str).collect();
+    let mut pool = pool(&items, &[wins(1, None, &barred)], &[]);
+    let mut drawn = Vec::new();
+    pool.draw_by(&user("mira", 0), 10_000, Repeats::Excluded, &mut drawn).expect("there are so many");
+    assert_eq!(drawn.iter().filter(|draw| draw.item < Some(1_000)).count(), 1);
+    let different: HashSet<_> = drawn.iter().map(|draw| draw.item).collect();
+    assert_eq!(different.len(), 10_000);
+}
+
+#[test]
+fn who_is_looked_after_much_draws_fewer_at_once() {
+    let ids: Vec<String> = (0..1_024).map(|item| item.to_string()).collect();
+    let items: Vec<Item> = ids.iter().map(|id| Item::unlimited(id.as_str(), 1)).collect();
+    let all: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let limits = [wins(1_000_000, None, &all), wins(1_000_000, None, &all)];
+    let mut pool = pool(&items, &limits, &[]);
+    let refused = ask(&mut pool, &user("mira", 0), 8_193);
+    assert_eq!(refused, Err(Refusal::Count { count: 8_193, max: 8_192 }));
+    assert_eq!(ask(&mut pool, &user("mira", 0), 8_192).map(|drawn| drawn.len()), Ok(8_192));
 }

@@ -113,7 +113,8 @@ fn a_pool_of_which_nothing_at_all_is_left_refuses_whatever_its_rule() {
 fn several_draws_at_once_are_all_or_nothing() {
     let mut pool = pool(&[Item::limited("a", 1, 3), Item::limited("b", 5, 4)]);
     let mut drawn = Vec::new();
-    assert_eq!(pool.draw_many(8, Repeats::Allowed, &mut drawn), Err(Refusal::Empty));
+    let refused = pool.draw_many(8, Repeats::Allowed, &mut drawn);
+    assert_eq!(refused, Err(Refusal::NotSoMany { wanted: 8, left: 7 }));
     assert_eq!((drawn.len(), pool.next_draw(), pool.urn().total_weight()), (0, 0, 6));
     pool.draw_many(7, Repeats::Allowed, &mut drawn).expect("so many are there");
     assert_eq!(drawn.iter().map(|draw| draw.number).collect::<Vec<_>>(), (0..7).collect::<Vec<_>>());

@@ -78,11 +78,41 @@ fn what_is_not_drawn_in_its_window_lapses() {
 fn what_is_given_back_in_its_window_lapses_with_it_and_later_stays() {
     let releases = [lapsing(release("mug", 2, HOUR_MS, HOUR_MS, 1))];
     let mut pool = pool(&[Item::limited("mug", 1, 0)], &releases);
-    pool.catch_up(HOUR_US, 10);
+    pool.catch_up(HOUR_US);
     pool.reserve(1, Repeats::Allowed, HOUR_US + 1000).expect("one");
     pool.reserve(1, Repeats::Allowed, 3 * HOUR_US).expect("another");
-    pool.catch_up(5 * HOUR_US, 10);
+    pool.catch_up(5 * HOUR_US);
     assert_eq!((left(&pool, 0), pool.reservations().len(), pool.next_due()), (1, 0, None));
+}
+
+#[test]
+fn the_end_of_a_window_is_a_moment_however_often_somebody_looks() {
+    let releases = [lapsing(release("mug", 3, HOUR_MS, HOUR_MS, 1))];
+    let left_behind = |looks: &[u64]| {
+        let mut pool = pool(&[Item::limited("mug", 1, 0)], &releases);
+        pool.catch_up(HOUR_US);
+        for until_us in [2 * HOUR_US - 1, 2 * HOUR_US, 2 * HOUR_US + 1] {
+            pool.reserve(1, Repeats::Allowed, until_us).expect("one");
+        }
+        looks.iter().for_each(|&now_us| pool.catch_up(now_us));
+        left(&pool, 0)
+    };
+    // What comes back half a millisecond later is no part of the window.
+    assert_eq!(left_behind(&[2 * HOUR_US + 1]), 1);
+    assert_eq!(left_behind(&[2 * HOUR_US - 1, 2 * HOUR_US, 2 * HOUR_US + 1]), 1);
+}
+
+#[test]
+fn time_passes_in_parts_as_it_does_at_once() {
+    let releases = [lapsing(release("mug", 5, HOUR_MS, HOUR_MS, 1))];
+    let mut pool = pool(&[Item::limited("mug", 1, 0)], &releases);
+    pool.catch_up(HOUR_US);
+    for _ in 0..5 {
+        pool.reserve(1, Repeats::Allowed, HOUR_US + 1000).expect("one");
+    }
+    let parts: Vec<bool> = (0..3).map(|_| pool.catch_up_some(9 * HOUR_US, 2)).collect();
+    assert_eq!((parts, pool.overdue(9 * HOUR_US)), (vec![false, false, true], 0));
+    assert_eq!(left(&pool, 0), 0, "all came back before the window ended, and lapsed with it");
 }
 
 #[test]

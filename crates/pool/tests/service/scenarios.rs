@@ -6,12 +6,12 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
-use tidemark_pool::journal::{MemoryJournal, NoJournal};
+use tidemark_pool::journal::{Journal, JournalError, Listener, MemoryJournal, NoJournal, Position};
 use tidemark_pool::selector::WideTree;
 use tidemark_pool::service::{Answer, Asker, CHANGES_MAX, CallError, Change, Request, Service, Settings};
 use tidemark_pool::{
-    Catalogue, ChainedPool, Item, Limit, Pool, Refusal, Release, Repeats, Rules, Schedule, Secret, Stock,
-    Unsold,
+    Catalogue, ChainedPool, Ending, Guarantee, Item, Limit, NotFollowed, Pool, Refusal, Release, Repeats,
+    Rules, Schedule, Scope, Secret, Soft, Stock, Unsold,
 };
 
 #[test]
@@ -388,5 +388,94 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
             Poll::Ready(output) => return output,
             Poll::Pending => std::thread::park(),
         }
+    }
+}
+
+#[test]
+fn whose_time_is_over_gets_nothing_however_many_there_are() {
+    let (time, journal) = (Arc::new(AtomicU64::new(0)), MemoryJournal::default());
+    let clock = Arc::clone(&time);
+    let clock = move || clock.load(Ordering::Relaxed);
+    let items = vec![Item::limited("seat", 1, 3_000)];
+    let service = Service::start(pool_of(items.clone()), journal.clone(), clock, Settings::default())
+        .expect("a thread");
+    let reserve = Request::Reserve { count: 1, repeats: Repeats::Allowed, until_us: 10_000_000 };
+    let asked: Vec<_> = (0..3_000).map(|_| service.call_async(reserve.clone())).collect();
+    asked.into_iter().for_each(|asked| drop(asked.wait().expect("there are so many")));
+    time.store(20_000_000, Ordering::Relaxed);
+    let late = service.call(Request::Confirm { number: 2_999 });
+    assert_eq!(late, Err(CallError::Refused(Refusal::Ended { number: 2_999, how: Ending::Expired })));
+    let all = Request::DrawMany { count: 3_000, repeats: Repeats::Allowed };
+    assert!(service.call(all).is_ok(), "all have come back");
+
+    // What is set aside for no time at all is over before anything else is done.
+    service.call(Request::Change(vec![Change::Restock { id: "seat".into(), units: 1 }])).expect("one more");
+    let past = Request::Reserve { count: 1, repeats: Repeats::Allowed, until_us: 0 };
+    let (reserved, drawn) = (service.call_async(past), service.draw_async());
+    assert!(reserved.wait().is_ok() && drawn.wait().is_ok());
+    service.stop().expect("the journal is well");
+    let mut auditor = pool_of(items);
+    for frame in journal.frames() {
+        auditor.check(&frame, &mut |_| Ok::<(), NotFollowed>(())).expect("it was so");
+    }
+}
+
+#[test]
+fn whoever_draws_one_is_told_why_there_is_none() {
+    let soft = Some(Soft { from: 1, step: 1_000_000_000 });
+    let guarantee = Guarantee { after: 9, of: vec!["car".into()], scope: Scope::Pool, soft };
+    let rules = Rules::new(Vec::new(), vec![guarantee]).expect("they are sound");
+    let items = vec![Item::unlimited("car", 10_000_000_000), Item::unlimited("mug", 1)];
+    let catalogue = Catalogue::new(items).expect("a catalogue").ruled(rules).expect("they name items");
+    let pool = Pool::<WideTree>::new(&catalogue, Secret::new([1; 32]), Secret::new([2; 32]));
+    let service = Service::start(ChainedPool::new(pool), NoJournal::default(), || 0, Settings::default())
+        .expect("a thread");
+    assert_eq!(service.draw(), Err(CallError::Refused(Refusal::TooHeavy)));
+}
+
+#[test]
+fn the_end_of_an_epoch_settles_only_when_it_is_durable() {
+    let journal = MemoryJournal::default();
+    let asked = Arc::new(AtomicU64::new(0));
+    let service = serve(Witness { journal, asked: Arc::clone(&asked) });
+    service.draw().expect("there are some");
+    assert_eq!(asked.load(Ordering::SeqCst), 0, "draws are as safe as the journal's others");
+    let begin = Request::BeginEpoch { client_seed: Box::default(), after: Secret::new([3; 32]) };
+    service.call(begin).expect("an epoch");
+    assert_eq!(asked.load(Ordering::SeqCst), 2, "the second frame");
+    service.draw().expect("there are some");
+    assert_eq!(asked.load(Ordering::SeqCst), 2);
+}
+
+/// A journal that notes which frame must be durable: the number of it.
+struct Witness {
+    journal: MemoryJournal,
+    asked: Arc<AtomicU64>,
+}
+
+impl Journal for Witness {
+    fn append(&mut self, time_us: u64, frame: &[u8]) -> Result<Position, JournalError> {
+        self.journal.append(time_us, frame)
+    }
+
+    fn settle_when_durable(&mut self, position: Position) {
+        assert_eq!(self.settled(), Ok(position), "the frame that was just taken");
+        self.asked.store(self.journal.frames().len() as u64, Ordering::SeqCst);
+    }
+
+    fn request(&mut self, position: Position) {
+        self.journal.request(position);
+    }
+
+    fn settled(&self) -> Result<Position, JournalError> {
+        self.journal.settled()
+    }
+
+    fn listen(&mut self, listener: Listener) {
+        self.journal.listen(listener);
+    }
+
+    fn close(&mut self) -> Result<(), JournalError> {
+        self.journal.close()
     }
 }

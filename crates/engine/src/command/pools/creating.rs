@@ -8,13 +8,7 @@ use crate::error::CommandError;
 use crate::value::{Collection, Pool};
 use tidemark_pool::file::{CatalogueFile, FileFormat};
 use tidemark_pool::selector::SelectorKind;
-use tidemark_pool::{Catalogue, Mode, Rules, SECRET_BYTES, Schedule, Secret, SoldOut};
-
-/// The longest catalogue as JSON, in which a million items are read in about a second. Bytes.
-const JSON_BYTES_MAX: usize = 128 << 20;
-
-/// The longest catalogue in another format: they take several times as long, and TOML far more memory than it has text. Bytes.
-const TEXT_BYTES_MAX: usize = 1 << 20;
+use tidemark_pool::{Catalogue, Mode, NestingError, Rules, SECRET_BYTES, Schedule, Secret, SoldOut};
 
 /// What a pool is made of.
 struct Wish {
@@ -111,6 +105,9 @@ impl Wish {
             } else if is(word, "ITEMS") {
                 let items = tables::items(&args[args.len() - rest.len() - 1..], &mut leads)?;
                 let (mode, sold_out) = (mode.unwrap_or_default(), sold_out.unwrap_or_default());
+                if mode == Mode::PerUnit && !others.is_empty() {
+                    return Err(wrong(&NestingError::PerUnit));
+                }
                 let rules = Rules::new(limits, guarantees).map_err(|error| wrong(&error))?;
                 let schedule = Schedule::new(releases).map_err(|error| wrong(&error))?;
                 let catalogue = Catalogue::with(items, mode, sold_out)
@@ -137,7 +134,14 @@ impl Wish {
 }
 
 fn read(text: &[u8], format: FileFormat) -> Result<Catalogue, CommandError> {
-    let max = if format == FileFormat::Json { JSON_BYTES_MAX } else { TEXT_BYTES_MAX };
+    let (max, json_max) = (format.served_bytes_max(), FileFormat::Json.served_bytes_max());
+    if text.len() > max && max < json_max {
+        let (bytes, name) = (text.len(), format.name().to_uppercase());
+        let error = format!(
+            "ERR the catalogue has {bytes} bytes, at most {max} are read of {name}: write it as JSON, of which {json_max} are read"
+        );
+        return Err(CommandError::Text(error.into()));
+    }
     let text = std::str::from_utf8(text).map_err(|error| {
         CommandError::Text(
             format!("ERR the catalogue is not UTF-8 from byte {} on", error.valid_up_to()).into(),

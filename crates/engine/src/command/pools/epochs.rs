@@ -18,6 +18,8 @@ pub(super) fn begin(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Com
         _ => return Err(CommandError::Syntax),
     };
     let after = random_secret(ctx)?;
+    // Who knows a secret must not see it draw again, behind a crash.
+    ctx.keys.make_durable();
     let changed = ctx.keys.change_pool(args[1], "pool_epoch", seed.len() + 64, |pool| {
         let revealed = pool.begin_epoch(seed, after)?;
         Ok((revealed, pool.epoch().index, pool.commitment(), pool.next_commitment()))
@@ -38,7 +40,11 @@ pub(super) fn reveal(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Co
     let pool = ctx.keys.read::<Pool>(args[1])?.map(Pool::inner);
     let revealed = pool.and_then(|pool| pool.revealed(named.or(pool.epoch().index.checked_sub(1))?));
     match revealed {
-        Some(revealed) => show(ctx.reply, &revealed),
+        Some(revealed) => {
+            // The end of its epoch may be on its way to the disk.
+            ctx.keys.tell_durable();
+            show(ctx.reply, &revealed);
+        }
         None => ctx.reply.null(),
     }
     Ok(())

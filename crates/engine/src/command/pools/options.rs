@@ -76,9 +76,11 @@ pub(super) fn id(arg: &[u8]) -> Result<&str, CommandError> {
 /// An item's weight.
 pub(super) fn weight(arg: &[u8]) -> Result<u64, CommandError> {
     amount(arg).ok_or_else(|| {
-        CommandError::text(
-            "ERR a weight must be a whole number from 0: multiply all weights by the same power of ten, or send JSON",
-        )
+        let said = clipped(arg);
+        let error = format!(
+            "ERR a weight must be a whole number from 0 to {AMOUNT_MAX}, and {said} is none: multiply all weights by the same power of ten, or send JSON"
+        );
+        CommandError::Text(error.into())
     })
 }
 
@@ -88,7 +90,20 @@ pub(super) fn stock(arg: &[u8]) -> Result<Stock, CommandError> {
         return Ok(Stock::Unlimited);
     }
     let quantity = amount(arg).map(Stock::Limited);
-    quantity.ok_or_else(|| CommandError::text("ERR a quantity must be a whole number from 0, or UNLIMITED"))
+    quantity.ok_or_else(|| {
+        let said = clipped(arg);
+        let error =
+            format!("ERR a quantity must be a whole number from 0 to {AMOUNT_MAX}, or UNLIMITED, and {said} is neither");
+        CommandError::Text(error.into())
+    })
+}
+
+/// An argument for people: its beginning, in quotes.
+fn clipped(arg: &[u8]) -> String {
+    const SHOWN: usize = 40;
+    let shown = &arg[..arg.len().min(SHOWN)];
+    let more = if arg.len() > SHOWN { "…" } else { "" };
+    format!("\"{}{more}\"", shown.escape_ascii())
 }
 
 /// The number of a reservation.

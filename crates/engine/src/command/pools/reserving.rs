@@ -4,6 +4,7 @@ use super::options::{self, Draws};
 use super::{answer, no_pool};
 use crate::command::parse;
 use crate::context::Context;
+use crate::context::pools::refused;
 use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::value::Pool;
@@ -57,11 +58,12 @@ fn end(
     end: impl FnOnce(&mut Inner, u64) -> Result<(), Refusal>,
 ) -> Result<(), CommandError> {
     let (number, now_us) = (options::number(args[2])?, ctx.keys.now_us());
+    let pool = ctx.keys.read::<Pool>(args[1])?.map(Pool::inner);
+    if pool.and_then(|pool| pool.reservation(number)).is_some_and(|open| open.until_us <= now_us) {
+        // It is over, whether or not anybody has seen to that yet.
+        return Err(refused(&Refusal::Ended { number, how: Ending::Expired }));
+    }
     let ended = ctx.keys.change_pool(args[1], "pool_end", 32, |pool| {
-        // One whose time is over has ended, whether or not it was its turn yet.
-        while pool.reservation(number).is_some_and(|reservation| reservation.until_us <= now_us) {
-            pool.expire_one(now_us);
-        }
         let is_done = pool.ending(number) == Some(how);
         end(pool, number)?;
         Ok(!is_done)
@@ -70,11 +72,15 @@ fn end(
     Ok(())
 }
 
-/// Ends what is over by now: that is part of every change, so there is nothing more to do.
+/// Ends some of what is over by now, all of which is part of every other change.
 pub(super) fn expire(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    let before = ctx.keys.read::<Pool>(args[1])?.map_or(0, |pool| pool.inner().reservations().len());
-    let left = ctx.keys.change_pool(args[1], "pool_expire", 0, |pool| Ok(pool.reservations().len()))?;
-    ctx.reply.count(before.saturating_sub(left.unwrap_or(0)));
+    let open = |ctx: &mut Context<'_, '_>| {
+        ctx.keys.read::<Pool>(args[1]).map(|pool| pool.map_or(0, |pool| pool.inner().reservations().len()))
+    };
+    let before = open(ctx)?;
+    ctx.keys.let_time_pass(args[1])?;
+    let behind = open(ctx)?;
+    ctx.reply.count(before - behind);
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use super::{NEVER, Tallies, Tally};
 use crate::refusal::Refusal;
 use crate::rules::{Guarantee, Limit, Rules, Scope};
-use crate::urn::Favour;
+use crate::urn::{Favour, Hidden};
 
 /// What the rules of a pool have counted of a user, if there is one, and of the pool; a copy, which is kept once all has gone well.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -145,7 +145,7 @@ impl Standing {
 
 impl Terms<'_> {
     /// The same, as the urn takes it.
-    pub(in crate::pool) fn favour<'t>(&'t self, hidden: &'t [u32]) -> Favour<'t> {
+    pub(in crate::pool) fn favour<'t>(&'t self, hidden: Option<&'t Hidden>) -> Favour<'t> {
         Favour { barred: &self.barred, hidden, alone: self.alone, boosts: &self.boosts }
     }
 
