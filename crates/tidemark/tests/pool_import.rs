@@ -185,7 +185,7 @@ fn no_pool_is_made_of_what_has_gaps_unless_that_is_wanted() {
     let (config, file) = (path(original.path(), "config.yaml"), path(original.path(), "left.yaml"));
     let write = |name: &str, bytes: &[u8]| std::fs::write(original.path().join(name), bytes).expect("a disk");
     let draws = |numbers: std::ops::Range<u64>| {
-        killed(&numbers.map(|number| format!("1,{number},gold,0,true\n")).collect::<String>())
+        killed(&numbers.map(|number| format!("1,{number},gold,0,true\n")).collect::<Vec<_>>().concat())
     };
     let import = |more: &[&str]| {
         let _ = std::fs::remove_file(&file);

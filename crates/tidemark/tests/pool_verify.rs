@@ -365,7 +365,7 @@ fn draws_from_tables_inside_of_tables_are_made_again() {
     call(&mut client, &["POOL.EPOCH", "summer"]);
     assert!(server.terminate().success());
     let said = good(&pool(directory.path(), &["verify", "summer"]));
-    assert!(said.contains("43 draws made again from the secrets of 2 epochs"), "{said}");
+    assert!(said.contains("43 draws made again from the secret of 1 epoch"), "{said}");
 
     let told = audit(directory.path(), &[]);
     let items = events(&told, "item");
@@ -386,6 +386,55 @@ fn draws_from_tables_inside_of_tables_are_made_again() {
     let forged = lines.join("\n").replacen("\"id\":\"bicycle\"", "\"id\":\"car\"", 1);
     std::fs::write(&file, forged).expect("a disk");
     not_good(&pool(directory.path(), &["verify", "--audit", file.to_str().expect("a name")]));
+}
+
+/// An alias table gives other items for the same numbers, so an audit says which selector the pool has.
+#[test]
+fn draws_from_every_selector_are_made_again() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = start(directory.path());
+    let mut client = server.client();
+    let selectors = ["TREE", "ALIAS", "FENWICK", "PREFIX-SUM"];
+    let secrets = selectors.map(|selector| {
+        let items = ["ITEMS", "car", "1", "10", "mug", "5", "100", "hat", "3", "UNLIMITED"];
+        call(&mut client, &[&["POOL.CREATE", selector, "SELECTOR", selector][..], &items].concat());
+        call(&mut client, &["POOL.DRAW", selector, "COUNT", "100"]);
+        field(call(&mut client, &["POOL.EPOCH", selector]).array()[1].clone(), "secret")
+    });
+    assert!(server.terminate().success());
+    for (selector, secret) in selectors.iter().zip(secrets) {
+        good(&pool(directory.path(), &["verify", selector]));
+        let file = directory.path().join(selector);
+        let path = file.to_str().expect("text");
+        assert!(pool(directory.path(), &["audit", selector, "--output", path]).status.success());
+        let said = good(&pool(directory.path(), &["verify", "--audit", path, "--secret", &secret]));
+        assert!(said.contains("100 draws made again from the secret of 1 epoch"), "{said}");
+        let changed = std::fs::read_to_string(&file).expect("a file").replacen(
+            &format!("\"selector\":\"{}\"", selector.to_lowercase()),
+            "\"selector\":\"heap\"",
+            1,
+        );
+        std::fs::write(&file, changed).expect("a disk");
+        assert!(not_good(&pool(directory.path(), &["verify", "--audit", path])).contains("\"heap\""));
+    }
+}
+
+/// Whoever has seen a secret knows nothing of what is drawn afterwards, also behind a crash and in every mode.
+#[test]
+fn a_secret_that_was_shown_draws_no_more_behind_a_kill() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for round in 0..3 {
+        let server = Server::start(directory.path(), &["--durability", "interval:5000ms"]);
+        let mut client = server.client();
+        if round == 0 {
+            call(&mut client, &["POOL.CREATE", "summer", "ITEMS", "car", "1", "10", "mug", "9", "UNLIMITED"]);
+        }
+        assert_eq!(field(call(&mut client, &["POOL.STATE", "summer"]), "epoch"), round.to_string());
+        call(&mut client, &["POOL.DRAW", "summer"]);
+        call(&mut client, &["POOL.EPOCH", "summer"]);
+        server.kill();
+    }
+    good(&pool(directory.path(), &["verify", "summer"]));
 }
 
 #[test]
@@ -507,6 +556,20 @@ fn whoever_has_an_audit_can_check_it_without_the_server() {
     std::fs::write(&secrets, format!("{secret}\n")).expect("a disk");
     assert_eq!(good(&check(&[path, "--revealed", secrets.to_str().expect("text")])), said);
     assert_eq!(good(&check(&[path, "--revealed", &secret])), said);
+    // As the answer to POOL.REVEAL has it, and beside those of other epochs.
+    std::fs::write(&secrets, format!("epoch 1\nsecret {}\nsecret {secret}\n", "1".repeat(64)))
+        .expect("a disk");
+    assert_eq!(good(&check(&[path, "--revealed", secrets.to_str().expect("text")])), said);
+    // A secret that is none of the pool's proves nothing.
+    let wrong = "a".repeat(64);
+    for (name, refused) in [
+        ("--secret", "is the secret of no epoch here: its commitment is "),
+        ("--revealed", "is the secret of no epoch here: its commitment is "),
+    ] {
+        let found = not_good(&check(&[path, "--secret", &secret, name, &wrong]));
+        assert!(found.contains(refused) && found.contains(&wrong), "{found}");
+    }
+    assert_eq!(pool(directory.path(), &["verify", "summer", "--secret", &secret]).status.code(), Some(2));
 
     // Any change is found: of what people read, and of what programs read.
     let text = std::fs::read_to_string(&file).expect("a file");
@@ -576,7 +639,7 @@ fn where_the_log_no_longer_reaches_back_a_snapshot_is_the_beginning() {
     let secret = field(call(&mut client, &["POOL.EPOCH", "summer"]).array()[1].clone(), "secret");
     let said =
         good(&pool(directory.path(), &["verify", "--audit", path, "--secret", &secret, "--chain", &end]));
-    assert!(said.contains("draws made again from the secrets of 1 epochs (numbers "), "{said}");
+    assert!(said.contains("draws made again from the secret of 1 epoch (numbers "), "{said}");
     assert!(!said.contains("not known: stock"), "{said}");
 }
 
@@ -599,4 +662,45 @@ fn draws_by_rules_about_users_are_checked_as_well() {
     assert!(good(&pool(directory.path(), &["verify", "summer"])).contains("\n30 draws made again"));
     let said = good(&pool(directory.path(), &["verify", "--audit", path, "--secret", &secret]));
     assert!(said.contains("\n30 draws made again"), "{said}");
+}
+
+/// Less is checked than there is: that is said, and is no success.
+#[test]
+fn a_damaged_snapshot_that_would_have_been_the_beginning_is_told() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let arguments = ["--log-segment-bytes", "65536", "--snapshot-after", "0", "--snapshot-keep", "2"];
+    let server = Server::start(directory.path(), &arguments);
+    let mut client = server.client();
+    call(&mut client, &["POOL.CREATE", "summer", "ITEMS", "mug", "1", "UNLIMITED"]);
+    let filler = "x".repeat(30_000);
+    for round in 0..4 {
+        for part in 0..8 {
+            call(&mut client, &["SET", &format!("filler {round} {part}"), &filler]);
+            call(&mut client, &["POOL.DRAW", "summer"]);
+        }
+        call(&mut client, &["SAVE"]);
+    }
+    call(&mut client, &["POOL.DRAW", "summer"]);
+    assert!(server.terminate().success());
+    let names = std::fs::read_dir(directory.path()).expect("a directory");
+    let mut snapshots: Vec<_> = names
+        .map(|file| file.expect("a file").path())
+        .filter(|path| path.to_string_lossy().contains("snapshot-"))
+        .collect();
+    snapshots.sort();
+    assert_eq!(snapshots.len(), 2);
+    good(&pool(directory.path(), &["verify", "summer"]));
+
+    let mut bytes = std::fs::read(&snapshots[0]).expect("a file");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&snapshots[0], bytes).expect("a disk");
+    let output = pool(directory.path(), &["verify", "summer"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = text(&output.stdout);
+    assert!(
+        said.starts_with("pool summer: good as far as it could be looked at\nthe snapshot at record "),
+        "{said}"
+    );
+    assert!(said.contains(" is damaged, so what came before record "), "{said}");
 }

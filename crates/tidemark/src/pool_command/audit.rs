@@ -68,7 +68,8 @@ pub(super) fn run(args: &AuditArgs, dir: &Path) -> anyhow::Result<ExitCode> {
     let bar = progress(dir);
     let mut history = History::open(dir, &name.key, &bar)?;
     let draws = if let Some(path) = &args.output {
-        let file = File::create_new(path).with_context(|| format!("cannot make {}", path.display()))?;
+        let file = File::create_new(path)
+            .with_context(|| format!("cannot make {}, which must be a new file", path.display()))?;
         let draws = written(args, &name, &mut history, BufWriter::new(&file), &bar)?;
         file.sync_all().with_context(|| format!("cannot finish {}", path.display()))?;
         draws
@@ -76,6 +77,9 @@ pub(super) fn run(args: &AuditArgs, dir: &Path) -> anyhow::Result<ExitCode> {
         written(args, &name, &mut history, BufWriter::new(io::stdout().lock()), &bar)?
     };
     bar.finish_and_clear();
+    if let Some(unread) = history.unread() {
+        output::tell(format_args!("{unread}"));
+    }
     output::tell(format_args!("{draws} draws of pool {name} written, up to record {}", history.last()));
     Ok(ExitCode::SUCCESS)
 }

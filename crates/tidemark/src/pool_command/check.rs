@@ -1,7 +1,7 @@
 //! `tidemark pool check`: whether a file is a catalogue, and which odds it gives.
 
 use crate::name::printable;
-use anyhow::{Context, anyhow, ensure};
+use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -26,25 +26,44 @@ pub(super) struct CheckArgs {
 
 /// Shows what the file says, or what is wrong with it.
 pub(super) fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
-    let file = read(&args.file, args.format)?;
+    let file = read_up_to(&args.file, args.format, FileFormat::served_bytes_max)?;
     let mut out = BufWriter::new(io::stdout().lock());
     show(&file, if args.items == 0 { usize::MAX } else { args.items }, &mut out)?;
     out.flush()?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The catalogue of a file.
-pub(super) fn read(path: &Path, format: Option<FileFormat>) -> anyhow::Result<CatalogueFile> {
-    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+/// The catalogue of a file that no server has to read.
+pub(super) fn read(path: &Path) -> anyhow::Result<CatalogueFile> {
+    read_up_to(path, None, |_| TEXT_BYTES_MAX)
+}
+
+fn read_up_to(
+    path: &Path,
+    format: Option<FileFormat>,
+    bytes_max: impl Fn(FileFormat) -> usize,
+) -> anyhow::Result<CatalogueFile> {
+    let failed = || format!("cannot read {}", path.display());
+    let file = File::open(path).with_context(failed)?;
     let format = match format {
         Some(format) => format,
         None => FileFormat::from_path(path).with_context(|| format!("{}: say --format", path.display()))?,
     };
-    let mut text = String::new();
-    let bytes = file.take(TEXT_BYTES_MAX as u64 + 1).read_to_string(&mut text);
-    let bytes = bytes.with_context(|| format!("cannot read {}", path.display()))?;
-    ensure!(bytes <= TEXT_BYTES_MAX, "{} is longer than {TEXT_BYTES_MAX} bytes", path.display());
-    CatalogueFile::parse(&text, format).map_err(|error| anyhow!("{}: {error}", path.display()))
+    let (mut bytes, max) = (Vec::new(), bytes_max(format));
+    file.take(max as u64 + 1).read_to_end(&mut bytes).with_context(failed)?;
+    let json_max = FileFormat::Json.served_bytes_max();
+    if bytes.len() > max {
+        let advice = if max < json_max {
+            format!("write it as JSON, of which {json_max} are read")
+        } else {
+            "leave out what is not needed".to_owned()
+        };
+        let name = format.name().to_uppercase();
+        bail!("{}: at most {max} bytes are read of {name}: {advice}", path.display());
+    }
+    let text = str::from_utf8(&bytes)
+        .map_err(|error| anyhow!("{} is not UTF-8 from byte {} on", path.display(), error.valid_up_to()))?;
+    CatalogueFile::parse(text, format).map_err(|error| anyhow!("{}: {error}", path.display()))
 }
 
 fn show(file: &CatalogueFile, most: usize, out: &mut impl Write) -> io::Result<()> {
@@ -57,9 +76,16 @@ fn show(file: &CatalogueFile, most: usize, out: &mut impl Write) -> io::Result<(
         mode(catalogue),
         sold_out(catalogue)
     )?;
-    let (releases, tables) = (catalogue.schedule().releases().len(), catalogue.tables().len());
-    if releases > 0 || tables > 0 {
-        writeln!(out, "{tables} tables besides the first, {releases} releases of what is still to come")?;
+    let rules = catalogue.rules();
+    for (count, what) in [
+        (catalogue.tables().len(), "tables besides the first"),
+        (catalogue.schedule().releases().len(), "releases of what is still to come"),
+        (rules.limits().len(), "limits for each user"),
+        (rules.guarantees().len(), "guarantees"),
+    ] {
+        if count > 0 {
+            writeln!(out, "{count} {what}")?;
+        }
     }
     for setting in unused {
         writeln!(out, "{setting}")?;
@@ -107,6 +133,6 @@ fn sold_out(catalogue: &Catalogue) -> String {
     match catalogue.sold_out() {
         SoldOut::Renormalise => "what is sold out makes the others likelier".to_owned(),
         SoldOut::NoPrize => "what is sold out leads to nothing".to_owned(),
-        SoldOut::Fallback(id) => format!("what is sold out leads to {}", printable(id.as_bytes())),
+        SoldOut::Fallback(id) => format!("what is sold out leads to the item {}", printable(id.as_bytes())),
     }
 }

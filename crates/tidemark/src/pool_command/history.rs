@@ -18,6 +18,8 @@ pub(super) struct History {
     storage: Arc<dyn Storage>,
     /// What the log builds on; `None` if it reaches back to its beginning.
     base: Option<Snapshot>,
+    /// Older snapshots that cannot be read, on any of which it would have been built.
+    damaged: Vec<Lsn>,
     last: Lsn,
     search: PoolSearch,
     trail: PoolTrail,
@@ -38,7 +40,7 @@ impl History {
             .with_context(|| format!("cannot read the directory {}; give it with --dir", dir.display()))?;
         let storage: Arc<dyn Storage> = Arc::new(files);
         let mut records = Records::open(&storage, Lsn::FIRST, Lsn(u64::MAX))?;
-        let base = base(&storage, records.floor())?;
+        let (base, damaged) = base(&storage, records.floor())?;
         let from = base.as_ref().map_or(Lsn::FIRST, |base| base.lsn().next());
         let (mut search, mut last) = (PoolSearch::new(key), from.previous());
         while let Some(batch) = records.next_batch(&mut |bytes| bar.inc(bytes))? {
@@ -52,12 +54,20 @@ impl History {
             bail!("there is no log in {}; give its directory with --dir", dir.display());
         }
         let trail = search.trail(empty_log()?);
-        Ok(Self { storage, base, last, search, trail })
+        Ok(Self { storage, base, damaged, last, search, trail })
     }
 
     /// The last record of the snapshot that the log builds on, if it does not reach back to its beginning.
     pub(super) fn base(&self) -> Option<Lsn> {
         self.base.as_ref().map(Snapshot::lsn)
+    }
+
+    /// What could not be looked at, because the snapshot before it is damaged; `None` if there is nothing of that kind.
+    pub(super) fn unread(&self) -> Option<String> {
+        let (damaged, base) = (self.damaged.first()?, self.base()?);
+        Some(format!(
+            "the snapshot at record {damaged} is damaged, so what came before record {base} was not looked at; `tidemark log verify` shows the damage"
+        ))
     }
 
     /// The last record that is looked at.
@@ -107,7 +117,16 @@ impl History {
     fn later_snapshots(&self) -> anyhow::Result<Vec<Snapshot>> {
         let (all, base) = (Snapshots::new(Arc::clone(&self.storage)), self.base().unwrap_or(Lsn::ZERO));
         let lsns = all.list()?.into_iter().filter(|lsn| (base..=self.last).contains(lsn) && *lsn != base);
-        Ok(lsns.map(|lsn| all.open(lsn)).collect::<Result<_, _>>()?)
+        let mut there = Vec::new();
+        for lsn in lsns {
+            match all.open(lsn) {
+                Ok(snapshot) => there.push(snapshot),
+                // A server at work has removed it since.
+                Err(_) if !all.list()?.contains(&lsn) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(there)
     }
 
     /// Whether a snapshot of this moment has a pool, which is then the one that the log leads to.
@@ -143,8 +162,8 @@ fn apply(trail: &mut PoolTrail, record: &Record<'_>, witness: &mut impl PoolWitn
 }
 
 /// The oldest snapshot that the log reaches back to, so that as much as possible is looked at; none if it reaches back to its beginning.
-/// Where a repair has left no log, the newest snapshot is all there is.
-fn base(storage: &Arc<dyn Storage>, floor: Lsn) -> anyhow::Result<Option<Snapshot>> {
+/// Where a repair has left no log, the newest snapshot is all there is. And those that are damaged and would have come before it.
+fn base(storage: &Arc<dyn Storage>, floor: Lsn) -> anyhow::Result<(Option<Snapshot>, Vec<Lsn>)> {
     let (all, names) = (Snapshots::new(Arc::clone(storage)), storage.list()?);
     let has_log = names.iter().any(|name| name.starts_with("segment-"));
     let mut lsns: Vec<Lsn> = all.list()?.into_iter().filter(|lsn| lsn.next() >= floor).collect();
@@ -152,12 +171,13 @@ fn base(storage: &Arc<dyn Storage>, floor: Lsn) -> anyhow::Result<Option<Snapsho
         lsns.reverse();
     }
     if floor <= Lsn::FIRST && (has_log || lsns.is_empty()) {
-        return Ok(None);
+        return Ok((None, Vec::new()));
     }
+    let mut damaged = Vec::new();
     for lsn in lsns {
-        let snapshot = all.open(lsn)?;
-        if snapshot.verify().is_ok() {
-            return Ok(Some(snapshot));
+        match all.open(lsn) {
+            Ok(snapshot) if snapshot.verify().is_ok() => return Ok((Some(snapshot), damaged)),
+            _ => damaged.push(lsn),
         }
     }
     bail!(

@@ -183,7 +183,7 @@ fn snapshot(directory: &Path) -> anyhow::Result<Option<Snapshot>> {
 }
 
 fn configuration(path: &Path) -> anyhow::Result<Vec<OriginalItem>> {
-    Ok(check::read(path, None)?.catalogue.items().iter().map(OriginalItem::from).collect())
+    Ok(check::read(path)?.catalogue.items().iter().map(OriginalItem::from).collect())
 }
 
 fn write_file(

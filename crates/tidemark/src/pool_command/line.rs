@@ -27,6 +27,7 @@ pub(super) struct PoolLine<'a> {
     pub(super) mode: &'static str,
     pub(super) sold_out: &'static str,
     pub(super) fallback: Option<&'a str>,
+    pub(super) selector: &'static str,
     pub(super) version: u64,
     pub(super) items: usize,
     pub(super) draws: u64,
@@ -151,6 +152,8 @@ pub(super) struct Stated {
     #[serde(default)]
     pub(super) made: bool,
     #[serde(default)]
+    pub(super) selector: String,
+    #[serde(default)]
     pub(super) time_us: u64,
     #[serde(default)]
     pub(super) first_draw: u64,
@@ -163,4 +166,4 @@ pub(super) struct Stated {
 }
 
 /// The version of all that.
-pub(super) const AUDIT: u32 = 1;
+pub(super) const AUDIT: u32 = 2;

@@ -11,8 +11,10 @@ use super::tally::{Demands, Tally};
 use anyhow::{Context, anyhow, bail, ensure};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use serde_json::Value;
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
+use serde_json::{Map, Value};
 use std::collections::{HashMap, VecDeque};
+use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _, Seek as _, Write as _};
 use std::path::Path;
@@ -34,23 +36,28 @@ pub(super) fn run(
     demands: Demands,
 ) -> anyhow::Result<ExitCode> {
     let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let mut secrets: Vec<[u8; 32]> = secrets.to_vec();
-    for given in revealed {
-        secrets.extend(revealed_by(given)?);
+    let mut given = Given::default();
+    secrets
+        .iter()
+        .for_each(|secret| given.add(format!("--secret {}", hexadecimal::encode(secret)), &[*secret]));
+    for argument in revealed {
+        given.add(format!("--revealed {argument}"), &revealed_by(argument)?);
     }
     let mut input = Input { reader: BufReader::new(file), line: 0, ahead: None };
-    let known = Known::of(&mut input, &secrets)?;
+    let known = Known::of(&mut input, given.secrets())
+        .map_err(|error| anyhow!("{}, line {}: {error:#}", path.display(), input.line))?;
     input.begin_again()?;
-    let mut outsider =
-        Outsider { known, demands, pools: 0, key: String::new(), now: None, expected: Expected::default() };
+    let (key, expected) = (String::new(), Expected::default());
+    let mut outsider = Outsider { known, given, demands, pools: 0, key, now: None, expected };
     outsider
         .check(&mut input)
         .map_err(|error| anyhow!("not good\n{}, line {}: {error:#}", path.display(), input.line))?;
+    outsider.given.check()?;
     outsider.demands.check()?;
     outsider.report(path)
 }
 
-/// The secrets in a file, one a line, or in the argument itself.
+/// The secrets in a file, one a line or as the answer to `POOL.REVEAL` has them, or in the argument itself.
 fn revealed_by(given: &str) -> anyhow::Result<Vec<[u8; 32]>> {
     if let Ok(secret) = hexadecimal::decode(given) {
         return Ok(vec![secret]);
@@ -60,7 +67,61 @@ fn revealed_by(given: &str) -> anyhow::Result<Vec<[u8; 32]>> {
         .with_context(|| format!("--revealed {given:?} is neither 64 hexadecimal digits nor a file"))?;
     file.take(SECRETS_BYTES_MAX).read_to_string(&mut text).with_context(|| format!("cannot read {given}"))?;
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines.map(|line| hexadecimal::decode(line).map_err(|error| anyhow!("{given}: {error}"))).collect()
+    let mut told = lines.clone().filter_map(|line| line.strip_prefix("secret ")).peekable();
+    let read = |line: &str| hexadecimal::decode(line.trim()).map_err(|error| anyhow!("{given}: {error}"));
+    if told.peek().is_some() { told.map(read).collect() } else { lines.map(read).collect() }
+}
+
+/// The secrets that were given, of each of which an epoch is expected; of a list, only that one fits.
+#[derive(Default)]
+struct Given {
+    all: Vec<[u8; 32]>,
+    /// What each argument was, and the commitments of its secrets; none once one has come up.
+    missing: Vec<(String, Vec<Commitment>)>,
+}
+
+impl Given {
+    fn add(&mut self, argument: String, secrets: &[[u8; 32]]) {
+        self.all.extend(secrets);
+        let commitments = secrets.iter().map(|secret| Secret::new(*secret).commitment()).collect();
+        self.missing.push((argument, commitments));
+    }
+
+    fn secrets(&self) -> &[[u8; 32]] {
+        &self.all
+    }
+
+    /// The pool has these commitments now.
+    fn pass(&mut self, pool: &Inner) {
+        if !self.missing.is_empty() {
+            self.meet(&[pool.commitment(), pool.next_commitment()]);
+        }
+    }
+
+    /// Epochs of the pool were over before anything is told of it.
+    fn pass_over(&mut self, pool: &Inner) {
+        let over = (0..pool.epoch().index).rev().map_while(|epoch| pool.revealed(epoch));
+        let over: Vec<_> = over.map(|revealed| revealed.epoch.secret.commitment()).collect();
+        self.meet(&over);
+    }
+
+    fn meet(&mut self, known: &[Commitment]) {
+        self.missing.retain(|(_, wanted)| !wanted.iter().any(|commitment| known.contains(commitment)));
+    }
+
+    /// Whether an epoch has come up of each.
+    fn check(&self) -> anyhow::Result<()> {
+        match self.missing.first() {
+            None => Ok(()),
+            Some((argument, commitments)) if commitments.len() == 1 => bail!(
+                "not good\n{argument} is the secret of no epoch here: its commitment is {}, which the audit does not tell",
+                commitments[0]
+            ),
+            Some((argument, _)) => {
+                bail!("not good\n{argument} has the secret of no epoch that the audit tells of")
+            }
+        }
+    }
 }
 
 /// The secrets that are known, by what was published of them.
@@ -120,6 +181,7 @@ impl Input {
             self.place()
         );
         let line = String::from_utf8(line).with_context(|| format!("{} is not UTF-8", self.place()))?;
+        ensure!(!line.trim().is_empty(), "the line is empty");
         Ok(Some(line))
     }
 
@@ -135,6 +197,36 @@ impl Input {
 
     fn place(&self) -> String {
         format!("line {}", self.line)
+    }
+}
+
+/// A map in which no name is there twice: readers would not agree on which counts.
+struct Once(Map<String, Value>);
+
+impl<'de> Deserialize<'de> for Once {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+
+        impl<'de> Visitor<'de> for Fields {
+            type Value = Once;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Once, A::Error> {
+                let mut map = Map::new();
+                while let Some((name, value)) = fields.next_entry::<String, Value>()? {
+                    if map.contains_key(&name) {
+                        return Err(A::Error::custom(format_args!("{name:?} is there twice")));
+                    }
+                    map.insert(name, value);
+                }
+                Ok(Once(map))
+            }
+        }
+
+        deserializer.deserialize_map(Fields)
     }
 }
 
@@ -161,6 +253,7 @@ struct Now {
 
 struct Outsider {
     known: Known,
+    given: Given,
     demands: Demands,
     /// How many pools there were before.
     pools: u64,
@@ -192,7 +285,7 @@ impl Outsider {
             stated.audit
         );
         let mut scribe = Scribe::new(stated.key.clone(), stated.db);
-        let (pool, parts) = self.read(input)?;
+        let (pool, parts) = self.read(stated.selector.parse()?, input)?;
         let chain = chain_of(stated)?;
         if stated.made {
             let expected = pool.origin();
@@ -209,13 +302,15 @@ impl Outsider {
         self.pools += u64::from(self.now.is_some());
         self.key.clone_from(&stated.key);
         self.demands.pass(&pool, chain);
+        self.given.pass(&pool);
+        self.given.pass_over(&pool);
         let tally = Tally::of(stated.lsn, &pool, chain, stated.made);
         self.now = Some(Now { pool, chain, scribe, tally });
         Ok(())
     }
 
     /// The pool in the lines that come next, and these lines.
-    fn read(&self, input: &mut Input) -> anyhow::Result<(Inner, Vec<String>)> {
+    fn read(&self, selector: SelectorKind, input: &mut Input) -> anyhow::Result<(Inner, Vec<String>)> {
         let (mut head, mut image, mut lines) = (Vec::new(), None::<PoolImage>, Vec::new());
         while let Some(line) = input.next()? {
             let part: Stated =
@@ -238,7 +333,7 @@ impl Outsider {
         }
         let mut image = image.context("the bytes of the pool are missing")?;
         image.unseal(|commitment| self.known.get(commitment));
-        Ok((image.finish_with(|weights| AnySelector::with(SelectorKind::Tree, weights))?, lines))
+        Ok((image.finish_with(|weights| AnySelector::with(selector, weights))?, lines))
     }
 
     fn frame(&mut self, stated: &Stated, line: &str, input: &mut Input) -> anyhow::Result<()> {
@@ -272,6 +367,7 @@ impl Outsider {
         now.chain = said;
         now.tally.frame(stated.lsn, said, is_sealed);
         self.demands.pass(&now.pool, said);
+        self.given.pass(&now.pool);
         self.meet(line)?;
         self.meet_rest(input)
     }
@@ -280,9 +376,26 @@ impl Outsider {
     fn meet(&mut self, line: &str) -> anyhow::Result<()> {
         let expected =
             self.expected.0.pop_front().context("more is told than follows from what comes before")?;
-        let told: Value = serde_json::from_str(line)?;
-        ensure!(told == expected, "{told} is told, and {expected} follows from what comes before");
-        Ok(())
+        let Once(told) = serde_json::from_str(line)?;
+        if Value::Object(told.clone()) == expected {
+            return Ok(());
+        }
+        // One word that is wrong is easier to see than two lines that differ.
+        let other = expected.as_object().filter(|expected| expected.get("event") == told.get("event"));
+        let names = other.into_iter().flat_map(|expected| expected.keys().chain(told.keys()));
+        for name in names {
+            let (said, follows) = (told.get(name), expected.get(name));
+            if said != follows {
+                let word =
+                    |value: Option<&Value>| value.map_or_else(|| "nothing".to_owned(), Value::to_string);
+                bail!(
+                    "{name:?} is told as {}, and {} follows from what comes before",
+                    word(said),
+                    word(follows)
+                );
+            }
+        }
+        bail!("{} is told, and {expected} follows from what comes before", Value::Object(told))
     }
 
     /// All lines that are expected come next.

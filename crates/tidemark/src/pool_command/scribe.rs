@@ -77,6 +77,7 @@ impl Scribe {
                 None => "renormalise",
             },
             fallback: urn.fallback().map(|item| urn.id(item)),
+            selector: urn.selector().kind().name(),
             version: urn.version(),
             items: urn.len(),
             draws: pool.next_draw(),

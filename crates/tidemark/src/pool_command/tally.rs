@@ -19,7 +19,9 @@ pub(super) struct Tally {
     sealed_draws: u64,
     /// Frames of which the chain was taken as it is stated, because a secret is in them that is not known.
     sealed_frames: u64,
+    /// Of how many epochs draws were made again, and the last of these.
     epochs: u64,
+    epoch: Option<u64>,
     changes: u64,
     returns: u64,
     reservations: u64,
@@ -42,7 +44,8 @@ impl Tally {
             frames: 0,
             sealed_draws: 0,
             sealed_frames: 0,
-            epochs: 1,
+            epochs: 0,
+            epoch: None,
             changes: 0,
             returns: 0,
             reservations: 0,
@@ -62,18 +65,21 @@ impl Tally {
     pub(super) fn event(&mut self, pool: &Inner, event: &Event<'_>) {
         let draws = pool.next_draw() - self.next_draw;
         self.next_draw = pool.next_draw();
-        if pool.epoch().secret.is_sealed() {
+        let epoch = pool.epoch();
+        if epoch.secret.is_sealed() {
             self.sealed_draws += draws;
+        } else if draws > 0 && self.epoch != Some(epoch.index) {
+            self.epoch = Some(epoch.index);
+            self.epochs += 1;
         }
         match event {
-            Event::Drew(_) | Event::DrewDifferent { .. } => {}
+            Event::Drew(_) | Event::DrewDifferent { .. } | Event::Epoch { .. } => {}
             Event::Reserved { .. } => self.reservations += 1,
             Event::Asked(asked) => self.reservations += u64::from(asked.until_us.is_some()),
             Event::Ended { .. } => self.ends += 1,
             Event::Changed { .. } | Event::Added { .. } | Event::Removed { .. } => self.changes += 1,
             Event::GivenBack { .. } | Event::GivenBackBy { .. } => self.returns += 1,
             Event::Advanced { .. } => self.advances += 1,
-            Event::Epoch { .. } => self.epochs += 1,
         }
     }
 
@@ -96,9 +102,14 @@ impl fmt::Display for Tally {
         )?;
         let draws = next_draw - first_draw;
         let known = draws - self.sealed_draws;
-        write!(f, "{known} draws made again from the secrets of {} epochs", self.epochs)?;
+        match self.epochs {
+            0 => write!(f, "no draws made again")?,
+            1 => write!(f, "{known} draws made again from the secret of 1 epoch")?,
+            epochs => write!(f, "{known} draws made again from the secrets of {epochs} epochs")?,
+        }
         if draws > 0 {
-            write!(f, " (numbers {first_draw} to {})", next_draw - 1)?;
+            let of = if known < draws { "of the numbers" } else { "numbers" };
+            write!(f, " ({of} {first_draw} to {})", next_draw - 1)?;
         }
         writeln!(f)?;
         if self.sealed_draws > 0 {
@@ -117,7 +128,7 @@ impl fmt::Display for Tally {
         }
         writeln!(
             f,
-            "{} changes of the catalogue, {} returns, {} reservations, {} of which have ended",
+            "{} changes of the catalogue, {} returns, {} reservations made, {} ended",
             self.changes, self.returns, self.reservations, self.ends,
         )?;
         if self.advances > 0 {

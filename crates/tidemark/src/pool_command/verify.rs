@@ -36,10 +36,10 @@ pub(super) struct VerifyArgs {
     #[arg(long, value_name = "FILE")]
     audit: Option<PathBuf>,
     /// With --audit: the secret of an epoch that is over; those that the file tells are known
-    #[arg(long, value_name = "HEX", requires = "audit", value_parser = hexadecimal::decode)]
+    #[arg(long, value_name = "HEX", requires = "audit", conflicts_with = "key", value_parser = hexadecimal::decode)]
     secret: Vec<[u8; 32]>,
-    /// With --audit: such secrets, in a file or as hexadecimal digits
-    #[arg(long, value_name = "FILE|HEX", requires = "audit")]
+    /// With --audit: such secrets, one a line of 64 hexadecimal digits or as POOL.REVEAL shows it, or as digits in place of a file
+    #[arg(long, value_name = "FILE|HEX", requires = "audit", conflicts_with = "key")]
     revealed: Vec<String>,
 }
 
@@ -58,7 +58,8 @@ pub(super) fn run(args: &VerifyArgs, dir: &std::path::Path) -> anyhow::Result<Ex
     let snapshots = followed.map_err(|error| explained(error, &history, &name))?;
     bar.finish_and_clear();
     verifier.demands.check()?;
-    report(&verifier, snapshots, history.last())
+    let unread = history.unread();
+    report(&verifier, snapshots, history.last(), unread.as_deref())
 }
 
 /// Counts what it sees; the checks are the trail's.
@@ -146,13 +147,21 @@ impl PoolWitness for Verifier<'_> {
 }
 
 /// What was checked, for people.
-fn report(verifier: &Verifier<'_>, snapshots: u64, last: Lsn) -> anyhow::Result<ExitCode> {
+fn report(
+    verifier: &Verifier<'_>,
+    snapshots: u64,
+    last: Lsn,
+    unread: Option<&str>,
+) -> anyhow::Result<ExitCode> {
     let name = verifier.name;
     let Some(tally) = verifier.here.and_then(|chain| verifier.tallies.get(&chain)) else {
         bail!("the log has no pool {name}, up to record {last}");
     };
     let mut out = io::stdout().lock();
-    writeln!(out, "pool {name}: good")?;
+    match unread {
+        None => writeln!(out, "pool {name}: good")?,
+        Some(unread) => writeln!(out, "pool {name}: good as far as it could be looked at\n{unread}")?,
+    }
     write!(out, "{tally}")?;
     match snapshots {
         0 => {}
@@ -167,7 +176,7 @@ fn report(verifier: &Verifier<'_>, snapshots: u64, last: Lsn) -> anyhow::Result<
         writeln!(out, "it is not there any more since record {lsn}")?;
     }
     writeln!(out, "the log was read up to record {last}")?;
-    Ok(ExitCode::SUCCESS)
+    Ok(if unread.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// The error with the ids of the items that it names by numbers.
