@@ -9,13 +9,14 @@
 //! ```
 //!
 //! A process that opens the log writes where its records begin, before it accepts any. One that closes it writes, when
-//! everything is durable, which record is the last. So the file is there as long as the log is, and what it calls closed is
-//! believed only if the log ends exactly there. It is overwritten in place, which needs no space on a full disk; each of
-//! the two copies is in a sector of its own.
+//! everything is durable, which record is the last. So the file is there as long as the log is. What it calls closed is a
+//! clean stop only if the log ends exactly there; of a log that ends earlier, records are [missing](MissingTail). It is
+//! overwritten in place, which needs no space on a full disk; each of the two copies is in a sector of its own.
 
 use std::io;
 
 use crate::Lsn;
+use crate::error::{MissingTail, OpenError};
 use crate::segment::TEMPORARY_SUFFIX;
 use crate::storage::{Storage, StorageFile, read_full, write_all};
 
@@ -47,6 +48,13 @@ impl LogEnd {
         copy.extend_from_slice(&crc32c::crc32c(&copy).to_le_bytes());
         debug_assert_eq!(copy.len(), COPY_BYTES);
         copy
+    }
+
+    /// What is missing of a log whose last record is `last`. What was durable when it was closed does not go away by itself:
+    /// nobody writes to a log that is closed before it is noted that it is open.
+    pub(crate) fn missing(self, storage: &dyn Storage, last: Lsn) -> Option<MissingTail> {
+        let closed_at = self.closed_at.filter(|closed_at| *closed_at > last)?;
+        Some(MissingTail { path: path(storage), closed_at, last })
     }
 
     /// The content of a copy; `None` if it is damaged, or of another version.
@@ -109,6 +117,23 @@ impl EndFile {
     }
 }
 
+/// The file, and what it says, as far as that can be understood. `names` are those of the directory.
+pub(crate) fn find(
+    storage: &dyn Storage,
+    names: &[String],
+) -> Result<(Option<EndFile>, Option<LogEnd>), OpenError> {
+    let failed = |error| {
+        let what = format!(
+            "reading {} (if the disk has lost it, remove it: the log then goes on behind a gap)",
+            path(storage)
+        );
+        OpenError::storage(what, error)
+    };
+    let file = EndFile::find(storage, names).map_err(failed)?;
+    let left = file.as_ref().map(EndFile::read).transpose().map_err(failed)?.flatten();
+    Ok((file, left))
+}
+
 /// Where the file is, to be shown to a person.
 pub(crate) fn path(storage: &dyn Storage) -> String {
     storage.path(NAME)
@@ -156,6 +181,19 @@ mod tests {
             assert_eq!(file.read().expect("reads"), None, "{size} bytes");
         }
         drop(file);
+    }
+
+    #[test]
+    fn only_a_log_that_was_closed_can_miss_records() {
+        let storage = MemoryStorage::new();
+        let missing = |end: LogEnd, last| end.missing(&storage, Lsn(last));
+        let found = missing(CLOSED, 40).expect("one is missing");
+        assert_eq!((found.closed_at, found.last), (Lsn(41), Lsn(40)));
+        assert_eq!(found.path, path(&storage));
+        assert!(missing(CLOSED, 0).is_some());
+        assert_eq!((missing(CLOSED, 41), missing(CLOSED, 42)), (None, None));
+        assert_eq!(missing(LogEnd { closed_at: None, next: Lsn(42) }, 0), None);
+        assert_eq!(missing(LogEnd { closed_at: Some(Lsn::ZERO), next: Lsn(1) }, 0), None);
     }
 
     #[test]

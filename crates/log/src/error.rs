@@ -1,10 +1,12 @@
 //! What can go wrong, as the caller may need to tell it apart.
 
 use rustix::io::Errno;
+use std::fmt;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
 use crate::Lsn;
+use crate::gap::records_at_least;
 
 /// Why a log cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +21,9 @@ pub enum OpenError {
     /// Records that were durable are unreadable.
     #[error(transparent)]
     Damaged(#[from] Damage),
+    /// Records that were durable when the log was closed are not there.
+    #[error(transparent)]
+    Missing(#[from] MissingTail),
     /// The options contradict each other.
     #[error("cannot open the log: {0}")]
     Options(&'static str),
@@ -31,12 +36,12 @@ pub enum OpenError {
         last: Lsn,
     },
     /// The storage failed.
-    #[error("cannot open the log: {what}: {source}")]
+    #[error("cannot open the log: {what}: {error}")]
     Storage {
         /// What was tried on which file.
         what: String,
         /// The storage's own error.
-        source: io::Error,
+        error: io::Error,
     },
 }
 
@@ -58,6 +63,39 @@ pub struct Damage {
     pub what: String,
 }
 
+/// Records at the end of a log that were durable when it was closed, and that are not there any more: files were lost, or
+/// cut, or come from an older copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingTail {
+    /// The file that says where the log was closed.
+    pub path: String,
+    /// The last record when it was closed.
+    pub closed_at: Lsn,
+    /// The last one that is there, or that a snapshot covers of which no log is left; 0 if there is none.
+    pub last: Lsn,
+}
+
+impl std::error::Error for MissingTail {}
+
+impl fmt::Display for MissingTail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, closed_at, last } = self;
+        write!(f, "{path} says that the log was closed after record {closed_at}, but ")?;
+        match last {
+            &Lsn::ZERO => f.write_str("there are no records: ")?,
+            last => write!(f, "it ends at record {last}: ")?,
+        }
+        // Between two records of which it is not known whether a gap lies between them, some positions may be of none.
+        let (records, between) = (records_at_least(*last, *closed_at), closed_at.0.saturating_sub(last.0));
+        let at_least = if records < between { "at least " } else { "" };
+        write!(
+            f,
+            "{at_least}{records} records are missing; restore the directory from a backup, \
+             or go on without them with `tidemark log repair --dir DIR`"
+        )
+    }
+}
+
 /// The end of a log that was being written when the process or the machine stopped: nothing that was
 /// acknowledged as durable, and cut by `open`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,8 +115,7 @@ pub struct TornTail {
 pub struct Failure {
     /// What was tried on which file.
     pub what: String,
-    /// The storage's own error.
-    #[source]
+    /// The storage's own error, which the message has: it is not named as the source, so that no chain of errors says it twice.
     pub error: Arc<io::Error>,
 }
 
@@ -160,14 +197,49 @@ impl Failure {
 }
 
 impl OpenError {
-    pub(crate) fn storage(what: impl Into<String>, source: io::Error) -> Self {
-        Self::Storage { what: what.into(), source }
+    pub(crate) fn storage(what: impl Into<String>, error: io::Error) -> Self {
+        Self::Storage { what: what.into(), error }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::SnapshotError;
+    use crate::tools::ToolError;
+
+    #[test]
+    fn missing_records_are_counted_as_far_as_that_is_certain() {
+        let text = |last, closed_at| {
+            MissingTail { path: "END".to_owned(), closed_at: Lsn(closed_at), last: Lsn(last) }.to_string()
+        };
+        let said = text(7896, 8177);
+        let expected = "END says that the log was closed after record 8177, but it ends at record 7896: 281 records are missing; ";
+        assert!(said.starts_with(expected), "{said}");
+        assert!(said.ends_with("`tidemark log repair --dir DIR`"), "{said}");
+        assert!(text(0, 3).contains(", but there are no records: 3 records are missing;"), "{}", text(0, 3));
+        let behind_gap = text(3, (1 << 32) + 9);
+        assert!(behind_gap.contains(": at least 10 records are missing;"), "{behind_gap}");
+    }
+
+    #[test]
+    fn every_error_says_its_cause_once() {
+        let cause = || io::Error::from(Errno::NOSPC);
+        let failure = || Failure::new("writing a file", cause());
+        let errors: [Box<dyn std::error::Error>; 6] = [
+            Box::new(OpenError::storage("writing a file", cause())),
+            Box::new(AppendError::Full(failure())),
+            Box::new(ReplayError::Storage(failure())),
+            Box::new(SnapshotError::from(failure())),
+            Box::new(ToolError::from(failure())),
+            Box::new(ToolError::from(cause())),
+        ];
+        for error in errors {
+            let chain = std::iter::successors(Some(&*error), |error| error.source());
+            let text: Vec<String> = chain.map(ToString::to_string).collect();
+            assert_eq!(text.join(": ").matches("os error 28").count(), 1, "{text:?}");
+        }
+    }
 
     #[test]
     fn only_a_full_disk_is_told_to_be_one() {

@@ -33,6 +33,13 @@ pub(crate) fn next_behind(newest: Lsn) -> Option<Lsn> {
     newest.0.checked_add(MARGIN)?.checked_next_multiple_of(STRIDE).map(Lsn)
 }
 
+/// How many records there were behind `after`, up to the record `last`, if it is not known where the gaps between them are: no
+/// gap is behind the newest multiple of the stride, so that the number is exact where none is between them.
+pub(crate) fn records_at_least(after: Lsn, last: Lsn) -> u64 {
+    let surely_behind = (last.0 - last.0 % STRIDE).saturating_sub(1).max(after.0);
+    last.0.saturating_sub(surely_behind)
+}
+
 /// The gaps that are known. Invariant: they ascend and do not touch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gaps(Vec<Gap>);
@@ -99,6 +106,14 @@ mod tests {
         assert_eq!(gaps.behind(Lsn(18)).len(), 2);
         gaps.add(Lsn(30), Lsn(31));
         assert!(gaps.behind(Lsn(20)).is_empty());
+    }
+
+    #[test]
+    fn records_are_counted_without_gaps_as_far_as_none_can_be() {
+        let count = |after, last| records_at_least(Lsn(after), Lsn(last));
+        assert_eq!((count(7896, 8177), count(0, 3), count(5, 5), count(6, 5)), (281, 3, 0, 0));
+        assert_eq!((count(3, STRIDE), count(3, STRIDE + 9), count(STRIDE, STRIDE + 9)), (1, 10, 9));
+        assert_eq!((count(STRIDE - 1, STRIDE + 9), count(STRIDE + 3, 3 * STRIDE)), (10, 1));
     }
 
     proptest! {

@@ -39,7 +39,7 @@ pub mod storage;
 pub mod tools;
 
 pub use append::Room;
-pub use error::{AppendError, Damage, Failure, OpenError, ReplayError, TornTail};
+pub use error::{AppendError, Damage, Failure, MissingTail, OpenError, ReplayError, TornTail};
 pub use format::{Format, ParseFormatError};
 pub use gap::Gap;
 pub use log::Log;

@@ -40,7 +40,7 @@ impl Log {
     ///
     /// Everything recovered is durable when this returns. If the log was not closed, the next record is not numbered one more than
     /// the last, but has an LSN that nobody can have been told of ([`Recovery::gap`]). Damage to records that were durable is an error which
-    /// names file, offset and the repair command.
+    /// names file, offset and the repair command. So is a log that ends before the record behind which it was closed.
     pub fn open(storage: Arc<dyn Storage>, options: Options) -> Result<(Self, Recovery), OpenError> {
         let began = Instant::now();
         options.check().map_err(OpenError::Options)?;

@@ -6,6 +6,9 @@
 //! tenth of a second of silence: only damage to what was acknowledged within that time before a crash passes for a torn
 //! tail.
 //!
+//! A log that was closed has records up to where it says that it was: if it ends earlier, files are missing or were cut, and
+//! that is refused like damage.
+//!
 //! Where the next record goes on depends on how the log was left ([`end_file`](crate::end_file)): unless it was closed, there
 //! is a [gap](crate::gap) before it.
 
@@ -71,7 +74,7 @@ const WINDOW_BYTES: usize = 1 << 20;
 pub(crate) fn recover(storage: &dyn Storage, verify: Verify) -> Result<Recovered, OpenError> {
     let mut names = storage.list().map_err(|error| OpenError::storage("listing the directory", error))?;
     names.retain(|name| !name.ends_with(TEMPORARY_SUFFIX) || storage.remove(name).is_err());
-    let (end_file, left) = find_end(storage, &names)?;
+    let (end_file, left) = end_file::find(storage, &names)?;
     let snapshots = names.iter().filter_map(|name| Name::parse(name));
     let snapshot = snapshots.map(|name| name.lsn).max().unwrap_or_default();
     let (table, replaced) = load_segments(storage, &names)?;
@@ -82,7 +85,11 @@ pub(crate) fn recover(storage: &dyn Storage, verify: Verify) -> Result<Recovered
     let tail = ends.last();
     let remainder = tail.map(|end| examine_tail(storage, end, snapshot)).transpose()?;
     let is_torn = remainder.as_ref().is_some_and(|remainder| remainder.torn);
+    // Where a repair has left no log, it goes on behind the newest snapshot.
     let last = tail.map_or(snapshot, |end| end.last);
+    if let Some(missing) = left.and_then(|left| left.missing(storage, last)) {
+        return Err(missing.into());
+    }
     let is_new = end_file.is_none() && !names.iter().any(|name| is_of_log(name));
     let next = if is_new { last.next() } else { next_lsn(left, &table, last, is_torn)? };
     let mut gaps = known_gaps(&table);
@@ -111,19 +118,6 @@ pub(crate) fn recover(storage: &dyn Storage, verify: Verify) -> Result<Recovered
         recovery,
         table,
     })
-}
-
-/// The file that says how the log was left, and what it says, as far as that can be understood.
-fn find_end(storage: &dyn Storage, names: &[String]) -> Result<(Option<EndFile>, Option<LogEnd>), OpenError> {
-    let failed = |error| {
-        let path = end_file::path(storage);
-        let what =
-            format!("reading {path} (if the disk has lost it, remove it: the log then goes on behind a gap)");
-        OpenError::storage(what, error)
-    };
-    let file = EndFile::find(storage, names).map_err(failed)?;
-    let left = file.as_ref().map(EndFile::read).transpose().map_err(failed)?.flatten();
-    Ok((file, left))
 }
 
 /// A segment without records that has a successor: a crash has come between making the one and removing the other.

@@ -122,7 +122,7 @@ fn check(survivor: &MemoryStorage, model: &Model, case: &str) {
     let honest = !model.liar;
     let (log, recovery) = match Log::open(Arc::new(survivor.clone()), options()) {
         Ok(opened) => opened,
-        Err(OpenError::Damaged(_)) if !honest => return,
+        Err(OpenError::Damaged(_) | OpenError::Missing(_)) if !honest => return,
         Err(error) => panic!("{case}: {error}"),
     };
     let mut replay = log.replay(log.floor()).expect("begins");

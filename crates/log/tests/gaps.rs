@@ -374,6 +374,11 @@ fn a_snapshot_before_a_gap_is_continued_behind_it() {
     for name in storage.list().expect("lists").iter().filter(|name| name.starts_with("segment-")) {
         storage.remove(name).expect("is removed");
     }
+    let opened = Log::open(Arc::new(storage.clone()), options());
+    assert!(matches!(opened, Err(OpenError::Missing(_))), "a record behind the snapshot was durable");
+    let shared: Arc<dyn Storage> = Arc::new(storage.clone());
+    let repair = tidemark_log::tools::plan_repair(&shared, &mut |_| ()).expect("reads").expect("a plan");
+    repair.apply(&storage).expect("repairs");
     let (log, recovery) = open(&storage);
     assert_eq!((recovery.last_lsn, log.floor()), (last, last.next()));
     assert!(append(&log, b"z") > gap.last.next(), "what the log once held does not come again");

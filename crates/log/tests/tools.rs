@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tidemark_log::tools::{self, Inspection, SegmentReport, SegmentState, ToolError};
 use tidemark_log::{
-    Durability, Format, Gap, Log, Lsn, MemoryStorage, OpenError, Options, SnapshotWriter, Storage,
+    Durability, Format, Gap, Log, Lsn, MemoryStorage, OpenError, Options, SnapshotWriter, Snapshots, Storage,
 };
 
 fn options() -> Options {
@@ -185,6 +185,73 @@ fn truncate_leaves_nothing_that_cannot_start() {
     storage.put(&name, whole);
     plan(Lsn(33)).expect("the snapshot stays").apply(&storage).expect("truncates");
     assert_ends_at(&storage, floor, Lsn(33));
+}
+
+/// What `inspect` says, which must be what whoever opens the directory is told.
+fn no_base(storage: &MemoryStorage) -> Option<String> {
+    let said = inspect(storage).no_base.map(|error| error.to_string());
+    let (log, _) = Log::open(shared(storage), options()).expect("opens");
+    let latest = Snapshots::new(shared(storage)).latest(log.floor());
+    assert_eq!(said, latest.err().map(|error| error.to_string()));
+    said
+}
+
+#[test]
+fn a_log_that_begins_late_needs_a_snapshot_under_it() {
+    let storage = sample(Some(30));
+    assert_eq!(no_base(&storage), None);
+    let floor = forget_oldest(&storage, 2);
+    assert_eq!(no_base(&storage), None);
+    let name = storage.list().expect("lists").into_iter().find(|name| name.starts_with("snapshot-"));
+    let name = name.expect("there is a snapshot");
+
+    let damaged = storage.fork();
+    let mut bytes = damaged.read(&name).expect("exists");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    damaged.put(&name, bytes);
+    let said = no_base(&damaged).expect("the snapshot is needed");
+    assert!(said.contains(&name) && said.contains("restore the directory from a backup"), "{said}");
+
+    let bare = storage.fork();
+    bare.remove(&name).expect("is removed");
+    let said = no_base(&bare).expect("a snapshot is needed");
+    let at = floor.previous();
+    assert!(said.starts_with(&format!("there is no snapshot at record {at} or later")), "{said}");
+    let error =
+        tools::plan_repair(&shared(&bare), &mut |_| ()).expect_err("there is nothing to repair it with");
+    assert_eq!(error.to_string(), said);
+
+    // Between the snapshot and what is left of the log nothing is known.
+    let apart = storage.fork();
+    let kept = inspect(&apart).segments.pop().expect("there is one");
+    assert!(kept.first_lsn > Lsn(31));
+    for segment in inspect(&apart).segments.iter().filter(|segment| segment.name != kept.name) {
+        apart.remove(&segment.name).expect("is removed");
+    }
+    assert!(no_base(&apart).is_some());
+
+    // Whole logs need none, and a snapshot alone is its own base.
+    let whole = sample(None);
+    assert_eq!(no_base(&whole), None);
+    let alone = sample(Some(40));
+    forget_segments(&alone);
+    assert_eq!(no_base(&alone), None);
+}
+
+fn forget_segments(storage: &MemoryStorage) {
+    for segment in inspect(storage).segments {
+        storage.remove(&segment.name).expect("is removed");
+    }
+}
+
+#[test]
+fn a_log_without_records_says_so() {
+    let storage = sample(None);
+    storage.remove("END").expect("is removed");
+    forget_segments(&storage);
+    let error = tools::plan_truncate(&shared(&storage), Lsn(5), &mut |_| ()).expect_err("is not there");
+    assert_eq!(error.to_string(), "the log holds no records; 5 is not among them");
 }
 
 #[test]

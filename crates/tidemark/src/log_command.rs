@@ -92,6 +92,12 @@ fn verify(inspection: &Inspection) -> anyhow::Result<ExitCode> {
     if let Some(damage) = inspection.damage() {
         bail!("{damage}");
     }
+    if let Some(missing) = &inspection.missing {
+        bail!("{missing}");
+    }
+    if let Some(error) = &inspection.no_base {
+        bail!("{error}");
+    }
     for snapshot in &inspection.snapshots {
         if let Err(error) = &snapshot.content {
             bail!("{error}; an older snapshot is used if the log reaches back to it");
@@ -101,7 +107,11 @@ fn verify(inspection: &Inspection) -> anyhow::Result<ExitCode> {
     let records: u64 = inspection.segments.iter().map(SegmentReport::records).sum();
     let gaps = inspection.segments.iter().filter_map(SegmentReport::gap).count();
     let mut out = io::stdout().lock();
-    writeln!(out, "{records} records ({first} to {last}) in {} segments: good", inspection.segments.len())?;
+    match records {
+        0 => write!(out, "no records")?,
+        records => write!(out, "{records} records ({first} to {last})")?,
+    }
+    writeln!(out, " in {} segments: good", inspection.segments.len())?;
     if gaps > 0 {
         writeln!(
             out,
@@ -144,7 +154,7 @@ fn repair(storage: &Arc<dyn Storage>, confirm: &ConfirmArgs) -> anyhow::Result<E
     let plan = tools::plan_repair(storage, &mut |bytes| bar.inc(bytes))?;
     bar.finish_and_clear();
     let Some(cut) = plan else {
-        println!("nothing is damaged");
+        println!("nothing is damaged or missing");
         return Ok(ExitCode::SUCCESS);
     };
     carry_out(&**storage, &cut, confirm)
@@ -159,7 +169,14 @@ fn run_truncate(storage: &Arc<dyn Storage>, args: &TruncateArgs) -> anyhow::Resu
 
 /// Says what is going to happen, asks, does it.
 fn carry_out(storage: &dyn Storage, cut: &Cut, confirm: &ConfirmArgs) -> anyhow::Result<ExitCode> {
-    println!("afterwards the last record is {}", cut.last_lsn);
+    match cut.last_lsn {
+        Lsn::ZERO => println!("afterwards there are no records"),
+        last => println!("afterwards the last record is {last}"),
+    }
+    if let Some(missing) = &cut.missing {
+        let (first, last) = (missing.last.next(), missing.closed_at);
+        println!("the records {first} to {last} are missing; the server goes on without them");
+    }
     if let Some((first, last)) = cut.lost {
         println!(
             "the records {first} to {last} are set aside; those that are readable there are lost to the server"
@@ -200,7 +217,9 @@ fn read(storage: &Arc<dyn Storage>, dir: &Path) -> anyhow::Result<Inspection> {
     let bar = progress_bar(storage);
     let inspection = tools::inspect(storage, &mut |bytes| bar.inc(bytes))?;
     bar.finish_and_clear();
-    if inspection.segments.is_empty() && inspection.snapshots.is_empty() && inspection.spares == 0 {
+    let is_empty =
+        inspection.segments.is_empty() && inspection.snapshots.is_empty() && inspection.spares == 0;
+    if is_empty && inspection.missing.is_none() {
         bail!("there is no log in {}; give its directory with --dir", dir.display());
     }
     Ok(inspection)
@@ -225,16 +244,14 @@ fn print_inspection(inspection: &Inspection) -> io::Result<()> {
             writeln!(out, "    gap: {} to {} are lost, or were never used", gap.first, gap.last)?;
         }
         let format = segment.format.map_or_else(|| "unreadable".to_owned(), |format| format.to_string());
+        let records = match segment.records() {
+            0 => "no records".to_owned(),
+            count => format!("records {} to {} ({count})", segment.first_lsn, segment.last_lsn),
+        };
         writeln!(
             out,
-            "{}  {format}  records {} to {} ({})  {} of {} bytes  since {} us",
-            segment.name,
-            segment.first_lsn,
-            segment.last_lsn,
-            segment.records(),
-            segment.used_bytes,
-            segment.file_bytes,
-            segment.created_us,
+            "{}  {format}  {records}  {} of {} bytes  since {} us",
+            segment.name, segment.used_bytes, segment.file_bytes, segment.created_us,
         )?;
         match &segment.state {
             SegmentState::Whole => {}
@@ -254,5 +271,12 @@ fn print_inspection(inspection: &Inspection) -> io::Result<()> {
             Err(error) => writeln!(out, "  {error}")?,
         }
     }
-    writeln!(out, "{} spare segments", inspection.spares)
+    writeln!(out, "{} spare segments", inspection.spares)?;
+    if let Some(missing) = &inspection.missing {
+        writeln!(out, "{missing}")?;
+    }
+    if let Some(error) = &inspection.no_base {
+        writeln!(out, "{error}")?;
+    }
+    Ok(())
 }

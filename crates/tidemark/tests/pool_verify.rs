@@ -452,6 +452,23 @@ fn damage_that_checksums_find_is_no_good_either() {
     assert!(said.contains("segment-"), "it says where: {said}");
 }
 
+#[test]
+fn draws_that_a_clean_stop_had_and_that_are_gone_are_missed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    stopped(directory.path());
+    good(&pool(directory.path(), &["verify", "summer"]));
+    let names =
+        std::fs::read_dir(directory.path()).expect("a directory").map(|file| file.expect("a file").path());
+    let segment =
+        names.into_iter().find(|path| path.to_string_lossy().contains("segment-")).expect("a segment");
+    let mut bytes = std::fs::read(&segment).expect("a file");
+    let end = bytes.iter().rposition(|byte| *byte != 0).expect("it has records");
+    bytes[end - 1000..].fill(0);
+    std::fs::write(&segment, bytes).expect("a disk");
+    let said = not_good(&pool(directory.path(), &["verify", "summer"]));
+    assert!(said.contains("records are missing"), "{said}");
+}
+
 /// The lines of an audit.
 fn audit(directory: &Path, arguments: &[&str]) -> Vec<Value> {
     let output = pool(directory, &[&["audit", "summer"], arguments].concat());

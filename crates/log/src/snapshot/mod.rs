@@ -93,25 +93,16 @@ impl Snapshots {
         floor: Lsn,
         below: Option<Lsn>,
     ) -> Result<(Option<Snapshot>, Vec<SnapshotError>), SnapshotError> {
-        let mut damaged = Vec::new();
         let older = |name: &Name| below.is_none_or(|below| name.lsn < below);
-        for name in self.names()?.into_iter().filter(older).rev() {
-            if name.lsn.next() < floor {
-                break;
-            }
-            let opened = Snapshot::open(&*self.storage, name);
-            match opened.and_then(|snapshot| snapshot.verify().map(|()| snapshot)) {
-                Ok(snapshot) => return Ok((Some(snapshot), damaged)),
-                Err(error) => damaged.push(error),
-            }
-        }
-        if floor <= Lsn::FIRST {
-            return Ok((None, damaged));
-        }
-        match damaged.into_iter().next() {
-            Some(newest) => Err(SnapshotError::NoneUsable { floor, newest: Box::new(newest) }),
-            None => Err(SnapshotError::Missing { floor }),
-        }
+        let names = self.names()?.into_iter().rev().filter(older);
+        let verified = names.map(|name| {
+            let verify = move || {
+                let snapshot = Snapshot::open(&*self.storage, name)?;
+                snapshot.verify().map(|()| snapshot)
+            };
+            (name.lsn, verify)
+        });
+        newest_usable(floor, verified)
     }
 
     /// Renames the snapshots newer than `used`, or all, so that they no longer count among those that are kept: for callers
@@ -151,13 +142,35 @@ impl Snapshots {
     }
 }
 
+/// The first that can be read of the snapshots that a log which begins at `floor` goes on from, and the damage of those before
+/// it; `None` if there is none and the log has everything. Each comes with its LSN and what reads it, newest first.
+pub(crate) fn newest_usable<T>(
+    floor: Lsn,
+    snapshots: impl Iterator<Item = (Lsn, impl FnOnce() -> Result<T, SnapshotError>)>,
+) -> Result<(Option<T>, Vec<SnapshotError>), SnapshotError> {
+    let mut damaged = Vec::new();
+    for (_, read) in snapshots.take_while(|(lsn, _)| lsn.next() >= floor) {
+        match read() {
+            Ok(snapshot) => return Ok((Some(snapshot), damaged)),
+            Err(error) => damaged.push(error),
+        }
+    }
+    if floor <= Lsn::FIRST {
+        return Ok((None, damaged));
+    }
+    match damaged.into_iter().next() {
+        Some(newest) => Err(SnapshotError::NoneUsable { floor, newest: Box::new(newest) }),
+        None => Err(SnapshotError::Missing { floor }),
+    }
+}
+
 /// Why a snapshot cannot be written or read.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
     /// The storage failed. For a snapshot being written this is not fatal for the log.
     #[error("snapshot: {0}")]
-    Storage(#[from] Failure),
+    Storage(Failure),
     /// A sync failed: the disk is not to be trusted any more, and the log that was told of it stops.
     #[error("snapshot: {0}; the log is stopped, because its disk cannot be trusted")]
     Sync(Failure),
@@ -200,6 +213,12 @@ pub enum SnapshotError {
     /// The log up to the snapshot could not be made durable, so the snapshot was given up.
     #[error("the log before the snapshot is not durable: {0}")]
     Log(crate::AppendError),
+}
+
+impl From<Failure> for SnapshotError {
+    fn from(failure: Failure) -> Self {
+        Self::Storage(failure)
+    }
 }
 
 /// What a failed sync means: a shortage gives up the snapshot, anything else the disk.

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::ToolError;
-use crate::error::{Damage, Failure, OpenError};
+use crate::end_file;
+use crate::error::{Damage, Failure, MissingTail, OpenError};
 use crate::reader::{SegmentReader, Stop};
 use crate::recovery::{SegmentEnd, damage, describe, inspect_remainder, load_segment};
 use crate::segment::{Segment, parse_segment_name, parse_spare_name, segment_name};
-use crate::snapshot::{Name, Snapshot, Snapshots};
+use crate::snapshot::{Name, Snapshot, SnapshotError, Snapshots, newest_usable};
 use crate::storage::Storage;
 use crate::{Format, Gap, Lsn, RecordBatch};
 
@@ -20,6 +21,11 @@ pub struct Inspection {
     pub snapshots: Vec<SnapshotReport>,
     /// Files kept for use as segments.
     pub spares: usize,
+    /// The records behind the last one that are missing although the log was closed after them. Told only of a log without damage.
+    pub missing: Option<MissingTail>,
+    /// Why nothing can start from what is there: the log does not reach back to its beginning, and no snapshot that it goes on
+    /// from can be read. Whoever opens the log for its state is told the same by [`Snapshots::latest`].
+    pub no_base: Option<SnapshotError>,
 }
 
 /// One segment.
@@ -106,7 +112,14 @@ impl Inspection {
 
     /// Where the log begins: nothing from here on is missing that is not lost.
     pub(super) fn floor(&self) -> Lsn {
-        self.segments.first().map_or(Lsn::FIRST, |segment| segment.follows.next())
+        let newest = self.snapshots.last().map_or(Lsn::ZERO, |snapshot| snapshot.lsn);
+        self.segments.first().map_or(newest, |segment| segment.follows).next()
+    }
+
+    /// The last record: of the segments, or that the newest snapshot covers where a repair has left no log.
+    fn end(&self) -> Lsn {
+        let newest = self.snapshots.last().map_or(Lsn::ZERO, |snapshot| snapshot.lsn);
+        self.segments.last().map_or(newest, |segment| segment.last_lsn)
     }
 
     /// The newest position that a file speaks of, readable or not.
@@ -119,10 +132,13 @@ impl Inspection {
 /// Reads every segment and snapshot to its end. `progress` is told the bytes verified since it was last called.
 pub fn inspect(storage: &Arc<dyn Storage>, progress: &mut dyn FnMut(u64)) -> Result<Inspection, ToolError> {
     let names = storage.list().map_err(|error| Failure::new("listing the directory", error))?;
+    // First, because a server may be at work: whatever it does from now on is behind the end that this says.
+    let (_, left) = end_file::find(&**storage, &names)?;
+    let names = storage.list().map_err(|error| Failure::new("listing the directory", error))?;
     let mut firsts: Vec<Lsn> = names.iter().filter_map(|name| parse_segment_name(name)).collect();
     firsts.sort_unstable();
-    let snapshots = inspect_snapshots(storage)?;
-    let newest = snapshots.last().map_or(Lsn::ZERO, |snapshot| snapshot.lsn);
+    let verified = verify_snapshots(storage)?;
+    let newest = verified.last().map_or(Lsn::ZERO, |(name, _)| name.lsn);
     let mut segments: Vec<SegmentReport> = Vec::new();
     let mut opened = open_segments(&**storage, &firsts)?.into_iter().peekable();
     while let Some((first, segment)) = opened.next() {
@@ -138,21 +154,32 @@ pub fn inspect(storage: &Arc<dyn Storage>, progress: &mut dyn FnMut(u64)) -> Res
         segments.push(report);
     }
     let spares = names.iter().filter(|name| parse_spare_name(name).is_some()).count();
-    Ok(Inspection { segments, snapshots, spares })
+    let snapshots = verified.iter().map(report_snapshot).collect();
+    let mut inspection = Inspection { segments, snapshots, spares, missing: None, no_base: None };
+    let end = left.filter(|_| inspection.damage().is_none());
+    inspection.missing = end.and_then(|left| left.missing(&**storage, inspection.end()));
+    let contents = verified.into_iter().rev().map(|(name, content)| (name.lsn, || content));
+    inspection.no_base = newest_usable(inspection.floor(), contents).err();
+    Ok(inspection)
 }
 
-fn inspect_snapshots(storage: &Arc<dyn Storage>) -> Result<Vec<SnapshotReport>, ToolError> {
-    let listed = Snapshots::new(storage.clone()).names();
-    let names = listed.map_err(|error| Failure::new("listing", std::io::Error::other(error)))?;
-    let report = |name: Name| {
-        let opened = Snapshot::open(&**storage, name);
-        let verified = opened.and_then(|snapshot| snapshot.verify().map(|()| snapshot));
-        let content = verified
-            .map(|snapshot| (snapshot.frames().len(), snapshot.payload_bytes()))
-            .map_err(|error| error.to_string());
-        SnapshotReport { name: name.to_string(), lsn: name.lsn, base: name.base, content }
+/// A snapshot with the number of its frames and the bytes of their payloads.
+type Verified = (Name, Result<(usize, u64), SnapshotError>);
+
+/// Reads every snapshot, oldest first.
+fn verify_snapshots(storage: &Arc<dyn Storage>) -> Result<Vec<Verified>, ToolError> {
+    let names = Snapshots::new(storage.clone()).names()?;
+    let verify = |name| {
+        let snapshot = Snapshot::open(&**storage, name)?;
+        snapshot.verify()?;
+        Ok((snapshot.frames().len(), snapshot.payload_bytes()))
     };
-    Ok(names.into_iter().map(report).collect())
+    Ok(names.into_iter().map(|name| (name, verify(name))).collect())
+}
+
+fn report_snapshot((name, content): &Verified) -> SnapshotReport {
+    let content = content.as_ref().copied().map_err(ToString::to_string);
+    SnapshotReport { name: name.to_string(), lsn: name.lsn, base: name.base, content }
 }
 
 /// A segment by the first LSN in its name, or what is wrong with its header.

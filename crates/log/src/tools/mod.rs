@@ -23,8 +23,11 @@ pub enum ToolError {
     /// Reading or writing failed.
     #[error(transparent)]
     Storage(#[from] Failure),
+    /// Nothing could start from what is there, and nothing of it is damaged that could be repaired.
+    #[error(transparent)]
+    Snapshot(#[from] crate::SnapshotError),
     /// The log has no such record.
-    #[error("the log holds the records {first} to {last}; {wanted} is not among them")]
+    #[error("the log holds {}; {wanted} is not among them", range(*first, *last))]
     NoSuchRecord {
         /// What was asked for.
         wanted: crate::Lsn,
@@ -58,8 +61,19 @@ pub enum ToolError {
     },
     /// The exported records could not be written.
     #[error("writing the exported records: {0}")]
-    Output(#[from] std::io::Error),
+    Output(std::io::Error),
     /// The log is damaged where it would have to be read.
     #[error(transparent)]
     Damaged(#[from] crate::Damage),
+}
+
+impl From<std::io::Error> for ToolError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+/// Records in words: a log without any begins behind where it ends.
+fn range(first: crate::Lsn, last: crate::Lsn) -> String {
+    if first > last { "no records".to_owned() } else { format!("the records {first} to {last}") }
 }

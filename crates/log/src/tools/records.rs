@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use super::ToolError;
-use crate::error::Failure;
+use crate::end_file::{self, LogEnd};
+use crate::error::{Failure, OpenError};
 use crate::reader::{SegmentReader, Stop};
 use crate::recovery::{SegmentEnd, damage, describe, inspect_remainder, load_segments};
 use crate::segment::SegmentTable;
+use crate::snapshot::Name;
 use crate::storage::Storage;
 use crate::{Lsn, RecordBatch};
 
@@ -25,6 +27,10 @@ pub struct Records {
     next: Lsn,
     to: Lsn,
     stop: Option<Stop>,
+    /// How the log had been left when this reader was made.
+    left: Option<LogEnd>,
+    /// The last record that a snapshot covers.
+    snapshot: Lsn,
 }
 
 impl Records {
@@ -33,7 +39,13 @@ impl Records {
     /// # Errors
     /// The directory cannot be read, or the log begins behind `from`, which is not its very first record.
     pub fn open(storage: &Arc<dyn Storage>, from: Lsn, to: Lsn) -> Result<Self, ToolError> {
-        let names = storage.list().map_err(|error| Failure::new("listing the directory", error))?;
+        let list = || storage.list().map_err(|error| Failure::new("listing the directory", error));
+        // First, because a server may be at work: whatever it does from now on is behind the end that this says. If it cannot be
+        // read it proves nothing, and the records can be read all the same.
+        let left = end_file::find(&**storage, &list()?).ok().and_then(|(_, left)| left);
+        let names = list()?;
+        let snapshots = names.iter().filter_map(|name| Name::parse(name));
+        let snapshot = snapshots.map(|name| name.lsn).max().unwrap_or_default();
         let (table, _) = load_segments(&**storage, &names)?;
         let first = table.from().unwrap_or(Lsn::FIRST);
         if from > Lsn::FIRST && from < first {
@@ -49,6 +61,8 @@ impl Records {
             next: from.max(first),
             to,
             stop: None,
+            left,
+            snapshot,
         })
     }
 
@@ -87,12 +101,23 @@ impl Records {
         Ok(None)
     }
 
-    /// Once all has been read: that the last segment does not end in damage. An unfinished write at the end is none, and neither is what
-    /// has been written since.
+    /// Once all has been read: that the last segment does not end in damage, nor before the record behind which the log was closed. An
+    /// unfinished write at the end is no damage, and neither is what has been written since.
     ///
     /// # Errors
-    /// The damage.
+    /// The damage, or what is missing.
     pub fn check_end(&mut self) -> Result<(), ToolError> {
+        self.check_damage()?;
+        let last = match (&self.reader, self.stop) {
+            (Some(reader), Some(Stop::Unwritten | Stop::Invalid(_))) => reader.last(),
+            (None, _) if self.table.from().is_none() => self.snapshot,
+            _ => return Ok(()),
+        };
+        let missing = self.left.and_then(|left| left.missing(&*self.storage, last));
+        missing.map_or(Ok(()), |missing| Err(OpenError::from(missing).into()))
+    }
+
+    fn check_damage(&mut self) -> Result<(), ToolError> {
         let (Some(reader), Some(stop)) = (&mut self.reader, self.stop) else { return Ok(()) };
         if matches!(stop, Stop::More | Stop::Limit) {
             return Ok(());

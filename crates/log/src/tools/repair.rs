@@ -5,6 +5,8 @@
 //!
 //! Nothing is deleted. Whole files get the prefix `cut-`, a part of a file is copied to one that has it.
 //!
+//! Records that are [missing](MissingTail) cannot be brought back: repairing is the decision to go on without them.
+//!
 //! A snapshot behind the damage saves everything it covers: the log then goes on from the snapshot, and it is the
 //! records before it that are set aside.
 
@@ -15,7 +17,7 @@ use super::ToolError;
 use super::inspect::{Inspection, SegmentReport, SegmentState, SnapshotReport, inspect};
 use crate::buffer::Buffer;
 use crate::end_file::{EndFile, LogEnd};
-use crate::error::Failure;
+use crate::error::{Failure, MissingTail};
 use crate::log::take_lock;
 use crate::reader::{SegmentReader, Stop};
 use crate::recovery::load_segment;
@@ -39,9 +41,12 @@ pub struct Cut {
     pub part: Option<(String, u64)>,
     /// The newest position that was in use before; the next record gets a later one.
     pub newest: Lsn,
+    /// What is missing already, without which the log goes on.
+    pub missing: Option<MissingTail>,
 }
 
-/// What repairing would do; `None` when nothing is damaged.
+/// What repairing would do; `None` when nothing is damaged or missing. Refuses where that is not what keeps the log from being
+/// used.
 pub fn plan_repair(
     storage: &Arc<dyn Storage>,
     progress: &mut dyn FnMut(u64),
@@ -49,7 +54,7 @@ pub fn plan_repair(
     let inspection = inspect(storage, progress)?;
     let is_damaged = |segment: &SegmentReport| matches!(segment.state, SegmentState::Damaged(_));
     let Some(index) = inspection.segments.iter().position(is_damaged) else {
-        return Ok(None);
+        return inspection.no_base.clone().map_or_else(|| Ok(go_on(&inspection)), |error| Err(error.into()));
     };
     let kept = inspection.last_lsn();
     let saving = inspection.snapshots.iter().rev().find(|snapshot| snapshot.content.is_ok());
@@ -119,6 +124,16 @@ impl Cut {
     }
 }
 
+/// Without what is missing: what is left of it behind the last record is set aside.
+fn go_on(inspection: &Inspection) -> Option<Cut> {
+    let missing = inspection.missing.as_ref()?;
+    let index = inspection.segments.len().saturating_sub(1);
+    let mut cut = cut_after(inspection, index, missing.last);
+    let is_torn = |segment: &SegmentReport| matches!(segment.state, SegmentState::Torn(_));
+    cut.part = cut.part.filter(|_| inspection.segments.last().is_some_and(is_torn));
+    Some(cut)
+}
+
 /// Everything behind `last`, which is in segment `index`, goes; newest first, so that no hole appears meanwhile.
 fn cut_after(inspection: &Inspection, index: usize, last: Lsn) -> Cut {
     let later = inspection.segments.iter().skip(index + 1);
@@ -135,7 +150,8 @@ fn cut_after(inspection: &Inspection, index: usize, last: Lsn) -> Cut {
     }
     let readable = inspection.segments.iter().skip(index).map(|segment| segment.last_lsn).max();
     let lost = readable.filter(|end| *end > last).map(|end| (last.next(), end));
-    Cut { last_lsn: last, lost, files, part, newest: inspection.newest() }
+    let missing = inspection.missing.clone();
+    Cut { last_lsn: last, lost, files, part, newest: inspection.newest(), missing }
 }
 
 /// The snapshot replaces the segments up to the damage, oldest first. Segments behind it stay if they continue it.
@@ -149,7 +165,7 @@ fn continue_from_snapshot(inspection: &Inspection, damaged: usize, snapshot: Lsn
     let files = inspection.segments.iter().take(count).map(|segment| segment.name.clone()).collect();
     let lost = (kept.is_none() && end > snapshot).then_some((snapshot.next(), end));
     let last_lsn = if kept.is_some() { end } else { snapshot };
-    Cut { last_lsn, lost, files, part: None, newest: inspection.newest() }
+    Cut { last_lsn, lost, files, part: None, newest: inspection.newest(), missing: None }
 }
 
 /// Where the record `last` ends.

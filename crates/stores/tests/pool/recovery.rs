@@ -3,7 +3,7 @@
 use crate::support::{Ledger, clock, new_pool, open, options, serve, state};
 use std::sync::Arc;
 use tidemark_log::{
-    Durability, FileStorage, Format, Log, Lsn, MemoryStorage, MmapStorage, Retention, Storage,
+    Durability, FileStorage, Format, Log, Lsn, MemoryStorage, MmapStorage, OpenError, Retention, Storage,
 };
 use tidemark_pool::selector::{AnySelector, SelectorKind};
 use tidemark_pool::service::{Change, Request, Service, Settings};
@@ -100,6 +100,24 @@ fn readable_formats_tell_frames_in_words() {
         let logged = names.iter().filter_map(|name| memory.read(name)).collect::<Vec<_>>().concat();
         let logged = String::from_utf8_lossy(&logged);
         assert!(logged.contains(drawn), "{logged}");
+    }
+}
+
+#[test]
+fn draws_that_were_in_the_log_when_it_was_closed_are_missed() {
+    for format in Format::ALL {
+        let memory = Arc::new(MemoryStorage::new());
+        let service = serve(open(memory.clone(), &options(format)).expect("a pool"));
+        (0..5).for_each(|_| _ = service.draw().expect("a draw"));
+        service.stop().expect("the log is well");
+        let names = memory.list().expect("files");
+        let segment = names.into_iter().find(|name| name.starts_with("segment-")).expect("one segment");
+        let mut bytes = memory.read(&segment).expect("it is there");
+        let end = bytes.iter().rposition(|byte| *byte != 0).expect("it has records");
+        bytes[end - 150..].fill(0);
+        memory.put(&segment, bytes);
+        let refused = open(memory, &options(format)).map(|_| ());
+        assert!(matches!(refused, Err(PoolLogError::Open(OpenError::Missing(_)))), "{format}: {refused:?}");
     }
 }
 
