@@ -598,6 +598,7 @@ fn whoever_has_an_audit_can_check_it_without_the_server() {
         (draw, lines[draw].replace(r#""weight":"#, r#""weight":1"#)),
         (draw, String::new()),
         (0, lines[0].replace(r#""made":true"#, r#""made":true,"more":1"#)),
+        (0, lines[0].replace(r#""version":"#, r#""version":9,"version":"#)),
         (draw, lines[draw - 1].to_owned()),
     ] {
         let mut changed = lines.clone();

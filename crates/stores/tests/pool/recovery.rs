@@ -75,6 +75,24 @@ fn a_pool_comes_back_with_every_durability_if_its_service_was_stopped() {
     }
 }
 
+/// Who has been told an epoch's secret must not see it draw again, whatever the power does.
+#[test]
+fn an_epochs_end_is_durable_before_its_secret_is_told_whatever_the_mode() {
+    let mut options = options(Format::Binary);
+    options.log.durability = Durability::Off;
+    let (pool, journal, _) = open(Arc::new(MemoryStorage::new()), &options).expect("a pool");
+    let log = Arc::clone(journal.log());
+    let service = Service::start(pool, journal, clock(), Settings::default()).expect("a thread");
+    service.draw().expect("a draw");
+    assert!(log.durable() < log.appended(), "nobody waits for a draw's sync");
+    let begin = Request::BeginEpoch { client_seed: Box::default(), after: Secret::new([3; 32]) };
+    service.call(begin).expect("an epoch");
+    assert_eq!(log.durable(), log.appended());
+    service.draw().expect("a draw");
+    assert!(log.durable() < log.appended(), "nor for one behind it");
+    service.stop().expect("the log is well");
+}
+
 #[test]
 fn a_format_may_be_changed_between_two_starts() {
     let memory = Arc::new(MemoryStorage::new());
