@@ -75,8 +75,7 @@ pub(crate) fn recover(storage: &dyn Storage, verify: Verify) -> Result<Recovered
     let mut names = storage.list().map_err(|error| OpenError::storage("listing the directory", error))?;
     names.retain(|name| !name.ends_with(TEMPORARY_SUFFIX) || storage.remove(name).is_err());
     let (end_file, left) = end_file::find(storage, &names)?;
-    let snapshots = names.iter().filter_map(|name| Name::parse(name));
-    let snapshot = snapshots.map(|name| name.lsn).max().unwrap_or_default();
+    let snapshot = Name::newest_lsn(&names);
     let (table, replaced) = load_segments(storage, &names)?;
     for segment in replaced {
         remove_replaced(storage, &segment)?;

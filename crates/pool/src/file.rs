@@ -212,6 +212,29 @@ impl CatalogueFile {
         Ok(Self { catalogue, origin, unused: unused.collect() })
     }
 
+    /// As [`parse`](Self::parse), for bytes that may be no text.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn parse_bytes(bytes: &[u8], format: FileFormat) -> Result<Self, FileError> {
+        let text = str::from_utf8(bytes).map_err(|error| {
+            let problem = Problem::NotUtf8 { valid_up_to: error.valid_up_to() };
+            Fault::nowhere(problem).in_text("")
+        })?;
+        Self::parse(text, format)
+    }
+
+    /// As [`parse_bytes`](Self::parse_bytes), for at most as many as a server [reads at once](FileFormat::served_bytes_max).
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn parse_served(bytes: &[u8], format: FileFormat) -> Result<Self, FileError> {
+        if bytes.len() > format.served_bytes_max() {
+            return Err(Fault::nowhere(Problem::NotServed { format }).in_text(""));
+        }
+        Self::parse_bytes(bytes, format)
+    }
+
     /// A text that says this catalogue: parsed, it is equal.
     ///
     /// ```

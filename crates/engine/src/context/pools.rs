@@ -38,13 +38,11 @@ impl Keys<'_> {
         Ok(Some(self.keep_pool(key, event, draws, changed)))
     }
 
-    /// Does some of what time has brought to the pool at a key, and logs it.
-    pub(crate) fn let_time_pass(&mut self, key: &[u8]) -> Result<(), CommandError> {
+    /// Does some of what time has brought to the pool at a key, and logs it. Says how many reservations have ended.
+    pub(crate) fn let_time_pass(&mut self, key: &[u8]) -> Result<usize, CommandError> {
         let now_us = self.now_us();
-        if let Some(changed) = self.update(key, |pool: &mut Pool| pool.let_time_pass(now_us))? {
-            self.keep_pool(key, "pool_expire", 0, changed);
-        }
-        Ok(())
+        let changed = self.update(key, |pool: &mut Pool| pool.let_time_pass(now_us))?;
+        Ok(changed.map_or(0, |changed| self.keep_pool(key, "pool_expire", 0, changed)))
     }
 
     /// Logs what a change of a pool has come to, and says it to whom it concerns.

@@ -111,12 +111,14 @@ impl Pool {
         Ok(self.keep(now_us, made))
     }
 
-    /// Ends some of the reservations whose time is over, and lets the schedule go on once that were all.
-    pub(crate) fn let_time_pass(&mut self, now_us: u64) -> Changed<()> {
+    /// Ends some of the reservations whose time is over, and lets the schedule go on once that were all. Says how many.
+    pub(crate) fn let_time_pass(&mut self, now_us: u64) -> Changed<usize> {
         let pool = &mut self.0.chained.pool;
+        let before = pool.reservations().len();
         pool.stage();
         pool.catch_up_some(now_us, BACK_AT_ONCE);
-        self.keep(now_us, ())
+        let ended = before - pool.reservations().len();
+        self.keep(now_us, ended)
     }
 
     /// What the log has of the reservations that are over by now. Bytes, at most.

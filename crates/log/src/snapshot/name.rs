@@ -36,6 +36,11 @@ impl Name {
         (is_possible && parsed.to_string() == name).then_some(parsed)
     }
 
+    /// The last record that the newest snapshot among these files covers; 0 if there is none.
+    pub(crate) fn newest_lsn(names: &[String]) -> Lsn {
+        names.iter().filter_map(|name| Self::parse(name)).map(|name| name.lsn).max().unwrap_or_default()
+    }
+
     /// Of the file while it is written.
     pub(super) fn temporary(self) -> String {
         format!("{self}{TEMPORARY_SUFFIX}")

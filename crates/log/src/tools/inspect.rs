@@ -112,14 +112,16 @@ impl Inspection {
 
     /// Where the log begins: nothing from here on is missing that is not lost.
     pub(super) fn floor(&self) -> Lsn {
-        let newest = self.snapshots.last().map_or(Lsn::ZERO, |snapshot| snapshot.lsn);
-        self.segments.first().map_or(newest, |segment| segment.follows).next()
+        self.segments.first().map_or(self.newest_snapshot(), |segment| segment.follows).next()
+    }
+
+    fn newest_snapshot(&self) -> Lsn {
+        self.snapshots.last().map_or(Lsn::ZERO, |snapshot| snapshot.lsn)
     }
 
     /// The last record: of the segments, or that the newest snapshot covers where a repair has left no log.
     fn end(&self) -> Lsn {
-        let newest = self.snapshots.last().map_or(Lsn::ZERO, |snapshot| snapshot.lsn);
-        self.segments.last().map_or(newest, |segment| segment.last_lsn)
+        self.segments.last().map_or(self.newest_snapshot(), |segment| segment.last_lsn)
     }
 
     /// The newest position that a file speaks of, readable or not.

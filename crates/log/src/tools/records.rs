@@ -44,8 +44,7 @@ impl Records {
         // read it proves nothing, and the records can be read all the same.
         let left = end_file::find(&**storage, &list()?).ok().and_then(|(_, left)| left);
         let names = list()?;
-        let snapshots = names.iter().filter_map(|name| Name::parse(name));
-        let snapshot = snapshots.map(|name| name.lsn).max().unwrap_or_default();
+        let snapshot = Name::newest_lsn(&names);
         let (table, _) = load_segments(&**storage, &names)?;
         let first = table.from().unwrap_or(Lsn::FIRST);
         if from > Lsn::FIRST && from < first {

@@ -88,6 +88,18 @@ pub enum Problem {
         /// How long it may be.
         bytes_max: usize,
     },
+    /// Bytes that are no text.
+    #[error("the catalogue is not UTF-8 from byte {valid_up_to} on")]
+    NotUtf8 {
+        /// How many of them are text.
+        valid_up_to: usize,
+    },
+    /// More than a server reads at once.
+    #[error("at most {} bytes are read of {}: {}", .format.served_bytes_max(), .format.name().to_ascii_uppercase(), shorter(*.format))]
+    NotServed {
+        /// What it is in.
+        format: FileFormat,
+    },
     /// The text is not in its format.
     #[error("this is not {}: {message}", .format.name().to_ascii_uppercase())]
     Syntax {
@@ -260,6 +272,14 @@ fn beginning(text: &str, characters_max: usize) -> Cow<'_, str> {
     match text.char_indices().nth(characters_max) {
         Some((end, _)) => format!("{}...", &text[..end]).into(),
         None => text.into(),
+    }
+}
+
+/// What to do where a server does not read so much.
+fn shorter(format: FileFormat) -> String {
+    match FileFormat::Json.served_bytes_max() {
+        max if max > format.served_bytes_max() => format!("write it as JSON, of which {max} are read"),
+        _ => "leave out what is not needed".to_owned(),
     }
 }
 

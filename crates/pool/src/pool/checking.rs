@@ -50,16 +50,15 @@ impl<S: Selector> Pool<S> {
         {
             return Err(Divergence::Hurried { now_ms: *now_ms, time_us });
         }
-        if event.draws()
-            && let Some(over) = self.next_over(time_us)
-        {
-            let (number, until_us) = (over.number(), over.until_us);
-            return Err(Divergence::NotEnded { draw: self.next_draw, number, until_us, time_us });
-        }
-        if event.draws()
-            && let Some(due_ms) = self.urn.next_release_ms().filter(|&due_ms| due_ms <= time_us / 1000)
-        {
-            return Err(Divergence::HeldBack { draw: self.next_draw, due_ms, time_us });
+        if event.draws() {
+            let draw = self.next_draw;
+            if let Some(over) = self.next_over(time_us) {
+                let (number, until_us) = (over.number(), over.until_us);
+                return Err(Divergence::NotEnded { draw, number, until_us, time_us });
+            }
+            if let Some(due_ms) = self.urn.next_release_ms().filter(|&due_ms| due_ms <= time_us / 1000) {
+                return Err(Divergence::HeldBack { draw, due_ms, time_us });
+            }
         }
         if self.epoch.secret.is_sealed() { self.apply(event) } else { self.verify(event) }
     }

@@ -1,13 +1,13 @@
 //! `tidemark pool check`: whether a file is a catalogue, and which odds it gives.
 
 use crate::name::printable;
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow};
 use clap::Args;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tidemark_pool::file::{CatalogueFile, FileFormat, Origin, TEXT_BYTES_MAX};
+use tidemark_pool::file::{CatalogueFile, FileError, FileFormat, Origin, TEXT_BYTES_MAX};
 use tidemark_pool::selector::WideTree;
 use tidemark_pool::{Catalogue, Mode, Odds, SoldOut, Stock, Urn};
 
@@ -26,7 +26,7 @@ pub(super) struct CheckArgs {
 
 /// Shows what the file says, or what is wrong with it.
 pub(super) fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
-    let file = read_up_to(&args.file, args.format, FileFormat::served_bytes_max)?;
+    let file = read_by(&args.file, args.format, CatalogueFile::parse_served)?;
     let mut out = BufWriter::new(io::stdout().lock());
     show(&file, if args.items == 0 { usize::MAX } else { args.items }, &mut out)?;
     out.flush()?;
@@ -35,13 +35,13 @@ pub(super) fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
 
 /// The catalogue of a file that no server has to read.
 pub(super) fn read(path: &Path) -> anyhow::Result<CatalogueFile> {
-    read_up_to(path, None, |_| TEXT_BYTES_MAX)
+    read_by(path, None, CatalogueFile::parse_bytes)
 }
 
-fn read_up_to(
+fn read_by(
     path: &Path,
     format: Option<FileFormat>,
-    bytes_max: impl Fn(FileFormat) -> usize,
+    parse: impl Fn(&[u8], FileFormat) -> Result<CatalogueFile, FileError>,
 ) -> anyhow::Result<CatalogueFile> {
     let failed = || format!("cannot read {}", path.display());
     let file = File::open(path).with_context(failed)?;
@@ -49,21 +49,9 @@ fn read_up_to(
         Some(format) => format,
         None => FileFormat::from_path(path).with_context(|| format!("{}: say --format", path.display()))?,
     };
-    let (mut bytes, max) = (Vec::new(), bytes_max(format));
-    file.take(max as u64 + 1).read_to_end(&mut bytes).with_context(failed)?;
-    let json_max = FileFormat::Json.served_bytes_max();
-    if bytes.len() > max {
-        let advice = if max < json_max {
-            format!("write it as JSON, of which {json_max} are read")
-        } else {
-            "leave out what is not needed".to_owned()
-        };
-        let name = format.name().to_uppercase();
-        bail!("{}: at most {max} bytes are read of {name}: {advice}", path.display());
-    }
-    let text = str::from_utf8(&bytes)
-        .map_err(|error| anyhow!("{} is not UTF-8 from byte {} on", path.display(), error.valid_up_to()))?;
-    CatalogueFile::parse(text, format).map_err(|error| anyhow!("{}: {error}", path.display()))
+    let mut bytes = Vec::new();
+    file.take(TEXT_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).with_context(failed)?;
+    parse(&bytes, format).map_err(|error| anyhow!("{}: {error}", path.display()))
 }
 
 fn show(file: &CatalogueFile, most: usize, out: &mut impl Write) -> io::Result<()> {

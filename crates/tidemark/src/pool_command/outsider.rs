@@ -33,26 +33,27 @@ pub(super) fn run(
     path: &Path,
     secrets: &[[u8; 32]],
     revealed: &[String],
-    demands: Demands,
+    mut demands: Demands,
 ) -> anyhow::Result<ExitCode> {
     let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let mut given = Given::default();
-    secrets
-        .iter()
-        .for_each(|secret| given.add(format!("--secret {}", hexadecimal::encode(secret)), &[*secret]));
+    let mut all = secrets.to_vec();
+    for secret in secrets {
+        demands.secrets(format!("--secret {}", hexadecimal::encode(secret)), &[*secret]);
+    }
     for argument in revealed {
-        given.add(format!("--revealed {argument}"), &revealed_by(argument)?);
+        let secrets = revealed_by(argument)?;
+        demands.secrets(format!("--revealed {argument}"), &secrets);
+        all.extend(secrets);
     }
     let mut input = Input { reader: BufReader::new(file), line: 0, ahead: None };
-    let known = Known::of(&mut input, given.secrets())
+    let known = Known::of(&mut input, &all)
         .map_err(|error| anyhow!("{}, line {}: {error:#}", path.display(), input.line))?;
     input.begin_again()?;
     let (key, expected) = (String::new(), Expected::default());
-    let mut outsider = Outsider { known, given, demands, pools: 0, key, now: None, expected };
+    let mut outsider = Outsider { known, demands, pools: 0, key, now: None, expected };
     outsider
         .check(&mut input)
         .map_err(|error| anyhow!("not good\n{}, line {}: {error:#}", path.display(), input.line))?;
-    outsider.given.check()?;
     outsider.demands.check()?;
     outsider.report(path)
 }
@@ -70,58 +71,6 @@ fn revealed_by(given: &str) -> anyhow::Result<Vec<[u8; 32]>> {
     let mut told = lines.clone().filter_map(|line| line.strip_prefix("secret ")).peekable();
     let read = |line: &str| hexadecimal::decode(line.trim()).map_err(|error| anyhow!("{given}: {error}"));
     if told.peek().is_some() { told.map(read).collect() } else { lines.map(read).collect() }
-}
-
-/// The secrets that were given, of each of which an epoch is expected; of a list, only that one fits.
-#[derive(Default)]
-struct Given {
-    all: Vec<[u8; 32]>,
-    /// What each argument was, and the commitments of its secrets; none once one has come up.
-    missing: Vec<(String, Vec<Commitment>)>,
-}
-
-impl Given {
-    fn add(&mut self, argument: String, secrets: &[[u8; 32]]) {
-        self.all.extend(secrets);
-        let commitments = secrets.iter().map(|secret| Secret::new(*secret).commitment()).collect();
-        self.missing.push((argument, commitments));
-    }
-
-    fn secrets(&self) -> &[[u8; 32]] {
-        &self.all
-    }
-
-    /// The pool has these commitments now.
-    fn pass(&mut self, pool: &Inner) {
-        if !self.missing.is_empty() {
-            self.meet(&[pool.commitment(), pool.next_commitment()]);
-        }
-    }
-
-    /// Epochs of the pool were over before anything is told of it.
-    fn pass_over(&mut self, pool: &Inner) {
-        let over = (0..pool.epoch().index).rev().map_while(|epoch| pool.revealed(epoch));
-        let over: Vec<_> = over.map(|revealed| revealed.epoch.secret.commitment()).collect();
-        self.meet(&over);
-    }
-
-    fn meet(&mut self, known: &[Commitment]) {
-        self.missing.retain(|(_, wanted)| !wanted.iter().any(|commitment| known.contains(commitment)));
-    }
-
-    /// Whether an epoch has come up of each.
-    fn check(&self) -> anyhow::Result<()> {
-        match self.missing.first() {
-            None => Ok(()),
-            Some((argument, commitments)) if commitments.len() == 1 => bail!(
-                "not good\n{argument} is the secret of no epoch here: its commitment is {}, which the audit does not tell",
-                commitments[0]
-            ),
-            Some((argument, _)) => {
-                bail!("not good\n{argument} has the secret of no epoch that the audit tells of")
-            }
-        }
-    }
 }
 
 /// The secrets that are known, by what was published of them.
@@ -253,7 +202,6 @@ struct Now {
 
 struct Outsider {
     known: Known,
-    given: Given,
     demands: Demands,
     /// How many pools there were before.
     pools: u64,
@@ -302,8 +250,7 @@ impl Outsider {
         self.pools += u64::from(self.now.is_some());
         self.key.clone_from(&stated.key);
         self.demands.pass(&pool, chain);
-        self.given.pass(&pool);
-        self.given.pass_over(&pool);
+        self.demands.pass_over(&pool);
         let tally = Tally::of(stated.lsn, &pool, chain, stated.made);
         self.now = Some(Now { pool, chain, scribe, tally });
         Ok(())
@@ -367,7 +314,6 @@ impl Outsider {
         now.chain = said;
         now.tally.frame(stated.lsn, said, is_sealed);
         self.demands.pass(&now.pool, said);
-        self.given.pass(&now.pool);
         self.meet(line)?;
         self.meet_rest(input)
     }
@@ -377,7 +323,7 @@ impl Outsider {
         let expected =
             self.expected.0.pop_front().context("more is told than follows from what comes before")?;
         let Once(told) = serde_json::from_str(line)?;
-        if Value::Object(told.clone()) == expected {
+        if expected.as_object() == Some(&told) {
             return Ok(());
         }
         // One word that is wrong is easier to see than two lines that differ.

@@ -3,7 +3,7 @@
 use anyhow::bail;
 use std::fmt;
 use tidemark_engine::value::pool::Inner;
-use tidemark_pool::{Chain, Commitment, Event};
+use tidemark_pool::{Chain, Commitment, Event, Secret};
 
 /// Counts what was checked.
 #[derive(Debug)]
@@ -143,6 +143,8 @@ impl fmt::Display for Tally {
 pub(super) struct Demands {
     chains: Vec<(Chain, bool)>,
     commitments: Vec<(Commitment, bool)>,
+    /// The arguments with secrets, of one of which each wants an epoch: their commitments, until one has come up.
+    secrets: Vec<(String, Vec<Commitment>)>,
 }
 
 impl Demands {
@@ -150,7 +152,25 @@ impl Demands {
         Self {
             chains: chains.iter().map(|bytes| (Chain::from(*bytes), false)).collect(),
             commitments: commitments.iter().map(|bytes| (Commitment(*bytes), false)).collect(),
+            secrets: Vec::new(),
         }
+    }
+
+    /// Wants an epoch of one of these secrets as well, which an argument has given.
+    pub(super) fn secrets(&mut self, argument: String, secrets: &[[u8; 32]]) {
+        let commitments = secrets.iter().map(|secret| Secret::new(*secret).commitment()).collect();
+        self.secrets.push((argument, commitments));
+    }
+
+    /// These epochs of the pool were over before anything is told of it.
+    pub(super) fn pass_over(&mut self, pool: &Inner) {
+        let over = (0..pool.epoch().index).rev().map_while(|epoch| pool.revealed(epoch));
+        let over: Vec<_> = over.map(|revealed| revealed.epoch.secret.commitment()).collect();
+        self.meet_secrets(&over);
+    }
+
+    fn meet_secrets(&mut self, known: &[Commitment]) {
+        self.secrets.retain(|(_, wanted)| !wanted.iter().any(|commitment| known.contains(commitment)));
     }
 
     /// The chain has this value now, and these are the pool's commitments.
@@ -158,16 +178,25 @@ impl Demands {
         for (wanted, is_met) in &mut self.chains {
             *is_met |= *wanted == chain;
         }
-        if self.commitments.iter().any(|(_, is_met)| !is_met) {
+        if !self.secrets.is_empty() || self.commitments.iter().any(|(_, is_met)| !is_met) {
             let published = [pool.commitment(), pool.next_commitment()];
             for (wanted, is_met) in &mut self.commitments {
                 *is_met |= published.contains(wanted);
             }
+            self.meet_secrets(&published);
         }
     }
 
     /// Whether everything has come up.
     pub(super) fn check(&self) -> anyhow::Result<()> {
+        if let Some((argument, commitments)) = self.secrets.first() {
+            match &commitments[..] {
+                [commitment] => bail!(
+                    "not good\n{argument} is the secret of no epoch here: its commitment is {commitment}, which the audit does not tell"
+                ),
+                _ => bail!("not good\n{argument} has the secret of no epoch that the audit tells of"),
+            }
+        }
         if let Some((chain, _)) = self.chains.iter().find(|(_, is_met)| !is_met) {
             bail!(
                 "the chain never has the value {chain}: what came before that was changed since it was noted, or is not there"

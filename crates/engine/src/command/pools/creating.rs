@@ -124,31 +124,14 @@ impl Wish {
                         "ERR a catalogue as text says its mode, rules, schedule and tables itself, and stands at the end",
                     ));
                 }
-                return Ok(Self { catalogue: read(value, format)?, selector, first_draw });
+                let file = CatalogueFile::parse_served(value, format).map_err(|error| wrong(&error))?;
+                return Ok(Self { catalogue: file.catalogue, selector, first_draw });
             } else {
                 return Err(CommandError::Syntax);
             }
         }
         Err(CommandError::Syntax)
     }
-}
-
-fn read(text: &[u8], format: FileFormat) -> Result<Catalogue, CommandError> {
-    let (max, json_max) = (format.served_bytes_max(), FileFormat::Json.served_bytes_max());
-    if text.len() > max && max < json_max {
-        let (bytes, name) = (text.len(), format.name().to_uppercase());
-        let error = format!(
-            "ERR the catalogue has {bytes} bytes, at most {max} are read of {name}: write it as JSON, of which {json_max} are read"
-        );
-        return Err(CommandError::Text(error.into()));
-    }
-    let text = std::str::from_utf8(text).map_err(|error| {
-        CommandError::Text(
-            format!("ERR the catalogue is not UTF-8 from byte {} on", error.valid_up_to()).into(),
-        )
-    })?;
-    let file = CatalogueFile::parse_up_to(text, format, max).map_err(|error| wrong(&error))?;
-    Ok(file.catalogue)
 }
 
 /// What is wrong with a catalogue. An answer of the protocol is one line.

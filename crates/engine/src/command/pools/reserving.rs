@@ -60,7 +60,8 @@ fn end(
     let (number, now_us) = (options::number(args[2])?, ctx.keys.now_us());
     let pool = ctx.keys.read::<Pool>(args[1])?.map(Pool::inner);
     if pool.and_then(|pool| pool.reservation(number)).is_some_and(|open| open.until_us <= now_us) {
-        // It is over, whether or not anybody has seen to that yet.
+        // It is over, whether or not anybody has seen to that yet. What is refused leaves no trace, so all that is over would be ended,
+        // and taken back, for each who comes too late.
         return Err(refused(&Refusal::Ended { number, how: Ending::Expired }));
     }
     let ended = ctx.keys.change_pool(args[1], "pool_end", 32, |pool| {
@@ -74,13 +75,8 @@ fn end(
 
 /// Ends some of what is over by now, all of which is part of every other change.
 pub(super) fn expire(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    let open = |ctx: &mut Context<'_, '_>| {
-        ctx.keys.read::<Pool>(args[1]).map(|pool| pool.map_or(0, |pool| pool.inner().reservations().len()))
-    };
-    let before = open(ctx)?;
-    ctx.keys.let_time_pass(args[1])?;
-    let behind = open(ctx)?;
-    ctx.reply.count(before - behind);
+    let ended = ctx.keys.let_time_pass(args[1])?;
+    ctx.reply.count(ended);
     Ok(())
 }
 
