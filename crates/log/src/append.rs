@@ -4,10 +4,12 @@ use std::collections::VecDeque;
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
+use tidemark_fault::{Fault, is_planted};
+
 use crate::Lsn;
 use crate::buffer::Cut;
 use crate::error::{AppendError, Failure};
-use crate::format::{MARKER_BYTES_MAX, raw};
+use crate::format::{MARKER_BYTES_MAX, Step, raw};
 use crate::ready::Ready;
 use crate::segment_header::{HEADER_BYTES, SegmentHeader};
 use crate::shared::{Parked, Position, Shared, State};
@@ -96,10 +98,13 @@ impl Shared {
             state = self.place_when_possible(state, start, time_us, kind)?;
         }
         let lsn = state.next;
-        state.next = lsn.next();
+        let appended = self.appended.load(Ordering::Relaxed);
+        assert!(lsn.0 > appended, "record {lsn} is appended behind record {appended}");
+        if !is_planted(Fault::Lsn) {
+            state.next = lsn.next();
+        }
         state.time_us = time_us;
-        state.buffer.last = lsn;
-        state.buffer.sealed = state.buffer.bytes.len();
+        state.buffer.seal(lsn);
         self.appended.store(lsn.0, Ordering::Release);
         self.wake_committer(state);
         Ok(lsn)
@@ -178,9 +183,7 @@ impl Shared {
             created_us: time_us,
             recycled: ready.recycled,
         };
-        if let Some(frame) = state.buffer.bytes.get_mut(start..) {
-            self.codec.reseal(frame, header.salt);
-        }
+        self.codec.reseal(&mut state.buffer.bytes[start..], header.salt);
         let size = (state.buffer.bytes.len() - start) as u64;
         state.position = Some(Position {
             offset: self.codec.encode_header(&header).len() as u64 + size,
@@ -203,10 +206,12 @@ impl Shared {
         let salt = state.position.map_or(0, |position| position.salt);
         let frame = state.buffer.bytes.split_off(start);
         let mut raw_frame = Vec::new();
-        self.codec.decode(&frame, salt, &mut raw_frame);
+        let step = self.codec.decode(&frame, salt, &mut raw_frame);
+        let is_whole = matches!(step, Step::Frame { consumed, .. } if consumed == frame.len());
+        assert!(is_whole, "a frame of {} bytes that waits for a segment reads as {step:?}", frame.len());
         let frame_bytes = frame.len() as u64;
         let raw_frame = if raw_frame.is_empty() { frame } else { raw_frame };
-        let payload = raw_frame.get(raw::OVERHEAD_BYTES..).unwrap_or_default();
+        let payload = &raw_frame[raw::OVERHEAD_BYTES..];
         loop {
             let needed = frame_bytes + self.kept_bytes(&state, false) + SEGMENT_OVERHEAD_BYTES;
             state = self.wait_for_segment(state, needed)?;

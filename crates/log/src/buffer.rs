@@ -1,5 +1,9 @@
 //! The batch that appenders fill while the one before is written.
 
+use std::ops::Range;
+
+use tidemark_fault::{Fault, is_planted};
+
 use crate::Lsn;
 use crate::format::{Codec, raw};
 use crate::ready::Ready;
@@ -19,7 +23,10 @@ pub(crate) struct Buffer {
     /// Size of the marker at the front; its LSN is filled in when the buffer is written.
     pub(crate) marker_bytes: usize,
     pub(crate) marker_salt: u32,
-    /// The newest record in the buffer; `ZERO` while it has none.
+    /// The oldest record in the buffer; `ZERO` while it has none.
+    pub(crate) first: Lsn,
+    /// The newest record in the buffer; `ZERO` while it has none. The records from `first` to `last`
+    /// are dense.
     pub(crate) last: Lsn,
     pub(crate) cuts: Vec<Cut>,
 }
@@ -42,7 +49,7 @@ impl Buffer {
 
     /// Begins with a marker that will say what is durable when the buffer is written.
     pub(crate) fn open_with_marker(&mut self, codec: &dyn Codec, previous: Lsn, time_us: u64, salt: u32) {
-        debug_assert!(self.bytes.is_empty());
+        assert!(self.bytes.is_empty(), "a marker opens a batch that has {} bytes", self.bytes.len());
         raw::begin(&mut self.bytes, previous, time_us, raw::MARKER);
         self.bytes.extend_from_slice(&[0; raw::MARKER_PAYLOAD_BYTES]);
         codec.seal(&mut self.bytes, 0, salt);
@@ -52,21 +59,101 @@ impl Buffer {
     }
 
     pub(crate) fn patch_marker(&mut self, codec: &dyn Codec, durable: Lsn) {
-        if self.marker_bytes > 0
-            && let Some(marker) = self.bytes.get_mut(..self.marker_bytes)
-        {
-            codec.patch_marker(marker, durable, self.marker_salt);
+        if self.marker_bytes > 0 {
+            codec.patch_marker(&mut self.bytes[..self.marker_bytes], durable, self.marker_salt);
         }
     }
 
+    /// Seals everything in the buffer, whose last frame is that of the record `lsn`.
+    #[inline]
+    pub(crate) fn seal(&mut self, lsn: Lsn) {
+        if self.first == Lsn::ZERO {
+            self.first = lsn;
+        } else {
+            assert!(lsn == self.last.next(), "record {lsn} is appended behind record {}", self.last);
+        }
+        self.last = lsn;
+        if !is_planted(Fault::Seal) {
+            self.sealed = self.bytes.len();
+        }
+    }
+
+    /// Checks that the bytes in `range` are whole frames of dense records from `next` on, behind the
+    /// marker if the range begins the buffer. Returns the LSN behind them.
+    ///
+    /// # Panics
+    /// If they are not: what is written must be what was sealed.
+    pub(crate) fn check_part(&self, codec: &dyn Codec, range: Range<usize>, next: Lsn) -> Lsn {
+        let start = range.start.max(self.marker_bytes);
+        codec.check_sealed(&self.bytes[start..range.end], next)
+    }
+
     pub(crate) fn clear(&mut self) {
-        debug_assert!(self.cuts.is_empty(), "every cut was carried out");
+        assert!(self.cuts.is_empty(), "{} cuts of a written batch were not carried out", self.cuts.len());
         if self.bytes.capacity() > Self::KEEP_BYTES && self.sealed < self.bytes.capacity() / 8 {
             self.bytes = Vec::new();
         }
         self.bytes.clear();
         self.sealed = 0;
         self.marker_bytes = 0;
+        self.first = Lsn::ZERO;
         self.last = Lsn::ZERO;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Format;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    /// A batch that a marker opens, with the records 7 to 9 behind it.
+    fn batch(format: Format) -> Buffer {
+        let codec = format.codec();
+        let mut buffer = Buffer::default();
+        buffer.open_with_marker(codec, Lsn(6), 0, 0);
+        for lsn in 7..10 {
+            let start = buffer.bytes.len();
+            raw::begin(&mut buffer.bytes, Lsn(lsn), 0, 1);
+            buffer.bytes.extend_from_slice(b"two\nlines");
+            codec.seal(&mut buffer.bytes, start, 0);
+            buffer.seal(Lsn(lsn));
+        }
+        buffer
+    }
+
+    #[test]
+    fn a_part_of_whole_dense_frames_ends_behind_its_last_record() {
+        for format in Format::ALL {
+            let buffer = batch(format);
+            let all = 0..buffer.sealed;
+            assert_eq!(buffer.check_part(format.codec(), all, Lsn(7)), Lsn(10), "{format}");
+            let marker = 0..buffer.marker_bytes;
+            assert_eq!(buffer.check_part(format.codec(), marker, Lsn(7)), Lsn(7), "{format}");
+        }
+    }
+
+    #[test]
+    fn a_part_that_cuts_a_frame_stops_the_commit() {
+        for format in Format::ALL {
+            let buffer = batch(format);
+            let cut = 0..buffer.sealed - 1;
+            let check = AssertUnwindSafe(|| buffer.check_part(format.codec(), cut, Lsn(7)));
+            let checked = catch_unwind(check);
+            assert!(checked.is_err(), "{format}");
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "the frame of record 8 is written as record 7")]
+    fn a_frame_of_another_record_stops_the_commit() {
+        let buffer = batch(Format::Binary);
+        buffer.check_part(Format::Binary.codec(), 0..buffer.sealed, Lsn(8));
+    }
+
+    #[test]
+    #[should_panic(expected = "record 11 is appended behind record 9")]
+    fn a_record_that_leaves_one_out_stops_the_append() {
+        batch(Format::Binary).seal(Lsn(11));
     }
 }

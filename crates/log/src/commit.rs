@@ -12,9 +12,13 @@
 
 use std::io;
 use std::mem;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use tidemark_fault::{Fault, is_planted};
 
 use crate::buffer::{Buffer, Cut};
 use crate::error::Failure;
@@ -40,6 +44,8 @@ pub(crate) struct Committer {
     segment: Option<Arc<Segment>>,
     /// Where the next write goes in `segment`.
     offset: u64,
+    /// Where the appenders expect `offset` to be once `buffer` is written; `None` before the first segment.
+    end: Option<u64>,
     buffer: Buffer,
     written: Lsn,
     durable: Lsn,
@@ -67,10 +73,20 @@ struct Gathering {
     until: Instant,
 }
 
-/// The commit thread: works until the log is closed or fails. It holds the committer whenever it works.
+/// The commit thread: works until the log is closed or fails. A panic, which is a broken invariant,
+/// is a failure of the log like that of a disk: no caller waits for ever, and none is told that its
+/// record is durable.
 pub(crate) fn run(shared: &Shared, desk: &Mutex<Committer>) {
-    let _end = EndOnPanic(shared);
-    // Another thread that panicked with the committer has left a batch half written.
+    let worked = catch_unwind(AssertUnwindSafe(|| work(shared, desk)));
+    if let Err(panic) = worked {
+        let message = panic.downcast_ref::<String>().map(String::as_str);
+        let message = message.or_else(|| panic.downcast_ref::<&str>().copied());
+        shared.fail(broken(message.unwrap_or("the commit thread panicked")));
+    }
+}
+
+/// Commits until the log is closed or fails. The thread holds the committer whenever it works.
+fn work(shared: &Shared, desk: &Mutex<Committer>) {
     while let Ok(mut committer) = desk.lock() {
         let mut state = shared.lock();
         if state.failure.is_some() || state.closed {
@@ -100,22 +116,13 @@ pub(crate) fn run(shared: &Shared, desk: &Mutex<Committer>) {
         };
         state.parked = Parked::Working;
     }
-    shared.fail(panicked());
+    // The thread that panicked with the committer has left a batch half written.
+    shared.fail(broken("another thread panicked while it wrote"));
 }
 
-/// Ends the log if the commit thread panics, so that nobody waits for it for ever.
-struct EndOnPanic<'a>(&'a Shared);
-
-impl Drop for EndOnPanic<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.fail(panicked());
-        }
-    }
-}
-
-fn panicked() -> Failure {
-    Failure::new("writing the log", io::Error::other("a thread panicked while it wrote"))
+/// The failure that a broken invariant is.
+fn broken(message: &str) -> Failure {
+    Failure::new("writing the log", io::Error::other(message.to_owned()))
 }
 
 /// Commits on the caller's thread what was appended, if nobody else does and syncs are quick; returns whether it did.
@@ -145,6 +152,7 @@ impl Committer {
             shared,
             segment,
             offset,
+            end: None,
             buffer: Buffer::default(),
             written: durable,
             durable,
@@ -202,8 +210,10 @@ impl Committer {
     }
 
     fn take_batch(&mut self, state: &mut State) {
-        debug_assert!(self.buffer.bytes.is_empty(), "the last batch was written");
+        let left = self.buffer.bytes.len();
+        assert!(left == 0, "the committer takes a batch while {left} bytes of the last one are unwritten");
         mem::swap(&mut self.buffer, &mut state.buffer);
+        self.end = state.position.map(|position| position.offset);
         if state.waiting_for_space > 0 {
             self.shared.space.notify_all();
         }
@@ -288,7 +298,8 @@ impl Committer {
 
     /// Writes a marker of its own if the last one does not know everything that is durable.
     fn marker_action(&self, state: &mut State) -> Option<Action> {
-        debug_assert!(!state.buffer.has_records(), "a batch of records begins with its own marker");
+        let last = state.buffer.last;
+        assert!(last == Lsn::ZERO, "a marker of its own is written before the buffered record {last}");
         if self.marked == self.durable || self.segment.is_none() {
             return None;
         }
@@ -335,9 +346,11 @@ impl Committer {
             buffer.patch_marker(self.shared.codec, self.durable);
             self.marked = self.durable;
         }
+        let mut next = buffer.first;
         let mut from = 0;
         for cut in mem::take(&mut buffer.cuts) {
-            self.write_part(buffer.bytes.get(from..cut.at).unwrap_or_default())?;
+            let end = cut.at - usize::from(is_planted(Fault::Cut));
+            next = self.write_part(buffer, from..end, next)?;
             from = cut.at;
             // The successor's existence proves that this segment was durable to its end.
             if self.segment.is_some() {
@@ -345,25 +358,51 @@ impl Committer {
             }
             self.activate(cut)?;
         }
-        self.write_part(buffer.bytes.get(from..buffer.sealed).unwrap_or_default())?;
-        if buffer.has_records() {
-            debug_assert!(buffer.last > self.written);
-            self.written = buffer.last;
-            self.shared.written.store(self.written.0, Ordering::Release);
+        next = self.write_part(buffer, from..buffer.sealed, next)?;
+        let (first, last) = (buffer.first, buffer.last);
+        assert!(
+            !buffer.has_records() || next == last.next(),
+            "the batch of the records {first} to {last} ends before record {next}"
+        );
+        if let Some(end) = self.end {
+            let offset = self.offset;
+            assert!(offset == end, "the log was written up to offset {offset}, and appended up to {end}");
         }
+        self.advance_written(buffer);
         buffer.clear();
         Ok(())
     }
 
-    fn write_part(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        let Some(segment) = self.segment.as_ref().filter(|_| !bytes.is_empty()) else {
-            debug_assert!(bytes.is_empty(), "records have a segment");
-            return Ok(());
+    /// Advances the watermark of what is written over the batch.
+    fn advance_written(&mut self, buffer: &Buffer) {
+        if !buffer.has_records() {
+            return;
+        }
+        let (first, last, written) = (buffer.first, buffer.last, self.written);
+        let between = self.shared.gaps.records_between(written, first.previous());
+        assert!(
+            written < first && between == 0,
+            "the log was written up to record {written}, and the next batch has the records {first} to {last}"
+        );
+        self.written = last;
+        self.shared.written.store(last.0, Ordering::Release);
+    }
+
+    /// Writes the batch's bytes in `range`, which must be whole frames from the record `next` on.
+    /// Returns the record behind them.
+    fn write_part(&mut self, buffer: &Buffer, range: Range<usize>, next: Lsn) -> Result<Lsn, Failure> {
+        let behind = buffer.check_part(self.shared.codec, range.clone(), next);
+        let bytes = &buffer.bytes[range];
+        if bytes.is_empty() {
+            return Ok(behind);
+        }
+        let Some(segment) = &self.segment else {
+            panic!("{} bytes of records have no segment to be written to", bytes.len());
         };
         write_all(&*segment.file, bytes, self.offset)
             .map_err(|error| self.failure("writing", segment, error))?;
-        self.offset += bytes.len() as u64;
-        Ok(())
+        self.offset += bytes.len() as u64 - u64::from(is_planted(Fault::Offset));
+        Ok(behind)
     }
 
     fn sync(&mut self) -> Result<(), Failure> {
@@ -375,8 +414,7 @@ impl Committer {
         self.gathering = None;
         if self.written > self.durable {
             let released = self.shared.gaps.records_between(self.durable, self.written);
-            self.durable = self.written;
-            self.shared.durable.store(self.durable.0, Ordering::Release);
+            self.advance_durable(self.written);
             if took >= GATHER_FROM {
                 let waiting = self.shared.lock().next.previous().0.saturating_sub(self.durable.0);
                 let until = began + took + took / GATHER_DIVISOR;
@@ -385,6 +423,17 @@ impl Committer {
             self.shared.announce();
         }
         Ok(())
+    }
+
+    /// Advances the watermark of what is durable after a sync; never past what is written.
+    fn advance_durable(&mut self, to: Lsn) {
+        let (durable, written) = (self.durable, self.written);
+        assert!(
+            durable <= to && to <= written,
+            "the log would call record {to} durable, with {durable} durable and {written} written"
+        );
+        self.durable = to;
+        self.shared.durable.store(to.0, Ordering::Release);
     }
 
     fn sync_file(&self) -> Result<(), Failure> {

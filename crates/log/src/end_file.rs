@@ -43,10 +43,10 @@ impl LogEnd {
         copy.extend_from_slice(&MAGIC);
         copy.extend_from_slice(&VERSION.to_le_bytes());
         copy.extend_from_slice(&u32::from(self.closed_at.is_some()).to_le_bytes());
-        copy.extend_from_slice(&self.closed_at.unwrap_or_default().0.to_le_bytes());
+        copy.extend_from_slice(&self.closed_at.unwrap_or(Lsn::ZERO).0.to_le_bytes());
         copy.extend_from_slice(&self.next.0.to_le_bytes());
         copy.extend_from_slice(&crc32c::crc32c(&copy).to_le_bytes());
-        debug_assert_eq!(copy.len(), COPY_BYTES);
+        assert!(copy.len() == COPY_BYTES, "a copy of {} bytes", copy.len());
         copy
     }
 
@@ -101,7 +101,7 @@ impl EndFile {
     pub(crate) fn read(&self) -> io::Result<Option<LogEnd>> {
         let mut bytes = [0; SECOND_OFFSET + COPY_BYTES];
         let filled = read_full(&*self.file, &mut bytes, 0)?;
-        let bytes = bytes.get(..filled).unwrap_or_default();
+        let bytes = &bytes[..filled];
         // They differ only if writing them was interrupted, when nothing depends on it yet.
         Ok(LogEnd::decode(bytes).or_else(|| LogEnd::decode(bytes.get(SECOND_OFFSET..)?)))
     }

@@ -16,7 +16,7 @@ use crate::Lsn;
 /// Every gap ends before a multiple of this.
 const STRIDE: u64 = 1 << 32;
 /// How many records may have been appended behind the last one that is known: a gap is at least as long.
-const MARGIN: u64 = 1 << 31;
+pub(crate) const MARGIN: u64 = 1 << 31;
 
 /// Positions between two records that are lost, or were never used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,8 @@ impl Gaps {
     pub(crate) fn add(&mut self, before: Lsn, behind: Lsn) {
         let gap = Gap { first: before.next(), last: behind.previous() };
         self.0.pop_if(|newest| newest.first == gap.first);
-        debug_assert!(self.0.last().is_none_or(|newest| newest.last < gap.first), "gaps ascend");
+        let newest = self.0.last();
+        assert!(newest.is_none_or(|newest| newest.last < gap.first), "{gap:?} is added behind {newest:?}");
         if gap.first <= gap.last {
             self.0.push(gap);
         }
@@ -63,7 +64,7 @@ impl Gaps {
     /// The gaps that end behind `lsn`.
     pub(crate) fn behind(&self, lsn: Lsn) -> &[Gap] {
         let index = self.0.partition_point(|gap| gap.last <= lsn);
-        self.0.get(index..).unwrap_or_default()
+        &self.0[index..]
     }
 
     /// How many records there are or were behind `after`, up to `last`.

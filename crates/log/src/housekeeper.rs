@@ -309,10 +309,9 @@ impl Housekeeper {
             Obstacle::Fatal(Failure::new(format!("dropping {}", storage.path(&segment.name)), error))
         })?;
         let dropped = self.shared.table().pop_first();
-        debug_assert!(
-            dropped.as_ref().is_some_and(|dropped| Arc::ptr_eq(dropped, &segment)),
-            "only we drop any"
-        );
+        let is_ours = dropped.as_ref().is_some_and(|dropped| Arc::ptr_eq(dropped, &segment));
+        // Only this thread drops segments.
+        assert!(is_ours, "the oldest segment was {} and is no longer", segment.name);
         drop(dropped);
         let Some(spare) = spare else { return Ok(()) };
         self.next_spare += 1;

@@ -8,6 +8,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
+use tidemark_fault::{Fault, is_planted};
+
 use crate::append::{RESERVE_BYTES, Room};
 use crate::buffer::Buffer;
 use crate::commit::{self, Committer};
@@ -223,7 +225,7 @@ impl Log {
         self.sync_or_request(lsn);
         let lsn = lsn.min(self.appended());
         let mut state = self.shared.lock();
-        while self.durable() < lsn {
+        while self.durable() < lsn && !is_planted(Fault::Waiter) {
             if let Some(failure) = &state.failure {
                 return Err(AppendError::Failed(failure.clone()));
             }
@@ -232,6 +234,8 @@ impl Log {
             }
             state = wait(&self.shared.advanced, state);
         }
+        let durable = self.durable();
+        assert!(durable >= lsn, "a caller that waits for record {lsn} is released when {durable} is durable");
         Ok(())
     }
 

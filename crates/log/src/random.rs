@@ -25,7 +25,7 @@ impl Random {
 
     /// A number below `bound`, which must not be 0. The bias is below `bound / 2^64`.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        debug_assert!(bound > 0);
+        assert!(bound > 0, "no number is below 0");
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 }

@@ -121,9 +121,8 @@ impl SegmentReader {
             if chunk.len() < wanted {
                 chunk.resize(wanted, 0);
             }
-            let window = chunk.get_mut(..wanted).unwrap_or_default();
-            let filled = read_full(&*self.segment.file, window, self.offset)?;
-            let (used, step) = self.accept(window.get(..filled).unwrap_or_default(), raw, batch, limit);
+            let filled = read_full(&*self.segment.file, &mut chunk[..wanted], self.offset)?;
+            let (used, step) = self.accept(&chunk[..filled], raw, batch, limit);
             batch.end = used;
             self.offset += used as u64;
             let Step::Incomplete { needed } = step else {
@@ -164,7 +163,7 @@ impl SegmentReader {
         let salt = self.segment.header.salt;
         let mut used = 0;
         loop {
-            let step = codec.decode(bytes.get(used..).unwrap_or_default(), salt, raw);
+            let step = codec.decode(&bytes[used..], salt, raw);
             let Step::Frame { consumed, lsn, durable } = step else {
                 return (used, step);
             };

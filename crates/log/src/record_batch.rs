@@ -40,7 +40,7 @@ impl RecordBatch {
 
     /// The records in LSN order.
     pub fn iter(&self) -> Records<'_> {
-        Records { rest: self.bytes.get(self.start..self.end).unwrap_or_default(), skip_before: self.first }
+        Records { rest: &self.bytes[self.start..self.end], skip_before: self.first }
     }
 
     pub(crate) fn clear(&mut self) {
@@ -63,7 +63,11 @@ impl RecordBatch {
     }
 
     pub(crate) fn note(&mut self, lsn: Lsn) {
-        debug_assert!(self.is_empty() || lsn == self.last.next(), "records of a batch are dense");
+        assert!(
+            self.is_empty() || lsn == self.last.next(),
+            "record {lsn} follows record {} in a batch",
+            self.last
+        );
         if self.is_empty() {
             self.first = lsn;
         }

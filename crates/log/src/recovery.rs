@@ -13,14 +13,17 @@
 //! is a [gap](crate::gap) before it.
 
 use std::io;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use tidemark_fault::{Fault, is_planted};
+
 use crate::end_file::{self, EndFile, LogEnd};
 use crate::error::{Damage, OpenError, TornTail};
 use crate::format::MARKER_BYTES_MAX;
-use crate::gap::{Gap, Gaps, next_behind};
+use crate::gap::{Gap, Gaps, MARGIN, next_behind};
 use crate::reader::{SegmentReader, Stop};
 use crate::segment::{Segment, SegmentTable, TEMPORARY_SUFFIX, is_of_log, parse_segment_name, segment_name};
 use crate::segment_header::HEADER_BYTES;
@@ -93,6 +96,12 @@ pub(crate) fn recover(storage: &dyn Storage, verify: Verify) -> Result<Recovered
     let next = if is_new { last.next() } else { next_lsn(left, &table, last, is_torn)? };
     let mut gaps = known_gaps(&table);
     gaps.add(last, next);
+    let is_clean = is_new || left.is_some_and(|left| left.closed_at == Some(last) && left.next == next);
+    assert!(
+        next > last && (is_clean || next.0 - last.0 > MARGIN),
+        "a log that was not closed behind record {last} goes on at {next}: within {MARGIN} records, an LSN \
+         that was handed out could come again"
+    );
     let first = first_record(&table, last);
     let mut recovery = Recovery {
         first_lsn: first,
@@ -140,6 +149,9 @@ fn next_lsn(left: Option<LogEnd>, table: &SegmentTable, last: Lsn, is_torn: bool
     match left {
         Some(left) if left.closed_at == Some(last) && left.next >= newest && !is_torn => Ok(left.next),
         _ => {
+            if is_planted(Fault::Gap) {
+                return Ok(last.next());
+            }
             let begun = left.map_or(Lsn::ZERO, |left| left.next);
             next_behind(last.max(newest).max(begun)).ok_or(OpenError::Exhausted { last })
         }
@@ -262,13 +274,15 @@ fn scan(storage: &dyn Storage, table: &SegmentTable, verify: Verify) -> Result<V
                 ends
             };
             let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
-            workers.into_iter().flat_map(|worker| worker.join().unwrap_or_default()).collect()
+            // A panic of a thread is one of this function.
+            workers
+                .into_iter()
+                .flat_map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)))
+                .collect()
         })
     };
-    if ends.len() != work.len() {
-        let error = io::Error::other("a verifying thread stopped");
-        return Err(OpenError::storage("verifying the segments", error));
-    }
+    let (verified, wanted) = (ends.len(), work.len());
+    assert!(verified == wanted, "{verified} of {wanted} segments were verified");
     ends.sort_unstable_by_key(|(index, _)| *index);
     ends.into_iter().map(|(_, end)| end).collect()
 }
@@ -346,7 +360,7 @@ pub(crate) fn inspect_remainder(end: &SegmentEnd) -> io::Result<Remainder> {
     let mut offset = end.offset;
     loop {
         let filled = read_full(&*end.segment.file, &mut window, offset)?;
-        let bytes = window.get(..filled).unwrap_or_default();
+        let bytes = &window[..filled];
         if let Some(last) = last_set(bytes) {
             remainder.dirty_end = offset + last as u64 + 1;
             if codec.find_proof(bytes, end.segment.header.salt, end.expected).is_some() {
@@ -396,7 +410,7 @@ fn rewrite(end: &SegmentEnd) -> io::Result<()> {
     let mut offset = end.proven_offset;
     while offset < end.offset {
         let size = WINDOW_BYTES.min((end.offset - offset) as usize);
-        let target = window.get_mut(..size).unwrap_or_default();
+        let target = &mut window[..size];
         if read_full(&*end.segment.file, target, offset)? != size {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }

@@ -1,9 +1,12 @@
 //! Reading the log back: [`Replay`] to the end as fast as possible, [`Tail`] as the log grows.
 
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
+
+use tidemark_fault::{Fault, is_planted};
 
 use crate::error::{Failure, ReplayError};
 use crate::reader::{SegmentReader, Stop};
@@ -18,6 +21,9 @@ const AHEAD: usize = 3;
 #[derive(Debug)]
 pub struct Replay {
     filled: Option<Receiver<Result<RecordBatch, ReplayError>>>,
+    /// The newest record that was read, and the one that is to be read last.
+    last: Lsn,
+    limit: Lsn,
     empty: SyncSender<RecordBatch>,
     current: Option<RecordBatch>,
     worker: Option<JoinHandle<()>>,
@@ -33,6 +39,7 @@ impl Replay {
             loop {
                 let mut batch = empty_out.try_recv().unwrap_or_default();
                 let message = match cursor.read(&mut batch, limit) {
+                    Ok(true) if is_planted(Fault::RecoveredEnd) && batch.last_lsn() == limit => return,
                     Ok(true) => Ok(batch),
                     Ok(false) => return,
                     Err(error) => Err(error),
@@ -48,10 +55,14 @@ impl Replay {
             .name("tidemark-log-read".into())
             .spawn(work)
             .map_err(|error| ReplayError::Storage(Failure::new("starting a reading thread", error)))?;
-        Ok(Self { filled: Some(filled), empty, current: None, worker: Some(worker) })
+        let last = from.previous();
+        Ok(Self { filled: Some(filled), last, limit, empty, current: None, worker: Some(worker) })
     }
 
     /// The next verified records, or `None` at the end.
+    ///
+    /// # Panics
+    /// If reading ended before the last record without an error.
     pub fn next_batch(&mut self) -> Result<Option<&RecordBatch>, ReplayError> {
         if let Some(batch) = self.current.take() {
             // A full channel only means that this buffer is freed instead of used again.
@@ -59,10 +70,31 @@ impl Replay {
         }
         match self.filled.as_ref().map(Receiver::recv) {
             Some(Ok(batch)) => {
-                self.current = Some(batch?);
-                Ok(self.current.as_ref())
+                // Behind an error nothing more is promised.
+                let batch = batch.inspect_err(|_| self.limit = self.last)?;
+                self.last = batch.last_lsn();
+                Ok(Some(self.current.insert(batch)))
             }
-            Some(Err(_)) | None => Ok(None),
+            Some(Err(_)) | None => {
+                self.end();
+                Ok(None)
+            }
+        }
+    }
+
+    /// Ends the reading thread, and checks that nothing is missing.
+    ///
+    /// # Panics
+    /// If the thread has panicked, or has ended before the last record.
+    fn end(&mut self) {
+        self.filled = None;
+        if let Some(worker) = self.worker.take() {
+            worker.join().unwrap_or_else(|panic| resume_unwind(panic));
+            let (last, limit) = (self.last, self.limit);
+            assert!(
+                last >= limit,
+                "replay ended behind record {last}, and the log has records up to {limit}"
+            );
         }
     }
 }
@@ -71,7 +103,7 @@ impl Drop for Replay {
     fn drop(&mut self) {
         self.filled = None;
         if let Some(worker) = self.worker.take() {
-            // A panic of the worker already showed as an early end; there is nothing to add here.
+            // The caller has lost interest in what the thread reads, and so in how it ends.
             let _ = worker.join();
         }
     }

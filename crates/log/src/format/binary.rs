@@ -34,7 +34,7 @@ impl Codec for Binary {
         }
         block.resize(CHECKSUM_OFFSET, 0);
         block.extend_from_slice(&crc32c::crc32c(&block).to_le_bytes());
-        debug_assert_eq!(block.len(), HEADER_BYTES);
+        assert!(block.len() == HEADER_BYTES, "a header of {} bytes", block.len());
         block
     }
 
@@ -76,9 +76,7 @@ impl Codec for Binary {
     #[inline]
     fn seal(&self, bytes: &mut Vec<u8>, start: usize, salt: u32) {
         raw::finish(bytes, start);
-        if let Some(frame) = bytes.get_mut(start..) {
-            raw::seal(frame, salt);
-        }
+        raw::seal(&mut bytes[start..], salt);
     }
 
     fn reseal(&self, frame: &mut [u8], salt: u32) {
@@ -86,11 +84,26 @@ impl Codec for Binary {
     }
 
     fn patch_marker(&self, marker: &mut [u8], durable: Lsn, salt: u32) {
-        debug_assert_eq!(marker.len(), raw::MARKER_BYTES);
-        if let Some(payload) = marker.get_mut(raw::OVERHEAD_BYTES..raw::MARKER_BYTES) {
-            payload.copy_from_slice(&durable.0.to_le_bytes());
-        }
+        assert!(marker.len() == raw::MARKER_BYTES, "a marker of {} bytes", marker.len());
+        marker[raw::OVERHEAD_BYTES..].copy_from_slice(&durable.0.to_le_bytes());
         raw::seal(marker, salt);
+    }
+
+    fn check_sealed(&self, mut frames: &[u8], first: Lsn) -> Lsn {
+        let mut next = first;
+        while !frames.is_empty() {
+            let Some((record, rest)) = raw::split(frames) else {
+                panic!("the frame of record {next} is cut: {} bytes of it are written", frames.len());
+            };
+            let (lsn, kind) = (record.lsn, record.kind);
+            assert!(
+                lsn == next && kind != raw::MARKER,
+                "the frame of record {next} is written as record {lsn} of kind {kind}"
+            );
+            next = next.next();
+            frames = rest;
+        }
+        next
     }
 
     #[inline]
@@ -138,10 +151,12 @@ impl Codec for Binary {
     }
 }
 
+/// The little-endian number at `offset`, which lies within a block of known size.
 fn u32_at(bytes: &[u8], offset: usize) -> u32 {
-    bytes.get(offset..).and_then(|rest| rest.first_chunk()).map_or(0, |field| u32::from_le_bytes(*field))
+    u32::from_le_bytes(*bytes[offset..].first_chunk().expect("a block holds its fields"))
 }
 
+/// The little-endian number at `offset`, which lies within a block of known size.
 fn u64_at(bytes: &[u8], offset: usize) -> u64 {
-    bytes.get(offset..).and_then(|rest| rest.first_chunk()).map_or(0, |field| u64::from_le_bytes(*field))
+    u64::from_le_bytes(*bytes[offset..].first_chunk().expect("a block holds its fields"))
 }

@@ -39,6 +39,15 @@ pub(crate) trait Codec: Sync {
     /// Sets the LSN of the one sealed marker in `marker`, whose size stays, and reseals it.
     fn patch_marker(&self, marker: &mut [u8], durable: Lsn, salt: u32);
 
+    /// Checks that `frames` are whole sealed frames of dense records, none of them a marker, the first
+    /// of them `first`. Returns the LSN behind them.
+    ///
+    /// Line formats count the records and do not read their LSNs.
+    ///
+    /// # Panics
+    /// If they are not.
+    fn check_sealed(&self, frames: &[u8], first: Lsn) -> Lsn;
+
     /// Examines the front of `bytes`. A format that is not binary appends the raw form of a valid frame to `raw`.
     fn decode(&self, bytes: &[u8], salt: u32, raw: &mut Vec<u8>) -> Step;
 

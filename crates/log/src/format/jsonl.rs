@@ -145,7 +145,7 @@ fn write_base64(out: &mut Vec<u8>, bytes: &[u8]) {
         let word = u32::from_be_bytes(word);
         for position in 0..4 {
             let digit = (word >> (18 - 6 * position)) as usize & 63;
-            out.push(if position > group.len() { b'=' } else { BASE64.get(digit).copied().unwrap_or(b'=') });
+            out.push(if position > group.len() { b'=' } else { BASE64[digit] });
         }
     }
 }

@@ -47,14 +47,11 @@ impl<S: LineStyle> Lines<S> {
 
     /// Stores the checksum of a whole line, newline included.
     fn seal_line(line: &mut [u8], salt: u32) {
-        let Some((front, covered)) = line.split_at_mut_checked(Self::COVERED_AT) else {
-            return;
-        };
-        let covered = covered.strip_suffix(b"\n").unwrap_or(covered);
+        let (front, covered) = line.split_at_mut(Self::COVERED_AT);
+        let covered = covered.strip_suffix(b"\n").expect("a line ends with a newline");
         let checksum = format!("{:08x}", crc32c::crc32c_append(salt, covered));
-        if let Some(field) = front.get_mut(S::OPENING.len()..S::OPENING.len() + Self::CHECKSUM_DIGITS) {
-            field.copy_from_slice(checksum.as_bytes());
-        }
+        front[S::OPENING.len()..S::OPENING.len() + Self::CHECKSUM_DIGITS]
+            .copy_from_slice(checksum.as_bytes());
     }
 
     /// The body of a line without its newline, if its checksum matches.
@@ -99,7 +96,7 @@ impl<S: LineStyle> Lines<S> {
         Self::open_line(out);
         S::write_head(out, record);
         if record.kind == raw::MARKER {
-            let durable = raw::marker_durable(record.payload).unwrap_or_default();
+            let durable = raw::marker_durable(record.payload).expect("a marker has an LSN for a payload");
             S::write_durable_label(out);
             out.extend_from_slice(durable_digits(durable).as_bytes());
         } else {
@@ -107,13 +104,13 @@ impl<S: LineStyle> Lines<S> {
         }
         out.extend_from_slice(S::CLOSING.as_bytes());
         out.push(b'\n');
-        Self::seal_line(out.get_mut(start..).unwrap_or_default(), salt);
+        Self::seal_line(&mut out[start..], salt);
     }
 }
 
 impl<S: LineStyle> Codec for Lines<S> {
     fn encode_header(&self, header: &SegmentHeader) -> Vec<u8> {
-        debug_assert!(!header.recycled, "line formats do not use files again");
+        assert!(!header.recycled, "line formats do not use files again");
         let mut line = Vec::new();
         Self::open_line(&mut line);
         S::write_header(&mut line, header);
@@ -125,7 +122,7 @@ impl<S: LineStyle> Codec for Lines<S> {
 
     fn decode_header(&self, bytes: &[u8]) -> Result<(SegmentHeader, usize), &'static str> {
         let end = bytes.iter().position(|byte| *byte == b'\n').ok_or("the header has no end")?;
-        let body = Self::checked_body(bytes.get(..end).unwrap_or_default(), HEADER_SALT)?;
+        let body = Self::checked_body(&bytes[..end], HEADER_SALT)?;
         let text = std::str::from_utf8(body).map_err(|_| "the header is no text")?;
         let header = S::parse_header(text).ok_or("the header does not describe a segment of this version")?;
         if header.follows >= header.first_lsn {
@@ -141,9 +138,8 @@ impl<S: LineStyle> Codec for Lines<S> {
     fn seal(&self, bytes: &mut Vec<u8>, start: usize, salt: u32) {
         raw::finish(bytes, start);
         let frame = bytes.split_off(start);
-        if let Some((record, _)) = raw::split(&frame) {
-            Self::write_line(bytes, &record, salt);
-        }
+        let (record, _) = raw::split(&frame).expect("a finished frame is whole");
+        Self::write_line(bytes, &record, salt);
     }
 
     fn reseal(&self, frame: &mut [u8], salt: u32) {
@@ -151,11 +147,17 @@ impl<S: LineStyle> Codec for Lines<S> {
     }
 
     fn patch_marker(&self, marker: &mut [u8], durable: Lsn, salt: u32) {
-        let end = marker.len().saturating_sub(S::CLOSING.len() + 1);
-        if let Some(digits) = marker.get_mut(end.saturating_sub(DURABLE_DIGITS)..end) {
-            digits.copy_from_slice(durable_digits(durable).as_bytes());
-        }
+        let end = marker.len() - (S::CLOSING.len() + 1);
+        marker[end - DURABLE_DIGITS..end].copy_from_slice(durable_digits(durable).as_bytes());
         Self::seal_line(marker, salt);
+    }
+
+    fn check_sealed(&self, frames: &[u8], first: Lsn) -> Lsn {
+        let is_whole = frames.last().is_none_or(|last| *last == b'\n');
+        assert!(is_whole, "the last line behind record {first} is cut: {} bytes are written", frames.len());
+        // No line has a newline inside: payloads are escaped.
+        let lines = frames.iter().fold(0, |lines, byte| lines + u64::from(*byte == b'\n'));
+        Lsn(first.0 + lines)
     }
 
     fn decode(&self, bytes: &[u8], salt: u32, raw: &mut Vec<u8>) -> Step {
@@ -163,7 +165,7 @@ impl<S: LineStyle> Codec for Lines<S> {
             return Step::Unwritten;
         }
         match bytes.iter().position(|byte| *byte == b'\n') {
-            Some(end) => Self::decode_line(bytes.get(..end).unwrap_or_default(), salt, raw),
+            Some(end) => Self::decode_line(&bytes[..end], salt, raw),
             None => Step::Incomplete { needed: bytes.len() + 1 },
         }
     }
@@ -171,8 +173,8 @@ impl<S: LineStyle> Codec for Lines<S> {
     /// Markers are looked for at every byte, because the newline before one may be what is damaged.
     fn find_proof(&self, window: &[u8], salt: u32, lsn: Lsn) -> Option<usize> {
         (0..window.len()).find(|start| {
-            let rest = window.get(*start..).unwrap_or_default();
-            let candidate = rest.get(..MARKER_BYTES_MAX).unwrap_or(rest);
+            let rest = &window[*start..];
+            let candidate = &rest[..rest.len().min(MARKER_BYTES_MAX)];
             let begins = candidate.starts_with(S::OPENING.as_bytes())
                 && candidate
                     .get(..Self::COVERED_AT)

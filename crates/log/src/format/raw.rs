@@ -39,21 +39,18 @@ pub(crate) fn begin(bytes: &mut Vec<u8>, lsn: Lsn, time_us: u64, kind: u8) {
 /// Fills in the length of the frame at `start`, which reaches to the end of `bytes`.
 #[inline]
 pub(crate) fn finish(bytes: &mut [u8], start: usize) {
-    if let Some(frame) = bytes.get_mut(start..) {
-        debug_assert!(frame.len() >= OVERHEAD_BYTES);
-        let length = (frame.len() - PREFIX_BYTES) as u32;
-        if let Some(field) = frame.get_mut(4..8) {
-            field.copy_from_slice(&length.to_le_bytes());
-        }
-    }
+    let frame = &mut bytes[start..];
+    let bytes = frame.len();
+    assert!(bytes >= OVERHEAD_BYTES, "a frame of {bytes} bytes has no head");
+    let length = u32::try_from(bytes - PREFIX_BYTES).expect("a record has a limit far below 4 GiB");
+    frame[4..8].copy_from_slice(&length.to_le_bytes());
 }
 
 /// Computes and stores the checksum of the frame that is the whole of `frame`.
 #[inline]
 pub(crate) fn seal(frame: &mut [u8], salt: u32) {
-    if let Some((checksum, covered)) = frame.split_at_mut_checked(4) {
-        checksum.copy_from_slice(&crc32c::crc32c_append(salt, covered).to_le_bytes());
-    }
+    let (checksum, covered) = frame.split_at_mut(4);
+    checksum.copy_from_slice(&crc32c::crc32c_append(salt, covered).to_le_bytes());
 }
 
 /// The frame at the front of `bytes` as (checksum, bytes that it covers), if it is there entirely.

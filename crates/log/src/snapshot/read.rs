@@ -1,6 +1,7 @@
 //! Reading a snapshot: from several threads at once, every frame checked before it is handed out.
 
 use std::io;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -135,9 +136,8 @@ impl Snapshot {
         std::thread::scope(|scope| {
             let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
             workers.into_iter().try_for_each(|worker| {
-                worker
-                    .join()
-                    .unwrap_or_else(|_| Err(self.failure(io::Error::other("a verifying thread stopped"))))
+                // A panic of a thread is one of this function.
+                worker.join().unwrap_or_else(|panic| resume_unwind(panic))
             })
         })
     }
@@ -252,6 +252,7 @@ impl Snapshot {
     }
 }
 
+/// The little-endian number at `offset`, which lies within a block of known size.
 fn u64_at(bytes: &[u8], offset: usize) -> u64 {
-    bytes.get(offset..).and_then(|rest| rest.first_chunk()).map_or(0, |field| u64::from_le_bytes(*field))
+    u64::from_le_bytes(*bytes[offset..].first_chunk().expect("a block holds its fields"))
 }

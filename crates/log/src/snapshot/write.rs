@@ -60,8 +60,11 @@ impl SnapshotWriter {
     /// assert_eq!(sections, [&b"quiet"[..], b"busier"]);
     /// # Ok::<_, tidemark_log::SnapshotError>(())
     /// ```
+    ///
+    /// # Panics
+    /// If the base is not older than the snapshot.
     pub fn create_on(storage: Arc<dyn Storage>, lsn: Lsn, base: Lsn) -> Result<Self, SnapshotError> {
-        debug_assert!(base < lsn, "a base is older than what is on it");
+        assert!(base < lsn, "a snapshot at record {lsn} has a base at record {base}");
         Snapshot::open(&*storage, Name::whole(base))?;
         Self::begin(storage, Name { lsn, base: Some(base) })
     }
@@ -125,7 +128,7 @@ impl SnapshotWriter {
         trailer.extend_from_slice(&[0; 4]);
         trailer.extend_from_slice(&crc32c::crc32c(&trailer).to_le_bytes());
         trailer.extend_from_slice(&TRAILER_MAGIC);
-        debug_assert_eq!(trailer.len(), TRAILER_BYTES);
+        assert!(trailer.len() == TRAILER_BYTES, "a trailer of {} bytes", trailer.len());
         self.buffer.extend_from_slice(&index);
         self.buffer.extend_from_slice(&trailer);
         self.flush()?;

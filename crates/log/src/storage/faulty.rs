@@ -110,7 +110,7 @@ impl FaultyStorage {
 
     /// Calls of one kind so far.
     pub fn calls_at(&self, site: Site) -> u64 {
-        self.script.calls.get(site as usize).map_or(0, |calls| calls.load(Ordering::Acquire))
+        self.script.calls[site as usize].load(Ordering::Acquire)
     }
 
     /// Whether anything went wrong yet.
@@ -176,7 +176,7 @@ impl Script {
     /// Counts a call and says what is to go wrong with it.
     fn next(&self, site: Site) -> Option<Fault> {
         let total = self.total.fetch_add(1, Ordering::AcqRel) + 1;
-        let here = self.calls.get(site as usize).map_or(0, |calls| calls.fetch_add(1, Ordering::AcqRel) + 1);
+        let here = self.calls[site as usize].fetch_add(1, Ordering::AcqRel) + 1;
         let plan = (*self.plan.lock().unwrap_or_else(PoisonError::into_inner))?;
         let number = match plan.site {
             None => total,
@@ -248,11 +248,11 @@ impl StorageFile for FaultyFile {
             None => self.inner.read_at(buffer, offset),
             Some(Fault::Short) => {
                 let part = buffer.len().div_ceil(2);
-                self.inner.read_at(buffer.get_mut(..part).unwrap_or_default(), offset)
+                self.inner.read_at(&mut buffer[..part], offset)
             }
             Some(Fault::BitFlip) => {
                 let read = self.inner.read_at(buffer, offset)?;
-                self.script.flip(buffer.get_mut(..read).unwrap_or_default());
+                self.script.flip(&mut buffer[..read]);
                 Ok(read)
             }
             Some(fault) => Err(fault.error()),
@@ -264,11 +264,11 @@ impl StorageFile for FaultyFile {
             None => self.inner.write_at(data, offset),
             Some(Fault::Short) => {
                 let part = data.len().div_ceil(2);
-                self.inner.write_at(data.get(..part).unwrap_or_default(), offset)
+                self.inner.write_at(&data[..part], offset)
             }
             Some(Fault::Torn) => {
                 let part = self.script.below(data.len() as u64 + 1);
-                self.inner.write_at(data.get(..part).unwrap_or_default(), offset)?;
+                self.inner.write_at(&data[..part], offset)?;
                 Err(Fault::Torn.error())
             }
             Some(Fault::BitFlip) => {

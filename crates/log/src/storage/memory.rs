@@ -66,9 +66,9 @@ impl MemoryStorage {
         }
         let names: Names = names
             .into_iter()
-            .filter_map(|(name, inode)| {
-                let content = contents.get(&inode.number)?.clone();
-                Some((name, Inode { number: inode.number, content }))
+            .map(|(name, inode)| {
+                let content = contents[&inode.number].clone();
+                (name, Inode { number: inode.number, content })
             })
             .collect();
         let survivor = Directory {
@@ -274,8 +274,9 @@ impl Content {
 fn copy_sector(from: &[u8], to: &mut [u8], sector: usize) {
     let start = sector * SECTOR_BYTES;
     let end = (start + SECTOR_BYTES).min(from.len()).min(to.len());
-    if let (Some(from), Some(to)) = (from.get(start..end), to.get_mut(start..end)) {
-        to.copy_from_slice(from);
+    // A dirty sector may lie beyond the end of a file that was cut since.
+    if start < end {
+        to[start..end].copy_from_slice(&from[start..end]);
     }
 }
 
@@ -290,9 +291,7 @@ impl StorageFile for MemoryFile {
         let content = lock(&self.content);
         let rest = usize::try_from(offset).ok().and_then(|offset| content.live.get(offset..)).unwrap_or(&[]);
         let size = rest.len().min(buffer.len());
-        if let (Some(to), Some(from)) = (buffer.get_mut(..size), rest.get(..size)) {
-            to.copy_from_slice(from);
-        }
+        buffer[..size].copy_from_slice(&rest[..size]);
         Ok(size)
     }
 
@@ -303,9 +302,7 @@ impl StorageFile for MemoryFile {
         if content.live.len() < end {
             content.live.resize(end, 0);
         }
-        if let Some(target) = content.live.get_mut(start..end) {
-            target.copy_from_slice(data);
-        }
+        content.live[start..end].copy_from_slice(data);
         if self.crashes && !data.is_empty() {
             content.dirty.extend(start / SECTOR_BYTES..=(end - 1) / SECTOR_BYTES);
         }

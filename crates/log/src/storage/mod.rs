@@ -115,11 +115,12 @@ pub(crate) fn read_full(file: &dyn StorageFile, buffer: &mut [u8], offset: u64) 
 /// Fills `from..to` with zeros.
 pub(crate) fn write_zeros(file: &dyn StorageFile, from: u64, to: u64) -> io::Result<()> {
     const BLOCK_BYTES: u64 = 1 << 20;
-    let zeros = vec![0; BLOCK_BYTES.min(to.saturating_sub(from)) as usize];
+    assert!(from <= to, "zeros are written from offset {from} to {to}");
+    let zeros = vec![0; BLOCK_BYTES.min(to - from) as usize];
     let mut offset = from;
     while offset < to {
         let size = (to - offset).min(BLOCK_BYTES) as usize;
-        write_all(file, zeros.get(..size).unwrap_or(&zeros), offset)?;
+        write_all(file, &zeros[..size], offset)?;
         offset += size as u64;
     }
     Ok(())

@@ -156,7 +156,7 @@ fn cut_after(inspection: &Inspection, index: usize, last: Lsn) -> Cut {
 
 /// The snapshot replaces the segments up to the damage, oldest first. Segments behind it stay if they continue it.
 fn continue_from_snapshot(inspection: &Inspection, damaged: usize, snapshot: Lsn) -> Cut {
-    let later = inspection.segments.get(damaged + 1..).unwrap_or_default();
+    let later = &inspection.segments[damaged + 1..];
     let whole = later.iter().all(|segment| !matches!(segment.state, SegmentState::Damaged(_)));
     let continues = later.iter().rposition(|segment| segment.follows <= snapshot);
     let end = later.last().map_or(Lsn::ZERO, |segment| segment.last_lsn);
@@ -194,7 +194,7 @@ fn cut_part(storage: &dyn Storage, name: &str, offset: u64, last: Lsn) -> io::Re
     let (mut position, mut dirty_end) = (offset, offset);
     while position < size {
         let filled = read_full(&*file, &mut buffer, position)?;
-        let part = buffer.get(..filled).unwrap_or_default();
+        let part = &buffer[..filled];
         if part.is_empty() {
             break;
         }
