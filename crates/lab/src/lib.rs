@@ -20,7 +20,7 @@
 //! scenarios; in each of these come options, then who works, then the report, and the scenario's own file last.
 //!
 //! What needs a server is behind the feature `wire`, and what commits to the log and to other people's servers behind `stores`; both are on
-//! unless they are turned off. Pools with a log need `pool-log` alone, which is a part of `stores`. With `peers` the laboratories measure other
+//! unless they are turned off. Pools with a log need `log` alone, which is a part of `stores`. With `peers` the laboratories measure other
 //! people's channels, actors, limiters and selectors as well.
 
 pub mod allocations;

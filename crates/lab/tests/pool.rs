@@ -51,7 +51,7 @@ fn go_lines(text: &str) -> HashMap<String, HashMap<String, f64>> {
     lines.map(line).collect()
 }
 
-#[cfg(feature = "pool-log")]
+#[cfg(feature = "log")]
 #[test]
 fn the_originals_benchmarks_are_there_with_its_metrics_in_its_lines() {
     let wanted: Vec<&str> = include_str!("pool_names/original.txt").lines().collect();

@@ -1,7 +1,6 @@
 //! A store whose calls are counted.
 
 use super::meter::Meter;
-#[cfg(feature = "stores")]
 use super::real_stores;
 use super::target::Target;
 use std::sync::Arc;
@@ -84,17 +83,9 @@ pub(super) fn open(target: &Target) -> anyhow::Result<Opened> {
 }
 
 /// Opens a store that outlives the program.
-#[cfg(feature = "stores")]
 pub(super) fn open_durable(target: &Target) -> Result<Box<dyn Store>, Error> {
     let none = || Error::Refused(format!("{target} ends with the program").into());
     real_stores::open(target)?.ok_or_else(none)
-}
-
-#[cfg(not(feature = "stores"))]
-pub(super) fn open_durable(target: &Target) -> Result<Box<dyn Store>, Error> {
-    Err(Error::Refused(
-        format!("this program was built without the feature `stores`, and so without {target}").into(),
-    ))
 }
 
 #[cfg(test)]

@@ -27,7 +27,6 @@ mod named;
 mod outcome;
 mod parse;
 mod profile;
-#[cfg(feature = "stores")]
 mod real_stores;
 mod report;
 mod run;

@@ -2,29 +2,52 @@
 
 use super::target::Target;
 use tidemark_counter::store::{Error, Store};
-use tidemark_stores::{
-    LogOptions, LogStore, NatsOptions, NatsStore, PostgresOptions, PostgresStore, RedisOptions, RedisStore,
-};
+#[cfg(feature = "log")]
+use tidemark_stores::{LogOptions, LogStore};
+#[cfg(feature = "stores")]
+use tidemark_stores::{NatsOptions, NatsStore, PostgresOptions, PostgresStore, RedisOptions, RedisStore};
 
 /// What the laboratory's keys, tables and streams are called, apart from those of programs.
+#[cfg(feature = "stores")]
 const PREFIX: &str = "tidemark_lab";
 
 /// Opens the store; `None` if it is none that outlives the program. Servers are connected to when they are first asked.
+///
+/// Fails for a store that this program was built without.
 pub(super) fn open(target: &Target) -> Result<Option<Box<dyn Store>>, Error> {
     Ok(Some(match target {
+        #[cfg(feature = "log")]
         Target::Log(folder) => Box::new(LogStore::open(&LogOptions::new(folder))?),
+        #[cfg(feature = "stores")]
         Target::Redis(address) => {
             let options = RedisOptions::new(address.clone());
             Box::new(RedisStore::new(RedisOptions { prefix: PREFIX.to_owned(), ..options })?)
         }
+        #[cfg(feature = "stores")]
         Target::Postgres(address) => {
             let options = PostgresOptions::new(address.clone());
             Box::new(PostgresStore::new(PostgresOptions { prefix: format!("{PREFIX}_"), ..options })?)
         }
+        #[cfg(feature = "stores")]
         Target::Nats(address) => {
             let options = NatsOptions::new(address.clone());
             Box::new(NatsStore::new(NatsOptions { stream: PREFIX.to_owned(), ..options })?)
         }
         Target::Simulated | Target::Memory | Target::Nowhere => return Ok(None),
+        #[cfg(not(feature = "log"))]
+        Target::Log(_) => return Err(without(target, "log")),
+        #[cfg(not(feature = "stores"))]
+        Target::Redis(_) | Target::Postgres(_) | Target::Nats(_) => return Err(without(target, "stores")),
     }))
+}
+
+/// The error for a store of a cargo feature that is off.
+#[cfg(not(all(feature = "log", feature = "stores")))]
+fn without(target: &Target, feature: &str) -> Error {
+    Error::Refused(
+        format!(
+            "this program was built without the store {target}; build it with `cargo build --release --features {feature}`"
+        )
+        .into(),
+    )
 }

@@ -7,7 +7,7 @@
 mod beyond_one_table;
 mod draws;
 mod images;
-#[cfg(feature = "pool-log")]
+#[cfg(feature = "log")]
 mod journals;
 mod latency;
 mod memory;
@@ -49,7 +49,7 @@ pub fn benchmarks() -> Vec<Benchmark> {
         service::suite(),
         latency::suite(),
         snapshots::suite(),
-        #[cfg(feature = "pool-log")]
+        #[cfg(feature = "log")]
         journals::suite(),
     ];
     suites.into_iter().flatten().collect()

@@ -58,7 +58,7 @@ fn pool_of<S: Selector>(items: &[(&str, u64)]) -> Result<Pool<S>, CatalogueError
 }
 
 /// In what they call a log: in files and in memory that is mapped to files, here in this log's own format.
-#[cfg(feature = "pool-log")]
+#[cfg(feature = "log")]
 fn logged() -> impl Iterator<Item = Benchmark> {
     use super::journals::{Kept, Kind, logged};
     use tidemark_log::{Durability, Format};
@@ -77,7 +77,7 @@ fn logged() -> impl Iterator<Item = Benchmark> {
     })
 }
 
-#[cfg(not(feature = "pool-log"))]
+#[cfg(not(feature = "log"))]
 fn logged() -> impl Iterator<Item = Benchmark> {
     std::iter::empty()
 }

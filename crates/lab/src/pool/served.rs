@@ -139,7 +139,7 @@ impl Served {
     }
 
     /// How many draws were asked for, to be read later.
-    #[cfg(feature = "pool-log")]
+    #[cfg(feature = "log")]
     pub(super) fn asked(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.asked)
     }
