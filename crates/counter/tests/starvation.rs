@@ -1,4 +1,5 @@
-//! Who wants to move a counter far comes to it, however busy others keep it with small moves.
+//! Who wants to move a counter far comes to it, however busy others keep it with small moves. A target of its own: its threads never pause, and
+//! would take the processors from tests that wait for a store for a short time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};

@@ -1,8 +1,8 @@
 //! What only a stream of NATS does.
 
 use super::{DEADLINE, batch, positions};
-use crate::running::{found, free_port};
-use crate::{Kind, Running};
+use crate::conformance::running::{found, free_port};
+use crate::conformance::{Kind, Running};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tidemark_counter::store::Store;

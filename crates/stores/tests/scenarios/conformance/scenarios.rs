@@ -1,6 +1,6 @@
 //! What every store does.
 
-use crate::support::{Place, batch, positions};
+use super::support::{Place, batch, positions};
 use std::collections::HashSet;
 use std::sync::Barrier;
 use tidemark_counter::store::{Batch, Claim, Delta, Error, Receipt, Rejected, Store, WRITER_BYTES_MAX};

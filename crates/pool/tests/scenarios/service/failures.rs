@@ -1,6 +1,6 @@
 //! A journal that fails: nothing is awarded that is not in it, everybody is told, and reads go on.
 
-use crate::support::{HeldJournal, again, pool, serve, state};
+use super::support::{HeldJournal, again, pool, serve, state};
 use tidemark_pool::journal::{Fault, FaultyJournal, MemoryJournal, Plan};
 use tidemark_pool::service::{CallError, Request, Service, Settings};
 use tidemark_pool::{Draw, Repeats};

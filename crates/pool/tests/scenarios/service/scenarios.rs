@@ -1,6 +1,6 @@
 //! One caller after the other.
 
-use crate::support::{HeldJournal, again, first_draws, pool, pool_of, serve, state};
+use super::support::{HeldJournal, again, first_draws, pool, pool_of, serve, state};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

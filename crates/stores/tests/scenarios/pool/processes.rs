@@ -1,6 +1,6 @@
 //! Two owners of one folder.
 
-use crate::support::{open, options, serve};
+use super::support::{open, options, serve};
 use std::process::Command;
 use std::sync::Arc;
 use tidemark_log::{FileStorage, Format, OpenError};
@@ -27,7 +27,7 @@ fn a_second_process_is_refused() {
     let _service = serve(open(storage, &options(Format::Binary)).expect("a pool"));
     let program = std::env::current_exe().expect("this program");
     let mut second = Command::new(program);
-    second.args(["--exact", "processes::as_a_second_process", "--ignored", "--nocapture"]);
+    second.args(["--exact", "pool::processes::as_a_second_process", "--ignored", "--nocapture"]);
     let output = second.env(FOLDER, folder.path()).output().expect("it runs");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && said.contains("is in use by another process"), "{said}");

@@ -1,6 +1,6 @@
 //! What a torn end and a changed bit do to a log: no byte is believed that was not written.
 
-use crate::support::{Ledger, open, options, serve};
+use super::support::{Ledger, open, options, serve};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tidemark_log::{Format, MemoryStorage, Storage};
@@ -35,7 +35,7 @@ fn life(format: Format) -> Life {
 }
 
 fn note(service: &Service, chains: &mut BTreeMap<u64, Chain>) {
-    let state = crate::support::state(service);
+    let state = super::support::state(service);
     chains.insert(state.next_draw, state.chain);
 }
 

@@ -1,7 +1,7 @@
 //! Many threads at once, in all three ways, against a ledger.
 
-use crate::scenarios::block_on;
-use crate::support::{again, items, pool, state};
+use super::scenarios::block_on;
+use super::support::{again, items, pool, state};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tidemark_pool::journal::MemoryJournal;

@@ -1,6 +1,6 @@
 //! Snapshots while draws go on: each is the pool at exactly one position.
 
-use crate::support::{clock, options};
+use super::support::{clock, options};
 use std::sync::Arc;
 use tidemark_log::{Format, Lsn, MemoryStorage, Snapshots, Storage};
 use tidemark_pool::selector::WideTree;

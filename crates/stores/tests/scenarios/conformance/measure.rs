@@ -1,7 +1,7 @@
 //! How long commits take, to be printed and read: nothing is asserted of it.
 
-use crate::running::{Kind, Running};
-use crate::support::Place;
+use super::running::{Kind, Running};
+use super::support::Place;
 use std::time::{Duration, Instant};
 use tidemark_counter::store::{Batch, Delta, Store};
 use tidemark_stores::{LogOptions, LogStore};

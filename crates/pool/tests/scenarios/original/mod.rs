@@ -1,8 +1,8 @@
 //! What is recovered of the original's working directory, for each way in which it can be left behind.
 
-mod original;
+mod simulated;
 
-use original::{Format, HEADER_BYTES, Original, header, left, open_file, recover, snapshot_json};
+use simulated::{Format, HEADER_BYTES, Original, header, left, open_file, recover, snapshot_json};
 use proptest::prelude::*;
 use std::fmt::Write as _;
 use std::io;

@@ -1,6 +1,6 @@
 //! Every storage call goes wrong once, in every way; then the process dies, or the machine does, and the pool is opened again.
 
-use crate::support::{Ledger, new_pool, open, options, serve, state};
+use super::support::{Ledger, new_pool, open, options, serve, state};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;

@@ -237,7 +237,7 @@ proptest! {
     }
 }
 
-/// What a check costs, printed: `cargo test --release -p tidemark-counter --test shared_limiters -- --ignored --nocapture`.
+/// What a check costs, printed: `cargo test --release -p tidemark-counter --test scenarios shared_limiters -- --ignored --nocapture`.
 #[test]
 #[ignore = "it measures, and judges nothing"]
 fn cost_of_a_check() {

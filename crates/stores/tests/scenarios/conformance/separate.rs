@@ -1,9 +1,9 @@
 //! What stores do that lie elsewhere, when connections and servers fail.
 
-use crate::proxy::{Fault, Proxy};
-use crate::running::free_port;
-use crate::support::{Place, batch, positions, store_at, store_with};
-use crate::{Kind, Running};
+use super::proxy::{Fault, Proxy};
+use super::running::free_port;
+use super::support::{Place, batch, positions, store_at, store_with};
+use super::{Kind, Running};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tidemark_counter::store::{Claim, Error, Receipt};

@@ -1,6 +1,6 @@
 //! Whatever a pool is told, it does what its specification does, and what is taken back has not been.
 
-use crate::model::{Model, Request, Row, Stop};
+use super::model::{Model, Request, Row, Stop};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;

@@ -1,6 +1,6 @@
 //! Real servers on loopback, each in a temporary directory.
 
-use crate::support::store_at;
+use super::support::store_at;
 use rustix::process::{Pid, Signal, getuid, kill_process_group};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};

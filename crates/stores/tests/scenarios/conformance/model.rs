@@ -1,6 +1,6 @@
 //! Random scripts, with [`Memory`] for a model.
 
-use crate::support::{Place, batch};
+use super::support::{Place, batch};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use tidemark_counter::store::{Batch, Claim, Error, Memory, Store};

@@ -17,7 +17,7 @@ macro_rules! tests {
     ($place:expr, $($module:ident::$scenario:ident),+ $(,)?) => {
         $(#[test]
         fn $scenario() {
-            $crate::$module::$scenario(&$place);
+            $crate::conformance::$module::$scenario(&$place);
         })+
     };
 }
@@ -58,17 +58,17 @@ macro_rules! separate_store {
 
         #[test]
         fn who_is_not_there_is_named_without_secrets() {
-            $crate::separate::who_is_not_there_is_named_without_secrets($kind);
+            $crate::conformance::separate::who_is_not_there_is_named_without_secrets($kind);
         }
 
         #[test]
         fn what_was_acknowledged_is_there_once_after_kills() {
-            $crate::separate::what_was_acknowledged_is_there_once_after_kills($kind);
+            $crate::conformance::separate::what_was_acknowledged_is_there_once_after_kills($kind);
         }
 
         #[test]
         fn a_server_that_has_lost_everything_is_noticed() {
-            $crate::separate::a_server_that_has_lost_everything_is_noticed($kind);
+            $crate::conformance::separate::a_server_that_has_lost_everything_is_noticed($kind);
         }
     };
 }

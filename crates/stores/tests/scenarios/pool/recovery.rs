@@ -1,6 +1,6 @@
 //! A pool is opened again as it was, in every format and storage.
 
-use crate::support::{Ledger, clock, new_pool, open, options, serve, state};
+use super::support::{Ledger, clock, new_pool, open, options, serve, state};
 use std::sync::Arc;
 use tidemark_log::{
     Durability, FileStorage, Format, Log, Lsn, MemoryStorage, MmapStorage, OpenError, Retention, Storage,

@@ -3,7 +3,7 @@
 pub(crate) mod log;
 pub(crate) mod nats;
 
-use crate::{Kind, Running};
+use crate::conformance::{Kind, Running};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! A snapshot that is taken while everything goes on is the pool at the moment when it began.
 
-use crate::support::{pool_of, state};
+use super::support::{pool_of, state};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
