@@ -309,7 +309,7 @@ impl Account {
         (low..=high).contains(&self.position())
     }
 
-    /// Stops if the books have left their range, which no move and no commit takes them to.
+    /// Panics if the books have left their range: no move and no commit does that.
     fn check(&self) {
         let stored = self.durable.checked_add(self.sealed);
         let position = stored.and_then(|stored| stored.checked_add(self.open));

@@ -156,7 +156,8 @@ impl Counter {
 
     /// Looks into the books, or changes them, while nobody moves.
     ///
-    /// `act` must not use the counter, and should take no longer than it must: others wait. If it panics, the process ends.
+    /// `act` must not use the counter, and must be short: other threads wait. A panic of `act`
+    /// aborts the process.
     fn with<R>(&self, act: impl FnOnce(&mut Ledger) -> R) -> R {
         match lock::acquire(&self.word) {
             Piece::ELSEWHERE => self.striped().with(act),

@@ -45,7 +45,7 @@ impl Move {
 
     /// By how much it would move the books.
     pub(crate) fn net(self, books: &Account) -> i64 {
-        let delta = self.delta().expect("a move beyond 64 bits is out of range before anybody asks for its net");
+        let delta = self.delta().expect("a move beyond 64 bits is out of range before its net is asked for");
         match (self, books.kind()) {
             // No more is given back than was taken.
             (Self::Refund(_), Kind::Quota { .. }) => delta.max(-books.position().max(0)),

@@ -7,13 +7,13 @@ use crate::piece::Piece;
 use crate::sync::{AtomicU64, Ordering, hint, thread};
 use std::time::Duration;
 
-/// Aborts the process if what is done with a content that was taken out panics. Nobody would put it back: its word would stay locked, and every
-/// thread that comes to it would wait for good.
+/// Aborts the process if the lock's holder panics. The word would stay locked, and every thread
+/// that acquires it would wait forever.
 #[must_use = "it is to be put back before the lock ends"]
 pub(crate) struct AbortOnUnwind;
 
 impl AbortOnUnwind {
-    /// The content is whole again.
+    /// Ends the guard: the content has been put back.
     pub(crate) fn disarm(self) {
         std::mem::forget(self);
     }
@@ -21,7 +21,7 @@ impl AbortOnUnwind {
 
 impl Drop for AbortOnUnwind {
     fn drop(&mut self) {
-        // The panic has said why, with its numbers.
+        // The panic hook has printed the reason.
         std::process::abort();
     }
 }

@@ -214,7 +214,10 @@ impl Striped {
 
     /// Hands the owner of a cell its share, if it is worth it.
     fn open(&self, slot: usize, middle: Piece, delta: i64) -> Piece {
-        assert!(slot != slot::NOBODYS && !self.is_open(slot), "the cell {slot} is open, or is nobody's");
+        assert!(
+            slot != slot::NOBODYS && !self.is_open(slot),
+            "the cell {slot} is open, or belongs to no thread"
+        );
         let Some(piece) = self.share(slot, middle, delta) else { return middle };
         self.cells[slot].open(piece);
         self.open.store(self.open.load(Ordering::Relaxed) | 1 << slot, Ordering::Relaxed);

@@ -50,7 +50,11 @@ impl Ids {
     pub(crate) fn push(&mut self, id: &str) -> u32 {
         let item = self.push_text(id);
         let claimed = self.claim_all(std::iter::once(item));
-        assert!(claimed.is_some(), "the id {id:?} of the new item {item} is that of item {:?}", self.find(id));
+        assert!(
+            claimed.is_some(),
+            "the id {id:?} of the new item {item} is that of item {:?}",
+            self.find(id)
+        );
         item
     }
 
@@ -105,7 +109,9 @@ impl Ids {
                 entry.remove();
                 self.released += 1;
             }
-            Entry::Vacant(_) => unreachable!("item {item} is removed, and {:?} is not its id", self.get(item)),
+            Entry::Vacant(_) => {
+                unreachable!("item {item} is removed, and {:?} is not its id", self.get(item))
+            }
         }
     }
 

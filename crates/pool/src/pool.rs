@@ -136,7 +136,11 @@ impl<S: Selector> Pool<S> {
         if first_draw > FIRST_DRAW_MAX || self.next_draw != self.epoch.first_draw || self.epoch.index > 0 {
             return Err(Refusal::FirstDraw { first_draw, max: FIRST_DRAW_MAX });
         }
-        assert!(self.steps.is_empty(), "{} steps are staged before the first draw is numbered", self.steps.len());
+        assert!(
+            self.steps.is_empty(),
+            "{} steps are staged before the first draw is numbered",
+            self.steps.len()
+        );
         (self.next_draw, self.epoch.first_draw) = (first_draw, first_draw);
         Ok(())
     }

@@ -36,7 +36,10 @@ pub(crate) struct Standing {
 impl Standing {
     /// Of a limited item, of which so many are left of so many.
     pub(crate) fn limited(left: u64, supply: u64) -> Self {
-        assert!(left <= supply && supply <= AMOUNT_MAX, "{left} units are left of {supply}, {AMOUNT_MAX} at most");
+        assert!(
+            left <= supply && supply <= AMOUNT_MAX,
+            "{left} units are left of {supply}, {AMOUNT_MAX} at most"
+        );
         Self { left, supply }
     }
 
@@ -96,7 +99,7 @@ impl Stocks {
         let before = *left;
         // Also in what is built for speed: what is not there is never given.
         assert!(before > 0, "nothing is left of item {item}");
-        // In debug builds alone: every draw comes here, and 2^62 draws take centuries.
+        // In debug builds only: every draw runs this, and 2^62 draws take centuries.
         debug_assert!(before != AMOUNT_MAX + 1, "nobody draws an item 2^63 times");
         *left = before - 1;
         before
@@ -108,7 +111,7 @@ impl Stocks {
         let left = &mut self.left[item as usize];
         let before = *left;
         *left = before.saturating_sub(1);
-        // In debug builds alone, as in `take_one`.
+        // In debug builds only, as in `take_one`.
         debug_assert!(before != AMOUNT_MAX + 1, "nobody draws an item 2^63 times");
         before
     }

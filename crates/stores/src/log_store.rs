@@ -156,7 +156,10 @@ impl Store for LogStore {
         let record = Record::Claim { writer: writer.to_owned(), epoch };
         let lsn = self.0.append(&mut contents, |buffer| encode_claim(buffer, writer, epoch))?;
         let outcome = contents.state.apply(record);
-        assert!(matches!(outcome, Outcome::Applied), "epoch {epoch} is above the known one, and is {outcome:?}");
+        assert!(
+            matches!(outcome, Outcome::Applied),
+            "epoch {epoch} is above the known one, and is {outcome:?}"
+        );
         drop(contents);
         self.0.settle(lsn)?;
         Ok(Claim { epoch, ..known })
@@ -174,7 +177,10 @@ impl Store for LogStore {
                 let lsn = self.0.append(&mut contents, |buffer| encode_batch(buffer, batch))?;
                 let outcome = contents.state.apply(Record::Batch(batch.clone()));
                 let sequence = batch.sequence;
-                assert!(matches!(outcome, Outcome::Applied), "batch {sequence} was judged, and is {outcome:?}");
+                assert!(
+                    matches!(outcome, Outcome::Applied),
+                    "batch {sequence} was judged, and is {outcome:?}"
+                );
                 (Receipt::Applied, lsn)
             }
         };
@@ -227,7 +233,7 @@ impl Inside {
 
     /// Has a thread write a snapshot of the state, unless one is at it: commits wait for no more than its copy in memory.
     fn snapshot_if_due(&self, contents: &mut Contents) {
-        // One whose thread has panicked has not said that it is over.
+        // A snapshot thread that panicked has not cleared `snapshotting`.
         if let Some(ended) = contents.snapshot.take_if(|thread| thread.is_finished())
             && ended.join().is_err()
         {

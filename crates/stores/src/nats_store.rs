@@ -266,7 +266,7 @@ impl NatsStore {
         self.view.as_ref().and_then(|(_, view)| view.state())
     }
 
-    /// What is stored. An error if that is not known: then nothing may be taken for nothing that is stored.
+    /// What is stored, or an error if it is unknown: unknown must not be read as empty.
     fn known_state(&self) -> Result<&State, Error> {
         let state = self.state();
         state.ok_or_else(|| unavailable("read back", &self.place, "its messages have not been read yet"))

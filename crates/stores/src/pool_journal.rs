@@ -81,7 +81,7 @@ pub struct PoolJournal {
     is_readable: bool,
     words: String,
     failure: Option<JournalError>,
-    /// The frames that tell a secret and were not durable when the last of them came, in their order.
+    /// Frames that tell a secret, in order; those known to be durable are removed.
     secrets: VecDeque<Lsn>,
     due: Due,
 }
@@ -199,7 +199,7 @@ impl Journal for PoolJournal {
             Err(error @ AppendError::Failed(_)) => Err(JournalError::new(error.to_string())),
             // What was taken before a disk was full is written all the same.
             _ if self.waits_for_sync() => Ok(self.log.durable().0),
-            // Each waits for its own sync, also where another follows it.
+            // Each waits for its own sync, also when another follows it.
             _ => Ok(self.first_secret().map_or(self.log.appended().0, |secret| secret.0 - 1)),
         }
     }

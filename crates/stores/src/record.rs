@@ -155,9 +155,20 @@ mod tests {
             prop_assert_eq!(decode(&bytes), None);
         }
 
+        /// A record has one spelling: what decodes encodes to the same bytes.
         #[test]
-        fn any_bytes_are_a_record_or_none(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = decode(&bytes);
+        fn any_bytes_are_a_record_or_none(
+            bytes in proptest::collection::vec(any::<u8>(), 0..200),
+            record in record(), at in any::<prop::sample::Index>(), byte: u8,
+        ) {
+            let mut changed = encoded(&record);
+            let at = at.index(changed.len());
+            changed[at] = byte;
+            for bytes in [bytes, changed] {
+                if let Some(record) = decode(&bytes) {
+                    prop_assert_eq!(encoded(&record), bytes);
+                }
+            }
         }
     }
 }

@@ -255,7 +255,8 @@ impl<S: Keys> Committer<S> {
                 None if keys.counter(&key).books().sealed() != 0 => {
                     let is_enough = keys.counter(&key).with_books(|books| books.settles());
                     let number = numbers.get(&keys.place(&key));
-                    let part = &mut parts[*number.expect("what is sealed is in this batch: no other is sealed")];
+                    let part =
+                        &mut parts[*number.expect("what is sealed is in this batch: no other is sealed")];
                     match demand {
                         // It was sealed for less.
                         Some(demand) if demand.is_behind_a_move() && !is_enough => part.behind.push(demand),
@@ -471,7 +472,7 @@ fn acknowledge(
     }
 }
 
-/// Stops if the books have not sealed what a batch has of them: what is committed was moved.
+/// Panics if a batch's amount is not what the books have sealed: only what was moved is committed.
 fn check_sealed(books: &Account, amount: i64) {
     let sealed = books.sealed();
     assert!(sealed == amount, "a batch has {amount} units of a counter that has sealed {sealed}");

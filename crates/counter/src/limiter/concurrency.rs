@@ -112,7 +112,7 @@ impl Concurrency {
     /// a key that nobody has used; it is kept in the order of their ends.
     ///
     /// # Panics
-    /// If `leases` are not in that order, and some are not counted for it.
+    /// If `leases` are not in that order and the count of live leases is wrong for that reason.
     ///
     /// [`Decision::retry_after`] is exact if until then nobody acquires, renews or releases; earlier releases make room earlier.
     pub fn acquire(&self, leases: &mut Vec<Lease>, now: Time, id: u64, amount: u64) -> Decision {
@@ -123,8 +123,12 @@ impl Concurrency {
         let wait = self.wait_beside((count, used), leases, now, id, amount);
         if wait == Some(Duration::ZERO) {
             leases.retain(|lease| lease.id != id && lease.is_live(now));
-            // What was counted is what has stayed: so the sum is within the limit.
-            assert_eq!(leases.len(), count, "leases with {used} units have stayed, in the order of their ends");
+            // The leases that stay are those that were counted, so the sum is within the limit.
+            assert_eq!(
+                leases.len(),
+                count,
+                "leases with {used} units have stayed, in the order of their ends"
+            );
             insert(leases, Lease { id, units: amount, end_ns: self.end_ns(now) });
         }
         self.decision(leases, now, wait)
@@ -173,7 +177,7 @@ impl Concurrency {
         self.wait_beside(beside(leases, now, id), leases, now, id, amount)
     }
 
-    /// As [`wait`](Self::wait) of an amount above 0, where [so much](beside) is held under other names.
+    /// As [`wait`](Self::wait) for an amount above 0, given what [other names hold](beside).
     fn wait_beside(
         &self,
         (mut count, mut used): (usize, u128),
@@ -214,7 +218,7 @@ impl Concurrency {
 
 /// The leases that have not ended.
 fn live(leases: &[Lease], now: Time) -> &[Lease] {
-    // In debug builds alone: it takes as long as the rest, and `acquire` asserts what follows from it.
+    // In debug builds only: the check costs as much as the rest, and `acquire` asserts the count.
     debug_assert!(leases.is_sorted_by_key(|lease| lease.end_ns), "in the order of their ends");
     &leases[leases.partition_point(|lease| !lease.is_live(now))..]
 }

@@ -176,7 +176,7 @@ impl SharedGcra {
 
     #[inline]
     fn replace(&self, state: u64, next: u64) -> Result<u64, u64> {
-        // In debug builds alone: every check comes here, with a state that was seen not to be locked.
+        // In debug builds only: this is the hot path, and callers pass an unlocked state.
         debug_assert_ne!(state, LOCKED);
         self.0.compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Acquire)
     }

@@ -1,4 +1,5 @@
-//! What counters, their stores and limiters do, in one program: a target for each file would link the crate again.
+//! What counters, their stores and limiters do. One program: a target per file would link the crate
+//! each time.
 
 mod batches;
 mod books;

@@ -237,7 +237,8 @@ proptest! {
     }
 }
 
-/// What a check costs, printed: `cargo test --release -p tidemark-counter --test scenarios shared_limiters -- --ignored --nocapture`.
+/// Prints what a check costs:
+/// `cargo test --release -p tidemark-counter --test scenarios cost_of -- --ignored --nocapture`.
 #[test]
 #[ignore = "it measures, and judges nothing"]
 fn cost_of_a_check() {

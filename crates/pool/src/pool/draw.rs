@@ -34,7 +34,7 @@ impl Given {
 
     #[inline]
     pub(super) fn new(item: Option<u32>) -> Self {
-        // In debug builds alone: every draw comes here, and the constant below says it of all items.
+        // In debug builds only: every draw runs this, and the assertion above covers all items.
         debug_assert_ne!(item, Some(Self::NOTHING), "no item has this number");
         Self(item.unwrap_or(Self::NOTHING))
     }

@@ -72,14 +72,14 @@ impl<S: Selector> Pool<S> {
         }
     }
 
-    /// Stops if steps are kept: what is done again from a log must not be undone.
+    /// Panics if steps are staged: what is replayed from a log must not be undone.
     pub(crate) fn expect_unstaged(&self) {
         assert!(!self.staging, "what is in a log is done again while {} steps are staged", self.steps.len());
     }
 
     #[inline]
     fn take(&mut self, item: Option<u32>) -> Result<Draw, Divergence> {
-        // In debug builds alone: a replay does this for each draw, and has asserted it for the frame.
+        // In debug builds only: a replay runs this per draw, and asserts it per frame.
         debug_assert!(!self.staging, "what is in a log is not staged");
         let number = self.next_draw;
         if let Some(item) = item {

@@ -96,7 +96,7 @@ impl Requests {
         request: Request,
         items: impl Iterator<Item = Option<u32>>,
     ) -> Vec<Forgotten> {
-        // In debug builds alone: every caller has just looked for it.
+        // In debug builds only: every caller has just looked up the id.
         debug_assert!(self.find(&request.id).is_none(), "an id belongs to one request");
         let begin = self.items_forgotten + self.items.len() as u64;
         self.items.extend(items.map(Given::new));

@@ -114,7 +114,10 @@ impl Reservations {
         }
         let oldest = self.order.pop_front().expect("more are kept than are to be");
         let ending = self.ended.remove(&oldest);
-        Some((oldest, ending.unwrap_or_else(|| panic!("how reservation {oldest} ended is forgotten already"))))
+        Some((
+            oldest,
+            ending.unwrap_or_else(|| panic!("how reservation {oldest} ended is forgotten already")),
+        ))
     }
 
     pub(super) fn undo_keep(&mut self, number: u64, forgotten: Option<(u64, Ending)>) {

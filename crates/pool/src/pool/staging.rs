@@ -147,9 +147,12 @@ impl<S: Selector> Pool<S> {
         while self.steps.len() > mark {
             match self.steps.pop() {
                 Some(Last::Drew(item)) => {
-                    // An epoch that begins behind the draw is undone before it, so the numbers stay within it.
+                    // Undoing goes backwards, so the draw is one of the current epoch.
                     let (next, first) = (self.next_draw, self.epoch.first_draw);
-                    assert!(next > first, "a draw before number {next} is undone in an epoch from {first} on");
+                    assert!(
+                        next > first,
+                        "a draw before number {next} is undone in an epoch from {first} on"
+                    );
                     self.next_draw -= 1;
                     if let Some(item) = item {
                         self.urn.undo_draw(item);

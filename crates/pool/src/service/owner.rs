@@ -27,8 +27,8 @@ const FRAME_BYTES: usize = 1 << 20;
 const BACK_AT_ONCE: usize = 1 << 16;
 /// The longest sleep while a reservation is open or something is scheduled: so late a clock that was set is noticed.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
-/// Frames up to this length are read back before they are logged. A longer one is mostly of one call that has drawn many, and hashing it
-/// again would take a part of what drawing took.
+/// Frames up to this many bytes are read back before they are logged. Longer frames come from calls
+/// that draw many, where hashing the frame again would cost a noticeable part of the draws.
 const READ_BACK_BYTES_MAX: usize = 4096;
 /// How long a snapshot waits whose sink is busy.
 const SNAPSHOT_PAUSE: Duration = Duration::from_millis(1);
@@ -47,7 +47,7 @@ pub(super) struct Owner<S, J, C> {
     flying: usize,
     /// The position of the last frame.
     last: Position,
-    /// Where the last frame ends: the next one continues there.
+    /// Where the last frame ends and the next one continues.
     log_end: LogEnd,
     /// Whether what is staged ends an epoch, whose secret the answer tells.
     tells_secret: bool,
@@ -118,7 +118,7 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
             }
             self.go_on_with_snapshot();
         }
-        // Frames that nobody waits for may not have settled yet: closing the journal settles them.
+        // Frames without an answer may not have settled yet: closing the journal settles them.
         assert!(self.answers.is_empty(), "{} calls were not answered", self.answers.len());
         // One that is not complete is given up, and the journal need not wait for it.
         self.snapshot = None;
@@ -258,7 +258,7 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
         self.flying += answers;
     }
 
-    /// Stops if the frame does not continue the one before it: a log that nobody can follow is not written.
+    /// Panics if the frame does not continue the one before it: a replay would refuse the log.
     fn continue_log(&mut self) {
         let before = self.log_end;
         let read = if self.frame.len() <= READ_BACK_BYTES_MAX {

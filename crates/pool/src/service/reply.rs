@@ -51,7 +51,8 @@ impl Reply {
     }
 }
 
-/// Runs code of the caller: a callback or a waker. One that panics has said so by the panic's message; it is no reason not to answer others.
+/// Runs a callback or a waker of the caller. The panic hook reports one that panics; the other
+/// calls are answered all the same.
 #[inline]
 fn foreign(run: impl FnOnce()) {
     let _ = catch_unwind(AssertUnwindSafe(run));

@@ -17,7 +17,7 @@ struct Contents {
     waiter: Option<Waiter>,
 }
 
-/// Who waits for an answer.
+/// The thread or task that waits for an answer.
 pub(super) enum Waiter {
     Thread(Thread),
     Task(Waker),
@@ -34,7 +34,7 @@ impl Slot {
         OWN.try_with(Arc::clone).unwrap_or_default()
     }
 
-    /// Puts the answer in, and says who is to be woken for it.
+    /// Puts the answer in and returns the waiter to wake.
     #[must_use]
     pub(super) fn put(&self, outcome: Outcome) -> Option<Waiter> {
         let mut contents = self.contents();

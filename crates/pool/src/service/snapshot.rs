@@ -55,9 +55,14 @@ impl Snapshot {
             capture.see(pool, &event, |block, items| sink.block(block, items));
         }
         let result = act(pool);
-        // What was seen before is what was changed. The bytes are not shown: secrets may be among them.
+        // The capture has seen what this changes. The message has no bytes: they may hold secrets.
         let (again, before) = (pool.staged_since(savepoint), &self.events);
-        assert!(again == &before[..], "events of {} bytes become {} when done again", before.len(), again.len());
+        assert!(
+            again == &before[..],
+            "events of {} bytes become {} when done again",
+            before.len(),
+            again.len()
+        );
         result
     }
 

@@ -53,7 +53,10 @@ impl<S: Selector> Urn<S> {
             {
                 let kept = if lapses { 0 } else { left };
                 let fits = self.stocks.restock(item, Stock::Limited(kept + units));
-                assert!(fits.is_some(), "{units} units of item {item} come to {kept}, more than there can be");
+                assert!(
+                    fits.is_some(),
+                    "{units} units of item {item} come to {kept}, more than there can be"
+                );
             }
             self.enter(item);
         }

@@ -143,7 +143,9 @@ impl<S: Selector> Urn<S> {
         self.version += 1;
         self.ids.release(item);
         self.set(item, 0, |stocks| {
-            stocks.restock(item, Stock::Limited(0)).expect("what was drawn fits, so it does without the rest");
+            stocks
+                .restock(item, Stock::Limited(0))
+                .expect("what was drawn fits, so it does without the rest");
         });
         Ok(change)
     }

@@ -30,7 +30,7 @@ impl<S: Selector> Urn<S> {
     #[inline]
     fn draw_unit(&mut self, number: u64, weight: u64) -> u32 {
         let met = self.selector.take(number, weight) as u32;
-        // In debug builds alone: every draw of a raffle comes here.
+        // In debug builds only: every draw of a raffle runs this.
         debug_assert_eq!(self.weights[met as usize], weight, "all units weigh the same");
         if self.stocks.take_one(met) == 1 {
             self.go_off_sale(met);

@@ -191,7 +191,8 @@ impl<S: Selector> Urn<S> {
     #[inline]
     pub(super) fn go_off_sale(&mut self, item: u32) {
         let on_sale = self.on_sale_of(item);
-        *on_sale = on_sale.checked_sub(1).unwrap_or_else(|| panic!("no item is on sale, and {item} is sold out"));
+        *on_sale =
+            on_sale.checked_sub(1).unwrap_or_else(|| panic!("no item is on sale, and {item} is sold out"));
         self.tell_of(item);
     }
 

@@ -922,15 +922,27 @@ proptest! {
             text.splice(start..end, piece.chars());
         }
         let text: String = text.into_iter().collect();
-        if let Err(error) = CatalogueFile::parse(&text, format) {
-            prop_assert!(error.to_string().len() < 2_000, "{}", error);
-        }
+        check_read_or_refused(&text, format)?;
     }
 
     #[test]
     fn any_text_is_read_or_refused(format in any_format(), text in "\\PC*", pieces in prop::collection::vec(any_piece(), 0..40)) {
         for text in [text, pieces.concat()] {
-            let _ = CatalogueFile::parse(&text, format);
+            check_read_or_refused(&text, format)?;
         }
     }
+}
+
+/// Checks that a catalogue that is read can be written and read again, and that an error is short.
+fn check_read_or_refused(text: &str, format: FileFormat) -> Result<(), TestCaseError> {
+    match CatalogueFile::parse(text, format) {
+        Ok(file) => {
+            let written = CatalogueFile::to_text(&file.catalogue, format);
+            let again = CatalogueFile::parse(&written, format);
+            let again = again.map_err(|error| TestCaseError::fail(format!("{error}\n{written}")))?;
+            prop_assert_eq!(again.catalogue, file.catalogue);
+        }
+        Err(error) => prop_assert!(error.to_string().len() < 2_000, "{}", error),
+    }
+    Ok(())
 }

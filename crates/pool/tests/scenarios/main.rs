@@ -1,4 +1,5 @@
-//! What pools, their selectors, their services and their files do, in one program: a target for each file would link the crate again.
+//! What pools, their selectors, services and files do. One program: a target per file would link
+//! the crate each time.
 
 #[cfg(feature = "files")]
 mod catalogue_files;

@@ -1,4 +1,5 @@
-//! What stores of commits and journals of pools do, in one program: a target for each would link the crate and its clients again.
+//! What stores of commits and journals of pools do. One program: a second target would link the
+//! crate and its clients again.
 
 mod conformance;
 mod pool;

@@ -254,6 +254,52 @@ fn reservations_end_by_themselves_when_their_time_is_over() {
 }
 
 #[test]
+fn a_service_ends_in_order_while_a_frame_without_answers_has_not_settled() {
+    let (time, journal) = (Arc::new(AtomicU64::new(0)), HeldJournal::default());
+    let clock = Arc::clone(&time);
+    let clock = move || clock.load(Ordering::Relaxed);
+    let service = Service::start(pool(), journal.clone(), clock, Settings::default()).expect("a thread");
+    let reserve = Request::Reserve { count: 3, repeats: Repeats::Allowed, until_us: 500 };
+    let reserved = service.call_async(reserve);
+    journal.await_frames(1);
+    journal.settle(1);
+    reserved.wait().expect("a reservation");
+    time.store(500, Ordering::Relaxed);
+    journal.await_frames(2);
+    assert_eq!(service.stop(), Ok(()), "no call waits for the end of the reservation");
+}
+
+#[test]
+fn a_journal_that_takes_two_frames_at_one_place_stops_the_service() {
+    let service = serve(OnePlace);
+    assert_eq!(service.draw().map(|draw| draw.number), Ok(0));
+    assert_eq!(service.draw(), Err(CallError::Panicked));
+    assert_eq!(service.draw(), Err(CallError::Panicked));
+    assert!(service.stop().is_err());
+}
+
+/// A journal that breaks its promise that positions only grow.
+struct OnePlace;
+
+impl Journal for OnePlace {
+    fn append(&mut self, _time_us: u64, _frame: &[u8]) -> Result<Position, JournalError> {
+        Ok(1)
+    }
+
+    fn request(&mut self, _position: Position) {}
+
+    fn settled(&self) -> Result<Position, JournalError> {
+        Ok(1)
+    }
+
+    fn listen(&mut self, _listener: Listener) {}
+
+    fn close(&mut self) -> Result<(), JournalError> {
+        Ok(())
+    }
+}
+
+#[test]
 fn a_future_that_is_dropped_has_drawn_all_the_same() {
     let journal = MemoryJournal::default();
     let service = serve(journal.clone());

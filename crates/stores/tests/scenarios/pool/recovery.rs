@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tidemark_log::{
     Durability, FileStorage, Format, Log, Lsn, MemoryStorage, MmapStorage, OpenError, Retention, Storage,
 };
+use tidemark_pool::journal::Journal;
 use tidemark_pool::selector::{AnySelector, SelectorKind};
 use tidemark_pool::service::{Change, Request, Service, Settings};
 use tidemark_pool::{Item, Pool, Secret, Stock};
@@ -91,6 +92,26 @@ fn an_epochs_end_is_durable_before_its_secret_is_told_whatever_the_mode() {
     service.draw().expect("a draw");
     assert!(log.durable() < log.appended(), "nor for one behind it");
     service.stop().expect("the log is well");
+}
+
+#[test]
+fn each_frame_that_tells_a_secret_waits_for_its_own_sync() {
+    let mut options = options(Format::Binary);
+    options.log.durability = Durability::Off;
+    let (_, mut journal, _) = open(Arc::new(MemoryStorage::new()), &options).expect("a pool");
+    let mut tell = || {
+        let position = journal.append(1, b"a frame that tells a secret").expect("it is taken");
+        journal.settle_when_durable(position);
+        position
+    };
+    let (first, second) = (tell(), tell());
+    assert_eq!(journal.settled(), Ok(first - 1), "neither is durable");
+    journal.log().wait_durable(Lsn(first)).expect("it is synced");
+    assert_eq!(journal.settled(), Ok(journal.log().durable().0.max(second - 1)));
+    journal.log().wait_durable(Lsn(second)).expect("it is synced");
+    assert_eq!(journal.settled(), Ok(second), "both are durable");
+    let behind = journal.append(1, b"a frame that tells none").expect("it is taken");
+    assert_eq!(journal.settled(), Ok(behind));
 }
 
 #[test]

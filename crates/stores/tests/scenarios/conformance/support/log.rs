@@ -23,7 +23,11 @@ pub(crate) fn survives_kills() {
     let directory = tempfile::tempdir().expect("a directory");
     for round in 1..=5 {
         let mut child = Command::new(std::env::current_exe().expect("this program"))
-            .args(["--exact", "conformance::log::what_was_acknowledged_is_there_once_after_kills", "--nocapture"])
+            .args([
+                "--exact",
+                "conformance::log::what_was_acknowledged_is_there_once_after_kills",
+                "--nocapture",
+            ])
             .env(FOLDER, directory.path())
             .stdout(Stdio::piped())
             .spawn()
