@@ -175,7 +175,7 @@ impl Account {
             return Err(Refusal::Unsettled);
         }
         self.open += delta;
-        self.debug_check();
+        self.check();
         Ok(())
     }
 
@@ -188,11 +188,11 @@ impl Account {
     /// Goes down by `amount` whatever an exact promise says. If it is not [settled](Self::is_settled) then, it is to be committed before
     /// anybody is told. What was given back can be taken at once, because the store has it reserved.
     pub(crate) fn go_down(&mut self, amount: u64) -> Result<(), Refusal> {
-        debug_assert!(matches!(self.promise, Promise::Exact { .. }), "other promises bound both directions");
+        assert!(matches!(self.promise, Promise::Exact { .. }), "{self:?} promises to go down by no more");
         let delta = 0_i64.checked_sub_unsigned(amount).ok_or(Refusal::OutOfRange)?;
         self.moved_by(delta)?;
         self.open += delta;
-        self.debug_check();
+        self.check();
         Ok(())
     }
 
@@ -274,7 +274,7 @@ impl Account {
         let position = self.position();
         self.sealed = target - self.durable;
         self.open = position - target;
-        self.debug_check();
+        self.check();
         Some(self.sealed)
     }
 
@@ -282,14 +282,14 @@ impl Account {
     pub fn acknowledge(&mut self) {
         self.durable += self.sealed;
         self.sealed = 0;
-        self.debug_check();
+        self.check();
     }
 
     /// The store has refused what was sealed for good, and will never have it: it is open again.
     pub fn reject(&mut self) {
         self.open += self.sealed;
         self.sealed = 0;
-        self.debug_check();
+        self.check();
     }
 
     /// Changes the bounds. What was admitted stays admitted: with a limit below it nothing more is, until enough was refunded.
@@ -309,10 +309,15 @@ impl Account {
         (low..=high).contains(&self.position())
     }
 
-    fn debug_check(&self) {
-        debug_assert!((-MAX..=MAX).contains(&self.durable), "{self:?}");
-        debug_assert!((-MAX..=MAX).contains(&(self.durable + self.sealed)), "{self:?}");
-        debug_assert!((-MAX..=MAX).contains(&self.position()), "{self:?}");
+    /// Panics if the books have left their range: no move and no commit does that.
+    fn check(&self) {
+        let stored = self.durable.checked_add(self.sealed);
+        let position = stored.and_then(|stored| stored.checked_add(self.open));
+        let is_within = |number: Option<i64>| number.is_some_and(|number| (-MAX..=MAX).contains(&number));
+        assert!(
+            is_within(Some(self.durable)) && is_within(stored) && is_within(position),
+            "the books have left \u{b1}{MAX}: {self:?}"
+        );
     }
 }
 

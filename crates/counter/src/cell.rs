@@ -88,7 +88,7 @@ impl Cell {
 
     /// Opens the cell with a piece. For the owner, under the lock, with no move under way.
     pub(crate) fn open(&self, piece: Piece) {
-        debug_assert!(piece.down <= piece.span);
+        assert!(piece.down <= piece.span, "{piece:?} is opened below its own end");
         self.at.store(u64::from(piece.down), Ordering::Relaxed);
         self.intent.store(u64::from(piece.down), Ordering::Relaxed);
         self.accepted.store(NONE, Ordering::Relaxed);
@@ -104,7 +104,7 @@ impl Cell {
     /// for any number of cells, comes [`between`], and then [`settle`](Self::settle).
     pub(crate) fn withdraw(&self) -> u64 {
         let size = self.size.load(Ordering::Relaxed);
-        debug_assert!(size > 0, "the piece is open");
+        assert!(size > 0, "a piece is withdrawn that is not open");
         self.size.store(0, Ordering::Relaxed);
         size
     }
@@ -125,7 +125,7 @@ impl Cell {
 
 /// What comes back from a cell.
 fn piece(at: u64, size: u64) -> Piece {
-    debug_assert!(at < size, "an owner says only where the piece allows it to go");
+    assert!(at < size, "the owner of a piece of {size} places stands at {at}");
     Piece { down: at as u32, span: (size - 1) as u32 }
 }
 

@@ -156,7 +156,8 @@ impl Counter {
 
     /// Looks into the books, or changes them, while nobody moves.
     ///
-    /// `act` must neither panic nor use the counter, and should take no longer than it must: others wait.
+    /// `act` must not use the counter, and must be short: other threads wait. A panic of `act`
+    /// aborts the process.
     fn with<R>(&self, act: impl FnOnce(&mut Ledger) -> R) -> R {
         match lock::acquire(&self.word) {
             Piece::ELSEWHERE => self.striped().with(act),
@@ -165,9 +166,11 @@ impl Counter {
     }
 
     fn with_taken_out<R>(&self, word: u64, act: impl FnOnce(&mut Ledger) -> R) -> R {
+        let taken_out = lock::AbortOnUnwind;
         let mut ledger = self.compact().unpack(Piece::of(word));
         let result = act(&mut ledger);
         self.put_back(&ledger);
+        taken_out.disarm();
         result
     }
 

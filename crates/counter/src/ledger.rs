@@ -45,7 +45,7 @@ impl Move {
 
     /// By how much it would move the books.
     pub(crate) fn net(self, books: &Account) -> i64 {
-        let delta = self.delta().unwrap_or_default();
+        let delta = self.delta().expect("a move beyond 64 bits is out of range before its net is asked for");
         match (self, books.kind()) {
             // No more is given back than was taken.
             (Self::Refund(_), Kind::Quota { .. }) => delta.max(-books.position().max(0)),
@@ -55,7 +55,7 @@ impl Move {
 
     /// As [`carry_out`](Self::carry_out) of a move down, further than an exact counter promises: to be stored before it is told.
     pub(crate) fn carry_out_ahead(self, account: &mut Account) -> Result<u64, Refusal> {
-        debug_assert!(self.is_down());
+        assert!(self.is_down(), "{self:?} does not move down");
         let net = self.net(account);
         account.go_down(net.unsigned_abs())?;
         Ok(net.unsigned_abs())

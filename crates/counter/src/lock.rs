@@ -7,6 +7,25 @@ use crate::piece::Piece;
 use crate::sync::{AtomicU64, Ordering, hint, thread};
 use std::time::Duration;
 
+/// Aborts the process if the lock's holder panics. The word would stay locked, and every thread
+/// that acquires it would wait forever.
+#[must_use = "it is to be put back before the lock ends"]
+pub(crate) struct AbortOnUnwind;
+
+impl AbortOnUnwind {
+    /// Ends the guard: the content has been put back.
+    pub(crate) fn disarm(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for AbortOnUnwind {
+    fn drop(&mut self) {
+        // The panic hook has printed the reason.
+        std::process::abort();
+    }
+}
+
 /// Takes the content out, unless that lies elsewhere for good: then it is the sign that says so, and nothing is locked.
 #[inline]
 pub(crate) fn acquire(word: &AtomicU64) -> u64 {
@@ -29,7 +48,7 @@ pub(crate) fn acquire(word: &AtomicU64) -> u64 {
 /// Puts a content back.
 #[inline]
 pub(crate) fn release(word: &AtomicU64, content: u64) {
-    debug_assert!(content != Piece::LOCKED);
+    assert!(content != Piece::LOCKED, "a word is given back as the sign that it is locked");
     word.store(content, Ordering::Release);
 }
 

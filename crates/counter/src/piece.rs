@@ -35,6 +35,7 @@ impl Piece {
 
     #[inline]
     pub(crate) fn word(self) -> u64 {
+        // In debug builds only: every move of a counter runs this.
         debug_assert!(self.down <= self.span && self.span <= Self::MAX_SPAN);
         u64::from(self.span) << 32 | u64::from(self.down)
     }

@@ -98,10 +98,13 @@ impl Striped {
         is_under_way: bool,
     ) -> Result<u64, Refusal> {
         let mut middle = self.acquire();
+        let taken_out = lock::AbortOnUnwind;
         if let Some(slot) = slot {
             if is_under_way && self.cells[slot].resolve() {
                 self.release(middle);
-                return Ok(movement.delta().map_or(0, i64::unsigned_abs));
+                let delta = movement.delta().expect("a move within a piece has its amount in 64 bits");
+                taken_out.disarm();
+                return Ok(delta.unsigned_abs());
             }
             if self.is_open(slot) {
                 middle = self.close_own(slot, middle);
@@ -123,17 +126,20 @@ impl Striped {
             middle = self.open(slot, middle, delta);
         }
         self.release(middle);
+        taken_out.disarm();
         result
     }
 
     /// Looks into the books, or changes them, while nobody moves.
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut Ledger) -> R) -> R {
         let middle = self.acquire();
+        let taken_out = lock::AbortOnUnwind;
         let middle = self.close_all(middle);
         let mut ledger = self.take_out(middle);
         let result = act(&mut ledger);
         let middle = self.put_back(&ledger);
         self.release(middle);
+        taken_out.disarm();
         result
     }
 
@@ -208,7 +214,10 @@ impl Striped {
 
     /// Hands the owner of a cell its share, if it is worth it.
     fn open(&self, slot: usize, middle: Piece, delta: i64) -> Piece {
-        debug_assert!(slot != slot::NOBODYS && !self.is_open(slot));
+        assert!(
+            slot != slot::NOBODYS && !self.is_open(slot),
+            "the cell {slot} is open, or belongs to no thread"
+        );
         let Some(piece) = self.share(slot, middle, delta) else { return middle };
         self.cells[slot].open(piece);
         self.open.store(self.open.load(Ordering::Relaxed) | 1 << slot, Ordering::Relaxed);
@@ -238,7 +247,8 @@ impl Striped {
 
     /// The books. All pieces lie in the middle.
     fn take_out(&self, middle: Piece) -> Ledger {
-        debug_assert_eq!(self.open.load(Ordering::Relaxed), 0);
+        let open = self.open.load(Ordering::Relaxed);
+        assert!(open == 0, "the books are taken out while the cells {open:#x} are open");
         Ledger { account: self.account(middle), alarm: self.alarm.load(Ordering::Relaxed) }
     }
 

@@ -1,4 +1,6 @@
 //! What counters under names take of memory: nothing on the way of a move, and little for each name.
+//!
+//! A target of its own: its allocator counts what the whole process takes.
 
 #![allow(unsafe_code, reason = "a global allocator that counts")]
 

@@ -1,4 +1,7 @@
-//! Who wants to move a counter far comes to it, however busy others keep it with small moves.
+//! A thread that moves a counter far succeeds, however busy other threads keep it with small moves.
+//!
+//! A target of its own: its threads never pause, and would take the processors from tests that wait
+//! for a store with a short patience.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
@@ -43,7 +46,7 @@ fn among(settings: Settings, near: impl Fn(&Counters) + Sync, far: impl Fn(&Coun
     let options = Options {
         settings: Arc::new(move |_| settings),
         // Rather than forever, if it does not come to its move.
-        patience: Duration::from_secs(20),
+        patience: Duration::from_mins(2),
         ..Options::default()
     };
     let counters = Counters::open(Distant(memory.clone()), options).unwrap();

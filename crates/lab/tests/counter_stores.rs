@@ -1,7 +1,7 @@
 //! The laboratory of counters beside real stores: it commits to them as programs do, and reads back what they have.
 #![cfg(feature = "stores")]
 
-#[path = "../../stores/tests/conformance/running.rs"]
+#[path = "../../stores/tests/scenarios/conformance/running.rs"]
 #[allow(dead_code, reason = "the stores' own tests also kill servers and have them forget")]
 mod running;
 

@@ -81,7 +81,10 @@ impl<S: Selector> ChainedPool<S> {
     /// Appends what is [staged](Pool::staged) as a frame that continues the chain. Whoever then takes back what is staged also has to set
     /// the chain to what it was.
     pub fn write_staged(&mut self, time_us: u64, into: &mut Vec<u8>) {
-        let first_draw = self.pool.next_draw() - self.pool.staged_draws();
+        let (next, staged) = (self.pool.next_draw(), self.pool.staged_draws());
+        let first_draw = next.checked_sub(staged);
+        let first_draw =
+            first_draw.unwrap_or_else(|| panic!("{staged} draws are staged, and the next one is {next}"));
         self.chain = Frame { time_us, first_draw, events: self.pool.staged() }.write(self.chain, into);
     }
 
@@ -104,6 +107,7 @@ impl<S: Selector> ChainedPool<S> {
     ) -> Result<(), NotFollowed> {
         let (Frame { time_us, first_draw, events }, chain) = Frame::read(frame, self.chain)?;
         self.expect_draw(first_draw)?;
+        self.pool.expect_unstaged();
         self.chain = chain;
         let mut events = Events::new(events);
         loop {
@@ -130,6 +134,7 @@ impl<S: Selector> ChainedPool<S> {
         let (frame, chain) =
             Frame::read(bytes, self.chain).map_err(|error| self.all_that_is_wrong(bytes, error))?;
         self.expect_draw(frame.first_draw)?;
+        self.pool.expect_unstaged();
         for event in Events::new(frame.events) {
             let event = event.map_err(NotFollowed::from)?;
             see(Sight::Before(&self.pool, &event))?;

@@ -49,7 +49,12 @@ impl Ids {
     /// Adds an item; its id must belong to nobody.
     pub(crate) fn push(&mut self, id: &str) -> u32 {
         let item = self.push_text(id);
-        self.claim_all(std::iter::once(item)).expect("callers have seen that it belongs to nobody");
+        let claimed = self.claim_all(std::iter::once(item));
+        assert!(
+            claimed.is_some(),
+            "the id {id:?} of the new item {item} is that of item {:?}",
+            self.find(id)
+        );
         item
     }
 
@@ -104,7 +109,9 @@ impl Ids {
                 entry.remove();
                 self.released += 1;
             }
-            Entry::Vacant(_) => debug_assert!(false, "item {item} has its id"),
+            Entry::Vacant(_) => {
+                unreachable!("item {item} is removed, and {:?} is not its id", self.get(item))
+            }
         }
     }
 
@@ -112,7 +119,7 @@ impl Ids {
     pub(crate) fn take_back(&mut self, item: u32) {
         let (text, ends, hasher) = (&self.text, &self.ends, &self.hasher);
         let id = get(text, ends, item);
-        debug_assert!(self.find(id).is_none(), "{id} is free");
+        assert!(self.find(id).is_none(), "item {item} gets {id:?} back, the id of item {:?}", self.find(id));
         let rehash = |&other: &u32| hasher.hash_one(get(text, ends, other));
         self.by_id.insert_unique(hasher.hash_one(id), item, rehash);
         self.released -= 1;
@@ -120,7 +127,7 @@ impl Ids {
 
     /// Undoes the last [`push`](Self::push).
     pub(crate) fn pop(&mut self) {
-        let Some(item) = self.ends.len().checked_sub(1) else { return };
+        let item = self.ends.len().checked_sub(1).expect("the last item is undone, and there is none");
         self.release(item as u32);
         self.released -= 1;
         self.ends.pop();

@@ -106,6 +106,7 @@ fn nonce(level: u32, attempt: u32) -> u64 {
 /// A number below `bound` for a word, or nothing for a word that is one too many for an even share.
 #[inline]
 fn scale(word: u64, bound: u64) -> Option<u64> {
+    // In debug builds only, as the assertion below: every draw runs this.
     debug_assert!(bound > 0, "there is no number below 0");
     let product = u128::from(word) * u128::from(bound);
     let (number, rest) = ((product >> 64) as u64, product as u64);

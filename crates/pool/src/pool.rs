@@ -109,8 +109,8 @@ impl<S: Selector> Pool<S> {
         let renormalises = *catalogue.sold_out() == SoldOut::Renormalise;
         let rules = catalogue.rules().resolve(|id| urn.find(id));
         let rules = rules.and_then(|rules| rules.over(urn.layout(), renormalises));
-        debug_assert!(rules.is_some(), "a catalogue has the items that its rules name");
-        let ruled = rules.filter(|rules| !rules.is_empty()).map(|rules| Box::new(Ruled::new(rules)));
+        let rules = rules.expect("a catalogue has the items that its rules name, where they can name them");
+        let ruled = (!rules.is_empty()).then(|| Box::new(Ruled::new(rules)));
         Self {
             urn,
             next_draw: 0,
@@ -136,7 +136,11 @@ impl<S: Selector> Pool<S> {
         if first_draw > FIRST_DRAW_MAX || self.next_draw != self.epoch.first_draw || self.epoch.index > 0 {
             return Err(Refusal::FirstDraw { first_draw, max: FIRST_DRAW_MAX });
         }
-        debug_assert!(self.steps.is_empty(), "it is not staged");
+        assert!(
+            self.steps.is_empty(),
+            "{} steps are staged before the first draw is numbered",
+            self.steps.len()
+        );
         (self.next_draw, self.epoch.first_draw) = (first_draw, first_draw);
         Ok(())
     }

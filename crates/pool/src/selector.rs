@@ -108,9 +108,9 @@ pub trait Selector {
     fn heap_bytes(&self) -> usize;
 }
 
-/// Asserts, in debug builds, that a selector has no more items and weight than it can have.
+/// Asserts that a selector has no more items and weight than it can have.
 #[inline]
 fn assert_bounds(items: usize, total: u64) {
-    debug_assert!(u32::try_from(items).is_ok(), "{items} items are more than {}", u32::MAX);
-    debug_assert!(total <= AMOUNT_MAX, "the weights add up to {total}, which is more than {AMOUNT_MAX}");
+    assert!(u32::try_from(items).is_ok(), "{items} items are more than {}", u32::MAX);
+    assert!(total <= AMOUNT_MAX, "the weights add up to {total}, which is more than {AMOUNT_MAX}");
 }

@@ -36,13 +36,19 @@ pub(crate) struct Standing {
 impl Standing {
     /// Of a limited item, of which so many are left of so many.
     pub(crate) fn limited(left: u64, supply: u64) -> Self {
-        debug_assert!(left <= supply && supply <= AMOUNT_MAX, "nothing is left that was not there");
+        assert!(
+            left <= supply && supply <= AMOUNT_MAX,
+            "{left} units are left of {supply}, {AMOUNT_MAX} at most"
+        );
         Self { left, supply }
     }
 
     /// Of an unlimited item, of which so many have been drawn.
     pub(crate) fn unlimited(drawn: u64) -> Self {
-        debug_assert!(drawn <= UNLIMITED_DRAWN_MAX, "nobody draws so often");
+        assert!(
+            drawn <= UNLIMITED_DRAWN_MAX,
+            "an unlimited item was drawn {drawn} times, {UNLIMITED_DRAWN_MAX} at most"
+        );
         Self { left: UNLIMITED - drawn, supply: 0 }
     }
 
@@ -81,11 +87,9 @@ impl Stocks {
     }
 
     pub(crate) fn pop(&mut self) {
-        if let Some(item) = self.left.len().checked_sub(1) {
-            self.left.pop();
-            self.supplies.pop();
-            self.large.remove(&(item as u32));
-        }
+        self.left.pop().expect("the last item is undone, and there is none");
+        self.supplies.pop();
+        self.large.remove(&(self.left.len() as u32));
     }
 
     /// Takes one of an item of which some is left, and says how many were there before.
@@ -95,6 +99,7 @@ impl Stocks {
         let before = *left;
         // Also in what is built for speed: what is not there is never given.
         assert!(before > 0, "nothing is left of item {item}");
+        // In debug builds only: every draw runs this, and 2^62 draws take centuries.
         debug_assert!(before != AMOUNT_MAX + 1, "nobody draws an item 2^63 times");
         *left = before - 1;
         before
@@ -106,12 +111,18 @@ impl Stocks {
         let left = &mut self.left[item as usize];
         let before = *left;
         *left = before.saturating_sub(1);
+        // In debug builds only, as in `take_one`.
         debug_assert!(before != AMOUNT_MAX + 1, "nobody draws an item 2^63 times");
         before
     }
 
     /// Puts back what was taken. Says how many are there now; more than [`AMOUNT_MAX`] if it is unlimited.
+    ///
+    /// # Panics
+    /// If fewer were taken: more than the supply would be left.
     pub(crate) fn put_back(&mut self, item: u32, count: u64) -> u64 {
+        let drawn = self.drawn(item);
+        assert!(count <= drawn, "{count} units of item {item} come back, and {drawn} are drawn");
         let left = &mut self.left[item as usize];
         *left += count;
         *left
@@ -166,7 +177,7 @@ impl Stocks {
     /// Brings back how the stock of an item stood.
     pub(crate) fn stand(&mut self, item: u32, standing: Standing) {
         let Standing { left, supply } = standing;
-        debug_assert!(left > AMOUNT_MAX || left <= supply, "nothing is left that was not there");
+        assert!(left > AMOUNT_MAX || left <= supply, "{left} units of item {item} are left of {supply}");
         self.left[item as usize] = left;
         let small = u32::try_from(supply).ok().filter(|&supply| supply != LARGE);
         self.supplies[item as usize] = small.unwrap_or(LARGE);

@@ -126,7 +126,7 @@ impl<S: Selector> Urn<S> {
             stocks.push(item.stock);
         }
         let claimed = ids.claim_all(0..items.len() as u32);
-        debug_assert!(claimed.is_some(), "a catalogue has no id twice");
+        claimed.expect("a catalogue has no id twice");
         let weights: Vec<u64> = items.iter().map(|item| item.weight).collect();
         let fallback = match catalogue.sold_out() {
             SoldOut::Fallback(id) => ids.find(id),
@@ -138,8 +138,8 @@ impl<S: Selector> Urn<S> {
             (Mode::PerUnit, _) => Rule::PerUnit { fallback },
         };
         let schedule = catalogue.schedule().resolve(|id| ids.find(id));
-        debug_assert!(schedule.is_some(), "a catalogue has the items that its schedule names");
-        let timetable = schedule.and_then(|schedule| Timetable::new(schedule, 0));
+        let schedule = schedule.expect("a catalogue has the items that its schedule names");
+        let timetable = Timetable::new(schedule, 0);
         let layout = catalogue.layout().clone();
         Self::of(rule, 1, Contents { ids, stocks, weights, timetable, layout }, make)
     }

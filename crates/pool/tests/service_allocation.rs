@@ -1,4 +1,6 @@
-//! What a draw through a service takes of memory: nothing, in none of the three ways, once it has warmed up.
+//! A draw through a service allocates nothing once the service has warmed up.
+//!
+//! A target of its own: its allocator counts what the whole process takes.
 
 #![allow(unsafe_code, reason = "a global allocator that counts")]
 

@@ -156,7 +156,10 @@ impl Store for LogStore {
         let record = Record::Claim { writer: writer.to_owned(), epoch };
         let lsn = self.0.append(&mut contents, |buffer| encode_claim(buffer, writer, epoch))?;
         let outcome = contents.state.apply(record);
-        debug_assert!(matches!(outcome, Outcome::Applied), "the epoch is above the known one");
+        assert!(
+            matches!(outcome, Outcome::Applied),
+            "epoch {epoch} is above the known one, and is {outcome:?}"
+        );
         drop(contents);
         self.0.settle(lsn)?;
         Ok(Claim { epoch, ..known })
@@ -173,7 +176,11 @@ impl Store for LogStore {
             None => {
                 let lsn = self.0.append(&mut contents, |buffer| encode_batch(buffer, batch))?;
                 let outcome = contents.state.apply(Record::Batch(batch.clone()));
-                debug_assert!(matches!(outcome, Outcome::Applied), "the batch was judged");
+                let sequence = batch.sequence;
+                assert!(
+                    matches!(outcome, Outcome::Applied),
+                    "batch {sequence} was judged, and is {outcome:?}"
+                );
                 (Receipt::Applied, lsn)
             }
         };
@@ -226,6 +233,14 @@ impl Inside {
 
     /// Has a thread write a snapshot of the state, unless one is at it: commits wait for no more than its copy in memory.
     fn snapshot_if_due(&self, contents: &mut Contents) {
+        // A snapshot thread that panicked has not cleared `snapshotting`.
+        if let Some(ended) = contents.snapshot.take_if(|thread| thread.is_finished())
+            && ended.join().is_err()
+        {
+            let mut failure = self.snapshot_failure.lock().unwrap_or_else(PoisonError::into_inner);
+            *failure = Some("the thread that wrote the snapshot has panicked".to_owned());
+            self.snapshotting.store(false, Ordering::Release);
+        }
         let due = self.snapshot_after_bytes.max(contents.state.bytes());
         if contents.bytes_behind_snapshot < due || self.snapshotting.swap(true, Ordering::AcqRel) {
             return;

@@ -266,6 +266,12 @@ impl NatsStore {
         self.view.as_ref().and_then(|(_, view)| view.state())
     }
 
+    /// What is stored, or an error if it is unknown: unknown must not be read as empty.
+    fn known_state(&self) -> Result<&State, Error> {
+        let state = self.state();
+        state.ok_or_else(|| unavailable("read back", &self.place, "its messages have not been read yet"))
+    }
+
     /// Appends a record and says what came of it; `None` if what is stored must be looked at anew to know.
     fn append(&mut self, doing: &'static str, record: Vec<u8>) -> Result<Option<Outcome>, Error> {
         let (session, payload) = (self.session()?, record.clone());
@@ -276,7 +282,9 @@ impl NatsStore {
             self.catch_up(Some(number.saturating_sub(1)))?;
         }
         match &mut self.view {
-            Some((_, view)) if view.last() + 1 == number => Ok(view.take(&record).unwrap_or_default()),
+            Some((_, view)) if view.last() + 1 == number => {
+                Ok(view.take(&record).expect("what this store has written is a record"))
+            }
             _ => Ok(None),
         }
     }
@@ -310,15 +318,15 @@ impl Store for NatsStore {
         check_writer(writer)?;
         for _ in 0..ATTEMPTS {
             self.catch_up(None)?;
-            let known = self.state().map(|state| state.claim_of(writer)).unwrap_or_default();
+            let known = self.known_state()?.claim_of(writer);
             let Some(epoch) = known.epoch.checked_add(1) else {
                 return Err(refused("claim a name at", &self.place, "its epochs are used up"));
             };
             let mut record = Vec::new();
             encode_claim(&mut record, writer, epoch);
             if let Some(Outcome::Applied) = self.append("claim a name at", record)? {
-                let claim = self.state().map(|state| state.claim_of(writer)).unwrap_or_default();
-                debug_assert_eq!(claim.epoch, epoch, "it was applied just now");
+                let claim = self.known_state()?.claim_of(writer);
+                assert_eq!(claim.epoch, epoch, "the claim was applied just now");
                 return Ok(claim);
             }
             // Somebody else has got the epoch.
@@ -365,8 +373,8 @@ impl Store for NatsStore {
 
     fn load(&mut self, keys: &[&[u8]]) -> Result<Vec<Option<i64>>, Error> {
         self.catch_up(None)?;
-        let position = |key: &&[u8]| self.state().and_then(|state| state.position(key));
-        Ok(keys.iter().map(position).collect())
+        let state = self.known_state()?;
+        Ok(keys.iter().map(|key| state.position(key)).collect())
     }
 
     fn max_deltas(&self) -> usize {

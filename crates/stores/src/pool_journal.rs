@@ -14,6 +14,7 @@ pub use recovery::PoolRecovery;
 pub use snapshot::SnapshotHealth;
 
 use snapshot::{Due, ThreadSink};
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use tidemark_log::{AppendError, Durability, Format, Log, Lsn, Options, Storage, Verify};
@@ -80,8 +81,8 @@ pub struct PoolJournal {
     is_readable: bool,
     words: String,
     failure: Option<JournalError>,
-    /// The last frame that has told a secret.
-    secret: Lsn,
+    /// Frames that tell a secret, in order; those known to be durable are removed.
+    secrets: VecDeque<Lsn>,
     due: Due,
 }
 
@@ -121,7 +122,7 @@ impl PoolJournal {
             is_readable: options.log.format != Format::Binary,
             words: String::new(),
             failure: None,
-            secret: Lsn::ZERO,
+            secrets: VecDeque::new(),
             due: Due::new(&pool, options.snapshot_after_bytes, recovery.bytes_behind_snapshot),
             log,
         };
@@ -152,6 +153,12 @@ impl PoolJournal {
         Ok(lsn)
     }
 
+    /// The first frame that tells a secret and is not durable.
+    fn first_secret(&self) -> Option<Lsn> {
+        let durable = self.log.durable();
+        self.secrets.iter().copied().find(|secret| *secret > durable)
+    }
+
     fn waits_for_sync(&self) -> bool {
         self.log.durability() == Durability::Always
     }
@@ -173,11 +180,13 @@ impl Journal for PoolJournal {
     }
 
     fn settle_when_durable(&mut self, position: Position) {
-        self.secret = Lsn(position);
+        let durable = self.log.durable();
+        while self.secrets.pop_front_if(|secret| *secret <= durable).is_some() {}
+        self.secrets.push_back(Lsn(position));
     }
 
     fn request(&mut self, position: Position) {
-        if self.waits_for_sync() || self.secret > self.log.durable() {
+        if self.waits_for_sync() || self.first_secret().is_some() {
             self.log.sync_or_request(Lsn(position));
         }
     }
@@ -190,8 +199,8 @@ impl Journal for PoolJournal {
             Err(error @ AppendError::Failed(_)) => Err(JournalError::new(error.to_string())),
             // What was taken before a disk was full is written all the same.
             _ if self.waits_for_sync() => Ok(self.log.durable().0),
-            _ if self.secret > self.log.durable() => Ok(self.secret.0 - 1),
-            _ => Ok(self.log.appended().0),
+            // Each waits for its own sync, also when another follows it.
+            _ => Ok(self.first_secret().map_or(self.log.appended().0, |secret| secret.0 - 1)),
         }
     }
 

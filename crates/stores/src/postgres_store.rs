@@ -202,8 +202,18 @@ impl PostgresStore {
         let rows = self
             .ask("ask", async move { session.client.query(&session.overflowing, &[&keys, &amounts]).await })
             .map_err(Trial::into_error)?;
-        let places = rows.iter().filter_map(|row| row.try_get::<_, i64>(0).ok());
-        Ok(places.filter_map(|place| usize::try_from(place - 1).ok()).map(Rejected::overflow).collect())
+        rows.iter().map(|row| Ok(Rejected::overflow(self.place_in(row)?))).collect()
+    }
+
+    /// Which of those asked for a row is about: counted from 0, and from 1 by the server.
+    fn place_in(&self, row: &Row) -> Result<usize, Error> {
+        let place = row.try_get::<_, i64>(0).map_err(|error| self.not_understood(told(&error)))?;
+        let from_zero = place.checked_sub(1).and_then(|place| usize::try_from(place).ok());
+        from_zero.ok_or_else(|| self.not_understood(format!("a row has the place {place}")))
+    }
+
+    fn not_understood(&self, reason: String) -> Error {
+        refused("understand", &self.place, reason)
     }
 }
 
@@ -303,13 +313,13 @@ impl Store for PostgresStore {
                 .ask("load from", async move { session.client.query(&session.load, &[&keys]).await })
                 .map_err(Trial::into_error)?;
             for row in rows {
-                let (place, position) = (row.try_get::<_, i64>(0), row.try_get::<_, i64>(1));
-                let place = place.ok().and_then(|place| usize::try_from(place - 1).ok());
-                if let (Some(slot), Ok(position)) =
-                    (place.and_then(|place| positions.get_mut(place)), position)
-                {
-                    *slot = Some(position);
-                }
+                let place = self.place_in(&row)?;
+                let position = row.try_get::<_, i64>(1).map_err(|error| self.not_understood(told(&error)))?;
+                let count = positions.len();
+                let slot = positions.get_mut(place).ok_or_else(|| {
+                    self.not_understood(format!("position {place} is none of the {count} asked for"))
+                })?;
+                *slot = Some(position);
             }
         }
         Ok(positions)

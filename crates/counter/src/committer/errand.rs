@@ -103,8 +103,8 @@ impl Errand {
     /// The store has what was sealed since the move was made.
     pub(crate) fn stored(&self) {
         let moved = self.moved();
-        debug_assert!(moved.is_some(), "nothing is stored that was not made");
-        moved.iter().for_each(|units| self.told.answer(Ok(*units)));
+        let units = moved.unwrap_or_else(|| panic!("{:?} is stored, and has not been made", self.how));
+        self.told.answer(Ok(units));
     }
 
     /// Nothing comes of it any more, except what it has moved.
@@ -119,7 +119,7 @@ impl Errand {
         self.told.wait(deadline).unwrap_or_else(|| {
             self.fail(late());
             // What was told in between is what has happened.
-            self.told.peek().unwrap_or(Err(Error::Closed))
+            self.told.peek().expect("it was told just now, if not before")
         })
     }
 }

@@ -128,7 +128,7 @@ impl<K> Schedule<K> {
         let order: Vec<_> =
             self.lines.range(turn..).chain(self.lines.range(..turn)).map(|(age, _)| *age).collect();
         for age in order {
-            let Some(line) = self.lines.get_mut(&age) else { continue };
+            let line = self.lines.get_mut(&age).expect("lines stay while they are looked at");
             let looks = line.waiting.len().min(budget);
             for _ in 0..looks {
                 if let Some(dirty) = line.look(|dirty| dirty.has_reached_low(keys)) {

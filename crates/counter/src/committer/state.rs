@@ -197,7 +197,7 @@ impl<S: Keys> Committer<S> {
 
     /// Seals the next batch, if there is something to commit.
     fn seal(&mut self, keys: &S, now: Duration) {
-        debug_assert!(self.flight.is_none());
+        assert!(self.flight.is_none(), "a batch is sealed while another one is on its way");
         let (mut deltas, mut parts, mut waiters) = (Vec::new(), Vec::<Part<S::Key>>::new(), Vec::new());
         // Of the parts, by their counters.
         let mut numbers = HashMap::new();
@@ -244,7 +244,7 @@ impl<S: Keys> Committer<S> {
             };
             match sealed {
                 Some(amount) => {
-                    debug_assert_ne!(amount, 0);
+                    assert_ne!(amount, 0, "a change of nothing is sealed");
                     deltas.push(Delta { key: keys.name(&key).into(), amount });
                     let mut part = Part::new(key);
                     part.join(dirty, demand);
@@ -255,8 +255,8 @@ impl<S: Keys> Committer<S> {
                 None if keys.counter(&key).books().sealed() != 0 => {
                     let is_enough = keys.counter(&key).with_books(|books| books.settles());
                     let number = numbers.get(&keys.place(&key));
-                    debug_assert!(number.is_some(), "sealed by nobody");
-                    let Some(part) = number.and_then(|number| parts.get_mut(*number)) else { continue };
+                    let part =
+                        &mut parts[*number.expect("what is sealed is in this batch: no other is sealed")];
                     match demand {
                         // It was sealed for less.
                         Some(demand) if demand.is_behind_a_move() && !is_enough => part.behind.push(demand),
@@ -295,9 +295,8 @@ impl<S: Keys> Committer<S> {
             Err(store::Error::Unavailable(_) | store::Error::Refused(_)) => {
                 self.counts.resends += 1;
                 let pause = self.backoff.fail();
-                if let Some(flight) = &mut self.flight {
-                    flight.send_at = now + pause;
-                }
+                let flight = self.flight.as_mut().expect("the store answers a batch that is on its way");
+                flight.send_at = now + pause;
             }
             Err(store::Error::Rejected(rejected)) => self.rejected(keys, now, &rejected),
             Err(
@@ -339,8 +338,12 @@ impl<S: Keys> Committer<S> {
     }
 
     fn acknowledged(&mut self, keys: &S, now: Duration) {
-        let Some(flight) = self.flight.take() else { return };
+        let flight = self.flight.take().expect("the store answers a batch that is on its way");
         self.backoff.succeed();
+        let (stored, sequence) = (self.claim.last_sequence, flight.batch.sequence);
+        assert_eq!(Some(sequence), stored.checked_add(1), "batch {sequence} is stored behind batch {stored}");
+        let (changes, counters) = (flight.batch.deltas.len(), flight.parts.len());
+        assert_eq!(changes, counters, "each change of a batch is one counter's");
         self.claim.last_sequence = flight.batch.sequence;
         self.counts.batches += 1;
         self.counts.changes += flight.batch.deltas.len() as u64;
@@ -348,12 +351,12 @@ impl<S: Keys> Committer<S> {
             flight.batch.deltas.iter().map(|delta| u128::from(delta.amount.unsigned_abs())).sum::<u128>();
         let mut clean = Vec::new();
         let mut again = Vec::new();
-        for part in flight.parts {
+        for (delta, part) in flight.batch.deltas.iter().zip(flight.parts) {
             let counter = keys.counter(&part.key);
             // First those for whom one commit is enough, or those who need one each would keep them waiting.
             again.extend(part.behind.into_iter().map(|demand| Wanted { key: part.key.clone(), demand }));
             let (before, has_errands) = (again.len(), !part.errands.is_empty());
-            acknowledge(counter, part.errands, |errand| match &self.refusing {
+            acknowledge(counter, delta.amount, part.errands, |errand| match &self.refusing {
                 Some(error) if !errand.is_moved() => errand.fail(error.clone()),
                 _ => again.push(Wanted { key: part.key.clone(), demand: Demand::Move(errand) }),
             });
@@ -379,7 +382,7 @@ impl<S: Keys> Committer<S> {
 
     /// Parts with what the store refuses: it is open again, and waits for its age before it is tried again.
     fn rejected(&mut self, keys: &S, now: Duration, rejected: &[Rejected]) {
-        let Some(mut flight) = self.flight.take() else { return };
+        let mut flight = self.flight.take().expect("the store answers a batch that is on its way");
         let (mut deltas, mut parts) = (Vec::new(), Vec::new());
         let count = flight.parts.len();
         for (index, (delta, mut part)) in
@@ -391,7 +394,10 @@ impl<S: Keys> Committer<S> {
                 continue;
             };
             self.counts.rejections += 1;
-            keys.counter(&part.key).reject();
+            keys.counter(&part.key).with_books(|books| {
+                check_sealed(books, delta.amount);
+                books.reject();
+            });
             let error = Error::Rejected { reason: rejected.reason.clone() };
             part.fail(&error);
             flight.waiters.iter().for_each(|waiter| waiter.answer(Err(error.clone())));
@@ -426,19 +432,25 @@ impl<S: Keys> Committer<S> {
             if !is_clean::<S>(keys, &dirty.key) && keys.rouse(&dirty.key) {
                 self.schedule.push(dirty.since(now));
             } else {
-                self.dirty -= 1;
+                self.dirty = self.dirty.checked_sub(1).expect("a counter rests that was dirty");
             }
         }
     }
 }
 
 /// The store has what was sealed: those move who have waited for that, in their order. Who cannot yet, and all behind, go to `again`.
-fn acknowledge(counter: &Counter, errands: Vec<Arc<Errand>>, mut again: impl FnMut(Arc<Errand>)) {
+fn acknowledge(
+    counter: &Counter,
+    stored: i64,
+    errands: Vec<Arc<Errand>>,
+    mut again: impl FnMut(Arc<Errand>),
+) {
     let (mut is_sealed, mut is_blocked) = (true, false);
     for errand in errands {
         // At one moment with the first one's move, or others use up what was committed to make room for it.
         let acknowledge = |books: &mut Account| {
             if std::mem::take(&mut is_sealed) {
+                check_sealed(books, stored);
                 books.acknowledge();
             }
         };
@@ -453,8 +465,17 @@ fn acknowledge(counter: &Counter, errands: Vec<Arc<Errand>>, mut again: impl FnM
         }
     }
     if is_sealed {
-        counter.acknowledge();
+        counter.with_books(|books| {
+            check_sealed(books, stored);
+            books.acknowledge();
+        });
     }
+}
+
+/// Panics if a batch's amount is not what the books have sealed: only what was moved is committed.
+fn check_sealed(books: &Account, amount: i64) {
+    let sealed = books.sealed();
+    assert!(sealed == amount, "a batch has {amount} units of a counter that has sealed {sealed}");
 }
 
 /// Whether the store has all of it, and nothing ahead of it.

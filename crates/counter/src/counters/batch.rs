@@ -212,7 +212,8 @@ struct Wanted {
 
 impl Wanted {
     fn push(&mut self, key: &KeyRef, delta: i64) {
-        debug_assert!(self.list.iter().all(|(other, _)| other.place() != key.place()));
+        let is_new = self.list.iter().all(|(other, _)| other.place() != key.place());
+        assert!(is_new, "room is wanted twice for one of {} counters", self.list.len());
         self.list.push((key.clone(), delta));
     }
 }

@@ -93,7 +93,8 @@ impl Inbox {
         dirty: &mut Vec<KeyRef>,
         requests: &mut Vec<Request>,
     ) {
-        debug_assert!(dirty.is_empty() && requests.is_empty());
+        let (keys, asked) = (dirty.len(), requests.len());
+        assert!(keys == 0 && asked == 0, "{keys} dirty counters and {asked} requests are not dealt with");
         let mut letters = self.letters();
         loop {
             let is_time = until.is_some_and(|until| until <= Instant::now());

@@ -233,7 +233,7 @@ impl Drop for KeyRef {
             return;
         }
         let before = self.references.fetch_sub(1, Ordering::Release);
-        debug_assert_ne!(before, 0);
+        assert_ne!(before, 0, "more references are given up than there are");
         if before == 1 {
             fence(Ordering::Acquire);
             let layout = layout(usize::from(self.name_length));

@@ -101,7 +101,7 @@ impl AllSettings {
 
     /// The settings with a number that was given.
     pub(crate) fn get(&self, number: u16) -> Settings {
-        self.read().list.get(usize::from(number)).copied().unwrap_or_default()
+        self.read().list[usize::from(number)]
     }
 
     /// The number of settings.

@@ -98,7 +98,7 @@ impl Alone<'_> {
     pub(crate) fn load(&mut self, name: &[u8]) -> Loaded {
         let loaded = Loaded::default();
         let before = self.changing.loading.insert(name.into(), loaded.clone());
-        debug_assert!(before.is_none(), "a name is loaded once at a time");
+        assert!(before.is_none(), "a name is loaded while it is being loaded");
         loaded
     }
 

@@ -96,7 +96,8 @@ impl Shared {
 
     /// So many keys are not in memory any more.
     pub(crate) fn release(&self, keys: usize) {
-        self.keys.fetch_sub(keys, Ordering::AcqRel);
+        let before = self.keys.fetch_sub(keys, Ordering::AcqRel);
+        assert!(keys <= before, "{keys} places are given back, and {before} are taken");
     }
 
     /// Why nothing is committed any more, if that is so.

@@ -69,7 +69,7 @@ fn descend(now: Time, limits: &[(&dyn Lock, u64)], order: &[usize], verdict: &mu
         verdict.note_wait(index, wait);
         descend(now, limits, others, verdict);
         if verdict.is_allowed() {
-            debug_assert_eq!(wait, Some(Duration::ZERO));
+            assert_eq!(wait, Some(Duration::ZERO), "all limits have said that there is room");
             request.grant(now);
         }
         verdict.note_remaining(index, request.decision(now, wait).remaining);

@@ -111,13 +111,25 @@ impl Concurrency {
     /// Takes `amount` units under the name `id`, all or none, in place of what that name holds. `leases` is a key's state, empty for
     /// a key that nobody has used; it is kept in the order of their ends.
     ///
+    /// # Panics
+    /// If `leases` are not in that order and the count of live leases is wrong for that reason.
+    ///
     /// [`Decision::retry_after`] is exact if until then nobody acquires, renews or releases; earlier releases make room earlier.
     pub fn acquire(&self, leases: &mut Vec<Lease>, now: Time, id: u64, amount: u64) -> Decision {
-        let wait = self.wait(leases, now, id, amount);
-        if amount > 0 && wait == Some(Duration::ZERO) {
+        if amount == 0 {
+            return self.decision(leases, now, Some(Duration::ZERO));
+        }
+        let (count, used) = beside(leases, now, id);
+        let wait = self.wait_beside((count, used), leases, now, id, amount);
+        if wait == Some(Duration::ZERO) {
             leases.retain(|lease| lease.id != id && lease.is_live(now));
+            // The leases that stay are those that were counted, so the sum is within the limit.
+            assert_eq!(
+                leases.len(),
+                count,
+                "leases with {used} units have stayed, in the order of their ends"
+            );
             insert(leases, Lease { id, units: amount, end_ns: self.end_ns(now) });
-            debug_assert!(held(leases) <= u128::from(self.limit) && leases.len() <= self.leases_max);
         }
         self.decision(leases, now, wait)
     }
@@ -162,17 +174,25 @@ impl Concurrency {
         if amount == 0 {
             return Some(Duration::ZERO);
         }
+        self.wait_beside(beside(leases, now, id), leases, now, id, amount)
+    }
+
+    /// As [`wait`](Self::wait) for an amount above 0, given what [other names hold](beside).
+    fn wait_beside(
+        &self,
+        (mut count, mut used): (usize, u128),
+        leases: &[Lease],
+        now: Time,
+        id: u64,
+        amount: u64,
+    ) -> Option<Duration> {
         let room = u128::from(self.limit.checked_sub(amount)?);
-        let others = live(leases, now).iter().filter(|lease| lease.id != id);
-        let (mut count, mut used) = others
-            .clone()
-            .fold((0, 0_u128), |(count, used), lease| (count + 1, used + u128::from(lease.units)));
         let has_room = |count, used| used <= room && count < self.leases_max;
         if has_room(count, used) {
             return Some(Duration::ZERO);
         }
         let mut wait = Duration::ZERO;
-        for lease in others {
+        for lease in others(leases, now, id) {
             count -= 1;
             used -= u128::from(lease.units);
             wait = lease.left(now);
@@ -198,8 +218,20 @@ impl Concurrency {
 
 /// The leases that have not ended.
 fn live(leases: &[Lease], now: Time) -> &[Lease] {
+    // In debug builds only: the check costs as much as the rest, and `acquire` asserts the count.
     debug_assert!(leases.is_sorted_by_key(|lease| lease.end_ns), "in the order of their ends");
     &leases[leases.partition_point(|lease| !lease.is_live(now))..]
+}
+
+/// The leases that have not ended and are not under this name.
+fn others(leases: &[Lease], now: Time, id: u64) -> impl Iterator<Item = &Lease> {
+    live(leases, now).iter().filter(move |lease| lease.id != id)
+}
+
+/// How many they are, and how many units they hold together.
+fn beside(leases: &[Lease], now: Time, id: u64) -> (usize, u128) {
+    let sum = |(count, used), lease: &Lease| (count + 1, used + u128::from(lease.units));
+    others(leases, now, id).fold((0, 0), sum)
 }
 
 /// What leases hold together. Units.

@@ -74,6 +74,7 @@ impl Gcra {
             return Err(None);
         }
         let charge = amount * self.unit;
+        // In debug builds only: this is the hot path, and the amount is at most the limit.
         debug_assert!(charge <= self.tolerance);
         let now = self.ticks(now.as_nanos());
         let next = self.ticks(tat).max(now).saturating_add(charge);

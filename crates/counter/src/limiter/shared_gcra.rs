@@ -176,6 +176,7 @@ impl SharedGcra {
 
     #[inline]
     fn replace(&self, state: u64, next: u64) -> Result<u64, u64> {
+        // In debug builds only: this is the hot path, and callers pass an unlocked state.
         debug_assert_ne!(state, LOCKED);
         self.0.compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Acquire)
     }
@@ -189,7 +190,7 @@ struct Taken<'key> {
 
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
-        debug_assert_ne!(self.state, LOCKED);
+        assert_ne!(self.state, LOCKED, "a state is given back as the sign that it is locked");
         self.key.0.store(self.state, Ordering::Release);
     }
 }

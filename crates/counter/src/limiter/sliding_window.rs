@@ -71,6 +71,7 @@ impl SlidingWindow {
     fn windows(&self, state: &Windows, at: Time) -> Windows {
         let start = self.start(at);
         let then = self.start(state.start);
+        // In debug builds only: this is the hot path.
         debug_assert!(then <= start);
         if start == then {
             Windows { start, ..*state }

@@ -216,7 +216,7 @@ impl Pending {
 impl<S: Store> Sender<S> {
     /// Seals the next batch.
     fn begin(&mut self, pending: Pending) {
-        debug_assert!(self.flight.is_none());
+        assert!(self.flight.is_none(), "a batch is sealed while another one is on its way");
         let deltas: Vec<_> = pending
             .sums
             .into_iter()

@@ -49,7 +49,8 @@ impl Asked<'_> {
 
     /// Appends all that stands behind the tag but the items.
     pub(super) fn write_head(&self, into: &mut Vec<u8>) {
-        debug_assert!(!self.by.is_nobody() && !self.items.is_empty(), "somebody has drawn something");
+        assert!(!self.by.is_nobody(), "draws without a user and a request are other events");
+        assert!(!self.items.is_empty(), "a request that has drawn nothing is no event");
         let flags = self.flags();
         if let (HAS_REQUEST, Some(request)) = (flags, self.by.request) {
             put_number(into, request.len() as u64 - 1);

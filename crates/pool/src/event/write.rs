@@ -60,14 +60,23 @@ impl Recorder {
     }
 
     /// What came behind a mark, which was made since the last [`clear`](Self::clear).
+    ///
+    /// # Panics
+    /// If there is less than there was at the mark.
     pub fn since(&self, mark: Mark) -> &[u8] {
-        debug_assert!(mark.bytes <= self.bytes.len(), "the mark is not ahead");
-        self.bytes.get(mark.bytes..).unwrap_or_default()
+        &self.bytes[mark.bytes..]
     }
 
     /// Forgets what came behind a mark, which was made since the last [`clear`](Self::clear).
+    ///
+    /// # Panics
+    /// If there is less than there was at the mark.
     pub fn back_to(&mut self, mark: Mark) {
-        debug_assert!(mark.bytes <= self.bytes.len(), "the mark is not ahead");
+        let (bytes, draws) = (self.bytes.len(), self.draws);
+        assert!(
+            mark.bytes <= bytes && mark.draws <= draws,
+            "{bytes} bytes with {draws} draws cannot go back to {mark:?}"
+        );
         self.bytes.truncate(mark.bytes);
         self.draws = mark.draws;
     }

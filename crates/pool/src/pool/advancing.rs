@@ -39,7 +39,11 @@ impl<S: Selector> Pool<S> {
             let (until_us, count) = (over.until_us, over.draws.len());
             // What is given back by the end of a window lapses with it, and what comes back later does not.
             self.advance_to(until_us.saturating_sub(1) / 1000);
-            self.expire_one(now_us);
+            let expired = self.expire_one(now_us);
+            assert!(
+                expired.is_some(),
+                "the reservation that was over at {until_us} has not ended at {now_us}"
+            );
             draws += count;
         }
         self.advance(now_us);

@@ -65,8 +65,9 @@ impl<S: Selector> Pool<S> {
         let mut draws = Vec::new();
         let wish = Wish { by: *by, count, repeats, until_us: Some(until_us) };
         let (until_us, drawn_ms) = self.ask(&wish, &mut draws)?;
+        let until_us = until_us.expect("the same request has set its draws aside until a time");
         let user = by.user.map(Box::from);
-        Ok(Reservation { draws: draws.into(), until_us: until_us.unwrap_or_default(), user, drawn_ms })
+        Ok(Reservation { draws: draws.into(), until_us, user, drawn_ms })
     }
 
     /// Draws, or says what was drawn before; and until when that is set aside, and when it was drawn.
@@ -166,7 +167,8 @@ impl<'a> Wish<'a> {
 
     #[cold]
     fn other_request(&self) -> Refusal {
-        let id = String::from_utf8_lossy(self.by.request.unwrap_or_default());
+        let id = self.by.request.expect("only a request with an id is known from before");
+        let id = String::from_utf8_lossy(id);
         Refusal::OtherRequest { id: id.into() }
     }
 

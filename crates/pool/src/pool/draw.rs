@@ -1,5 +1,7 @@
 //! What a draw has given.
 
+use crate::catalogue::ITEMS_MAX;
+
 /// The most draws of one call.
 pub const DRAWS_MAX: usize = 1 << 20;
 
@@ -24,12 +26,15 @@ pub struct Draw {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Given(u32);
 
+const _: () = assert!(ITEMS_MAX <= Given::NOTHING as usize);
+
 impl Given {
     /// In place of an item: nothing. No item has this number.
     const NOTHING: u32 = u32::MAX;
 
     #[inline]
     pub(super) fn new(item: Option<u32>) -> Self {
+        // In debug builds only: every draw runs this, and the assertion above covers all items.
         debug_assert_ne!(item, Some(Self::NOTHING), "no item has this number");
         Self(item.unwrap_or(Self::NOTHING))
     }

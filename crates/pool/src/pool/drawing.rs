@@ -89,7 +89,7 @@ impl<S: Selector> Pool<S> {
     fn draw_as_nobody(&mut self) -> Result<Draw, Refusal> {
         let mut drawn = Vec::with_capacity(1);
         self.draw_by(&By::default(), 1, Repeats::Allowed, &mut drawn)?;
-        drawn.pop().ok_or(Refusal::Empty)
+        Ok(drawn.pop().expect("a draw that is not refused is there"))
     }
 
     /// Draws so many at once, or none of them, and adds them to `into`. 1 to [`DRAWS_MAX`]; where [rules](Self::rules) name items, at most
@@ -142,11 +142,16 @@ impl<S: Selector> Pool<S> {
         into: &mut Vec<Draw>,
     ) -> Result<(), Refusal> {
         let Some(standing) = standing else {
-            debug_assert!(self.ruled.is_none() && self.staging, "steps are kept, and rules have a standing");
+            assert!(self.ruled.is_none() && self.staging, "steps are kept, and rules have a standing");
             let (first, draws) = (self.next_draw, self.steps.draws());
             self.draw_items(count).map_err(|Empty| too_few(count, self.steps.draws() - draws))?;
             // All at once from bare numbers: a draw that is moved as a whole right behind the stores of its parts waits for them.
             let drawn = self.steps.drawn_since(draws);
+            let (next, kept) = (self.next_draw, drawn.len());
+            assert!(
+                kept == count && next == first + count as u64,
+                "{count} draws from number {first} on are {kept} steps, and the next one is {next}"
+            );
             into.extend(drawn.zip(first..).map(|(item, number)| Draw { number, item }));
             return Ok(());
         };

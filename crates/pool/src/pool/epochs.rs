@@ -67,10 +67,8 @@ impl<S: Selector> Pool<S> {
     }
 
     pub(super) fn undo_epoch(&mut self, forgotten: Option<Epoch>) {
-        let Some(epoch) = self.past.pop_back() else {
-            debug_assert!(false, "an epoch that has begun has one before it");
-            return;
-        };
+        let epoch = self.past.pop_back();
+        let epoch = epoch.unwrap_or_else(|| panic!("epoch {} has none before it", self.epoch.index));
         self.numbers = Numbers::new(epoch.key());
         let begun = std::mem::replace(&mut self.epoch, epoch);
         self.next_secret = begun.secret;

@@ -35,18 +35,25 @@ pub struct Unreadable {
 impl<S: Selector> Pool<S> {
     /// Appends all but the items: a pool is read back from this and from all [items](Self::write_items) in their order. The secrets are in it.
     /// What was [handed over](Self::hand_over) is in it as well: such an image is of use only once that has been written down.
+    ///
+    /// # Panics
+    /// If anything is [staged](Self::staged).
     pub fn write_head(&self, into: &mut Vec<u8>) {
         self.write_head_with(into, Secret::clone);
     }
 
     /// As [`write_head`](Self::write_head), for those who are not to know what will be drawn: commitments stand in the place of the secrets
     /// of the epoch that is not over and of the next. Those of epochs that are over are in it.
+    ///
+    /// # Panics
+    /// If anything is [staged](Self::staged).
     pub fn write_sealed_head(&self, into: &mut Vec<u8>) {
         self.write_head_with(into, |secret| Secret::sealed(secret.commitment()));
     }
 
     fn write_head_with(&self, into: &mut Vec<u8>, known: impl Fn(&Secret) -> Secret) {
-        debug_assert!(self.recorder.is_empty(), "what is in no log yet is in no image");
+        let bytes = self.recorder.bytes().len();
+        assert!(bytes == 0, "{bytes} bytes of events are in no log yet: what they have done is in no image");
         put_number(into, VERSION);
         self.urn.write_head(into);
         put_number(into, self.next_draw);

@@ -191,22 +191,23 @@ impl People {
         let Person { id, idle_ms, .. } = &self.all[place as usize];
         let (hash, idle_ms) = (self.hasher.hash_one(&**id), *idle_ms);
         self.unlist(idle_ms, place);
-        if let Ok(entry) = self.by_id.find_entry(hash, |&other| other == place) {
-            entry.remove();
-        } else {
-            debug_assert!(false, "who has a place is known");
+        match self.by_id.find_entry(hash, |&other| other == place) {
+            Ok(entry) => _ = entry.remove(),
+            Err(_) => unreachable!("the user at place {place} of {} is not found by its id", self.len()),
         }
     }
 
     fn list(&mut self, idle_ms: u64, place: u32) {
         if idle_ms != NEVER {
-            self.by_time.insert((idle_ms, place));
+            let is_new = self.by_time.insert((idle_ms, place));
+            assert!(is_new, "the user at place {place} is listed twice at {idle_ms}");
         }
     }
 
     fn unlist(&mut self, idle_ms: u64, place: u32) {
         if idle_ms != NEVER {
-            self.by_time.remove(&(idle_ms, place));
+            let was_listed = self.by_time.remove(&(idle_ms, place));
+            assert!(was_listed, "the user at place {place} is not listed at {idle_ms}");
         }
     }
 }

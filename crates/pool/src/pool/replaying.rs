@@ -72,8 +72,14 @@ impl<S: Selector> Pool<S> {
         }
     }
 
+    /// Panics if steps are staged: what is replayed from a log must not be undone.
+    pub(crate) fn expect_unstaged(&self) {
+        assert!(!self.staging, "what is in a log is done again while {} steps are staged", self.steps.len());
+    }
+
     #[inline]
     fn take(&mut self, item: Option<u32>) -> Result<Draw, Divergence> {
+        // In debug builds only: a replay runs this per draw, and asserts it per frame.
         debug_assert!(!self.staging, "what is in a log is not staged");
         let number = self.next_draw;
         if let Some(item) = item {
@@ -92,7 +98,7 @@ impl<S: Selector> Pool<S> {
     }
 
     fn apply_rare(&mut self, event: &Event<'_>) -> Result<(), Divergence> {
-        debug_assert!(!self.staging, "what is in a log is not staged");
+        self.expect_unstaged();
         if let Event::Changed { item, .. }
         | Event::Removed { item }
         | Event::GivenBack { item, .. }
@@ -124,8 +130,7 @@ impl<S: Selector> Pool<S> {
             }
             Event::Epoch { client_seed, after } => self.begin_epoch(client_seed, after.clone()).map(|_| ()),
             Event::Drew(_) | Event::DrewDifferent { .. } | Event::Reserved { .. } | Event::Asked(_) => {
-                debug_assert!(false, "these are handled before");
-                Ok(())
+                unreachable!("draws are done before, and are not {event:?}")
             }
         };
         done.map_err(|refusal| self.refused(refusal))
@@ -151,6 +156,7 @@ impl<S: Selector> Pool<S> {
 
 /// Whether draws have given what is said.
 fn same(draws: &[Draw], items: &[Option<u32>]) -> Result<(), Divergence> {
+    assert_eq!(draws.len(), items.len(), "as many are drawn again as were drawn");
     for (draw, &recorded) in draws.iter().zip(items) {
         if draw.item != recorded {
             return Err(Divergence::OtherItem { draw: draw.number, recorded, computed: draw.item });

@@ -57,7 +57,8 @@ pub(super) struct Requests {
 impl Request {
     /// A request of draws that begin with this one. Its id must be known.
     pub(super) fn new(by: &By<'_>, first: u64, repeats: Repeats, until_us: Option<u64>) -> Self {
-        let (id, user) = (by.request.unwrap_or_default().into(), by.user.map(Box::from));
+        let id = by.request.expect("a request that is kept has an id").into();
+        let user = by.user.map(Box::from);
         Self { id, user, first, count: 0, repeats, until_us, drawn_ms: by.now_ms, begin: 0 }
     }
 }
@@ -95,6 +96,7 @@ impl Requests {
         request: Request,
         items: impl Iterator<Item = Option<u32>>,
     ) -> Vec<Forgotten> {
+        // In debug builds only: every caller has just looked up the id.
         debug_assert!(self.find(&request.id).is_none(), "an id belongs to one request");
         let begin = self.items_forgotten + self.items.len() as u64;
         self.items.extend(items.map(Given::new));
@@ -103,7 +105,7 @@ impl Requests {
         self.enter(self.forgotten + self.kept.len() as u64 - 1);
         let mut forgotten = Vec::new();
         while self.is_too_much() {
-            forgotten.extend(self.forget_first());
+            forgotten.push(self.forget_first());
         }
         forgotten
     }
@@ -116,9 +118,8 @@ impl Requests {
     /// Undoes the last [`keep`](Self::keep).
     pub(super) fn undo_keep(&mut self, forgotten: Vec<Forgotten>) {
         self.leave(self.forgotten + self.kept.len() as u64 - 1);
-        if let Some(request) = self.kept.pop_back() {
-            self.items.truncate((request.begin - self.items_forgotten) as usize);
-        }
+        let request = self.kept.pop_back().expect("the last request is undone, and there is none");
+        self.items.truncate((request.begin - self.items_forgotten) as usize);
         for Forgotten { request, items } in forgotten.into_iter().rev() {
             self.forgotten -= 1;
             self.items_forgotten -= items.len() as u64;
@@ -128,13 +129,13 @@ impl Requests {
         }
     }
 
-    fn forget_first(&mut self) -> Option<Forgotten> {
+    fn forget_first(&mut self) -> Forgotten {
         self.leave(self.forgotten);
-        let request = self.kept.pop_front()?;
+        let request = self.kept.pop_front().expect("the first request is forgotten, and there is none");
         let items: Vec<Given> = self.items.drain(..request.count as usize).collect();
         self.forgotten += 1;
         self.items_forgotten += items.len() as u64;
-        Some(Forgotten { request, items })
+        Forgotten { request, items }
     }
 
     fn at(&self, number: u64) -> &Request {
@@ -149,10 +150,9 @@ impl Requests {
 
     fn leave(&mut self, number: u64) {
         let hash = self.hasher.hash_one(&*self.at(number).id);
-        if let Ok(entry) = self.by_id.find_entry(hash, |&other| other == number) {
-            entry.remove();
-        } else {
-            debug_assert!(false, "request {number} is known by its id");
+        match self.by_id.find_entry(hash, |&other| other == number) {
+            Ok(entry) => _ = entry.remove(),
+            Err(_) => unreachable!("request {number} is not found by its id"),
         }
     }
 }

@@ -46,7 +46,7 @@ impl Reservations {
     /// Of those that are over by now, the one whose time ended first.
     pub(super) fn first_over(&self, now_us: u64) -> Option<&Reservation> {
         let (_, number) = self.by_time.first().filter(|(until_us, _)| *until_us <= now_us)?;
-        self.open.get(number)
+        Some(&self.open[number])
     }
 
     /// How many are over by now.
@@ -80,24 +80,26 @@ impl Reservations {
 
     pub(super) fn open(&mut self, reservation: Reservation) {
         let number = reservation.number();
-        self.by_time.insert((reservation.until_us, number));
+        let is_new = self.by_time.insert((reservation.until_us, number));
+        assert!(is_new, "reservation {number} until {} is open already", reservation.until_us);
         self.draws += reservation.draws.len();
         for item in reservation.items() {
             *self.held.entry(item).or_insert(0) += 1;
         }
-        self.open.insert(number, reservation);
+        let before = self.open.insert(number, reservation);
+        assert!(before.is_none(), "reservation {number} is open already");
     }
 
     pub(super) fn close(&mut self, number: u64) -> Option<Reservation> {
         let reservation = self.open.remove(&number)?;
-        self.by_time.remove(&(reservation.until_us, number));
+        let was_listed = self.by_time.remove(&(reservation.until_us, number));
+        assert!(was_listed, "reservation {number} is not listed until {}", reservation.until_us);
         self.draws -= reservation.draws.len();
         for item in reservation.items() {
-            if let Entry::Occupied(mut held) = self.held.entry(item) {
-                *held.get_mut() -= 1;
-                if *held.get() == 0 {
-                    held.remove();
-                }
+            match self.held.entry(item) {
+                Entry::Occupied(held) if *held.get() == 1 => _ = held.remove(),
+                Entry::Occupied(mut held) => *held.get_mut() -= 1,
+                Entry::Vacant(_) => unreachable!("reservation {number} holds no unit of its item {item}"),
             }
         }
         Some(reservation)
@@ -110,13 +112,16 @@ impl Reservations {
         if self.order.len() <= ENDED_KEPT {
             return None;
         }
-        let oldest = self.order.pop_front()?;
-        self.ended.remove(&oldest).map(|ending| (oldest, ending))
+        let oldest = self.order.pop_front().expect("more are kept than are to be");
+        let ending = self.ended.remove(&oldest);
+        Some((
+            oldest,
+            ending.unwrap_or_else(|| panic!("how reservation {oldest} ended is forgotten already")),
+        ))
     }
 
     pub(super) fn undo_keep(&mut self, number: u64, forgotten: Option<(u64, Ending)>) {
-        debug_assert_eq!(self.order.back(), Some(&number), "what came last is undone first");
-        self.order.pop_back();
+        assert_eq!(self.order.pop_back(), Some(number), "the reservation that ended last is undone first");
         self.ended.remove(&number);
         if let Some((number, ending)) = forgotten {
             self.order.push_front(number);

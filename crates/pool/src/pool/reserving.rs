@@ -41,7 +41,8 @@ impl<S: Selector> Pool<S> {
     /// O(log n); to be asked until there is none, before whatever else is done at this time.
     pub fn expire_one(&mut self, now_us: u64) -> Option<u64> {
         let number = self.next_over(now_us)?.number();
-        self.end(number, Ending::Expired).ok()?;
+        let ended = self.end(number, Ending::Expired);
+        ended.unwrap_or_else(|refusal| panic!("reservation {number} is open and over: {refusal}"));
         Some(number)
     }
 
@@ -106,7 +107,8 @@ impl<S: Selector> Pool<S> {
     }
 
     pub(super) fn undo_reserved(&mut self, number: u64) {
-        self.reservations.close(number);
+        let closed = self.reservations.close(number);
+        assert!(closed.is_some(), "reservation {number} is undone, and is not open");
     }
 
     pub(super) fn undo_ended(&mut self, ended: Ended) {

@@ -99,7 +99,9 @@ impl<S: Selector> Pool<S> {
         standing: &mut Standing,
         hidden: Option<&Hidden>,
     ) -> Result<Draw, Refusal> {
-        let Self { ruled: Some(ruled), urn, numbers, .. } = self else { return Err(Refusal::Empty) };
+        let Self { ruled: Some(ruled), urn, numbers, .. } = self else {
+            unreachable!("a user has a standing in a pool that has no rules")
+        };
         let rules = &ruled.rules;
         if let Some(reached) = standing.refusal(rules) {
             return Err(reached.into());
@@ -143,7 +145,7 @@ impl<S: Selector> Pool<S> {
 
     #[cold]
     fn count_by_rules(&mut self, by: &By<'_>, items: &[Option<u32>]) {
-        let Some(ruled) = &self.ruled else { return };
+        let ruled = self.ruled.as_ref().expect("the caller has seen that there are rules");
         let mut standing = ruled.standing(by);
         items.iter().for_each(|item| standing.count(&ruled.rules, *item));
         self.keep_standing(by, Some(standing));
@@ -162,10 +164,9 @@ impl<S: Selector> Pool<S> {
     }
 
     pub(super) fn undo_counted(&mut self, before: Vec<Before>, tracks: Box<[u64]>) {
-        if let Some(ruled) = &mut self.ruled {
-            before.into_iter().rev().for_each(|before| ruled.people.undo(before));
-            ruled.tracks = tracks;
-        }
+        let ruled = self.ruled.as_mut().expect("what was counted was counted by rules");
+        before.into_iter().rev().for_each(|before| ruled.people.undo(before));
+        ruled.tracks = tracks;
     }
 
     /// Takes back what somebody has drawn, as [`give_back`](Self::give_back) does, and what limits have counted of it in their windows of this time.

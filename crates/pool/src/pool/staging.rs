@@ -83,7 +83,15 @@ impl<S: Selector> Pool<S> {
 
     /// Undoes what was staged behind a savepoint, which was made since the last [`commit`](Self::commit), [`revert`](Self::revert) or
     /// [`hand_over`](Self::hand_over).
+    ///
+    /// # Panics
+    /// If less is staged than was at the savepoint, or more has been handed over.
     pub fn back_to(&mut self, savepoint: Savepoint) {
+        let (steps, kept, handed_over) = (self.steps.len(), savepoint.steps, self.handed_over);
+        assert!(
+            (handed_over..=steps).contains(&kept),
+            "{steps} steps, of which {handed_over} are handed over, cannot go back to {kept}"
+        );
         self.revert_to(savepoint.steps);
         self.recorder.back_to(savepoint.recorded);
     }
@@ -92,16 +100,21 @@ impl<S: Selector> Pool<S> {
     /// that was: once they are written down, so many are kept by [`commit_first`](Self::commit_first). [`revert`](Self::revert) undoes
     /// those as well that have been handed over, as long as they are not kept. For whoever goes on while something is being written.
     pub fn hand_over(&mut self) -> usize {
-        let steps = self.steps.len() - self.handed_over;
-        self.handed_over = self.steps.len();
+        let (all, before) = (self.steps.len(), self.handed_over);
+        let steps = all.checked_sub(before);
+        let steps = steps.unwrap_or_else(|| panic!("{before} steps are handed over, and {all} are staged"));
+        self.handed_over = all;
         self.recorder.clear();
         steps
     }
 
     /// Keeps the first so many of the steps that were handed over. O(1) for each step that is staged.
+    ///
+    /// # Panics
+    /// If fewer were handed over.
     pub fn commit_first(&mut self, steps: usize) {
-        debug_assert!(steps <= self.handed_over, "what is kept has been handed over");
-        let steps = steps.min(self.handed_over);
+        let handed_over = self.handed_over;
+        assert!(steps <= handed_over, "{steps} steps are kept, and {handed_over} are handed over");
         self.steps.forget_first(steps);
         self.handed_over -= steps;
     }
@@ -134,13 +147,19 @@ impl<S: Selector> Pool<S> {
         while self.steps.len() > mark {
             match self.steps.pop() {
                 Some(Last::Drew(item)) => {
+                    // Undoing goes backwards, so the draw is one of the current epoch.
+                    let (next, first) = (self.next_draw, self.epoch.first_draw);
+                    assert!(
+                        next > first,
+                        "a draw before number {next} is undone in an epoch from {first} on"
+                    );
                     self.next_draw -= 1;
                     if let Some(item) = item {
                         self.urn.undo_draw(item);
                     }
                 }
                 Some(Last::Did(step)) => self.undo(step),
-                None => break,
+                None => unreachable!("{} steps are there, and none can be taken", self.steps.len()),
             }
         }
     }

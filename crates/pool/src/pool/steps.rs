@@ -50,8 +50,7 @@ impl Steps {
 
     /// What the draws have given behind the first so many.
     pub(super) fn drawn_since(&self, draws: usize) -> impl ExactSizeIterator<Item = Option<u32>> {
-        let drawn = self.draws.get(draws..).unwrap_or_default();
-        drawn.iter().map(|given| given.item())
+        self.draws[draws..].iter().map(|given| given.item())
     }
 
     pub(super) fn pop(&mut self) -> Option<Last> {
@@ -62,11 +61,12 @@ impl Steps {
         }
     }
 
-    /// Forgets the first so many, or all. O(1) for each that is left.
+    /// Forgets the first so many. O(1) for each that is left.
     pub(super) fn forget_first(&mut self, steps: usize) {
+        assert!(steps <= self.len(), "{steps} steps are forgotten, and {} are there", self.len());
         // The other step of this index is behind so many of all steps.
         let others = (0..self.others.len()).take_while(|&index| self.others[index].0 + index < steps).count();
-        let draws = (steps - others).min(self.draws.len());
+        let draws = steps - others;
         self.others.drain(..others);
         self.draws.drain(..draws);
         self.others.iter_mut().for_each(|(before, _)| *before -= draws);
@@ -119,8 +119,9 @@ mod tests {
                         prop_assert_eq!(popped, model.pop_back());
                     }
                     Deed::ForgetFirst(count) => {
+                        let count = count.min(model.len());
                         steps.forget_first(count);
-                        model.drain(..count.min(model.len()));
+                        model.drain(..count);
                     }
                 }
                 prop_assert_eq!((steps.len(), steps.is_empty()), (model.len(), model.is_empty()));

@@ -94,7 +94,7 @@ impl Inbox {
     /// Says that this thread is the owner.
     pub(super) fn own(&self) {
         let is_first = self.owner.set(thread::current().id()).is_ok();
-        debug_assert!(is_first, "a pool has one owner");
+        assert!(is_first, "a second thread would own the queue of {:?}", self.owner.get());
     }
 
     /// Whether this thread is the owner, which must not wait for itself.
@@ -207,7 +207,9 @@ impl Inbox {
     /// Lets others have the room of so many calls that were answered.
     pub(super) fn answered(&self, calls: usize) {
         let mut letters = self.letters();
-        letters.taken -= calls;
+        let taken = letters.taken;
+        let left = taken.checked_sub(calls);
+        letters.taken = left.unwrap_or_else(|| panic!("{calls} calls are answered, and {taken} were taken"));
         let waits = letters.threads_without_room > 0;
         let tasks = mem::take(&mut letters.tasks_without_room);
         drop(letters);
@@ -219,7 +221,7 @@ impl Inbox {
 
     /// Takes all calls, into `calls`, which is empty; waits until there are some, or something else happens, for at most so long.
     pub(super) fn take(&self, calls: &mut Vec<Call>, at_most: Option<Duration>) -> News {
-        debug_assert!(calls.is_empty(), "what was taken was dealt with");
+        assert!(calls.is_empty(), "{} calls that were taken are not answered", calls.len());
         let mut letters = self.letters();
         loop {
             if !letters.calls.is_empty() {

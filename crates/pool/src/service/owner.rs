@@ -13,7 +13,7 @@ use super::shared::Shared;
 use super::snapshot::Snapshot;
 use super::state::State;
 use crate::chained::ChainedPool;
-use crate::frame::Chain;
+use crate::frame::{Chain, Frame};
 use crate::journal::{Journal, JournalError, Position};
 use crate::pool::Pool;
 use crate::selector::Selector;
@@ -27,6 +27,9 @@ const FRAME_BYTES: usize = 1 << 20;
 const BACK_AT_ONCE: usize = 1 << 16;
 /// The longest sleep while a reservation is open or something is scheduled: so late a clock that was set is noticed.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
+/// Frames up to this many bytes are read back before they are logged. Longer frames come from calls
+/// that draw many, where hashing the frame again would cost a noticeable part of the draws.
+const READ_BACK_BYTES_MAX: usize = 4096;
 /// How long a snapshot waits whose sink is busy.
 const SNAPSHOT_PAUSE: Duration = Duration::from_millis(1);
 
@@ -44,6 +47,8 @@ pub(super) struct Owner<S, J, C> {
     flying: usize,
     /// The position of the last frame.
     last: Position,
+    /// Where the last frame ends and the next one continues.
+    log_end: LogEnd,
     /// Whether what is staged ends an epoch, whose secret the answer tells.
     tells_secret: bool,
     /// The chain behind the last frame that has settled.
@@ -52,6 +57,14 @@ pub(super) struct Owner<S, J, C> {
     snapshot: Option<Snapshot>,
     /// Bytes of the frames that were written since the snapshot went on.
     frame_bytes: usize,
+}
+
+/// The end of what the journal was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct LogEnd {
+    chain: Chain,
+    /// The number of the first draw that is in no frame.
+    next_draw: u64,
 }
 
 /// What was done at once, on its way into the journal.
@@ -67,6 +80,7 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
     pub(super) fn new(chained: ChainedPool<S>, journal: J, clock: C, shared: Arc<Shared>) -> Self {
         Self {
             settled_chain: chained.chain,
+            log_end: LogEnd { chain: chained.chain, next_draw: chained.pool.next_draw() },
             chained,
             journal,
             clock,
@@ -104,7 +118,8 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
             }
             self.go_on_with_snapshot();
         }
-        debug_assert!(self.flights.is_empty() && self.answers.is_empty(), "everybody was answered");
+        // Frames without an answer may not have settled yet: closing the journal settles them.
+        assert!(self.answers.is_empty(), "{} calls were not answered", self.answers.len());
         // One that is not complete is given up, and the journal need not wait for it.
         self.snapshot = None;
         let closed = self.journal.close();
@@ -201,7 +216,6 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
             return;
         }
         if self.snapshot.is_none() {
-            debug_assert!(self.chained.pool.staged().is_empty(), "what was done is in the journal");
             let ChainedPool { pool, chain } = &self.chained;
             self.snapshot = self.journal.begin_snapshot().map(|sink| Snapshot::begin(pool, *chain, sink));
         }
@@ -215,7 +229,9 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
         if self.failure.is_some() {
             return;
         }
-        let answers = self.answers.len() - self.flying;
+        let (all, flying) = (self.answers.len(), self.flying);
+        let answers = all.checked_sub(flying);
+        let answers = answers.unwrap_or_else(|| panic!("{flying} of {all} answers wait for their frames"));
         if self.chained.pool.staged().is_empty() {
             if answers == 0 {
                 return;
@@ -223,9 +239,14 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
         } else {
             self.frame.clear();
             self.chained.write_staged(time_us, &mut self.frame);
+            self.continue_log();
             self.frame_bytes += self.frame.len();
             match self.journal.append(time_us, &self.frame) {
-                Ok(position) => self.last = position,
+                Ok(position) => {
+                    let last = self.last;
+                    assert!(position > last, "the journal takes a frame at {position}, behind one at {last}");
+                    self.last = position;
+                }
                 Err(failure) => return self.fail(failure),
             }
             if std::mem::take(&mut self.tells_secret) {
@@ -235,6 +256,24 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
         let steps = self.chained.pool.hand_over();
         self.flights.push_back(Flight { position: self.last, steps, answers, chain: self.chained.chain });
         self.flying += answers;
+    }
+
+    /// Panics if the frame does not continue the one before it: a replay would refuse the log.
+    fn continue_log(&mut self) {
+        let before = self.log_end;
+        let read = if self.frame.len() <= READ_BACK_BYTES_MAX {
+            Frame::read(&self.frame, before.chain)
+        } else {
+            Frame::read_stated(&self.frame)
+        };
+        let (frame, chain) = read.unwrap_or_else(|error| panic!("a frame is not as it was to be: {error}"));
+        let (first_draw, next_draw) = (frame.first_draw, self.chained.pool.next_draw());
+        assert!(
+            first_draw == before.next_draw && chain == self.chained.chain,
+            "a frame from draw {first_draw} on with {chain} would follow {before:?}, and the chain is {}",
+            self.chained.chain
+        );
+        self.log_end = LogEnd { chain, next_draw };
     }
 
     /// Keeps and answers what has settled.
@@ -253,7 +292,9 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
             self.settled_chain = flight.chain;
         }
         self.chained.pool.commit_first(steps);
-        self.flying -= answers;
+        let flying = self.flying;
+        let left = flying.checked_sub(answers);
+        self.flying = left.unwrap_or_else(|| panic!("{answers} answers have settled, and {flying} were to"));
         self.answer(answers);
     }
 

@@ -39,14 +39,23 @@ impl Reply {
 
     #[inline]
     fn send(&mut self, outcome: Outcome) {
-        let to = mem::replace(&mut self.0, To::Nobody);
-        // A callback that panics, or a waker, has said so by the panic's message; it is no reason not to answer others.
-        let _ = catch_unwind(AssertUnwindSafe(|| match to {
-            To::Callback(callback) => callback.call(outcome),
-            To::Slot(slot) => slot.put(outcome),
+        match mem::replace(&mut self.0, To::Nobody) {
+            To::Callback(callback) => foreign(|| callback.call(outcome)),
+            To::Slot(slot) => {
+                if let Some(waiter) = slot.put(outcome) {
+                    foreign(|| waiter.wake());
+                }
+            }
             To::Nobody => {}
-        }));
+        }
     }
+}
+
+/// Runs a callback or a waker of the caller. The panic hook reports one that panics; the other
+/// calls are answered all the same.
+#[inline]
+fn foreign(run: impl FnOnce()) {
+    let _ = catch_unwind(AssertUnwindSafe(run));
 }
 
 impl Drop for Reply {

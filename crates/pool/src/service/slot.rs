@@ -17,7 +17,8 @@ struct Contents {
     waiter: Option<Waiter>,
 }
 
-enum Waiter {
+/// The thread or task that waits for an answer.
+pub(super) enum Waiter {
     Thread(Thread),
     Task(Waker),
 }
@@ -33,17 +34,13 @@ impl Slot {
         OWN.try_with(Arc::clone).unwrap_or_default()
     }
 
-    pub(super) fn put(&self, outcome: Outcome) {
+    /// Puts the answer in and returns the waiter to wake.
+    #[must_use]
+    pub(super) fn put(&self, outcome: Outcome) -> Option<Waiter> {
         let mut contents = self.contents();
-        debug_assert!(contents.answer.is_none(), "a slot is one call's");
+        assert!(contents.answer.is_none(), "a slot of one call has been given an answer before");
         contents.answer = Some(outcome);
-        let waiter = contents.waiter.take();
-        drop(contents);
-        match waiter {
-            Some(Waiter::Thread(thread)) => thread.unpark(),
-            Some(Waiter::Task(waker)) => waker.wake(),
-            None => {}
-        }
+        contents.waiter.take()
     }
 
     /// Keeps the thread waiting until the answer is there, and takes it.
@@ -75,5 +72,14 @@ impl Slot {
 
     fn contents(&self) -> MutexGuard<'_, Contents> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiter {
+    pub(super) fn wake(self) {
+        match self {
+            Self::Thread(thread) => thread.unpark(),
+            Self::Task(waker) => waker.wake(),
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! A snapshot that is being taken of a pool that goes on.
 
 use crate::capture::Capture;
-use crate::event::Events;
+use crate::event::{Event, Events};
 use crate::frame::Chain;
 use crate::journal::SnapshotSink;
 use crate::pool::Pool;
@@ -16,6 +16,11 @@ pub(super) struct Snapshot {
     capture: Capture,
     sink: Box<dyn SnapshotSink>,
     events: Vec<u8>,
+}
+
+/// The events that a pool has recorded itself.
+fn recorded(events: &[u8]) -> impl Iterator<Item = Event<'_>> {
+    Events::new(events).map(|event| event.expect("what a pool has recorded can be read"))
 }
 
 impl Snapshot {
@@ -39,18 +44,26 @@ impl Snapshot {
     ) -> R {
         let savepoint = pool.savepoint();
         let result = act(pool);
-        let events = || Events::new(pool.staged_since(savepoint)).flatten();
-        if !events().any(|event| self.capture.is_unseen(&event)) {
+        if !recorded(pool.staged_since(savepoint)).any(|event| self.capture.is_unseen(&event)) {
             return result;
         }
         self.events.clear();
         self.events.extend_from_slice(pool.staged_since(savepoint));
         pool.back_to(savepoint);
         let Self { capture, sink, events } = self;
-        for event in Events::new(events).flatten() {
+        for event in recorded(events) {
             capture.see(pool, &event, |block, items| sink.block(block, items));
         }
-        act(pool)
+        let result = act(pool);
+        // The capture has seen what this changes. The message has no bytes: they may hold secrets.
+        let (again, before) = (pool.staged_since(savepoint), &self.events);
+        assert!(
+            again == &before[..],
+            "events of {} bytes become {} when done again",
+            before.len(),
+            again.len()
+        );
+        result
     }
 
     /// Lets the sink have one more block, which takes some tens of microseconds, and more of them behind so many bytes of frames since it

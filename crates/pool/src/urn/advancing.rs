@@ -53,7 +53,10 @@ impl<S: Selector> Urn<S> {
             {
                 let kept = if lapses { 0 } else { left };
                 let fits = self.stocks.restock(item, Stock::Limited(kept + units));
-                debug_assert!(fits.is_some(), "what was promised has its place");
+                assert!(
+                    fits.is_some(),
+                    "{units} units of item {item} come to {kept}, more than there can be"
+                );
             }
             self.enter(item);
         }
@@ -71,8 +74,6 @@ impl<S: Selector> Urn<S> {
     }
 
     fn go_to(&mut self, now_ms: u64) {
-        if let Some(timetable) = &mut self.timetable {
-            timetable.go_to(now_ms);
-        }
+        self.timetable.as_mut().expect("only a schedule goes on").go_to(now_ms);
     }
 }

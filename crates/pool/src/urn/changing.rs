@@ -121,9 +121,10 @@ impl<S: Selector> Urn<S> {
         self.selector.push(0);
         let change = self.note(added, What::Added);
         self.version += 1;
-        // Nothing has been drawn of it, so any stock fits.
         let stock = item.stock;
-        self.set(added, item.weight, |stocks| _ = stocks.restock(added, stock));
+        self.set(added, item.weight, |stocks| {
+            stocks.restock(added, stock).expect("nothing has been drawn of it, so any stock fits");
+        });
         Ok(change)
     }
 
@@ -141,7 +142,11 @@ impl<S: Selector> Urn<S> {
         let change = self.note(item, What::Removed);
         self.version += 1;
         self.ids.release(item);
-        self.set(item, 0, |stocks| _ = stocks.restock(item, Stock::Limited(0)));
+        self.set(item, 0, |stocks| {
+            stocks
+                .restock(item, Stock::Limited(0))
+                .expect("what was drawn fits, so it does without the rest");
+        });
         Ok(change)
     }
 
@@ -154,7 +159,7 @@ impl<S: Selector> Urn<S> {
         }
         self.set(item, weight, |stocks| stocks.stand(item, standing));
         if what == What::Added {
-            debug_assert_eq!(item as usize + 1, self.ids.len(), "it is the last");
+            assert_eq!(item as usize + 1, self.ids.len(), "the item that was added last is undone first");
             self.ids.pop();
             self.stocks.pop();
             self.weights.pop();
@@ -174,7 +179,6 @@ impl<S: Selector> Urn<S> {
 
     /// Puts back units of which it is sure that they were drawn.
     pub(crate) fn put_back(&mut self, item: u32, count: u64) -> Change {
-        debug_assert!(count <= self.stocks.drawn(item), "they were drawn");
         let change = self.note(item, What::Changed);
         self.set(item, self.weights[item as usize], |stocks| _ = stocks.put_back(item, count));
         change
@@ -198,9 +202,7 @@ impl<S: Selector> Urn<S> {
         self.check(item as usize + 1, id, weight, stock, beside, self.counted(item))?;
         let change = self.note(item, What::Changed);
         self.version += 1;
-        let mut fits = true;
-        self.set(item, weight, |stocks| fits = stocks.restock(item, stock).is_some());
-        debug_assert!(fits, "it was checked");
+        self.set(item, weight, |stocks| stocks.restock(item, stock).expect("it was checked that it fits"));
         Ok(change)
     }
 
@@ -218,7 +220,9 @@ impl<S: Selector> Urn<S> {
         if self.is_on_sale(item) {
             self.go_off_sale(item);
         }
-        self.counted -= self.counted(item);
+        let (all, own) = (self.counted, self.counted(item));
+        let others = all.checked_sub(own);
+        self.counted = others.unwrap_or_else(|| panic!("item {item} counts {own} of {all} that all count"));
     }
 
     /// Counts an item that has changed.

@@ -30,9 +30,10 @@ impl<S: Selector> Urn<S> {
     #[inline]
     fn draw_unit(&mut self, number: u64, weight: u64) -> u32 {
         let met = self.selector.take(number, weight) as u32;
+        // In debug builds only: every draw of a raffle runs this.
         debug_assert_eq!(self.weights[met as usize], weight, "all units weigh the same");
         if self.stocks.take_one(met) == 1 {
-            self.on_sale -= 1;
+            self.go_off_sale(met);
         }
         met
     }
@@ -66,7 +67,7 @@ impl<S: Selector> Urn<S> {
         items: &mut [usize],
         mut drew: impl FnMut(Option<u32>),
     ) -> Result<usize, Empty> {
-        debug_assert!(self.lasting_weight().is_some(), "each draw leaves the weights as they are");
+        assert!(self.lasting_weight().is_some(), "each draw leaves the weights as they are");
         self.selector.select_each(numbers, items);
         let on_sale = self.on_sale;
         for (before, &mut met) in items.iter_mut().enumerate() {
@@ -94,7 +95,7 @@ impl<S: Selector> Urn<S> {
                 let weight = self.weights[met as usize];
                 self.selector.lower(met as usize, weight);
                 if self.stocks.take_one(met) == 1 {
-                    self.on_sale -= 1;
+                    self.go_off_sale(met);
                 }
                 Ok(Some(met))
             }
@@ -141,9 +142,8 @@ impl<S: Selector> Urn<S> {
             }
             return Ok(Some(met));
         }
-        let left = fallback.map_or(0, |fallback| self.stocks.left(fallback));
-        if left > 0 {
-            return Ok(self.take_fallback(fallback));
+        if let Some(fallback) = fallback.filter(|&fallback| self.stocks.left(fallback) > 0) {
+            return Ok(Some(self.take_fallback(fallback)));
         }
         if self.on_sale == 0 { Err(Empty) } else { Ok(None) }
     }
@@ -152,22 +152,19 @@ impl<S: Selector> Urn<S> {
     #[cold]
     pub(super) fn draw_behind_all(&mut self) -> Result<Option<u32>, Empty> {
         match self.rule {
-            Rule::PerUnit { fallback } if fallback.is_some_and(|fallback| self.stocks.left(fallback) > 0) => {
-                Ok(self.take_fallback(fallback))
+            Rule::PerUnit { fallback: Some(fallback) } if self.stocks.left(fallback) > 0 => {
+                Ok(Some(self.take_fallback(fallback)))
             }
             _ => Err(Empty),
         }
     }
 
     /// Takes one of the item that what is sold out leads to, of which some is left.
-    fn take_fallback(&mut self, fallback: Option<u32>) -> Option<u32> {
-        let item = fallback?;
-        let before = self.stocks.take(item);
-        debug_assert!(before > 0, "somebody has looked");
-        if before == 1 && self.weights[item as usize] > 0 {
+    fn take_fallback(&mut self, item: u32) -> u32 {
+        if self.stocks.take_one(item) == 1 && self.weights[item as usize] > 0 {
             self.go_off_sale(item);
         }
-        Some(item)
+        item
     }
 
     /// Hides an item: until it is [shown](Self::show) again, it is as if it were not there. Nothing else may be done but drawing meanwhile.

@@ -67,7 +67,7 @@ impl<S: Selector> Urn<S> {
                 let item = self.item_at(items, favour, choose(total));
                 let item = self.tables.as_ref().map_or(item, |tables| tables.descend(item, choose));
                 let was_there = self.take(item);
-                debug_assert!(was_there, "what has run out has no weight there");
+                assert!(was_there, "item {item} is chosen, and nothing is left of it");
                 return Ok(Some(item));
             }
         }

@@ -125,7 +125,8 @@ impl Unread {
 
     /// What was written by [`Urn::write_timetable`], before there are items; `None` if that is not it.
     pub(crate) fn timetable(&mut self, reader: &mut Reader<'_>) -> Option<()> {
-        debug_assert!(self.contents.weights.is_empty(), "what an item counts depends on it");
+        let items = self.contents.weights.len();
+        assert!(items == 0, "{items} items are read, and what they count depends on the timetable");
         self.contents.timetable = Timetable::read(reader, self.items)?;
         Some(())
     }
@@ -232,7 +233,7 @@ impl Unread {
             return None;
         }
         let urn = Urn::of(rule, version, contents, make);
-        debug_assert_eq!(urn.counted, sum, "it was added up while it was read");
+        assert_eq!(urn.counted, sum, "what the items count is what was added up while they were read");
         Some(urn)
     }
 }

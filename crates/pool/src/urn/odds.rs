@@ -179,10 +179,7 @@ impl<'a, S: Selector> OddsInTurn<'a, S> {
             !(is_hidden && drawn > 0) && left.is_some_and(|left| left != Stock::Limited(drawn))
         };
         self.odds.fallback = self.odds.fallback.filter(|&fallback| is_left(fallback));
-        debug_assert!(
-            matches!(self.urn.rule(), Rule::Keep { .. }) == self.odds.keeps,
-            "the odds are this urn's"
-        );
+        assert!(matches!(self.urn.rule(), Rule::Keep { .. }) == self.odds.keeps, "the odds are this urn's");
     }
 }
 

@@ -190,7 +190,9 @@ impl<S: Selector> Urn<S> {
     /// An item is no more on sale.
     #[inline]
     pub(super) fn go_off_sale(&mut self, item: u32) {
-        *self.on_sale_of(item) -= 1;
+        let on_sale = self.on_sale_of(item);
+        *on_sale =
+            on_sale.checked_sub(1).unwrap_or_else(|| panic!("no item is on sale, and {item} is sold out"));
         self.tell_of(item);
     }
 
@@ -216,7 +218,7 @@ impl<S: Selector> Urn<S> {
 
     /// Has all that leads to a table know what it has, if that is something else than before.
     fn tell(&mut self, table: u32) {
-        let Some(tables) = &mut self.tables else { return };
+        let tables = self.tables.as_mut().expect("a table besides the first is among the tables");
         let inner = &mut tables.inner[table as usize];
         let now = State { has_weight: inner.selector.total() > 0, is_on_sale: inner.on_sale > 0 };
         let before = std::mem::replace(&mut inner.told, now);
@@ -234,8 +236,7 @@ impl<S: Selector> Urn<S> {
                 if now.is_on_sale { self.come_on_sale(lead) } else { self.go_off_sale(lead) }
             }
         }
-        if let Some(tables) = &mut self.tables {
-            tables.inner[table as usize].leads = leads;
-        }
+        let tables = self.tables.as_mut().expect("tables stay");
+        tables.inner[table as usize].leads = leads;
     }
 }

@@ -79,7 +79,8 @@ impl Timetable {
             (0..self.plans.len() as u32).filter(changes).collect()
         };
         for entry in changed.iter().filter_map(|&plan| self.entry(plan)).collect::<Vec<_>>() {
-            self.due.remove(&entry);
+            let was_due = self.due.remove(&entry);
+            assert!(was_due, "{entry:?}, a time and a plan, is not among what is due at {}", self.now_ms);
         }
         self.now_ms = now_ms;
         for entry in changed.iter().filter_map(|&plan| self.entry(plan)).collect::<Vec<_>>() {

@@ -176,9 +176,7 @@ impl Session {
                 let (number, answer) = answer.map_err(|error| Fault::Unavailable(told(&error)))?;
                 match answer {
                     Ok(message) => {
-                        if let Some(slot) = messages.get_mut((number - first) as usize) {
-                            *slot = message.payload.to_vec();
-                        }
+                        messages[(number - first) as usize] = message.payload.to_vec();
                     }
                     Err(error) => match error.kind() {
                         RawMessageErrorKind::NoMessageFound => return Ok(None),

@@ -1,0 +1,10 @@
+//! What pools, their selectors, services and files do. One program: a target per file would link
+//! the crate each time.
+
+#[cfg(feature = "files")]
+mod catalogue_files;
+#[cfg(feature = "original")]
+mod original;
+mod pool;
+mod selectors;
+mod service;

@@ -1,0 +1,108 @@
+//! What a torn end and a changed bit do to a log: no byte is believed that was not written.
+
+use super::support::{Ledger, open, options, serve};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tidemark_log::{Format, MemoryStorage, Storage};
+use tidemark_pool::Chain;
+use tidemark_pool::service::Service;
+
+/// A log, and what was so behind each of its frames: by the number of the next draw.
+struct Life {
+    storage: MemoryStorage,
+    segment: String,
+    chains: BTreeMap<u64, Chain>,
+    ledger: Ledger,
+}
+
+/// One segment with a few frames. Its service was not stopped: what is in it ends where the last frame does.
+fn life(format: Format) -> Life {
+    let storage = MemoryStorage::new();
+    let mut chains = BTreeMap::new();
+    let opened = open(Arc::new(storage.clone()), &options(format)).expect("a pool");
+    chains.insert(0, opened.0.chain);
+    let service = serve(opened);
+    let mut ledger = Ledger::default();
+    for turn in 0..6 {
+        assert!(ledger.call(&service, turn));
+        note(&service, &mut chains);
+    }
+    let copy = storage.fork();
+    drop(service);
+    let names = copy.list().expect("files");
+    let segment = names.into_iter().find(|name| name.starts_with("segment-")).expect("one segment");
+    Life { segment, storage: copy, chains, ledger }
+}
+
+fn note(service: &Service, chains: &mut BTreeMap<u64, Chain>) {
+    let state = super::support::state(service);
+    chains.insert(state.next_draw, state.chain);
+}
+
+/// Opens the log with other bytes: it is the pool as it was behind one of its frames, or an error.
+fn next_draw_with(life: &Life, bytes: Vec<u8>, format: Format, case: &str) -> Result<u64, String> {
+    let storage = life.storage.fork();
+    storage.put(&life.segment, bytes);
+    let opened = open(Arc::new(storage), &options(format)).map_err(|error| error.to_string())?;
+    let next = opened.0.pool.next_draw();
+    if !opened.2.is_new {
+        assert_eq!(life.chains.get(&next), Some(&opened.0.chain), "{case}: a pool that never was");
+    }
+    Ok(next)
+}
+
+/// Where what was written ends, and the zeros begin that files are filled with.
+fn end_of(bytes: &[u8]) -> usize {
+    bytes.len() - bytes.iter().rev().take_while(|&&byte| byte == 0).count()
+}
+
+#[test]
+fn a_log_that_is_cut_anywhere_is_the_pool_of_the_frames_that_are_whole() {
+    for format in Format::ALL {
+        let life = life(format);
+        let bytes = life.storage.read(&life.segment).expect("a segment");
+        let end = end_of(&bytes);
+        let mut seen = Vec::new();
+        for cut in 0..=end {
+            let mut torn = bytes.clone();
+            if format == Format::Binary {
+                torn[cut..end].fill(0);
+            } else {
+                torn.truncate(cut);
+            }
+            // An end that a later marker has called durable is not torn but damaged.
+            match next_draw_with(&life, torn, format, &format!("{format}: cut at {cut}")) {
+                Ok(next) => seen.push(next),
+                Err(error) => assert!(error.contains("damaged"), "{format}: cut at {cut}: {error}"),
+            }
+        }
+        assert!(seen.is_sorted(), "{format}: more bytes are no fewer draws");
+        assert_eq!(seen.last(), Some(&(life.ledger.draws.len() as u64)), "{format}");
+        seen.dedup();
+        assert!(seen.len() > 5, "{format}: only {seen:?}");
+    }
+}
+
+#[test]
+fn no_bit_that_has_changed_makes_another_prize() {
+    for format in Format::ALL {
+        let life = life(format);
+        let bytes = life.storage.read(&life.segment).expect("a segment");
+        let (end, told) = (end_of(&bytes), life.ledger.draws.len() as u64);
+        let (mut located, mut cut) = (0, 0);
+        for bit in 0..end * 8 {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            let case = format!("{format}: bit {bit}");
+            match next_draw_with(&life, flipped, format, &case) {
+                Ok(next) if next < told => cut += 1,
+                Ok(_) => {}
+                Err(error) => {
+                    located += u32::from(error.contains("at byte"));
+                }
+            }
+        }
+        // What stands before a later marker cannot pass for a torn end.
+        assert!(located as usize > end * 4, "{format}: {located} of {} bits are located, {cut} cut", end * 8);
+    }
+}
