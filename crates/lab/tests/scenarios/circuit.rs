@@ -1,29 +1,21 @@
 //! The laboratory of circuits as a whole: every row runs, and the flags do what they say.
 
-mod support;
-
-use std::alloc::System;
 use std::collections::HashSet;
 use std::iter;
-use tidemark_lab::allocations::Counting;
 use tidemark_lab::circuit::{Benchmark, benchmarks, run};
 
-/// For the rows that count allocations.
-#[global_allocator]
-static ALLOCATOR: Counting<System> = Counting::new(System);
-
 fn try_run(arguments: &[&str]) -> anyhow::Result<String> {
-    support::micro::try_run(run, arguments)
+    crate::support::micro::try_run(run, arguments)
 }
 
 #[test]
 fn every_benchmark_runs_and_none_loses_a_value() {
-    support::micro::assert_all_are_there(&benchmarks(), &try_run(&["--bm", "ss", "--quick"]).unwrap());
+    crate::support::micro::assert_all_are_there(&benchmarks(), &try_run(&["--bm", "ss", "--quick"]).unwrap());
 }
 
 #[test]
 fn names_are_unique_and_rows_say_what_they_measure() {
-    support::micro::assert_names_are_unique_and_rows_say_what_they_measure(&benchmarks());
+    crate::support::micro::assert_names_are_unique_and_rows_say_what_they_measure(&benchmarks());
 }
 
 #[test]
@@ -217,7 +209,7 @@ fn any_benchmarks_are_compared_with_one() {
 
 #[test]
 fn the_rows_that_say_most_are_a_part_of_all() {
-    support::micro::assert_the_summary_is_a_part(&benchmarks());
+    crate::support::micro::assert_the_summary_is_a_part(&benchmarks());
     let summary: Vec<_> = try_run(&["-l", "--summary"]).unwrap().lines().map(str::to_owned).collect();
     for name in [
         "CircuitOps.idle_memory",

@@ -1,33 +1,19 @@
 //! The laboratory of counters beside real stores: it commits to them as programs do, and reads back what they have.
-#![cfg(feature = "stores")]
 
-#[path = "../../stores/tests/conformance/running.rs"]
-#[allow(dead_code, reason = "the stores' own tests also kill servers and have them forget")]
-mod running;
+use crate::running::{self, Kind, Running};
+use crate::support::counters::{figures, said, try_run};
+use tidemark_counter::store::Store;
+use tidemark_stores::{NatsOptions, NatsStore, PostgresOptions, PostgresStore, RedisOptions, RedisStore};
 
-mod support {
-    #[allow(dead_code, reason = "other tests use more of it")]
-    pub(crate) mod counters;
-
-    use crate::running::Kind;
-    use tidemark_counter::store::Store;
-    use tidemark_stores::{NatsOptions, NatsStore, PostgresOptions, PostgresStore, RedisOptions, RedisStore};
-
-    /// A store at a server that is being started.
-    pub(crate) fn store_at(kind: Kind, port: u16, _: &str) -> Box<dyn Store> {
-        let address = super::address(kind, port);
-        match kind {
-            Kind::Redis => Box::new(RedisStore::new(RedisOptions::new(address)).expect("an address")),
-            Kind::Postgres => {
-                Box::new(PostgresStore::new(PostgresOptions::new(address)).expect("an address"))
-            }
-            Kind::Nats => Box::new(NatsStore::new(NatsOptions::new(address)).expect("an address")),
-        }
+/// A store at a server that is being started.
+pub(crate) fn store_at(kind: Kind, port: u16, _: &str) -> Box<dyn Store> {
+    let address = address(kind, port);
+    match kind {
+        Kind::Redis => Box::new(RedisStore::new(RedisOptions::new(address)).expect("an address")),
+        Kind::Postgres => Box::new(PostgresStore::new(PostgresOptions::new(address)).expect("an address")),
+        Kind::Nats => Box::new(NatsStore::new(NatsOptions::new(address)).expect("an address")),
     }
 }
-
-use running::{Kind, Running};
-use support::counters::{figures, said, try_run};
 
 fn address(kind: Kind, port: u16) -> String {
     match kind {

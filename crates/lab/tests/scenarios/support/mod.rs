@@ -1,5 +1,7 @@
-//! What several tests of laboratories have in common. Each of them uses a part of it.
-#![allow(dead_code, reason = "each test uses a part of it")]
+//! What several laboratories' tests share.
 
 pub(crate) mod counters;
 pub(crate) mod micro;
+
+#[cfg(feature = "stores")]
+pub(crate) use crate::counter_stores::store_at;
