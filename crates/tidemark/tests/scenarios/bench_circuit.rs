@@ -120,6 +120,18 @@ fn a_fork_that_dies_has_failed_and_all_others_are_kept() {
     assert!(results.contains("IdOps.id_toString") && !results.contains("IdOps.id_from"), "{results}");
 }
 
+/// The program's allocator counts for `bench`: a text of its own is one block.
+#[test]
+fn the_profiler_of_allocations_states_what_an_operation_asks_for() {
+    let output = bench(&["^IdOps.id_toString$", "-bm", "ss", "-prof", "gc", "-rff", "-"]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let results: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let found = &results[0]["secondaryMetrics"];
+    let score = |metric: &str| found[metric]["score"].as_f64().unwrap_or_else(|| panic!("{metric}: {found}"));
+    assert!(score("gc.alloc.count.norm") >= 1.0, "{found}");
+    assert!(score("gc.alloc.rate.norm") >= 1.0, "{found}");
+}
+
 #[test]
 fn a_pattern_that_means_nothing_is_a_wrong_command_line() {
     for (pattern, reason) in [("", "an empty pattern means nothing"), ("nope", "no benchmark's name has")] {

@@ -96,6 +96,23 @@ fn a_kill_costs_what_is_promised_with_redis() {
     costs_what_is_promised(&format!("redis://127.0.0.1:{}", redis.port));
 }
 
+/// The program's allocator counts for `bench`, and only there.
+#[test]
+fn a_run_states_what_it_asked_of_the_allocator() {
+    let output = Command::new(env!("CARGO_BIN_EXE_tidemark"))
+        .args(["bench", "counter", "-ops=20000", "-goroutines=2", "-keys=16", "-json"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let memory = &report["memory"];
+    for figure in ["allocations", "totalBytes"] {
+        assert!(memory[figure].as_u64() > Some(0), "{figure}: {memory}");
+    }
+    assert!(memory["keptBytes"].is_i64(), "{memory}");
+    assert!(memory["bytesPerKey"].as_f64() > Some(0.0), "{memory}");
+}
+
 #[test]
 fn what_would_say_nothing_is_refused() {
     let directory = tempfile::tempdir().unwrap();
