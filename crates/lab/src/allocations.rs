@@ -133,51 +133,100 @@ impl<A> Counting<A> {
 }
 
 // SAFETY: each function hands the inner allocator, which is one, what its caller has handed in, and hands back what the
-// inner allocator has answered; between the two it only adds to counters, which neither allocates nor unwinds.
+// inner allocator has answered; besides it only adds to counters, which neither allocates nor unwinds.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if COUNTING.is_on() {
-            count_allocation(layout.size());
+            // SAFETY: the caller promises what `GlobalAlloc::alloc` asks for, of this layout.
+            return unsafe { counted_alloc(&self.0, layout) };
         }
-        // SAFETY: the caller promises what `GlobalAlloc::alloc` asks for, of this layout.
+        // SAFETY: as above.
         unsafe { self.0.alloc(layout) }
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         if COUNTING.is_on() {
-            count_allocation(layout.size());
+            // SAFETY: the caller promises what `GlobalAlloc::alloc_zeroed` asks for, of this layout.
+            return unsafe { counted_alloc_zeroed(&self.0, layout) };
         }
-        // SAFETY: the caller promises what `GlobalAlloc::alloc_zeroed` asks for, of this layout.
+        // SAFETY: as above.
         unsafe { self.0.alloc_zeroed(layout) }
     }
 
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         if COUNTING.is_on() {
-            count_release(layout.size());
-            count_allocation(new_size);
+            // SAFETY: the block came from this allocator, so from the inner one, with this layout, and the caller
+            // promises the rest of what `GlobalAlloc::realloc` asks for.
+            return unsafe { counted_realloc(&self.0, block, layout, new_size) };
         }
-        // SAFETY: the block came from this allocator, so from the inner one, with this layout, and the caller promises
-        // the rest of what `GlobalAlloc::realloc` asks for.
+        // SAFETY: as above.
         unsafe { self.0.realloc(block, layout, new_size) }
     }
 
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         if COUNTING.is_on() {
-            count_release(layout.size());
+            // SAFETY: the block came from this allocator, so from the inner one, with this layout, and is not used
+            // again.
+            return unsafe { counted_dealloc(&self.0, block, layout) };
         }
-        // SAFETY: the block came from this allocator, so from the inner one, with this layout, and is not used again.
+        // SAFETY: as above.
         unsafe { self.0.dealloc(block, layout) }
     }
 }
 
-// Out of line: the code that runs while nothing is measured stays a load, a branch and a jump.
+// What counts is out of line, and ends with the inner allocator's call: so the code that runs while nothing is measured
+// is a load, a branch and a jump, and saves no registers for a call behind which it goes on.
 
+/// # Safety
+/// As [`GlobalAlloc::alloc`].
 #[cold]
 #[inline(never)]
+unsafe fn counted_alloc(inner: &impl GlobalAlloc, layout: Layout) -> *mut u8 {
+    count_allocation(layout.size());
+    // SAFETY: the caller promises it.
+    unsafe { inner.alloc(layout) }
+}
+
+/// # Safety
+/// As [`GlobalAlloc::alloc_zeroed`].
+#[cold]
+#[inline(never)]
+unsafe fn counted_alloc_zeroed(inner: &impl GlobalAlloc, layout: Layout) -> *mut u8 {
+    count_allocation(layout.size());
+    // SAFETY: the caller promises it.
+    unsafe { inner.alloc_zeroed(layout) }
+}
+
+/// # Safety
+/// As [`GlobalAlloc::realloc`].
+#[cold]
+#[inline(never)]
+unsafe fn counted_realloc(
+    inner: &impl GlobalAlloc,
+    block: *mut u8,
+    layout: Layout,
+    new_size: usize,
+) -> *mut u8 {
+    count_release(layout.size());
+    count_allocation(new_size);
+    // SAFETY: the caller promises it.
+    unsafe { inner.realloc(block, layout, new_size) }
+}
+
+/// # Safety
+/// As [`GlobalAlloc::dealloc`].
+#[cold]
+#[inline(never)]
+unsafe fn counted_dealloc(inner: &impl GlobalAlloc, block: *mut u8, layout: Layout) {
+    count_release(layout.size());
+    // SAFETY: the caller promises it.
+    unsafe { inner.dealloc(block, layout) }
+}
+
 fn count_allocation(bytes: usize) {
     COUNT.fetch_add(1, Relaxed);
     BYTES.fetch_add(bytes as u64, Relaxed);
@@ -188,8 +237,6 @@ fn count_allocation(bytes: usize) {
     class.kept.fetch_add(1, Relaxed);
 }
 
-#[cold]
-#[inline(never)]
 fn count_release(bytes: usize) {
     KEPT.fetch_sub(bytes as i64, Relaxed);
     Class::of(bytes).kept.fetch_sub(1, Relaxed);
