@@ -316,7 +316,7 @@ fn seconds(seconds: f64) -> String {
 mod tests {
     use crate::kv::emission::Emissions;
     use crate::kv::test_report::{report, report_with};
-    use crate::latency::LatencySummary;
+    use crate::latency::{Latencies, LatencySummary};
     use crate::watch::sequence::SequenceFaults;
 
     #[test]
@@ -371,6 +371,21 @@ Note: SET operations were issued with DURABLE for synchronous WAL flush+fsync.
         assert_eq!(json["startTime"], "1970-01-01T00:00:00Z");
         assert_eq!(json["endTime"], "1970-01-01T00:00:30Z");
         assert_eq!(json["throughputOpsSec"], 50.0);
+    }
+
+    #[test]
+    fn a_run_that_measured_nothing_fails_and_states_no_figures() {
+        let report = report(&[], |outcome| {
+            outcome.succeeded = 0;
+            outcome.latencies = Latencies::default();
+        });
+        assert!(!report.succeeded());
+        let text = report.to_string();
+        assert!(text.contains("\nLatency (ms): p50=- p95=- p99=- max=-\n"), "{text}");
+        assert!(text.contains("no operation ended in the measured window"), "{text}");
+        let json = serde_json::to_value(report).unwrap();
+        assert_eq!(json["latencyP50Ms"], serde_json::Value::Null);
+        assert_eq!((&json["latencyCount"], &json["emitP50Ms"]), (&0.into(), &serde_json::Value::Null));
     }
 
     #[test]
