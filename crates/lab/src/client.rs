@@ -138,7 +138,7 @@ impl Client {
             self.set_read_timeout(left)?;
             match self.stream.read(&mut self.received) {
                 Ok(0) => return Err(ClientError::Closed),
-                Ok(length) => self.decoder.feed(self.received.get(..length).unwrap_or_default()),
+                Ok(length) => self.decoder.feed(&self.received[..length]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
                     if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
@@ -189,11 +189,16 @@ impl Client {
         self.pushes.clear();
     }
 
-    /// Gives up the connection for another way of driving it.
-    #[must_use]
-    pub fn into_stream(self) -> TcpStream {
-        debug_assert!(self.decoder.is_idle(), "bytes that were received would be lost");
-        self.stream
+    /// Gives up the connection for another way of driving it. An error if the server has sent what no call has asked for:
+    /// it would be lost.
+    pub fn into_stream(self) -> Result<TcpStream, ClientError> {
+        if !self.decoder.is_idle() || !self.pushes.is_empty() {
+            return Err(io::Error::other(
+                "the server sent bytes behind its last reply; no request asked for them",
+            )
+            .into());
+        }
+        Ok(self.stream)
     }
 
     fn expect_success(&mut self, what: &'static str, arguments: &[&str]) -> Result<(), ClientError> {
@@ -266,6 +271,19 @@ mod tests {
         let news = Value::Push(vec![Value::Simple(b"news".to_vec())]);
         assert_eq!(client.next_push(Duration::ZERO).unwrap(), Some(news));
         assert_eq!(client.next_push(Duration::ZERO).unwrap(), None);
+    }
+
+    #[test]
+    fn a_connection_is_given_up_only_with_nothing_received_on_it() {
+        let given_up = |script| {
+            let mut client = Client::connect(&server(script), PATIENCE).unwrap();
+            assert_eq!(client.call(&["PING"]).unwrap(), Value::Simple(b"PONG".to_vec()));
+            client.into_stream()
+        };
+        assert!(given_up(b"+PONG\r\n").is_ok());
+        for script in [&b"+PONG\r\n+PONG\r\n"[..], b">1\r\n+news\r\n+PONG\r\n"] {
+            assert!(matches!(given_up(script), Err(ClientError::Io(_))), "{}", script.escape_ascii());
+        }
     }
 
     #[test]

@@ -53,8 +53,12 @@ pub(crate) fn peak_resident_bytes(client: &mut Client) -> Result<Option<u64>, Cl
 /// Output that waits in the server for its clients, if its `CLIENT LIST` says so.
 pub(crate) fn waiting_output_bytes(client: &mut Client) -> Result<Option<u64>, ClientError> {
     let reply = client.call(&["CLIENT", "LIST"])?;
-    let text = String::from_utf8_lossy(reply.as_bytes().unwrap_or_default()).into_owned();
-    Ok(text.lines().map(waiting_output).sum())
+    Ok(reply.as_bytes().and_then(|list| all_waiting_output(&String::from_utf8_lossy(list))))
+}
+
+/// The sum over the lines of `CLIENT LIST`. A list without lines is no answer: whoever asks is a client.
+fn all_waiting_output(list: &str) -> Option<u64> {
+    if list.is_empty() { None } else { list.lines().map(waiting_output).sum() }
 }
 
 /// The value of `omem=` in a line of `CLIENT LIST`.
@@ -106,7 +110,7 @@ fn info_field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{config_value, info_field, waiting_output};
+    use super::{all_waiting_output, config_value, info_field, waiting_output};
     use tidemark_server::resp::Value;
 
     #[test]
@@ -120,6 +124,9 @@ mod tests {
     fn waiting_output_is_in_a_line_of_the_list() {
         assert_eq!(waiting_output("id=3 obl=7 omem=9 tot-mem=1"), Some(9));
         assert_eq!(waiting_output("ERR unknown command"), None);
+        assert_eq!(all_waiting_output("id=3 omem=9\nid=4 omem=2\n"), Some(11));
+        assert_eq!(all_waiting_output("id=3 omem=9\nid=4\n"), None, "one line does not say");
+        assert_eq!(all_waiting_output(""), None);
     }
 
     #[test]

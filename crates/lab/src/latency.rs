@@ -7,8 +7,8 @@ use serde::Serialize;
 #[derive(Clone, Debug)]
 pub struct Latencies(Histogram<u64>);
 
-/// The quantiles that reports show, in milliseconds; all 0 when nothing was recorded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+/// The quantiles that reports show, in milliseconds; when nothing was recorded, they are not numbers, and `null` in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LatencySummary {
     /// How many were recorded.
     pub count: u64,
@@ -22,6 +22,20 @@ pub struct LatencySummary {
     pub p999: f64,
     /// The longest.
     pub max: f64,
+}
+
+impl Default for LatencySummary {
+    /// Nothing was recorded.
+    fn default() -> Self {
+        LatencySummary {
+            count: 0,
+            p50: f64::NAN,
+            p95: f64::NAN,
+            p99: f64::NAN,
+            p999: f64::NAN,
+            max: f64::NAN,
+        }
+    }
 }
 
 const NANOS_MAX: u64 = 3_600_000_000_000;
@@ -45,10 +59,12 @@ impl Latencies {
         self.0.add(&other.0).expect("histograms of equal bounds can be added");
     }
 
-    /// So great a part of all, from 0 to 1, were at most this many nanoseconds; 0 when nothing was recorded.
+    /// So great a part of all, from 0 to 1, were at most this many nanoseconds. Panics when nothing was recorded: there
+    /// is no number that would not be taken for a latency.
     #[must_use]
     pub fn nanos_at(&self, quantile: f64) -> u64 {
-        if self.0.is_empty() { 0 } else { self.0.value_at_quantile(quantile) }
+        assert!(!self.0.is_empty(), "no latency was recorded, so none is at quantile {quantile}");
+        self.0.value_at_quantile(quantile)
     }
 
     /// The quantiles of what was counted.
@@ -90,9 +106,11 @@ mod tests {
     }
 
     #[test]
-    fn nothing_recorded_is_all_zero_and_too_long_is_not_lost() {
+    fn nothing_recorded_has_no_quantiles_and_too_long_is_not_lost() {
         let mut latencies = Latencies::default();
-        assert_eq!(latencies.summary(), LatencySummary::default());
+        let LatencySummary { count, p50, p95, p99, p999, max } = latencies.summary();
+        assert_eq!(count, 0);
+        assert!([p50, p95, p99, p999, max].iter().all(|figure| figure.is_nan()));
         latencies.record_nanos(u64::MAX);
         assert_eq!(latencies.summary().count, 1);
     }

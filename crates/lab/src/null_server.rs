@@ -108,14 +108,13 @@ impl NullServer {
             if slot == self.connections.len() {
                 self.connections.push(None);
             }
-            if let Some(place) = self.connections.get_mut(slot) {
-                *place = Some(Connection::new(stream, self.protocol));
-            }
+            self.connections[slot] = Some(Connection::new(stream, self.protocol));
         }
     }
 
     fn serve(&mut self, slot: usize) {
-        let Some(place) = self.connections.get_mut(slot) else { return };
+        let place = &mut self.connections[slot];
+        // An event of a connection that an earlier event of the same turn has ended.
         let Some(connection) = place else { return };
         if connection.turn(&mut self.scratch).is_err() {
             *place = None;
@@ -163,7 +162,7 @@ impl Connection {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error.into()),
             };
-            self.consume(scratch.get(..length).unwrap_or_default())?;
+            self.consume(&scratch[..length])?;
             self.flush()?;
             // A short read has emptied the socket; what arrives later raises a new event.
             if length < scratch.len() {
@@ -175,7 +174,7 @@ impl Connection {
     fn consume(&mut self, received: &[u8]) -> Result<(), Closed> {
         if self.incomplete.is_empty() {
             let consumed = self.framing.answer(received, &mut self.replies)?;
-            self.incomplete.extend_from_slice(received.get(consumed..).unwrap_or_default());
+            self.incomplete.extend_from_slice(&received[consumed..]);
         } else {
             self.incomplete.extend_from_slice(received);
             let consumed = self.framing.answer(&self.incomplete, &mut self.replies)?;

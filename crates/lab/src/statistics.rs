@@ -1,9 +1,20 @@
 //! What a few repeated measurements say: median, spread, and how sure a ratio is.
 
 use serde::Serialize;
+use std::fmt;
 
-/// Median and extremes of repeated measurements.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+/// A figure in a text: `-` where nothing was measured, which is not a number here and `null` in JSON.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Figure(pub(crate) f64);
+
+impl fmt::Display for Figure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_nan() { out.pad("-") } else { self.0.fmt(out) }
+    }
+}
+
+/// Median and extremes of repeated measurements; not numbers for none.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
     /// The middle one, or the mean of the middle two.
     pub median: f64,
@@ -13,8 +24,8 @@ pub struct Spread {
     pub max: f64,
 }
 
-/// Quantiles and mean of a few measurements, each of which was kept; all 0 for none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+/// Quantiles and mean of a few measurements, each of which was kept; not numbers for none.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Quantiles {
     /// The median.
     pub p50: f64,
@@ -53,14 +64,16 @@ const STUDENT_T_999: [f64; 30] = [
 ];
 
 impl Spread {
-    /// All zero for no values.
+    /// Not numbers for no values.
     #[must_use]
     pub fn of(values: &[f64]) -> Self {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
-        let (Some(min), Some(max)) = (sorted.first(), sorted.last()) else { return Spread::default() };
-        let middle = sorted.get((sorted.len() - 1) / 2..=sorted.len() / 2).unwrap_or_default();
-        Spread { median: middle.iter().sum::<f64>() / middle.len().max(1) as f64, min: *min, max: *max }
+        let (Some(min), Some(max)) = (sorted.first(), sorted.last()) else {
+            return Spread { median: f64::NAN, min: f64::NAN, max: f64::NAN };
+        };
+        let middle = &sorted[(sorted.len() - 1) / 2..=sorted.len() / 2];
+        Spread { median: mean(middle), min: *min, max: *max }
     }
 }
 
@@ -68,16 +81,17 @@ impl Quantiles {
     /// Between two measurements a quantile is interpolated.
     #[must_use]
     pub fn of(values: &[f64]) -> Self {
+        if values.is_empty() {
+            return Quantiles { p50: f64::NAN, p95: f64::NAN, p99: f64::NAN, mean: f64::NAN };
+        }
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
         let at = |quantile: f64| {
-            let place = quantile * sorted.len().saturating_sub(1) as f64;
-            let value = |place: f64| sorted.get(place as usize).copied().unwrap_or_default();
-            let (below, above) = (value(place.floor()), value(place.ceil()));
+            let place = quantile * (sorted.len() - 1) as f64;
+            let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
             below + (above - below) * place.fract()
         };
-        let mean = if values.is_empty() { 0.0 } else { mean(values) };
-        Quantiles { p50: at(0.5), p95: at(0.95), p99: at(0.99), mean }
+        Quantiles { p50: at(0.5), p95: at(0.95), p99: at(0.99), mean: mean(values) }
     }
 }
 
@@ -167,21 +181,21 @@ fn squared_error(values: &[f64]) -> Option<f64> {
 
 /// The entry of a table of Student's t. Beyond the table its last entry is used: at most 11 % too wide, never too narrow.
 fn quantile(table: &[f64; 30], degrees_of_freedom: usize) -> f64 {
-    debug_assert!(degrees_of_freedom > 0);
-    let place = degrees_of_freedom.clamp(1, table.len()) - 1;
-    table.get(place).copied().unwrap_or(f64::INFINITY)
+    assert!(degrees_of_freedom > 0, "one value has no spread");
+    table[degrees_of_freedom.min(table.len()) - 1]
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Quantiles, Ratio, Spread, error_999, geometric_mean};
+    use super::{Figure, Quantiles, Ratio, Spread, error_999, geometric_mean};
     use proptest::prelude::*;
 
     #[test]
     fn the_median_of_an_even_number_is_between_the_middle_two() {
         assert_eq!(Spread::of(&[4.0, 1.0, 3.0, 2.0]), Spread { median: 2.5, min: 1.0, max: 4.0 });
         assert_eq!(Spread::of(&[7.0]), Spread { median: 7.0, min: 7.0, max: 7.0 });
-        assert_eq!(Spread::of(&[]), Spread::default());
+        let Spread { median, min, max } = Spread::of(&[]);
+        assert!([median, min, max].iter().all(|figure| figure.is_nan()), "nothing was measured");
     }
 
     #[test]
@@ -191,7 +205,15 @@ mod tests {
         assert!((quantiles.p95 - 4.8).abs() < 1e-12 && (quantiles.p99 - 4.96).abs() < 1e-12);
         let one = Quantiles::of(&[7.0]);
         assert_eq!(one, Quantiles { p50: 7.0, p95: 7.0, p99: 7.0, mean: 7.0 });
-        assert_eq!(Quantiles::of(&[]), Quantiles::default());
+        let Quantiles { p50, p95, p99, mean } = Quantiles::of(&[]);
+        assert!([p50, p95, p99, mean].iter().all(|figure| figure.is_nan()), "nothing was measured");
+    }
+
+    #[test]
+    fn what_was_not_measured_is_no_number() {
+        assert_eq!(format!("{:.3} {:>3}|", Figure(f64::NAN), Figure(f64::NAN)), "-   -|");
+        assert_eq!(format!("{:.3} {}", Figure(0.0), Figure(2.5)), "0.000 2.5");
+        assert_eq!(serde_json::to_value(Quantiles::of(&[])).unwrap()["p50"], serde_json::Value::Null);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! What counters ask of the allocator, in a program of its own: it counts for all threads.
+//! What counters ask of the allocator. A target of its own: the allocator counts for all threads of the process, so
+//! a test beside this one would be counted too.
 
 use clap::Parser;
 use std::alloc::System;

@@ -4,7 +4,6 @@ use anyhow::Context;
 use clap::Args;
 use std::ffi::OsString;
 use std::process::ExitCode;
-use std::time::SystemTime;
 use tidemark_lab::{circuit, counter, crash, fan_out, kv, null_server, pool, reconnect, single_dash};
 
 /// Arguments of `tidemark bench`.
@@ -40,8 +39,7 @@ enum Scenario {
 /// Runs one scenario.
 pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
     match args.scenario {
-        Scenario::Kv(mut options) => {
-            options.seed.get_or_insert_with(seed_from_clock);
+        Scenario::Kv(options) => {
             if !kv::run(&options, &mut std::io::stdout().lock())? {
                 return Ok(ExitCode::FAILURE);
             }
@@ -98,11 +96,6 @@ pub(crate) fn normalised(arguments: impl Iterator<Item = OsString>) -> Vec<OsStr
 fn long_flags() -> Vec<String> {
     let command = BenchArgs::augment_args(clap::Command::new("bench"));
     command.get_subcommands().flat_map(single_dash::long_flags).collect()
-}
-
-fn seed_from_clock() -> u64 {
-    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    since_epoch.as_nanos() as u64
 }
 
 #[cfg(test)]

@@ -18,6 +18,11 @@ use tidemark_lab::circuit::SelectionError;
 use tidemark_lab::output;
 use tidemark_server::config::ConfigError;
 
+// `tidemark bench` states how often a benchmark allocates, and a process has one allocator, so every subcommand has this
+// one. It counts only inside `allocations::during`, which only the laboratory calls: no path of `serve` turns it on, and
+// `serve` writes no counter. What `serve` pays is one relaxed load of a flag that never changes and one branch that is
+// never taken for each allocation and each release. To avoid these, too, would take a second program for `bench`: twice
+// the time to build and twice the size to install.
 #[global_allocator]
 static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting::new(mimalloc::MiMalloc);
 

@@ -27,15 +27,12 @@ impl Ledger {
             1.. => self.admitted += moved.unsigned_abs(),
             _ => self.given_back += moved.unsigned_abs(),
         }
-        let line = key % LINES_MAX;
-        if let Some(net) = self.net.get_mut(line) {
-            *net += moved;
-        }
+        self.net[key % LINES_MAX] += moved;
     }
 
     /// Adds what another one has.
     pub(super) fn add(&mut self, other: &Ledger) {
-        debug_assert_eq!(self.net.len(), other.net.len());
+        assert_eq!(self.net.len(), other.net.len(), "ledgers of one run have as many lines");
         self.net.iter_mut().zip(&other.net).for_each(|(sum, net)| *sum += net);
         self.operations += other.operations;
         self.admitted += other.admitted;
@@ -47,9 +44,7 @@ impl Ledger {
     pub(super) fn difference(&self, positions: &[i64]) -> Difference {
         let mut lines = vec![0_i128; self.net.len()];
         for (key, position) in positions.iter().enumerate() {
-            if let Some(line) = lines.get_mut(key % LINES_MAX) {
-                *line += i128::from(*position);
-            }
+            lines[key % LINES_MAX] += i128::from(*position);
         }
         let off = lines.iter().zip(&self.net).map(|(line, net)| line - i128::from(*net));
         off.fold(Difference::default(), |sum, off| Difference {
@@ -60,12 +55,12 @@ impl Ledger {
 
     /// Units that were admitted beyond a limit of each key. Keys that share a line have their limits in common.
     pub(super) fn beyond(&self, keys: usize, limit: i64) -> u64 {
-        let lines = self.net.len().max(1);
+        let lines = self.net.len();
         let of_line = |line: usize| (keys / lines + usize::from(line < keys % lines)) as i128;
         let beyond =
             |(line, net): (usize, &i64)| (i128::from(*net) - i128::from(limit) * of_line(line)).max(0);
         let sum: i128 = self.net.iter().enumerate().map(beyond).sum();
-        u64::try_from(sum).unwrap_or(u64::MAX)
+        u64::try_from(sum).expect("no run admits 2^64 units")
     }
 }
 

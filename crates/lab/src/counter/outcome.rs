@@ -67,14 +67,14 @@ pub(super) struct Exposures {
     pub(super) commits: Intervals,
 }
 
-/// Times between calls to the store, as far as looks tell them apart, in nanoseconds.
+/// Times between calls to the store, as far as looks tell them apart, in nanoseconds; `None` if there were none.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Intervals {
     pub(super) count: u64,
-    pub(super) min_ns: u64,
-    pub(super) mean_ns: u64,
-    pub(super) max_ns: u64,
+    pub(super) min_ns: Option<u64>,
+    pub(super) mean_ns: Option<u64>,
+    pub(super) max_ns: Option<u64>,
 }
 
 /// What memory a run has asked for; `None` where the program's allocator does not count.
@@ -107,6 +107,9 @@ impl Outcome {
     /// What a counter has done that it must not.
     pub(super) fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
+        if self.operations == 0 {
+            faults.push("no operation was done, so nothing was measured".to_owned());
+        }
         if let Some(units) = self.over_admitted.filter(|units| *units > 0) {
             faults.push(format!("{units} units were admitted beyond the limit"));
         }

@@ -62,13 +62,14 @@ impl Outcome {
             return writeln!(formatter, "Latency: not taken");
         }
         let nanos = |nanos| time(Duration::from_nanos(nanos));
+        let quantile = |quantile: Option<u64>| quantile.map_or(unknown(), nanos);
         writeln!(
             formatter,
             "Latency p50: {}  p95: {}  p99: {}  max: {}",
-            nanos(latencies.p50_ns),
-            nanos(latencies.p95_ns),
-            nanos(latencies.p99_ns),
-            nanos(latencies.max_ns)
+            quantile(latencies.p50_ns),
+            quantile(latencies.p95_ns),
+            quantile(latencies.p99_ns),
+            quantile(latencies.max_ns)
         )?;
         writeln!(
             formatter,
@@ -76,7 +77,7 @@ impl Outcome {
             grouped(latencies.samples as u128),
             self.timer_ns
         )?;
-        let last = BOUNDS.last().copied().unwrap_or_default();
+        let last = BOUNDS[BOUNDS.len() - 1];
         let bounds = BOUNDS.iter().map(|bound| format!("<{}", nanos(*bound)));
         let bounds = bounds.chain([format!(">={}", nanos(last))]);
         for (bound, count) in bounds.zip(&latencies.histogram).filter(|(_, count)| **count > 0) {
@@ -134,9 +135,9 @@ impl Outcome {
             ("goroutines", settings.workers.to_string()),
             ("keys", settings.keys.to_string()),
             ("churn_pct", settings.churn.to_string()),
-            ("p50_ns", latencies.p50_ns.to_string()),
-            ("p95_ns", latencies.p95_ns.to_string()),
-            ("p99_ns", latencies.p99_ns.to_string()),
+            ("p50_ns", known(latencies.p50_ns.map(|nanos| nanos.to_string()))),
+            ("p95_ns", known(latencies.p95_ns.map(|nanos| nanos.to_string()))),
+            ("p99_ns", known(latencies.p99_ns.map(|nanos| nanos.to_string()))),
             ("logical_writes", self.asked.writes.to_string()),
             ("db_calls", self.asked.calls.to_string()),
             ("write_delay_ns", settings.write_delay.as_nanos().to_string()),
@@ -179,14 +180,14 @@ fn write_exposures(
     )?;
     let nanos = |nanos| time(Duration::from_nanos(nanos));
     let intervals = &exposures.commits;
-    if intervals.count > 0 {
+    if let (Some(min), Some(mean), Some(max)) = (intervals.min_ns, intervals.mean_ns, intervals.max_ns) {
         writeln!(
             formatter,
             "VSA commits: total={} | intervals min={} avg={} max={} (between looks)",
             grouped(calls.into()),
-            nanos(intervals.min_ns),
-            nanos(intervals.mean_ns),
-            nanos(intervals.max_ns)
+            nanos(min),
+            nanos(mean),
+            nanos(max)
         )?;
     } else {
         writeln!(formatter, "VSA commits: total={}", grouped(calls.into()))?;

@@ -148,11 +148,14 @@ impl Found {
             }
             let (worked, at_end) = (clock.elapsed(), subject.exposure());
             let flushed = subject.finish();
-            let (duration, cpu) = (clock.elapsed(), process_time().saturating_sub(cpu));
+            let (duration, cpu) =
+                (clock.elapsed(), process_time().checked_sub(cpu).expect("processor time grows"));
             let ended = begun.and_then(|()| profiler.map_or(Ok(()), Profiler::end));
             let at_last = subject.exposure();
             is_flushed.store(true, Relaxed);
-            let watch = watching.map(|thread| thread.join().map_err(|_| anyhow!("the watch has panicked")));
+            let watch = watching.map(|thread| {
+                thread.join().map_err(|_| anyhow!("the watch has panicked")).and_then(std::convert::identity)
+            });
             let (mut ledger, mut samples) = (Ledger::new(settings.keys), Vec::new());
             for worker in done {
                 let worker = worker??;
@@ -164,17 +167,19 @@ impl Found {
             let difference =
                 |positions: Option<Vec<i64>>| positions.map(|all| ledger.difference(&all).absolute);
             let promised = if settings.variant == Variant::Exact { settings.block } else { settings.cap };
-            let exposures = watch.transpose()?.map(|watch| watch.end(at_end, at_last, promised));
+            let watch = watch.transpose().context("looking at what is uncommitted")?;
+            let (at_end, at_last) = (at_end?, at_last?);
+            let exposures = watch.map(|watch| watch.end(at_end, at_last, promised));
             let durable_minus_truth = difference(subject.stored().context("reading back what is stored")?);
             Ok(Found {
                 duration,
-                final_flush: duration.saturating_sub(worked),
+                final_flush: duration.checked_sub(worked).expect("the flush is behind the work"),
                 cpu,
                 samples,
                 exposures,
                 over_admitted: subject.limit(duration).map(|limit| ledger.beyond(settings.keys, limit)),
                 durable_minus_truth,
-                memory_minus_truth: difference(subject.positions()),
+                memory_minus_truth: difference(subject.positions().context("reading what is in memory")?),
                 ledger,
             })
         })

@@ -13,16 +13,16 @@ pub(super) struct Reservoir {
     random: Random,
 }
 
-/// What latencies say, in nanoseconds.
+/// What latencies say, in nanoseconds; `None` if none was taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Latencies {
     /// How many were kept.
     pub(super) samples: usize,
-    pub(super) p50_ns: u64,
-    pub(super) p95_ns: u64,
-    pub(super) p99_ns: u64,
-    pub(super) max_ns: u64,
+    pub(super) p50_ns: Option<u64>,
+    pub(super) p95_ns: Option<u64>,
+    pub(super) p99_ns: Option<u64>,
+    pub(super) max_ns: Option<u64>,
     /// How many took longer than [`LONG`] times the median: what waits for others shows here.
     pub(super) long: usize,
     /// How many were below each of [`BOUNDS`] and not below the one before, and then how many were not below the last.
@@ -52,8 +52,8 @@ impl Reservoir {
             self.kept.push(nanos);
         } else {
             let place = self.random.below(self.seen);
-            if let Some(slot) = self.kept.get_mut(place as usize) {
-                *slot = nanos;
+            if place < self.capacity as u64 {
+                self.kept[place as usize] = nanos;
             }
         }
     }
@@ -64,7 +64,7 @@ impl Reservoir {
 }
 
 impl Latencies {
-    /// All 0 for none.
+    /// Without quantiles for none.
     pub(super) fn of(mut samples: Vec<u64>) -> Self {
         samples.sort_unstable();
         let Some(max_ns) = samples.last().copied() else { return Latencies::default() };
@@ -81,10 +81,10 @@ impl Latencies {
         histogram.push(samples.len() - before);
         Latencies {
             samples: samples.len(),
-            p50_ns: at(50),
-            p95_ns: at(95),
-            p99_ns: at(99),
-            max_ns,
+            p50_ns: Some(at(50)),
+            p95_ns: Some(at(95)),
+            p99_ns: Some(at(99)),
+            max_ns: Some(max_ns),
             long: samples.len() - below((at(50) * LONG).saturating_add(1)),
             histogram,
         }
@@ -100,8 +100,11 @@ mod tests {
         let mut samples: Vec<u64> = (1..=100).map(|number| number * 10).collect();
         samples.push(20_000_000);
         let latencies = Latencies::of(samples);
-        assert_eq!((latencies.p50_ns, latencies.p95_ns, latencies.p99_ns), (510, 960, 1_000));
-        assert_eq!((latencies.max_ns, latencies.long), (20_000_000, 1));
+        assert_eq!(
+            (latencies.p50_ns, latencies.p95_ns, latencies.p99_ns),
+            (Some(510), Some(960), Some(1_000))
+        );
+        assert_eq!((latencies.max_ns, latencies.long), (Some(20_000_000), 1));
         assert_eq!(latencies.histogram.len(), BOUNDS.len() + 1);
         assert_eq!(latencies.histogram[..4], [9, 10, 30, 50]);
         assert_eq!(latencies.histogram.iter().sum::<usize>(), 101);

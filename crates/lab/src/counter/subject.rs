@@ -10,8 +10,8 @@ pub(super) trait Subject: Sync {
     fn apply(&self, worker: usize, key: usize, is_minus: bool) -> anyhow::Result<i64>;
 
     /// What the store does not have yet; nothing where everything is stored at once or not at all.
-    fn exposure(&self) -> Exposure {
-        Exposure::default()
+    fn exposure(&self) -> anyhow::Result<Exposure> {
+        Ok(Exposure::default())
     }
 
     /// Stores what is not stored, and ends all threads that work for it.
@@ -25,8 +25,8 @@ pub(super) trait Subject: Sync {
     }
 
     /// What is counted of each key, in memory; `None` for limiters, which forget.
-    fn positions(&self) -> Option<Vec<i64>> {
-        None
+    fn positions(&self) -> anyhow::Result<Option<Vec<i64>>> {
+        Ok(None)
     }
 
     /// How many units a key may admit, net of what was given back, until so long after the first operation.

@@ -21,9 +21,9 @@ const COLUMNS: [(&str, Cell); 28] = [
     ("Ops", |run| run.operations.to_string()),
     ("Duration", |run| duration::format(run.duration)),
     ("Ops/sec", |run| format!("{:.0}", run.rate())),
-    ("P50(us)", |run| micros(run.latencies.p50_ns)),
-    ("P95(us)", |run| micros(run.latencies.p95_ns)),
-    ("P99(us)", |run| micros(run.latencies.p99_ns)),
+    ("P50(us)", |run| known(run.latencies.p50_ns.map(micros))),
+    ("P95(us)", |run| known(run.latencies.p95_ns.map(micros))),
+    ("P99(us)", |run| known(run.latencies.p99_ns.map(micros))),
     ("LogicalWrites", |run| run.asked.writes.to_string()),
     ("DBCalls", |run| run.asked.calls.to_string()),
     ("OpsPerDBCall", |run| match run.asked.calls {

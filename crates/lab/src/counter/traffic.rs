@@ -21,7 +21,7 @@ pub(super) struct Operation {
 
 impl Traffic {
     pub(super) fn new(seed: u64, worker: usize, keys: usize, churn: u32) -> Self {
-        debug_assert!(keys > 0 && churn <= 100);
+        assert!(keys > 0 && churn <= 100, "{keys} keys, {churn} of 100 operations negative");
         Traffic { random: Random::new(seed, worker as u64 + 1), keys: keys as u64, churn: u64::from(churn) }
     }
 

@@ -27,16 +27,16 @@ impl Watch {
         subject: &impl Subject,
         meter: &Meter,
         every: Duration,
-    ) -> Self {
+    ) -> anyhow::Result<Self> {
         let (mut watch, mut pause) = (Watch::default(), every);
         while !is_over.load(Relaxed) {
             std::thread::sleep(pause);
             let clock = Instant::now();
-            watch.look(subject.exposure(), meter.asked().calls);
+            watch.look(subject.exposure()?, meter.asked().calls);
             // To look at very many keys takes long, and is to be no load.
             pause = every.max(clock.elapsed() * LOOK_SHARE);
         }
-        watch
+        Ok(watch)
     }
 
     fn look(&mut self, exposure: Exposure, calls: u64) {
@@ -52,8 +52,8 @@ impl Watch {
             if let Some(last) = self.last_call.replace(now) {
                 let interval = nanos(now - last);
                 let Intervals { count, min_ns, max_ns, .. } = &mut self.seen.commits;
-                *min_ns = if *count == 0 { interval } else { interval.min(*min_ns) };
-                *max_ns = interval.max(*max_ns);
+                *min_ns = Some(min_ns.map_or(interval, |min| interval.min(min)));
+                *max_ns = Some(max_ns.map_or(interval, |max| interval.max(max)));
                 *count += 1;
                 self.sum_intervals += interval;
             }
@@ -63,11 +63,10 @@ impl Watch {
     /// What was seen, the last looks included: when everybody had finished, and behind the final flush.
     pub(super) fn end(mut self, at_end: Exposure, at_last: Exposure, promised_of_key: u64) -> Exposures {
         self.look(at_end, 0);
-        let mean = |sum: u64, count: u64| sum.checked_div(count).unwrap_or_default();
-        let commits =
-            Intervals { mean_ns: mean(self.sum_intervals, self.seen.commits.count), ..self.seen.commits };
+        let mean_ns = self.sum_intervals.checked_div(self.seen.commits.count);
+        let commits = Intervals { mean_ns, ..self.seen.commits };
         Exposures {
-            mean_units: self.sum_units as f64 / self.seen.looks.max(1) as f64,
+            mean_units: self.sum_units as f64 / self.seen.looks as f64,
             at_end: at_end.units,
             at_last: at_last.units,
             promised_of_key,
@@ -104,6 +103,7 @@ mod tests {
         }
         let seen = watch.end(exposure(0, 0, 0), exposure(0, 0, 0), 1);
         assert_eq!(seen.commits.count, 2);
+        assert!(seen.commits.min_ns.is_some());
         assert!(seen.commits.min_ns <= seen.commits.mean_ns && seen.commits.mean_ns <= seen.commits.max_ns);
     }
 }

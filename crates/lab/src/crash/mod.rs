@@ -67,7 +67,7 @@ pub fn run(options: &CrashOptions, out: &mut impl Write) -> anyhow::Result<bool>
         output::tell(format_args!("iteration {number}/{}: {iteration}", options.iterations));
         results.push(iteration);
     }
-    let (target, server) = facts.unwrap_or_default();
+    let (target, server) = facts.context("no iteration was run: --iterations is 0")?;
     let report = Report::new(options, target, server, Machine::this(), results);
     output::write_report(&report, options.report.json, out)?;
     Ok(report.succeeded())

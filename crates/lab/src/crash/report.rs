@@ -4,7 +4,7 @@ use super::options::{CrashOptions, Scenario};
 use super::watcher::Received;
 use crate::facts::ServerFacts;
 use crate::machine::Machine;
-use crate::statistics::Quantiles;
+use crate::statistics::{Figure, Quantiles};
 use crate::watch::ledger::{Fate, Ledger, Number};
 use crate::watch::sequence::SequenceFaults;
 use crate::watch::verdict::Verdict;
@@ -191,9 +191,9 @@ impl Report {
         }
     }
 
-    /// Whether every iteration was exactly once.
+    /// Whether there were iterations, and every one was exactly once.
     pub(super) fn succeeded(&self) -> bool {
-        self.results.iter().all(Iteration::is_exactly_once)
+        !self.results.is_empty() && self.results.iter().all(Iteration::is_exactly_once)
     }
 }
 
@@ -201,7 +201,7 @@ impl Summary {
     fn of(results: &[Iteration]) -> Self {
         let sum = |count: fn(&Iteration) -> u64| results.iter().map(count).sum();
         let rate = |holds: fn(&Iteration) -> bool| {
-            results.iter().filter(|result| holds(result)).count() as f64 * 100.0 / results.len().max(1) as f64
+            results.iter().filter(|result| holds(result)).count() as f64 * 100.0 / results.len() as f64
         };
         let quantiles = |time: fn(&Iteration) -> Option<f64>| {
             Quantiles::of(&results.iter().filter_map(time).collect::<Vec<_>>())
@@ -285,16 +285,16 @@ impl fmt::Display for Report {
         writeln!(
             out,
             "  p50={:.2} p95={:.2} p99={:.2} avg={:.2}",
-            summary.p50_recovery_ms,
-            summary.p95_recovery_ms,
-            summary.p99_recovery_ms,
-            summary.avg_recovery_ms
+            Figure(summary.p50_recovery_ms),
+            Figure(summary.p95_recovery_ms),
+            Figure(summary.p99_recovery_ms),
+            Figure(summary.avg_recovery_ms)
         )?;
         if self.scenario != Scenario::Client.name() {
             writeln!(
                 out,
                 "  of it from the start of the server to its first answer: p50={:.2}",
-                summary.p50_restart_ms
+                Figure(summary.p50_restart_ms)
             )?;
         }
         let version = self.server.version.as_deref().unwrap_or("does not say its version");

@@ -182,7 +182,7 @@ impl<'a> Watcher<'a> {
         let Emission { subscription, lsn, seq, value } = emission;
         let key = self.key_of.get(&subscription).copied();
         // What comes again does not set it back.
-        if let Some(position) = key.and_then(|key| self.positions.get_mut(key))
+        if let Some(position) = key.map(|key| &mut self.positions[key])
             && seq > position.seq
         {
             (position.lsn, position.seq) = (lsn, seq);

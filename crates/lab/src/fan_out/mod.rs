@@ -104,13 +104,15 @@ impl Writer {
 
 /// Says before ten thousand connections are made that the server will not take them. One that does not tell is tried.
 fn check_room(client: &mut Client, subscribers: u32) -> anyhow::Result<()> {
-    let limit = facts::setting(client, "maxclients")?.and_then(|limit| limit.parse::<u64>().ok());
+    let Some(limit) = facts::setting(client, "maxclients")? else { return Ok(()) };
+    let limit: u64 = limit.parse().with_context(|| {
+        format!("the server says that maxclients is {limit:?}, which is no number of clients")
+    })?;
     let needed = u64::from(subscribers) + 1;
     anyhow::ensure!(
-        limit.is_none_or(|limit| limit >= needed),
-        "{subscribers} subscribers and who writes are {needed} clients, and the server takes {}: start it with --maxclients {needed}, \
-         and with as many open files (ulimit -n)",
-        limit.unwrap_or_default()
+        limit >= needed,
+        "{subscribers} subscribers and who writes are {needed} clients, and the server takes {limit}: start it with \
+         --maxclients {needed}, and with as many open files (ulimit -n)"
     );
     Ok(())
 }
@@ -142,7 +144,7 @@ fn subscribe_one(
     let mut client = Client::connect(target, options.wait.max_wait)?;
     client.hello(3).context("pushes need RESP3")?;
     let watched = Watched::read(&client.call(&["GET.WATCH", key])?)?;
-    receiver.add(client.into_stream(), &watched.subscription, watched.seq, watched.lsn)?;
+    receiver.add(client.into_stream()?, &watched.subscription, watched.seq, watched.lsn)?;
     Ok(watched)
 }
 

@@ -155,9 +155,12 @@ impl Receiver {
         faults
     }
 
-    /// The bytes that an emission took, on the average.
+    /// The bytes that an emission took, on the average; not a number if there was none.
     pub(super) fn bytes_per_emission(&self) -> f64 {
-        self.tally.received_bytes as f64 / self.tally.received.max(1) as f64
+        if self.tally.received == 0 {
+            return f64::NAN;
+        }
+        self.tally.received_bytes as f64 / self.tally.received as f64
     }
 
     pub(super) fn received(&self) -> u64 {
@@ -176,7 +179,7 @@ impl Receiver {
             result => result?,
         }
         for event in &self.events {
-            let Some(subscriber) = self.subscribers.get_mut(event.token().0) else { continue };
+            let subscriber = &mut self.subscribers[event.token().0];
             let is_open = subscriber.stream.is_some();
             if is_open && subscriber.receive(&mut self.scratch, &mut self.tally).is_err() {
                 subscriber.stream = None;
@@ -200,10 +203,10 @@ impl Subscriber {
                 Err(error) => return Err(error),
             };
             tally.received_bytes += length as u64;
-            let received = scratch.get(..length).unwrap_or_default();
+            let received = &scratch[..length];
             if self.incomplete.is_empty() {
                 let consumed = self.take(received, tally)?;
-                self.incomplete.extend_from_slice(received.get(consumed..).unwrap_or_default());
+                self.incomplete.extend_from_slice(&received[consumed..]);
             } else {
                 let mut input = std::mem::take(&mut self.incomplete);
                 input.extend_from_slice(received);
@@ -256,8 +259,8 @@ impl Subscriber {
 
 impl Tally {
     fn times(&self) -> Option<Times> {
-        let median_nanos = *self.arrivals.get(self.arrivals.len().saturating_sub(1) / 2)?;
-        Some(Times { median_nanos, last_nanos: *self.arrivals.last()? })
+        let last_nanos = *self.arrivals.last()?;
+        Some(Times { median_nanos: self.arrivals[(self.arrivals.len() - 1) / 2], last_nanos })
     }
 }
 

@@ -4,7 +4,7 @@ use super::options::FanOutOptions;
 use super::receiver::{Faults, Times};
 use crate::facts::ServerFacts;
 use crate::machine::Machine;
-use crate::statistics::{Quantiles, Ratio};
+use crate::statistics::{Figure, Quantiles, Ratio};
 use serde::Serialize;
 use std::fmt;
 
@@ -191,15 +191,22 @@ impl fmt::Display for Report {
         writeln!(out, "Target: {}", self.target)?;
         writeln!(out, "Subscribers of one key: {}", self.subscribers)?;
         writeln!(out, "Rounds: {} ({} measured)", self.rounds, summary.measured_rounds)?;
-        writeln!(out, "Bytes per emission: {:.1} ({} of value)", self.bytes_per_emission, self.value_bytes)?;
+        writeln!(
+            out,
+            "Bytes per emission: {:.1} ({} of value)",
+            Figure(self.bytes_per_emission),
+            self.value_bytes
+        )?;
         writeln!(out, "\nFrom the SET to the last subscriber's emission (ms):")?;
         writeln!(
             out,
             "  p50={:.3} p95={:.3} per-subscriber={:.2}us",
-            summary.last_p50_ms, summary.last_p95_ms, summary.per_subscriber_us
+            Figure(summary.last_p50_ms),
+            Figure(summary.last_p95_ms),
+            Figure(summary.per_subscriber_us)
         )?;
         writeln!(out, "\nFrom the SET to the median subscriber's emission (ms):")?;
-        writeln!(out, "  p50={:.3} p95={:.3}", summary.median_p50_ms, summary.median_p95_ms)?;
+        writeln!(out, "  p50={:.3} p95={:.3}", Figure(summary.median_p50_ms), Figure(summary.median_p95_ms))?;
         if let Some(floor) = &summary.floor {
             writeln!(
                 out,
@@ -208,16 +215,16 @@ impl fmt::Display for Report {
             writeln!(
                 out,
                 "  last:   p50={:.3} p95={:.3} per-subscriber={:.2}us; the server takes {}",
-                floor.last_p50_ms,
-                floor.last_p95_ms,
-                floor.per_subscriber_us,
+                Figure(floor.last_p50_ms),
+                Figure(floor.last_p95_ms),
+                Figure(floor.per_subscriber_us),
                 Times95(floor.last_ratio)
             )?;
             writeln!(
                 out,
                 "  median: p50={:.3} p95={:.3}; the server takes {}",
-                floor.median_p50_ms,
-                floor.median_p95_ms,
+                Figure(floor.median_p50_ms),
+                Figure(floor.median_p95_ms),
                 Times95(floor.median_ratio)
             )?;
         }

@@ -7,7 +7,7 @@ use super::measurement;
 use super::options::KvOptions;
 use super::report::Report;
 use crate::output;
-use crate::statistics::{Ratio, Spread};
+use crate::statistics::{Figure, Ratio, Spread};
 use crate::target::Target;
 use anyhow::Context;
 use serde::Serialize;
@@ -83,7 +83,7 @@ pub(super) fn run(options: &KvOptions, a: &Target, b: &Target, out: &mut impl Wr
 
 impl Comparison {
     fn new(runs_a: Vec<Report>, runs_b: Vec<Report>) -> Self {
-        debug_assert_eq!(runs_a.len(), runs_b.len(), "every round measures both servers");
+        assert_eq!(runs_a.len(), runs_b.len(), "every round measures both servers");
         let ratio = |field: fn(&Report) -> f64| {
             let pairs: Vec<_> = runs_a.iter().zip(&runs_b).map(|(a, b)| (field(a), field(b))).collect();
             Ratio::of(&pairs)
@@ -173,18 +173,20 @@ impl Side {
         let version = self.version.as_deref().unwrap_or("does not say its version");
         let durability = self.durability.as_deref().unwrap_or("durability not stated");
         writeln!(out, "{name}: {} ({version}; {durability})", self.target)?;
-        let Spread { median, min, max } = self.throughput_ops_sec;
+        let [median, min, max] = figures(self.throughput_ops_sec);
         writeln!(out, "   throughput   median {median:.0} ops/s (min {min:.0}, max {max:.0})")?;
         for (label, spread) in [("p50 latency ", self.latency_p50_ms), ("p99 latency ", self.latency_p99_ms)]
         {
-            let Spread { median, min, max } = spread;
+            let [median, min, max] = figures(spread);
             writeln!(out, "   {label} median {median:.3} ms (min {min:.3}, max {max:.3})")?;
         }
-        if let Some(Spread { median, min, max }) = self.server_cpu_micros_per_op {
+        if let Some([median, min, max]) = self.server_cpu_micros_per_op.map(figures) {
             writeln!(out, "   server CPU   median {median:.2} us per request (min {min:.2}, max {max:.2})")?;
         }
         if let (Some(command), Some(p50), Some(p99)) = (self.emit_by, self.emit_p50_ms, self.emit_p99_ms) {
-            for (label, Spread { median, min, max }) in [("p50 emission", p50), ("p99 emission", p99)] {
+            for (label, [median, min, max]) in
+                [("p50 emission", figures(p50)), ("p99 emission", figures(p99))]
+            {
                 writeln!(out, "   {label} median {median:.3} ms (min {min:.3}, max {max:.3}) by {command}")?;
             }
             let (wrong, runs) = (self.runs_with_wrong_emissions, self.runs.len());
@@ -192,6 +194,10 @@ impl Side {
         }
         writeln!(out, "   failed       {}", self.failed_ops)
     }
+}
+
+fn figures(Spread { median, min, max }: Spread) -> [Figure; 3] {
+    [median, min, max].map(Figure)
 }
 
 fn write_ratio(out: &mut fmt::Formatter<'_>, name: &str, ratio: Option<Ratio>) -> fmt::Result {

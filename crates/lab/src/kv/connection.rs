@@ -46,7 +46,7 @@ impl Connection {
     }
 
     pub(super) fn free_slots(&self) -> usize {
-        if self.open { self.slots.saturating_sub(self.occupied) } else { 0 }
+        if self.open { self.slots - self.occupied } else { 0 }
     }
 
     pub(super) fn awaited(&self) -> usize {
@@ -55,7 +55,7 @@ impl Connection {
 
     /// Notes a request that was just appended to `outgoing`.
     pub(super) fn sent(&mut self, flight: InFlight) {
-        debug_assert!(self.occupied < self.slots);
+        assert!(self.occupied < self.slots, "{} of {} slots are in use", self.occupied, self.slots);
         self.occupied += usize::from(flight.operation.ends_turn());
         self.in_flight.push_back(flight);
     }
@@ -87,10 +87,10 @@ impl Connection {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
-            let received = scratch.get(..length).unwrap_or_default();
+            let received = &scratch[..length];
             if self.incomplete.is_empty() {
                 let consumed = replies(received, &mut self.in_flight, &mut each)?;
-                self.incomplete.extend_from_slice(received.get(consumed..).unwrap_or_default());
+                self.incomplete.extend_from_slice(&received[consumed..]);
             } else {
                 self.incomplete.extend_from_slice(received);
                 let consumed = replies(&self.incomplete, &mut self.in_flight, &mut each)?;
@@ -109,8 +109,8 @@ impl Connection {
     /// Writes as much as the socket takes; a writable event brings the rest.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         let mut written = 0;
-        while let Some(rest) = self.outgoing.get(written..).filter(|rest| !rest.is_empty()) {
-            match self.stream.write(rest) {
+        while written < self.outgoing.len() {
+            match self.stream.write(&self.outgoing[written..]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(length) => written += length,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -134,8 +134,8 @@ fn replies(
     each: &mut impl FnMut(InFlight, &Reply<'_>),
 ) -> io::Result<usize> {
     let mut consumed = 0;
-    while let Some(rest) = input.get(consumed..).filter(|rest| !rest.is_empty()) {
-        let Some((reply, length)) = Reply::read(rest).map_err(io::Error::other)? else { break };
+    while consumed < input.len() {
+        let Some((reply, length)) = Reply::read(&input[consumed..]).map_err(io::Error::other)? else { break };
         let flight = in_flight.pop_front().ok_or_else(|| io::Error::other("a reply without a request"))?;
         each(flight, &reply);
         consumed += length;

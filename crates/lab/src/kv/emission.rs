@@ -302,7 +302,9 @@ impl Seen {
     fn faults(&self) -> SequenceFaults {
         let mut faults = SequenceFaults { duplicates: self.repeated, ..SequenceFaults::default() };
         for source in self.sources.values() {
-            faults.add(source.sequence.as_ref().map(SequenceCheck::faults).unwrap_or_default());
+            if let Some(sequence) = &source.sequence {
+                faults.add(sequence.faults());
+            }
         }
         faults
     }

@@ -59,9 +59,7 @@ pub(super) fn run(plan: &Plan<'_>, streams: Vec<TcpStream>) -> anyhow::Result<Ou
     let threads = plan.options.driving_threads();
     let mut shares: Vec<Vec<(usize, TcpStream)>> = (0..threads).map(|_| Vec::new()).collect();
     for (index, stream) in streams.into_iter().enumerate() {
-        if let Some(share) = shares.get_mut(index % threads) {
-            share.push((index, stream));
-        }
+        shares[index % threads].push((index, stream));
     }
     let outcomes = std::thread::scope(|scope| {
         let drivers: Vec<_> = shares
@@ -126,7 +124,7 @@ impl<'a> Driver<'a> {
             poll.registry().register(&mut stream, Token(connections.len()), interest)?;
             connections.push(Connection::new(stream, plan.options.slots(index)));
         }
-        let seed = plan.options.seed.unwrap_or_default();
+        let seed = plan.options.seed.expect("a run without --seed is given one before it begins");
         let schedule =
             plan.options.rate.map(|rate| Schedule::new(rate / threads as f64, thread, threads, &connections));
         Ok(Driver {
@@ -370,7 +368,7 @@ struct Schedule {
 
 impl Schedule {
     fn new(rate: f64, thread: usize, threads: usize, connections: &[Connection]) -> Self {
-        debug_assert!(rate > 0.0);
+        assert!(rate > 0.0, "{rate} requests a second are never due");
         let interval = NANOS_PER_SECOND / rate;
         let most = connections.iter().map(|connection| connection.slots).max().unwrap_or_default();
         // One slot of every connection first, so that a low rate uses all of them.

@@ -36,7 +36,7 @@ pub(super) fn measure(options: &KvOptions, target: &Target) -> anyhow::Result<Re
         None => None,
     };
     let streams = (0..options.conns)
-        .map(|_| connect().map(Client::into_stream))
+        .map(|_| connect().and_then(Client::into_stream))
         .collect::<Result<Vec<_>, _>>()
         .with_context(|| format!("cannot open {} connections", options.conns))?;
     let probe =
@@ -51,7 +51,9 @@ pub(super) fn measure(options: &KvOptions, target: &Target) -> anyhow::Result<Re
             watchers.zip(board.as_ref()).map(|(watchers, board)| watchers.start(scope, board, &plan.clock));
         let outcome = load::run(&plan, streams);
         let emitted = watching.map(|watching| watching.finish(options.op_timeout));
-        let probed = probing.and_then(|probing| probing.join().ok());
+        let probed = probing.map(|probing| {
+            probing.join().map_err(|_| anyhow::anyhow!("the probe panicked")).and_then(std::convert::identity)
+        });
         (outcome, probed, emitted)
     });
     let outcome = outcome?;

@@ -27,10 +27,13 @@ pub use report::Report;
 
 use crate::output;
 use std::io::Write;
+use std::time::SystemTime;
 
 /// Runs the scenario and writes its report to `out`. Returns false if any operation failed, or an emission.
 pub fn run(options: &KvOptions, out: &mut impl Write) -> anyhow::Result<bool> {
     options.validate()?;
+    // Decided once: a report states the seed by which its run can be repeated.
+    let options = &KvOptions { seed: options.seed.or_else(|| Some(seed_from_clock())), ..options.clone() };
     let target = options.server.target();
     if let Some(other) = &options.against {
         return comparison::run(options, &target, other, out);
@@ -38,6 +41,11 @@ pub fn run(options: &KvOptions, out: &mut impl Write) -> anyhow::Result<bool> {
     let report = measurement::measure(options, &target)?;
     output::write_report(&report, options.report.json, out)?;
     Ok(report.succeeded())
+}
+
+fn seed_from_clock() -> u64 {
+    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    since_epoch.as_nanos() as u64
 }
 
 #[cfg(test)]

@@ -7,13 +7,14 @@ use crate::duration;
 use crate::facts::ServerFacts;
 use crate::latency::LatencySummary;
 use crate::machine::Machine;
+use crate::statistics::Figure;
 use crate::target::Target;
 use crate::wall_time::rfc3339;
 use serde::Serialize;
 use std::fmt;
 use std::time::SystemTime;
 
-/// The result of one run. Latencies are in milliseconds; a field that was not measured is 0 or null.
+/// The result of one run. Latencies are in milliseconds; a figure that was not measured is null in JSON.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)] // The names say it, with their unit; they are part of the output's format.
@@ -153,7 +154,7 @@ impl Report {
             reactive_bench: options.reactive_bench,
             reactive_watchers: options.reactive_watchers,
             reactive_keyspace: options.reactive_keyspace,
-            seed: options.seed.unwrap_or_default(),
+            seed: options.seed.expect("a run without --seed is given one before it begins"),
             server: parts.server,
             machine: parts.machine,
             notes: Vec::new(),
@@ -216,9 +217,9 @@ impl fmt::Display for Report {
 }
 
 impl Report {
-    /// Whether every operation succeeded and every awaited emission came once and in order.
+    /// Whether there were operations, every one succeeded, and every awaited emission came once and in order.
     pub(super) fn succeeded(&self) -> bool {
-        self.failed_ops == 0 && self.emissions_are_clean
+        self.success_ops > 0 && self.failed_ops == 0 && self.emissions_are_clean
     }
 
     /// What the figures above were made on.
@@ -247,7 +248,10 @@ impl Report {
         writeln!(
             out,
             "Samples: {} latencies, {} probes; {} of the GETs found no key; p99.9={:.3} ms",
-            self.latency_count, self.reactive_count, self.get_misses, self.latency_p999_ms
+            self.latency_count,
+            self.reactive_count,
+            self.get_misses,
+            Figure(self.latency_p999_ms)
         )
     }
 }
@@ -261,6 +265,12 @@ fn notes(report: &Report) -> Vec<String> {
     }
     if let Some(failure) = &report.first_failure {
         notes.push(format!("Warning: {} operations failed; the first: {failure}", report.failed_ops));
+    }
+    if report.total_ops == 0 {
+        notes.push(
+            "Warning: no operation ended in the measured window, so nothing was measured; raise --duration"
+                .to_owned(),
+        );
     }
     if report.unsent_ops > 0 {
         notes.push(format!(
@@ -293,19 +303,20 @@ fn notes(report: &Report) -> Vec<String> {
     notes
 }
 
-fn quantiles([p50, p95, p99, max]: [f64; 4]) -> String {
+fn quantiles(figures: [f64; 4]) -> String {
+    let [p50, p95, p99, max] = figures.map(Figure);
     format!("p50={p50:.3} p95={p95:.3} p99={p99:.3} max={max:.3}")
 }
 
 fn seconds(seconds: f64) -> String {
-    duration::format(std::time::Duration::try_from_secs_f64(seconds).unwrap_or_default())
+    duration::format(std::time::Duration::from_secs_f64(seconds))
 }
 
 #[cfg(test)]
 mod tests {
     use crate::kv::emission::Emissions;
     use crate::kv::test_report::{report, report_with};
-    use crate::latency::LatencySummary;
+    use crate::latency::{Latencies, LatencySummary};
     use crate::watch::sequence::SequenceFaults;
 
     #[test]
@@ -360,6 +371,21 @@ Note: SET operations were issued with DURABLE for synchronous WAL flush+fsync.
         assert_eq!(json["startTime"], "1970-01-01T00:00:00Z");
         assert_eq!(json["endTime"], "1970-01-01T00:00:30Z");
         assert_eq!(json["throughputOpsSec"], 50.0);
+    }
+
+    #[test]
+    fn a_run_that_measured_nothing_fails_and_states_no_figures() {
+        let report = report(&[], |outcome| {
+            outcome.succeeded = 0;
+            outcome.latencies = Latencies::default();
+        });
+        assert!(!report.succeeded());
+        let text = report.to_string();
+        assert!(text.contains("\nLatency (ms): p50=- p95=- p99=- max=-\n"), "{text}");
+        assert!(text.contains("no operation ended in the measured window"), "{text}");
+        let json = serde_json::to_value(report).unwrap();
+        assert_eq!(json["latencyP50Ms"], serde_json::Value::Null);
+        assert_eq!((&json["latencyCount"], &json["emitP50Ms"]), (&0.into(), &serde_json::Value::Null));
     }
 
     #[test]

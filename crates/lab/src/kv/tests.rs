@@ -88,7 +88,8 @@ fn an_open_loop_sends_what_is_due_and_no_more() {
     let (succeeded, report) = bench(serve(honest), &flags).unwrap();
     assert!(succeeded, "{report}");
     let total = report["totalOps"].as_u64().unwrap();
-    assert!((299..=301).contains(&total), "300 ms at 1000/s are 300 requests, not {total}");
+    // What is due in the window follows from rate and offset alone, however late it is sent.
+    assert_eq!(total, 300, "300 ms at 1000/s are 300 requests");
 }
 
 #[test]
@@ -107,11 +108,13 @@ fn a_server_that_stalls_shows_in_every_request_that_it_delayed() {
 
 #[test]
 fn requests_without_a_reply_are_among_the_latencies_of_an_open_loop() {
-    let flags = ["--cmd", "SET", "--rate", "200", "--preload", "0", "--reactive=false", "--op-timeout", "1s"];
+    let flags =
+        ["--cmd", "SET", "--rate", "200", "--preload", "0", "--reactive=false", "--op-timeout", "500ms"];
     // Once nothing is answered until the client has given up, or a connection ends.
     let silent: Answer = |store, arguments, writer| {
         if store.position == 30 {
-            std::thread::sleep(std::time::Duration::from_millis(1600));
+            // From the middle of the window beyond its end and the client's patience.
+            std::thread::sleep(std::time::Duration::from_millis(900));
         }
         honest(store, arguments, writer)
     };

@@ -183,7 +183,7 @@ impl Key {
     }
 
     fn bytes(&self) -> &[u8] {
-        self.text.get(..self.length).unwrap_or_default()
+        &self.text[..self.length]
     }
 }
 

@@ -80,7 +80,7 @@ impl Benchmark {
         start: impl Fn(&Sizes) -> anyhow::Result<Work> + 'static,
     ) -> Self {
         let (name, measures) = (name.into(), measures.into());
-        debug_assert!(name.split('.').count() == 2, "{name}: a suite and a benchmark");
+        assert!(name.split('.').count() == 2, "{name}: a suite and a benchmark");
         Benchmark {
             name,
             other_names: Vec::new(),
@@ -211,7 +211,7 @@ impl Work {
         operations: u64,
         mut call: impl FnMut() -> anyhow::Result<f64> + 'static,
     ) -> anyhow::Result<Self> {
-        debug_assert!(operations > 0);
+        assert!(operations > 0, "a figure is divided by the operations of a call");
         let run = move |count| {
             let mut sum = 0.0;
             for _ in 0..count {

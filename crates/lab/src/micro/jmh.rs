@@ -72,7 +72,8 @@ pub(crate) fn entries(report: &Report<'_>, plan: &Plan) -> Vec<Entry> {
 impl Entry {
     fn new(row: &Row<'_>, plan: &Plan) -> Self {
         let mut found = row.series().into_iter();
-        let primary = found.next().map(|series| Metric::of(&series)).unwrap_or_default();
+        let primary =
+            found.next().map(|series| Metric::of(&series)).expect("a row has what it measures first");
         let others = found.filter_map(|series| Some((series.label.clone()?, Metric::of(&series))));
         let time = |time: std::time::Duration| format!("{} s", time.as_secs_f64());
         Entry {

@@ -20,7 +20,7 @@ pub(crate) fn kept_bytes<T>(rest: Duration, make: impl FnOnce() -> anyhow::Resul
     let made = made?;
     let bytes = match allocated {
         Some(allocated) => allocated.kept_bytes as f64,
-        None => resident_bytes()?.saturating_sub(resident) as f64,
+        None => resident_bytes()? as f64 - resident as f64,
     };
     drop(made);
     Ok(bytes)
@@ -30,7 +30,8 @@ pub(crate) fn kept_bytes<T>(rest: Duration, make: impl FnOnce() -> anyhow::Resul
 fn wait_for_quiet(rest: Duration) {
     for _ in 0..QUIET_TRIES {
         let ((), allocated) = allocations::during(|| std::thread::sleep(rest));
-        if allocated.unwrap_or_default() == Allocations::default() {
+        // Where the allocator does not count there is nothing to wait for.
+        if allocated.is_none_or(|allocated| allocated == Allocations::default()) {
             return;
         }
     }

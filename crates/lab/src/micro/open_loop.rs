@@ -7,6 +7,7 @@
 
 use super::benchmark::Work;
 use super::lateness::{Late, Lateness};
+use anyhow::Context;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -22,7 +23,7 @@ pub(crate) fn emissions<S: 'static>(
     emit: impl FnMut(&mut S, u64) -> anyhow::Result<()> + 'static,
     mut flush: impl FnMut(&mut S) -> anyhow::Result<()> + 'static,
 ) -> anyhow::Result<Work> {
-    debug_assert!(per_second > 0);
+    assert!(per_second > 0, "an emission that is due after no time is never due");
     let interval = 1_000_000_000 / per_second;
     let count = (CALL.as_nanos() as u64 / interval).max(1);
     // A call and the end of all calls never overlap.
@@ -39,7 +40,8 @@ pub(crate) fn emissions<S: 'static>(
     let end = move || {
         let plan = &mut *ended.borrow_mut();
         flush(&mut plan.state)?;
-        let seconds = (plan.lateness.now() - plan.begin.unwrap_or_default()) as f64 / 1e9;
+        let begin = plan.begin.context("no call was made, so there is no rate")?;
+        let seconds = (plan.lateness.now() - begin) as f64 / 1e9;
         plan.lateness.expect(plan.emitted)?;
         Ok(Late { per_second: Some(plan.emitted as f64 / seconds), ..plan.lateness.all() })
     };

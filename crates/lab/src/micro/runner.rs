@@ -303,7 +303,7 @@ impl Outcome {
 
     /// Adds what another fork has found. If that has failed, all are not to be trusted.
     pub(crate) fn add(&mut self, fork: Outcome) {
-        debug_assert_eq!(self.name, fork.name);
+        assert_eq!(self.name, fork.name, "forks of one benchmark are added up");
         if fork.failure.is_some() || self.samples.is_empty() {
             *self = fork;
             return;
@@ -315,7 +315,12 @@ impl Outcome {
         self.samples.extend(fork.samples);
         self.operations.extend(fork.operations);
         for (sum, other) in self.others.iter_mut().zip(fork.others) {
-            debug_assert_eq!(sum.label, other.label);
+            // What a fork has found is read from its output: another label is a failure of the run, and no panic.
+            if sum.label != other.label {
+                self.failure =
+                    Some(format!("one fork found {} where another found {}", sum.label, other.label));
+                return;
+            }
             sum.samples.extend(other.samples);
         }
     }

@@ -311,6 +311,22 @@ mod tests {
         assert_eq!(error(Selection::default()), None);
     }
 
+    /// What [`matches`] is to say, by trying everything.
+    fn is_in(pattern: &str, name: &str) -> bool {
+        fn stands_for(pattern: &[char], text: &[char]) -> bool {
+            match pattern.split_first() {
+                None => text.is_empty(),
+                Some(('*', rest)) => (0..=text.len()).any(|skipped| stands_for(rest, &text[skipped..])),
+                Some((letter, rest)) => text.first() == Some(letter) && stands_for(rest, &text[1..]),
+            }
+        }
+        let pattern = pattern.to_lowercase().replace(".*", "*");
+        let from = pattern.strip_prefix('^').map_or_else(|| format!("*{pattern}"), str::to_owned);
+        let whole = from.strip_suffix('$').map_or_else(|| format!("{from}*"), str::to_owned);
+        let letters = |text: &str| text.chars().collect::<Vec<_>>();
+        stands_for(&letters(&whole), &letters(&name.to_lowercase()))
+    }
+
     proptest! {
         #[test]
         fn any_part_of_a_name_is_found(name in "[a-z_.]{1,20}", from in 0_usize..20, to in 0_usize..20) {
@@ -322,8 +338,11 @@ mod tests {
         }
 
         #[test]
-        fn no_pattern_panics(pattern in ".{0,12}", name in ".{0,12}") {
-            let _ = matches(&pattern, &name);
+        fn a_pattern_means_what_it_means_letter_by_letter(
+            pattern in "\\^?[abBß.*]{0,8}\\$?",
+            name in "[aAbBß.]{0,10}",
+        ) {
+            prop_assert_eq!(matches(&pattern, &name), is_in(&pattern, &name), "{} in {}", pattern, name);
         }
     }
 }

@@ -39,7 +39,7 @@ fn with<T: Sync + 'static, R: 'static>(
     act: fn(&T, u64) -> R,
     meanwhile: Option<fn(&T)>,
 ) -> anyhow::Result<Work> {
-    debug_assert!(threads > 0 && operations > 0);
+    assert!(threads > 0 && operations > 0, "{threads} threads do {operations} operations each");
     let run = move |calls: u64| {
         let count = calls * operations;
         let begin = Barrier::new(threads as usize + 1);

@@ -14,7 +14,7 @@ pub(super) fn suite() -> Vec<Benchmark> {
         ("cancel", "cancelling it: it is in stock again", false, |pool, number| pool.cancel(number)),
         ("expire", "letting its time be over: it is in stock again", false, |pool, number| {
             let expired = pool.expire_one(number);
-            debug_assert_eq!(expired, Some(number));
+            assert_eq!(expired, Some(number), "the reservation is open, and its time is over");
             Ok(())
         }),
     ];

@@ -111,7 +111,7 @@ impl<'a> Exchange<'a> {
         Ok(Iteration::new(report::Parts {
             number: self.number,
             reconnect: connected,
-            resume: resumed.saturating_sub(connected),
+            resume: resumed.checked_sub(connected).expect("it was connected before it was resumed"),
             total: resumed,
             first_missed,
             all_missed,

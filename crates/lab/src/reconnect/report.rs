@@ -3,7 +3,7 @@
 use super::options::ReconnectOptions;
 use crate::facts::ServerFacts;
 use crate::machine::Machine;
-use crate::statistics::Quantiles;
+use crate::statistics::{Figure, Quantiles};
 use crate::target::Target;
 use crate::watch::answer::Resumed;
 use crate::watch::sequence::SequenceFaults;
@@ -148,7 +148,7 @@ impl Report {
 
     /// Whether every update of every iteration was emitted once and in order.
     pub(super) fn succeeded(&self) -> bool {
-        self.summary.exactly_once_iterations == self.results.len()
+        !self.results.is_empty() && self.summary.exactly_once_iterations == self.results.len()
     }
 }
 
@@ -216,34 +216,39 @@ impl fmt::Display for Report {
         writeln!(
             out,
             "  p50={:.3} p95={:.3} p99={:.3} avg={:.3}",
-            summary.reconnect_p50_ms,
-            summary.reconnect_p95_ms,
-            summary.reconnect_p99_ms,
-            summary.avg_reconnect_ms
+            Figure(summary.reconnect_p50_ms),
+            Figure(summary.reconnect_p95_ms),
+            Figure(summary.reconnect_p99_ms),
+            Figure(summary.avg_reconnect_ms)
         )?;
         writeln!(out, "\nResume Time (EMITRECONNECT, ms):")?;
         writeln!(
             out,
             "  p50={:.3} p95={:.3} p99={:.3} avg={:.3}",
-            summary.resume_p50_ms, summary.resume_p95_ms, summary.resume_p99_ms, summary.avg_resume_ms
+            Figure(summary.resume_p50_ms),
+            Figure(summary.resume_p95_ms),
+            Figure(summary.resume_p99_ms),
+            Figure(summary.avg_resume_ms)
         )?;
         writeln!(out, "\nTotal Reconnect+Resume Time (ms):")?;
         writeln!(
             out,
             "  p50={:.3} p95={:.3} p99={:.3}",
-            summary.total_p50_ms, summary.total_p95_ms, summary.total_p99_ms
+            Figure(summary.total_p50_ms),
+            Figure(summary.total_p95_ms),
+            Figure(summary.total_p99_ms)
         )?;
         writeln!(out, "\nFirst Missed Emission (since the start of the reconnection, ms):")?;
         writeln!(
             out,
             "  p50={:.3} p95={:.3} p99={:.3} avg={:.3}",
-            summary.first_missed_p50_ms,
-            summary.first_missed_p95_ms,
-            summary.first_missed_p99_ms,
-            summary.avg_first_missed_ms
+            Figure(summary.first_missed_p50_ms),
+            Figure(summary.first_missed_p95_ms),
+            Figure(summary.first_missed_p99_ms),
+            Figure(summary.avg_first_missed_ms)
         )?;
         writeln!(out, "\nMissed Emissions per Second (until the last of them has come):")?;
-        writeln!(out, "  p50={:.0}", summary.missed_per_second_p50)?;
+        writeln!(out, "  p50={:.0}", Figure(summary.missed_per_second_p50))?;
         writeln!(out, "\nData Integrity:")?;
         writeln!(out, "  Total missed emissions: {}", summary.total_missed)?;
         writeln!(out, "  Total duplicate emissions: {}", summary.total_duplicates)?;

@@ -77,7 +77,7 @@ impl Catalogue {
             let known = !words.is_empty();
             return if known { self.unknown(&words.join(" ")) } else { self.overview() };
         };
-        let name = words.get(..used).unwrap_or_default().join(" ").to_uppercase();
+        let name = words[..used].join(" ").to_uppercase();
         let mut help = format!("{name} {}\n", entry.arguments.join(" "));
         let lines = [
             ("summary", &entry.summary),

@@ -89,7 +89,7 @@ fn unescaped(byte: u8) -> u8 {
 }
 
 fn hexadecimal(digit: u8) -> u8 {
-    char::from(digit).to_digit(16).unwrap_or_default() as u8
+    char::from(digit).to_digit(16).expect("both digits were looked at") as u8
 }
 
 #[cfg(test)]
@@ -132,9 +132,24 @@ mod tests {
             prop_assert_eq!(split(format!("SET \"{escaped}\"").as_bytes()).unwrap()[1].clone(), bytes);
         }
 
+        /// Letters that mean something, and any bytes.
         #[test]
-        fn no_line_panics(line in proptest::collection::vec(any::<u8>(), 0..60)) {
-            let _ = split(&line);
+        fn what_a_line_is_split_into_is_split_again_from_quotes(
+            line in proptest::collection::vec(
+                prop_oneof![proptest::sample::select(&b" \"'\\\\xn0a\n"[..]), any::<u8>()],
+                0..60,
+            ),
+        ) {
+            if let Ok(words) = split(&line) {
+                let quoted = |word: &Vec<u8>| {
+                    let escaped: Vec<String> = word.iter().map(|byte| format!("\\x{byte:02x}")).collect();
+                    format!("\"{}\" ", escaped.concat())
+                };
+                let again: String = words.iter().map(quoted).collect();
+                prop_assert_eq!(split(again.as_bytes()), Ok(words));
+            } else {
+                prop_assert!(line.contains(&b'"') || line.contains(&b'\''), "only quotes can be wrong");
+            }
         }
     }
 }

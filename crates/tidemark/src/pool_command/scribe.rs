@@ -241,8 +241,10 @@ impl Scribe {
             Event::Reserved { .. } | Event::Asked(_) => {
                 let (until_us, by) = match event {
                     Event::Reserved { until_us, .. } => (*until_us, &nobody),
-                    Event::Asked(asked) => (asked.until_us.unwrap_or_default(), &asked.by),
-                    _ => return Ok(()),
+                    Event::Asked(asked) => {
+                        (asked.until_us.expect("draws without an end are written above"), &asked.by)
+                    }
+                    other => unreachable!("{other:?} reserves nothing"),
                 };
                 let number = pool.next_draw() - self.drawn.len() as u64;
                 line.event = "reserve";

@@ -152,7 +152,7 @@ fn write(mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match rustix::io::write(&out, bytes) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
+            Ok(written) => bytes = &bytes[written..],
             Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }

@@ -129,7 +129,7 @@ fn found(pipe: &Pipe<u64>) -> *const Pipe<u64> {
 }
 
 fn names(count: u64) -> anyhow::Result<Vec<Name>> {
-    debug_assert!(count.is_power_of_two());
+    assert!(count.is_power_of_two(), "{count} names cannot be gone through by a mask");
     (0..count)
         .map(|number| Ok(Name::new(&format!("bench.service{}.instance{number}", number % 32))?))
         .collect()

@@ -189,7 +189,7 @@ impl Sort {
                 (left, _) => left.is_some(),
             };
             let next = if is_left { left.next() } else { right.next() };
-            *place = next.unwrap_or_default();
+            *place = next.expect("both halves together are as long as the whole");
         }
         numbers.copy_from_slice(merged);
     }

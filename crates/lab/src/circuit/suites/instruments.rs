@@ -197,6 +197,7 @@ impl Words {
             move |_| {
                 let rig = Rig::new(By::Pool)?;
                 let pool = pool(&rig.conduit()?);
+                pool.get(name!("bench")).map_err(Clone::clone)?;
                 each(move |_| {
                     // Lives as long as what it is looked up in.
                     let _ = &rig;
@@ -229,7 +230,7 @@ pub(super) struct InTurn<O, F> {
 impl<O: Copy, F: FnMut(O)> InTurn<O, F> {
     /// What says one of `all`, of which there is at least one.
     pub(super) fn new(all: Vec<O>, say: F) -> Self {
-        debug_assert!(!all.is_empty());
+        assert!(!all.is_empty(), "there is nothing to say");
         InTurn { all, next: 0, say }
     }
 

@@ -1,5 +1,6 @@
 //! `BankOps`, `PoolOps` and what `ConduitOps` has new in the original's newer suite: what there is for a name.
 
+use super::instruments::named;
 use crate::circuit::rig::{By, Rig};
 use crate::micro::benchmark::{Benchmark, Work, each, several};
 use std::hint::black_box;
@@ -13,6 +14,7 @@ pub(super) fn suite() -> Vec<Benchmark> {
         Benchmark::new("BankOps.get_cached", "looking up the conduit of one name, always the same", |_| {
             let rig = Rig::new(By::Pool)?;
             let bank = rig.bank::<u64>()?;
+            bank.get(name!("bank.conduit"))?;
             each(move |_| {
                 // Lives as long as what it is looked up in.
                 let _ = &rig;
@@ -42,6 +44,7 @@ pub(super) fn suite() -> Vec<Benchmark> {
             "looking up what a pool has for one name, always the same",
             |_| {
                 let pool = pool();
+                named(&pool)?;
                 each(move |_| pool.get(black_box(name!("bench"))).copied().ok())
             },
         ),

@@ -94,10 +94,19 @@ impl Notebook {
     pub(super) fn read(&self) -> anyhow::Result<Notes> {
         let bytes =
             std::fs::read(&self.path).with_context(|| format!("cannot read {}", self.path.display()))?;
+        let (parts, wanted) = (self.keys + 1, self.workers * (self.keys + 1) * LINE);
+        ensure!(
+            bytes.len() == wanted,
+            "{} has {} bytes where {wanted} were made for {} workers and {} keys; what was answered is not known",
+            self.path.display(),
+            bytes.len(),
+            self.workers,
+            self.keys
+        );
         let lines: Vec<Line> = bytes.chunks_exact(LINE).map(line).collect();
         let mut notes = Notes { keys: vec![Answered::default(); self.keys], operations: 0 };
-        for part in lines.chunks_exact(self.keys + 1).take(self.workers) {
-            let Some(([number, key, is_minus, _], lines)) = part.split_first() else { continue };
+        for part in lines.chunks_exact(parts) {
+            let ([number, key, is_minus, _], lines) = (&part[0], &part[1..]);
             let mut last = 0;
             for (answered, [at, admitted, given_back, _]) in notes.keys.iter_mut().zip(lines) {
                 answered.admitted += admitted;
@@ -106,9 +115,11 @@ impl Notebook {
             }
             notes.operations += last;
             // It has begun one more than it was answered.
-            if *number > last
-                && let Some(answered) = notes.keys.get_mut(*key as usize)
-            {
+            if *number > last {
+                let answered = notes
+                    .keys
+                    .get_mut(*key as usize)
+                    .with_context(|| format!("{} names key {key} of {}", self.path.display(), self.keys))?;
                 answered.doubtful_up += u64::from(*is_minus == 0);
                 answered.doubtful_down += u64::from(*is_minus != 0);
             }
@@ -163,8 +174,7 @@ impl Pen {
 }
 
 fn line(bytes: &[u8]) -> Line {
-    let mut words = bytes.chunks_exact(8).filter_map(|word| word.try_into().ok().map(u64::from_le_bytes));
-    std::array::from_fn(|_| words.next().unwrap_or_default())
+    std::array::from_fn(|word| u64::from_le_bytes(bytes[word * 8..][..8].try_into().expect("eight bytes")))
 }
 
 #[cfg(test)]

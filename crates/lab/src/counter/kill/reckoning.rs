@@ -39,7 +39,7 @@ pub(super) struct Totals {
 
 /// Compares what was answered of each key with what the store has of it.
 pub(super) fn distance(answered: &[Answered], durable: &[i64]) -> Distance {
-    debug_assert_eq!(answered.len(), durable.len());
+    assert_eq!(answered.len(), durable.len(), "both are of the same keys");
     let mut distance = Distance::default();
     for (answered, durable) in answered.iter().zip(durable) {
         let (net, durable) = (answered.net(), i128::from(*durable));
@@ -51,7 +51,7 @@ pub(super) fn distance(answered: &[Answered], durable: &[i64]) -> Distance {
 
 /// Compares what was admitted of each key, in the first life and then in the second, with its limit.
 pub(super) fn totals(answered: &[Answered], afterwards: &[u64], limit: u64) -> Totals {
-    debug_assert_eq!(answered.len(), afterwards.len());
+    assert_eq!(answered.len(), afterwards.len(), "both are of the same keys");
     let mut totals = Totals::default();
     for (answered, afterwards) in answered.iter().zip(afterwards) {
         let off = answered.net() + i128::from(*afterwards) - i128::from(limit);

@@ -31,7 +31,7 @@ impl Subject for Words {
         Ok(delta)
     }
 
-    fn positions(&self) -> Option<Vec<i64>> {
-        Some(self.words.iter().map(Atomic::value).collect())
+    fn positions(&self) -> anyhow::Result<Option<Vec<i64>>> {
+        Ok(Some(self.words.iter().map(Atomic::value).collect()))
     }
 }

@@ -133,14 +133,19 @@ impl Subject for Committed {
         })
     }
 
-    fn exposure(&self) -> Exposure {
-        let units = self.names.iter().filter_map(|name| self.counters.state(name.as_bytes()).ok());
-        let (sum, largest) = units
-            .map(|books| books.uncommitted())
-            .fold((0, 0), |(sum, largest), units| (sum + units, units.max(largest)));
-        // Where all is closed nobody answers, and nothing is left.
-        let oldest = self.counters.exposure().ok().and_then(|all| all.oldest);
-        Exposure { units: sum, largest, oldest_ns: oldest.map_or(0, nanos) }
+    fn exposure(&self) -> anyhow::Result<Exposure> {
+        let (mut sum, mut largest) = (0, 0);
+        for name in self.names.iter() {
+            let units = self.counters.state(name.as_bytes())?.uncommitted();
+            (sum, largest) = (sum + units, units.max(largest));
+        }
+        let oldest = match self.counters.exposure() {
+            Ok(all) => all.oldest,
+            // Behind the final flush there is no thread that commits, and so nothing that waits for it.
+            Err(Error::Closed) => None,
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Exposure { units: sum, largest, oldest_ns: oldest.map_or(0, nanos) })
     }
 
     fn finish(&self) -> anyhow::Result<()> {
@@ -151,13 +156,13 @@ impl Subject for Committed {
         let Some(reopen) = &self.reopen else { return Ok(None) };
         let keys: Vec<&[u8]> = self.names.iter().map(String::as_bytes).collect();
         let positions = reopen().context("opening the store again")?.load(&keys)?;
+        // A key that the store does not have is one of which nothing was committed: it stands at 0.
         Ok(Some(positions.into_iter().map(Option::unwrap_or_default).collect()))
     }
 
-    fn positions(&self) -> Option<Vec<i64>> {
-        let position =
-            |name: &String| self.counters.state(name.as_bytes()).ok().map(|books| books.position());
-        self.names.iter().map(position).collect()
+    fn positions(&self) -> anyhow::Result<Option<Vec<i64>>> {
+        let position = |name: &String| Ok(self.counters.state(name.as_bytes())?.position());
+        self.names.iter().map(position).collect::<anyhow::Result<_>>().map(Some)
     }
 
     fn limit(&self, _: Duration) -> Option<i64> {

@@ -1,0 +1,21 @@
+//! The laboratories of circuits, counters and pools as their users have them: every row runs, what it says adds up, and
+//! the flags do what they say.
+
+mod circuit;
+mod counter;
+mod counter_cost;
+#[cfg(feature = "stores")]
+mod counter_stores;
+mod pool;
+#[cfg(feature = "stores")]
+#[path = "../../../stores/tests/scenarios/conformance/running.rs"]
+#[allow(dead_code, reason = "the stores' own tests also kill servers and have them forget")]
+mod running;
+mod support;
+
+use std::alloc::System;
+use tidemark_lab::allocations::Counting;
+
+/// For the rows that count allocations.
+#[global_allocator]
+static ALLOCATOR: Counting<System> = Counting::new(System);

@@ -1,0 +1,7 @@
+//! What several laboratories' tests share.
+
+pub(crate) mod counters;
+pub(crate) mod micro;
+
+#[cfg(feature = "stores")]
+pub(crate) use crate::counter_stores::store_at;

@@ -1,0 +1,101 @@
+//! What `COMMAND` says about each command is what Debian's `redis-server` 7.0 says: clients and proxies decide by it how
+//! many arguments a command has, which of them are keys, and what happens to those.
+
+use crate::support::{Answer, Client, Server};
+use std::collections::BTreeMap;
+use std::process::Command;
+
+/// Commands of which Redis 7.0 says something else, and why.
+const DIFFERENT: [(&str, &str); 8] = [
+    ("unwatch", "ends subscriptions to reads, too, if it names any"),
+    ("zrank", "has WITHSCORE, which came with Redis 7.2"),
+    ("zrevrank", "has WITHSCORE, which came with Redis 7.2"),
+    ("command|getkeys", "explains a command without arguments, as since Redis 7.2"),
+    ("command|getkeysandflags", "explains a command without arguments, as since Redis 7.2"),
+    ("spublish", "Redis shows the channel as a key that is none"),
+    ("ssubscribe", "Redis shows the channels as keys that are none"),
+    ("sunsubscribe", "Redis shows the channels as keys that are none"),
+];
+
+/// What clients read about a command.
+#[derive(Debug, PartialEq)]
+struct Description {
+    arity: Answer,
+    positions: [Answer; 3],
+    key_specs: Vec<BTreeMap<String, String>>,
+}
+
+#[test]
+fn commands_are_described_as_by_redis() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut redis = Command::new("redis-server");
+    redis.args(["--save", "", "--dir"]).arg(directory.path());
+    let redis = Server::spawn(redis);
+    let data = directory.path().join("tidemark");
+    let ours = Server::start(&data, &[]);
+    let (theirs, ours) = (describe_all(&mut redis.client()), describe_all(&mut ours.client()));
+    let is_excepted = |name: &str| DIFFERENT.iter().any(|(other, _)| *other == name);
+    let common: Vec<&String> = ours.keys().filter(|name| theirs.contains_key(*name)).collect();
+    assert!(common.len() > 200, "only {} commands in common", common.len());
+    for name in common {
+        let same = ours[name] == theirs[name];
+        assert_ne!(
+            same,
+            is_excepted(name),
+            "{name} is described as\n{:?}\nbut Redis says\n{:?}",
+            ours[name],
+            theirs[name]
+        );
+    }
+}
+
+fn describe_all(client: &mut Client) -> BTreeMap<String, Description> {
+    let mut descriptions = BTreeMap::new();
+    for row in client.call(&["COMMAND"]).expect("an answer").array() {
+        describe(row, &mut descriptions);
+    }
+    descriptions
+}
+
+/// Adds a row of `COMMAND` and those of its subcommands.
+fn describe(row: Answer, descriptions: &mut BTreeMap<String, Description>) {
+    let fields: [Answer; 10] = row.array().try_into().expect("ten fields");
+    let [name, arity, _flags, first, last, step, _categories, _tips, key_specs, subcommands] = fields;
+    let key_specs = key_specs.array().into_iter().map(read_key_spec).collect();
+    let description = Description { arity, positions: [first, last, step], key_specs };
+    assert!(descriptions.insert(text(&name), description).is_none(), "{name:?} comes twice");
+    for subcommand in subcommands.array() {
+        describe(subcommand, descriptions);
+    }
+}
+
+/// A key specification as names with values; its notes are left out.
+fn read_key_spec(spec: Answer) -> BTreeMap<String, String> {
+    let items = spec.array();
+    let pairs = items.chunks_exact(2).map(|pair| (text(&pair[0]), words(&pair[1])));
+    pairs.filter(|(name, _)| name != "notes").collect()
+}
+
+/// What stands in an answer, in an order of its own: flags are a set. That flags depend on options is not compared.
+fn words(answer: &Answer) -> String {
+    let mut words = Vec::new();
+    collect(answer, &mut words);
+    words.retain(|word| word != "variable_flags");
+    words.sort_unstable();
+    words.join(" ")
+}
+
+fn collect(answer: &Answer, words: &mut Vec<String>) {
+    match answer {
+        Answer::Array(items) => items.iter().for_each(|item| collect(item, words)),
+        other => words.push(text(other)),
+    }
+}
+
+fn text(answer: &Answer) -> String {
+    match answer {
+        Answer::Status(text) | Answer::Bulk(text) => text.clone(),
+        Answer::Integer(value) => value.to_string(),
+        other => panic!("neither text nor a number: {other:?}"),
+    }
+}

@@ -1,0 +1,297 @@
+//! A disk that is full, again and again: changes are refused with a clear error, reads go on, health says so, space that
+//! is freed is used without a restart, and nothing that was acknowledged is lost.
+
+use crate::support::prizes::{create_prizes, draw_until_refused};
+use crate::support::{Answer, Client, Server, free_port, readiness};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A value that fills a small segment in some dozen writes.
+const VALUE_BYTES: usize = 4 << 10;
+
+/// How many keys the values go to: the state stays small, so that what fills the disk is the log.
+const KEYS: usize = 40;
+
+/// The log's segments, in bytes.
+const SEGMENT_BYTES: &str = "262144";
+
+/// How long the server may take to notice that there is space again.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A mount namespace with a tmpfs of 16 MiB, held by a process that does nothing else.
+struct SmallDisk {
+    holder: Child,
+    directory: tempfile::TempDir,
+    as_root: bool,
+}
+
+impl SmallDisk {
+    /// `None`, or a panic that says why, where the system does not let us mount.
+    fn mount() -> Option<Self> {
+        let directory = tempfile::tempdir().expect("a directory");
+        for as_root in [true, false] {
+            let script = r#"mount -t tmpfs -o size=16m tmpfs "$0" && echo mounted && exec sleep 3600"#;
+            let mut holder = Command::new("unshare")
+                .args([if as_root { "-m" } else { "-rm" }, "sh", "-c", script])
+                .arg(directory.path())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null())
+                .spawn()
+                .expect("unshare (util-linux) is installed");
+            let mut line = String::new();
+            let stdout = holder.stdout.take().expect("a pipe");
+            BufReader::new(stdout).read_line(&mut line).expect("the pipe can be read");
+            if line == "mounted\n" {
+                return Some(Self { holder, directory, as_root });
+            }
+            let _ = holder.wait();
+        }
+        assert!(
+            std::env::var("TIDEMARK_WITHOUT_NAMESPACES").is_ok_and(|value| value == "1"),
+            "cannot mount a tmpfs in a namespace of its own, so the full disk was NOT tested: run as root or allow user \
+             namespaces, or accept this with TIDEMARK_WITHOUT_NAMESPACES=1"
+        );
+        None
+    }
+
+    /// A file on the disk, as seen from outside the namespace.
+    fn path(&self, name: &str) -> PathBuf {
+        let inside = self.directory.path().strip_prefix("/").expect("an absolute path");
+        Path::new("/proc").join(self.holder.id().to_string()).join("root").join(inside).join(name)
+    }
+
+    /// Takes all the space that is left.
+    fn fill(&self) {
+        let mut filler = File::create(self.path("filler")).expect("a file");
+        let mut block = vec![1; 1 << 20];
+        while !block.is_empty() {
+            // What a short write leaves of a block is too much by itself; then the rest is taken in smaller pieces.
+            if filler.write_all(&block).is_err() {
+                block.truncate(block.len() / 2);
+            }
+        }
+    }
+
+    fn free(&self) {
+        std::fs::remove_file(self.path("filler")).expect("space is freed");
+    }
+
+    fn serve(&self, durability: &str, storage: &str, http: u16) -> Server {
+        let mut command = Command::new("nsenter");
+        command.args(["-t", &self.holder.id().to_string(), "-m"]);
+        if !self.as_root {
+            command.args(["-U", "--preserve-credentials"]);
+        }
+        command.arg("--").arg(env!("CARGO_BIN_EXE_tidemark")).args(["serve", "--durability", durability]);
+        command.args([
+            "--log-storage",
+            storage,
+            "--log-segment-bytes",
+            SEGMENT_BYTES,
+            "--snapshot-after",
+            "0",
+        ]);
+        command.args(["--http", &format!("127.0.0.1:{http}"), "--dir"]);
+        command.arg(self.directory.path().join("data"));
+        Server::spawn(command)
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = self.holder.kill();
+        let _ = self.holder.wait();
+    }
+}
+
+fn value(number: u64) -> String {
+    format!("{number:08}").repeat(VALUE_BYTES / 8)
+}
+
+/// What the server has acknowledged: for each key the number of its last value.
+#[derive(Default)]
+struct Ledger {
+    values: BTreeMap<String, u64>,
+    next: u64,
+}
+
+impl Ledger {
+    /// Writes until the disk is full; the server's refusal.
+    fn write_until_refused(&mut self, client: &mut Client) -> String {
+        for _ in 0..10_000 {
+            let key = format!("key:{}", self.next as usize % KEYS);
+            match client.call(&["SET", &key, &value(self.next)]).expect("an answer") {
+                Answer::Error(text) => return text,
+                answer => assert_eq!(answer, Answer::Status("OK".into())),
+            }
+            self.values.insert(key, self.next);
+            self.next += 1;
+        }
+        panic!("the disk is full at some time");
+    }
+
+    /// Waits until a write is taken.
+    fn write_when_possible(&mut self, client: &mut Client) {
+        let began = Instant::now();
+        let key = format!("key:{}", self.next as usize % KEYS);
+        while client.call(&["SET", &key, &value(self.next)]).expect("an answer").is_error() {
+            assert!(began.elapsed() < PATIENCE, "space that is freed is used");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self.values.insert(key, self.next);
+        self.next += 1;
+    }
+
+    /// Every acknowledged value is there, and none that was refused.
+    fn check(&self, client: &mut Client) {
+        for (key, number) in &self.values {
+            let answer = client.call(&["GET", key]).expect("reads go on");
+            let Answer::Bulk(found) = answer else { panic!("{key} is gone: {answer:?}") };
+            let found = (found.get(..8), found == value(*number));
+            let expected = format!("{number:08}");
+            assert_eq!(found, (Some(&expected[..]), true), "{key} is as it was acknowledged");
+        }
+        assert_eq!(client.call(&["DBSIZE"]).expect("an answer").integer(), self.values.len() as i64);
+    }
+}
+
+#[test]
+fn a_limit_of_file_sizes_refuses_changes_and_does_not_end_the_server() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut command = Command::new("sh");
+    command.args(["-c", r#"ulimit -f 100 && exec "$0" "$@""#, env!("CARGO_BIN_EXE_tidemark"), "serve"]);
+    command.args(["--log-segment-bytes", SEGMENT_BYTES, "--dir"]).arg(directory.path());
+    let server = Server::spawn(command);
+    let mut client = server.client();
+    // The first one may be carried out before the log has come upon the limit. Then its answer is an error, and reads show it.
+    for key in ["first", "second"] {
+        let Answer::Error(refusal) = client.call(&["SET", key, "value"]).expect("an answer") else {
+            panic!("no segment is as small as the limit")
+        };
+        assert!(refusal.starts_with("MISCONF") && refusal.contains("ulimit -f"), "{refusal}");
+    }
+    assert_eq!(client.call(&["EXISTS", "second"]).expect("reads go on"), Answer::Integer(0));
+    assert!(server.terminate().success());
+}
+
+fn cycles(standard: usize) -> usize {
+    std::env::var("TIDEMARK_DISK_CYCLES").ok().and_then(|text| text.parse().ok()).unwrap_or(standard)
+}
+
+/// Fills the disk and frees it again, `cycles` times, and stops the server now and then while the disk is full.
+fn fill_and_free(durability: &str, storage: &str, cycles: usize) {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let mut http = free_port();
+    let mut server = disk.serve(durability, storage, http);
+    let mut client = server.client();
+    let mut ledger = Ledger::default();
+    for cycle in 1..=cycles {
+        disk.fill();
+        let refusal = ledger.write_until_refused(&mut client);
+        assert!(refusal.starts_with("MISCONF Tidemark refuses changes"), "{refusal}");
+        assert!(refusal.contains("free space"), "the refusal says what to do: {refusal}");
+        for _ in 0..10 {
+            assert!(client.call(&["INCR", "refused"]).expect("an answer").is_error());
+            assert!(client.call(&["DEL", "key:0"]).expect("an answer").is_error());
+        }
+        let (status, text) = readiness(http);
+        assert_eq!(status, 503, "{text}");
+        assert!(client.call(&["SAVE"]).expect("an answer").is_error(), "there is no space for a snapshot");
+        ledger.check(&mut client);
+        if cycle % 10 == 0 {
+            // A polite stop keeps everything in every mode; with `always` a kill does as well.
+            if durability == "always" {
+                server.kill();
+            } else {
+                assert!(server.terminate().success());
+            }
+            http = free_port();
+            server = disk.serve(durability, storage, http);
+            client = server.client();
+            ledger.check(&mut client);
+        }
+        disk.free();
+        ledger.write_when_possible(&mut client);
+        assert_eq!(readiness(http).0, 200);
+        assert_eq!(client.call(&["SAVE"]).expect("an answer"), Answer::Status("OK".into()));
+        ledger.check(&mut client);
+    }
+    assert!(server.terminate().success());
+    let server = disk.serve(durability, storage, free_port());
+    ledger.check(&mut server.client());
+    println!("{durability}, {storage}: {cycles} cycles, {} acknowledged writes", ledger.next);
+}
+
+#[test]
+fn a_full_disk_refuses_changes_until_there_is_space_and_loses_nothing() {
+    fill_and_free("always", "file", cycles(50));
+}
+
+#[test]
+fn so_it_is_when_answers_do_not_wait_for_the_disk() {
+    fill_and_free("interval", "file", cycles(50));
+}
+
+#[test]
+fn so_it_is_when_the_log_is_mapped() {
+    fill_and_free("always", "mmap", cycles(10));
+}
+
+#[test]
+fn draws_that_a_full_disk_refuses_give_nothing() {
+    const PRIZES: usize = 12_000;
+    let Some(disk) = SmallDisk::mount() else { return };
+    let server = disk.serve("always", "file", free_port());
+    let mut client = server.client();
+    create_prizes(&mut client, PRIZES);
+    disk.fill();
+    let (mut won, refusal) = draw_until_refused(&mut client);
+    let refusal = refusal.expect("the server lives");
+    assert!(refusal.starts_with("MISCONF Tidemark refuses changes"), "{refusal}");
+    assert!(client.call(&["POOL.DRAW", "prizes", "COUNT", "100"]).expect("an answer").is_error());
+    server.kill();
+    disk.free();
+    let server = disk.serve("always", "file", free_port());
+    let (rest, refusal) = draw_until_refused(&mut server.client());
+    assert!(refusal.is_some_and(|text| text.starts_with("EMPTY ")), "until nothing is left");
+    assert!(won.is_disjoint(&rest), "no prize is given twice");
+    won.extend(rest);
+    // A draw may be in the log whose answer was an error.
+    assert!((PRIZES - 1..=PRIZES).contains(&won.len()), "{} of {PRIZES}", won.len());
+}
+
+#[test]
+fn holes_that_a_sparse_copy_has_left_in_the_log_do_not_kill_a_mapped_one() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let server = disk.serve("always", "mmap", free_port());
+    let mut ledger = Ledger::default();
+    ledger.write_when_possible(&mut server.client());
+    assert!(server.terminate().success());
+    for file in std::fs::read_dir(disk.path("data")).expect("the data directory") {
+        let dug = Command::new("fallocate").arg("--dig-holes").arg(file.expect("a file").path()).status();
+        assert!(dug.expect("fallocate (util-linux) is installed").success());
+    }
+    disk.fill();
+    let http = free_port();
+    let server = disk.serve("always", "mmap", http);
+    let mut client = server.client();
+    // Where a hole is hit first is the kernel's business: in the zeros of a new segment, or in the middle of this one,
+    // where a record that cannot be written is a failure for good.
+    while let Ok(answer) = client.call(&["SET", "filler", &value(0)])
+        && !answer.is_error()
+    {}
+    let mut client = server.client();
+    assert_eq!(readiness(http).0, 503);
+    assert!(client.call(&["INCR", "refused"]).expect("an answer").is_error());
+    server.kill();
+    disk.free();
+    let server = disk.serve("always", "mmap", free_port());
+    let mut client = server.client();
+    let found = client.call(&["GET", "key:0"]).expect("an answer");
+    assert!(found == Answer::Bulk(value(0)), "the acknowledged value is there");
+    ledger.write_when_possible(&mut client);
+}

@@ -1,0 +1,187 @@
+//! `tidemark log` beside a server that has stopped.
+
+use crate::support::{Answer, Server, free_port};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+fn log(directory: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidemark"));
+    let (name, rest) = arguments.split_first().expect("a subcommand");
+    command.arg("log").arg(name).arg("--dir").arg(directory).args(rest).output().expect("runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn a_log_is_shown_verified_and_exported() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = Server::start(directory.path(), &[]);
+    let mut client = server.client();
+    for n in 0..3 {
+        let ok = client.call(&["DURABLE", "SET", &format!("key:{n}"), "value"]).expect("an answer");
+        assert_eq!(ok, Answer::Status("OK".into()));
+    }
+    assert!(server.terminate().success());
+
+    let verified = log(directory.path(), &["verify"]);
+    assert!(verified.status.success());
+    assert!(text(&verified.stdout).starts_with("3 records (1 to 3) in 1 segments: good\n"), "{verified:?}");
+    let shown = log(directory.path(), &["inspect"]);
+    assert!(shown.status.success() && text(&shown.stdout).contains("1 to 3"), "{shown:?}");
+    let exported = log(directory.path(), &["export"]);
+    assert!(exported.status.success());
+    assert_eq!(text(&exported.stdout).lines().count(), 3, "{exported:?}");
+}
+
+#[test]
+fn a_kill_leaves_a_gap_that_is_shown_and_a_stop_does_not() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let run = |arguments: &[&str]| {
+        let server = Server::start(directory.path(), &[]);
+        let mut client = server.client();
+        assert_eq!(client.call(arguments).expect("an answer"), Answer::Status("OK".into()));
+        server
+    };
+    run(&["DURABLE", "SET", "first", "value"]).kill();
+    assert!(run(&["DURABLE", "SET", "second", "value"]).terminate().success());
+    assert!(run(&["DURABLE", "SET", "third", "value"]).terminate().success());
+
+    let verified = log(directory.path(), &["verify"]);
+    let expected =
+        "3 records (1 to 4294967297) in 2 segments: good\n1 gaps, each left by a stop that was not clean;";
+    assert!(text(&verified.stdout).starts_with(expected), "{verified:?}");
+    let shown = log(directory.path(), &["inspect"]);
+    assert!(text(&shown.stdout).contains("gap: 2 to 4294967295 are lost, or were never used\n"), "{shown:?}");
+    let exported = log(directory.path(), &["export"]);
+    assert_eq!(text(&exported.stdout).lines().count(), 3, "{exported:?}");
+    let refused = log(directory.path(), &["export", "--format", "binary"]);
+    assert!(
+        text(&refused.stderr).contains("export up to 1 and from 4294967296 on separately"),
+        "{refused:?}"
+    );
+}
+
+/// A server's directory after a clean stop: 300 changes in several segments, and a snapshot behind a part of them where asked.
+fn stopped(snapshots: usize) -> TempDir {
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = Server::start(directory.path(), &["--log-segment-bytes", "65536", "--snapshot-after", "0"]);
+    let mut client = server.client();
+    let value = "v".repeat(1000);
+    for n in 0..300 {
+        if n < snapshots * 100 && n % 100 == 99 {
+            assert_eq!(client.call(&["SAVE"]).expect("an answer"), Answer::Status("OK".into()));
+        }
+        let ok = client.call(&["SET", &format!("key:{n}"), &value]).expect("an answer");
+        assert_eq!(ok, Answer::Status("OK".into()));
+    }
+    assert!(server.terminate().success());
+    directory
+}
+
+fn files(directory: &Path, prefix: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).expect("the directory");
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    paths.retain(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix)));
+    paths.sort();
+    paths
+}
+
+fn remove(paths: &[PathBuf]) {
+    paths.iter().for_each(|path| std::fs::remove_file(path).expect("is removed"));
+}
+
+/// What a server says that does not start.
+fn refusal(directory: &Path) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidemark"));
+    let port = free_port().to_string();
+    let output = command.args(["serve", "--port", &port, "--dir"]).arg(directory).output().expect("runs");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    text(&output.stderr)
+}
+
+/// The server and `verify` refuse the directory for the same reason, which `inspect` shows.
+fn assert_refused(directory: &Path, reason: &str) {
+    let refused = refusal(directory);
+    assert!(refused.contains(reason), "{refused}");
+    let said = refused.lines().last().expect("a line").trim_start_matches("tidemark: ");
+    let verified = log(directory, &["verify"]);
+    assert_eq!(verified.status.code(), Some(1), "{verified:?}");
+    assert_eq!(text(&verified.stderr).trim_end().trim_start_matches("tidemark: "), said);
+    let shown = log(directory, &["inspect"]);
+    assert!(shown.status.success() && text(&shown.stdout).contains(said), "{said}: {shown:?}");
+}
+
+fn keys(directory: &Path) -> Answer {
+    let server = Server::start(directory, &[]);
+    let keys = server.client().call(&["DBSIZE"]).expect("an answer");
+    assert!(server.terminate().success());
+    keys
+}
+
+#[test]
+fn a_log_that_ends_before_it_was_closed_is_refused_until_it_is_repaired() {
+    let directory = stopped(0);
+    let path = directory.path();
+    let last = files(path, "segment-").pop().expect("a segment");
+    let name = last.file_name().expect("a name").to_string_lossy().into_owned();
+    let end = name[8..28].parse::<i64>().expect("the first record") - 1;
+    remove(&[last]);
+    let reason =
+        format!("closed after record 300, but it ends at record {end}: {} records are missing", 300 - end);
+    assert_refused(path, &reason);
+
+    let asked = log(path, &["repair"]);
+    let told = format!("afterwards the last record is {end}\nthe records {} to 300 are missing; ", end + 1);
+    assert!(!asked.status.success() && text(&asked.stdout).starts_with(&told), "{asked:?}");
+    assert_refused(path, &reason);
+    let repaired = log(path, &["repair", "--yes"]);
+    assert!(repaired.status.success(), "{repaired:?}");
+    assert!(log(path, &["verify"]).status.success());
+    assert_eq!(keys(path), Answer::Integer(end));
+}
+
+#[test]
+fn removing_what_says_where_a_log_was_closed_goes_on_without_the_rest() {
+    let directory = stopped(0);
+    let path = directory.path();
+    remove(&files(path, "segment-"));
+    remove(&files(path, "spare-"));
+    assert_refused(path, "closed after record 300, but there are no records: 300 records are missing");
+    remove(&files(path, "END"));
+    assert_eq!(keys(path), Answer::Integer(0));
+    let verified = log(path, &["verify"]);
+    assert!(text(&verified.stdout).starts_with("no records in 0 segments: good\n"), "{verified:?}");
+}
+
+#[test]
+fn a_log_that_begins_late_is_not_good_without_a_snapshot() {
+    let directory = stopped(2);
+    let path = directory.path();
+    let verified = log(path, &["verify"]);
+    assert!(verified.status.success(), "{verified:?}");
+    assert!(
+        !files(path, "segment-")[0].ends_with("segment-00000000000000000001.tide"),
+        "the log begins late"
+    );
+    remove(&files(path, "snapshot-"));
+    assert_refused(path, "where the log begins; restore the directory from a backup");
+    let repaired = log(path, &["repair", "--yes"]);
+    assert!(!repaired.status.success() && text(&repaired.stderr).contains("backup"), "{repaired:?}");
+}
+
+#[test]
+fn a_directory_without_a_log_is_not_called_good() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let missing = directory.path().join("missing");
+    for (path, said) in [(directory.path(), "there is no log in"), (&missing, "cannot read the directory")] {
+        for command in ["verify", "inspect"] {
+            let refused = log(path, &[command]);
+            let message = text(&refused.stderr);
+            assert!(!refused.status.success() && refused.stdout.is_empty(), "{refused:?}");
+            assert!(message.contains(said) && message.contains("--dir"), "{message}");
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! The real binary as its users, clients and operators meet it, on real files and sockets: one module per subject.
+
+mod bench_circuit;
+mod bench_counter;
+mod bench_pool;
+mod bench_watching;
+mod cli;
+mod cli_server;
+mod command_table;
+#[path = "../../../engine/tests/support/commands.rs"]
+mod commands;
+mod compatibility;
+mod configuration;
+mod counters;
+mod crash_loop;
+mod descriptors;
+mod dice_resuming;
+mod differential;
+mod differential_events;
+mod disk;
+mod failing_syncs;
+mod hostile;
+mod http_limits;
+mod kafka;
+mod leases;
+mod log_command;
+mod modes;
+mod named_watching;
+mod pool_campaign;
+mod pool_import;
+mod pool_verify;
+mod pools;
+mod shutdown;
+mod sinks;
+mod snapshots;
+mod support;
+mod top_counters;
+mod top_pools;
+mod watching_end_to_end;

@@ -1,0 +1,160 @@
+//! Stopping politely loses nothing, whatever the durability.
+
+use crate::support::{Answer, Server, wait_until};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+fn snapshots(directory: &Path) -> usize {
+    let names = std::fs::read_dir(directory).expect("the data directory");
+    names
+        .filter(|name| name.as_ref().expect("a name").file_name().to_string_lossy().starts_with("snapshot-"))
+        .count()
+}
+
+/// A server with some megabytes of data.
+fn filled(directory: &Path, settings: &[&str]) -> Server {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidemark"));
+    command.args(["serve", "--durability", "always", "--snapshot-after", "0", "--dir"]).arg(directory);
+    command.args(settings).stderr(Stdio::piped());
+    let server = Server::spawn(command);
+    let mut client = server.client();
+    let value = "v".repeat(1 << 20);
+    for n in 0..20 {
+        let answer = client.call(&["SET", &format!("key:{n}"), &value]).expect("an answer");
+        assert_eq!(answer, Answer::Status("OK".into()));
+    }
+    server
+}
+
+fn check_filled(directory: &Path) {
+    let server = Server::start(directory, &[]);
+    let mut client = server.client();
+    for n in 0..20 {
+        assert_eq!(
+            client.call(&["STRLEN", &format!("key:{n}")]).expect("an answer"),
+            Answer::Integer(1 << 20)
+        );
+    }
+}
+
+#[test]
+fn sigterm_keeps_every_answered_write_in_every_mode() {
+    for durability in ["always", "interval", "off"] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let server = Server::start(directory.path(), &["--durability", durability]);
+        let mut client = server.client();
+        for n in 0..1000 {
+            let answer = client.call(&["INCR", &format!("key:{}", n % 10)]).expect("an answer");
+            assert_eq!(answer, Answer::Integer(n / 10 + 1));
+        }
+        assert!(server.terminate().success(), "{durability}");
+        let server = Server::start(directory.path(), &["--durability", durability]);
+        let mut client = server.client();
+        for n in 0..10 {
+            let answer = client.call(&["GET", &format!("key:{n}")]).expect("an answer");
+            assert_eq!(answer, Answer::Bulk("100".into()), "{durability}");
+        }
+    }
+}
+
+#[test]
+fn two_servers_never_share_a_directory() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let _server = Server::start(directory.path(), &[]);
+    let second = std::process::Command::new(env!("CARGO_BIN_EXE_tidemark"))
+        .args(["serve", "--port", &crate::support::free_port().to_string(), "--dir"])
+        .arg(directory.path())
+        .output()
+        .expect("the binary runs");
+    assert!(!second.status.success());
+    let said = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(said.contains("is in use by another process"), "the reason is named: {said}");
+}
+
+#[test]
+fn every_storage_and_format_of_the_log_serves_and_restarts() {
+    for (storage, format, survives) in [
+        ("file", "jsonl", true),
+        ("file", "text", true),
+        ("mmap", "binary", true),
+        ("memory", "binary", false),
+    ] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let arguments = ["--log-storage", storage, "--log-format", format, "--durability", "always"];
+        let server = Server::start(directory.path(), &arguments);
+        let mut client = server.client();
+        assert_eq!(
+            client.call(&["SET", "k", "\u{1}\u{2}é\n"]).expect("an answer"),
+            Answer::Status("OK".into())
+        );
+        assert_eq!(client.call(&["RPUSH", "l", "a", "b"]).expect("an answer"), Answer::Integer(2));
+        server.kill();
+        let server = Server::start(directory.path(), &arguments);
+        let expected = if survives { Answer::Bulk("\u{1}\u{2}é\n".into()) } else { Answer::Null };
+        assert_eq!(server.client().call(&["GET", "k"]).expect("an answer"), expected, "{storage} {format}");
+    }
+}
+
+#[test]
+fn a_stop_gives_up_a_snapshot_that_is_being_taken_and_loses_nothing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = filled(directory.path(), &[]);
+    // Every write of the snapshot takes seconds from here on: the whole of it much longer than anybody would wait.
+    let mut strace = server.tamper_with_snapshots("pwrite64", "delay_enter=2000000");
+    let mut waiting = server.client();
+    waiting.send(&["SAVE"]).expect("sent");
+    wait_until("the snapshot's file is there", || snapshots(directory.path()) > 0);
+    assert!(server.terminate().success());
+    // The client hears of it only if the snapshot's thread has ended before the connection does.
+    if let Ok(answer) = waiting.read() {
+        let given_up =
+            "ERR the snapshot failed: it was given up because the server stops; the log has every change";
+        assert_eq!(answer, Answer::Error(given_up.into()));
+    }
+    assert_eq!(snapshots(directory.path()), 0, "nothing is left of it");
+    strace.wait().expect("strace ends with what it traced");
+    check_filled(directory.path());
+}
+
+#[test]
+fn shutdown_save_stops_with_a_snapshot() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut server = filled(directory.path(), &[]);
+    let mut client = server.client();
+    assert!(!client.call(&["BGSAVE"]).expect("an answer").is_error());
+    assert!(client.call(&["SHUTDOWN", "SAVE"]).is_err(), "there is no answer to a stop that succeeds");
+    assert!(server.child.wait().expect("the process ends").success());
+    assert!(snapshots(directory.path()) > 0);
+    check_filled(directory.path());
+}
+
+#[test]
+fn a_second_signal_stops_at_once() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut server = filled(directory.path(), &["--shutdown-timeout", "3600"]);
+    let mut said = BufReader::new(server.child.stderr.take().expect("a pipe")).lines();
+    // The server would wait for this client to read its replies.
+    let mut unread = server.client();
+    for n in 0..20 {
+        unread.send(&["GET", &format!("key:{n}")]).expect("sent");
+    }
+    // What the kernel takes is full when a megabyte has waited in the server for a while.
+    let mut observer = server.client();
+    let mut stuck = 0;
+    wait_until("the kernel's buffers are full", || {
+        let Answer::Bulk(list) = observer.call(&["CLIENT", "LIST"]).expect("an answer") else {
+            panic!("a list")
+        };
+        let waiting = |line: &str| line.split(" omem=").nth(1)?.split(' ').next()?.parse::<usize>().ok();
+        let is_stuck = list.lines().filter_map(waiting).any(|bytes| bytes >= 1 << 20);
+        stuck = if is_stuck { stuck + 1 } else { 0 };
+        stuck == 100
+    });
+    server.signal("TERM");
+    let is_stopping = |line: std::io::Result<String>| line.is_ok_and(|line| line.starts_with("stopping"));
+    assert!(said.any(is_stopping), "the first signal stops gracefully, and says so");
+    server.signal("TERM");
+    assert_eq!(server.child.wait().expect("the process ends").code(), Some(130));
+    check_filled(directory.path());
+}

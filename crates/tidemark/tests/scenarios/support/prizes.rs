@@ -1,0 +1,28 @@
+//! A pool of prizes of which there is one each, so that one that is given twice is seen.
+
+use super::{Answer, Client, call};
+use std::collections::BTreeSet;
+
+/// Makes the pool `prizes`.
+pub(crate) fn create_prizes(client: &mut Client, count: usize) {
+    let items = (0..count).flat_map(|item| [format!("prize{item}"), "1".into(), "1".into()]);
+    let items: Vec<String> = items.collect();
+    let mut create = vec!["POOL.CREATE", "prizes", "ITEMS"];
+    create.extend(items.iter().map(String::as_str));
+    call(client, &create);
+}
+
+/// Draws until an answer is an error, which is said, or missing; what was won meanwhile, each prize once.
+pub(crate) fn draw_until_refused(client: &mut Client) -> (BTreeSet<String>, Option<String>) {
+    let mut won = BTreeSet::new();
+    loop {
+        match client.call(&["POOL.DRAW", "prizes"]) {
+            Ok(Answer::Error(text)) => return (won, Some(text)),
+            Ok(draw) => match &draw.array()[..] {
+                [_, Answer::Bulk(id)] => assert!(won.insert(id.clone()), "{id} is won twice"),
+                other => panic!("not a draw: {other:?}"),
+            },
+            Err(_) => return (won, None),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Debian's `redis-server`, and random commands that it takes as well as we do.
+
+use super::wire::Pipeline;
+use crate::commands::{Generator, Line};
+use std::process::{Child, Command, Stdio};
+
+/// Debian's `redis-server`, in a directory of its own.
+pub(crate) struct Redis {
+    child: Child,
+    pub(crate) port: u16,
+    _directory: tempfile::TempDir,
+}
+
+impl Redis {
+    pub(crate) fn start() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let port = super::free_port();
+        let child = Command::new("redis-server")
+            // SORT compares text as the locale says.
+            .env("LC_ALL", "C")
+            .args([
+                "--port",
+                &port.to_string(),
+                "--bind",
+                "127.0.0.1",
+                "--save",
+                "",
+                "--appendonly",
+                "no",
+                "--dir",
+            ])
+            .arg(directory.path())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("Debian's redis-server is installed: apt-get install redis-server");
+        for _ in 0..5000 {
+            if Pipeline::connect(port).is_ok() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        Self { child, port, _directory: directory }
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// After these commands the two states may differ; the key goes away on both sides.
+const DIVERGING: [&str; 2] = ["incrbyfloat", "hincrbyfloat"];
+
+/// The command's name; of a subcommand, with its parent's.
+pub(crate) fn name_of(line: &Line) -> String {
+    let word =
+        |index: usize| String::from_utf8_lossy(line.get(index).map_or(b"", Vec::as_slice)).to_lowercase();
+    if word(0) == "object" { format!("object|{}", word(1)) } else { word(0) }
+}
+
+/// Ranges by text mean something only where all scores are equal, which both servers leave to whoever asks. They get keys
+/// of their own, into which a member comes first.
+pub(crate) fn over_equal_scores(mut line: Line, generator: &mut Generator) -> Vec<Line> {
+    let name = name_of(&line);
+    let source = if name == "zrangestore" { 2 } else { 1 };
+    let is_lexical = name.contains("lex") || line.iter().any(|word| word.eq_ignore_ascii_case(b"bylex"));
+    let Some(key) = line.get_mut(source).filter(|_| is_lexical) else { return vec![line] };
+    let own = generator.random.pick(&["text:0", "text:1"]).as_bytes();
+    *key = own.to_vec();
+    let member = generator.member();
+    vec![[b"zadd", own, b"0", &member].map(<[u8]>::to_vec).to_vec(), line]
+}
+
+/// The key that a command may leave in two states.
+pub(crate) fn diverging(name: &str, line: &Line) -> Option<Vec<u8>> {
+    if name == "sort" {
+        let store = line.iter().rposition(|word| word.eq_ignore_ascii_case(b"store"))?;
+        return line.get(store + 1).cloned();
+    }
+    line.get(1).cloned().filter(|_| DIVERGING.contains(&name))
+}
+
+/// A command that Redis 7.0 takes as well: since 7.2 ZRANK has a fourth argument, and LPOS refuses the lowest rank.
+pub(crate) fn line_that_both_know(generator: &mut Generator) -> Line {
+    loop {
+        let line = generator.line();
+        let too_new = match name_of(&line).as_str() {
+            "zrank" | "zrevrank" => line.len() > 3,
+            "lpos" => line.iter().any(|word| word == b"-9223372036854775808"),
+            name => !is_redis_s(name),
+        };
+        if !too_new && !waits_for_ever(&line) {
+            return line;
+        }
+    }
+}
+
+/// Whether a command is one of Redis itself: others say which version of what introduced them.
+fn is_redis_s(name: &str) -> bool {
+    let row = tidemark_engine::command::find(name.as_bytes());
+    row.is_none_or(|row| row.since.starts_with(|first: char| first.is_ascii_digit()))
+}
+
+/// Whether a blocking command has a timeout of zero, behind its name or at its end: nobody would come to serve it.
+fn waits_for_ever(line: &Line) -> bool {
+    let blocks = name_of(line).starts_with('b') && !name_of(line).starts_with("bit");
+    blocks && [line.get(1), line.last()].into_iter().flatten().any(|word| word == b"0")
+}
+
+/// The command as Redis knows it: `DURABLE` and `SYNC` at the end of a SET are our own.
+pub(crate) fn without_our_words(line: &Line) -> Line {
+    let ours = |word: &Vec<u8>| word.eq_ignore_ascii_case(b"durable") || word.eq_ignore_ascii_case(b"sync");
+    if name_of(line) != "set" {
+        return line.clone();
+    }
+    line.iter().filter(|word| !ours(word)).cloned().collect()
+}
+
+pub(crate) fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}

@@ -1,0 +1,306 @@
+//! A subscriber that speaks DiceDB's protocol. It is told no LSNs: it counts, and goes on behind a number.
+
+use super::browser::{latest, name_now};
+use super::dice_wire::{Connection, Result};
+use super::inbound::PATIENCE;
+use super::judge::{Allowance, Evidence};
+use super::read::{Form, Read};
+use super::received::{Begin, End, Name, Stretch, Subscription, Told};
+use super::world::World;
+use crate::commands::Generator;
+use std::io;
+use std::ops::RangeInclusive;
+use std::time::{Duration, Instant};
+use tidemark_engine::Protocol;
+
+/// The reads that there are, `#` standing for a number, and what they are among Redis's commands.
+const READS: [(&str, &str); 8] = [
+    ("GET string:#", "GET string:#"),
+    ("GET counter:#", "GET counter:#"),
+    ("HGET hash:# a", "HGET hash:# a"),
+    ("HGETALL hash:#", "HGETALL hash:#"),
+    ("ZCARD zset:#", "ZCARD zset:#"),
+    ("ZCOUNT zset:# 0 10", "ZCOUNT zset:# 0 10"),
+    ("ZRANGE zset:# 1 3", "ZRANGE zset:# 0 2 WITHSCORES"),
+    ("ZRANK zset:# 1", "ZRANK zset:# 1 WITHSCORE"),
+];
+
+/// What a subscriber has noted who counts.
+#[derive(Debug, Clone)]
+pub(crate) struct Counted {
+    pub(crate) read: Read,
+    pub(crate) query: u64,
+    /// Where its numbers may begin.
+    pub(crate) bases: RangeInclusive<u64>,
+    pub(crate) stretches: Vec<Run>,
+    pub(crate) refusal: Option<Refused>,
+}
+
+/// That the server would not go on, or no further.
+#[derive(Debug, Clone)]
+pub(crate) struct Refused {
+    /// The number behind which it was to go on.
+    pub(crate) behind: u64,
+    pub(crate) word: String,
+    /// How far the log can have been let go by then.
+    pub(crate) highest: u64,
+}
+
+/// What was told on one connection.
+#[derive(Debug, Clone)]
+pub(crate) struct Run {
+    /// The answer, if it began with that, and the number of the last emission by then.
+    pub(crate) answer: Option<Vec<u8>>,
+    pub(crate) behind: u64,
+    pub(crate) told: Vec<Vec<u8>>,
+    /// It had everything when the log ended here.
+    pub(crate) complete: Option<u64>,
+}
+
+impl Run {
+    fn last(&self) -> u64 {
+        self.behind + self.told.len() as u64
+    }
+}
+
+/// See the module's documentation.
+pub(crate) struct Dice<'w> {
+    world: &'w World,
+    generator: Generator,
+    connection: Option<Connection>,
+    /// The words of the read that is watched, its fingerprint, and what was told of it.
+    open: Option<(Vec<String>, u64, Counted)>,
+    closed: Vec<Counted>,
+}
+
+impl<'w> Dice<'w> {
+    pub(crate) fn new(world: &'w World, generator: Generator) -> Self {
+        Self { world, generator, connection: None, open: None, closed: Vec::new() }
+    }
+
+    /// Watches until there is nothing more to come; all that it was told.
+    pub(crate) fn run(mut self) -> Vec<Counted> {
+        while self.world.head().is_none() {
+            if self.world.is_given_up() {
+                return Vec::new();
+            }
+            if self.step().is_err() {
+                self.connection = None;
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        }
+        self.connection = None;
+        while let Err(error) = self.finish() {
+            assert_eq!(error.kind(), io::ErrorKind::Interrupted, "nobody ends the server any more: {error}");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        self.closed.extend(self.open.take().map(|(_, _, counted)| counted));
+        self.closed
+    }
+
+    fn step(&mut self) -> io::Result<()> {
+        if self.connection.is_none() {
+            let goes_back = self.generator.random.once_in(4);
+            self.connect(goes_back)?;
+        }
+        match self.generator.random.below(30) {
+            0 => self.connection = None,
+            1 => std::thread::sleep(Duration::from_millis(20 + self.generator.random.below(200))),
+            2 if self.generator.random.once_in(2) => {
+                self.connection = None;
+                self.closed.extend(self.open.take().map(|(_, _, counted)| counted));
+            }
+            _ => {
+                let pause = 1 + self.generator.random.below(40);
+                self.listen(Duration::from_millis(pause))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn connect(&mut self, goes_back: bool) -> io::Result<()> {
+        let mut connection = Connection::open(self.world.port())?;
+        match &mut self.open {
+            None => self.open = watch(self.world, &mut connection, &mut self.generator)?,
+            Some((words, fingerprint, counted)) => {
+                let last = counted.stretches.last().map_or(0, Run::last);
+                let behind = if goes_back { self.generator.random.below(last + 1) } else { last };
+                let subscription = format!("id:{fingerprint}");
+                let answer =
+                    connection.ask(&["EMITRECONNECT", &words[1], &subscription, &behind.to_string()])?;
+                if answer.message.contains("TRYAGAIN") {
+                    // The server stops, or has more to do than it takes on.
+                    return Err(io::ErrorKind::Interrupted.into());
+                }
+                if answer.is_ok {
+                    assert_eq!(answer.message, format!("OK {}", behind + 1), "{words:?}");
+                    counted.stretches.push(Run { answer: None, behind, told: Vec::new(), complete: None });
+                } else {
+                    let highest = self.world.floor();
+                    counted.refusal = Some(Refused { behind, word: answer.message, highest });
+                    self.closed.extend(self.open.take().map(|(_, _, counted)| counted));
+                }
+            }
+        }
+        self.connection = self.open.is_some().then_some(connection);
+        Ok(())
+    }
+
+    /// Takes what is told for so long.
+    fn listen(&mut self, time: Duration) -> io::Result<()> {
+        let until = Instant::now() + time;
+        while let (Some(connection), Some((words, fingerprint, counted))) =
+            (&mut self.connection, &mut self.open)
+        {
+            let left = until.saturating_duration_since(Instant::now());
+            let Some(told) = connection.next(left)? else { break };
+            assert_eq!(told.fingerprint, *fingerprint, "{words:?} only is watched: {told:?}");
+            let stretch = counted.stretches.last_mut().expect("it has begun");
+            if told.message == "STALE_SEQUENCE" && !told.is_ok {
+                let (behind, highest) = (stretch.last(), self.world.floor());
+                counted.refusal = Some(Refused { behind, word: told.message, highest });
+                self.closed.extend(self.open.take().map(|(_, _, counted)| counted));
+                self.connection = None;
+            } else {
+                stretch.told.push(noted(&words[0], &told));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the rest: until it has the number of the last emission that there was when the head was known.
+    fn finish(&mut self) -> io::Result<()> {
+        if self.open.is_none() {
+            return Ok(());
+        }
+        self.connect(false)?;
+        let Some((_, _, counted)) = &self.open else { return Ok(()) };
+        if counted.bases.start() != counted.bases.end() {
+            // Nobody knows what its last number is.
+            return Ok(());
+        }
+        let name = Name { query: counted.query, base: *counted.bases.start() };
+        let Some(latest) = latest(self.world, &counted.read, name)? else { return Ok(()) };
+        let began = Instant::now();
+        while let Some((_, _, counted)) = &mut self.open {
+            let stretch = counted.stretches.last_mut().expect("it has begun");
+            if stretch.last() >= latest {
+                stretch.complete = self.world.head();
+                break;
+            }
+            assert!(began.elapsed() < PATIENCE, "what is behind is sent");
+            self.listen(Duration::from_millis(5))?;
+        }
+        Ok(())
+    }
+}
+
+/// Watches any read; nothing if it cannot be, or is not known by what name Redis's clients know it.
+fn watch(
+    world: &World,
+    connection: &mut Connection,
+    generator: &mut Generator,
+) -> io::Result<Option<(Vec<String>, u64, Counted)>> {
+    let (line, redis) = READS[generator.random.below(READS.len() as u64) as usize];
+    let number = generator.random.below(5).to_string();
+    let words: Vec<String> = line.split(' ').map(|word| word.replace('#', &number)).collect();
+    let read = Read {
+        db: 0,
+        protocol: Protocol::Resp3,
+        words: redis.split(' ').map(|word| word.replace('#', &number).into_bytes()).collect(),
+        operators: String::new(),
+        form: Form::Dice,
+    };
+    let life = world.life();
+    let Some(before) = name_now(world, &read)? else { return Ok(None) };
+    let mut watching: Vec<&str> = words.iter().map(String::as_str).collect();
+    let name = format!("{}.WATCH", words[0]);
+    watching[0] = &name;
+    let answer = connection.ask(&watching)?;
+    let Some(after) = name_now(world, &read)? else { return Ok(None) };
+    if !answer.is_ok || before.query != after.query || world.life() != life {
+        return Ok(None);
+    }
+    let bases = before.base..=after.base;
+    let stretch = Run {
+        answer: Some(answer.said.to_string().into_bytes()),
+        behind: 0,
+        told: Vec::new(),
+        complete: None,
+    };
+    let counted = Counted { read, query: before.query, bases, stretches: vec![stretch], refusal: None };
+    Ok(Some((words, answer.fingerprint, counted)))
+}
+
+/// What is noted of an emission, whose message is the value itself where the read is `GET`.
+fn noted(name: &str, told: &Result) -> Vec<u8> {
+    if name == "GET" && told.is_ok {
+        assert_eq!(told.said, told.message.as_str(), "the message is the value");
+    }
+    told.said.to_string().into_bytes()
+}
+
+impl Counted {
+    /// What was told, with the LSNs that the log says, if the numbers begin there.
+    fn with_lsns(&self, base: u64, lsn_of: impl Fn(u64) -> Option<u64>) -> Option<Subscription> {
+        let name = Name { query: self.query, base };
+        let mut stretches = Vec::new();
+        for run in &self.stretches {
+            let lsn = lsn_of(base + run.behind)?;
+            let begin = match &run.answer {
+                Some(value) => Begin::Answer { lsn, seq: Some(run.behind), value: Some(value.clone()) },
+                None => Begin::Resumed { behind: lsn, seq: Some(run.behind) },
+            };
+            let mut stretch = Stretch::new(name, begin);
+            for (seq, value) in (run.behind + 1..).zip(&run.told) {
+                let lsn = lsn_of(base + seq)?;
+                stretch.told.push(Told::Emission { lsn, seq, value: value.clone(), old: None });
+            }
+            if let Some(head) = run.complete {
+                stretch.end = End::Complete { head };
+            }
+            stretches.push(stretch);
+        }
+        Some(Subscription { read: self.read.clone(), stretches, refusal: None })
+    }
+
+    /// What was told is what the log says, from wherever the numbers began.
+    pub(crate) fn judge(
+        &self,
+        evidence: &Evidence,
+        allowance: &Allowance,
+    ) -> std::result::Result<(), String> {
+        let mut fault = None;
+        for base in self.bases.clone() {
+            let lsn_of = |number| evidence.lsn_of(self.query, number);
+            let judged = match self.with_lsns(base, lsn_of) {
+                Some(subscription) => evidence.judge(&subscription, allowance),
+                None => Err("more was told than there was".to_owned()),
+            };
+            match judged {
+                Ok(()) => match self.judge_refusal(base, evidence, allowance) {
+                    Ok(()) => return Ok(()),
+                    Err(why) => fault = Some(why),
+                },
+                Err(why) => fault = Some(why),
+            }
+        }
+        let shown = self.read.shown();
+        Err(format!("{shown} by DiceDB's protocol: {}", fault.unwrap_or_default()))
+    }
+
+    /// What was said to be gone was gone, if the numbers begin there.
+    fn judge_refusal(
+        &self,
+        base: u64,
+        evidence: &Evidence,
+        allowance: &Allowance,
+    ) -> std::result::Result<(), String> {
+        let Some(Refused { behind, word, highest }) = &self.refusal else { return Ok(()) };
+        match word.as_str() {
+            "STALE_SEQUENCE" => evidence.judge_missing(self.query, base + behind, *highest, allowance),
+            "SUBSCRIPTION_NOT_FOUND" if allowance.abandons || evidence.has_ended(self.query) => Ok(()),
+            word => Err(format!("it was to go on behind number {behind} and was refused: {word}")),
+        }
+    }
+}

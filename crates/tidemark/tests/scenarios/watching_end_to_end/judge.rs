@@ -1,0 +1,392 @@
+//! The judge: compares what subscribers have noted, and what writers were answered, with what the log says.
+
+use super::dice::Counted;
+use super::model::{Expected, Model, Signal};
+use super::names::{Held, Names};
+use super::read::Read;
+use super::received::{Begin, End, Floor, Name, Refusal, Stretch, Subscription, Told};
+use std::collections::{BTreeMap, BTreeSet};
+use tidemark_log::Record;
+
+/// What may be gone.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Allowance {
+    /// Behind this record everything can be had: it is that of the oldest snapshot that was kept at the end, or 0 if the log
+    /// was whole.
+    pub(crate) floor: u64,
+    /// What memory does not keep is not made again from the log, and it is to keep little.
+    pub(crate) forgets: bool,
+    /// Reads that nobody subscribes to are kept so shortly that a subscriber may find its own gone. That this is so is told
+    /// before it is in the log to stay.
+    pub(crate) abandons: bool,
+}
+
+/// A write that was acknowledged and must be in the log.
+#[derive(Debug, Clone)]
+pub(crate) struct Promise {
+    /// What no other write contains.
+    pub(crate) token: Vec<u8>,
+    /// Why it must be there.
+    pub(crate) reason: &'static str,
+}
+
+/// The log as the judge knows it.
+pub(crate) struct Evidence {
+    signals: BTreeMap<u64, Signal>,
+    reads: BTreeMap<u64, Read>,
+    names: Names,
+    /// The last record.
+    last: u64,
+    /// The tokens of [`Promise`] that stand in records.
+    tokens: BTreeSet<Vec<u8>>,
+    pub(crate) records: u64,
+}
+
+/// What every token begins with, and what ends it.
+pub(crate) const TOKEN: &[u8] = b"token-";
+pub(crate) const TOKEN_END: u8 = b'.';
+
+impl Evidence {
+    /// Reads the log, of which `records` shows every record, in order.
+    pub(crate) fn of(
+        subscriptions: &[Subscription],
+        (held, counted): (&[Held], &[Counted]),
+        records: impl Fn(&mut dyn FnMut(&Record<'_>)),
+    ) -> Result<Self, String> {
+        let mut names = Names::default();
+        records(&mut |record| names.see(record));
+        let mut reads = BTreeMap::new();
+        for errand in held.iter().map(|held| &held.errand) {
+            let query = names.find(&errand.name).map(|name| name.query);
+            query.into_iter().for_each(|query| drop(reads.insert(query, errand.read.clone())));
+        }
+        for counted in counted {
+            reads.insert(counted.query, counted.read.clone());
+        }
+        for subscription in subscriptions {
+            for stretch in &subscription.stretches {
+                let known = reads.entry(stretch.name.query).or_insert_with(|| subscription.read.clone());
+                if !known.is_same(&subscription.read) {
+                    let (one, other) = (known.shown(), subscription.read.shown());
+                    return Err(format!("query {} is that of {one} and of {other}", stretch.name.query));
+                }
+            }
+        }
+        let (mut model, mut tokens, mut count) = (Model::new(), BTreeSet::new(), 0);
+        records(&mut |record| {
+            model.see(record, &reads);
+            tokens_in(record.payload, &mut tokens);
+            count += 1;
+        });
+        Ok(Self { last: model.last, signals: model.signals(), reads, names, tokens, records: count })
+    }
+
+    /// Every acknowledged write is there.
+    pub(crate) fn judge_promises(&self, promises: &[Promise]) -> Result<(), String> {
+        match promises.iter().find(|promise| !self.tokens.contains(&promise.token)) {
+            Some(Promise { token, reason }) => {
+                Err(format!("{} was acknowledged {reason} and is not in the log", token.escape_ascii()))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// What was told under names is what the log says, as often as it was to be.
+    pub(crate) fn judge_names(&self, held: &[Held], allowance: &Allowance) -> Result<(), String> {
+        self.names.judge(held, &self.signals, self.last, allowance)
+    }
+
+    /// What a subscription was told is what the log says, from its first LSN to its last.
+    pub(crate) fn judge(&self, subscription: &Subscription, allowance: &Allowance) -> Result<(), String> {
+        let in_context = |fault: String| format!("{}: {fault}", subscription.read.shown());
+        let mut reached = None;
+        for (at, stretch) in subscription.stretches.iter().enumerate() {
+            let (name, count) = (stretch.name, at + 1);
+            let fault = |fault| in_context(format!("subscription {name}, stretch {count}: {fault}"));
+            let signal = self.signal(name).map_err(fault)?;
+            if let (Begin::Resumed { behind, .. }, Some(reached)) = (&stretch.begin, reached) {
+                assert!(*behind <= reached, "a subscriber goes on behind what it has");
+            }
+            let place = judge_stretch(signal, &subscription.read, stretch, self.last).map_err(fault)?;
+            judge_end(signal, stretch, place, self.last, allowance).map_err(fault)?;
+            reached = reached.max(Some(stretch.reached()));
+        }
+        self.judge_whole(subscription).map_err(in_context)?;
+        match (&subscription.refusal, subscription.stretches.last()) {
+            (Some(refusal), Some(last)) => {
+                let floor = match subscription.stretches[0].begin {
+                    Begin::Answer { .. } => None,
+                    Begin::Resumed { behind, .. } => Some(behind),
+                };
+                self.judge_refusal(last.name, refusal, floor, allowance).map_err(in_context)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The LSN of a query's emission of a number, or of its beginning.
+    pub(crate) fn lsn_of(&self, query: u64, number: u64) -> Option<u64> {
+        let Some(before) = number.checked_sub(1) else { return Some(query) };
+        self.signals.get(&query)?.emissions.get(before as usize).map(|emission| emission.lsn)
+    }
+
+    /// What comes behind the first `count` emissions of a query was gone when the log had been let go up to `highest` at most.
+    pub(crate) fn judge_missing(
+        &self,
+        query: u64,
+        count: u64,
+        highest: u64,
+        allowance: &Allowance,
+    ) -> Result<(), String> {
+        let signal = self.signal(Name { query, base: 0 })?;
+        judge_missing(signal, count, Floor { told: u64::MAX, highest }, allowance)
+    }
+
+    /// Whether the server has let a query go.
+    pub(crate) fn has_ended(&self, query: u64) -> bool {
+        self.signals.get(&query).is_some_and(|signal| signal.ended.is_some())
+    }
+
+    fn signal(&self, name: Name) -> Result<&Signal, String> {
+        self.signals.get(&name.query).ok_or_else(|| match self.reads.get(&name.query) {
+            Some(_) => format!("the log has no record {} that begins it", name.query),
+            None => "nobody knows its read".to_owned(),
+        })
+    }
+
+    /// All stretches together, each emission once: the sequence of the log, without a gap.
+    fn judge_whole(&self, subscription: &Subscription) -> Result<(), String> {
+        let Some(first) = subscription.stretches.first() else { return Ok(()) };
+        let signal = self.signal(first.name)?;
+        let mut sequence: BTreeMap<u64, &[u8]> = BTreeMap::new();
+        for told in subscription.stretches.iter().flat_map(|stretch| &stretch.told) {
+            let Told::Emission { lsn, value, .. } = told else { continue };
+            if *sequence.entry(*lsn).or_insert(value) != value.as_slice() {
+                return Err(format!("two values were told for LSN {lsn}"));
+            }
+        }
+        let from = match first.begin {
+            Begin::Answer { lsn, .. } | Begin::Resumed { behind: lsn, .. } => {
+                // As in `judge_begin`.
+                signal.count_at(lsn).max(first.name.base)
+            }
+        };
+        let to = signal.count_at(subscription.reached());
+        let expected = &signal.emissions[from.min(to) as usize..to as usize];
+        let is_told = |expected: &&Expected| {
+            let value = sequence.get(&expected.lsn);
+            value.is_some_and(|value| subscription.read.is_told(value, &expected.value))
+        };
+        let count = expected.iter().filter(is_told).count();
+        // Who wants the latest only may leave out the others.
+        let is_squashed = subscription.stretches.iter().any(|stretch| stretch.is_squashed);
+        if count != sequence.len() || (count != expected.len() && !is_squashed) {
+            let expected: Vec<u64> = expected.iter().map(|emission| emission.lsn).collect();
+            let sequence: Vec<u64> = sequence.into_keys().collect();
+            return Err(format!(
+                "the sequence differs from that of the log: LSNs {sequence:?} for {expected:?}"
+            ));
+        }
+        Ok(())
+    }
+
+    /// `floor` is where the subscription began, if it was what was left of one that had become stale.
+    fn judge_refusal(
+        &self,
+        name: Name,
+        refusal: &Refusal,
+        floor: Option<u64>,
+        allowance: &Allowance,
+    ) -> Result<(), String> {
+        let Refusal { behind, word, lsn, highest } = refusal;
+        let signal = self.signal(name)?;
+        match word.as_str() {
+            "STALE_SEQUENCE" => {
+                let floor = Floor { told: *lsn, highest: *highest };
+                judge_floor(signal, name, *behind, floor, (self.last, allowance))
+            }
+            "SUBSCRIPTION_NOT_FOUND" if signal.ended.is_some() || allowance.abandons => Ok(()),
+            // Where a floor is, is told at once, and may be taken back with the record that it is at.
+            "INVALID_SEQUENCE" if floor == Some(*behind) => Ok(()),
+            // No process was killed that had told anybody of a record which was not in the log.
+            _ => Err(format!("{name} was to go on behind {behind} and was refused: {word} {lsn}")),
+        }
+    }
+}
+
+/// What was told on one connection is exactly what had to be, in order, as far as it goes: to the last LSN, and so many
+/// emissions.
+pub(crate) fn judge_stretch(
+    signal: &Signal,
+    read: &Read,
+    stretch: &Stretch,
+    last: u64,
+) -> Result<(u64, u64), String> {
+    let base = stretch.name.base;
+    let (mut place, mut next) = judge_begin(signal, stretch, last)?;
+    if let Begin::Answer { value: Some(value), lsn, .. } = &stretch.begin {
+        judge_value(read, &format!("the answer at {lsn}"), value, signal.shown(next))?;
+    }
+    for told in &stretch.told {
+        let silent = signal.emissions.get(next as usize);
+        match told {
+            Told::Emission { lsn, seq, value, old } => {
+                if stretch.is_squashed {
+                    next = next.max(signal.count_at(*lsn).saturating_sub(1));
+                }
+                let expected = signal.emissions.get(next as usize);
+                let expected =
+                    expected.ok_or_else(|| format!("LSN {lsn} was told, and nothing has changed there"))?;
+                judge_emission(read, expected, (next + 1 - base, *lsn, *seq), value, old.as_deref())?;
+                next += 1;
+                place = *lsn;
+            }
+            Told::Progress { lsn } => {
+                judge_silence(silent, *lsn, last)?;
+                if *lsn < place {
+                    return Err(format!("progress goes back from {place} to {lsn}"));
+                }
+            }
+            Told::CaughtUp { lsn } => {
+                judge_silence(silent, *lsn, last)?;
+                if *lsn != place {
+                    return Err(format!("caught up at {lsn}, and what was sent ends at {place}"));
+                }
+            }
+        }
+    }
+    Ok((place, next))
+}
+
+/// Where a stretch begins: the LSN, and how many emissions of its query its subscriber has by then.
+fn judge_begin(signal: &Signal, stretch: &Stretch, last: u64) -> Result<(u64, u64), String> {
+    let Name { query, base } = stretch.name;
+    let (lsn, told) = match &stretch.begin {
+        Begin::Answer { lsn, seq, .. } => (*lsn, *seq),
+        Begin::Resumed { behind, seq } => (*behind, *seq),
+    };
+    if lsn > last {
+        return Err(format!("it began at {lsn}, and the log ends at {last}"));
+    }
+    // A subscription has no numbers before its own beginning, wherever its subscriber says it is.
+    let count = signal.count_at(lsn).max(base);
+    if base > signal.emissions.len() as u64 || told.is_some_and(|told| told != count - base) {
+        return Err(format!("at {lsn} its last number is said to be {told:?} and is {count} less {base}"));
+    }
+    Ok((lsn.max(query), count))
+}
+
+fn judge_emission(
+    read: &Read,
+    expected: &Expected,
+    (number, lsn, seq): (u64, u64, u64),
+    value: &[u8],
+    old: Option<&[u8]>,
+) -> Result<(), String> {
+    if lsn != expected.lsn {
+        return Err(format!("LSN {lsn} was told where {} comes next", expected.lsn));
+    }
+    if seq != number {
+        return Err(format!("the emission of LSN {lsn} has number {seq} and is number {number}"));
+    }
+    judge_value(read, &format!("the emission of LSN {lsn}"), value, &expected.value)?;
+    old.map_or(Ok(()), |old| {
+        judge_value(read, &format!("what LSN {lsn} has replaced"), old, &expected.before)
+    })
+}
+
+fn judge_value(read: &Read, what: &str, told: &[u8], expected: &[u8]) -> Result<(), String> {
+    if read.is_told(told, expected) {
+        return Ok(());
+    }
+    let shown = |bytes: &[u8]| bytes[..bytes.len().min(300)].escape_ascii().to_string();
+    Err(format!("{what} is {} and must be {}", shown(told), shown(expected)))
+}
+
+/// Nothing was still to come at `lsn` or before.
+fn judge_silence(next: Option<&Expected>, lsn: u64, last: u64) -> Result<(), String> {
+    match next {
+        Some(next) if next.lsn <= lsn => {
+            Err(format!("up to {lsn} there is nothing, it was said, but {}", next.lsn))
+        }
+        _ if lsn > last => Err(format!("it was told of LSN {lsn}, and the log ends at {last}")),
+        _ => Ok(()),
+    }
+}
+
+pub(crate) fn judge_end(
+    signal: &Signal,
+    stretch: &Stretch,
+    (place, count): (u64, u64),
+    last: u64,
+    allowance: &Allowance,
+) -> Result<(), String> {
+    match stretch.end {
+        End::Broken => Ok(()),
+        End::Complete { head } => judge_silence(signal.emissions.get(count as usize), head, last),
+        End::Stale { at, .. } if at != place => {
+            Err(format!("stale at {at}, and what was sent ends at {place}"))
+        }
+        End::Stale { at, floor } => {
+            judge_missing(signal, count, floor, allowance)?;
+            judge_floor(signal, stretch.name, at, floor, (last, allowance))
+        }
+    }
+}
+
+/// The emission that comes behind the first `count` may be gone.
+pub(crate) fn judge_missing(
+    signal: &Signal,
+    count: u64,
+    floor: Floor,
+    allowance: &Allowance,
+) -> Result<(), String> {
+    let kept = if allowance.forgets { u64::MAX } else { floor.highest.min(allowance.floor) };
+    match signal.emissions.get(count as usize) {
+        None => Err(format!("it was told that something is gone, and it had all {count}")),
+        Some(next) if next.lsn > floor.told.min(kept) => Err(format!(
+            "it was told that something is gone, and {} comes next, which must be there",
+            next.lsn
+        )),
+        Some(_) => Ok(()),
+    }
+}
+
+/// What was said to be gone may be gone.
+pub(crate) fn judge_floor(
+    signal: &Signal,
+    name: Name,
+    behind: u64,
+    floor: Floor,
+    (last, allowance): (u64, &Allowance),
+) -> Result<(), String> {
+    let Floor { told: floor, highest } = floor;
+    let said = || format!("{name} is behind {behind} and was told that all is gone up to {floor}");
+    let kept = highest.min(allowance.floor);
+    let is_emission = |lsn| signal.emissions.binary_search_by_key(&lsn, |emission| emission.lsn).is_ok();
+    if floor > last {
+        return Err(format!("{}, which is behind the end of the log", said()));
+    }
+    if floor <= behind {
+        // Of a position without an emission nobody knows any more whether a crash took it back.
+        let is_unknown = behind <= kept && !is_emission(behind);
+        let is_place = floor == name.query || is_emission(floor);
+        return if is_unknown && is_place { Ok(()) } else { Err(said()) };
+    }
+    // Nothing is known of a read before the record that begins it.
+    if floor <= kept.max(name.query) || (allowance.forgets && is_emission(floor)) {
+        Ok(())
+    } else {
+        Err(format!("{}, which must be there", said()))
+    }
+}
+
+fn tokens_in(payload: &[u8], into: &mut BTreeSet<Vec<u8>>) {
+    let mut rest = payload;
+    while let Some(at) = rest.windows(TOKEN.len()).position(|window| window == TOKEN) {
+        rest = &rest[at..];
+        let Some(end) = rest.iter().position(|byte| *byte == TOKEN_END) else { return };
+        into.insert(rest[..=end].to_vec());
+        rest = &rest[end..];
+    }
+}

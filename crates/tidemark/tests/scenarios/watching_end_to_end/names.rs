@@ -1,0 +1,273 @@
+//! What must hold of named subscriptions: what the log says of names, and the judgement of what consumers were told under them.
+
+use super::errand::{Errand, Manner};
+use super::judge::{Allowance, judge_end, judge_floor, judge_stretch};
+use super::model::Signal;
+use super::received::{Begin, Floor, Name, Refusal, Stretch, Told};
+use std::collections::{BTreeMap, BTreeSet};
+use tidemark_engine::record::{ACKNOWLEDGEMENT, Cursor, LoggedCommand, kind, put_varint};
+use tidemark_log::Record;
+
+/// What a consumer was told while it had a name. The stretch's own name is the log's to say.
+#[derive(Debug, Clone)]
+pub(crate) struct Held {
+    pub(crate) errand: Errand,
+    pub(crate) stretch: Stretch,
+    /// It was acknowledged up to here before the consumer asked.
+    pub(crate) at_least: u64,
+    /// The server would not go on.
+    pub(crate) refusal: Option<Refusal>,
+    /// It was told that it has the name no more because somebody had ended it.
+    pub(crate) has_lost_name: bool,
+}
+
+/// What a consumer writes to do what is to be done for the emission of an LSN.
+pub(crate) fn effect(name: &str, lsn: u64) -> String {
+    format!("effect {name} {lsn}")
+}
+
+/// What the log says of a name.
+#[derive(Debug)]
+pub(crate) struct Logged {
+    pub(crate) name: Name,
+    /// Where its position was at the beginning.
+    from: u64,
+    /// Whether the first answer was done with from the beginning.
+    has_begun: bool,
+    /// Where its position has been moved to, in the order of the log.
+    positions: Vec<u64>,
+    /// For which LSNs something was done.
+    effects: Vec<u64>,
+    /// The record that ended it.
+    ended: Option<u64>,
+    /// The last record that has moved its position.
+    moved: u64,
+}
+
+/// What the log says of all names.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    logged: BTreeMap<String, Logged>,
+}
+
+impl Names {
+    /// Sees the next record.
+    pub(crate) fn see(&mut self, record: &Record<'_>) {
+        match record.kind {
+            kind::NAMED => {
+                let (name, logged) = begun(record.payload).expect("the record of a name");
+                let before = self.logged.insert(name, logged);
+                assert!(before.is_none(), "no name is used twice");
+            }
+            kind::UNNAMED => {
+                let name = Cursor::new(record.payload).bytes().expect("the record of a name's end");
+                let logged = self.logged.get_mut(&*String::from_utf8_lossy(name));
+                let before = logged.expect("what ends has begun").ended.replace(record.lsn.0);
+                assert!(before.is_none(), "no name ends twice");
+            }
+            kind::COMMAND => self.see_command(record.lsn.0, record.payload),
+            kind::TRANSACTION => {
+                commands_of(record.payload).for_each(|command| self.see_command(record.lsn.0, command));
+            }
+            _ => {}
+        }
+    }
+
+    fn see_command(&mut self, record: u64, command: &[u8]) {
+        let LoggedCommand { id, args, .. } = decode(command);
+        let text = |arg: &[u8]| String::from_utf8_lossy(arg).into_owned();
+        if id == ACKNOWLEDGEMENT {
+            let logged = self.logged.get_mut(&text(args[0])).expect("what is acknowledged has a name");
+            logged.positions.push(text(args[1]).parse().expect("an LSN"));
+            logged.moved = record;
+        }
+        for arg in args {
+            let effect = text(arg);
+            let Some((name, lsn)) = effect.strip_prefix("effect ").and_then(|rest| rest.split_once(' '))
+            else {
+                continue;
+            };
+            let logged = self.logged.get_mut(name).expect("what is done is done for a name");
+            logged.effects.push(lsn.parse().expect("an LSN"));
+        }
+    }
+
+    /// Of which subscription a name is, if the log has it.
+    pub(crate) fn find(&self, name: &str) -> Option<Name> {
+        self.logged.get(name).map(|logged| logged.name)
+    }
+
+    /// What was told under the names is what the log says, as often as it was to be.
+    pub(crate) fn judge(
+        &self,
+        held: &[Held],
+        signals: &BTreeMap<u64, Signal>,
+        last: u64,
+        allowance: &Allowance,
+    ) -> Result<(), String> {
+        let mut by_name: BTreeMap<&str, Vec<&Held>> = BTreeMap::new();
+        held.iter().for_each(|held| by_name.entry(&held.errand.name).or_default().push(held));
+        for (name, held) in by_name {
+            let fault = |fault| format!("{name} of {}: {fault}", held[0].errand.read.shown());
+            let logged = self.logged.get(name).ok_or_else(|| fault("the log does not have it".to_owned()))?;
+            let signal = signals.get(&logged.name.query);
+            let signal = signal.ok_or_else(|| fault("the log does not have its query".to_owned()))?;
+            for held in &held {
+                logged.judge_held(held, signal, last, allowance).map_err(fault)?;
+            }
+            logged.judge_name_end().map_err(fault)?;
+            logged.judge_manner(&held, signal).map_err(fault)?;
+        }
+        Ok(())
+    }
+}
+
+impl Logged {
+    /// Where the position has been in the end.
+    fn position(&self) -> u64 {
+        self.positions.iter().copied().fold(self.from, u64::max)
+    }
+
+    /// Behind its end nothing is done with under a name.
+    fn judge_name_end(&self) -> Result<(), String> {
+        match self.ended {
+            Some(ended) if self.moved > ended => {
+                Err(format!("it has ended at {ended}, and its position was moved at {}", self.moved))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What one consumer was told is a part of the sequence, from a position that there was.
+    fn judge_held(
+        &self,
+        held: &Held,
+        signal: &Signal,
+        last: u64,
+        allowance: &Allowance,
+    ) -> Result<(), String> {
+        // What was claimed for another connection is left out.
+        let is_squashed = held.errand.manner == Manner::AtMost;
+        let stretch = Stretch { name: self.name, is_squashed, ..held.stretch.clone() };
+        if let Some(Refusal { behind, lsn, highest, .. }) = &held.refusal {
+            let floor = Floor { told: *lsn, highest: *highest };
+            return judge_floor(signal, self.name, *behind, floor, (last, allowance));
+        }
+        if let Begin::Answer { lsn, value, .. } = &stretch.begin {
+            if *lsn != self.from && !self.positions.contains(lsn) {
+                return Err(format!("it went on behind {lsn}, where its position never was"));
+            }
+            if *lsn < held.at_least {
+                return Err(format!("it went on behind {lsn}, and {} was acknowledged", held.at_least));
+            }
+            if value.is_some() && *lsn != self.from {
+                return Err(format!("an answer was given where it went on behind {lsn}"));
+            }
+        }
+        let (place, mut next) = judge_stretch(signal, &held.errand.read, &stretch, last)?;
+        if is_squashed {
+            self.judge_skipped(&stretch, signal)?;
+            next = next.max(signal.count_at(self.position()));
+        }
+        judge_end(signal, &stretch, (place, next), last, allowance)
+    }
+
+    /// What one consumer was not told of had been claimed for another: up to where a position was.
+    fn judge_skipped(&self, stretch: &Stretch, signal: &Signal) -> Result<(), String> {
+        let mut next = signal.count_at(stretch.began_at()).max(self.name.base);
+        for lsn in stretch.told.iter().map(Told::lsn) {
+            let count = signal.count_at(lsn);
+            let skipped = signal.emissions.get(next as usize..count.saturating_sub(1) as usize);
+            match skipped.and_then(<[_]>::last) {
+                Some(last) if !self.positions.contains(&last.lsn) => {
+                    return Err(format!("{} was told of to nobody and claimed for nobody", last.lsn));
+                }
+                _ => next = count,
+            }
+        }
+        Ok(())
+    }
+
+    fn judge_manner(&self, held: &[&Held], signal: &Signal) -> Result<(), String> {
+        let told = || held.iter().flat_map(|held| &held.stretch.told).map(Told::lsn);
+        let emissions = signal.emissions.iter().skip(self.name.base as usize).map(|emission| emission.lsn);
+        let done: Vec<u64> = emissions.take_while(|lsn| *lsn <= self.position()).collect();
+        match held[0].errand.manner {
+            Manner::AtLeast => {
+                let told: BTreeSet<u64> = told().collect();
+                match done.iter().find(|lsn| !told.contains(lsn)) {
+                    Some(lsn) => Err(format!("{lsn} is done with, and nobody was told of it")),
+                    None => Ok(()),
+                }
+            }
+            Manner::AtMost => {
+                let mut once = BTreeSet::new();
+                if let Some(lsn) = told().find(|lsn| !once.insert(*lsn)) {
+                    return Err(format!("{lsn} was told twice"));
+                }
+                match once.last() {
+                    Some(lsn) if *lsn > self.position() => {
+                        Err(format!("{lsn} was told, and the position is {}", self.position()))
+                    }
+                    _ => Ok(()),
+                }
+            }
+            Manner::Exactly => {
+                let first = (!self.has_begun && !self.positions.is_empty()).then_some(self.from);
+                let expected: Vec<u64> = first.into_iter().chain(done).collect();
+                if self.effects == expected && self.effects.len() == self.positions.len() {
+                    return Ok(());
+                }
+                Err(format!(
+                    "it was done for {:?}, acknowledged are {:?}, and it was to be for {expected:?}",
+                    self.effects, self.positions
+                ))
+            }
+        }
+    }
+}
+
+/// The commands of a transaction, each as its own record would have it.
+fn commands_of(payload: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Cursor::new(payload);
+    std::iter::from_fn(move || (!rest.is_empty()).then(|| rest.bytes().expect("a command")))
+}
+
+fn decode(command: &[u8]) -> LoggedCommand<'_> {
+    LoggedCommand::decode(&mut Cursor::new(command)).expect("a command")
+}
+
+fn begun(payload: &[u8]) -> Option<(String, Logged)> {
+    let mut fields = Cursor::new(payload);
+    let name = String::from_utf8_lossy(fields.bytes()?).into_owned();
+    let (query, base, from) = (fields.varint()?, fields.varint()?, fields.varint()?);
+    let _guarantee = fields.u8()?;
+    let has_begun = fields.u8()? != 0;
+    let logged = Logged {
+        name: Name { query, base },
+        from,
+        has_begun,
+        positions: Vec::new(),
+        effects: Vec::new(),
+        ended: None,
+        moved: 0,
+    };
+    Some((name, logged))
+}
+
+/// What a record changes, without the positions that it moves: the model knows no names. `None` if it moves positions only.
+pub(crate) fn without_positions(record: &Record<'_>) -> Option<Vec<u8>> {
+    let moves = |command: &[u8]| decode(command).id == ACKNOWLEDGEMENT;
+    match record.kind {
+        kind::COMMAND => (!moves(record.payload)).then(|| record.payload.to_vec()),
+        kind::TRANSACTION => {
+            let mut payload = Vec::new();
+            for command in commands_of(record.payload).filter(|command| !moves(command)) {
+                put_varint(&mut payload, command.len() as u64);
+                payload.extend_from_slice(command);
+            }
+            (!payload.is_empty()).then_some(payload)
+        }
+        _ => Some(record.payload.to_vec()),
+    }
+}
