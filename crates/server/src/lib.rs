@@ -42,6 +42,9 @@ mod delivery;
 mod descriptors;
 mod dice;
 mod following;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod grpc;
 mod holders;
 mod holding;

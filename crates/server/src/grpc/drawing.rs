@@ -30,7 +30,7 @@ pub(super) fn answers(
         })
 }
 
-async fn draw(shared: &Shared, request: &DrawRequest) -> Result<Vec<DrawResponse>, Status> {
+pub(super) async fn draw(shared: &Shared, request: &DrawRequest) -> Result<Vec<DrawResponse>, Status> {
     let count = request.count.max(1);
     if count > COUNT_MAX {
         return Err(Status::invalid_argument(format!(

@@ -10,6 +10,8 @@
 mod description;
 #[cfg(feature = "grpc")]
 mod drawing;
+#[cfg(all(feature = "grpc", feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 #[cfg(feature = "grpc")]
 mod listener;
 #[cfg(feature = "grpc")]

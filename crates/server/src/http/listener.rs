@@ -104,6 +104,12 @@ struct Stay {
 }
 
 impl Visit {
+    /// A connection from `address` that has this place.
+    pub(crate) fn new(address: SocketAddr, place: OwnedSemaphorePermit) -> Visit {
+        let (watches, is_served) = (AtomicBool::new(false), AtomicBool::new(false));
+        Visit { address, stay: Arc::new(Stay { watches, is_served, place: Mutex::new(place) }) }
+    }
+
     /// A whole request has come.
     pub(crate) fn note_request(&self) {
         self.stay.is_served.store(true, Ordering::Relaxed);
@@ -145,8 +151,6 @@ impl Visitor {
         places: Arc<Places>,
         patience: Patience,
     ) -> Visitor {
-        let (watches, is_served) = (AtomicBool::new(false), AtomicBool::new(false));
-        let stay = Arc::new(Stay { watches, is_served, place: Mutex::new(place) });
         Visitor {
             stream,
             deadline: Instant::now() + patience.request,
@@ -154,7 +158,7 @@ impl Visitor {
             places,
             patience,
             is_stuck: false,
-            visit: Visit { address, stay },
+            visit: Visit::new(address, place),
         }
     }
 

@@ -10,6 +10,8 @@ pub(crate) mod access;
 mod api_key;
 mod body;
 mod changes;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod limiting;
 mod listener;
 pub(crate) mod refusal;

@@ -276,6 +276,21 @@ impl Connection {
     }
 }
 
+/// Whether a message asks for a read that can be watched.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn watches(shared: &Shared, text: &str) -> bool {
+    let Ok(Request { watch: Some(words), db, key, resume, .. }) = serde_json::from_str(text) else {
+        return false;
+    };
+    let _ = resume.as_ref().and_then(|name| cursor::parse_name(name.as_bytes()));
+    let _ = key.map(Word::into_bytes);
+    let words: Result<Vec<Vec<u8>>, String> = words.into_iter().map(Word::into_bytes).collect();
+    let Ok(words) = words else { return false };
+    let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+    let read = watch::read(db.unwrap_or_default() % 16, &words);
+    read.is_ok_and(|read| watch::subscribe(shared, read).is_ok())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

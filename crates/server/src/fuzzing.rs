@@ -1,0 +1,156 @@
+//! What fuzz targets need of the server's inside. Behind the feature `fuzzing`; no part of the interface.
+
+use crate::client::Origin;
+use crate::config::Config;
+use crate::connection::Connection;
+use crate::context::Context;
+use crate::counters::Counters;
+#[cfg(feature = "grpc")]
+use crate::grpc::fuzzing as grpc;
+use crate::http::fuzzing as http;
+use crate::inbox::Inbox;
+use crate::output::Reached;
+use crate::shared::Shared;
+use crate::snapshots::Snapshots;
+use crate::watchers::Watchers;
+use crate::worker::WAKER;
+use mio::{Poll, Waker};
+use std::sync::Arc;
+use std::time::Duration;
+use tidemark_engine::Engine;
+use tidemark_log::{Log, Lsn, MemoryStorage, Options};
+use tokio::runtime::Runtime;
+
+/// The longest argument of a command. One command cannot make a string longer than this.
+const BULK_BYTES_MAX: usize = 64 * 1024;
+/// A request that takes longer waits for something that never comes.
+const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// A server without sockets, workers and disk.
+pub struct Bench {
+    shared: Arc<Shared>,
+    config: Config,
+    counters: Counters,
+    watchers: Watchers,
+    runtime: Runtime,
+    _poll: Poll,
+}
+
+impl Bench {
+    /// A server with an empty keyspace.
+    pub fn new() -> Bench {
+        let config = Config {
+            max_bulk_bytes: BULK_BYTES_MAX,
+            // No thread makes emissions again.
+            watch_backlogs: 0,
+            grpc_pool: "pool".to_owned(),
+            ..Config::default()
+        };
+        let options = Options { segment_bytes: 64 * 1024, ..Options::default() };
+        let (log, _) = Log::open(Arc::new(MemoryStorage::new()), options).expect("an empty log opens");
+        let poll = Poll::new().expect("the system has room for an event loop");
+        let waker = Waker::new(poll.registry(), WAKER).expect("the system has room for a waker");
+        // The same input gives the same, whatever it has chosen at random.
+        let secrets = |bytes: &mut [u8]| {
+            bytes.fill(7);
+            Ok(())
+        };
+        let engine = Engine::new(Arc::new(log), 4, 1).with_secrets(Box::new(secrets));
+        let snapshots = Snapshots::new(Lsn::ZERO).0;
+        let inboxes = vec![Arc::new(Inbox::new(waker))];
+        let shared = Arc::new(Shared::new(engine, snapshots, config.clone(), inboxes));
+        let weak = Arc::downgrade(&shared);
+        let moved = move |_| weak.upgrade().into_iter().for_each(|shared| shared.http_watchers.log_moved());
+        shared.engine.log().set_listener(Box::new(moved));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        Bench {
+            shared,
+            config,
+            counters: Counters::default(),
+            watchers: Watchers::default(),
+            runtime: runtime.expect("the system has room for a runtime"),
+            _poll: poll,
+        }
+    }
+
+    /// Sends `input` on a new connection in pieces of `step` bytes; what the server sends back.
+    ///
+    /// # Panics
+    /// If the server has no place for the connection.
+    pub fn talk(&self, input: &[u8], step: usize) -> Vec<u8> {
+        let origin = Origin {
+            address: "127.0.0.1:1".to_owned(),
+            local_address: "127.0.0.1:2".to_owned(),
+            descriptor: 0,
+            is_local: true,
+            is_unix: false,
+        };
+        let client = self.shared.clients.admit(10, 0, 0, 0, origin).expect("a place for one connection");
+        let (mut connection, mut sent) = (Connection::new(client, &self.config), Vec::new());
+        for piece in input.chunks(step.max(1)) {
+            if !connection.wants_input() {
+                break;
+            }
+            connection.receive(piece, &self.context());
+            self.settle(&mut connection, &mut sent);
+        }
+        connection.end_input(&self.context());
+        self.settle(&mut connection, &mut sent);
+        connection.close(&self.context());
+        sent
+    }
+
+    /// Makes everything durable and takes what may be sent, until the connection has nothing more to do.
+    fn settle(&self, connection: &mut Connection, sent: &mut Vec<u8>) {
+        let log = self.shared.engine.log();
+        loop {
+            log.wait_durable(log.appended()).expect("memory takes every record");
+            connection.log_moved(Reached::by(log), &self.context());
+            let sendable = connection.session.output.sendable();
+            let count = sendable.len();
+            sent.extend_from_slice(sendable);
+            connection.sent(count);
+            if !connection.can_resume() {
+                return;
+            }
+            connection.resume(&self.context());
+            assert!(
+                count > 0 || connection.session.output.pending() > 0 || !connection.can_resume(),
+                "a connection that can go on gets no further"
+            );
+        }
+    }
+
+    /// Runs a request of HTTP or gRPC without its connection; the status of the answer, or `None` where there is no such
+    /// path. A body of gRPC is the message alone.
+    ///
+    /// # Panics
+    /// If the request is not answered in time.
+    pub fn request(&self, target: &str, body: &[u8]) -> Option<u16> {
+        let answer = async {
+            #[cfg(feature = "grpc")]
+            if let Some(method) = target.strip_prefix("/grpc/") {
+                return grpc::request(&self.shared, method, body).await;
+            }
+            http::request(&self.shared, target, body).await
+        };
+        let answer = async { tokio::time::timeout(REQUEST_TIME_MAX, answer).await };
+        self.runtime.block_on(answer).expect("a request is answered in time")
+    }
+
+    fn context(&self) -> Context<'_> {
+        Context {
+            shared: &self.shared,
+            config: &self.config,
+            counters: &self.counters,
+            watchers: &self.watchers,
+            now_us: 1_000_000,
+        }
+    }
+}
+
+impl Default for Bench {
+    fn default() -> Bench {
+        Bench::new()
+    }
+}
