@@ -1,7 +1,9 @@
 //! Circuits come and go, with all that is made in them, and leave nothing behind: memory is counted by the allocator. The only test
-//! of its binary, so that nothing else is counted.
+//! of its binary, so that nothing else is counted, to the byte.
 
+#[path = "memory/counting.rs"]
 mod counting;
+#[path = "scenarios/limit.rs"]
 mod limit;
 
 use std::sync::Arc;
@@ -10,13 +12,17 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use counting::bytes_in_use;
-use limit::Limit;
+use limit::{Limit, wait_until};
 use tidemark_circuit::{Circuit, Fiber, Registrar, RunBy, Subject, ThreadPool, name};
 
-/// How many circuits of each driver come and go before memory is looked at again.
+/// How many circuits of each driver come and go in a round.
 const CIRCUITS: u64 = 50;
 
+/// How many rounds there are whose memory is counted.
 const ROUNDS: u64 = 10;
+
+/// How long memory that a leak keeps is waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How what is in a circuit goes.
 #[derive(Clone, Copy, Debug)]
@@ -78,21 +84,44 @@ fn round(way: usize, end: End, handled: &Arc<AtomicU64>) {
     }
 }
 
+/// What a circuit's pipe is given in all that is handled of it.
+fn handled_of_each(way: usize, end: End) -> u64 {
+    const OWNER: usize = 3;
+    match end {
+        End::Closed => 5,
+        // The handle that is dropped is its owner's only way to run it.
+        End::Dropped if way == OWNER => 0,
+        End::Dropped => 6,
+    }
+}
+
+/// Waits until threads that are about to end have let go of their memory: until it has not changed for a while.
+fn rest() -> usize {
+    let (mut last, mut same) = (bytes_in_use(), 0);
+    while same < 50 {
+        thread::sleep(Duration::from_millis(2));
+        let now = bytes_in_use();
+        same = if now == last { same + 1 } else { 0 };
+        last = now;
+    }
+    last
+}
+
 /// The bytes that circuits leave behind that are run in this way and go in that.
 fn left_behind(way: usize, end: End) -> usize {
     let handled = Arc::new(AtomicU64::new(0));
     // What all circuits share, such as names, is there before anything is counted.
     round(way, end, &handled);
-    thread::sleep(Duration::from_millis(200));
-    let before = bytes_in_use();
+    let before = rest();
     (0..ROUNDS).for_each(|_| round(way, end, &handled));
-    // What is emitted to a circuit that nobody runs any more may go unhandled.
-    assert!(handled.load(Ordering::Relaxed) > 0 || matches!(end, End::Dropped));
+    let expected = (1 + ROUNDS) * CIRCUITS * handled_of_each(way, end);
     // Threads may have a while to go.
-    let end = Instant::now() + Duration::from_secs(5);
-    while bytes_in_use() > before && Instant::now() < end {
+    wait_until(|| handled.load(Ordering::Relaxed) >= expected, "what was emitted is handled");
+    let deadline = Instant::now() + PATIENCE;
+    while bytes_in_use() > before && Instant::now() < deadline {
         thread::sleep(Duration::from_millis(1));
     }
+    assert_eq!(handled.load(Ordering::Relaxed), expected, "circuits {end:?}");
     bytes_in_use().saturating_sub(before)
 }
 

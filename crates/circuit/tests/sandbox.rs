@@ -4,8 +4,8 @@
 
 use std::ffi::{c_int, c_ulong};
 use std::sync::mpsc;
-use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use tidemark_circuit::{Circuit, RunBy, ThreadPool};
 
@@ -56,7 +56,24 @@ fn give_up_barriers() {
     }
 }
 
-/// The only test of its binary, because it is about the process.
+/// Waits until each other thread of the process sleeps.
+fn wait_until_others_sleep() {
+    let own = fs::read_link("/proc/thread-self").expect("Linux");
+    let sleeps = |thread: fs::DirEntry| {
+        // A thread that has ended meanwhile has no state.
+        let Ok(stat) = fs::read_to_string(thread.path().join("stat")) else { return true };
+        // The name, in parentheses, may contain anything.
+        thread.file_name() == own.file_name().expect("a number")
+            || stat.rsplit_once(") ").expect("a name").1.starts_with('S')
+    };
+    let end = Instant::now() + PATIENCE;
+    while !fs::read_dir("/proc/self/task").expect("Linux").all(|thread| sleeps(thread.expect("a thread"))) {
+        assert!(Instant::now() < end, "a thread does not sleep");
+        thread::yield_now();
+    }
+}
+
+/// The only test of its binary, because barriers are given up by the whole process.
 #[test]
 fn circuits_go_on_without_barriers() {
     // The right to have them is asked for with the first circuit.
@@ -75,8 +92,7 @@ fn circuits_go_on_without_barriers() {
             let mut lane = circuit.lane().expect("open");
             for value in 1..=5 {
                 lane.emit(sum.pipe(), value);
-                // Time for the thread to sleep.
-                thread::sleep(Duration::from_millis(20));
+                wait_until_others_sleep();
                 circuit.settle().expect("outside");
                 assert_eq!(sum.get(), value);
             }
