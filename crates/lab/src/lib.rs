@@ -37,6 +37,8 @@ pub mod facts;
 #[cfg(feature = "wire")]
 pub mod fan_out;
 #[cfg(feature = "wire")]
+mod figure;
+#[cfg(feature = "wire")]
 pub mod kv;
 pub mod latency;
 pub mod machine;

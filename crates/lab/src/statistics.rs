@@ -1,17 +1,6 @@
 //! What a few repeated measurements say: median, spread, and how sure a ratio is.
 
 use serde::Serialize;
-use std::fmt;
-
-/// A figure in a text: `-` where nothing was measured, which is not a number here and `null` in JSON.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Figure(pub(crate) f64);
-
-impl fmt::Display for Figure {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_nan() { out.pad("-") } else { self.0.fmt(out) }
-    }
-}
 
 /// Median and extremes of repeated measurements; not numbers for none.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -187,7 +176,7 @@ fn quantile(table: &[f64; 30], degrees_of_freedom: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Figure, Quantiles, Ratio, Spread, error_999, geometric_mean};
+    use super::{Quantiles, Ratio, Spread, error_999, geometric_mean};
     use proptest::prelude::*;
 
     #[test]
@@ -210,9 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_is_no_number() {
-        assert_eq!(format!("{:.3} {:>3}|", Figure(f64::NAN), Figure(f64::NAN)), "-   -|");
-        assert_eq!(format!("{:.3} {}", Figure(0.0), Figure(2.5)), "0.000 2.5");
+    fn what_was_not_measured_is_null_in_json() {
         assert_eq!(serde_json::to_value(Quantiles::of(&[])).unwrap()["p50"], serde_json::Value::Null);
     }
 

@@ -3,8 +3,9 @@
 use super::options::{CrashOptions, Scenario};
 use super::watcher::Received;
 use crate::facts::ServerFacts;
+use crate::figure::Figure;
 use crate::machine::Machine;
-use crate::statistics::{Figure, Quantiles};
+use crate::statistics::Quantiles;
 use crate::watch::ledger::{Fate, Ledger, Number};
 use crate::watch::sequence::SequenceFaults;
 use crate::watch::verdict::Verdict;

@@ -3,8 +3,9 @@
 use super::options::FanOutOptions;
 use super::receiver::{Faults, Times};
 use crate::facts::ServerFacts;
+use crate::figure::Figure;
 use crate::machine::Machine;
-use crate::statistics::{Figure, Quantiles, Ratio};
+use crate::statistics::{Quantiles, Ratio};
 use serde::Serialize;
 use std::fmt;
 

@@ -6,8 +6,9 @@
 use super::measurement;
 use super::options::KvOptions;
 use super::report::Report;
+use crate::figure::Figure;
 use crate::output;
-use crate::statistics::{Figure, Ratio, Spread};
+use crate::statistics::{Ratio, Spread};
 use crate::target::Target;
 use anyhow::Context;
 use serde::Serialize;

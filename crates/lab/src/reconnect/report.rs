@@ -2,8 +2,9 @@
 
 use super::options::ReconnectOptions;
 use crate::facts::ServerFacts;
+use crate::figure::Figure;
 use crate::machine::Machine;
-use crate::statistics::{Figure, Quantiles};
+use crate::statistics::Quantiles;
 use crate::target::Target;
 use crate::watch::answer::Resumed;
 use crate::watch::sequence::SequenceFaults;
