@@ -1,7 +1,9 @@
 //! A pool with the chain of its log.
 
+use tidemark_fault::{Fault, is_planted};
+
 use crate::event::{Event, Events, Malformed};
-use crate::frame::{Chain, Frame, FrameError};
+use crate::frame::{CHAIN_BYTES, Chain, Frame, FrameError};
 use crate::pool::{Divergence, Pool};
 use crate::selector::Selector;
 
@@ -85,7 +87,17 @@ impl<S: Selector> ChainedPool<S> {
         let first_draw = next.checked_sub(staged);
         let first_draw =
             first_draw.unwrap_or_else(|| panic!("{staged} draws are staged, and the next one is {next}"));
-        self.chain = Frame { time_us, first_draw, events: self.pool.staged() }.write(self.chain, into);
+        let begin = into.len();
+        let behind = Frame { time_us, first_draw, events: self.pool.staged() }.write(self.chain, into);
+        if !is_planted(Fault::FrameChain) {
+            self.chain = behind;
+        }
+        let (kept, stated) = (self.chain, &into[begin..begin + CHAIN_BYTES]);
+        assert!(
+            kept.bytes() == stated,
+            "the frame that begins with draw {first_draw} states the chain {}, and the pool keeps {kept}",
+            behind
+        );
     }
 
     /// Does again what a frame of the log says.

@@ -6,7 +6,7 @@ use crate::bytes::{Reader, put_number};
 use sha2::{Digest, Sha256};
 use std::fmt;
 
-const CHAIN_BYTES: usize = 32;
+pub(crate) const CHAIN_BYTES: usize = 32;
 
 /// SHA-256 over all that a pool's log has so far. Whoever has noted one knows later whether what comes before it was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,0 +1,345 @@
+//! Twelve planted faults, each of which breaks an invariant of durability or order: each ends in a
+//! stop of the process, none in an acknowledgement. Run with assertions of debug builds off, as the
+//! product is built.
+//!
+//! A server with a fault is a child process: this binary again, with the environment variable
+//! [`DIRECTORY`]. The parent sends requests until the child ends, starts a server without the fault on
+//! the same directory, and looks for everything that was acknowledged.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+use tidemark_fault::{Fault, VARIABLE};
+use tidemark_log::Durability;
+use tidemark_server::Server;
+use tidemark_server::config::{BindAddress, Config};
+
+/// Says to a child process where its data is.
+const DIRECTORY: &str = "TIDEMARK_TEST_DIRECTORY";
+/// Says to a child process on which port it listens.
+const PORT: &str = "TIDEMARK_TEST_PORT";
+/// Says to a child process when its changes are durable.
+const DURABILITY: &str = "TIDEMARK_TEST_DURABILITY";
+
+/// Longer than anything takes, so that a test fails instead of hanging.
+const DEADLINE: Duration = Duration::from_secs(60);
+const SIGABRT: i32 = 6;
+/// Requests that a workload sends at most, far behind where each fault shows.
+const REQUESTS_MAX: u64 = 2_000;
+/// Size of a value: some hundred of them fill a segment.
+const VALUE_BYTES: usize = 2_000;
+
+/// A server in a process of its own.
+struct Running {
+    child: Child,
+    port: u16,
+}
+
+impl Running {
+    /// Starts a server on a directory, with a fault or without.
+    fn start(directory: &Path, fault: Option<Fault>, durability: &str) -> Self {
+        let port = free_port();
+        let mut command = Command::new(std::env::current_exe().expect("this test's binary"));
+        command
+            .args(["--exact", "serves_as_a_child_process", "--ignored", "--nocapture"])
+            .env(DIRECTORY, directory)
+            .env(PORT, port.to_string())
+            .env(DURABILITY, durability)
+            .env_remove(VARIABLE)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        if let Some(fault) = fault {
+            command.env(VARIABLE, fault.name());
+        }
+        Self { child: command.spawn().expect("a child process"), port }
+    }
+
+    /// Connects, once the server listens; `None` if the process ends before.
+    fn connect(&mut self) -> Option<Client> {
+        let began = Instant::now();
+        while self.child.try_wait().expect("a child process").is_none() {
+            if let Ok(stream) = TcpStream::connect(("127.0.0.1", self.port)) {
+                stream.set_read_timeout(Some(DEADLINE)).expect("a socket option");
+                return Some(Client { stream: BufReader::new(stream) });
+            }
+            assert!(began.elapsed() < DEADLINE, "the server does not listen");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        None
+    }
+
+    /// Ends the process by `SIGKILL`.
+    fn kill(mut self) {
+        self.child.kill().expect("a child process");
+        self.child.wait().expect("a child process");
+    }
+
+    /// How the process has ended, and what it has said.
+    fn ended(mut self) -> (ExitStatus, String) {
+        let mut said = String::new();
+        self.child.stderr.take().expect("it is piped").read_to_string(&mut said).expect("text");
+        (self.child.wait().expect("a child process"), said)
+    }
+}
+
+/// A client that sends one request at a time.
+struct Client {
+    stream: BufReader<TcpStream>,
+}
+
+impl Client {
+    /// The reply's first line; `None` if the server has ended instead.
+    fn ask(&mut self, words: &[&str]) -> Option<String> {
+        let mut request = format!("*{}\r\n", words.len());
+        words.iter().for_each(|word| request += &format!("${}\r\n{word}\r\n", word.len()));
+        self.stream.get_mut().write_all(request.as_bytes()).ok()?;
+        self.line()
+    }
+
+    fn line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        match self.stream.read_line(&mut line) {
+            Ok(0) | Err(_) => None,
+            Ok(_) => Some(line.trim_end().to_owned()),
+        }
+    }
+}
+
+/// What a workload has been told.
+#[derive(Default)]
+struct Acknowledged {
+    /// The number of the last `SET` that was answered with OK.
+    sets: u64,
+    /// How many draws were answered with an item.
+    draws: u64,
+}
+
+/// Sends changes until the server ends: large values, so that segments rotate, in 50 keys.
+fn set(client: &mut Client, acknowledged: &mut Acknowledged) {
+    for number in 1..=REQUESTS_MAX {
+        let value = format!("{number:0VALUE_BYTES$}");
+        match client.ask(&["SET", &format!("key:{}", number % 50), &value]) {
+            Some(reply) => assert_eq!(reply, "+OK", "request {number}"),
+            None => return,
+        }
+        acknowledged.sets = number;
+    }
+}
+
+/// Looks in a server without the fault for everything that was acknowledged.
+fn check(directory: &Path, acknowledged: &Acknowledged) {
+    let mut server = Running::start(directory, None, "always");
+    let mut client = server.connect().expect("a server without the fault starts");
+    let Acknowledged { sets, draws } = *acknowledged;
+    for number in sets.saturating_sub(49).max(1)..=sets {
+        client.ask(&["GET", &format!("key:{}", number % 50)]);
+        let value = client.line().expect("a value");
+        let found: u64 = value.parse().expect("a number");
+        // The request behind the last answer may have been carried out.
+        assert!(found == number || found == number + 50, "key of request {number} holds {found}");
+    }
+    if draws > 0 {
+        let reply = client.ask(&["POOL.DRAWS", "pool"]);
+        let made = reply.and_then(|reply| reply.trim_start_matches(':').parse::<u64>().ok());
+        assert!(made.is_some_and(|made| made >= draws), "{draws} draws were answered, and {made:?} are there");
+    }
+    server.kill();
+}
+
+/// Runs a workload against a server with the fault, which must end by a panic that says `text`, and
+/// looks for what was acknowledged.
+fn stops(fault: Fault, durability: &str, text: &str, workload: impl Fn(&mut Running, &mut Acknowledged)) {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let data = directory.path().join("data");
+    let mut acknowledged = Acknowledged::default();
+    let mut server = Running::start(&data, Some(fault), durability);
+    workload(&mut server, &mut acknowledged);
+    expect_stop(server, fault, text);
+    check(&data, &acknowledged);
+}
+
+/// Fills a directory, kills the server, and starts one with the fault, which must not serve.
+fn refuses_to_start(fault: Fault, text: &str) {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let data = directory.path().join("data");
+    let mut acknowledged = Acknowledged::default();
+    let mut server = Running::start(&data, None, "always");
+    let mut client = server.connect().expect("a server without the fault starts");
+    for number in 1..=100 {
+        let reply = client.ask(&["SET", &format!("key:{}", number % 50), &number.to_string()]);
+        assert_eq!(reply.as_deref(), Some("+OK"));
+        acknowledged.sets = number;
+    }
+    server.kill();
+    let mut faulty = Running::start(&data, Some(fault), "always");
+    if let Some(mut client) = faulty.connect() {
+        // It listens before it has recovered; then it must not answer.
+        let reply = client.ask(&["GET", "key:1"]);
+        let is_answer = reply.as_deref().is_some_and(|reply| !reply.starts_with("-LOADING"));
+        assert!(!is_answer, "a server with the fault {fault} answers {reply:?}");
+    }
+    expect_stop(faulty, fault, text);
+    check(&data, &acknowledged);
+}
+
+fn expect_stop(mut server: Running, fault: Fault, text: &str) {
+    let began = Instant::now();
+    while server.child.try_wait().expect("a child process").is_none() {
+        if began.elapsed() > DEADLINE {
+            server.kill();
+            panic!("the fault {fault} was not noticed");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let (status, said) = server.ended();
+    assert_eq!(status.signal(), Some(SIGABRT), "{fault}: {status}: {said}");
+    assert!(said.contains(text), "{fault}: {said}");
+}
+
+#[test]
+fn a_write_that_cuts_a_frame_before_a_segment_ends() {
+    stops(Fault::Cut, "always", "is cut:", |server, acknowledged| {
+        set(&mut server.connect().expect("it starts"), acknowledged);
+    });
+}
+
+#[test]
+fn an_appended_record_that_is_not_sealed() {
+    stops(Fault::Seal, "always", "", |server, acknowledged| {
+        set(&mut server.connect().expect("it starts"), acknowledged);
+        assert_eq!(acknowledged.sets, 0);
+    });
+}
+
+#[test]
+fn a_write_at_another_offset() {
+    stops(Fault::Offset, "always", "the log was written up to offset", |server, acknowledged| {
+        set(&mut server.connect().expect("it starts"), acknowledged);
+        assert_eq!(acknowledged.sets, 0);
+    });
+}
+
+#[test]
+fn two_records_with_one_lsn() {
+    stops(Fault::Lsn, "always", "is appended behind record", |server, acknowledged| {
+        set(&mut server.connect().expect("it starts"), acknowledged);
+    });
+}
+
+#[test]
+fn a_start_without_a_gap_behind_an_unclean_stop() {
+    refuses_to_start(Fault::Gap, "that was handed out could come again");
+}
+
+#[test]
+fn an_answer_that_leaves_before_its_record_is_durable() {
+    stops(Fault::HeldAnswer, "always", "was released, and the log is", |server, acknowledged| {
+        set(&mut server.connect().expect("it starts"), acknowledged);
+        assert_eq!(acknowledged.sets, 0);
+    });
+}
+
+#[test]
+fn a_query_that_leaves_out_the_number_of_an_emission() {
+    stops(Fault::EmissionNumber, "always", "emission", |server, acknowledged| {
+        let mut watcher = server.connect().expect("it starts");
+        watcher.ask(&["HELLO", "3"]);
+        let mut client = server.connect().expect("it runs");
+        watcher.ask(&["GET.WATCH", "key:1"]);
+        set(&mut client, acknowledged);
+    });
+}
+
+#[test]
+fn a_change_of_an_entry_that_a_running_snapshot_has_not_seen() {
+    stops(Fault::SnapshotCut, "always", "before snapshot", |server, acknowledged| {
+        let mut client = server.connect().expect("it starts");
+        for number in 0..REQUESTS_MAX {
+            assert_eq!(client.ask(&["SET", &format!("other:{number}"), "1"]).as_deref(), Some("+OK"));
+        }
+        // Each snapshot walks the keys while the client changes them.
+        while acknowledged.sets < REQUESTS_MAX {
+            if client.ask(&["BGSAVE"]).is_none() {
+                return;
+            }
+            let before = acknowledged.sets;
+            set(&mut client, acknowledged);
+            if acknowledged.sets <= before {
+                return;
+            }
+        }
+    });
+}
+
+#[test]
+fn a_record_that_is_not_applied() {
+    refuses_to_start(Fault::AppliedLsn, "is not the next one");
+}
+
+#[test]
+fn a_caller_that_is_released_before_its_record_is_durable() {
+    stops(Fault::Waiter, "off", "a caller that waits for record", |server, _| {
+        let mut client = server.connect().expect("it starts");
+        // Of what is answered without being durable nothing is promised behind a kill.
+        for number in 0..REQUESTS_MAX {
+            if client.ask(&["SET", "key", &number.to_string()]).is_none() {
+                return;
+            }
+            if client.ask(&["SAVE"]).is_none() {
+                return;
+            }
+        }
+    });
+}
+
+#[test]
+fn a_replay_that_ends_before_the_last_record() {
+    refuses_to_start(Fault::RecoveredEnd, "replay ended behind record");
+}
+
+#[test]
+fn a_pool_that_keeps_another_chain_than_its_frame_states() {
+    stops(Fault::FrameChain, "always", "states the chain", |server, acknowledged| {
+        let mut client = server.connect().expect("it starts");
+        let created = client.ask(&["POOL.CREATE", "pool", "ITEM", "car", "1", "5"]);
+        assert_eq!(created.as_deref(), Some("+OK"), "a pool with five cars");
+        while client.ask(&["POOL.DRAW", "pool"]).is_some() {
+            acknowledged.draws += 1;
+            assert!(acknowledged.draws <= 5, "more draws than cars");
+        }
+        assert_eq!(acknowledged.draws, 0);
+    });
+}
+
+/// What a child process does: it serves until it is killed.
+#[test]
+#[ignore = "the other tests start it as a process of its own"]
+fn serves_as_a_child_process() {
+    let variable = |name| std::env::var(name).unwrap_or_else(|_| panic!("{name} is for child processes"));
+    tidemark_server::abort_on_panic();
+    let durability = match variable(DURABILITY).as_str() {
+        "always" => Durability::Always,
+        "off" => Durability::Off,
+        other => panic!("no durability {other}"),
+    };
+    let server = Server::start(Config {
+        dir: variable(DIRECTORY).into(),
+        bind: vec![BindAddress::required("127.0.0.1")],
+        port: variable(PORT).parse().expect("a port"),
+        http: None,
+        threads: 2,
+        durability,
+        log_segment_bytes: 256 * 1024,
+        ..Config::default()
+    });
+    server.expect("the server starts").wait().expect("a clean stop");
+}
+
+/// A port on which nothing listens.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    listener.local_addr().expect("an address").port()
+}
