@@ -69,7 +69,7 @@ mod waiter;
 mod waiting;
 mod watch;
 
-pub use apply_error::ApplyError;
+pub use apply_error::{ApplyError, Malformed, MalformedPart};
 pub use blocking::Blocked;
 pub use call::{Call, Terms};
 pub use churning::{ChurnOrder, Churning};

@@ -13,6 +13,9 @@
 //! Integers are little endian, varints LEB128. The command's name is not among the arguments: its id, which never
 //! changes its meaning, stands for it.
 
+use crate::apply_error::{ApplyError, Malformed};
+use std::borrow::Cow;
+
 /// The kinds of records that the engine writes; 0 is the log's own.
 pub mod kind {
     /// One command.
@@ -71,17 +74,38 @@ pub fn put_varint(into: &mut Vec<u8>, mut value: u64) {
 #[derive(Debug, Clone)]
 pub struct Cursor<'a> {
     rest: &'a [u8],
+    /// Where `rest` ends, counted from the start of the payload or frame.
+    end: usize,
 }
 
 impl<'a> Cursor<'a> {
     /// Reads from the start of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self { rest: bytes }
+        Self { rest: bytes, end: bytes.len() }
     }
 
     /// Whether all has been read.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
+    }
+
+    /// Offset of the next field in the payload or frame, in bytes.
+    pub fn offset(&self) -> usize {
+        self.end - self.rest.len()
+    }
+
+    /// The error that says what is wrong with the bytes before or at this offset.
+    #[cold]
+    pub fn malformed(&self, what: impl Into<Cow<'static, str>>) -> ApplyError {
+        Malformed::at(self.offset(), what).into()
+    }
+
+    /// An error if there are bytes left.
+    pub(crate) fn expect_end(&self) -> Result<(), ApplyError> {
+        match self.remaining() {
+            0 => Ok(()),
+            left => Err(self.malformed(format!("{left} bytes are left behind the last field"))),
+        }
     }
 
     /// Bytes left.
@@ -138,6 +162,12 @@ impl<'a> Cursor<'a> {
     pub fn bytes(&mut self) -> Option<&'a [u8]> {
         let len = usize::try_from(self.varint()?).ok()?;
         self.take(len)
+    }
+
+    /// A length and bytes, to be read further: offsets stay those of the whole.
+    pub(crate) fn nested(&mut self) -> Option<Self> {
+        let rest = self.bytes()?;
+        Some(Self { rest, end: self.offset() })
     }
 }
 

@@ -50,6 +50,7 @@ fn recover(storage: Arc<dyn Storage>, retention: Retention, case: &str) -> Optio
         let read = snapshot.read_section(KEYSPACE, |frame| loader.load_frame(frame).expect("a frame loads"));
         read.ok()?;
         loader.finish().expect("nothing is missing");
+        engine.continue_behind(covered);
     }
     if covered < log.appended() {
         let mut scratch = Reply::default();

@@ -66,8 +66,12 @@ impl Emissions {
 
     /// Adds the next one; what is taken for it.
     pub(super) fn add(&mut self, emission: Emission) -> usize {
-        debug_assert_eq!(emission.number, self.count + 1, "numbers are dense");
-        debug_assert!(emission.lsn > self.last(), "LSNs ascend");
+        let (number, count, lsn, last) = (emission.number, self.count, emission.lsn, self.last());
+        assert!(
+            number == count + 1,
+            "emission {number} at record {lsn} comes behind emission {count}: one is missing"
+        );
+        assert!(lsn > last, "emission {number} is that of record {lsn}, and the one before of record {last}");
         // What was before the others is the answer of one of them.
         let before = if self.retained().is_empty() { emission.before.len() } else { 0 };
         let bytes = OVERHEAD_BYTES + before + emission.answer.len();

@@ -117,7 +117,8 @@ impl Filter {
         let words: Vec<&[u8]> = self.words().collect();
         let (mut rest, mut operators) = (words.as_slice(), Vec::new());
         while let Some((name, after)) = rest.split_first() {
-            let Ok((operator, behind)) = Operator::parse(name, after) else { break };
+            let (operator, behind) =
+                Operator::parse(name, after).expect("a filter is made of words that were operators");
             operators.push(operator);
             rest = behind;
         }
@@ -189,13 +190,14 @@ impl Aggregate {
     }
 
     fn of(self, numbers: &VecDeque<f64>) -> f64 {
+        const NOT_EMPTY: &str = "a window holds the number that came last";
         // From zero on, and by an order that tells the zeros apart: the same on every machine and with every compiler.
         let sum = || numbers.iter().fold(0.0, |sum, number| sum + number);
         match self {
             Self::Average => sum() / numbers.len() as f64,
             Self::Sum => sum(),
-            Self::Least => numbers.iter().copied().min_by(f64::total_cmp).unwrap_or_default(),
-            Self::Greatest => numbers.iter().copied().max_by(f64::total_cmp).unwrap_or_default(),
+            Self::Least => numbers.iter().copied().min_by(f64::total_cmp).expect(NOT_EMPTY),
+            Self::Greatest => numbers.iter().copied().max_by(f64::total_cmp).expect(NOT_EMPTY),
         }
     }
 }
@@ -351,10 +353,7 @@ fn step(
             *answer = reply.take();
             true
         }
-        (operator, memory) => {
-            debug_assert!(false, "{operator:?} does not remember {memory:?}");
-            false
-        }
+        (operator, memory) => unreachable!("{operator:?} does not remember {memory:?}"),
     }
 }
 

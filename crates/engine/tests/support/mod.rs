@@ -129,6 +129,7 @@ pub fn replayed(engine: &Engine) -> Engine {
 /// Applies the log of `engine` from `from` on to another engine.
 pub fn apply_from(engine: &Engine, from: Lsn, replica: &Engine) {
     let mut scratch = Reply::default();
+    replica.continue_behind(from.previous());
     for_each_record(engine, from, |record| {
         let applied = replica.apply(record, &mut scratch);
         applied.unwrap_or_else(|error| panic!("record {} of kind {}: {error}", record.lsn, record.kind));
