@@ -85,6 +85,12 @@ impl Queue {
     /// Adds what is told of records up to `position`.
     pub(crate) fn add(&self, told: Vec<Told>, position: Lsn) {
         let mut state = self.lock();
+        let mut last = state.position;
+        for Told { lsn, .. } in &told {
+            assert!(*lsn > last, "record {lsn} is told of behind record {last}");
+            last = *lsn;
+        }
+        assert!(position >= last, "records are told of up to {last}, and read up to {position}");
         state.position = position;
         state.bytes += told.iter().map(bytes_of).sum::<usize>();
         let has_news = !told.is_empty();
@@ -134,7 +140,10 @@ impl Follower {
             None => state.was_called = false,
             Some(taken) => {
                 let was_full = state.bytes >= QUEUE_BYTES;
-                state.bytes -= bytes_of(taken);
+                let (all, bytes) = (state.bytes, bytes_of(taken));
+                state.bytes = all
+                    .checked_sub(bytes)
+                    .unwrap_or_else(|| panic!("{bytes} of {all} waiting bytes are taken"));
                 if was_full && state.bytes < QUEUE_BYTES {
                     drop(state);
                     self.bell.ring();

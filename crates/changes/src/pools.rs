@@ -15,10 +15,10 @@
 //! items         (id weight quantity)*, with TABLE:name in place of the quantity of what leads to a table
 //! ```
 
-use tidemark_engine::ApplyError;
 use tidemark_engine::record::Cursor;
 use tidemark_engine::value::pool::Inner;
 use tidemark_engine::value::{Collection, Pool};
+use tidemark_engine::{ApplyError, Malformed};
 use tidemark_pool::{
     By, Ending, Entry, Event, Events, Frame, Guarantee, Limit, Mode, Release, Scope, Soft, Stock, Unsold,
 };
@@ -119,7 +119,11 @@ pub(crate) fn tell(name: &str, args: &[&[u8]]) -> Option<Result<Vec<Told>, Apply
 }
 
 fn loaded(key: &[u8], image: &[u8]) -> Result<Told, ApplyError> {
-    let value = Pool::decode(&mut Cursor::new(image)).ok_or(ApplyError::Malformed)?;
+    let mut bytes = Cursor::new(image);
+    let value = Pool::decode(&mut bytes).ok_or_else(|| {
+        let (offset, len) = (bytes.offset(), image.len());
+        Malformed::of(format!("the image of a pool, of {len} bytes, is none at its byte {offset}"))
+    })?;
     let pool = value.inner();
     let urn = pool.urn();
     let mut told = Told::new("pool.create", key);
@@ -153,12 +157,12 @@ fn loaded(key: &[u8], image: &[u8]) -> Result<Told, ApplyError> {
 fn stepped(key: &[u8], frame: &[u8]) -> Result<Vec<Told>, ApplyError> {
     let mut all: Vec<Told> = Vec::new();
     // Whether it continues the log before it is for those to judge who have that.
-    let frame = Frame::read_alone(frame).map_err(|_| ApplyError::Malformed)?;
+    let frame = Frame::read_alone(frame).map_err(|error| Malformed::of(error.to_string()))?;
     let mut next_draw = frame.first_draw;
     // Draws one behind the other are told together.
     let mut is_open = false;
     for event in Events::new(frame.events) {
-        let event = event.map_err(|_| ApplyError::Malformed)?;
+        let event = event.map_err(|error| Malformed::of(format!("an event of a pool: {error}")))?;
         if let Event::Drew(item) = event {
             if !is_open {
                 let mut told = Told::new("pool.draw", key);
@@ -167,9 +171,7 @@ fn stepped(key: &[u8], frame: &[u8]) -> Result<Vec<Told>, ApplyError> {
             }
             is_open = true;
             next_draw += 1;
-            if let Some(told) = all.last_mut() {
-                told.item(item);
-            }
+            all.last_mut().expect("a draw has been opened").item(item);
             continue;
         }
         is_open = false;

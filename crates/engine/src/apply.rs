@@ -11,13 +11,40 @@ use crate::query::Scope;
 use crate::record::{Cursor, kind};
 use crate::reply::Reply;
 use crate::touched::Touched;
-use tidemark_log::Record;
+use std::sync::atomic::Ordering;
+use tidemark_log::{Lsn, Record};
 
 impl Engine {
     /// Applies one record of the log: the way back to the state, at recovery and on a replica. The same records in the
     /// same order give the same state on any machine.
+    ///
+    /// # Panics
+    /// The record is not the next one: behind the last that was applied, positions in gaps of the
+    /// log left out.
     pub fn apply(&self, record: &Record<'_>, scratch: &mut Reply) -> Result<(), ApplyError> {
+        self.advance_applied(record.lsn);
         apply(self, record, None, scratch)
+    }
+
+    /// Says that the state is that behind record `lsn`, because a snapshot has brought it or
+    /// because records up to there are passed over. The next record that is applied is the one
+    /// after it.
+    ///
+    /// # Panics
+    /// Records behind `lsn` have been applied already.
+    pub fn continue_behind(&self, lsn: Lsn) {
+        let before = Lsn(self.applied().swap(lsn.0, Ordering::Relaxed));
+        assert!(before <= lsn, "record {before} is applied: the state cannot be that behind record {lsn}");
+    }
+
+    /// Notes that a record is applied, which is the next one. One thread applies, so the order of
+    /// memory does not matter.
+    fn advance_applied(&self, lsn: Lsn) {
+        let before = Lsn(self.applied().swap(lsn.0, Ordering::Relaxed));
+        assert!(
+            lsn == before.next() || (lsn > before && self.log().records_between(before, lsn.previous()) == 0),
+            "record {lsn} is applied behind record {before}, and is not the next one"
+        );
     }
 }
 
@@ -28,10 +55,11 @@ pub(crate) fn apply(
     scope: Option<&Scope>,
     scratch: &mut Reply,
 ) -> Result<(), ApplyError> {
-    match Changes::of(record) {
+    let applied = match Changes::of(record) {
         Some(changes) => apply_changes(engine, record, scope, changes, scratch),
         None => apply_notice(engine, record),
-    }
+    };
+    applied.map_err(|error| error.in_record(record.lsn))
 }
 
 fn apply_changes(
@@ -100,5 +128,5 @@ fn apply_notice(engine: &Engine, record: &Record<'_>) -> Result<(), ApplyError> 
         kind::UNNAMED => engine.apply_unnamed(record.time_us, &mut cursor),
         other => Err(ApplyError::UnknownKind(other)),
     }?;
-    if cursor.is_empty() { Ok(()) } else { Err(ApplyError::Malformed) }
+    cursor.expect_end()
 }

@@ -104,8 +104,11 @@ impl<'a> Changes<'a> {
     fn read(&mut self) -> Result<Change<'a>, ApplyError> {
         match self.kind {
             kind::TRANSACTION => {
-                let bytes = self.cursor.bytes().ok_or(ApplyError::Malformed)?;
-                whole(&mut Cursor::new(bytes), read_command)
+                let command = self.cursor.nested();
+                whole(
+                    &mut command.ok_or_else(|| self.cursor.malformed("a command is cut off"))?,
+                    read_command,
+                )
             }
             kind::EXPIRY => whole(&mut self.cursor, read_expiry),
             _ => whole(&mut self.cursor, read_command),
@@ -133,34 +136,51 @@ fn whole<'a>(
     read: fn(&mut Cursor<'a>) -> Result<Change<'a>, ApplyError>,
 ) -> Result<Change<'a>, ApplyError> {
     let change = read(cursor)?;
-    if cursor.is_empty() { Ok(change) } else { Err(ApplyError::Malformed) }
+    cursor.expect_end().map(|()| change)
 }
 
 fn read_command<'a>(cursor: &mut Cursor<'a>) -> Result<Change<'a>, ApplyError> {
-    let logged = LoggedCommand::decode(cursor).ok_or(ApplyError::Malformed)?;
+    let logged = LoggedCommand::decode(cursor)
+        .ok_or_else(|| cursor.malformed("a command or its argument is cut off"))?;
     if logged.id == ACKNOWLEDGEMENT {
         return Ok(Change::Acknowledged { args: logged.args });
     }
     let command = command::by_id(logged.id).ok_or(ApplyError::UnknownCommand(logged.id))?;
     let (db, mut args) = (logged.db, logged.args);
     args.insert(0, command.name.as_bytes());
-    if !command.is(flags::WRITE)
-        || !command.takes(args.len())
-        || db as usize >= DATABASES
-        || args.iter().any(|arg| arg.len() > MAX_BYTES)
-    {
-        return Err(ApplyError::Malformed);
+    let (name, longest) = (command.name, args.iter().map(|arg| arg.len()).max());
+    if !command.is(flags::WRITE) {
+        return Err(cursor.malformed(format!("command '{name}' changes nothing, and is logged")));
+    }
+    if !command.takes(args.len()) {
+        let count = args.len() - 1;
+        return Err(cursor.malformed(format!("command '{name}' does not take {count} arguments")));
+    }
+    check_database(cursor, db)?;
+    if let Some(longest) = longest.filter(|longest| *longest > MAX_BYTES) {
+        return Err(
+            cursor.malformed(format!("an argument has {longest} bytes, and the limit is {MAX_BYTES}"))
+        );
     }
     Ok(Change::Command { command, db, args })
 }
 
 fn read_expiry<'a>(cursor: &mut Cursor<'a>) -> Result<Change<'a>, ApplyError> {
-    let db = cursor.u8().filter(|&db| (db as usize) < DATABASES).ok_or(ApplyError::Malformed)?;
+    let db = cursor.u8().ok_or_else(|| cursor.malformed("the database is missing"))?;
+    check_database(cursor, db)?;
     let mut keys = Vec::new();
     while !cursor.is_empty() {
-        keys.push(cursor.bytes().ok_or(ApplyError::Malformed)?);
+        keys.push(cursor.bytes().ok_or_else(|| cursor.malformed("a key is cut off"))?);
     }
     Ok(Change::Expired { db, keys })
+}
+
+/// Refuses a database that there is not.
+pub(crate) fn check_database(cursor: &Cursor<'_>, db: u8) -> Result<(), ApplyError> {
+    if usize::from(db) < DATABASES {
+        return Ok(());
+    }
+    Err(cursor.malformed(format!("there is no database {db}: the last one is {}", DATABASES - 1)))
 }
 
 #[cfg(test)]
@@ -226,20 +246,35 @@ mod tests {
 
     #[test]
     fn what_is_no_change_is_an_error_and_ends_the_record() {
-        let malformed = ApplyError::Malformed.to_string();
-        for (kind, payload) in [
-            (kind::COMMAND, Vec::new()),
-            (kind::EXPIRY, Vec::new()),
-            (kind::COMMAND, command("GET k")),
-            (kind::COMMAND, command("SET k")),
-            (kind::COMMAND, [command("SET k v"), vec![0]].concat()),
-            (kind::COMMAND, vec![200, 1, 0, 1, 1, b'k']),
-            (kind::TRANSACTION, vec![9, 1]),
-            (kind::EXPIRY, vec![200, 1, b'k']),
-            (kind::EXPIRY, vec![0, 9, b'k']),
+        let mut cut_off = Vec::new();
+        put_bytes(&mut cut_off, &command("SET k v"));
+        put_bytes(&mut cut_off, &command("DEL a b")[..6]);
+        for (kind, payload, errors) in [
+            (kind::COMMAND, Vec::new(), "byte 0: a command or its argument is cut off"),
+            (kind::EXPIRY, Vec::new(), "byte 0: the database is missing"),
+            (kind::COMMAND, command("GET k"), "byte 6: command 'get' changes nothing, and is logged"),
+            (kind::COMMAND, command("SET k"), "byte 6: command 'set' does not take 1 arguments"),
+            (
+                kind::COMMAND,
+                [command("SET k v"), vec![0]].concat(),
+                "byte 8: 1 bytes are left behind the last field",
+            ),
+            (
+                kind::COMMAND,
+                [&[200], &command("SET k v")[1..]].concat(),
+                "byte 8: there is no database 200: the last one is 15",
+            ),
+            (kind::TRANSACTION, vec![9, 1], "byte 1: a command is cut off"),
+            (kind::EXPIRY, vec![200, 1, b'k'], "byte 1: there is no database 200: the last one is 15"),
+            (kind::EXPIRY, vec![0, 9, b'k'], "byte 2: a key is cut off"),
         ] {
-            assert_eq!(read(kind, &payload), Some(vec![malformed.clone()]), "{payload:?}");
+            let malformed = format!("the bytes are malformed at {errors}");
+            assert_eq!(read(kind, &payload), Some(vec![malformed]), "{payload:?}");
         }
+        let errors = read(kind::TRANSACTION, &cut_off).expect("it is about data");
+        assert_eq!(errors[0], "3 set k v");
+        assert_eq!(errors[1], "the bytes are malformed at byte 16: a command or its argument is cut off");
+        assert_eq!(errors.len(), 2, "nothing is read behind an error");
         let unknown = ApplyError::UnknownCommand(65_000).to_string();
         assert_eq!(read(kind::COMMAND, &[0, 0xe8, 0xfd, 0]), Some(vec![unknown]));
     }

@@ -87,7 +87,7 @@ impl Engine {
     /// Commits a counter, if the key still is one; whether the log took it.
     fn commit_counter(&self, db: u8, key: &[u8], now_us: u64) -> bool {
         let args = [COMMIT, key];
-        let Some(command) = command::find(COMMIT) else { return false };
+        let command = command::find(COMMIT).expect("the table has the command that commits counters");
         let mut reply = Reply::default();
         self.execute(&Call { command, args: &args, db, now_us }, &mut reply);
         // A key that holds something else by now has nothing to commit.

@@ -25,6 +25,9 @@ pub struct Engine {
     /// Set when a change was made and could not be logged. Memory is then ahead of the log for good, so no further
     /// change may build on it; reads go on.
     ahead_of_log: AtomicBool,
+    /// The last record that was applied, or that the snapshot covers which was loaded: see
+    /// [`Engine::apply`].
+    applied: AtomicU64,
     /// Watched reads.
     registry: Registry,
     /// Who wants to know of which events.
@@ -42,6 +45,7 @@ impl Engine {
             chance: Chance::new(seed),
             next_deadline: AtomicU64::new(u64::MAX),
             ahead_of_log: AtomicBool::new(false),
+            applied: AtomicU64::new(0),
             registry: Registry::default(),
             events: EventDesk::default(),
             tracking: Tracking::default(),
@@ -71,6 +75,10 @@ impl Engine {
 
     pub(crate) fn events(&self) -> &EventDesk {
         &self.events
+    }
+
+    pub(crate) fn applied(&self) -> &AtomicU64 {
+        &self.applied
     }
 
     /// Whether memory holds a change that the log has refused.

@@ -50,6 +50,9 @@ impl Engine {
         let mark = reply.len();
         self.run(call, &mut keys, reply);
         let lsn = self.log_effects(call, &keys.effects, room, reply, mark);
+        if let Some(lsn) = lsn {
+            keys.note_logged(lsn);
+        }
         let told = if keys.effects.tells_logged { lsn.or_else(|| Some(self.log().appended())) } else { lsn };
         let durable = keys.effects.durable || terms.durable;
         let awaited = keys.effects.awaited;

@@ -26,14 +26,19 @@ impl Engine {
     pub(crate) fn log_expired(&self, keys: &mut Keys<'_>) -> Option<Lsn> {
         let RareEffects { expired, noted, .. } = std::mem::take(&mut keys.effects).take_rare();
         if expired.is_empty() {
-            debug_assert!(noted.is_empty(), "nothing has changed");
+            let count = noted.len();
+            assert!(
+                count == 0,
+                "{count} watched reads or keys are noted as changed, and nothing has expired"
+            );
             return None;
         }
         let (db, now_us) = (keys.db(), keys.now_us());
         let removed = expired.iter().map(Vec::as_slice);
         let lsn = self.log().append(now_us, kind::EXPIRY, |into| encode_expiry(into, db, removed)).ok();
-        if lsn.is_none() {
-            self.set_ahead_of_log();
+        match lsn {
+            Some(lsn) => keys.note_logged(lsn),
+            None => self.set_ahead_of_log(),
         }
         self.emit(keys, noted, lsn.map(|lsn| Moment::of(lsn, now_us)));
         if keys.events.are_wanted() {
@@ -97,7 +102,7 @@ fn expire_due(engine: &Engine, now_us: u64, budget: usize) -> Option<u64> {
 /// Ends reservations of a pool that are over; whether the log took it.
 fn end_reservations(engine: &Engine, db: u8, key: &[u8], now_us: u64) -> bool {
     const EXPIRE: &str = "pool.expire";
-    let Some(command) = command::find(EXPIRE.as_bytes()) else { return false };
+    let command = command::find(EXPIRE.as_bytes()).expect("the table has the command that ends reservations");
     let mut reply = Reply::default();
     engine.execute(&Call { command, args: &[EXPIRE.as_bytes(), key], db, now_us }, &mut reply);
     // A key that holds something else by now has no reservations.
@@ -107,6 +112,7 @@ fn end_reservations(engine: &Engine, db: u8, key: &[u8], now_us: u64) -> bool {
 /// Logs that a key's time has come and removes it; whether the log took it.
 fn remove(engine: &Engine, shard: &mut Shard, db: u8, key: &[u8], now_us: u64) -> bool {
     let Some(lsn) = engine.log_expiry(db, key, now_us) else { return false };
+    shard.note_logged(lsn);
     shard.database_mut(db as usize).remove(hash(key), key);
     shard.touch(db, key);
     engine.tell_expiry(db, key, lsn);

@@ -36,6 +36,8 @@ mod churning;
 pub mod command;
 mod committing;
 pub mod context;
+#[cfg(test)]
+mod damage;
 mod digest;
 pub mod encoded;
 mod engine;
@@ -69,7 +71,7 @@ mod waiter;
 mod waiting;
 mod watch;
 
-pub use apply_error::ApplyError;
+pub use apply_error::{ApplyError, Malformed, MalformedPart};
 pub use blocking::Blocked;
 pub use call::{Call, Terms};
 pub use churning::{ChurnOrder, Churning};

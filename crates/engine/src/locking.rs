@@ -82,7 +82,7 @@ impl Engine {
             }
             let held = locked.indices().count();
             let reached = self.reached(&locked, keys());
-            debug_assert!(held <= reached.len(), "what has been found stays in the set");
+            assert!(held <= reached.len(), "{held} shards are locked, and only {} are to be", reached.len());
             if reached.len() == held {
                 return locked;
             }
@@ -96,7 +96,8 @@ impl Engine {
         let mut reached: BTreeSet<usize> = locked.indices().collect();
         let mut open: Vec<usize> = Vec::new();
         for key in keys {
-            let Some(shard) = locked.shard(self.keyspace().shard_of(key)) else { continue };
+            let shard =
+                locked.shard(self.keyspace().shard_of(key)).expect("the shard of a command's key is locked");
             open.extend(shard.waiting().destinations(key));
             reached.extend(shard.index().reached_from(key));
         }

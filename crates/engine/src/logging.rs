@@ -46,6 +46,12 @@ impl Engine {
             encode_effects(call, effects, &mut payloads);
             return self.append_transaction(&payloads, room, call.now_us, reply, mark);
         }
+        let lost = rare.rewritten.len();
+        assert!(
+            lost == 0,
+            "'{}' has {lost} commands to log and says that it has changed nothing",
+            call.command.name
+        );
         if rare.expired.is_empty() {
             return None;
         }
@@ -102,9 +108,9 @@ impl Engine {
 
     /// Appends what serving a client has changed, behind the change that made it possible.
     pub(crate) fn log_served(&self, keys: &Keys<'_>, effects: &Effects, reply: &mut Reply) -> Option<Lsn> {
-        debug_assert!(
+        assert!(
             !effects.changed || effects.rare().is_some_and(|rare| !rare.rewritten.is_empty()),
-            "serving says what to log"
+            "serving has changed something and does not say what to log"
         );
         let mut payloads = Vec::new();
         encode_expired(keys.db(), effects, &mut payloads);

@@ -98,13 +98,13 @@ impl Part {
         touched: &Touched<'_>,
         entry: impl FnOnce() -> Option<&'e Entry>,
     ) -> bool {
-        let arg = |at: usize| args.get(at).copied().unwrap_or_default();
+        let arg = |at: usize| args[at];
         match (self, touched) {
             (
                 Self::Elements { of, from, with_values },
                 Touched::Elements { of: touched, names, are_same },
             ) => {
-                let named = args.get(*from..).unwrap_or_default();
+                let named = &args[*from..];
                 let is_named = |name: &[u8]| named.contains(&name);
                 of != touched || ((*with_values || !are_same) && names.iter().any(is_named))
             }
@@ -116,7 +116,7 @@ impl Part {
                 of != touched || ((*with_values || !are_same) && names.iter().any(matches))
             }
             (Self::Elements { of: Type::SortedSet, from, .. }, Touched::Moves(moves)) => {
-                let named = args.get(*from..).unwrap_or_default();
+                let named = &args[*from..];
                 moves.iter().any(|moved| named.contains(&&*moved.member))
             }
             (Self::Matching { of: Type::SortedSet, pattern, with_values }, Touched::Moves(moves)) => {

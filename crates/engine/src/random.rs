@@ -69,7 +69,7 @@ impl Random {
     /// A number below `bound`, which is not 0. Numbers differ in probability by less than `bound` / 2^64.
     #[inline]
     pub(crate) fn below(&mut self, bound: usize) -> usize {
-        debug_assert!(bound > 0, "a number below zero does not exist");
+        assert!(bound > 0, "a number below zero does not exist");
         ((u128::from(self.next()) * bound as u128) >> 64) as usize
     }
 
@@ -87,7 +87,7 @@ impl Random {
             }
             left -= 1;
         }
-        debug_assert_eq!(chosen.len(), wanted.min(len), "the iterator has `len` items");
+        assert_eq!(chosen.len(), wanted.min(len), "the iterator has {len} items");
         chosen
     }
 }

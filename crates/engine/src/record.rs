@@ -13,6 +13,9 @@
 //! Integers are little endian, varints LEB128. The command's name is not among the arguments: its id, which never
 //! changes its meaning, stands for it.
 
+use crate::apply_error::{ApplyError, Malformed};
+use std::borrow::Cow;
+
 /// The kinds of records that the engine writes; 0 is the log's own.
 pub mod kind {
     /// One command.
@@ -71,17 +74,38 @@ pub fn put_varint(into: &mut Vec<u8>, mut value: u64) {
 #[derive(Debug, Clone)]
 pub struct Cursor<'a> {
     rest: &'a [u8],
+    /// Where `rest` ends, counted from the start of the payload or frame.
+    end: usize,
 }
 
 impl<'a> Cursor<'a> {
     /// Reads from the start of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self { rest: bytes }
+        Self { rest: bytes, end: bytes.len() }
     }
 
     /// Whether all has been read.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
+    }
+
+    /// Offset of the next field in the payload or frame, in bytes.
+    pub fn offset(&self) -> usize {
+        self.end - self.rest.len()
+    }
+
+    /// The error that says what is wrong with the bytes before or at this offset.
+    #[cold]
+    pub fn malformed(&self, what: impl Into<Cow<'static, str>>) -> ApplyError {
+        Malformed::at(self.offset(), what).into()
+    }
+
+    /// An error if there are bytes left.
+    pub(crate) fn expect_end(&self) -> Result<(), ApplyError> {
+        match self.remaining() {
+            0 => Ok(()),
+            left => Err(self.malformed(format!("{left} bytes are left behind the last field"))),
+        }
     }
 
     /// Bytes left.
@@ -139,6 +163,12 @@ impl<'a> Cursor<'a> {
         let len = usize::try_from(self.varint()?).ok()?;
         self.take(len)
     }
+
+    /// A length and bytes, to be read further: offsets stay those of the whole.
+    pub(crate) fn nested(&mut self) -> Option<Self> {
+        let rest = self.bytes()?;
+        Some(Self { rest, end: self.offset() })
+    }
 }
 
 /// A command as it stands in a record, borrowed from it.
@@ -169,6 +199,7 @@ impl<'a> LoggedCommand<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::damage;
     use proptest::prelude::*;
 
     proptest! {
@@ -189,8 +220,34 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_decode_or_are_refused(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
-            let _ = LoggedCommand::decode(&mut Cursor::new(&bytes));
+        fn any_bytes_decode_to_what_they_are_or_are_refused(bytes in damage::bytes(100)) {
+            let mut cursor = Cursor::new(&bytes);
+            if let Some(LoggedCommand { db, id, args }) = LoggedCommand::decode(&mut cursor) {
+                let mut form = Vec::new();
+                encode_command(&mut form, db, id, &args);
+                prop_assert!(form.len() <= cursor.offset());
+                let again = LoggedCommand::decode(&mut Cursor::new(&form)).expect("what was encoded decodes");
+                prop_assert_eq!((again.db, again.id, again.args), (db, id, args));
+                for cut in 0..form.len() {
+                    prop_assert!(LoggedCommand::decode(&mut Cursor::new(&form[..cut])).is_none());
+                }
+            }
+        }
+
+        #[test]
+        fn offsets_are_those_of_the_whole(one in proptest::collection::vec(any::<u8>(), 0..300), other: u32) {
+            let mut inner = Vec::new();
+            put_bytes(&mut inner, &one);
+            inner.extend_from_slice(&other.to_le_bytes());
+            let mut bytes = vec![7];
+            put_bytes(&mut bytes, &inner);
+            let mut cursor = Cursor::new(&bytes);
+            prop_assert_eq!((cursor.offset(), cursor.u8(), cursor.offset()), (0, Some(7), 1));
+            let mut nested = cursor.nested().expect("a length and bytes");
+            prop_assert_eq!((cursor.offset(), nested.offset()), (bytes.len(), bytes.len() - inner.len()));
+            prop_assert_eq!(nested.bytes(), Some(&one[..]));
+            prop_assert_eq!(nested.offset(), bytes.len() - 4);
+            prop_assert_eq!((nested.u32(), nested.offset()), (Some(other), bytes.len()));
         }
 
         #[test]

@@ -326,8 +326,8 @@ pub fn format_double(value: f64) -> String {
     // The bounds are those of C's `%.17g`, which Redis prints with: from 1e-4 to below 1e17 without an exponent, else
     // with one of at least two digits.
     let scientific = format!("{value:e}");
-    let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
-    let exponent: i32 = exponent.parse().unwrap_or_default();
+    let (mantissa, exponent) = scientific.split_once('e').expect("the scientific form has an exponent");
+    let exponent: i32 = exponent.parse().expect("the exponent is a number");
     if (-4..17).contains(&exponent) {
         return format!("{value}");
     }

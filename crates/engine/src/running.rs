@@ -50,7 +50,11 @@ fn answer_failure(
     mark: usize,
     error: &CommandError,
 ) {
-    debug_assert!(!keys.effects.changed, "a command that fails has changed nothing: {}", call.command.name);
+    assert!(
+        !keys.effects.changed,
+        "command '{}' has failed with '{error}' and changed something",
+        call.command.name
+    );
     keys.events.forget_misses();
     reply.truncate(mark);
     reply.error(error);

@@ -15,7 +15,6 @@
 use crate::command;
 use crate::context::{Context, Keys};
 use crate::engine::Engine;
-use crate::error::CommandError;
 use crate::moment::Moment;
 use crate::reply::Reply;
 use crate::waiter::{Delivery, Waiter};
@@ -31,7 +30,7 @@ impl Engine {
     /// everybody is served, the locks are given back and the clients get their answers.
     #[cold]
     pub(crate) fn serve(&self, mut keys: Keys<'_>, mut ready: Vec<(u8, Vec<u8>)>) {
-        debug_assert!(!keys.effects.changed, "what the command did is logged");
+        assert!(!keys.effects.changed, "clients are served before what the command did is logged");
         let mut served = Vec::new();
         while !ready.is_empty() {
             let mut seen = HashSet::new();
@@ -68,15 +67,16 @@ impl Engine {
         let args: Vec<&[u8]> = waiter.args.iter().map(Vec::as_slice).collect();
         let mut reply = Reply::new(waiter.protocol);
         reply.set_limit(waiter.room);
-        let serve = command::by_id(waiter.command).and_then(|row| row.serve);
-        debug_assert!(serve.is_some(), "a command that lets clients wait says how they are served");
-        let mut context = Context { keys, reply: &mut reply };
-        let served = match serve {
-            Some(serve) => serve(&mut context, key, &args),
-            None => Err(CommandError::text("ERR the command does not say how clients are served that wait")),
-        };
+        let id = waiter.command;
+        let serve = command::by_id(id)
+            .and_then(|row| row.serve)
+            .unwrap_or_else(|| panic!("command {id} lets clients wait and does not say how they are served"));
+        let served = serve(&mut Context { keys, reply: &mut reply }, key, &args);
         if let Err(error) = served {
-            debug_assert!(!keys.effects.changed, "serving that fails has changed nothing");
+            assert!(
+                !keys.effects.changed,
+                "serving command {id} has failed with '{error}' and changed something"
+            );
             reply.truncate(0);
             reply.error(&error);
         }
@@ -87,6 +87,9 @@ impl Engine {
             keys.effects.rare_mut().ready = ready;
         }
         let lsn = self.log_served(keys, &effects, &mut reply);
+        if let Some(lsn) = lsn {
+            keys.note_logged(lsn);
+        }
         let noted = effects.take_noted();
         if !noted.is_empty() {
             let (time_us, durable) = (keys.now_us(), waiter.durable);

@@ -64,7 +64,7 @@ impl Deref for SharedBytes {
     #[inline]
     fn deref(&self) -> &[u8] {
         match &self.0 {
-            Kept::Few { len, bytes } => bytes.get(..usize::from(*len)).unwrap_or_default(),
+            Kept::Few { len, bytes } => &bytes[..usize::from(*len)],
             Kept::Many(many) => &many.slice,
         }
     }

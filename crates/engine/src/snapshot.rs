@@ -32,10 +32,9 @@ pub struct Snapshot<'e> {
     number: u8,
     /// What left its keys before it was seen.
     detached: Vec<Detached>,
-    /// Values in parts that were begun, that are complete, and that are not what they were.
+    /// Values in parts that were begun, and how many of them are complete.
     numbers: Numbers,
     ended: u64,
-    miscounted: u64,
     /// The last watched read that was looked at.
     query: Lsn,
     /// Named subscriptions as of the cut.
@@ -45,13 +44,12 @@ pub struct Snapshot<'e> {
 /// A large value is not whole in a snapshot, which must not be used.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error(
-    "of {begun} large values {ended} came to their end and {miscounted} had another number of elements than before: \
-     this is a defect of Tidemark, please report it; the log has every change"
+    "of {begun} large values {ended} came to their end: this is a defect of Tidemark, please report it; the log has every \
+     change"
 )]
 pub struct Incomplete {
     begun: u64,
     ended: u64,
-    miscounted: u64,
 }
 
 impl Engine {
@@ -73,8 +71,10 @@ impl<'e> Snapshot<'e> {
         }
         // Every change is appended under its shards' locks, so with all of them held the log's end is the state.
         // Names change under a lock of their own.
-        let locked = engine.registry().names.lock();
+        let mut locked = engine.registry().names.lock();
         let lsn = engine.log().appended();
+        shards.iter_mut().for_each(|shard| shard.note_cut(lsn));
+        locked.note_cut(lsn);
         let names = locked.iter().map(|(name, named)| (name.clone(), named.clone())).collect();
         drop(locked);
         engine.begin_saving_queries(lsn);
@@ -88,7 +88,6 @@ impl<'e> Snapshot<'e> {
             detached: Vec::new(),
             numbers,
             ended: 0,
-            miscounted: 0,
             query: Lsn::ZERO,
             names,
         }
@@ -151,7 +150,6 @@ impl<'e> Snapshot<'e> {
                 return Some(std::mem::take(&mut self.frame)).filter(|frame| !frame.is_empty());
             };
             self.ended += pieces.ended;
-            self.miscounted += pieces.miscounted;
             self.waiting = pieces.into_inner();
             self.waiting.reverse();
             if !self.waiting.is_empty() {
@@ -168,9 +166,8 @@ impl<'e> Snapshot<'e> {
 impl Snapshot<'_> {
     /// To be called at the end and before the snapshot is used in place of the log: whether every large value is whole.
     pub fn check(&self) -> Result<(), Incomplete> {
-        let Self { ended, miscounted, .. } = *self;
-        let begun = self.numbers.given();
-        if begun == ended && miscounted == 0 { Ok(()) } else { Err(Incomplete { begun, ended, miscounted }) }
+        let (begun, ended) = (self.numbers.given(), self.ended);
+        if begun == ended { Ok(()) } else { Err(Incomplete { begun, ended }) }
     }
 
     /// Goes on by a slice: what it brought, and of which database; `None` at the end.

@@ -140,13 +140,16 @@ impl Engine {
         } else {
             self.append_transaction(&payloads, room, now_us, reply, mark)
         };
+        if let Some(lsn) = lsn {
+            keys.note_logged(lsn);
+        }
         if let Some(lsn) = lsn
             && !leased.is_empty()
         {
             note_leases(&mut keys, &leased, lsn, self.log().durability());
         }
-        if let (Some(acknowledging), Some(_)) = (acknowledging, lsn) {
-            acknowledging.finish();
+        if let (Some(acknowledging), Some(lsn)) = (acknowledging, lsn) {
+            acknowledging.finish(lsn);
         }
         if !noted.is_empty() {
             let (time_us, spared) = (now_us, terms.spared);

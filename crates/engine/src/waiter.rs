@@ -96,6 +96,11 @@ impl Waiter {
         self.state.load(Ordering::Acquire) == SERVED
     }
 
+    /// Whether the client has neither been served nor stopped waiting.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.state.load(Ordering::Acquire) == WAITING
+    }
+
     /// Ends the client's wait without taking it out of the queues, which [`crate::Engine::stop_waiting`] has to do later.
     pub fn give_up(&self) {
         self.stop();

@@ -5,8 +5,11 @@ use crate::waiter::Waiter;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
+/// A client in a queue, with the number by which it joined: later ones are greater.
+type Place = (u64, Arc<Waiter>);
+
 /// The clients that wait for each key of a database, longest first.
-type Queues = HashMap<Box<[u8]>, VecDeque<Arc<Waiter>>>;
+type Queues = HashMap<Box<[u8]>, VecDeque<Place>>;
 
 /// Indices of shards, each with the number of waiting moves that lead there.
 type Destinations = BTreeMap<usize, usize>;
@@ -26,6 +29,8 @@ pub(crate) struct Waiting {
     moves: HashMap<Box<[u8]>, Destinations>,
     /// The same for all keys together.
     all_moves: Destinations,
+    /// How many clients have joined a queue so far.
+    joined: u64,
 }
 
 impl Waiting {
@@ -44,7 +49,8 @@ impl Waiting {
     /// Puts a client at the end of a key's queue.
     pub(crate) fn join(&mut self, db: u8, key: &[u8], waiter: &Arc<Waiter>) {
         let queues = self.queues.entry(db).or_default();
-        queues.entry(key.into()).or_default().push_back(Arc::clone(waiter));
+        self.joined += 1;
+        queues.entry(key.into()).or_default().push_back((self.joined, Arc::clone(waiter)));
         for &shard in &waiter.destinations {
             *self.moves.entry(key.into()).or_default().entry(shard).or_default() += 1;
             *self.all_moves.entry(shard).or_default() += 1;
@@ -54,7 +60,7 @@ impl Waiting {
     /// Takes a client out of a key's queue, if it is there.
     pub(crate) fn leave(&mut self, db: u8, key: &[u8], waiter: &Arc<Waiter>) {
         let queue = self.queues.get(&db).and_then(|queues| queues.get(key));
-        let position = queue.and_then(|queue| queue.iter().position(|other| Arc::ptr_eq(other, waiter)));
+        let position = queue.and_then(|queue| queue.iter().position(|(_, other)| Arc::ptr_eq(other, waiter)));
         if let Some(position) = position {
             self.take(db, key, position);
         }
@@ -64,14 +70,26 @@ impl Waiting {
     /// it: nobody else serves it any more, nor can it stop waiting.
     pub(crate) fn claim(&mut self, db: u8, key: &[u8], held: Type) -> Option<Arc<Waiter>> {
         let queue = self.queues.get(&db)?.get(key)?;
-        let position = queue.iter().position(|waiter| waiter.block.wants == held && waiter.claim())?;
-        self.take(db, key, position)
+        let position = queue.iter().position(|(_, waiter)| waiter.block.wants == held && waiter.claim())?;
+        let claimed = queue[position].0;
+        for (place, waiter) in queue.range(..position) {
+            assert!(
+                *place < claimed,
+                "client {claimed} of a queue is served, and client {place} stands before it"
+            );
+            let is_passed_over = waiter.block.wants == held && waiter.is_waiting();
+            assert!(
+                !is_passed_over,
+                "client {claimed} of a queue is served, and client {place} waits for longer"
+            );
+        }
+        Some(self.take(db, key, position))
     }
 
     /// Whether anybody waits for a key to hold a value of this type.
     pub(crate) fn is_awaited(&self, db: u8, key: &[u8], held: Type) -> bool {
         let queue = self.queues.get(&db).and_then(|queues| queues.get(key));
-        queue.is_some_and(|queue| queue.iter().any(|waiter| waiter.block.wants == held))
+        queue.is_some_and(|queue| queue.iter().any(|(_, waiter)| waiter.block.wants == held))
     }
 
     /// The keys of a database that clients wait for.
@@ -89,10 +107,13 @@ impl Waiting {
         self.all_moves.keys().copied()
     }
 
-    fn take(&mut self, db: u8, key: &[u8], position: usize) -> Option<Arc<Waiter>> {
-        let queues = self.queues.get_mut(&db)?;
-        let queue = queues.get_mut(key)?;
-        let waiter = queue.remove(position)?;
+    /// Takes the client at a place of a key's queue, which is there, out of it.
+    fn take(&mut self, db: u8, key: &[u8], position: usize) -> Arc<Waiter> {
+        let queues = self.queues.get_mut(&db).expect("the queue was found before");
+        let queue = queues.get_mut(key).expect("the queue was found before");
+        let len = queue.len();
+        let (_, waiter) =
+            queue.remove(position).unwrap_or_else(|| panic!("place {position} of a queue of {len} clients"));
         if queue.is_empty() {
             queues.remove(key);
             if queues.is_empty() {
@@ -100,25 +121,29 @@ impl Waiting {
             }
         }
         for &shard in &waiter.destinations {
-            if let Some(destinations) = self.moves.get_mut(key) {
-                decrement(destinations, shard);
-                if destinations.is_empty() {
-                    self.moves.remove(key);
-                }
+            let destinations =
+                self.moves.get_mut(key).expect("a key knows where the moves that wait for it lead");
+            decrement(destinations, shard);
+            if destinations.is_empty() {
+                self.moves.remove(key);
             }
             decrement(&mut self.all_moves, shard);
         }
-        debug_assert!(!self.queues.is_empty() || (self.moves.is_empty() && self.all_moves.is_empty()));
-        Some(waiter)
+        let (moves, all_moves) = (self.moves.len(), self.all_moves.len());
+        assert!(
+            !self.queues.is_empty() || (moves == 0 && all_moves == 0),
+            "no client waits, and moves from {moves} keys and to {all_moves} shards are noted"
+        );
+        waiter
     }
 }
 
 fn decrement(destinations: &mut Destinations, shard: usize) {
-    if let Some(count) = destinations.get_mut(&shard) {
-        *count -= 1;
-        if *count == 0 {
-            destinations.remove(&shard);
-        }
+    let count = destinations.get_mut(&shard).unwrap_or_else(|| panic!("no move to shard {shard} is noted"));
+    // A count of 0 is removed.
+    *count -= 1;
+    if *count == 0 {
+        destinations.remove(&shard);
     }
 }
 

@@ -169,12 +169,16 @@ fn load(engine: &Engine, snapshot: &Snapshot) -> Result<(), RecoverError> {
     let next = AtomicUsize::new(0);
     let failed = |error| RecoverError::Load { lsn: snapshot.lsn(), error };
     let loader = engine.load(now_us());
+    let take = || {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        Some((number, snapshot.frames().get(number)?))
+    };
     let work = || {
         let mut buffer = Vec::new();
-        while let Some(frame) = snapshot.frames().get(next.fetch_add(1, Ordering::Relaxed)) {
+        while let Some((number, frame)) = take() {
             if frame.section == KEYSPACE {
                 snapshot.read_frame(frame, &mut buffer)?;
-                loader.load_frame(&buffer).map_err(failed)?;
+                loader.load_frame(&buffer).map_err(|error| failed(error.in_frame(number)))?;
             }
         }
         Ok(())
@@ -189,14 +193,16 @@ fn load(engine: &Engine, snapshot: &Snapshot) -> Result<(), RecoverError> {
             .fold(mine, Result::and)
     })?;
     loader.finish().map_err(failed)?;
-    let mut buffer = Vec::new();
-    for frame in snapshot.frames().iter().filter(|frame| frame.section == WATCHED) {
+    engine.continue_behind(snapshot.lsn());
+    let (mut buffer, numbered) = (Vec::new(), || snapshot.frames().iter().enumerate());
+    for (number, frame) in numbered().filter(|(_, frame)| frame.section == WATCHED) {
         snapshot.read_frame(frame, &mut buffer)?;
-        engine.load_queries(snapshot.lsn(), now_us(), &buffer).map_err(failed)?;
+        let loaded = engine.load_queries(snapshot.lsn(), now_us(), &buffer);
+        loaded.map_err(|error| failed(error.in_frame(number)))?;
     }
-    for frame in snapshot.frames().iter().filter(|frame| frame.section == NAMED) {
+    for (number, frame) in numbered().filter(|(_, frame)| frame.section == NAMED) {
         snapshot.read_frame(frame, &mut buffer)?;
-        engine.load_names(&buffer).map_err(failed)?;
+        engine.load_names(&buffer).map_err(|error| failed(error.in_frame(number)))?;
     }
     Ok(())
 }

@@ -64,6 +64,7 @@ fn record(message: Message) -> Record {
         headers.insert(PROGRESS_HEADER.to_owned(), b"1".to_vec());
     }
     let time_us = i64::try_from(message.time_us).unwrap_or(i64::MAX);
+    // A log may have been written under a clock that shows a year which Kafka does not know.
     let timestamp = DateTime::from_timestamp_micros(time_us).unwrap_or_default();
     Record { key: None, value: Some(message.payload), headers, timestamp }
 }

@@ -100,7 +100,10 @@ impl Relay {
             };
             self.status.work();
             let count = messages.len();
-            passed = messages.last().map_or(passed, |message| message.lsn);
+            for message in &messages {
+                assert!(message.lsn > passed, "record {} is passed on behind record {passed}", message.lsn);
+                passed = message.lsn;
+            }
             in_time("passing changes on", outlet.append(messages)).await?;
             self.status.pass(count, passed);
             *pause = FIRST_PAUSE;

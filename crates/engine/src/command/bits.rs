@@ -84,7 +84,7 @@ fn grown<'c>(
     key: &[u8],
     len: usize,
 ) -> Result<(&'c mut Vec<u8>, usize), CommandError> {
-    debug_assert!((1..=MAX_BYTES).contains(&len));
+    assert!((1..=MAX_BYTES).contains(&len), "a string is to have {len} bytes");
     let bytes = ctx.keys.growing_string(key)?;
     let old_len = bytes.len();
     if old_len < len {

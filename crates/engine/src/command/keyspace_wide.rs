@@ -177,7 +177,7 @@ fn randomkey(ctx: &mut Context<'_, '_>, _args: &[&[u8]]) -> Result<(), CommandEr
     let db = ctx.keys.db() as usize;
     let seed = ctx.keys.random();
     let mut draws = (0_u64..).map(|n| crate::keyspace::hash(&(seed ^ n).to_le_bytes()));
-    let mut draw = || draws.next().unwrap_or_default();
+    let mut draw = || draws.next().expect("there are more draws than are made");
     let size = |index| ctx.keys.visit(index, |shard| shard.database(db).len());
     let sizes: Vec<usize> = (0..ctx.keys.shard_count()).map(size).collect();
     let total: usize = sizes.iter().sum();

@@ -222,7 +222,7 @@ fn spop_many(ctx: &mut Context<'_, '_>, key: &[u8], count: usize) -> Result<(), 
     ctx.keys.update(key, |set: &mut Set| {
         for member in &chosen {
             let removed = set.remove(member);
-            debug_assert!(removed, "a sample consists of members");
+            assert!(removed, "a sample consists of members");
         }
     })?;
     let logged: Vec<&[u8]> = std::iter::once(key).chain(chosen.iter().map(Vec::as_slice)).collect();

@@ -460,7 +460,7 @@ fn getrange(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandErro
     let bytes: &[u8] = text.as_deref().unwrap_or_default();
     // Two ends counted from the back in the wrong order are nothing, even where both would be clamped to the front.
     let range = if start < 0 && end < 0 && start > end { None } else { range_of(start, end, bytes.len()) };
-    ctx.reply.bulk(range.and_then(|range| bytes.get(range)).unwrap_or_default());
+    ctx.reply.bulk(range.map_or(&[], |range| &bytes[range]));
     Ok(())
 }
 

@@ -85,6 +85,10 @@ impl Keys<'_> {
                 let anywhere = Promise::Relaxed { cap: MAX.unsigned_abs() };
                 account = Account::resume(counter.kind(), anywhere, before, 0);
                 outcome = attempt(&mut account);
+                assert!(
+                    !matches!(outcome, Err(Refusal::Unsettled)),
+                    "a promise without bounds is asked to be settled at {before}"
+                );
                 target = outcome.is_ok().then(|| committed_for(account.position(), counter));
             }
             Ok(_) if !account.is_settled() => {
@@ -99,10 +103,6 @@ impl Keys<'_> {
             }
             Ok(_) | Err(_) => {}
         }
-        debug_assert!(
-            !matches!(outcome, Err(Refusal::Unsettled)),
-            "nothing is asked of an unbounded promise"
-        );
         let (to, durable) = (account.position(), counter.durable());
         if outcome.is_err() || (to == before && target.is_none()) {
             return Ok(Some(Moved { outcome, account: counter.account() }));
@@ -134,7 +134,7 @@ impl Keys<'_> {
     /// Commits all that is open, be it units that the log has not been told of or a reservation that is not used; by how much the
     /// committed position has moved, 0 also if there is no such key. The command must have been admitted to the log.
     pub(crate) fn settle_counter(&mut self, key: &[u8]) -> Result<i64, CommandError> {
-        debug_assert!(self.refusal().is_none(), "only who may log commits");
+        assert!(self.refusal().is_none(), "a command that may not log commits a counter");
         self.drop_expired(key);
         let (hash, db, now_ms) = (hash(key), usize::from(self.db()), self.now_ms());
         let (database, counted) = self.shard_mut(key).counting(db);
@@ -221,7 +221,7 @@ impl Keys<'_> {
 
     #[cold]
     fn log_commit(&mut self, key: &[u8], committed: i64) {
-        debug_assert_ne!(committed, 0, "nothing is logged that changes nothing");
+        assert_ne!(committed, 0, "nothing is logged that changes nothing");
         let db = self.db();
         self.effects.rare_mut().leased.push((db, key.to_vec()));
         self.log_instead(COMMITTED, &[key, committed.to_string().as_bytes(), DURABLE]);

@@ -16,6 +16,7 @@ use crate::value::{Collection, Object, Text, Type};
 use crate::waiter::{Block, Waiter};
 use std::io;
 use std::sync::Arc;
+use tidemark_log::Lsn;
 
 /// What all commands of a transaction may log beyond what they were sent, so that their record fits in the log.
 const MAX_REWRITTEN_BYTES: usize = 192 << 20;
@@ -81,6 +82,15 @@ impl<'k> Keys<'k> {
         self.effects.rare().is_some() || self.events.are_wanted()
     }
 
+    /// Notes the record of what the commands under these locks have changed.
+    #[inline]
+    pub(crate) fn note_logged(&mut self, lsn: Lsn) {
+        match &mut self.locked {
+            Locked::One(_, guard) => guard.note_logged(lsn),
+            several => several.each_mut(|shard| shard.note_logged(lsn)),
+        }
+    }
+
     /// Gives the locks back to whoever may need more of them.
     pub(crate) fn into_locked(self) -> Locked<'k> {
         self.locked
@@ -131,6 +141,7 @@ impl<'k> Keys<'k> {
     fn shard(&self, key: &[u8]) -> &Shard {
         match &self.locked {
             Locked::One(index, guard) => {
+                // Not in release builds: every look at a key would compute its slot once more.
                 debug_assert_eq!(*index, self.keyspace.shard_of(key), "the key's shard is locked");
                 guard
             }
@@ -145,6 +156,7 @@ impl<'k> Keys<'k> {
     pub(crate) fn shard_mut(&mut self, key: &[u8]) -> &mut Shard {
         match &mut self.locked {
             Locked::One(index, guard) => {
+                // As above.
                 debug_assert_eq!(*index, self.keyspace.shard_of(key), "the key's shard is locked");
                 guard
             }
@@ -195,9 +207,9 @@ impl<'k> Keys<'k> {
         match &self.locked {
             Locked::All(guards) => look(&guards[index]),
             Locked::One(..) | Locked::Many(_) => {
-                debug_assert!(
+                assert!(
                     matches!(&self.locked, Locked::Many(guards) if guards.is_empty()),
-                    "would wait for itself"
+                    "shard {index} is visited by a command that has locked some shards, and may wait for itself"
                 );
                 look(&self.keyspace.lock(index))
             }
@@ -427,7 +439,7 @@ impl<'k> Keys<'k> {
         let entry = database.get_mut(hash, key);
         match entry.inspect(|entry| entry.touch(clock)).and_then(Entry::object_mut) {
             Some(Object::Bytes(bytes)) => Ok(bytes),
-            _ => Err(CommandError::WrongType),
+            other => unreachable!("the key was given a string that can grow, and holds {other:?}"),
         }
     }
 
@@ -534,12 +546,16 @@ impl<'k> Keys<'k> {
         event: &'static str,
         touched: impl FnOnce() -> Touched<'t>,
     ) {
+        // Not in release builds: the names are constants, and a change with a new name has a test.
         debug_assert!(event.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'));
         self.effects.changed = true;
         let db = self.db();
         let shard = self.shard_mut(key);
         shard.touch(db, key);
         let (is_awaited, is_read) = (!shard.waiting().is_empty(), shard.is_read());
+        if shard.database(usize::from(db)).is_copying() {
+            shard.database(usize::from(db)).assert_seen(hash(key), key);
+        }
         if is_awaited {
             self.note_ready(key);
         }
@@ -679,10 +695,7 @@ impl<'k> Keys<'k> {
     /// Notes an event; and behind one of a collection's elements, that the key has gone with the last of them.
     #[cold]
     fn note_event(&mut self, key: &[u8], event: &'static str) {
-        let Some(class) = EventClasses::of(event) else {
-            debug_assert!(false, "the event {event} has no class");
-            return;
-        };
+        let class = EventClasses::of(event).unwrap_or_else(|| panic!("the event {event} has no class"));
         let db = self.db();
         self.events.add(class, db, event, key);
         if class.is_of_elements() && !self.holds(key) {

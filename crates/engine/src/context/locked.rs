@@ -38,6 +38,16 @@ impl Locked<'_> {
         }
     }
 
+    /// Shows every locked shard.
+    #[cold]
+    pub(crate) fn each_mut(&mut self, mut visit: impl FnMut(&mut Shard)) {
+        match self {
+            Self::One(_, guard) => visit(guard),
+            Self::Many(guards) => guards.iter_mut().for_each(|(_, guard)| visit(guard)),
+            Self::All(guards) => guards.iter_mut().for_each(|guard| visit(guard)),
+        }
+    }
+
     /// A shard, if it is among the locked ones.
     pub(crate) fn shard(&self, index: usize) -> Option<&Shard> {
         match self {

@@ -11,8 +11,8 @@ use tidemark_log::Lsn;
 impl Engine {
     /// Says who passes events on. Once, before any are wanted.
     pub fn set_event_audience(&self, audience: Arc<dyn EventAudience>) {
-        // A second audience would never hear of anything; there is none.
-        let _ = self.events().audience.set(audience);
+        let is_first = self.events().audience.set(audience).is_ok();
+        assert!(is_first, "events have an audience already, and a second one would hear of nothing");
     }
 
     /// Says which events are wanted, from the next command on.

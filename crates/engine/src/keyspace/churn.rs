@@ -92,6 +92,8 @@ impl Churn {
     /// A counter has moved.
     #[inline]
     pub(crate) fn see(&mut self, mover: &Mover<'_>, units: u64, now_ms: u64) {
+        // Not in release builds: every move of a counter passes here, and only a sample depends on
+        // it.
         debug_assert!(self.left > 0, "one of the moves to come is looked at");
         self.left -= 1;
         if self.left == 0 {

@@ -161,9 +161,8 @@ fn begin_capture(entry: &mut Entry, numbers: &Numbers, pieces: &mut Pieces) -> b
         count: value.count(),
     };
     pieces.push(|piece| form::encode_head(&head, piece));
-    if let Some(value) = entry.object_mut().and_then(Object::in_parts_mut) {
-        value.begin_capture(number);
-    }
+    let value = entry.object_mut().and_then(Object::in_parts_mut);
+    value.expect("a value that needs parts comes in parts").begin_capture(number);
     true
 }
 
@@ -205,7 +204,10 @@ impl Detached {
         let mut pieces = Pieces::default();
         let mut captured = Vec::new();
         let more = match self.rests.last_mut()? {
-            Rest::Value(object) => object.in_parts_mut().is_some_and(|value| value.capture_step(&mut pieces)),
+            Rest::Value(object) => {
+                let value = object.in_parts_mut().expect("a value that was captured comes in parts");
+                value.capture_step(&mut pieces)
+            }
             Rest::Table(table) => {
                 self.position = table.scan_mut(self.position, budget, |entry| {
                     let unseen = entry.epoch() != self.epoch;

@@ -297,7 +297,10 @@ impl Database {
 
     /// Opens the database to a snapshot whose cut is now.
     pub(crate) fn begin_copying(&mut self, number: u8, numbers: Numbers) {
-        debug_assert!(self.copying.is_none(), "one snapshot at a time");
+        assert!(
+            self.copying.is_none(),
+            "a snapshot begins before the one before it is done with database {number}"
+        );
         self.epoch = self.epoch.wrapping_add(1);
         self.copying = Some(Box::new(Copying::new(number, self.epoch, numbers)));
     }
@@ -312,6 +315,22 @@ impl Database {
     /// Whether a running snapshot has still to do with this database.
     pub(crate) fn is_copying(&self) -> bool {
         self.copying.is_some()
+    }
+
+    /// Asserts that a running snapshot has seen a key's entry before it was changed, if the entry
+    /// was there at the cut.
+    ///
+    /// # Panics
+    /// It has not: what it writes of the entry later is not of its cut.
+    #[cold]
+    pub(crate) fn assert_seen(&self, hash: u64, key: &[u8]) {
+        let Some(entry) = self.table.get(hash, key) else { return };
+        let (seen, current) = (entry.epoch(), self.epoch);
+        assert!(
+            seen == current,
+            "a key of {} bytes was changed before snapshot {current} has seen it: it was last seen by {seen}",
+            key.len()
+        );
     }
 
     /// Lets the snapshot walk on by about `budget` entries, or by fewer that are large; `None` if it has nothing to do

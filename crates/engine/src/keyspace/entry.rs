@@ -164,6 +164,8 @@ impl Entry {
     }
 
     fn at(&self, offset: usize) -> NonNull<u8> {
+        // Not in release builds: every look at an entry passes here. Offsets are computed from the
+        // same header.
         debug_assert!(offset <= Self::layout(self.header()).size(), "offset inside the block");
         // SAFETY: callers pass offsets computed from this block's header, which lie inside its allocation.
         unsafe { self.0.cast::<u8>().add(offset) }
@@ -217,10 +219,8 @@ impl Entry {
                 )),
                 INT => ValueRef::Int(fixed.cast::<i64>().read()),
                 FLOAT => ValueRef::Float(fixed.cast::<f64>().read()),
-                kind => {
-                    debug_assert_eq!(kind, OBJECT);
-                    ValueRef::Object(&**fixed.cast::<*mut Object>().as_ptr())
-                }
+                OBJECT => ValueRef::Object(&**fixed.cast::<*mut Object>().as_ptr()),
+                kind => unreachable!("an entry of kind {kind}"),
             }
         }
     }
@@ -353,10 +353,7 @@ impl Entry {
             ValueRef::Raw(bytes) => OwnedPayload::Raw(bytes.into()),
             ValueRef::Int(value) => OwnedPayload::Int(value),
             ValueRef::Float(value) => OwnedPayload::Float(value),
-            ValueRef::Object(_) => match self.take_object() {
-                Some(object) => OwnedPayload::Object(object),
-                None => OwnedPayload::Unit,
-            },
+            ValueRef::Object(_) => OwnedPayload::Object(self.take_object().expect("the value is an object")),
         }
     }
 
@@ -419,7 +416,7 @@ impl OwnedPayload {
     fn give_to(self, entry: &mut Entry) {
         if let Self::Object(object) = self {
             let header = entry.header().copy();
-            debug_assert_eq!(header.kind, INT, "an object's slot was reserved as an integer");
+            assert_eq!(header.kind, INT, "an object's slot was reserved as an integer");
             // SAFETY: an integer and an object's pointer have the same slot and size; the integer needs no drop.
             unsafe { entry.at(fixed_at(&header)).cast::<*mut Object>().write(Box::into_raw(object)) };
             entry.header_mut().kind = OBJECT;

@@ -13,6 +13,7 @@ use crate::waiting::Waiting;
 use crate::watch::Watch;
 use std::collections::HashMap;
 use std::sync::Arc;
+use tidemark_log::Lsn;
 
 /// A key with the number of its database.
 pub type KeyId = (u8, Box<[u8]>);
@@ -27,6 +28,9 @@ pub struct Shard {
     /// Who is to be told of changes of keys, if there is anybody.
     interest: Option<Box<Interest>>,
     tally: Tally,
+    /// The last record of a change of the shard's keys, or a later one up to which a snapshot is
+    /// cut.
+    last: Lsn,
 }
 
 impl Shard {
@@ -38,6 +42,7 @@ impl Shard {
             watching: HashMap::new(),
             interest: None,
             tally: Tally::default(),
+            last: Lsn::ZERO,
         }
     }
 
@@ -51,6 +56,30 @@ impl Shard {
     #[inline]
     pub fn database_mut(&mut self, number: usize) -> &mut Database {
         &mut self.databases[number]
+    }
+
+    /// Notes the record of a change of the shard's keys, which is locked since before the change.
+    ///
+    /// # Panics
+    /// The record is not behind that of the change before, or not behind the cut of a snapshot
+    /// without the change.
+    #[inline]
+    pub(crate) fn note_logged(&mut self, lsn: Lsn) {
+        if lsn <= self.last {
+            out_of_order(lsn, self.last);
+        }
+        self.last = lsn;
+    }
+
+    /// Notes that a snapshot is cut up to a record: it has every change of the shard's keys so far,
+    /// and none to come.
+    ///
+    /// # Panics
+    /// A change so far is behind that record.
+    pub(crate) fn note_cut(&mut self, cut: Lsn) {
+        let last = self.last;
+        assert!(last <= cut, "a snapshot is cut behind record {cut}, and has the change of record {last}");
+        self.last = cut;
     }
 
     /// All databases, in order.
@@ -231,5 +260,55 @@ impl Shard {
                 watches.iter().for_each(|watch| watch.touch());
             }
         }
+    }
+}
+
+#[cold]
+fn out_of_order(lsn: Lsn, last: Lsn) -> ! {
+    panic!(
+        "a change has record {lsn}, and a change of the same shard before it or a snapshot without it has record {last}"
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_behind_the_one_before_and_behind_the_cut_of_a_snapshot() {
+        let mut shard = Shard::new();
+        shard.note_logged(Lsn(3));
+        shard.note_logged(Lsn(7));
+        shard.note_cut(Lsn(7));
+        shard.note_logged(Lsn(8));
+        shard.note_cut(Lsn(20));
+        shard.note_logged(Lsn(21));
+    }
+
+    #[test]
+    #[should_panic(expected = "a change has record 7")]
+    fn records_of_a_shard_that_do_not_ascend_are_a_defect() {
+        let mut shard = Shard::new();
+        shard.note_logged(Lsn(7));
+        shard.note_logged(Lsn(7));
+    }
+
+    #[test]
+    #[should_panic(expected = "a snapshot is cut behind record 6, and has the change of record 7")]
+    fn a_cut_before_the_last_change_is_a_defect() {
+        let mut shard = Shard::new();
+        shard.note_logged(Lsn(7));
+        shard.note_cut(Lsn(6));
+    }
+
+    #[test]
+    #[should_panic(
+        expected = "a change has record 8, and a change of the same shard before it or a snapshot"
+    )]
+    fn a_cut_behind_the_last_change_is_a_defect_at_the_next_change() {
+        let mut shard = Shard::new();
+        shard.note_logged(Lsn(7));
+        shard.note_cut(Lsn(8));
+        shard.note_logged(Lsn(8));
     }
 }

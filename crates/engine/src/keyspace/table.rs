@@ -254,6 +254,7 @@ impl<E: Keyed> Table<E> {
 
     /// Adds an entry whose key is not in the table.
     pub fn insert(&mut self, hash: u64, entry: E) {
+        // Not in release builds: each insertion would look the key up and hash it once more.
         debug_assert!(self.get(hash, entry.key()).is_none(), "the key is not in the table");
         debug_assert_eq!(hash, super::hash(entry.key()), "the hash belongs to the key");
         if self.buckets.is_empty() {
@@ -334,7 +335,7 @@ impl<E: Keyed> Table<E> {
     /// Visits every entry in hash order.
     pub fn for_each<'a>(&'a self, visit: impl FnMut(&'a E)) {
         let end = self.scan(0, usize::MAX, visit);
-        debug_assert_eq!(end, 0);
+        assert_eq!(end, 0, "a scan without a budget comes to the end");
     }
 
     /// Every entry in hash order.
@@ -344,7 +345,7 @@ impl<E: Keyed> Table<E> {
             |bucket| std::iter::successors(Some(bucket), |bucket: &&Bucket<E>| bucket.overflow.as_deref());
         self.next
             .iter()
-            .chain(self.buckets.get(moved..).unwrap_or_default())
+            .chain(&self.buckets[moved..])
             .flat_map(chain)
             .flat_map(|bucket| bucket.slots.iter().flatten())
     }
@@ -387,7 +388,7 @@ impl<E: Keyed> Table<E> {
 
     /// Moves up to `moves` old buckets to the table of twice the size.
     fn grow_step(&mut self, moves: usize) {
-        debug_assert!(self.growing);
+        assert!(self.growing, "a table of 2^{} buckets is not growing", self.bits);
         let bits = self.bits + 1;
         for _ in 0..moves {
             let index = self.next.len() / 2;
@@ -395,7 +396,7 @@ impl<E: Keyed> Table<E> {
             let (mut left, mut right) = (Bucket::new(), Bucket::new());
             old.drain(|entry| {
                 let hash = super::hash(entry.key());
-                debug_assert_eq!(position(hash, bits) / 2, index, "an entry stays in hash order");
+                assert_eq!(position(hash, bits) / 2, index, "an entry stays in hash order");
                 let side = if position(hash, bits).is_multiple_of(2) { &mut left } else { &mut right };
                 side.put(tag(hash), entry);
             });

@@ -82,13 +82,13 @@ impl Uncommitted {
             self.0.remove(due_ms, hash);
             let found = table.find(hash, |entry| is_listed(entry, due_ms));
             let Some(key) = found.map(|entry| Box::<[u8]>::from(entry.key())) else { continue };
-            let Some(counter) = table.get_mut(hash, &key).and_then(counter_mut) else { continue };
+            let counter = table.get_mut(hash, &key).and_then(counter_mut).expect("a counter was found there");
             if counter.open() == 0 {
                 counter.end_listing();
                 continue;
             }
             let (is_ripe, max_age_ms) = (counter.is_ripe(), counter.terms().max_age_ms);
-            let Some(listing) = counter.listing_mut() else { continue };
+            let listing = counter.listing_mut().expect("a counter was found by its listing");
             let aged = listing.since_ms.saturating_add(max_age_ms);
             let is_due = is_ripe || aged <= now_ms;
             listing.due_ms = if is_due { now_ms.saturating_add(RETRY_MS) } else { aged };

@@ -306,6 +306,7 @@ impl Cut {
         let loader = engine.load(START_US);
         self.keys.iter().for_each(|frame| loader.load_frame(frame).expect("loads"));
         loader.finish().expect("it is whole");
+        engine.continue_behind(self.lsn);
         self.queries.iter().for_each(|frame| engine.load_queries(self.lsn, START_US, frame).expect("loads"));
     }
 }
@@ -420,7 +421,7 @@ fn only_reads_of_one_key_look_at_a_part_of_it() {
 /// What predicates would look like that miss something, and the reads in which it must be found out.
 const WRONG: [(&str, Judge); 9] = [
     ("no field is looked at", |read| match read.part() {
-        Part::Elements { of, with_values, .. } => Part::Elements { of, from: 99, with_values },
+        Part::Elements { of, with_values, .. } => Part::Elements { of, from: read.args().len(), with_values },
         part => part,
     }),
     ("only the first field is looked at", |read| match (read.part(), read.args().nth(2)) {

@@ -90,7 +90,7 @@ enum Side {
 impl Window {
     /// What a range command looks at, whose range begins at argument 2; `None` if that is no window.
     pub(super) fn of(args: &[&[u8]], preset: Preset) -> Option<Self> {
-        let range = Query::parse(args.get(2..).unwrap_or_default(), preset).ok()?;
+        let range = Query::parse(&args[2..], preset).ok()?;
         let Query { bounds, reverse, limit, .. } = range;
         let kept = match bounds {
             Bounds::Ranks(start, stop) => return Self::of_ranks(start, stop, reverse),

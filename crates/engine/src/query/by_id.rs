@@ -66,13 +66,13 @@ impl<E: OfQuery> ById<E> {
     /// What belongs to a query.
     pub fn get(&self, id: Lsn) -> Option<&E> {
         let (run, at) = self.find(id).ok()?;
-        self.runs.get(run)?.get(at)
+        Some(&self.runs[run][at])
     }
 
     /// As [`ById::get`], to be changed. Its id stays.
     pub fn get_mut(&mut self, id: Lsn) -> Option<&mut E> {
         let (run, at) = self.find(id).ok()?;
-        self.runs.get_mut(run)?.get_mut(at)
+        Some(&mut self.runs[run][at])
     }
 
     /// Adds an entry, in place of the one of the same id if there is one, which is answered.
@@ -126,7 +126,8 @@ impl<E: OfQuery> ById<E> {
             Ok((run, at)) => (run, at + 1),
             Err(place) => place,
         };
-        let of_run = self.runs.get(run).and_then(|run| run.get(at..)).unwrap_or_default();
+        // There is no run if there is no entry.
+        let of_run = self.runs.get(run).map_or(&[][..], |run| &run[at..]);
         of_run.iter().chain(self.runs.iter().skip(run + 1).flatten())
     }
 

@@ -66,8 +66,12 @@ impl Emissions {
 
     /// Adds the next one; what is taken for it.
     pub(super) fn add(&mut self, emission: Emission) -> usize {
-        debug_assert_eq!(emission.number, self.count + 1, "numbers are dense");
-        debug_assert!(emission.lsn > self.last(), "LSNs ascend");
+        let (number, count, lsn, last) = (emission.number, self.count, emission.lsn, self.last());
+        assert!(
+            number == count + 1,
+            "emission {number} at record {lsn} comes behind emission {count}: one is missing"
+        );
+        assert!(lsn > last, "emission {number} is that of record {lsn}, and the one before of record {last}");
         // What was before the others is the answer of one of them.
         let before = if self.retained().is_empty() { emission.before.len() } else { 0 };
         let bytes = OVERHEAD_BYTES + before + emission.answer.len();
@@ -151,6 +155,20 @@ mod tests {
         let mut into = Vec::new();
         emissions.after(after, most, &mut into)?;
         Ok(into.iter().map(|emission| emission.lsn.0).collect())
+    }
+
+    #[test]
+    #[should_panic(expected = "emission 12 is that of record 7, and the one before of record 7")]
+    fn two_emissions_of_one_record_are_a_defect() {
+        emissions(&[7, 7]);
+    }
+
+    #[test]
+    #[should_panic(expected = "emission 13 at record 9 comes behind emission 11: one is missing")]
+    fn a_number_that_is_left_out_is_a_defect() {
+        let answer = SharedBytes::from(b"later".as_slice());
+        let before = answer.clone();
+        emissions(&[7]).add(Emission { number: 13, lsn: Lsn(9), time_us: 0, durable: false, before, answer });
     }
 
     #[test]

@@ -82,7 +82,8 @@ impl Engine {
             return;
         }
         let encode = |into: &mut Vec<u8>| record::put_varint(into, query.id.0);
-        if self.log().append_into(room, now_us, kind::UNWATCH, encode).is_ok() {
+        if let Ok(lsn) = self.log().append_into(room, now_us, kind::UNWATCH, encode) {
+            keys.note_logged(lsn);
             self.unregister(&mut keys, &mut queries, query);
         }
     }

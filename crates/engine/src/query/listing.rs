@@ -64,7 +64,9 @@ impl Listing {
             is_new
         } else {
             let was_listed = self.keys.remove(&key);
-            self.bytes -= if was_listed { bytes } else { 0 };
+            let (all, freed) = (self.bytes, if was_listed { bytes } else { 0 });
+            self.bytes =
+                all.checked_sub(freed).unwrap_or_else(|| panic!("{freed} of {all} bytes of keys are freed"));
             was_listed
         }
     }

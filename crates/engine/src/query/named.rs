@@ -15,6 +15,7 @@ use super::watched_read::SharedQuery;
 use crate::error::CommandError;
 use crate::record;
 use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tidemark_log::{Log, Lsn};
@@ -67,11 +68,63 @@ pub enum Acknowledged {
 
 /// All names.
 pub(crate) struct Names {
-    by_name: Mutex<BTreeMap<Box<[u8]>, Named>>,
+    by_name: Mutex<ByName>,
     pub(super) max: AtomicUsize,
 }
 
-pub(crate) type LockedNames<'a> = MutexGuard<'a, BTreeMap<Box<[u8]>, Named>>;
+pub(crate) type LockedNames<'a> = MutexGuard<'a, ByName>;
+
+/// Named subscriptions by their names.
+#[derive(Default)]
+pub(crate) struct ByName {
+    names: BTreeMap<Box<[u8]>, Named>,
+    /// The last record that changed one of them, or a later one up to which a snapshot is cut.
+    last: Lsn,
+}
+
+impl ByName {
+    /// Notes the record of a change of names, which are locked since before the change.
+    ///
+    /// # Panics
+    /// The record is not behind that of the change before, or not behind the cut of a snapshot
+    /// without the change.
+    pub(super) fn note_logged(&mut self, lsn: Lsn) {
+        let last = self.last;
+        assert!(
+            lsn > last,
+            "a name is changed by record {lsn}, and names or a snapshot of them are of record {last}"
+        );
+        self.last = lsn;
+    }
+
+    /// Notes that a snapshot is cut up to a record: it has every change of names so far, and none
+    /// to come.
+    ///
+    /// # Panics
+    /// A change so far is behind that record.
+    pub(crate) fn note_cut(&mut self, cut: Lsn) {
+        let last = self.last;
+        assert!(
+            last <= cut,
+            "a snapshot is cut behind record {cut}, and has the name that record {last} changed"
+        );
+        self.last = cut;
+    }
+}
+
+impl Deref for ByName {
+    type Target = BTreeMap<Box<[u8]>, Named>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.names
+    }
+}
+
+impl DerefMut for ByName {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.names
+    }
+}
 
 impl Default for Names {
     fn default() -> Self {
@@ -151,9 +204,8 @@ pub(super) fn insert(names: &mut BTreeMap<Box<[u8]>, Named>, name: &[u8], named:
 pub(super) fn remove(names: &mut BTreeMap<Box<[u8]>, Named>, name: &[u8], now_us: u64) -> bool {
     let Some(named) = names.remove(name) else { return false };
     let mut state = named.query.lock();
-    if let Some(more) = &mut state.more {
-        more.names -= 1;
-    }
+    let more = state.more.as_mut().expect("a query with a name keeps how many it has");
+    more.names = more.names.checked_sub(1).expect("the name that ends is one of the query's");
     state.listeners.begin_anew(now_us);
     true
 }

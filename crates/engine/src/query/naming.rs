@@ -4,7 +4,7 @@ use super::guarantee::Guarantee;
 use super::named::{
     Acknowledged, Acknowledgement, LockedNames, Named, check_name, encode, insert, look, remove, set,
 };
-use crate::apply_error::ApplyError;
+use crate::apply_error::{ApplyError, Malformed, shown};
 use crate::command::parse;
 use crate::engine::Engine;
 use crate::error::CommandError;
@@ -52,6 +52,7 @@ impl Engine {
             .log()
             .append_into(room, now_us, kind::NAMED, |into| encode(name, named, into))
             .map_err(|error| CommandError::LogFailed(error.to_string()))?;
+        names.note_logged(lsn);
         insert(&mut names, name, named.clone());
         Ok(lsn)
     }
@@ -68,7 +69,9 @@ impl Engine {
             .log()
             .append_into(room, now_us, kind::UNNAMED, encode)
             .map_err(|error| CommandError::LogFailed(error.to_string()))?;
-        remove(&mut names, name, now_us);
+        names.note_logged(lsn);
+        let was_there = remove(&mut names, name, now_us);
+        assert!(was_there, "the name that record {lsn} ends was there under the same lock");
         Ok(Some((lsn, named)))
     }
 
@@ -111,16 +114,23 @@ impl Engine {
             .log()
             .append_into(room, now_us, kind::COMMAND, encode)
             .map_err(|error| CommandError::LogFailed(error.to_string()))?;
-        set(&mut names, done);
+        names.note_logged(lsn);
+        let was_there = set(&mut names, done);
+        assert!(was_there, "the name whose position record {lsn} moves was there under the same lock");
         Ok(Acknowledged::Moved(lsn))
     }
 
     /// Applies the record of a name's beginning.
     pub(crate) fn apply_named(&self, bytes: &mut Cursor<'_>) -> Result<(), ApplyError> {
-        let (name, named) = self.decode_named(bytes).ok_or(ApplyError::Malformed)?;
+        let start = bytes.offset();
+        let (name, named) = self.decode_named(bytes).ok_or_else(|| {
+            bytes.malformed(format!(
+                "the named subscription that begins at byte {start} cannot be read to its end"
+            ))
+        })?;
         let mut names = self.registry().names.lock();
         if names.contains_key(name) {
-            return Err(ApplyError::Malformed);
+            return Err(bytes.malformed(format!("the subscription {} is there twice", shown(name))));
         }
         insert(&mut names, name, named);
         Ok(())
@@ -128,21 +138,29 @@ impl Engine {
 
     /// Applies the record of a name's end.
     pub(crate) fn apply_unnamed(&self, time_us: u64, bytes: &mut Cursor<'_>) -> Result<(), ApplyError> {
-        let name = bytes.bytes().ok_or(ApplyError::Malformed)?;
-        let was_there = remove(&mut self.registry().names.lock(), name, time_us);
-        if was_there { Ok(()) } else { Err(ApplyError::Malformed) }
+        let name = bytes.bytes().ok_or_else(|| bytes.malformed("the name that ends is missing"))?;
+        if remove(&mut self.registry().names.lock(), name, time_us) {
+            return Ok(());
+        }
+        Err(bytes.malformed(format!("there is no subscription {}", shown(name))))
     }
 
     /// Applies a logged acknowledgement: the words behind the command's name.
     pub(crate) fn apply_acknowledgement(&self, args: &[&[u8]]) -> Result<(), ApplyError> {
-        let [name, lsn] = args else { return Err(ApplyError::Malformed) };
-        let lsn = parse::canonical_integer(lsn).and_then(|lsn| u64::try_from(lsn).ok());
-        let lsn = Lsn(lsn.ok_or(ApplyError::Malformed)?);
+        let [name, lsn] = args else {
+            let count = args.len();
+            return Err(
+                Malformed::of(format!("an acknowledgement has {count} arguments in place of 2")).into()
+            );
+        };
+        let number = parse::canonical_integer(lsn).and_then(|lsn| u64::try_from(lsn).ok());
+        let Some(lsn) = number.map(Lsn) else {
+            return Err(Malformed::of(format!("{} is acknowledged, which is no LSN", shown(lsn))).into());
+        };
         if set(&mut self.registry().names.lock(), Acknowledgement { name, lsn }) {
-            Ok(())
-        } else {
-            Err(ApplyError::Malformed)
+            return Ok(());
         }
+        Err(Malformed::of(format!("there is no subscription {}", shown(name))).into())
     }
 
     /// Brings back the names of a frame of a snapshot. To be called when the queries are back.
@@ -212,9 +230,11 @@ impl<'e, 'a> Acknowledging<'e, 'a> {
     }
 
     /// Moves the positions: the record is in the log.
-    pub(crate) fn finish(mut self) {
-        self.done.iter().for_each(|one| {
-            set(&mut self.names, *one);
-        });
+    pub(crate) fn finish(mut self, lsn: Lsn) {
+        self.names.note_logged(lsn);
+        for one in self.done {
+            let was_there = set(&mut self.names, *one);
+            assert!(was_there, "the name whose position record {lsn} moves was there under the same lock");
+        }
     }
 }

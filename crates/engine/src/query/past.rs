@@ -43,6 +43,8 @@ pub struct Past {
     added: usize,
     /// The number of the last emission.
     count: u64,
+    /// The last record that was applied or passed over.
+    last: Lsn,
     scratch: Reply,
 }
 
@@ -79,7 +81,7 @@ impl Past {
 
     fn within(engine: Engine, id: Lsn, scope: Scope, limit: usize) -> Self {
         let scratch = Reply::new(Protocol::Resp2);
-        Self { engine, id, scope, limit, added: 0, count: 0, scratch }
+        Self { engine, id, scope, limit, added: 0, count: 0, last: Lsn::ZERO, scratch }
     }
 
     /// Loads the frames of a snapshot's keys. Those that do not matter are passed over.
@@ -115,13 +117,22 @@ impl Past {
     }
 
     /// Applies the next record; what the query has emitted behind it.
+    ///
+    /// # Panics
+    /// The record is not behind the last one.
     pub fn apply(&mut self, record: &Record<'_>) -> Result<Option<Emission>, PastError> {
+        let (lsn, last) = (record.lsn, self.last);
+        assert!(lsn > last, "record {lsn} is applied behind record {last}");
+        self.last = lsn;
         match record.kind {
             kind::WATCH if record.lsn != self.id => return Ok(None),
             // How far subscribers are changes no answer.
             kind::NAMED | kind::UNNAMED => return Ok(None),
             kind::UNWATCH => {
-                let ended = Cursor::new(record.payload).varint().ok_or(ApplyError::Malformed)?;
+                let mut bytes = Cursor::new(record.payload);
+                let ended = bytes.varint();
+                let ended = ended
+                    .ok_or_else(|| bytes.malformed("the read that ends is missing").in_record(record.lsn))?;
                 return if Lsn(ended) == self.id { Err(PastError::Forgotten) } else { Ok(None) };
             }
             _ => {}
@@ -143,8 +154,10 @@ impl Past {
 
     /// The emission that the last record has made, if it has.
     fn latest(&mut self) -> Option<Emission> {
-        let mut emission = self.engine.query(self.id)?.latest_after(self.count).ok().flatten()?;
-        debug_assert_eq!(emission.number, self.count + 1, "a record makes one emission at most");
+        let latest = self.engine.query(self.id)?.latest_after(self.count);
+        let mut emission = latest.expect("the latest emission of all queries is retained")?;
+        let (number, before) = (emission.number, self.count);
+        assert!(number == before + 1, "one record has made emissions {} to {number}", before + 1);
         self.count = emission.number;
         // The log does not say whether the change was asked to be told of only when it is durable.
         emission.durable = true;

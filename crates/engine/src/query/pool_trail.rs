@@ -10,7 +10,7 @@
 //! ```
 
 use super::scope::{Dependencies, Scope};
-use crate::apply_error::ApplyError;
+use crate::apply_error::{ApplyError, Malformed, shown};
 use crate::call::Call;
 use crate::change::{Change, Changes};
 use crate::engine::Engine;
@@ -147,7 +147,7 @@ impl PoolTrail {
     /// [`TrailError`]; then there is no way on.
     pub fn apply(&mut self, record: &Record<'_>, witness: &mut dyn PoolWitness) -> Result<(), TrailError> {
         for change in Changes::of(record).into_iter().flatten() {
-            let change = change?;
+            let change = change.map_err(|error| error.in_record(record.lsn))?;
             if !change.touches(|key| self.scope.contains(key)) {
                 continue;
             }
@@ -183,7 +183,12 @@ impl PoolTrail {
 
     /// Checks what a pool has done.
     fn step(&self, lsn: Lsn, call: &Call<'_>, witness: &mut dyn PoolWitness) -> Result<(), TrailError> {
-        let &[_, key, frame] = call.args else { return Err(ApplyError::Malformed.into()) };
+        let &[_, key, frame] = call.args else {
+            unreachable!(
+                "record {lsn} was read as a pool.step, which has 2 arguments, not {}",
+                call.args.len() - 1
+            );
+        };
         let place = PoolPlace { lsn, time_us: call.now_us, db: call.db, key };
         let mut keys = self.engine.lock_for(call);
         keys.begin_replay();
@@ -208,7 +213,10 @@ fn made_there(
     pool: Option<&Pool>,
     witness: &mut dyn PoolWitness,
 ) -> Result<(), TrailError> {
-    let Some(pool) = pool else { return Err(ApplyError::Malformed.into()) };
+    let Some(pool) = pool else {
+        let what = format!("there is no pool at key {} behind it", shown(place.key));
+        return Err(ApplyError::from(Malformed::of(what)).in_record(place.lsn).into());
+    };
     let (expected, found) = (pool.inner().origin(), pool.chain());
     if expected != found {
         return Err(TrailError::Origin { expected, found });

@@ -100,7 +100,8 @@ impl Read {
     /// How many arguments there are behind the command's name, and these followed by the operators.
     pub(super) fn words(&self) -> (usize, Words<'_>) {
         let mut packed = Cursor::new(&self.words);
-        let count = packed.varint().and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
+        let count =
+            packed.varint().expect("the words of a read begin with how many arguments there are") as usize;
         (count, Words(packed))
     }
 }

@@ -60,7 +60,7 @@ impl Read {
 
     /// What it looks at of the values of its keys.
     pub(crate) fn part(&self) -> Part {
-        self.row().map_or(Part::Everything, |row| (row.part)(&self.borrowed()))
+        (self.row().part)(&self.borrowed())
     }
 
     /// The first key that it reads, if it names any.
@@ -69,8 +69,8 @@ impl Read {
             return Some(key);
         }
         let args = self.borrowed();
-        let at = *self.row()?.keys.positions(&args).first()?;
-        args.get(at).copied()
+        let at = *self.row().keys.positions(&args).first()?;
+        Some(args[at])
     }
 
     /// The keys that it names, each once.
@@ -79,7 +79,7 @@ impl Read {
             return vec![key];
         }
         let args = self.borrowed();
-        let mut keys: Vec<&[u8]> = self.row().map_or(Vec::new(), |row| row.keys.keys(&args).collect());
+        let mut keys: Vec<&[u8]> = self.row().keys.keys(&args).collect();
         keys.sort_unstable();
         keys.dedup();
         keys
@@ -89,7 +89,7 @@ impl Read {
         if let Some(key) = self.sole_key() {
             return Reach::One(keyspace.shard_of(key));
         }
-        let Some(row) = self.row() else { return Reach::All };
+        let row = self.row();
         if matches!(row.keys, KeySpec::All | KeySpec::Each) || row.keys.concerns_all(&self.borrowed()) {
             return Reach::All;
         }
@@ -106,10 +106,11 @@ impl Read {
     /// Reads the state as the log has it: a key whose time has come counts until a record removes it. All shards within its
     /// reach are locked.
     pub(super) fn answer(&self, keys: &mut Keys<'_>, reply: &mut Reply) {
-        let Some(row) = self.row() else { return };
-        let Run::Keys(handler) = row.run else { return };
-        let Some(how) = watchable(row) else { return };
-        debug_assert!(reply.is_empty());
+        let row = self.row();
+        let (Run::Keys(handler), Some(how)) = (row.run, watchable(row)) else {
+            unreachable!("'{}' is watched, which is no read that can be", row.full_name());
+        };
+        assert!(reply.is_empty(), "a read is answered behind {} bytes", reply.len());
         let db = keys.db();
         keys.select(self.db);
         reply.set_protocol(self.protocol);
@@ -157,11 +158,12 @@ impl Read {
 
     /// The command's name, in lower case.
     pub(super) fn name(&self) -> &'static str {
-        self.row().map_or("", |row| row.name)
+        self.row().name
     }
 
-    fn row(&self) -> Option<&'static Command> {
-        command::by_id(self.command)
+    fn row(&self) -> &'static Command {
+        let id = self.command;
+        command::by_id(id).unwrap_or_else(|| panic!("a read of command {id}, which is not in the table"))
     }
 
     /// The arguments, the command's name first.

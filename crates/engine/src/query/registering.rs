@@ -23,14 +23,15 @@ impl Engine {
         time_us: u64,
         bytes: &mut Cursor<'_>,
     ) -> Result<(), ApplyError> {
-        let read = Read::decode(bytes).ok_or(ApplyError::Malformed)?;
+        let read =
+            Read::decode(bytes).ok_or_else(|| bytes.malformed("this is no read that can be watched"))?;
         let mut keys = self.keys_of(&read.reach(self.keyspace()), read.db(), time_us);
         let answer = with_answer(&mut keys, &read, |answer| SharedBytes::from(answer));
         let query = Query::new(lsn, self.registry().with_part(read), self.keyspace(), answer, time_us);
         let query = SharedQuery::new(query);
         let mut queries = self.registry().lock();
-        if queries.of_read(&query.read).is_some() {
-            return Err(ApplyError::Malformed);
+        if let Some(known) = queries.of_read(&query.read) {
+            return Err(bytes.malformed(format!("the read is watched since record {}", known.id)));
         }
         self.register(&mut keys, &mut queries, &query);
         Ok(())
@@ -38,8 +39,9 @@ impl Engine {
 
     /// Applies the record of a query's end.
     pub(crate) fn apply_unwatch(&self, time_us: u64, bytes: &mut Cursor<'_>) -> Result<(), ApplyError> {
-        let id = bytes.varint().ok_or(ApplyError::Malformed)?;
-        let query = self.query(Lsn(id)).ok_or(ApplyError::Malformed)?;
+        let id = bytes.varint().map(Lsn).ok_or_else(|| bytes.malformed("the read that ends is missing"))?;
+        let query =
+            self.query(id).ok_or_else(|| bytes.malformed(format!("no read is watched since record {id}")))?;
         let mut keys = self.keys_of(&query.reach(self.keyspace()), query.read.db(), time_us);
         self.unregister(&mut keys, &mut self.registry().lock(), &query);
         Ok(())
@@ -73,7 +75,7 @@ impl Engine {
         bytes: &mut Cursor<'_>,
         is_wanted: impl Fn(Lsn) -> bool,
     ) -> Result<(), ApplyError> {
-        let Kept { id, count, last, read, answers } = decode_query(bytes).ok_or(ApplyError::Malformed)?;
+        let Kept { id, count, last, read, answers } = decode_query(bytes)?;
         if !is_wanted(id) {
             return Ok(());
         }
@@ -82,8 +84,13 @@ impl Engine {
         let query =
             SharedQuery::new(Query::restored(id, read, self.keyspace(), answers, (count, last), now_us));
         let mut queries = self.registry().lock();
-        if id > last || last > lsn || queries.of_read(&query.read).is_some() || queries.of_id(id).is_some() {
-            return Err(ApplyError::Malformed);
+        if id > last || last > lsn {
+            return Err(bytes.malformed(format!(
+                "the read watched since record {id} has changed last at record {last}, and the snapshot is of record {lsn}"
+            )));
+        }
+        if queries.of_read(&query.read).is_some() || queries.of_id(id).is_some() {
+            return Err(bytes.malformed(format!("the read watched since record {id} is there twice")));
         }
         self.register(&mut keys, &mut queries, &query);
         Ok(())
@@ -91,7 +98,7 @@ impl Engine {
 
     pub(super) fn register(&self, keys: &mut Keys<'_>, queries: &mut Queries, query: &SharedQuery) {
         queries.insert(query);
-        debug_assert_eq!(keys.db(), query.read.db());
+        assert_eq!(keys.db(), query.read.db(), "what the query reads is locked");
         {
             let mut state = query.lock();
             if let Some(listing) = state.listing() {
@@ -134,7 +141,7 @@ impl Engine {
 pub fn count_in_frame(frame: &[u8], id: Lsn) -> Result<Option<u64>, ApplyError> {
     let mut bytes = Cursor::new(frame);
     while !bytes.is_empty() {
-        let kept = decode_query(&mut bytes).ok_or(ApplyError::Malformed)?;
+        let kept = decode_query(&mut bytes)?;
         if kept.id == id {
             return Ok(Some(kept.count));
         }
@@ -153,7 +160,14 @@ struct Kept {
     answers: (SharedBytes, Option<Box<Filtered>>),
 }
 
-fn decode_query(bytes: &mut Cursor<'_>) -> Option<Kept> {
+fn decode_query(bytes: &mut Cursor<'_>) -> Result<Kept, ApplyError> {
+    let start = bytes.offset();
+    read_query(bytes).ok_or_else(|| {
+        bytes.malformed(format!("the watched read that begins at byte {start} cannot be read to its end"))
+    })
+}
+
+fn read_query(bytes: &mut Cursor<'_>) -> Option<Kept> {
     let (id, count, last) = (Lsn(bytes.varint()?), bytes.varint()?, Lsn(bytes.varint()?));
     let read = Read::decode(bytes)?;
     let answer = SharedBytes::from(bytes.bytes()?);

@@ -159,7 +159,8 @@ impl Registry {
     /// Notes that something which took `before` bytes takes `now`.
     pub(super) fn resize(&self, before: usize, now: usize) {
         // In one step, so that nobody reads what it never was.
-        self.bytes.fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
+        let all = self.bytes.fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
+        assert!(before <= all, "what took {before} bytes takes {now}, and all queries together took {all}");
     }
 
     /// Notes what the state of a query takes now, whose answer has taken so many bytes before.
@@ -188,12 +189,22 @@ impl Queries {
     pub(super) fn insert(&mut self, query: &SharedQuery) {
         self.by_read.insert(ByRead(query.clone()));
         self.by_id.insert(query.clone());
-        debug_assert_eq!(self.by_read.len(), self.by_id.len(), "one query for each read");
+        self.check_len();
     }
 
     pub(super) fn remove(&mut self, query: &Query) {
-        self.by_read.remove(&query.read);
-        self.by_id.remove(query.id);
+        let (by_read, by_id) = (self.by_read.remove(&query.read), self.by_id.remove(query.id).is_some());
+        assert!(
+            by_read && by_id,
+            "the query of record {} leaves and is not there: {by_read}, {by_id}",
+            query.id
+        );
+        self.check_len();
+    }
+
+    fn check_len(&self) {
+        let (by_read, by_id) = (self.by_read.len(), self.by_id.len());
+        assert!(by_read == by_id, "{by_read} queries are found by what they read, and {by_id} by their ids");
     }
 
     /// At most `most` of those with ids behind `after` and up to `last`, by their ids.

@@ -88,12 +88,15 @@ impl Retention {
         while let Some(oldest) = order.front()
             && (oldest.time_us < oldest_us || (self.bytes() > max_bytes && order.len() > 1))
         {
-            let Some(oldest) = order.pop_front() else { break };
+            let oldest = order.pop_front().expect("there is an oldest emission");
             // Still under the lock of the order: two that trim at once must not drop a query's emissions out of turn with
             // the entries that stand for them.
-            if let Some(bytes) = oldest.query.lock().emissions.drop_oldest() {
-                self.bytes.fetch_sub(bytes, Ordering::Relaxed);
-            }
+            let query = &oldest.query;
+            let dropped = query.lock().emissions.drop_oldest();
+            let bytes =
+                dropped.unwrap_or_else(|| panic!("the query of record {} retains no emission", query.id()));
+            let retained = self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+            assert!(bytes <= retained, "an emission of {bytes} bytes goes, and all together had {retained}");
         }
     }
 

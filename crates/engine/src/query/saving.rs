@@ -71,11 +71,17 @@ impl Saving {
 
     pub(super) fn save(&self, query: &SharedQuery, state: &State) -> Option<Saved> {
         let number = self.number.load(Ordering::Acquire);
-        let is_wanted =
-            query.id.0 <= self.cut.load(Ordering::Acquire) && query.saved.load(Ordering::Relaxed) != number;
+        let cut = Lsn(self.cut.load(Ordering::Acquire));
+        let is_wanted = query.id <= cut && query.saved.load(Ordering::Relaxed) != number;
         is_wanted.then(|| {
             query.saved.store(number, Ordering::Relaxed);
-            Saved::of(query, state)
+            let saved = Saved::of(query, state);
+            let (id, last) = (query.id, saved.last);
+            assert!(
+                last <= cut,
+                "the query of record {id} has emitted at record {last} before the snapshot of {cut} has it"
+            );
+            saved
         })
     }
 }

@@ -190,7 +190,7 @@ pub(super) fn for_each_command(
     mut visit: impl FnMut(u8, &'static Command, &[&[u8]]),
 ) -> Result<(), ApplyError> {
     for change in Changes::of(record).into_iter().flatten() {
-        if let Change::Command { command, db, args } = change? {
+        if let Change::Command { command, db, args } = change.map_err(|error| error.in_record(record.lsn))? {
             visit(db, command, &args);
         }
     }

@@ -73,8 +73,8 @@ fn admit_beside_others(keys: &mut Keys<'_>, read: &Read, reach: &Reach) -> Resul
 impl Engine {
     /// Says who passes emissions on. Once, before anybody subscribes.
     pub fn set_audience(&self, audience: Box<dyn Audience>) {
-        // A second audience would never hear of anything; there is none.
-        let _ = self.registry().audience.set(audience);
+        let is_first = self.registry().audience.set(audience).is_ok();
+        assert!(is_first, "emissions have an audience already, and a second one would hear of nothing");
     }
 
     /// Limits what is retained of emissions.
@@ -127,6 +127,7 @@ impl Engine {
             .log()
             .append_into(room, now_us, kind::WATCH, |into| read.encode(into))
             .map_err(|error| CommandError::LogFailed(error.to_string()))?;
+        keys.note_logged(id);
         let query = Query::new(id, self.registry().with_part(read), self.keyspace(), answer, now_us);
         let query = SharedQuery::new(query);
         self.register(&mut keys, &mut queries, &query);
@@ -203,7 +204,7 @@ impl Engine {
     }
 
     fn join(&self, keys: &Keys<'_>, query: SharedQuery, listener: usize, logged: Option<Lsn>) -> Subscribed {
-        debug_assert_eq!(keys.db(), query.read.db(), "what the query reads is locked");
+        assert_eq!(keys.db(), query.read.db(), "what the query reads is locked");
         let mut state = query.lock();
         state.listeners.join(listener);
         let (answer, number) = (state.shown().clone(), state.emissions.count());

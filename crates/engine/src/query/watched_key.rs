@@ -78,9 +78,8 @@ impl Watched {
             self.queries.swap_remove(others - 1);
         } else {
             self.queries.swap_remove(at);
-            if let Some(by_name) = &mut self.by_name {
-                by_name.remove(query);
-            }
+            let by_name = self.by_name.as_mut().expect("a query behind the others is found by names");
+            by_name.remove(query);
             self.by_name.take_if(|by_name| by_name.len == 0);
         }
         true
@@ -144,6 +143,7 @@ impl ByName {
 
     fn remove(&mut self, query: &SharedQuery) {
         for hash in names(query) {
+            // A name that stands twice among the arguments was removed with the first.
             let Some(of_name) = self.queries.get_mut(&hash) else { continue };
             of_name.retain(|other| !SharedQuery::ptr_eq(other, query));
             if of_name.is_empty() {

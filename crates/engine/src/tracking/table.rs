@@ -98,35 +98,39 @@ impl TrackedKeys {
         if let Some(tracked) = self.table.get_mut(hash, key) {
             if let Err(at) = tracked.readers.binary_search(&reader) {
                 tracked.readers.insert(at, reader);
-                self.count(0, 1, size_of::<u64>());
+                self.readers += 1;
+                self.bytes += size_of::<u64>();
+                self.totals.add(0, 1, size_of::<u64>());
             }
             return;
         }
         let tracked = Box::new(TrackedKey { key: key.into(), readers: Readers::from_elem(reader, 1) });
         let bytes = tracked.bytes();
         self.table.insert(hash, tracked);
-        self.count(1, 1, bytes);
+        self.readers += 1;
+        self.bytes += bytes;
+        self.totals.add(1, 1, bytes);
     }
 
     fn forget(&mut self, key: &[u8]) -> Option<Readers> {
         let tracked = self.table.remove(hash(key), key)?;
         let (readers, bytes) = (tracked.readers.len(), tracked.bytes());
-        self.count(1_usize.wrapping_neg(), readers.wrapping_neg(), bytes.wrapping_neg());
+        let (all, all_bytes) = (self.readers, self.bytes);
+        assert!(
+            readers <= all && bytes <= all_bytes,
+            "a key with {readers} readers and {bytes} bytes goes from a table of {all} readers and {all_bytes} bytes"
+        );
+        self.readers -= readers;
+        self.bytes -= bytes;
+        self.totals.remove(1, readers, bytes);
         Some(tracked.readers)
-    }
-
-    /// Adds to what is counted here and in all shards; what is taken away is added as its negative.
-    fn count(&mut self, keys: usize, readers: usize, bytes: usize) {
-        self.readers = self.readers.wrapping_add(readers);
-        self.bytes = self.bytes.wrapping_add(bytes);
-        self.totals.add(keys, readers, bytes);
     }
 }
 
 impl Drop for TrackedKeys {
     fn drop(&mut self) {
         let (keys, readers, bytes) = (self.table.len(), self.readers, self.bytes);
-        self.totals.add(keys.wrapping_neg(), readers.wrapping_neg(), bytes.wrapping_neg());
+        self.totals.remove(keys, readers, bytes);
     }
 }
 

@@ -68,4 +68,17 @@ impl Totals {
         self.readers.fetch_add(readers, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
+
+    /// Takes away what was added before.
+    pub(super) fn remove(&self, keys: usize, readers: usize, bytes: usize) {
+        let all = [
+            self.keys.fetch_sub(keys, Ordering::Relaxed),
+            self.readers.fetch_sub(readers, Ordering::Relaxed),
+            self.bytes.fetch_sub(bytes, Ordering::Relaxed),
+        ];
+        assert!(
+            keys <= all[0] && readers <= all[1] && bytes <= all[2],
+            "{keys} keys, {readers} readers and {bytes} bytes go, and all tables together had {all:?}"
+        );
+    }
 }

@@ -99,7 +99,9 @@ impl Tracker {
             return None;
         }
         let next = pending.queue.pop_front();
-        pending.bytes -= next.as_ref().map_or(0, Invalidation::bytes);
+        let (all, bytes) = (pending.bytes, next.as_ref().map_or(0, Invalidation::bytes));
+        pending.bytes =
+            all.checked_sub(bytes).unwrap_or_else(|| panic!("{bytes} of {all} waiting bytes are taken"));
         pending.is_told = !pending.queue.is_empty();
         next
     }

@@ -59,9 +59,8 @@ pub(super) fn is_large(count: usize, mut sizes: impl Iterator<Item = usize>) -> 
 pub(crate) struct Pieces {
     /// All complete but the last one.
     filled: Vec<Vec<u8>>,
-    /// Captures that have ended, and those among them that have not written as many elements as there were.
+    /// Captures that have ended, each with as many elements as there were at the cut.
     pub(crate) ended: u64,
-    pub(crate) miscounted: u64,
 }
 
 impl Pieces {
@@ -73,7 +72,7 @@ impl Pieces {
         if self.filled.last().is_none_or(|piece| piece.len() >= Self::FULL) {
             self.filled.push(Vec::new());
         }
-        let Some(piece) = self.filled.last_mut() else { return 0 };
+        let piece = self.filled.last_mut().expect("there is a piece that is not complete");
         let before = piece.len();
         write(piece);
         piece.len() - before
@@ -131,13 +130,16 @@ impl Parts {
     }
 
     fn add(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        debug_assert!(self.missing > 0, "no element is written twice, and none that is new");
-        self.missing = self.missing.wrapping_sub(1);
+        let (number, kind) = (self.number, self.kind);
+        assert!(
+            self.missing > 0,
+            "value {number}, a {kind:?}, has more elements in its parts than it had at the cut"
+        );
+        self.missing -= 1;
         self.count += 1;
-        if let Some(part) = self.written.last_mut() {
-            write(part);
-            part[self.count_at..self.count_at + 4].copy_from_slice(&self.count.to_le_bytes());
-        }
+        let part = self.written.last_mut().expect("a part was opened before");
+        write(part);
+        part[self.count_at..self.count_at + 4].copy_from_slice(&self.count.to_le_bytes());
     }
 
     /// Gives away what has been written.
@@ -148,10 +150,10 @@ impl Parts {
 
     /// Gives away the last parts.
     pub(super) fn end(mut self, pieces: &mut Pieces) {
-        debug_assert_eq!(self.missing, 0, "every element is written");
+        let (missing, number, kind) = (self.missing, self.number, self.kind);
+        assert!(missing == 0, "{missing} elements of value {number}, a {kind:?}, are in none of its parts");
         self.give_to(pieces);
         pieces.ended += 1;
-        pieces.miscounted += u64::from(self.missing != 0);
     }
 }
 

@@ -86,7 +86,7 @@ pub(crate) struct Listing {
 impl Counter {
     /// A counter at 0.
     pub fn new(kind: Kind, terms: Terms) -> Self {
-        debug_assert!(terms.are_sound(), "{terms:?}");
+        assert!(terms.are_sound(), "the terms of a counter are out of range: {terms:?}");
         Self { durable: 0, open: 0, limit: limit_of(kind), terms: terms.shared(), listing: None }
     }
 
@@ -109,7 +109,7 @@ impl Counter {
 
     /// Changes how it is committed. Nothing may be open, so that any promise holds.
     pub(crate) fn set_terms(&mut self, terms: Terms) {
-        debug_assert!(self.open == 0 && terms.are_sound(), "{self:?}");
+        assert!(self.open == 0 && terms.are_sound(), "{terms:?} are to be the terms of {self:?}");
         self.terms = terms.shared();
     }
 
@@ -127,10 +127,10 @@ impl Counter {
     /// Writes down what the books have become.
     #[inline]
     pub(crate) fn set_books(&mut self, durable: i64, open: i64) {
-        debug_assert!((-MAX..=MAX).contains(&durable), "{durable}");
-        debug_assert!(
-            durable.checked_add(open).is_some_and(|at| (-MAX..=MAX).contains(&at)),
-            "{durable} {open}"
+        let is_in_range = |at: i64| (-MAX..=MAX).contains(&at);
+        assert!(
+            is_in_range(durable) && durable.checked_add(open).is_some_and(is_in_range),
+            "a counter is to be at {durable} in the log and {open} further, which is beyond {MAX}"
         );
         self.durable = durable;
         self.open = open;

@@ -132,7 +132,7 @@ impl InParts for Hash {
 
     fn begin_capture(&mut self, number: u64) {
         // So many fields, or such large ones, come back outgrown by themselves when the parts are read.
-        debug_assert!(self.outgrown);
+        assert!(self.outgrown, "value {number}, a hash of {} fields, needs no parts", self.fields.len());
         self.fields.begin_capture(number, Self::TYPE);
     }
 

@@ -118,7 +118,7 @@ impl Limit {
 
     /// Follows another policy of its algorithm from now on; what was used is judged by it.
     pub fn follow(&mut self, policy: Policy) {
-        debug_assert_eq!(policy.algorithm(), self.policy.algorithm(), "the usage is of the algorithm");
+        assert_eq!(policy.algorithm(), self.policy.algorithm(), "the usage is of the algorithm");
         self.policy = policy;
     }
 
@@ -138,13 +138,13 @@ impl Limit {
     /// Takes units under a policy of its algorithm, all or none. A refusal changes nothing. Of leases there are at most `leases_max`
     /// at once, and one that is granted has the name [`Leases::last_id`].
     pub fn take(&mut self, policy: Policy, now: Time, amount: u64, leases_max: usize) -> Decision {
-        debug_assert_eq!(policy.algorithm(), self.policy.algorithm(), "the usage is of the algorithm");
+        assert_eq!(policy.algorithm(), self.policy.algorithm(), "the usage is of the algorithm");
         with_rule!(&mut self.usage, policy, leases_max, |rule, state| rule.check(state, now, amount))
     }
 
     /// What [`Limit::take`] would answer.
     pub fn peek(&self, policy: Policy, now: Time, amount: u64, leases_max: usize) -> Decision {
-        debug_assert_eq!(policy.algorithm(), self.policy.algorithm(), "the usage is of the algorithm");
+        assert_eq!(policy.algorithm(), self.policy.algorithm(), "the usage is of the algorithm");
         with_rule!(&self.usage, policy, leases_max, |rule, state| rule.peek(state, now, amount))
     }
 

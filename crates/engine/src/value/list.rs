@@ -61,7 +61,7 @@ impl List {
     /// Adds an element at an end; O(1) amortised.
     #[inline]
     pub fn push(&mut self, end: End, element: &[u8]) {
-        debug_assert!(element.len() <= MAX_BYTES);
+        assert!(element.len() <= MAX_BYTES, "an element of {} bytes exceeds {MAX_BYTES}", element.len());
         self.before_change_at(end);
         let chunk = self.chunk_at(end);
         if !chunk.is_some_and(|chunk| chunk.push(end, element)) {
@@ -185,7 +185,7 @@ impl List {
 
     /// The place before the element with this index, which exists.
     fn place_of(&self, index: usize) -> Place {
-        debug_assert!(index < self.len);
+        assert!(index < self.len, "element {index} of a list of {}", self.len);
         let (chunk, inside) = if index <= self.len / 2 {
             let (mut chunk, mut left) = (0, index);
             while left >= self.chunks[chunk].len() {
@@ -350,7 +350,8 @@ impl List {
         let back = self.len - kept.end;
         self.drop_elements(End::Front, kept.start);
         self.drop_elements(End::Back, back);
-        debug_assert_eq!(self.len, kept.len());
+        let (len, kept_len) = (self.len, kept.len());
+        assert!(len == kept_len, "a list has {len} elements left, and {kept_len} were to be kept");
         if self.chunks.len() == 1
             && let Some(only) = self.chunks.front_mut()
             && only.is_sparse()
@@ -367,15 +368,17 @@ impl List {
         }
         if count > 0 {
             self.before_change_at(end);
-            if let Some(chunk) = self.chunk_at(end) {
-                chunk.drop_many(end, count);
-            }
+            let chunk = self.chunk_at(end).expect("a list that has elements has a chunk");
+            chunk.drop_many(end, count);
         }
     }
 
     /// Adds the elements of another list at the back, in O(chunks).
     pub(crate) fn append(&mut self, mut behind: Self) {
-        debug_assert!(self.capture.is_none() && behind.capture.is_none());
+        assert!(
+            self.capture.is_none() && behind.capture.is_none(),
+            "a list that is captured is joined to another"
+        );
         self.chunks.append(&mut behind.chunks);
         self.len += behind.len;
     }

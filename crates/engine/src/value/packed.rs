@@ -97,7 +97,7 @@ impl Packed {
 
     /// Replaces the value of a pair that was found.
     pub(super) fn replace(&mut self, place: Place, value: &[u8]) {
-        debug_assert!(Self::admits(&[], value), "a value that fits in the block");
+        assert!(Self::admits(&[], value), "a value of {} bytes does not fit in the block", value.len());
         if value.len() == place.value_len as usize {
             self.bytes[place.value()].copy_from_slice(value);
         } else {
@@ -108,7 +108,9 @@ impl Packed {
 
     /// Adds a pair whose key is not in the block.
     pub(super) fn push(&mut self, key: &[u8], value: &[u8]) {
-        debug_assert!(self.has_room() && Self::admits(key, value), "a pair that fits in the block");
+        let is_admitted = self.has_room() && Self::admits(key, value);
+        assert!(is_admitted, "a pair of {} and {} bytes does not fit in the block", key.len(), value.len());
+        // Not in release builds: the caller has just looked.
         debug_assert!(self.find(key).is_none(), "the key is not in the block");
         let needed = HEAD + key.len() + value.len();
         if self.bytes.capacity() - self.bytes.len() < needed {

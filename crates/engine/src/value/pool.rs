@@ -107,7 +107,14 @@ impl Pool {
         let pool = &mut self.0.chained.pool;
         pool.stage();
         pool.catch_up(now_us);
-        let made = change(pool).inspect_err(|_| pool.revert())?;
+        let made = change(pool).inspect_err(|refusal| {
+            pool.revert();
+            let left = pool.staged().len();
+            assert!(
+                left == 0,
+                "a change of a pool was refused, because {refusal}, and left {left} bytes of events"
+            );
+        })?;
         Ok(self.keep(now_us, made))
     }
 
@@ -156,7 +163,7 @@ impl Pool {
         for event in Events::new(&events).flatten() {
             see(capture, recent, pool, now_us, &event);
             let done = pool.apply(&event);
-            debug_assert_eq!(done, Ok(()), "what was just done can be done again");
+            assert_eq!(done, Ok(()), "what was just done can be done again: {event:?}");
         }
     }
 

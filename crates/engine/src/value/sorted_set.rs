@@ -39,6 +39,7 @@ impl Default for Form {
 impl SortedSet {
     /// A set of distinct members that come in their order, in O(n).
     pub fn from_ascending(members: &[(f64, &[u8])]) -> Self {
+        // Not in release builds: as many comparisons as there are members.
         debug_assert!(members.is_sorted_by(|one, next| compare(*one, *next).is_lt()));
         let longest = members.iter().map(|(_, member)| member.len()).max().unwrap_or(0);
         if members.len() > packed::MAX_MEMBERS || longest > packed::MAX_MEMBER_BYTES {

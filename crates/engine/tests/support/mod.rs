@@ -1,5 +1,6 @@
 //! An engine over a log in memory, and commands as people type them.
-#![allow(dead_code, unreachable_pub, reason = "each test uses what it needs")]
+
+pub(crate) mod commands;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -7,19 +8,19 @@ use tidemark_engine::{Call, Engine, Executed, Protocol, Reply, WatchedKeys, comm
 use tidemark_log::{Log, Lsn, MemoryStorage, Options, Record};
 
 /// 2026-01-01T00:00:00Z, when every test begins.
-pub const START_US: u64 = 1_767_225_600_000_000;
+pub(crate) const START_US: u64 = 1_767_225_600_000_000;
 
 /// An engine without keys, whose random choices and secrets are always the same.
-pub fn engine() -> Engine {
+pub(crate) fn engine() -> Engine {
     engine_with_log(log())
 }
 
-pub fn log() -> Arc<Log> {
+pub(crate) fn log() -> Arc<Log> {
     let (log, _) = Log::open(Arc::new(MemoryStorage::new()), Options::default()).expect("an empty log opens");
     Arc::new(log)
 }
 
-pub fn engine_with_log(log: Arc<Log>) -> Engine {
+pub(crate) fn engine_with_log(log: Arc<Log>) -> Engine {
     let next = AtomicU8::new(0);
     let secrets = move |bytes: &mut [u8]| {
         bytes.fill(next.fetch_add(1, Ordering::Relaxed));
@@ -29,7 +30,7 @@ pub fn engine_with_log(log: Arc<Log>) -> Engine {
 }
 
 /// Splits a line as `redis-cli` does, without escapes: words, or text between double quotes.
-pub fn words(line: &str) -> Vec<String> {
+pub(crate) fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut rest = line.trim_start();
     while !rest.is_empty() {
@@ -44,32 +45,32 @@ pub fn words(line: &str) -> Vec<String> {
 }
 
 /// A client: a protocol, a database and a clock.
-pub struct Client<'e> {
-    pub engine: &'e Engine,
-    pub protocol: Protocol,
-    pub db: u8,
-    pub now_us: u64,
+pub(crate) struct Client<'e> {
+    pub(crate) engine: &'e Engine,
+    pub(crate) protocol: Protocol,
+    pub(crate) db: u8,
+    pub(crate) now_us: u64,
 }
 
 impl<'e> Client<'e> {
-    pub fn new(engine: &'e Engine) -> Self {
+    pub(crate) fn new(engine: &'e Engine) -> Self {
         Self { engine, protocol: Protocol::Resp2, db: 0, now_us: START_US }
     }
 
-    pub fn resp3(engine: &'e Engine) -> Self {
+    pub(crate) fn resp3(engine: &'e Engine) -> Self {
         Self { protocol: Protocol::Resp3, ..Self::new(engine) }
     }
 
-    pub fn sleep_ms(&mut self, ms: u64) {
+    pub(crate) fn sleep_ms(&mut self, ms: u64) {
         self.now_us += ms * 1000;
     }
 
     /// Runs a command and returns its answer as it goes over the wire, `\r\n` shown as a space.
-    pub fn run(&self, line: &str) -> String {
+    pub(crate) fn run(&self, line: &str) -> String {
         self.execute(line).0
     }
 
-    pub fn execute(&self, line: &str) -> (String, Executed<'e>) {
+    pub(crate) fn execute(&self, line: &str) -> (String, Executed<'e>) {
         let words = words(line);
         let args: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
         let mut reply = Reply::new(self.protocol);
@@ -87,7 +88,7 @@ impl<'e> Client<'e> {
     }
 
     /// Runs commands and compares each answer.
-    pub fn expect(&self, dialogue: &[(&str, &str)]) {
+    pub(crate) fn expect(&self, dialogue: &[(&str, &str)]) {
         for (line, answer) in dialogue {
             assert_eq!(self.run(line), *answer, "{line}");
         }
@@ -95,7 +96,7 @@ impl<'e> Client<'e> {
 }
 
 /// Runs commands as `EXEC` does and returns the answer, unless a key of `watch` has changed.
-pub fn transaction(engine: &Engine, watch: Option<&WatchedKeys>, lines: &[&str]) -> String {
+pub(crate) fn transaction(engine: &Engine, watch: Option<&WatchedKeys>, lines: &[&str]) -> String {
     let words: Vec<Vec<String>> = lines.iter().map(|line| words(line)).collect();
     let args: Vec<Vec<&[u8]>> =
         words.iter().map(|words| words.iter().map(String::as_bytes).collect()).collect();
@@ -115,20 +116,21 @@ pub fn transaction(engine: &Engine, watch: Option<&WatchedKeys>, lines: &[&str])
 }
 
 /// Wire bytes as one line.
-pub fn shown(bytes: &[u8]) -> String {
+pub(crate) fn shown(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).replace("\r\n", " ").trim_end().to_owned()
 }
 
 /// A second engine, to which the whole log of the first has been applied.
-pub fn replayed(engine: &Engine) -> Engine {
+pub(crate) fn replayed(engine: &Engine) -> Engine {
     let replica = self::engine();
     apply_from(engine, engine.log().floor().max(Lsn(1)), &replica);
     replica
 }
 
 /// Applies the log of `engine` from `from` on to another engine.
-pub fn apply_from(engine: &Engine, from: Lsn, replica: &Engine) {
+pub(crate) fn apply_from(engine: &Engine, from: Lsn, replica: &Engine) {
     let mut scratch = Reply::default();
+    replica.continue_behind(from.previous());
     for_each_record(engine, from, |record| {
         let applied = replica.apply(record, &mut scratch);
         applied.unwrap_or_else(|error| panic!("record {} of kind {}: {error}", record.lsn, record.kind));
@@ -136,7 +138,7 @@ pub fn apply_from(engine: &Engine, from: Lsn, replica: &Engine) {
 }
 
 /// Shows every record of an engine's log from `from` on.
-pub fn for_each_record(engine: &Engine, from: Lsn, mut visit: impl FnMut(&Record<'_>)) {
+pub(crate) fn for_each_record(engine: &Engine, from: Lsn, mut visit: impl FnMut(&Record<'_>)) {
     let log = engine.log();
     log.wait_durable(log.appended()).expect("memory does not fail");
     if from > log.appended() {

@@ -71,8 +71,8 @@ pub(super) fn release(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), C
         return Ok(());
     }
     let left = ctx.keys.update(key, |limit: &mut Limit| (limit.release(now, &ids), limit.deadline()))?;
-    let (released, deadline) = left.unwrap_or((0, None));
-    debug_assert!(released > 0, "it was looked for before");
+    let (released, deadline) = left.expect("the limiter was found before");
+    assert!(released > 0, "a lease that was found before is released");
     if deadline.is_some_and(|at| at <= ctx.keys.now_ms()) {
         // It is as if nobody had used it.
         ctx.keys.remove(key);

@@ -61,7 +61,7 @@ fn ask(keys: &Keys<'_>, limit: Option<&Limit>, request: &Request<'_>) -> Result<
 
 /// Takes what [`ask`] has allowed.
 fn take_allowed(keys: &mut Keys<'_>, request: &Request<'_>) -> Result<Answer, CommandError> {
-    debug_assert!(request.amount > 0, "a question takes nothing");
+    assert!(request.amount > 0, "a question takes nothing");
     let now = now(keys);
     let take = |limit: &mut Limit| -> Result<(Answer, Option<u64>), CommandError> {
         let terms = request.terms(limit.policy())?;
@@ -94,7 +94,7 @@ fn take_allowed(keys: &mut Keys<'_>, request: &Request<'_>) -> Result<Answer, Co
         }
         (None, None) => return Err(answer::NO_LIMITER),
     };
-    debug_assert!(answer.decision.is_allowed, "it was asked before");
+    assert!(answer.decision.is_allowed, "{} units that were allowed are refused", request.amount);
     keys.changed(request.key, if answer.algorithm.has_leases() { "limit_acquire" } else { "limit_check" });
     Ok(answer)
 }

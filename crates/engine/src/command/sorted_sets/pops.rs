@@ -55,7 +55,7 @@ fn pop(
     count: usize,
     shape: Shape,
 ) -> Result<bool, CommandError> {
-    debug_assert!(count > 0);
+    assert!(count > 0, "a pop takes at least one member");
     let Context { keys, reply } = ctx;
     let mut moves = keys.moves(key);
     let popped = keys.update::<SortedSet, _>(key, |set| {
@@ -193,7 +193,7 @@ pub(super) fn serve_bzmpop(
     key: &[u8],
     args: &[&[u8]],
 ) -> Result<(), CommandError> {
-    let Choice { end, count, .. } = Choice::parse(args.get(2..).unwrap_or_default(), End::parse)?;
+    let Choice { end, count, .. } = Choice::parse(&args[2..], End::parse)?;
     serve(ctx, key, end, count, Shape::KeyPairs)
 }
 
@@ -205,6 +205,6 @@ fn serve(
     shape: Shape,
 ) -> Result<(), CommandError> {
     let served = pop_first_key(ctx, &[key], end, count, shape)?;
-    debug_assert!(served, "a client is served from a key that has members");
+    assert!(served, "a client is served from a key that has members");
     Ok(())
 }

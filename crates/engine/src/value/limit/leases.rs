@@ -75,7 +75,7 @@ impl Leases {
 
     /// Gives back what is held under names, which are in order, and says how many of them had not ended.
     pub(super) fn release(&mut self, now: Time, ids: &[u64]) -> usize {
-        debug_assert!(ids.is_sorted(), "they are searched");
+        assert!(ids.is_sorted(), "the names of leases are searched: {ids:?}");
         self.forget_ended(now);
         let before = self.held.len();
         let mut released = 0_u128;
@@ -185,13 +185,20 @@ impl Limiter for ByLeases {
             used -= u128::from(lease.units);
             wait = lease.left(now);
         }
-        debug_assert!(self.has_room(count, used, amount), "there is room when all have ended");
+        assert!(
+            self.has_room(count, used, amount),
+            "no room for {amount} units beside {count} leases of {used}"
+        );
         Some(wait)
     }
 
     fn grant(&self, state: &mut Leases, now: Time, amount: u64) {
         state.forget_ended(now);
-        debug_assert!(self.has_room(state.held.len(), state.units, amount), "it was asked before");
+        let (count, used) = (state.held.len(), state.units);
+        assert!(
+            self.has_room(count, used, amount),
+            "no room for {amount} units beside {count} leases of {used}"
+        );
         state.last_id = (now.as_nanos() / 1000).max(state.last_id + 1);
         state.units += u128::from(amount);
         state.insert(Lease { id: state.last_id, units: amount, end_ns: end_ns(now, self.0.term()) });

@@ -39,7 +39,8 @@ impl ListCapture {
         let mut bytes = 0;
         while bytes < PART_BYTES {
             let Some(seen) = self.see_next(chunks) else {
-                debug_assert_eq!(self.unseen, 0);
+                let unseen = self.unseen;
+                assert!(unseen == 0, "the walk over a list is at its end, and has not seen {unseen} chunks");
                 self.parts.end(pieces);
                 return None;
             };
@@ -68,7 +69,8 @@ impl ListCapture {
     }
 
     fn write(&mut self, chunk: &Chunk) {
-        self.parts.push_run(chunk.place().map_or(0, u64::from), chunk.iter());
+        let place = chunk.place().expect("a chunk that is not seen has its place at the cut");
+        self.parts.push_run(u64::from(place), chunk.iter());
     }
 
     /// Sees one chunk more; how many bytes it has. `None` if all have been seen.

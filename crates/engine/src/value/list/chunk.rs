@@ -45,6 +45,7 @@ fn packed_len(element: &[u8]) -> usize {
 }
 
 fn write(hole: &mut [u8], element: &[u8]) {
+    // Not in release builds: the slices below are as long as they are, or panic.
     debug_assert_eq!(hole.len(), packed_len(element));
     let last = hole.len() - 1;
     if element.len() < LONG as usize {
@@ -142,6 +143,7 @@ impl Chunk {
     /// The element behind a place and the place behind it. `at` is a place before the end.
     #[inline]
     pub(super) fn next(&self, at: usize) -> (&[u8], usize) {
+        // Not in release builds, here and below: the inner loop of every walk over a list.
         debug_assert!(self.start() <= at && at < self.end());
         let short = self.buffer[at];
         if short < LONG {
@@ -172,15 +174,14 @@ impl Chunk {
     }
 
     fn long_length(&self, at: usize) -> usize {
-        let length = self.buffer[at..].first_chunk().copied();
-        debug_assert!(length.is_some(), "four bytes of length lie in the chunk");
-        length.map_or(0, u32::from_le_bytes) as usize
+        let length = self.buffer[at..].first_chunk().expect("four bytes of length lie in the chunk");
+        u32::from_le_bytes(*length) as usize
     }
 
     /// The place before the element with this index, reached from the nearer end. `index` is at most the number of
     /// elements.
     pub(super) fn place_of(&self, index: usize) -> usize {
-        debug_assert!(index <= self.len());
+        assert!(index <= self.len(), "element {index} of a chunk of {}", self.len());
         if index <= self.len() / 2 {
             (0..index).fold(self.start(), |at, _| self.next(at).1)
         } else {
@@ -217,6 +218,7 @@ impl Chunk {
         };
         write(&mut self.buffer[hole], element);
         self.count += 1;
+        // Not in release builds: a larger chunk is slower, and nothing else.
         debug_assert!(self.used() <= CHUNK_BYTES, "an element that takes more is alone");
         true
     }
@@ -327,7 +329,7 @@ impl Chunk {
     /// Splits the chunk at a place before which `before` elements lie, and returns the part behind it, which is not
     /// empty.
     pub(super) fn split(&mut self, at: usize, before: usize) -> Self {
-        debug_assert!(before < self.len());
+        assert!(before < self.len(), "a chunk of {} elements is split behind {before}", self.len());
         let tail = &self.buffer[at..self.end()];
         let mut buffer = vec![0; roomy(tail.len())];
         buffer[..tail.len()].copy_from_slice(tail);

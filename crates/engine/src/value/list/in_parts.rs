@@ -14,7 +14,7 @@ impl InParts for List {
 
     /// O(chunks).
     fn begin_capture(&mut self, number: u64) {
-        debug_assert!(self.capture.is_none());
+        assert!(self.capture.is_none(), "value {number} is captured already");
         self.capture = Some(Box::new(ListCapture::new(number, self.len, &mut self.chunks)));
     }
 

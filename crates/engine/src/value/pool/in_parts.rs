@@ -15,7 +15,7 @@ impl InParts for Pool {
 
     /// O(reservations and what else there is beside items).
     fn begin_capture(&mut self, number: u64) {
-        debug_assert!(!self.is_captured());
+        assert!(!self.is_captured(), "value {number} is captured already");
         let mut head = Vec::new();
         self.encode_head(&mut head);
         self.0.capture = Some(Box::new(PoolCapture::new(number, self.len(), &head)));

@@ -50,6 +50,8 @@ impl Indexed {
 
     #[inline]
     pub(super) fn len(&self) -> usize {
+        // Not in release builds: every look at a set asks for its length. Changes assert the same
+        // of each member.
         debug_assert_eq!(self.names.len(), self.order.len());
         self.order.len()
     }
@@ -79,12 +81,10 @@ impl Indexed {
             return;
         };
         let ranked = self.order.remove(|ranked| ranked.compare(old, name));
-        debug_assert!(ranked.is_some(), "what the table holds is in the order too");
-        if let Some(mut ranked) = ranked {
-            ranked.score = score;
-            ranked.member.set_score(score);
-            self.order.insert(ranked);
-        }
+        let mut ranked = ranked.expect("what the table holds is in the order too");
+        ranked.score = score;
+        ranked.member.set_score(score);
+        self.order.insert(ranked);
     }
 
     pub(super) fn remove(&mut self, name: &[u8]) -> Option<f64> {
@@ -93,7 +93,7 @@ impl Indexed {
             capture.before_change(name, Some(score), None);
         }
         let ranked = self.order.remove(|ranked| ranked.compare(score, name));
-        debug_assert!(ranked.is_some(), "what the table holds is in the order too");
+        assert!(ranked.is_some(), "what the table holds is in the order too");
         Some(score)
     }
 
@@ -105,7 +105,7 @@ impl Indexed {
                 capture.before_change(name, Some(ranked.score), None);
             }
             let removed = names.remove(hash(name), name);
-            debug_assert!(removed.is_some(), "what the order holds is in the table too");
+            assert!(removed.is_some(), "what the order holds is in the table too");
             taken(name, ranked.score);
         });
     }
@@ -146,7 +146,7 @@ impl Indexed {
 
     /// Lets a snapshot see the set as it is now, in parts.
     pub(super) fn begin_capture(&mut self, number: u64) {
-        debug_assert!(self.capture.is_none());
+        assert!(self.capture.is_none(), "value {number} is captured already");
         let parts = Parts::new(number, Type::SortedSet, self.len());
         self.capture = Some(Box::new(Capture { parts, position: None, settled: Table::new() }));
     }
@@ -186,7 +186,8 @@ impl Indexed {
         capture.parts.give_to(pieces);
         let more = rest.next().is_some();
         if !more && let Some(capture) = self.capture.take() {
-            debug_assert!(capture.settled.is_empty(), "all settled members have been passed");
+            let left = capture.settled.len();
+            assert!(left == 0, "the walk is at its end, and has not passed {left} members that are settled");
             capture.parts.end(pieces);
         }
         more
@@ -206,7 +207,7 @@ impl Capture {
         let will_be_ahead = next.is_some_and(|score| self.is_ahead(score, name));
         let hash = hash(name);
         let was_settled = self.settled.get(hash, name).is_some();
-        debug_assert!(!was_settled || ahead.is_some());
+        assert!(!was_settled || ahead.is_some(), "a member that the walk has passed is settled");
         if let Some(score) = ahead.filter(|_| !was_settled) {
             self.parts.push(|part| put_member(part, name, score));
         }

@@ -53,13 +53,14 @@ impl Ranked {
 
 /// The form in which a score is kept: the two zeros are one score, so only one of them is.
 pub(super) fn stored(score: f64) -> f64 {
-    debug_assert!(!score.is_nan(), "a score is a number");
+    assert!(!score.is_nan(), "a score is a number");
     // Adding zero turns -0 into 0 and leaves everything else as it is.
     score + 0.0
 }
 
 /// The order of sorted sets: by score, then byte by byte. Both zeros are one score.
 pub(crate) fn compare(one: (f64, &[u8]), other: (f64, &[u8])) -> Ordering {
+    // Not in release builds: every search compares. No score is kept that is none: see `stored`.
     debug_assert!(!one.0.is_nan() && !other.0.is_nan(), "a score is a number");
     one.0.partial_cmp(&other.0).unwrap_or(Ordering::Equal).then_with(|| one.1.cmp(other.1))
 }

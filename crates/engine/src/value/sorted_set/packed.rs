@@ -36,11 +36,10 @@ pub(super) struct Place {
 impl Packed {
     /// A set of distinct members that come in their order and fit this form.
     pub(super) fn from_ascending(members: &[(f64, &[u8])]) -> Self {
-        debug_assert!(members.len() <= MAX_MEMBERS);
+        assert!(members.len() <= MAX_MEMBERS, "{} members in a form of {MAX_MEMBERS}", members.len());
         let mut bytes = Vec::with_capacity(members.iter().map(|(_, member)| OVERHEAD + member.len()).sum());
         for (score, member) in members {
-            debug_assert!(member.len() <= MAX_MEMBER_BYTES);
-            let length = member.len() as u8;
+            let length = u8::try_from(member.len()).expect("a member fits the form");
             bytes.push(length);
             bytes.extend_from_slice(&stored(*score).to_le_bytes());
             bytes.extend_from_slice(member);
@@ -77,6 +76,7 @@ impl Packed {
 
     /// Adds a member that is not in it.
     pub(super) fn insert(&mut self, member: &[u8], score: f64) {
+        // Not in release builds: the caller has just looked.
         debug_assert!(self.takes(member.len()) && self.find(member).is_none());
         let before = |other: &(&[u8], f64)| compare((other.1, other.0), (score, member)).is_lt();
         let at: usize = self.iter().take_while(before).map(|(other, _)| OVERHEAD + other.len()).sum();
@@ -116,6 +116,7 @@ impl Packed {
 
     /// Where the members of these ranks lie.
     fn bytes_of(&self, range: &Range<usize>) -> Range<usize> {
+        // Not in release builds: the length is counted.
         debug_assert!(range.start <= range.end && range.end <= self.len());
         if *range == (0..self.len()) {
             return 0..self.bytes.len();

@@ -65,6 +65,7 @@ impl<T> Default for RankTree<T> {
 impl<T: Ord + Clone> RankTree<T> {
     /// A tree of items that ascend strictly, in O(n).
     pub(super) fn from_ascending(items: Vec<T>) -> Self {
+        // Not in release builds: as many comparisons as there are items.
         debug_assert!(items.is_sorted_by(|one, next| one < next), "items ascend strictly");
         let len = items.len();
         let mut nodes: Vec<(usize, Node<T>)> =
@@ -113,7 +114,7 @@ impl<T: Ord + Clone> RankTree<T> {
         let mut left = end.saturating_sub(range.start);
         while left > 0 {
             let removed = self.root.remove_run(range.start, left, &mut taken);
-            debug_assert!((1..=left).contains(&removed));
+            assert!((1..=left).contains(&removed), "{removed} of {left} items are taken out");
             self.len -= removed;
             left -= removed;
             self.drop_single_root();
@@ -235,6 +236,7 @@ impl<T: Ord + Clone> Node<T> {
             Self::Inner(inner) => inner.insert(item),
             Self::Leaf(items) => {
                 let index = items.partition_point(|other| *other < item);
+                // Not in release builds: the table of the members has answered it.
                 debug_assert!(items.get(index) != Some(&item), "the item is not in the tree");
                 if items.len() < MAX {
                     items.insert(index, item);
@@ -438,7 +440,7 @@ impl<'a, T: Ord + Clone> Iterator for Iter<'a, T> {
         }
         if self.front.is_empty() {
             let (leaf, offset) = self.tree.leaf_at(self.range.start);
-            self.front = leaf.get(offset..).unwrap_or_default();
+            self.front = &leaf[offset..];
         }
         let (first, rest) = self.front.split_first()?;
         self.front = rest;
@@ -459,7 +461,7 @@ impl<'a, T: Ord + Clone> DoubleEndedIterator for Iter<'a, T> {
         }
         if self.back.is_empty() {
             let (leaf, offset) = self.tree.leaf_at(self.range.end - 1);
-            self.back = leaf.get(..=offset).unwrap_or_default();
+            self.back = &leaf[..=offset];
         }
         let (last, rest) = self.back.split_last()?;
         self.back = rest;

@@ -71,6 +71,7 @@ impl Model {
         let lsn = record.lsn.0;
         assert!(lsn > self.last, "records ascend: {lsn} behind {}", self.last);
         self.last = lsn;
+        self.engine.continue_behind(record.lsn.previous());
         match record.kind {
             kind::COMMAND | kind::TRANSACTION | kind::EXPIRY => {
                 let Some(payload) = without_positions(record) else { return };

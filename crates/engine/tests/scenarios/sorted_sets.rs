@@ -1,8 +1,8 @@
 //! Sorted sets, as Redis 7 answers.
 
-mod support;
+use crate::support;
+use crate::support::{Client, START_US, engine, replayed, shown};
 use std::sync::{Arc, Mutex};
-use support::{Client, START_US, engine, replayed, shown};
 use tidemark_engine::{Call, Delivery, Engine, Reply, command};
 
 const NOT_A_FLOAT: &str = "-ERR value is not a valid float";

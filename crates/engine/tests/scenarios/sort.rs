@@ -1,7 +1,6 @@
 //! `SORT` and `SORT_RO`.
 
-mod support;
-use support::{Client, engine, replayed};
+use crate::support::{Client, engine, replayed};
 
 const NOT_NUMBERS: &str = "-ERR One or more scores can't be converted into double";
 

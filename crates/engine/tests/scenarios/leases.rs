@@ -1,8 +1,7 @@
 //! Concurrency limits: leases that end by themselves, are named once, and outlive the process.
 
-mod support;
-
-use support::{Client, START_US, engine, replayed, transaction};
+use crate::support;
+use crate::support::{Client, START_US, engine, replayed, transaction};
 use tidemark_engine::Engine;
 use tidemark_engine::query::{Filter, Read, SharedQuery};
 use tidemark_log::Lsn;

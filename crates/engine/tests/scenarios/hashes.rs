@@ -1,7 +1,6 @@
 //! Hashes, as Redis 7 answers.
 
-mod support;
-use support::{Client, engine, replayed};
+use crate::support::{Client, engine, replayed};
 
 #[test]
 fn fields_are_set_read_and_deleted() {

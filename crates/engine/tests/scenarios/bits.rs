@@ -1,7 +1,6 @@
 //! Bits of strings, as Redis 7 answers.
 
-mod support;
-use support::{Client, engine, replayed};
+use crate::support::{Client, engine, replayed};
 
 const BAD_OFFSET: &str = "-ERR bit offset is not an integer or out of range";
 const WRONG_TYPE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value";

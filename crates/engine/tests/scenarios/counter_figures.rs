@@ -1,10 +1,8 @@
 //! What is told of counters, computed again by hand: from answers, from the log, and by asking each counter.
 
-mod support;
-
+use crate::support::{Client, START_US, engine, for_each_record};
 use proptest::prelude::*;
 use std::collections::HashMap;
-use support::{Client, START_US, engine, for_each_record};
 use tidemark_engine::change::{Change, Changes};
 use tidemark_engine::keyspace::{CounterTotals, Exposure, KeyChurn};
 use tidemark_engine::{ChurnOrder, CounterFigures, Engine};

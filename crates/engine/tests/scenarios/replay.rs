@@ -1,15 +1,12 @@
 //! State is a pure function of the log: whatever commands ran, over every command of the table, replaying the log gives
 //! the same state, from the start and from a snapshot.
 
-#[path = "support/commands.rs"]
-mod commands;
-mod support;
-
-use commands::{Generator, Line, Random, Times, shown, writes};
+use crate::support;
+use crate::support::commands::{Generator, Line, Random, Times, shown, writes};
+use crate::support::{START_US, apply_from};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use support::{START_US, apply_from};
 use tidemark_engine::{Call, Delivery, Engine, Protocol, Reply, Waiter, command};
 use tidemark_log::Lsn;
 
@@ -261,7 +258,7 @@ fn replaying_the_log_gives_the_same_state_over_every_command() {
     for &seed in &seeds {
         let outcome = std::panic::catch_unwind(|| check(seed));
         let here = outcome.unwrap_or_else(|reason| {
-            eprintln!("once more: {SEED}={seed} cargo test -p tidemark-engine --test replay");
+            eprintln!("once more: {SEED}={seed} cargo test -p tidemark-engine --test scenarios replay");
             std::panic::resume_unwind(reason)
         });
         seen.ran.extend(here.ran);

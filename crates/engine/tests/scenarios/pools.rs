@@ -1,9 +1,8 @@
 //! Pools: what they give, what of it the log has, and that nothing is given twice.
 
-mod support;
-
+use crate::support;
+use crate::support::{Client, START_US, engine, replayed, transaction};
 use std::collections::BTreeMap;
-use support::{Client, START_US, engine, replayed, transaction};
 use tidemark_engine::query::{Filter, Read};
 use tidemark_engine::{Engine, Protocol};
 use tidemark_pool::{Numbers, Secret};

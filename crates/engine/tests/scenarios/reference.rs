@@ -1,5 +1,5 @@
-//! The book's command reference is the command table, printed. `TIDEMARK_UPDATE=1 cargo test -p tidemark-engine --test
-//! reference` writes it anew.
+//! The book's command reference is the command table, printed. `TIDEMARK_UPDATE=1 cargo test -p
+//! tidemark-engine --test scenarios reference` writes it anew.
 
 use std::fmt::Write;
 use tidemark_engine::command::{self, Command, Group};
@@ -72,6 +72,6 @@ fn the_reference_in_the_book_is_the_command_table() {
     assert!(
         found == expected,
         "docs/commands.md is not what the command table says; run \
-         TIDEMARK_UPDATE=1 cargo test -p tidemark-engine --test reference"
+         TIDEMARK_UPDATE=1 cargo test -p tidemark-engine --test scenarios reference"
     );
 }

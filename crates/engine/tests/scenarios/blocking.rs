@@ -1,9 +1,9 @@
 //! Clients that wait for lists: who is served, in which order, exactly once.
 
-mod support;
+use crate::support;
+use crate::support::{Client, START_US, engine, replayed, shown, words};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use support::{Client, START_US, engine, replayed, shown, words};
 use tidemark_engine::record::{Cursor, LoggedCommand};
 use tidemark_engine::{Call, Engine, Protocol, Reply, Waiter, command};
 use tidemark_log::Lsn;

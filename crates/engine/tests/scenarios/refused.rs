@@ -1,9 +1,8 @@
 //! What the log does not take must not count: neither for who asked, nor for anybody after.
 
-mod support;
-
+use crate::support;
+use crate::support::{Client, START_US, replayed};
 use std::sync::Arc;
-use support::{Client, START_US, replayed};
 use tidemark_engine::Engine;
 use tidemark_log::{Log, MemoryStorage, Options};
 

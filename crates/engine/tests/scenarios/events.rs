@@ -1,13 +1,10 @@
 //! Keyspace events: which command tells of what, in which order, and when nobody is told.
 
-#[path = "support/commands.rs"]
-mod commands;
-mod support;
-
-use commands::{Generator, Line, Times, shown};
+use crate::support;
+use crate::support::commands::{Generator, Line, Times, shown};
+use crate::support::{Client, START_US, transaction, words};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
-use support::{Client, START_US, transaction, words};
 use tidemark_engine::event::{Cause, EVENTS, Event, EventAudience, EventClasses};
 use tidemark_engine::keyspace::DATABASES;
 use tidemark_engine::query::{Filter, Read};
@@ -452,7 +449,7 @@ fn a_replay_tells_nobody() {
 
 #[test]
 fn every_event_is_in_the_book() {
-    let book = include_str!("../../../docs/keyspace-notifications.md");
+    let book = include_str!("../../../../docs/keyspace-notifications.md");
     let mut documented: Vec<&str> = book
         .lines()
         .filter_map(|line| line.strip_prefix("| `")?.split(" | ").nth(2))

@@ -1,7 +1,6 @@
 //! Sets, as Redis 7 answers.
 
-mod support;
-use support::{Client, engine, replayed};
+use crate::support::{Client, engine, replayed};
 
 /// The members in an answer, sorted.
 fn members(answer: &str) -> Vec<String> {

@@ -1,8 +1,7 @@
 //! Counters: what they count, what of it the log hears, and what a crash may do.
 
-mod support;
-
-use support::{Client, START_US, apply_from, engine, engine_with_log, log, replayed, transaction};
+use crate::support;
+use crate::support::{Client, START_US, apply_from, engine, engine_with_log, log, replayed, transaction};
 use tidemark_engine::keyspace::CounterDefaults;
 use tidemark_engine::query::{Filter, Read};
 use tidemark_engine::{Engine, Protocol};

@@ -1,7 +1,6 @@
 //! Lists, as Redis 7 answers.
 
-mod support;
-use support::{Client, engine, replayed};
+use crate::support::{Client, engine, replayed};
 
 const WRONG_TYPE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value";
 const NOT_AN_INTEGER: &str = "-ERR value is not an integer or out of range";

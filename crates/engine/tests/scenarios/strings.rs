@@ -1,7 +1,6 @@
 //! Strings, as Redis 7 answers.
 
-mod support;
-use support::{Client, engine, replayed};
+use crate::support::{Client, engine, replayed};
 
 #[test]
 fn a_value_is_stored_as_it_was_sent() {

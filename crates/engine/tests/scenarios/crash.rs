@@ -5,14 +5,11 @@
 //! What must hold each time: the recovered state is exactly the state after some record, and not one before the last
 //! record that was acknowledged as durable.
 
-#[path = "support/commands.rs"]
-mod commands;
-mod support;
-
-use commands::{Generator, Random, Times};
+use crate::support;
+use crate::support::START_US;
+use crate::support::commands::{Generator, Line, Random, Times};
 use std::io::ErrorKind;
 use std::sync::Arc;
-use support::START_US;
 use tidemark_engine::{Call, Engine, Reply, command};
 use tidemark_log::storage::faulty::{Fault, Plan, Site};
 use tidemark_log::{
@@ -50,6 +47,7 @@ fn recover(storage: Arc<dyn Storage>, retention: Retention, case: &str) -> Optio
         let read = snapshot.read_section(KEYSPACE, |frame| loader.load_frame(frame).expect("a frame loads"));
         read.ok()?;
         loader.finish().expect("nothing is missing");
+        engine.continue_behind(covered);
     }
     if covered < log.appended() {
         let mut scratch = Reply::default();
@@ -98,7 +96,7 @@ fn live(engine: &Engine) -> Lsn {
 }
 
 /// Runs one command alone, or several as a transaction; the record of the change, if there was one.
-fn run(engine: &Engine, lines: &[commands::Line], db: u8, now_us: u64) -> Option<Lsn> {
+fn run(engine: &Engine, lines: &[Line], db: u8, now_us: u64) -> Option<Lsn> {
     let args: Vec<Vec<&[u8]>> = lines.iter().map(|line| line.iter().map(Vec::as_slice).collect()).collect();
     let calls: Vec<Call<'_>> = args
         .iter()
@@ -152,7 +150,7 @@ fn check(survivor: &MemoryStorage, acknowledged: Lsn, digests: &[u128], case: &s
     assert!(last >= acknowledged, "{case}: {acknowledged} was acknowledged, and the log ends with {last}");
     assert_eq!(engine.digest(), digests[last.0 as usize], "{case}: the state after record {last}");
 
-    let line: commands::Line = ["SET", "life", "goes on"].map(|word| word.as_bytes().to_vec()).to_vec();
+    let line: Line = ["SET", "life", "goes on"].map(|word| word.as_bytes().to_vec()).to_vec();
     let lsn = run(&engine, &[line], 0, START_US).expect("a change is accepted");
     engine.log().wait_durable(lsn).expect("memory does not fail");
     let digest = engine.digest();

@@ -1,7 +1,8 @@
 //! Keys of any type, databases, transactions and the whole state.
 
-mod support;
-use support::{Client, START_US, engine, replayed, shown, transaction, words};
+use crate::support;
+use crate::support::{Client, START_US, engine, replayed, shown, transaction, words};
+use tidemark_engine::record::encode_command;
 use tidemark_engine::{Call, Protocol, Reply, WatchedKeys, command};
 use tidemark_log::{Lsn, Record};
 
@@ -527,18 +528,120 @@ fn an_abandoned_snapshot_leaves_the_next_one_whole() {
 fn damaged_records_and_frames_are_refused() {
     let engine = engine();
     let mut scratch = Reply::default();
-    let record = |kind, payload| Record { lsn: Lsn(1), time_us: 0, kind, payload };
-    for kind in 0..7 {
-        for payload in
-            [&b""[..], b"\xff", b"\x00\x02\x00\x02\x01k", b"\x00\xff\xff\x00", b"\x00\x01\x00\x01\x01k"]
-        {
-            let _ = engine.apply(&record(kind, payload), &mut scratch);
-            let _ = engine.load(START_US).load_frame(payload);
-            let _ = engine.load_queries(Lsn(1), START_US, payload);
+    let mut apply = |kind, payload| {
+        let record = Record { lsn: Lsn(1), time_us: 0, kind, payload };
+        support::engine().apply(&record, &mut scratch)
+    };
+    let digest = engine.digest();
+    for payload in
+        [&b""[..], b"\xff", b"\x00\x02\x00\x02\x01k", b"\x00\xff\xff\x00", b"\x00\x01\x00\x01\x01k"]
+    {
+        for kind in 0..=9 {
+            // A transaction of nothing, and two keys that have expired.
+            let is_sound = (kind, payload) == (2, b"") || (kind, payload) == (3, b"\x00\x02\x00\x02\x01k");
+            assert_eq!(apply(kind, payload).is_ok(), is_sound, "{payload:?} of kind {kind}");
+        }
+        assert!(engine.load(START_US).load_frame(payload).is_err(), "{payload:?}");
+        assert_eq!(engine.load_queries(Lsn(1), START_US, payload).is_ok(), payload.is_empty(), "{payload:?}");
+        assert_eq!(engine.load_names(payload).is_ok(), payload.is_empty(), "{payload:?}");
+    }
+    assert_eq!(engine.digest(), digest);
+}
+
+/// What an error says of damaged bytes: the record or frame, the byte, and what is wrong there.
+#[test]
+fn errors_say_where_a_record_is_damaged() {
+    let mut scratch = Reply::default();
+    let mut told = |kind, payload: &[u8]| {
+        let engine = engine();
+        engine.continue_behind(Lsn(6));
+        engine
+            .apply(&Record { lsn: Lsn(7), time_us: 0, kind, payload }, &mut scratch)
+            .expect_err("damaged")
+            .to_string()
+    };
+    let mut set = Vec::new();
+    let set_row = command::resolve(&[b"set", b"k", b"v"]).expect("a command");
+    encode_command(&mut set, 0, set_row.id, &[b"k", b"v"]);
+    assert_eq!(
+        told(1, &set[..set.len() - 1]),
+        "the payload of record 7 is malformed at byte 7: a command or its argument is cut off"
+    );
+    set[0] = 16;
+    assert_eq!(
+        told(1, &set),
+        "the payload of record 7 is malformed at byte 8: there is no database 16: the last one is 15"
+    );
+    assert_eq!(
+        told(3, b"\x00\x01a\x05b"),
+        "the payload of record 7 is malformed at byte 4: a key is cut off"
+    );
+    assert_eq!(
+        told(5, b"\x09"),
+        "the payload of record 7 is malformed at byte 1: no read is watched since record 9"
+    );
+    assert_eq!(
+        told(7, b"\x04name"),
+        "the payload of record 7 is malformed at byte 5: there is no subscription 'name'"
+    );
+}
+
+#[test]
+fn errors_say_where_a_frame_is_damaged() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.expect(&[("SET k value", "+OK"), ("SADD s a b c", ":3")]);
+    let mut snapshot = engine.snapshot();
+    let frames: Vec<_> = std::iter::from_fn(|| snapshot.next_frame()).collect();
+    let told = |frame: &[u8]| {
+        let copy = support::engine();
+        let loader = copy.load(START_US);
+        loader.load_frame(frame).map_err(|error| error.in_frame(3).to_string())
+    };
+    assert_eq!(told(b""), Err("frame 3 is malformed at byte 0: the database is missing".to_owned()));
+    assert_eq!(
+        told(b"\x10"),
+        Err("frame 3 is malformed at byte 1: there is no database 16: the last one is 15".to_owned())
+    );
+    for frame in &frames {
+        assert_eq!(told(frame), Ok(()));
+        let twice = [frame, &frame[1..]].concat();
+        let error = told(&twice).expect_err("each key is there twice");
+        assert!(error.starts_with("frame 3 is malformed at byte "), "{error}");
+        assert!(error.ends_with("of database 0 has been loaded before"), "{error}");
+        // A frame is cut off at the end of an entry, or says where what it has begins and how far
+        // it could be read.
+        for cut in 1..frame.len() {
+            let Err(error) = told(&frame[..cut]) else { continue };
+            let place = error.strip_prefix("frame 3 is malformed at byte ").expect(&error);
+            let (offset, what) = place.split_once(": ").expect("what is wrong");
+            let start = what.strip_prefix("what begins at byte ").and_then(|rest| rest.split_once(','));
+            let number = |text: &str| text.parse::<usize>().expect(text);
+            let (offset, start) = (number(offset), number(start.expect(what).0));
+            assert!(start <= offset && offset <= cut, "{error}: {cut} bytes");
         }
     }
-    assert!(engine.apply(&record(1, b"\x00\xff\xff\x00"), &mut scratch).is_err());
-    assert!(engine.apply(&record(9, b""), &mut scratch).is_err());
+}
+
+#[test]
+#[should_panic(expected = "record 3 is applied behind record 1, and is not the next one")]
+fn a_record_that_is_left_out_stops_the_replay() {
+    let (engine, mut scratch) = (engine(), Reply::default());
+    for lsn in [1, 3] {
+        let applied =
+            engine.apply(&Record { lsn: Lsn(lsn), time_us: 0, kind: 2, payload: b"" }, &mut scratch);
+        applied.expect("a transaction of nothing");
+    }
+}
+
+#[test]
+#[should_panic(expected = "record 1 is applied behind record 1, and is not the next one")]
+fn a_record_that_comes_twice_stops_the_replay() {
+    let (engine, mut scratch) = (engine(), Reply::default());
+    for _ in 0..2 {
+        let applied = engine.apply(&Record { lsn: Lsn(1), time_us: 0, kind: 2, payload: b"" }, &mut scratch);
+        applied.expect("a transaction of nothing");
+    }
 }
 
 #[test]

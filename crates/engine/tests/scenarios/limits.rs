@@ -1,8 +1,7 @@
 //! Limiters: `CL.THROTTLE` as redis-cell answers, and the family `LIMIT.*`.
 
-mod support;
-
-use support::{Client, START_US, engine, replayed, transaction};
+use crate::support;
+use crate::support::{Client, START_US, engine, replayed, transaction};
 use tidemark_engine::Engine;
 
 /// A client whose clock shows so many milliseconds since the beginning of the test.

@@ -1,0 +1,25 @@
+//! The engine from outside: commands and their answers, and what the log and snapshots make of them.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod bits;
+mod blocking;
+mod counter_figures;
+mod counters;
+mod crash;
+mod events;
+mod hashes;
+mod keyspace;
+mod leases;
+mod limits;
+mod lists;
+mod pools;
+mod reference;
+mod refused;
+mod replay;
+mod sets;
+mod sort;
+mod sorted_sets;
+mod strings;
+mod watching;
