@@ -269,3 +269,46 @@ fn out_of_order(lsn: Lsn, last: Lsn) -> ! {
         "a change has record {lsn}, and a change of the same shard before it or a snapshot without it has record {last}"
     );
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_behind_the_one_before_and_behind_the_cut_of_a_snapshot() {
+        let mut shard = Shard::new();
+        shard.note_logged(Lsn(3));
+        shard.note_logged(Lsn(7));
+        shard.note_cut(Lsn(7));
+        shard.note_logged(Lsn(8));
+        shard.note_cut(Lsn(20));
+        shard.note_logged(Lsn(21));
+    }
+
+    #[test]
+    #[should_panic(expected = "a change has record 7")]
+    fn records_of_a_shard_that_do_not_ascend_are_a_defect() {
+        let mut shard = Shard::new();
+        shard.note_logged(Lsn(7));
+        shard.note_logged(Lsn(7));
+    }
+
+    #[test]
+    #[should_panic(expected = "a snapshot is cut behind record 6, and has the change of record 7")]
+    fn a_cut_before_the_last_change_is_a_defect() {
+        let mut shard = Shard::new();
+        shard.note_logged(Lsn(7));
+        shard.note_cut(Lsn(6));
+    }
+
+    #[test]
+    #[should_panic(
+        expected = "a change has record 8, and a change of the same shard before it or a snapshot"
+    )]
+    fn a_cut_behind_the_last_change_is_a_defect_at_the_next_change() {
+        let mut shard = Shard::new();
+        shard.note_logged(Lsn(7));
+        shard.note_cut(Lsn(8));
+        shard.note_logged(Lsn(8));
+    }
+}

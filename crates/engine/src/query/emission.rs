@@ -158,6 +158,20 @@ mod tests {
     }
 
     #[test]
+    #[should_panic(expected = "emission 12 is that of record 7, and the one before of record 7")]
+    fn two_emissions_of_one_record_are_a_defect() {
+        emissions(&[7, 7]);
+    }
+
+    #[test]
+    #[should_panic(expected = "emission 13 at record 9 comes behind emission 11: one is missing")]
+    fn a_number_that_is_left_out_is_a_defect() {
+        let answer = SharedBytes::from(b"later".as_slice());
+        let before = answer.clone();
+        emissions(&[7]).add(Emission { number: 13, lsn: Lsn(9), time_us: 0, durable: false, before, answer });
+    }
+
+    #[test]
     fn emissions_are_found_by_number_and_by_lsn() {
         let emissions = emissions(&[7, 9, 20]);
         assert_eq!(emissions.count(), 13);
