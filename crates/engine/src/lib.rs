@@ -36,6 +36,8 @@ mod churning;
 pub mod command;
 mod committing;
 pub mod context;
+#[cfg(test)]
+mod damage;
 mod digest;
 pub mod encoded;
 mod engine;

@@ -495,7 +495,9 @@ mod tests {
 
         #[test]
         fn any_text_is_a_number_or_refused(text in "[-+0-9.eExXpPinfa]{0,40}", other in "[0-9]{1,30}\\.[0-9]{0,30}") {
-            let _ = sum(&text, &other);
+            let added = sum(&text, &other);
+            prop_assert_eq!(LongDouble::parse(text.as_bytes()).is_err(), added == "refused");
+            prop_assert_eq!(&sum(&other, &text), &added);
             let number = LongDouble::parse(other.as_bytes()).expect("a number").expect("finite");
             prop_assert_eq!(number.add(LongDouble::ZERO), Some(number));
         }

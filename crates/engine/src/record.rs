@@ -199,6 +199,7 @@ impl<'a> LoggedCommand<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::damage;
     use proptest::prelude::*;
 
     proptest! {
@@ -219,8 +220,34 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_decode_or_are_refused(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
-            let _ = LoggedCommand::decode(&mut Cursor::new(&bytes));
+        fn any_bytes_decode_to_what_they_are_or_are_refused(bytes in damage::bytes(100)) {
+            let mut cursor = Cursor::new(&bytes);
+            if let Some(LoggedCommand { db, id, args }) = LoggedCommand::decode(&mut cursor) {
+                let mut form = Vec::new();
+                encode_command(&mut form, db, id, &args);
+                prop_assert!(form.len() <= cursor.offset());
+                let again = LoggedCommand::decode(&mut Cursor::new(&form)).expect("what was encoded decodes");
+                prop_assert_eq!((again.db, again.id, again.args), (db, id, args));
+                for cut in 0..form.len() {
+                    prop_assert!(LoggedCommand::decode(&mut Cursor::new(&form[..cut])).is_none());
+                }
+            }
+        }
+
+        #[test]
+        fn offsets_are_those_of_the_whole(one in proptest::collection::vec(any::<u8>(), 0..300), other: u32) {
+            let mut inner = Vec::new();
+            put_bytes(&mut inner, &one);
+            inner.extend_from_slice(&other.to_le_bytes());
+            let mut bytes = vec![7];
+            put_bytes(&mut bytes, &inner);
+            let mut cursor = Cursor::new(&bytes);
+            prop_assert_eq!((cursor.offset(), cursor.u8(), cursor.offset()), (0, Some(7), 1));
+            let mut nested = cursor.nested().expect("a length and bytes");
+            prop_assert_eq!((cursor.offset(), nested.offset()), (bytes.len(), bytes.len() - inner.len()));
+            prop_assert_eq!(nested.bytes(), Some(&one[..]));
+            prop_assert_eq!(nested.offset(), bytes.len() - 4);
+            prop_assert_eq!((nested.u32(), nested.offset()), (Some(other), bytes.len()));
         }
 
         #[test]

@@ -355,7 +355,18 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
         #[test]
         fn any_text_is_an_address_or_is_refused(text in "(nats|kafka|tls)://[a-z:@/?=&,%\\[\\].]{0,40}") {
-            let _ = address(&text);
+            let (_, rest) = text.split_once("://").expect("a scheme");
+            match address(&text) {
+                // Both ways to name it say where it is, and no secret.
+                Ok(address) => {
+                    let told = address.to_string();
+                    let login = rest.rsplit_once('@').map(|(login, _)| login).filter(|login| login.len() > 1);
+                    let secret = login.map(|login| format!("{login}@"));
+                    prop_assert!(secret.is_none_or(|secret| !told.contains(&secret)));
+                    prop_assert!(told.contains("://"));
+                }
+                Err(reason) => prop_assert!(!reason.is_empty()),
+            }
         }
     }
 }

@@ -311,12 +311,19 @@ mod tests {
 
         #[test]
         fn any_bytes_are_a_float_or_refused(text in "[-+]?0x[0-9a-g.]{0,24}(p[-+]?[0-9]{0,6})?") {
-            let _ = float(text.as_bytes());
+            if let Ok(value) = float(text.as_bytes()) {
+                prop_assert!(!value.is_nan());
+                prop_assert_eq!(float(crate::reply::format_double(value).as_bytes()), Ok(value));
+            }
         }
 
         #[test]
         fn any_pattern_gives_an_answer(pattern in proptest::collection::vec(any::<u8>(), 0..30), text in proptest::collection::vec(any::<u8>(), 0..30)) {
-            let _ = glob(&pattern, &text);
+            let (behind_any, longer) = ([b"*", &pattern[..]].concat(), [b"x", &text[..]].concat());
+            let matches = glob(&pattern, &text);
+            prop_assert!(!matches || (glob(&behind_any, &text) && glob(&behind_any, &longer)));
+            let plain: Vec<u8> = text.iter().flat_map(|byte| [b'\\', *byte]).collect();
+            prop_assert!(glob(&plain, &text) && !glob(&plain, &longer));
         }
     }
 }

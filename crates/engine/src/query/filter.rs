@@ -439,6 +439,7 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::damage;
     use proptest::prelude::*;
     use tidemark_circuit::{Fiber, Flow};
 
@@ -550,12 +551,47 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_a_filter_s_memory_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
+        fn any_bytes_are_a_filter_s_memory_or_refused(bytes in damage::bytes(60)) {
             let filter = filter("DIFF HIGH THROTTLE 1 WINDOW 3 AVG EVERY 2").expect("operators");
-            let mut filtering = Filtering::new(&filter, Protocol::Resp3).expect("some");
-            let _ = filtering.decode(&mut Cursor::new(&bytes));
-            let _ = filtering.apply(b":1\r\n", 7);
-            let _ = Filter::decode(&mut Cursor::new(&bytes));
+            let decode = |bytes: &mut Cursor<'_>| {
+                let mut filtering = Filtering::new(&filter, Protocol::Resp3).expect("some");
+                filtering.decode(bytes).map(|()| filtering)
+            };
+            let encode = |filtering: &Filtering| {
+                let mut form = Vec::new();
+                filtering.encode(&mut form);
+                form
+            };
+            // What it remembers, and what it makes of the next answers.
+            let view = |filtering: &Filtering| {
+                let mut filtering = filtering.clone();
+                let passed = [1, 2, 9].map(|number| filtering.apply(format!(":{number}\r\n").as_bytes(), number));
+                (encode(&filtering), passed)
+            };
+            damage::check(&bytes, decode, encode, view)?;
+        }
+
+        #[test]
+        fn words_are_a_filter_exactly_if_they_are_its_operators(
+            words in proptest::collection::vec(
+                prop_oneof!["DIFF|HIGH|high|\\||x", "(EVERY|LIMIT|SKIP|THROTTLE|WINDOW|RANGE)", "[0-3]|AVG|MAX"],
+                0..6,
+            ),
+        ) {
+            let words: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
+            let mut bytes = Vec::new();
+            put_varint(&mut bytes, words.len() as u64);
+            words.iter().for_each(|word| put_bytes(&mut bytes, word));
+            let decoded = Filter::decode(&mut Cursor::new(&bytes));
+            let parsed = Filter::parse(&words).ok().filter(|filter| filter.words.len() == words.len());
+            prop_assert_eq!(&decoded, &parsed);
+            let encode = |filter: &Filter| {
+                let mut form = Vec::new();
+                filter.encode(&mut form);
+                form
+            };
+            prop_assert!(decoded.is_none_or(|filter| encode(&filter).eq_ignore_ascii_case(&bytes)));
+            damage::check(&bytes, Filter::decode, encode, Filter::clone)?;
         }
     }
 }

@@ -400,6 +400,7 @@ fn value(entry: &Entry) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::damage;
     use proptest::prelude::*;
     use std::collections::{BTreeMap, BTreeSet};
 
@@ -555,8 +556,13 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_decode_or_are_refused(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
-            let _ = Dict::decode(&mut Cursor::new(&bytes));
+        fn any_bytes_decode_to_what_they_are_or_are_refused(bytes in damage::bytes(100)) {
+            let encode = |dict: &Dict| {
+                let mut form = Vec::new();
+                dict.encode(&mut form);
+                form
+            };
+            damage::check(&bytes, Dict::decode, encode, pairs)?;
         }
     }
 }

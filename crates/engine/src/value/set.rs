@@ -307,6 +307,7 @@ fn text<'a>(value: i64) -> Text<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::damage;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
@@ -423,8 +424,13 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_decode_or_are_refused(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
-            let _ = Set::decode(&mut Cursor::new(&bytes));
+        fn any_bytes_decode_to_what_they_are_or_are_refused(bytes in damage::bytes(100)) {
+            let encode = |set: &Set| {
+                let mut form = Vec::new();
+                set.encode(&mut form);
+                form
+            };
+            damage::check(&bytes, Set::decode, encode, members)?;
         }
     }
 }

@@ -70,8 +70,8 @@ proptest! {
         if let Some(mut limit) = Limit::decode(&mut Cursor::new(&bytes)) {
             let now = Time::from_secs(1_767_225_600);
             let policy = limit.policy();
-            let _ = limit.peek(policy, now, 1, LEASES);
-            limit.take(policy, now, 1, LEASES);
+            let asked = limit.peek(policy, now, 1, LEASES);
+            prop_assert_eq!(limit.take(policy, now, 1, LEASES).is_allowed, asked.is_allowed);
             limit.refund(now, u64::MAX);
             let lease = limit.leases().map_or(0, Leases::last_id);
             limit.renew(policy, now, lease);
@@ -79,7 +79,8 @@ proptest! {
             let form = form(&limit);
             let decoded = Limit::decode(&mut Cursor::new(&form));
             prop_assert_eq!(decoded.as_ref(), Some(&limit));
-            let _ = (limit.idle_at_ms(), limit.noted(), limit.digest());
+            let seen = |limit: &Limit| (limit.idle_at_ms(), limit.noted(), limit.digest());
+            prop_assert_eq!(decoded.as_ref().map(seen), Some(seen(&limit)));
         }
     }
 }

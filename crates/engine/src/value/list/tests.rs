@@ -1,4 +1,5 @@
 use super::*;
+use crate::damage;
 use proptest::prelude::*;
 
 impl List {
@@ -166,8 +167,13 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_decode_or_are_refused(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
-        let _ = List::decode(&mut Cursor::new(&bytes));
+    fn any_bytes_decode_to_what_they_are_or_are_refused(bytes in damage::bytes(100)) {
+        let encode = |list: &List| {
+            let mut form = Vec::new();
+            list.encode(&mut form);
+            form
+        };
+        damage::check(&bytes, List::decode, encode, List::elements)?;
     }
 }
 
