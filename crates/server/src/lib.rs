@@ -10,6 +10,7 @@
 //! - [`resp`]: the protocol. `dice`: another one, told apart by a connection's first byte.
 //! - [`config`]: settings, from flags, environment and file.
 //! - [`Server`]: start, run, stop; [`run`] is that for a command line.
+//! - [`abort_on_panic()`]: a panic of any thread ends the process.
 //! - `worker`, `inbox`: the event loops and what threads tell each other.
 //! - `connection`, `session`, `output`: one client, without its socket.
 //! - `command`: what commands do that are not the engine's.
@@ -28,6 +29,7 @@
 //!                                        shared ─► inbox, pubsub, backlogs, snapshots, … ─► target, output, settings
 //! ```
 
+mod abort_on_panic;
 mod backlog;
 mod backlogs;
 mod client;
@@ -83,6 +85,7 @@ mod watchers;
 mod watching;
 mod worker;
 
+pub use abort_on_panic::abort_on_panic;
 pub use listener::ListenError;
 pub use recovery::RecoverError;
 pub use run::run;

@@ -1,5 +1,6 @@
 //! `tidemark serve`: a server in the foreground, with what it says to the person who started it.
 
+use crate::abort_on_panic::abort_on_panic;
 use crate::config::{self, BindAddress, Config, ServeArgs};
 use crate::server::{Server, Stopper};
 use crate::version::TIDEMARK_VERSION;
@@ -11,13 +12,15 @@ use std::io::{self, Write as _};
 /// The exit code when a second signal cuts a graceful stop short.
 const EXIT_FORCED: i32 = 130;
 
-/// Serves until it is told to stop: by SIGTERM, by Ctrl-C, by `SHUTDOWN`.
+/// Serves until it is told to stop: by SIGTERM, by Ctrl-C, by `SHUTDOWN`. From then on a panic of
+/// any thread ends the process.
 pub fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let config = args.configuration()?;
     if args.print_config {
         io::stdout().write_all(config::print(&config).as_bytes())?;
         return Ok(());
     }
+    abort_on_panic();
     let server = Server::start(config.clone())?;
     let signals = stop_on_signals(server.stopper())?;
     // Whoever starts the server may not care to read what it says.

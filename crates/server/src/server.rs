@@ -68,14 +68,21 @@ pub enum StopError {
     )]
     Snapshot(TakeError),
     /// A thread has panicked.
-    #[error("a worker thread has panicked: this is a defect of Tidemark, please report it")]
-    Worker,
+    #[error("thread {thread} has panicked: this is a defect of Tidemark, please report it")]
+    Panicked {
+        /// The thread's name.
+        thread: String,
+    },
     /// A thread's event loop has failed.
     #[error("the event loop of a worker has failed: {0}")]
     Poll(io::Error),
 }
 
 /// A running server. Dropping it without [`Server::wait`] leaves its threads running.
+///
+/// A panic of a worker thread stops the server; one of another thread shows when the server stops.
+/// A program that consists of the server alone calls [`crate::abort_on_panic`] first, so that the
+/// process ends with the first panic.
 pub struct Server {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<io::Result<()>>>,
@@ -178,22 +185,20 @@ impl Server {
     pub fn wait(self) -> Result<(), StopError> {
         let mut result = Ok(());
         for worker in self.workers {
-            match worker.join() {
+            match joined(worker) {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => result = result.and(Err(StopError::Poll(error))),
-                Err(_) => result = result.and(Err(StopError::Worker)),
+                Err(panicked) => result = result.and(Err(panicked)),
             }
         }
-        if let Some(http) = self.http {
-            http.stop();
+        if self.http.is_some_and(|http| http.stop().is_err()) {
+            result = result.and(Err(StopError::Panicked { thread: "tidemark-http".to_owned() }));
         }
-        if let Some(grpc) = self.grpc {
-            grpc.stop();
+        if self.grpc.is_some_and(|grpc| grpc.stop().is_err()) {
+            result = result.and(Err(StopError::Panicked { thread: "tidemark-grpc".to_owned() }));
         }
         for thread in self.backlogs {
-            if thread.join().is_err() {
-                result = result.and(Err(StopError::Worker));
-            }
+            result = result.and(joined(thread));
         }
         let refused = self.shared.engine.commit_all(now_us());
         if refused > 0 {
@@ -202,10 +207,10 @@ impl Server {
         self.shared.sinks.stop();
         self.shared.feed.stop();
         self.shared.snapshots.stop();
-        match self.snapshots.join() {
+        match joined(self.snapshots) {
             Ok(Ok(())) => {}
             Ok(Err(error)) => result = result.and(Err(StopError::Snapshot(error))),
-            Err(_) => result = result.and(Err(StopError::Worker)),
+            Err(panicked) => result = result.and(Err(panicked)),
         }
         if let Some(path) = &self.shared.settings.current().unixsocket {
             // Nobody listens there any more.
@@ -227,6 +232,12 @@ impl Stopper {
     pub fn stop(&self) {
         self.shared.stop();
     }
+}
+
+/// What a thread has come to.
+fn joined<T>(thread: JoinHandle<T>) -> Result<T, StopError> {
+    let name = thread.thread().name().unwrap_or("without a name").to_owned();
+    thread.join().map_err(|_| StopError::Panicked { thread: name })
 }
 
 /// Runs a worker on a thread of its own.

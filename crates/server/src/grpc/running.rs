@@ -51,11 +51,12 @@ impl Grpc {
         self.address
     }
 
-    /// Ends it: what is being answered has a moment to be.
-    pub(crate) fn stop(self) {
-        // If it has ended already, nobody hears it.
+    /// Ends it: what is being answered has a moment to be. An error says that its thread has
+    /// panicked.
+    pub(crate) fn stop(self) -> std::thread::Result<()> {
+        // A thread that has panicked does not listen any more.
         let _ = self.stop.send(());
-        let _ = self.thread.join();
+        self.thread.join()
     }
 }
 
@@ -63,11 +64,8 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>, stopped: oneshot::Rec
     let (over, is_over) = oneshot::channel::<()>();
     // What it describes is always the same, and a test asks for it.
     let description = || Builder::configure().register_file_descriptor_set(file_descriptors());
-    let (Ok(reflection), Ok(older_reflection)) = (description().build_v1(), description().build_v1alpha())
-    else {
-        debug_assert!(false, "the service is described well");
-        return;
-    };
+    let reflection = description().build_v1().expect("the service is described well");
+    let older_reflection = description().build_v1alpha().expect("the service is described well");
     let guard = {
         let shared = Arc::clone(&shared);
         InterceptorLayer::new(move |request| check(&shared, request))
@@ -85,7 +83,7 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>, stopped: oneshot::Rec
     tokio::pin!(serving);
     tokio::select! {
         // Sockets that fail are those of their clients.
-        _ = &mut serving => {}
+        ended = &mut serving => unreachable!("gRPC is served until the server stops, and it ended with {ended:?}"),
         _ = stopped => {
             let _ = over.send(());
             let _ = tokio::time::timeout(FAREWELL, serving).await;

@@ -17,7 +17,7 @@ impl Grpc {
         match self.0 {}
     }
 
-    pub(crate) fn stop(self) {
+    pub(crate) fn stop(self) -> std::thread::Result<()> {
         match self.0 {}
     }
 }

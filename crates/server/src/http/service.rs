@@ -51,8 +51,8 @@ impl Http {
                 let server = async { serve(FewListener::new(listener, connections, PATIENCE), router).await };
                 // Requests are short and lose nothing when they are cut off; whoever watches comes back.
                 tokio::select! {
-                    _ = server => {}
-                    () = watchers => {}
+                    ended = server => unreachable!("HTTP is served until the server stops, and it ended with {ended:?}"),
+                    () = watchers => unreachable!("subscribers are woken until the server stops"),
                     _ = stopped => {}
                 }
             });
@@ -66,11 +66,11 @@ impl Http {
         self.address
     }
 
-    /// Ends it.
-    pub(crate) fn stop(self) {
-        // If it has ended already, nobody hears it.
+    /// Ends it. An error says that its thread has panicked.
+    pub(crate) fn stop(self) -> std::thread::Result<()> {
+        // A thread that has panicked does not listen any more.
         let _ = self.stop.send(());
-        let _ = self.thread.join();
+        self.thread.join()
     }
 }
 
