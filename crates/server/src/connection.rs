@@ -113,7 +113,7 @@ impl Connection {
 
     /// Takes what the client has sent and runs the commands in it.
     pub(crate) fn receive(&mut self, bytes: &[u8], cx: &Context<'_>) {
-        debug_assert!(!bytes.is_empty());
+        assert!(!bytes.is_empty(), "a read of no bytes is the end of the input");
         let shown = &self.session.client.shown;
         shown.received_bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         self.last_active = Instant::now();
@@ -123,7 +123,7 @@ impl Connection {
         }
         if self.input.is_empty() && self.may_run() {
             let consumed = self.run_commands(bytes, cx);
-            self.input.extend_from_slice(bytes.get(consumed..).unwrap_or_default());
+            self.input.extend_from_slice(&bytes[consumed..]);
         } else {
             self.input.extend_from_slice(bytes);
             self.has_command |= self.input.len() >= self.needed();
@@ -348,11 +348,14 @@ impl Connection {
     /// Releases what waited for the log; whether there was anything.
     pub(crate) fn log_moved(&mut self, reached: Reached, cx: &Context<'_>) -> bool {
         let released = self.session.output.release(reached);
+        if let Some(needed) = released {
+            assert_reached(needed, Reached::by(cx.shared.engine.log()));
+        }
         let synced = wait::synced(&mut self.session, reached.durable);
         if synced {
             self.resume(cx);
         }
-        released || synced
+        released.is_some() || synced
     }
 
     /// Tells the client that what it waits for will never be durable, and ends the connection: which of its changes
@@ -566,7 +569,7 @@ impl Connection {
         self.limit_output(cx.config);
         self.session.settings_changed = false;
         while self.may_run() && !self.session.settings_changed {
-            let rest = bytes.get(start..).unwrap_or_default();
+            let rest = &bytes[start..];
             let step = match &mut self.language {
                 Language::Dice(conversation) => conversation.step(&mut self.session, rest, cx),
                 Language::Unknown | Language::Resp => self.resp_step(rest, cx),
@@ -618,6 +621,23 @@ impl Connection {
             }
         }
     }
+}
+
+/// Asserts that answers which have just been released may leave: the log, asked again, is as far as
+/// they need.
+fn assert_reached(needed: Reached, log: Reached) {
+    assert!(
+        log.durable >= needed.durable,
+        "an answer that waits until LSN {} is durable was released, and the log is durable to LSN {}",
+        needed.durable,
+        log.durable
+    );
+    assert!(
+        log.written >= needed.written,
+        "an answer that waits until LSN {} is written was released, and the log is written to LSN {}",
+        needed.written,
+        log.written
+    );
 }
 
 /// The most bytes that may wait for a client with this hard limit: "no limit" leaves the ceiling.

@@ -63,7 +63,7 @@ impl Reached {
     }
 }
 
-/// Bytes from `offset` on may leave when the log has come so far.
+/// Bytes from `offset` of the buffer on may leave when the log has come so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Hold {
     offset: usize,
@@ -77,7 +77,7 @@ pub(crate) struct Output {
     pub(crate) reply: Reply,
     /// Bytes at the start of the buffer that have been sent.
     sent: usize,
-    /// By their offsets.
+    /// Ascending by their offsets, none of which is below `sent` or behind the end of the buffer.
     holds: VecDeque<Hold>,
     /// The most that any of them has ever waited for.
     wanted: Reached,
@@ -108,6 +108,7 @@ impl Output {
 
     /// Bytes that wait, held or not.
     pub(crate) fn pending(&self) -> usize {
+        debug_assert!(self.sent <= self.reply.len(), "sending and cutting off assert it: this is a hot path");
         self.reply.len() - self.sent
     }
 
@@ -124,25 +125,53 @@ impl Output {
 
     /// Keeps everything from `offset` of the buffer on until the log has come so far.
     pub(crate) fn hold(&mut self, offset: usize, until: Until) {
+        self.assert_unsent(offset);
+        // Nearly always the last. The answer to `EXEC` begins before those of its commands, which
+        // may be held already.
+        let mut place = self.holds.len();
+        while place > 0 && self.holds[place - 1].offset > offset {
+            place -= 1;
+        }
         // What comes later may leave no earlier.
-        let is_held = self.holds.back().is_some_and(|last| match (last.until, until) {
-            (Until::Durable(last), Until::Durable(lsn) | Until::Written(lsn))
-            | (Until::Written(last), Until::Written(lsn)) => last >= lsn,
-            (Until::Written(_), Until::Durable(_)) => false,
-        });
+        let is_held = place > 0
+            && match (self.holds[place - 1].until, until) {
+                (Until::Durable(last), Until::Durable(lsn) | Until::Written(lsn))
+                | (Until::Written(last), Until::Written(lsn)) => last >= lsn,
+                (Until::Written(_), Until::Durable(_)) => false,
+            };
         if !is_held {
-            self.holds.push_back(Hold { offset, until });
+            self.holds.insert(place, Hold { offset, until });
             self.wanted.add(until);
         }
     }
 
-    /// Forgets everything from `offset` on, and what it would have waited for.
+    /// Removes everything from `offset` on, and what it would have waited for.
     pub(crate) fn take_back(&mut self, offset: usize) {
-        debug_assert!(offset >= self.sent);
+        self.assert_unsent(offset);
         self.reply.truncate(offset);
         while self.holds.back().is_some_and(|hold| hold.offset >= offset) {
             self.holds.pop_back();
         }
+    }
+
+    /// Removes everything from `offset` on for a caller that writes something else there, which
+    /// waits for all that the removed bytes would have waited for.
+    pub(crate) fn rewrite(&mut self, offset: usize) {
+        self.assert_unsent(offset);
+        self.reply.truncate(offset);
+        self.holds
+            .iter_mut()
+            .rev()
+            .take_while(|hold| hold.offset > offset)
+            .for_each(|hold| hold.offset = offset);
+    }
+
+    fn assert_unsent(&self, offset: usize) {
+        let (sent, end) = (self.sent, self.reply.len());
+        assert!(
+            sent <= offset && offset <= end,
+            "offset {offset} is not within the unsent bytes {sent}..{end}"
+        );
     }
 
     /// What the first held reply waits for.
@@ -155,13 +184,15 @@ impl Output {
         self.wanted
     }
 
-    /// Releases replies that waited for what the log has reached; whether there were any.
-    pub(crate) fn release(&mut self, reached: Reached) -> bool {
-        let before = self.holds.len();
-        while self.holds.front().is_some_and(|hold| reached.has(hold.until)) {
-            self.holds.pop_front();
+    /// Releases replies that waited for what the log has reached. How far the log has to be for all
+    /// of them, if there were any: the caller asserts that against the log itself.
+    #[must_use]
+    pub(crate) fn release(&mut self, reached: Reached) -> Option<Reached> {
+        let mut released = None;
+        while let Some(hold) = self.holds.pop_front_if(|hold| reached.has(hold.until)) {
+            released.get_or_insert_with(Reached::default).add(hold.until);
         }
-        self.holds.len() < before
+        released
     }
 
     /// Replaces all held replies by an error: what they promise will not come true.
@@ -176,12 +207,13 @@ impl Output {
     /// Bytes that may be sent now.
     pub(crate) fn sendable(&self) -> &[u8] {
         let end = self.holds.front().map_or(self.reply.len(), |hold| hold.offset);
-        self.reply.bytes().get(self.sent..end).unwrap_or_default()
+        &self.reply.bytes()[self.sent..end]
     }
 
     /// Notes that so many of the sendable bytes have left.
     pub(crate) fn advance(&mut self, count: usize) {
-        debug_assert!(count <= self.sendable().len());
+        let sendable = self.sendable().len();
+        assert!(count <= sendable, "{count} bytes were sent and only {sendable} may leave");
         self.sent += count;
         if self.sent == self.reply.len() {
             self.sent = 0;
@@ -232,7 +264,7 @@ mod tests {
         }
         assert_eq!(output.wanted(), Reached { written: Lsn(9), durable: Lsn(5) });
         let mut shows = |written, durable, expected: &[u8]| {
-            output.release(Reached { written: Lsn(written), durable: Lsn(durable) });
+            let _ = output.release(Reached { written: Lsn(written), durable: Lsn(durable) });
             assert_eq!(output.sendable(), expected);
         };
         shows(6, 0, b"+a\r\n");
@@ -250,8 +282,9 @@ mod tests {
         assert_eq!(output.sendable(), b"+a\r\n");
         output.advance(4);
         assert_eq!(output.sendable(), b"");
-        assert!(!output.release(Reached { written: Lsn(9), durable: Lsn(6) }));
-        assert!(output.release(durable(7)));
+        assert_eq!(output.release(Reached { written: Lsn(9), durable: Lsn(6) }), None);
+        let released = Reached { written: Lsn::ZERO, durable: Lsn(7) };
+        assert_eq!(output.release(durable(8)), Some(released));
         assert_eq!(output.sendable(), b"+b\r\n+c\r\n");
     }
 
@@ -264,11 +297,50 @@ mod tests {
             output.hold(mark, Until::Durable(Lsn(lsn)));
         }
         assert_eq!((output.waits_for(), output.wanted().durable), (Some(Until::Durable(Lsn(1))), Lsn(3)));
-        output.release(durable(2));
+        assert_eq!(output.release(durable(2)).map(|released| released.durable), Some(Lsn(2)));
         assert_eq!(output.sendable(), b":1\r\n:2\r\n");
         output.advance(8);
-        output.release(durable(3));
+        assert_eq!(output.release(durable(3)).map(|released| released.durable), Some(Lsn(3)));
         assert_eq!(output.sendable(), b":3\r\n");
+    }
+
+    #[test]
+    fn an_answer_that_is_held_after_a_part_of_it_is_held_as_a_whole() {
+        let mut output = output("before");
+        let (whole, mark) = (output.reply.len(), output.reply.len() + 4);
+        output.reply.array(1);
+        output.reply.ok();
+        output.hold(mark, Until::Durable(Lsn(9)));
+        output.hold(whole, Until::Durable(Lsn(7)));
+        assert_eq!(output.sendable(), b"+before\r\n");
+        assert_eq!(output.release(durable(7)).map(|released| released.durable), Some(Lsn(7)));
+        assert_eq!(output.sendable(), b"+before\r\n*1\r\n");
+        assert_eq!(output.release(durable(9)).map(|released| released.durable), Some(Lsn(9)));
+        assert_eq!(output.sendable(), b"+before\r\n*1\r\n+OK\r\n");
+    }
+
+    #[test]
+    fn what_replaces_an_answer_waits_for_what_the_answer_waited_for() {
+        let mut output = output("before");
+        let mark = output.reply.len();
+        output.reply.simple("QUEUED");
+        output.hold(output.reply.len(), Until::Durable(Lsn(7)));
+        output.reply.ok();
+        output.rewrite(mark);
+        // Shorter than what stood before the held answer.
+        output.reply.encoded(b"1");
+        output.reply.encoded(b"a later answer");
+        assert_eq!(output.sendable(), b"+before\r\n");
+        assert!(output.release(durable(7)).is_some());
+        assert_eq!(output.sendable(), b"+before\r\n1a later answer");
+    }
+
+    #[test]
+    #[should_panic(expected = "3 bytes were sent and only 0 may leave")]
+    fn sending_what_is_held_stops_the_process() {
+        let mut output = output("a");
+        output.hold(0, Until::Durable(Lsn(7)));
+        output.advance(3);
     }
 
     #[test]
@@ -294,7 +366,7 @@ mod tests {
         let mut received = Vec::new();
         loop {
             let piece = output.sendable();
-            if piece.is_empty() && !output.release(durable(5)) {
+            if piece.is_empty() && output.release(durable(5)).is_none() {
                 break;
             }
             let count = output.sendable().len().min(777);

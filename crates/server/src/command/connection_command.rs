@@ -22,7 +22,7 @@ pub(crate) fn run(
 ) {
     let mark = session.output.reply.len();
     if let Err(error) = dispatch(session, which, command, args, cx) {
-        session.output.reply.truncate(mark);
+        session.output.rewrite(mark);
         session.output.reply.error(&error);
     }
 }

@@ -266,7 +266,9 @@ impl Conversation {
         self.replace(session, mark, |answers, buffer| {
             // What MULTI and the two said, and the head of what EXEC says.
             answers.by_ref().take(4).for_each(drop);
-            let count = if let Some(Answer::Integer(count)) = answers.next() { count } else { 0 };
+            let Some(Answer::Integer(count)) = answers.next() else {
+                return Err(result::Unanswerable::Unexpected);
+            };
             body::put(buffer, body, answers, &Place { first: rank(count), ..Place::default() })
         });
     }
@@ -279,18 +281,18 @@ impl Conversation {
         mark: usize,
         put_body: impl FnOnce(&mut Answers<'_>, &mut Vec<u8>) -> Result<(), result::Unanswerable>,
     ) {
-        let reply = &mut session.output.reply;
+        let reply = &session.output.reply;
         if reply.has_overflowed() {
             // It ends within an answer, and the connection with it.
             return;
         }
-        let mut answers = Answers::of(reply.bytes().get(mark..).unwrap_or_default());
+        let mut answers = Answers::of(&reply.bytes()[mark..]);
         match answers.first_error() {
             Some(text) => result::write_error(&mut self.scratch, text, 0),
             None => result::write(&mut self.scratch, &Head::OK, |buffer| put_body(&mut answers, buffer)),
         }
-        reply.truncate(mark);
-        reply.encoded(&self.scratch);
+        session.output.rewrite(mark);
+        session.output.reply.encoded(&self.scratch);
     }
 
     /// Runs a command about watched reads.
@@ -337,7 +339,7 @@ impl Conversation {
 
     /// Replaces the RESP3 answer to `EMITRECONNECT`, which stands behind `mark`, when there is one.
     pub(crate) fn resumed(&mut self, session: &mut Session, mark: usize, cx: &Context<'_>) {
-        let answered = session.output.reply.bytes().get(mark..).unwrap_or_default();
+        let answered = &session.output.reply.bytes()[mark..];
         match Answers::of(answered).next() {
             Some(Answer::Text(message)) => {
                 result::write(&mut self.scratch, &Head { message, fingerprint: 0 }, |_| Ok(()));
@@ -349,7 +351,7 @@ impl Conversation {
             }
             _ => return,
         }
-        session.output.reply.truncate(mark);
+        session.output.rewrite(mark);
         session.output.reply.encoded(&self.scratch);
     }
 
