@@ -266,9 +266,29 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
+        /// Bytes, and a body with some of its bytes replaced.
         #[test]
-        fn no_body_does_harm(body in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = Wish::parse(&body);
+        fn a_body_is_a_command_or_is_refused(
+            bytes in proptest::collection::vec(any::<u8>(), 0..200),
+            replaced in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 0..4),
+        ) {
+            let mut body = br#"{"limits": [{"key": "a", "amount": 7}, {"key": "b", "limit": "GCRA 5 PER 10"}]}"#.to_vec();
+            replaced.iter().for_each(|(at, byte)| *at.get_mut(&mut body) = *byte);
+            for body in [bytes, body] {
+                match Wish::parse(&body) {
+                    Ok(wish) => {
+                        // Keys and amounts are as many as the count, and each definition has a
+                        // word.
+                        let (command, count) = (wish.check(), wish.wanted.len());
+                        prop_assert_eq!(command[1], wish.count.as_bytes());
+                        prop_assert_eq!(&wish.count, &count.to_string());
+                        prop_assert_eq!(command[2 + count], b"AMOUNT");
+                        prop_assert!(command.len() >= 3 + 3 * count);
+                        prop_assert_eq!(wish.release().len(), count);
+                    }
+                    Err(refusal) => prop_assert!(refusal.reason.starts_with("ERR "), "{}", refusal.reason),
+                }
+            }
         }
     }
 }
