@@ -118,7 +118,10 @@ impl Cursor {
 
     /// A subscription whose first number is that behind `base`, and whose subscriber has the emissions up to `seen`.
     pub(crate) fn behind(query: SharedQuery, base: u64, seen: u64, lsn: Lsn) -> Cursor {
-        debug_assert!(base <= seen);
+        assert!(
+            base <= seen,
+            "a subscription whose numbers begin behind {base} would be behind emission {seen}"
+        );
         Cursor { query, base, seen, lsn, backlog: None }
     }
 
@@ -171,6 +174,11 @@ impl Cursor {
 
     /// Notes that the subscriber has been given the answer that contains the emissions up to `number`.
     pub(crate) fn skip_to(&mut self, number: u64, lsn: Lsn) {
+        assert!(
+            number >= self.base,
+            "emission {number} is before the subscription, which begins behind {}",
+            self.base
+        );
         (self.seen, self.lsn) = (number, lsn);
         self.backlog = None;
     }
@@ -252,9 +260,28 @@ impl Cursor {
         }
     }
 
-    /// Notes that the subscriber is given an emission: the next one, unless it wants the latest only.
+    /// Notes that the subscriber is given the next emission. The numbers that it is given are
+    /// dense.
     pub(crate) fn pass(&mut self, emission: &Emission) {
-        debug_assert!(emission.number > self.seen, "emissions are given in order");
+        assert!(
+            emission.number == self.seen + 1,
+            "emission {} of query {} would follow emission {}",
+            emission.number,
+            self.query.id(),
+            self.seen
+        );
+        (self.seen, self.lsn) = (emission.number, emission.lsn);
+    }
+
+    /// Notes that the subscriber, which asked for the latest emission only, is given that one.
+    pub(crate) fn pass_latest(&mut self, emission: &Emission) {
+        assert!(
+            emission.number > self.seen,
+            "emission {} of query {} would come after emission {}",
+            emission.number,
+            self.query.id(),
+            self.seen
+        );
         (self.seen, self.lsn) = (emission.number, emission.lsn);
     }
 
@@ -317,7 +344,7 @@ impl Name {
 
     /// As text, which it is.
     pub(crate) fn as_str(&self) -> &str {
-        std::str::from_utf8(self.as_bytes()).unwrap_or_default()
+        std::str::from_utf8(self.as_bytes()).expect("a name consists of digits and a hyphen")
     }
 }
 
@@ -368,8 +395,8 @@ mod tests {
     use tidemark_engine::{Call, Protocol, command};
     use tidemark_log::{Log, MemoryStorage, Options};
 
-    /// A watched `GET k`, behind which something has been emitted that is not retained any more.
-    fn forgotten_emission() -> Subscribed {
+    /// A watched `GET k`, behind which so many emissions have come.
+    fn emitted(count: u8) -> (Engine, Subscribed) {
         let options = Options { segment_bytes: Options::SEGMENT_BYTES_MIN, ..Options::default() };
         let (log, _) = Log::open(Arc::new(MemoryStorage::new()), options).expect("an empty log");
         let engine = Engine::new(Arc::new(log), 4, 1);
@@ -377,11 +404,46 @@ mod tests {
         let words: [&[u8]; 2] = [b"GET", b"k"];
         let read = Read::new(0, Protocol::Resp3, &words, Filter::default()).expect("a read");
         let subscribed = engine.subscribe(read, 0, 1).expect("the log takes it");
-        let args: [&[u8]; 3] = [b"SET", b"k", b"1"];
-        let command = command::resolve(&args).expect("a command");
-        engine.execute(&Call { command, args: &args, db: 0, now_us: 1 }, &mut Reply::new(Protocol::Resp3));
+        for value in 0..count {
+            let args: [&[u8]; 3] = [b"SET", b"k", &[b'a' + value]];
+            let command = command::resolve(&args).expect("a command");
+            let call = Call { command, args: &args, db: 0, now_us: 1 };
+            engine.execute(&call, &mut Reply::new(Protocol::Resp3));
+        }
+        (engine, subscribed)
+    }
+
+    /// A watched `GET k`, behind which something has been emitted that is not retained any more.
+    fn forgotten_emission() -> Subscribed {
+        let (engine, subscribed) = emitted(1);
         engine.forget_watched(10);
         subscribed
+    }
+
+    /// The second emission behind where a subscription is.
+    fn second() -> (Cursor, Emission) {
+        let (_engine, subscribed) = emitted(2);
+        let mut emissions = Vec::new();
+        subscribed.query.emissions_after(subscribed.number, 8, &mut emissions).expect("all are retained");
+        assert_eq!(emissions.len(), 2);
+        let cursor = Cursor::new(subscribed.query, subscribed.number, subscribed.lsn);
+        (cursor, emissions.pop().expect("the second"))
+    }
+
+    #[test]
+    #[should_panic(expected = "emission 2 of query 1 would follow emission 0")]
+    fn a_gap_in_what_a_subscriber_is_given_stops_the_process() {
+        let (mut cursor, second) = second();
+        cursor.pass(&second);
+    }
+
+    #[test]
+    #[should_panic(expected = "emission 2 of query 1 would come after emission 2")]
+    fn an_emission_that_is_given_twice_stops_the_process() {
+        let (mut cursor, second) = second();
+        cursor.pass_latest(&second);
+        assert_eq!(cursor.sequence(), 2, "a subscriber to the latest is given no others");
+        cursor.pass_latest(&second);
     }
 
     #[test]

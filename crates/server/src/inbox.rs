@@ -136,7 +136,7 @@ impl Inbox {
 
     /// Takes all messages into `into`, which is empty.
     pub(crate) fn take(&self, into: &mut Vec<Message>) {
-        debug_assert!(into.is_empty());
+        assert!(into.is_empty(), "{} messages would be lost", into.len());
         let mut waiting = self.lock();
         std::mem::swap(&mut waiting.messages, into);
         waiting.published_bytes = 0;

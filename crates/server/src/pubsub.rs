@@ -40,7 +40,10 @@ impl PubSub {
             Kind::Shard => registry.shards.entry(name.into()).or_default(),
             Kind::Pattern => registry.patterns.entry(name.into()).or_default(),
         };
-        debug_assert!(!subscribers.contains(&subscriber));
+        debug_assert!(
+            !subscribers.contains(&subscriber),
+            "a channel may have many: this looks at all of them"
+        );
         subscribers.push(subscriber);
         self.subscriptions.fetch_add(1, Ordering::SeqCst);
     }
@@ -81,7 +84,7 @@ impl PubSub {
         after: Option<Lsn>,
         inboxes: &[Arc<Inbox>],
     ) -> usize {
-        debug_assert!(kind != Kind::Pattern, "one publishes to channels");
+        assert!(kind != Kind::Pattern, "a message is published to a channel");
         if !self.has_subscriptions() {
             return 0;
         }
@@ -138,9 +141,7 @@ impl PubSub {
 fn send(publication: Publication, subscribers: &[Subscriber], inboxes: &[Arc<Inbox>]) -> usize {
     let publication = Arc::new(publication);
     for subscriber in subscribers {
-        if let Some(inbox) = inboxes.get(subscriber.worker) {
-            inbox.publish(subscriber.target, &publication);
-        }
+        inboxes[subscriber.worker].publish(subscriber.target, &publication);
     }
     subscribers.len()
 }

@@ -42,7 +42,8 @@ impl SharedJson {
         if let Some((_, json)) = kept.answers.iter().rev().find(|(other, _)| other.is_same(answer)) {
             return json.clone();
         }
-        let made = serde_json::value::to_raw_value(&Encoded(answer)).unwrap_or_default();
+        let made =
+            serde_json::value::to_raw_value(&Encoded(answer)).expect("every answer has a form in JSON");
         let json = Json(made.into());
         kept.add(answer.clone(), json.clone());
         json
@@ -54,7 +55,7 @@ impl Kept {
         self.bytes += bytes_of(&answer, &json);
         self.answers.push_back((answer, json));
         while self.answers.len() > ANSWERS || (self.bytes > BYTES && self.answers.len() > 1) {
-            let Some((answer, json)) = self.answers.pop_front() else { return };
+            let (answer, json) = self.answers.pop_front().expect("there is more than one");
             self.bytes -= bytes_of(&answer, &json);
         }
     }

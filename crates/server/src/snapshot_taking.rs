@@ -24,11 +24,9 @@ pub(crate) fn start(
             let tried = shared.engine.log().appended();
             let taken = take(&shared.engine, &shared.snapshots);
             shared.snapshots.note(&taken, tried);
-            if let Some((worker, target)) = client
-                && let Some(inbox) = shared.inboxes.get(worker)
-            {
+            if let Some((worker, target)) = client {
                 let delivery = Delivery { reply: answer(&taken), overflowed: false, lsn: None };
-                inbox.send(Message::Deliver(target, delivery));
+                shared.inboxes[worker].send(Message::Deliver(target, delivery));
             }
         }
         if shared.snapshots.is_last_wanted() {

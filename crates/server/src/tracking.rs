@@ -30,11 +30,8 @@ pub(crate) fn tell(owner: Subscriber, taker: Target, inbox: Arc<Inbox>) -> Tell 
 
 /// Says that the connection which should have taken a client's invalidations is gone, and forgets them.
 pub(crate) fn return_to_owner(source: &Source, taker: Target, inboxes: &[Arc<Inbox>]) {
-    if source.tracker.discard(taker.client)
-        && source.owner.target != taker
-        && let Some(inbox) = inboxes.get(source.owner.worker)
-    {
-        inbox.send(Message::RedirectBroken(source.owner.target, taker.client));
+    if source.tracker.discard(taker.client) && source.owner.target != taker {
+        inboxes[source.owner.worker].send(Message::RedirectBroken(source.owner.target, taker.client));
     }
 }
 

@@ -24,7 +24,8 @@ pub(crate) fn block(session: &mut Session, blocked: Blocked<'_>, durable: bool, 
 
 /// Gives a blocked client what it has waited for.
 pub(crate) fn deliver(session: &mut Session, delivery: &Delivery, always: bool) {
-    let Some(wait) = session.wait.take() else { return };
+    // What it has taken would be lost: a wait that has been served ends by its delivery alone.
+    let wait = session.wait.take().expect("a client is delivered what it waits for");
     let mark = session.output.reply.len();
     if delivery.overflowed {
         session.output.reply.overflow();

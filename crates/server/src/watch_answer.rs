@@ -10,7 +10,7 @@ use tidemark_log::Lsn;
 /// Answers a subscription that has begun, or goes on, with the state at `lsn`; without a value if emissions say it.
 pub(crate) fn begun(session: &mut Session, query: Lsn, lsn: Lsn, value: Option<&[u8]>) {
     let Session { subscriptions, output, .. } = session;
-    let Some(begun) = subscriptions.watchings.get_mut(query) else { return };
+    let begun = subscriptions.watchings.get_mut(query).expect("the subscription has just begun");
     let reply = &mut output.reply;
     reply.map(4);
     reply.bulk(b"sub_id");

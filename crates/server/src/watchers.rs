@@ -34,10 +34,13 @@ impl Watchers {
         let mut watched = self.0.borrow_mut();
         let Watched { one, several } = &mut *watched;
         if let Some(slots) = several.get_mut(&query) {
-            debug_assert!(!slots.contains(&slot), "one subscription to a query for each client");
+            debug_assert!(
+                !slots.contains(&slot),
+                "one for each client; a query may have many, so only debug builds look"
+            );
             slots.push(slot);
         } else if let Some((_, first)) = one.remove(query) {
-            debug_assert!(first != slot, "one subscription to a query for each client");
+            assert!(first != slot, "the client in slot {slot} subscribes to the query {query} twice");
             several.insert(query, vec![first, slot]);
         } else {
             one.insert((query, slot));
@@ -81,18 +84,17 @@ pub(crate) struct Listeners {
 
 impl Audience for Listeners {
     fn tell(&self, listener: usize, query: &SharedQuery) {
-        match self.workers.get(listener) {
-            Some(inbox) => inbox.send(Message::Emitted(query.clone())),
-            None => self.http.tell(query),
+        if listener == self.http.listener() {
+            self.http.tell(query);
+        } else {
+            self.workers[listener].send(Message::Emitted(query.clone()));
         }
     }
 
     fn broadcast(&self, broadcast: &Arc<Broadcast>) {
         // Always the same worker for a prefix, so that what is passed on keeps its order.
-        let number = hash(broadcast.prefix()) as usize % self.workers.len().max(1);
-        if let Some(inbox) = self.workers.get(number) {
-            inbox.send(Message::Broadcast(Arc::clone(broadcast)));
-        }
+        let number = hash(broadcast.prefix()) as usize % self.workers.len();
+        self.workers[number].send(Message::Broadcast(Arc::clone(broadcast)));
     }
 }
 

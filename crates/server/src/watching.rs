@@ -77,9 +77,7 @@ pub(crate) fn hold(
 /// Tells a connection that a named subscription of its has ended.
 pub(crate) fn tell_taken(tenancy: &Tenancy, cx: &Context<'_>) {
     let Tenancy { holder: (worker, target), tenure, query } = *tenancy;
-    if let Some(inbox) = cx.shared.inboxes.get(worker) {
-        inbox.send(Message::Taken(target, query, tenure));
-    }
+    cx.shared.inboxes[worker].send(Message::Taken(target, query, tenure));
 }
 
 /// Takes back that the worker listens to a query, if none of its clients does.

@@ -291,7 +291,7 @@ impl State {
 
     fn accept(&mut self, number: usize, environment: &Environment) {
         loop {
-            let Some(listener) = self.listeners.get(number) else { return };
+            let listener = &self.listeners[number];
             match listener.accept() {
                 Ok(socket) => {
                     let path = listener.path().to_owned();
@@ -377,7 +377,7 @@ impl State {
                     cx.counters.received_bytes.add(count as u64);
                     // Less than was asked for means that there is no more: the kernel reports anew when there is.
                     peer.readable = count == self.buffer.len() || peer.read_closed;
-                    peer.connection.receive(self.buffer.get(..count).unwrap_or_default(), cx);
+                    peer.connection.receive(&self.buffer[..count], cx);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => peer.readable = false,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

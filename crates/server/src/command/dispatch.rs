@@ -11,7 +11,7 @@ use tidemark_engine::{Call, Command, CommandError, Protocol, Run};
 
 /// Runs one command of a client and writes its reply. `args` is not empty.
 pub(crate) fn run(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) {
-    debug_assert!(!args.is_empty() && session.wait.is_none());
+    assert!(!args.is_empty() && session.wait.is_none(), "a client that waits runs nothing");
     let mark = session.output.reply.len();
     cx.counters.commands.add(1);
     let resolved = command::resolve(args);
@@ -33,7 +33,7 @@ pub(crate) fn run(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) {
     }
     let reply = &session.output.reply;
     if reply.bytes().get(mark) == Some(&b'-') {
-        cx.shared.errors.count(reply.bytes().get(mark + 1..).unwrap_or_default());
+        cx.shared.errors.count(&reply.bytes()[mark + 1..]);
     }
     if session.replies != Replies::On {
         withhold(session, mark, resolved.ok());

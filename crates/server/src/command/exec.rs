@@ -69,11 +69,11 @@ fn execute<'e>(
     if answers.has_overflowed() {
         // The commands on keys have run, so those of the connection do as well; nobody will read what they answer.
         session.output.reply.overflow();
-        merge(session, transaction, &args, &[], &[], cx);
+        merge(session, transaction, &args, vec![&[]; calls.len()], cx);
         return executed;
     }
-    match reply_lengths(answers.bytes()) {
-        Some(lengths) => merge(session, transaction, &args, answers.bytes(), &lengths, cx),
+    match elements(answers.bytes()) {
+        Some(elements) => merge(session, transaction, &args, elements, cx),
         // Not executed: an error, or a watched key has changed.
         None => session.output.reply.encoded(answers.bytes()),
     }
@@ -143,26 +143,22 @@ fn selected(args: &[&[u8]]) -> Option<u8> {
     u8::try_from(index).ok().filter(|index| usize::from(*index) < DATABASES)
 }
 
-/// Runs the commands of the connection and puts all answers in the order of the queue.
+/// Runs the commands of the connection and puts all answers, those of the commands on keys among
+/// them, in the order of the queue.
 fn merge(
     session: &mut Session,
     transaction: &Transaction,
     args: &[Vec<&[u8]>],
-    answers: &[u8],
-    lengths: &[usize],
+    answers: Vec<&[u8]>,
     cx: &Context<'_>,
 ) {
     session.output.reply.array(transaction.len());
-    let header = answers.len() - lengths.iter().sum::<usize>();
-    let mut rest = answers.get(header..).unwrap_or_default();
-    let mut lengths = lengths.iter();
+    let mut answers = answers.into_iter();
     for ((command, _), args) in transaction.commands().zip(args) {
         match command.run {
             Run::Keys(_) => {
-                let length = lengths.next().copied().unwrap_or_default();
-                let (answer, after) = rest.split_at_checked(length).unwrap_or((rest, &[]));
+                let answer = answers.next().expect("each command on keys has an answer");
                 session.output.reply.encoded(answer);
-                rest = after;
             }
             Run::Connection(_) if acknowledgement(command, args).is_some() => {
                 // It has taken place with the others.
@@ -178,53 +174,54 @@ fn merge(
                 let mark = session.output.reply.len();
                 connection_command::run_in_transaction(session, which, command, args, cx);
                 if is_confirmed(session, mark, command) {
-                    let confirmations = session.output.reply.bytes().get(mark..).unwrap_or_default();
+                    let confirmations = &session.output.reply.bytes()[mark..];
                     session.confirmations.extend_from_slice(confirmations);
                 }
             }
             Run::Container => session.output.reply.error(&CommandError::Arity(command.name.into())),
         }
     }
+    assert!(answers.next().is_none(), "there are more answers than commands on keys");
 }
 
-/// The lengths of the elements of an encoded array; `None` if the bytes are not a (non-null) array.
-fn reply_lengths(bytes: &[u8]) -> Option<Vec<usize>> {
-    let (count, mut position) = header(bytes, 0, b'*')?;
-    let mut lengths = Vec::with_capacity(count.min(bytes.len()));
+/// The elements of an array that the engine has written, each encoded; `None` if it has written
+/// something else.
+fn elements(bytes: &[u8]) -> Option<Vec<&[u8]>> {
+    let (b'*', Some(count), mut position) = line(bytes, 0) else { return None };
+    let mut elements = Vec::with_capacity(count.min(bytes.len()));
     for _ in 0..count {
-        let end = skip(bytes, position)?;
-        lengths.push(end - position);
+        let end = skip(bytes, position);
+        elements.push(&bytes[position..end]);
         position = end;
     }
-    Some(lengths)
+    assert_eq!(position, bytes.len(), "an answer of {} bytes ends with its array", bytes.len());
+    Some(elements)
 }
 
 /// The offset behind the reply that begins at `position`. Nesting is walked without recursion.
-fn skip(bytes: &[u8], position: usize) -> Option<usize> {
+fn skip(bytes: &[u8], position: usize) -> usize {
     let (mut position, mut missing) = (position, 1_usize);
     while missing > 0 {
-        let kind = *bytes.get(position)?;
-        let line_end = position + bytes.get(position..)?.windows(2).position(|pair| pair == b"\r\n")? + 2;
-        let number = parse::canonical_integer(bytes.get(position + 1..line_end - 2)?);
+        let (kind, number, behind) = line(bytes, position);
         missing -= 1;
-        position = line_end;
-        match (kind, number.map(usize::try_from)) {
-            (b'$' | b'=', Some(Ok(length))) => position += length + 2,
-            (b'*' | b'~' | b'>', Some(Ok(count))) => missing += count,
-            (b'%', Some(Ok(count))) => missing += count * 2,
+        position = behind;
+        match (kind, number) {
+            (b'$' | b'=', Some(length)) => position += length + 2,
+            (b'*' | b'~' | b'>', Some(count)) => missing += count,
+            (b'%', Some(count)) => missing += count * 2,
             _ => {}
         }
     }
-    Some(position)
+    position
 }
 
-fn header(bytes: &[u8], position: usize, kind: u8) -> Option<(usize, usize)> {
-    if bytes.get(position) != Some(&kind) {
-        return None;
-    }
-    let line_end = position + bytes.get(position..)?.windows(2).position(|pair| pair == b"\r\n")? + 2;
-    let count = parse::canonical_integer(bytes.get(position + 1..line_end - 2)?)?;
-    Some((usize::try_from(count).ok()?, line_end))
+/// The first byte of the line at `position`, the count behind it if there is one, and the offset
+/// behind the line.
+fn line(bytes: &[u8], position: usize) -> (u8, Option<usize>, usize) {
+    let length = bytes[position..].windows(2).position(|pair| pair == b"\r\n");
+    let end = position + length.expect("the engine ends each line of an answer");
+    let number = parse::canonical_integer(&bytes[position + 1..end]);
+    (bytes[position], number.and_then(|number| usize::try_from(number).ok()), end + 2)
 }
 
 #[cfg(test)]
@@ -234,10 +231,12 @@ mod tests {
     #[test]
     fn the_elements_of_a_reply_are_told_apart() {
         let answers = b"*5\r\n+OK\r\n$3\r\na\r\n\r\n*2\r\n:1\r\n*-1\r\n%1\r\n$-1\r\n,1.5\r\n_\r\n";
-        assert_eq!(reply_lengths(answers), Some(vec![5, 9, 13, 15, 3]));
-        assert_eq!(reply_lengths(b"*0\r\n"), Some(vec![]));
-        assert_eq!(reply_lengths(b"*-1\r\n"), None);
-        assert_eq!(reply_lengths(b"-MISCONF no\r\n"), None);
-        assert_eq!(reply_lengths(b"_\r\n"), None);
+        let found = elements(answers).expect("an array");
+        assert_eq!(found.iter().map(|element| element.len()).collect::<Vec<_>>(), [5, 9, 13, 15, 3]);
+        assert_eq!([b"*5\r\n".as_slice(), &found.concat()].concat(), answers);
+        assert_eq!(elements(b"*0\r\n"), Some(vec![]));
+        assert_eq!(elements(b"*-1\r\n"), None);
+        assert_eq!(elements(b"-MISCONF no\r\n"), None);
+        assert_eq!(elements(b"_\r\n"), None);
     }
 }

@@ -19,7 +19,7 @@ pub(crate) fn is_exec(command: &Command) -> bool {
 
 /// Queues a command.
 pub(crate) fn queue(session: &mut Session, command: &'static Command, args: &[&[u8]], cx: &Context<'_>) {
-    let Some(transaction) = &mut session.transaction else { return };
+    let transaction = session.transaction.as_mut().expect("the client has said MULTI");
     match admit(transaction, command, args, cx.config.query_buffer_limit) {
         Ok(()) => session.output.reply.simple("QUEUED"),
         Err(error) => {

@@ -97,7 +97,5 @@ pub(super) fn introduce(session: &Session, id: &str, watches: bool, cx: &Context
 
 /// Tells another connection of the client.
 pub(super) fn tell(connection: Subscriber, notice: Notice, cx: &Context<'_>) {
-    if let Some(inbox) = cx.shared.inboxes.get(connection.worker) {
-        inbox.send(Message::Dice(connection.target, notice));
-    }
+    cx.shared.inboxes[connection.worker].send(Message::Dice(connection.target, notice));
 }

@@ -119,9 +119,7 @@ pub(super) fn put_message<E>(
     let end = buffer.len();
     put_varint(buffer, (end - start) as u64);
     let length_bytes = buffer.len() - end;
-    if let Some(content) = buffer.get_mut(start..) {
-        content.rotate_right(length_bytes);
-    }
+    buffer[start..].rotate_right(length_bytes);
     Ok(())
 }
 
@@ -148,6 +146,11 @@ mod tests {
             found.push(field);
         }
         Ok(found)
+    }
+
+    fn fields_before_an_error(message: &[u8]) -> Vec<(u64, Content<'_>)> {
+        let mut reader = Fields::of(message);
+        std::iter::from_fn(|| reader.next().ok().flatten()).collect()
     }
 
     fn written(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
@@ -204,8 +207,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read_without_harm(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = fields(&bytes);
+        fn what_is_cut_off_changes_nothing_before_it(
+            bytes in prop::collection::vec(prop_oneof![0_u8..40, any::<u8>()], 0..200),
+            end in any::<prop::sample::Index>(),
+        ) {
+            let end = end.index(bytes.len() + 1);
+            let (whole, part) = (fields_before_an_error(&bytes), fields_before_an_error(&bytes[..end]));
+            prop_assert!(whole.starts_with(&part), "{part:?} of {whole:?}");
+            let length = |(_, content): &(u64, Content<'_>)| match content {
+                Content::Bytes(bytes) => 2 + bytes.len(),
+                Content::Number => 2,
+            };
+            prop_assert!(part.iter().map(length).sum::<usize>() <= end, "{part:?} in {end} bytes");
         }
 
         #[test]

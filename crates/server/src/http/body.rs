@@ -16,7 +16,7 @@ pub(crate) async fn read(body: Body, limit: usize) -> Result<Vec<u8>, Refusal> {
             return Err(Refusal { status: StatusCode::PAYLOAD_TOO_LARGE, reason });
         }
         bytes.extend_from_slice(&part);
-        debug_assert!(bytes.len() <= limit);
+        assert!(bytes.len() <= limit, "{} bytes were taken, and the limit is {limit}", bytes.len());
     }
     Ok(bytes)
 }

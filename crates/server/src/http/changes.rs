@@ -207,8 +207,7 @@ impl Notices {
                 self.told = told.lsn;
                 self.await_progress();
                 self.shared.counters.last().inspect(|counters| counters.changes.add(1));
-                // JSON is text.
-                let json = String::from_utf8(told.payload).unwrap_or_default();
+                let json = String::from_utf8(told.payload).expect("JSON is text");
                 return Some(Notice::Change { lsn: told.lsn, json });
             }
             if let Some(end) = self.follower.end() {

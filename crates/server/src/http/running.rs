@@ -50,7 +50,7 @@ fn execute(
     commands: &[Words<'_>],
     rows: &[&'static Command],
 ) -> (Value, Option<Until>) {
-    debug_assert_eq!(commands.len(), rows.len());
+    assert_eq!(commands.len(), rows.len(), "each command has its row of the table");
     let now_us = now_us();
     let calls: Vec<Call<'_>> =
         rows.iter().zip(commands).map(|(command, args)| Call { command, args, db, now_us }).collect();
@@ -61,7 +61,7 @@ fn execute(
         [call] => shared.engine.execute_as(call, Terms::default(), &mut reply),
         calls => shared.engine.execute_transaction_as(calls, None, &[], now_us, Terms::default(), &mut reply),
     };
-    debug_assert!(executed.block.is_none(), "nothing is run here that waits for keys");
+    assert!(executed.block.is_none(), "nothing is run here that waits for keys");
     let until = holds_back(&executed, false, shared);
     if next_due(shared) != due_before {
         // The workers may all sleep until what was due before, or, if one has just done that, for ever.

@@ -266,7 +266,7 @@ impl Connection {
     }
 
     async fn tell(&mut self, notice: &Notice) -> Result<(), Closed> {
-        let text = serde_json::to_string(notice).unwrap_or_default();
+        let text = serde_json::to_string(notice).expect("a notice has a form in JSON");
         self.send(Message::Text(Utf8Bytes::from(text))).await
     }
 

@@ -82,7 +82,7 @@ impl Verdict {
 
     /// The response to those who ask by JSON.
     pub(crate) fn into_response(self) -> Response {
-        let json = serde_json::to_string(&self).unwrap_or_default();
+        let json = serde_json::to_string(&self).expect("a verdict has a form in JSON");
         let mut response =
             (self.status(), [(header::CONTENT_TYPE, "application/json")], json).into_response();
         self.add_fields(&mut response);

@@ -115,7 +115,7 @@ impl Watch {
 
     /// Lets the subscription to the same query go on from elsewhere.
     pub(crate) fn put_at(&mut self, cursor: Cursor) {
-        debug_assert_eq!(cursor.query().id(), self.cursor.query().id());
+        assert_eq!(cursor.query().id(), self.cursor.query().id(), "a subscription stays with its query");
         (self.cursor, self.has_ended) = (cursor, false);
         // It belongs to where the subscription was.
         self.ready.clear();

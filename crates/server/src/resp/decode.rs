@@ -185,7 +185,7 @@ impl Decoder {
 
     /// The range of the next line in the buffer, without CR LF.
     fn take_line(&mut self) -> Result<Option<std::ops::Range<usize>>, ProtocolError> {
-        let unread = self.buffer.get(self.consumed..).unwrap_or_default();
+        let unread = &self.buffer[self.consumed..];
         // A line's type byte and CR LF do not count.
         let longest = self.limits.line_bytes.saturating_add(3);
         let found = unread.iter().skip(self.scanned).position(|byte| *byte == b'\n');
@@ -200,7 +200,7 @@ impl Decoder {
         if line_feed >= longest {
             return Err(ProtocolError::LineTooLong(self.limits.line_bytes));
         }
-        if !unread.get(..line_feed).is_some_and(|line| line.ends_with(b"\r")) {
+        if !unread[..line_feed].ends_with(b"\r") {
             return Err(ProtocolError::BareLineFeed);
         }
         let line = self.consumed..self.consumed + line_feed - 1;
@@ -211,7 +211,7 @@ impl Decoder {
 
     /// Interprets a header line: a whole value, or the start of a bulk or an aggregate.
     fn start(&mut self, line: std::ops::Range<usize>) -> Result<Option<Value>, ProtocolError> {
-        let line = self.buffer.get(line).unwrap_or_default();
+        let line = &self.buffer[line];
         let Some((&kind, text)) = line.split_first() else {
             return Err(ProtocolError::UnknownType(b'\r'));
         };
@@ -255,7 +255,7 @@ impl Decoder {
     }
 
     fn take_bulk(&mut self, header: BulkHeader) -> Result<Option<Value>, ProtocolError> {
-        let unread = self.buffer.get(self.consumed..).unwrap_or_default();
+        let unread = &self.buffer[self.consumed..];
         // The terminator is checked byte by byte as it arrives, so that a wrong one fails in every split alike.
         let (Some(body), Some(rest)) = (unread.get(..header.length), unread.get(header.length..)) else {
             return Ok(None);
@@ -300,14 +300,14 @@ impl Decoder {
             if innermost.items.len() < innermost.expected {
                 return None;
             }
-            let complete = self.stack.pop()?;
+            let complete = self.stack.pop().expect("the innermost has just been filled");
             value = self.finish(complete)?;
         }
     }
 
     /// The value of a complete aggregate. Attributes are no value yet: they wait for the one that they describe.
     fn finish(&mut self, aggregate: Aggregate) -> Option<Value> {
-        debug_assert_eq!(aggregate.items.len(), aggregate.expected);
+        assert_eq!(aggregate.items.len(), aggregate.expected, "an aggregate is finished when it is full");
         let Aggregate { kind, items, .. } = aggregate;
         Some(match kind {
             AggregateKind::Array => Value::Array(items),
@@ -320,7 +320,8 @@ impl Decoder {
                 return None;
             }
             AggregateKind::Attributed(attributes) => {
-                Value::Attributed { attributes, value: Box::new(items.into_iter().next()?) }
+                let value = items.into_iter().next().expect("attributes wait for one value");
+                Value::Attributed { attributes, value: Box::new(value) }
             }
         })
     }
@@ -365,8 +366,8 @@ impl AggregateKind {
 fn pairs(items: Vec<Value>) -> Vec<(Value, Value)> {
     let mut pairs = Vec::with_capacity(items.len() / 2);
     let mut items = items.into_iter();
-    while let (Some(name), Some(value)) = (items.next(), items.next()) {
-        pairs.push((name, value));
+    while let Some(name) = items.next() {
+        pairs.push((name, items.next().expect("a map is full when it has a value for each name")));
     }
     pairs
 }

@@ -17,7 +17,7 @@ pub(super) fn split(
     text: &mut Vec<u8>,
     ranges: &mut Vec<(u32, u32)>,
 ) -> Result<(), UnbalancedQuotes> {
-    let mut rest = Bytes(line.split(|byte| *byte == 0).next().unwrap_or_default());
+    let mut rest = Bytes(line.split(|byte| *byte == 0).next().expect("a split has a first piece"));
     loop {
         while rest.first().is_some_and(is_space) {
             rest.advance();
@@ -40,7 +40,7 @@ impl Bytes<'_> {
     }
 
     fn advance(&mut self) {
-        self.0 = self.0.get(1..).unwrap_or_default();
+        self.0 = &self.0[1..];
     }
 
     fn next(&mut self) -> Option<u8> {
@@ -93,7 +93,7 @@ fn escaped(rest: &mut Bytes<'_>) -> Result<u8, UnbalancedQuotes> {
     if let [b'x', high, low, ..] = rest.0
         && let (Some(high), Some(low)) = (hex_digit(*high), hex_digit(*low))
     {
-        rest.0 = rest.0.get(3..).unwrap_or_default();
+        rest.0 = &rest.0[3..];
         return Ok(high * 16 + low);
     }
     match rest.next() {

@@ -136,22 +136,22 @@ impl RequestParser {
         self.arguments.is_empty()
     }
 
-    /// An argument of the command that [`next`](Self::next) has found in `input`; empty if there is none such.
+    /// An argument of the command that [`next`](Self::next) has found in `input`; empty if there is
+    /// none such. Panics if `input` is not what the command was found in.
     #[inline]
     pub fn argument<'a>(&'a self, index: usize, input: &'a [u8]) -> &'a [u8] {
         let source = if self.is_inline { &self.inline } else { input };
         match self.arguments.get(index) {
-            Some((start, end)) => source.get(*start as usize..*end as usize).unwrap_or_default(),
+            Some((start, end)) => &source[*start as usize..*end as usize],
             None => &[],
         }
     }
 
-    /// All arguments of the command that [`next`](Self::next) has found in `input`.
+    /// All arguments of the command that [`next`](Self::next) has found in `input`. Panics if
+    /// `input` is not what the command was found in.
     pub fn arguments<'a>(&'a self, input: &'a [u8]) -> impl ExactSizeIterator<Item = &'a [u8]> {
         let source = if self.is_inline { &self.inline } else { input };
-        self.arguments
-            .iter()
-            .map(move |(start, end)| source.get(*start as usize..*end as usize).unwrap_or_default())
+        self.arguments.iter().map(move |(start, end)| &source[*start as usize..*end as usize])
     }
 
     /// How many bytes the command needs in all before looking at it again can be of use, as far as is known.
@@ -173,7 +173,11 @@ impl RequestParser {
     }
 
     fn end_of_frame(&mut self) -> usize {
-        debug_assert!(self.missing == 0 && self.bulk_length.is_none());
+        assert!(
+            self.missing == 0 && self.bulk_length.is_none(),
+            "a command ends although {} arguments are missing",
+            self.missing
+        );
         self.searched = 0;
         std::mem::take(&mut self.position)
     }
@@ -271,9 +275,9 @@ impl RequestParser {
 
     #[cold]
     fn unusual_length_line(&mut self, input: &[u8]) -> Line {
-        let line = input.get(self.position..).unwrap_or_default();
+        let line = &input[self.position..];
         let within_limit = line.get(..LINE_LIMIT).unwrap_or(line);
-        let unseen = within_limit.get(self.searched..).unwrap_or_default();
+        let unseen = &within_limit[self.searched..];
         let Some(end) = unseen.iter().position(|byte| *byte == b'\r').map(|index| index + self.searched)
         else {
             self.searched = within_limit.len();
@@ -285,19 +289,20 @@ impl RequestParser {
         }
         self.searched = 0;
         self.position += end + 2;
+        // A carriage return may stand where the line's first byte should.
         strict_length(line.get(1..end).unwrap_or_default())
     }
 
     fn inline_command(&mut self, input: &[u8]) -> Result<Option<usize>, ProtocolError> {
         let within_limit = input.get(..LINE_LIMIT).unwrap_or(input);
-        let unseen = within_limit.get(self.searched..).unwrap_or_default();
+        let unseen = &within_limit[self.searched..];
         let Some(end) = unseen.iter().position(|byte| *byte == b'\n').map(|index| index + self.searched)
         else {
             self.searched = within_limit.len();
             let too_long = within_limit.len() == LINE_LIMIT;
             return if too_long { Err(ProtocolError::InlineTooLong) } else { Ok(None) };
         };
-        let line = input.get(..end).unwrap_or_default();
+        let line = &input[..end];
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         self.arguments.clear();
         self.inline.clear();

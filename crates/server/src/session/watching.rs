@@ -196,9 +196,9 @@ impl Watching {
 
     /// Moves the position from `claimed` behind a batch, before it is given away.
     pub(super) fn claim(&mut self, claimed: Lsn, batch: &[Emission], cx: &Context<'_>) -> Claim {
-        let last = batch.last().filter(|last| last.lsn > claimed);
+        let Some(last) = batch.last().filter(|last| last.lsn > claimed) else { return Claim::Given(None) };
         let naming = self.more.as_mut().and_then(|more| more.named.as_mut());
-        let (Some(last), Some(naming)) = (last, naming) else { return Claim::Given(None) };
+        let naming = naming.expect("only a named subscription claims what it gives away");
         let name = &*naming.name;
         match cx.shared.engine.claim(Acknowledgement { name, lsn: last.lsn }, claimed, cx.now_us) {
             Ok(Acknowledged::Moved(record)) => {
@@ -216,8 +216,17 @@ impl Watching {
         }
     }
 
+    /// Notes that the client is given an emission, or that another connection has been.
+    pub(super) fn pass(&mut self, emission: &Emission) {
+        if self.delivery().squash.is_some() {
+            self.cursor.pass_latest(emission);
+        } else {
+            self.cursor.pass(emission);
+        }
+    }
+
     pub(super) fn write(&mut self, emission: &Emission, output: &mut Output, cx: &Context<'_>) {
-        self.cursor.pass(emission);
+        self.pass(emission);
         let mark = output.reply.len();
         let reply = &mut output.reply;
         if let Some(form) = self.form() {

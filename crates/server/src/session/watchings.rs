@@ -103,7 +103,8 @@ impl Watchings {
         let mut due = Vec::new();
         while let Some((_, query)) = self.times.first().copied().filter(|(at, _)| *at <= now) {
             self.times.pop_first();
-            let Some((_, watching)) = self.by_query.get_mut(query) else { continue };
+            let due_one = self.by_query.get_mut(query);
+            let (_, watching) = due_one.expect("a subscription's time leaves with it");
             watching.more_mut().scheduled = None;
             if watching.next_time().is_some_and(|at| at <= now) {
                 due.push(query);
@@ -167,7 +168,7 @@ impl Watchings {
                     Claim::Given(Some(until)) => output.hold(output.reply.len(), until),
                     Claim::Skip(position) => {
                         for emission in batch.drain(..).filter(|emission| emission.lsn <= position) {
-                            watching.cursor.pass(&emission);
+                            watching.pass(&emission);
                         }
                         continue;
                     }
