@@ -1,7 +1,7 @@
 //! A client of DiceDB's protocol that was away while its server was killed, again and again: whatever it has missed comes from the
 //! log, each change once and in order.
 
-#[path = "../../server/tests/common/dice.rs"]
+#[path = "../../server/tests/scenarios/common/dice.rs"]
 #[allow(dead_code, reason = "the client of the server's own tests can do more")]
 mod dice;
 mod support;

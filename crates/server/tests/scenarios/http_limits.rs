@@ -1,9 +1,7 @@
 //! Limits over HTTP: `/v1/check` and `/v1/release` by JSON, `/check` and `/release` as VSA's rate limiter has them.
 
-mod common;
-
-use common::TestServer;
-use common::events::connect;
+use crate::common::TestServer;
+use crate::common::events::connect;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -380,7 +378,9 @@ fn what_time_brings_is_done_while_only_http_is_used() {
     assert_eq!(visitor.check(&json!({"key": "brief", "limit": "GCRA 1 PER 300"})).status, 200);
     assert_eq!(visitor.ask("GET", "/check?api_key=a", "", "").status, 200);
     // The limiter goes when it is idle, the quota stays.
-    common::eventually("a worker has looked", || server.http("/metrics").contains("\ntidemark_keys 1.0\n"));
+    crate::common::eventually("a worker has looked", || {
+        server.http("/metrics").contains("\ntidemark_keys 1.0\n")
+    });
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! Starting, stopping, and what is found again.
 
-mod common;
-
-use common::{Client, TestServer, eventually, frame, unix_client};
+use crate::common::{Client, TestServer, eventually, frame, unix_client};
 use std::fmt::Write as _;
 use std::net::TcpStream;
 use std::time::Duration;

@@ -1,10 +1,8 @@
 //! Subscriptions that go on behind what is retained: what they have missed is made again from snapshots and the log's segments,
 //! as it was.
 
-mod common;
-
-use common::watching::resp3;
-use common::{Client, TestServer, eventually};
+use crate::common::watching::resp3;
+use crate::common::{Client, TestServer, eventually};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tidemark_server::config::Config;

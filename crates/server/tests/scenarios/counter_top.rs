@@ -1,8 +1,6 @@
 //! Which counters move most, as clients are told by `COUNTER.TOP` and monitoring by `/metrics`.
 
-mod common;
-
-use common::TestServer;
+use crate::common::TestServer;
 use std::net::TcpStream;
 
 /// A server that looks at every move and commits nothing by itself, with a counter that goes up and down and one that only goes up.
@@ -27,7 +25,7 @@ fn server(names: bool) -> TestServer {
 }
 
 /// Compares an answer, line by line, with what is expected; `<id>` and `<window>` stand for what differs from run to run.
-fn check(client: &mut common::Client<TcpStream>, command: &str, expected: &str) {
+fn check(client: &mut crate::common::Client<TcpStream>, command: &str, expected: &str) {
     client.send(format!("{command}\r\n"));
     for (at, expected) in expected.split(' ').enumerate() {
         let line = client.line();

@@ -1,8 +1,6 @@
 //! Clients that wait: served in order, in time, or not at all.
 
-mod common;
-
-use common::{Client, TestServer, eventually};
+use crate::common::{Client, TestServer, eventually};
 use std::net::TcpStream;
 use tidemark_log::Durability;
 

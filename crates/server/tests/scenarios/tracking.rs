@@ -1,8 +1,6 @@
 //! Clients that keep what they read, and are told when it changes.
 
-mod common;
-
-use common::{Client, TestServer, eventually};
+use crate::common::{Client, TestServer, eventually};
 use std::collections::BTreeMap;
 use std::net::TcpStream;
 use std::sync::Arc;

@@ -1,5 +1,4 @@
 //! A server of its own for each test, and a client that says exactly which bytes it expects.
-#![allow(dead_code, reason = "each test file uses its part")]
 
 pub(crate) mod dice;
 pub(crate) mod events;

@@ -1,9 +1,7 @@
 //! Named subscriptions to reads, over the wire: whoever kept nothing goes on where it had said that it was.
 
-mod common;
-
-use common::TestServer;
-use common::watching::{begun, bulk, emission, outcome, resp3};
+use crate::common::TestServer;
+use crate::common::watching::{begun, bulk, emission, outcome, resp3};
 
 /// The frame that ends a named subscription on a connection.
 fn ended(name: &str) -> String {
@@ -292,7 +290,7 @@ fn an_acknowledgement_in_a_transaction_takes_place_with_it_and_only_once() {
     client.ask("GET.WATCH k | AS bill", &begun("bill", 1, 0, "_\r\n"));
     count_up(&server, 1);
     client.expect(emission("bill", 3, 1, &value(1)));
-    let process = |client: &mut common::Client<std::net::TcpStream>, lsn: u64, answer: &str| {
+    let process = |client: &mut crate::common::Client<std::net::TcpStream>, lsn: u64, answer: &str| {
         client.ask("MULTI", "+OK\r\n");
         client.ask("INCR processed", "+QUEUED\r\n");
         client.ask(&format!("EMITACK k bill {lsn}"), "+QUEUED\r\n");

@@ -1,10 +1,8 @@
 //! Reads that are watched over HTTP: as Server-Sent Events, and by a WebSocket.
 
-mod common;
-
-use common::events::{Event, Events, connect};
-use common::watching::resp3;
-use common::{TestServer, eventually, serve_http};
+use crate::common::events::{Event, Events, connect};
+use crate::common::watching::resp3;
+use crate::common::{TestServer, eventually, serve_http};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -1,8 +1,6 @@
 //! The log as it is followed over connections.
 
-mod common;
-
-use common::{Client, TestServer, eventually};
+use crate::common::{Client, TestServer, eventually};
 use std::net::TcpStream;
 use tidemark_log::Durability;
 

@@ -1,8 +1,6 @@
 //! `notify-keyspace-events`: what happens to keys, as messages on channels.
 
-mod common;
-
-use common::{Client, TestServer, eventually};
+use crate::common::{Client, TestServer, eventually};
 use std::net::TcpStream;
 
 /// A server that publishes the events named by `letters`, and a client that listens to all of their channels.

@@ -1,8 +1,6 @@
 //! SUBSCRIBE and PUBLISH, in both protocols.
 
-mod common;
-
-use common::{TestServer, eventually};
+use crate::common::{TestServer, eventually};
 use std::fmt::Write as _;
 
 #[test]

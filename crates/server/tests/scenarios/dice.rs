@@ -1,9 +1,7 @@
 //! DiceDB's protocol over real sockets: what clients such as `dicedb-go` send, and the typed results that they get.
 
-mod common;
-
-use common::dice::{DiceClient, DiceEnd, DiceResult, Field, command, fields, frame};
-use common::{TestServer, eventually};
+use crate::common::dice::{DiceClient, DiceEnd, DiceResult, Field, command, fields, frame};
+use crate::common::{TestServer, eventually};
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tidemark_log::Durability;
@@ -83,7 +81,7 @@ fn sorted_sets_have_ranks_from_one_and_integer_scores() {
     assert_eq!(client.elements(&["ZRANGE", "missing", "1", "3"], 41), []);
     let ranked = |client: &mut DiceClient, member: &str| {
         let body = client.body(&["ZRANK", "z", member], 45);
-        common::dice::elements(&body)
+        crate::common::dice::elements(&body)
     };
     assert_eq!(ranked(&mut client, "c"), [element(30, "c", 3)]);
     assert_eq!(ranked(&mut client, "missing"), [element(0, "missing", 0)]);
@@ -409,9 +407,9 @@ fn all_seven_reads_are_watched() {
     assert_eq!(cardinality, (2, 46, b"\x08\x03".to_vec()));
     let element = |score, member: &str, rank| (score, member.to_owned(), rank);
     assert_eq!((range.0, range.1), (4, 41));
-    assert_eq!(common::dice::elements(&range.2), [element(10, "a", 2), element(20, "b", 3)]);
+    assert_eq!(crate::common::dice::elements(&range.2), [element(10, "a", 2), element(20, "b", 3)]);
     assert_eq!((rank.0, rank.1), (6, 45));
-    assert_eq!(common::dice::elements(&rank.2), [element(20, "b", 3)]);
+    assert_eq!(crate::common::dice::elements(&rank.2), [element(20, "b", 3)]);
     redis.ask("ZADD z 30 d", ":1\r\n");
     let mut sets = [told(&mut client), told(&mut client), told(&mut client)];
     sets.sort_unstable();
@@ -420,7 +418,7 @@ fn all_seven_reads_are_watched() {
     assert_eq!(count, (3, 40, b"\x08\x02".to_vec()));
     // How many are before a range of scores, the range does not say.
     assert_eq!((range.0, range.1), (5, 41));
-    assert_eq!(common::dice::elements(&range.2), [element(20, "b", 0), element(30, "d", 0)]);
+    assert_eq!(crate::common::dice::elements(&range.2), [element(20, "b", 0), element(30, "d", 0)]);
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! MULTI, EXEC, WATCH: commands that take effect together.
 
-mod common;
-
-use common::TestServer;
+use crate::common::TestServer;
 
 #[test]
 fn queued_commands_run_together() {

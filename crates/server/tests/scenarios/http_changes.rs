@@ -1,9 +1,7 @@
 //! The log as it is followed over HTTP: by Server-Sent Events, and by a WebSocket.
 
-mod common;
-
-use common::events::{Event, Events, connect};
-use common::{TestServer, eventually};
+use crate::common::events::{Event, Events, connect};
+use crate::common::{TestServer, eventually};
 use serde_json::{Value, json};
 use std::io::Read;
 use std::net::TcpStream;

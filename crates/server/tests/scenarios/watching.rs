@@ -1,9 +1,7 @@
 //! Reads that are watched, over the wire.
 
-mod common;
-
-use common::watching::{begun, bulk, emission, outcome, resp3};
-use common::{Client, TestServer, eventually};
+use crate::common::watching::{begun, bulk, emission, outcome, resp3};
+use crate::common::{Client, TestServer, eventually};
 use std::net::TcpStream;
 use std::time::Duration;
 use tidemark_log::Durability;

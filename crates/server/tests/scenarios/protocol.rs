@@ -1,8 +1,6 @@
 //! What goes over the wire: framing, pipelining, errors, what each connection may do.
 
-mod common;
-
-use common::{TestServer, frame};
+use crate::common::{TestServer, frame};
 use std::fmt::Write as _;
 
 #[test]

@@ -1,9 +1,7 @@
 //! `CLIENT PAUSE`: commands wait, and run when the pause is over.
 
-mod common;
-
-use common::watching::{begun, emission, resp3};
-use common::{Client, TestServer, eventually};
+use crate::common::watching::{begun, emission, resp3};
+use crate::common::{Client, TestServer, eventually};
 use std::net::TcpStream;
 
 /// A pause that no test lives to see the end of. Milliseconds.

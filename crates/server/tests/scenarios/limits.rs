@@ -1,8 +1,6 @@
 //! Whoever asks too much is stopped, and nobody else notices.
 
-mod common;
-
-use common::{TestServer, eventually, frame};
+use crate::common::{TestServer, eventually, frame};
 use std::net::{IpAddr, UdpSocket};
 use std::time::Duration;
 use tidemark_server::config::BindAddress;

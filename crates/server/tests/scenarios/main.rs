@@ -1,0 +1,21 @@
+//! A running server, over its sockets: what clients see. One process for all: each test has a server of its own.
+
+mod blocking;
+mod changes;
+mod common;
+mod counter_top;
+mod dice;
+mod http_changes;
+mod http_limits;
+mod http_watching;
+mod keyspace_events;
+mod lifecycle;
+mod limits;
+mod named_watching;
+mod pause;
+mod protocol;
+mod pubsub;
+mod resuming;
+mod tracking;
+mod transactions;
+mod watching;
