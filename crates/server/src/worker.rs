@@ -24,6 +24,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tidemark_engine::query::Query;
+use tidemark_fault::{Fault, is_planted};
 use tidemark_log::{Health, Lsn};
 
 /// Events taken in one turn.
@@ -619,12 +620,12 @@ impl State {
             return;
         }
         let log = environment.shared.engine.log();
-        if self.log_wanted.durable > self.sync_requested {
+        if self.log_wanted.durable > self.sync_requested && !is_planted(Fault::HeldAnswer) {
             log.sync_or_request(self.log_wanted.durable);
             self.sync_requested = self.log_wanted.durable;
         }
         log.write_or_request(self.log_wanted.written);
-        let reached = Reached::by(log);
+        let reached = if is_planted(Fault::HeldAnswer) { self.log_wanted } else { Reached::by(log) };
         let failure = match log.check_writable() {
             Ok(()) => None,
             Err(_) => match log.health() {

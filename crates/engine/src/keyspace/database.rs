@@ -5,6 +5,8 @@ use super::copying::{Copying, Numbers, Slice, is_captured};
 use super::due::DueKeys;
 use super::uncommitted::{Exposure, Uncommitted};
 use super::{Entry, Payload, Table};
+use tidemark_fault::{Fault, is_planted};
+
 use crate::value::{Object, Pool};
 use std::collections::BTreeSet;
 
@@ -149,7 +151,9 @@ impl Database {
             return self.insert(hash, entry);
         };
         entry.touch(clock);
-        if let Some(copying) = &mut self.copying {
+        if let Some(copying) = &mut self.copying
+            && !is_planted(Fault::SnapshotCut)
+        {
             copying.see(entry);
             copying.hand_over(entry);
         }

@@ -5,6 +5,8 @@ use super::reach::Reach;
 use super::read::Read;
 use super::state::State;
 use super::watched_read::{Query, SharedQuery};
+use tidemark_fault::{Fault, is_planted};
+
 use crate::context::{Keys, Locked};
 use crate::engine::Engine;
 use crate::moment::Moment;
@@ -99,7 +101,7 @@ impl Engine {
                 }),
             };
             self.registry().count(state, replaced.heap_bytes());
-            let number = state.emissions.count() + 1;
+            let number = state.emissions.count() + 1 + u64::from(is_planted(Fault::EmissionNumber));
             let emission = Emission { number, lsn, time_us, durable, before, answer: passed? };
             let bytes = state.emissions.add(emission);
             if let Some(audience) = self.registry().audience.get() {
